@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Commands whose stdout or stderr is closed, full or never read: a switch forwards and answers as before and counts the
-//! lines it loses, and other commands end with an exit code of the documented three.
+//! Tests of commands whose stdout or stderr is closed, full or never read. A switch forwards and answers as
+//! before and counts the log lines that it loses. Other commands end with one of the three documented exit
+//! codes.
 #![allow(clippy::unwrap_used)]
 
 use std::fs::File;
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A peer's HELLO of OpenFlow 1.0, which is refused with a line in the log.
+/// HELLO of OpenFlow 1.0, which the switch refuses with a line in the log.
 const HELLO_10: [u8; 8] = [1, 0, 0, 8, 0, 0, 0, 1];
 
 fn shunt() -> Command {
@@ -22,7 +23,7 @@ fn shunt() -> Command {
     command
 }
 
-/// Runs a condition until it holds.
+/// Waits until a condition holds.
 fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     while !holds() {
@@ -31,7 +32,7 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// A switch that forwards between two ports in memory; gone at the end.
+/// Running switch with two in-memory ports. Dropping it stops the switch and removes its directory.
 struct Switch {
     folder: PathBuf,
     child: Child,
@@ -46,7 +47,7 @@ impl Switch {
         })
     }
 
-    /// Starts the switch by what `prepare` makes of its command.
+    /// Starts the switch. `prepare` may change its command.
     fn launch(prepare: impl FnOnce(Command) -> Command) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let name = format!("shunt-broken-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
@@ -74,36 +75,36 @@ impl Switch {
         assert_eq!(self.child.try_wait().unwrap(), None, "the switch has ended");
     }
 
-    /// What a control command prints; none if it fails.
+    /// Returns the output of a control command, or `None` if it fails.
     fn asked(&self, arguments: &[&str]) -> Option<String> {
         let control = self.folder.join("control.sock");
         let mut command = shunt();
         command.arg("--control").arg(control).args(arguments);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        // What it prints fits into the pipe.
+        // The output fits into the pipe, so the command ends without a reader.
         until("the switch answers", || child.try_wait().unwrap().is_some());
         let output = child.wait_with_output().unwrap();
         output.status.success().then(|| String::from_utf8(output.stdout).unwrap())
     }
 
-    /// Refused peers, each of which is some lines in the log.
+    /// Connects peers that the switch refuses. Each causes some lines in the log.
     fn storm(&self, peers: usize) {
         for _ in 0..peers {
             let mut peer = UnixStream::connect(&self.openflow).unwrap();
             peer.write_all(&HELLO_10).unwrap();
-            // The switch answers, and closes.
+            // The switch answers and closes the connection.
             let _ = peer.read_to_end(&mut Vec::new());
         }
     }
 
-    /// A figure of `shunt show counters`; 0 if it is not printed, as what is 0.
+    /// Returns a number of `shunt show counters`. Zero counters are not printed.
     fn counter(&self, name: &str) -> u64 {
         let printed = self.asked(&["show", "counters"]).unwrap();
         let line = printed.lines().find_map(|line| line.trim_start().strip_prefix(name));
         line.map_or(0, |count| count.trim().parse().unwrap())
     }
 
-    /// Stops it; its exit code.
+    /// Stops the switch and returns its exit code.
     fn stop(mut self) -> Option<i32> {
         self.is_running();
         let pid = self.child.id().to_string();
@@ -136,7 +137,7 @@ fn a_switch_whose_stderr_refuses_lines_runs_on_and_counts_them() {
     for stderr in stderrs {
         let switch = Switch::start(stderr);
         switch.storm(5);
-        // The ready line, and one or more for each peer.
+        // The ready line, and at least one line per peer.
         until("lost lines are counted", || switch.counter("log_refused") >= 6);
         assert_eq!(switch.counter("log lines written"), 0);
         assert_eq!(switch.stop(), Some(0));
@@ -161,7 +162,7 @@ fn a_switch_whose_stderr_nobody_reads_answers_and_ends() {
     fill(&mut pipe);
     let switch = Switch::start(pipe.try_clone().unwrap());
     drop(pipe);
-    // More than the queue holds, at 20 lines a second.
+    // Connect until the queue overflows. The switch logs at most 20 such lines per second.
     until("lines are lost", || {
         switch.storm(100);
         switch.counter("log lines lost") > 0
@@ -189,9 +190,9 @@ fn a_reader_that_comes_back_hears_of_the_loss() {
     assert_eq!(switch.stop(), Some(0));
 }
 
-/// Writes until the pipe holds no more.
+/// Fills the pipe until it is full.
 fn fill(pipe: &mut std::io::PipeWriter) {
-    // A pipe holds 64 KiB, and takes a write of one page whole.
+    // A pipe holds 64 KiB and accepts a write of one page as a whole.
     for _ in 0..16 {
         pipe.write_all(&[b'.'; 4_096]).unwrap();
     }
@@ -219,7 +220,7 @@ fn commands_whose_output_is_closed_or_full_end_cleanly() {
         let full = || File::options().write(true).open("/dev/full").unwrap();
         let (reader, closed) = std::io::pipe().unwrap();
         drop(reader);
-        // Who reads the output has seen enough.
+        // A closed output is no failure, because its reader may need no more.
         let output = command().stdout(closed).output().unwrap();
         assert_eq!((output.status.code(), &*output.stderr), (Some(0), &b""[..]), "{arguments:?}");
         let output = command().stdout(full()).output().unwrap();

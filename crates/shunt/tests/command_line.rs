@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The program as users and scripts meet it.
+//! Tests of the program as users and scripts run it.
 #![allow(clippy::unwrap_used)]
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -13,7 +13,7 @@ fn shunt() -> Command {
     command
 }
 
-/// A folder of its own with a configuration of two ports; gone at the end, and the switch with it.
+/// Directory with a configuration of two ports. Dropping it stops the switch and removes the directory.
 struct Place {
     folder: PathBuf,
     switch: Option<(Child, BufReader<ChildStderr>)>,
@@ -46,7 +46,7 @@ impl Place {
         self.path(name)
     }
 
-    /// Starts the switch; returns its ready line.
+    /// Starts the switch and returns its ready line.
     fn start(&mut self, arguments: &[&str]) -> String {
         let config = self.path("switch.toml");
         let mut child =
@@ -58,7 +58,7 @@ impl Place {
         line
     }
 
-    /// Sends a signal; returns the exit code and what else was on stderr.
+    /// Sends a signal and returns the exit code and the rest of stderr.
     fn signal(&mut self, name: &str) -> (Option<i32>, String) {
         let (mut child, mut stderr) = self.switch.take().unwrap();
         let sent = Command::new("kill").arg(format!("-{name}")).arg(child.id().to_string()).status().unwrap();
@@ -72,7 +72,7 @@ impl Place {
         shunt().arg("--control").arg(self.path("control.sock")).args(arguments).output().unwrap()
     }
 
-    /// What a control command prints.
+    /// Returns the output of a control command, which must succeed.
     fn prints(&self, arguments: &[&str]) -> String {
         let output = self.control(arguments);
         assert_eq!(
@@ -85,7 +85,7 @@ impl Place {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// How a control command fails.
+    /// Returns the error message of a control command, which must fail.
     fn fails(&self, arguments: &[&str]) -> String {
         failed(self.control(arguments), 1)
     }
@@ -101,7 +101,7 @@ impl Drop for Place {
     }
 }
 
-/// The message of a command that has failed with `code`.
+/// Returns the message of a command that must have failed with `code`.
 fn failed(output: Output, code: i32) -> String {
     assert_eq!(output.status.code(), Some(code), "{output:?}");
     assert_eq!(output.stdout, b"");
@@ -226,7 +226,7 @@ fn top_prints_boards_until_the_switch_is_gone() {
     assert!(failed(place.control(&["top", "--once", "--batch", "2"]), 2).contains("cannot be used with"));
     assert!(failed(place.control(&["top", "--batch", "0"]), 2).contains("0 is not in 1"));
 
-    // Without a terminal it goes on for ever.
+    // Without a terminal, `top` prints until it is stopped.
     let control = place.path("control.sock");
     let mut endless = shunt()
         .arg("--control")
@@ -259,7 +259,7 @@ fn a_killed_switch_leaves_a_socket_that_the_next_one_replaces() {
     assert_eq!(place.signal("TERM").0, Some(0));
 }
 
-/// A switch that still waits for its flows is no reason to wait for its end.
+/// A signal must end a switch at once, even while it waits for its flow file.
 #[test]
 fn a_switch_stops_before_it_is_ready() {
     for name in ["TERM", "INT"] {
@@ -348,7 +348,7 @@ fn several_datapaths_are_one_process() {
     assert!(rest.contains("shunt: ready") && rest.contains("s2.sock"), "{rest}");
     assert!(sockets.iter().all(|socket| !socket.exists()));
 
-    // Where one cannot start, none is left.
+    // If one datapath cannot start, all of them must end.
     let _taken = std::os::unix::net::UnixListener::bind(&sockets[1]).unwrap();
     let output = shunt().args(["run", "-c", text(&config)]).output().unwrap();
     assert!(failed(output, 1).contains("s2.sock"));
@@ -427,7 +427,7 @@ fn check_tells_mistakes_and_what_has_no_effect() {
     );
 }
 
-/// Nothing of it is on the machine, and the file has two mistakes besides.
+/// The file names CPUs and devices that this machine does not have, and has two more mistakes.
 #[test]
 fn check_looks_for_what_a_file_needs_unless_it_is_offline() {
     let place = Place::new();
@@ -456,12 +456,12 @@ fn check_looks_for_what_a_file_needs_unless_it_is_offline() {
     assert!(message.lines().all(|line| line.starts_with("shunt: ")), "{message}");
     let message = failed(check(&[]), 1);
     assert_eq!(message.lines().count(), 4, "{message}");
-    // A worker whose CPU is not there runs unpinned, and no device is looked for.
+    // `show` uses the file only for the socket's path, so it does not check CPUs and devices.
     let message = failed(shunt().args(["show", "ports", "-c", text(&file)]).output().unwrap(), 1);
     assert_eq!(message.lines().count(), 2, "{message}");
 }
 
-/// A file of flows that nothing takes is told line by line.
+/// A flow file with invalid flows is reported line by line.
 #[test]
 fn check_tells_of_every_flow_that_is_refused() {
     let place = Place::new();
@@ -487,7 +487,7 @@ fn a_capture_that_is_damaged_is_told_on_stderr() {
     let place = Place::new();
     let flows = place.write("one.flows", "in_port=1,actions=output:2\n");
     let (capture, out) = (place.path("in.pcap"), place.path("out"));
-    // The header of a capture of Ethernet, then packets of 60 bytes.
+    // Header of a capture with Ethernet frames, then packets of 60 bytes.
     let mut bytes = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 1, 0, 0, 0];
     for _ in 0..2 {
         bytes.extend([[0, 0, 0, 0], [0, 0, 0, 0], [60, 0, 0, 0], [60, 0, 0, 0]].concat());
@@ -513,7 +513,7 @@ fn a_capture_that_is_damaged_is_told_on_stderr() {
     assert_eq!((whole.status.code(), whole.stderr.as_slice()), (Some(0), &b""[..]));
 }
 
-/// Packets of entries that examine no bits need no record: not even the first one of a flow misses the path.
+/// Entries that examine no bits need no LUT record, so even the first packet of a flow stays on the path.
 #[test]
 fn replayed_packets_take_the_path_over_entries_that_match_everything() {
     let place = Place::new();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A running switch whose ports are captures of DPDK makes of them what the reference does.
+//! Tests that a running switch with DPDK ports sends the same packets as the reference. The devices are
+//! captures.
 #![cfg(feature = "dpdk")]
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -12,10 +13,10 @@ use wire::capture::{CaptureReader, CaptureWriter};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Half of a worker's share of a port's packet buffers, 8,192 by half by half.
+/// Half of a worker's share of a port's 8,192 packet buffers, of which half are shared.
 const MAY_WAIT: u64 = 2_048;
 
-/// A folder of its own; gone at the end, and the switch with it.
+/// Temporary directory. Dropping it stops the switch and removes the directory.
 struct Place {
     folder: PathBuf,
     switch: Option<Child>,
@@ -48,7 +49,7 @@ impl Place {
         command
     }
 
-    /// Lets a switch forward the capture, which comes in by port 1, and gives what each port sent.
+    /// Runs a switch that receives the capture on port 1, and returns the packets that each port sent.
     fn forward(
         &mut self,
         input: &Path,
@@ -58,7 +59,7 @@ impl Place {
     ) -> BTreeMap<u32, Vec<Vec<u8>>> {
         let (none, control) = (self.path("none.pcap"), self.path("control.sock"));
         CaptureWriter::create(&none).unwrap().finish().unwrap();
-        // Memory that needs no huge pages, no files that other processes look for.
+        // Options for memory without huge pages, and without files that other processes look for.
         let mut text = format!(
             "control = {control:?}\n[dpdk]\neal = [\"--no-huge\", \"-m\", \"768\", \"--no-pci\", \"--no-shconf\", \
              \"--log-level=error\"]\nmbufs = 8192\nmtu = 9000\n[[worker]]\n[[datapath]]\nid = 1\n\
@@ -85,7 +86,7 @@ impl Place {
         ports.iter().map(|port| (*port, read(&self.path(&format!("sent-{port}.pcap"))))).collect()
     }
 
-    /// Waits until no counter of a port has moved for a while, in which each is published several times.
+    /// Waits until the counters of all ports are stable for 500 ms, which is several publication periods.
     fn wait_until_all_has_left(&mut self) {
         let (start, mut last, mut since) = (Instant::now(), Vec::new(), Instant::now());
         while since.elapsed() < Duration::from_millis(500) {
@@ -114,7 +115,7 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The committed captures, and the large ones where they are.
+/// Returns the committed captures, and the large ones if they are available.
 fn captures() -> Vec<PathBuf> {
     let committed = repository().join("crates/wire/tests/data");
     let mut found: Vec<PathBuf> =
@@ -129,7 +130,7 @@ fn captures() -> Vec<PathBuf> {
     found
 }
 
-/// The flows of the replay tests without what depends on time: timeouts, and MACs that are learned while packets pass.
+/// Writes the flows of the replay tests without timeouts and MAC learning, which depend on time.
 fn flows(place: &Place) -> PathBuf {
     let text = std::fs::read_to_string(repository().join("crates/sim/tests/data/replay.flows")).unwrap();
     let text = text.replace("idle_timeout=1,", "").replace("hard_timeout=2,", "").replace("NORMAL", "FLOOD");
@@ -137,7 +138,7 @@ fn flows(place: &Place) -> PathBuf {
     place.path("all.flows")
 }
 
-/// What the reference makes of it.
+/// Runs the reference on the capture.
 fn reference(place: &Place, input: &Path, flows: &Path) -> (Summary, BTreeMap<u32, Vec<Vec<u8>>>) {
     let out = place.path("reference");
     let summary = replay(&Options { engine: Engine::Reference, ..Options::new(input, flows, &out) }).unwrap();
@@ -155,12 +156,12 @@ fn captures_pass_ports_of_dpdk_as_they_pass_the_reference() {
     for capture in captures() {
         let (summary, expected) = reference(&place, &capture, &flows);
         let ports: Vec<u32> = expected.keys().copied().collect();
-        // In one lane, all packets keep their order.
+        // With a single lane, packets keep their order.
         let one_lane = "[datapath.lanes]\nenabled = false\n";
         let sent = place.forward(&capture, &flows, &ports, one_lane);
         assert!(sent == expected, "{}: {summary:?}", capture.display());
-        // In two, those of a flow do; looked at here is that nothing is lost and nothing changed. What comes faster than it is
-        // worked off must have room to wait.
+        // With two lanes, order holds only within a flow, so this compares packets without their order. The
+        // backlog must have space for packets that arrive faster than they are processed.
         if summary.packets < MAY_WAIT {
             let two_lanes = "[datapath.lanes]\nnormal = 16384\nunknown = 16384\n";
             let mut sent = place.forward(&capture, &flows, &ports, two_lanes);
@@ -172,6 +173,6 @@ fn captures_pass_ports_of_dpdk_as_they_pass_the_reference() {
         copies += summary.copies;
     }
     println!("{packets} packets, {copies} sent");
-    // The committed captures alone have 22.
+    // The committed captures contain 22 packets.
     assert!(packets >= 20 && copies > packets / 2);
 }

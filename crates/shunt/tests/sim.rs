@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `shunt sim` as users meet it: the same bytes from every process, and mistakes with the place where they are.
+//! Tests of `shunt sim`: identical output of every process, and error messages with their places.
 #![allow(clippy::unwrap_used)]
 
 use serde_json::Value;
@@ -10,7 +10,7 @@ fn example(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/sim").join(name)
 }
 
-/// Exit code, stdout, stderr.
+/// Returns exit code, stdout and stderr.
 fn sim(scenario: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_shunt"));
     let output = command.arg("sim").arg(scenario).args(arguments).stdin(Stdio::null()).output().unwrap();

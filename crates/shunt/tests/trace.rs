@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `shunt trace` without a running switch, as users and scripts meet it.
+//! Tests of `shunt trace` without a running switch.
 #![allow(clippy::unwrap_used)]
 
 use std::io::{BufRead, BufReader, Write};
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A folder of its own with a flow file; gone at the end.
+/// Temporary directory with a flow file. Dropping it removes the directory.
 struct Place(PathBuf);
 
 impl Place {
@@ -24,7 +24,7 @@ impl Place {
         self.run_with(arguments, "")
     }
 
-    /// With `input` on standard input.
+    /// Runs a trace with `input` on standard input.
     fn run_with(&self, arguments: &[&str], input: &str) -> Output {
         let file = self.0.join("input");
         std::fs::write(&file, input).unwrap();
@@ -33,7 +33,7 @@ impl Place {
         command.stdin(std::fs::File::open(file).unwrap()).output().unwrap()
     }
 
-    /// What a trace prints.
+    /// Returns the output of a trace, which must succeed.
     fn trace(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         let stderr = String::from_utf8(output.stderr).unwrap();
@@ -41,7 +41,7 @@ impl Place {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// What a trace that fails says.
+    /// Returns the error message of a trace, which must fail.
     fn refusal(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{arguments:?}");
@@ -130,7 +130,7 @@ fn json_has_what_the_text_has() {
     assert_eq!(told["in_port"], 1);
 }
 
-/// A pcap of Ethernet with these frames.
+/// Returns a pcap file with these Ethernet frames.
 fn pcap(frames: &[&[u8]]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for word in [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, 1] {
@@ -181,7 +181,7 @@ fn hostile_input_is_refused_with_a_sentence() {
     {
         assert_eq!(place.run(arguments).status.code(), Some(2), "{arguments:?}");
     }
-    // A frame as long as frames get is no mistake.
+    // A frame of the maximum length is accepted.
     let output = place.run_with(&["--hex", "-"], &"00".repeat(65_600));
     assert!(String::from_utf8(output.stdout).unwrap().contains("table_miss"));
     let output = place.run_with(&["--hex", "-"], &"00".repeat(70_000));
@@ -190,7 +190,7 @@ fn hostile_input_is_refused_with_a_sentence() {
     assert!(told.contains("the packet has 70000 bytes; a frame has at most 65600"), "{told}");
 }
 
-/// A control socket that tells of a fault: no switch can be asked for one.
+/// Fake control socket that reports a fault, because a real switch has none to report.
 #[test]
 fn a_fault_ends_a_trace_of_real_packets_with_exit_code_1() {
     let place = Place::new(FLOWS);

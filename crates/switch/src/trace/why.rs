@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Why: the sentences of a trace.
+//! Sentences of a trace that explain the outcome of a packet.
 
 use super::report::Ways;
 use flow::stateless::{Arithmetic, Label};
@@ -8,7 +8,7 @@ use model::Model;
 use model::trace::{Trace, Worked};
 use worker::WorkerSet;
 
-/// What became of the packet.
+/// Returns a sentence about the outcome of the packet.
 pub fn outcome(model: &Model<WorkerSet>, found: &Trace) -> String {
     let processed = &found.processed;
     match processed.outcome {
@@ -26,7 +26,7 @@ pub fn outcome(model: &Model<WorkerSet>, found: &Trace) -> String {
     }
 }
 
-/// Why a packet or a copy was dropped.
+/// Returns the reason why a packet or a copy was dropped.
 pub fn dropped(model: &Model<WorkerSet>, found: &Trace, reason: DropReason) -> String {
     let last = found.steps.last();
     match reason {
@@ -98,7 +98,7 @@ pub fn dropped(model: &Model<WorkerSet>, found: &Trace, reason: DropReason) -> S
     }
 }
 
-/// Whether the fast-forwarding path could carry the packet, and why.
+/// Returns whether the packet can leave by the fast-forwarding path alone, and why.
 pub fn fast(model: &mut Model<WorkerSet>, found: &Trace, ways: &Ways) -> (bool, String) {
     if model.plane_mut().lut_entries() == 0 {
         return (false, "the path is off (datapath.ffp.enabled)".into());
@@ -139,7 +139,7 @@ pub fn fast(model: &mut Model<WorkerSet>, found: &Trace, ways: &Ways) -> (bool, 
     }
 }
 
-/// What the switch would learn, and what a trace cannot tell.
+/// Returns notes on what the switch would learn, and on what a trace cannot determine.
 pub fn notes(model: &Model<WorkerSet>, found: &Trace) -> Vec<String> {
     let mut notes = Vec::from_iter(model.worked(found).map(worked));
     for learned in &found.processed.learn {
@@ -160,7 +160,7 @@ pub fn notes(model: &Model<WorkerSet>, found: &Trace) -> Vec<String> {
     notes
 }
 
-/// What the stateless lane found.
+/// Describes the label or gate that the stateless forwarder computed.
 fn worked(worked: Worked) -> String {
     match worked {
         Worked::Label(id, label, what) => {
@@ -182,12 +182,12 @@ fn worked(worked: Worked) -> String {
     }
 }
 
-/// Meters that the packet passes.
+/// Returns the meters that the packet passes.
 pub fn meters(found: &Trace) -> impl Iterator<Item = u32> + '_ {
     found.steps.iter().filter_map(|step| step.entry.as_ref()?.instructions.meter)
 }
 
-/// Ports that actions of the entries hit send to, also by groups, by number.
+/// Returns the ports that actions of the hit entries output to, directly or by groups.
 fn outputs<'a>(model: &'a Model<WorkerSet>, found: &'a Trace) -> impl Iterator<Item = PortNo> + 'a {
     let hit = found.steps.iter().filter_map(|step| step.entry.as_deref());
     let of_entry = |entry: &'a FlowEntry| entry.instructions.apply.iter().chain(&entry.instructions.write);
@@ -202,7 +202,7 @@ fn outputs<'a>(model: &'a Model<WorkerSet>, found: &'a Trace) -> impl Iterator<I
     })
 }
 
-/// Why nothing leaves by a port.
+/// Returns the reason why output to a port fails, if it does.
 fn fails(model: &Model<WorkerSet>, port: PortNo) -> Option<DropReason> {
     match port {
         port_no::IN_PORT | port_no::ALL | port_no::FLOOD | port_no::NORMAL | port_no::CONTROLLER => {
@@ -233,12 +233,12 @@ fn entries(count: usize) -> String {
     if count == 1 { "1 entry".into() } else { format!("{count} entries") }
 }
 
-/// A text without the full stop, which begins like the rest of a sentence.
+/// Removes the full stop of a text and starts it in lower case, to continue a sentence.
 fn sentence(text: &str) -> String {
     let text = text.trim_end_matches('.');
     let mut chars = text.chars();
     match (chars.next(), text.chars().nth(1)) {
-        // Names of actions and ports stay as they are.
+        // Keep names of actions and ports in upper case.
         (Some(first), Some(second)) if second.is_lowercase() || second == ' ' => {
             first.to_lowercase().chain(chars).collect()
         }
@@ -246,7 +246,7 @@ fn sentence(text: &str) -> String {
     }
 }
 
-/// "port 1", "ports 1 and 2", "ports 1, 2 and 3".
+/// Formats a list such as "port 1", "ports 1 and 2" or "ports 1, 2 and 3".
 fn list(thing: &str, numbers: &[u32]) -> String {
     let texts: Vec<String> = numbers.iter().map(u32::to_string).collect();
     match texts.split_last() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Clients that make mistakes, vanish, or come in crowds.
+//! Tests of clients that make mistakes, disconnect, or are very many.
 
 use crate::counters;
 use crate::lab::{Lab, until};
@@ -58,7 +58,7 @@ fn malformed_requests_get_a_sentence_and_the_connection_lives() {
     }
     raw.send(b"\n  \n\xff\xfe\n");
     assert!(raw.line().contains("no JSON object"));
-    // Several requests in one write are answered in order, also when nothing more will come.
+    // Several requests in one write are answered in order, even if the client has ended its direction.
     raw.send(b"{\"id\":1,\"request\":\"tables\"}\n{\"id\":2,\"request\":\"ports\"}\n{\"id\":3,\"request\":\"counters\"}\n");
     raw.end();
     for id in 1..=3 {
@@ -67,7 +67,7 @@ fn malformed_requests_get_a_sentence_and_the_connection_lives() {
     assert_eq!(raw.line(), "");
 }
 
-/// All requests that were read at once are taken one by one, without moving the rest each time.
+/// Requests that were read together are processed one by one, without copying the rest each time.
 #[test]
 fn a_crowd_of_requests_in_one_go_is_answered_in_order() {
     const REQUESTS: u32 = 20_000;
@@ -108,7 +108,7 @@ fn two_loads_on_one_connection_do_not_mix() {
 #[test]
 fn clients_that_vanish_leave_nothing() {
     let lab = Lab::start(1, 1, None);
-    // They may be so many that some are refused.
+    // There may be so many clients at once that some are refused.
     for _ in 0..200 {
         let mut raw = lab.raw();
         let _ = raw.try_send(b"{\"id\":1,\"request\":\"load\",\"text\":\"in_port=1,actions=drop\\n\",\"last\":false}\n{\"id\":2");
@@ -116,7 +116,7 @@ fn clients_that_vanish_leave_nothing() {
         let mut raw = lab.raw();
         let _ = raw.try_send(b"{\"id\":1,\"request\":\"flows\",\"form\":\"lines\"}\n");
     }
-    // They came faster than they are noticed to be gone.
+    // The switch may notice the closed connections only later.
     until("there is room again", || {
         lab.client().ask(&Request::Tables).is_ok_and(|tables: Tables| tables.tables[0].entries == 1)
     });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Loading, showing, dumping and clearing flows.
+//! Tests of loading, showing, dumping and clearing flows.
 
 use crate::lab::{LONG, Lab, until};
 use crate::{counters, frame};
@@ -120,7 +120,7 @@ fn a_load_is_all_or_nothing_and_says_what_is_wrong_in_which_line() {
         load(&mut client, "in_port=1,actions=drop\n# x\ncheck_overlap,in_port=1,actions=drop\n").unwrap_err();
     assert!(error.starts_with("line 3: ") && error.contains("overlap"), "{error}");
     assert_eq!(lines(&mut client, FlowForm::File), before);
-    // The connection is as good as before.
+    // The connection still works.
     let changes = load(&mut client, "in_port=1,actions=drop\nmodify in_port=1,actions=output:2").unwrap();
     assert_eq!((changes.added, changes.modified, changes.removed), (1, 1, 0));
 }
@@ -142,7 +142,8 @@ fn a_dump_loads_to_the_same_flows_and_clear_leaves_the_default() {
     assert_eq!(lines(&mut client, FlowForm::File), dumped);
 }
 
-/// Meters, groups of every type that need each other, and flows with every action, instruction, setting and mark.
+/// File with meters, groups of every type that refer to each other, and flows with every action, instruction
+/// and option.
 const EVERYTHING: &str = "\
 meter meter=1 kbps burst stats bands=type=drop rate=1000 burst_size=100
 meter meter=7 pktps bands=type=dscp_remark rate=10 prec_level=2,type=drop rate=20
@@ -167,7 +168,8 @@ table=254,arp,slice(packet,96,16)=0x806,actions=output:1
 table=4,index=6,actions=goto_direct(5,2)
 ";
 
-/// Names of all actions. A new one does not compile until it has a name here, and fails until a flow above has it.
+/// Returns the name of an action. A new action needs a name here to compile, and a flow in `EVERYTHING` to
+/// pass.
 fn name(action: &flow::Action) -> &'static str {
     use flow::Action;
     match action {
@@ -207,7 +209,7 @@ fn a_dump_of_everything_loads_into_a_fresh_switch_and_dumps_equal() {
     load(&mut client, EVERYTHING).unwrap();
     let dumped = lines(&mut client, FlowForm::File);
     assert_eq!(dumped.len(), EVERYTHING.lines().count() + 1, "{dumped:#?}");
-    // Each line says what was asked for, but that groups and meters replace those that are there.
+    // Each dumped line equals the loaded line, but groups and meters get the command `add_or_mod`.
     let asked: BTreeSet<String> = EVERYTHING
         .replace("in_port=p2", "in_port=2")
         .replace("group group_id", "group add_or_mod group_id")
@@ -230,7 +232,7 @@ fn a_dump_of_everything_loads_into_a_fresh_switch_and_dumps_equal() {
     }
     assert_eq!(seen.len(), ACTIONS, "{seen:?}");
 
-    // As the flow file of the start, and by loading it; a second time, it changes nothing.
+    // Use the dump as the initial flow file, then load it. Loading it again changes nothing.
     let text = dumped.join("\n");
     let fresh = Lab::start(2, 2, Some(&text));
     assert_eq!(lines(&mut fresh.client(), FlowForm::File), dumped);
@@ -238,12 +240,12 @@ fn a_dump_of_everything_loads_into_a_fresh_switch_and_dumps_equal() {
     let mut client = fresh.client();
     load(&mut client, &text).unwrap();
     assert_eq!(lines(&mut client, FlowForm::File), dumped);
-    // But for a flow with check_overlap, which overlaps the one that is there.
+    // Leave out the flow with check_overlap, because it overlaps the copy that is already there.
     let again: Vec<&str> = text.lines().filter(|line| !line.contains("check_overlap")).collect();
     assert_eq!(again.len(), dumped.len() - 1);
     load(&mut client, &again.join("\n")).unwrap();
     assert_eq!(lines(&mut client, FlowForm::File).len(), dumped.len());
-    // A group that is missing is told with its line, and nothing is in force.
+    // A missing group is reported with its line, and nothing is loaded.
     let without: Vec<&str> = text.lines().filter(|line| !line.contains("group_id=9,")).collect();
     let bare = Lab::start(1, 2, None);
     let mut client = bare.client();
@@ -257,7 +259,7 @@ fn many_groups_are_dumped_in_an_order_that_loads() {
     const GROUPS: u32 = 1_500;
     let lab = Lab::start(1, 2, None);
     let mut client = lab.client();
-    // Each but the first of eight sends to the one before it; numbers fall.
+    // Each group except the first of eight refers to the group before it. IDs descend.
     let mut text = String::new();
     for n in 0..GROUPS {
         let id = GROUPS - n;
@@ -283,7 +285,7 @@ fn many_flows_load_and_stream_while_others_are_served() {
     let took = start.elapsed();
     assert_eq!(changes.added, FLOWS as usize);
     assert!(took < LONG, "{took:?}");
-    // A client that does not read its long answer keeps nobody waiting, and is served when it reads.
+    // A client that does not read a long answer must not delay others, and gets the rest when it reads.
     let mut slow = lab.raw();
     slow.send(b"{\"id\":1,\"request\":\"flows\",\"form\":\"rows\"}\n");
     for n in 0..100_u8 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A daemon in this process, with in-memory ports.
+//! Test harness: a daemon in this process with in-memory ports.
 
 use port::mem::{MemHandle, pair};
 use std::io::{BufRead, BufReader, Write};
@@ -13,9 +13,9 @@ use switch::config::Config;
 use switch::control::Client;
 use switch::daemon::{Daemon, DaemonError, OpenPort, Stop};
 
-/// Nothing here should take longer.
+/// Timeout of all waits.
 pub const LONG: Duration = Duration::from_secs(20);
-/// Frames that fit into a port each way.
+/// Capacity of a port in frames per direction.
 const PORT_FRAMES: usize = 256;
 
 pub struct Lab {
@@ -26,7 +26,7 @@ pub struct Lab {
     thread: Option<JoinHandle<Result<(), DaemonError>>>,
 }
 
-/// A folder of its own below the system's temporary one.
+/// Returns the path of a new temporary directory.
 pub fn folder() -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let name = format!("shunt-switch-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
@@ -46,7 +46,7 @@ pub fn config(socket: &Path, workers: usize, ports: usize) -> Config {
     Config::parse(&text).unwrap()
 }
 
-/// Starts a daemon without ports that nobody will tell to stop.
+/// Starts a daemon without ports. The end of `Stop` that would stop it is dropped.
 pub fn start_bare(config: &Config, flows: Option<&Path>) -> Result<Daemon, DaemonError> {
     let (stop, _tell) = Stop::by_hand().unwrap();
     Daemon::start(config, || Ok(Vec::new()), flows, &stop).map(Option::unwrap)
@@ -57,7 +57,7 @@ impl Lab {
         Self::start_under_traffic(workers, ports, flows, &[])
     }
 
-    /// As [`Lab::start`], with packets at every port that are there before the switch is.
+    /// Starts a daemon as [`Lab::start`] does, with packets that wait at every port before the start.
     pub fn start_under_traffic(
         workers: usize,
         ports: usize,
@@ -98,7 +98,7 @@ impl Lab {
         Raw(BufReader::new(stream))
     }
 
-    /// Sends a frame into port `number` and returns what left port `to`.
+    /// Sends a frame into port `number` and returns the frame that leaves port `to`.
     pub fn pass(&mut self, number: usize, bytes: &[u8], to: usize) -> Vec<u8> {
         assert!(self.ports[number - 1].push(0, bytes));
         let end = Instant::now() + LONG;
@@ -125,7 +125,7 @@ impl Drop for Lab {
     }
 }
 
-/// A client that can misbehave.
+/// Client that can send invalid requests.
 pub struct Raw(BufReader<UnixStream>);
 
 impl Raw {
@@ -133,17 +133,17 @@ impl Raw {
         self.try_send(bytes).unwrap();
     }
 
-    /// As [`Raw::send`], where the switch may have hung up.
+    /// Sends bytes as [`Raw::send`] does, but the switch may have closed the connection.
     pub fn try_send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         self.0.get_mut().write_all(bytes)
     }
 
-    /// To send while answers are read.
+    /// Returns a handle to send while another thread reads answers.
     pub fn writer(&self) -> UnixStream {
         self.0.get_ref().try_clone().unwrap()
     }
 
-    /// The next line; empty at the end.
+    /// Returns the next line. Empty: the connection ended.
     pub fn line(&mut self) -> String {
         let mut line = String::new();
         self.0.read_line(&mut line).unwrap();
@@ -161,7 +161,7 @@ impl Raw {
     }
 }
 
-/// Waits until `probe` says yes.
+/// Waits until `probe` returns `true`.
 pub fn until(what: &str, mut probe: impl FnMut() -> bool) {
     let end = Instant::now() + LONG;
     while !probe() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Traces of real packets of a running switch.
+//! Tests of tracing real packets of a running switch.
 
 use crate::lab::{Lab, Raw, until};
 use crate::{counters, frame};
@@ -8,18 +8,19 @@ use serde_json::Value;
 const FLOWS: &str =
     "priority=5,in_port=p1,dl_type=0x88b7,low_latency actions=output:p2\npriority=0 actions=drop\n";
 
-/// A request for some packets.
+/// Returns a request to trace packets.
 fn live(filter: &str, count: u64, timeout_ms: u64) -> String {
     format!(
         r#"{{"id":7,"request":"trace_live","live":{{"filter":"{filter}","count":{count},"timeout_ms":{timeout_ms}}}}}"#
     )
 }
 
-/// Begins a trace, and waits until the workers know of it: a packet of another port is told of then.
+/// Starts a trace and waits until it is active on all workers.
 fn begin(lab: &mut Lab, request: &str) -> Raw {
     let mut raw = lab.raw();
     raw.send(format!("{request}\n").as_bytes());
-    // Requests are taken in their order, and a worker applies what was armed before it forwards what came later.
+    // Requests are processed in order, and a worker applies the trace before it forwards packets that arrive
+    // later.
     let answer = lab.raw().ask(r#"{"id":1,"request":"ports"}"#);
     assert!(answer.contains("done"), "{answer}");
     std::thread::sleep(std::time::Duration::from_millis(20));
@@ -60,7 +61,7 @@ fn real_packets_are_told_of_with_their_ways_and_the_rules_agree() {
             (&3.into(), &3.into(), &0.into())
         );
         assert_eq!(counters(&lab).traced["compared"], 3);
-        // The next one on the same connection.
+        // Another trace on the same connection.
         let answer = raw.ask(&live("", 1, 1));
         assert!(answer.contains("\"recorded\":0"), "{answer}");
     }
@@ -75,7 +76,7 @@ fn one_client_traces_at_a_time_and_one_that_goes_away_makes_room() {
     assert!(answer.contains("another client traces real packets"), "{answer}");
     drop(first);
     until("the recording has ended", || second.ask(&live("in_port=9", 1, 1)).contains("\"recorded\":0"));
-    // It may also be told to end while packets come.
+    // A client may also end a trace while packets arrive.
     let mut third = begin(&mut lab, &live("", 100_000, 600_000));
     assert_eq!(lab.pass(1, &frame(1, 2), 2), frame(1, 2));
     assert!(third.line().contains("agrees"));
@@ -83,7 +84,7 @@ fn one_client_traces_at_a_time_and_one_that_goes_away_makes_room() {
     until("the recording has ended", || second.ask(&live("in_port=9", 1, 1)).contains("\"recorded\":0"));
 }
 
-/// The end of the requests comes while the first trace runs, the second begins after it.
+/// The client ends its requests during the first trace; the second one begins afterwards.
 #[test]
 fn a_trace_that_begins_after_its_client_has_gone_ends_at_once() {
     let mut lab = Lab::start(1, 2, Some(FLOWS));
@@ -104,7 +105,7 @@ fn a_client_that_sends_more_than_can_wait_has_its_trace_ended() {
     until("the recording has ended", || other.ask(&live("in_port=9", 1, 1)).contains("\"recorded\":0"));
 }
 
-/// Its time ends a trace, whatever still comes: a client that does not read gets no more.
+/// A trace ends at its timeout even if packets still arrive and the client does not read.
 #[test]
 fn a_trace_ends_when_its_time_is_over_also_under_traffic() {
     let mut lab = Lab::start(1, 2, Some(FLOWS));

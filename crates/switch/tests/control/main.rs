@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The control socket of a daemon with in-memory ports.
+//! Tests of the control socket of a daemon with in-memory ports.
 #![allow(clippy::unwrap_used)]
 
 mod clients;
@@ -13,7 +13,7 @@ mod trace;
 use lab::{Lab, until};
 use switch::control::{Counters, Macs, Ports, Request, Tables};
 
-/// A frame from host `from` to host `to`, 60 bytes of an experimental EtherType.
+/// Returns a 60-byte frame with an experimental EtherType from host `from` to host `to`.
 fn frame(from: u8, to: u8) -> Vec<u8> {
     let mut bytes = vec![0; 60];
     bytes[..14].copy_from_slice(&[2, 0, 0, 0, 0, to, 2, 0, 0, 0, 0, from, 0x88, 0xb7]);

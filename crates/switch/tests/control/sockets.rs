@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The socket's file.
+//! Tests of the socket's file.
 
 use crate::lab::{LONG, Lab, config, folder, start_bare};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
@@ -44,7 +44,8 @@ fn a_stale_socket_is_replaced_and_a_file_is_not() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// Nothing that others do may hold it up for ever: a listener that accepts nobody, a lock on the folder.
+/// Other processes must not delay the start forever, neither by a listener that does not accept nor by a
+/// lock.
 #[test]
 fn it_does_not_wait_for_others() {
     let folder = folder();
@@ -52,7 +53,7 @@ fn it_does_not_wait_for_others() {
     let path = folder.join("control.sock");
     let deaf = UnixListener::bind(&path).unwrap();
     let mut waiting = Vec::new();
-    // Until the listener's queue is full.
+    // Connect until the listener's queue is full.
     for _ in 0..5_000 {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).unwrap();
@@ -88,7 +89,7 @@ fn a_flow_file_that_is_wrong_keeps_it_from_starting() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// While it reads a flow file, even one of which nothing comes.
+/// The daemon can be stopped while it reads a flow file, even from a pipe that delivers nothing.
 #[test]
 fn it_stops_before_it_is_ready() {
     let folder = folder();

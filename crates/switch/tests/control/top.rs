@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What `shunt top` and `shunt show counters` tell of lanes, over the socket.
+//! Tests of the lane latencies that `shunt top` and `shunt show counters` read over the socket.
 
 use crate::lab::{Lab, until};
 use crate::{counters, frame};

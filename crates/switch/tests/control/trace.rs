@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Traces of a running switch.
+//! Tests of traces in a running switch.
 
 use crate::lab::Lab;
 use crate::{counters, frame};
@@ -20,8 +20,8 @@ fn a_running_switch_tells_by_its_own_rules_and_nothing_is_counted() {
         "priority=5,in_port=p1,dl_type=0x88b7,low_latency actions=output:p2\npriority=0 actions=drop\n";
     let mut lab = Lab::start(2, 2, Some(flows));
     assert_eq!(lab.pass(1, &frame(1, 2), 2), frame(1, 2));
-    // How full things are is told now and then, and the frame may still be on its way home; what the machine takes of a
-    // worker's time is not the traces'.
+    // Usage is published only periodically, and the frame may still be on its way back to its pool.
+    // Preemption of the worker is not caused by traces.
     let counted = |lab: &Lab| Counters { limits: Vec::new(), gaps: 0, stolen_ns: 0, ..counters(lab) };
     let before = (counted(&lab), lab.client().ask::<serde_json::Value>(&Request::Tables).unwrap());
     for _ in 0..3 {
@@ -83,7 +83,7 @@ fn wrong_requests_are_answered_with_a_sentence() {
     assert!(raw.ask(r#"{"id":1,"request":"trace","packet":{"hex":""}}"#).contains("runt"));
 }
 
-/// A frame as long as frames get, flooded again and again, costs bounded memory and time.
+/// A trace of a frame of maximum length that is flooded many times needs bounded memory and time.
 #[test]
 fn a_trace_of_many_long_copies_is_bounded() {
     let actions = vec!["FLOOD"; 60].join(",");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Each length field within messages, wrong in each way that matters, from a peer that may change everything: what is
-//! refused is refused for its length, under the standard's code.
+//! Tests of every length field within messages, with every relevant wrong value. Each message is refused
+//! because of its length, with the error code of the standard.
 
 use crate::peer::{Peer, add};
 use crate::scene::{Scene, bytes_of};
@@ -23,13 +23,13 @@ use openflow::role::{AsyncConfig, Role, RoleMessage};
 use openflow::{Hello, Message};
 use std::net::TcpStream;
 
-/// Of FLOW_MOD and of the request for entries, where their match begins.
+/// Offset of the match in FLOW_MOD and in a request for entries.
 const MATCH_AT: usize = 48;
-/// Of GROUP_MOD, METER_MOD and multipart requests, where what is listed begins.
+/// Offset of the list in GROUP_MOD, METER_MOD and multipart requests.
 const LIST_AT: usize = 16;
 const XID: u32 = 9;
 
-/// The switch refuses this message, once and under this code, and goes on.
+/// Checks that the switch refuses this message once, with this code, and keeps the connection.
 #[track_caller]
 fn is_refused(peer: &mut Peer, what: &str, bytes: &[u8], code: ErrorCode) {
     peer.send_bytes(bytes);
@@ -45,7 +45,7 @@ fn is_refused(peer: &mut Peer, what: &str, bytes: &[u8], code: ErrorCode) {
     assert_eq!(refusals, [code.to_string()], "{what}");
 }
 
-/// A message that is right but for its length fields.
+/// Message with correct length fields.
 struct Right {
     name: &'static str,
     bytes: Vec<u8>,
@@ -60,7 +60,8 @@ impl Right {
         u16::from_be_bytes([self.bytes[at], self.bytes[at + 1]])
     }
 
-    /// Each value in the 16 bits at `at` is refused. That the right one is `right` tells that the place is.
+    /// Checks that each value of `wrong` in the 16 bits at `at` is refused. The field must have the value
+    /// `right` before, which proves that the offset is correct.
     #[track_caller]
     fn refuses(&self, peer: &mut Peer, at: usize, right: u16, wrong: &[u16], code: ErrorCode) {
         assert_eq!(self.length_at(at), right, "{} at {at}: {:02x?}", self.name, self.bytes);
@@ -71,7 +72,7 @@ impl Right {
         }
     }
 
-    /// The same for 8 bits.
+    /// Checks a field of 8 bits in the same way.
     #[track_caller]
     fn refuses_byte(&self, peer: &mut Peer, at: usize, right: u8, wrong: &[u8], code: ErrorCode) {
         assert_eq!(self.bytes[at], right, "{} at {at}: {:02x?}", self.name, self.bytes);
@@ -82,7 +83,7 @@ impl Right {
         }
     }
 
-    /// The message as a whole has another size, and its header says so.
+    /// Checks that the message is refused with any other size, even if its header states that size.
     #[track_caller]
     fn has_one_size(&self, peer: &mut Peer) {
         let right = self.bytes.len();
@@ -95,12 +96,12 @@ impl Right {
     }
 }
 
-/// Two actions of 16 bytes.
+/// Returns two actions of 16 bytes each.
 fn actions() -> Vec<Action> {
     vec![Action::set(Field::EthSrc, 0x0200_0000_0001), Action::output(2)]
 }
 
-/// Wrong lengths of [`actions`] that begin at `at`.
+/// Checks wrong lengths of [`actions`], which begin at offset `at`.
 #[track_caller]
 fn actions_are_checked(right: &Right, peer: &mut Peer, at: usize) {
     let wrong = [0, 1, 4, 7, 9, 12, 15, 17, 0x7fff, 0xfff8, 0xffff];
@@ -116,7 +117,7 @@ fn flow() -> Message {
 
 fn flow_mods(peer: &mut Peer) {
     let right = Right::new("flow-mod", &flow());
-    // Ethertype, protocol, port: 6 + 5 + 6 bytes, and 4 of header.
+    // EtherType, protocol and port need 6 + 5 + 6 bytes, and the match header 4 bytes.
     right.refuses(peer, MATCH_AT + 2, 21, &[0, 1, 3, 5, 7, 20, 22, 0x7fff, 0xffff], error::MATCH_BAD_LEN);
     right.refuses_byte(peer, MATCH_AT + 7, 2, &[0, 1, 3, 4, 17, 255], error::MATCH_BAD_LEN);
     let instruction = MATCH_AT + 24;
@@ -202,7 +203,7 @@ fn lanes(peer: &mut Peer) {
     let section = 24;
     let wrong = [0, 1, 3, 4, 5, 15, 16, 17, 24, 31, 32, 33, 36, 39, 41, 48, 0x7fff, 0xfff8, 0xffff];
     right.refuses(peer, section + 2, 40, &wrong, error::BAD_LEN);
-    // Labels.
+    // Lengths within the list of labels.
     right.refuses(peer, section + 12, 0, &[1, 0x7fff, 0xffff], error::BAD_LEN);
     right.refuses(peer, section + 14, 2, &[4, 5, 0x7fff, 0xffff], error::BAD_LEN);
     Right::new("lane_request", &Message::LaneRequest).has_one_size(peer);
@@ -242,7 +243,7 @@ fn each_wrong_length_is_refused_under_its_code() {
     scene.end();
 }
 
-/// Before the session opens, a HELLO's header says the version when its elements cannot be understood.
+/// A first HELLO whose elements are invalid is refused by the version in its header.
 fn first_hellos(scene: &Scene) {
     let right = bytes_of(&Message::Hello(Hello::ours()));
     for value in [0u16, 1, 3, 4, 7, 9, 16, 0x7fff, 0xffff] {
@@ -257,7 +258,7 @@ fn first_hellos(scene: &Scene) {
                 peer.barrier();
                 continue;
             }
-            // The ERROR is in the peer's version.
+            // The ERROR has the peer's version.
             let refusal = peer.receive_bytes().unwrap();
             assert_eq!(refusal[..2], [1, 1], "{value}");
             assert_eq!(refusal[8..12], [0, 0, 0, 0], "OFPHFC_INCOMPATIBLE");

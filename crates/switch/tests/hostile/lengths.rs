@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Messages with a wrong length, in each place where there may be one.
+//! Tests of messages with a wrong length field, in every position.
 
 use crate::peer::{Peer, add};
 use crate::scene::{Scene, bytes_of};
@@ -47,8 +47,9 @@ fn wrong_values(right: u16) -> Vec<u16> {
     edges.into_iter().chain(near).filter(|value| *value != right).collect()
 }
 
-/// A wrong value at each place within a message: the connection lives, and each is answered under its own number at most.
-/// The peer is a slave, so that what is by chance a right message changes nothing; `length_fields.rs` judges the answers.
+/// Tests a wrong value at each position within a message. The connection survives, and each message gets at
+/// most one answer. The peer is a slave, so that a message that happens to be valid changes nothing.
+/// `length_fields.rs` checks the answers.
 #[test]
 fn wrong_values_within_a_message_do_no_harm() {
     let mut scene = Scene::start();
@@ -58,7 +59,8 @@ fn wrong_values_within_a_message_do_no_harm() {
     let mut refused = std::collections::BTreeMap::<String, usize>::new();
     for message in messages() {
         let bytes = bytes_of(&message);
-        // What these say is not looked at before the role. Others may become requests that slaves may make.
+        // The role is checked before the contents of these messages. Others may become requests that slaves
+        // may send.
         let is_barred = message.is_barred_for_slaves()
             && !matches!(
                 message,
@@ -74,7 +76,7 @@ fn wrong_values_within_a_message_do_no_harm() {
                 peer.send_bytes(&wrong);
             }
         }
-        // A later request is answered, and all before it were.
+        // Answers are in order, so the answer to this request follows all earlier ones.
         let asked = peer.send(&Message::GetConfigRequest);
         loop {
             match peer.receive() {
@@ -96,8 +98,8 @@ fn wrong_values_within_a_message_do_no_harm() {
     scene.end();
 }
 
-/// In the header: what follows is taken for the rest or for the next message. The connection lives, or is closed with
-/// a reason.
+/// Tests wrong lengths in the header. The switch reads on as if the length were right. The connection
+/// survives or is closed with a reason.
 #[test]
 fn wrong_lengths_in_the_header_end_the_connection_at_worst() {
     let mut scene = Scene::start();
@@ -106,7 +108,7 @@ fn wrong_lengths_in_the_header_end_the_connection_at_worst() {
         for value in wrong_values(bytes.len() as u16) {
             let mut wrong = bytes.clone();
             wrong[2..4].copy_from_slice(&value.to_be_bytes());
-            // As the first message, and as a later one, of a slave.
+            // Send it as the first message, and as a later message of a slave.
             for greets in [false, true] {
                 let stream = TcpStream::connect(scene.lab.address).unwrap();
                 let mut peer = Peer::silent(stream.try_clone().unwrap());
@@ -116,7 +118,7 @@ fn wrong_lengths_in_the_header_end_the_connection_at_worst() {
                     peer.send(&Message::RoleRequest(slave));
                 }
                 peer.send_bytes(&wrong);
-                // The switch may have closed before.
+                // The switch may have closed the connection already.
                 let _ = stream.shutdown(Shutdown::Write);
                 while peer.receive_bytes().is_some() {}
             }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Peers that mean harm or are broken. Whatever they do, memory stays within bounds, the flow table is as it was, and
-//! packets are forwarded meanwhile, each of them. Peers that vanish need a network: `scripts/tests/test_half_open.sh`.
+//! Tests of malicious and broken peers. Whatever they send, memory stays bounded, the flow table is
+//! unchanged, and every packet is still forwarded. `scripts/tests/test_half_open.sh` tests peers that vanish,
+//! because it needs a network.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../openflow/lab.rs"]

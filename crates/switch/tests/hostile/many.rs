@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! As many connections as there may be, and more.
+//! Tests of the maximum number of connections, and of more connections than that.
 
 use crate::peer::Peer;
 use crate::scene::{Scene, bytes_of, dump};
@@ -9,13 +9,13 @@ use std::net::TcpStream;
 use std::time::Instant;
 
 const PEERS: usize = 1_000;
-/// The most that there may be (`switch::openflow`), less those of the scene.
+/// Maximum number of connections (`switch::openflow`). The scene has some of them.
 const MORE: usize = 1_024;
 const MIB: usize = 1_024 * 1_024;
 
 #[test]
 fn a_thousand_are_served_and_too_many_turned_away() {
-    // Both sides of each connection take a descriptor of this process.
+    // Each connection needs two descriptors, because both sides are in this process.
     let limit = getrlimit(Resource::Nofile);
     let wanted = limit.maximum.map_or(4_096, |most| most.min(4_096));
     setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), ..limit }).unwrap();
@@ -23,7 +23,7 @@ fn a_thousand_are_served_and_too_many_turned_away() {
     let start = Instant::now();
     let mut peers: Vec<Peer> = (0..PEERS).map(|_| scene.lab.peer()).collect();
     scene.is_served();
-    // Every tenth asks for much and does not read, every tenth is in the midst of a message.
+    // Every tenth peer asks for much and does not read, and every tenth stops within a message.
     for (at, peer) in peers.iter_mut().enumerate() {
         match at % 10 {
             0 => peer.send_bytes(&bytes_of(&dump()).repeat(20)),
@@ -40,7 +40,7 @@ fn a_thousand_are_served_and_too_many_turned_away() {
         scene.is_served();
     }
     scene.has_grown_at_most(PEERS * MIB / 8);
-    // Those beyond the limit are closed without a word.
+    // Connections beyond the limit are closed without a message.
     let mut away = 0;
     let mut more = Vec::new();
     for _ in PEERS..MORE + 20 {
@@ -53,7 +53,7 @@ fn a_thousand_are_served_and_too_many_turned_away() {
     assert!((20..=22).contains(&away), "{away} were turned away");
     scene.is_logged(1, &["WARN", "is turned away: 1024 OpenFlow connections are the most"]);
     scene.is_served();
-    // When they leave there is room again.
+    // When the peers leave, new connections are accepted again.
     drop((peers, more));
     let mut again = scene.lab.peer();
     again.barrier();

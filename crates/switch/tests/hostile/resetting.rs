@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Peers that reset their connection, at each moment.
+//! Tests of peers that reset their connection at each stage.
 
 use crate::peer::{Peer, add, flow_mod};
 use crate::scene::{Scene, bytes_of, dump};
@@ -23,10 +23,10 @@ fn a_reset_at_any_moment_leaves_nothing_behind() {
         BundleAdd { bundle_id: 1, flags: FLAG_ATOMIC, message: Box::new(flow_mod(Command::Delete, "")) };
     let half_done = [Message::BundleControl(bundle), Message::BundleAdd(delete)];
     let half_done: Vec<u8> = half_done.iter().flat_map(bytes_of).collect();
-    // An entry that is there already.
+    // An entry that already exists.
     let barriers =
         [add("in_port=1,actions=output:2"), Message::BarrierRequest].map(|m| bytes_of(&m)).concat();
-    // What was sent when it happens.
+    // Bytes that were sent before the reset.
     let moments: &[(&str, Vec<u8>)] = &[
         ("before anything", vec![]),
         ("in the HELLO's header", hello[..3].to_vec()),
@@ -42,11 +42,11 @@ fn a_reset_at_any_moment_leaves_nothing_behind() {
     for (moment, bytes) in moments {
         for time in 0..TIMES {
             let stream = TcpStream::connect(scene.lab.address).unwrap();
-            // Closed with this, a connection is reset.
+            // With a linger time of 0, closing the connection resets it.
             set_socket_linger(&stream, Some(Duration::ZERO)).unwrap();
             let mut peer = Peer::silent(stream);
             peer.send_bytes(bytes);
-            // At once, or when the switch has begun to answer.
+            // Reset at once, or after the switch has begun to answer.
             std::thread::sleep(PAUSE * (time as u32 % 3));
         }
         scene.is_served();

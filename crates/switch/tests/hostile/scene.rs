@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A switch with flows, packets that pass it all the time, a good controller, and what must hold in the end.
+//! Test harness: a switch with flows and constant traffic, a well-behaved controller, and the checks at the
+//! end.
 
 use crate::lab::{LONG, Lab, until};
 use crate::peer::{Peer, add};
@@ -12,15 +13,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Entries beside the one that forwards.
+/// Number of entries besides the one that forwards the traffic.
 pub const ENTRIES: usize = 5_000;
-/// A good controller's barrier takes no longer, on a machine that others use too.
+/// Maximum time of the well-behaved controller's barrier, on a shared machine.
 const BARRIER_MAX: Duration = Duration::from_secs(2);
-/// Packets between the ports at a time.
+/// Number of packets between the ports at a time.
 const IN_FLIGHT: u64 = 32;
 const PAUSE: Duration = Duration::from_micros(200);
 
-/// Memory and descriptors belong to the whole process: one scene at a time.
+/// Memory and descriptors belong to the whole process, so only one scene runs at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
 pub struct Scene {
@@ -48,26 +49,26 @@ impl Scene {
         Self { lab, good, flows, traffic, resident_bytes: resident_bytes(), _alone: alone }
     }
 
-    /// The good controller is served at once.
+    /// Checks that the well-behaved controller's barrier is answered in time.
     pub fn is_served(&mut self) {
         let start = Instant::now();
         self.good.barrier();
         assert!(start.elapsed() < BARRIER_MAX, "a barrier took {:?}", start.elapsed());
     }
 
-    /// The process has grown by no more than so many bytes; both sides of the connections live in it.
+    /// Checks that memory has grown by at most `bytes`. Both sides of all connections are in this process.
     #[track_caller]
     pub fn has_grown_at_most(&self, bytes: usize) {
         let grown = resident_bytes().saturating_sub(self.resident_bytes);
         assert!(grown <= bytes, "{grown} bytes more are resident, not {bytes} at most");
     }
 
-    /// Waits for that many lines of log with these parts.
+    /// Waits for `count` lines of the log that contain all `parts`.
     pub fn is_logged(&self, count: usize, parts: &[&str]) {
         until(&format!("{count} lines of log with {parts:?}"), || self.lab.log.lines(parts).len() >= count);
     }
 
-    /// What must hold.
+    /// Checks the invariants and ends the scene.
     pub fn end(mut self) {
         self.is_served();
         let passed = self.traffic.take().unwrap().end();
@@ -81,7 +82,7 @@ impl Scene {
     }
 }
 
-/// Numbered packets from one port to the other.
+/// Traffic of numbered packets from one port to the other.
 struct Traffic {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<u64>,
@@ -113,7 +114,7 @@ impl Traffic {
         Self { stop, thread }
     }
 
-    /// How many passed, each in its turn.
+    /// Stops the traffic and returns the number of packets that passed. Their order was checked.
     fn end(self) -> u64 {
         self.stop.store(true, Ordering::Relaxed);
         let passed = self.thread.join().unwrap();
@@ -141,7 +142,7 @@ pub fn bytes_of(message: &Message) -> Vec<u8> {
     bytes
 }
 
-/// A request for all entries.
+/// Returns a request for all entries.
 pub fn dump() -> Message {
     let query = Query::Flow(FlowQuery::default());
     Message::MultipartRequest(MultipartRequest { more: false, query })

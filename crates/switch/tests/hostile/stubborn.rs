@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Peers that send byte by byte, not at all, too much, or do not read.
+//! Tests of peers that send byte by byte, nothing or too much, or do not read.
 
 use crate::peer::{Peer, add};
 use crate::scene::{ENTRIES, Scene, bytes_of, dump};
@@ -46,26 +46,26 @@ fn those_that_say_nothing_are_left() {
     let scene = Scene::start();
     let start = Instant::now();
     let mut peers: Vec<_> = (0..PEERS).map(|_| silent(&scene)).collect();
-    // Some begin a HELLO and do not go on.
+    // Half of the peers begin a HELLO and stop within it.
     for peer in peers.iter_mut().take(PEERS / 2) {
         peer.send_bytes(&[4, 0, 0, 16, 0]);
     }
     for peer in &mut peers {
-        // Our HELLO, and no more.
+        // The switch sends its HELLO and nothing else.
         assert!(peer.receive_bytes().is_some());
         assert_eq!(peer.receive_bytes(), None);
     }
     let waited = start.elapsed();
     assert!(waited > Duration::from_secs(9) && waited < Duration::from_secs(15), "{waited:?}");
     scene.is_logged(10, &["WARN", "closed: no HELLO came in time; is the peer an OpenFlow controller?"]);
-    // What was left out of the log is told with the next line.
+    // The next line of the log reports how many lines were left out.
     std::thread::sleep(Duration::from_secs(1));
     scene.lab.peer().barrier();
     scene.is_logged(1, &["lines about OpenFlow connections are left out"]);
     scene.end();
 }
 
-/// Sends until the switch takes no more for a while.
+/// Sends until `until`, as much as the switch accepts. Returns the number of bytes sent.
 fn flood(mut stream: TcpStream, bytes: &[u8], until: Instant) -> usize {
     stream.set_nonblocking(true).unwrap();
     let mut sent = 0;
@@ -133,10 +133,11 @@ fn those_that_do_not_read_are_not_worked_for() {
         scene.is_served();
         std::thread::sleep(Duration::from_millis(20));
     }
-    // All of it would be some GiB: each entry takes more bytes than a match and an instruction have at least.
+    // All answers together would need several GiB, because each entry needs more than the minimum of 64
+    // bytes.
     const { assert!(PEERS * 200 * ENTRIES * 64 > 1_024 * MIB) };
     scene.has_grown_at_most(PEERS * MIB);
-    // One that begins to read gets all of it.
+    // A peer that begins to read gets its complete answer.
     let mut late = peers.pop().unwrap();
     let mut ended = 0;
     while ended < 3 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Controllers that the switch connects to.
+//! Tests of controllers that the switch connects to.
 
 use crate::lab::{LONG, Lab, frame, until};
 use crate::peer::{Peer, add};
@@ -29,7 +29,7 @@ fn a_secure_switch_does_only_what_it_is_told() {
     peer.send(&add("in_port=1,actions=output:2"));
     peer.barrier();
     drop(peer);
-    // It comes again, and kept its flows.
+    // The switch connects again and has kept its flows.
     let mut peer = accept(&listener);
     assert_eq!(lab.flows().len(), 1);
     lab.push(1, &frame(2, 1));
@@ -81,7 +81,7 @@ fn ovs_testcontroller_makes_a_learning_switch_of_it() {
     let port = listener.local_addr().unwrap().port();
     drop(listener);
     let mut lab = Lab::start(1, 3, &keys);
-    // The switch may have found nobody before; it comes again.
+    // The first connection attempt may have failed, because the controller was not running yet.
     let controller = lab
         .tool("ovs-testcontroller")
         .args(["-O", "OpenFlow13", &format!("ptcp:{port}:127.0.0.1")])
@@ -90,7 +90,7 @@ fn ovs_testcontroller_makes_a_learning_switch_of_it() {
         .expect("ovs-testcontroller is needed: scripts/setup.sh test installs it");
     let _controller = Ended(controller);
     until("the controller has set its table-miss entry", || lab.flows().join("").contains("CONTROLLER"));
-    // Flooded, as nobody knows station 2; then station 2 answers and is learned.
+    // The frame is flooded, because station 2 is unknown. Then station 2 answers and is learned.
     lab.push(1, &frame(2, 1));
     assert_eq!((lab.pop(2), lab.pop(3)), (frame(2, 1), frame(2, 1)));
     lab.push(2, &frame(1, 2));

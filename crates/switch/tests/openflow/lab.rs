@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A daemon in this process, with in-memory ports and an OpenFlow listener.
+//! Test harness: a daemon in this process with in-memory ports and an OpenFlow listener.
 
 use crate::log::Log;
 use crate::peer::Peer;
@@ -14,15 +14,15 @@ use std::time::{Duration, Instant};
 use switch::config::{Config, Endpoint};
 use switch::daemon::{Daemon, DaemonError, OpenPort, Stop};
 
-/// Nothing here should take longer.
+/// Timeout of all waits.
 pub const LONG: Duration = Duration::from_secs(30);
-/// Frames that fit into a port each way.
+/// Capacity of a port in frames per direction.
 const PORT_FRAMES: usize = 256;
 
 pub struct Lab {
     pub ports: Vec<MemHandle>,
     pub address: SocketAddr,
-    /// What the control thread logs, infos too.
+    /// Log of the control thread, at level INFO.
     pub log: Log,
     folder: PathBuf,
     control_thread: rustix::thread::Pid,
@@ -31,17 +31,18 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Ports 1 to `ports` over `workers` workers; `openflow` is more of that section.
+    /// Starts a switch with ports 1 to `ports` and `workers` workers. `openflow` is added to that section of
+    /// the file.
     pub fn start(workers: usize, ports: usize, openflow: &str) -> Self {
         Self::start_idling("adaptive", workers, ports, openflow)
     }
 
-    /// As [`Lab::start`], with what workers do without packets.
+    /// Starts a switch as [`Lab::start`] does, with the given idle mode of the workers.
     pub fn start_idling(idle: &str, workers: usize, ports: usize, openflow: &str) -> Self {
         Self::start_with(idle, workers, ports, openflow, "")
     }
 
-    /// As [`Lab::start`], the last port with the given egress queues.
+    /// Starts a switch as [`Lab::start`] does, with egress queues at the last port.
     pub fn start_queued(workers: usize, ports: usize, queues: &str) -> Self {
         Self::start_with("adaptive", workers, ports, "", queues)
     }
@@ -94,12 +95,12 @@ impl Lab {
         Self { ports: handles, address, log, folder, control_thread, stop: Some(tell), thread }
     }
 
-    /// A client of the control socket that asks nothing.
+    /// Returns a client of the control socket that sends no request.
     pub fn control_client(&self) -> UnixStream {
         UnixStream::connect(self.folder.join("control.sock")).unwrap()
     }
 
-    /// How long the control thread has run on a CPU.
+    /// Returns the CPU time of the control thread.
     pub fn control_cpu(&self) -> Duration {
         let path = format!("/proc/self/task/{}/schedstat", self.control_thread.as_raw_nonzero());
         let text = std::fs::read_to_string(path).unwrap();
@@ -110,19 +111,19 @@ impl Lab {
         Peer::connect(self.address)
     }
 
-    /// What `ovs-ofctl -O OpenFlow13` prints; the first of `words` is the command.
+    /// Returns the output of `ovs-ofctl -O OpenFlow13`. The first of `words` is the command.
     pub fn ofctl(&self, words: &[&str]) -> String {
         let (good, text) = self.try_ofctl(words);
         assert!(good, "ovs-ofctl {words:?}: {text}");
         text
     }
 
-    /// The same, and whether it went well.
+    /// Runs the command and returns whether it succeeded, with its output.
     pub fn try_ofctl(&self, words: &[&str]) -> (bool, String) {
         self.try_ofctl_at(&format!("tcp:{}", self.address), words)
     }
 
-    /// The same, with the switch's address as ovs-ofctl takes it.
+    /// Runs the command with the switch's address in the notation of ovs-ofctl.
     pub fn try_ofctl_at(&self, target: &str, words: &[&str]) -> (bool, String) {
         let split = words.iter().take_while(|word| word.starts_with('-')).count() + 1;
         let output = self
@@ -133,35 +134,35 @@ impl Lab {
             .args(&words[split..])
             .output()
             .expect("ovs-ofctl is needed: scripts/setup.sh test installs it");
-        // Also what goes well may be commented on stderr.
+        // A successful command may also print comments to stderr.
         let good = output.status.success();
         let text = if good { output.stdout } else { output.stderr };
         (good, String::from_utf8(text).unwrap())
     }
 
-    /// One of Open vSwitch's tools, which keeps its own files in the lab's folder.
+    /// Returns the command for a tool of Open vSwitch. The tool keeps its files in the lab's directory.
     pub fn tool(&self, name: &str) -> Command {
-        // Where scripts/setup.sh puts what it does not install.
+        // Directory in which scripts/setup.sh puts tools that it does not install.
         let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/bin").join(name);
         let mut command = if own.exists() { Command::new(own) } else { Command::new(name) };
         command.env("OVS_RUNDIR", &self.folder).stdin(Stdio::null());
         command
     }
 
-    /// A file for a tool.
+    /// Writes a file for a tool and returns its path.
     pub fn file(&self, name: &str, text: &str) -> String {
         let path = self.folder.join(name);
         std::fs::write(&path, text).unwrap();
         path.to_str().unwrap().to_owned()
     }
 
-    /// The flows as ovs-ofctl prints them, without what changes by itself.
+    /// Returns the flows as ovs-ofctl prints them, without counters and times.
     pub fn flows(&self) -> Vec<String> {
         let printed = self.ofctl(&["--no-names", "--no-stats", "dump-flows"]);
         printed.lines().map(|line| line.trim().to_owned()).filter(|line| !line.starts_with("OFPST")).collect()
     }
 
-    /// What leaves port `to`, waited for.
+    /// Waits for a frame that leaves port `to` and returns it.
     pub fn pop(&mut self, to: usize) -> Vec<u8> {
         let end = Instant::now() + LONG;
         loop {
@@ -169,7 +170,7 @@ impl Lab {
                 return frame;
             }
             assert!(Instant::now() < end, "nothing left port {to}");
-            // Who sleeps comes before busy workers, who yields does not.
+            // Sleep instead of yielding: the scheduler prefers a thread that slept to busy workers.
             std::thread::sleep(Duration::from_micros(1));
         }
     }
@@ -190,14 +191,14 @@ impl Drop for Lab {
     }
 }
 
-/// An Ethernet frame from and to stations with these numbers.
+/// Returns an Ethernet frame between stations with these numbers.
 pub fn frame(to: u8, from: u8) -> Vec<u8> {
     let mut bytes = vec![2, 0, 0, 0, 0, to, 2, 0, 0, 0, 0, from, 0x12, 0x34];
     bytes.resize(60, from);
     bytes
 }
 
-/// Waits until `probe` says yes.
+/// Waits until `probe` returns `true`.
 pub fn until(what: &str, mut probe: impl FnMut() -> bool) {
     let end = Instant::now() + LONG;
     while !probe() {

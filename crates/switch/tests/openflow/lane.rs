@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The stateless lane as one controller sets it, another is told it, and packets find it.
+//! Tests of the stateless forwarder: one controller sets it, another reads it, and packets use it.
 
 use crate::lab::{Lab, frame};
 use crate::peer::{Peer, add, flow_mod};
@@ -11,7 +11,7 @@ use openflow::role::{Role, RoleMessage};
 use openflow::{Message, error};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A bank whose labels 1 and more lead to these ports.
+/// Returns a bank whose labels from 1 on stand for these ports.
 fn bank(id: u32, ports: &[u32]) -> Option<Bank> {
     let to = (1..).zip(ports.iter().map(|port| Label::Port(*port)));
     let labels = to.chain([(0, Label::Tables)]).collect();
@@ -32,10 +32,10 @@ fn told(peer: &mut Peer) -> Option<Stateless> {
     Some(lane)
 }
 
-/// A frame with a key of this value in epoch 0.
+/// Returns a frame with this key in epoch 0.
 fn keyed(hops: u8, key: u8) -> Vec<u8> {
     let mut bytes = frame(2, 1);
-    // Version and epoch, hops, length, reserved; behind the EtherType of what follows: reserved, key.
+    // Header: version and epoch, hop limit, length, reserved. After the next EtherType: reserved, key.
     bytes.splice(14..14, [0, 0, 0, 0, 0, 0, 0, 0, 0, key]);
     bytes.splice(12..12, [0x88, 0xb5, 0x10, hops, 1, 0]);
     bytes
@@ -64,7 +64,7 @@ fn packets_go_as_the_lane_says_that_was_set_last() {
     lab.push(1, &keyed(9, 5));
     assert_eq!(lab.pop(1), keyed(9, 5), "label 0: the tables have it");
 
-    // Another bank, by another controller; what is trusted stays.
+    // Another controller sets another bank. The trusted ports stay unchanged.
     other.send(&set(vec![Section::Bank(0, bank(7, &[3, 2]))]));
     other.barrier();
     lab.push(1, &keyed(9, 8));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The log of one daemon, kept.
+//! Log of a daemon, captured for tests.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
@@ -10,13 +10,13 @@ use tracing::level_filters::LevelFilter;
 pub struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
-    /// For the thread whose log is kept.
+    /// Returns a subscriber for the thread whose log is captured.
     pub fn subscriber(&self) -> impl Subscriber + Send + Sync + use<> {
         let log = self.clone();
         tracing_subscriber::fmt().with_max_level(LevelFilter::INFO).with_writer(move || log.clone()).finish()
     }
 
-    /// Lines that contain all of these.
+    /// Returns the lines that contain all of `parts`.
     pub fn lines(&self, parts: &[&str]) -> Vec<String> {
         let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
         text.lines().filter(|line| parts.iter().all(|part| line.contains(part))).map(str::to_owned).collect()

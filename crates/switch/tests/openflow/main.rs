@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The OpenFlow channel against real clients (ovs-ofctl, ovs-testcontroller) and against a controller that misbehaves.
+//! Tests of the OpenFlow channel with real clients (ovs-ofctl, ovs-testcontroller) and with a misbehaving
+//! controller.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

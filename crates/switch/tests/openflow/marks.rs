@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The low_latency instruction, from one controller's flow-mod to another's statistics.
+//! Tests of the low_latency instruction, from one controller's flow-mod to another controller's statistics.
 
 use crate::lab::Lab;
 use crate::peer::{Peer, add, flow_mod};
@@ -9,7 +9,7 @@ use openflow::multipart::flow_stats::FlowQuery;
 use openflow::multipart::{Answer, MultipartReply, MultipartRequest, Query};
 use openflow::{Message, error};
 
-/// What a peer is told of the entries, by priority from the lowest.
+/// Returns the low-latency marks that a peer reads in the entries, in ascending order of priority.
 fn told(peer: &mut Peer) -> Vec<Option<bool>> {
     let query = Query::Flow(FlowQuery::default());
     let asked = peer.send(&Message::MultipartRequest(MultipartRequest { more: false, query }));
@@ -41,17 +41,17 @@ fn a_mark_is_told_as_it_was_said_to_those_who_use_it() {
     user.send(&add("priority=3,low_latency=false,in_port=1,actions=output:2"));
     user.barrier();
     assert_eq!(told(&mut user), [None, Some(true), Some(false)]);
-    // Who does not know the instruction could not read the answer.
+    // A peer that has not used the instruction gets statistics without it, because it could not parse it.
     assert_eq!(told(&mut other), [None, None, None]);
     assert!(lab.ofctl(&["dump-flows"]).contains("priority=2,in_port=1"));
-    // A modify without it changes nothing of it; one with it does.
+    // A modify without the instruction keeps the mark, a modify with it changes the mark.
     user.send(&flow_mod(Command::Modify, "in_port=1,actions=output:1"));
     user.barrier();
     assert_eq!(told(&mut user), [None, Some(true), Some(false)]);
     other.send(&flow_mod(Command::Modify, "low_latency=false,in_port=1,actions=output:1"));
     other.barrier();
     assert_eq!(told(&mut other), [Some(false); 3]);
-    // An add in place of another takes nothing over.
+    // An add that replaces an entry does not inherit its mark.
     other.send(&add("priority=2,in_port=1,actions=output:2"));
     other.barrier();
     assert_eq!(told(&mut user), [Some(false), None, Some(false)]);
@@ -70,7 +70,7 @@ fn bundles_carry_marks_and_refuse_wrong_ones() {
     peer.ask(&control(BundleKind::OpenRequest));
     peer.send(&bundled("priority=1,low_latency,in_port=1,actions=output:2"));
     peer.send(&bundled("priority=2,low_latency=false,in_port=2,actions=output:1"));
-    // The first again, with a value that there is not.
+    // Send the first message again with an invalid value of the mark.
     let mut bytes = Vec::new();
     openflow::encode(&bundled("priority=3,low_latency,in_port=1,actions=drop"), 9, &mut bytes).unwrap();
     let at = bytes.windows(7).position(|w| w == [0xff, 0x53, 0x48, 0x4e, 0, 2, 1]).unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! ovs-ofctl, command by command.
+//! Tests of ovs-ofctl, command by command.
 
 use crate::lab::{Lab, frame, until};
 use std::process::Stdio;
@@ -143,7 +143,7 @@ fn it_sends_packets_and_sets_ports() {
     lab.ofctl(&["add-flow", "in_port=1,actions=output:2"]);
     lab.ofctl(&["packet-out", &format!("in_port=1 packet={hex} actions=table")]);
     assert_eq!(lab.pop(2), frame(9, 8));
-    // By no port of the switch: what floods leaves by all ports, and tables may tell it from what came in.
+    // The packet has no ingress port of the switch, so a flood leaves by all ports.
     lab.ofctl(&["add-flow", "priority=1,actions=flood"]);
     for none in ["none", "any", "local", "controller", "0"] {
         lab.ofctl(&["packet-out", none, "output:2", &hex]);
@@ -189,7 +189,7 @@ fn it_monitors() {
         .spawn()
         .unwrap();
     lab.ofctl(&["add-flow", "in_port=1,actions=controller"]);
-    // The monitor may not be connected for the first of them.
+    // The monitor may not be connected when the first packets arrive.
     until("the monitor tells of a packet", || {
         lab.push(1, &frame(2, 1));
         std::fs::read_to_string(&log).unwrap().contains("OFPT_PACKET_IN (OF1.3)")
@@ -214,7 +214,7 @@ fn without_the_version_it_gets_the_standards_answer() {
         .unwrap();
     assert!(!output.status.success());
     has(&String::from_utf8(output.stderr).unwrap(), &["version negotiation failed"]);
-    // The log says what to do, above the level of what is usual.
+    // The log names a fix, as a warning.
     let told = ["WARN", "the peer speaks OpenFlow 1.0", "use -O OpenFlow13"];
     until("the log tells", || lab.log.lines(&told).len() == 1);
     lab.ofctl(&["probe"]);
@@ -250,7 +250,8 @@ fn it_reads_how_queues_are_set_and_what_they_sent() {
         let (_, text) = lab.try_ofctl(words);
         assert!(text.contains(error), "{words:?}: {text}");
     }
-    // Each port may have other queues: a number that none has is taken, but for the one that stands for all.
+    // Ports may have different queues, so an unknown queue number is accepted. Only the reserved OFPQ_ALL is
+    // refused.
     lab.ofctl(&["add-flow", "actions=set_queue:100,output:2"]);
     let (good, text) = lab.try_ofctl(&["add-flow", "actions=set_queue:0xffffffff,output:2"]);
     assert!(!good && text.contains("OFPBAC_BAD_QUEUE"), "{text}");

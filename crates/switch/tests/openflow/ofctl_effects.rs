@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What ovs-ofctl's commands do to packets.
+//! Tests of the effects of ovs-ofctl's commands on packets.
 
 use crate::lab::{Lab, frame};
 use openflow::Message;
@@ -80,7 +80,7 @@ fn groups_of_each_type_forward() {
         lab.ofctl(&["del-groups"]);
         lab.ofctl(&["add-group", &format!("group_id=1,{group}")]);
         lab.ofctl(&["add-flow", "in_port=1,actions=group:1"]);
-        // The first of fast failover is dead, then.
+        // This makes the first bucket of the fast-failover group dead.
         lab.ofctl(&["mod-port", "3", "down"]);
         lab.push(1, &frame(2, 1));
         assert_eq!(lab.pop(2), frame(2, 1), "{group}");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The other end of a connection, message by message.
+//! OpenFlow peer of the tests, which sends and receives single messages.
 
 use crate::lab::LONG;
 use flow::{Action, Command, Instructions};
@@ -14,14 +14,14 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Connects and agrees on the version.
+    /// Connects and negotiates the version.
     pub fn connect(address: SocketAddr) -> Self {
         let mut peer = Self::silent(TcpStream::connect(address).unwrap());
         peer.greet();
         peer
     }
 
-    /// Says nothing yet.
+    /// Creates a peer that has not sent its HELLO yet.
     pub fn silent(stream: TcpStream) -> Self {
         stream.set_read_timeout(Some(LONG)).unwrap();
         stream.set_write_timeout(Some(LONG)).unwrap();
@@ -38,13 +38,13 @@ impl Peer {
         self.stream.write_all(bytes).unwrap();
     }
 
-    /// Sends a message and returns its number.
+    /// Sends a message and returns its transaction ID.
     pub fn send(&mut self, message: &Message) -> u32 {
         self.xid += 1;
         self.send_part(message)
     }
 
-    /// Sends a message with the number of the one before, as a further part of the same request.
+    /// Sends a message with the transaction ID of the previous one, as a further part of the same request.
     pub fn send_part(&mut self, message: &Message) -> u32 {
         let mut bytes = Vec::new();
         encode(message, self.xid, &mut bytes).unwrap();
@@ -52,7 +52,7 @@ impl Peer {
         self.xid
     }
 
-    /// The next message, echo requests left out.
+    /// Returns the next message except echo requests.
     pub fn receive(&mut self) -> (u32, Message) {
         loop {
             let bytes = self.receive_bytes().expect("the switch closed the connection");
@@ -64,7 +64,7 @@ impl Peer {
         }
     }
 
-    /// The bytes of the next message; none at the end.
+    /// Returns the bytes of the next message, or `None` if the connection ended.
     pub fn receive_bytes(&mut self) -> Option<Vec<u8>> {
         let mut bytes = vec![0; HEADER_BYTES];
         self.stream.read_exact(&mut bytes).ok()?;
@@ -74,7 +74,7 @@ impl Peer {
         Some(bytes)
     }
 
-    /// Sends a request and returns what is answered with its number.
+    /// Sends a request and returns the answer with its transaction ID.
     pub fn ask(&mut self, message: &Message) -> Message {
         let asked = self.send(message);
         self.answer_to(asked)
@@ -89,7 +89,7 @@ impl Peer {
         }
     }
 
-    /// Waits until all before is in force, and is sure that nothing was refused.
+    /// Waits until all earlier changes are active. Panics if one of them was refused.
     pub fn barrier(&mut self) {
         let asked = self.send(&Message::BarrierRequest);
         loop {
@@ -101,7 +101,7 @@ impl Peer {
         }
     }
 
-    /// The code under which a request is refused.
+    /// Sends a request that must be refused, and returns the error code.
     pub fn refused(&mut self, message: &Message) -> ErrorCode {
         match self.ask(message) {
             Message::Error(error) => error.code,
@@ -110,7 +110,7 @@ impl Peer {
     }
 }
 
-/// A flow-mod of a line in flow syntax.
+/// Returns a flow-mod for a line in flow syntax.
 pub fn flow_mod(command: Command, line: &str) -> Message {
     let flow = flow::syntax::parse_flow(line, command, flow::syntax::ParseOptions::default()).unwrap();
     Message::FlowMod(FlowMod { flow, buffer_id: None })
@@ -120,7 +120,7 @@ pub fn add(line: &str) -> Message {
     flow_mod(Command::Add, line)
 }
 
-/// Forwards all packets to a port.
+/// Returns a flow-mod that forwards all packets to a port.
 pub fn all_to(port: u32) -> Message {
     let flow = flow::FlowMod {
         priority: 1,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Peers that send nonsense, another protocol or long messages. Those that mean harm are in the test `hostile`.
+//! Tests of peers that send invalid messages, another protocol or long messages. The test `hostile` has
+//! malicious peers.
 
 use crate::lab::Lab;
 use crate::peer::{Peer, add};
@@ -7,7 +8,7 @@ use openflow::{ErrorCode, Message, decode, encode, error};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// A message of 1.3 with number 9.
+/// Returns an OpenFlow 1.3 message with transaction ID 9.
 fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     let length = (8 + body.len()) as u16;
     [&[4, kind], &length.to_be_bytes()[..], &[0, 0, 0, 9], body].concat()
@@ -35,12 +36,12 @@ fn nonsense_is_refused_with_its_bytes_and_the_connection_lives() {
         (message(18, &[0, 0, 0, 0, 0, 0, 0, 0, 1]), error::BAD_LEN),
         (message(24, &[0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]), error::ROLE_BAD_ROLE),
         (message(9, &[0, 2, 0, 128]), error::SWITCH_CONFIG_BAD_FLAGS),
-        // A flow-mod's table, command and flags.
+        // Table, command and flags of the flow-mod.
         (with(24, 255), error::FLOW_MOD_BAD_TABLE_ID),
         (with(25, 9), error::FLOW_MOD_BAD_COMMAND),
         (with(44, 0x80), error::FLOW_MOD_BAD_FLAGS),
         (with(35, 1), error::BUFFER_UNKNOWN),
-        // Its match's type and first field.
+        // Type and first field of its match.
         (with(49, 0), error::MATCH_BAD_TYPE),
         (with(54, 0x7e), error::MATCH_BAD_FIELD),
     ];
@@ -74,7 +75,7 @@ fn other_versions_and_other_protocols_are_told_and_left() {
     lab.peer().barrier();
 }
 
-/// Long messages fill the room for input, so that the next has to wait outside.
+/// Long messages fill the input buffer, so that the next one must wait in the socket.
 #[test]
 fn long_messages_do_not_stall() {
     const COUNT: usize = 60;

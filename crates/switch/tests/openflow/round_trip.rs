@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Flows written by ovs-ofctl and read back by it: the flow syntax's golden file.
+//! Test that ovs-ofctl reads back the flows that it wrote. The flows are the golden file of the flow syntax.
 
 use crate::lab::Lab;
 use flow::syntax::{ParseOptions, format_flow, parse_flow};
@@ -11,7 +11,7 @@ fn parse(line: &str) -> FlowMod {
     parse_flow(line, Command::Add, ParseOptions::default()).unwrap_or_else(|error| panic!("{line}: {error}"))
 }
 
-/// Lines that ovs-ofctl accepts and that mean the same to it and to us.
+/// Returns the lines that ovs-ofctl accepts with the same meaning as Shunt.
 fn lines() -> Vec<&'static str> {
     let mut found = Vec::new();
     let mut differs = false;
@@ -66,7 +66,8 @@ fn what_is_written_is_read_back() {
         assert_eq!(format_flow(&parse(&read[0])), format_flow(&flow), "{line}\n{}", read[0]);
         same += 1;
     }
-    // ovs-ofctl does not know PBB. For "dl_dst=*" it sends a match on packet_type, which is OpenFlow 1.5's.
+    // ovs-ofctl does not support PBB. For "dl_dst=*" it sends a match on packet_type, which is in OpenFlow
+    // 1.5 only.
     let known = |text: &&String| text.contains("pbb") || text.starts_with("dl_dst=* ");
     let unknown: Vec<_> = refused.iter().filter(|text| !known(text)).collect();
     assert!(unknown.is_empty(), "{unknown:#?}");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What only a controller can ask: barriers, packets, roles, asynchronous messages, several at once.
+//! Tests of features that only a controller can use: barriers, packets, roles, async messages, several
+//! controllers.
 
 use crate::lab::{Lab, frame};
 use crate::peer::{Peer, add, all_to, flow_mod};
@@ -20,14 +21,15 @@ use openflow::role::{AsyncConfig, Role, RoleMessage};
 use openflow::{Message, bundle, error};
 use std::time::{Duration, Instant};
 
-/// Busy workers leave a small machine's CPUs to nobody, so that each round waits for the scheduler.
+/// Number of rounds with busy workers. They occupy the CPUs of a small machine, so each round waits for the
+/// scheduler.
 const BUSY_ROUNDS: u32 = 2_000;
 
 fn query(query: Query) -> Message {
     Message::MultipartRequest(MultipartRequest { more: false, query })
 }
 
-/// Until a packet-in comes.
+/// Waits for a packet-in and returns it.
 fn packet_in(peer: &mut Peer) -> PacketIn {
     loop {
         if let (0, Message::PacketIn(packet)) = peer.receive() {
@@ -36,7 +38,7 @@ fn packet_in(peer: &mut Peer) -> PacketIn {
     }
 }
 
-/// Rounds of a flow-mod that changes where packets go, a barrier, and a packet into a port of each worker.
+/// Runs rounds of a flow-mod that redirects packets, a barrier, and a packet into a port of each worker.
 fn rounds(idle: &str, rounds: u32) {
     let mut lab = Lab::start_idling(idle, 2, 4, "");
     let mut peer = lab.peer();
@@ -44,7 +46,7 @@ fn rounds(idle: &str, rounds: u32) {
         let to = 3 + round % 2;
         peer.send(&all_to(to));
         peer.barrier();
-        // Ports 1 and 2 belong to one worker each.
+        // Ports 1 and 2 belong to different workers.
         for from in [1, 2] {
             lab.push(from, &frame(9, from as u8));
             assert_eq!(lab.pop(to as usize), frame(9, from as u8), "round {round}");
@@ -170,7 +172,7 @@ fn all_are_told_of_flows_and_ports() {
     assert_eq!(one.refused(&other), error::PORT_MOD_BAD_CONFIG);
 }
 
-/// TABLE_FEATURES that name these tables and ask for nothing else of them.
+/// Returns a TABLE_FEATURES request that names these tables and requests no properties.
 fn lay_out(tables: &[u8], more: bool) -> Message {
     let named = |table: &u8| TableFeatures {
         table: *table,
@@ -185,14 +187,15 @@ fn lay_out(tables: &[u8], more: bool) -> Message {
     Message::MultipartRequest(MultipartRequest { more, query })
 }
 
-/// The tables that a reply to TABLE_FEATURES tells of.
+/// Returns the tables in a reply to TABLE_FEATURES.
 fn told(reply: &Message) -> Vec<u8> {
     let Message::MultipartReply(reply) = reply else { panic!("{reply:?}") };
     let Answer::TableFeatures(tables) = &reply.answer else { panic!("{reply:?}") };
     tables.iter().map(|features| features.table).collect()
 }
 
-/// OpenFlow 1.3.5, 7.3.5.5: tables that are left out are removed, and their entries go without a word.
+/// OpenFlow 1.3.5, 7.3.5.5: omitted tables are removed, and their entries are deleted without flow-removed
+/// messages.
 #[test]
 fn tables_that_are_not_laid_out_are_removed() {
     let mut lab = Lab::start(1, 2, "");
@@ -228,7 +231,7 @@ fn tables_that_are_not_laid_out_are_removed() {
     assert_eq!(told(&peer.ask(&lay_out(&[], false))), [0, 1]);
     assert_eq!(lab.flows().len(), 2, "what is refused, or only asks, changes nothing");
 
-    // In parts; and tables come back.
+    // Send the request in two parts. It restores removed tables.
     peer.send(&lay_out(&[0, 1], true));
     let asked = peer.send_part(&lay_out(&[3, 200], false));
     assert_eq!(told(&peer.answer_to(asked)), [0, 1, 3, 200]);
@@ -239,7 +242,7 @@ fn tables_that_are_not_laid_out_are_removed() {
     peer.barrier();
 }
 
-/// How many tables the pipeline has.
+/// Returns the number of tables of the pipeline.
 fn tables(peer: &mut Peer) -> usize {
     let Message::MultipartReply(stats) = peer.ask(&query(Query::Table)) else { panic!("another message") };
     let Answer::Table(tables) = &stats.answer else { panic!("{stats:?}") };
@@ -256,12 +259,12 @@ fn parts_of_a_layout_belong_to_one_request() {
         Message::Error(error) => error.code,
         other => panic!("not refused: {other:?}"),
     };
-    // A request of which one part is refused is refused as a whole, whatever comes between its parts.
+    // A request with a refused part is refused as a whole, even if other messages come between its parts.
     let asked = peer.send(&lay_out(&[0, 255], true));
     assert_eq!(refused(&mut peer, asked), error::TABLE_FEATURES_BAD_TABLE);
     peer.send_part(&lay_out(&[0], false));
     assert_eq!(refused(&mut peer, asked), error::TABLE_FEATURES_BAD_ARGUMENT);
-    // So is one with a part that cannot be decoded: a property of one byte.
+    // The same applies to a part that cannot be decoded, here because of a one-byte property.
     let mut bytes = Vec::new();
     openflow::encode(&lay_out(&[1], true), 5_000, &mut bytes).unwrap();
     let length = u16::try_from(bytes.len() + 8).unwrap();
@@ -274,7 +277,7 @@ fn parts_of_a_layout_belong_to_one_request() {
     openflow::encode(&lay_out(&[0], false), 5_000, &mut bytes).unwrap();
     peer.send_bytes(&bytes);
     assert_eq!(refused(&mut peer, 5_000), error::TABLE_FEATURES_BAD_ARGUMENT);
-    // A request that is never finished has no part in others, and what is wrong with other messages none in it.
+    // An unfinished request does not affect other requests, and errors in other messages do not affect it.
     peer.send(&lay_out(&[0], true));
     assert!(matches!(peer.ask(&lay_out(&[], false)), Message::MultipartReply(_)));
     assert_eq!(tables(&mut peer), 255);
@@ -301,7 +304,8 @@ fn a_slave_does_not_finish_the_layout_that_it_began() {
     assert_eq!(tables(&mut peer), 255);
 }
 
-/// A flow-mod, number 77, whose match has a field of class 0x8000 that is not known. It has no more than an ERROR returns.
+/// Returns a flow-mod with transaction ID 77. Its match has an unknown field of class 0x8000. It is not
+/// longer than the data of an ERROR.
 fn wrong_flow_mod() -> Vec<u8> {
     let mut bytes = vec![4, 14, 0, 64, 0, 0, 0, 77];
     bytes.resize(48, 0);
@@ -309,7 +313,7 @@ fn wrong_flow_mod() -> Vec<u8> {
     bytes
 }
 
-/// As Open vSwitch does: a HELLO of version 0 is an error, and the end.
+/// As in Open vSwitch, a HELLO of version 0 is an error and ends the connection.
 #[test]
 fn a_later_hello_of_no_version_is_refused() {
     let lab = Lab::start(1, 1, "");
@@ -334,14 +338,14 @@ fn there_is_one_master_and_slaves_only_read() {
     assert_eq!(one.ask(&role(Role::NoChange, 0)), is(Role::Slave, 2));
     assert_eq!(one.refused(&role(Role::Master, 1)), error::ROLE_STALE);
     assert_eq!(one.refused(&add("actions=drop")), error::IS_SLAVE);
-    // The role comes before what the message says; for others that is what is wrong.
+    // A slave's role is checked before the contents. For other peers, the contents are the error.
     let unknown_field = wrong_flow_mod();
     for (peer, code) in [(&mut one, error::IS_SLAVE), (&mut two, error::MATCH_BAD_FIELD)] {
         peer.send_bytes(&unknown_field);
         let Message::Error(error) = peer.answer_to(77) else { panic!("another message") };
         assert_eq!((error.code, &error.data[..]), (code, &unknown_field[..]));
     }
-    // The role that counts is the one that the channel has when it is the message's turn.
+    // The role at the time when the message is processed counts.
     let asked = one.send(&role(Role::Equal, 0));
     one.send_bytes(&unknown_field);
     assert_eq!(one.answer_to(asked), is(Role::Equal, 2));
@@ -427,7 +431,8 @@ fn a_bundle_is_done_as_a_whole_or_not_at_all() {
     assert_eq!(lab.flows().len(), 1_000);
 }
 
-/// Groups, meters, ports and flows of a bundle come together; entries that go with their group say so.
+/// Changes of groups, meters, ports and flows in a bundle are atomic. Deleting a group reports its entries as
+/// removed.
 #[test]
 fn a_bundle_may_change_groups_meters_and_ports() {
     let mut lab = Lab::start(1, 3, "");
@@ -475,7 +480,7 @@ fn a_bundle_may_change_groups_meters_and_ports() {
     }
     peer.send(&part(group(Change::Modify, 1, 3)));
     peer.send(&part(port(0)));
-    // Two changes of the port are told of before the reply, which is of its end state.
+    // Two changes of the port are reported before the reply, both with the final state.
     let commit = peer.send(&control(BundleKind::CommitRequest));
     assert_eq!(peer.answer_to(commit), control(BundleKind::CommitReply));
     peer.barrier();
@@ -496,7 +501,8 @@ fn a_bundle_may_change_groups_meters_and_ports() {
     }
 }
 
-/// A packet whose TTL is used up reaches those who ask for it; fragments are dropped for who asks for that.
+/// A packet with an expired TTL is sent to controllers that request it. Fragments are dropped if a controller
+/// requests it.
 #[test]
 fn invalid_ttls_and_fragments_are_treated_as_asked() {
     let mut lab = Lab::start(1, 2, "");
@@ -520,7 +526,7 @@ fn invalid_ttls_and_fragments_are_treated_as_asked() {
     let told = packet_in(&mut one);
     assert_eq!((told.reason, told.cookie, told.table), (PacketInReason::InvalidTtl, 7, 0));
     assert_eq!(told.data, ip(1, 0), "whole, and as it was");
-    // The other has not asked, so that nothing but what it asked for comes next.
+    // The other controller did not request the packet, so its next message must be the barrier's reply.
     two.barrier();
     one.send(&Message::SetAsync(normal));
     one.barrier();
@@ -548,7 +554,7 @@ fn invalid_ttls_and_fragments_are_treated_as_asked() {
     assert_eq!(lab.pop(2)[22], 4);
 }
 
-/// No action says how much of such a packet is sent: each channel's miss_send_len does.
+/// No action sets the length of such a packet-in, so the miss_send_len of each channel applies.
 #[test]
 fn packets_of_invalid_ttl_are_cut_for_each_as_it_asked() {
     let mut lab = Lab::start(1, 2, "");
@@ -570,7 +576,7 @@ fn packets_of_invalid_ttl_are_cut_for_each_as_it_asked() {
         assert_eq!(told.data, bytes[..40]);
     }
     assert_eq!((whole.buffer_id, &whole.data), (None, &bytes));
-    // What is held is the whole packet.
+    // The buffer holds the whole packet.
     let actions = vec![Action::output(2)];
     let out = PacketOut { buffer_id: cut.buffer_id, in_port: 1, actions, data: Vec::new() };
     assert!(out.buffer_id.is_some() && also_cut.buffer_id.is_some());
@@ -579,7 +585,8 @@ fn packets_of_invalid_ttl_are_cut_for_each_as_it_asked() {
     assert_eq!(lab.pop(2), bytes);
 }
 
-/// Counts start anew exactly where a modify asks for it, and what is not to be counted is not told.
+/// A modify resets the counters only if it requests that. Counters that an entry does not keep are not
+/// reported.
 #[test]
 fn counts_are_reset_and_left_out_as_asked() {
     let mut lab = Lab::start(1, 2, "");
@@ -615,7 +622,7 @@ fn counts_are_reset_and_left_out_as_asked() {
     assert_eq!(counts(&mut peer), [(u64::MAX, 180)]);
 }
 
-/// A change of many entries lets echoes pass, of its own connection and of others.
+/// A change of many entries does not delay echo replies, neither on its own connection nor on others.
 #[test]
 fn a_long_change_does_not_keep_echoes_waiting() {
     const ENTRIES: usize = 200_000;
@@ -644,7 +651,7 @@ fn a_long_change_does_not_keep_echoes_waiting() {
     assert_eq!(lab.flows().len(), 0);
 }
 
-/// A client that hangs up while the model is lent does not keep the control thread busy.
+/// A client that disconnects while the model is lent does not keep the control thread busy.
 #[test]
 fn the_control_thread_sleeps_during_a_long_change() {
     const ENTRIES: usize = 200_000;
@@ -657,7 +664,7 @@ fn the_control_thread_sleeps_during_a_long_change() {
     peer.barrier();
     let (start, before) = (Instant::now(), lab.control_cpu());
     peer.send(&flow_mod(Command::Modify, "actions=output:2"));
-    // Now the model is lent.
+    // The model is lent at this time.
     std::thread::sleep(Duration::from_millis(20));
     drop(client);
     peer.barrier();
@@ -666,7 +673,7 @@ fn the_control_thread_sleeps_during_a_long_change() {
     assert!(cpu < took / 10, "{cpu:?} of {took:?}");
 }
 
-/// A dump under way lets other requests pass, and a barrier waits for it.
+/// A long dump does not delay other requests, but a barrier waits for its end.
 #[test]
 fn a_long_answer_comes_in_parts_and_does_not_stop_the_rest() {
     const ENTRIES: usize = 20_000;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Channels over unix sockets.
+//! Tests of OpenFlow channels over unix sockets.
 
 use crate::lab::{Lab, until};
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use switch::config::Config;
 use switch::daemon::{Daemon, Stop};
 
-/// A path for a socket in a folder of its own, which goes with it.
+/// Path of a socket in a temporary directory. Dropping it removes the directory.
 struct Place(PathBuf);
 
 impl Place {
@@ -30,7 +30,7 @@ impl Place {
         format!("listen = [\"127.0.0.1:0\", {:?}]", self.endpoint())
     }
 
-    /// Why a switch that is to listen there does not start.
+    /// Returns the error of a switch that cannot listen on the socket.
     fn refusal(&self) -> String {
         let text = format!(
             "control = {:?}\n[[worker]]\n[[datapath]]\nid = 1\n[datapath.openflow]\nlisten = {:?}\n",
@@ -100,7 +100,7 @@ impl Drop for Ended {
     }
 }
 
-/// The controller comes after the switch, so it is found by a later try; and goes, and comes again.
+/// The controller starts after the switch, so a later attempt succeeds. Then it restarts.
 #[test]
 fn a_controller_is_dialled_again_and_again() {
     let place = Place::new();

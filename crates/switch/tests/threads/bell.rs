@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An in-memory queue with a descriptor, so that its worker can sleep until a packet comes.
+//! In-memory queue with a descriptor, so that its worker can sleep until a packet arrives.
 
 use frame::Frame;
 use port::mem::MemQueue;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 pub struct BellQueue {
     pub inner: MemQueue,
-    /// Raised by those who push a packet, after they did.
+    /// Eventfd that the sender must signal after it pushed a packet.
     pub bell: Arc<Wake>,
 }
 
@@ -20,7 +20,7 @@ impl Queue for BellQueue {
         self.bell.clear();
         let count = self.inner.receive(pools, burst, max);
         if count == max {
-            // There may be more.
+            // There may be more packets.
             self.bell.wake();
         }
         count

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which rules were in force, in which order, and what each of them does.
+//! Record of the rules that were active, their order, and their actions.
 
 use crate::packet::{FLOWS, Seen};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Ports that packets leave by.
+/// Ports to which rules output packets.
 pub const EGRESS: [u32; 3] = [3, 4, 5];
 
-/// Where a rule sends packets.
+/// Output of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sends {
-    /// To all of these ports, which may be none.
+    /// To all of these ports. The list may be empty.
     All(Vec<u32>),
-    /// To one of them, always the same for a flow and a state: the packet's header chooses it, in which table 0 writes.
+    /// To one of these ports, always the same for a flow and a state. The choice depends on the packet's
+    /// header, which table 0 writes.
     One(Vec<u32>),
 }
 
 impl Sends {
-    /// How many copies of a packet leave when nothing is lost.
+    /// Returns the number of copies that leave if none is lost.
     pub fn copies(&self) -> usize {
         match self {
             Self::All(ports) => ports.len(),
@@ -26,7 +27,8 @@ impl Sends {
         }
     }
 
-    /// Whether so many copies by each port of [`EGRESS`] may be all that left.
+    /// Returns whether these numbers of copies per port of [`EGRESS`] are possible. With `lossy`, copies may
+    /// be missing.
     pub fn allows(&self, copies: [u8; 3], lossy: bool) -> bool {
         let of = |ports: &[u32]| EGRESS.map(|port| ports.iter().filter(|it| **it == port).count() as u8);
         let fits = |most: [u8; 3]| {
@@ -39,31 +41,32 @@ impl Sends {
     }
 }
 
-/// What is known of a flow's rules. State n is the one after its n-th change.
+/// History of a flow's rules. State n is the state after the n-th change.
 #[derive(Clone, Debug, Default)]
 struct History {
-    /// The versions that packets carry, by state.
+    /// Versions that packets carry in each state, for tables 0 and 1.
     states: Vec<[u32; 2]>,
-    /// What the rule of table 1 does, by its version; none where a change left that rule as it was.
+    /// Output of the rule of table 1, by its version. `None` if a change left that rule unchanged.
     sends: Vec<Option<Sends>>,
 }
 
-/// All flows' histories.
+/// Histories of all flows.
 #[derive(Debug)]
 pub struct Book {
     histories: [Mutex<History>; FLOWS],
-    /// The state that a barrier confirmed: packets that arrive from now on meet this one or a later one.
+    /// State of each flow that a barrier confirmed. Packets that arrive later meet this state or a newer one.
     floors: [AtomicU32; FLOWS],
 }
 
 impl Book {
-    /// State 0 of each flow.
+    /// Creates histories with state 0 of each flow.
     pub fn new(first: impl Fn(usize) -> Sends) -> Self {
         let history = |flow| History { states: vec![[0, 0]], sends: vec![Some(first(flow))] };
         Self { histories: std::array::from_fn(|flow| Mutex::new(history(flow))), floors: Default::default() }
     }
 
-    /// Notes the next state, before the switch hears of it. `sends` is what table 1 does from then on, if that changes.
+    /// Records the next state. Must be called before the change is sent. `sends` is the new output of table
+    /// 1, if it changes.
     pub fn note(&self, flow: usize, tables: [bool; 2], sends: Option<Sends>) -> u32 {
         let mut history = self.histories[flow].lock().unwrap();
         let number = history.states.len() as u32;
@@ -73,7 +76,7 @@ impl Book {
         number
     }
 
-    /// The newest state, which the next barrier confirms.
+    /// Returns the newest states, which the next barrier confirms.
     pub fn newest(&self) -> [u32; FLOWS] {
         std::array::from_fn(|flow| self.histories[flow].lock().unwrap().states.len() as u32 - 1)
     }
@@ -84,12 +87,12 @@ impl Book {
         }
     }
 
-    /// What a packet that is about to arrive meets at least.
+    /// Returns the oldest state that a packet arriving now can meet.
     pub fn floor(&self, flow: usize) -> u32 {
         self.floors[flow].load(Ordering::SeqCst)
     }
 
-    /// The state that a packet met. Its versions must be those of one state.
+    /// Returns the state that a packet met. Its versions must belong to one state.
     pub fn state(&self, seen: &Seen) -> u32 {
         let history = self.histories[usize::from(seen.tag.flow)].lock().unwrap();
         let number = seen.versions[0].max(seen.versions[1]);
@@ -98,7 +101,7 @@ impl Book {
         number
     }
 
-    /// What the rules of a state do.
+    /// Returns the output of the rules in a state.
     pub fn sends(&self, flow: u8, state: u32) -> Sends {
         let history = self.histories[usize::from(flow)].lock().unwrap();
         let [_, version] = history.states[state as usize];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A run over capture ports: files are received, and what leaves is judged in its files.
+//! Run with capture ports: packets come from files, and the output files are checked.
 
 use crate::Run;
 use crate::book::{Book, EGRESS};
@@ -13,10 +13,10 @@ use std::path::Path;
 use switch::config::Config;
 use wire::capture::{CaptureReader, CaptureWriter};
 
-/// Packets of a file for each millisecond of a run.
+/// Number of packets in a file per ms of the run.
 const PACKETS_PER_MS: u32 = 200;
 
-/// Writes what port number `ingress` receives: the flows in turn.
+/// Writes the input file of port `ingress`, with the flows in turn.
 fn write(path: &Path, ingress: u8, packets: u32) {
     let mut writer = CaptureWriter::create(path).unwrap();
     for number in 0..packets {
@@ -55,20 +55,20 @@ fn config(run: &Run, packets: u32, folder: &Path) -> Config {
     config
 }
 
-/// All packets that are received.
+/// Returns a judge that has recorded all received packets.
 fn received(book: &Book, packets: u32) -> Judge<'_> {
     let mut judge = Judge::new(book, true);
     for ingress in 0..2 {
         for number in 0..packets {
             let tag = judge.next(number as usize % FLOWS, ingress);
-            // When it arrives is not known, so it may meet the first rules.
+            // The arrival time is unknown, so the packet may meet the first rules.
             judge.arrives(tag, 0);
         }
     }
     judge
 }
 
-/// A run over capture ports.
+/// Runs with capture ports.
 pub fn play(run: Run) {
     let folder = folder();
     let packets = (run.time.as_millis() as u32).max(1) * PACKETS_PER_MS;
@@ -96,7 +96,7 @@ pub fn play(run: Run) {
     });
     judge.end();
     let outside = judge.outside(packet_ins);
-    // A file takes all that it is given, so its outbox always has room.
+    // A capture port accepts all frames, so its outbox never overflows.
     totals::judge(&counters, &ports, outside, Late::Nothing);
     println!(
         "{run:?}: {pushed} packets, {:?} copies, {} changes, {} barriers",

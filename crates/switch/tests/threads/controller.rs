@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A controller that changes the rules of random flows, groups and meters all the time, and notes each change in the book
-//! before the switch hears of it.
+//! Controller that constantly changes random rules, groups and meters. It records each change in the book
+//! before it sends it.
 
 use crate::Load;
 use crate::book::{Book, EGRESS, Sends};
@@ -19,13 +19,13 @@ use openflow::multipart::{Answer, MultipartRequest, Query};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// From this flow on, a group sends in place of the rule of table 1.
+/// First flow that uses a group for its output instead of the rule of table 1.
 const GROUPED: usize = 8;
-/// Changes at most between two barriers.
+/// Maximum number of changes between two barriers.
 const CHANGES: usize = 8;
 const METER: u32 = 1;
 
-/// What table 1 or a group does with a flow.
+/// Output of table 1 or of a group for a flow.
 #[derive(Clone, Debug)]
 struct Way {
     kind: Kind,
@@ -36,7 +36,7 @@ struct Way {
 enum Kind {
     Apply,
     Write,
-    /// In a group: one bucket of many, else the first.
+    /// Only for groups: one of many buckets. Rules use the first port.
     Choose,
     Metered,
     Controller,
@@ -61,7 +61,7 @@ impl Way {
         }
     }
 
-    /// The actions of table 1.
+    /// Returns the actions of the rule of table 1.
     fn actions(&self, version: u32) -> String {
         let outputs: String = self.ports.iter().map(|port| format!(",output:{port}")).collect();
         let set = format!("set_field:{}->eth_src", mac(1, version));
@@ -97,19 +97,19 @@ fn version_bytes(version: u32) -> [u8; 6] {
     [a, b, c, d, e, f]
 }
 
-/// What the controller got to know.
+/// Messages that the controller received.
 #[derive(Debug, Default)]
 pub struct Heard {
-    /// Packets that removed entries of table 0 had counted.
+    /// Number of packets counted by removed entries of table 0.
     pub removed: u64,
-    /// Packets that came to the controller.
+    /// Packets sent to the controller.
     pub packet_ins: Vec<Tag>,
     pub changes: usize,
     pub barriers: usize,
 }
 
 impl Heard {
-    /// Notes what the switch says until it answers a barrier.
+    /// Records messages until the switch answers a barrier.
     pub fn until_barrier(&mut self, peer: &mut Peer) {
         let asked = peer.send(&Message::BarrierRequest);
         loop {
@@ -123,7 +123,7 @@ impl Heard {
         }
     }
 
-    /// Packets that came to the controller, when nothing is under way any more.
+    /// Returns all packets sent to the controller. Called when the switch is idle.
     pub fn all_packet_ins(&mut self, peer: &mut Peer) -> &[Tag] {
         self.until_barrier(peer);
         let count = self.packet_ins.len();
@@ -139,13 +139,13 @@ pub struct Controller {
     book: &'static Book,
     load: Load,
     random: fastrand::Rng,
-    /// Flows of which a rule of a higher priority has the packets.
+    /// Whether a rule of higher priority matches the packets of a flow.
     shadowed: [bool; FLOWS],
     noise: Vec<String>,
     heard: Heard,
 }
 
-/// What table 1, or its group, does with each flow at first.
+/// Returns the initial output of table 1 or of the group for a flow.
 pub fn first(flow: usize) -> Sends {
     first_way(flow).sends(flow)
 }
@@ -154,7 +154,7 @@ fn first_way(flow: usize) -> Way {
     Way { kind: Kind::Apply, ports: vec![EGRESS[flow % EGRESS.len()]] }
 }
 
-/// The rule of table 0 of a flow.
+/// Returns the rule of table 0 for a flow.
 fn classify(flow: usize, priority: u32, low_latency: bool, version: u32) -> String {
     let set = mac(0, version);
     format!(
@@ -163,20 +163,20 @@ fn classify(flow: usize, priority: u32, low_latency: bool, version: u32) -> Stri
     )
 }
 
-/// The rule of table 1.
+/// Returns the rule of table 1 for a flow.
 fn forward(flow: usize, low_latency: bool, way: &Way, version: u32) -> String {
     let actions = if flow < GROUPED { way.actions(version) } else { format!("group:{flow}") };
     format!("table=1,priority=7,low_latency={low_latency},ip,nw_src=10.0.0.{flow},actions={actions}")
 }
 
-/// The rules of state 0 as lines of a flow file, but for flows that groups send.
+/// Returns the rules of state 0 as lines of a flow file, without the flows that use groups.
 pub fn first_lines() -> Vec<String> {
     let lines = |flow| [classify(flow, 100, true, 0), forward(flow, true, &first_way(flow), 0)];
     (0..GROUPED).flat_map(lines).collect()
 }
 
 impl Controller {
-    /// Puts the first rules into force.
+    /// Installs the first rules.
     pub fn start(mut peer: Peer, book: &'static Book, seed: u64, load: Load) -> Self {
         peer.send(&flow_mod(Command::Delete, "table=0"));
         let meter = Meter { id: METER, packets: true, stats: false, burst: false, bands: Vec::new() };
@@ -196,7 +196,7 @@ impl Controller {
         Self { peer, book, load, random, shadowed, noise, heard }
     }
 
-    /// Changes rules until told to stop, and confirms each barrier.
+    /// Changes rules until it is stopped, and confirms the states of each barrier.
     pub fn run(mut self, shared: &Shared) -> (Peer, Heard) {
         while !shared.stop.load(Ordering::Relaxed) {
             while shared.quiet.load(Ordering::SeqCst) {
@@ -252,7 +252,7 @@ impl Controller {
         self.peer.send(&flow_mod(Command::ModifyStrict, &line.replace("send_flow_rem,", "")));
     }
 
-    /// Another way from table 1 on.
+    /// Changes the output of table 1 or of the group.
     fn redirect(&mut self, flow: usize) {
         let way = Way::random(&mut self.random, self.load);
         let version = self.book.note(flow, [false, true], Some(way.sends(flow)));
@@ -265,7 +265,7 @@ impl Controller {
         }
     }
 
-    /// Both tables in one operation.
+    /// Changes the rules of both tables in one operation.
     fn bundle(&mut self, flow: usize, priority: u32) {
         let way = Way::random(&mut self.random, self.load);
         let version = self.book.note(flow, [true, true], Some(way.sends(flow)));
@@ -282,7 +282,7 @@ impl Controller {
         self.peer.send(&control(BundleKind::CommitRequest));
     }
 
-    /// A rule of a higher priority comes, or goes after the one below it has been changed.
+    /// Adds a rule of higher priority, or removes it after the rule below was changed.
     fn shadow(&mut self, flow: usize) {
         let low_latency = self.random.bool();
         let version = self.book.note(flow, [true, false], None);
@@ -296,7 +296,7 @@ impl Controller {
         self.shadowed[flow] ^= true;
     }
 
-    /// Rules that no packet meets, which change how tables are compiled.
+    /// Adds or removes rules that match no packet but change how tables are compiled.
     fn noise(&mut self) {
         if self.noise.len() > 200 || self.random.u8(..4) == 0 {
             for line in self.noise.drain(..) {
@@ -319,7 +319,8 @@ impl Controller {
     }
 }
 
-/// Packets that the entries of table 0 have counted, with those that went since the last barrier.
+/// Returns the number of packets counted by entries of table 0, including those removed since the last
+/// barrier.
 pub fn counted(peer: &mut Peer) -> u64 {
     let query = Query::Flow(FlowQuery { table: Some(0), ..FlowQuery::default() });
     let asked = peer.send(&Message::MultipartRequest(MultipartRequest { more: false, query }));

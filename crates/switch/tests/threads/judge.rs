@@ -1,44 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is known of each packet, and what must hold of it.
+//! Record of each packet, and the checks of its copies.
 
 use crate::book::{Book, EGRESS, Sends};
 use crate::packet::{FLOWS, Seen, Tag};
 use crate::totals::Outside;
 use std::collections::HashMap;
 
-/// Most ingress queues.
+/// Maximum number of ingress queues.
 pub const INGRESSES: usize = 8;
 
-/// One packet.
+/// Record of a packet.
 #[derive(Clone, Copy, Debug, Default)]
 struct Fate {
-    /// The state that a barrier had confirmed when it arrived.
+    /// State that a barrier had confirmed when the packet arrived.
     floor: u32,
-    /// The state of the rules that it met, if it left.
+    /// State of the rules that the packet met, if a copy left.
     state: Option<u32>,
-    /// Copies that left, by port of [`EGRESS`].
+    /// Number of copies that left, by port of [`EGRESS`].
     copies: [u8; 3],
 }
 
-/// The packets of one flow and one ingress queue.
+/// Packets of one flow and one ingress queue.
 #[derive(Clone, Debug, Default)]
 struct Stream {
     fates: Vec<Fate>,
-    /// The last that left, by port.
+    /// Sequence number of the last packet that left, by port.
     last: [Option<u32>; 3],
 }
 
-/// All packets so far.
+/// Records of all packets so far.
 pub struct Judge<'a> {
     book: &'a Book,
     lossy: bool,
     streams: Vec<Stream>,
-    /// Where a group that chooses one port has sent a flow, by flow and state.
+    /// Port that a select group chose, by flow and state.
     chosen: HashMap<(u8, u32), usize>,
-    /// Packets of which copies are still to come, if nothing is lost.
+    /// Number of packets with missing copies, if nothing is lost.
     open: usize,
     pub pushed: u64,
-    /// Copies that left, by port of [`EGRESS`].
+    /// Number of copies that left, by port of [`EGRESS`].
     pub left: [u64; 3],
 }
 
@@ -48,13 +48,14 @@ impl<'a> Judge<'a> {
         Self { book, lossy, streams, chosen: HashMap::new(), open: 0, pushed: 0, left: [0; 3] }
     }
 
-    /// The next packet of a flow.
+    /// Returns the tag of the next packet of a flow.
     pub fn next(&self, flow: usize, ingress: usize) -> Tag {
         let sequence = self.streams[flow * INGRESSES + ingress].fates.len() as u32;
         Tag { flow: flow as u8, ingress: ingress as u8, sequence }
     }
 
-    /// It arrives now. To be called before it is pushed, or else the floor would be too high.
+    /// Records that a packet arrives. Must be called before the packet is pushed, or the floor would be too
+    /// high.
     pub fn arrives(&mut self, tag: Tag, floor: u32) {
         let fate = Fate { floor, ..Fate::default() };
         self.streams[stream(tag)].fates.push(fate);
@@ -62,7 +63,7 @@ impl<'a> Judge<'a> {
         self.open += 1;
     }
 
-    /// A copy left by port number `at` of [`EGRESS`].
+    /// Records and checks a copy that left port number `at` of [`EGRESS`].
     pub fn leaves(&mut self, at: usize, bytes: &[u8]) {
         let seen = Seen::of(bytes);
         let state = self.book.state(&seen);
@@ -99,12 +100,12 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Packets that have not left completely.
+    /// Returns the number of packets with missing copies.
     pub fn open(&self) -> usize {
         self.open
     }
 
-    /// What was seen from outside, when nothing is under way any more.
+    /// Returns the totals seen from outside. Called when the switch is idle.
     pub fn outside(&self, packet_ins: &[Tag]) -> Outside {
         let (mut seen, mut missing) = (0, 0);
         for (at, stream) in self.streams.iter().enumerate() {
@@ -121,7 +122,7 @@ impl<'a> Judge<'a> {
         Outside { pushed, left, seen, missing, only_packet_ins: packet_ins as u64 }
     }
 
-    /// The first packets that have not left completely, for reports.
+    /// Returns the first packets with missing copies, for reports.
     pub fn missing(&self) -> Vec<String> {
         let mut missing = Vec::new();
         for (at, stream) in self.streams.iter().enumerate() {
@@ -139,8 +140,8 @@ impl<'a> Judge<'a> {
         fate.state.is_some_and(|state| self.book.sends(flow as u8, state).allows(fate.copies, false))
     }
 
-    /// When nothing is under way any more: within each flow later packets met the same or later rules, and without losses
-    /// every packet left completely.
+    /// Checks the order and completeness of all packets. Called when the switch is idle. Within a flow, later
+    /// packets met the same or newer rules. Without losses, every packet left completely.
     pub fn end(&self) {
         for (at, stream) in self.streams.iter().enumerate() {
             let flow = at / INGRESSES;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The daemon's real threads under random packets, while a controller changes random rules, groups, meters and ports. What
-//! comes out is judged by conservation, by the order of each flow, and by the rules that each packet names: a rule writes
-//! its version into the packets that hit it.
+//! Tests of the daemon's real threads with random packets, while a controller changes random rules, groups,
+//! meters and ports.
 //!
-//! `THREADS_SEED` (default 1), `THREADS_RUNS` and `THREADS_MS` set where the random numbers begin, how many runs there are
-//! for each test and number of workers, and how long each one lasts.
+//! The checks are conservation of packets, the order within each flow, and the rules that each packet met. A
+//! rule writes its version into the packets that hit it.
+//!
+//! `THREADS_SEED` (default 1) sets the seed. `THREADS_RUNS` sets the number of runs per test and number of
+//! workers, and `THREADS_MS` the duration of a run.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 mod bell;
@@ -30,28 +32,29 @@ mod wire;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// One run at a time, so that a hang is one.
+/// Only one run at a time, so that a slow run is not mistaken for a hang.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// What a run may do.
+/// Load of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
-    /// So few packets at a time that each must arrive. Workers sleep whenever they can and wake only if woken.
+    /// Few packets at a time, each of which must arrive. Workers sleep as soon as possible and wake only if
+    /// woken.
     Sleepy,
-    /// As many packets as there is room for; meters, drops, packet-ins and failing links.
+    /// As many packets as the ports accept, with meters, drops, packet-ins and failing links.
     Storm,
 }
 
-/// One run.
+/// Parameters of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
-    /// Where the random numbers begin.
+    /// Seed of the random generator.
     pub seed: u64,
-    /// Workers.
+    /// Number of workers.
     pub workers: usize,
-    /// What it may do.
+    /// Load of the run.
     pub load: Load,
-    /// How long packets and changes come.
+    /// Time during which packets and changes are sent.
     pub time: Duration,
 }
 

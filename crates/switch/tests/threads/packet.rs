@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packets that tell where they come from, and the versions of the rules that sent them.
+//! Packets that carry their origin and the versions of the rules that they met.
 
-/// Flows, by the last byte of the source address.
+/// Number of flows. The last byte of the source address is the flow.
 pub const FLOWS: usize = 12;
-/// What rules write before a version: the destination's in table 0, the source's in table 1 or a group.
+/// Prefixes of the MACs that rules write: the destination in table 0, the source in table 1 or a group.
 pub const MARKS: [[u8; 2]; 2] = [[0x02, 0xf0], [0x02, 0xf1]];
 const PAYLOAD: usize = 14 + 20 + 8;
 const BYTES: usize = 60;
 
-/// A packet: the number of its flow, of the ingress queue, and its own among those of both.
+/// Identity of a packet: flow, ingress queue, and sequence number within both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Tag {
     pub flow: u8,
@@ -16,11 +16,11 @@ pub struct Tag {
     pub sequence: u32,
 }
 
-/// A packet as it left.
+/// Packet as it left the switch.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen {
     pub tag: Tag,
-    /// What tables 0 and 1 wrote.
+    /// Versions that tables 0 and 1 wrote.
     pub versions: [u32; 2],
 }
 
@@ -60,7 +60,7 @@ impl Seen {
     }
 }
 
-/// A version as an address of a rule.
+/// Returns a version as the MAC address that a rule writes.
 pub fn mac(table: usize, version: u32) -> String {
     let [a, b] = MARKS[table];
     let [c, d, e, f] = version.to_be_bytes();

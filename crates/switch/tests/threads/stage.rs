@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A run: a daemon with in-memory ports, the wire, a controller, a watchdog.
+//! Run of the threads test: a daemon with in-memory ports, the wire, a controller and a watchdog.
 
 use crate::bell::BellQueue;
 use crate::book::{Book, EGRESS};
@@ -22,17 +22,17 @@ use switch::config::{Config, Endpoint, Pace};
 use switch::control::Client;
 use switch::daemon::{Daemon, DaemonError, OpenPort, Stop};
 
-/// Frames that fit into a port each way.
+/// Returns the capacity of a port in frames per direction.
 fn port_frames(load: Load) -> usize {
     match load {
         Load::Sleepy => 4_096,
         Load::Storm => 512,
     }
 }
-/// Longer than a watchdog's patience: a thread that is not woken hangs.
+/// Sleep time that exceeds the watchdog's patience, so that a missed wake is detected as a hang.
 const FOR_EVER_NS: u64 = 600_000_000_000;
 
-/// A daemon that runs.
+/// Running daemon with its directory.
 pub struct Stage {
     folder: PathBuf,
     stop: Option<UnixStream>,
@@ -40,7 +40,7 @@ pub struct Stage {
     pub peer: Option<Peer>,
 }
 
-/// A folder of its own below the system's temporary one.
+/// Creates a temporary directory.
 pub fn folder() -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -49,7 +49,7 @@ pub fn folder() -> PathBuf {
     folder
 }
 
-/// The head of a configuration file.
+/// Returns the beginning of a configuration file.
 pub fn head(folder: &std::path::Path, workers: usize) -> String {
     let mut text = format!("control = {:?}\n", folder.join("control.sock"));
     text.push_str(&"[[worker]]\n".repeat(workers));
@@ -78,7 +78,7 @@ impl Stage {
         Client::connect(&self.folder.join("control.sock")).unwrap()
     }
 
-    /// Ends the daemon; what it wrote into its folder can be read by `look` before that is removed.
+    /// Ends the daemon. `look` can read the files in its directory before they are removed.
     pub fn end(mut self, look: impl FnOnce(&std::path::Path)) {
         drop(self.stop.take());
         self.thread.take().unwrap().join().unwrap().unwrap();
@@ -87,13 +87,13 @@ impl Stage {
     }
 }
 
-/// Which workers receive, and which send.
+/// Assignment of receiving and sending ports to workers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Layout {
-    /// The same ones.
+    /// The same workers receive and send.
     Mixed,
-    /// The last worker sends what all others receive, by ports with egress queues. So a copy is dropped as `queue_full`
-    /// only after it was counted as sent, and as `transmit_full` only before.
+    /// The last worker sends what the others receive, by ports with egress queues. Then a copy is dropped as
+    /// `queue_full` only after it was counted as sent, and as `transmit_full` only before.
     Apart,
 }
 
@@ -104,8 +104,8 @@ impl Layout {
     }
 }
 
-/// The workers that serve each port. In a mixed layout these are of the ingress ports all, or some; of the others one, all,
-/// and another one.
+/// Returns the workers that serve each port. In a mixed layout, ingress ports have all or some workers. The
+/// egress ports have one worker, all workers, and one worker.
 fn served(run: &Run, random: &mut fastrand::Rng) -> Vec<Vec<usize>> {
     let last = run.workers - 1;
     if Layout::of(run) == Layout::Apart {
@@ -135,15 +135,15 @@ fn config(run: &Run, folder: &std::path::Path, served: &[Vec<usize>], random: &m
     config
 }
 
-/// What the threads of a run share. It is never freed: a thread that hangs goes on using it.
+/// State shared by the threads of a run. It is never freed, because a hanging thread may still use it.
 pub struct Shared {
     pub book: Book,
     pub stop: AtomicBool,
     pub controller: Pulse,
     pub wire: Pulse,
-    /// The controller is to change nothing for a while.
+    /// Whether the controller must pause.
     pub quiet: AtomicBool,
-    /// It has done so since its last barrier was answered, or has ended.
+    /// Whether the controller pauses and its last barrier is answered, or it has ended.
     pub is_quiet: AtomicBool,
 }
 
@@ -156,7 +156,7 @@ impl Shared {
     }
 }
 
-/// Lets the controller, and the wire if there is one, run for their time, and returns what they return.
+/// Runs the controller and the wire, if there is one, for the time of the run. Returns their results.
 pub fn perform<W: Send + 'static>(
     run: &Run,
     shared: &'static Shared,
@@ -180,7 +180,7 @@ pub fn perform<W: Send + 'static>(
     }
 }
 
-/// Opens in-memory ports; returns the other ends, and where packets are pushed into.
+/// Opens in-memory ports. Returns them with their other ends and the queues to push packets into.
 fn ports(run: &Run, served: &[Vec<usize>]) -> (Vec<OpenPort>, Vec<MemHandle>, Vec<Ingress>) {
     let (mut open, mut handles, mut ingresses) = (Vec::new(), Vec::new(), Vec::new());
     for (port, workers) in served.iter().enumerate() {
@@ -205,7 +205,7 @@ fn ports(run: &Run, served: &[Vec<usize>]) -> (Vec<OpenPort>, Vec<MemHandle>, Ve
     (open, handles, ingresses)
 }
 
-/// A run over in-memory ports.
+/// Runs with in-memory ports.
 pub fn play(run: Run) {
     let folder = folder();
     let mut random = fastrand::Rng::with_seed(run.seed);
@@ -241,7 +241,7 @@ pub fn play(run: Run) {
     if run.load == Load::Sleepy {
         totals::judge_lossless(&counters);
     }
-    // Packets for which a backlog had no room may have hit table 0 before or not.
+    // Packets that the full backlog refused may or may not have hit table 0 before.
     let (counted, refused) = (controller::counted(&mut peer) + heard.removed, totals::refused(&counters));
     assert!(
         counted <= pushed && pushed <= counted + refused,

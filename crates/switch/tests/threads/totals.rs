@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Conservation: what the switch counted is what went in and came out, and every frame is back in its pool.
+//! Checks of conservation: the counters agree with the packets that entered and left, and all frames are in
+//! their pools.
 
 use crate::book::EGRESS;
 use crate::watchdog::PATIENCE;
@@ -7,32 +8,32 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use switch::control::{Client, Counters, Port, Ports, Request};
 
-/// What was seen from outside.
+/// Totals seen from outside the switch.
 #[derive(Clone, Copy, Debug)]
 pub struct Outside {
     pub pushed: u64,
-    /// Copies that left, by port 3, 4, 5.
+    /// Number of copies that left, by port 3, 4 and 5.
     pub left: [u64; 3],
-    /// Packets of which a copy left.
+    /// Number of packets with at least one copy that left.
     pub seen: u64,
-    /// Copies of these that did not leave.
+    /// Number of copies of these packets that did not leave.
     pub missing: u64,
-    /// Packets that came to the controller and of which no copy left.
+    /// Number of packets that only the controller got.
     pub only_packet_ins: u64,
 }
 
-/// What may be lost after it was counted as a copy.
+/// Losses that can happen after a copy was counted as sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Late {
     Nothing,
-    /// Copies for a port of another worker, whose outbox has no room. They are counted under the same name as those that
-    /// find no room at once.
+    /// Copies to a port of another worker whose outbox is full. They have the same drop reason as copies that
+    /// are refused at once.
     FullOutbox,
-    /// Copies for egress queues of another worker, which have no room. They are counted under a name of their own.
+    /// Copies to full egress queues of another worker. They have a separate drop reason.
     FullQueue,
 }
 
-/// Frames and ring places that are in use when nothing is under way: none.
+/// Resources that must be unused when the switch is idle: frames and places in rings.
 const RESTING: [&str; 12] = [
     "small_frames",
     "large_frames",
@@ -52,12 +53,12 @@ fn ask(client: &mut Client) -> Counters {
     client.ask(&Request::Counters).unwrap()
 }
 
-/// What the switch counted for each port.
+/// Returns the counters of each port.
 pub fn ports(client: &mut Client) -> Vec<Port> {
     client.ask::<Ports>(&Request::Ports).unwrap().ports
 }
 
-/// Waits until the switch has taken all that was pushed and holds nothing. `turn` goes on taking what leaves.
+/// Waits until the switch has received all packets and holds none. `turn` must take packets that leave.
 pub fn settle(client: &mut Client, pushed: u64, mut turn: impl FnMut()) -> Counters {
     let mut progress = (0, Instant::now());
     loop {
@@ -86,7 +87,7 @@ pub fn settle(client: &mut Client, pushed: u64, mut turn: impl FnMut()) -> Count
     }
 }
 
-/// Compares the counters with what was seen from outside.
+/// Compares the counters with the totals seen from outside.
 pub fn judge(counters: &Counters, ports: &[Port], outside: Outside, late: Late) {
     let Outside { pushed, left, seen, missing, only_packet_ins } = outside;
     let dropped: u64 = counters.dropped.values().sum();
@@ -109,8 +110,8 @@ pub fn judge(counters: &Counters, ports: &[Port], outside: Outside, late: Late) 
     let unseen = counters.forwarded.checked_sub(seen);
     assert!(unseen.is_some_and(|unseen| unseen <= *late.end()), "{seen} packets left: {counters:?}");
     let unseen = unseen.unwrap_or_default();
-    // Of a packet that left, each other copy was counted as dropped. Of one that was forwarded and did not leave, at least
-    // one copy was.
+    // Each missing copy of a packet that left was counted as dropped. A packet that was forwarded but did not
+    // leave has at least one such copy.
     let lost = count(&counters.copies_dropped, &["port_down", "no_buffer", "transmit_full", "queue_full"]);
     assert!(missing + unseen <= lost, "{missing} copies of packets that left are missing: {counters:?}");
     let lost: u64 = counters.controllers_lost.values().sum();
@@ -120,18 +121,18 @@ pub fn judge(counters: &Counters, ports: &[Port], outside: Outside, late: Late) 
     );
 }
 
-/// Nothing is lost, and nothing goes to the controller.
+/// Checks that nothing was dropped and nothing went to the controller.
 pub fn judge_lossless(counters: &Counters) {
     let drops = counters.dropped.values().chain(counters.copies_dropped.values());
     assert_eq!((drops.sum::<u64>(), counters.consumed), (0, 0), "{counters:?}");
 }
 
-/// How many were dropped for these reasons.
+/// Returns the number of drops for these reasons.
 fn count(dropped: &BTreeMap<String, u64>, reasons: &[&str]) -> u64 {
     reasons.iter().filter_map(|reason| dropped.get(*reason)).sum()
 }
 
-/// Packets that were dropped before any table saw them.
+/// Returns the number of packets that the backlog refused.
 pub fn refused(counters: &Counters) -> u64 {
     counters.dropped.iter().filter(|(name, _)| name.starts_with("backlog")).map(|(_, count)| count).sum()
 }

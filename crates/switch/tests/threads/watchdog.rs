@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A hang is a failure that says what each thread does.
+//! Watchdog that turns a hang into a failure with a report of all threads.
 
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Nothing takes longer, on a machine that others use too. Workers that nobody wakes sleep for longer than that. The watchdog
-/// waits twice as long, so that those who know more complain first.
+/// Maximum time of any step, on a shared machine. Workers that are not woken sleep longer. The watchdog waits
+/// twice as long, so that more specific checks fail first.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What a thread of a run makes beat while it gets on.
+/// Counter that a thread of a run advances while it makes progress.
 #[derive(Debug, Default)]
 pub struct Pulse(AtomicU64);
 
@@ -23,7 +23,7 @@ impl Pulse {
     }
 }
 
-/// Watches until `is_over`. False if one of the pulses stood still for too long.
+/// Watches until `is_over` returns `true`. Returns `false` if one of the pulses stood still for too long.
 pub fn watch(pulses: &[&Pulse], is_over: &dyn Fn() -> bool) -> bool {
     let mut last: Vec<(u64, Instant)> = pulses.iter().map(|pulse| (pulse.read(), Instant::now())).collect();
     while !is_over() {
@@ -41,7 +41,7 @@ pub fn watch(pulses: &[&Pulse], is_over: &dyn Fn() -> bool) -> bool {
     true
 }
 
-/// One line for each thread of the process: its name, state, time on a CPU, and where in the kernel it waits.
+/// Returns one line per thread of the process: name, state, CPU time, and where in the kernel it waits.
 pub fn threads() -> String {
     let mut lines = String::new();
     for thread in fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {

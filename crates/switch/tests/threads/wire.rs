@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is at the other end of the ports: packets in, packets out.
+//! Other end of the ports: pushes packets in and takes packets out.
 
 use crate::Load;
 use crate::judge::Judge;
@@ -12,20 +12,21 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Packets on their way at once when none may be lost: a burst. A worker forwards so many at once before it applies an
-/// operation. Of more, a backlog refuses some in the end when one operation follows another without a pause.
+/// Maximum number of packets in flight when none may be lost, which is one burst. A worker forwards a burst
+/// before it applies an operation. With more packets, the backlog would eventually refuse some when
+/// operations follow without a pause.
 const WINDOW: usize = 32;
 
-/// A queue that packets are pushed into.
+/// Ingress queue that packets are pushed into.
 pub struct Ingress {
     pub port: usize,
     pub queue: usize,
-    /// What its worker sleeps on.
+    /// Eventfd that wakes the queue's worker.
     pub bell: Option<Arc<Wake>>,
 }
 
 pub struct Wire {
-    /// The handles of all ports, by number from 1 on.
+    /// Handles of all ports, by number from 1 on.
     pub handles: Vec<MemHandle>,
     pub ingresses: Vec<Ingress>,
     pub shared: &'static Shared,
@@ -35,7 +36,7 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// Pushes random packets until told to stop.
+    /// Pushes random packets until it is stopped.
     pub fn run(&mut self) {
         let mut stalled = 0;
         while !self.shared.stop.load(Ordering::Relaxed) {
@@ -48,7 +49,7 @@ impl Wire {
                     self.push();
                 }
             }
-            // Now and then ports are full, so that there is no room in the switch.
+            // Sometimes nothing is taken from the ports, so that buffers in the switch fill up.
             stalled = match self.load {
                 Load::Storm if stalled == 0 && self.random.u8(..16) == 0 => self.random.u32(1..60),
                 _ => stalled.saturating_sub(1),
@@ -85,7 +86,7 @@ impl Wire {
         }
     }
 
-    /// Takes what has left; returns how many.
+    /// Takes packets that left, and returns their number.
     pub fn pop(&mut self) -> usize {
         let mut count = 0;
         for (at, handle) in self.handles[2..].iter_mut().enumerate() {
@@ -103,8 +104,8 @@ impl Wire {
         count
     }
 
-    /// Waits until every packet has left completely and the last barrier is answered, with nothing going on meanwhile that
-    /// could wake a worker which has missed something.
+    /// Waits until every packet has left completely and the last barrier is answered. Nothing else happens
+    /// meanwhile that could wake a worker which missed a wake.
     pub fn settle(&mut self) {
         let start = Instant::now();
         self.shared.quiet.store(true, Ordering::SeqCst);
