@@ -190,7 +190,7 @@ fn a_reader_that_comes_back_hears_of_the_loss() {
     assert_eq!(switch.stop(), Some(0));
 }
 
-/// Fills the pipe until it is full.
+/// Fills the pipe.
 fn fill(pipe: &mut std::io::PipeWriter) {
     // A pipe holds 64 KiB and accepts a write of one page as a whole.
     for _ in 0..16 {

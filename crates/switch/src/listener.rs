@@ -220,7 +220,7 @@ fn remove_stale(path: &Path, purpose: Purpose) -> Result<(), ListenError> {
         }
         Ok(_) => {}
     }
-    // Connect without blocking, because the listener may not accept connections.
+    // Connect without blocking: a listener that never accepts would block this process.
     let connected = SocketAddrUnix::new(path)
         .map_err(io::Error::from)
         .and_then(|address| Ok(rustix::net::connect(socket()?, &address)?));

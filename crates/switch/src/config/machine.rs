@@ -12,7 +12,7 @@ use std::path::Path;
 pub enum Scope {
     /// Checks the file only.
     File,
-    /// Also checks that this build has the drivers of the ports.
+    /// Also checks that this build can open devices of these kinds.
     Build,
     /// Also checks that CPUs, devices and socket directories exist on this machine.
     Machine,

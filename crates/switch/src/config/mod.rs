@@ -137,7 +137,7 @@ pub(crate) struct Forwarding {
 /// Settings of OpenFlow connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenFlow {
-    /// Controllers to connect to. Failed attempts are repeated for ever.
+    /// Controllers to connect to. Failed attempts are repeated without end, with growing pauses.
     pub controllers: Vec<Endpoint>,
     /// Endpoints that controllers and tools can connect to.
     pub listen: Vec<Endpoint>,

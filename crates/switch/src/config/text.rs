@@ -105,7 +105,7 @@ const READS: usize = 100;
 pub struct Reading<'t, T> {
     /// Tree of all keys and values.
     pub tree: Tree<'t>,
-    /// File without its wrong parts. `None` if the text is not TOML, or if a mistake cannot be removed.
+    /// File without its wrong parts. `None` if the text is not TOML, or if not all mistakes can be removed.
     pub file: Option<T>,
     /// Syntax errors, unknown keys and wrong types.
     pub mistakes: Mistakes,

@@ -278,7 +278,7 @@ pub struct Counters {
     pub copies_dropped: BTreeMap<String, u64>,
     /// Traces of real packets: `recorded`, of these `compared` with the rules, of these `faults`.
     pub traced: BTreeMap<String, u64>,
-    /// Number of messages that OpenFlow controllers did not get because they read too slowly, by kind.
+    /// Number of messages that OpenFlow controllers did not get because they did not read in time, by kind.
     pub controllers_lost: BTreeMap<String, u64>,
     /// Number of lines written to the log of the process.
     pub log_lines_written: u64,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Answers that are short enough to be made at once.
+//! Short answers, each built in one step.
 
 use super::latency::{Lane, Latencies};
 use super::protocol::{

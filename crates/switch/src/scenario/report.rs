@@ -23,7 +23,7 @@ pub struct Outcome {
     /// Virtual time divided by real time while the costs were measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agreement: Option<f64>,
-    /// Costs of the steps that were used.
+    /// Costs of each step. Empty if the scenario gives one cost for a unit of every step.
     pub steps: Vec<StepCost>,
     /// Total offered load.
     pub offered_pps: f64,

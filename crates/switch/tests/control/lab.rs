@@ -46,7 +46,7 @@ pub fn config(socket: &Path, workers: usize, ports: usize) -> Config {
     Config::parse(&text).unwrap()
 }
 
-/// Starts a daemon without ports. The end of `Stop` that would stop it is dropped.
+/// Starts a daemon without ports. Nothing stops it during the start.
 pub fn start_bare(config: &Config, flows: Option<&Path>) -> Result<Daemon, DaemonError> {
     let (stop, _tell) = Stop::by_hand().unwrap();
     Daemon::start(config, || Ok(Vec::new()), flows, &stop).map(Option::unwrap)

@@ -243,7 +243,7 @@ fn each_wrong_length_is_refused_under_its_code() {
     scene.end();
 }
 
-/// A first HELLO whose elements are invalid is refused by the version in its header.
+/// Tests a first HELLO with invalid elements: only the version in its header counts.
 fn first_hellos(scene: &Scene) {
     let right = bytes_of(&Message::Hello(Hello::ours()));
     for value in [0u16, 1, 3, 4, 7, 9, 16, 0x7fff, 0xffff] {

@@ -59,8 +59,8 @@ fn wrong_values_within_a_message_do_no_harm() {
     let mut refused = std::collections::BTreeMap::<String, usize>::new();
     for message in messages() {
         let bytes = bytes_of(&message);
-        // The role is checked before the contents of these messages. Others may become requests that slaves
-        // may send.
+        // The role is checked before the contents of these messages. Other messages may turn into requests
+        // that slaves may send.
         let is_barred = message.is_barred_for_slaves()
             && !matches!(
                 message,

@@ -133,8 +133,7 @@ fn those_that_do_not_read_are_not_worked_for() {
         scene.is_served();
         std::thread::sleep(Duration::from_millis(20));
     }
-    // All answers together would need several GiB, because each entry needs more than the minimum of 64
-    // bytes.
+    // All answers together need more than 1 GiB, because an entry takes at least 64 bytes.
     const { assert!(PEERS * 200 * ENTRIES * 64 > 1_024 * MIB) };
     scene.has_grown_at_most(PEERS * MIB);
     // A peer that begins to read gets its complete answer.

@@ -480,7 +480,7 @@ fn a_bundle_may_change_groups_meters_and_ports() {
     }
     peer.send(&part(group(Change::Modify, 1, 3)));
     peer.send(&part(port(0)));
-    // Two changes of the port are reported before the reply, both with the final state.
+    // The two changes of the port are reported before the reply.
     let commit = peer.send(&control(BundleKind::CommitRequest));
     assert_eq!(peer.answer_to(commit), control(BundleKind::CommitReply));
     peer.barrier();
