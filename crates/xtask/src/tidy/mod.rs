@@ -9,11 +9,14 @@ use crate::tree::{self, File};
 use crate::{Failure, say};
 
 mod docs;
+mod faults;
+mod functions;
 mod header;
 mod idioms;
 mod length;
 mod pages;
 mod rooms;
+mod width;
 mod words;
 
 /// Violation of a rule.
@@ -56,8 +59,19 @@ pub fn run(root: &Path) -> Result<bool, Failure> {
 }
 
 fn check(files: &[File]) -> Vec<Finding> {
-    [length::check, header::check, idioms::check, rooms::check, words::check, docs::check, pages::check]
-        .iter()
-        .flat_map(|rule| rule(files))
-        .collect()
+    [
+        length::check,
+        header::check,
+        idioms::check,
+        rooms::check,
+        words::check,
+        docs::check,
+        faults::check,
+        functions::check,
+        pages::check,
+        width::check,
+    ]
+    .iter()
+    .flat_map(|rule| rule(files))
+    .collect()
 }
