@@ -284,18 +284,7 @@ impl WorkerSet {
         for change in changes {
             match change {
                 EntryChange::Add(entry) => {
-                    let miss_entry = is_miss_entry(entry);
-                    let low_latency = is_low_latency(entry);
-                    let program = self.programs.acquire(&entry.instructions, low_latency, miss_entry);
-                    self.cells.prepare(entry.id, program, entry.priority);
-                    let at = entry.id as usize;
-                    if self.running.len() <= at {
-                        self.running.resize(at + 1, None);
-                    }
-                    let choice = Choice::of(&entry.instructions);
-                    self.requeues.count(entry.table, choice, true);
-                    self.running[at] = Some(Running { program, miss_entry, low_latency, choice });
-                    self.luts.count(entry.table, isize::from(low_latency));
+                    self.add_entry(entry);
                     rules.entry(entry.table).or_default().push(RuleChange::Add(Arc::clone(entry)));
                 }
                 EntryChange::Modify { id, table, instructions, low_latency, reset_counts } => {
@@ -355,6 +344,22 @@ impl WorkerSet {
                 parts.extend(reset.iter().map(|id| Update::ResetCounts(*id)));
             }
         }
+    }
+
+    /// Prepares an entry that is added: its program, its cell and what is counted by table.
+    fn add_entry(&mut self, entry: &FlowEntry) {
+        let miss_entry = is_miss_entry(entry);
+        let low_latency = is_low_latency(entry);
+        let program = self.programs.acquire(&entry.instructions, low_latency, miss_entry);
+        self.cells.prepare(entry.id, program, entry.priority);
+        let at = entry.id as usize;
+        if self.running.len() <= at {
+            self.running.resize(at + 1, None);
+        }
+        let choice = Choice::of(&entry.instructions);
+        self.requeues.count(entry.table, choice, true);
+        self.running[at] = Some(Running { program, miss_entry, low_latency, choice });
+        self.luts.count(entry.table, isize::from(low_latency));
     }
 
     /// Returns whether these changes may move flows to another egress queue. Called before and after the

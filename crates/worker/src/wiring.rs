@@ -2,7 +2,7 @@
 //! Construction of workers and the rings between them.
 
 use crate::aside::Aside;
-use crate::board::{Board, Boards};
+use crate::board::{Board, Boards, WorkerLevels};
 use crate::clock::Clock;
 use crate::consistency::Consistency;
 use crate::dock::{Dock, STOCK};
@@ -18,7 +18,7 @@ use flow::{EgressQueue, Nanos, PortNo};
 use frame::Frame;
 use pipeline::{BURST, Counters, Event, LaneLimits, Pipeline, Probe, Updates};
 use port::{Pools, Queue};
-use rtrb::{Consumer, RingBuffer};
+use rtrb::{Consumer, Producer, RingBuffer};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -110,20 +110,8 @@ pub fn build_with<P: Probe>(
 ) -> (WorkerSet, Vec<Worker<P>>) {
     let workers = config.workers;
     let senders: Vec<Sender> = ports.iter().map(Sender::of).collect();
-    let egress: BTreeMap<PortNo, Vec<EgressQueue>> = ports
-        .iter()
-        .filter(|port| !port.egress.is_empty())
-        .map(|port| (port.number, EgressQueue::complete(port.egress.clone())))
-        .collect();
-    let mut served: Vec<Vec<Served>> = (0..workers).map(|_| Vec::new()).collect();
-    let mut boards: Boards = Vec::new();
-    for port in ports {
-        for (worker, queue) in port.queues {
-            let board = Board::default();
-            boards.push((port.number, board.clone()));
-            served[worker].push(Served { number: port.number, queue, board });
-        }
-    }
+    let egress_queues = queues_by_port(&ports);
+    let (served, boards) = share_queues(ports, workers);
     let stock_large = config.controller_frames / 16;
     let stock = config.controller_frames + stock_large;
     let all_frames = config.small_frames + config.large_frames + config.shells + stock;
@@ -137,38 +125,17 @@ pub fn build_with<P: Probe>(
     let mut made = Vec::with_capacity(workers);
     for (number, served) in served.into_iter().enumerate() {
         let home = number as u16;
-        let (request_in, requests) = RingBuffer::<Box<Updates>>::new(config.operations);
-        let (spent, spent_out) = RingBuffer::new(config.operations);
-        let (events, events_out) = RingBuffer::<Event>::new(config.events);
-        let (recycle, recycled) = RingBuffer::new(stock.max(1));
-        let counters = Arc::new(Counters::default());
-        let costs = Arc::new(Costs::default());
-        let latencies = Arc::new(LatencyCells::default());
-        let board = Board::default();
-        let channel = Channel { requests, spent, applied: Arc::default(), sleeping: Arc::default() };
-        links.push(Link {
-            requests: request_in,
-            spent: spent_out,
-            events: events_out,
-            recycle,
-            applied: Arc::clone(&channel.applied),
-            sleeping: Arc::clone(&channel.sleeping),
-            counters: Arc::clone(&counters),
-            costs: Arc::clone(&costs),
-            latencies: Arc::clone(&latencies),
-            board: board.clone(),
-            parked: VecDeque::new(),
-            nudge: None,
-        });
+        let (link, WorkerEnd { channel, events, recycled, counters, costs, latencies, board }) =
+            connect(config, stock);
+        links.push(link);
         let mut returned: Vec<Apart<Consumer<Frame>>> = std::mem::take(&mut returned[number]);
         returned.push(Apart(recycled));
+        let sizes = (config.outbox_frames, in_all);
+        let outboxes = served.iter().map(|served| outbox(number, served, &senders, &egress_queues, sizes));
         let dock = Dock {
             number: home,
             routes: routes(number, &senders, &served),
-            outboxes: served
-                .iter()
-                .map(|served| outbox(number, served, &senders, &egress, (config.outbox_frames, in_all)))
-                .collect(),
+            outboxes: outboxes.collect(),
             long: false,
             lanes: config.lanes.is_on(),
             epoch: 0,
@@ -200,7 +167,71 @@ pub fn build_with<P: Probe>(
             ),
         });
     }
-    (WorkerSet::new(links, boards, egress, config), made)
+    (WorkerSet::new(links, boards, egress_queues, config), made)
+}
+
+/// What a worker has of the link between it and the control thread.
+struct WorkerEnd {
+    channel: Channel,
+    events: Producer<Event>,
+    recycled: Consumer<Frame>,
+    counters: Arc<Counters>,
+    costs: Arc<Costs>,
+    latencies: Arc<LatencyCells>,
+    board: Board<WorkerLevels>,
+}
+
+/// Creates both ends of the link between the control thread and a worker with `stock` frames for the
+/// controller.
+fn connect(config: &Config, stock: usize) -> (Link, WorkerEnd) {
+    let (request_in, requests) = RingBuffer::<Box<Updates>>::new(config.operations);
+    let (spent, spent_out) = RingBuffer::new(config.operations);
+    let (events, events_out) = RingBuffer::<Event>::new(config.events);
+    let (recycle, recycled) = RingBuffer::new(stock.max(1));
+    let end = WorkerEnd {
+        channel: Channel { requests, spent, applied: Arc::default(), sleeping: Arc::default() },
+        events,
+        recycled,
+        counters: Arc::default(),
+        costs: Arc::default(),
+        latencies: Arc::default(),
+        board: Board::default(),
+    };
+    let link = Link {
+        requests: request_in,
+        spent: spent_out,
+        events: events_out,
+        recycle,
+        applied: Arc::clone(&end.channel.applied),
+        sleeping: Arc::clone(&end.channel.sleeping),
+        counters: Arc::clone(&end.counters),
+        costs: Arc::clone(&end.costs),
+        latencies: Arc::clone(&end.latencies),
+        board: end.board.clone(),
+        parked: VecDeque::new(),
+        nudge: None,
+    };
+    (link, end)
+}
+
+/// Gives each worker its queues, and each queue a place where its worker reports.
+fn share_queues(ports: Vec<PortQueues>, workers: usize) -> (Vec<Vec<Served>>, Boards) {
+    let mut served: Vec<Vec<Served>> = (0..workers).map(|_| Vec::new()).collect();
+    let mut boards: Boards = Vec::new();
+    for port in ports {
+        for (worker, queue) in port.queues {
+            let board = Board::default();
+            boards.push((port.number, board.clone()));
+            served[worker].push(Served { number: port.number, queue, board });
+        }
+    }
+    (served, boards)
+}
+
+/// Returns the ports' egress queues, for ports that have any.
+fn queues_by_port(ports: &[PortQueues]) -> BTreeMap<PortNo, Vec<EgressQueue>> {
+    let with_queues = ports.iter().filter(|port| !port.egress.is_empty());
+    with_queues.map(|port| (port.number, EgressQueue::complete(port.egress.clone()))).collect()
 }
 
 /// Which workers send to a port.

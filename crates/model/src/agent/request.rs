@@ -40,22 +40,7 @@ impl Channel {
                 let fragments = if drops { Fragments::Drop } else { Fragments::Normal };
                 Ok(Some(Message::GetConfigReply(SwitchConfig { fragments, ..self.config })))
             }
-            Message::SetConfig(config) => {
-                if config.fragments == Fragments::Reassemble {
-                    return Err(Refusal::new(
-                        error::SWITCH_CONFIG_BAD_FLAGS,
-                        "fragments are not reassembled here; use OFPC_FRAG_NORMAL or OFPC_FRAG_DROP",
-                    ));
-                }
-                self.config = *config;
-                // Fragment handling applies to the whole switch, so a slave must not change it. The packet-in
-                // length `miss_send_len` is a setting of each channel.
-                if self.role(shared) != Role::Slave {
-                    let drop_fragments = config.fragments == Fragments::Drop;
-                    context.model.set_settings(Settings { drop_fragments, ..context.model.settings() });
-                }
-                Ok(None)
-            }
+            Message::SetConfig(config) => self.set_config(*config, shared, context).map(|()| None),
             Message::BarrierRequest => {
                 self.begin(Job::Barrier(request.xid, context.model.barrier()));
                 Ok(None)
@@ -99,6 +84,28 @@ impl Channel {
             // The session answers or refuses all other messages.
             _ => Ok(None),
         }
+    }
+
+    fn set_config<D: DataPlane>(
+        &mut self,
+        config: SwitchConfig,
+        shared: &Shared,
+        context: &mut Context<'_, D>,
+    ) -> Result<(), Refusal> {
+        if config.fragments == Fragments::Reassemble {
+            return Err(Refusal::new(
+                error::SWITCH_CONFIG_BAD_FLAGS,
+                "fragments are not reassembled here; use OFPC_FRAG_NORMAL or OFPC_FRAG_DROP",
+            ));
+        }
+        self.config = config;
+        // Fragment handling applies to the whole switch, so a slave must not change it. The packet-in
+        // length `miss_send_len` is a setting of each channel.
+        if self.role(shared) != Role::Slave {
+            let drop_fragments = config.fragments == Fragments::Drop;
+            context.model.set_settings(Settings { drop_fragments, ..context.model.settings() });
+        }
+        Ok(())
     }
 
     /// Applies a change whose request gets a reply only if it is refused.

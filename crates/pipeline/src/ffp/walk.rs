@@ -87,14 +87,25 @@ impl Ffp {
             };
             probe.mark(Step::Execute(number), passed as u32);
         }
-        for slot in burst {
-            let slot = usize::from(*slot);
-            let packet = &mut packets[slot];
-            if packet.path == Path::Fast {
-                run.finish(packet, slot, true, probe);
-                run.tally.fast += 1;
-                packet.path = Path::Left;
-            }
+        finish_fast(run, packets, burst, probe);
+    }
+}
+
+/// Transmits the packets that passed every table on the path.
+#[inline]
+fn finish_fast<E: Egress, P: Probe>(
+    run: &mut Run<'_, E>,
+    packets: &mut [Packet],
+    burst: &[u16],
+    probe: &mut P,
+) {
+    for slot in burst {
+        let slot = usize::from(*slot);
+        let packet = &mut packets[slot];
+        if packet.path == Path::Fast {
+            run.finish(packet, slot, true, probe);
+            run.tally.fast += 1;
+            packet.path = Path::Left;
         }
     }
 }

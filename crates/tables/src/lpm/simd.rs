@@ -178,11 +178,46 @@ mod wide {
         wholes: &[u32; BURST],
         numbers: &mut [u32],
     ) {
-        let zero = _mm512_setzero_si512();
-        let none = each(trie.none);
-        let (mut rest, mut items, mut active) = ([zero; V], [zero; V], [0u16; V]);
         // Each pass prefetches what the next one reads, so that the cache misses overlap.
-        let (mut nodes, mut bases, mut inner) = ([zero; V], [zero; V], [zero; V]);
+        let mut steps = roots(trie, grouped, groups, seen);
+        let bits = first_items(trie, seen, &steps);
+        let items = items_below(trie, seen, &mut steps.rest, &bits);
+        for v in 0..V {
+            let some = _mm512_mask_cmpneq_epi32_mask(seen[v].present, items[v], each(trie.none));
+            let lanes = ((1u32 << numbers.len().saturating_sub(16 * v).min(16)) - 1) as u16;
+            // SAFETY: `wholes` has 32 elements and `v` is at most 1. The store is masked to the elements of
+            // `numbers` from `16 * v` on.
+            unsafe {
+                let wholes = _mm512_loadu_si512(wholes.as_ptr().add(16 * v).cast());
+                let found = _mm512_mask_mov_epi32(wholes, some, items[v]);
+                _mm512_mask_storeu_epi32(numbers.as_mut_ptr().wrapping_add(16 * v).cast(), lanes, found);
+            }
+        }
+    }
+
+    /// What the root of a trie gives for each value.
+    struct Steps<const V: usize> {
+        /// The value, from the bits behind the root's on.
+        rest: [__m512i; V],
+        /// Number of the node.
+        nodes: [__m512i; V],
+        /// First item of the root's word, to which the node's offset is added.
+        bases: [__m512i; V],
+        /// Place in the node.
+        inner: [__m512i; V],
+    }
+
+    /// Finds the node of each value by the root's bitmap.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vpopcntdq,avx2,bmi1,bmi2,popcnt")]
+    fn roots<const V: usize>(
+        trie: &Trie,
+        grouped: bool,
+        groups: &[__m512i; V],
+        seen: &[Rows; V],
+    ) -> Steps<V> {
+        let zero = _mm512_setzero_si512();
+        let mut steps = Steps { rest: [zero; V], nodes: [zero; V], bases: [zero; V], inner: [zero; V] };
         for v in 0..V {
             let lanes = seen[v].present;
             let [low, high] = seen[v].high;
@@ -201,7 +236,7 @@ mod wide {
             };
             let place = _mm512_srlv_epi32(value, _mm512_sub_epi32(each(u32::BITS), bits));
             let word = _mm512_add_epi32(at, _mm512_srli_epi32::<6>(place));
-            rest[v] = _mm512_sllv_epi32(value, bits);
+            steps.rest[v] = _mm512_sllv_epi32(value, bits);
             // SAFETY: `place` has as many bits as the root, and `Draft::add` makes a word of two 64-bit
             // halves for each 64 places.
             let ([low, high], infos) = unsafe {
@@ -215,41 +250,69 @@ mod wide {
             let own = u16::from(_mm512_movepi64_mask(low)) | u16::from(_mm512_movepi64_mask(high)) << 8;
             let rank = narrow(_mm512_popcnt_epi64(low), _mm512_popcnt_epi64(high));
             let first = narrow(infos[0], infos[1]);
-            bases[v] = narrow(_mm512_srli_epi64::<32>(infos[0]), _mm512_srli_epi64::<32>(infos[1]));
+            steps.bases[v] = narrow(_mm512_srli_epi64::<32>(infos[0]), _mm512_srli_epi64::<32>(infos[1]));
             let node = _mm512_add_epi32(_mm512_add_epi32(first, rank), each(NONE));
             // Unused elements read node 0, which always exists.
-            nodes[v] = _mm512_maskz_mov_epi32(lanes, node);
-            inner[v] = _mm512_mask_srli_epi32::<{ u32::BITS - STEP }>(each(63), own, rest[v]);
-            ask(trie.maps.as_ptr().cast(), nodes[v], size_of::<u64>());
+            steps.nodes[v] = _mm512_maskz_mov_epi32(lanes, node);
+            steps.inner[v] = _mm512_mask_srli_epi32::<{ u32::BITS - STEP }>(each(63), own, steps.rest[v]);
+            ask(trie.maps.as_ptr().cast(), steps.nodes[v], size_of::<u64>());
         }
-        let mut bits = [zero; V];
-        let mut widths = [zero; V];
-        for v in 0..V {
-            let lanes = seen[v].present;
+        steps
+    }
+
+    /// Items of the nodes: position in bits, and size in bits.
+    struct Bits<const V: usize> {
+        at: [__m512i; V],
+        widths: [__m512i; V],
+    }
+
+    /// Finds where the item of each value is.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vpopcntdq,avx2,bmi1,bmi2,popcnt")]
+    fn first_items<const V: usize>(trie: &Trie, seen: &[Rows; V], steps: &Steps<V>) -> Bits<V> {
+        let zero = _mm512_setzero_si512();
+        let mut bits = Bits { at: [zero; V], widths: [zero; V] };
+        for (v, rows) in seen.iter().enumerate() {
+            let lanes = rows.present;
             // SAFETY: `rank` is at most the number of bits in the word's `starts`, and `Draft::add` makes a
             // node for each. Each node has a map and an offset, and one more offset follows for the 4-byte
             // read.
             let (maps, offset) = unsafe {
                 let offsets = trie.offsets.as_ptr().cast();
-                let maps = gather(lanes, nodes[v], trie.maps.as_ptr());
-                (maps, _mm512_mask_i32gather_epi32::<2>(zero, lanes, nodes[v], offsets))
+                let maps = gather(lanes, steps.nodes[v], trie.maps.as_ptr());
+                (maps, _mm512_mask_i32gather_epi32::<2>(zero, lanes, steps.nodes[v], offsets))
             };
             let offset = _mm512_and_si512(offset, each(0xffff));
-            let first = _mm512_slli_epi32::<{ ITEM_UNIT.ilog2() }>(_mm512_add_epi32(bases[v], offset));
-            let (rank, width) = rank_of(trie, maps, inner[v]);
-            bits[v] = _mm512_add_epi32(first, _mm512_mullo_epi32(rank, width));
-            widths[v] = width;
-            ask(trie.items.as_ptr(), _mm512_srli_epi32::<3>(_mm512_maskz_mov_epi32(lanes, bits[v])), 1);
+            let first = _mm512_slli_epi32::<{ ITEM_UNIT.ilog2() }>(_mm512_add_epi32(steps.bases[v], offset));
+            let (rank, width) = rank_of(trie, maps, steps.inner[v]);
+            bits.at[v] = _mm512_add_epi32(first, _mm512_mullo_epi32(rank, width));
+            bits.widths[v] = width;
+            ask(trie.items.as_ptr(), _mm512_srli_epi32::<3>(_mm512_maskz_mov_epi32(lanes, bits.at[v])), 1);
         }
+        bits
+    }
+
+    /// Returns the items of the values, following children until none is left.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vpopcntdq,avx2,bmi1,bmi2,popcnt")]
+    fn items_below<const V: usize>(
+        trie: &Trie,
+        seen: &[Rows; V],
+        rest: &mut [__m512i; V],
+        bits: &Bits<V>,
+    ) -> [__m512i; V] {
+        let zero = _mm512_setzero_si512();
+        let none = each(trie.none);
+        let (mut items, mut active) = ([zero; V], [0u16; V]);
         for v in 0..V {
             let lanes = seen[v].present;
             // SAFETY: `Draft::trie` stores an item for each bit of a node's map, and 8 bytes of padding
             // behind the last.
             let word = unsafe {
-                let byte = _mm512_srli_epi32::<3>(bits[v]);
+                let byte = _mm512_srli_epi32::<3>(bits.at[v]);
                 _mm512_mask_i32gather_epi32::<1>(zero, lanes, byte, trie.items.as_ptr().cast())
             };
-            items[v] = item_of(word, bits[v], widths[v]);
+            items[v] = item_of(word, bits.at[v], bits.widths[v]);
             active[v] = _mm512_mask_cmpgt_epu32_mask(lanes, items[v], none);
         }
         while active != [0; V] {
@@ -281,17 +344,7 @@ mod wide {
                 active[v] = _mm512_mask_cmpgt_epu32_mask(lanes, items[v], none);
             }
         }
-        for v in 0..V {
-            let some = _mm512_mask_cmpneq_epi32_mask(seen[v].present, items[v], none);
-            let lanes = ((1u32 << numbers.len().saturating_sub(16 * v).min(16)) - 1) as u16;
-            // SAFETY: `wholes` has 32 elements and `v` is at most 1. The store is masked to the elements of
-            // `numbers` from `16 * v` on.
-            unsafe {
-                let wholes = _mm512_loadu_si512(wholes.as_ptr().add(16 * v).cast());
-                let found = _mm512_mask_mov_epi32(wholes, some, items[v]);
-                _mm512_mask_storeu_epi32(numbers.as_mut_ptr().wrapping_add(16 * v).cast(), lanes, found);
-            }
-        }
+        items
     }
 
     /// Prefetches sixteen places in an array of elements of `size` bytes.
