@@ -356,6 +356,7 @@ pub(super) struct Control {
 }
 
 /// Record of a completed case.
+#[derive(Default)]
 pub(super) struct Record {
     pub arrivals: Vec<Arrival>,
     pub operations: Vec<Operation>,

@@ -27,6 +27,12 @@ pub(super) struct Room {
     pub untaken_max: usize,
 }
 
+impl Default for Room {
+    fn default() -> Self {
+        Self::AMPLE
+    }
+}
+
 impl Room {
     /// Sizes with space for everything.
     pub const AMPLE: Self = Self {

@@ -132,6 +132,42 @@ fn tagged(rng: &mut Rng, frame: &[u8]) -> Vec<u8> {
     [macs, &header].concat()
 }
 
+/// Adds IPv6, often with an extension header, and a header of layer 4.
+fn ipv6_headers(rng: &mut Rng, b: PacketBuilder, source: &[u8; 6]) -> PacketBuilder {
+    let b = b.ipv6(ipv6(rng), ipv6(rng)).tos(tos(rng)).ttl(ttl(rng));
+    let b = match rng.u8(0..6) {
+        0 => b.extension(0, &[1, 4, 0, 0, 0, 0]),
+        1 => b.extension(60, &[1, 4, 0, 0, 0, 0]),
+        2 => b.ipv6_fragment([0, 185][rng.usize(0..2)], true, 7),
+        _ => b,
+    };
+    match rng.u8(0..5) {
+        0 => b.neighbour_solicitation(ipv6(rng)).nd_option(1, source),
+        1 => b.neighbour_advertisement(ipv6(rng)).nd_option(2, source),
+        2 => b.icmpv6(128, 0, [0; 4]),
+        3 => b.udp(l4_port(rng), l4_port(rng)),
+        _ => b.tcp(l4_port(rng), l4_port(rng)),
+    }
+}
+
+/// Adds IPv4, sometimes with options or as a fragment, and a header of layer 4.
+fn ipv4_headers(rng: &mut Rng, b: PacketBuilder) -> PacketBuilder {
+    let b = b.ipv4(ipv4(rng), ipv4(rng)).tos(tos(rng)).ttl(ttl(rng));
+    let b = match rng.u8(0..10) {
+        0 => b.ipv4_options(&[1, 1, 1, 1]),
+        1 => b.ipv4_fragment([0, 185][rng.usize(0..2)], true),
+        _ => b,
+    };
+    match rng.u8(0..8) {
+        0 => b.icmpv4(8, rng.u8(0..2), [0; 4]),
+        1 => b.sctp(l4_port(rng), l4_port(rng), 5),
+        2 => b.proto(47),
+        3 => b.udp(l4_port(rng), l4_port(rng)).no_udp_checksum(),
+        4 | 5 => b.udp(l4_port(rng), l4_port(rng)),
+        _ => b.tcp(l4_port(rng), l4_port(rng)),
+    }
+}
+
 impl Template {
     pub fn random(rng: &mut Rng, family: Family, longest: usize, offloads: bool) -> Self {
         let source = loop {
@@ -160,38 +196,8 @@ impl Template {
                     b.ipv4(ipv4(rng), ipv4(rng)).ttl(rng.u8(0..9)).tcp(l4_port(rng), l4_port(rng))
                 }
             }
-            5..9 => {
-                let b = b.ipv6(ipv6(rng), ipv6(rng)).tos(tos(rng)).ttl(ttl(rng));
-                let b = match rng.u8(0..6) {
-                    0 => b.extension(0, &[1, 4, 0, 0, 0, 0]),
-                    1 => b.extension(60, &[1, 4, 0, 0, 0, 0]),
-                    2 => b.ipv6_fragment([0, 185][rng.usize(0..2)], true, 7),
-                    _ => b,
-                };
-                match rng.u8(0..5) {
-                    0 => b.neighbour_solicitation(ipv6(rng)).nd_option(1, &source),
-                    1 => b.neighbour_advertisement(ipv6(rng)).nd_option(2, &source),
-                    2 => b.icmpv6(128, 0, [0; 4]),
-                    3 => b.udp(l4_port(rng), l4_port(rng)),
-                    _ => b.tcp(l4_port(rng), l4_port(rng)),
-                }
-            }
-            _ => {
-                let b = b.ipv4(ipv4(rng), ipv4(rng)).tos(tos(rng)).ttl(ttl(rng));
-                let b = match rng.u8(0..10) {
-                    0 => b.ipv4_options(&[1, 1, 1, 1]),
-                    1 => b.ipv4_fragment([0, 185][rng.usize(0..2)], true),
-                    _ => b,
-                };
-                match rng.u8(0..8) {
-                    0 => b.icmpv4(8, rng.u8(0..2), [0; 4]),
-                    1 => b.sctp(l4_port(rng), l4_port(rng), 5),
-                    2 => b.proto(47),
-                    3 => b.udp(l4_port(rng), l4_port(rng)).no_udp_checksum(),
-                    4 | 5 => b.udp(l4_port(rng), l4_port(rng)),
-                    _ => b.tcp(l4_port(rng), l4_port(rng)),
-                }
-            }
+            5..9 => ipv6_headers(rng, b, &source),
+            _ => ipv4_headers(rng, b),
         };
         let headers = b.clone().build().len();
         let payload = (0..payload_bytes(rng, headers, longest)).map(|_| rng.u8(..)).collect::<Vec<u8>>();

@@ -2,11 +2,11 @@
 //! Set-up of a case: ports, workers, model, and the first rules.
 
 use super::Driver;
+use crate::oracle::Options;
 use crate::oracle::log::{OrderLog, Record, Recorder};
 use crate::oracle::room::Room;
 use crate::oracle::rules::Style;
 use crate::oracle::templates::{Family, Template};
-use crate::oracle::{ChangeCounts, Options};
 use fastrand::Rng;
 use flow::{EgressQueue, Nanos, PortNo, Settings};
 use model::{Config, GroupCommand, Learning, MeterCommand, Model, PortDesc};
@@ -85,6 +85,24 @@ pub(in crate::oracle) fn is_calm(seed: u64) -> bool {
     seed.is_multiple_of(CALM)
 }
 
+/// Returns the workers' configuration for these sizes.
+fn worker_config(options: Options, room: Room) -> worker::Config {
+    worker::Config {
+        workers: options.workers,
+        small_frames: room.small_frames,
+        controller_frames: room.controller_frames,
+        events: room.events,
+        outbox_frames: room.outbox_frames,
+        handovers: room.handovers,
+        lut_entries: options.lut_entries,
+        consistency: options.consistency,
+        lanes: options.lanes,
+        quanta: options.quanta,
+        timed_bursts: 3,
+        ..worker::Config::default()
+    }
+}
+
 impl Driver {
     pub fn new(seed: u64, options: Options) -> Self {
         let mut rng = Rng::with_seed(seed);
@@ -102,21 +120,10 @@ impl Driver {
         let homes = templates.iter().map(|_| rng.u32(1..=style.ports)).collect();
         let queued = QUEUED.contains(&(seed % 16)) || scarce && !seed.is_multiple_of(3);
         let config = worker::Config {
-            workers: options.workers,
-            small_frames: room.small_frames,
             large_frames: if long { LARGE_FRAMES } else { 0 },
-            controller_frames: room.controller_frames,
-            events: room.events,
-            outbox_frames: room.outbox_frames,
-            handovers: room.handovers,
-            lut_entries: options.lut_entries,
-            consistency: options.consistency,
-            lanes: options.lanes,
-            quanta: options.quanta,
             // In some cases LUTs are bypassed by random measurements, so that they come and go.
             stopwatch: (seed % 8 == 3 && !calm).then_some(any_time),
-            timed_bursts: 3,
-            ..worker::Config::default()
+            ..worker_config(options, room)
         };
         // In a tight case devices do not always accept frames, so frames queue up.
         let tight = seed % 5 < 2 || queued || scarce;
@@ -145,40 +152,12 @@ impl Driver {
             sequences: per_port(&style, options.workers),
             waiting: (0..style.ports).map(|_| vec![0; options.workers]).collect(),
             record: Record {
-                arrivals: Vec::new(),
-                operations: Vec::new(),
-                injected: BTreeMap::new(),
-                submitted: Vec::new(),
-                controls: Vec::new(),
                 egress,
-                logs: Vec::new(),
-                moments: Vec::new(),
-                hits: Vec::new(),
                 mac_ageing,
                 room,
-                outcomes: Vec::new(),
                 unfinished: vec![Vec::new(); sent.len()],
                 sent,
-                reported: Vec::new(),
-                learned: Vec::new(),
-                removed: Vec::new(),
-                runts: BTreeMap::new(),
-                ports: Vec::new(),
-                queues: Vec::new(),
-                entries: Vec::new(),
-                tables: Vec::new(),
-                groups: Vec::new(),
-                meters: Vec::new(),
-                totals: model::Totals::default(),
-                updates: 0,
-                live_updates: 0,
-                expired: 0,
-                rate_held: 0,
-                changes: ChangeCounts::default(),
-                traced: 0,
-                judged: 0,
-                lookups: BTreeMap::new(),
-                luts: pipeline::LutFigures::default(),
+                ..Record::default()
             },
             rng,
             options,
