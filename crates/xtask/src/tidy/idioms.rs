@@ -100,7 +100,7 @@ const IDIOMS: &[Idiom] = &[
 ];
 
 /// Folders with device memory, and the small modules for frame memory, prefetch, TSC and SIMD.
-const UNSAFE_PLACES: &[&str] = &["crates/port/", "crates/device/", "crates/frame/src/memory"];
+const UNSAFE_PLACES: &[&str] = &["crates/port/", "crates/frame/src/memory"];
 const UNSAFE_MODULES: &[&str] = &["pages", "prefetch", "tsc", "simd"];
 
 pub fn check(files: &[File]) -> Vec<Finding> {
@@ -132,8 +132,7 @@ pub fn check(files: &[File]) -> Vec<Finding> {
             }
         }
         if !may_be_unsafe(&file.path) {
-            let says =
-                "`unsafe` belongs in `port`, `device`, or a small module for memory, prefetch, TSC or SIMD";
+            let says = "`unsafe` belongs in `port`, or a small module for memory, prefetch, TSC or SIMD";
             findings.extend(
                 lines_with(&shipped, "unsafe").into_iter().map(|line| Finding::new(file, line, says)),
             );

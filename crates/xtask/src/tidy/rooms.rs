@@ -18,7 +18,6 @@ const HOUSE: &[&str] = &[
     "openflow",
     "model",
     "worker",
-    "device",
     "sim",
     "switch",
     "shunt",
@@ -40,17 +39,27 @@ const BARRED: &[(&str, &str, &str)] = &[
     ("model", "port", "the model sees ports only through `DataPlane`"),
 ];
 
+/// This file, which holds the list.
+const SELF: &str = "crates/xtask/src/tidy/rooms.rs";
+
 /// Crate that only [`ORACLE_USERS`] may use outside of dev-dependencies, because it must not enter the
 /// forwarding path.
 const ORACLE: &str = "reference";
 const ORACLE_USERS: [&str; 2] = ["model", "sim"];
 
 pub fn check(files: &[File]) -> Vec<Finding> {
-    files
-        .iter()
-        .filter_map(|file| Some((file, room(&file.path)?)))
-        .flat_map(|(file, room)| check_one(file, room))
-        .collect()
+    let manifests = files.iter().filter_map(|file| Some((file, room(&file.path)?)));
+    let mut findings: Vec<Finding> = manifests.flat_map(|(file, room)| check_one(file, room)).collect();
+    findings.extend(missing(files));
+    findings
+}
+
+/// Finds crates that the list names and that do not exist.
+fn missing(files: &[File]) -> Vec<Finding> {
+    let Some(list) = files.iter().find(|file| file.path == SELF) else { return Vec::new() };
+    let exists = |name: &str| files.iter().any(|file| room(&file.path) == Some(name));
+    let says = |name: &str| format!("there is no crate `{name}`; remove it from the list");
+    HOUSE.iter().filter(|name| !exists(name)).map(|name| Finding::new(list, 0, says(name))).collect()
 }
 
 /// Returns the crate whose manifest is `path`.
@@ -170,6 +179,18 @@ mod tests {
             ),
             []
         );
+    }
+
+    #[test]
+    fn a_crate_that_does_not_exist_is_found() {
+        let manifest = |name: &&str| File::planted(&format!("crates/{name}/Cargo.toml"), "[package]\n");
+        let mut files: Vec<File> = HOUSE.iter().map(manifest).collect();
+        files.push(File::planted(SELF, ""));
+        assert_eq!(check(&files), []);
+        files.remove(0);
+        let found = check(&files);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].says.contains("`wire`"));
     }
 
     #[test]
