@@ -48,32 +48,7 @@ pub fn failure(
     let parts: Vec<Part> = match (&failure.link, &failure.node, failure.each.as_deref()) {
         (Some([a, b]), None, None) => {
             let ends = [node(a, "link")?, node(b, "link")?];
-            // Ports of the first switch that lead to the second one.
-            let joins = |port: &&PortNo| {
-                graph.peer(End { node: ends[0], port: **port }).is_some_and(|peer| peer.node == ends[1])
-            };
-            let ports: Vec<PortNo> = graph.trusted[ends[0]].iter().filter(joins).copied().collect();
-            let told = ports.iter().map(PortNo::to_string).collect::<Vec<_>>().join(" and ");
-            let port = match (failure.port, &ports[..]) {
-                (_, []) => return Err(wrong(key("link"), format!("there is no link between {a} and {b}"))),
-                (None, [one]) => *one,
-                (None, _) => {
-                    let problem = format!("is missing: links to {b} are at the ports {told} of {a}");
-                    return Err(wrong(key("port"), problem));
-                }
-                (Some(asked), _) => {
-                    let port = ports.iter().copied().find(|port| i64::from(*port) == asked);
-                    port.ok_or_else(|| {
-                        wrong(key("port"), format!("{asked} of {a} has no link to {b}; {told} has"))
-                    })?
-                }
-            };
-            graph
-                .link_at
-                .get(&End { node: ends[0], port })
-                .map(|link| Part::Link(*link))
-                .into_iter()
-                .collect()
+            link_between(graph, ends, [a, b], failure.port, &key)?.into_iter().collect()
         }
         (None, Some(name), None) => vec![Part::Node(node(name, "node")?)],
         (None, None, Some("link")) => (0..graph.links.len()).map(Part::Link).collect(),
@@ -86,28 +61,7 @@ pub fn failure(
     if failure.port.is_some() && failure.link.is_none() {
         return Err(wrong(key("port"), "has no effect without link; leave it away"));
     }
-    let mut every_ns = 0;
-    if failure.each.is_some() {
-        let Some(lasting_ns) = lasting_ns else {
-            return Err(wrong(
-                key("lasting"),
-                "is missing: each is to be repaired before the next one fails",
-            ));
-        };
-        every_ns = match &failure.every {
-            Some(text) => time(&key("every"), text)?,
-            None => 2 * lasting_ns,
-        };
-        let least_ns = lasting_ns + detection_ns;
-        if every_ns <= least_ns {
-            let problem = format!(
-                "is {every_ns} ns; a repair is detected {least_ns} ns after the failure, so use more"
-            );
-            return Err(wrong(key("every"), problem));
-        }
-    } else if failure.every.is_some() {
-        return Err(wrong(key("every"), "has no effect without each; leave it away"));
-    }
+    let every_ns = interval(failure, lasting_ns, detection_ns, &key)?;
     let mut acts = Vec::with_capacity(2 * parts.len());
     for (place, part) in parts.into_iter().enumerate() {
         let from_ns = first_ns + place as Nanos * every_ns;
@@ -119,6 +73,66 @@ pub fn failure(
         acts.extend(lasting_ns.map(|lasting_ns| (from_ns + lasting_ns, act(true))));
     }
     Ok(acts)
+}
+
+/// Returns the link between two switches. If there are several, `port` selects one by its port at the first switch.
+fn link_between(
+    graph: &Graph,
+    ends: [usize; 2],
+    [a, b]: [&String; 2],
+    port: Option<i64>,
+    key: &dyn Fn(&str) -> String,
+) -> Result<Option<Part>, Mistake> {
+    // Ports of the first switch that lead to the second one.
+    let joins = |port: &&PortNo| {
+        graph.peer(End { node: ends[0], port: **port }).is_some_and(|peer| peer.node == ends[1])
+    };
+    let ports: Vec<PortNo> = graph.trusted[ends[0]].iter().filter(joins).copied().collect();
+    let listed = ports.iter().map(PortNo::to_string).collect::<Vec<_>>().join(" and ");
+    let port = match (port, &ports[..]) {
+        (_, []) => return Err(wrong(key("link"), format!("there is no link between {a} and {b}"))),
+        (None, [one]) => *one,
+        (None, _) => {
+            let problem = format!("is missing: links to {b} are at the ports {listed} of {a}");
+            return Err(wrong(key("port"), problem));
+        }
+        (Some(asked), _) => {
+            let port = ports.iter().copied().find(|port| i64::from(*port) == asked);
+            port.ok_or_else(|| {
+                wrong(key("port"), format!("{asked} of {a} has no link to {b}; {listed} has"))
+            })?
+        }
+    };
+    Ok(graph.link_at.get(&End { node: ends[0], port }).map(|link| Part::Link(*link)))
+}
+
+/// Returns the time between two failures of an `each` list, in ns; 0 if there is no such list.
+fn interval(
+    failure: &Failure,
+    lasting_ns: Option<Nanos>,
+    detection_ns: Nanos,
+    key: &dyn Fn(&str) -> String,
+) -> Result<Nanos, Mistake> {
+    if failure.each.is_none() {
+        return match failure.every {
+            Some(_) => Err(wrong(key("every"), "has no effect without each; leave it away")),
+            None => Ok(0),
+        };
+    }
+    let Some(lasting_ns) = lasting_ns else {
+        return Err(wrong(key("lasting"), "is missing: each is to be repaired before the next one fails"));
+    };
+    let every_ns = match &failure.every {
+        Some(text) => time(&key("every"), text)?,
+        None => 2 * lasting_ns,
+    };
+    let least_ns = lasting_ns + detection_ns;
+    if every_ns <= least_ns {
+        let problem =
+            format!("is {every_ns} ns; a repair is detected {least_ns} ns after the failure, so use more");
+        return Err(wrong(key("every"), problem));
+    }
+    Ok(every_ns)
 }
 
 /// Returns the steps of a change of numbering, with their times in ns. Each switch takes a step at a random

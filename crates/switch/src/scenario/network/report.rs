@@ -5,6 +5,7 @@ use super::NetworkScenario;
 use super::protection::{self, Protection};
 use crate::scenario::report::Latency;
 use serde::Serialize;
+use sim::arrivals::Times;
 use sim::network::{Exposure, Failure, Figures, Node, Place, Report, State};
 
 /// Result of a simulated network. Times are virtual, in ns.
@@ -195,6 +196,31 @@ fn thousandths(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
 }
 
+/// Returns the figures of table state over all switches.
+fn table_state(all: &[State]) -> TableState {
+    let states = |of: fn(&State) -> usize| all.iter().map(of).collect::<Figures>().into();
+    TableState {
+        entries: states(|state| state.entries),
+        groups: states(|state| state.groups),
+        labels: states(|state| state.labels),
+        gates: states(|state| state.gates),
+        without_entries: all.iter().filter(|state| state.entries == 0).count(),
+    }
+}
+
+/// Returns quantiles, mean and standard deviation of latencies.
+fn latency_of(latency: &Times) -> Latency {
+    Latency {
+        p50: latency.quantile_ns(0.5),
+        p99: latency.quantile_ns(0.99),
+        p99_9: latency.quantile_ns(0.999),
+        p99_99: latency.quantile_ns(0.9999),
+        max: latency.max_ns(),
+        mean: thousandths(latency.mean_ns()),
+        deviation: thousandths(latency.deviation_ns()),
+    }
+}
+
 /// Converts the report of the simulation.
 pub fn outcome(scenario: &NetworkScenario, found: &Report) -> NetworkOutcome {
     let NetworkScenario { path, plan_path, kind, graph, network, key_bits, pairs, renumbered, require } =
@@ -211,8 +237,6 @@ pub fn outcome(scenario: &NetworkScenario, found: &Report) -> NetworkOutcome {
         let (failure, safe) = (exposure.name(), exposure.is_safe());
         Some(Met { failure, safe, delivered: ends.delivered, lost: ends.lost, crowded_out: ends.crowded_out })
     });
-    let states = |of: fn(&State) -> usize| found.states.iter().map(of).collect::<Figures>().into();
-    let latency = &found.latency;
     let switch = |(node, state): (&Node, &State)| {
         let State { entries, groups, labels, gates } = *state;
         SwitchState { name: node.name.clone(), entries, groups, labels, gates }
@@ -259,22 +283,8 @@ pub fn outcome(scenario: &NetworkScenario, found: &Report) -> NetworkOutcome {
             on_links_bits: found.added_bits.into(),
             key_bits: key_bits.iter().map(|bits| *bits as usize).collect::<Figures>().into(),
         },
-        state: TableState {
-            entries: states(|state| state.entries),
-            groups: states(|state| state.groups),
-            labels: states(|state| state.labels),
-            gates: states(|state| state.gates),
-            without_entries: found.states.iter().filter(|state| state.entries == 0).count(),
-        },
-        latency_ns: Latency {
-            p50: latency.quantile_ns(0.5),
-            p99: latency.quantile_ns(0.99),
-            p99_9: latency.quantile_ns(0.999),
-            p99_99: latency.quantile_ns(0.9999),
-            max: latency.max_ns(),
-            mean: thousandths(latency.mean_ns()),
-            deviation: thousandths(latency.deviation_ns()),
-        },
+        state: table_state(&found.states),
+        latency_ns: latency_of(&found.latency),
         forwarded: found.forwarded,
         end_ns: found.end_ns,
     }

@@ -99,6 +99,37 @@ struct Choice {
     port: PortNo,
 }
 
+/// Checks that UP and DOWN fit into the header.
+fn check_bits(
+    header: &HeaderDocument,
+    bits: [u32; 2],
+    ups: &[Vec<u32>],
+    lists: [(&str, &Vec<PlaceDocument>); 2],
+) -> Result<(), PlanError> {
+    let [up_bits, down_bits] = bits;
+    if [header.up_bits, header.down_bits] != bits {
+        let HeaderDocument { name, up_bits: up, down_bits: down } = header;
+        let problem =
+            format!("tells of {up} and {down} bits; UP and DOWN have {up_bits} and {down_bits} in {name}");
+        return Err(wrong("header", problem));
+    }
+    for (plane, ups) in ups.iter().enumerate() {
+        if let Some(up) = ups.iter().find(|up| **up == 0 || u64::from(**up) >> up_bits != 0) {
+            return Err(wrong(
+                format!("ups[{plane}]"),
+                format!("has {up}; UP is 1 and more, of {up_bits} bits"),
+            ));
+        }
+    }
+    for (list, places) in lists {
+        if let Some(at) = places.iter().position(|place| u32::from(place.gate) >> down_bits != 0) {
+            let problem = format!("has the gate {}; DOWN has {down_bits} bits", places[at].gate);
+            return Err(wrong(format!("{list}[{at}]"), problem));
+        }
+    }
+    Ok(())
+}
+
 impl Plan {
     pub fn new(document: Document) -> Result<Self, PlanError> {
         let Document { network, header, server_gate_max, ups, switches, hosts, external } = document;
@@ -112,28 +143,7 @@ impl Plan {
                 ));
             }
         };
-        let [up_bits, down_bits] = bits;
-        if [header.up_bits, header.down_bits] != bits {
-            let HeaderDocument { name, up_bits: up, down_bits: down } = header;
-            let problem = format!(
-                "tells of {up} and {down} bits; UP and DOWN have {up_bits} and {down_bits} in {name}"
-            );
-            return Err(wrong("header", problem));
-        }
-        for (plane, ups) in ups.iter().enumerate() {
-            if let Some(up) = ups.iter().find(|up| **up == 0 || u64::from(**up) >> up_bits != 0) {
-                return Err(wrong(
-                    format!("ups[{plane}]"),
-                    format!("has {up}; UP is 1 and more, of {up_bits} bits"),
-                ));
-            }
-        }
-        for (list, places) in [("hosts", &hosts), ("external", &external)] {
-            if let Some(at) = places.iter().position(|place| u32::from(place.gate) >> down_bits != 0) {
-                let problem = format!("has the gate {}; DOWN has {down_bits} bits", places[at].gate);
-                return Err(wrong(format!("{list}[{at}]"), problem));
-            }
-        }
+        check_bits(&header, bits, &ups, [("hosts", &hosts), ("external", &external)])?;
         let names = switches.iter().map(|switch| switch.name.clone()).collect();
         let graph = Graph::new(network, names)?;
         let mut cores = vec![Vec::new(); ups.len()];
