@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What an agent answers to a controller's questions, and which packets it takes from one.
+//! The agent's answers to a controller's requests, and the packet-outs that it accepts.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod common;
@@ -32,7 +32,7 @@ impl Bench {
         id
     }
 
-    /// The answers to a message.
+    /// Returns the answers to a message.
     fn ask(&mut self, id: ChannelId, message: &Message) -> Vec<Message> {
         let mut bytes = Vec::new();
         encode(message, 1, &mut bytes).unwrap();
@@ -40,7 +40,7 @@ impl Bench {
         let Self { agent, model, refreshed } = self;
         let mut refresh = || *refreshed += 1;
         let mut rest = Vec::new();
-        // A long answer goes on when its beginning is read.
+        // The rest of a long answer follows when its beginning has been read.
         loop {
             let more = agent.step(id, &mut Context { model, now: 5 * SECOND, refresh: &mut refresh }).more;
             let channel = agent.channel(id).unwrap();
@@ -75,7 +75,7 @@ impl Bench {
     }
 }
 
-/// Entries of priorities 1 to 4, each different in what can be asked for.
+/// Adds entries of priorities 1 to 4 that differ in table, cookie, output and group.
 fn four_entries(bench: &mut Bench) {
     bench.model.group_mod(0, model::GroupCommand::Add, group(7)).unwrap();
     let to_group = Instructions::apply(vec![Action::Group(7)]);
@@ -184,7 +184,7 @@ fn every_table_says_what_it_can_do() {
             }
             _ => None,
         });
-        // The last table leads nowhere.
+        // No table follows the last one, so it has no GOTO_TABLE.
         let all = [1, 2, 3, 4, 5, 6];
         assert_eq!(instructions.unwrap(), if table.table == 254 { &all[1..] } else { &all[..] });
         assert_eq!(table.max_entries as usize, Limits::default().entries);
@@ -244,10 +244,10 @@ fn the_last_that_asks_is_master_and_slaves_change_nothing() {
     assert_eq!(ask_role(&mut bench, two, Role::Master, 2), Ok(Role::Master));
     assert_eq!((role(&mut bench, one), role(&mut bench, two)), (Ok(Role::Slave), Ok(Role::Master)));
     assert!(!may_change(&mut bench, one) && may_change(&mut bench, two));
-    // A request of before does nothing.
+    // A request with an older generation ID is refused and changes no role.
     assert!(ask_role(&mut bench, one, Role::Master, 1).is_err());
     assert_eq!(role(&mut bench, two), Ok(Role::Master));
-    // The master steps back or goes: who was master before stays a slave until it asks again.
+    // The master becomes equal or disconnects. Its predecessor stays a slave until it asks again.
     assert_eq!(ask_role(&mut bench, two, Role::Equal, 3), Ok(Role::Equal));
     assert_eq!((role(&mut bench, one), role(&mut bench, two)), (Ok(Role::Slave), Ok(Role::Equal)));
     assert_eq!(ask_role(&mut bench, two, Role::Master, 4), Ok(Role::Master));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The limits of a controller's channel, each held at the bound itself and passed one step beyond it.
+//! Limits of a controller's channel, each tested at the bound and one step beyond it.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod common;
@@ -15,7 +15,7 @@ use pipeline::event::PacketIn;
 
 const KIB: usize = 1_024;
 
-/// An agent over a model whose data plane applies nothing until it is told to.
+/// An agent over a model whose data plane applies operations only on request.
 struct Bench {
     agent: Agent,
     model: Fake,
@@ -37,7 +37,7 @@ impl Bench {
         id
     }
 
-    /// A channel whose further requests wait behind a barrier.
+    /// Returns a channel whose further requests wait behind a barrier.
     fn waiting(&mut self) -> ChannelId {
         let id = self.connect(SessionConfig::default());
         self.send(id, &Message::BarrierRequest);
@@ -51,7 +51,7 @@ impl Bench {
         assert_eq!(self.agent.channel(id).unwrap().receive(&bytes, 0), bytes.len());
     }
 
-    /// Says whether there is more to do at once.
+    /// Returns whether there is more work to do at once.
     fn step(&mut self, id: ChannelId) -> bool {
         self.step_at(id, 0).0
     }
@@ -66,7 +66,7 @@ impl Bench {
         self.agent.channel(id).unwrap().wants_read()
     }
 
-    /// Sends flow-mods that take up exactly so many bytes.
+    /// Sends flow-mods of exactly `bytes` bytes in total.
     fn fill(&mut self, id: ChannelId, mut bytes: usize) {
         while bytes > 0 {
             let part = if bytes >= 64 * KIB { 32 * KIB } else { bytes };
@@ -80,7 +80,7 @@ impl Bench {
         self.agent.channel(id).unwrap().output().len()
     }
 
-    /// The controller reads all that there is; returns how many messages.
+    /// Reads the whole output as the controller, and returns the number of messages.
     fn read_all(&mut self, id: ChannelId) -> usize {
         let channel = self.agent.channel(id).unwrap();
         let mut rest = channel.output();
@@ -93,7 +93,7 @@ impl Bench {
         messages
     }
 
-    /// Leaves exactly so many bytes for the controller to read.
+    /// Leaves exactly `bytes` bytes for the controller to read.
     fn fill_output(&mut self, id: ChannelId, bytes: usize) {
         self.read_all(id);
         while self.output(id) < bytes {
@@ -105,7 +105,7 @@ impl Bench {
         assert_eq!(self.output(id), bytes);
     }
 
-    /// Passes on what there is to be told.
+    /// Passes all waiting notices to the agent.
     fn tell(&mut self) {
         for notice in poll_all(&mut self.model, 0) {
             self.agent.tell(&mut self.model, 0, notice);
@@ -119,7 +119,7 @@ fn bytes_of(message: &Message) -> Vec<u8> {
     bytes
 }
 
-/// A flow-mod of so many bytes.
+/// Returns a flow-mod of exactly `bytes` bytes.
 fn flow_mod_of(bytes: usize) -> Message {
     const ACTION_BYTES: usize = 8;
     let of = |actions| {
@@ -161,7 +161,8 @@ fn beyond_16_mib_in_all_channels_each_holds_16_requests_or_16_kib() {
     let last = bench.waiting();
     bench.fill(last, 256 * KIB - HEADER_BYTES);
 
-    // One more request makes it 16 MiB: so far this channel gets what a single one gets.
+    // One more request reaches 16 MiB in all channels. Until then, this channel has the limits of a single
+    // one.
     let late = bench.waiting();
     (0..17).for_each(|_| bench.send(late, &Message::BarrierRequest));
     bench.step(late);
@@ -227,7 +228,8 @@ fn a_long_answer_waits_while_64_kib_are_not_read() {
     }
 }
 
-/// A session that answers echoes until its output is far beyond the limits of the agent.
+/// Returns the configuration of a session that answers echoes until its output is far beyond the agent's
+/// limits.
 fn patient() -> SessionConfig {
     SessionConfig { output_limit: 4 * KIB * KIB, ..SessionConfig::default() }
 }

@@ -304,7 +304,7 @@ fn a_poll_says_that_timers_are_left_which_are_due_now() {
             m.flow_mod(0, FlowMod { hard_timeout_s: 3, ..add(1, mac(n), 1) }).unwrap();
         }
         assert!(!m.poll(3 * SECOND - 1));
-        // So that no removal is in force, which would have to be worked off.
+        // The removals are not applied, so `poll` has no removed entries to release.
         m.plane_mut().held = true;
         let made = (1..=9).find(|_| !m.poll(3 * SECOND));
         assert_eq!((made, m.flow_count()), (Some(polls), 0), "{entries} entries");

@@ -214,7 +214,7 @@ mod tests {
         step(Step::Probe(7), 64, 32);
         step(Step::Lookup(7), 90, 3);
         step(Step::Execute(7), 1_000, 32);
-        // More than 2,000 ns a packet do not count.
+        // A span of more than 2,000 ns per packet is not counted.
         step(Step::Lookup(7), 6_001, 3);
         step(Step::Extract(7), 6_000, 3);
         let told = LookupCosts::over([costs.table(7).unwrap()].into_iter());

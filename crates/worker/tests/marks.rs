@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which steps of a turn a worker's probe is told of, and with how many units. Virtual time is charged by these marks.
+//! Marks of the steps of a turn, with the number of units, as a worker's probe receives them. Virtual time is
+//! charged by these marks.
 #![allow(clippy::unwrap_used, reason = "a test that can not be set up has failed")]
 
 use flow::syntax::{ParseOptions, parse_flow};
@@ -10,7 +11,7 @@ use port::Queue;
 use port::mem::{self, MemHandle};
 use worker::{PortQueues, Worker, WorkerSet, build_with};
 
-/// Writes down what it is told.
+/// Records the marks.
 #[derive(Default)]
 struct Marks(Vec<(Step, u32)>);
 
@@ -27,7 +28,7 @@ struct Lab {
 }
 
 impl Lab {
-    /// Ports 1 and 2, of which the second has these egress queues.
+    /// Creates ports 1 and 2. Port 2 has these egress queues.
     fn new(egress: Vec<EgressQueue>) -> Self {
         let (mut handles, mut ports) = (Vec::new(), Vec::new());
         for number in 1..=2 {
@@ -55,7 +56,7 @@ impl Lab {
         self.model.flow_mod(0, flow).unwrap();
     }
 
-    /// The marks of a turn.
+    /// Runs one turn and returns its marks.
     fn marks(&mut self, now: u64) -> Vec<(Step, u32)> {
         self.worker.turn(now);
         std::mem::take(&mut self.worker.probe().0)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a worker's thread and those who queue work for it do about its sleep, step by step on one thread. `loom/` checks the
-//! same code under every interleaving.
+//! Steps of a worker's thread, and of threads that queue work for it, around its sleep. The tests run them
+//! one by one on a single thread. `loom/` checks the same code under every interleaving.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use worker::{Alarm, Published, SharedWorker, SleepFlag, Sleeper};
 
-/// A worker for which `operations` wait, of which it can give back `room`.
+/// A worker with `operations` waiting operations, of which the return ring has space for `room`.
 #[derive(Default)]
 struct Fake {
     operations: usize,
@@ -17,7 +17,7 @@ struct Fake {
 
 impl Sleeper for Fake {
     fn apply(&mut self) -> usize {
-        // Two at a time at most.
+        // One call applies at most two operations.
         let applied = self.operations.min(self.room).min(2);
         self.operations -= applied;
         self.room -= applied;
@@ -37,7 +37,7 @@ impl Sleeper for Fake {
     }
 }
 
-/// Counts how often it was raised since it was cleared.
+/// Counts how often it was raised since it was last cleared.
 #[derive(Default)]
 struct Bell(Cell<usize>);
 

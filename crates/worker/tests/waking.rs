@@ -89,7 +89,7 @@ fn a_worker_tells_what_waits_in_it_and_for_its_devices() {
     assert_eq!(state(&workers[0]), (true, true, false));
     while workers[0].apply() > 0 {}
     assert_eq!(state(&workers[0]), (false, false, false));
-    // The device has room for 64 frames: the others wait for it.
+    // The device has space for 64 frames, so the other frames wait for it.
     for _ in 0..3 {
         (0..32).for_each(|_| assert!(handles[0].push(0, &[1; 60])));
         workers[0].turn(1);

@@ -73,7 +73,7 @@ mod tests {
         assert!(buffers.holds(2, 0));
         assert_eq!(buffers.take(2, 0), Some((4, vec![2])));
         assert_eq!(buffers.take(2, 0), None);
-        // For ten seconds.
+        // A packet is kept for ten seconds.
         assert!(buffers.holds(9_999_999_999, NO_BUFFER - 1));
         assert_eq!(buffers.take(10_000_000_000, NO_BUFFER - 1), None);
     }

@@ -123,7 +123,7 @@ mod tests {
             (PortConfig { no_recv: true, ..none }, 1 << 2),
             (PortConfig { no_fwd: true, ..none }, 1 << 5),
             (PortConfig { no_packet_in: true, ..none }, 1 << 6),
-            // OpenFlow 1.3 has no bit for it.
+            // OpenFlow 1.3 has no bit for `no_flood`.
             (PortConfig { no_flood: true, ..none }, 0),
             (PortConfig { down: true, no_fwd: true, ..none }, 1 | 1 << 5),
         ] {

@@ -48,10 +48,11 @@ mod tests {
     #[test]
     fn features_have_the_numbers_of_the_specification() {
         let features = features();
-        // All, select, indirect and fast failover; weights, liveness, chains and their check are bits 0 to 3.
+        // Types: all, select, indirect and fast failover. Capabilities, bits 0 to 3: weights, liveness,
+        // chaining and the check of chains.
         assert_eq!((features.types, features.capabilities), (0b1111, 0b1111));
         assert_eq!(features.max_groups, [4_096; 4]);
-        // Output; TTLs, VLAN and MPLS tags, queue, group, set-field and PBB tags.
+        // Actions: output, TTLs, VLAN and MPLS tags, queue, group, set-field and PBB tags.
         let actions = 1 | 1 << 11 | 1 << 12 | (15..=27).map(|action| 1 << action).sum::<u32>();
         assert_eq!(features.actions, [actions; 4]);
     }

@@ -111,7 +111,7 @@ mod tests {
     use frame::Frame;
     use std::sync::Arc;
 
-    /// A packet of 60 bytes that came in by port 3.
+    /// Returns a packet-in of 60 bytes that port 3 received.
     fn packet_in(max_len: u16, metadata: u64, tunnel_id: u64) -> Notice {
         let mut frame = Frame::from_bytes(&[7; 60]);
         frame.meta.in_port = 3;
@@ -156,7 +156,7 @@ mod tests {
                 assert!(held.is_none_or(|held| held == (3, vec![7; 60])));
             }
         }
-        // Without room it goes as a whole.
+        // Without space in the buffers, the whole packet is sent.
         let mut buffers = Buffers::default();
         while buffers.hold(0, 1, &[]).is_some() {}
         let told = told(&packet_in(10, 0, 0), None, &mut buffers);

@@ -153,7 +153,7 @@ mod tests {
         let told = changes(1, &before, &after);
         assert_eq!(fields(&told), [(Field::UdpDst, Some(53), Some(80))]);
         assert_eq!(told.len(), 1, "{told:?}");
-        // Beside it the checksum of UDP, at byte 40.
+        // The UDP checksum at byte 40 belongs to no field, so its change is reported as bytes.
         after[40] ^= 0xff;
         let bytes = Change::Bytes { at: 40, before: vec![before[40]], after: vec![after[40]] };
         assert_eq!(changes(1, &before, &after)[1..], [bytes]);
@@ -187,12 +187,12 @@ mod tests {
     fn runs_of_other_bytes_are_told_of_up_to_eight() {
         let before = vec![0; 64];
         let mut after = before.clone();
-        // From byte 20 on nothing is a field: runs of two bytes.
+        // No field lies at byte 20 or after it. Runs of two bytes differ.
         (20..64).filter(|at| at % 4 < 2).for_each(|at| after[at] = 1);
         let told = changes(1, &before, &after);
         let run = |at| Change::Bytes { at, before: vec![0; 2], after: vec![1; 2] };
         assert_eq!(told, (0..8).map(|n| run(20 + 4 * n)).collect::<Vec<_>>());
-        // Frames that are too short to be packets have no fields.
+        // Frames shorter than an Ethernet header have no fields.
         for (length, has_fields) in [(13, false), (14, true)] {
             let (before, after) = (vec![0; length], vec![1; length]);
             assert_eq!(!fields(&changes(1, &before, &after)).is_empty(), has_fields, "{length} bytes");

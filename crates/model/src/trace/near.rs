@@ -81,14 +81,14 @@ mod tests {
     use super::*;
     use flow::{Field, Match};
 
-    /// An Ethernet frame from 00:00:00:00:00:0a to 00:00:00:00:00:0b by port 1.
+    /// An Ethernet frame from 00:00:00:00:00:0a to 00:00:00:00:00:0b, received at port 1.
     fn packet() -> Packet {
         let mut bytes = [0; 60];
         (bytes[5], bytes[11]) = (0xb, 0xa);
         Packet::arriving(1, &bytes)
     }
 
-    /// An entry of this number that asks for values of the ingress port, the source and the destination.
+    /// Returns an entry with this ID that matches these values of ingress port, source and destination.
     fn entry(id: u32, values: [Option<u128>; 3]) -> FlowEntry {
         let fields = [Field::InPort, Field::EthSrc, Field::EthDst].into_iter().zip(values);
         let conditions = fields.filter_map(|(field, value)| Some(FieldMatch::exact(field, value?)));
@@ -106,7 +106,8 @@ mod tests {
         }
     }
 
-    /// Numbers of the entries that are told of, each with how many fields excluded it; and how many were looked at.
+    /// Returns the IDs of the reported entries, each with the number of fields that exclude it, and the
+    /// number of entries examined.
     fn told(entries: &[FlowEntry]) -> (Vec<(u32, usize)>, usize) {
         let (near, looked_at) = nearest(entries.iter(), &packet());
         (near.iter().map(|near| (near.entry.id, near.excluded.len())).collect(), looked_at)
@@ -129,13 +130,13 @@ mod tests {
     #[test]
     fn entries_that_hold_in_more_fields_and_bits_are_nearer() {
         let entries = [
-            // Two conditions fail, or one of one, or one of three.
+            // In these entries two of two conditions fail, one of one, and one of three.
             entry(1, [Some(9), Some(9), None]),
             entry(2, [Some(0), None, None]),
             entry(3, [Some(0), Some(0xa), Some(0xb)]),
         ];
         assert_eq!(told(&entries).0, [(3, 1), (2, 1), (1, 2)]);
-        // The value is 0xa: of these 0xb agrees with it in one bit more than 0x8, and 1 << 40 in fewest.
+        // The packet's value is 0xa. 0xb shares one leading bit more with it than 0x8; 1 << 40 shares fewest.
         let sources = [1 << 40, 0x8, 0xb].map(|value| [None, Some(value), None]);
         let entries: Vec<_> = (1..).zip(sources).map(|(id, values)| entry(id, values)).collect();
         assert_eq!(told(&entries).0, [(3, 1), (2, 1), (1, 1)]);

@@ -36,7 +36,7 @@ pub struct FakePlane {
     pub events: VecDeque<Event>,
     pub recycled: usize,
     pub counter_reads: usize,
-    /// What it says of operations that are parked.
+    /// The number of parked operations that it reports.
     pub parked: usize,
 }
 

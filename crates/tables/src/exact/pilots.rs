@@ -258,7 +258,7 @@ mod tests {
                 // Number of values in a group on average, in tenths.
                 let enough = |groups: usize| len * 10 <= groups * tenths;
                 assert!(enough(groups) && !enough(groups - 1), "{groups} groups for {len}, {ways} ways");
-                // Eight bytes may be loaded from any pilot on.
+                // Eight bytes may be loaded at any pilot, so eight bytes follow the last one.
                 assert_eq!((pilots.pilots().len(), pilots.bytes()), (groups + 8, groups + 8));
             }
         }

@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn bytes_are_chosen_by_rules_spread_over_all() {
-        // Rules whose numbers are multiples of `step` differ in the second byte, all others in the first.
+        // Rules with numbers that are multiples of `step` differ in the second byte, all others in the first.
         for (len, step, seen) in [(512, 2, 2), (513, 2, 1), (1_024, 2, 1), (1_025, 2, 2), (1_025, 3, 1)] {
             let value = |rule: u64| (rule & 0xff) << if rule.is_multiple_of(step) { 8 } else { 0 };
             let values: Vec<u64> = (0..len).map(value).collect();

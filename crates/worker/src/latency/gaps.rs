@@ -139,13 +139,13 @@ mod tests {
         assert_eq!(self::gaps().judge(1, 1 << 40, 1), 0, "nothing is known yet");
     }
 
-    /// A burst of 32 packets usually takes 2 us here: five times that, and 2 us more, are its own.
+    /// A burst of 32 packets usually takes 2 us here. The bound is five times that, plus 2 us.
     #[test]
     fn a_gap_begins_beyond_five_times_what_is_usual_and_2_us() {
         assert_eq!(settled().judge(1, 11_950, 32), 0);
         let stolen = settled().judge(1, 12_050, 32);
         assert!((10_000..10_100).contains(&stolen), "{stolen}");
-        // Of 14 packets and the span itself, half as much is usual.
+        // The work of 14 packets and of the span itself usually takes half as long.
         assert_eq!(settled().judge(1, 6_950, 14), 0);
         let stolen = settled().judge(1, 7_050, 14);
         assert!((6_000..6_100).contains(&stolen), "{stolen}");

@@ -51,12 +51,13 @@ fn a_flow_goes_on_by_the_record_that_was_inherited_for_it() {
     assert_eq!(marks, [1, 2, 3]);
 }
 
-/// After a rule was deleted, a table no longer examines addresses: packets that had two values in the LUT before have one
-/// value now. A record that one of them inherits must not let the other's packets overtake one that waits for the table.
+/// A deleted rule can leave a table that no longer examines addresses. Packets with two values in the LUT
+/// before then have one value. If one of them inherits a record, the packets of the other must not use it to
+/// overtake a packet that waits for the table.
 #[test]
 fn flows_that_become_one_value_do_not_inherit_from_one_another() {
     let host = "priority=30,udp,nw_dst=10.2.0.1";
-    // Entries of two masks, so that the table has a LUT, whatever is deleted.
+    // Entries with two masks, so that the table has a LUT whichever entry is deleted.
     let rules = [
         &format!("low_latency,{host},actions=output:3"),
         "low_latency,priority=20,udp,tp_dst=0x10/0xfff0,actions=output:3",
@@ -72,9 +73,10 @@ fn flows_that_become_one_value_do_not_inherit_from_one_another() {
         lab.push(1, &packet(2, 0));
         lab.turn();
     }
-    // The table is compiled anew, since this rule examines another field.
+    // This rule examines another field, so the table is compiled anew.
     lab.rule("priority=1,dl_src=02:00:00:00:00:77,actions=drop");
-    // The first waits for the table, since its record's entry is gone. A full burst, behind which nothing is worked off.
+    // The entry of the first packet's record is deleted, so this packet waits for the table. The burst is
+    // full, so the backlog is not processed after it.
     lab.push(1, &packet(1, 1));
     (0..31).for_each(|_| lab.push(1, &packet(2, 0)));
     lab.turn_alone();
