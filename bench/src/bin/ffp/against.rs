@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Low-latency flows over the path against the same switch without it, whose tables are of the paper's kind (tries) or our
-//! own: packets/s at full load (the paper's figure 11) and latency at equal load below saturation (its figure 12).
+//! Low-latency flows over the path, compared with the same switch without it. The tables of the peer are of
+//! the paper's kind (tries) or Shunt's own. Figures are packets per second at full load (the paper's figure
+//! 11) and latency at equal load below saturation (its figure 12).
 //!
-//! Latency is the time from the poll that receives a burst to the end of its transmission, of which every packet of the
-//! burst has its part; bursts come at fixed times, so far apart that the peer is busy for [`LOAD`] of the time.
+//! Latency is the time from the poll that receives a burst to the end of its transmission, and counts for
+//! every packet of the burst. Bursts come at fixed times, at such an interval that the peer is busy for
+//! [`LOAD`] of the time.
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -17,23 +19,24 @@ use tables::base::Maker;
 use crate::course::{BURST, Course, scenario};
 use crate::wire_speed::{FLOWS, LUT_ENTRIES};
 
-/// Bytes of a packet, the FCS included.
+/// Packet sizes in bytes, including the FCS.
 const SIZES: [usize; 4] = [64, 256, 640, 1_518];
 
-/// Packets that are received over and over.
+/// Number of packets that are received repeatedly.
 const FRAMES: usize = 128 * BURST;
 
-/// Bursts of a window at full load, and of one below it.
+/// Bursts per window at full load, and per window below saturation.
 const TURNS: u32 = 100;
 const PACED_TURNS: u32 = 60;
 
-/// Share of the time that the peer is busy while latencies are measured.
+/// Share of the time in which the peer is busy while latency is measured.
 const LOAD: f64 = 0.6;
 
-/// A turn that takes longer was interrupted: the slowest peers take 40 us by themselves where a neighbour has half of the core.
+/// Turns that take longer were interrupted. The slowest peers need 40 us while another program uses half of
+/// the core.
 const LIMIT: Duration = Duration::from_micros(120);
 
-/// Whom the path is compared with.
+/// A switch that the path is compared with.
 struct Peer {
     name: &'static str,
     maker: Option<Maker>,
@@ -42,7 +45,7 @@ struct Peer {
 const PEERS: [Peer; 2] =
     [Peer { name: "paper-kind tables", maker: Some(paper::maker) }, Peer { name: "own tables", maker: None }];
 
-/// The bars for packets/s and latency.
+/// Returns the targets for packets per second and for latency.
 fn bars(kind: Kind, peer: &Peer) -> Option<(Bar, Bar)> {
     match (kind, peer.maker) {
         (Kind::Vehicles, _) => Some((Bar::AtLeast(0.98), Bar::AtMost(1.02))),
@@ -51,10 +54,10 @@ fn bars(kind: Kind, peer: &Peer) -> Option<(Bar, Bar)> {
     }
 }
 
-/// Report files: of the shortest packets, and of all others.
+/// Report files: for 64-byte packets, and for all other sizes.
 const REPORTS: [&str; 2] = ["ffp", "ffp_sizes"];
 
-/// Measures all scenarios; `case` is what their names must begin with.
+/// Measures all cases whose names start with `case`.
 pub fn run(case: &str, pairs: usize) -> Result<(), Box<dyn Error>> {
     for kind in Kind::ALL {
         for rules in [1_000, 10_000] {
@@ -103,7 +106,7 @@ fn one(name: &str, options: &Options, pairs: usize) -> Result<(), Box<dyn Error>
     ours.verify()
 }
 
-/// Bursts that come at fixed times. A unit is a burst; its time is that of its turn.
+/// Runs bursts that come at fixed times. A unit is a burst; its time is the duration of its turn.
 fn paced(course: &mut Course, every: Duration) -> Window {
     let begin = Instant::now();
     let (mut busy, mut gaps, mut stolen) = (Duration::ZERO, 0, Duration::ZERO);
