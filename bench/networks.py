@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Networks in virtual time: plans of fat trees and of the Topology Zoo's graphs, made here, and `shunt sim` over each of them.
+"""Runs large networks in virtual time and reports speed and memory.
 
-Each run must be right, send as many packets as it is known to, deliver what nothing excuses the loss of, and put to the test what the plan
-protects. The graphs are in ../shared/data/topo beside the repository; without them the trees remain. Figures go to
-target/report/networks.jsonl. They are the same each time but for processor time (one thread) and memory; the largest runs take 3.2 GB.
+The networks are fat trees and graphs of the Topology Zoo. This program plans them, and `shunt sim` runs each
+plan. Each run must be correct, send the expected number of packets, deliver every packet whose loss is not
+excused, and test everything that the plan protects. The graphs are in ../shared/data/topo beside the
+repository; without them, only trees are run. Figures are written to target/report/networks.jsonl. They are
+equal in every run except for processor time (one thread) and memory. The largest runs take 3.2 GB.
 """
 
 import argparse
@@ -24,10 +26,10 @@ REPORT = os.path.join(ROOT, "target/report/networks.jsonl")
 GRAPHS = os.path.join(os.path.dirname(ROOT), "shared/data/topo")
 SHUNT = os.environ.get("SHUNT", os.path.join(ROOT, "target/release/shunt"))
 PYTHON = os.environ.get("PLAN_PYTHON", os.path.join(ROOT, "target/tools/os-ken/bin/python3"))
-# The share of links that was to be protected; docs/adr/0030 says why Geant2012 cannot have it.
+# Share of the links that must be protected; docs/adr/0030 gives the reason why Geant2012 cannot reach it.
 LINKS = 0.9
 ALL = "[network.require]\ndelivered = 1.0\n"
-# Each failure of what routes cross is met by packets, and with it what is promised.
+# Packets must meet every failure of a part that routes use, and so every protection.
 TESTED = "[network.require]\nexercised = true\nprotected_links = %g\n"
 FAILING = """delay = "1ms"
 detection = "10ms"
@@ -56,7 +58,7 @@ spread = "40ms"
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A run. Words of the plan that end in .graphml are graphs; OLD is the plan of the case before."""
+    """A run. Words of the plan that end in .graphml are graphs. OLD is the plan of the previous case."""
 
     name: str
     plan: tuple
@@ -67,17 +69,17 @@ class Case:
 
     @property
     def graph(self):
-        """The graph's file, if it needs one."""
+        """Path of the graph's file, or None if the plan needs no graph."""
         return next((os.path.join(GRAPHS, word) for word in self.plan if word.endswith(".graphml")), None)
 
 
 def sampled(pairs, paths=None):
-    """So many pairs that are drawn."""
+    """Returns the scenario lines that draw this number of pairs."""
     return "[network.traffic]\nsample = %d\n%s" % (pairs, "paths = %d\n" % paths if paths else "")
 
 
 def tree(planner, k, *more):
-    """A plan of a fat tree that the planner makes."""
+    """Returns the planner's arguments for a fat tree."""
     return (planner, "--k", str(k), *more)
 
 
@@ -100,11 +102,11 @@ CASES = (
 
 
 class Failed(Exception):
-    """A run that is not as it must be."""
+    """A run did not give the required result."""
 
 
 def made(case, folder):
-    """Makes the plan, plan.json there; the one before becomes old.json."""
+    """Makes the plan as plan.json. The previous plan becomes old.json."""
     plan, old = os.path.join(folder, "plan.json"), os.path.join(folder, "old.json")
     if os.path.exists(plan):
         os.replace(plan, old)
@@ -117,12 +119,13 @@ def made(case, folder):
 
 
 def run(case, folder):
-    """Runs it: what `shunt sim` tells, processor seconds, MB of memory at its most."""
+    """Runs a case. Returns the report of `shunt sim`, the processor time in seconds, and the peak memory in
+    MB."""
     scenario, out = os.path.join(folder, "network.toml"), os.path.join(folder, "run.json")
     with open(scenario, "w", encoding="utf-8") as file:
         file.write('[network]\nplan = "plan.json"\n%s%s' % (case.scenario, case.require))
     with open(out, "w", encoding="utf-8") as file:
-        # wait4 knows what this process used, not the most of all.
+        # wait4 reports the resources of this process; getrusage would report the maximum over all children.
         with subprocess.Popen([SHUNT, "sim", scenario, "--json"], stdout=file) as process:
             _, status, used = os.wait4(process.pid, 0)
             process.returncode = os.waitstatus_to_exitcode(status)
@@ -136,7 +139,7 @@ def run(case, folder):
 
 
 def figures(case, found, report):
-    """Reports a run."""
+    """Writes the figures of a run."""
     if case.fails:
         met = {one["failure"]: one for one in found["met"]}["protected hop, detected"]
         report.exact("lost of protected packets", case.name, "packets", met["lost"], "<= 0", met["lost"] == 0)

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Protected KeyFlow plans: each graph is planned, its plan checked, and each of its links and switches fails in `shunt sim`.
+"""Checks protected KeyFlow plans by failing each link and each switch of many graphs in `shunt sim`.
 
-A plan must be made within ten minutes and keep each promise: `plan check` walks all of them, and in `shunt sim` no packet may be lost at a
-hop that is protected, once the failure is detected. Of the graphs that were planned before waypoints sent packets back, at least 95 % of the
-hops that were promised then must be promised now. A graph that cannot be planned is listed with the reason. Figures go to
-target/report/protected.jsonl.
+A plan must be made within ten minutes and keep each promise. `plan check` walks all promises. In `shunt sim`,
+no packet may be lost at a protected hop after the failure is detected. Some graphs were planned before
+waypoints could send packets back; at least 95 % of the hops protected then must be protected now. A graph
+that cannot be planned is listed with the reason. Figures are written to target/report/protected.jsonl.
 
-Graphs are those of ../shared/data/topo beside the repository, those of --graphs, and odd ones that are made here. --quick runs small odd ones only.
+Graphs come from ../shared/data/topo beside the repository, from --graphs, and from a generator of odd graphs.
+--quick runs only small odd graphs.
 """
 
 import argparse
@@ -34,7 +35,8 @@ WIDTHS = (64, 128)
 PLAN_SECONDS = 600
 PACKETS = 3_000_000
 KEPT = 0.95
-# Hops whose link, and hops whose next switch, were promised before waypoints sent packets back, with the same 20,000 routes at most.
+# Hops with a protected link, and hops with a protected next switch, before waypoints sent packets back. At
+# most 20,000 routes, as now.
 BEFORE = {
     ("Abilene", 64): (259, 147),
     ("Abilene", 128): (259, 147),
@@ -59,7 +61,7 @@ BEFORE = {
     ("UsCarrier", 64): (61674, 23335),
     ("UsCarrier", 128): (198599, 135515),
 }
-# A packet of each flow while each part has failed; of large networks some pairs only.
+# Sends a packet of each flow during each failure; large networks send packets of some pairs only.
 SCENARIO = """seed = %(seed)d
 [network]
 plan = "plan.json"
@@ -86,11 +88,11 @@ HEADS = (
 
 
 class Failed(Exception):
-    """Something is not as it must be."""
+    """A check failed."""
 
 
 class Promised(NamedTuple):
-    """What a plan says of its hops."""
+    """Promises of a plan for its hops."""
 
     routes: int
     split: int
@@ -100,7 +102,8 @@ class Promised(NamedTuple):
 
 
 def odd_graphs(count, seed):
-    """Names and networks that are drawn: trees, rings with chords, rows of rings, hubs, with parallel links and leaves."""
+    """Yields names and random networks: trees, rings with chords, rows of rings, hubs, with parallel links
+    and leaves."""
     for number in range(count):
         draw = random.Random("%d %d" % (seed, number))
         size = draw.randint(4, 40)
@@ -126,7 +129,7 @@ def odd_graphs(count, seed):
 
 
 def command(*words, seconds=None):
-    """Runs a command of the planner: its exit code, what it writes, processor seconds."""
+    """Runs a command of the planner. Returns its exit code, output and processor time in seconds."""
     environment = dict(os.environ, PYTHONPATH=os.path.join(ROOT, "controller/src"))
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     try:
@@ -140,7 +143,7 @@ def command(*words, seconds=None):
 
 
 def promised(plan):
-    """Counts what is promised."""
+    """Counts the promises of a plan."""
     routes = plan["plans"][-1]["routes"]
     guards = [guard for route in routes for segment in route["segments"] for guard in segment["guards"]]
     split = sum(len(route["segments"]) > 1 for route in routes)
@@ -148,7 +151,7 @@ def promised(plan):
 
 
 def simulated(plan, folder, packets_max):
-    """Lets each link and each switch fail: what `shunt sim` reports."""
+    """Fails each link and each switch. Returns the report of `shunt sim`."""
     links, nodes = len(plan["network"]["links"]), len(plan["switches"])
     packets = links + nodes + 2
     pairs = max(1, packets_max // packets)
@@ -165,7 +168,8 @@ def simulated(plan, folder, packets_max):
 
 
 def met(found, are_promised, failure="protected hop, detected"):
-    """Packets that met failures in a way: all of them, and those that were lost. If hops are promised there must be some."""
+    """Returns the number of packets that met failures of a kind, and the number lost. There must be some for
+    promised hops."""
     counts = next((one for one in found["met"] if one["failure"] == failure), {"delivered": 0, "lost": 0})
     reached = counts["delivered"] + counts["lost"]
     if are_promised and not reached:
@@ -175,7 +179,7 @@ def met(found, are_promised, failure="protected hop, detected"):
 
 
 def run(name, graph, width, folder, options, report):
-    """Plans, checks and simulates: a row of the table, or why it was refused."""
+    """Plans, checks and simulates a network. Returns a row of the table, or the reason for a refusal."""
     case = "%s, %d bits" % (name, width)
     path = os.path.join(folder, "plan.json")
     begin = time.monotonic()
@@ -216,7 +220,7 @@ def run(name, graph, width, folder, options, report):
 
 
 def graphs_in(folder):
-    """Names of the graphs' files in a folder. Says so if there are none."""
+    """Returns the names of the graph files in a folder. Prints a message if there are none."""
     files = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
     graphs = [file for file in files if file.endswith((".graphml", ".json"))]
     if not graphs:
@@ -225,7 +229,7 @@ def graphs_in(folder):
 
 
 def cases(options, folder):
-    """Names and files of graphs."""
+    """Returns names and files of graphs."""
     if not options.quick:
         for file in graphs_in(options.graphs):
             yield os.path.splitext(file)[0], os.path.join(options.graphs, file)
@@ -237,7 +241,7 @@ def cases(options, folder):
 
 
 def table(rows):
-    """Prints rows in columns."""
+    """Prints rows as a table with aligned columns."""
     cells = [[str(cell) for cell in row] for row in (HEADS, *rows)]
     width = [max(len(line[column]) for line in cells) for column in range(len(HEADS))]
     for line in cells:

@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * DPDK's libraries as a contender of bench/src/bin/paper.rs and libraries.rs: `libraries EAL-ARGUMENTS -- FILE`.
+ * DPDK's libraries as a contender of bench/src/bin/paper.rs and libraries.rs.
+ * Usage: `libraries EAL-ARGUMENTS -- FILE`.
  *
- * FILE (little-endian): u32 kind, u32 rules, u32 keys, then the rules and the keys as below, addresses in network order.
- * Kinds: '4', '6' access list of that family, rte_acl; 'L' IPv6 routes, rte_lpm6; 'F', 'f' IPv6 and IPv4 routes, rte_fib6
- * and rte_fib; 'S', 's' the same, to 256 next hops in turn; 'H', 'h' keys of 40 and of 16 bytes, rte_hash. After `ready BUILD-MS` it
- * obeys one line at a time:
- *   METHOD BATCH TURNS   looks TURNS batches of keys up, on from where the last such line ended, and prints a window
- *   METHOD check N       prints what the first N keys find: a rule's number, or -1
- * METHOD is scalar, sse, avx2 or avx512 for access lists, scalar or avx512 for rte_fib, else bulk. One that cannot be had
- * here is answered by a line that begins with `not`.
+ * FILE (little-endian) has u32 kind, u32 rules, u32 keys, then the rules and the keys in the layouts below.
+ * Addresses are in network order. Kinds:
+ *   '4', '6'  access list of that family, rte_acl
+ *   'L'       IPv6 routes, rte_lpm6
+ *   'F', 'f'  IPv6 and IPv4 routes, rte_fib6 and rte_fib
+ *   'S', 's'  the same routes to 256 next hops in turn
+ *   'H', 'h'  keys of 40 and of 16 bytes, rte_hash
+ *
+ * After `ready BUILD-MS` the program executes one line at a time:
+ *   METHOD BATCH TURNS   looks up TURNS batches of keys, continues after the previous batch, prints a window
+ *   METHOD check N       prints the results of the first N keys: a rule's number, or -1
+ *
+ * METHOD is scalar, sse, avx2 or avx512 for access lists, scalar or avx512 for rte_fib, otherwise bulk. The
+ * answer for a method that is not available here begins with `not`.
  */
 #include <arpa/inet.h>
 #include <inttypes.h>
@@ -30,15 +37,15 @@
 #include <rte_lpm6.h>
 
 #define BATCH_MAX 32
-/* Keys of a turn, between two looks at the clock; of lookups in a hash, which take no longer than looking at the clock. */
+/* Keys per turn of lookups in a hash, since a lookup takes no longer than reading the clock. */
 #define HASH_TURN 256
-/* rte_hash compares keys of multiples of 16 bytes by vectors, others by memcmp. */
+/* rte_hash compares keys of multiples of 16 bytes with vectors, others with memcmp. */
 #define HASH_ALIGN 16
 #define GAP_NS 100000
 #define BUILD_MAX_S 300
-/* More than rules there can be, and as much as four bytes with a flag hold. */
+/* The maximum of four bytes with a flag; larger than any rule number. */
 #define NO_RULE 0x3fffffff
-/* Next hops that routes share, and as much as two bytes with a flag hold. */
+/* Number of next hops that routes share, and the maximum of two bytes with a flag. */
 #define HOPS 256
 #define NO_HOP 0x3fff
 
@@ -62,13 +69,13 @@ struct route {
 
 struct contender {
 	uint32_t kind, rules, keys;
-	/* Of routes: they lead to shared hops; what stands for none. */
+	/* For routes: whether they lead to shared hops, and the value for no route. */
 	bool shared;
 	uint32_t none;
-	/* As the library takes them; in the file keys of rte_hash may be shorter. */
+	/* Sizes as the library requires them; in the file, keys of rte_hash may be shorter. */
 	size_t rule_size, key_size, file_rule_size, file_key_size;
 	uint8_t *rule_bytes;
-	/* Keys as the library takes them, and for rte_acl and rte_hash a pointer to each. */
+	/* Keys in the library's layout, with a pointer to each for rte_acl and rte_hash. */
 	uint8_t *key_bytes;
 	const uint8_t **key_at;
 	struct rte_acl_ctx *acl;
@@ -76,7 +83,7 @@ struct contender {
 	struct rte_fib *fib;
 	struct rte_fib6 *fib6;
 	struct rte_hash *hash;
-	/* Of rte_hash: the rule at a position. */
+	/* For rte_hash: rule at each position. */
 	int32_t *rule_at;
 	uint32_t next;
 };
@@ -110,7 +117,7 @@ static void *allocated(size_t size)
 	return memory;
 }
 
-/* So many items, each padded with zeros to `size` bytes. */
+/* Reads `count` items and pads each with zeros to `size` bytes. */
 static uint8_t *read_items(FILE *file, uint32_t count, size_t file_size, size_t size)
 {
 	uint8_t *items = allocated(count * size);
@@ -128,7 +135,10 @@ static uint32_t host32(const uint8_t *bytes)
 	return ntohl(word);
 }
 
-/* Protocol first, as rte_acl wants one byte there; then addresses in words of 32 bits; then both ports. */
+/*
+ * The protocol comes first, because rte_acl requires a field of one byte there. Addresses follow as 32-bit
+ * words, then both ports.
+ */
 static uint32_t define_fields(struct rte_acl_field_def *defs, uint32_t words)
 {
 	uint32_t field = 0;
@@ -185,7 +195,7 @@ static void build_acl(struct contender *of)
 		fail("rte_acl_build failed");
 }
 
-/* A route takes at most a group of 256 for each byte behind the 24 bits of the first step. */
+/* A route takes at most one group of 256 for each byte after the 24 bits of the first step. */
 static uint32_t groups(const struct contender *of)
 {
 	const uint32_t groups = of->rules * 6 + 2000;
@@ -220,7 +230,7 @@ static void build_fib6(struct contender *of)
 	const struct route *routes = (const void *)of->rule_bytes;
 	struct rte_fib6_conf config = { .type = RTE_FIB6_TRIE, .default_nh = of->none, .max_routes = (int)of->rules + 1 };
 
-	/* Two bytes tell fewer groups than a full table takes. */
+	/* Two bytes can number fewer groups than a full table needs. */
 	config.trie.nh_sz = RTE_FIB6_TRIE_4B;
 	config.trie.num_tbl8 = groups(of);
 	of->fib6 = rte_fib6_create("fib6", 0, &config);
@@ -237,7 +247,7 @@ static void build_fib(struct contender *of)
 	struct rte_fib_conf config = { .type = RTE_FIB_DIR24_8, .default_nh = of->none, .max_routes = (int)of->rules + 1 };
 
 	config.dir24_8.nh_sz = of->shared ? RTE_FIB_DIR24_8_2B : RTE_FIB_DIR24_8_4B;
-	/* Two bytes tell fewer groups than there are routes: most routes need none. */
+	/* Two bytes can number fewer groups than there are routes, but most routes need no group. */
 	config.dir24_8.num_tbl8 = of->shared && of->rules > 30000 ? 30000 : of->rules + 1000;
 	of->fib = rte_fib_create("fib", 0, &config);
 	if (of->fib == NULL)
@@ -245,7 +255,7 @@ static void build_fib(struct contender *of)
 	for (uint32_t i = 0; i < of->rules; i++)
 		if (rte_fib_add(of->fib, host32(routes[i].address), (uint8_t)routes[i].length, hop_of(of, i)) != 0)
 			fail("rte_fib_add failed");
-	/* It takes addresses in the host's order. */
+	/* The library takes addresses in host order. */
 	for (uint32_t i = 0; i < of->keys; i++) {
 		const uint32_t address = host32(of->key_bytes + 4 * (size_t)i);
 
@@ -349,10 +359,10 @@ static void load(struct contender *of, const char *path)
 	fclose(file);
 }
 
-/* What keys find, as the library tells it. */
+/* Results of a lookup, in the form of each library. */
 union results {
-	uint32_t rules[BATCH_MAX]; /* rte_acl: 0 or a rule's number and 1 */
-	int32_t numbers[BATCH_MAX]; /* rte_lpm6: -1 or a rule's number; rte_hash: a position */
+	uint32_t rules[BATCH_MAX]; /* rte_acl: 0, or a rule's number plus 1 */
+	int32_t numbers[BATCH_MAX]; /* rte_lpm6: -1, or a rule's number; rte_hash: a position */
 	uint64_t hops[BATCH_MAX]; /* rte_fib: NO_RULE or a rule's number */
 };
 
@@ -372,7 +382,7 @@ static void look_up(const struct contender *of, uint32_t from, union results *re
 		break;
 	case 'H':
 	case 'h':
-		/* A bulk of one prefetches what it reads at once. */
+		/* A bulk lookup of one key would prefetch data and read it immediately. */
 		if (count == 1)
 			results->numbers[0] = rte_hash_lookup(of->hash, keys);
 		else
@@ -383,7 +393,7 @@ static void look_up(const struct contender *of, uint32_t from, union results *re
 	}
 }
 
-/* The rule that the first key found. */
+/* Returns the rule found by the first key, or -1. */
 static int32_t rule_of(const struct contender *of, const union results *results)
 {
 	switch (of->kind) {
@@ -457,7 +467,10 @@ static void look_on(struct contender *of, uint32_t batch, uint32_t count)
 	}
 }
 
-/* A window as bench/src/window.rs has it. In a hash all keys are looked up first: others had the caches. */
+/*
+ * Prints a window in the format of bench/src/window.rs. For a hash, all keys are looked up first to fill the
+ * caches that other programs used.
+ */
 static void window(struct contender *of, uint32_t batch, uint32_t turns)
 {
 	const uint32_t turn_keys = of->hash != NULL ? HASH_TURN : BATCH_MAX;
@@ -502,7 +515,7 @@ int main(int argc, char **argv)
 		fail("usage: libraries EAL-ARGUMENTS -- FILE");
 	load(&of, argv[used + 1]);
 	start = clock_ns(CLOCK_MONOTONIC);
-	/* A table that takes longer is of no use; the process ends. */
+	/* The signal ends the process if the table takes longer to build. */
 	alarm(BUILD_MAX_S);
 	build(&of);
 	alarm(0);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The machine: hugepages that are given back, processes that end with this one, CPU time of their threads."""
+"""Resources of the machine: hugepages, child processes, and CPU time and scheduling of their threads."""
 
 import contextlib
 import glob
@@ -10,29 +10,29 @@ import sys
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-# Everything but forwarding runs on the first, the thread that forwards on the second.
+# The thread that forwards runs on the second CPU, everything else on the first.
 CONTROL_CPU, FORWARDING_CPU = 0, 1
 PAGES = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
 COMPACT = "/proc/sys/vm/compact_memory"
 PAGE_TRIES = 5
-# Of the pages asked for, what will do.
+# Sufficient share of the requested pages.
 ENOUGH = 0.9
 TERM_S = 10
 FIRST_NICE = "-19"
 
 
 class Failed(Exception):
-    """A step did not do what it should; the text is for the user."""
+    """A step failed. The text is for the user."""
 
 
 def text_of(path):
-    """A file's text."""
+    """Returns the text of a file."""
     with open(path, encoding="utf-8", errors="replace") as file:
         return file.read()
 
 
 def wait_until(what, is_so, process=None, limit_s=30):
-    """Returns when `is_so()`; fails when that takes too long, or the process ends before."""
+    """Waits until `is_so()`. Raises Failed after the time limit, or if the process ends before."""
     end = time.monotonic() + limit_s
     while not is_so():
         if process is not None and not process.is_alive():
@@ -43,7 +43,7 @@ def wait_until(what, is_so, process=None, limit_s=30):
 
 
 class Pages:
-    """Hugepages of 2 MiB, beside those that others use; what was added is taken away at the end."""
+    """Allocates 2 MiB hugepages in addition to those in use, and frees them at the end."""
 
     def __init__(self, count):
         self.count, self.added = count, 0
@@ -55,7 +55,7 @@ class Pages:
             self.added = self._now() - before
             if self.added >= self.count * ENOUGH:
                 return self
-            # Memory enough, but in pieces.
+            # There is enough memory, but it is fragmented.
             with open(COMPACT, "w", encoding="ascii") as file:
                 file.write("1")
         self.__exit__()
@@ -76,7 +76,7 @@ class Pages:
 
 
 class Process:
-    """A program; what it prints goes to a file. It dies with this process, whatever ends that."""
+    """A program with output to a file. It is killed when this process ends for any reason."""
 
     def __init__(self, command, log, environment=None, talks=False, cpus=(CONTROL_CPU,)):
         self.log = log
@@ -87,27 +87,27 @@ class Process:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 env=environment,
-                # Ctrl-C is for this process, which ends the others in order.
+                # Ctrl-C reaches only this process, which then stops the others in order.
                 start_new_session=True,
             )
         self.pid = self.child.pid
         before_others(self.pid)
 
     def is_alive(self):
-        """Whether it has not ended."""
+        """Returns whether the process is running."""
         return self.child.poll() is None
 
     def told(self):
-        """The end of what it printed."""
+        """Returns the end of its output."""
         return text_of(self.log)[-2000:]
 
     def signal(self, number):
-        """Sends it a signal."""
+        """Sends a signal to the process."""
         if self.is_alive():
             os.kill(self.pid, number)
 
     def stop(self):
-        """Ends it, by force if need be, also when it is stopped."""
+        """Stops the process, also if it is paused. Kills it if it does not end."""
         self.signal(signal.SIGTERM)
         self.signal(signal.SIGCONT)
         try:
@@ -118,7 +118,7 @@ class Process:
 
 
 class Thread:
-    """The thread of a process that forwards, by the beginning of its name."""
+    """The thread of a process that forwards, found by the start of its name."""
 
     def __init__(self, process, name):
         self.folder = "/proc/%d/task" % process.pid
@@ -135,21 +135,22 @@ class Thread:
         return None
 
     def cpu_ns(self):
-        """CPU time it has had."""
+        """Returns the CPU time of the thread in ns."""
         return int(text_of("%s/%d/schedstat" % (self.folder, self.tid)).split()[0])
 
     def is_pinned(self):
-        """Whether it runs on the forwarding CPU and nowhere else."""
+        """Returns whether the thread is pinned to the forwarding CPU."""
         return os.sched_getaffinity(self.tid) == {FORWARDING_CPU}
 
     def go_first(self, first):
-        """Before all ordinary threads of its CPU, or among them."""
+        """Schedules the thread before all ordinary threads of its CPU, or as one of them."""
         policy, priority = (os.SCHED_FIFO, 1) if first else (os.SCHED_OTHER, 0)
         os.sched_setscheduler(self.tid, policy, os.sched_param(priority))
 
 
 def before_others(process):
-    """Has a session's processes go before others where both want the control CPU: the kernel shares CPUs out by session."""
+    """Raises the priority of a process's session on the control CPU, because the kernel divides CPU time
+    among sessions."""
     path = "/proc/%s/autogroup" % process
     if os.path.exists(path):
         with contextlib.suppress(OSError), open(path, "w", encoding="ascii") as file:
@@ -157,15 +158,15 @@ def before_others(process):
 
 
 def end_in_order():
-    """Makes signals that end this process raise SystemExit, so that blocks are left as they should be."""
+    """Makes signals that end this process raise SystemExit, so that context managers clean up."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _: sys.exit(128 + number))
-    # Shells have it ignored by what they start in the background.
+    # Shells make their background processes ignore SIGINT.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def check():
-    """Fails with a sentence where nothing can be measured."""
+    """Raises Failed with an explanation if the machine does not allow measurements."""
     if os.geteuid() != 0:
         raise Failed("this needs root: hugepages and scheduling are set")
     if not {CONTROL_CPU, FORWARDING_CPU} <= os.sched_getaffinity(0):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Open vSwitch with DPDK, of the distribution: one forwarding thread from a capture to a null device."""
+"""Open vSwitch with DPDK as Debian packages it: one forwarding thread from a capture to a null device."""
 
 import contextlib
 import json
@@ -13,12 +13,12 @@ import time
 from machine import FORWARDING_CPU, ROOT, Failed, Process, Thread, wait_until
 from switch import Switch
 
-# Where scripts/setup.sh unpacks what is not installed.
+# Folder into which scripts/setup.sh unpacks programs that are not installed.
 TOOLS = os.path.join(ROOT, "target/tools")
 PLACES = ["/usr/bin", "/usr/sbin", "/usr/lib/openvswitch-switch-dpdk"]
 PLACES += [TOOLS + "/ovs/usr/bin", TOOLS + "/ovs-dpdk/usr/lib/openvswitch-switch-dpdk"]
 SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
-# Its caches: which are in use, by the name that tables have for it. All else is as the package has it.
+# Settings of the flow caches, by their names in tables. All other settings are the package's defaults.
 CACHES = {
     "no cache": "emc-insert-inv-prob=0 smc-enable=false",
     "EMC": "emc-insert-inv-prob=100 smc-enable=false",
@@ -32,7 +32,7 @@ FILL_LOOK_S = 1.0
 
 
 def tool(name):
-    """A program, wherever it is."""
+    """Returns the path of a program, installed or unpacked."""
     for place in PLACES:
         if os.access(os.path.join(place, name), os.X_OK):
             return os.path.join(place, name)
@@ -40,7 +40,7 @@ def tool(name):
 
 
 class OpenVswitch(Switch):
-    """A database, a switch, a bridge with two ports. With `tuned`, its limits do not hold it back."""
+    """A database, a switch, and a bridge with two ports. With `tuned`, its limits on flows are raised."""
 
     name = "Open vSwitch"
 
@@ -66,14 +66,15 @@ class OpenVswitch(Switch):
         if self.tuned:
             options += " max-idle=600000 flow-limit=%d min-revalidate-pps=0" % MANY
         self._vsctl("--no-wait", "set", "Open_vSwitch", ".", *settings(options))
-        # Hugepages as it needs them, and no files of them. A telemetry socket of a program that stands still would hold up others.
+        # DPDK allocates hugepages on demand and creates no files. The telemetry socket of a paused program
+        # would block others.
         extra = 'other_config:dpdk-extra="--no-pci --in-memory --no-telemetry"'
         self._vsctl("--no-wait", "set", "Open_vSwitch", ".", extra)
         control = "--unixctl=" + self._path("vs.ctl")
         self.process = self._start("ovs-vswitchd-dpdk", self.database, "--disable-system", control)
         bridge = "add-br br0 -- set bridge br0 datapath_type=netdev fail_mode=secure protocols=OpenFlow13"
         self._vsctl(*bridge.split())
-        # The source last, when the rules are there.
+        # The port that receives is added last, when the rules are installed.
         self._port(2, "net_null0,no-rx=1")
         manage = self._path("br0.mgmt")
         wait_until("br0 is there", lambda: os.path.exists(manage), self.process)
@@ -108,7 +109,7 @@ class OpenVswitch(Switch):
             raise Failed("Open vSwitch does not take %s: %s" % (device, error))
 
     def ask(self, method, *parameters):
-        """What `ovs-appctl METHOD` answers, without its process."""
+        """Returns the answer of `ovs-appctl METHOD`, without starting that program."""
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(ANSWER_S)
             connection.connect(self._path("vs.ctl"))
@@ -131,7 +132,7 @@ class OpenVswitch(Switch):
         return answer["result"]
 
     def stats(self):
-        """Figures of the forwarding thread by their names, from `dpif-netdev/pmd-stats-show`."""
+        """Returns figures of the forwarding thread by name, from `dpif-netdev/pmd-stats-show`."""
         text = self.ask("dpif-netdev/pmd-stats-show").split("main thread")[0]
         return {name.strip(): float(value) for name, value in re.findall(r"^\s*([a-z .]+): ([\d.]+)", text, re.M)}
 
@@ -146,7 +147,7 @@ class OpenVswitch(Switch):
         return self.count(), int(sent[1])
 
     def choose(self, setting):
-        """One of CACHES, with `, few flows` behind it: no more than 1,000 are put into the datapath."""
+        """Selects one of CACHES. The suffix `, few flows` limits the datapath to 1,000 flows."""
         cache, _, few = setting.partition(", ")
         self._vsctl("set", "Open_vSwitch", ".", *settings(CACHES[cache]))
         self.flow_limit = FEW if few else MANY
@@ -155,12 +156,13 @@ class OpenVswitch(Switch):
             self.forget()
 
     def lift_limit(self):
-        """Its dynamic limit of flows begins at 10,000 and grows by 1,000 twice a second: at its best it is lifted."""
+        """Raises the dynamic flow limit, which starts at 10,000 and grows by 1,000 twice per second."""
         if self.tuned:
             self.ask("upcall/set-flow-limit", self.flow_limit)
 
     def fill(self):
-        """Waits until the flows of all packets are in the datapath: until none more comes in a second, two minutes at most."""
+        """Waits until the flows of all packets are in the datapath: no new flow in a second, or two minutes
+        at most."""
         end = time.monotonic() + FILL_LIMIT_S
         before = -1
         self.thread.go_first(True)
@@ -177,15 +179,15 @@ class OpenVswitch(Switch):
         return self.flows()
 
     def flows(self):
-        """Flows in the datapath."""
+        """Returns the number of flows in the datapath."""
         found = re.search(r"flows\s*: \(current (\d+)\)", self.ask("upcall/show"))
         return int(found[1]) if found else 0
 
     def forget(self):
-        """Takes all flows out of the datapath."""
+        """Removes all flows from the datapath."""
         self.ask("revalidator/purge")
 
 
 def settings(text):
-    """Arguments for `ovs-vsctl set Open_vSwitch .`"""
+    """Returns arguments for `ovs-vsctl set Open_vSwitch .`"""
     return ["other_config:" + each for each in text.split()]

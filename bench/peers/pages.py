@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a command while there are so many more hugepages of 2 MiB: `pages.py 1200 libraries --quick`.
+"""Runs a command with additional 2 MiB hugepages: `pages.py 1200 libraries --quick`.
 
-Where the system has none, or this may not set them aside, the command runs without, and says what that means.
+If the system has no hugepages, or this process may not allocate them, the command runs without them after a
+message.
 """
 
 import subprocess
@@ -12,7 +13,7 @@ from machine import Failed, Pages, end_in_order
 
 
 def main():
-    """The command's exit code."""
+    """Returns the exit code of the command."""
     if len(sys.argv) < 3 or not sys.argv[1].isdigit():
         sys.exit("usage: pages.py COUNT COMMAND...")
     end_in_order()

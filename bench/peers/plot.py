@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draws target/report/peers.jsonl: each row's ratio with its interval and its bar. `plot.py [FILE.svg]`."""
+"""Draws target/report/peers.jsonl: the ratio of each row with its interval and target. `plot.py [FILE.svg]`.
+"""
 
 import json
 import math
@@ -11,14 +12,14 @@ from xml.sax.saxutils import escape
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 REPORT = os.path.join(ROOT, "target/report/peers.jsonl")
 PICTURE = os.path.join(ROOT, "target/report/peers.svg")
-# In pixels.
+# Sizes in pixels.
 LINE, LEFT, WIDTH, RIGHT, TOP = 22, 330, 460, 170, 56
 COLOURS = {"met": "#1a7f37", "missed": "#b42318", "unclear": "#9a6700", None: "#57606a"}
 TITLE = "Shunt by its peer, packets per CPU-second: median of pairs, 95 % interval, and the bar"
 
 
 def drawing(figures):
-    """The picture of figures, as SVG."""
+    """Returns a drawing of the figures as SVG."""
     values = [value for each in figures for value in (each["low"], each["high"], bar_of(each) or 1.0)] + [1.0]
     low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
     bottom = TOP + LINE * len(figures)
@@ -50,12 +51,12 @@ def drawing(figures):
 
 
 def bar_of(figure):
-    """The ratio that a figure must reach; none without one."""
+    """Returns the target for the ratio of a figure, or None without a target."""
     return float(figure["bar"].split()[1]) if figure["bar"] else None
 
 
 def text(x, y, words, more=""):
-    """Words at a place."""
+    """Returns a text element at a position."""
     return '<text x="%.1f" y="%.1f" %s>%s</text>' % (x, y, more, escape(words))
 
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Where Shunt's time goes in the rows of the comparison: `profile.py --row TEXT`. Needs root and perf (linux-perf).
+"""Profiles Shunt in the rows of the comparison: `profile.py --row TEXT`. Needs root and perf (linux-perf).
 
-Samples the thread that forwards, by CPU time, and adds them up by module; what a compiler has put into a caller counts there.
+Samples the forwarding thread by CPU time and adds up the samples by module. Inlined code counts for the
+module that it is inlined into.
 """
 
 import argparse
@@ -23,19 +24,19 @@ from traffic import write
 HUGEPAGES, SPARE_BUFFERS = 700, 16_384
 START_S, WINDOW_S, SAMPLE_S, HERTZ = 4.0, 0.5, 4, 2000
 LEAST_PERCENT = 1.0
-# Of a symbol such as `<pipeline::ffp::lut::Lut>::probe`: crate and modules.
+# Crate and modules of a symbol such as `<pipeline::ffp::lut::Lut>::probe`.
 MODULE = re.compile(r"([a-z_0-9]+(?:::[a-z_0-9]+){1,2})(?=::)")
 LINE = re.compile(r"\s*([\d.]+)%\s+(\S+)\s+\[.\]\s+(.*)")
 
 
 def module(program, symbol):
-    """What a symbol is counted under."""
+    """Returns the name under which a symbol is counted."""
     found = MODULE.search(symbol)
     return found[1] if found else symbol.split()[0] if program.startswith("shunt") else program
 
 
 def profile(row, folder):
-    """Samples Shunt in a row: ns a packet, and percent by module."""
+    """Samples Shunt in a row. Returns ns per packet, and percentages by module."""
     capture = os.path.join(folder, "in.pcap")
     packets = row.packets()
     write(capture, packets)
@@ -56,7 +57,7 @@ def profile(row, folder):
 
 
 def main():
-    """All rows asked for."""
+    """Profiles all selected rows."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--row", default="", help="only rows whose name has this text")
     options = parser.parse_args()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows of the comparison: which rules, which traffic, how each side is set, and the bar."""
+"""Rows of the comparison: rules, traffic, configuration of each side, and the target."""
 
 import dataclasses
 import functools
@@ -8,14 +8,14 @@ from rules import FAMILIES, MacTable, RuleSet
 from shunt import Settings
 from traffic import Traffic, to_stations
 
-# What Shunt's path must reach against Open vSwitch, by flows.
+# Minimum ratio of Shunt with the path to Open vSwitch, by number of flows.
 BARS = {1: 1.75, 100: 2.5, 10_000: 5.0, 100_000: 9.0}
 NEW_BAR, L2_BAR = 100.0, 0.6
-# What its tables alone must reach.
+# Minimum ratio of Shunt's tables without the path.
 TABLES_BARS = {10_000: 2.5, 100_000: 6.0}
-# LUTs as large as the flows, as far as they go.
+# Number of LUT records, at least the number of flows up to the largest LUT.
 LUTS = {1: 4096, 100: 4096, 10_000: 16_384, 100_000: 65_536}
-# No cache of either side reaches so far back: see README.md.
+# More flows than the caches of either side keep: see README.md.
 NEW = 200_000
 ROUTED, STATIONS = "routed", "stations"
 
@@ -35,7 +35,7 @@ class Row:
 
     @property
     def name(self):
-        """As tables have it."""
+        """Name of the row in tables."""
         if self.kind == STATIONS:
             return "L2 by destination MAC, %d flow%s" % (self.flows, "s" * (self.flows > 1))
         parts = ["IPv%d" % self.version, "hard" if self.hard else "easy"]
@@ -50,11 +50,11 @@ class Row:
         return ", ".join(parts)
 
     def rules(self):
-        """Its flows, as an object with `lines`."""
+        """Flows of the row, as an object with `lines`."""
         return MacTable(self.flows) if self.kind == STATIONS else rule_set(self.version, self.hard)
 
     def packets(self):
-        """Its capture's packets."""
+        """Packets of the row's capture."""
         if self.kind == STATIONS:
             return to_stations(self.rules())
         return Traffic(self.rules()).packets(self.flows, zipf=self.popularity == "zipf")
@@ -62,23 +62,23 @@ class Row:
 
 @functools.cache
 def rule_set(version, hard):
-    """The same rules for all rows."""
+    """Returns the rule set; all rows share one per kind."""
     return RuleSet(FAMILIES[version], hard)
 
 
 def routed(flows, version, popularity="uniform", **how):
-    """A row over three tables, with Shunt's path on."""
+    """Returns a row over three tables, with Shunt's path enabled."""
     settings = Settings(lut_entries=LUTS.get(flows, 4096))
     return Row(flows, version, popularity=popularity, ours=settings, **how)
 
 
 def tables(flows, version, popularity="uniform", **how):
-    """The same without the path."""
+    """Returns a row over three tables, with Shunt's path disabled."""
     return Row(flows, version, popularity=popularity, ours=Settings(marked=False, ffp=False), **how)
 
 
 def named():
-    """The rows of every run."""
+    """Returns the rows of every run."""
     for version in (6, 4):
         yield from (routed(flows, version, bar=bar) for flows, bar in BARS.items())
         yield routed(NEW, version, "new", bar=NEW_BAR)
@@ -89,7 +89,7 @@ def named():
 
 
 def full():
-    """The whole matrix; the named rows first."""
+    """Returns all combinations, the named rows first."""
     yield from named()
     for version in (6, 4):
         for hard in (True, False):

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rule sets of 2,012 flows in three tables, made from a seed.
+"""Rule sets of 2,012 flows in three tables, generated from a seed.
 
-Table 0 lets packets to eight router MACs pass and drops multicast; table 1 is an access list of 1,000 rules, the first that
-fits wins, a tenth of them deny; table 2 has 1,000 prefixes, the longest wins. The hard access list has more than 300
-different combinations of masks, the easy one at most eight.
+Table 0 accepts packets to eight router MAC addresses and drops multicast. Table 1 is an access list of 1,000
+rules, of which the first match applies; a tenth of them deny. Table 2 has 1,000 prefixes, of which the
+longest match applies. The hard access list has more than 300 combinations of masks, the easy one at most
+eight.
 """
 
 import dataclasses
@@ -21,28 +22,29 @@ FULL = 0xFFFF
 
 @dataclasses.dataclass(frozen=True)
 class Family:
-    """IPv4 or IPv6: the lengths of its prefixes with their weights, and where addresses come from."""
+    """IPv4 or IPv6: weights of prefix lengths, and the ranges that addresses are drawn from."""
 
     version: int
     bits: int
     routed: tuple
     sources: tuple
-    # Prefix lengths of routes, of sources, and how many bits longer than a route a destination is (None: a host).
+    # Lengths of route prefixes and source prefixes, and how many bits longer than a route a destination is
+    # (None: a host).
     routes: dict
     source_lengths: dict
     longer: dict
 
     def inside(self, draw, prefix):
-        """An address of a prefix."""
+        """Draws an address within a prefix."""
         value, length = prefix
         return value | draw.getrandbits(self.bits - length) if length < self.bits else value
 
     def cut(self, address, length):
-        """The prefix of an address."""
+        """Returns the prefix of an address."""
         return (address >> (self.bits - length) << (self.bits - length), length)
 
     def text(self, prefix):
-        """As flow syntax has it."""
+        """Formats a prefix in the flow syntax."""
         kind = ipaddress.IPv6Address if self.version == 6 else ipaddress.IPv4Address
         return "%s/%d" % (kind(prefix[0]), prefix[1])
 
@@ -70,7 +72,7 @@ FAMILIES = {6: IPV6, 4: IPV4}
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
-    """A rule of the access list. Prefixes are (value, length), ports (value, mask), protocol 0 is any."""
+    """A rule of the access list. Prefixes are (value, length), ports are (value, mask), protocol 0 is any."""
 
     source: tuple
     destination: tuple
@@ -80,13 +82,13 @@ class Rule:
     allows: bool = True
 
     def masks(self):
-        """What of a packet it looks at."""
+        """Returns the masks of the fields that the rule examines."""
         ports = (self.source_port[1], self.destination_port[1])
         return (self.source[1], self.destination[1], bool(self.protocol), *ports)
 
 
 class RuleSet:
-    """Routes and access list of a family; `hard` or easy."""
+    """Routes and access list of an address family, in the hard or the easy form."""
 
     def __init__(self, family, hard, seed=SEED):
         self.family, self.hard = family, hard
@@ -152,11 +154,11 @@ class RuleSet:
         return self.draw.choice(SERVICES + [self.draw.randrange(1024, 65536)])
 
     def combinations(self):
-        """How many different combinations of masks the access list has."""
+        """Returns the number of combinations of masks in the access list."""
         return len({rule.masks() for rule in self.rules})
 
     def lines(self, rewrites, ours=False):
-        """The flows. Ours have conditions on a part of a port as a slice: OpenFlow 1.3 has no masks for ports."""
+        """Returns the flows. With `ours`, port masks are slices, because OpenFlow 1.3 cannot mask ports."""
         version = self.family.version
         address = "ipv6" if version == 6 else "nw"
         kind = "0x86dd" if version == 6 else "0x0800"
@@ -189,18 +191,18 @@ class RuleSet:
 
 
 def rewrite(number):
-    """What a router does to a packet before it sends it on."""
+    """Returns the actions with which a router rewrites a packet before output."""
     hop = "02:aa:00:00:%02x:%02x" % (number >> 8, number & 255)
     return "set_field:%s->eth_dst,set_field:02:bb:00:00:00:01->eth_src,dec_ttl," % hop
 
 
 class MacTable:
-    """Static forwarding by destination MAC address: as many stations as flows."""
+    """Static forwarding by destination MAC address, with one station per flow."""
 
     def __init__(self, stations):
         self.stations = ["02:00:00:%02x:%02x:%02x" % (n >> 16, n >> 8 & 255, n & 255) for n in range(1, stations + 1)]
 
     def lines(self, _rewrites=False, ours=False):
-        """The flows."""
+        """Returns the flows."""
         del ours
         yield from ("table=0,priority=100,dl_dst=%s,actions=output:2" % mac for mac in self.stations)

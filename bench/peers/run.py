@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Shunt against Open vSwitch with DPDK and dpdk-testpmd, on one forwarding core: `make bench-peers`.
+"""Compares Shunt with Open vSwitch with DPDK and dpdk-testpmd, on one forwarding core: `make bench-peers`.
 
-Both sides of a row read the same capture through the same driver, and are up at the same time; while one forwards the
-other stands still. Figures go to target/report/peers.jsonl. bench/README.md tells how they are made.
+Both sides of a row read the same capture through the same driver, and run at the same time. While one
+forwards, the other is paused. Figures are written to target/report/peers.jsonl. bench/README.md describes the
+method.
 """
 
 import argparse
@@ -28,28 +29,30 @@ from report import Report
 
 REPORT = os.path.join(ROOT, "target/report/peers.jsonl")
 LOCK = os.path.join(ROOT, "target/peers.lock")
-# 2 MiB each: packet buffers of two programs, 200,000 and some for one, 262,144 for Open vSwitch.
+# 2 MiB pages for the packet buffers of two programs: about 200,000 buffers for one, 262,144 for Open vSwitch.
 HUGEPAGES = 1024
-# Beyond a capture's packets: what is on its way, and what a program keeps at hand.
+# Buffers in addition to the capture's packets, for packets in flight and for each program's reserve.
 SPARE_BUFFERS = 32_768
 LEARN_S, TRIAL_S, TRIALS = 4.0, 0.5, 2
-# Settings of Open vSwitch that are tried beside its caches: where flows cost too much to be put into the datapath.
+# Settings of Open vSwitch tried in addition to its caches, for flows that are too expensive to add to the
+# datapath.
 NEW_CHOICES = ["no cache", "EMC", "no cache, few flows"]
 FEW_CHOICE, MANY_FLOWS = "SMC, few flows", 100_000
 FILL_CHOICE = "SMC"
 WARM_UP_S, WINDOW_S = 0.15, 0.4
-# Of all packets that Open vSwitch gets in them, none may come twice.
+# Open vSwitch must not receive any packet twice within these times.
 NEW_WARM_UP_S, NEW_WINDOW_S = 0.05, 0.25
-# Of its CPU, what a thread must have in a window; how many pairs are run at most for one that counts.
+# Minimum share of its CPU that a thread must have in a window, and maximum number of attempts per pair.
 SHARE_LEAST, PAIR_TRIES = 0.6, 3
-# Most that the shares of packets which both sides send may differ.
+# Maximum difference between the shares of packets that the two sides send.
 SHARE_OFF = 0.02
-# Where each packet is a new flow, Open vSwitch gets to see a sample of a few thousand packets.
+# If each packet is a new flow, Open vSwitch forwards only a sample of a few thousand packets.
 NEW_SHARE_OFF, SHARE_WINDOW_S = 0.05, 1.0
 
 
 class NewFlows(OpenVswitch):
-    """Open vSwitch that has forgotten all flows when a window begins, and sees no packet twice before it ends."""
+    """Open vSwitch that forgets all flows at the start of a window, and receives no packet twice until its
+    end."""
 
     def settle(self):
         self.lift_limit()
@@ -57,14 +60,14 @@ class NewFlows(OpenVswitch):
 
 
 class Steady(OpenVswitch):
-    """Open vSwitch that knows all flows."""
+    """Open vSwitch that keeps all flows."""
 
     def settle(self):
         self.lift_limit()
 
 
 def speeds(peer, names, windows):
-    """Open vSwitch's Mpps here with each of some caches, by their names."""
+    """Returns Open vSwitch's speed in this row with each of the named caches, in Mpps."""
     found = {}
     for name in names:
         peer.go_on()
@@ -77,7 +80,7 @@ def speeds(peer, names, windows):
 
 
 class Contest:
-    """A row, with both sides up."""
+    """A row with both sides running."""
 
     def __init__(self, row, folder, stack, without_ours):
         self.row, self.peer_words = row, ""
@@ -116,12 +119,12 @@ class Contest:
         return peer
 
     def _at_its_best(self, peer):
-        """Sets Open vSwitch to that with which it is fastest here; in words."""
+        """Selects the fastest setting of Open vSwitch for this row. Returns its description."""
         row = self.row
         if row.popularity == "new":
             found = speeds(peer, NEW_CHOICES, self.windows)
         else:
-            # Flows are taken out to keep to a limit: this comes before they are all put in.
+            # This setting removes flows to keep its limit, so it is tried before all flows are added.
             found = speeds(peer, [FEW_CHOICE], self.windows) if row.flows >= MANY_FLOWS else {}
             peer.choose(FILL_CHOICE)
             print("    Open vSwitch has %d flows in its datapath" % peer.fill(), flush=True)
@@ -131,11 +134,12 @@ class Contest:
         return chosen if row.popularity == "new" else "%s (%d flows in its datapath)" % (chosen, peer.flows())
 
     def sides(self):
-        """Both, or the peer alone."""
+        """Returns both sides, or only the peer."""
         return [side for side in (self.ours, self.peer) if side]
 
     def pairs(self, count, lot):
-        """Windows in pairs; who is first is drawn by lot. Pairs in which a thread had too little of its CPU are made up for."""
+        """Measures pairs of windows in random order. Repeats pairs in which a thread had too little CPU time.
+        """
         found = []
         for _ in range(PAIR_TRIES * count):
             sides = self.sides()
@@ -148,19 +152,19 @@ class Contest:
         raise Failed("%s: something else keeps CPU %d busy" % (self.row.name, FORWARDING_CPU))
 
     def fast_share(self):
-        """Of Shunt's packets in a window, those that went all the way over the fast-forwarding path."""
+        """Returns the share of Shunt's packets in a window that took the path through all tables."""
         before, after = self.ours.look(WARM_UP_S, WINDOW_S, self.ours.fast)
         return (after[1] - before[1]) / (after[0] - before[0])
 
     def hold_to_all_packets(self):
-        """Fails when Shunt has lost packets: it must not gain by that."""
+        """Raises Failed if Shunt has lost packets, because a loss would make it look faster."""
         if self.ours:
             before, after = self.ours.look(WARM_UP_S, WINDOW_S, self.ours.lost)
             if before != after:
                 raise Failed("%s: Shunt loses packets: %s" % (self.row.name, after))
 
     def hold_shares_together(self):
-        """Fails when one side sends what the other drops. The share that is sent."""
+        """Raises Failed if one side drops packets that the other sends. Returns the share of packets sent."""
         shares = [side.sent_share(self.windows[0], SHARE_WINDOW_S) for side in self.sides()]
         if max(shares) - min(shares) > (NEW_SHARE_OFF if self.row.popularity == "new" else SHARE_OFF):
             raise Failed("%s: one side sends %.3f of its packets, the other %.3f" % (self.row.name, *shares))
@@ -187,7 +191,7 @@ def measure(row, options, report, lot):
 
 
 def main():
-    """All rows."""
+    """Measures all selected rows."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--full", action="store_true", help="the whole matrix")
     parser.add_argument("--row", default="", help="only rows whose name has this text")

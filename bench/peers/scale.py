@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Two workers against one, beside dpdk-testpmd with two cores: what a core keeps of its speed when another one forwards too.
+"""Compares the scaling from one to two workers with that of dpdk-testpmd with one and two cores.
 
-Both sides send the same 1,000 flows by destination MAC, read from the same capture through the same driver, a queue for each
-core. Four programs are up, each side with one core and with two; they forward in turns, the others stand still. A round gives
-each side the packets per CPU-second that a core of two has, by those that a core alone has; the figure compares what both
-sides keep. Figures go to target/report/scale.jsonl.
+Both sides forward the same 1,000 flows by destination MAC address. They read them from the same capture
+through the same driver, with one queue per core. Four programs run, each side with one core and with two;
+they forward in turns while the others are paused. A round gives each side a ratio: packets per CPU-second of
+a core with two cores, by those with one core. The figure compares the ratios of both sides. Figures are
+written to target/report/scale.jsonl.
 """
 
 import argparse
@@ -30,14 +31,15 @@ REPORT = os.path.join(ROOT, "target/report/scale.jsonl")
 FIGURE = "two workers against one"
 STATIONS, BUFFERS, HUGEPAGES = 1000, 16_384, 512
 WARM_UP_S, WINDOW_S = 0.1, 0.3
-# Two cores: then control threads share one of them.
+# With two forwarding cores, control threads share one of them.
 ONE, TWO = (FORWARDING_CPU,), (FORWARDING_CPU, CONTROL_CPU)
-# What two workers may lose against what testpmd loses.
+# Minimum ratio of Shunt's scaling to that of testpmd.
 BAR = 0.92
 
 
 def rounds(sides, count, lot):
-    """In each round a window of each, in an order drawn by lot: millions of packets per CPU-second."""
+    """Measures a window of each side per round, in random order. Returns millions of packets per CPU-second.
+    """
     for _ in range(count):
         order = list(sides)
         lot.shuffle(order)
@@ -45,7 +47,7 @@ def rounds(sides, count, lot):
 
 
 def main():
-    """Measures and reports."""
+    """Measures and writes the figures."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--rounds", type=int, default=25, help="windows of each (25)")
     options = parser.parse_args()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shunt with one worker, from a capture to a null device."""
+"""Shunt with one worker per forwarding CPU, from a capture to a null device."""
 
 import dataclasses
 import json
@@ -11,7 +11,7 @@ from switch import Switch
 
 PROGRAM = os.path.join(ROOT, "target/release/shunt")
 LUT_ENTRIES = 4096
-# The name of drops by these rules.
+# Drop reason of packets that rules drop.
 BY_RULE = "no_output"
 CONFIG = """control = "%(control)s"
 [dpdk]
@@ -37,7 +37,7 @@ workers = %(numbers)s
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """How Shunt is configured. With `defaults`, nothing is set that needs not be."""
+    """Configuration of Shunt. With `defaults`, only required settings are present."""
 
     lut_entries: int = LUT_ENTRIES
     marked: bool = True
@@ -45,7 +45,7 @@ class Settings:
     defaults: bool = False
 
     def words(self):
-        """For a row of a table."""
+        """Returns the description for a row of a table."""
         if self.defaults:
             return "defaults: LUTs of %d, no rule marked low-latency" % LUT_ENTRIES
         if not self.ffp:
@@ -53,16 +53,17 @@ class Settings:
         return "LUTs of %d, %s rules marked low-latency, lanes off" % (self.lut_entries, "all" if self.marked else "no")
 
     def lines(self):
-        """For the configuration."""
+        """Returns the lines for the configuration file."""
         if self.defaults:
             return ""
-        # With lanes, what is not on the path would be dropped when more comes than can be forwarded.
+        # Lanes would drop packets outside the path when the load exceeds the capacity.
         lines = "[datapath.lanes]\nenabled = false\n[datapath.ffp]\nenabled = %s\nlut_entries = %d"
         return lines % (str(self.ffp).lower(), self.lut_entries)
 
 
 class Shunt(Switch):
-    """The switch under test, a worker on each of some CPUs; its flows are marked by the keyword of the flow syntax."""
+    """The switch under test, with a worker on each of some CPUs. Its flows are marked by the keyword of the
+    flow syntax."""
 
     name = "Shunt"
 
@@ -90,14 +91,14 @@ class Shunt(Switch):
             "settings": wanted.lines(),
             "workers": "".join("[[worker]]\ncpu = %d\n%s" % (cpu, idle) for cpu in self.cpus),
             "numbers": list(range(len(self.cpus))),
-            # The same file for each queue.
+            # Each queue reads the same file.
             "captures": (",rx_pcap=" + capture) * len(self.cpus),
         }
         marks = "low_latency," if wanted.marked and not wanted.defaults else ""
         flows = self._write("flows", "".join(marks + line + "\n" for line in lines))
         config = self._write("toml", CONFIG % values)
         command = [program, "run", "-c", config, "--flows", flows]
-        # Its worker pins itself; a CPU that the process may not use it would not get.
+        # The worker pins itself, and this fails for a CPU that the process may not use.
         both = (CONTROL_CPU, FORWARDING_CPU)
         self.process = self.started(Process(command, self._path("log"), cpus=both))
         try:
@@ -114,7 +115,7 @@ class Shunt(Switch):
         wait_until("packets arrive", lambda: self.count() > 0, self.process)
 
     def ask(self, what):
-        """What `shunt show WHAT --json` says, without its process."""
+        """Returns the output of `shunt show WHAT --json`, without starting that program."""
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(60)
             connection.connect(self._path("control"))
@@ -133,11 +134,11 @@ class Shunt(Switch):
         return counters["forwarded"] + counters["dropped"][BY_RULE], counters["forwarded"]
 
     def lost(self):
-        """Packets dropped for want of room, by the names of the reasons."""
+        """Returns the number of packets dropped for lack of space, by drop reason."""
         dropped = self.ask("counters")["dropped"]
         return {reason: count for reason, count in dropped.items() if count and reason != BY_RULE}
 
     def fast(self):
-        """Packets received, and those of them that went all the way over the fast-forwarding path."""
+        """Returns the number of packets received, and of packets that took the path through all tables."""
         found = self.ask("ffp")
         return found["received"], found["fast"]

@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What stages cost a CPU: the experiment of Sha et al. 2022, section 6.1, figures 9 (a) and 11, with Shunt as the CPU's switch.
+"""Measures the cost of stages: the experiment of Sha et al. 2022, section 6.1, figures 9 (a) and 11, with
+Shunt.
 
-Each of 1 to 8 tables has the same 1,000 prefixes, a packet goes from one to the next, the last sends it. Packets of 64 to
-1,024 bytes, frame check sequence included, of 1,000 flows; one core, and for four stages and 256 bytes also two. Figures go to
-target/report/stages.jsonl. No peer stands beside them: the paper's CPU forwarded 5.6 Mpps of 1,024 bytes with one core of 1.9 GHz
-and a network card, and 13.2 Mpps of 256 bytes with six.
+Each of 1 to 8 tables has the same 1,000 prefixes. A packet passes all tables, and the last one outputs it.
+Packets have 64 to 1,024 bytes, including the frame check sequence, and belong to 1,000 flows. One core
+forwards; four stages with 256 bytes are also measured with two cores. Figures are written to
+target/report/stages.jsonl.
+
+There is no peer. The paper's CPU forwarded 5.6 Mpps of 1,024 bytes with one 1.9 GHz core and a network card,
+and 13.2 Mpps of 256 bytes with six cores.
 """
 
 import argparse
@@ -31,12 +35,12 @@ STAGES, LENGTHS = range(1, 9), (64, 128, 256, 512, 1024)
 FLOWS, BUFFERS, HUGEPAGES = 1000, 16_384, 256
 CHECK_SEQUENCE, HEADERS = 4, 42
 START_S, WINDOW_S = 0.5, 0.25
-# One core alone, and both: then the control thread shares one.
+# One forwarding core, or both; with both, the control thread shares one of them.
 ONE, TWO = (FORWARDING_CPU,), (FORWARDING_CPU, CONTROL_CPU)
 
 
 def flows(routes, stages):
-    """The tables."""
+    """Returns the flows of all tables."""
     for stage in range(stages):
         action = "goto_table:%d" % (stage + 1) if stage + 1 < stages else "output:2"
         for value, length in routes:
@@ -46,7 +50,7 @@ def flows(routes, stages):
 
 
 def packets(routes, length, draw):
-    """A packet of each flow."""
+    """Returns a packet of each flow."""
     for number in range(FLOWS):
         destination = FAMILIES[4].inside(draw, draw.choice(routes))
         payload = length - CHECK_SEQUENCE - HEADERS
@@ -57,7 +61,7 @@ def packets(routes, length, draw):
 
 
 def measure(report, routes, case, options):
-    """One number of stages, one length, some cores."""
+    """Measures one case: number of stages, packet length and cores."""
     stages, length, cpus = case
     with tempfile.TemporaryDirectory(prefix="shunt-stages-") as folder:
         capture = os.path.join(folder, "in.pcap")
@@ -76,7 +80,7 @@ def measure(report, routes, case, options):
 
 
 def main():
-    """All of them."""
+    """Measures all cases."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--windows", type=int, default=9, help="windows a figure (9)")
     options = parser.parse_args()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Shunt and its peers have in common: processes, one thread that forwards, windows in which it is looked at."""
+"""Common parts of Shunt and its peers: processes, a forwarding thread, and windows of measurement."""
 
 import dataclasses
 import signal
@@ -10,7 +10,7 @@ from machine import Failed
 
 @dataclasses.dataclass
 class Window:
-    """What a thread did in a stretch of time."""
+    """Work of a thread within a period."""
 
     packets: int
     cpu_s: float
@@ -23,17 +23,17 @@ class Window:
 
     @property
     def share(self):
-        """How much of its CPU the thread had."""
+        """Share of the period in which the thread had its CPU."""
         return self.cpu_s / self.wall_s
 
     @property
     def packets_per_us(self):
-        """Millions of packets per second by the clock."""
+        """Millions of packets per second of wall-clock time."""
         return self.packets / self.wall_s / 1e6
 
 
 class Switch:
-    """A switch with a capture in front and nothing behind. A subclass sets `process` and `thread`."""
+    """A switch that forwards from a capture to a null device. A subclass sets `process` and `thread`."""
 
     name = ""
 
@@ -41,16 +41,16 @@ class Switch:
         self.processes = []
         self.process = None
         self.thread = None
-        # All threads that forward.
+        # All forwarding threads.
         self.workers = []
 
     def started(self, process):
-        """Notes a process that must end with this switch."""
+        """Adds a process that must end with this switch."""
         self.processes.append(process)
         return process
 
     def begin(self, steps):
-        """Takes the steps; what they started does not survive their failure."""
+        """Runs the start-up steps. If one fails, stops the processes that the steps have started."""
         try:
             steps()
             if not self.thread.is_pinned():
@@ -66,31 +66,32 @@ class Switch:
         self.stop()
 
     def stop(self):
-        """Ends all its processes, the last one first."""
+        """Stops all processes, the last one first."""
         while self.processes:
             self.processes.pop().stop()
 
     def count(self):
-        """Packets of which rules have decided up to now; those lost are none."""
+        """Returns the number of packets processed by rules so far, without lost packets."""
         raise NotImplementedError
 
     def sent(self):
-        """Packets of which rules have decided, and those of them that were sent."""
+        """Returns the number of packets processed by rules, and of those that were sent."""
         raise NotImplementedError
 
     def pause(self):
-        """Stands still, with all that it knows: others have the CPU and its caches to themselves."""
+        """Pauses the switch, so that other programs have the CPU and its caches to themselves. Its state is
+        kept."""
         self.process.signal(signal.SIGSTOP)
 
     def go_on(self):
-        """Goes on."""
+        """Continues after a pause."""
         self.process.signal(signal.SIGCONT)
 
     def settle(self):
-        """What must be done after it goes on, before it is looked at."""
+        """Prepares for a measurement after a pause."""
 
     def look(self, warm_up_s, window_s, read):
-        """Lets it forward alone, and reads something at the beginning and at the end of the second stretch of it."""
+        """Forwards alone and calls `read` at the start and end of the window, which follows the warm-up."""
         if not self.process.is_alive():
             raise Failed("%s has ended:\n%s" % (self.name, self.process.told()))
         self.go_on()
@@ -106,7 +107,7 @@ class Switch:
             self.pause()
 
     def window(self, warm_up_s, window_s):
-        """What its thread does alone, after a while to get warm."""
+        """Measures the thread while it forwards alone, after a warm-up."""
 
         def read():
             return self.count(), self.thread.cpu_ns(), time.monotonic()
@@ -116,7 +117,7 @@ class Switch:
         return Window(packets, cpu_ns / 1e9, wall_s)
 
     def shared_window(self, warm_up_s, window_s):
-        """What all its threads that forward do together, beside whatever else wants their CPUs."""
+        """Measures all forwarding threads together, while other programs may use their CPUs."""
 
         def read():
             return self.count(), sum(worker.cpu_ns() for worker in self.workers), time.monotonic()
@@ -133,7 +134,7 @@ class Switch:
         return Window(packets, cpu_ns / 1e9, wall_s)
 
     def sent_share(self, warm_up_s, window_s):
-        """Of its packets in such a window, those that it sends."""
+        """Returns the share of packets sent, of those processed in a window."""
         before, after = self.look(warm_up_s, window_s, self.sent)
         decided, sent = (b - a for a, b in zip(before, after))
         return sent / max(1, decided)

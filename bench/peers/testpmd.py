@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""dpdk-testpmd in mode macswap: what it costs to receive a packet, touch it and send it, without a lookup."""
+"""dpdk-testpmd in mode macswap: the cost of receiving a packet, touching it and sending it, without a lookup.
+"""
 
 import os
 import re
@@ -13,7 +14,7 @@ UNPACKED = os.path.join(ROOT, "target/tools/dpdk/usr/bin/dpdk-testpmd")
 
 
 class Testpmd(Switch):
-    """It is told what to do by its prompt."""
+    """testpmd, controlled through its prompt."""
 
     name = "testpmd macswap"
 
@@ -22,16 +23,16 @@ class Testpmd(Switch):
         self.begin(lambda: self._begin(os.path.join(folder, "testpmd.log"), capture, buffers, cpus))
 
     def _begin(self, log, capture, buffers, cpus):
-        # The prompt has a core of its own by number, whatever CPU that is on.
+        # The prompt needs a separate core number, which may be mapped to any CPU.
         cores = ",".join(["0@%d" % CONTROL_CPU] + ["%d@%d" % (number + 1, cpu) for number, cpu in enumerate(cpus)])
         command = [INSTALLED if os.access(INSTALLED, os.X_OK) else UNPACKED, "--lcores", cores, "--main-lcore", "0"]
-        # The same file for each queue.
+        # Each queue reads the same file.
         files = (",rx_pcap=" + capture) * len(cpus)
         command += ["--in-memory", "--no-pci", "--no-telemetry", "--vdev", "net_pcap0%s,infinite_rx=1" % files]
         command += ["--vdev", "net_null0,no-rx=1", "--", "-i", "--nb-cores=%d" % len(cpus), "--forward-mode=macswap"]
         command += ["--rxq=%d" % len(cpus), "--txq=%d" % len(cpus)]
         command += ["--total-num-mbufs=%d" % buffers, "--no-flush-rx"]
-        # Without a terminal it would hold back what it prints.
+        # Without a terminal, the program would buffer its output.
         self.process = self.started(Process(["stdbuf", "-oL", *command], log, talks=True, cpus=(CONTROL_CPU, *cpus)))
         self.read = 0
         self._wait()

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Captures for a rule set: packets of 60 bytes (IPv4) and 74 bytes (IPv6), without the frame check sequence.
 
-Nine flows of ten are made for a rule that allows, so most are hit by some rule, the others are drawn from all addresses;
-all go to a routed prefix. Flows differ in at least one bit of addresses, ports or protocol. The first hundred of a capture
-are ones that are sent on: so few could otherwise all be dropped.
+Nine flows of ten are generated for a rule that allows, so most of them hit a rule. The others are drawn from
+all addresses. All flows go to a routed prefix. Flows differ in at least one bit of addresses, ports or
+protocol. The first hundred flows of a capture are allowed by the access list, since a small number of flows
+could otherwise all be dropped.
 """
 
 import bisect
@@ -15,26 +16,27 @@ from rules import MACS, SEED, TCP, UDP
 
 HEAD = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
 STATION = bytes.fromhex("02fe00000001")
-# Packets of a capture in which flows are drawn by Zipf's law: no more than the peers' packet buffers hold.
+# Number of packets of a capture with flows drawn by Zipf's law, within the limit of the peers' packet
+# buffers.
 ZIPF_PACKETS = 200_000
 ZIPF_EXPONENT = 1.0
 SURE_FLOWS = 100
 
 
 def checksum(header):
-    """Of an IPv4 header."""
+    """Returns the checksum of an IPv4 header."""
     total = sum(struct.unpack("!%dH" % (len(header) // 2), header))
     total = (total >> 16) + (total & 0xFFFF)
     return ~((total >> 16) + total) & 0xFFFF
 
 
 def raw(mac):
-    """A MAC address as bytes."""
+    """Returns a MAC address as bytes."""
     return bytes.fromhex(mac.replace(":", ""))
 
 
 def transport(protocol, source, destination):
-    """20 bytes of TCP or UDP. Checksums are left out: nobody looks at them."""
+    """Returns a TCP or UDP header in 20 bytes. Checksums are 0, because no switch checks them."""
     if protocol == TCP:
         return struct.pack("!HHIIBBHHH", source, destination, 1, 0, 0x50, 0x10, 8192, 0, 0)
     return struct.pack("!HHHH12x", source, destination, 20, 0)
@@ -49,7 +51,7 @@ class Traffic:
         self.allowing = [rule for rule in rules.rules if rule.allows]
 
     def flow(self):
-        """What tells a flow from others: source, destination, protocol, ports."""
+        """Draws a flow: source, destination, protocol and ports."""
         draw, family = self.draw, self.family
         source, destination, protocol = (0, 0), (0, 0), 0
         ports = [(0, 0), (0, 0)]
@@ -66,7 +68,7 @@ class Traffic:
         return (family.inside(draw, source), family.inside(draw, destination), protocol or draw.choice((TCP, UDP)), *chosen)
 
     def is_allowed(self, flow):
-        """Whether the access list lets it pass."""
+        """Returns whether the access list allows a flow."""
         source, destination, protocol, *ports = flow
         cut = self.family.cut
 
@@ -82,10 +84,10 @@ class Traffic:
         return next((rule.allows for rule in self.rules.rules if fits(rule)), True)
 
     def packet(self, flow):
-        """A packet of a flow."""
+        """Returns a packet of a flow."""
         source, destination, protocol, *ports = flow
         payload = transport(protocol, *ports)
-        # A flow always goes to the same router.
+        # All packets of a flow go to the same router.
         mac = raw(MACS[(source ^ destination ^ ports[0]) % len(MACS)])
         if self.family.version == 6:
             addresses = source.to_bytes(16, "big") + destination.to_bytes(16, "big")
@@ -96,7 +98,8 @@ class Traffic:
         return (mac + STATION + b"\x08\x00" + header + payload).ljust(60, b"\0")
 
     def packets(self, flows, zipf=False):
-        """One packet of each of so many flows; with `zipf` a sequence in which the n-th flow comes with a weight of 1/n."""
+        """Returns a packet of each flow, or with `zipf` a sequence in which the n-th flow has the weight 1/n.
+        """
         distinct = {}
         while len(distinct) < flows:
             flow = self.flow()
@@ -111,7 +114,7 @@ class Traffic:
 
 
 def to_stations(table):
-    """A UDP packet to each station of a table of MAC addresses."""
+    """Returns a UDP packet to each station of a table of MAC addresses."""
     packets = []
     for number, mac in enumerate(table.stations):
         addresses = struct.pack("!II", (10 << 24) + number, (192 << 24) + (168 << 16) + 1)
