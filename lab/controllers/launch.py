@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs os-ken applications of this folder: os-ken 4 has no osken-manager any more.
+"""Runs os-ken applications of this folder, since os-ken 4 no longer has osken-manager.
 
     python lab/controllers/launch.py learning [OPTION...]
 
-The first argument names the application's module. The options are os-ken's (--ofp-listen-host, --ofp-tcp-listen-port)
-and those of the application; --help lists them. Ends on SIGTERM and Ctrl-C.
+The first argument is the application's module. The options are those of os-ken (--ofp-listen-host,
+--ofp-tcp-listen-port) and of the application; --help lists them. The program ends on SIGTERM and Ctrl-C.
 """
 
 import importlib
@@ -21,31 +21,32 @@ ECHOES_UNANSWERED = 2
 
 
 class TaskExit(BaseException):
-    """Nobody raises it. With threads, os-ken takes any Exception of an application's handler for the wish to end, and
-    hears no more events without a word; with this in its place it logs the exception and goes on."""
+    """Exception that is never raised. With threads, os-ken treats any Exception in an application's handler
+    as a request to end, and silently delivers no further events. With this class in its place, os-ken logs
+    the exception and continues."""
 
 
 def configure(options):
-    """Reads the options, over defaults that suit one machine."""
-    # OpenFlow without TLS belongs on loopback.
+    """Reads the options. The defaults suit controllers and switches on one machine."""
+    # OpenFlow without TLS is safe on loopback only.
     cfg.CONF.set_default("ofp_listen_host", "127.0.0.1")
     cfg.CONF.set_default("ofp_tcp_listen_port", 6653)
-    # With threads, os-ken notices that a switch has gone only when it has something to send to it.
+    # With threads, os-ken detects a closed connection only when it sends something to the switch.
     cfg.CONF.set_default("echo_request_interval", ECHO_INTERVAL_S)
     cfg.CONF.set_default("maximum_unreplied_echo_requests", ECHOES_UNANSWERED)
     cfg.CONF(options, project="os_ken", default_config_files=[], default_config_dirs=[])
 
 
 def main(arguments):
-    """Runs one application until it is told to end."""
+    """Runs one application until it is stopped."""
     if not arguments or arguments[0].startswith("-"):
         raise SystemExit("usage: launch.py APPLICATION [OPTION...]; an application is learning, marking or rest")
     application, *options = arguments
-    # An ended controller leaves its threads where they are: they wait on sockets, and hold nothing that must be saved.
+    # Threads are not joined at the end: they wait on sockets and hold no data that must be saved.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     hub.TaskExit = TaskExit
-    # Importing an application makes its options known.
+    # Importing an application registers its options.
     importlib.import_module("os_ken.controller.controller")
     importlib.import_module(application)
     configure(options)

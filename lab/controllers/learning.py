@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A learning switch, made by the controller: an os-ken application.
+"""A learning switch implemented in the controller: an os-ken application.
 
     python lab/controllers/launch.py learning --idle-timeout 30
 
-Packets that no flow matches come here. From each the application learns behind which port the sender is; once it knows
-the receiver's port, too, it adds a flow for the pair, which lasts until it has been idle for some time.
+Packets without a matching flow are sent to the controller. The application learns the sender's port from each
+of them. When it also knows the receiver's port, it adds a flow for the pair, which lasts until it has been
+idle for a time.
 """
 
 import logging
@@ -20,26 +21,26 @@ cfg.CONF.register_cli_opts(
     [cfg.IntOpt("idle-timeout", default=30, min=1, max=65535, help="seconds that a learned flow lasts unused")]
 )
 
-# Enough of a packet to learn from; the switch holds the rest until it is told what to do with it.
+# Bytes of a packet that suffice for learning. The switch holds the whole packet until the controller answers.
 PACKET_IN_BYTES = 128
 FLOW_PRIORITY = 10
 MULTICAST = 0x01
 
 
 class Learning(OSKenApp):
-    """Addresses are learned for each switch apart."""
+    """Learns addresses for each switch separately."""
 
     OFP_VERSIONS = [ofproto_v1_3.OFP_VERSION]
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         self.log = logging.getLogger("learning")
-        # The port of an address, by switch.
+        # Port by address, by switch.
         self.ports = {}
 
     @set_ev_cls(ofp_event.EventOFPSwitchFeatures, CONFIG_DISPATCHER)
     def connected(self, event):
-        """A switch begins anew: of flows that were there before nobody knows what they are for."""
+        """Resets a switch that connects, because the purpose of its earlier flows is unknown."""
         switch = event.msg.datapath
         ofp, parser = switch.ofproto, switch.ofproto_parser
         self.ports[switch.id] = {}
@@ -50,7 +51,8 @@ class Learning(OSKenApp):
 
     @set_ev_cls(ofp_event.EventOFPPacketIn, MAIN_DISPATCHER)
     def packet_in(self, event):
-        """Learns from the packet, then sends it on: by a new flow where that is possible, else by itself."""
+        """Learns from the packet, then forwards it: with a new flow if possible, otherwise with a packet-out.
+        """
         message = event.msg
         switch, in_port = message.datapath, message.match["in_port"]
         ofp, parser = switch.ofproto, switch.ofproto_parser
@@ -58,7 +60,7 @@ class Learning(OSKenApp):
         self.learn(switch, header.src, in_port)
         out_port = self.ports[switch.id].get(header.dst)
         if out_port == in_port:
-            # The receiver has it already.
+            # The receiver has already received the packet.
             return
         if out_port is not None:
             match = parser.OFPMatch(in_port=in_port, eth_src=header.src, eth_dst=header.dst)
@@ -67,7 +69,7 @@ class Learning(OSKenApp):
             self.add(switch, FLOW_PRIORITY, match, actions, timeout_s, message.buffer_id)
             self.log.info("switch %d: flow %s -> %s to port %d", switch.id, header.src, header.dst, out_port)
             if message.buffer_id != ofp.OFP_NO_BUFFER:
-                # The flow took the held packet along.
+                # The switch has forwarded the held packet by the new flow.
                 return
         actions = [parser.OFPActionOutput(ofp.OFPP_FLOOD if out_port is None else out_port)]
         data = message.data if message.buffer_id == ofp.OFP_NO_BUFFER else None
@@ -75,7 +77,7 @@ class Learning(OSKenApp):
 
     @set_ev_cls(ofp_event.EventOFPFlowRemoved, MAIN_DISPATCHER)
     def flow_removed(self, event):
-        """A flow is gone. If it was idle, its sender is forgotten with it: it may come back behind another port."""
+        """Handles a removed flow. If it was idle, forgets its sender, which may reappear at another port."""
         message = event.msg
         switch, match = message.datapath, message.match
         sender, receiver = match.get("eth_src"), match.get("eth_dst")
@@ -89,7 +91,7 @@ class Learning(OSKenApp):
 
     @set_ev_cls(ofp_event.EventOFPPortStatus, MAIN_DISPATCHER)
     def port_status(self, event):
-        """Nobody is behind a port that is gone or down."""
+        """Forgets the addresses at a port that was removed or is down."""
         message = event.msg
         switch, ofp = message.datapath, message.datapath.ofproto
         port = message.desc.port_no
@@ -101,11 +103,11 @@ class Learning(OSKenApp):
 
     @set_ev_cls(ofp_event.EventOFPErrorMsg, MAIN_DISPATCHER)
     def refused(self, event):
-        """The switch refused something."""
+        """Logs an error of the switch."""
         self.log.error("switch %d: error %d/%d", event.msg.datapath.id, event.msg.type, event.msg.code)
 
     def learn(self, switch, address, port):
-        """The sender of a packet is behind the port it came from."""
+        """Learns that the sender of a packet is at the port that received it."""
         if int(address[:2], 16) & MULTICAST:
             return
         known = self.ports[switch.id].get(address)
@@ -116,13 +118,13 @@ class Learning(OSKenApp):
             self.log.info("switch %d: %s is behind port %d", switch.id, address, port)
 
     def forget(self, switch, address):
-        """What leads to the address leads nowhere now."""
+        """Forgets an address and deletes the flows to it."""
         del self.ports[switch.id][address]
         self.delete(switch, switch.ofproto_parser.OFPMatch(eth_dst=address))
 
     @staticmethod
     def add(switch, priority, match, actions, idle_timeout_s=0, buffer_id=None):
-        """Adds a flow; one that can time out says so when it is removed."""
+        """Adds a flow. A flow with an idle timeout is reported when it is removed."""
         ofp, parser = switch.ofproto, switch.ofproto_parser
         apply = parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, actions)
         switch.send_msg(
@@ -139,7 +141,7 @@ class Learning(OSKenApp):
 
     @staticmethod
     def delete(switch, match):
-        """Deletes the flows that match it or less, of all tables."""
+        """Deletes all flows within this match, in all tables."""
         ofp, parser = switch.ofproto, switch.ofproto_parser
         switch.send_msg(
             parser.OFPFlowMod(

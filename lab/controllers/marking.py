@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Marks flows as low-latency, or as not: an os-ken application with the package of controller/.
+"""Marks flows as low-latency or normal: an os-ken application with the package of controller/.
 
     PYTHONPATH=controller/src python lab/controllers/launch.py marking --word-file FILE
 
-FILE says `yes`, `no` or `nothing`; whenever that changes, the flow from port 1 to port 2 for UDP is added again with that
-word, and the switch is asked what it has.
+FILE contains `yes`, `no` or `nothing`. After each change, the UDP flow from port 1 to port 2 is added again
+with this word, and the switch is asked for its flows.
 """
 
 import logging
@@ -21,7 +21,7 @@ from os_ken.ofproto import ofproto_v1_3
 cfg.CONF.register_cli_opts([cfg.StrOpt("word-file", default="word", help="the file that says yes, no or nothing")])
 
 PRIORITY = 20
-# Without traffic the flow goes.
+# Without traffic, the flow is removed after this time.
 IDLE_TIMEOUT_S = 500
 POLL_S = 0.05
 WORDS = {"yes": [shunt.LowLatency(True)], "no": [shunt.LowLatency(False)], "nothing": []}
@@ -42,11 +42,11 @@ class Marking(OSKenApp):
 
     @set_ev_cls(ofp_event.EventOFPSwitchFeatures, CONFIG_DISPATCHER)
     def connected(self, event):
-        """A switch to work with."""
+        """Keeps the switch that has connected."""
         self.switch = event.msg.datapath
 
     def follow(self):
-        """Looks at the file, again and again."""
+        """Polls the file."""
         said = None
         while True:
             hub.sleep(POLL_S)
@@ -60,7 +60,7 @@ class Marking(OSKenApp):
 
     @staticmethod
     def say(switch, word):
-        """Adds the flow with this word; what the switch then has comes as statistics."""
+        """Adds the flow with this word, and requests flow statistics to read it back."""
         ofp, parser = switch.ofproto, switch.ofproto_parser
         match = parser.OFPMatch(in_port=1, eth_type=0x800, ip_proto=17)
         apply = parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, [parser.OFPActionOutput(2)])
@@ -72,7 +72,7 @@ class Marking(OSKenApp):
 
     @set_ev_cls(ofp_event.EventOFPFlowStatsReply, MAIN_DISPATCHER)
     def told(self, event):
-        """What the switch has: the word comes back as it was said."""
+        """Logs the word that the switch reports for the flow."""
         for flow in event.msg.body:
             if flow.priority == PRIORITY:
                 words = [i for i in flow.instructions if isinstance(i, shunt.LowLatency)]
@@ -80,5 +80,5 @@ class Marking(OSKenApp):
 
     @set_ev_cls(ofp_event.EventOFPErrorMsg, MAIN_DISPATCHER)
     def refused(self, event):
-        """The switch refused something."""
+        """Logs an error of the switch."""
         self.log.error("error %d/%d", event.msg.type, event.msg.code)

@@ -4,8 +4,8 @@
     python lab/controllers/launch.py rest --http-port 8080
     curl http://127.0.0.1:8080/switches/1/flows
 
-Whoever can connect controls the switches, so it listens on loopback. What there is to ask for is in rest_http.py, how
-flows, groups and meters look in rest_forms.py.
+Every client that can connect controls the switches, so the server listens on loopback. rest_http.py defines
+the requests, rest_forms.py the JSON forms of flows, groups and meters.
 """
 
 import logging
@@ -36,7 +36,7 @@ PORT_CHANGES = {ofp.OFPPR_ADD: "add", ofp.OFPPR_DELETE: "delete", ofp.OFPPR_MODI
 
 
 class Rest(OSKenApp):
-    """Knows the switches that are connected, by their number."""
+    """Keeps the connected switches by their number."""
 
     OFP_VERSIONS = [ofp.OFP_VERSION]
 
@@ -46,7 +46,7 @@ class Rest(OSKenApp):
         self.switches = {}
 
     def start(self):
-        """Serves HTTP in threads of its own."""
+        """Serves HTTP in separate threads."""
         server = rest_http.server(cfg.CONF.http_port, self.switches)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         self.log.info("HTTP on port %d", server.server_address[1])
@@ -54,7 +54,7 @@ class Rest(OSKenApp):
 
     @set_ev_cls(ofp_event.EventOFPSwitchFeatures, CONFIG_DISPATCHER)
     def connected(self, event):
-        """A switch is there, for the first time or again."""
+        """Adds a switch that connects or reconnects."""
         datapath = event.msg.datapath
         switch = Switch(datapath)
         switch.features = {
@@ -68,7 +68,7 @@ class Rest(OSKenApp):
 
     @set_ev_cls(ofp_event.EventOFPStateChange, DEAD_DISPATCHER)
     def disconnected(self, event):
-        """A switch has gone, unless it has come back by another connection."""
+        """Removes a switch, unless it has reconnected on another connection."""
         switch = self.switches.get(event.datapath.id)
         if switch is not None and switch.datapath is event.datapath:
             del self.switches[event.datapath.id]
@@ -76,14 +76,14 @@ class Rest(OSKenApp):
 
     @set_ev_cls([getattr(ofp_event, name) for name in ANSWERS], MAIN_DISPATCHER)
     def answered(self, event):
-        """An answer for one who asked."""
+        """Passes an answer to the thread that waits for it."""
         switch = self.switch(event)
         if switch is not None:
             switch.answered(event.msg)
 
     @set_ev_cls(ofp_event.EventOFPPacketIn, MAIN_DISPATCHER)
     def packet_in(self, event):
-        """A packet for the controller."""
+        """Records a packet-in."""
         message = event.msg
         self.note(
             event,
@@ -99,7 +99,7 @@ class Rest(OSKenApp):
 
     @set_ev_cls(ofp_event.EventOFPFlowRemoved, MAIN_DISPATCHER)
     def flow_removed(self, event):
-        """A flow is gone."""
+        """Records a removed flow."""
         message = event.msg
         self.note(
             event,
@@ -115,16 +115,16 @@ class Rest(OSKenApp):
 
     @set_ev_cls(ofp_event.EventOFPPortStatus, MAIN_DISPATCHER)
     def port_status(self, event):
-        """A port has changed."""
+        """Records a changed port."""
         message = event.msg
         self.note(event, event="port", change=PORT_CHANGES[message.reason], port=rest_forms.plain(message.desc))
 
     def note(self, source, **event):
-        """Keeps an event for those who ask for it."""
+        """Stores an event for clients that request events."""
         switch = self.switch(source)
         if switch is not None:
             switch.event(**event)
 
     def switch(self, event):
-        """The switch that an event is from."""
+        """Returns the switch that sent an event, or None if it is not connected."""
         return self.switches.get(event.msg.datapath.id)

@@ -25,7 +25,7 @@ PORTS = {
     "any": ofp.OFPP_ANY,
 }
 PORT_NAMES = {number: name for name, number in PORTS.items()}
-# Actions without an argument, and those with one: its name in os-ken.
+# Actions without an argument, and actions with one argument, whose name in os-ken is given.
 BARE = {
     "pop_vlan": parser.OFPActionPopVlan,
     "pop_pbb": parser.OFPActionPopPbb,
@@ -49,11 +49,11 @@ GROUP_NAMES = {number: name for name, number in GROUP_TYPES.items()}
 
 
 class FormError(Exception):
-    """What was sent is not in the form that it must have."""
+    """The received JSON does not have the required form."""
 
 
 def known(form, keys, what):
-    """Refuses what nobody would look at."""
+    """Raises FormError for unknown keys, which would be ignored otherwise."""
     if not isinstance(form, dict):
         raise FormError("%s is an object, not %r" % (what, form))
     other = sorted(set(form) - set(keys))
@@ -62,7 +62,7 @@ def known(form, keys, what):
 
 
 def port(form):
-    """A port's number."""
+    """Returns the port number of a form."""
     if form in PORTS:
         return PORTS[form]
     if isinstance(form, int):
@@ -71,17 +71,17 @@ def port(form):
 
 
 def match(form):
-    """OFPMatch of its form."""
+    """Converts a form to an OFPMatch."""
     return parser.OFPMatch(**{name: tuple(v) if isinstance(v, list) else v for name, v in form.items()})
 
 
 def match_form(of):
-    """The form of an OFPMatch."""
+    """Converts an OFPMatch to its form."""
     return {name: list(value) if isinstance(value, tuple) else value for name, value in of.items()}
 
 
 def action(form):
-    """An action of its form."""
+    """Converts a form to an action."""
     if isinstance(form, str) and form in BARE:
         return BARE[form]()
     known(form, ["output", "max_len", "set_field", *WITH_NUMBER], "an action")
@@ -97,12 +97,12 @@ def action(form):
 
 
 def actions(forms):
-    """Actions of their forms."""
+    """Converts forms to actions."""
     return [action(form) for form in forms]
 
 
 def action_form(of):
-    """The form of an action."""
+    """Converts an action to its form."""
     if isinstance(of, parser.OFPActionOutput):
         form = {"output": PORT_NAMES.get(of.port, of.port)}
         return {**form, "max_len": of.max_len} if of.port == ofp.OFPP_CONTROLLER else form
@@ -123,7 +123,7 @@ FLOW += ["out_port", "out_group", *INSTRUCTIONS]
 
 
 def instructions(form):
-    """Instructions of a flow's form."""
+    """Returns the instructions of a flow's form."""
     made = []
     if "meter" in form:
         made.append(parser.OFPInstructionMeter(form["meter"]))
@@ -141,7 +141,7 @@ def instructions(form):
 
 
 def instruction_form(of):
-    """What an instruction adds to a flow's form."""
+    """Returns the part of a flow's form that an instruction contributes."""
     if isinstance(of, parser.OFPInstructionMeter):
         return {"meter": of.meter_id}
     if isinstance(of, parser.OFPInstructionGotoTable):
@@ -155,7 +155,7 @@ def instruction_form(of):
 
 
 def flow_mod(switch, command, form):
-    """OFPFlowMod of a flow's form. Without a table, deletes are for all tables."""
+    """Converts a flow's form to an OFPFlowMod. A delete without a table applies to all tables."""
     known(form, FLOW, "a flow")
     delete = command in (ofp.OFPFC_DELETE, ofp.OFPFC_DELETE_STRICT)
     return parser.OFPFlowMod(
@@ -177,7 +177,7 @@ def flow_mod(switch, command, form):
 
 
 def flow_form(of):
-    """The form of a flow that a dump lists."""
+    """Converts a flow of a dump to its form."""
     form = {"table": of.table_id, "priority": of.priority, "match": match_form(of.match), "cookie": of.cookie}
     form.update(idle_timeout=of.idle_timeout, hard_timeout=of.hard_timeout, flags=of.flags)
     for instruction in of.instructions:
@@ -186,7 +186,7 @@ def flow_form(of):
 
 
 def group_mod(switch, command, form):
-    """OFPGroupMod of a group's form."""
+    """Converts a group's form to an OFPGroupMod."""
     known(form, ["id", "type", "buckets"], "a group")
     if form.get("type", "all") not in GROUP_TYPES:
         raise FormError("a group's type is one of %s" % ", ".join(GROUP_TYPES))
@@ -199,7 +199,7 @@ def group_mod(switch, command, form):
 
 
 def group_form(of):
-    """The form of a group's description."""
+    """Converts a group's description to its form."""
     buckets = []
     for bucket in of.buckets:
         form = {"weight": bucket.weight, "actions": [action_form(a) for a in bucket.actions]}
@@ -212,7 +212,7 @@ def group_form(of):
 
 
 def meter_mod(switch, command, form):
-    """OFPMeterMod of a meter's form."""
+    """Converts a meter's form to an OFPMeterMod."""
     known(form, ["id", "flags", "bands"], "a meter")
     bands = []
     for band in form.get("bands", []):
@@ -227,7 +227,7 @@ def meter_mod(switch, command, form):
 
 
 def meter_form(of):
-    """The form of a meter's configuration."""
+    """Converts a meter's configuration to its form."""
     bands = []
     for band in of.bands:
         form = {"rate": band.rate, "burst": band.burst_size}
@@ -239,7 +239,7 @@ def meter_form(of):
 
 
 def plain(of):
-    """Any statistics: the names that OpenFlow has for them, without lengths."""
+    """Converts statistics to JSON under OpenFlow's names, without lengths."""
     if isinstance(of, bytes):
         return of.rstrip(b"\0").decode(errors="replace")
     if isinstance(of, (list, tuple)) and not hasattr(of, "_asdict"):

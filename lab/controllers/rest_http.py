@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The HTTP interface: what can be asked of switches, and how.
+"""The HTTP interface: requests to switches, and their answers as JSON.
 
-GET / lists what there is, GET /switches the numbers of the switches. Answers are JSON. 400: the request is not in the right form; 404: there is no such switch or address; 409: the switch
-refused, {"error": {"type", "code", "type_name", "code_name"}}; 504: the switch does not answer. A change is answered
-when it is in force: a barrier stands behind it.
+GET / lists the requests, GET /switches the numbers of the switches. Errors are:
+
+- 400: the request does not have the required form.
+- 404: the switch or the address does not exist.
+- 409: the switch refused the request; the body is {"error": {"type", "code", "type_name", "code_name"}}.
+- 504: the switch does not answer.
+
+A change is answered when it is active, because a barrier follows it.
 """
 
 import http.server
@@ -28,23 +33,23 @@ ASYNC = ["packet_in_mask", "port_status_mask", "flow_removed_mask"]
 
 
 class Request:
-    """What was asked of a switch."""
+    """A request to a switch."""
 
     def __init__(self, switch, numbers, query, body):
         self.switch = switch
         self.datapath = switch.datapath
-        # Numbers of the path behind the switch's.
+        # Numbers in the path after that of the switch.
         self.numbers = numbers
         self.query = query
         self.body = body
 
     def number(self, name, default):
-        """A number of the query."""
+        """Returns a number of the query, or the default if it is missing."""
         return int(self.query[name], 0) if name in self.query else default
 
 
 def route(method, path):
-    """Makes a function known as what answers under /switches/N. In a path, # is a number."""
+    """Registers a function for a path under /switches/N. In a path, # stands for a number."""
     path = "/switches/#" + path
     pattern = re.compile(path.replace("#", "([0-9]+)"))
     return lambda function: ROUTES.append((method, path, pattern, function)) or function
@@ -52,19 +57,19 @@ def route(method, path):
 
 @route("GET", "")
 def features(request):
-    """The switch's number, buffers, tables, capabilities."""
+    """Number, buffers, tables and capabilities of the switch."""
     return request.switch.features
 
 
 @route("GET", "/description")
 def description(request):
-    """Who made it."""
+    """Description of the switch: manufacturer, hardware, software and serial number."""
     return plain(request.switch.ask(parser.OFPDescStatsRequest(request.datapath, 0))[0])
 
 
 @route("GET", "/echo")
 def echo(request):
-    """Whether it is there."""
+    """Checks whether the switch answers."""
     answer = request.switch.ask(parser.OFPEchoRequest(request.datapath, data=b"rest"))[0]
     return {"data": plain(answer.data)}
 
@@ -78,7 +83,7 @@ def config(request):
 
 @route("PUT", "/config")
 def set_config(request):
-    """The same."""
+    """{"flags", "miss_send_len"}: changes the configuration."""
     known(request.body, ["flags", "miss_send_len"], "a configuration")
     flags, length = request.body.get("flags", 0), request.body["miss_send_len"]
     request.switch.change(parser.OFPSetConfig(request.datapath, flags, length))
@@ -101,21 +106,21 @@ def set_role(request):
 
 @route("GET", "/async")
 def asynchronous(request):
-    """Masks of what is sent unasked: [as master or equal, as slave]."""
+    """Masks of asynchronous messages: [as master or equal, as slave]."""
     answer = request.switch.ask(parser.OFPGetAsyncRequest(request.datapath))[0]
     return {name: getattr(answer, name) for name in ASYNC}
 
 
 @route("PUT", "/async")
 def set_asynchronous(request):
-    """The same."""
+    """[as master or equal, as slave]: changes the masks of asynchronous messages."""
     known(request.body, ASYNC, "what is sent unasked")
     request.switch.change(parser.OFPSetAsync(request.datapath, *(request.body[name] for name in ASYNC)))
 
 
 @route("POST", "/barrier")
 def barrier(request):
-    """Answered when all before it is done."""
+    """Answers when all earlier requests are complete."""
     request.switch.change()
 
 
@@ -144,11 +149,11 @@ def ports(request):
 
 @route("PUT", "/ports/#")
 def set_port(request):
-    """{"down": true, ...}: of PORT_BITS those that are to change."""
+    """{"down": true, ...}: changes these flags of PORT_BITS."""
     known(request.body, PORT_BITS, "a port")
     number = request.numbers[0]
     found = [p for p in request.switch.ask(parser.OFPPortDescStatsRequest(request.datapath, 0)) if p.port_no == number]
-    # The switch refuses a port that is not there, whatever its address.
+    # The switch refuses an unknown port whatever its address.
     address = found[0].hw_addr if found else "00:00:00:00:00:00"
     mask = sum(PORT_BITS[name] for name in request.body)
     bits = sum(PORT_BITS[name] for name, on in request.body.items() if on)
@@ -157,13 +162,13 @@ def set_port(request):
 
 @route("GET", "/ports/statistics")
 def port_statistics(request):
-    """Of all ports."""
+    """Statistics of all ports."""
     return plain(request.switch.ask(parser.OFPPortStatsRequest(request.datapath, 0, ofp.OFPP_ANY)))
 
 
 @route("GET", "/ports/#/statistics")
 def one_port_statistics(request):
-    """Of one."""
+    """Statistics of one port."""
     return plain(request.switch.ask(parser.OFPPortStatsRequest(request.datapath, 0, request.numbers[0])))
 
 
@@ -176,7 +181,7 @@ def queues(request):
 
 @route("GET", "/queues/statistics")
 def queue_statistics(request):
-    """Of all queues."""
+    """Statistics of all queues."""
     message = parser.OFPQueueStatsRequest(request.datapath, 0, ofp.OFPP_ANY, ofp.OFPQ_ALL)
     return plain(request.switch.ask(message))
 
@@ -189,12 +194,12 @@ def tables(request):
 
 @route("GET", "/tables/features")
 def table_features(request):
-    """What tables can do."""
+    """Features of all tables."""
     return plain(request.switch.ask(parser.OFPTableFeaturesStatsRequest(request.datapath, 0)))
 
 
 def chosen(request):
-    """?table, out_port, out_group, cookie, cookie_mask, match (JSON): which flows are meant."""
+    """Parses the selection of flows: ?table, out_port, out_group, cookie, cookie_mask, match (JSON)."""
     names = ["table", "out_port", "out_group", "cookie", "cookie_mask", "match"]
     known(request.query, names, "a choice of flows")
     defaults = [ofp.OFPTT_ALL, ofp.OFPP_ANY, ofp.OFPG_ANY, 0, 0]
@@ -204,7 +209,7 @@ def chosen(request):
 
 @route("GET", "/flows")
 def flows(request):
-    """Flows with their counters, of all tables or those that are chosen."""
+    """Flows with their counters, of all tables or of a selection."""
     listed = request.switch.ask(parser.OFPFlowStatsRequest(request.datapath, 0, *chosen(request)))
     return [
         {"flow": rest_forms.flow_form(f), "packets": f.packet_count, "bytes": f.byte_count, "seconds": f.duration_sec}
@@ -214,16 +219,17 @@ def flows(request):
 
 @route("GET", "/flows/aggregate")
 def aggregate(request):
-    """Sums over the same."""
+    """Sums of the counters of all flows or of a selection."""
     return plain(request.switch.ask(parser.OFPAggregateStatsRequest(request.datapath, 0, *chosen(request)))[0])
 
 
 def changes(path, make, commands):
-    """POST, PUT and DELETE: adds, modifies and deletes. ?strict=1 takes the second command of two."""
+    """Registers POST, PUT and DELETE to add, modify and delete. ?strict=1 selects the second command of the
+    pair."""
 
     def answer(usual, strict):
         def change(request):
-            """See rest_forms.py."""
+            """Adds, modifies or deletes; rest_forms.py defines the form."""
             known(request.query, ["strict"], "the query")
             command = strict if request.query.get("strict") == "1" else usual
             request.switch.change(make(request.datapath, command, request.body))
@@ -255,13 +261,13 @@ def groups(request):
 
 @route("GET", "/groups/statistics")
 def group_statistics(request):
-    """Of all groups."""
+    """Statistics of all groups."""
     return plain(request.switch.ask(parser.OFPGroupStatsRequest(request.datapath, 0, ofp.OFPG_ALL)))
 
 
 @route("GET", "/groups/features")
 def group_features(request):
-    """What groups can do."""
+    """Features of groups."""
     return plain(request.switch.ask(parser.OFPGroupFeaturesStatsRequest(request.datapath, 0))[0])
 
 
@@ -274,18 +280,18 @@ def meters(request):
 
 @route("GET", "/meters/statistics")
 def meter_statistics(request):
-    """Of all meters."""
+    """Statistics of all meters."""
     return plain(request.switch.ask(parser.OFPMeterStatsRequest(request.datapath, 0, ofp.OFPM_ALL)))
 
 
 @route("GET", "/meters/features")
 def meter_features(request):
-    """What meters can do."""
+    """Features of meters."""
     return plain(request.switch.ask(parser.OFPMeterFeaturesStatsRequest(request.datapath, 0))[0])
 
 
 def answer(switches, method, address, body):
-    """HTTP status and JSON for a request."""
+    """Returns the HTTP status and the JSON value for a request."""
     url = urllib.parse.urlsplit(address)
     if (method, url.path) == ("GET", "/"):
         return 200, {"%s %s" % (known_method, path): function.__doc__ for known_method, path, _, function in ROUTES}
@@ -310,20 +316,20 @@ def answer(switches, method, address, body):
             return 504, {"error": str(error)}
         except KeyError as error:
             return 400, {"error": "%s is missing, or not known" % error}
-        # What os-ken raises for values that do not fit a field.
+        # os-ken raises these for values that do not fit a field.
         except (FormError, TypeError, ValueError, AssertionError, struct.error) as error:
             return 400, {"error": "%s: %s" % (type(error).__name__, error)}
     return 404, {"error": "there is no %s %s" % (method, url.path)}
 
 
 def server(port, switches):
-    """An HTTP server on loopback."""
+    """Returns an HTTP server on loopback."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
-        """Passes requests on."""
+        """Passes HTTP requests to `answer`."""
 
         def handle_any(self):
-            """Answers one request."""
+            """Answers one HTTP request."""
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             status, value = answer(switches, self.command, self.path, body)
             text = json.dumps(value).encode() + b"\n"
@@ -336,6 +342,6 @@ def server(port, switches):
         do_GET = do_PUT = do_POST = do_DELETE = handle_any
 
         def log_message(self, *_):
-            """Not a line for each request."""
+            """Logs nothing for a request."""
 
     return http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A switch that can be asked: requests and their answers, matched by transaction id."""
+"""A switch that can be asked: requests and their answers, matched by transaction ID."""
 
 import collections
 import threading
@@ -12,7 +12,7 @@ EVENTS_KEPT = 1000
 
 
 class SwitchError(Exception):
-    """The switch refused a message: type and code of its ERROR."""
+    """The switch refused a message. Contains type and code of its ERROR."""
 
     def __init__(self, message):
         self.type, self.code = message.type, message.code
@@ -22,11 +22,11 @@ class SwitchError(Exception):
 
 
 class NoAnswer(Exception):
-    """The switch does not answer in time."""
+    """The switch did not answer in time."""
 
 
 class Exchange:
-    """Some messages on their way, of which the last is answered."""
+    """Messages that were sent together; the last of them has an answer."""
 
     def __init__(self, last):
         self.last = last
@@ -36,7 +36,7 @@ class Exchange:
 
 
 class Switch:
-    """One datapath. What is asked may come from any thread."""
+    """A datapath. Its methods may be called from any thread."""
 
     def __init__(self, datapath):
         self.datapath = datapath
@@ -48,8 +48,9 @@ class Switch:
         self.event_number = 0
 
     def ask(self, *messages):
-        """Sends messages of which the last has an answer, and returns that: the bodies of all its parts in a list, or
-        the message itself if it is none of several parts. Raises SwitchError for the first that is refused."""
+        """Sends messages, of which the last has an answer, and returns the bodies of all its parts in a list.
+        An answer without parts is returned as a list of the message itself. Raises SwitchError for the first
+        refused message."""
         with self.lock:
             numbers = [self.datapath.set_xid(message) for message in messages]
             exchange = Exchange(numbers[-1])
@@ -68,18 +69,18 @@ class Switch:
         return exchange.parts
 
     def change(self, *messages):
-        """Sends changes and returns when they are in force."""
+        """Sends changes and waits until they are active."""
         self.ask(*messages, parser.OFPBarrierRequest(self.datapath))
 
     def answered(self, message):
-        """An answer, or an error, has come in."""
+        """Handles an answer or an error from the switch."""
         with self.lock:
             exchange = self.open.get(message.xid)
         if exchange is None:
             return
         if isinstance(message, parser.OFPErrorMsg):
             exchange.error = exchange.error or message
-            # The barrier behind a refused change is answered yet.
+            # The answer to the barrier after a refused change is still to come.
             if message.xid == exchange.last:
                 exchange.done.set()
             return
@@ -95,14 +96,14 @@ class Switch:
             exchange.done.set()
 
     def event(self, **event):
-        """Keeps an event, with a number that rises."""
+        """Stores an event with an increasing number."""
         with self.happened:
             self.event_number += 1
             self.events.append({"number": self.event_number, **event})
             self.happened.notify_all()
 
     def events_after(self, number, wait_s):
-        """Events with a higher number; waits for one if there is none yet."""
+        """Returns events with a higher number; waits up to `wait_s` for the first one."""
         with self.happened:
             self.happened.wait_for(lambda: self.event_number > number, wait_s)
             return [event for event in self.events if event["number"] > number]
