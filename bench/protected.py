@@ -35,8 +35,8 @@ WIDTHS = (64, 128)
 PLAN_SECONDS = 600
 PACKETS = 3_000_000
 KEPT = 0.95
-# Hops with a protected link, and hops with a protected next switch, before waypoints sent packets back. At
-# most 20,000 routes, as now.
+# Hops with a protected link, and hops with a protected next switch, before waypoints sent packets back. The
+# limit of 20,000 routes was the same.
 BEFORE = {
     ("Abilene", 64): (259, 147),
     ("Abilene", 128): (259, 147),

@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Pings of a marked flow beside a UDP flood through the same two ports: what the two lanes are worth end to end.
+"""Pings of a marked flow beside a UDP flood through the same two ports: the end-to-end effect of the two
+lanes.
 
-Four switches take turns, each between two hosts of its own: Shunt with its lanes on and off, Open vSwitch in userspace,
-a Linux bridge. A turn is a flood of iperf3 from the first host to the second, and beside it `ping -i 0.01`, whose
-requests share the flood's queue. The switch has a CPU to itself, everything else another. A round gives each switch its
-median, p99 and loss of pings; ratios are those of one round. Pings near a gap, in which another program had the switch's
-CPU, are set aside and counted. Figures go to target/report/lanes_road.jsonl.
+Four switches are measured in turns, each between two separate hosts: Shunt with lanes on and off, Open
+vSwitch in userspace, and a Linux bridge. In a turn, iperf3 floods the second host from the first, and `ping
+-i 0.01` runs beside it. Its requests share the flood's queue. The switch has a CPU to itself, everything else
+runs on another. A round gives each switch its median, p99 and loss of pings. Ratios compare values of the
+same round. Pings near a gap, in which another program used the switch's CPU, are excluded and counted.
+Figures are written to target/report/lanes_road.jsonl.
 
-Needs root, two CPUs, `make` before, and what `scripts/setup.sh lab` installs. About ten minutes.
+Needs root, two CPUs, `make` before, and the programs that `scripts/setup.sh lab` installs. Takes about ten
+minutes.
 """
 
 import argparse
@@ -33,27 +36,27 @@ SWITCHES = {
     "Open vSwitch": ("ovs", OpenVswitch),
     "Linux bridge": ("bridge", Bridge),
 }
-# Options of iperf3 by what a flood is called. A datagram of 65000 bytes leaves its host as 44 packets by one system
-# call: so one CPU sends more packets than another can forward.
+# Options of iperf3 by the name of the flood. A datagram of 65000 bytes leaves its host as 44 packets in one
+# system call, so one CPU sends more packets than another can forward.
 FLOODS = {
     "no flood": None,
     "flood of 64-byte datagrams": "-l 64",
     "flood of 65000-byte datagrams, 44 packets each": "-l 65000",
 }
-# With the lanes on, p99 beside a flood is at most this share of that with the lanes off.
+# Maximum p99 beside a flood with the lanes on, relative to p99 with the lanes off.
 BAR = 0.5
-# A ping is set aside when other programs had the switch's CPU for longer than this since the ping before.
+# A ping is excluded if other programs used the switch's CPU for longer than this since the previous ping.
 GAP_S = 0.0002
 LATE_S = 0.005
 START_S = 0.3
 WARM_UP_S = 0.7
 TURN_LIMIT_S = 60
-# What the connection of iperf3 alone comes to stays far below.
+# The connection of iperf3 alone stays far below this rate.
 FLOOD_LEAST_KPPS = 10
 
 
 class Turn:
-    """What one switch showed in one turn."""
+    """Results of one switch in one turn."""
 
     def __init__(self, road, flood, pings, cpus):
         self.road, self.cpus = road, cpus
@@ -70,7 +73,7 @@ class Turn:
         if not times:
             raise Failed("%s: no ping came back" % road.switch)
         self.set_aside_percent = 100 * (1 - len(whole) / len(times))
-        # Where gaps are everywhere, all pings have to do; the share set aside tells.
+        # If all pings are near gaps, all of them are used; the excluded share shows this.
         whole = whole or times
         self.median_us, self.p99_us, self.raw_p99_us = statistics.median(whole), p99(whole), p99(times)
         self.lost_percent = 100 * (1 - len(times) / pings)
@@ -87,7 +90,7 @@ class Turn:
         time.sleep(WARM_UP_S)
 
     def _ping(self, pings):
-        """Times in us of all pings that came back, and of those without what was near a gap."""
+        """Returns the times of all answered pings in us, and of the pings that were not near a gap."""
         rooms, times, gaps = self.road.rooms, [], []
         command = ["ping", "-n", "-D", "-i", "0.01", "-W", "1", "-c", str(pings), "10.0.0.2"]
         process = rooms.start(self.road.hosts[0], command, self.cpus, subprocess.PIPE, text=True)
@@ -96,12 +99,12 @@ class Turn:
             if found := re.search(r"^\[([\d.]+)\].* time=([\d.]+) ms", line):
                 before_s, waited_s = waited_s, self.road.waited_s()
                 times.append(1000 * float(found[2]))
-                # Who looks too late cannot tell which ping it was.
+                # If this program reads a line too late, a gap cannot be assigned to its ping.
                 late = time.time() - float(found[1]) > LATE_S
                 gaps.append(late or waited_s - before_s > GAP_S)
         process.wait()
         rooms.stop(process)
-        # This program may have come late to a line, and the gap have been behind it: it counts for the next ping, too.
+        # A gap may have come after the ping whose line was read late, so it also excludes the next ping.
         return times, [us for at, us in enumerate(times) if not any(gaps[max(0, at - 1) : at + 1])]
 
     def _counters(self):
@@ -109,7 +112,7 @@ class Turn:
 
 
 def tell(report, flood, turns):
-    """Writes the figures of a flood: each switch's turns by its name, one a round."""
+    """Writes the figures of a flood. `turns` has the turns of each switch by its name, one per round."""
     kinds = [("ping, p99", "p99_us"), ("ping, median", "median_us"), ("ping, p99, gaps included", "raw_p99_us")]
     for figure, key in kinds:
         for name, peers in turns.items():
@@ -127,7 +130,7 @@ def tell(report, flood, turns):
 
 
 def main():
-    """All rounds."""
+    """Runs all rounds."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--rounds", type=int, default=10, help="rounds of each flood (10)")
     parser.add_argument("--pings", type=int, default=300, help="pings a turn (300)")

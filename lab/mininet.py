@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Mininet with Shunt as its switch: who reaches whom, and iperf with default offloads; writes target/report/mininet.jsonl.
+"""Tests Mininet with Shunt as its switch: reachability, and iperf with default offloads.
 
-Needs root, `make` before, and what `scripts/setup.sh lab` installs. On a shared machine the figures tell as much about
-the machine's hour as about the code.
+Writes target/report/mininet.jsonl. Needs root, `make` before, and the programs that `scripts/setup.sh lab`
+installs. On a shared machine, the figures depend as much on its current load as on the code.
 """
 
 import os
@@ -14,13 +14,13 @@ import sys
 from report import ROOT, Report
 
 TOPOLOGIES = ["single,3", "tree,2"]
-# The lowest and highest of six are the ends of a 97 % interval of the median.
+# The lowest and highest of six values are the ends of a 97 % interval of the median.
 RUNS = 6
 TIMEOUT_S = 120
 
 
 def mininet(topology, test):
-    """What `mn` prints in this test."""
+    """Returns the output of `mn` for this test."""
     command = [os.path.join(ROOT, "lab/mn.sh"), "--topo", topology, "--test", test]
     output = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=TIMEOUT_S, text=True)
     if output.returncode or "*** Results" not in output.stdout:
@@ -29,7 +29,7 @@ def mininet(topology, test):
 
 
 def results(pattern, output):
-    """What the pattern finds in the output, once a run."""
+    """Returns the matches of the pattern in the output, one per run."""
     found = re.findall(pattern, output)
     if len(found) != RUNS:
         sys.exit("%s\nlab/mininet.py: %d results, not %d" % (output, len(found), RUNS))
@@ -37,14 +37,14 @@ def results(pattern, output):
 
 
 def main():
-    """All runs."""
+    """Runs all measurements."""
     report = Report(os.path.join(ROOT, "target/report/mininet.jsonl"))
     for topology in TOPOLOGIES:
         pings = results(r"Results: .*?\((\d+)/(\d+) received\)", mininet(topology, "+".join(["pingall"] * RUNS)))
         lost = [100 * (1 - int(received) / int(sent)) for received, sent in pings]
         report.alone("Mininet pingall", topology, "% lost", lost)
     for topology in TOPOLOGIES:
-        # The server's figure comes first: it counts what arrived.
+        # The server's figure comes first; it counts received data.
         speeds = results(r"Results: \['([\d.]+) ([GM])bits/sec'", mininet(topology, "+".join(["iperf"] * RUNS)))
         gbits = [float(number) / (1 if prefix == "G" else 1000) for number, prefix in speeds]
         report.alone("Mininet iperf, TCP, default offloads", topology, "Gbit/s", gbits)

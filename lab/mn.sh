@@ -1,20 +1,22 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# mn.sh OPTION...: Mininet with Shunt as its switch, in namespaces of its own, as in: lab/mn.sh --topo tree,2 --test pingall
-# Mininet itself ends processes by name and deletes files of /tmp when it cleans up; in here that meets only its own.
-# Needs root, `make` before, and what `scripts/setup.sh lab` installs.
+# Runs Mininet with Shunt as its switch in private namespaces: mn.sh OPTION...
+#
+# Example: lab/mn.sh --topo tree,2 --test pingall. When Mininet cleans up, it kills processes by name and
+# deletes files of /tmp; in private namespaces it reaches only its own. Needs root, `make` before, and the
+# programs that `scripts/setup.sh lab` installs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-# Where the checkout really is: it may be below /tmp, or be reached through a symbolic link.
+# The real path of the checkout, which may be below /tmp or reached through a symbolic link.
 cd -P .
 export PATH=$PATH:/usr/sbin:/sbin
-# Mininet and its controllers make their temporary files in a /tmp of their own.
+# Mininet and its controllers create temporary files in a private /tmp.
 export TMPDIR=/tmp
 
-# inside OPTION...: the first process of the namespaces; their end is the end of all that runs in them.
-# Folders below /tmp that Mininet needs stay visible: the checkout, and the folder of the program in SHUNT. Each is opened
-# before the new /tmp hides it, and mounted at its place afterwards.
+# inside OPTION...: runs as the first process of the namespaces; all their processes end with it.
+# Folders below /tmp that Mininet needs stay visible: the checkout, and the folder of the program in SHUNT.
+# Each is opened before the new /tmp hides it, and mounted at the same path afterwards.
 # shellcheck disable=SC2016 # expanded by the inner shell
 readonly inside='
     checkout=$PWD
@@ -31,7 +33,7 @@ readonly inside='
         exec {kept[$folder]}<&-
     done
     cd "$checkout"
-    # Mininet starts a controller by a path without spaces only.
+    # Mininet can start a controller only by a path without spaces.
     if [ -d target/tools/bin ]; then
         tools=$(mktemp -d /tmp/tools-XXXXXX)
         mount --bind target/tools/bin "$tools"
@@ -40,7 +42,8 @@ readonly inside='
     ip link set lo up
     exec mn --custom lab/shunt_mininet.py --switch shunt "$@"'
 
-# In the background, so that a signal is answered at once; Ctrl-C is for Mininet, which takes its network down.
+# The child runs in the background, so that the trap for a signal runs at once. Ctrl-C also reaches Mininet,
+# which then removes its network.
 setpriv --pdeathsig KILL env --default-signal=INT,QUIT unshare --mount --pid --net --fork --kill-child --mount-proc \
     bash -euo pipefail -c "$inside" mn "$@" <&0 &
 readonly child=$!

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of experiments: lines of target/report/NAME.jsonl, as bench/README.md describes them."""
+"""Figures of experiments, written as lines of target/report/NAME.jsonl; bench/README.md describes their
+fields."""
 
 import json
 import math
@@ -10,7 +11,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def interval(samples):
-    """The 95 % interval of the median between order statistics; the whole range of fewer than nine samples."""
+    """Returns the 95 % interval of the median between order statistics, or the whole range of fewer than nine
+    samples."""
     ordered, count = sorted(samples), len(samples)
     chosen, tail = 1, 0.5**count
     for k in range(2, count // 2 + 1):
@@ -22,18 +24,18 @@ def interval(samples):
 
 
 def p99(times):
-    """The 99th percentile, by nearest rank."""
+    """Returns the 99th percentile, by nearest rank."""
     return sorted(times)[math.ceil(0.99 * len(times)) - 1]
 
 
 class Report:
-    """Adds figures to a report file, and prints them."""
+    """Appends figures to a report file and prints them."""
 
     def __init__(self, path):
         self.path = path
 
     def forget(self, figures):
-        """Takes out what was measured before."""
+        """Removes earlier lines of these figures."""
         if os.path.exists(self.path):
             with open(self.path, encoding="utf-8") as file:
                 lines = [line for line in file if json.loads(line)["figure"] not in figures]
@@ -41,21 +43,21 @@ class Report:
                 file.writelines(lines)
 
     def alone(self, figure, case, unit, values):
-        """A figure without a peer: one value a run."""
+        """Adds a figure without a peer, with one value per run."""
         low, high = interval(values)
         median = statistics.median(values)
         print("%s, %s: %.3g %s (%.3g to %.3g in %d runs)" % (figure, case, median, unit, low, high, len(values)))
         self._add(figure, case, unit, median, None, None, low, high, len(values), None, None)
 
     def exact(self, figure, case, unit, value, bar=None, clears=None):
-        """A figure that each run gives; with a bar, whether it clears that."""
+        """Adds a figure that is equal in each run; with a bar, `clears` states whether the target is met."""
         verdict = None if bar is None else "met" if clears else "missed"
         print("%s, %s: %.10g %s%s" % (figure, case, value, unit, ", %s: %s" % (bar, verdict) if bar else ""))
         self._add(figure, case, unit, value, None, None, value, value, 1, bar, verdict)
 
     def against(self, figure, case, unit, ours, peers, at_most=None, at_least=None):
-        """Ours against a peer's: one value a round each, whose ratios count; the bar is the most that they may be, or the
-        least."""
+        """Adds a comparison with one value of each side per round. The target is the maximum or the minimum
+        of the ratio."""
         ratios = [our / peer for our, peer in zip(ours, peers)]
         low, high = interval(ratios)
         ratio, runs = statistics.median(ratios), len(ratios)
@@ -66,7 +68,7 @@ class Report:
         elif at_least is not None:
             bar = ">= %g" % at_least
             verdict = "met" if low >= at_least else "missed" if high < at_least else "unclear"
-        # Fewer give no interval of 95 %.
+        # Fewer rounds give no 95 % interval.
         if verdict and runs < 6:
             verdict = "unclear"
         our, peer = statistics.median(ours), statistics.median(peers)

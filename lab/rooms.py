@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rooms: network namespaces with hosts and switches in them, and the processes that run there.
+"""Rooms: network namespaces for hosts and switches, with their processes.
 
     with Rooms() as rooms:
         rooms.make("sw")
@@ -7,8 +7,8 @@
         rooms.cable("sw", "p1", "h1", "eth0")
         switch = rooms.start("sw", ["shunt", "run", "-c", config], cpus=[1])
 
-When the block is left, also by Ctrl-C or SIGTERM, what was started in it is ended and the rooms are gone. Should this
-process be killed, its children go with it.
+At the end of the block, also after Ctrl-C or SIGTERM, its processes are stopped and the namespaces are
+deleted. If this process is killed, its child processes end with it.
 """
 
 import os
@@ -18,19 +18,19 @@ import sys
 import time
 
 TERM_S = 5
-# The session of a process, as the scheduler has it.
+# Scheduling group of a process's session.
 AUTOGROUP = "/proc/%s/autogroup"
 FIRST_NICE = "-19"
-# Without IPv6 the hosts are silent between our steps.
+# Without IPv6, hosts send no packets on their own.
 QUIET = 'for f in /proc/sys/net/ipv6/conf/*/disable_ipv6; do [ ! -e "$f" ] || echo 1 >"$f"; done'
 
 
 class Failed(Exception):
-    """A step did not do what it should; the text is for the user."""
+    """A step failed. The text is for the user."""
 
 
 def done(command, **options):
-    """What a command prints, which must succeed."""
+    """Runs a command that must succeed. Returns its output."""
     output = subprocess.run(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options
     )
@@ -40,7 +40,7 @@ def done(command, **options):
 
 
 def wait_until(what, is_so, process=None, limit_s=20):
-    """Returns when `is_so()`; fails when that takes too long, or the process ends before."""
+    """Waits until `is_so()`. Raises Failed after the time limit, or if the process ends before."""
     end = time.monotonic() + limit_s
     while not is_so():
         if process is not None and process.poll() is not None:
@@ -51,16 +51,17 @@ def wait_until(what, is_so, process=None, limit_s=20):
 
 
 def set_nice(process, nice):
-    """How a process's session stands among others: from "-20", first, to "19"."""
+    """Sets the priority of a process's session, from "-20" (highest) to "19"."""
     with open(AUTOGROUP % process, "w", encoding="ascii") as file:
         file.write(nice)
 
 
 class Rooms:
-    """Namespaces whose names carry this process's number, so that runs do not meet.
+    """Network namespaces whose names contain this process's number, so that concurrent runs do not collide.
 
-    With `first`, this process and what it starts in them go before all else that wants a CPU: the kernel's scheduler
-    divides CPUs among sessions, each process started gets one of its own, and these get more than others."""
+    With `first`, this process and the processes started here get a higher priority than all others. The
+    kernel's scheduler divides CPU time among sessions. Each started process gets a separate session, and
+    these sessions get a higher priority."""
 
     def __init__(self, first=False):
         self.first = first
@@ -79,7 +80,7 @@ class Rooms:
         return self
 
     def __exit__(self, *_):
-        # A second Ctrl-C must not stop the clean-up half-way.
+        # A second Ctrl-C must not interrupt the clean-up.
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
         while self.processes:
@@ -90,36 +91,36 @@ class Rooms:
             subprocess.run(["ip", "netns", "del", self.prefix + name], stderr=subprocess.DEVNULL, check=False)
 
     def make(self, name):
-        """Makes a room."""
-        # First the note, in case of Ctrl-C in between.
+        """Creates a room."""
+        # The name is recorded first, so that Ctrl-C in between leaves no namespace.
         self.names.append(name)
         done(["ip", "netns", "add", self.prefix + name])
         self.run(name, ["sh", "-c", QUIET])
         self.ip(name, "link set lo up")
 
     def cable(self, room, device, other, peer):
-        """A cable between a device in a room and one in another."""
+        """Connects a device in a room with a device in another room."""
         ends = (device, self.prefix + room, peer, self.prefix + other)
         done(("ip link add %s netns %s type veth peer name %s netns %s" % ends).split())
         self.ip(room, "link set %s up" % device)
         self.ip(other, "link set %s up" % peer)
 
     def ip(self, room, command):
-        """`ip COMMAND` in a room."""
+        """Runs `ip COMMAND` in a room."""
         return done(["ip", "-n", self.prefix + room] + command.split())
 
     def command(self, room, command, cpus=()):
-        """The command as it runs in a room, on some CPUs or on any."""
+        """Returns the command line that runs a command in a room, optionally pinned to CPUs."""
         pinned = ["taskset", "-c", ",".join(map(str, cpus))] if cpus else []
         inside = ["setpriv", "--pdeathsig", "KILL", "--", "ip", "netns", "exec", self.prefix + room]
         return pinned + inside + list(command)
 
     def run(self, room, command, **options):
-        """What a command in a room prints, which must succeed."""
+        """Runs a command in a room, which must succeed. Returns its output."""
         return done(self.command(room, command), **options)
 
     def start(self, room, command, cpus=(), log=subprocess.DEVNULL, **options):
-        """Starts a process in a room; what it prints goes to `log`, a file or a pipe."""
+        """Starts a process in a room. Its output goes to `log`, a file or a pipe."""
         process = subprocess.Popen(
             self.command(room, command, cpus),
             stdin=subprocess.DEVNULL,
@@ -134,9 +135,9 @@ class Rooms:
         return process
 
     def stop(self, process):
-        """Ends a process, by force if need be."""
+        """Stops a process. Kills it if it does not end."""
         process.terminate()
-        # It may be paused.
+        # The process may be paused.
         process.send_signal(signal.SIGCONT)
         try:
             process.wait(TERM_S)

@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Round trips of pings over 1, 5 and 10 switches in a row, between two hosts, every link a pair of virtual interfaces.
+"""Measures round trips of pings between two hosts over 1, 5 and 10 switches in a row on veth pairs.
 
-Switches of the same kind are in one process: Shunt with af_packet and with af_xdp ports, each with a worker that sleeps
-when idle and with one that never does; Open vSwitch in userspace with the kernel's sockets and with afxdp ports, whose
-thread never sleeps; Linux bridges, which the kernel runs in the sender's own system call. Each has rules by the hosts' MAC
-addresses; Shunt's switches are pairs of ports of one datapath. They take turns: `ping -i 0.002` while the others are
-stopped. The process that forwards has a CPU to itself, the hosts another. A round gives each its median and p99; ratios are
-those of one round. Figures go to target/report/rtt.jsonl.
+Switches of the same kind run in one process. Shunt has af_packet or af_xdp ports, each with a worker that
+sleeps when idle and with a worker that never sleeps. Open vSwitch in userspace has the kernel's sockets, or
+afxdp ports with a thread that never sleeps. The kernel runs Linux bridges in the sender's system call.
 
-Needs root, two CPUs, `make` before, and what `scripts/setup.sh lab` installs. About ten minutes.
+Each switch has rules for the hosts' MAC addresses. Shunt's switches are pairs of ports of one datapath. The
+kinds are measured in turns with `ping -i 0.002` while the others are paused. The process that forwards has a
+CPU to itself, the hosts use another. A round gives each kind its median and p99. Ratios compare values of the
+same round. Figures are written to target/report/rtt.jsonl.
+
+Needs root, two CPUs, `make` before, and the programs that `scripts/setup.sh lab` installs. Takes about ten
+minutes.
 """
 
 import argparse
@@ -28,10 +31,10 @@ from switches import MAC_FLOWS, Bridge, OpenVswitch, Shunt, text_of
 REPORT = os.path.join(ROOT, "target/report/rtt.jsonl")
 HOPS = [1, 5, 10]
 PING = ["ping", "-n", "-W", "1", "10.0.0.2"]
-# A second: Open vSwitch has much to do after a pause.
+# The warm-up takes a second, because Open vSwitch has much work to do after a pause.
 WARM_UP = ["-i", "0.01", "-c", "100"]
-# A turn is set aside, and made up for so often, when other programs had the forwarding thread's CPU for a larger share of it.
-# Waking up counts, too.
+# Maximum share of a turn in which the forwarding thread waited for its CPU while other programs used it. A
+# wake-up counts as waiting, too. A turn above this is excluded and repeated, up to this number of attempts.
 WAITED_MOST = 0.1
 TRIES = 5
 
@@ -43,7 +46,7 @@ class Packet(Shunt):
 
 
 class PacketBusy(Packet):
-    """The same, never sleeping."""
+    """Shunt with af_packet ports and a worker that never sleeps."""
 
     idle = "busy"
 
@@ -55,7 +58,7 @@ class Xdp(Packet):
 
 
 class XdpBusy(Xdp):
-    """The same, never sleeping."""
+    """Shunt with af_xdp ports and a worker that never sleeps."""
 
     idle = "busy"
 
@@ -82,7 +85,7 @@ KINDS = {
     "Open vSwitch, afxdp": ("ovs-xdp", OvsXdp),
     "Linux bridge": ("bridge", Bridge),
 }
-# Who is held against whom.
+# Peers that each kind is compared with.
 PEERS = {
     "af_packet": ["Open vSwitch", "Linux bridge"],
     "af_packet, busy": ["Open vSwitch", "Linux bridge"],
@@ -92,7 +95,7 @@ PEERS = {
 
 
 class Turn:
-    """What the switches of one road showed in one turn."""
+    """Results of the switches of one road in one turn."""
 
     def __init__(self, road, pings, cpu):
         road.resume()
@@ -110,7 +113,7 @@ class Turn:
 
     @staticmethod
     def _ping(road, options, cpu):
-        """Times in us. Nobody reads them before the end: that would take the hosts' CPU."""
+        """Returns the times in us. They are read after the end, because reading would use the hosts' CPU."""
         path = road.path("pings")
         with open(path, "w", encoding="utf-8") as file:
             process = road.rooms.start(road.hosts[0], PING + options, [cpu], file)
@@ -120,7 +123,7 @@ class Turn:
 
 
 def turn_of(road, pings, cpu):
-    """A turn that others have left alone, or else the one of several that they have most."""
+    """Returns an undisturbed turn, or the least disturbed of several."""
     turns = []
     while len(turns) < TRIES and all(turn.waited > WAITED_MOST for turn in turns):
         turns.append(Turn(road, pings, cpu))
@@ -130,7 +133,7 @@ def turn_of(road, pings, cpu):
 
 
 def road_of(kind, rooms, name, folder, cpus, hops):
-    """A road over which packets pass, paused."""
+    """Creates a road, waits until pings pass it, and pauses it."""
     road = kind(rooms, "%s-%d" % (name, hops), folder, cpus, hops)
 
     def passes():
@@ -145,7 +148,8 @@ def road_of(kind, rooms, name, folder, cpus, hops):
 
 
 def tell(report, hops, turns):
-    """Writes the figures of roads of so many switches: each kind's turns by its name, one a round."""
+    """Writes the figures of roads with `hops` switches. `turns` has the turns of each kind by its name, one
+    per round."""
     over = "%d %s" % (hops, "switch" if hops == 1 else "switches")
     for ours, peers in PEERS.items():
         for peer in peers:
@@ -161,7 +165,7 @@ def tell(report, hops, turns):
 
 
 def main():
-    """All rounds."""
+    """Runs all rounds."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--rounds", type=int, default=10, help="rounds of each number of switches (10)")
     parser.add_argument("--pings", type=int, default=300, help="pings a turn (300)")
@@ -180,7 +184,7 @@ def main():
                 roads = {
                     name: road_of(kind, rooms, room, folder, cpus[:2], hops) for name, (room, kind) in KINDS.items()
                 }
-                # The first turn is not like the others.
+                # The first turn is not typical, so it is not counted.
                 for road in roads.values():
                     Turn(road, options.pings, cpus[0])
                 turns = {name: [] for name in roads}

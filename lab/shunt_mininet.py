@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shunt as a Mininet switch: mn --custom lab/shunt_mininet.py --switch shunt --topo tree,2 --test pingall
 
-The switch is one `shunt run` process in Mininet's root namespace, with one AF_PACKET port an interface. The command is
-taken from SHUNT, else from target/release of the current folder, else from PATH. With a controller the switch is secure,
-unless fail_mode=standalone is given (--switch shunt,fail_mode=standalone); without one it learns addresses by itself.
+The switch is one `shunt run` process in Mininet's root namespace, with one AF_PACKET port per interface. The
+command is taken from SHUNT, otherwise from target/release of the current folder, otherwise from PATH. With a
+controller, the switch is in secure mode unless fail_mode=standalone is given (--switch
+shunt,fail_mode=standalone). Without one, it learns addresses itself.
 """
 
 import atexit
@@ -27,7 +28,7 @@ IPERF_S = 30
 
 
 def command():
-    """The shunt command to run."""
+    """Returns the path of the shunt command."""
     built = os.path.abspath("target/release/shunt")
     found = os.environ.get("SHUNT") or (built if os.access(built, os.X_OK) else shutil.which("shunt"))
     if not found:
@@ -36,12 +37,12 @@ def command():
 
 
 def quoted(text):
-    """A TOML string."""
+    """Returns a text as a TOML string."""
     return json.dumps(text)
 
 
 class ShuntSwitch(Switch):
-    """One datapath, one process."""
+    """A datapath in a separate process."""
 
     running = set()
 
@@ -55,7 +56,7 @@ class ShuntSwitch(Switch):
 
     @classmethod
     def setup(cls):
-        """Says early what is missing."""
+        """Reports missing programs before the network is built."""
         command()
 
     def _configuration(self, controllers):
@@ -94,7 +95,8 @@ class ShuntSwitch(Switch):
             file.write(self._configuration(controllers))
         log = os.path.join(self.folder, "switch.log")
         with open(log, "w", encoding="utf-8") as file:
-            # A session of its own, as Mininet's Ctrl-C is not meant for it; but it does not outlive Mininet.
+            # The separate session keeps Mininet's Ctrl-C from the process; the signal ends it when Mininet
+            # ends.
             run = ["setpriv", "--pdeathsig", "TERM", command(), "run", "-c", configuration]
             self.process = subprocess.Popen(run, stdout=file, stderr=file, start_new_session=True)
         ShuntSwitch.running.add(self)
@@ -110,7 +112,8 @@ class ShuntSwitch(Switch):
         raise SystemExit(1)
 
     def connected(self):
-        """Whether the process has a TCP connection to one of its controllers; always, if it has none."""
+        """Returns whether the process has a TCP connection to one of its controllers; True if it has no
+        controller."""
         if not self.channels:
             return True
         folder = "/proc/%d/fd" % self.process.pid
@@ -129,17 +132,17 @@ class ShuntSwitch(Switch):
         return False
 
     def dpctl(self, *args):
-        """Runs shunt against this switch: dpctl show flows."""
+        """Runs a command of shunt against this switch, such as: dpctl show flows."""
         return self.cmd(shlex.join([command(), "--control", self._control()] + list(args)))
 
     def stop(self, deleteIntfs=True):
-        """Ends the process and takes its files away."""
+        """Stops the process and deletes its files."""
         self._end()
         super().stop(deleteIntfs)
 
     @classmethod
     def end_all(cls):
-        """For Mininet's cleanup, which does not stop switches."""
+        """Stops all switches for Mininet's cleanup, which does not stop them."""
         for switch in list(cls.running):
             switch._end()
 
@@ -160,27 +163,29 @@ class ShuntSwitch(Switch):
 
 
 class Controller13(OVSController):
-    """ovs-testcontroller as Mininet starts it, but speaking OpenFlow 1.3: alone it speaks 1.0."""
+    """ovs-testcontroller as Mininet starts it, but with OpenFlow 1.3 instead of its default 1.0."""
 
     def __init__(self, name, **params):
         params.setdefault("cargs", "-O OpenFlow13 ptcp:%s")
         super().__init__(name, **params)
 
     def start(self):
-        """Starts it with a folder for its own socket: the usual one is only there where Open vSwitch runs."""
+        """Starts the controller with a folder for its socket, since the default folder exists only where Open
+        vSwitch runs."""
         folder = tempfile.mkdtemp(prefix="shunt-mininet-")
-        # Mininet's cleanup after an interrupt does not stop controllers, it ends them by name.
+        # After an interrupt, Mininet's cleanup kills controllers by name and does not call `stop`.
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         self.cmd("export OVS_RUNDIR=" + shlex.quote(folder))
         super().start()
 
 
 def wait_for_iperf(client, server, port, timeout=IPERF_S):
-    """Waits until an iperf server answers, by a short iperf.
+    """Waits until an iperf server answers a short iperf.
 
-    Mininet asks by an empty connection and then waits for two reports of the server: of that connection and of the
-    measurement. Since iperf 2.0.14 there is none of an empty connection, and Mininet 2.3.0 waits for ever, whatever
-    the switch, even between hosts wired to each other (github.com/mininet/mininet/issues/1060).
+    Mininet tests with an empty connection and then waits for two reports of the server: of that connection
+    and of the measurement. Since iperf 2.0.14, the server reports no empty connection, so Mininet 2.3.0 waits
+    forever. This happens with any switch, even between directly connected hosts
+    (github.com/mininet/mininet/issues/1060).
     """
     end = time.monotonic() + timeout
     while time.monotonic() < end:
@@ -193,7 +198,7 @@ def wait_for_iperf(client, server, port, timeout=IPERF_S):
 mininet.net.waitListening = wait_for_iperf
 mininet.clean.addCleanupCallback(ShuntSwitch.end_all)
 
-# Without --controller, `mn` looks for a controller by itself and asks this class first.
+# Without --controller, `mn` searches for a controller and asks this class first.
 Controller.isAvailable = classmethod(lambda cls: OVSController.isAvailable())
 Controller.__new__ = lambda cls, *_, **__: object.__new__(Controller13 if cls is Controller else cls)
 

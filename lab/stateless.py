@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Networks without tables in their core, between namespaces: every switch a datapath of one process, every link a pair of
-virtual interfaces, configured from the planners' plans (docs/planning.md).
+"""Tests networks without tables in their core between namespaces, configured from the planners' plans.
+
+Every switch is a datapath of one process, every link a veth pair. docs/planning.md describes the plans.
 
     lab/stateless.py path     six switches in a row, KeyFlow: the first pushes a key, the last pops it
-    lab/stateless.py tree     the fat tree of k = 4, Tag-and-Forward: edge switches push tags, the last pops them
+    lab/stateless.py tree     the fat tree of k = 4, Tag-and-Forward: edge switches push tags, the last pops
+them
 
-Switches are configured by a file, `shunt flows load` and, in the tree, `shunt gates set`. Then hosts ping each other, TCP
-runs across, and what is captured between switches is held byte by byte against docs/wire-formats.md.
+Switches are configured by a file, `shunt flows load` and, in the tree, `shunt gates set`. Then hosts ping
+each other and run TCP. Frames captured between switches are compared byte by byte with docs/wire-formats.md.
 
-Needs root, `make` before, and what `scripts/setup.sh test` installs.
+Needs root, `make` before, and the programs that `scripts/setup.sh test` installs.
 """
 
 import argparse
@@ -27,7 +29,7 @@ from rooms import Failed, Rooms, done, wait_until
 
 PYTHON = os.environ.get("PLAN_PYTHON", os.path.join(ROOT, "target/tools/os-ken/bin/python3"))
 if importlib.util.find_spec("os_ken") is None:
-    # The planners' package needs it, and the distribution's Python does not have it.
+    # The planners' package requires os-ken, which the distribution's Python does not have.
     if sys.executable == PYTHON or not os.path.exists(PYTHON):
         sys.exit("lab/stateless.py: %s has no os-ken: run scripts/setup.sh test first" % PYTHON)
     os.execv(PYTHON, [PYTHON, *sys.argv])
@@ -41,12 +43,12 @@ SHUNT = os.environ.get("SHUNT", os.path.join(ROOT, "target/release/shunt"))
 ROOM = "sw"
 KEYFLOW, TF = 0x88B5, 0xFF1F
 FLAGS = {Flag.NONE: "", Flag.SERVER: "server", Flag.EXTERNAL: "external", Flag.ASSISTS: "assists"}
-# Of TCP that is not dead, on however slow a machine.
+# Minimum throughput of a working TCP connection, even on a slow machine.
 MBIT_S_MIN = 1
 
 
 def plan(folder, *arguments):
-    """What the planner plans."""
+    """Runs the planner and returns the plan."""
     path = os.path.join(folder, "plan.json")
     environment = dict(os.environ, PYTHONPATH=os.path.join(ROOT, "controller/src"))
     done([sys.executable, "-m", "shunt_controller.plan", *arguments, "--json", path], env=environment)
@@ -54,7 +56,7 @@ def plan(folder, *arguments):
 
 
 class Host:
-    """A host in a room of its own, at a port of a switch."""
+    """A host in a separate room, connected to a port of a switch."""
 
     def __init__(self, number, switch, port):
         self.number, self.switch, self.port = number, switch, port
@@ -64,13 +66,13 @@ class Host:
 
 
 class Network:
-    """Switches in one process, and hosts around them."""
+    """Switches in one process, and the hosts around them."""
 
     def __init__(self, rooms, folder, links, hosts):
-        """`links`: ends (switch, port, switch, port)."""
+        """Creates the links, which are tuples (switch, port, switch, port), and connects the hosts."""
         self.rooms, self.folder, self.hosts = rooms, folder, hosts
         self.devices = {}
-        # So much longer than what hosts send are frames between switches.
+        # Frames between switches are longer than those of hosts by the pushed header.
         self.mtu = 1600
         rooms.make(ROOM)
         for a, a_port, b, b_port in links:
@@ -95,22 +97,22 @@ class Network:
         self.process = None
 
     def path(self, name):
-        """A file of this run."""
+        """Returns the path of a file of this run."""
         return os.path.join(self.folder, name)
 
     def socket(self, switch):
-        """A switch's control socket."""
+        """Returns the path of a switch's control socket."""
         return self.path("%s.sock" % switch)
 
     def start(self, configs):
-        """Starts the switches: `configs` has the lines under [datapath.stateless] of each."""
+        """Starts the switches. `configs` has the lines under [datapath.stateless] of each."""
         silent = self.path("silent.flows")
         with open(silent, "w", encoding="utf-8") as file:
             file.write("priority=0,actions=drop\n")
         text = ["[[worker]]"]
         for number, (switch, lines) in enumerate(configs.items(), 1):
             text += ["[[datapath]]", "id = %d" % number, 'control = "%s"' % self.socket(switch)]
-            # Without controllers a datapath learns MACs, and these have loops.
+            # Without a controller, a datapath would learn MAC addresses, and these networks have loops.
             text.append('flows = "%s"' % silent)
             text += ["[datapath.stateless]", *lines]
             for (owner, port), device in sorted(self.devices.items()):
@@ -132,7 +134,7 @@ class Network:
         wait_until("%d datapaths are ready" % len(configs), ready, self.process)
 
     def shunt(self, switch, *arguments, text=None):
-        """What a command says to a switch."""
+        """Runs a command of shunt against a switch. Returns its output."""
         command = [SHUNT, "--control", self.socket(switch), *arguments]
         answer = subprocess.run(command, input=text, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         if answer.returncode:
@@ -140,13 +142,13 @@ class Network:
         return answer.stdout
 
     def load(self, switch, flows):
-        """Puts flows into force, and no others."""
+        """Replaces all flows of a switch."""
         self.shunt(switch, "flows", "clear")
         text = "priority=0,actions=drop\n" + "".join(flow + "\n" for flow in flows)
         self.shunt(switch, "flows", "load", "-", text=text)
 
     def stop(self):
-        """Ends the switches, which must go in peace and take their sockets with them."""
+        """Stops the switches, which must exit with 0 and delete their sockets."""
         process, self.process = self.process, None
         self.rooms.stop(process)
         left = [name for name in os.listdir(self.folder) if name.endswith(".sock")]
@@ -154,7 +156,7 @@ class Network:
             raise Failed("the switches ended with %s and left %s" % (process.returncode, left))
 
     def ping(self, host, other, count=5, size=56):
-        """Pings that all must come back."""
+        """Sends pings, which must all be answered."""
         text = self.rooms.run(
             host.room,
             ["ping", "-n", "-i", "0.05", "-W", "2", "-c", str(count), "-s", str(size), other.address],
@@ -163,7 +165,7 @@ class Network:
             raise Failed("pings from %s to %s are lost: %s" % (host.room, other.room, text))
 
     def throughput(self, host, other, seconds=2):
-        """Mbit/s of TCP between two hosts, which must live."""
+        """Returns the TCP throughput between two hosts in Mbit/s; raises Failed if it is too low."""
         server = self.rooms.start(other.room, ["iperf3", "-s", "-1"])
         wait_until("iperf3 listens", lambda: "5201" in self.rooms.run(other.room, ["ss", "-ltn"]), server)
         text = self.rooms.run(host.room, ["iperf3", "-J", "-c", other.address, "-t", str(seconds)])
@@ -171,11 +173,11 @@ class Network:
         return received_mbit_s(text)
 
     def capture(self, devices, ethertype, host, other):
-        """Frames of one ping as they enter each of these devices' links, bytes."""
+        """Returns the frame of one ping as each of these devices receives it."""
         files = [self.path("%s.pcap" % device) for device in devices]
         dumps = []
         for device, file in zip(devices, files):
-            # -Q in: as they come in at this end.
+            # -Q in: as received at this end of the link.
             command = ["tcpdump", "-Z", "root", "-i", device, "-Q", "in", "-U", "-c", "1", "-w", file]
             dumps.append(self.rooms.start(ROOM, command + ["ether", "proto", "0x%x" % ethertype]))
         for file, dump in zip(files, dumps):
@@ -188,12 +190,12 @@ class Network:
 
 
 def received_mbit_s(text):
-    """What iperf3 tells as JSON."""
+    """Returns the throughput from the JSON output of iperf3."""
     try:
         told = json.loads(text)
         found = told["end"]["sum_received"]["bits_per_second"] / 1e6
     except (ValueError, LookupError, TypeError) as error:
-        # Its own words for what went wrong are in what it prints.
+        # The output of iperf3 contains its error message.
         raise Failed("iperf3 has no result: %s" % text.strip()[-500:]) from error
     if found < MBIT_S_MIN:
         raise Failed("TCP carries %.3f Mbit/s; less than %d is no connection that lives" % (found, MBIT_S_MIN))
@@ -201,7 +203,7 @@ def received_mbit_s(text):
 
 
 def first_frame(path):
-    """The first frame of a capture."""
+    """Returns the first frame of a capture."""
     with open(path, "rb") as file:
         content = file.read()
     if len(content) < 40:
@@ -211,13 +213,14 @@ def first_frame(path):
 
 
 def expect(what, found, wanted):
-    """Fails unless they are the same."""
+    """Raises Failed unless both values are equal."""
     if found != wanted:
         raise Failed("%s: %r, and not %r" % (what, found, wanted))
 
 
 def config_lines(sections, mtu=None):
-    """A lane of a plan as a configuration has it; with an MTU of the ports to other switches."""
+    """Returns the configuration lines of a plan's sections, optionally with an MTU for the ports to other
+    switches."""
     trusted, rest = trusted_of(sections), []
     lines = ["trusted = %s" % trusted]
     if mtu is not None:
@@ -237,7 +240,7 @@ def config_lines(sections, mtu=None):
 
 
 def gates_command(sections):
-    """The same of gates as `shunt gates set` has it."""
+    """Returns the arguments of `shunt gates set` for the gates of the sections."""
     (gates,) = (section.gates for section in sections if isinstance(section, Gates))
     command = ["gates", "set", "--trusted", ",".join(map(str, trusted_of(sections)))]
     for key, value in numbers_of(gates):
@@ -248,23 +251,23 @@ def gates_command(sections):
 
 
 def trusted_of(sections):
-    """The ports that lead to other switches."""
+    """Returns the ports that lead to other switches."""
     (trusted,) = (section.ports for section in sections if isinstance(section, Trusted))
     return sorted(trusted)
 
 
 def numbers_of(gates):
-    """What gates are computed with."""
+    """Returns the parameters of the gate arithmetic."""
     return [(key, getattr(gates, key)) for key in ("down_d", "up_d", "external_d", "server_gate_max")]
 
 
 def ends_of(network):
-    """The links of a plan's network as (switch, port, switch, port)."""
+    """Returns the links of a plan's network as (switch, port, switch, port)."""
     return [(link["a"], link["a_port"], link["b"], link["b_port"]) for link in network["links"]]
 
 
 def run_path(rooms, folder):
-    """Six switches in a row."""
+    """Tests six switches in a row."""
     count = 6
     names = ["s%d" % number for number in range(1, count + 1)]
     graph = os.path.join(folder, "path.json")
@@ -293,7 +296,7 @@ def run_path(rooms, folder):
     network.ping(*hosts)
     network.ping(*hosts, size=1400)
     (segment,) = segments[names[0], names[-1]]
-    # Where packets of the first host come in at s2, ..., s6.
+    # Ports at which s2, ..., s6 receive the first host's packets.
     inward = [next(b_port if a == before else a_port for a, a_port, b, b_port in links if {a, b} == {before, name})
               for before, name in zip(names, names[1:])]
     devices = [network.devices[name, port] for name, port in zip(names[1:], inward)]
@@ -314,7 +317,7 @@ def run_path(rooms, folder):
         expect("lookups in tables of %s" % name, sum(table["lookups"] for table in tables), 0)
     print("path: no packet met a table of the switches between the ends")
     print("path: TCP carries %.0f Mbit/s" % network.throughput(*hosts))
-    # A host may not choose paths: its port is not trusted.
+    # A host must not choose paths, so its port is not trusted.
     before = json.loads(network.shunt(names[0], "show", "stateless", "--json"))["dropped"]["untrusted_tag"]
     sender = "import socket; s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW); s.bind(('eth0', 0)); s.send(bytes.fromhex('%s'))"
     forged = bytes(12) + struct.pack(">HBBBBHH", KEYFLOW, 0x10, 9, 1, 0, 0x0800, 0) + bytes(50)
@@ -328,7 +331,7 @@ def run_path(rooms, folder):
 
 
 def run_tree(rooms, folder):
-    """The fat tree of k = 4."""
+    """Tests the fat tree of k = 4."""
     planned = plan(folder, "fat-tree", "--k", "4")
     switches = {switch["name"]: switch for switch in planned["switches"]}
     short = {name: "n%d" % number for number, name in enumerate(switches)}
@@ -347,7 +350,7 @@ def run_tree(rooms, folder):
     gate = {host: entry["gate"] for host, entry in zip(hosts, chosen)}
     network = Network(rooms, folder, links, hosts)
     told = {short[name]: sections for name, sections in lanes(planned).items()}
-    # Cores by the file, the others by the command line.
+    # Core switches are configured by the file, the others by the command line.
     cores = {short[name] for name, switch in switches.items() if switch["layer"] == "core"}
     network.start({name: config_lines(sections) if name in cores else [] for name, sections in told.items()})
     for name in told.keys() - cores:
@@ -382,7 +385,7 @@ def run_tree(rooms, folder):
     print("tree: %d hosts under %d switches ping each other, over edges, aggregation and cores" % (len(hosts), len(told)))
     host, other = hosts[0], hosts[-1]
     uplinks = [network.devices[host.switch, port] for port in switches[names[host.switch]]["uplinks"]]
-    # The far ends of the uplinks: there the tag comes in.
+    # Tags are captured at the far ends of the uplinks.
     far = {}
     for a, a_port, b, b_port in links:
         far["%sp%d" % (a, a_port)], far["%sp%d" % (b, b_port)] = "%sp%d" % (b, b_port), "%sp%d" % (a, a_port)
@@ -405,7 +408,7 @@ def run_tree(rooms, folder):
 
 
 def main():
-    """Runs what is asked for."""
+    """Runs the selected test."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("network", choices=["path", "tree"])
     network = parser.parse_args().network

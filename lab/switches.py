@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Roads: two hosts with switches of two ports between them: Shunt, Open vSwitch in userspace, Linux bridges."""
+"""Roads: two hosts and a chain of two-port switches between them, for Shunt, Open vSwitch and Linux bridges.
+"""
 
 import os
 import signal
@@ -7,16 +8,16 @@ import signal
 from report import ROOT
 from rooms import Failed, done, wait_until
 
-# Where scripts/setup.sh unpacks Open vSwitch if it is not installed.
+# Folder into which scripts/setup.sh unpacks Open vSwitch if it is not installed.
 TOOLS = os.path.join(ROOT, "target/tools/ovs")
-# Port a leads to port b and back, and pings are marked; Open vSwitch gets the same without the mark.
+# Ports a and b are connected, and pings are marked. Open vSwitch gets the same flows without the mark.
 FLOWS = """
 priority=20,icmp,in_port=%(a)d,nw_dst=10.0.0.2/32,%(mark)sactions=output:%(b)d
 priority=20,icmp,in_port=%(b)d,nw_dst=10.0.0.1/32,%(mark)sactions=output:%(a)d
 priority=10,in_port=%(a)d,actions=output:%(b)d
 priority=10,in_port=%(b)d,actions=output:%(a)d
 """
-# The same by the hosts' MAC addresses, with nothing marked.
+# Flows between the same ports by the hosts' MAC addresses, without marks.
 MAC_FLOWS = """
 in_port=%(a)d,dl_dst=02:00:00:00:00:02,actions=output:%(b)d
 in_port=%(b)d,dl_dst=02:00:00:00:00:01,actions=output:%(a)d
@@ -24,19 +25,19 @@ in_port=%(b)d,dl_dst=02:00:00:00:00:01,actions=output:%(a)d
 
 
 class Road:
-    """Two hosts with switches between them, one behind the other; a subclass is a kind of switch. Its name is that of its
-    rooms. Switch n of a road, from 1, has the ports 2n-1 towards the first host and 2n towards the second."""
+    """Two hosts and a chain of switches between them; a subclass is a kind of switch. Its name is that of its
+    room. Switch n (from 1) has port 2n-1 towards the first host and port 2n towards the second."""
 
     flows = FLOWS
 
     def __init__(self, rooms, name, folder, cpus, hops=1):
-        # Of two CPUs, the second is for forwarding.
+        # Of the two CPUs, the second is for forwarding.
         self.rooms, self.cpus = rooms, cpus
         self.folder = os.path.join(folder, name)
         os.mkdir(self.folder)
         self.switch, self.hosts = name, [name + "-h1", name + "-h2"]
         self.pairs = [(2 * hop + 1, 2 * hop + 2) for hop in range(hops)]
-        # What forwards is in this process; none where the kernel does.
+        # The process that forwards, or None if the kernel does.
         self.process = None
         rooms.make(self.switch)
         for (_, end), (begin, _) in zip(self.pairs, self.pairs[1:]):
@@ -46,36 +47,36 @@ class Road:
             rooms.cable(self.switch, "p%d" % (1 if number == 1 else 2 * hops), host, "eth0")
             rooms.ip(host, "link set eth0 address %s" % mac(number))
             rooms.ip(host, "address add 10.0.0.%d/24 dev eth0" % number)
-            # Open vSwitch in userspace does not finish checksums that a host leaves to its device.
+            # Open vSwitch in userspace does not complete checksums that a host leaves to its device.
             rooms.run(host, ["ethtool", "-K", "eth0", "tx", "off"])
         for host, other in zip(self.hosts, (2, 1)):
             rooms.ip(host, "neigh add 10.0.0.%d lladdr %s dev eth0 nud permanent" % (other, mac(other)))
         self.begin()
 
     def begin(self):
-        """Brings the switches up."""
+        """Starts the switches."""
         raise NotImplementedError
 
     def path(self, name):
-        """A file of this switch."""
+        """Returns the path of a file of this switch."""
         return os.path.join(self.folder, name)
 
     def write(self, name, text):
-        """Writes a file of this switch; its path."""
+        """Writes a file of this switch and returns its path."""
         with open(self.path(name), "w", encoding="utf-8") as file:
             file.write(text)
         return self.path(name)
 
     def packets(self, host, direction):
-        """How many packets a host (0, 1) has sent ("tx") or received ("rx")."""
+        """Returns the number of packets that host 0 or 1 has sent ("tx") or received ("rx")."""
         counter = "/sys/class/net/eth0/statistics/%s_packets" % direction
         return int(self.rooms.run(self.hosts[host], ["cat", counter]))
 
-    # How the name of the thread that forwards begins; none if it is the process's first.
+    # Start of the name of the forwarding thread; None if it is the main thread of the process.
     thread = None
 
     def forwarder(self):
-        """The thread that forwards; none where the kernel does."""
+        """Returns the ID of the forwarding thread, or None if the kernel forwards."""
         if self.process is None or self.thread is None:
             return self.process and self.process.pid
         folder = "/proc/%d/task" % self.process.pid
@@ -83,22 +84,24 @@ class Road:
         return next(int(tid) for tid, name in names if name.startswith(self.thread))
 
     def pause(self, number=signal.SIGSTOP):
-        """Has the switches do nothing, so that those who poll without end leave others their CPU."""
+        """Pauses the switches, so that busy-polling ones leave the CPU to others."""
         if self.process:
             self.process.send_signal(number)
 
     def resume(self):
-        """Has them go on."""
+        """Continues after a pause."""
         self.pause(signal.SIGCONT)
 
     def waited_s(self):
-        """How long the thread that forwards has been ready to run while others had its CPU."""
+        """Returns the time in which the forwarding thread was ready to run but waited for its CPU, in
+        seconds."""
         thread = self.forwarder()
         return int(text_of("/proc/%d/schedstat" % thread).split()[1]) / 1e9 if thread else 0.0
 
 
 class Shunt(Road):
-    """Shunt with one worker; several switches are pairs of its ports. `settings` go into its configuration."""
+    """Shunt with one worker. Several switches are pairs of its ports. `settings` are added to its
+    configuration."""
 
     settings = ""
     driver, idle = "af_packet", "adaptive"
@@ -124,7 +127,7 @@ class Shunt(Road):
 
 
 class LanesOn(Shunt):
-    """Shunt with its two lanes."""
+    """Shunt with both lanes."""
 
     settings = "[datapath.lanes]\nenabled = true\n"
 
@@ -136,9 +139,9 @@ class LanesOff(Shunt):
 
 
 class OpenVswitch(Road):
-    """Open vSwitch of the distribution, its datapath in userspace, ports as the kernel's sockets give them."""
+    """Open vSwitch as Debian packages it, with the userspace datapath and ports on the kernel's sockets."""
 
-    # What is said of each port, and of the switch before there are any.
+    # Type of each port, and a setting of the switch before ports exist.
     port_type, setting = "system", ""
 
     def begin(self):
@@ -178,7 +181,7 @@ class OpenVswitch(Road):
 
 
 class Bridge(Road):
-    """The kernel's own bridges."""
+    """Bridges of the Linux kernel."""
 
     def begin(self):
         for hop, pair in enumerate(self.pairs):
@@ -189,18 +192,18 @@ class Bridge(Road):
 
 
 def mac(number):
-    """A host's MAC address."""
+    """Returns a host's MAC address."""
     return "02:00:00:00:00:%02x" % number
 
 
 def text_of(path):
-    """A file's text."""
+    """Returns the text of a file."""
     with open(path, encoding="utf-8") as file:
         return file.read()
 
 
 def tool(name):
-    """A program of Open vSwitch."""
+    """Returns the path of a program of Open vSwitch."""
     for folder in ("/usr/bin/", "/usr/sbin/", "/usr/lib/openvswitch-switch/"):
         if os.path.exists(TOOLS + folder + name):
             return TOOLS + folder + name
