@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loads a plan into the switches that connect: lanes, and at the edges entries that push and pop. An os-ken application.
+"""Loads a plan into the switches that connect: stateless sections, and entries of edge switches. An os-ken
+application.
 
     export PYTHONPATH=controller/src:controller/examples
     python lab/controllers/launch.py load_plan --plan plan.json --hosts hosts.json
 
-`plan.json` is what `shunt-controller plan` wrote (docs/planning.md). `hosts.json` says where IPv4 addresses are:
+`plan.json` is the output of `shunt-controller plan` (docs/planning.md). `hosts.json` states where IPv4
+addresses are:
 
     {"hosts": [{"address": "10.0.0.1", "switch": "a", "port": 2}], "datapaths": {"a": 1, "b": 2}}
 
-Without `datapaths` the first switch of the plan has the datapath ID 1, the next 2, and so on; with it, each switch is there. What does
-not fit the plan is told at the start, and nothing is loaded; pairs of switches without a route are named. A switch gets all of it in
-one bundle, in place of the entries and groups that it had: packets see either the one or the other.
+Without `datapaths`, the first switch of the plan has the datapath ID 1, the next one 2, and so on. With it,
+each switch must be listed. If the hosts do not fit the plan, the application reports the reason at the start
+and loads nothing. It lists pairs of switches without a route. A switch gets all of its part in one bundle,
+which replaces its entries and groups. So a packet meets either the old or the new ones.
 """
 
 import logging
@@ -40,7 +43,7 @@ shunt.register()
 
 
 class LoadPlan(OSKenApp):
-    """Sends each switch its part of the plan when it connects, and asks it for its lane then."""
+    """Sends each switch its part of the plan when it connects, then requests its stateless sections."""
 
     OFP_VERSIONS = [ofproto_v1_3.OFP_VERSION]
 
@@ -57,14 +60,14 @@ class LoadPlan(OSKenApp):
         pairs = [f"{a} to {b}" for a, b in unreached(plan, places.hosts)]
         if pairs:
             self.log.warning("no route leads from %s: hosts there do not reach each other", listed(pairs))
-        # Datapaths that have said that they have done their bundle.
+        # Datapaths that have confirmed their bundle.
         self.committed = set()
-        # Messages of replies that are not whole yet, by transaction.
+        # Messages of incomplete replies, by transaction.
         self.replies = {}
 
     @set_ev_cls(ofp_event.EventOFPSwitchFeatures, CONFIG_DISPATCHER)
     def connected(self, event):
-        """A switch gets what the plan has for it."""
+        """Sends a switch its part of the plan."""
         switch = event.msg.datapath
         name = self.names.get(switch.id)
         if name not in self.lanes:
@@ -90,13 +93,14 @@ class LoadPlan(OSKenApp):
 
     @set_ev_cls(ofp_event.EventONFBundleCtrlMsg, [CONFIG_DISPATCHER, MAIN_DISPATCHER])
     def answered(self, event):
-        """What became of a bundle. One that is refused has an error instead, and nothing of it is in force."""
+        """Handles the answer to a bundle. A refused bundle is answered by an error instead, and none of it is
+        active."""
         if (event.msg.bundle_id, event.msg.type) == (BUNDLE, ofproto_v1_3.ONF_BCT_COMMIT_REPLY):
             self.committed.add(event.msg.datapath.id)
 
     @set_ev_cls(ofp_event.EventOFPExperimenter, [CONFIG_DISPATCHER, MAIN_DISPATCHER])
     def told(self, event):
-        """What lane the switch has now: it is asked behind the bundle."""
+        """Handles the stateless sections of a switch, which are requested after the bundle."""
         reply, number = shunt.LaneReply.of(event.msg), event.msg.datapath.id
         if reply is None:
             return
@@ -110,6 +114,6 @@ class LoadPlan(OSKenApp):
 
     @set_ev_cls(ofp_event.EventOFPErrorMsg, [CONFIG_DISPATCHER, MAIN_DISPATCHER])
     def refused(self, event):
-        """The switch refused something."""
+        """Logs an error of the switch."""
         name = self.names.get(event.msg.datapath.id)
         self.log.error("%s refuses: error %d/%d", name, event.msg.type, getattr(event.msg, "code", None) or 0)

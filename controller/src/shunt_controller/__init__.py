@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shunt's OpenFlow 1.3 extensions for os-ken applications (docs/openflow-extensions.md).
 
-Call :func:`register` once, before switches connect; then the classes here go into os-ken's lists of instructions and
-actions, and come out of statistics. Messages of the stateless lane (:mod:`.lane`, :mod:`.sections`) need no registration.
+Call :func:`register` once before switches connect. os-ken then accepts these classes in its lists of
+instructions and actions, and returns them in statistics. Messages of the stateless lane (:mod:`.lane`,
+:mod:`.sections`) need no registration.
 
-The names of this package are imported when they are first used. The planners (:mod:`.plan`) are part of the package and
-run in a Python without os-ken.
+The names of this package are imported when they are first used. The planners (:mod:`.plan`) are part of the
+package and run in a Python without os-ken.
 """
 
 import importlib

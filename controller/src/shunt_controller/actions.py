@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Actions of stateless forwarding (KeyFlow, PolKA, Tag-and-Forward), for os-ken's lists of actions."""
+"""Actions of stateless forwarding (KeyFlow, PolKA, Tag-and-Forward) for os-ken's lists of actions."""
 
 import struct
 from typing import Any, ClassVar
@@ -16,7 +16,7 @@ _GATES = struct.Struct("!BxIH6x")
 
 
 class Action(parser.OFPActionExperimenter):  # type: ignore[misc]
-    """An action of Shunt's."""
+    """Base class of Shunt's actions."""
 
     subtype: ClassVar[int]
 
@@ -25,22 +25,22 @@ class Action(parser.OFPActionExperimenter):  # type: ignore[misc]
         self.len = len(self.packed()) if type(self).content is Action.content else None
 
     def content(self) -> bytes:
-        """What stands behind the subtype; zeros fill the rest."""
+        """Returns the bytes after the subtype, without the padding."""
         return b""
 
     def packed(self) -> bytes:
-        """The whole action."""
+        """Returns the complete action."""
         return experimenter.pack(self.subtype, self.content())
 
     def serialize(self, buf: Any, offset: int) -> None:
-        """Writes it at an offset, as os-ken asks."""
+        """Writes the action at an offset. os-ken calls this method."""
         data = self.packed()
         self.len = len(data)
         experimenter.put(data, buf, offset)
 
     @classmethod
     def of_content(cls, content: bytes) -> "Action":
-        """Reads what stands behind the subtype."""
+        """Reads the bytes after the subtype."""
         return cls()
 
     def __eq__(self, other: object) -> bool:
@@ -139,11 +139,12 @@ KNOWN: dict[int, type[Action]] = {c.subtype: c for c in (PushKey, PushPolka, Pop
 
 
 class Experimenter(parser.OFPActionExperimenter):  # type: ignore[misc]
-    """What os-ken calls for actions of type OFPAT_EXPERIMENTER; those of others go to os-ken."""
+    """Parser that os-ken calls for actions of type OFPAT_EXPERIMENTER. Passes actions of other experimenters
+    to os-ken."""
 
     @classmethod
     def parser(cls, buf: bytes, offset: int) -> Any:
-        """The action at an offset."""
+        """Returns the action at an offset."""
         experimenter_id, data = experimenter.unpack(buf, offset)
         known = KNOWN.get(int.from_bytes(data[:2])) if experimenter_id == experimenter.EXPERIMENTER else None
         if known is None:

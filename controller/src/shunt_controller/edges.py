@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Entries of edge switches, made of a plan and of where hosts are: they push keys and tags, take keys off, and deliver.
+"""Entries of edge switches, generated from a plan and the places of hosts. They push keys and tags, pop keys,
+and deliver.
 
-Where there are several ways, an entry sends to a group. A select group has each of the tags that lead to a server, and gives each
-flow one of them; a fast-failover group has a port and its backup. Ports that are down are left out of both.
+If there are several paths, an entry outputs to a group. A select group has the tags that lead to a server,
+and each flow gets one of them. A fast-failover group has a port and its backup. Neither uses ports that are
+down.
 
-Table 0 sends packets with a key to table 2, without it, and all others to table 1. Table 1 is for what hosts send: to a host
-at this switch, or with a key or tag to another. Table 2 is for what has arrived: to a host at this switch or, at a
-waypoint, on with the next key. Where packets may have to leave a waypoint by the port that they came in by, an entry for that port
-comes before. So what was deflected to a switch where it has nothing to do ends there. Switches without hosts
-have no entries but, at waypoints, those of table 2 and the one that leads there.
+Table 0 pops the keys of packets and sends these packets to table 2. It sends all others to table 1. Table 1
+handles packets from hosts: to a host at this switch, or with a key or tag to another switch. Table 2 handles
+arrived packets: to a host at this switch or, at a waypoint, onward with the next key. If packets may have to
+leave a waypoint by their ingress port, an entry of higher priority matches this port. A packet that is
+deflected to a switch without a matching entry is dropped there. Switches without hosts have no entries,
+except that waypoints have those of table 2 and the one that leads to it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,41 +32,43 @@ from shunt_controller.sections import Types
 FROM_HOSTS, ARRIVED = 1, 2
 PRIORITY = 10
 RETURNS = (1 << 30, 1 << 31)
-"""Bits of the numbers of groups for packets that came in by the port, or by its backup."""
+"""Bits of the numbers of groups for packets received at the port, or at its backup."""
 
 FREERTR_TTL = 255
-"""What freeRtr pushes, too."""
+"""TTL of pushed headers, equal to that of freeRtr."""
 
 GROUPS_MAX, BUCKETS_MAX = 4096, 65_536
-"""Of one type, and of all groups, that a switch takes."""
+"""Maximum number of groups of one type, and of buckets in all groups, that a switch accepts."""
 
 _IPV4, _ARP = 0x0800, 0x0806
 
 _ENTRY = ("key", "hop_limit", "out_port", "backup_port", "return_ports")
-"""Names of what a plan says of an entry that pushes a key."""
+"""Keys of a plan's segment that define an entry that pushes a key."""
 
 
 class Way(NamedTuple):
-    """Packets are changed and sent by a port: a bucket, which is used while the port is up."""
+    """A port and the actions on packets that leave by it. In a group it is a bucket, which is used while the
+    port is up."""
 
     port: int
     actions: tuple[Action, ...] = ()
     sent_by: int | None = None
-    """What the port is called when a packet is sent by it, if that is not its number."""
+    """Output port if it is not `port`, such as OFPP_IN_PORT."""
 
 
 class Group(NamedTuple):
-    """Ways: of each flow one (select) or, if `failover`, of all packets the first."""
+    """Alternative ways. A select group uses one per flow; with `failover`, the first live one serves all
+    packets."""
 
     number: int
-    """The same whatever hosts there are: the target's gate, or the port that has a backup, with a bit of :data:`RETURNS` for
-    packets that are sent back."""
+    """Number that does not depend on the hosts: the target's gate, or the port that has a backup. A bit of
+    :data:`RETURNS` is added for packets that are sent back."""
     ways: tuple[Way, ...]
     failover: bool = False
 
 
 class Entry(NamedTuple):
-    """Packets of a table that match are changed, and sent by a port or a group, or on to a table."""
+    """An entry: matching packets of a table are changed, and sent to a port, a group or another table."""
 
     table: int
     priority: int
@@ -75,7 +80,7 @@ class Entry(NamedTuple):
 
 
 def entries(plan: dict[str, Any], hosts: Sequence[Host]) -> dict[str, list[Entry]]:
-    """The entries of each switch, by its name."""
+    """Returns the entries of each switch by its name."""
     return guarded(plan, lambda: _entries(plan, hosts))
 
 
@@ -90,7 +95,7 @@ def _entries(plan: dict[str, Any], hosts: Sequence[Host]) -> dict[str, list[Entr
         for host in own:
             found[name] += _to(FROM_HOSTS, host, port=host.port)
     if plan["kind"] == "tag-and-forward":
-        # Tags are taken off before: no packet arrives with one.
+        # Tags are popped before the last link, so no packet arrives with one.
         _push_tags(plan, at, found)
     else:
         for name, own in at.items():
@@ -112,7 +117,7 @@ def _pop_keys(plan: dict[str, Any], found: dict[str, list[Entry]]) -> None:
 
 
 def groups(switch: str, made: Iterable[Entry]) -> dict[int, Group]:
-    """The groups of a switch's entries, by their numbers."""
+    """Returns the groups of a switch's entries by number."""
     found: dict[int, Group] = {}
     for group in (entry.group for entry in made if entry.group is not None):
         before = found.setdefault(group.number, group)
@@ -121,18 +126,18 @@ def groups(switch: str, made: Iterable[Entry]) -> dict[int, Group]:
 
 
 def _to(table: int, host: Host, **how: Any) -> list[Entry]:
-    """For packets to a host, and for who asks for its MAC address."""
+    """Returns entries for packets to a host and for ARP requests for its address."""
     return [Entry(table, PRIORITY, match, **how) for match in _matches(host.address)]
 
 
 @lru_cache(1 << 16)
 def _matches(address: str) -> tuple[dict[str, Any], ...]:
-    # Large plans have entries for a host at each of hundreds of switches.
+    # Cached, because large plans have entries for a host at each of hundreds of switches.
     return {"eth_type": _IPV4, "ipv4_dst": address}, {"eth_type": _ARP, "arp_tpa": address}
 
 
 def _push_keys(plan: dict[str, Any], at: dict[str, list[Host]], found: dict[str, list[Entry]]) -> None:
-    # Of KeyFlow the plan of the new epoch, if there are two.
+    # If a KeyFlow plan has two epochs, the new one is used.
     made = plan["plans"][-1] if plan["kind"] == "keyflow" else plan
     done: dict[tuple[int, str, str], list[str]] = {}
     pushed: dict[tuple[int, str, str], dict[str, Any]] = {}
@@ -142,7 +147,8 @@ def _push_keys(plan: dict[str, Any], at: dict[str, list[Host]], found: dict[str,
             continue
         for number, segment in enumerate(route["segments"]):
             switch, table = segment["path"][0], ARRIVED if number else FROM_HOSTS
-            # Entries tell packets by where they go, so all that change keys here must go on alike.
+            # Entries match only the destination, so all packets that change keys here must take the same rest
+            # of the route.
             rest = [name for following in route["segments"][number:] for name in following["path"][1:]]
             before = done.setdefault((table, switch, to), rest)
             need(before == rest, f"two routes to {to} go on differently from {switch}: {before} and {rest}")
@@ -172,7 +178,7 @@ def _push(made: dict[str, Any], segment: dict[str, Any]) -> Action:
 
 
 def _by(ports: list[int], in_port: int | None = None) -> dict[str, Any]:
-    """Sends by the first port that is up. OpenFlow has a name of its own for the port that a packet came in by."""
+    """Sends by the first port that is up. OpenFlow requires OFPP_IN_PORT to output by the ingress port."""
     ways = tuple(Way(port, sent_by=ofp.OFPP_IN_PORT if port == in_port else None) for port in ports)
     if len(ways) == 1:
         return {"port": ports[0] if in_port is None else ofp.OFPP_IN_PORT}
@@ -203,7 +209,7 @@ def _push_tags(plan: dict[str, Any], at: dict[str, list[Host]], found: dict[str,
             continue
         elsewhere = [host for name, own in at.items() if name != edge["name"] for host in own]
         targets = {gate_at[host.switch, host.port]: switches[host.switch] for host in elsewhere}
-        # All of them together are no more than a switch has room for.
+        # All groups together have no more buckets than a switch accepts.
         ways_max = BUCKETS_MAX // max(1, len(targets))
         near, far = _tags(edge, [[0] for _ in plan["ups"]]), _tags(edge, plan["ups"])
         how = {}
@@ -217,18 +223,18 @@ def _push_tags(plan: dict[str, Any], at: dict[str, list[Host]], found: dict[str,
 
 
 def _tags(edge: dict[str, Any], ups: list[list[int]]) -> list[tuple[int, int]]:
-    """Each port of an edge switch upwards, with each UP of its plane."""
+    """Returns each uplink of an edge switch, with each UP of its plane."""
     return [(port, up) for port, plane in zip(edge["uplinks"], ups, strict=True) for up in plane]
 
 
 def _spread(tags: list[tuple[int, int]], most: int, first: int) -> list[tuple[int, int]]:
-    """So many of them, over all planes, and others for other targets."""
+    """Returns at most `most` of the tags, spread over all planes and different for each `first`."""
     count = len(tags)
     return tags if count <= most else [tags[(first + at * count // most) % count] for at in range(most)]
 
 
 def messages(datapath: Any, made: Sequence[Entry]) -> list[Any]:
-    """Group- and flow-mods that add these entries, groups first."""
+    """Returns group-mods and flow-mods that add these entries, groups first."""
     flows = []
     for entry in made:
         actions: list[Any] = list(entry.actions)

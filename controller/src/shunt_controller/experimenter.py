@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all extensions have in common: type 0xffff, length, experimenter ID, subtype, content, zeros to 8 bytes."""
+"""Common format of all extensions: type 0xffff, length, experimenter ID, subtype, content, zeros to a
+multiple of 8 bytes."""
 
 import struct
 from typing import Any
@@ -17,18 +18,19 @@ SUBTYPE = struct.Struct("!H")
 
 
 class ExtensionError(ValueError):
-    """Bytes or arguments that no extension has."""
+    """Bytes or arguments that are not valid for any extension."""
 
 
 def pack(subtype: int, content: bytes) -> bytes:
-    """An instruction or action of Shunt's, whole."""
+    """Returns a complete instruction or action of Shunt."""
     length = -(-(HEADER.size + SUBTYPE.size + len(content)) // 8) * 8
     head = HEADER.pack(TYPE, length, EXPERIMENTER) + SUBTYPE.pack(subtype)
     return (head + content).ljust(length, b"\0")
 
 
 def unpack(buf: bytes, offset: int) -> tuple[int, bytes]:
-    """The experimenter ID of the structure at an offset, and what is behind it, up to the structure's length."""
+    """Returns the experimenter ID of the structure at an offset, and the bytes after it up to the structure's
+    length."""
     kind, length, experimenter = read(HEADER, buf[offset:])
     if kind != TYPE or length < HEADER.size or len(buf) < offset + length:
         raise ExtensionError(f"type {kind:#x} with length {length}, of {len(buf) - offset} bytes")
@@ -36,19 +38,19 @@ def unpack(buf: bytes, offset: int) -> tuple[int, bytes]:
 
 
 def read(layout: struct.Struct, data: bytes) -> tuple[Any, ...]:
-    """The values at the beginning of bytes that came from elsewhere."""
+    """Unpacks the values at the beginning of received bytes."""
     need(len(data) >= layout.size, f"{len(data)} bytes of the {layout.size} that there must be")
     return layout.unpack_from(data)
 
 
 def put(data: bytes, buf: Any, offset: int) -> None:
-    """Writes bytes as os-ken's serializers do: into a bytearray that grows as it must."""
+    """Writes bytes in the way of os-ken's serializers: into a bytearray that is extended if necessary."""
     if len(buf) < offset:
         buf += bytearray(offset - len(buf))
     buf[offset : offset + len(data)] = data
 
 
 def need(condition: bool, problem: str) -> None:
-    """Refuses arguments that the wire cannot say."""
+    """Raises ExtensionError for arguments that have no encoding."""
     if not condition:
         raise ExtensionError(problem)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Match fields: slices of a packet, and the index of an entry of a linear table.
 
-os-ken names a match field by a keyword. A slice's is ``slice(base,offset,length)``, as in flow files; in Python::
+os-ken names a match field by a keyword. The keyword of a slice is ``slice(base,offset,length)``, as in flow
+files. In Python::
 
     OFPMatch(**{slice_name("packet", 116, 4): 0})                 # a number, or (number, mask)
     OFPMatch(**{INDEX: 7})
@@ -17,7 +18,7 @@ from shunt_controller.experimenter import ExtensionError, need
 
 BASES = ("packet", "metadata", "l3", "l4")
 INDEX = "shunt_index"
-"""Keyword of the index of an entry of a linear table; it stands alone in its match."""
+"""Keyword of the index of an entry of a linear table; it must be the only field of its match."""
 
 _CLASS = 0xFFFF
 _INDEX_FIELD = len(BASES)
@@ -26,7 +27,7 @@ _SLICE_BITS_MAX = 128
 
 
 class Number(NamedTuple):
-    """What os-ken carries in place of a field's number; it sorts matches by the first item."""
+    """Replacement of a field's number in os-ken, which sorts matches by the first item."""
 
     oxm_type: int
     offset_bits: int
@@ -34,7 +35,7 @@ class Number(NamedTuple):
 
     @property
     def field(self) -> int:
-        """The number within Shunt's fields."""
+        """Number within Shunt's fields."""
         return self.oxm_type & 0x7F
 
     @property
@@ -44,19 +45,20 @@ class Number(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The keyword."""
+        """Keyword of the field."""
         if self.field == _INDEX_FIELD:
             return INDEX
         return f"slice({BASES[self.field]},{self.offset_bits},{self.length_bits})"
 
 
 def slice_name(base: str, offset_bits: int, length_bits: int) -> str:
-    """The keyword of a slice: 1 to 128 bits from a bit of ``packet``, ``metadata``, ``l3`` or ``l4``."""
+    """Returns the keyword of a slice: 1 to 128 bits from a bit of ``packet``, ``metadata``, ``l3`` or ``l4``.
+    """
     return _number(f"slice({base},{offset_bits},{length_bits})").name
 
 
 def is_ours(name: str) -> bool:
-    """Whether a keyword is of a field of Shunt's."""
+    """Returns whether a keyword is one of Shunt's fields."""
     return name == INDEX or name.startswith("slice(")
 
 
@@ -73,7 +75,7 @@ def _number(name: str) -> Number:
 
 
 def from_user(name: str, user_value: Any) -> tuple[Number, bytes, bytes | None]:
-    """Number, value and mask on the wire, of a keyword and what it is set to."""
+    """Returns number, value and mask on the wire for a keyword and its value."""
     number = _number(name)
     value, mask = user_value if isinstance(user_value, (tuple, list)) else (user_value, None)
     for part in (value, mask):
@@ -87,13 +89,13 @@ def from_user(name: str, user_value: Any) -> tuple[Number, bytes, bytes | None]:
 
 
 def to_user(number: Number, value: bytes, mask: bytes | None) -> tuple[str, Any]:
-    """The reverse of :func:`from_user`."""
+    """Reverses :func:`from_user`."""
     whole = int.from_bytes(value)
     return number.name, whole if mask is None else (whole, int.from_bytes(mask))
 
 
 def serialize(number: Number, value: bytes, mask: bytes | None, buf: Any, offset: int) -> int:
-    """Writes the field at an offset; its length."""
+    """Writes the field at an offset. Returns its length."""
     place = b"" if number.field == _INDEX_FIELD else struct.pack("!HH", number.offset_bits, number.length_bits)
     body = struct.pack("!I", experimenter.EXPERIMENTER) + place + value + (mask or b"")
     data = struct.pack("!I", number.oxm_type << 9 | (mask is not None) << 8 | len(body)) + body
@@ -102,7 +104,8 @@ def serialize(number: Number, value: bytes, mask: bytes | None, buf: Any, offset
 
 
 def parse(buf: bytes, offset: int) -> tuple[Number, bytes, bytes | None, int] | None:
-    """Number, value, mask and length of the field at an offset; none if it is not of Shunt's."""
+    """Returns number, value, mask and length of the field at an offset, or None if it is not a field of
+    Shunt."""
     (header,) = struct.unpack_from("!I", buf, offset)
     body = bytes(buf[offset + 4 : offset + 4 + (header & 0xFF)])
     if header >> 16 != _CLASS or body[:4] != struct.pack("!I", experimenter.EXPERIMENTER):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instructions, for the list of an OFPFlowMod and from that of an OFPFlowStats."""
+"""Instructions for the list of an OFPFlowMod, as they are also parsed from an OFPFlowStats."""
 
 import struct
 from typing import Any, ClassVar
@@ -13,7 +13,7 @@ _BYTES = 16
 
 
 class Instruction(parser.OFPInstruction):  # type: ignore[misc]
-    """An instruction of Shunt's: 16 bytes each."""
+    """Base class of Shunt's instructions, which have 16 bytes."""
 
     subtype: ClassVar[int]
 
@@ -23,11 +23,11 @@ class Instruction(parser.OFPInstruction):  # type: ignore[misc]
         self.len = _BYTES
 
     def content(self) -> bytes:
-        """What stands behind the subtype."""
+        """Returns the bytes after the subtype, without the padding."""
         raise NotImplementedError
 
     def serialize(self, buf: Any, offset: int) -> None:
-        """Writes it at an offset, as os-ken asks."""
+        """Writes the instruction at an offset. os-ken calls this method."""
         experimenter.put(experimenter.pack(self.subtype, self.content()), buf, offset)
 
     def __eq__(self, other: object) -> bool:
@@ -37,9 +37,10 @@ class Instruction(parser.OFPInstruction):  # type: ignore[misc]
 
 
 class LowLatency(Instruction):
-    """Marks the entry: packets that hit only such entries take the fast-forwarding path.
+    """Marks the entry as low-latency: packets that hit only such entries take the fast-forwarding path.
 
-    ``LowLatency(False)`` says that it is none, whatever the switch would take from its cookie or learn of its traffic.
+    ``LowLatency(False)`` marks the entry as normal, whatever the switch would derive from its cookie or learn
+    from its traffic.
     """
 
     subtype = 2
@@ -53,14 +54,14 @@ class LowLatency(Instruction):
 
     @classmethod
     def of_content(cls, content: bytes) -> "LowLatency":
-        """Reads what stands behind the subtype."""
+        """Reads the bytes after the subtype."""
         (value,) = struct.unpack("!B5x", content)
         need(value <= 1, f"low_latency is 0 or 1, not {value}")
         return cls(value == 1)
 
 
 class GotoDirect(Instruction):
-    """Goes on with the entry of a linear table that has this index, without a lookup."""
+    """Continues with the entry of a linear table that has this index, without a lookup."""
 
     subtype = 1
 
@@ -76,12 +77,12 @@ class GotoDirect(Instruction):
 
     @classmethod
     def of_content(cls, content: bytes) -> "GotoDirect":
-        """Reads what stands behind the subtype."""
+        """Reads the bytes after the subtype."""
         return cls(*struct.unpack("!BxI", content))
 
 
 class Unknown(parser.OFPInstruction):  # type: ignore[misc]
-    """An instruction of another experimenter, or a newer one of Shunt's: kept as it is."""
+    """An instruction of another experimenter, or a newer one of Shunt, which is kept unchanged."""
 
     def __init__(self, experimenter_id: int, data: bytes) -> None:
         super().__init__()
@@ -91,7 +92,7 @@ class Unknown(parser.OFPInstruction):  # type: ignore[misc]
         self.data = data
 
     def serialize(self, buf: Any, offset: int) -> None:
-        """Writes it at an offset, as os-ken asks."""
+        """Writes the instruction at an offset. os-ken calls this method."""
         head = experimenter.HEADER.pack(self.type, self.len, self.experimenter)
         experimenter.put(head + self.data, buf, offset)
 
@@ -100,11 +101,11 @@ KNOWN: dict[int, type[LowLatency] | type[GotoDirect]] = {c.subtype: c for c in (
 
 
 class Experimenter(parser.OFPInstruction):  # type: ignore[misc]
-    """What os-ken calls for instructions of type OFPIT_EXPERIMENTER."""
+    """Parser that os-ken calls for instructions of type OFPIT_EXPERIMENTER."""
 
     @classmethod
     def parser(cls, buf: bytes, offset: int) -> Instruction | Unknown:
-        """The instruction at an offset."""
+        """Returns the instruction at an offset."""
         experimenter_id, data = experimenter.unpack(buf, offset)
         if experimenter_id == experimenter.EXPERIMENTER and len(data) == _BYTES - experimenter.HEADER.size:
             known = KNOWN.get(int.from_bytes(data[:2]))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages that set and tell the stateless lane of a switch (docs/openflow-extensions.md, "Stateless lane").
+"""Messages that configure and report the stateless lane of a switch (docs/openflow-extensions.md, "Stateless
+lane").
 
 ::
 
@@ -28,7 +29,7 @@ _MOD, _REQUEST, _REPLY = 1, 2, 3
 
 
 class LaneMod(parser.OFPExperimenter):  # type: ignore[misc]
-    """Replaces these sections of the lane, each as a whole; the others stay. None: there is no lane any more."""
+    """Replaces these sections of the lane completely; other sections stay. With None, the lane is removed."""
 
     def __init__(self, datapath: Any, sections: Sequence[Section] | None) -> None:
         flags, packed = (_OFF, b"") if sections is None else (0, codec.pack(sections))
@@ -37,23 +38,24 @@ class LaneMod(parser.OFPExperimenter):  # type: ignore[misc]
 
 
 class LaneRequest(parser.OFPExperimenter):  # type: ignore[misc]
-    """Asks for the lane."""
+    """Requests the sections of the lane."""
 
     def __init__(self, datapath: Any) -> None:
         super().__init__(datapath, EXPERIMENTER, _REQUEST, b"")
 
 
 class LaneReply(NamedTuple):
-    """The lane, or a part of it: if `more`, the rest is in other messages of the same transaction (`xid`)."""
+    """Sections of the lane. If `more`, further sections are in other messages of the same transaction
+    (`xid`)."""
 
     xid: int
     more: bool
     sections: list[Section] | None
-    """None: the switch has no lane."""
+    """Sections; None if the switch has no lane."""
 
     @classmethod
     def of(cls, message: Any) -> "LaneReply | None":
-        """Reads an experimenter message; none if it is another."""
+        """Reads an experimenter message. Returns None if it is another message."""
         if (message.experimenter, message.exp_type) != (EXPERIMENTER, _REPLY):
             return None
         data = bytes(message.data)
@@ -65,7 +67,7 @@ class LaneReply(NamedTuple):
 
 
 def joined(replies: Iterable[LaneReply]) -> list[Section] | None:
-    """All sections that the messages of a reply tell, each once; none: the switch has no lane."""
+    """Returns all sections of a reply's messages, each once; None if the switch has no lane."""
     found: dict[tuple[int, int], Section] = {}
     for reply in replies:
         if reply.sections is None:
@@ -77,7 +79,7 @@ def joined(replies: Iterable[LaneReply]) -> list[Section] | None:
 
 
 def _both(first: Section, rest: Section) -> Section:
-    """A bank that comes again is the rest of one that was too long for a message."""
+    """Joins two parts of a bank that was too long for a message."""
     if isinstance(first, Bank) and isinstance(rest, Bank) and first.residues and rest.residues:
         return Bank(first.epoch, first.residues.plus(rest.residues))
     if isinstance(first, Polka) and isinstance(rest, Polka) and first.residues and rest.residues:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where hosts are, and which datapath is which switch: a file says it, and it is held against the plan.
+"""Reads the places of hosts and the datapaths of switches from a file, and checks them against the plan.
 
 ::
 
@@ -17,11 +17,11 @@ from shunt_controller.planned import guarded, trusted
 
 DATAPATH_MAX = (1 << 64) - 1
 NAMED_MAX = 5
-"""Of a longer list so many are named."""
+"""Maximum number of names that a message lists."""
 
 
 class Host(NamedTuple):
-    """Where an IPv4 address is."""
+    """Place of an IPv4 address."""
 
     address: str
     switch: str
@@ -29,15 +29,15 @@ class Host(NamedTuple):
 
 
 class Places(NamedTuple):
-    """What a file says."""
+    """Content of a file."""
 
     hosts: list[Host]
     datapaths: dict[str, int]
-    """By the switches' names; empty: they are numbered as the plan has them, from 1."""
+    """Datapath ID by the switch's name. If empty, switches are numbered in the order of the plan, from 1."""
 
 
 def read_places(path: str) -> Places:
-    """The places in a file."""
+    """Reads the places in a file."""
     data = load_json(path)
     hosts = data.get("hosts") if isinstance(data, dict) else None
     need(isinstance(hosts, list), f"{path} has no list called hosts")
@@ -52,7 +52,8 @@ def read_places(path: str) -> Places:
 
 
 def check_hosts(plan: dict[str, Any], hosts: Iterable[Host]) -> None:
-    """Raises unless each host has an address of its own, and is at a port of a switch that leads to no other switch."""
+    """Raises unless each host has a distinct address and a port of a switch that does not lead to another
+    switch."""
     to_switches = trusted(plan)
     seen: dict[str, Host] = {}
     for host in hosts:
@@ -78,7 +79,7 @@ def _place(host: Host) -> str:
 
 
 def names(plan: dict[str, Any], datapaths: Mapping[str, int]) -> dict[int, str]:
-    """The switches of a plan by their datapath IDs: those that are given, or 1, 2, ... in the order of the plan."""
+    """Returns the switches of a plan by datapath ID: the given IDs, or 1, 2, ... in the order of the plan."""
     switches = guarded(plan, lambda: [str(switch["name"]) for switch in plan["switches"]])
     if not datapaths:
         return dict(enumerate(switches, start=1))
@@ -94,8 +95,9 @@ def names(plan: dict[str, Any], datapaths: Mapping[str, int]) -> dict[int, str]:
 
 
 def unreached(plan: dict[str, Any], hosts: Sequence[Host]) -> list[tuple[str, str]]:
-    """Pairs of switches with hosts that a plan of keys has no route for: these hosts do not reach each other. A plan may have fewer
-    routes than there are pairs, because somebody has listed them or because there are more than `plan` writes."""
+    """Returns pairs of switches with hosts for which a plan of keys has no route, so that their hosts cannot
+    reach each other. Routes may be missing because they were listed explicitly, or because there are more
+    pairs than `plan` writes."""
     if plan.get("kind") == "tag-and-forward":
         return []
     routes = guarded(plan, lambda: {(route["from"], route["to"]) for route in plan.get("plans", [plan])[-1]["routes"]})
@@ -104,6 +106,6 @@ def unreached(plan: dict[str, Any], hosts: Sequence[Host]) -> list[tuple[str, st
 
 
 def listed(words: Sequence[str]) -> str:
-    """Words of a list that may be long."""
+    """Joins words, and abbreviates a long list."""
     rest = len(words) - NAMED_MAX
     return ", ".join(words[:NAMED_MAX]) + (f" and {rest} more" if rest > 0 else "")

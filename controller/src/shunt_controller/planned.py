@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What switches are told of a plan (docs/planning.md, "JSON"): the sections of their lanes, by the switches' names.
+"""Configuration of switches by a plan (docs/planning.md, "JSON"): sections of their stateless lanes, by the
+switch's name.
 
 ::
 
     plan = read_plan("plan.json")
     datapath.send_msg(LaneMod(datapath, lanes(plan)["s1"]))
 
-A plan says nothing of EtherTypes and MTUs, and nothing of the lane's other dialects: these stay as they are.
+A plan contains no EtherTypes and MTUs, and only one dialect. These settings and the other dialects stay
+unchanged.
 """
 
 import struct
@@ -26,7 +28,7 @@ _FLAGS = {"": Flag.NONE, SERVER: Flag.SERVER, EXTERNAL: Flag.EXTERNAL, ASSISTS: 
 
 
 def read_plan(path: str) -> dict[str, Any]:
-    """A plan of any kind, from a file that ``shunt-controller plan`` wrote."""
+    """Reads a plan of any kind from a file that ``shunt-controller plan`` wrote."""
     data = load_json(path)
     need(isinstance(data, dict) and data.get("format") == FORMAT, f"{path} is no plan (format {FORMAT})")
     need(data.get("version") == VERSION, f"{path} has version {data.get('version')}; {VERSION} is known")
@@ -36,7 +38,7 @@ def read_plan(path: str) -> dict[str, Any]:
 
 
 def lanes(plan: dict[str, Any]) -> dict[str, list[Section]]:
-    """The sections of each switch. They fit a message each."""
+    """Returns the sections of each switch. The sections of a switch fit one message."""
     found = guarded(plan, lambda: _LANES[plan["kind"]](plan, trusted(plan)))
     for name, sections in found.items():
         try:
@@ -47,7 +49,7 @@ def lanes(plan: dict[str, Any]) -> dict[str, list[Section]]:
 
 
 def guarded(plan: dict[str, Any], made: Callable[[], _Made]) -> _Made:
-    """What is made of a plan, or a sentence."""
+    """Returns the result of `made`; raises PlanError with an explanation if the plan is malformed."""
     try:
         return made()
     except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
@@ -58,13 +60,14 @@ def guarded(plan: dict[str, Any], made: Callable[[], _Made]) -> _Made:
 
 
 def whole(value: Any) -> int:
-    """A number of a plan, as it is."""
+    """Returns the value if it is an integer."""
     need(type(value) is int, f"{value!r} is no whole number")
     return int(value)
 
 
 def trusted(plan: dict[str, Any]) -> dict[str, Trusted]:
-    """Ports with links to other switches. Servers of a tree need not have the role of hosts: switches are what the plan has for some."""
+    """Returns the ports with links to other switches. Switches are the nodes with a configuration, since
+    servers may lack a role."""
     network = of_json("the plan", plan["network"])
     found: dict[str, set[int]] = {switch["name"]: set() for switch in plan["switches"]}
     need(len(found) == len(plan["switches"]), "the plan has a switch twice")
@@ -95,7 +98,7 @@ def _keyflow(plan: dict[str, Any], trusted: dict[str, Trusted]) -> dict[str, lis
 def _polka(plan: dict[str, Any], trusted: dict[str, Trusted]) -> dict[str, list[Section]]:
     found: dict[str, list[Section]] = {}
     for switch in plan["switches"]:
-        # Index 0 stands for the end of a path.
+        # Index 0 marks the end of a path.
         labels = {0: TO_TABLES, **{int(index): whole(port) for index, port in switch["next"].items()}}
         residues = Residues(int(switch["polynomial"], 16), labels, polynomial=True)
         found[switch["name"]] = [trusted[switch["name"]], Polka(residues)]

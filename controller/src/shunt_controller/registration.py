@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the extensions known to os-ken's parser of OpenFlow 1.3.
+"""Registers the extensions with os-ken's parser of OpenFlow 1.3.
 
-Instructions and actions have a place to be registered at. Match fields have none that suits slices, whose number says
-less than which field it is, so the four functions by which the parser reads and writes fields are wrapped.
+Instructions and actions have a registry. The registry of match fields does not suit slices, because the
+number of a field does not identify a slice. The four functions by which the parser reads and writes fields
+are therefore wrapped.
 """
 
 from typing import Any
@@ -16,7 +17,7 @@ _registered = False
 
 
 def register() -> None:
-    """Makes the extensions known; once is enough, more do no harm."""
+    """Registers the extensions. Further calls have no effect."""
     global _registered
     if _registered:
         return

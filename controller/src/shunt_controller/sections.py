@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sections of a stateless lane (docs/openflow-extensions.md, "Stateless lane"): what a switch computes tagged packets' ports from."""
+"""Sections of a stateless lane (docs/openflow-extensions.md, "Stateless lane"): the data from which a switch
+forwards tags."""
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,7 +11,7 @@ from typing import ClassVar, NamedTuple
 from shunt_controller.experimenter import need, read
 
 TABLES = 0xFFFFFFF9
-"""OFPP_TABLE: what a label stands for that leads to the switch's own tables."""
+"""Port number OFPP_TABLE: value of a label that leads to the switch's own tables."""
 
 _HEADER = struct.Struct("!HH")
 _TYPES = struct.Struct("!HHHH")
@@ -21,23 +22,23 @@ _GATES = struct.Struct("!B3xIIII")
 _GATE = struct.Struct("!IIB3x")
 
 _SECTION_BYTES_MAX = 0xFFFF - 24
-"""What a message has room for behind its head."""
+"""Maximum number of bytes of sections in a message."""
 
 
 class _Single:
-    """There is one of it."""
+    """Base class of sections that a lane has once."""
 
     kind: ClassVar[int]
 
     @property
     def place(self) -> tuple[int, int]:
-        """What it replaces: two sections of a message differ in it."""
+        """Returns the key of the section within a lane. The sections of a message have distinct keys."""
         return self.kind, 0
 
 
 @dataclass(frozen=True)
 class Types(_Single):
-    """EtherTypes that tell tagged packets."""
+    """EtherTypes of tagged packets."""
 
     keyflow: int = 0x88B5
     polka: int = 0x8842
@@ -59,7 +60,7 @@ class Types(_Single):
 
 @dataclass(frozen=True)
 class Trusted(_Single):
-    """Ports that lead to other switches: only what they send may be tagged."""
+    """Ports that lead to other switches. Only packets received at them may be tagged."""
 
     ports: frozenset[int]
 
@@ -78,7 +79,7 @@ class Trusted(_Single):
 
 @dataclass(frozen=True)
 class Mtu(_Single):
-    """What ports can carry behind an Ethernet header, in bytes; others carry anything."""
+    """Maximum payload of ports after the Ethernet header, in bytes. Other ports have no limit."""
 
     bytes_of: Mapping[int, int]
 
@@ -94,7 +95,8 @@ class Mtu(_Single):
 
 @dataclass(frozen=True)
 class Residues:
-    """What a switch is in keys. `labels` lead to ports or :data:`TABLES`; `backups` are the ports in place of others."""
+    """Residue configuration of a switch. `labels` map to ports or :data:`TABLES`; `backups` replace ports
+    that are down."""
 
     id: int
     labels: Mapping[int, int]
@@ -102,13 +104,13 @@ class Residues:
     polynomial: bool = False
 
     def content(self, epoch: int) -> bytes:
-        """With the epoch, as both kinds of banks have it."""
+        """Returns the bytes with the epoch, in the format of both kinds of banks."""
         need(2 <= self.id < 1 << 32, f"an ID is 2 to 0xffffffff, not {self.id}")
         head = _BANK.pack(epoch, self.polynomial, 1, self.id, len(self.labels))
         return head + _pairs(self.labels) + _pairs(self.backups)
 
     def plus(self, rest: "Residues") -> "Residues":
-        """With the rest of a bank that was too long for a message."""
+        """Joins the rest of a bank that was too long for a message."""
         need((rest.id, rest.polynomial) == (self.id, self.polynomial), f"two banks in one, with IDs {self.id} and {rest.id}")
         labels, backups = {**self.labels, **rest.labels}, {**self.backups, **rest.backups}
         return Residues(self.id, labels, backups, self.polynomial)
@@ -128,7 +130,7 @@ class Residues:
 
 @dataclass(frozen=True)
 class Bank:
-    """KeyFlow's bank of an epoch; none: there is none."""
+    """KeyFlow's bank of an epoch; None if there is none."""
 
     epoch: int
     residues: Residues | None
@@ -150,7 +152,7 @@ class Bank:
 
 @dataclass(frozen=True)
 class Polka(_Single):
-    """freeRtr's PolKA, whose labels are indices of next nodes; none: there is none."""
+    """freeRtr's PolKA, whose labels are indices of next nodes; None if it is not configured."""
 
     residues: Residues | None
 
@@ -165,7 +167,7 @@ class Polka(_Single):
 
 
 class Flag(IntEnum):
-    """What is special about a gate."""
+    """Property of a gate."""
 
     NONE = 0
     SERVER = 1
@@ -174,7 +176,7 @@ class Flag(IntEnum):
 
 
 class Gate(NamedTuple):
-    """A port's."""
+    """Gate of a port."""
 
     number: int
     flag: Flag = Flag.NONE
@@ -182,7 +184,8 @@ class Gate(NamedTuple):
 
 @dataclass(frozen=True)
 class GateMap:
-    """A switch's gates by port, and what they are computed with. A d of 0: there are none of that kind."""
+    """Gates of a switch by port, with the parameters of their arithmetic. If a d is 0, there are no gates of
+    that kind."""
 
     down_d: int
     up_d: int
@@ -193,7 +196,7 @@ class GateMap:
 
 @dataclass(frozen=True)
 class Gates(_Single):
-    """Tag-and-Forward; none: there is none."""
+    """Tag-and-Forward; None if it is not configured."""
 
     gates: GateMap | None
 
@@ -218,13 +221,13 @@ class Gates(_Single):
 
 
 Section = Types | Trusted | Mtu | Bank | Polka | Gates
-"""A part of a lane."""
+"""A section of a lane."""
 
 KNOWN: dict[int, type[Section]] = {cls.kind: cls for cls in (Types, Trusted, Mtu, Bank, Polka, Gates)}
 
 
 def pack(sections: Sequence[Section]) -> bytes:
-    """All sections of a message."""
+    """Returns the bytes of all sections of a message."""
     places = [section.place for section in sections]
     need(len(set(places)) == len(places), "a section comes twice in a message")
     packed = b""
@@ -238,7 +241,7 @@ def pack(sections: Sequence[Section]) -> bytes:
 
 
 def unpack(data: bytes) -> list[Section]:
-    """Reads them."""
+    """Reads the sections of a message."""
     sections: list[Section] = []
     while data:
         kind, length = read(_HEADER, data)
