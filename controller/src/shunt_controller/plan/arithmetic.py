@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What IDs and keys are made of: integers (KeyFlow), or polynomials over GF(2) (PolKA). IDs are powers of primes of either."""
+"""Arithmetic of IDs and keys: integers (KeyFlow) or polynomials over GF(2) (PolKA). IDs are powers of primes
+of either."""
 
 import math
 from abc import ABC, abstractmethod
@@ -10,53 +11,55 @@ from shunt_controller.plan import gf2
 
 
 class Arithmetic(ABC):
-    """A ring with remainders, whose elements are written as numbers."""
+    """A ring with remainders, whose elements are encoded as numbers."""
 
     name: str
 
     @abstractmethod
     def primes(self, labels: int, count: int) -> Sequence[int]:
-        """The smallest primes, in ascending order, so many that `count` of them have room for so many labels themselves."""
+        """Returns the smallest primes in ascending order, such that `count` of them have at least `labels`
+        residues each."""
 
     @abstractmethod
     def power(self, prime: int, labels: int) -> int:
-        """The smallest power of a prime with so many residues."""
+        """Returns the smallest power of a prime with at least `labels` residues."""
 
     @abstractmethod
     def factors(self, value: int) -> list[int]:
-        """The primes that divide an ID."""
+        """Returns the primes that divide an ID."""
 
     @abstractmethod
     def residues(self, value: int) -> int:
-        """How many residues there are: labels are 0 to one less."""
+        """Returns the number of residues: labels are 0 to one less."""
 
     @abstractmethod
     def size(self, value: int) -> float:
-        """Bits that an ID brings into a key."""
+        """Returns the number of bits that an ID adds to a key."""
 
     @abstractmethod
     def plus(self, a: int, b: int) -> int:
-        """The sum."""
+        """Returns the sum."""
 
     @abstractmethod
     def times(self, a: int, b: int) -> int:
-        """The product."""
+        """Returns the product."""
 
     @abstractmethod
     def are_coprime(self, product: int, value: int) -> bool:
-        """Whether an ID has no factor in common with a product of others."""
+        """Returns whether an ID has no factor in common with a product of other IDs."""
 
     @abstractmethod
     def bits(self, product: int) -> int:
-        """Bits of the largest key of IDs with this product."""
+        """Returns the number of bits of the largest key of IDs with this product."""
 
     @abstractmethod
     def residue(self, key: int, modulus: int) -> int:
-        """What a key leaves."""
+        """Returns the remainder of a key."""
 
     @abstractmethod
     def extend(self, key: int, product: int, modulus: int, label: int) -> int:
-        """The smallest key that leaves what `key` leaves modulo `product`, and a label modulo a further ID."""
+        """Returns the smallest key with the remainder of `key` modulo `product`, and the remainder `label`
+        modulo `modulus`."""
 
 
 class Integers(Arithmetic):
@@ -110,7 +113,7 @@ class Integers(Arithmetic):
 
 
 class Polynomials(Arithmetic):
-    """Polynomials over GF(2): of any degree, or of a fixed one as hardware for CRCs has it."""
+    """Polynomials over GF(2), of any degree or of a fixed one as CRC hardware requires it."""
 
     name = "polynomial"
 
@@ -170,7 +173,7 @@ POLYNOMIALS = Polynomials()
 
 @cache
 def primes(below: int) -> tuple[int, ...]:
-    """All prime numbers below a number."""
+    """Returns all prime numbers below a number."""
     sieve = bytearray([1]) * max(below, 2)
     sieve[:2] = b"\0\0"
     for number in range(2, math.isqrt(len(sieve)) + 1):
@@ -180,7 +183,7 @@ def primes(below: int) -> tuple[int, ...]:
 
 
 def primes_from(first: int, count: int) -> list[int]:
-    """The first prime numbers that are not below a number."""
+    """Returns the first `count` prime numbers that are not below a number."""
     below = 64
     while True:
         found = [prime for prime in primes(below) if prime >= first]

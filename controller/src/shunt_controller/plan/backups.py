@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which port stands in for another one: one backup a port, the same for all keys.
+"""Choice of backup ports: one backup per port, the same for all keys.
 
-Each port begins with the first hop of the shortest way round its link. Then one port after the other takes the backup with
-which the most links may fail without loss, and then the most switches, over the routes that leave by it.
+The initial backup of a port is the first hop of the shortest detour around its link. Then each port in turn
+gets the backup with which the most links may fail without loss. Ties are decided by the number of switches
+that may fail without loss. Both numbers count over the routes that leave by the port.
 """
 
 from collections import deque
@@ -14,11 +15,13 @@ from shunt_controller.plan.steering import guards, path_ports, steer
 
 ROUNDS = 2
 PROBES_MAX = 32
-"""Routes that a choice is judged by; of more, some from everywhere."""
+"""Maximum number of routes that a choice is evaluated with; of more routes, an evenly spaced selection is
+used."""
 
 
 def first_choice(network: Network) -> list[dict[int, int]]:
-    """For each port that leads to a switch, the first port of the shortest way round its link; none where there is no such way."""
+    """Returns for each port that leads to a switch the first port of the shortest detour around its link, if
+    there is one."""
     found: list[dict[int, int]] = []
     for node, ports in enumerate(network.ports):
         mine = {}
@@ -32,7 +35,8 @@ def first_choice(network: Network) -> list[dict[int, int]]:
 
 
 def _around(network: Network, node: int, port: int) -> int:
-    """The first port of the shortest way from a node to what its port leads to, without that link; 0 if there is none."""
+    """Returns the first port of the shortest path to the node behind a port, without its link; 0 if there is
+    none."""
     goal = network.ports[node][port].node
     first = {node: 0}
     queue = deque([node])
@@ -51,7 +55,7 @@ def _around(network: Network, node: int, port: int) -> int:
 
 
 def choose_backups(network: Network, routes: Iterable[Sequence[int]], coded: Coded) -> list[dict[int, int]]:
-    """Backups for these routes."""
+    """Returns the backups for these routes."""
     backups = first_choice(network)
     leaving: dict[tuple[int, int], list[Sequence[int]]] = {}
     for route in routes:
@@ -62,7 +66,7 @@ def choose_backups(network: Network, routes: Iterable[Sequence[int]], coded: Cod
         for (node, port), all_of_them in sorted(leaving.items()):
             if port not in backups[node]:
                 continue
-            # Every so-manyth, so that all sources and destinations are among them.
+            # An evenly spaced selection, so that it includes all sources and destinations.
             probes = all_of_them[:: -(-len(all_of_them) // PROBES_MAX)]
             has_changed |= _improve(network, backups, node, port, probes, coded)
         if not has_changed:
@@ -73,7 +77,7 @@ def choose_backups(network: Network, routes: Iterable[Sequence[int]], coded: Cod
 def _improve(
     network: Network, backups: list[dict[int, int]], node: int, port: int, probes: Sequence[Sequence[int]], coded: Coded
 ) -> bool:
-    """Gives a port the best backup; whether that is another one than before."""
+    """Sets the best backup of a port. Returns whether it has changed."""
     before = backups[node][port]
     choices = [other for other, peer in network.ports[node].items() if other != port and network.roles[peer.node] == "core"]
     if len(choices) < 2:
@@ -93,7 +97,8 @@ def _improve(
 def _score(
     network: Network, backups: Sequence[dict[int, int]], probes: Sequence[Sequence[int]], coded: Coded
 ) -> tuple[int, int, int]:
-    """Links whose failure loses nothing; then switches; then, the fewer switches in keys, the better."""
+    """Returns the score of a choice: links whose failure loses nothing, then such switches, then the negative
+    number of switches in keys."""
     links = nodes = inside = 0
     for route in probes:
         found = guards(network, route, backups, coded, steer(network, route, backups))[1]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks a plan by walks: every route's packets arrive, and with what is said to be guarded down they still do."""
+"""Checks a plan by walks: the packets of every route must arrive, also during each failure that a guard
+covers."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,38 +14,38 @@ from shunt_controller.plan.walk import Entry, Failure, Outcome, Says, Walk, by_k
 
 @dataclass
 class Report:
-    """What walks have shown. `faults` says where a plan does not hold, in words."""
+    """Result of the walks. `faults` describes each violation of the plan."""
 
     walks: int = 0
     forwarded_max: int = 0
     guarded: int = 0
-    """Failures on a route that lose nothing, as the plan says."""
+    """Number of failures on a route that lose nothing according to the plan."""
     unguarded: int = 0
     unguarded_lost: int = 0
-    """Of those that the plan does not speak for, those that lose packets."""
+    """Number of failures without a guard that lose packets."""
     faults: list[str] = field(default_factory=list)
 
 
 class _Arrival(NamedTuple):
-    """How a packet comes to a segment's first switch, and what has failed by then: a case that needs one walk only."""
+    """Arrival of a packet at a segment's first switch under a failure. Equal arrivals need one walk only."""
 
     segment: int
-    """The identity of the segment, which several routes may share."""
+    """Identity of the segment, which several routes may share."""
     in_port: int | None
     failure: Failure | None
 
 
 class _Place(NamedTuple):
-    """A switch has one entry of each kind for a destination."""
+    """Place of an entry: a switch has one entry of each kind per destination."""
 
     is_waypoint: bool
-    """Whether the entry is for packets that arrive with a key, or for those of hosts."""
+    """Whether the entry is for packets that arrive with a key; otherwise it is for packets of hosts."""
     node: int
     destination: int
 
 
 class _Pushed(NamedTuple):
-    """What an entry that pushes a key does."""
+    """Effect of an entry that pushes a key."""
 
     key: int
     hop_limit: int
@@ -63,13 +64,14 @@ class _Checker:
         self.shared: dict[tuple[object, ...], Segment] = {}
         self.pushed: dict[_Place, _Pushed] = {}
         self.waypoints: dict[int, set[int]] = {}
-        """Of each destination, the waypoints that have an entry for it."""
+        """Waypoints that have an entry for a destination, by destination."""
         for node, destinations in waypoints(plan).items():
             for destination in destinations:
                 self.waypoints.setdefault(destination, set()).add(node)
 
     def route(self, route: KeyRoute, with_failures: bool) -> None:
-        """Walks a route over all its segments, then with each link and each switch on its path down."""
+        """Walks a route over all its segments, first without a failure, then with each link and each switch
+        on its path down."""
         plan, report = self.plan, self.report
         segments = [self._one(segment) for segment in route.segments]
         for before, segment in pairwise(segments):
@@ -101,12 +103,13 @@ class _Checker:
             self.report.faults.append(f"{_said(self.plan, segment)}: another route to {name} needs a different entry there")
 
     def _one(self, segment: Segment) -> Segment:
-        """The same object for equal segments, as of routes that share a waypoint."""
+        """Returns one object for equal segments, such as those of routes that share a waypoint."""
         is_it = segment.key, segment.hop_limit, tuple(segment.nodes), segment.entry()._replace(return_ports=())
         return self.shared.setdefault((*is_it, tuple(segment.return_ports), tuple(segment.guards)), segment)
 
     def _walk(self, route: KeyRoute, segments: list[Segment], failure: Failure | None, must_arrive: bool) -> None:
-        """A packet over all segments of a route. It comes to a waypoint by the port that the segment before leads to."""
+        """Walks a packet over all segments of a route. The last port of a segment is the ingress port of the
+        next one."""
         plan, report = self.plan, self.report
         in_port: int | None = None
         for segment in segments:
@@ -138,7 +141,8 @@ class _Checker:
 
 
 def _touches(plan: KeyPlan, failure: Failure, outcome: Outcome) -> bool:
-    """Whether a walk came to a switch beside a failure. All others pass the packet on as if nothing had failed."""
+    """Returns whether a walk visited a switch next to a failure. Other switches forward as without the
+    failure."""
     ports = plan.network.ports[failure.node]
     beside = {failure.node}
     if failure.port is None:
@@ -149,7 +153,7 @@ def _touches(plan: KeyPlan, failure: Failure, outcome: Outcome) -> bool:
 
 
 def check(plan: KeyPlan, with_failures: bool = True) -> Report:
-    """Walks every route, also through the failure of each link and each switch on its path."""
+    """Walks every route, also with each link and each switch on its path down."""
     checker = _Checker(plan)
     for route in plan.routes:
         checker.route(route, with_failures)
@@ -157,8 +161,8 @@ def check(plan: KeyPlan, with_failures: bool = True) -> Report:
 
 
 def _failures(plan: KeyPlan, segments: list[Segment]) -> Iterator[tuple[Failure, bool]]:
-    """Links of a route and the switches between its ends, and whether each is guarded. Of parallel links, the one that the route
-    takes."""
+    """Yields the links of a route and the switches between its ends, and whether each is guarded. Of parallel
+    links, only the one that the route uses can fail."""
     for number, segment in enumerate(segments):
         for hop, (node, following) in enumerate(pairwise(segment.nodes)):
             port = plan.network.neighbours[node][following] if hop else segment.out_port
@@ -177,7 +181,7 @@ def _names(plan: KeyPlan, nodes: list[int] | tuple[int, ...]) -> str:
 
 def _fate(plan: KeyPlan, outcome: Outcome) -> str:
     where = plan.network.nodes[outcome.node]
-    # A waypoint for the same destination sends such a packet on, with a hop limit that is new.
+    # A waypoint for the same destination sends such a packet on, with a new hop limit.
     return f"dropped at {where} ({outcome.reason})" if outcome.reason else f"it gets to the tables of {where}"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: ``shunt-controller plan COMMAND``. Exit codes: 0, 1 failure, 2 usage."""
+"""The command line ``shunt-controller plan COMMAND``. Exit codes: 0 success, 1 failure, 2 usage error."""
 
 import argparse
 import os
@@ -26,7 +26,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Does what was asked for; the exit code."""
+    """Runs the selected command. Returns the exit code."""
     try:
         options.run(options)
         sys.stdout.flush()
@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
         print(f"{options.name}: {error}", file=sys.stderr)
         return 1
     except BrokenPipeError:
-        # Whoever reads has enough, `head` for one.
+        # The reader of the output has closed it, as `head` does.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:
@@ -43,14 +43,14 @@ def run(options: argparse.Namespace) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """``python -m shunt_controller.plan``."""
+    """Entry point of ``python -m shunt_controller.plan``."""
     parser = argparse.ArgumentParser(prog="plan", description="Plans for stateless forwarding.")
     add_commands(parser)
     return run(parser.parse_args(arguments))
 
 
 def controller(arguments: Sequence[str] | None = None) -> int:
-    """``shunt-controller``."""
+    """Entry point of ``shunt-controller``."""
     parser = argparse.ArgumentParser(prog="shunt-controller", description="Tools for Shunt's controllers.")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     add_commands(commands.add_parser("plan", help="plans for stateless forwarding: KeyFlow, PolKA, Tag-and-Forward"))

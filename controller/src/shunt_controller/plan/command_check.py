@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``plan check``."""
+"""Command ``plan check``."""
 
 import argparse
 from typing import Any
@@ -14,7 +14,7 @@ HEADS = ("epoch", "routes", "walks", "passed on, at most", "guarded failures", "
 
 
 def add(commands: Any) -> None:
-    """Adds the command to a parser's."""
+    """Adds the command to a parser."""
     parser = commands.add_parser(
         "check",
         help="walks the keys of a written plan, also through failures",
@@ -27,7 +27,7 @@ def add(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """The table, or what does not hold."""
+    """Prints the results as a table, or raises with the violations."""
     data = read_document(options.plan)
     rows = []
     for at in range(len(data["plans"])):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``plan compare``."""
+"""Command ``plan compare``."""
 
 import argparse
 import statistics
@@ -28,7 +28,7 @@ several shortest paths, those with the shortest keys."""
 
 
 def add(commands: Any) -> None:
-    """Adds the command to a parser's."""
+    """Adds the command to a parser."""
     parser = commands.add_parser(
         "compare",
         help="how much shorter planned keys are than with consecutive primes",
@@ -42,7 +42,7 @@ def add(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """The table."""
+    """Prints the comparison as a table."""
     found = [compare(read(path, options.internal)) for path in options.graphs]
     rows: list[tuple[object, ...]] = []
     for one in found:

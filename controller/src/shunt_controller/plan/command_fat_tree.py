@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``plan fat-tree``."""
+"""Command ``plan fat-tree``."""
 
 import argparse
 import time
@@ -12,12 +12,12 @@ from shunt_controller.plan.network import Network
 from shunt_controller.plan.tables import facts
 
 ALL_MAX_K = 8
-"""Larger trees are walked by a sample unless asked otherwise."""
+"""Larger trees are checked by a sample of walks, unless all are requested."""
 SAMPLE_PAIRS = 500
 
 
 def add(commands: Any) -> None:
-    """Adds the command to a parser's."""
+    """Adds the command to a parser."""
     parser = commands.add_parser(
         "fat-tree",
         help="gates of Tag-and-Forward for a fat tree",
@@ -48,7 +48,7 @@ def add(commands: Any) -> None:
 
 
 def tree_of(options: argparse.Namespace) -> fattree.FatTree:
-    """The tree that was given or asked for."""
+    """Returns the tree of the given file, or of the requested size."""
     if options.graph:
         need(not options.external, "--external is for trees that are made; GRAPH has the links to the outside that it has")
         return fattree.find(read(options.graph), options.k)
@@ -57,7 +57,7 @@ def tree_of(options: argparse.Namespace) -> fattree.FatTree:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Plans, walks, writes and tells."""
+    """Plans the tree, walks it, writes the plan and prints a summary."""
     begin = time.perf_counter()
     need(options.walk is None or options.walk > 0, "--walk needs one pair at least")
     tree = tree_of(options)

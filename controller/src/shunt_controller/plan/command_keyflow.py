@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``plan keyflow``."""
+"""Command ``plan keyflow``."""
 
 import argparse
 import random
@@ -25,11 +25,11 @@ from shunt_controller.plan.tables import facts
 from shunt_controller.plan.treeroutes import TreeRoutes
 
 ROUTES_MAX = 20_000
-"""More are not written unless they are asked for."""
+"""Maximum number of routes that are written unless they are requested."""
 
 
 def add(commands: Any) -> None:
-    """Adds the command to a parser's."""
+    """Adds the command to a parser."""
     parser = commands.add_parser(
         "keyflow",
         help="IDs, label maps, keys and backups of a network",
@@ -41,7 +41,7 @@ def add(commands: Any) -> None:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Options of this command and of `polka`."""
+    """Adds the options that `keyflow` and `polka` share."""
     parser.add_argument("graph", metavar="GRAPH", nargs="?", help="the network (.graphml, .json; docs/planning.md)")
     parser.add_argument("--width", type=int, choices=WIDTHS_BITS, help="bits of a key (default: 64, with --protect 128)")
     parser.add_argument(
@@ -81,13 +81,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def ends_of(network: Network) -> list[int]:
-    """Where routes begin and end: edge switches, or all switches if there are none."""
+    """Returns the ends of routes: edge switches, or all switches if there are none."""
     edges = [node for node, role in enumerate(network.roles) if role == "edge"]
     return edges or [node for node, role in enumerate(network.roles) if role == "core"]
 
 
 def listed(network: Network, path: str) -> Listed:
-    """Routes of a file."""
+    """Reads the routes of a file."""
     data = load_json(path)
     is_list = isinstance(data, list) and bool(data) and all(isinstance(route, list) for route in data)
     need(is_list, f"{path}: routes are a list of lists of node names")
@@ -96,7 +96,7 @@ def listed(network: Network, path: str) -> Listed:
 
 
 def network_of(options: argparse.Namespace) -> Network:
-    """The network that was given or asked for."""
+    """Returns the network of the given file, or the requested fat tree."""
     if options.k is not None:
         need(not options.graph, "a GRAPH or --k, not both")
         return make(options.k)
@@ -106,7 +106,7 @@ def network_of(options: argparse.Namespace) -> Network:
 
 
 def routes_of(options: argparse.Namespace, network: Network) -> Routes:
-    """The routes that were given or asked for."""
+    """Returns the listed routes, or the routes between all ends."""
     if options.routes:
         return listed(network, options.routes)
     if options.fat_tree or options.k is not None:
@@ -115,7 +115,7 @@ def routes_of(options: argparse.Namespace, network: Network) -> Routes:
 
 
 def run(options: argparse.Namespace, arithmetic: Arithmetic = INTEGERS) -> None:
-    """Plans, writes and reports."""
+    """Makes the plan, writes it and prints a summary."""
     need(0 <= options.reserve <= 1024, f"--reserve is 0 to 1024, not {options.reserve}")
     need(options.protect or not options.refused, "--refused needs --protect")
     need(options.sample is None or options.sample > 0, "--sample needs one pair at least")
@@ -140,7 +140,7 @@ def run(options: argparse.Namespace, arithmetic: Arithmetic = INTEGERS) -> None:
 def _older(
     options: argparse.Namespace, network: Network, arithmetic: Arithmetic
 ) -> tuple[dict[str, Any] | None, Bank | None, int]:
-    """The plan to renumber, the bank to extend, the epoch of the new plan."""
+    """Returns the plan to renumber, the bank to extend, and the epoch of the new plan."""
     path = options.extend or options.renumber
     if not path:
         return None, None, 0
@@ -154,7 +154,7 @@ def _older(
 
 
 def pairs_of(options: argparse.Namespace, routes: Routes) -> list[tuple[int, int]] | None:
-    """The pairs to make keys for; none for all of them."""
+    """Returns the pairs to make keys for, or None for all pairs."""
     everything = routes.pairs()
     count = options.sample or ROUTES_MAX
     if len(everything) <= count:
@@ -192,7 +192,7 @@ def _told(made: KeyPlan, routes: Routes) -> list[tuple[str, object]]:
 
 
 def _all_pairs(trees: Trees, made: KeyPlan) -> list[tuple[str, object]]:
-    """Of the keys of all pairs, without detours and whatever width they take."""
+    """Returns facts about the keys of all pairs, without detours and with any width."""
     begin = time.perf_counter()
     is_end = trees.is_end
     found = sorted(
@@ -215,7 +215,7 @@ def _all_pairs(trees: Trees, made: KeyPlan) -> list[tuple[str, object]]:
 def _protected(made: KeyPlan) -> list[tuple[str, object]]:
     links = count_links(made)
     hops = [guard for route in made.routes for segment in route.segments for guard in segment.guards]
-    # All switches between the ends, waypoints among them: these have no guards.
+    # Switches between the ends, including waypoints, which have no guards.
     nodes = sum(len(segment.nodes) - 1 for route in made.routes for segment in route.segments) - len(made.routes)
     others = links.used - links.to_leaves - links.other_bridges
     return [
@@ -229,7 +229,7 @@ def _protected(made: KeyPlan) -> list[tuple[str, object]]:
 
 
 def _refused(made: KeyPlan) -> list[tuple[str, object]]:
-    """Hops that are not protected, counted by the reason."""
+    """Returns the number of unprotected hops by reason."""
     counts = Counter((refusal.kind, refusal.reason) for refusal in refusals(made))
     rows: list[tuple[str, object]] = []
     for kind, title in (("link", "hops whose link may not fail"), ("node", "hops whose next switch may not")):
@@ -239,5 +239,5 @@ def _refused(made: KeyPlan) -> list[tuple[str, object]]:
 
 
 def percent(part: int, whole: int) -> str:
-    """A share."""
+    """Formats a share as a percentage."""
     return f"{100 * part / max(1, whole):.1f} %"

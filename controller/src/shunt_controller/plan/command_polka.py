@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``plan polka``."""
+"""Command ``plan polka``."""
 
 import argparse
 import time
@@ -15,7 +15,7 @@ from shunt_controller.plan.tables import facts, table
 
 
 def add(commands: Any) -> None:
-    """Adds the command to a parser's."""
+    """Adds the command to a parser."""
     parser = commands.add_parser(
         "polka",
         help="the same with polynomials over GF(2), also as freeRtr speaks it",
@@ -36,7 +36,7 @@ def add(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Plans, writes and reports."""
+    """Makes the plan, writes it and prints a summary."""
     if options.path:
         _tell_path(options)
     elif options.freertr:
@@ -97,7 +97,7 @@ def _plan_freertr(options: argparse.Namespace) -> None:
 
 
 def _document(network: Network, routes: list[freertr.FreertrRoute]) -> dict[str, Any]:
-    """The plan as JSON (docs/planning.md)."""
+    """Returns the plan as JSON (docs/planning.md)."""
     switches = [
         {
             "name": name,

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much shorter keys are than with consecutive primes: bits of all pairs' keys, all nodes of each path coded."""
+"""Compares key lengths with those of consecutive primes: bits of all pairs' keys with all nodes of each path
+coded."""
 
 import statistics
 from collections.abc import Sequence
@@ -14,30 +15,30 @@ from shunt_controller.plan.routes import Trees
 
 
 class Comparison(NamedTuple):
-    """Of one network. Keys in bits, over all ordered pairs of its nodes."""
+    """Comparison for one network. Key lengths are in bits, over all ordered pairs of nodes."""
 
     name: str
     nodes: int
     links: int
     ports_max: int
-    """Labels of the node with the most: its links and its own tables. Parallel links count once."""
+    """Maximum number of labels of a node: its links and its own tables. Parallel links count once."""
     baseline_mean: float
-    """Consecutive primes from `ports_max` on, in the order of the file."""
+    """Keys with consecutive primes from `ports_max` on, in the order of the file."""
     baseline_max: int
     same_routes_mean: float
-    """Planned IDs on the baseline's routes."""
+    """Keys with planned IDs on the baseline's routes."""
     mean: float
-    """Planned IDs, and of several shortest paths those with the shortest keys."""
+    """Keys with planned IDs. Of several shortest paths, those with the shortest keys are used."""
     max: int
 
     @property
     def shorter_percent(self) -> float:
-        """By how much the mean key is shorter than the baseline's."""
+        """Reduction of the mean key length from the baseline's, in percent."""
         return 100 * (1 - self.mean / self.baseline_mean)
 
 
 def compare(network: Network) -> Comparison:
-    """Plans a network's largest connected part and its baseline."""
+    """Compares a plan with the baseline, for a network's largest connected part."""
     network = network.largest_part()
     trees = Trees(network)
     demand = trees.demand("all")
@@ -52,7 +53,7 @@ def compare(network: Network) -> Comparison:
 
 
 def shorter_percent(comparisons: Sequence[Comparison]) -> float:
-    """By how much the mean over networks of their mean keys is below that of the baseline."""
+    """Returns the reduction of the mean of the networks' mean key lengths, in percent."""
     need(bool(comparisons), "nothing is compared")
     mean = statistics.fmean(one.mean for one in comparisons)
     return 100 * (1 - mean / statistics.fmean(one.baseline_mean for one in comparisons))

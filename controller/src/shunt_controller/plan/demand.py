@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What routes ask of IDs, whoever chose the routes."""
+"""Requirements that routes impose on IDs, independent of the choice of routes."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -8,37 +8,37 @@ from typing import Literal
 from shunt_controller.plan.network import Network
 
 LOCAL = 0
-"""Stands among ports for the switch's own tables, where routes end."""
+"""Pseudo-port of the switch's own tables, where routes end."""
 
 Coded = Literal["all", "hops", "core"]
-"""Whose residues are in a key: all nodes of a route; all but the first, whose entry says the port; or only those between
-the first and the last."""
+"""Selects the nodes whose residues are in a key. "all": all nodes of a route; "hops": all but the first,
+whose entry has the port; "core": only those between the first and the last."""
 
 
 @dataclass
 class Demand:
-    """What routes ask of IDs. One item a node."""
+    """Requirements of routes on IDs, with one item per node."""
 
     ports: list[set[int]]
-    """Ports it must be able to say, :data:`LOCAL` among them; empty where it is in no key."""
+    """Ports that the node needs labels for, including :data:`LOCAL`; empty if the node is in no key."""
     uses: list[int]
-    """Keys it is in."""
+    """Number of keys that the node is in."""
     meets: list[int]
-    """Nodes it is in a key with: bit n for node n."""
+    """Nodes that share a key with the node: bit n stands for node n."""
 
     @classmethod
     def none(cls, nodes: int) -> "Demand":
-        """Of no routes."""
+        """Returns the demand of no routes."""
         return cls([set() for _ in range(nodes)], [0] * nodes, [0] * nodes)
 
     def all_meeting(self) -> "Demand":
-        """The same, were each node in a key with each other one."""
+        """Returns the same demand, but with each node in a key with each other one."""
         everyone = sum(1 << node for node, ports in enumerate(self.ports) if ports)
         meets = [everyone & ~(1 << node) if ports else 0 for node, ports in enumerate(self.ports)]
         return Demand(self.ports, self.uses, meets)
 
     def mirror(self) -> None:
-        """Makes `meets` hold both ways."""
+        """Makes `meets` symmetric."""
         for node in range(len(self.meets)):
             rest = self.meets[node] & ~(1 << node)
             self.meets[node] = rest
@@ -47,7 +47,7 @@ class Demand:
 
 
 def bits(mask: int) -> Iterator[int]:
-    """The numbers of the bits that are set, from the lowest."""
+    """Yields the positions of the set bits in ascending order."""
     while mask:
         low = mask & -mask
         yield low.bit_length() - 1
@@ -55,12 +55,12 @@ def bits(mask: int) -> Iterator[int]:
 
 
 def of_coded(route: Sequence[int], coded: Coded) -> Sequence[int]:
-    """The nodes of a route that are in its key."""
+    """Returns the nodes of a route that are in its key."""
     return route if coded == "all" else route[1:] if coded == "hops" else route[1:-1]
 
 
 def demand_of(network: Network, keys: Iterable[tuple[Sequence[int], Sequence[int]]]) -> Demand:
-    """What keys ask of IDs, given as (route, nodes in its key)."""
+    """Returns the demand of keys, given as (route, nodes in its key)."""
     demand = Demand.none(len(network.nodes))
     for route, inside in keys:
         mask = sum(1 << node for node in inside)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""KeyFlow plans as JSON (docs/planning.md): what `shunt`, simulations and later runs of the planner read."""
+"""KeyFlow plans as JSON (docs/planning.md), for `shunt`, simulations and later runs of the planner."""
 
 import json
 import pathlib
@@ -20,14 +20,15 @@ _ARITHMETICS = {arithmetic.name: arithmetic for arithmetic in (INTEGERS, POLYNOM
 _CODED = ("all", "hops", "core")
 _GUARDS = ("", "link", "node", "link+node")
 ID_MAX = 0xFFFF_FFFF
-"""The highest that a switch can be configured with."""
+"""Highest epoch that a switch can be configured with."""
 HOP_LIMIT_MAX = 255
 TABLES = "tables"
 """Stands for the switch's own tables in a label map."""
 
 
 def document(plan: KeyPlan, older: dict[str, Any] | None = None) -> dict[str, Any]:
-    """A plan. With `older`, the document of another epoch, that of a network in which both are in force."""
+    """Returns a plan as JSON. With `older`, the document of another epoch, the result describes a network
+    with both epochs active."""
     network = plan.network
     banks: dict[str, list[Any]] = {name: [] for name in network.nodes}
     plans = []
@@ -84,7 +85,7 @@ def _route(network: Network, route: KeyRoute) -> dict[str, Any]:
 
 
 def _segment(network: Network, segment: Segment) -> dict[str, Any]:
-    # Most segments have none.
+    # Most segments have no return ports.
     return_ports = {"return_ports": segment.return_ports} if segment.return_ports else {}
     return {
         "path": [network.nodes[node] for node in segment.nodes],
@@ -100,7 +101,8 @@ def _segment(network: Network, segment: Segment) -> dict[str, Any]:
 
 
 def write(path: str, data: dict[str, Any]) -> None:
-    """Writes a document: one line for each switch, link and route, so that it can be read and compared by eye."""
+    """Writes a document with one line per switch, link and route, so that it can be read and compared as
+    text."""
     try:
         with pathlib.Path(path).open("w", encoding="utf-8") as file:
             file.write(_lines(data, "") + "\n")
@@ -109,7 +111,7 @@ def write(path: str, data: dict[str, Any]) -> None:
 
 
 _OPEN = {"network", "nodes", "links", "switches", "plans", "routes", "hosts", "external"}
-"""Keys whose values have a line for each item."""
+"""Keys whose values are written with one line per item."""
 
 
 def _lines(data: Any, indent: str) -> str:
@@ -129,7 +131,7 @@ def _lines(data: Any, indent: str) -> str:
 
 
 def read_document(path: str) -> dict[str, Any]:
-    """A KeyFlow document that was written before."""
+    """Reads a KeyFlow document."""
     data = load_json(path)
     is_ours = isinstance(data, dict) and data.get("format") == FORMAT and data.get("kind") == "keyflow"
     need(is_ours, f"{path} is no KeyFlow plan (format {FORMAT}, kind keyflow)")
@@ -141,7 +143,7 @@ def read_document(path: str) -> dict[str, Any]:
 
 
 def plan_of(path: str, data: dict[str, Any], at: int = -1) -> KeyPlan:
-    """One of the plans in a document, the last one by default."""
+    """Returns one of the plans in a document, by default the last one."""
     try:
         network = of_json(path, data["network"])
         made = data["plans"][at]
@@ -173,7 +175,7 @@ def plan_of(path: str, data: dict[str, Any], at: int = -1) -> KeyPlan:
 
 
 def _bank_of(network: Network, switches: list[dict[str, Any]], epochs: list[int], epoch: int, arithmetic: Arithmetic) -> Bank:
-    """What the switches are configured with for one epoch of those that have plans."""
+    """Returns the configuration of the switches for one of the epochs of a document."""
     bank = Bank([0] * len(network.nodes), [[] for _ in network.nodes], arithmetic=arithmetic)
     names = [switch["name"] for switch in switches]
     need(len(names) == len(set(names)), "a switch is listed twice")
@@ -195,20 +197,20 @@ def _bank_of(network: Network, switches: list[dict[str, Any]], epochs: list[int]
 
 
 def _port(network: Network, node: int, value: Any) -> int:
-    """A port that has a link."""
+    """Returns the value if it is a port with a link."""
     port = _whole(f"a port of {network.nodes[node]}", value)
     need(port in network.ports[node], f"{network.nodes[node]} has no link at port {port}")
     return port
 
 
 def _whole(what: str, value: Any) -> int:
-    """A number as it is, without conversion from a fraction or a string."""
+    """Returns the value if it is an integer, without conversion from a fraction or a string."""
     need(type(value) is int, f"{what} is {value!r}, which is no whole number")
     return int(value)
 
 
 def _segment_of(network: Network, data: dict[str, Any], number: int, width_bits: int) -> Segment:
-    """The segment of this number, from 0, of a route."""
+    """Returns the segment of a route with this number, from 0."""
     nodes = [network.index(name) for name in data["path"]]
     said = f"a segment from {data['path'][:1]}"
     for here, there in zip(nodes, nodes[1:], strict=False):

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What cannot be planned."""
+"""Errors of the planners."""
 
 
 class PlanError(ValueError):
-    """Says what was wrong, where, and what would be right; the text is for who asked."""
+    """A request cannot be planned. The text states the problem, its place and a remedy for the user."""
 
 
 def need(is_so: bool, says: str) -> None:
-    """Raises :class:`PlanError` unless something is so."""
+    """Raises :class:`PlanError` unless the condition holds."""
     if not is_so:
         raise PlanError(says)

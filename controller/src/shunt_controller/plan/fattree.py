@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fat trees: finds one in a network, whatever the order of its nodes and the wiring of its ports, or says why it is none.
+"""Recognizes a fat tree in a network, for any order of nodes and any port numbers, or reports why the network
+is none.
 
-A fat tree of even k has k pods of k/2 edge and k/2 aggregation switches, all of the former linked to all of the latter, and
-(k/2)^2 core switches. Those fall into k/2 planes; the aggregation switch of a plane in each pod is linked to all cores of the
-plane. Edge switches have room for k/2 servers, core switches for links to the outside.
+A fat tree of even k has k pods. A pod has k/2 edge switches and k/2 aggregation switches, all linked to each
+other. There are (k/2)^2 core switches in k/2 planes. The aggregation switch of a plane in each pod is linked
+to all cores of the plane. Edge switches have ports for k/2 servers, core switches for links to the outside.
 """
 
 from collections.abc import Iterable
@@ -17,7 +18,8 @@ K_MAX = 64
 
 
 class Place(NamedTuple):
-    """A port for a server or for the outside. Without a node nothing is there yet, and the port is the lowest free one."""
+    """A port for a server or for an external link. Without a node, nothing is connected yet and the port is
+    the lowest free one."""
 
     port: int
     node: int | None
@@ -25,20 +27,21 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class FatTree:
-    """A fat tree in a network, all nodes by index. Pods, planes and what is in them are in the order of the nodes."""
+    """A fat tree in a network; nodes are indices. Pods, planes and their members are in the order of the
+    nodes."""
 
     network: Network
     k: int
     edges: list[list[int]]
-    """By pod."""
+    """Edge switches, by pod."""
     aggregations: list[list[int]]
-    """By pod, then plane."""
+    """Aggregation switches, by pod and plane."""
     cores: list[list[int]]
-    """By plane."""
+    """Core switches, by plane."""
     servers: dict[int, list[Place]]
-    """Of each edge switch, k/2."""
+    """Servers of each edge switch, k/2 places."""
     outside: dict[int, list[Place]]
-    """Of each core switch, those that are there."""
+    """External links of each core switch, if there are any."""
 
     @property
     def half(self) -> int:
@@ -46,13 +49,13 @@ class FatTree:
         return self.k // 2
 
     def pod_of(self) -> dict[int, int]:
-        """The pod of each edge and aggregation switch."""
+        """Returns the pod of each edge and aggregation switch."""
         return {node: pod for layer in (self.edges, self.aggregations) for pod, nodes in enumerate(layer) for node in nodes}
 
 
 def make(k: int, outside: int = 0) -> Network:
-    """A fat tree with all its servers, and some links to the outside at each core switch. Nodes are called as in the papers' figure:
-    es, as and cs, with servers s and, outside, x."""
+    """Returns a fat tree with all its servers, and external links at each core switch. Names are those of the
+    papers' figure: es, as and cs for switches, s for servers, and x for external nodes."""
     need(k % 2 == 0 and 4 <= k <= K_MAX, f"fat trees are made of even k from 4 to {K_MAX}, not {k}")
     need(0 <= outside <= k, f"{outside} links to the outside at each core switch; 0 to {k} are planned for")
     half = k // 2
@@ -72,7 +75,7 @@ def make(k: int, outside: int = 0) -> Network:
 
 
 def find(network: Network, k: int | None = None) -> FatTree:
-    """The fat tree that a network is, of this k if one is given."""
+    """Returns the fat tree in a network, which must have this k if one is given."""
     return _Finder(network).find(k)
 
 
@@ -80,17 +83,17 @@ class _Finder:
     def __init__(self, network: Network) -> None:
         self.network = network
         self.names = network.nodes
-        # A node with one link is a server, or something outside.
+        # A node with one link is a server or an external node.
         self.is_leaf = [role == "host" or len(ports) == 1 for role, ports in zip(network.roles, network.ports, strict=True)]
         self.switches = [node for node, is_leaf in enumerate(self.is_leaf) if not is_leaf]
         self.near = {node: [peer for peer in network.neighbours[node] if not self.is_leaf[peer]] for node in self.switches}
 
     def refuse(self, says: str) -> None:
-        """Raises the reason."""
+        """Raises PlanError with the reason."""
         raise PlanError(f"{self.network.name} is no fat tree: {says}")
 
     def find(self, wanted: int | None) -> FatTree:
-        """See :func:`find`."""
+        """Implements :func:`find`."""
         self._need_single_links()
         k = self._k(wanted)
         edges, aggregations, cores = self._layers(k)
@@ -190,7 +193,8 @@ class _Finder:
         return frozenset(peer for peer in self.near[switch] if peer in cores)
 
     def _planes(self, pods: list[list[int]], cores: set[int], k: int) -> list[list[int]]:
-        """Cores by plane: the cores that the aggregation switches of the first pod have, which must be those of each other one."""
+        """Returns the cores by plane: those of each aggregation switch of the first pod. Other pods must have
+        the same planes."""
         owner: dict[int, int] = {}
         groups: list[frozenset[int]] = []
         for switch in pods[0]:
@@ -226,7 +230,7 @@ class _Finder:
 
 
 def filled(network: Network, node: int, places: list[Place], count: int) -> list[Place]:
-    """Places, with the node's lowest free ports for those that are missing."""
+    """Returns the places, with the node's lowest free ports in place of missing ones."""
     port, found = 0, list(places)
     while len(found) < count:
         port += 1

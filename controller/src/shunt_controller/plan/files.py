@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks from files: GraphML as of the Internet Topology Zoo, and JSON of our own (docs/planning.md)."""
+"""Reads networks from files: GraphML in the form of the Internet Topology Zoo, and Shunt's JSON
+(docs/planning.md)."""
 
 import json
 import pathlib
@@ -16,11 +17,12 @@ from shunt_controller.plan.network import Network, Wire, build
 
 FILE_MAX_BYTES = 256 << 20
 PLAN_MAX_BYTES = 1 << 30
-"""More than any plan that the planners write; simulations read no more either."""
+"""Maximum file size in bytes. It exceeds every plan that the planners write, and simulations have the same
+limit."""
 
 
 def read(path: str, internal_only: bool = False) -> Network:
-    """The network in a file, whose name says what it is: ``.graphml`` or ``.json``."""
+    """Reads the network in a file. The extension gives the format: ``.graphml`` or ``.json``."""
     file, data = pathlib.Path(path), content(path, FILE_MAX_BYTES)
     if file.suffix == ".graphml":
         return _graphml(file.stem, data, internal_only)
@@ -30,7 +32,7 @@ def read(path: str, internal_only: bool = False) -> Network:
 
 
 def content(path: str, bytes_max: int) -> bytes:
-    """What a regular file holds: no pipe, which may never end."""
+    """Returns the content of a regular file. A pipe is refused, because it may never end."""
     try:
         status = pathlib.Path(path).stat()
         need(stat.S_ISREG(status.st_mode), f"{path} is no regular file")
@@ -44,12 +46,12 @@ def content(path: str, bytes_max: int) -> bytes:
 
 
 def load_json(path: str) -> Any:
-    """What a JSON file holds, of the size that plans may have."""
+    """Reads a JSON file, up to the maximum size of plans."""
     return read_json(path, content(path, PLAN_MAX_BYTES))
 
 
 def read_json(path: str, data: bytes) -> Any:
-    """What the bytes of a JSON file say."""
+    """Parses the bytes of a JSON file."""
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -73,9 +75,9 @@ def _graphml(name: str, data: bytes, internal_only: bool) -> Network:
 
 
 def of_graph(name: str, graph: Any, notes: list[str] | None = None) -> Network:
-    """A graph of networkx. Ports are numbered from 1 by what they lead to, in the order of the nodes, so they do not
-    depend on the order of the links. Links of a node to itself are left out; parallel links are kept; of a directed
-    graph, a link there and one back are one."""
+    """Converts a graph of networkx. Ports are numbered from 1 in the order of the nodes that they lead to, so
+    they do not depend on the order of the links. Links of a node to itself are left out, and parallel links
+    are kept. In a directed graph, a link in each direction is one link."""
     said = list(notes or [])
     order = {node: index for index, node in enumerate(graph)}
     labels = Counter(str(data.get("label", "")) for _, data in graph.nodes(data=True))
@@ -104,7 +106,8 @@ def of_graph(name: str, graph: Any, notes: list[str] | None = None) -> Network:
 
 
 def of_json(name: str, data: Any) -> Network:
-    """``{"name": .., "nodes": [NAME or {"name", "role"}], "links": [[A, B] or {"a", "b", "a_port", "b_port"}]}``."""
+    """Parses ``{"name": .., "nodes": [NAME or {"name", "role"}], "links": [[A, B] or {"a", "b", "a_port",
+    "b_port"}]}``."""
     need(isinstance(data, dict), f"{name}: a network is an object with nodes and links")
     _known(data, {"name", "nodes", "links"}, name)
     title = data.get("name", name)
@@ -144,7 +147,7 @@ def _known(data: dict[str, Any], keys: set[str], title: str) -> None:
 
 
 def to_json(network: Network) -> dict[str, Any]:
-    """The reverse of :func:`of_json`, with every port."""
+    """Reverses :func:`of_json`, with all port numbers."""
     nodes: list[Any] = [
         name if role == "core" else {"name": name, "role": role}
         for name, role in zip(network.nodes, network.roles, strict=True)

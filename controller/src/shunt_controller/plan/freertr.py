@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PolKA as freeRtr speaks it: a key of 128 bits whose residue at a node is the index of the next node, 0 at the last one.
+"""PolKA in freeRtr's form: a 128-bit key whose residue at a node is the index of the next node, and 0 at the
+last one.
 
-EtherType 0x8842, then version (8 bits, 0), TTL (8), EtherType of what follows (16) and the key, big-endian: 20 bytes. Nodes have
-indices; the polynomial of index i is the i-th number from 0x10000 on that has, as a polynomial over GF(2), no factor in
-common with those before. freeRtr's encoder takes no key whose highest bit is set, since its big number would then have a byte more: such
-paths must be split, and so must all of more than eight nodes.
+EtherType 0x8842 is followed by 20 bytes: version (8 bits, 0), TTL (8), EtherType of the payload (16) and the
+key, big-endian. Nodes have indices. The polynomial of index i is the i-th number from 0x10000 on that, as a
+polynomial over GF(2), has no factor in common with earlier ones.
+
+freeRtr's encoder refuses keys with the highest bit set, because its big integer would then have one more
+byte. Such paths must be split, and so must paths of more than eight nodes.
 """
 
 import struct
@@ -22,7 +25,7 @@ ETHERTYPE = 0x8842
 BASE = 0x10000
 KEY_BITS = 128
 ENCODED_BITS = 127
-"""Bits of a key that freeRtr's encoder takes."""
+"""Maximum number of bits of a key that freeRtr's encoder accepts."""
 NODES_MAX = KEY_BITS // 16
 INDEX_MAX = 4095
 _HEADER = struct.Struct("!BBH")
@@ -30,7 +33,7 @@ _HEADER = struct.Struct("!BBH")
 
 @cache
 def polynomials(count: int) -> tuple[int, ...]:
-    """The polynomials of the first indices, from 0 on."""
+    """Returns the polynomials of the first `count` indices, from 0 on."""
     need(0 <= count <= INDEX_MAX + 1, f"indices are 0 to {INDEX_MAX}")
     found: list[int] = []
     used: set[int] = set()
@@ -45,8 +48,8 @@ def polynomials(count: int) -> tuple[int, ...]:
 
 
 def _small_factors(value: int) -> set[int]:
-    """Irreducible factors that other polynomials of degree 16 may have too. Of a factor above degree 8 there is one at most; it is
-    what is left."""
+    """Returns irreducible factors that other polynomials of degree 16 may share. There is at most one factor
+    above degree 8, which remains after the division by the smaller ones."""
     found = set()
     for lower in range(1, 9):
         for smaller in gf2.irreducibles(lower):
@@ -57,14 +60,14 @@ def _small_factors(value: int) -> set[int]:
 
 
 def polynomial(index: int) -> int:
-    """Of one index."""
+    """Returns the polynomial of an index."""
     need(0 <= index <= INDEX_MAX, f"the index {index} is not 0 to {INDEX_MAX}")
-    # In steps, so that few lists are made.
+    # The count is rounded up, so that few lists are cached.
     return polynomials(-(-(index + 1) // 64) * 64)[index]
 
 
 def key_of(path: Sequence[int]) -> int:
-    """The key of a path, given as the indices of the nodes after the first one."""
+    """Returns the key of a path, given as the indices of the nodes after the first one."""
     need(bool(path), "a path needs a node after the first one")
     need(len(set(path)) == len(path), f"the path {_said(path)} visits a node twice")
     need(0 not in path[1:], f"the path {_said(path)} goes on to index 0, which stands for its end")
@@ -76,7 +79,7 @@ def key_of(path: Sequence[int]) -> int:
 
 
 def encode(path: Sequence[int]) -> int:
-    """The key of a path, if freeRtr can carry it; the reason otherwise."""
+    """Returns the key of a path; raises PlanError with the reason if freeRtr cannot carry it."""
     if len(path) > NODES_MAX:
         raise PlanError(
             f"the path {_said(path)} has {len(path)} nodes after the first one; a key of {KEY_BITS} bits has room for {NODES_MAX}"
@@ -90,7 +93,7 @@ def encode(path: Sequence[int]) -> int:
 
 
 def header(key: int, ttl: int, ethertype: int) -> bytes:
-    """The 20 bytes behind EtherType 0x8842."""
+    """Returns the 20 bytes after EtherType 0x8842."""
     need(0 <= ttl <= 255, f"a TTL is 0 to 255, not {ttl}")
     need(0 <= ethertype <= 0xFFFF, f"an EtherType has 16 bits; {ethertype:#x} does not fit")
     need(0 <= key < 1 << KEY_BITS, f"a key has {KEY_BITS} bits; {key:#x} does not fit")
@@ -98,8 +101,9 @@ def header(key: int, ttl: int, ethertype: int) -> bytes:
 
 
 def cut(path: Sequence[int]) -> list[list[int]]:
-    """The fewest segments of a path that freeRtr can carry, each ending at a node that takes the header off and pushes the next
-    one. Whether a key fits is not known before it is made, so all ways to cut are looked at."""
+    """Returns the fewest segments of a path that freeRtr can carry. The last node of a segment pops the
+    header and pushes the next one. The length of a key is known only after it is made, so all ways to cut are
+    tried."""
     need(bool(path), "a path needs a node after the first one")
     fewest: list[list[list[int]] | None] = [[]]
     for end in range(1, len(path) + 1):
@@ -109,7 +113,7 @@ def cut(path: Sequence[int]) -> list[list[int]]:
             if before is None or (best is not None and len(before) + 1 >= len(best)):
                 continue
             part = list(path[start:end])
-            # Seven nodes have 112 bits at most.
+            # Keys of seven nodes have at most 112 bits.
             if len(part) < NODES_MAX or key_of(part).bit_length() <= ENCODED_BITS:
                 best = [*before, part]
         fewest.append(best)
@@ -125,14 +129,15 @@ def _said(path: Sequence[int]) -> str:
 
 @dataclass
 class FreertrRoute:
-    """A route: nodes of a network, and its parts, each with the indices after its first node and its key."""
+    """A route: its nodes, and its parts. A part has the indices of the nodes after its first one, and its
+    key."""
 
     nodes: list[int]
     parts: list[tuple[list[int], int]]
 
 
 def plan(routes: Routes, pairs: Sequence[tuple[int, int]]) -> list[FreertrRoute]:
-    """Keys of routes in a network whose nodes have the indices 1, 2, ... in their order."""
+    """Returns the keys of routes in a network whose nodes have the indices 1, 2, ... in their order."""
     found = []
     for pair in pairs:
         nodes = routes.path(*pair)
@@ -142,10 +147,10 @@ def plan(routes: Routes, pairs: Sequence[tuple[int, int]]) -> list[FreertrRoute]
 
 
 def index_of(node: int) -> int:
-    """A node's index. 0 is nobody's, since it stands for the end of a path."""
+    """Returns a node's index. Index 0 is not used for nodes, because it marks the end of a path."""
     return node + 1
 
 
 def next_ports(network: Network, node: int) -> dict[int, int]:
-    """A node's table: the port to each neighbour, by its index."""
+    """Returns a node's table: the port to each neighbour by its index."""
     return {index_of(peer): port for peer, port in network.neighbours[node].items()}

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gates of Tag-and-Forward: numbers for the ports of a fat tree, such that rounding one up leads to it from anywhere.
+"""Gates of Tag-and-Forward: numbers for the ports of a fat tree, such that rounding a gate up gives the port
+towards it.
 
-Bottom-up, server ports get terms of an arithmetic progression, and each port to a lower switch the highest gate of that switch;
-so the difference d grows by k/2 with each layer. Top-down, the same from the cores' ports to the outside. A gate g is reached by
-f(g, d), which rounds up to a multiple of d. That is the gate of the right port only if each switch's gates end at a
-multiple of the d above: the first term of a pass is A + d, with A a multiple of that pass's largest d. (The papers' properties
-P1 to P4 do not ask for it and admit numbers that lead elsewhere.)
+The bottom-up pass numbers server ports with an arithmetic progression. A port to a lower switch gets the
+highest gate of that switch, so the difference d grows by the factor k/2 with each layer. The top-down pass
+does the same from the cores' external ports. A switch computes f(g, d) for a gate g, which rounds up to a
+multiple of d.
+
+The result is the gate of the correct port only if the gates of each switch end at a multiple of the d above.
+The first term of a pass is therefore A + d, where A is a multiple of the largest d of the pass. (Properties
+P1 to P4 of the papers do not require this and allow numbers that lead elsewhere.)
 """
 
 from dataclasses import dataclass
@@ -15,17 +19,18 @@ from shunt_controller.plan.errors import need
 from shunt_controller.plan.fattree import FatTree, Place, filled
 
 ASSISTS = "G_ASS"
-"""A gate from an aggregation switch to an edge switch: what comes in by it may go up."""
+"""Flag of a gate from an aggregation switch to an edge switch: packets received there may go up."""
 SERVER = "G_SRV"
 EXTERNAL = "G_EXT"
 STEP = 2
-"""Difference of the lowest layer: gates are even."""
+"""Difference of the lowest layer, so all gates are even."""
 OUTSIDE_DEFAULT = 2
-"""External gates of each core where the tree has none: numbered all the same, since gates upwards come from them."""
+"""Number of external gates per core in a tree without external links. They are numbered, because upward gates
+derive from them."""
 
 
 class Header(NamedTuple):
-    """Bits of a tag."""
+    """Field lengths of a tag in bits."""
 
     name: str
     up_bits: int
@@ -37,7 +42,7 @@ WIDE = Header("wide", 29, 16)
 
 
 class Gate(NamedTuple):
-    """A port's gate. `to` is the node that it leads to, none where nothing is yet."""
+    """Gate of a port. `to` is the node that the port leads to, or None if nothing is connected yet."""
 
     gate: int
     port: int
@@ -47,45 +52,46 @@ class Gate(NamedTuple):
 
 @dataclass(frozen=True)
 class Switch:
-    """A switch's configuration. A d of 0: it has no gates of that kind."""
+    """Configuration of a switch. If a d is 0, the switch has no gates of that kind."""
 
     node: int
     layer: str
     down_d: int
     up_d: int
     external_d: int
-    """Of a core, for gates above `server_gate_max`."""
+    """Difference of a core's external gates, which are above `server_gate_max`."""
     gates: dict[int, Gate]
-    """By gate."""
+    """Gates by gate number."""
     by_port: dict[int, Gate]
 
 
 @dataclass(frozen=True)
 class Numbering:
-    """The gates of a tree."""
+    """Gates of a tree."""
 
     tree: FatTree
     header: Header
     server_first: int
     external_first: int
     outside: int
-    """External gates of each core, those that nothing is at among them."""
+    """Number of external gates per core, including unconnected ones."""
     server_gate_max: int
     switches: dict[int, Switch]
 
 
 def passes(tree: FatTree, outside: int) -> tuple[int, int]:
-    """The largest d of the bottom-up and of the top-down pass: that of the cores, and that of the edges upwards."""
+    """Returns the largest d of each pass: that of the cores (bottom-up), and that of the edge switches'
+    uplinks (top-down)."""
     return STEP * tree.half * tree.half, STEP * outside * tree.half
 
 
 def outside_of(tree: FatTree) -> int:
-    """External gates that each core gets: as many as the one with the most has."""
+    """Returns the number of external gates of each core: the maximum over all cores."""
     return max(len(places) for places in tree.outside.values()) or OUTSIDE_DEFAULT
 
 
 def breaches(tree: FatTree, server_first: int, external_first: int, outside: int) -> list[str]:
-    """What the rule has against first terms, in words."""
+    """Returns a description of each violation of the rule for first terms."""
     largest_up, largest_down = passes(tree, outside)
     highest = server_first + STEP * (tree.k * tree.half * tree.half - 1)
     found = []
@@ -101,8 +107,8 @@ def breaches(tree: FatTree, server_first: int, external_first: int, outside: int
 def number(
     tree: FatTree, header: Header = PAPER, external_first: int | None = None, server_first: int = STEP, checked: bool = True
 ) -> Numbering:
-    """Numbers a tree. External gates begin behind the first multiple of their largest d that is above all server gates. Unless
-    `checked`, first terms are taken as they are."""
+    """Numbers a tree. External gates start after the first multiple of their largest d above all server
+    gates. First terms are verified only if `checked`."""
     outside = outside_of(tree)
     highest = server_first + STEP * (tree.k * tree.half * tree.half - 1)
     if external_first is None:
@@ -117,7 +123,7 @@ def number(
 
 
 def _need_room(tree: FatTree, header: Header, highest: int, external_first: int, outside: int) -> None:
-    """Raises unless all gates that a tag may have to carry fit its fields."""
+    """Raises unless all gates that a tag may carry fit its fields."""
     down_max, up_max = (1 << header.down_bits) - 1, (1 << header.up_bits) - 1
     other = "; the wide variant has 16" if header == PAPER else ""
     need(
@@ -148,7 +154,7 @@ def _number(tree: FatTree, server_first: int, external_first: int, outside: int)
     def lift(node: int, peer: int, flag: str) -> None:
         take(node, lower[peer], Place(neighbours[node][peer], peer), flag)
 
-    # Bottom-up: edge, aggregation, core.
+    # Bottom-up pass: edge, aggregation, core.
     next_gate = server_first
     for edge in (edge for pod in tree.edges for edge in pod):
         for place in tree.servers[edge]:
@@ -164,7 +170,7 @@ def _number(tree: FatTree, server_first: int, external_first: int, outside: int)
         for core in cores:
             for row in tree.aggregations:
                 lift(core, row[plane], "")
-    # Top-down: core, aggregation, edge.
+    # Top-down pass: core, aggregation, edge.
     top.clear()
     next_gate = external_first
     for core in (core for plane in tree.cores for core in plane):

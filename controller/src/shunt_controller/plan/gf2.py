@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Polynomials over GF(2), as numbers whose bits are the coefficients: 0b1011 is x^3 + x + 1."""
+"""Polynomials over GF(2), encoded as numbers whose bits are the coefficients: 0b1011 is x^3 + x + 1."""
 
 from functools import cache
 
 
 def degree(a: int) -> int:
-    """The degree; -1 for 0."""
+    """Returns the degree; -1 for 0."""
     return a.bit_length() - 1
 
 
 def times(a: int, b: int) -> int:
-    """The product."""
+    """Returns the product."""
     found = 0
     while b:
         low = b & -b
@@ -20,7 +20,7 @@ def times(a: int, b: int) -> int:
 
 
 def divided(a: int, b: int) -> tuple[int, int]:
-    """Quotient and remainder."""
+    """Returns quotient and remainder."""
     quotient, length = 0, b.bit_length()
     while (shift := a.bit_length() - length) >= 0:
         quotient |= 1 << shift
@@ -29,7 +29,7 @@ def divided(a: int, b: int) -> tuple[int, int]:
 
 
 def remainder(a: int, b: int) -> int:
-    """The remainder."""
+    """Returns the remainder."""
     length = b.bit_length()
     while (shift := a.bit_length() - length) >= 0:
         a ^= b << shift
@@ -37,7 +37,7 @@ def remainder(a: int, b: int) -> int:
 
 
 def inverse(a: int, modulus: int) -> int:
-    """What times `a` leaves 1; 0 if they have a common factor."""
+    """Returns the inverse of `a`; 0 if `a` and the modulus have a common factor."""
     before, now = modulus, remainder(a, modulus)
     was, found = 0, 1
     while now:
@@ -49,12 +49,12 @@ def inverse(a: int, modulus: int) -> int:
 
 @cache
 def irreducibles(of_degree: int) -> tuple[int, ...]:
-    """All irreducible polynomials of a degree."""
+    """Returns all irreducible polynomials of a degree."""
     return tuple(value for value in range(1 << of_degree, 2 << of_degree) if is_irreducible(value))
 
 
 def is_irreducible(value: int) -> bool:
-    """Whether no polynomial of a lower degree, but 1, divides it."""
+    """Returns whether no polynomial of a lower degree except 1 divides the value."""
     half = degree(value) // 2
     return degree(value) >= 1 and all(
         remainder(value, smaller) for lower in range(1, half + 1) for smaller in irreducibles(lower)
@@ -62,7 +62,7 @@ def is_irreducible(value: int) -> bool:
 
 
 def factors(value: int) -> list[int]:
-    """The irreducible polynomials that divide one."""
+    """Returns the irreducible factors of a polynomial."""
     found, lower = [], 1
     while 2 * lower <= degree(value):
         for smaller in irreducibles(lower):
