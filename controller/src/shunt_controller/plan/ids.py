@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""IDs of switches: powers of primes, small where they are used most, coprime where they are in one key.
+"""Chooses IDs of switches: powers of primes, small for frequently used switches, and coprime within each key.
 
-What a node's ID costs is its logarithm in each key that it is in. A greedy pass gives the most used node the smallest ID
-that is free; exchanges between nodes follow as long as keys become shorter. Where all routes of a network are planned and
-all nodes are coded, each two nodes meet, and what remains is an assignment of primes to nodes.
+The cost of a node's ID is its logarithm in each key that contains it. A greedy pass gives the most used node
+the smallest free ID. Nodes then exchange IDs as long as keys become shorter. If all routes of a network are
+planned and all nodes are coded, every two nodes share a key. The problem is then an assignment of primes to
+nodes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,24 +15,25 @@ from shunt_controller.plan.errors import PlanError, need
 
 EXCHANGE_ROUNDS_MAX = 12
 EXCHANGE_NODES_MAX = 400
-"""Networks with more nodes are left as the greedy pass makes them: there exchanges gain less than one part in a hundred."""
+"""Networks with more nodes keep the result of the greedy pass, because exchanges would gain less than 1 %."""
 
 
 def consecutive(labels: Sequence[int]) -> list[int]:
-    """The baseline: consecutive primes from the largest number of labels on, in the order of the nodes; 0 without labels."""
+    """Returns the baseline: consecutive primes from the largest number of labels on, in the order of the
+    nodes. 0 without labels."""
     found = iter(primes_from(max([2, *labels]), len(labels)))
     return [next(found) if count else 0 for count in labels]
 
 
 class Assignment:
-    """Which prime each node has, and which nodes have each prime."""
+    """Prime of each node, and nodes of each prime."""
 
     def __init__(self, demand: Demand, labels: Sequence[int], fixed: Mapping[int, int], arithmetic: Arithmetic) -> None:
         self.demand, self.labels, self.arithmetic = demand, labels, arithmetic
         self.fixed = dict(fixed)
         self.free_nodes = [node for node, count in enumerate(labels) if count and node not in fixed]
         used = {factor for value in fixed.values() for factor in arithmetic.factors(value)}
-        # Beside those that are taken, one for each node that needs no power: there is always one left.
+        # One prime per node in addition to those taken, so that a free one always remains.
         self.primes = sorted({*arithmetic.primes(max([2, *labels]), len(labels) + len(used) + 1), *used})
         self.holders = dict.fromkeys(self.primes, 0)
         self.prime = [0] * len(labels)
@@ -40,11 +42,11 @@ class Assignment:
                 self.holders[factor] |= 1 << node
 
     def is_free(self, prime: int, node: int, but: int = 0) -> bool:
-        """Whether a node may have a prime, given that `but` (a mask of nodes) gives it up."""
+        """Returns whether a node may have a prime, if the nodes in the mask `but` give it up."""
         return not self.holders[prime] & self.demand.meets[node] & ~but
 
     def best(self, node: int) -> int:
-        """The prime with the smallest power that a node may have."""
+        """Returns the prime with the smallest power that a node may have."""
         labels, chosen, least = self.labels[node], 0, 0
         for prime in self.primes:
             if chosen and prime >= least:
@@ -59,19 +61,19 @@ class Assignment:
         return chosen
 
     def give(self, node: int, prime: int) -> None:
-        """Gives a node a prime in place of the one it has."""
+        """Replaces the prime of a node."""
         if self.prime[node]:
             self.holders[self.prime[node]] &= ~(1 << node)
         self.prime[node] = prime
         self.holders[prime] |= 1 << node
 
     def cost(self, node: int, prime: int) -> float:
-        """Bits that a node with a prime brings into all keys together."""
+        """Returns the number of bits that a node with a prime adds to all keys together."""
         return self.demand.uses[node] * self.arithmetic.size(self.arithmetic.power(prime, self.labels[node]))
 
     def greedy(self) -> None:
-        """Gives each node what is best when its turn comes; the most used comes first. Nodes that meet the same others and so not
-        each other can all have one ID: their uses count together."""
+        """Gives each node its best prime, the most used node first. Nodes with equal `meets` do not meet each
+        other and can share an ID, so their uses are added up."""
         uses, meets = self.demand.uses, self.demand.meets
         together: dict[int, int] = {}
         for node in self.free_nodes:
@@ -80,7 +82,7 @@ class Assignment:
             self.give(node, self.best(node))
 
     def exchange(self) -> bool:
-        """Moves nodes to better primes and swaps pairs where that makes keys shorter; whether any did."""
+        """Moves nodes to better primes and swaps pairs if keys become shorter. Returns whether any did."""
         has_gained = False
         for node in self.free_nodes:
             own = self.prime[node]
@@ -107,7 +109,7 @@ class Assignment:
         return True
 
     def ids(self) -> list[int]:
-        """The ID of each node; 0 where it needs none."""
+        """Returns the ID of each node; 0 if it needs none."""
         found = [
             self.arithmetic.power(prime, labels) if prime else 0
             for prime, labels in zip(self.prime, self.labels, strict=True)
@@ -120,8 +122,8 @@ class Assignment:
 def assign(
     demand: Demand, labels: Sequence[int], fixed: Mapping[int, int] | None = None, arithmetic: Arithmetic = INTEGERS
 ) -> list[int]:
-    """An ID for each node that needs labels, such that those which meet are coprime and each is larger than its highest label.
-    `fixed` are IDs that must stay."""
+    """Returns an ID for each node that needs labels. IDs of nodes that meet are coprime, and each ID is
+    larger than the highest label. `fixed` has IDs that must stay."""
     fixed = {node: value for node, value in (fixed or {}).items() if value}
     for node, value in fixed.items():
         room = arithmetic.residues(value)
@@ -138,7 +140,7 @@ def assign(
 def check(
     ids: Sequence[int], demand: Demand, labels: Sequence[int], names: Sequence[str], arithmetic: Arithmetic = INTEGERS
 ) -> None:
-    """Raises unless IDs suit: large enough, and coprime where nodes meet."""
+    """Raises unless all IDs are large enough, and coprime for nodes that meet."""
     holders: dict[int, int] = {}
     for node, value in enumerate(ids):
         if not labels[node]:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""KeyFlow plans: the keys of routes in a field of some width, split at waypoints where they do not fit."""
+"""KeyFlow plans: the keys of routes in a field of some width. Routes are split at waypoints if their keys do
+not fit."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -16,35 +17,39 @@ from shunt_controller.plan.walk import Entry
 
 @dataclass
 class Segment:
-    """The part of a route that one key leads along. The first switch pushes it, the last one's tables get it."""
+    """The part of a route that one key covers. Its first switch pushes the key; its last switch passes the
+    packet to its tables."""
 
     nodes: list[int]
     out_port: int
-    """Of the first switch."""
+    """Output port of the first switch."""
     key: int
     bits: int
-    """That the largest key with these IDs takes."""
+    """Length of the largest key with these IDs."""
     hop_limit: int
-    """To push: how often core switches may pass the packet on, detours included."""
+    """Hop limit of the pushed header: how often core switches may forward the packet, detours included."""
     backup_port: int | None = None
-    """Of the first switch, should `out_port` be down."""
+    """Output port of the first switch if `out_port` is down."""
     steering: list[int] = field(default_factory=list)
     """Nodes off the path whose residues are in the key."""
     guards: list[str] = field(default_factory=list)
-    """For each hop, what may fail there without loss: "", "link", "node" (where the hop leads to) or "link+node"."""
+    """Part that may fail without loss, for each hop: "", "link", "node" (the node that the hop leads to) or
+    "link+node"."""
     return_ports: list[int] = field(default_factory=list)
-    """Of a segment that begins at a waypoint: those of its two ports that a packet is sent by even if it came in by them."""
+    """Ports among `out_port` and `backup_port` by which packets may leave even if it is their ingress port. Empty
+    for segments that do not begin at a waypoint."""
     left_out: frozenset[tuple[int, bool]] = frozenset()
-    """Failures, (hop, is it the node behind it), that lose packets only because the key has no room for the detour. Not written."""
+    """Failures (hop, is it the next node) that lose packets only because the detour does not fit the key. Not
+    written."""
 
     def entry(self) -> Entry:
-        """The entry of its first switch."""
+        """Returns the entry of the first switch."""
         return Entry(self.nodes[0], self.out_port, self.backup_port, self.return_ports)
 
 
 @dataclass
 class KeyRoute:
-    """A route and its keys."""
+    """A route and its segments."""
 
     source: int
     destination: int
@@ -53,7 +58,7 @@ class KeyRoute:
 
 @dataclass
 class KeyPlan:
-    """All of a network, for one epoch."""
+    """Plan of a network for one epoch."""
 
     network: Network
     bank: Bank
@@ -64,8 +69,9 @@ class KeyPlan:
 
 
 def cut(nodes: Sequence[int], bank: Bank, coded: Coded, width_bits: int) -> list[list[int]]:
-    """The fewest segments of a route whose keys fit. Neighbouring ones share their waypoint. Each is as long as it can be: a
-    part of what fits fits too, so nothing is gained by ending one earlier."""
+    """Returns the fewest segments of a route whose keys fit. Consecutive segments share their waypoint. Each
+    segment is as long as possible: every part of a fitting segment fits too, so a shorter one has no
+    advantage."""
     found = []
     ids, arithmetic = bank.ids, bank.arithmetic
     start, last = 0, len(nodes) - 1
@@ -96,13 +102,14 @@ class Keymaker:
         self.label_of = bank.label_of()
 
     def ports(self, nodes: Sequence[int], is_last: bool) -> dict[int, int]:
-        """The port that each coded node of a segment sends by; waypoints, where segments but the last end, are always coded."""
+        """Returns the output port of each coded node of a segment. Waypoints, where all segments but the last
+        end, are always coded."""
         inside = of_coded(nodes, self.coded) if is_last or self.coded != "core" else nodes[1:]
         following = dict(zip(nodes, nodes[1:], strict=False))
         return {node: self.network.neighbours[node][following[node]] if node in following else LOCAL for node in inside}
 
     def key(self, ports: dict[int, int]) -> tuple[int, int]:
-        """The key that makes nodes send by ports, and bits of the largest one of these nodes."""
+        """Returns the key for these ports, and the length of the largest key of these nodes."""
         moduli = [self.bank.ids[node] for node in ports]
         labels = []
         for node, port in ports.items():
@@ -116,19 +123,19 @@ class Keymaker:
         return key_of(moduli, labels, self.bank.arithmetic), bits
 
     def route(self, nodes: Sequence[int]) -> KeyRoute:
-        """A route's keys."""
+        """Returns a route with its keys."""
         parts = cut(nodes, self.bank, self.coded, self.width_bits)
         return KeyRoute(nodes[0], nodes[-1], [self.segment(part, part[-1] == nodes[-1]) for part in parts])
 
     def segment(self, part: list[int], is_last: bool) -> Segment:
-        """One part of a route, without protection."""
+        """Returns a segment of a route without protection."""
         key, bits = self.key(self.ports(part, is_last))
         out_port = self.network.neighbours[part[0]][part[1]]
         return Segment(part, out_port, key, bits, len(part) - 2, guards=[""] * (len(part) - 1))
 
 
 def waypoints(plan: "KeyPlan") -> dict[int, set[int]]:
-    """Switches where segments end that go on, and the destinations they go on to: an entry each."""
+    """Returns the waypoints, each with the destinations that it needs an entry for."""
     found: dict[int, set[int]] = {}
     for route in plan.routes:
         for segment in route.segments[1:]:
@@ -137,7 +144,8 @@ def waypoints(plan: "KeyPlan") -> dict[int, set[int]]:
 
 
 def need_one_way(routes: Iterable[KeyRoute], names: Sequence[str]) -> None:
-    """Raises unless packets for one destination go on from a waypoint by one way, since its entries tell them by that alone."""
+    """Raises unless all packets for a destination leave a waypoint the same way, because its entries match
+    only the destination."""
     ways: dict[tuple[int, int], tuple[list[int], KeyRoute]] = {}
     for route in routes:
         for segment in route.segments[1:]:
@@ -152,8 +160,8 @@ def need_one_way(routes: Iterable[KeyRoute], names: Sequence[str]) -> None:
 
 
 def need_ends(routes: Routes, bank: Bank, coded: Coded, pairs: Iterable[tuple[int, int]] | None) -> list[tuple[int, int]]:
-    """The pairs to plan for. Without residues for them, ends of routes must be switches that no route crosses: they have no ID,
-    and leave tagged packets to their tables."""
+    """Returns the pairs to plan for. If ends have no residues, they must be switches that no route crosses.
+    These have no ID and pass tagged packets to their tables."""
     chosen = routes.pairs() if pairs is None else list(pairs)
     for node in {end for pair in chosen for end in pair} if coded == "core" else ():
         need(
@@ -174,7 +182,7 @@ def plan(
     old: Bank | None = None,
     arithmetic: Arithmetic = INTEGERS,
 ) -> KeyPlan:
-    """Numbers a network and makes the keys of its routes, or of some pairs only."""
+    """Numbers a network and makes the keys of all routes, or of some pairs."""
     bank = number(routes, coded, reserve, old, arithmetic=arithmetic)
     chosen = need_ends(routes, bank, coded, pairs)
     needs_waypoints = any(len(cut(routes.path(*pair), bank, coded, width_bits)) > 1 for pair in chosen)

@@ -10,11 +10,11 @@ from shunt_controller.plan.errors import PlanError, need
 from shunt_controller.plan.routes import Trees
 
 WIDTHS_BITS = (64, 128, 192, 256)
-"""Of keys on the wire."""
+"""Key lengths on the wire, in bits."""
 
 
 def key_of(moduli: Sequence[int], labels: Sequence[int], arithmetic: Arithmetic = INTEGERS) -> int:
-    """The smallest key whose residue modulo each number is the label there."""
+    """Returns the smallest key whose residue modulo each ID is the label."""
     key, product = 0, 1
     for modulus, label in zip(moduli, labels, strict=True):
         need(modulus >= 2, f"{modulus} is no ID; IDs are 2 and more")
@@ -27,14 +27,14 @@ def key_of(moduli: Sequence[int], labels: Sequence[int], arithmetic: Arithmetic 
 
 
 def bits_of(moduli: Iterable[int], arithmetic: Arithmetic = INTEGERS) -> int:
-    """Bits that the largest key of a path with these IDs takes."""
+    """Returns the number of bits of the largest key of a path with these IDs."""
     return arithmetic.bits(reduce(arithmetic.times, moduli, 1))
 
 
 def widths(
     trees: Trees, ids: Sequence[int], coded: Coded = "all", arithmetic: Arithmetic = INTEGERS
 ) -> Iterator[tuple[int, list[int]]]:
-    """For each destination, the bits of each node's key towards it; 0 for its own."""
+    """Yields the bits of each node's key for each destination; 0 for the destination itself."""
     for destination in trees.ends:
         following = trees.next[destination]
         products, found = [0] * len(following), [0] * len(following)
@@ -53,8 +53,8 @@ def all_keys(
     coded: Coded = "all",
     arithmetic: Arithmetic = INTEGERS,
 ) -> Iterator[tuple[int, list[int]]]:
-    """For each destination, each node's key towards it. A key is that of the next node and one residue more, so each takes one
-    step."""
+    """Yields each node's key for each destination. A node's key extends that of the next node by one residue,
+    so each key takes a single step."""
     neighbours = trees.network.neighbours
     for destination in trees.ends:
         following = trees.next[destination]
@@ -74,7 +74,7 @@ def all_keys(
 
 
 def mean_width(trees: Trees, ids: Sequence[int], coded: Coded = "all") -> tuple[float, int]:
-    """Mean and maximum of the bits of all pairs' keys."""
+    """Returns the mean and the maximum length of all pairs' keys in bits."""
     total = most = count = 0
     for destination, found in widths(trees, ids, coded):
         for source in trees.ends:

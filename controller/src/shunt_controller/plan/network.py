@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A network of switches as planners see it: nodes, links, and the ports that links are at."""
+"""A network of switches as planners see it: nodes, links, and the ports of links."""
 
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -12,14 +12,15 @@ from shunt_controller.plan.errors import PlanError, need
 NODES_MAX = 100_000
 LINKS_MAX = 1_000_000
 PORT_MAX = 0xFFFF_FF00
-"""OpenFlow's highest port number."""
+"""Highest port number of OpenFlow."""
 
 ROLES = ("core", "edge", "host")
-"""A host is no switch; an edge is a switch where routes begin and end and which none crosses; a core switch may be anything."""
+"""Roles. A host is not a switch. An edge switch may be an end of routes, but no route crosses it. A core
+switch has no restriction."""
 
 
 class Link(NamedTuple):
-    """A link between two nodes, by their index, and the port number it has at each."""
+    """A link between two nodes, given by their indices, with its port number at each node."""
 
     a: int
     a_port: int
@@ -28,7 +29,7 @@ class Link(NamedTuple):
 
 
 class Peer(NamedTuple):
-    """What is at the other end of a port."""
+    """The other end of a port's link."""
 
     node: int
     port: int
@@ -43,11 +44,11 @@ class Network:
     roles: tuple[str, ...]
     links: tuple[Link, ...]
     notes: tuple[str, ...] = ()
-    """What was left out when it was read, in words."""
+    """Descriptions of parts of the file that were left out."""
 
     @cached_property
     def ports(self) -> tuple[dict[int, Peer], ...]:
-        """Of each node, its ports in ascending order and what they lead to."""
+        """Ports of each node in ascending order, with their peers."""
         found: list[dict[int, Peer]] = [{} for _ in self.nodes]
         for link in self.links:
             found[link.a][link.a_port] = Peer(link.b, link.b_port)
@@ -56,7 +57,7 @@ class Network:
 
     @cached_property
     def neighbours(self) -> tuple[dict[int, int], ...]:
-        """Of each node, its neighbours in ascending order and the lowest port that leads to each."""
+        """Neighbours of each node in ascending order, with the lowest port that leads to each."""
         found: list[dict[int, int]] = []
         for ports in self.ports:
             lowest: dict[int, int] = {}
@@ -67,18 +68,18 @@ class Network:
 
     @cached_property
     def indices(self) -> dict[str, int]:
-        """Index by name."""
+        """Node index by name."""
         return {name: index for index, name in enumerate(self.nodes)}
 
     def index(self, name: str) -> int:
-        """The index of a node that somebody named."""
+        """Returns the index of a named node; raises PlanError if there is none."""
         if name not in self.indices:
             raise PlanError(f"{self.name} has no node {name!r}")
         return self.indices[name]
 
     @cached_property
     def components(self) -> list[list[int]]:
-        """Nodes that reach each other, the largest set first."""
+        """Returns the connected components, the largest one first."""
         seen = [False] * len(self.nodes)
         found = []
         for start in range(len(self.nodes)):
@@ -97,7 +98,7 @@ class Network:
         return sorted(found, key=lambda members: (-len(members), members[0]))
 
     def part(self, members: Iterable[int], note: str) -> "Network":
-        """Some of the nodes and the links between them; ports keep their numbers."""
+        """Returns the network of some nodes and the links between them. Ports keep their numbers."""
         kept = sorted(set(members))
         place = {node: index for index, node in enumerate(kept)}
         links = tuple(
@@ -109,7 +110,7 @@ class Network:
         return Network(self.name, nodes, roles, links, (*self.notes, note))
 
     def largest_part(self) -> "Network":
-        """Itself if each node reaches each other one, else its largest connected part."""
+        """Returns the network itself if it is connected, otherwise its largest connected part."""
         if len(self.components) <= 1:
             return self
         largest = self.components[0]
@@ -117,7 +118,7 @@ class Network:
         return self.part(largest, f"{left} nodes outside of the largest connected part were left out")
 
     def need_connected(self) -> None:
-        """Raises unless each node reaches each other one."""
+        """Raises unless the network is connected."""
         need(len(self.nodes) >= 2, f"{self.name} has {len(self.nodes)} nodes; routes need two")
         if len(self.components) > 1:
             cut = self.nodes[self.components[1][0]]
@@ -128,7 +129,7 @@ class Network:
 
 
 class Wire(NamedTuple):
-    """A link as somebody wrote it: names, and ports where they were given."""
+    """A link in a file: names, and ports if they are given."""
 
     a: str
     b: str
@@ -137,7 +138,8 @@ class Wire(NamedTuple):
 
 
 def build(name: str, nodes: Sequence[tuple[str, str]], wires: Sequence[Wire], notes: Sequence[str] = ()) -> Network:
-    """A network of (name, role) and links. Ports that nobody gave get the lowest free number, links in their order."""
+    """Builds a network from (name, role) and links. Ports that are not given get the lowest free number, in
+    the order of links."""
     need(bool(nodes), f"{name} has no nodes")
     need(len(nodes) <= NODES_MAX, f"{name} has {len(nodes)} nodes; {NODES_MAX} are the most")
     need(len(wires) <= LINKS_MAX, f"{name} has {len(wires)} links; {LINKS_MAX} are the most")

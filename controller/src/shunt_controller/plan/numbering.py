@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers a network: IDs and label maps that suit its routes, routes that suit the IDs, and growth without renumbering."""
+"""Numbers a network: chooses IDs and label maps for its routes, chooses routes for the IDs, and extends an
+existing numbering."""
 
 from dataclasses import dataclass, field
 
@@ -11,33 +12,33 @@ from shunt_controller.plan.network import Network
 from shunt_controller.plan.routes import Routes, Trees
 
 REROUTE_ROUNDS = 3
-"""Times that routes are chosen anew by what the IDs on them cost. More change nothing that can be seen; the first gains most,
-and in large networks it is the only one."""
+"""Maximum number of times that routes are chosen anew by the cost of their IDs. The first time gains most;
+more than this changes nothing. Large networks use one."""
 
 
 @dataclass
 class Bank:
-    """What the switches of a network are configured with, for one epoch. One item a node."""
+    """Configuration of the switches of a network for one epoch, with one item per node."""
 
     ids: list[int]
-    """0: the node is in no key and needs none."""
+    """ID of the node; 0 if it is in no key and needs none."""
     labels: list[list[int]]
-    """The port of each label, from label 0; :data:`LOCAL` stands for the node's own tables."""
+    """Port of each label, from label 0; :data:`LOCAL` stands for the node's own tables."""
     backups: list[dict[int, int]] = field(default_factory=list)
-    """Port to take in place of one that is down, or that the packet has come in by."""
+    """Port used in place of a port that is down or is the ingress port."""
     arithmetic: Arithmetic = INTEGERS
 
     def __post_init__(self) -> None:
         self.backups = self.backups or [{} for _ in self.ids]
 
     def label_of(self) -> list[dict[int, int]]:
-        """Of each node, the label of each port."""
+        """Returns the label of each port, by node."""
         return [{port: label for label, port in enumerate(ports)} for ports in self.labels]
 
 
 def labels_of(demand: Demand, old: Bank | None = None) -> list[list[int]]:
-    """Labels for the ports that routes need: the node's own tables first, then ports in ascending order. Those that are there
-    stay as they are."""
+    """Returns labels for the ports that routes need: first the node's own tables, then ports in ascending
+    order. Existing labels are kept."""
     found = []
     for node, ports in enumerate(demand.ports):
         kept = list(old.labels[node]) if old else []
@@ -48,8 +49,8 @@ def labels_of(demand: Demand, old: Bank | None = None) -> list[list[int]]:
 def suit(
     network: Network, demand: Demand, reserve: int = 0, old: Bank | None = None, arithmetic: Arithmetic = INTEGERS
 ) -> Bank:
-    """IDs and labels for what routes ask. With a `reserve`, each node that has labels has room for so many more, and all IDs
-    are coprime, so that nodes may come together in keys that do not now."""
+    """Chooses IDs and labels for a demand. With a `reserve`, each node with labels has space for this many
+    more. All IDs are then coprime, so that later keys may contain any combination of nodes."""
     labels = labels_of(demand, old)
     if reserve:
         demand = demand.all_meeting()
@@ -83,8 +84,8 @@ def number(
     has_waypoints: bool = False,
     arithmetic: Arithmetic = INTEGERS,
 ) -> Bank:
-    """Numbers a network for its routes. Of several shortest paths :class:`Trees` then takes those with the shortest keys, and
-    is numbered again, as long as keys become shorter."""
+    """Numbers a network for its routes. :class:`Trees` can choose among shortest paths. They then take those
+    with the shortest keys, and the network is numbered again, as long as keys become shorter."""
 
     def once() -> tuple[Bank, float]:
         demand = routes.demand(coded)
@@ -110,12 +111,13 @@ def number(
 
 
 def cost(demand: Demand, bank: Bank) -> float:
-    """Bits of all keys together, before rounding up."""
+    """Returns the total length of all keys in bits, before rounding up."""
     return sum(uses * bank.arithmetic.size(value) for uses, value in zip(demand.uses, bank.ids, strict=True) if value)
 
 
 def grown(old_network: Network, old: Bank, new: Network) -> Bank:
-    """An old bank as one of a larger network, whose new nodes have no IDs yet. Nodes and links of old must still be there."""
+    """Extends a bank to a larger network, whose new nodes have no IDs yet. All old nodes and links must still
+    exist."""
     bank = Bank([0] * len(new.nodes), [[] for _ in new.nodes], arithmetic=old.arithmetic)
     for node, name in enumerate(old_network.nodes):
         place = new.index(name)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans in which one failure loses nothing: backups, detours in the keys, and the proof of each hop that is said to be safe."""
+"""Plans in which a single failure loses nothing: backups, detours in the keys, and a proof for each protected
+hop."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,8 +27,8 @@ def plan_protected(
     old: Bank | None = None,
     arithmetic: Arithmetic = INTEGERS,
 ) -> KeyPlan:
-    """As :func:`shunt_controller.plan.keyflow.plan`, with backups, and with detours in the keys as far as these are wide
-    enough."""
+    """Plans like :func:`shunt_controller.plan.keyflow.plan`, but with backups, and with detours as far as
+    they fit the keys."""
     network = routes.network
     first = number(routes, coded, reserve, old, arithmetic=arithmetic)
     chosen = [routes.path(*pair) for pair in need_ends(routes, first, coded, pairs)]
@@ -42,7 +43,7 @@ def plan_protected(
             ports.add(LOCAL)
     demand.mirror()
     if pairs is not None:
-        # Keys of other pairs are made later, with detours that are not known yet.
+        # Keys of other pairs may be made later, with detours that are not known yet.
         demand = demand.all_meeting()
     bank = suit(network, demand, reserve, old, arithmetic)
     bank.backups = backups
@@ -53,7 +54,8 @@ def plan_protected(
 
 
 def _ask(demand: Demand, uses: int, always: Sequence[int], ports: Mapping[int, int], found: Sequence[Guard]) -> None:
-    """Adds to a demand what the guards of so many equal keys need, which have residues for `always`."""
+    """Adds the requirements of guards to a demand. `uses` equal keys contain them, with residues for
+    `always`."""
     inside = sorted(frozenset(always).union(*(guard.more for guard in found))) if found else []
     mask = sum(1 << node for node in inside)
     for node in inside:
@@ -63,7 +65,7 @@ def _ask(demand: Demand, uses: int, always: Sequence[int], ports: Mapping[int, i
 
 
 def bridges(network: Network) -> set[frozenset[int]]:
-    """Pairs of nodes whose link no way leads round: what no planner can protect."""
+    """Returns pairs of nodes whose link has no detour, so that no planner can protect it."""
     found = set()
     for node, ports in enumerate(network.ports):
         for port, peer in ports.items():
@@ -87,19 +89,19 @@ def _has_way_round(network: Network, node: int, port: int) -> bool:
 
 
 class LinkCounts(NamedTuple):
-    """Of the links that a plan's routes cross: pairs of neighbours."""
+    """Counts of links that a plan's routes cross. A link is a pair of neighbours."""
 
     used: int
     protected: int
-    """For every route that crosses them."""
+    """Links that are protected for every route that crosses them."""
     to_leaves: int
-    """Not protected, because they are the only one that a switch has."""
+    """Links that cannot be protected, because they are the only link of a switch."""
     other_bridges: int
-    """Nor these, which no way leads round either."""
+    """Other links that cannot be protected, because there is no detour."""
 
 
 def count_links(plan: KeyPlan) -> LinkCounts:
-    """How many links are protected, and how many cannot be."""
+    """Counts links that are protected, and links that cannot be protected."""
     links, neighbours = protected_links(plan), plan.network.neighbours
     no_way = bridges(plan.network) & links.keys()
     to_leaves = sum(any(len(neighbours[node]) == 1 for node in link) for link in no_way)
@@ -107,7 +109,7 @@ def count_links(plan: KeyPlan) -> LinkCounts:
 
 
 def protected_links(plan: KeyPlan) -> dict[frozenset[int], bool]:
-    """Links that routes cross, and whether each route on them loses nothing when they fail."""
+    """Returns for each link that routes cross whether none of these routes loses packets when it fails."""
     found: dict[frozenset[int], bool] = {}
     for route in plan.routes:
         for segment in route.segments:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a protected plan does not promise, and why."""
+"""Failures that a protected plan does not cover, with reasons."""
 
 import pathlib
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from shunt_controller.plan.protection import bridges
 
 
 class Reason(StrEnum):
-    """Why the failure of a link or a switch loses packets of a route."""
+    """Reason why the failure of a link or a switch loses packets of a route."""
 
     NO_WAY = "no way leads round"
     WAYPOINT = "it is a waypoint"
@@ -26,21 +26,23 @@ class Refusal(NamedTuple):
 
     route: KeyRoute
     node: int
-    """Where the hop begins."""
+    """First node of the hop."""
     following: int
-    """Where it leads to."""
+    """Second node of the hop."""
     kind: Literal["link", "node"]
-    """What fails: the link of the hop, or the switch that it leads to."""
+    """The failing part: the link of the hop, or the switch that it leads to."""
     reason: Reason
 
 
 def refusals(plan: KeyPlan) -> Iterator[Refusal]:
-    """All of them. The last switch of a route is not one: nothing can stand in for it."""
+    """Yields all uncovered failures. The last switch of a route is left out, because nothing can replace it.
+    """
     no_way = bridges(plan.network)
     round_nodes: dict[tuple[int, int, int], bool] = {}
 
     def has_way(before: int, node: int, after: int) -> bool:
-        """Whether a way that avoids a switch leads from the one before it to the one behind it."""
+        """Returns whether a path from the switch before to the switch after avoids the switch between them.
+        """
         case = before, node, after
         if case not in round_nodes:
             round_nodes[case] = _is_reached(plan, before, node, after)
@@ -85,7 +87,7 @@ def _is_reached(plan: KeyPlan, start: int, without: int, goal: int) -> bool:
 
 
 def write_refused(path: str, plan: KeyPlan) -> None:
-    """Writes a line for each of them."""
+    """Writes one line per uncovered failure."""
     names = plan.network.nodes
     try:
         with pathlib.Path(path).open("w", encoding="utf-8") as file:

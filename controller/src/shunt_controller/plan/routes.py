@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Routes: for all pairs as one tree towards each destination, or as the caller lists them.
+"""Routes: one tree of shortest paths per destination for all pairs, or routes listed by the caller.
 
-Of both the same is asked: which nodes' IDs are in one key together (they must be coprime), how often each is used, and
-which labels each needs.
+Both kinds provide the same information: which nodes share a key, so that their IDs must be coprime, how often
+each node is used, and which labels it needs.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,32 +15,32 @@ from shunt_controller.plan.network import Network
 
 
 STEPS_MAX = 4_000_000
-"""Ends times nodes: 2,000 switches that are all ends. Each step takes some 200 bytes."""
+"""Maximum of ends times nodes: 2,000 switches that are all ends. Each step takes about 200 bytes."""
 
 
 class Routes(Protocol):
-    """What planners need to know of routes."""
+    """Routes as planners use them."""
 
     @property
     def network(self) -> Network:
-        """What they lead through."""
+        """Network of the routes."""
 
     def demand(self, coded: Coded) -> Demand:
-        """What they ask of IDs."""
+        """Returns the requirements of the routes on IDs."""
 
     def paths(self) -> Iterator[list[int]]:
-        """Each of them, as nodes from the first to the last."""
+        """Yields each route as its nodes from the first to the last."""
 
     def pairs(self) -> list[tuple[int, int]]:
-        """First and last node of each."""
+        """Returns the first and last node of each route."""
 
     def path(self, source: int, destination: int) -> list[int]:
-        """The route of one pair."""
+        """Returns the route of one pair."""
 
 
 @dataclass
 class Listed:
-    """Routes as they are given, each a list of at least two neighbouring nodes; at most one for each pair."""
+    """Listed routes, each a list of at least two neighbouring nodes, with at most one route per pair."""
 
     network: Network
     given: Sequence[Sequence[int]]
@@ -59,27 +59,28 @@ class Listed:
             self._by_pair[pair] = list(route)
 
     def paths(self) -> Iterator[list[int]]:
-        """See :class:`Routes`."""
+        """Implements :class:`Routes`."""
         return iter(self._by_pair.values())
 
     def pairs(self) -> list[tuple[int, int]]:
-        """See :class:`Routes`."""
+        """Implements :class:`Routes`."""
         return list(self._by_pair)
 
     def path(self, source: int, destination: int) -> list[int]:
-        """See :class:`Routes`."""
+        """Implements :class:`Routes`."""
         names = self.network.nodes
         need((source, destination) in self._by_pair, f"there is no route from {names[source]} to {names[destination]}")
         return self._by_pair[source, destination]
 
     def demand(self, coded: Coded) -> Demand:
-        """See :class:`Routes`."""
+        """Implements :class:`Routes`."""
         return demand_of(self.network, ((route, of_coded(route, coded)) for route in self.paths()))
 
 
 class Trees:
-    """A shortest path of every ordered pair of end nodes. Those towards one destination form a tree; of several shortest paths
-    the one whose nodes weigh least is taken, then the one by the lowest node. Weights are 0 at first."""
+    """A shortest path for every ordered pair of end nodes. Paths towards one destination form a tree. Of
+    several shortest paths, the one with the smallest sum of node weights is taken, then the one with the
+    lowest node. Weights are 0 at first."""
 
     def __init__(self, network: Network, ends: Sequence[int] | None = None) -> None:
         network.need_connected()
@@ -97,12 +98,13 @@ class Trees:
             self.is_end[end] = True
         self._searches = {end: self._search(end) for end in self.ends}
         self.next: dict[int, list[int]] = {}
-        """For each destination, the next node of each node; its own is -1."""
+        """Next node of each node, by destination; -1 at the destination itself."""
         self.weights: list[float] = []
         self.weigh([0.0] * len(network.nodes))
 
     def _search(self, destination: int) -> tuple[list[int], list[list[int]]]:
-        """All nodes by their distance, and the neighbours of each that are nearer. Edge switches pass nothing on."""
+        """Returns the nodes in order of distance, and the nearer neighbours of each. Routes do not cross edge
+        switches."""
         neighbours, roles = self.network.neighbours, self.network.roles
         distance = [-1] * len(neighbours)
         nearer: list[list[int]] = [[] for _ in neighbours]
@@ -125,11 +127,12 @@ class Trees:
         return order, nearer
 
     def order(self, destination: int) -> list[int]:
-        """Nodes by their distance to a destination, itself first; those that cannot reach it are not there."""
+        """Returns nodes in order of their distance to a destination, starting with the destination.
+        Unreachable nodes are left out."""
         return self._searches[destination][0]
 
     def weigh(self, weights: Sequence[float]) -> None:
-        """Chooses the routes anew, by the weight of each node."""
+        """Chooses the routes again, with these node weights."""
         self.weights = list(weights)
         for destination, (order, nearer) in self._searches.items():
             cost = list(weights)
@@ -142,7 +145,7 @@ class Trees:
             self.next[destination] = following
 
     def demand(self, coded: Coded) -> Demand:
-        """See :class:`Routes`."""
+        """Implements :class:`Routes`."""
         count = len(self.network.nodes)
         demand = Demand.none(count)
         followers: list[set[int]] = [set() for _ in range(count)]
@@ -168,7 +171,7 @@ class Trees:
         return demand
 
     def _inside(self, destination: int, coded: Coded) -> list[int]:
-        """Keys towards a destination that each node is in."""
+        """Returns the number of keys towards a destination that contain each node."""
         following = self.next[destination]
         arriving = [0] * len(following)
         inside = [0] * len(following)
@@ -184,7 +187,7 @@ class Trees:
 
     @staticmethod
     def _add_meets(meets: list[int], order: Sequence[int], following: Sequence[int], inside: Sequence[int]) -> None:
-        """Adds, for each node in keys towards a destination, those that come behind it."""
+        """Adds to each node in keys towards a destination the nodes that follow it."""
         path = [0] * len(following)
         for node in order:
             after = following[node]
@@ -195,11 +198,11 @@ class Trees:
             path[node] = mask
 
     def pairs(self) -> list[tuple[int, int]]:
-        """See :class:`Routes`."""
+        """Implements :class:`Routes`."""
         return [(source, destination) for destination in self.ends for source in self.ends if source != destination]
 
     def path(self, source: int, destination: int) -> list[int]:
-        """See :class:`Routes`."""
+        """Implements :class:`Routes`."""
         following = self.next[destination]
         route = [source]
         while route[-1] != destination:
@@ -207,5 +210,5 @@ class Trees:
         return route
 
     def paths(self) -> Iterator[list[int]]:
-        """See :class:`Routes`."""
+        """Implements :class:`Routes`."""
         return (self.path(source, destination) for source, destination in self.pairs())

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Splits protected routes into segments whose keys have room for detours, and proves what each segment promises."""
+"""Splits protected routes into segments with space for detours in their keys, and proves the guards of each
+segment."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,50 +15,53 @@ from shunt_controller.plan.steering import Course, Stray, guards, path_ports, st
 from shunt_controller.plan.walk import by_key
 
 KEYS_MAX = 64
-"""Keys with the same residues that are tried."""
+"""Maximum number of keys with the same residues that are tried."""
 
 PARTS = (1.0, 0.75, 0.5, 0.35, 0.25)
-"""Of the longest first segment of a route, tried in turn until its detours fit into its key."""
+"""Lengths of a route's first segment relative to the longest possible one, tried in turn until its detours
+fit into its key."""
 
 
 class Proven(NamedTuple):
-    """A segment, and where its packets have been seen to end."""
+    """A segment with the places where its packets end, as walks have shown."""
 
     segment: Segment
     in_port: int
-    """The port that they come to the last switch by as long as nothing fails."""
+    """Ingress port at the last switch without a failure."""
     in_ports: frozenset[int]
-    """That one, and those after the failures that its guards are for."""
+    """Ingress ports at the last switch without a failure, and after each guarded failure."""
     strays: frozenset[int]
-    """Other switches whose tables get packets after some failure on the path."""
+    """Other switches whose tables receive packets after a failure on the path."""
 
 
 class Splitter:
-    """Splits routes into segments and remembers what has been done: routes have most of their parts in common with others."""
+    """Splits routes into segments. Results are cached, because routes share most of their parts."""
 
     def __init__(self, maker: Keymaker) -> None:
         self.maker = maker
         self.firsts: dict[tuple[int, ...], Proven] = {}
-        """The first segment of each rest of a route. Waypoints tell packets by their destination alone, so where a segment ends
-        depends on nothing but the rest, and all routes that have the same rest go on alike."""
+        """First segment of each rest of a route. Entries of waypoints match only the destination, so the end
+        of a segment may depend only on the rest of the route. All routes with the same rest continue in the
+        same way."""
         self.longest: dict[tuple[int, ...], int] = {}
-        """How many switches the first segment of a rest may have, if not as many as fit its key."""
+        """Maximum number of switches of a rest's first segment, if it is lower than what fits the key."""
         self.made: dict[tuple[tuple[int, ...], bool], tuple[Proven, bool]] = {}
-        """What :func:`_segment` has made."""
+        """Cached results of :func:`_segment`."""
 
     def routes(self, paths: Sequence[list[int]]) -> list[KeyRoute]:
-        """Keys of all routes. Whatever fails, no packet gets to the tables of another waypoint for its destination than the last switch of
-        its key: that one would send it on with a new hop limit, and such packets could go round for ever."""
+        """Returns all routes with their keys. Under any failure, a packet must not reach the tables of a
+        waypoint for its destination other than the last switch of its key. That waypoint would send it on
+        with a new hop limit, so packets could loop forever."""
         while self._lead_astray(paths):
             pass
         for rest, proven in self.firsts.items():
-            # Other destinations have entries of their own, by which packets may have to return.
+            # Other destinations have separate entries, which may need other return ports.
             self.firsts[rest] = proven._replace(segment=replace(proven.segment))
         return [KeyRoute(path[0], path[-1], self._segments(path)) for path in paths]
 
     def _lead_astray(self, paths: Sequence[list[int]]) -> bool:
-        """Gives segments other keys if their packets may get to another waypoint. Where no key is left that suits, the segment becomes
-        shorter; whether one did, so that there are other waypoints now."""
+        """Gives segments other keys if their packets may reach another waypoint. If no key avoids this, the
+        segment becomes shorter. Returns whether one did, which changes the set of waypoints."""
         waypoints: dict[int, set[int]] = {}
         for path in paths:
             waypoints.setdefault(path[-1], set()).update(rest[0] for rest in self._rests(path)[1:])
@@ -75,7 +79,7 @@ class Splitter:
         return is_shorter
 
     def _rests(self, path: list[int]) -> list[tuple[int, ...]]:
-        """What remains of a path where each of its segments begins."""
+        """Returns the rests of a path at the beginning of each of its segments."""
         rests = [tuple(path)]
         while True:
             rest = rests[-1]
@@ -87,16 +91,17 @@ class Splitter:
             rests.append(rest)
 
     def _segments(self, path: list[int]) -> list[Segment]:
-        """A route's segments."""
+        """Returns the segments of a route."""
         found = [self.firsts[rest] for rest in self._rests(path)]
         for before, following in pairwise(found):
             _let_return(before, following.segment)
-        # Where a route begins nothing returns: the packets of its own hosts have another entry.
+        # Packets of the first switch's own hosts use another entry, so nothing returns at the start of a
+        # route.
         return [replace(found[0].segment, return_ports=[]), *(proven.segment for proven in found[1:])]
 
     def _first(self, rest: tuple[int, ...]) -> Proven:
-        """The first segment: as long as its key has room for all its guards; if none is so short, the one of which the largest part
-        of the hops is guarded."""
+        """Returns the longest first segment whose key has space for all its guards. If there is none, returns
+        the one with the largest share of guarded hops."""
         maker = self.maker
         fitting = len(cut(rest, maker.bank, maker.coded, maker.width_bits)[0])
         longest = min(fitting, self.longest.get(rest, fitting))
@@ -120,8 +125,9 @@ class Splitter:
 
 
 def _let_return(before: Proven, segment: Segment) -> None:
-    """Lets the entry of a waypoint send packets back by the ports that guarded ones of the segment before come by. Only one thing fails:
-    what comes by another port than planned finds the waypoint's own port up."""
+    """Lets the entry of a waypoint return packets to the ports at which guarded packets of the previous
+    segment arrive. With a single failure, packets that arrive at an unplanned port find the waypoint's own
+    port up."""
     needed = {segment.out_port} & before.in_ports
     if segment.guards[0] and before.in_port == segment.backup_port:
         needed.add(before.in_port)
@@ -129,8 +135,8 @@ def _let_return(before: Proven, segment: Segment) -> None:
 
 
 def _segment(maker: Keymaker, part: list[int], is_last: bool, forbidden: frozenset[int] = frozenset()) -> tuple[Proven, bool]:
-    """One part of a route, with as many guards as its key has room for, those that need few switches first; and whether it has
-    room for all that there are. No packet gets to the tables of a forbidden switch, if there is such a key."""
+    """Returns a segment with as many guards as fit its key, those with few switches first, and whether all
+    guards fit. If such a key exists, no packet reaches the tables of a forbidden switch."""
     network, bank = maker.network, maker.bank
     own = maker.ports(part, is_last)
     ports = dict(own)
@@ -154,14 +160,14 @@ def _segment(maker: Keymaker, part: list[int], is_last: bool, forbidden: frozens
             left_out = {(guard.hop, guard.is_node) for guard in found} - {(guard.hop, guard.is_node) for guard in taken}
             proven.segment.left_out = frozenset(left_out)
             return proven, not left_out
-        # With fewer residues the key has more room.
+        # With fewer residues, more keys are possible.
         taken.pop()
         ports = own | {node: says[node] for guard in taken for node in guard.more}
 
 
 def _keyed(maker: Keymaker, part: list[int], ports: dict[int, int], claims: set[tuple[int, bool]], forbidden: frozenset[int]) -> Proven:
-    """A segment of these residues. Of all keys that have them, the smallest one whose packets do not get to the tables of a forbidden
-    switch; if there is none, the smallest."""
+    """Returns a segment with these residues. Of all keys with them, takes the smallest one whose packets do
+    not reach the tables of a forbidden switch; if there is none, the smallest."""
     bank, arithmetic = maker.bank, maker.bank.arithmetic
     smallest, bits = maker.key(ports)
     product = reduce(arithmetic.times, (bank.ids[node] for node in ports), 1)
@@ -181,8 +187,9 @@ def _keyed(maker: Keymaker, part: list[int], ports: dict[int, int], claims: set[
 
 
 def prove(network: Network, bank: Bank, segment: Segment, claims: set[tuple[int, bool]]) -> Proven:
-    """Walks a segment's packets through each failure on its path, with its very key. `claims` are failures that are said to lose
-    nothing, (hop, is it the node behind it): what arrives of these is guarded, and the hop limit covers the longest walk."""
+    """Walks a segment's packets through each failure on its path, with the segment's key. `claims` are
+    failures (hop, is it the next node) that should lose nothing. A claim is guarded if its packets arrive,
+    and the hop limit is raised to the longest walk."""
     says = by_key(bank, segment.key)
 
     def port_of(node: int) -> int | None:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Detours of one route: where switches off its path must send its packets, and what that saves them from.
+"""Detours of one route: the ports of switches off its path that return its packets, and the failures covered
+by them.
 
-A packet that is deflected to a switch off the path is lost there, unless the key has a residue for it. So the key gets
-residues for switches that lead it back to the path, behind the failure. Each switch has one residue in a key, whatever
-failed: detours of one route may join, but not part again.
+A packet that is deflected to a switch off the path is lost there unless the key has a residue for this
+switch. The key therefore gets residues for switches that lead the packet back to the path, after the failure.
+A switch has one residue in a key for all failures, so detours of one route may join but not part again.
 """
 
 from collections import deque
@@ -24,27 +25,28 @@ class Guard:
 
     hop: int
     is_node: bool
-    """Whether it is the node that the hop leads to that fails, else the link."""
+    """Whether the node that the hop leads to fails; otherwise the link fails."""
     more: frozenset[int]
-    """Switches whose residues it takes beside those of the route."""
+    """Switches whose residues are needed in addition to those of the route."""
 
 
 def path_ports(network: Network, route: Sequence[int]) -> list[int]:
-    """The port of each hop."""
+    """Returns the output port of each hop."""
     return [network.neighbours[a][b] for a, b in zip(route, route[1:], strict=False)]
 
 
 def steer(network: Network, route: Sequence[int], backups: Sequence[Mapping[int, int]]) -> dict[int, int]:
-    """Ports of switches off the path that bring deflected packets back to it. The last hop comes first: the detours of earlier
-    hops may use what is there."""
+    """Returns ports of switches off the path that lead deflected packets back to it. Hops are processed from
+    the last to the first, so that detours of earlier hops can use existing ones."""
     place = {node: index for index, node in enumerate(route)}
     out_ports = path_ports(network, route)
     last = len(route) - 1
     steering: dict[int, int] = {}
     joins: dict[int, int] = {}
-    """Index of the node of the path that a switch off it leads to."""
+    """Index of the path's node that a switch off the path leads to."""
     behind = [0] * (last + 1)
-    """The first node of the path at which detours of a hop may end, for what bounces back to it from later hops."""
+    """First node of the path at which detours of a hop may end, because packets bounce back to the hop from
+    later hops."""
     for hop in reversed(range(last)):
         node = route[hop]
         backup = backups[node].get(out_ports[hop])
@@ -74,15 +76,16 @@ def _detour(
     steering: Mapping[int, int],
     joins: Mapping[int, int],
 ) -> list[int]:
-    """The shortest path from a switch off the path to a node of it, or to a switch that leads there. That node is not before the first
-    of `wanted`; if there is no such path, not before the second, and so on. Empty if there is none at all."""
+    """Returns the shortest path from a switch off the path to a node of the path, or to a switch that leads
+    to one. That node must not be before the first of `wanted`; if there is no such path, not before the
+    second, and so on. Empty if there is none."""
     if start in steering:
         return [start] if joins[start] >= wanted[-1] else []
     if network.roles[start] != "core":
         return []
     before = {start: -1}
     ends: list[tuple[int, int]] = []
-    """Where the search ends, in its order, and the index of the node of the path that each leads to."""
+    """Ends of the search in the order found, with the index of the path's node that each leads to."""
     queue = deque([start])
     while queue:
         node = queue.popleft()
@@ -105,7 +108,7 @@ def _detour(
 
 
 def _back(before: Mapping[int, int], end: int) -> list[int]:
-    """The path that a search has taken to a node."""
+    """Returns the path that a search has taken to a node."""
     found = [end]
     while before[found[-1]] >= 0:
         found.append(before[found[-1]])
@@ -113,27 +116,28 @@ def _back(before: Mapping[int, int], end: int) -> list[int]:
 
 
 class Survival(NamedTuple):
-    """How a packet has arrived in spite of a failure on its path."""
+    """Arrival of a packet despite a failure on its path."""
 
     forwarded: int
-    """Times that core switches passed it on."""
+    """Number of times that core switches forwarded the packet."""
     more: list[int]
-    """Switches that it came to beside those that follow the first one of its path."""
+    """Switches that the packet visited, except those after the first one of its path."""
     in_port: int
-    """The port that it came to the last node by."""
+    """Ingress port at the last node."""
 
 
 class Stray(NamedTuple):
-    """A packet got to the tables of a switch that is not the last one of its path."""
+    """Arrival of a packet at the tables of a switch that is not the last one of its path."""
 
     node: int
 
 
 class Course:
-    """The path of a key, and where its packets go if a hop of it fails.
+    """The path of a key, and the courses of its packets when a hop fails.
 
-    Its walks are those of :class:`shunt_controller.plan.walk.Walk`, without what is known: a packet comes to the failure on the path,
-    and stays on the path once it is back on it behind the failure. Paths visit no node twice."""
+    Walks equal those of :class:`shunt_controller.plan.walk.Walk`, but skip known parts: a packet follows the
+    path up to the failure, and again after it has returned to the path behind the failure. Paths visit no
+    node twice."""
 
     def __init__(
         self,
@@ -142,20 +146,22 @@ class Course:
         backups: Sequence[Mapping[int, int]],
         port_of: Callable[[int], int | None],
     ) -> None:
-        """`port_of` a switch is the port that the key says there, or :data:`LOCAL`; none if it says nothing."""
+        """`port_of` returns the port of a switch by the key, or :data:`LOCAL`; None if the key has no label
+        for it."""
         self.network, self.route, self.backups, self.port_of = network, route, backups, port_of
         self.out_ports = path_ports(network, route)
-        # Of the first node no port: there its packets have a key only if they come back.
+        # The first node has no ingress port: packets have a key there only if they come back.
         self.in_ports = [-1, *(network.ports[node][port].port for node, port in zip(route, self.out_ports, strict=False))]
         self.place = {node: index for index, node in enumerate(route)}
 
     def follow(self, hop: int, is_node: bool) -> Survival | Stray | None:
-        """Where a packet ends when the link of a hop fails, or the node that the hop leads to; none if a switch drops it."""
+        """Returns the end of a packet when the link of a hop fails, or the node that the hop leads to; None
+        if it is dropped."""
         ports, backups, port_of, place = self.network.ports, self.backups, self.port_of, self.place
         out_ports, in_ports = self.out_ports, self.in_ports
         last, behind = len(out_ports), hop + is_node
         node, port, beyond = self.route[hop], out_ports[hop], self.route[hop + 1]
-        # What is down: at the node before the failure, all ports that lead to what is behind it; or this one, at both of its ends.
+        # Failed ports: all ports that lead to the failed node, or the failed link's port at both of its ends.
         near, near_port, far_port = node, port, in_ports[hop + 1]
         forwarded, in_port = hop, in_ports[hop]
         more: list[int] = []
@@ -176,11 +182,11 @@ class Course:
             node, in_port = peer
             at = place.get(node, -1)
             if at == last or (at > behind and in_port != out_ports[at]):
-                # On the path again, which it does not leave any more.
+                # The packet is on the path again and stays on it.
                 forwarded += last - at
                 final = in_port if at == last else in_ports[last]
                 return Survival(forwarded, more, final) if forwarded <= HOP_LIMIT_MAX else None
-            # It comes the same way again, for ever.
+            # The packet repeats an earlier arrival, so it loops forever.
             if peer in seen or (0 < at <= hop and in_port == in_ports[at]):
                 return None
             seen.add(peer)
@@ -202,8 +208,8 @@ def guards(
     coded: Coded,
     steering: Mapping[int, int],
 ) -> tuple[dict[int, int], list[Guard]]:
-    """The port of each switch of a route and its detours, and each failure on the route's way that loses nothing: all of them
-    are walked. The first switch is among the former where it has an ID, since packets may bounce back to it."""
+    """Returns the port of each switch of a route and its detours, and each failure that loses nothing, as
+    walks show. The first switch is included if it has an ID, since packets may bounce back to it."""
     last = len(route) - 1
     ports = dict(zip(route, [*path_ports(network, route), LOCAL], strict=True)) | dict(steering)
     if coded == "core":
@@ -220,5 +226,5 @@ def guards(
 
 
 def arrives(outcome: Outcome, destination: int) -> bool:
-    """Whether a walk ended where it should."""
+    """Returns whether a walk ended at its destination."""
     return not outcome.reason and outcome.node == destination

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Columns with a head; numbers stand to the right, fractions have one digit."""
+    """Formats rows as columns under heads. Numbers are right-aligned; fractions have one digit."""
     cells = [list(heads)] + [[f"{cell:.1f}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows]
     width = [max(len(line[column]) for line in cells) for column in range(len(heads))]
     is_number = [bool(rows) and all(isinstance(row[column], (int, float)) for row in rows) for column in range(len(heads))]
@@ -19,7 +19,7 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def facts(rows: Sequence[tuple[str, object]]) -> str:
-    """Names and what they are, one a line."""
+    """Formats names and values, one pair per line."""
     width = max(len(name) for name, _ in rows)
     said = [(name, f"{value:.1f}" if isinstance(value, float) else str(value)) for name, value in rows]
     return "\n".join(f"{name.ljust(width)}  {value}" for name, value in said)

@@ -10,7 +10,7 @@ from shunt_controller.plan.tags import targets
 
 
 def document(numbering: Numbering) -> dict[str, Any]:
-    """A plan."""
+    """Returns a plan as JSON."""
     tree = numbering.tree
     names, neighbours = tree.network.nodes, tree.network.neighbours
     pod_of = tree.pod_of()

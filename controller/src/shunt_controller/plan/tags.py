@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tags of Tag-and-Forward: which (UP, DOWN) lead where, what a switch does with them, and a walk that shows it."""
+"""Tags of Tag-and-Forward: which (UP, DOWN) lead where, how a switch forwards them, and a walk that proves
+it."""
 
 import random
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ NO_GATE = "no_gate"
 
 
 class Tag(NamedTuple):
-    """What an edge entry pushes, and the port it sends by."""
+    """Tag that an edge entry pushes, and its output port."""
 
     out_port: int
     up: int
@@ -26,29 +27,31 @@ class Tag(NamedTuple):
 
 
 class Target(NamedTuple):
-    """A server or something outside: the switch it is at, and its gate there."""
+    """A server or an external node: its switch, and its gate there."""
 
     switch: int
     gate: Gate
 
 
 class Arrival(NamedTuple):
-    """Where a packet left the tree: the switch and its gate; or where it was dropped, and no gate."""
+    """End of a packet: the switch and gate by which it left the tree, or the switch that dropped it, without
+    a gate."""
 
     switch: int
     gate: Gate | None
     visited: tuple[int, ...]
-    """Switches that it came to, from the first one."""
+    """Visited switches, starting with the first one."""
 
 
 def f(gate: int, d: int) -> int:
-    """The output gate: the lowest multiple of d that is not below the gate; 0 where there is no d, and no gate is 0."""
+    """Returns the output gate: the lowest multiple of d that is not below `gate`. Returns 0, which is no
+    gate, if d is 0."""
     return -(-gate // d) * d if d else 0
 
 
 def forward(switch: Switch, server_gate_max: int, in_gate: Gate, up: int, down: int) -> Gate | None:
-    """What a switch does with a tagged packet, word for word as in docs/planning.md; none: dropped. The tag is popped where the
-    gate's flag is :data:`SERVER` or :data:`EXTERNAL`."""
+    """Returns the output gate of a tagged packet, exactly as docs/planning.md defines it; None if the packet
+    is dropped. The switch pops the tag if the gate's flag is :data:`SERVER` or :data:`EXTERNAL`."""
     if in_gate.flag == ASSISTS and up and down:
         number = f(up, switch.up_d)
     else:
@@ -59,7 +62,7 @@ def forward(switch: Switch, server_gate_max: int, in_gate: Gate, up: int, down: 
 
 
 def targets(numbering: Numbering) -> list[Target]:
-    """All servers, then all that is outside, by their gates; also where nothing is yet."""
+    """Returns all servers and external nodes in the order of their gates, including unconnected ones."""
     found = [
         Target(node, gate)
         for node, switch in numbering.switches.items()
@@ -70,8 +73,8 @@ def targets(numbering: Numbering) -> list[Target]:
 
 
 def tags(numbering: Numbering, edge: int, target: Target, pod_of: dict[int, int]) -> list[Tag]:
-    """All tags that lead from an edge switch to a target at another switch: (k/2)^2 to another pod, k/2 without UP within one,
-    and one to the outside, where only one core is right."""
+    """Returns all tags from an edge switch to a target at another switch. There are (k/2)^2 to another pod,
+    and k/2 without UP within a pod. To the outside there is one, because only one core is correct."""
     tree, neighbours = numbering.tree, numbering.tree.network.neighbours
     down = target.gate.gate
     found = []
@@ -88,7 +91,8 @@ def tags(numbering: Numbering, edge: int, target: Target, pod_of: dict[int, int]
 
 
 def walk(numbering: Numbering, edge: int, tag: Tag) -> Arrival:
-    """A packet that an edge switch tags and sends. Its own gates upwards must lead where its entry does."""
+    """Walks a packet that an edge switch tags and sends. The switch's own upward gates must agree with its
+    entry."""
     ports, switches = numbering.tree.network.ports, numbering.switches
     visited = [edge]
     if tag.up:
@@ -107,16 +111,16 @@ def walk(numbering: Numbering, edge: int, tag: Tag) -> Arrival:
 
 
 class Proof(NamedTuple):
-    """What walks have shown."""
+    """Result of the walks."""
 
     walks: int
     failed: list[tuple[int, Target, Tag, Arrival]]
     switches_max: int
-    """Of one walk, the first one among them."""
+    """Maximum number of switches of a walk, including the first one."""
 
 
 def pairs(numbering: Numbering, sample: int | None = None, seed: int = 1) -> Iterator[tuple[int, Target]]:
-    """Edge switches and targets elsewhere: all of them, or a sample."""
+    """Yields all pairs of an edge switch and a target elsewhere, or a sample of them."""
     edges = [edge for pod in numbering.tree.edges for edge in pod]
     everything = targets(numbering)
     if sample is None:
@@ -132,8 +136,8 @@ def pairs(numbering: Numbering, sample: int | None = None, seed: int = 1) -> Ite
 
 
 def prove(numbering: Numbering, sample: int | None = None, seed: int = 1) -> Proof:
-    """Walks every tag of every pair of edge switch and target, or of some, and tells which do not arrive. A packet that one
-    edge switch sends meets four others at most."""
+    """Walks every tag of every pair of edge switch and target, or of a sample. Returns the walks that do not
+    arrive. A packet visits at most four switches after its edge switch."""
     pod_of = numbering.tree.pod_of()
     walks = longest = 0
     failed = []

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""KeyFlow routes of a fat tree: any shortest path between two edge switches may be taken, and IDs suit all of them.
+"""KeyFlow routes of a fat tree: any shortest path between two edge switches may be taken, and IDs suit all of
+them.
 
-Cores never meet in a key, and aggregation switches only meet those of their plane: so the planes share their IDs, and so do the
-cores of a plane. A key has three residues at most.
+Cores never share a key, and aggregation switches share one only with those of their plane. The planes can
+therefore use the same IDs, and so can the cores of a plane. A key has at most three residues.
 """
 
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from shunt_controller.plan.numbering import Bank
 
 @dataclass
 class TreeRoutes:
-    """All routes between edge switches. Of the paths of a pair, one is taken for its key; pairs are spread over all paths."""
+    """All routes between edge switches. One path per pair gets a key; pairs are spread over all paths."""
 
     tree: FatTree
 
@@ -29,15 +30,15 @@ class TreeRoutes:
 
     @property
     def network(self) -> Network:
-        """See :class:`shunt_controller.plan.routes.Routes`."""
+        """Implements :class:`shunt_controller.plan.routes.Routes`."""
         return self.tree.network
 
     def pairs(self) -> list[tuple[int, int]]:
-        """See :class:`shunt_controller.plan.routes.Routes`."""
+        """Implements :class:`shunt_controller.plan.routes.Routes`."""
         return [(source, destination) for destination in self._edges for source in self._edges if source != destination]
 
     def path(self, source: int, destination: int) -> list[int]:
-        """See :class:`shunt_controller.plan.routes.Routes`."""
+        """Implements :class:`shunt_controller.plan.routes.Routes`."""
         if source == destination or source not in self._place or destination not in self._place:
             names = self.network.nodes
             raise PlanError(
@@ -53,7 +54,7 @@ class TreeRoutes:
         return [source, up, core, tree.aggregations[self._pod_of[destination]][plane], destination]
 
     def width_max(self, bank: Bank) -> int:
-        """Bits of the largest key of any path, not only of those that :meth:`path` takes."""
+        """Returns the bits of the largest key over all paths, not only those that :meth:`path` takes."""
         most, ids = 0, bank.ids
         for plane, cores in enumerate(self.tree.cores):
             two = sorted(ids[row[plane]] for row in self.tree.aggregations)[-2:]
@@ -61,12 +62,12 @@ class TreeRoutes:
         return most
 
     def paths(self) -> Iterator[list[int]]:
-        """See :class:`shunt_controller.plan.routes.Routes`."""
+        """Implements :class:`shunt_controller.plan.routes.Routes`."""
         return (self.path(*pair) for pair in self.pairs())
 
     def demand(self, coded: Coded) -> Demand:
-        """See :class:`shunt_controller.plan.routes.Routes`. Uses are keys of pairs that take each of their paths equally often, in
-        units of one path."""
+        """Implements :class:`shunt_controller.plan.routes.Routes`. Uses are numbers of keys if each pair
+        takes each of its paths equally often, in units of one path."""
         need(coded == "core", "keys of a fat tree have residues of what is between its edge switches (core)")
         tree, half = self.tree, self.tree.half
         demand = Demand.none(len(self.network.nodes))
@@ -81,7 +82,7 @@ class TreeRoutes:
                 demand.meets[core] = mask
                 demand.ports[core] = {self.network.neighbours[core][node] for node in switches}
             for node in switches:
-                # Each of its paths within the pod stands for k/2 that lead to a core.
+                # A path within the pod is taken as often as k/2 paths over a core.
                 demand.uses[node] = 2 * crossing * half // pods + half * half * (half - 1) * half
                 demand.meets[node] = (mask | core_mask) & ~(1 << node)
                 pod = self._pod_of[node]

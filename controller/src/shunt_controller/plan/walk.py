@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a core switch does with a KeyFlow packet, and a walk through a network of such switches.
+"""Models the forwarding of KeyFlow packets by core switches, and walks through a network of such switches.
 
-This is the data plane that plans are made for, word for word that of docs/planning.md. A switch knows its bank (ID, label
-map, backups) and which of its ports are up; a packet carries key, hop limit and epoch, and nothing in it but the hop limit
-is ever changed.
+This is the data plane that plans are made for, exactly as docs/planning.md defines it. A switch knows its
+bank (ID, label map, backups) and which of its ports are up. A packet carries key, hop limit and epoch, and
+only the hop limit changes.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -14,7 +14,7 @@ from shunt_controller.plan.network import Network, Peer
 from shunt_controller.plan.numbering import Bank
 
 Says = Callable[[int], int | str]
-"""Asked about a switch: the port that a packet's label stands for there, or why there is none."""
+"""Returns the port of a packet's label at a switch, or the reason why there is none."""
 
 NO_LABEL = "no_label"
 PORT_DOWN = "port_down"
@@ -24,24 +24,25 @@ INGRESS_PORT = "ingress_port"
 
 
 class Failure(NamedTuple):
-    """What is down: one link, given by a port at one end, or a node with all its links."""
+    """A failed part: one link, given by a port at one end, or a node with all its links."""
 
     node: int
     port: int | None = None
 
 
 class Entry(NamedTuple):
-    """The entry of a switch that pushes a key: where a route begins, or at a waypoint."""
+    """Entry of a switch that pushes a key, at the start of a route or at a waypoint."""
 
     node: int
     out_port: int
     backup_port: int | None = None
-    """Should `out_port` be down."""
+    """Output port if `out_port` is down."""
     return_ports: Collection[int] = ()
-    """Those of the two that it sends a packet by even if the packet came in by them."""
+    """Ports among the two by which packets may leave even if it is their ingress port."""
 
     def choose(self, in_port: int | None, down: set[int]) -> int | str:
-        """The port that it sends a packet by, or why it drops it. Being up is all that a fast-failover group asks of a port."""
+        """Returns the output port, or the drop reason. A fast-failover group only checks that a port is up.
+        """
         chosen = self.out_port if self.out_port not in down else self.backup_port
         if chosen is None or chosen in down:
             return PORT_DOWN
@@ -49,21 +50,23 @@ class Entry(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """Where a packet ended. `reason` is empty if it got to the tables of `node`, else why it was dropped there."""
+    """End of a packet. `reason` is empty if the tables of `node` received it, otherwise it is the drop reason
+    at `node`."""
 
     node: int
     in_port: int | None
-    """The port that it came to `node` by."""
+    """Ingress port at `node`."""
     reason: str
     forwarded: int
-    """Times that a core switch passed it on, which is what the hop limit counts; the first switch's entry is none."""
+    """Number of times that core switches forwarded the packet, which the hop limit counts. The first switch's
+    entry does not count."""
     visited: tuple[int, ...]
-    """Switches, from the first one."""
+    """Visited switches, starting with the first one."""
 
 
 def choose(out_port: int, in_port: int | None, backups: Mapping[int, int], down: set[int]) -> int | None:
-    """The port a switch sends by: the one that the label stands for, or its backup where that is down or is the one that the
-    packet has come by; none if the backup is down too, or there is none."""
+    """Returns the output port: that of the label, or its backup if the port is down or is the ingress port.
+    Returns None if the backup is down too, or if there is none."""
     if out_port != in_port and out_port not in down:
         return out_port
     backup = backups.get(out_port)
@@ -71,7 +74,8 @@ def choose(out_port: int, in_port: int | None, backups: Mapping[int, int], down:
 
 
 def by_key(bank: Bank, key: int) -> Says:
-    """What a key's residues stand for. A switch without an ID leaves tagged packets to its tables."""
+    """Returns the function from switches to the ports of a key's residues. A switch without an ID uses its
+    tables."""
     known: dict[int, int | str] = {}
 
     def says(node: int) -> int | str:
@@ -86,7 +90,7 @@ def by_key(bank: Bank, key: int) -> Says:
 
 
 class Walk:
-    """Walks through one network, with one failure at most."""
+    """Walks through one network with at most one failure."""
 
     def __init__(self, network: Network, backups: Sequence[Mapping[int, int]], failure: Failure | None = None) -> None:
         self.network, self.backups = network, backups
@@ -100,8 +104,8 @@ class Walk:
                 self.down.setdefault(peer.node, set()).add(peer.port)
 
     def run(self, entry: Entry, says: Says, hop_limit: int, in_port: int | None = None) -> Outcome:
-        """A packet that an entry pushes a key on and sends. At a waypoint it came in by `in_port`, where a route begins from a
-        host."""
+        """Walks a packet from the entry that pushes its key. The ingress port is `in_port` at a waypoint, and
+        None at the start of a route."""
         none: set[int] = set()
         ports, down, backups = self.network.ports, self.down, self.backups
         node, forwarded = entry.node, 0
@@ -120,7 +124,7 @@ class Walk:
                 return Outcome(node, in_port, "", forwarded, tuple(visited))
             if isinstance(said, str):
                 return Outcome(node, in_port, said, forwarded, tuple(visited))
-            # What has come here by the same port before goes the same way again, until its hop limit ends it.
+            # A packet that arrives by the same port again loops until its hop limit is reached.
             if forwarded == hop_limit or arrived in seen:
                 return Outcome(node, in_port, HOP_LIMIT, forwarded, tuple(visited))
             seen.add(arrived)
