@@ -6,8 +6,8 @@
 //! pairs, in random order; each pair gives one ratio. A pair during which the core was preempted is excluded
 //! and counted. The result is the median ratio with a 95 % interval, and a verdict against a target.
 //!
-//! Begin with [`compare`], which does all of this. [`Figure::append`] writes the result to a report file, from
-//! which the tables of docs/figures.md are made. The crate must not contain code that a switch needs.
+//! Begin with [`compare`], which does all of this. [`Figure::append`] writes the result to a report file,
+//! from which the tables of docs/figures.md are made. The crate must not contain code that a switch needs.
 
 mod alone;
 mod clock;

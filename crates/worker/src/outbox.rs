@@ -35,8 +35,8 @@ pub(crate) struct Outbox {
     /// Number of frames in `normal` that go before all low-latency frames (transmit barrier). They may
     /// include earlier packets of a flow that has become low-latency.
     sealed: usize,
-    /// Number of frames at the front of `normal` that are sent regardless of the watermark, because the last of
-    /// them is low-latency.
+    /// Number of frames at the front of `normal` that are sent regardless of the watermark, because the last
+    /// of them is low-latency.
     urgent: usize,
     /// Estimate of what the device has not sent yet: its last report plus the frames it has accepted since.
     outstanding: Outstanding,

@@ -94,9 +94,9 @@ impl Lut {
         let mut place = [NONE];
         lut.probe(row, now, &mut place, |_, _| ());
         let record = lut.record(place[0]).copied().filter(|_| lut.stands(place[0], row))?;
-        // The record needs no fence. Where a packet leaves the path, no packet of a value with a record in the
-        // previous LUT has missed, so none waits. In a later table a packet that left earlier may have made a
-        // record with a fence; if that record was displaced, the LUT is barred.
+        // The record needs no fence. Where a packet leaves the path, no packet of a value with a record in
+        // the previous LUT has missed, so none waits. In a later table a packet that left earlier may have
+        // made a record with a fence; if that record was displaced, the LUT is barred.
         self.learn_masked(key, record.id, record.priority, record.low_latency, 0);
         Some(Record { generation: self.generation(), fence: 0, ..record })
     }

@@ -441,7 +441,8 @@ mod tests {
             (trie.roots.len(), trie.words.len(), trie.offsets.len()),
             (1, 1 << 12, trie.maps.len() + 1)
         );
-        // A root takes 8 bytes, 64 places of the front 16, a node of the front 10, and one offset is behind the last.
+        // A root takes 8 bytes, 64 places of the front 16, a node of the front 10, and one offset is behind
+        // the last.
         let front = 8 + (16 << 12) + trie.maps.len() * 10 + 2;
         assert_eq!(trie.bytes(), front + trie.items.len() + trie.below.len());
         assert!(!trie.below.is_empty() && !trie.items.is_empty());

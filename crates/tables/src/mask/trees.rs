@@ -200,8 +200,8 @@ impl<'r> Grove<'r> {
         (cut != 0).then_some(cut)
     }
 
-    /// Chooses at most 64 bits that distinguish these rules best, and projects the rules' values and masks onto
-    /// them.
+    /// Chooses at most 64 bits that distinguish these rules best, and projects the rules' values and masks
+    /// onto them.
     fn project(&mut self, rules: &[u32]) -> Vec<Piece> {
         let mut counts = vec![(0u64, 0u64); self.rules.dense * 64];
         for &rule in rules {
