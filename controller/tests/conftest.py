@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests share."""
+"""Fixtures that the tests share."""
 
 import pytest
 from os_ken.ofproto import ofproto_protocol
@@ -18,5 +18,5 @@ def datapath() -> ofproto_protocol.ProtocolDesc:
 
 @pytest.fixture(scope="session")
 def examples() -> list[Example]:
-    """Those of instructions, matches and actions."""
+    """Returns the examples of instructions, matches and actions."""
     return read_examples({"instruction", "match", "action"})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples of docs/openflow-extensions.md."""
+"""Reads the examples of docs/openflow-extensions.md."""
 
 import pathlib
 from typing import NamedTuple
@@ -8,7 +8,7 @@ PAGE = pathlib.Path(__file__).parents[2] / "docs" / "openflow-extensions.md"
 
 
 class Example(NamedTuple):
-    """One of the page."""
+    """An example of the page."""
 
     kind: str
     data: bytes
@@ -16,7 +16,7 @@ class Example(NamedTuple):
 
 
 def read_examples(kinds: set[str]) -> list[Example]:
-    """Those of these kinds that a switch takes."""
+    """Returns the examples of these kinds that a switch accepts."""
     found = []
     for line in PAGE.read_text().splitlines():
         parts = [part.strip() for part in line.split(" | ")]

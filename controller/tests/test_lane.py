@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lane's messages: the examples of the page, through os-ken's own messages and back."""
+"""Messages of the stateless lane: the examples of the page, encoded and decoded through os-ken's messages."""
 
 import pytest
 from os_ken.ofproto import ofproto_parser
@@ -24,7 +24,7 @@ from shunt_controller.sections import (
     Types,
 )
 
-# What the page says in words, as an application writes it.
+# Sections of the page's examples as an application writes them.
 SECTIONS = {
     "types: 0x88b5, 0x8842, 0xff1f, 0x88b6": Types(),
     "trusted: 1, 3": Trusted([3, 1]),
@@ -64,7 +64,7 @@ def serialized(message):
 
 
 def received(datapath, data):
-    """What os-ken makes of what stands behind the header of an experimenter message."""
+    """Returns the message that os-ken parses from the bytes after an experimenter message's header."""
     message = bytes([4, 4]) + (8 + len(data)).to_bytes(2) + (1).to_bytes(4) + data
     return ofproto_parser.msg(datapath, 4, 4, len(message), 1, message)
 
@@ -144,7 +144,7 @@ def test_sections_that_are_cut_or_unknown_are_refused():
     for example in EXAMPLES:
         for length in range(1, len(example.data)) if example.kind == "section" else ():
             try:
-                # Only padding was cut off.
+                # The missing bytes were padding.
                 assert codec.unpack(example.data[:length]) == [SECTIONS[example.says]]
             except ExtensionError:
                 pass

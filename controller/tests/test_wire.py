@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bytes: the examples of the page, through os-ken's own messages and back."""
+"""Wire format: the examples of the page, encoded and decoded through os-ken's messages."""
 
 import struct
 
@@ -13,7 +13,7 @@ from shunt_controller import fields
 from shunt_controller.experimenter import ExtensionError
 from shunt_controller.instructions import Unknown
 
-# What the page writes as flow files do, as an application writes it.
+# Values of the page's examples as an application writes them.
 SAID = {
     "low_latency": shunt.LowLatency(True),
     "low_latency=false": shunt.LowLatency(False),
@@ -34,7 +34,7 @@ SAID = {
 
 
 def flow_mod(datapath, said):
-    """An add with it, as os-ken makes it; and what of it must be its bytes."""
+    """Returns the bytes of a flow-mod that contains the value."""
     match, instructions = parser.OFPMatch(in_port=1), []
     if isinstance(said, dict):
         match = parser.OFPMatch(**said)
@@ -49,7 +49,7 @@ def flow_mod(datapath, said):
 
 
 def statistics(datapath, made):
-    """The entry of such a flow-mod, as a switch tells it."""
+    """Returns the reply in which a switch reports the entry of such a flow-mod."""
     body = made[48:]
     head = struct.pack("!HBxIIHHHH4xQQQ", 48 + len(body), 0, 1, 2, 32768, 0, 0, 0, 0, 5, 6)
     message = struct.pack("!BBHI", 4, 19, 16 + len(head) + len(body), 1) + struct.pack("!HH4x", 1, 0) + head + body
@@ -76,7 +76,7 @@ def test_every_example_is_written_and_read(datapath, examples):
                 assert (action.key, action.value) == (said.key, said.value)
             else:
                 assert action == said
-        # What was told can be sent again.
+        # A reported value can be sent again.
         again = parser.OFPFlowMod(datapath, match=told.match, instructions=told.instructions)
         again.set_xid(1)
         again.serialize()
@@ -105,7 +105,7 @@ def test_instructions_of_others_are_kept_as_they_are(datapath):
 
 
 def test_what_is_cut_short_is_refused(examples):
-    """Whatever the length says: the structure, and what stands in it."""
+    """A truncated structure is refused, and so is one whose length field cuts its content."""
     parsers = {"instruction": parser.OFPInstruction.parser, "action": parser.OFPAction.parser}
     ours = [(e.data, parsers[e.kind]) for e in examples if e.data[:2] == b"\xff\xff" and e.kind in parsers]
     assert len(ours) > 5
@@ -116,7 +116,7 @@ def test_what_is_cut_short_is_refused(examples):
                 told = parse(cut, 0)
             except ExtensionError:
                 continue
-            # Only zeros were cut off, or no instruction of ours has this length.
+            # The missing bytes were padding, or no instruction of Shunt has this length.
             assert isinstance(told, Unknown) or told == parse(data, 0)
             with pytest.raises(ExtensionError):
                 parse(data[:length], 0)
@@ -126,7 +126,7 @@ def test_actions_of_others_are_os_kens(datapath):
     data = bytes.fromhex("ffff0010 00001234 0102030405060708")
     told = parser.OFPAction.parser(data, 0)
     assert (told.experimenter, told.data, told.len) == (0x1234, data[8:], 16)
-    # Nicira's reg_load2, as the switch tells a masked set-field.
+    # Nicira's reg_load2, in which the switch reports a masked set-field.
     told = parser.OFPAction.parser(bytes.fromhex("ffff0018 00002320 0021 80001708 0a000000 ff000000 0000"), 0)
     assert type(told).__name__ == "NXActionRegLoad2"
 

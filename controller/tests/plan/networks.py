@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks that tests of planners use."""
+"""Networks for tests of planners."""
 
 import pathlib
 
@@ -13,12 +13,12 @@ ZOO = pathlib.Path(__file__).parents[4] / "shared" / "data" / "topo"
 
 
 def sample(name: str) -> Network:
-    """A network of the samples."""
+    """Returns a network of the samples."""
     return files.read(str(SAMPLES / name))
 
 
 def zoo(name: str) -> Network:
-    """A network of the Topology Zoo, if it is there."""
+    """Returns a network of the Topology Zoo; skips the test if its file is missing."""
     path = ZOO / f"{name}.graphml"
     if not path.exists():
         pytest.skip(f"{path} is not there")
@@ -26,7 +26,7 @@ def zoo(name: str) -> Network:
 
 
 def graphs() -> list[Network]:
-    """Graphs of several kinds, none of them large."""
+    """Returns small graphs of several kinds."""
     made = {
         "ring": networkx.cycle_graph(9),
         "tree": networkx.balanced_tree(3, 2),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line, and the JSON it writes and reads."""
+"""The command line, and the JSON that it writes and reads."""
 
 import json
 import pathlib
@@ -18,12 +18,13 @@ FIGURE = str(SAMPLES / "figure.json")
 
 @pytest.fixture
 def out(tmp_path):
-    """Where plans are written."""
+    """Path of the plan."""
     return str(tmp_path / "plan.json")
 
 
 def walk_document(path: str, epoch: int, failure: Failure | None = None) -> list[str]:
-    """What becomes of a packet of each route, by nothing but the document; "" if it arrives."""
+    """Walks a packet of each route by the document alone. Returns the drop reasons, or "" for packets that
+    arrive."""
     data = documents.read_document(path)
     network = files.of_json("x", data["network"])
     at = [made["epoch"] for made in data["plans"]].index(epoch)
@@ -54,7 +55,7 @@ def test_a_plan_can_be_followed_by_its_document(out, capsys):
 
 
 def test_links_that_cannot_be_protected_are_told(tmp_path, out, capsys):
-    # A ring of four, a leaf, and a bridge to a ring of three.
+    # A ring of four with a leaf, and a bridge to a ring of three.
     links = ["ab", "bc", "cd", "da", "ax", "bp", "pq", "qr", "rp"]
     (tmp_path / "net.json").write_text(json.dumps({"nodes": list("abcdpqrx"), "links": [list(link) for link in links]}))
     assert main(["keyflow", str(tmp_path / "net.json"), "--protect", "--json", out]) == 0
@@ -88,14 +89,14 @@ def test_growth_and_renumbering(tmp_path, out):
     for name, bank in before.items():
         assert after[name]["id"] == bank["id"] and after[name]["labels"][: len(bank["labels"])] == bank["labels"]
     assert set(walk_document(out, 0)) == {""}
-    # Both banks are in the document of the next epoch, and packets of each follow their own.
+    # The document of the next epoch has both banks, and packets of each epoch follow their own.
     assert main(["keyflow", BACKBONE, "--renumber", out, "--json", new]) == 0
     data = documents.read_document(new)
     assert [made["epoch"] for made in data["plans"]] == [0, 1]
     assert all([bank["epoch"] for bank in switch["banks"]] == [0, 1] for switch in data["switches"])
     assert any(switch["banks"][0]["id"] != switch["banks"][1]["id"] for switch in data["switches"])
     assert set(walk_document(new, 0)) == set(walk_document(new, 1)) == {""}
-    # And back again: the oldest bank makes room.
+    # A further renumbering replaces the older bank.
     assert main(["keyflow", BACKBONE, "--renumber", new, "--reserve", "1", "--json", out]) == 0
     assert [made["epoch"] for made in documents.read_document(out)["plans"]] == [1, 0]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans that somebody has damaged: a sentence, or what a switch can be told, and nothing else."""
+"""Damaged plans: each one must be refused with an explanation, or give messages that a switch can be sent."""
 
 import copy
 import json
@@ -44,7 +44,7 @@ def made(tmp_path, name):
 
 
 def tell(plan, hosts):
-    """All that an application sends of a plan."""
+    """Makes all messages that an application sends for a plan."""
     datapath = ofproto_protocol.ProtocolDesc(version=4)
     told, put = lanes(plan), entries(plan, hosts)
     for sections in told.values():
@@ -55,7 +55,7 @@ def tell(plan, hosts):
 
 
 def places_of(data):
-    """Everything in a document: what holds it, and where there."""
+    """Returns every place in a document, as a container and a key or index."""
     found = []
     rest = [data]
     while rest:
@@ -89,7 +89,7 @@ def test_what_is_damaged_anywhere_is_a_sentence_or_can_be_told(tmp_path, name):
 
 
 def everywhere(plan):
-    """A host at each switch, so that nothing of the plan is left out."""
+    """Returns a host at each switch, so that the messages cover the whole plan."""
     return [Host(f"10.0.0.{at}", switch["name"], 900) for at, switch in enumerate(plan["switches"], 1)]
 
 
@@ -124,7 +124,7 @@ def test_what_check_accepts_can_be_told_and_the_rest_is_a_sentence(tmp_path, cap
 
 
 def split():
-    """A plan whose routes are split, with packets that waypoints send back."""
+    """Returns a plan with split routes, in which waypoints send packets back."""
     network = files.of_graph("ring", networkx.cycle_graph(16))
     pairs = [(source, destination) for destination in (0, 5) for source in range(16) if source != destination]
     data = json.loads(json.dumps(document(plan_protected(Trees(network), "hops", 64, pairs))))
@@ -133,12 +133,12 @@ def split():
 
 
 def first_segment(data):
-    """Its first route's first segment."""
+    """Returns the first segment of the first route."""
     return data["plans"][0]["routes"][0]["segments"][0]
 
 
 def wider(data):
-    """A key with the same residues that does not fit."""
+    """Replaces a key by one with the same residues that does not fit."""
     product = 1
     for switch in data["switches"]:
         product *= switch["banks"][0]["id"]
@@ -168,7 +168,7 @@ def links(data):
 
 
 def unlike(data):
-    """One of several routes has another entry at their waypoint, which only the hop limit tells from theirs."""
+    """Changes the entry of one of several routes at their waypoint, by its hop limit only."""
     seen = set()
     for route in data["plans"][0]["routes"]:
         for segment in route["segments"][1:]:
@@ -212,7 +212,7 @@ def test_routes_with_different_entries_at_a_waypoint_are_not_told():
 
 
 def test_no_guard_is_for_the_last_switch():
-    """Its promise cannot be kept: the packet is for that switch."""
+    """No promise can be kept if the packet's destination fails."""
     data = split()
     assert not check(plan_of("x", data)).faults
     hops = 0
@@ -243,7 +243,7 @@ def test_no_guard_is_for_the_last_switch():
 )
 def test_this_is_a_sentence(tmp_path, name, steps, value):
     plan, _ = made(tmp_path, name)
-    # A host everywhere, so that nothing of the plan is left out.
+    # A host at each switch, so that the messages cover the whole plan.
     hosts = [Host(f"10.0.0.{at}", switch["name"], 1 if name == "tree" else 900) for at, switch in enumerate(plan["switches"][:8], 1)]
     tell(plan, hosts)
     holder = plan
@@ -272,7 +272,7 @@ def test_only_files_are_read_and_no_more_than_there_may_be(tmp_path, monkeypatch
     monkeypatch.setattr(files, "PLAN_MAX_BYTES", 99)
     with pytest.raises(PlanError, match="large.json has 100 bytes; 99 are the most"):
         read_plan(str(tmp_path / "large.json"))
-    # The size that is told may be another: there is none of what the kernel writes.
+    # Files that the kernel generates report a size of 0.
     with pytest.raises(PlanError, match="has more than 99 bytes, the most"):
         read_plan("/proc/self/status")
 

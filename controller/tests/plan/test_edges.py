@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What switches are told of plans: packets of hosts find each other over lanes as they were on the wire, and entries."""
+"""Messages made from plans: packets of hosts must reach each other over the sections and entries as sent on
+the wire."""
 
 import json
 import pathlib
@@ -31,7 +32,7 @@ def made(tmp_path, *command):
 
 
 def ends(plan):
-    """A host at each end of a route, or where the plan has one."""
+    """Returns a host at each end of a route, or at each place where the plan has one."""
     if plan["kind"] == "tag-and-forward":
         places = [(host["switch"], host["port"]) for host in plan["hosts"]]
     else:
@@ -41,7 +42,7 @@ def ends(plan):
 
 
 class Net:
-    """Switches that do what docs/planning.md says, by what they were told."""
+    """Switches that forward as docs/planning.md defines, with the configuration that was sent."""
 
     def __init__(self, plan, hosts):
         network = of_json("plan", plan["network"])
@@ -52,14 +53,14 @@ class Net:
         self.lanes = {name: codec.unpack(codec.pack(told)) for name, told in lanes(plan).items()}
         self.entries = entries(plan, hosts)
         self.down = set()
-        # Which of the ways of a group a flow takes.
+        # Selects the bucket of a group that a flow uses.
         self.flow = 0
 
     def usable(self, switch, port):
         return (switch, port) not in self.down
 
     def send(self, host, address, kind=0x0800):
-        """The place where a host's packet leaves the net, and the tag that it has then."""
+        """Returns the port by which a host's packet leaves the network, and its tag there."""
         switch, port, tag = host.switch, host.port, None
         for _ in range(TURNS_MAX):
             trusted = next(one.ports for one in self.lanes[switch] if isinstance(one, Trusted))
@@ -98,7 +99,7 @@ class Net:
         return out, PushKey(tag.key, tag.width_bits, tag.hops - 1, tag.epoch)
 
     def tables(self, switch, port, tag, address, kind):
-        """The port that a packet is sent by. By the link that it came by it is sent only by the name of that."""
+        """Returns the output port of a packet. Output to the ingress port requires OFPP_IN_PORT."""
 
         def sent(name):
             if name == ofp.OFPP_IN_PORT:
@@ -137,7 +138,7 @@ class Net:
 
 
 def polka(tag, residues):
-    """As freeRtr does."""
+    """Forwards in the way of freeRtr."""
     out = residues.labels.get(gf2.remainder(tag.key, residues.id))
     if out in (None, TABLES):
         return out, tag
@@ -145,7 +146,7 @@ def polka(tag, residues):
 
 
 def gated(port, tag, gates):
-    """The paper's arithmetic."""
+    """Forwards by the arithmetic of the paper."""
 
     def f(gate, d):
         return -(-gate // d) * d if d else 0
@@ -178,7 +179,7 @@ def test_every_host_reaches_every_other(tmp_path, command):
     plan = made(tmp_path, *command)
     hosts = ends(plan)
     net = Net(plan, hosts)
-    # Where the tree has servers, they are behind the links.
+    # Servers of the tree are at the far ends of the links.
     delivered = {host: net.links.get((host.switch, host.port), (host.switch, host.port)) for host in hosts}
     net.links = {at: to for at, to in net.links.items() if to not in delivered.values()}
     for source in hosts:
@@ -188,7 +189,7 @@ def test_every_host_reaches_every_other(tmp_path, command):
 
 
 def between(net, hosts):
-    """Without the links to servers, which are the tree's own hosts."""
+    """Removes the links to servers, which are hosts of the tree itself."""
     at = {(host.switch, host.port) for host in hosts}
     net.links = {end: other for end, other in net.links.items() if end not in at and other not in at}
 
@@ -211,7 +212,7 @@ def test_tags_take_every_way_that_a_tree_has(tmp_path, k):
             pushed.add((by, tag.up))
             assert net.send(source, target.address) == ((target.switch, target.port), None)
         assert len(pushed) == wanted and {by for by, _ in pushed} == set(uplinks[source.switch])
-        # Whichever uplink is down, no flow takes it.
+        # Whichever uplink is down, no flow uses it.
         for port in uplinks[source.switch]:
             net.down = {(source.switch, port), net.links[source.switch, port]}
             for net.flow in range(wanted):
@@ -243,10 +244,10 @@ def test_groups_have_no_more_buckets_than_a_switch_takes(tmp_path, monkeypatch):
     for name, ports in uplinks.items():
         own = groups(name, net.entries[name])
         assert sum(len(group.ways) for group in own.values()) <= 51 * 4
-        # Each group has ways by all uplinks.
+        # Each group has buckets for all uplinks.
         assert all({way.port for way in group.ways} == set(ports) for group in own.values())
         taken |= {(name, way.port, way.actions[0].up) for group in own.values() for way in group.ways}
-    # And all groups together have all ways: nine to other pods, and three within a pod.
+    # All groups together use all tags: nine to other pods, and three within a pod.
     assert len(taken) == len(uplinks) * (9 + 3)
     for net.flow in range(4):
         for target in hosts[3:]:
@@ -267,9 +268,9 @@ def test_waypoints_push_the_next_key(tmp_path):
     net = Net(plan, hosts)
     assert net.send(hosts[0], hosts[1].address) == ((hosts[1].switch, HOST_PORT), None)
     assert net.send(hosts[1], hosts[0].address) == ((hosts[0].switch, HOST_PORT), None)
-    # What nobody is waypoint for does not go on.
+    # A waypoint forwards no packet without an entry for its destination.
     assert net.send(hosts[0], "10.9.9.9") == (None, None)
-    # Waypoints take keys off and push others, the rest of the core has nothing in its tables.
+    # Waypoints pop keys and push others; the tables of other core switches are empty.
     ways = {segment["path"][0] for route in plan["plans"][0]["routes"] for segment in route["segments"][1:]}
     core = {name: own for name, own in net.entries.items() if name not in ("s0", "s29")}
     assert ways and {name for name, own in core.items() if own} == ways
@@ -297,7 +298,8 @@ def test_no_entry_leads_where_no_host_is(tmp_path):
     plan = made(tmp_path, "keyflow", str(SAMPLES / "backbone.json"))
     own = entries(plan, [Host("10.0.0.1", "Aalen", 900), Host("10.0.0.2", "Kehl", 900)])["Aalen"]
     assert {address for one in own for field, address in one.match.items() if field != "eth_type"} == {"10.0.0.1", "10.0.0.2"}
-    # To the other host from hosts; to its own from hosts and as it arrives; and the two that lead to these tables.
+    # Two entries for packets from hosts to the other host, four for packets to the own host from hosts and
+    # links, and two that lead to these tables.
     assert len(own) == 2 + 4 + 2
 
 
@@ -358,7 +360,7 @@ def test_freertrs_headers_are_changed_at_waypoints(tmp_path):
         for target in hosts:
             assert net.send(source, target.address) == ((target.switch, HOST_PORT), None)
     assert 3 < sum(map(bool, net.entries.values())) < 15
-    # Of two routes that part behind a waypoint, its entry can have one only.
+    # Two routes part after a waypoint, which can have one entry per destination only.
     other = json.loads(json.dumps(plan))
     route = next(route for route in other["routes"] if (route["from"], route["to"]) == ("s13", "s29"))
     there = next(route for route in other["routes"] if (route["from"], route["to"]) == ("s0", "s29"))
@@ -375,7 +377,7 @@ def test_entries_are_messages(tmp_path):
     mods = [message for message in sent if message.cls_msg_type == ofp.OFPT_GROUP_MOD]
     assert mods and all([bucket.watch_port for bucket in group.buckets] in ([1, 2], [2, 1]) for group in mods)
     assert {group.type for group in mods} == {ofp.OFPGT_FF}
-    # Groups come first: entries send to them.
+    # Groups come first, because entries refer to them.
     assert len(sent) == len(mods) + len(own) and sent[: len(mods)] == mods
     for message in sent:
         message.serialize()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fat trees: which networks are some, their gates, and where tags lead."""
+"""Fat trees: their recognition, their gates, and the targets of tags."""
 
 import random
 from itertools import pairwise, product
@@ -16,18 +16,19 @@ from shunt_controller.plan.network import Network, Wire, build
 
 
 def figure() -> fattree.FatTree:
-    """The tree of the papers' figure: k = 4, two links to the outside at each core."""
+    """Returns the tree of the papers' figure: k = 4, with two external links at each core."""
     return fattree.find(fattree.make(4, 2))
 
 
 def named(numbering: gates.Numbering) -> dict[str, list[int]]:
-    """Gates by the name of the switch."""
+    """Returns gates by the name of the switch."""
     nodes = numbering.tree.network.nodes
     return {nodes[node]: sorted(switch.gates) for node, switch in numbering.switches.items()}
 
 
 def shuffled(network: Network, seed: int) -> Network:
-    """The same network with other names, nodes and links in another order, and so other ports."""
+    """Returns the same network with other names and another order of nodes and links, and so with other
+    ports."""
     draw = random.Random(seed)
     order = draw.sample(range(len(network.nodes)), len(network.nodes))
     name = {node: f"n{place}" for place, node in enumerate(order)}
@@ -103,13 +104,13 @@ def test_a_tree_without_servers_has_gates_for_them():
     numbering = gates.number(fattree.find(bare))
     assert named(numbering) == named(gates.number(fattree.find(whole)))
     es1 = numbering.switches[0].by_port
-    # The ports of the links stay what they are; servers have the lowest that are free.
+    # Ports of links keep their numbers; servers have the lowest free ones.
     assert {port: (gate.gate, gate.to) for port, gate in es1.items() if gate.flag} == {1: (2, None), 2: (4, None)}
     assert not tags.prove(numbering).failed
 
 
 def properties(numbering: gates.Numbering) -> list[str]:
-    """Which of the papers' properties P1 to P4 gates do not have."""
+    """Returns the properties P1 to P4 of the papers that the gates violate."""
     tree, broken = numbering.tree, []
     layers = {
         "edge": [node for pod in tree.edges for node in pod],
@@ -166,10 +167,11 @@ def test_the_rule_admits_what_arrives_and_nothing_else():
 
 
 def test_no_tag_circles():
-    """A tag has no hop limit: whatever is in it, it leaves the tree or is dropped at the fifth switch at the latest."""
+    """A tag has no hop limit, but it leaves the tree or is dropped at the fifth switch at the latest,
+    whatever its value."""
     numbering = gates.number(figure())
     ports = numbering.tree.network.ports
-    # All that f can tell apart: one above the highest gate is as good as any.
+    # All values that f distinguishes; one value above the highest gate stands for all of them.
     values = [*range(60), 8191]
     for edge, (up, down) in product((numbering.tree.edges[0][0], numbering.tree.edges[3][1]), product(values, values)):
         for gate in numbering.switches[edge].by_port.values():
@@ -205,7 +207,7 @@ def test_trees_that_do_not_fit_the_header_are_refused(k, header, outside, says):
 
 
 def changed(change) -> Network:
-    """The tree of k = 4 as a graph, changed."""
+    """Returns the tree of k = 4 with a change to its graph."""
     network = fattree.make(4)
     graph = networkx.MultiGraph()
     graph.add_nodes_from(network.nodes)
@@ -215,7 +217,7 @@ def changed(change) -> Network:
 
 
 def rewire(*moves):
-    """Moves links: each (a, b, c, d) takes the link a - b away and makes one c - d."""
+    """Moves links: each (a, b, c, d) removes the link a - b and adds c - d."""
 
     def change(graph):
         for a, b, *_ in moves:
@@ -241,12 +243,12 @@ def rewire(*moves):
             rewire(("es1", "as1", "es1", "es3"), ("es3", "as3", "as1", "as3")),
             "as1 has links to 1 edge switches; aggregation switches have 2, cores none",
         ),
-        # Two pods exchange an edge switch's link.
+        # Two pods exchange a link of an edge switch.
         (
             rewire(("es1", "as1", "es1", "as3"), ("es3", "as3", "es3", "as1")),
             "share the aggregation switch .* so there are no pods",
         ),
-        # One pod groups the cores otherwise: {1, 3} and {2, 4} instead of {1, 2} and {3, 4}.
+        # One pod groups the cores differently: {1, 3} and {2, 4} instead of {1, 2} and {3, 4}.
         (
             rewire(("as3", "cs2", "as3", "cs3"), ("as4", "cs3", "as4", "cs2")),
             "as3 and as1 share some of their core switches and not all",
@@ -294,7 +296,7 @@ def test_a_tree_from_graphml_and_back_as_a_document(tmp_path, capsys):
 
 
 def follow(data):
-    """Sends every tag by nothing but the document."""
+    """Sends every tag by the document alone."""
     network = files.of_json("x", data["network"])
     switches = {switch["name"]: switch for switch in data["switches"]}
     assert (data["k"], data["header"]) == (4, {"name": "paper", "up_bits": 32, "down_bits": 13})
@@ -318,7 +320,7 @@ def follow(data):
 
 
 def arrive(network, switches, server_gate_max, at, port, up, down):
-    """Switch and port where a tag leaves the tree."""
+    """Returns the switch and port by which a tag leaves the tree."""
     while True:
         peer = network.ports[network.index(at)][port]
         at = network.nodes[peer.node]
@@ -338,7 +340,7 @@ def test_keys_of_fat_trees_share_ids_between_planes(tmp_path, capsys):
     told = capsys.readouterr().out
     width = next(int(line.split()[-1]) for line in told.splitlines() if line.startswith("key of any path"))
     assert width <= 24
-    # In another wiring too, and the keys arrive; a route is a random one of the shortest paths.
+    # Keys also arrive with other wiring, where a route is a random shortest path.
     write(str(tmp_path / "tree.json"), to_json(shuffled(fattree.make(6), 1)))
     assert main(["keyflow", str(tmp_path / "tree.json"), "--fat-tree"]) == 0
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""IDs and keys."""
+"""Tests of IDs and keys."""
 
 import math
 from itertools import combinations
@@ -21,7 +21,7 @@ from shunt_controller.plan.walk import Entry, Walk, by_key
 def test_the_key_of_the_papers_figure():
     assert keys.key_of((4, 3, 5), (1, 1, 0)) == 25
     assert [25 % value for value in (4, 3, 5)] == [1, 1, 0]
-    # The first term of its sum, by the paper's own formula.
+    # The paper's formula gives the same key.
     whole = 4 * 3 * 5
     assert sum(pow(whole // m, -1, m) * (whole // m) * p for m, p in zip((4, 3, 5), (1, 1, 0), strict=True)) % whole == 25
 
@@ -59,7 +59,7 @@ def test_ids_are_coprime_where_nodes_meet_and_large_enough(data):
     for a, b in combinations(range(count), 2):
         if demand.meets[a] >> b & 1 and found[a] and found[b]:
             assert math.gcd(found[a], found[b]) == 1
-    # What is fixed stays, and the rest suits it.
+    # Fixed IDs stay, and the other IDs suit them.
     kept = {node: value for node, value in enumerate(found) if value and node % 2}
     again = ids.assign(demand, labels, kept)
     assert all(again[node] == value for node, value in kept.items())
@@ -118,7 +118,7 @@ def test_planned_keys_are_shorter(network):
 
 def test_keys_of_the_zoo_are_shorter_by_more_than_a_fifth():
     names = sorted(path.stem for path in ZOO.glob("*.graphml"))
-    # The largest takes seconds: it is compared on the command line.
+    # The largest network takes seconds; the command line compares it.
     found = [compare(zoo(name)) for name in names if name != "Kdl"]
     if not found:
         pytest.skip(f"{ZOO} is not there")
@@ -141,7 +141,7 @@ def test_growth_without_room_is_refused():
     old_network = sample("backbone.json").part(range(8), "a part")
     old = suit(old_network, Trees(old_network).demand("all"))
     horb = old_network.index("Horb")
-    # One link now and two later.
+    # One link before and two after the growth.
     assert len(old.labels[horb]) == 2
     old.ids = [value if value % 2 else 101 for value in old.ids]
     old.ids[horb] = 2

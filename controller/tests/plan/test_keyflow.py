@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""KeyFlow plans: segments, protection, and what a walk through the planned network shows."""
+"""KeyFlow plans: segments, protection, and walks through the planned network."""
 
 import math
 from itertools import pairwise
@@ -28,7 +28,7 @@ from shunt_controller.plan.walk import (
 
 
 def deliver(made: KeyPlan, failure: Failure | None = None) -> dict[tuple[int, int], str]:
-    """Sends a packet along every route; what became of it: "", or why it was lost."""
+    """Sends a packet along every route. Returns "" or the drop reason by pair."""
     walk = Walk(made.network, made.bank.backups, failure)
     found = {}
     for route in made.routes:
@@ -45,7 +45,7 @@ def deliver(made: KeyPlan, failure: Failure | None = None) -> dict[tuple[int, in
 
 
 def failures(network: Network) -> list[Failure]:
-    """Each link, each node."""
+    """Returns the failures of each link and of each node."""
     links = [Failure(link.a, link.a_port) for link in network.links]
     return links + [Failure(node) for node in range(len(network.nodes))]
 
@@ -53,9 +53,9 @@ def failures(network: Network) -> list[Failure]:
 def test_the_papers_figure():
     network = sample("figure.json")
     made = plan(Listed(network, [[0, 1, 2, 3, 4]]), "core")
-    # Edge switches have no ID; of the others each needs one label, and 2 is the least ID.
+    # Edge switches have no ID. Each other switch needs one label, and 2 is the lowest ID.
     assert made.bank.ids[0] == made.bank.ids[4] == 0 and sorted(made.bank.ids[1:4]) == [2, 3, 5]
-    # As the figure has it: IDs 4, 3 and 5, and the ports that its labels stand for.
+    # IDs 4, 3 and 5 and the ports of the labels are those of the figure.
     bank = Bank([0, 4, 3, 5, 0], [[], [1, 2], [1, 2], [2, 1], []])
     first = Entry(0, 1)
     outcome = Walk(network, bank.backups).run(first, by_key(bank, 25), 3)
@@ -150,7 +150,7 @@ def test_what_is_said_to_be_protected_loses_nothing(network):
 
 
 def crossing(network: Network, route, failure: Failure) -> tuple[bool, bool]:
-    """Whether a failure is on a route, and whether the plan says that it loses nothing."""
+    """Returns whether a failure is on a route, and whether the plan states that it loses nothing."""
     is_cut = failure.port is None and failure.node in (route.source, route.destination)
     is_guarded = not is_cut
     crossed = False
@@ -184,7 +184,7 @@ def test_most_of_geant_is_protected():
     links, bridges = protection.protected_links(made), protection.bridges(network)
     assert len(links) == 61 and len(bridges) == 8
     assert not any(links[link] for link in bridges)
-    # All that can be. Of all links it is 86.9 %: eight lead to leaves.
+    # All links that can be protected. They are 86.9 % of all links, because eight lead to leaves.
     assert protection.count_links(made) == (61, 53, 8, 0)
     assert max(segment.bits for route in made.routes for segment in route.segments) <= 128
     for failure in failures(network)[::3]:
@@ -207,7 +207,7 @@ def test_narrow_keys_are_split_so_that_detours_fit():
     def guarded(made: KeyPlan, kind: str) -> int:
         return sum(kind in guard for route in made.routes for segment in route.segments for guard in segment.guards)
 
-    # Nothing stands in for a waypoint.
+    # No switch can replace a waypoint.
     assert guarded(narrow, "link") >= 0.98 * guarded(wide, "link")
     assert guarded(narrow, "node") < guarded(wide, "node")
 
@@ -219,7 +219,7 @@ def test_all_keys_of_a_fat_tree_arrive(k):
     made = plan(routes, "core", 64)
     assert set(deliver(made).values()) == {""} and len(made.routes) == (k * k // 2) * (k * k // 2 - 1)
     assert max(segment.bits for route in made.routes for segment in route.segments) <= routes.width_max(made.bank)
-    # What routes ask of IDs holds for each of the paths: no two IDs of a path have a common factor.
+    # The demand covers each possible path: no two IDs of a path have a common factor.
     listed = [
         [source, up, core, down, destination]
         for source in tree.edges[0]

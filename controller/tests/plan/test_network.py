@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks from files, sound and unsound ones."""
+"""Valid and invalid networks in files."""
 
 import json
 
@@ -26,7 +26,7 @@ def test_ports_are_numbered_by_what_they_lead_to():
 def test_odd_graphml_is_handled():
     network = sample("odd.graphml")
     assert network.nodes == ("North", "Same (1)", "Same (2)", "Outside", "4")
-    # Two parallel links; the loop is left out, and told.
+    # Parallel links are kept; the loop is left out and reported.
     assert [(link.a, link.b) for link in network.links] == [(0, 1), (0, 1), (0, 2), (2, 3)]
     assert network.notes == ("1 links of a node to itself were left out",)
     assert network.neighbours[0] == {1: 1, 2: 3}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where hosts are, held against plans; and the application that is told so."""
+"""Places of hosts, checked against plans, and the application that reads them."""
 
 import json
 import os
@@ -112,7 +112,7 @@ def test_pairs_without_a_route_are_named(tmp_path):
     hosts = [Host(f"10.0.0.{at}", switch["name"], 900) for at, switch in enumerate(plan["switches"], 1)]
     told = unreached(plan, hosts)
     assert len(planned) == 100 and len(told) == 10 and not planned & set(told)
-    # Where no hosts are, nothing is missed.
+    # No route is missing between switches without hosts.
     a, b = told[0]
     some = [host for host in hosts if host.switch in (a, b)]
     assert set(unreached(plan, some)) == {(a, b), (b, a)} & set(told)
@@ -123,7 +123,7 @@ def test_pairs_without_a_route_are_named(tmp_path):
 
 
 def start(tmp_path, hosts, *options):
-    """What the application says that ends at its start."""
+    """Runs the application, which ends at its start with an error."""
     (tmp_path / "hosts.json").write_text(json.dumps(hosts))
     command = [sys.executable, str(ROOT / "lab/controllers/launch.py"), "load_plan", "--ofp-tcp-listen-port", "0"]
     environment = dict(os.environ, PYTHONPATH=f"{ROOT}/controller/src:{ROOT}/controller/examples", PYTHONDONTWRITEBYTECODE="1")

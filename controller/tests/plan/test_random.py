@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans of random networks, followed by nothing but their documents and what docs/planning.md says of the data plane.
+"""Plans of random networks, followed by their documents and the data plane of docs/planning.md alone.
 
-The walk here is not the planner's: it was written from the page, on names and JSON.
+This walk is independent of the planner's: it was written from that page, and works on names and JSON.
 """
 
 import math
@@ -27,7 +27,7 @@ TURNS_MAX = 600
 
 
 def with_random_ports(name: str, roles: list[tuple[str, str]], links: list[tuple[str, str]], draw: random.Random) -> Network:
-    """A network whose nodes, links and their ends are in a random order, and whose ports have random numbers."""
+    """Returns a network whose nodes, links and link ends are in random order, with random port numbers."""
     ports = {node: draw.sample(range(1, PORT_MAX), 100) for node, _ in roles}
     wires = []
     for ends in draw.sample(links, len(links)):
@@ -37,7 +37,7 @@ def with_random_ports(name: str, roles: list[tuple[str, str]], links: list[tuple
 
 
 def random_network(seed: int) -> Network:
-    """A connected graph: a random tree, long or bushy, and further links, some of them parallel ones."""
+    """Returns a connected graph: a random tree, long or bushy, with further links, some of them parallel."""
     draw = random.Random(seed)
     count = draw.randint(3, 26)
     nodes = [f"n{number}" for number in range(count)]
@@ -48,7 +48,7 @@ def random_network(seed: int) -> Network:
 
 
 def long_network(seed: int) -> Network:
-    """A row with a few chords: paths of so many hops that their keys do not fit 64 bits."""
+    """Returns a row with a few chords, whose longest paths have keys that do not fit 64 bits."""
     draw = random.Random(seed)
     nodes = [f"n{number}" for number in range(45)]
     links = list(pairwise(nodes)) + [(nodes[at], nodes[at + 3]) for at in draw.sample(range(42), 8)]
@@ -56,7 +56,7 @@ def long_network(seed: int) -> Network:
 
 
 class Switches:
-    """The banks of a document, and its links."""
+    """Banks and links of a document."""
 
     def __init__(self, data, epoch=0):
         self.banks = {}
@@ -70,24 +70,24 @@ class Switches:
             self.peer |= {a: b, b: a}
 
     def between(self, a, b):
-        """Ends of the links between two switches."""
+        """Returns the ends of the links between two switches."""
         return {end for end, other in self.peer.items() if {end[0], other[0]} == {a, b}}
 
     def around(self, name):
-        """Ends of a switch's links."""
+        """Returns the ends of a switch's links."""
         return {end for pair in self.peer.items() if name in (pair[0][0], pair[1][0]) for end in pair}
 
     def residue(self, key, modulus):
         return gf2.remainder(key, modulus) if self.is_polynomial else key % modulus
 
     def send(self, segment, down=frozenset(), dead=None):
-        """The switches that a segment's packet comes to, and whether the tables of the last of them get it. `down`: ends of
-        links, (name, port); `dead`: a switch."""
+        """Returns the switches that a segment's packet visits, and whether the tables of the last one receive
+        it. `down` has ends of links, (name, port); `dead` is a switch."""
         visited, came = self.follow(segment, None, down, dead)
         return visited, came is not None
 
     def deliver(self, route, down=frozenset(), dead=None):
-        """Whether a route's packet gets over its waypoints to its end."""
+        """Returns whether a route's packet passes its waypoints and reaches its end."""
         came = None
         for segment in route["segments"]:
             visited, came = self.follow(segment, came, down, dead)
@@ -96,8 +96,8 @@ class Switches:
         return True
 
     def follow(self, segment, came, down, dead):
-        """The switches that a segment's packet comes to, which has come to the first of them by a port, and the port that it comes
-        by to the one whose tables get it; none if it is dropped."""
+        """Returns the switches that a segment's packet visits, and its ingress port at the switch whose
+        tables receive it; None if it is dropped. `came` is its ingress port at the first switch."""
         here, out = segment["path"][0], segment["out_port"]
         hops, visited = segment["hop_limit"], [segment["path"][0]]
         key = int(segment["key"], 16)
@@ -130,7 +130,7 @@ class Switches:
 
 
 def segments_of(data):
-    """Each route and each of its segments."""
+    """Yields each route with each of its segments."""
     for route in data["plans"][0]["routes"]:
         for at, segment in enumerate(route["segments"]):
             yield route, segment, at + 1 == len(route["segments"])
@@ -143,16 +143,16 @@ def are_coprime(values, is_polynomial):
 
 
 def bits_of(moduli, is_polynomial):
-    """That the largest key of these IDs takes."""
+    """Returns the length of the largest key of these IDs."""
     return sum(map(gf2.degree, moduli)) if is_polynomial else (math.prod(moduli) - 1).bit_length()
 
 
 def check_keys(data):
-    """Keys lead hop by hop along their routes, are made of IDs without common factors, and are as long as is said."""
+    """Checks that keys lead hop by hop along their routes, have coprime IDs, and have the stated length."""
     switches = Switches(data)
     made = data["plans"][0]
     names = {switch["name"] for switch in data["switches"]}
-    # Those that others cross need labels, and so does where a route ends; ports are told apart.
+    # Switches that routes cross need labels, and so do ends of routes. Ports have distinct labels.
     for name, bank in switches.banks.items():
         if bank is not None:
             room = 1 << bank["id"].bit_length() - 1 if switches.is_polynomial else bank["id"]
@@ -171,7 +171,7 @@ def check_keys(data):
             # Packets may bounce back to the first switch, which then has a residue too.
             moduli.append(switches.banks[segment["path"][0]]["id"])
         assert are_coprime(moduli, switches.is_polynomial), (route["from"], route["to"], moduli)
-        # Of keys with these residues it may be another one than the smallest.
+        # The key may be a larger one with the same residues.
         bits = max(bits_of(moduli, switches.is_polynomial), int(segment["key"], 16).bit_length())
         assert segment["bits"] == bits <= made["width_bits"]
     for route in made["routes"]:
@@ -232,7 +232,7 @@ def test_protected_hops_of_random_networks_lose_nothing(seed, width_bits):
 
 
 def hops_with_a_way_round(network: Network, data) -> int:
-    """Hops whose link a way leads round: what could be protected."""
+    """Returns the number of hops whose link has a detour, so that they could be protected."""
 
     def reaches(a, b, without):
         seen, rest = {a}, [a]
@@ -271,12 +271,12 @@ def test_hosts_of_random_networks_reach_each_other(seed):
 
 
 def wired_at_random(k: int, seed: int, outside: int = 0) -> Network:
-    """A fat tree in which nothing is in order, and ports have random numbers."""
+    """Returns a fat tree with all parts in random order and with random port numbers."""
     tree = fattree.make(k, outside)
     draw = random.Random(seed)
     name = dict(zip(tree.nodes, (f"x{number}" for number in draw.sample(range(1000), len(tree.nodes))), strict=True))
     links = [(name[tree.nodes[link.a]], name[tree.nodes[link.b]]) for link in tree.links]
-    # Servers are what has one link, without a role that says so.
+    # Servers are the nodes with one link; no role marks them.
     return with_random_ports(f"tree {seed}", [(name[node], "core") for node in tree.nodes], links, draw)
 
 
@@ -302,7 +302,7 @@ def test_tags_of_trees_wired_at_random_arrive(k, seed, outside):
                 for up in row:
                     found = arrive(network, switches, data["server_gate_max"], name, port, up, host["gate"])
                     assert found == (host["switch"], host["port"])
-    # And with entries, from host to host, whatever way a flow takes.
+    # The same with entries, from host to host, for any choice of a flow in a group.
     places = draw.sample(data["hosts"], 6)
     hosts = [Host(f"10.0.0.{at}", place["switch"], place["port"]) for at, place in enumerate(places, 1)]
     net = Net(data, hosts)

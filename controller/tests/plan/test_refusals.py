@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What protected plans do not promise is listed, each hop with its reason."""
+"""Unprotected hops of a protected plan are listed, each with its reason."""
 
 import json
 from itertools import pairwise
@@ -28,7 +28,7 @@ def test_each_hop_is_promised_or_refused():
 
 
 def test_reasons_are_those():
-    # A ring of four with a leaf at each of two neighbours, whose route is short.
+    # A ring of four, with a leaf at each of two neighbours that have a short route.
     links = ["ab", "bc", "cd", "da", "ax", "by"]
     network = build("ring", [(name, "core") for name in "abcdxy"], [Wire(*link) for link in links])
     made = plan_protected(Listed(network, [[network.index(name) for name in "xaby"]]), "hops", 64)
@@ -38,7 +38,7 @@ def test_reasons_are_those():
 
 
 def test_keys_without_room_are_a_reason():
-    # The way round a long ring does not fit the key.
+    # The detour around a long ring does not fit the key.
     names = [f"n{number}" for number in range(40)]
     wires = [Wire(a, b) for a, b in pairwise([*names, names[0]])]
     network = build("ring", [(name, "core") for name in names], wires)

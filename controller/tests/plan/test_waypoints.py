@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Protected routes that are split: a packet on a detour may come to a waypoint by the port that its next segment leaves by."""
+"""Split protected routes, in which a packet on a detour may arrive at a waypoint by the output port of its
+next segment."""
 
 import copy
 import json
@@ -28,8 +29,8 @@ TABLES_MAX = 40
 
 
 def odd_networks() -> list[Network]:
-    """Networks of which most have routes that do not fit 64 bits with their detours."""
-    # Rings in a row, each with a switch in common with the next.
+    """Returns networks, of which most have routes that do not fit 64 bits with their detours."""
+    # Rings in a row, each with a switch in common with the next one.
     necklace = networkx.Graph()
     for first in range(0, 20, 5):
         around = [*range(first, first + 6), *(100 + first + at for at in range(2))]
@@ -55,7 +56,8 @@ def odd_networks() -> list[Network]:
 
 
 def promises(data):
-    """Each failure of a route that the document says loses nothing: the route, ends of links that are down, a switch that is."""
+    """Yields each failure that the document declares harmless: the route, the failed ends of links, and the
+    failed switch."""
     switches = Switches(data)
     for route in data["plans"][0]["routes"]:
         for segment in route["segments"]:
@@ -71,13 +73,13 @@ def promises(data):
 
 
 def broken(data) -> int:
-    """Promises that are not kept from the first switch to the last one, by nothing but the document."""
+    """Returns the number of promises that are broken between the ends of the route, by the document alone."""
     switches = Switches(data)
     return sum(not switches.deliver(route, down, dead) for route, down, dead in promises(data))
 
 
 def without_returns(data):
-    """The plan as it was before waypoints sent anything back."""
+    """Returns the plan without return ports, as it was before waypoints could send packets back."""
     data = copy.deepcopy(data)
     for route in data["plans"][0]["routes"]:
         for segment in route["segments"]:
@@ -99,8 +101,8 @@ def test_promises_are_kept_across_waypoints(network, arithmetic):
 
 
 def tables(data):
-    """For each route and each single failure on it, the switches whose tables get its packet. These go on as their entries say,
-    those of other routes among them."""
+    """Yields the switches whose tables receive a route's packet under each single failure on the route. These
+    switches forward it by their entries, including those of other routes."""
     switches = Switches(data)
     pushed = {(segment["path"][0], route["to"]): segment for route in data["plans"][0]["routes"] for segment in route["segments"][1:]}
     for route in data["plans"][0]["routes"]:
@@ -119,7 +121,7 @@ def tables(data):
 
 @pytest.mark.parametrize("network", odd_networks(), ids=lambda network: network.name)
 def test_no_packet_gets_to_another_waypoint_whatever_fails(network):
-    """It would go on from there with a new hop limit, and perhaps come again."""
+    """Another waypoint would send the packet on with a new hop limit, so the packet might loop."""
     data = document(plan_protected(Trees(network), "hops", 64))
     waypoints = {(segment["path"][0], route["to"]) for route in data["plans"][0]["routes"] for segment in route["segments"][1:]}
     for route, found in tables(data):
@@ -134,7 +136,7 @@ def test_a_plan_without_returns_is_found_out(tmp_path, capsys):
     old = without_returns(data)
     lost = broken(old)
     faults = check(plan_of("x", old)).faults
-    # A packet that comes to a waypoint by the wrong port is dropped there, whoever looks.
+    # A packet that arrives at a waypoint by a wrong port is dropped there.
     assert lost > 100 and len(faults) == lost and all(f"({INGRESS_PORT})" in fault for fault in faults)
     path = tmp_path / "plan.json"
     path.write_text(json.dumps(old))
@@ -156,7 +158,7 @@ def test_returns_are_by_ports_that_the_entry_sends_by():
 def test_geant_in_64_bits_keeps_its_promises():
     data = document(plan_protected(Trees(zoo("Geant2012")), "hops", 64))
     assert broken(data) == 0 and broken(without_returns(data)) == 80
-    # It promises no less than it did when it did not keep all of it.
+    # The number of promises is the same as before, when some were broken.
     assert sum(1 for _ in promises(data)) == 7838
 
 
@@ -196,7 +198,7 @@ def test_an_entry_drops_what_it_is_not_to_send_back():
     assert Entry(0, 1, 2).choose(None, set()) == 1
     assert Entry(0, 1, 2).choose(1, set()) == INGRESS_PORT
     assert Entry(0, 1, 2, [1]).choose(1, set()) == 1
-    # The group knows which ports are up, not which one the packet came by.
+    # The group checks whether ports are up, not which one is the ingress port.
     assert Entry(0, 1, 2, [1]).choose(2, {1}) == INGRESS_PORT
     assert Entry(0, 1, 2, [2]).choose(2, {1}) == 2
     assert Entry(0, 1, 2).choose(3, {1, 2}) == Entry(0, 1).choose(3, {1}) == "port_down"
@@ -204,7 +206,7 @@ def test_an_entry_drops_what_it_is_not_to_send_back():
 
 @pytest.mark.parametrize("network", [odd_networks()[0], odd_networks()[2]], ids=lambda network: network.name)
 def test_entries_of_waypoints_send_back(network):
-    """What an application tells switches does what the plan says."""
+    """The messages of an application have the effect that the plan states."""
     data = document(plan_protected(Trees(network), "hops", 64))
     hosts = [Host(f"10.0.0.{at}", name, HOST_PORT) for at, name in enumerate(network.nodes, 1)]
     by_name = {host.switch: host for host in hosts}

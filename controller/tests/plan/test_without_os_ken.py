@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The planners run in a Python without os-ken, which only controllers need."""
+"""The planners must run in a Python without os-ken, which only controllers need."""
 
 import os
 import pathlib
@@ -11,12 +11,12 @@ from networks import SAMPLES
 import shunt_controller
 
 SOURCES = pathlib.Path(shunt_controller.__file__).parents[1]
-# Every import of os_ken raises ImportError, as if it was not installed.
+# Every import of os_ken raises ImportError, as if it were not installed.
 BLOCKED = "import sys; sys.modules['os_ken'] = None\n"
 
 
 def run(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Runs a script in a new interpreter that has no os-ken."""
+    """Runs a script in a new interpreter without os-ken."""
     command = [sys.executable, "-c", BLOCKED + script, *arguments]
     environment = dict(os.environ, PYTHONPATH=str(SOURCES))
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
