@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Judges the figures of the demo; reads them from stdin and exits 1 with a sentence where they do not hold.
+"""Checks figures of the demo, read from stdin. Exits 1 with an explanation if a check fails.
 
-iperf LABEL          one iperf3 -J run: prints throughput and loss; bytes must have arrived, most UDP packets too
+iperf LABEL          one iperf3 -J run: prints throughput and loss; bytes must have arrived, most UDP packets
+too
 counters             `shunt show counters --json`: received = forwarded + dropped by reason + consumed + held
 flow MATCH PACKETS [MOST]
-                     `shunt show flows`: the one flow whose line has MATCH counted exactly PACKETS packets, or PACKETS to MOST
+                     `shunt show flows`: the flow whose line has MATCH counted PACKETS packets, or PACKETS to
+MOST
 """
 
 import json
 import re
 import sys
 
-# Receiving hosts lose some on a machine that is busy with other things.
+# Receiving hosts lose packets on a busy machine.
 LOSS_LIMIT_PERCENT = 50
 
 

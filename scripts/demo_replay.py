@@ -1,19 +1,22 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Replays captures from one host to another at a steady rate and shows how long each frame was on its way.
+"""Replays captures from one host to another at a steady rate and shows the latency of the frames.
 
     demo_replay.py --from NAMESPACE --to NAMESPACE [--rate 100] [--seconds 5] CAPTURE...
 
-Frames of several captures take turns; at the end they begin again. Both ends are AF_PACKET sockets of this process on
-`eth0` of two network namespaces. Frames keep their bytes but for the MAC addresses, which become those below: they are
-nobody's, so that no host answers, and by them the receiver knows what to take. A frame carries no number: the receiver
-holds it against those that are under way, oldest first. What was sent before the one that it equals is lost (frames of
-one flow do not overtake one another), and so is what has not come after two seconds. If two equal frames are under way
-and the first is lost, the second stands for it.
+Frames of several captures are sent in turns, and the captures repeat. Both ends are AF_PACKET sockets of this
+process on `eth0` of two network namespaces. Frames keep their bytes except for the MAC addresses, which are
+replaced by those below. No host has these addresses, so no host answers, and the receiver recognizes the
+frames by them.
 
-Latency is from just before the sending system call to the kernel's time stamp at the receiver's device. Prints a line a
-second and one for all, and with --result a file of three numbers: sent, arrived, lost. Exit code 1 if less than
---least-percent arrived.
+Frames carry no number. The receiver compares a frame with those in flight, oldest first. Frames sent before
+the matching one are lost, because frames of one flow do not overtake each other. A frame is also lost if it
+has not arrived after two seconds. If two equal frames are in flight and the first is lost, the second counts
+as the first.
+
+Latency is measured from the sending system call to the kernel's timestamp at the receiver's device. Prints
+one line per second and one for all. --result writes a file with three numbers: sent, arrived, lost. Exits 1
+if less than --least-percent arrived.
 """
 
 import argparse
@@ -34,7 +37,7 @@ DEVICE = "eth0"
 LATE_NS = 2_000_000_000
 FRAME_BYTES = range(14, 1515)
 
-# Of linux/if_ether.h, linux/if_packet.h, asm/socket.h and linux/sched.h; `socket` does not name them.
+# Constants of linux/if_ether.h, linux/if_packet.h, asm/socket.h and linux/sched.h that `socket` lacks.
 ETH_P_ALL = 3
 SOL_PACKET, PACKET_AUXDATA = 263, 8
 TP_STATUS_VLAN_VALID, TP_STATUS_VLAN_TPID_VALID = 1 << 4, 1 << 6
@@ -45,7 +48,7 @@ COLUMNS = "%8s %8s %6s %10s %10s %10s"
 
 
 def frames_of(path):
-    """The frames of a pcap file."""
+    """Returns the frames of a pcap file."""
     with open(path, "rb") as file:
         data = file.read()
     orders = {0xA1B2C3D4: "pcap in microseconds", 0xA1B23C4D: "pcap in nanoseconds"}
@@ -67,7 +70,7 @@ def frames_of(path):
 
 
 def open_in(namespace, protocol):
-    """A packet socket on the device of a namespace, where this process is from then on."""
+    """Moves this process into a namespace and returns a packet socket on its device."""
     with open("/run/netns/" + namespace, "rb") as file:
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.setns(file.fileno(), CLONE_NEWNET):
@@ -83,9 +86,10 @@ def open_in(namespace, protocol):
 
 
 def take_only(end, source):
-    """Has the kernel give the socket only frames from this MAC address: a flood beside them must not fill it."""
+    """Attaches a filter for frames from this MAC address, so that a flood beside them cannot fill the socket.
+    """
     high, low = struct.unpack("!IH", source)
-    # Load the word at 6, go on if it is equal, load the half-word at 10, go on if it is equal, take; refuse.
+    # Load the word at 6, continue if equal, load the half-word at 10, continue if equal, accept; refuse.
     steps = [(0x20, 0, 0, 6), (0x15, 0, 3, high), (0x28, 0, 0, 10), (0x15, 0, 1, low), (6, 0, 0, 65535), (6, 0, 0, 0)]
     code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
     program = struct.pack("HL", len(steps), ctypes.addressof(code))
@@ -93,7 +97,7 @@ def take_only(end, source):
 
 
 def receive(end):
-    """The next frame that has arrived and its time in ns."""
+    """Returns the next received frame and its time in ns."""
     frame, notes, _, _ = end.recvmsg(65536, 256)
     arrived_ns = 0
     for level, kind, data in notes:
@@ -101,7 +105,7 @@ def receive(end):
             seconds, nanoseconds = struct.unpack("qq", data)
             arrived_ns = seconds * 1_000_000_000 + nanoseconds
         elif (level, kind) == (SOL_PACKET, PACKET_AUXDATA):
-            # The kernel takes the outermost VLAN tag off and tells of it beside the frame.
+            # The kernel removes the outermost VLAN tag and reports it in auxiliary data.
             status, _, _, _, _, tci, tpid = struct.unpack("IIIHHHH", data)
             if status & TP_STATUS_VLAN_VALID:
                 tpid = tpid if status & TP_STATUS_VLAN_TPID_VALID else 0x8100
@@ -110,19 +114,19 @@ def receive(end):
 
 
 class Tally:
-    """What became of the frames of a second, or of all."""
+    """Results of the frames of a second, or of all."""
 
     def __init__(self):
         self.sent, self.lost, self.times_us = 0, 0, []
 
     def add(self, other):
-        """Takes another's in."""
+        """Adds another tally to this one."""
         self.sent += other.sent
         self.lost += other.lost
         self.times_us += other.times_us
 
     def row(self, name):
-        """A row of the table."""
+        """Returns a row of the table."""
         times = sorted(self.times_us)
         parts = (0.5, 0.99, 1) if times else ()
         shown = ["%.0f" % times[math.ceil(part * len(times)) - 1] for part in parts] or ["-"] * 3
@@ -130,7 +134,7 @@ class Tally:
 
 
 class Replay:
-    """Frames on their way."""
+    """Frames in flight, and their results."""
 
     def __init__(self, sender, receiver):
         self.sender, self.receiver = sender, receiver
@@ -144,13 +148,13 @@ class Replay:
         self.tally.sent += 1
 
     def wait(self, until_s):
-        """Takes what arrives until then (by the monotonic clock)."""
+        """Receives frames until a time of the monotonic clock."""
         while (left := until_s - time.monotonic()) > 0:
             if select.select([self.receiver], [], [], left)[0]:
                 self.take(*receive(self.receiver))
 
     def take(self, frame, arrived_ns):
-        """Finds the frame that has arrived among those under way."""
+        """Matches a received frame with the frames in flight."""
         place = next((place for place, (sent, _) in enumerate(self.under_way) if sent == frame), None)
         if place is None:
             return
@@ -160,20 +164,20 @@ class Replay:
         self.tally.times_us.append((arrived_ns - self.under_way.popleft()[1]) / 1000)
 
     def give_up(self, older_than_ns):
-        """Frames sent before then are lost."""
+        """Counts frames sent before this time as lost."""
         while self.under_way and self.under_way[0][1] < older_than_ns:
             self.under_way.popleft()
             self.tally.lost += 1
 
     def tell(self, name, total):
-        """Prints the tally, adds it to the total, and begins a new one."""
+        """Prints the tally, adds it to the total, and starts a new one."""
         print(self.tally.row(name), flush=True)
         total.add(self.tally)
         self.tally = Tally()
 
 
 def main():
-    """One replay."""
+    """Runs one replay."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--from", dest="source", required=True, help="namespace that sends")
     parser.add_argument("--to", required=True, help="namespace that receives")

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chooses case files of the Ryu switch test tool and lays them out in lists of about the same running time.
+"""Selects case files of the Ryu switch test tool and divides them into lists of about the same running time.
 
-ryu_cases.py FOLDER SHARDS ONLY SKIP THROUGHPUT    writes FOLDER/0/cases, FOLDER/1/cases, ...; prints the shards in use
+ryu_cases.py FOLDER SHARDS ONLY SKIP THROUGHPUT    writes FOLDER/0/cases, FOLDER/1/cases, ...; prints the used
+shards
 
-ONLY and SKIP are regular expressions for a file's path below the suite's OpenFlow 1.3 cases; THROUGHPUT is yes or no.
+ONLY and SKIP are regular expressions for a file's path below the suite's OpenFlow 1.3 cases. THROUGHPUT is
+yes or no.
 """
 
 import importlib.util
@@ -12,12 +14,12 @@ import pathlib
 import re
 import sys
 
-# Seconds that a case takes: one that measures throughput sends for 30 s, one of a table miss waits 1 s.
+# Seconds per case. A throughput case sends for 30 s, a table-miss case waits for 1 s.
 THROUGHPUT_S, MISS_S, PLAIN_S = 31, 1.1, 0.1
 
 
 def seconds(path):
-    """Running time of a case file, and whether it measures throughput."""
+    """Returns the running time of a case file, and whether it measures throughput."""
     total, measures = 0, False
     for case in json.loads(path.read_text(encoding="utf-8")):
         for step in case["tests"] if isinstance(case, dict) else []:

@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs case files of the Ryu switch test tool, as os-ken ships it, and writes each case's result as a JSON line.
+"""Runs case files of the Ryu switch test tool in os-ken, and writes each result as a JSON line.
 
 ryu_runner.py LIST RESULTS [--as-it-is]
 
-LIST has one path of a case file a line. The suite listens on 127.0.0.1:6653 for the switch to be tested (datapath 1)
-and for the switch that sends and receives its packets (datapath 2). A line of RESULTS is {"file", "test", "ok",
-"detail", "seconds"}; detail is the suite's own sentence about what was wrong.
+LIST has one path of a case file per line. The suite listens on 127.0.0.1:6653 for the switch under test
+(datapath 1) and for the switch that sends and receives its packets (datapath 2). A line of RESULTS is
+{"file", "test", "ok", "detail", "seconds"}. `detail` is the suite's description of the failure.
 
-Only the order and the record are ours: what a case does and how it is judged is the suite's. Two parts are replaced,
-unless it is to run as it is:
+This program only sets the order of cases and records results. The suite defines the cases and their verdicts.
+Two parts are replaced, unless --as-it-is is given:
 
-- The sender of the throughput cases. The suite's sends a fixed number of packets a tick and does not catch up when a
-  tick comes late, so that on a small machine it sends too little for any switch to pass. Ours sends by the clock.
-- os-ken's checksum of SCTP. Since Python 3 it is computed over the packet's bytes written as text, so that the cases
-  that set an SCTP port expect a CRC that is wrong.
+- The sender of the throughput cases. The suite's sender sends a fixed number of packets per tick and does not
+  catch up after a late tick. On a small machine it sends too few packets for any switch to pass. The
+  replacement sends by the clock.
+- os-ken's SCTP checksum. Since Python 3, it is computed over the text form of the packet's bytes, so the
+  cases that set an SCTP port expect a wrong CRC.
 """
 
 import json
@@ -33,7 +34,7 @@ log.early_init_log(logging.WARNING)
 
 from os_ken.base.app_manager import AppManager  # noqa: E402
 
-# The suite evaluates packets written as Python text with the packet modules that are loaded when it is.
+# The suite evaluates packets written as Python text with the packet modules that are loaded at that time.
 from os_ken.lib.packet import arp, icmp, icmpv6, ipv4, ipv6, mpls, pbb, sctp, tcp, udp, vlan  # noqa: E402, F401
 
 import os_ken.controller.controller  # noqa: E402, F401  (its options are the listener's)
@@ -42,12 +43,12 @@ from os_ken.tests.switch import tester  # noqa: E402
 SUITE = "os_ken.tests.switch.tester"
 CASES = os.path.join(os.path.dirname(tester.__file__), "of13")
 SENDING_STEP_S = tester.CONTINUOUS_THREAD_INTVL / 2
-# A sender that fell far behind does not flood the switch with all that is due.
+# Limits the burst of a sender that has fallen far behind, so that it does not flood the switch.
 BURST_MAX = 200
 
 
 def sctp_checksum(data):
-    """CRC32c (RFC 9260, appendix A) as the number that os-ken packs in network byte order."""
+    """Returns CRC32c (RFC 9260, appendix A) as the number that os-ken packs in network byte order."""
     crc = 0xFFFFFFFF
     for byte in data:
         crc ^= byte
@@ -57,7 +58,7 @@ def sctp_checksum(data):
 
 
 class LastMessage(logging.Handler):
-    """Keeps what the suite said last: after a case that failed, why."""
+    """Keeps the suite's last message, which is the reason after a failed case."""
 
     text = ""
 
@@ -66,7 +67,7 @@ class LastMessage(logging.Handler):
 
 
 class Recorder(tester.OfTester):
-    """The suite's application, which runs our list and writes down each case."""
+    """The suite's application, changed to run the given list and to record each case."""
 
     case_files = []
     results = None
@@ -92,7 +93,7 @@ class Recorder(tester.OfTester):
         try:
             ok = self._test_execute(case, heading) == tester.TEST_OK
             detail = "" if ok else self.last_message.text
-        except Exception as error:  # an assertion of the suite: the switch said what it did not expect
+        except Exception as error:  # an assertion of the suite: an unexpected answer of the switch
             ok, detail = False, f"{type(error).__name__}: {error}"
             self.waiter = None
         line = {
@@ -125,7 +126,7 @@ class Recorder(tester.OfTester):
             self.ingress_event.set()
 
     def packet_out(self, data):
-        """The bytes of the message by which the other switch sends a packet."""
+        """Returns the bytes of the packet-out with which the other switch sends a packet."""
         datapath = self.tester_sw.dp
         ofproto, parser = datapath.ofproto, datapath.ofproto_parser
         message = parser.OFPPacketOut(

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prints results of the Ryu switch test tool (JSON lines of ryu_runner.py, on stdin) by category, and the failed cases
-by what the suite says of them.
+"""Summarizes results of the Ryu switch test tool by category, and failed cases by the suite's description.
+
+Reads the JSON lines of ryu_runner.py on stdin.
 
 ryu_summary.py [AT_LEAST]    exits 1 if fewer cases passed
 """
@@ -10,7 +11,7 @@ import json
 import re
 import sys
 
-# Cases told in full for each cause and file.
+# Maximum number of cases listed per cause and file.
 TESTS_MAX = 3
 
 
@@ -19,7 +20,7 @@ def category(file):
 
 
 def cause(detail):
-    """The suite's sentence without the values that differ from case to case."""
+    """Returns the suite's description without the values that differ between cases."""
     return re.sub(r"[({\[](?!type=).*|\d+(\.\d+)?", "", detail).strip(" :") or "no reason given"
 
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asks lab/controllers/rest for everything it knows: os_ken_rest.py ROOMS, run in the switch's room by
-test_os_ken_rest.sh. ROOMS is what the names of the hosts' rooms begin with."""
+"""Tests all requests of lab/controllers/rest: os_ken_rest.py ROOMS.
+
+test_os_ken_rest.sh runs this program in the switch's room. ROOMS is the prefix of the names of the hosts'
+rooms."""
 
 import contextlib
 import json
@@ -18,10 +20,10 @@ ASKED = set()
 
 
 def ask(method, path, body=None, status=200, **query):
-    """The answer to a request, which must have this HTTP status. `path` is behind /switches/1, or begins with two
-    slashes."""
+    """Returns the answer to a request, which must have this HTTP status. `path` follows /switches/1, or
+    starts with two slashes."""
     address = path[1:] if path.startswith("//") else "/switches/1" + path
-    # The address as GET / lists it.
+    # The address in the form of the list of GET /.
     ASKED.add("%s %s" % (method, re.sub("[0-9]+", "#", address)))
     query = {name: json.dumps(v) if isinstance(v, dict) else v for name, v in query.items()}
     url = URL + address + ("?" + urllib.parse.urlencode(query) if query else "")
@@ -37,14 +39,14 @@ def ask(method, path, body=None, status=200, **query):
 
 
 def refused(method, path, body, error_type, code, **query):
-    """The switch must refuse it with this error."""
+    """Sends a request that the switch must refuse with this error."""
     error = ask(method, path, body, 409, **query)["error"]
     got = error["type"], error["code"]
     assert got == (error_type, code), "%s %s %s: error %s, not %d/%d" % (method, path, body, error, error_type, code)
 
 
 def until(what, condition):
-    """What the condition gives as soon as it is something."""
+    """Waits for a true result of the condition and returns it."""
     end = time.monotonic() + WAIT_S
     while time.monotonic() < end:
         with contextlib.suppress(urllib.error.URLError):
@@ -55,18 +57,18 @@ def until(what, condition):
 
 
 def equal(got, wanted):
-    """Says what differs."""
+    """Raises with both values if they differ."""
     assert got == wanted, "got\n%s\nnot\n%s" % (got, wanted)
 
 
 class Hosts:
-    """What hosts do."""
+    """The hosts around the switch."""
 
     def __init__(self, rooms):
         self.rooms = rooms
 
     def ping(self, source, target, count=3, interval_s=0.1):
-        """How many of so many pings come back."""
+        """Sends pings and returns the number of answers."""
         command = ["ip", "netns", "exec", "%s-h%d" % (self.rooms, source), "ping", "-q"]
         command += ["-c", str(count), "-i", str(interval_s), "-W", "1", "10.0.0.%d" % target]
         output = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30).stdout
@@ -74,18 +76,18 @@ class Hosts:
 
 
 def sent(port):
-    """How many packets the switch has sent to a port."""
+    """Returns the number of packets that the switch has sent to a port."""
     (statistics,) = ask("GET", "/ports/%d/statistics" % port)
     return statistics["tx_packets"]
 
 
 def last_event():
-    """Number of the newest event."""
+    """Returns the number of the newest event."""
     return max((event["number"] for event in ask("GET", "/events")), default=0)
 
 
 def event_after(number, **wanted):
-    """The next event that has these values."""
+    """Returns the next event with these values."""
     return until(
         "an event with %s" % wanted,
         lambda: next(
@@ -96,19 +98,19 @@ def event_after(number, **wanted):
 
 
 def wire(source, target):
-    """A flow from port to port."""
+    """Returns a flow from port to port."""
     return {"match": {"in_port": source}, "priority": 5, "apply": [{"output": target}]}
 
 
 def clear():
-    """No flows, groups and meters."""
+    """Deletes all flows, groups and meters."""
     ask("DELETE", "/flows", {})
     ask("DELETE", "/groups", {"id": 0xFFFFFFFC})
     ask("DELETE", "/meters", {"id": 0xFFFFFFFF})
 
 
 def check_switch(_):
-    """What the switch says of itself, and its settings."""
+    """The switch reports its features and changes its settings."""
     features = ask("GET", "")
     assert features["id"] == 1 and features["tables"] == 255 and features["buffers"] > 0, features
     assert "Shunt" in json.dumps(ask("GET", "/description")), ask("GET", "/description")
@@ -121,7 +123,7 @@ def check_switch(_):
     equal(ask("GET", "/async"), {**masks, "flow_removed_mask": [15, 1]})
     ask("PUT", "/async", masks)
     ask("POST", "/barrier")
-    # Nothing else than numbers and lists of them: there are queues only where a driver has some.
+    # Only the types are checked, because queues exist only with some drivers.
     assert isinstance(ask("GET", "/queues"), list) and isinstance(ask("GET", "/queues/statistics"), list)
     listed = {table["table_id"] for table in ask("GET", "/tables/features")}
     equal(listed, set(range(255)))
@@ -139,7 +141,7 @@ def check_roles(_):
 
 
 def check_flows(hosts):
-    """Traffic follows the flows, and dumps say what was sent."""
+    """Traffic follows the flows, and dumps return the flows as they were sent."""
     equal(hosts.ping(1, 2), 0)
     ask("POST", "/flows", {**wire(1, 2), "cookie": 0x17})
     ask("POST", "/flows", {**wire(2, 1), "cookie": 0x18})
@@ -161,7 +163,7 @@ def check_flows(hosts):
 
     ask("PUT", "/flows", {"match": {"in_port": 1}, "apply": []})
     equal(hosts.ping(1, 2), 0)
-    # Another priority: strictly, nothing is modified.
+    # A strict modification with another priority changes nothing.
     ask("PUT", "/flows", {**wire(1, 2), "priority": 6}, strict=1)
     equal(hosts.ping(1, 2), 0)
     ask("PUT", "/flows", wire(1, 2), strict=1)
@@ -171,7 +173,7 @@ def check_flows(hosts):
     ask("DELETE", "/flows", {"match": {"in_port": 1}})
     equal(hosts.ping(1, 2), 0)
 
-    # As much as a flow can say comes back as it was sent.
+    # A flow with every field is returned as it was sent.
     ask("POST", "/groups", {"id": 9, "type": "all", "buckets": []})
     ask("POST", "/meters", {"id": 9, "flags": 1, "bands": [{"type": "drop", "rate": 1000}]})
     tcp = {"eth_type": 0x800, "ip_proto": 6, "ipv4_src": ["10.1.0.0", "255.255.0.0"], "tcp_dst": 80, "vlan_vid": 4196}
@@ -188,7 +190,7 @@ def check_flows(hosts):
 
 
 def check_groups(hosts):
-    """Flows by way of groups."""
+    """Flows that output to groups."""
     buckets = [{"weight": 0, "actions": [{"output": 2}]}, {"weight": 0, "actions": [{"output": 3}]}]
     group = {"id": 1, "type": "all", "buckets": buckets}
     ask("POST", "/groups", group)
@@ -211,7 +213,7 @@ def check_groups(hosts):
     equal(sent(3), before)
     assert ask("GET", "/groups/features")["types"] == 15
 
-    # Its flows go with it.
+    # The flows of a deleted group are deleted, too.
     number = last_event()
     ask("DELETE", "/groups", {"id": 1})
     event_after(number, event="flow_removed", match={"in_port": 1}, reason="group delete")
@@ -220,7 +222,7 @@ def check_groups(hosts):
 
 
 def check_meters(hosts):
-    """A meter drops what is too much."""
+    """A meter drops packets above its rate."""
     by_packets = 2
     meter = {"id": 1, "flags": by_packets, "bands": [{"type": "drop", "rate": 1, "burst": 1}]}
     ask("POST", "/meters", meter)
@@ -228,7 +230,7 @@ def check_meters(hosts):
     refused("POST", "/meters", meter, 12, 1)
     ask("POST", "/flows", {**wire(1, 2), "meter": 1})
     ask("POST", "/flows", wire(2, 1))
-    # ARP takes some of it, too.
+    # ARP uses part of the rate, too.
     assert hosts.ping(1, 2, 40, 0.01) < 20, "a meter of one packet a second lets half of 40 through"
     (statistics,) = ask("GET", "/meters/statistics")
     (band,) = statistics["band_stats"]
@@ -254,7 +256,7 @@ def check_packets(hosts):
     ask("POST", "/packets", {"data": frame, "actions": [{"output": 3}]})
     equal(sent(3), before + 1)
 
-    # Through the tables, to the controller, at full length.
+    # A packet through the tables reaches the controller in full length.
     number = last_event()
     to_controller = {"match": {"in_port": 1}, "cookie": 0x21, "apply": [{"output": "controller"}]}
     ask("POST", "/flows", to_controller)
@@ -263,7 +265,7 @@ def check_packets(hosts):
     assert (event["reason"], event["table"], event["cookie"]) == ("action", 0, 0x21), event
     assert (event["match"], event["length"], event["buffer"]) == ({"in_port": 1}, 60, None), event
 
-    # By a table miss, its beginning; the rest is held.
+    # A table-miss sends the beginning of the packet; the rest is held.
     ask("DELETE", "/flows", {})
     ask("POST", "/flows", {"priority": 0, "apply": [{"output": "controller", "max_len": 32}]})
     number = last_event()
@@ -278,7 +280,7 @@ def check_packets(hosts):
 
 
 def check_events(hosts):
-    """Flows that go, and ports that change."""
+    """Events of removed flows and changed ports."""
     number = last_event()
     ask("POST", "/flows", {**wire(1, 2), "idle_timeout": 1, "flags": 1})
     ask("POST", "/flows", {**wire(2, 1), "hard_timeout": 1, "flags": 1, "cookie": 3})
@@ -306,7 +308,7 @@ def check_events(hosts):
 
 
 def check_errors(_):
-    """Type and code of the switch's errors, and what does not get there."""
+    """Type and code of the switch's errors, and requests that never reach the switch."""
     refused("POST", "/flows", {"table": 3, "goto": 2}, 3, 2)
     refused("POST", "/flows", {"apply": [{"group": 55}]}, 2, 9)
     refused("POST", "/flows", {"meter": 55}, 12, 3)
@@ -325,13 +327,13 @@ def check_errors(_):
     ask("POST", "/groups", {"type": "all"}, 400)
     ask("GET", "//switches/2/flows", None, 404)
     ask("GET", "//switches/1/weather", None, 404)
-    # Nothing of it was done, and the connection is as it was.
+    # None of the request was executed, and the connection is unchanged.
     equal([f["flow"]["match"] for f in ask("GET", "/flows")], [{"in_port": 1}])
     equal(ask("GET", "/echo"), {"data": "rest"})
 
 
 def main(rooms):
-    """All checks, each from an empty switch."""
+    """Runs all checks, each with an empty switch."""
     hosts = Hosts(rooms)
     until("the switch is connected to the application", lambda: ask("GET", "//switches") == [1])
     for check in (

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of bench/protected.py itself: it does not pass without having tested anything, and says what is missing."""
+"""Tests of bench/protected.py: it must not pass without a test of the promises, and must report missing
+files."""
 
 import argparse
 import contextlib
@@ -17,7 +18,7 @@ import protected  # pylint: disable=wrong-import-position
 
 
 def reported(failure, delivered, lost):
-    """What `shunt sim` reports of packets that met a failure."""
+    """Returns a report of `shunt sim` for packets that met a failure."""
     return {"met": [{"failure": failure, "delivered": delivered, "lost": lost}]}
 
 
@@ -25,25 +26,25 @@ class Met(unittest.TestCase):
     """Packets at protected hops."""
 
     def test_packets_are_counted(self):
-        """Delivered ones and lost ones."""
+        """Both delivered and lost packets count."""
         self.assertEqual(protected.met(reported("protected hop, detected", 5, 2), True), (7, 2))
 
     def test_promises_that_no_packet_meets_are_not_tested(self):
-        """As when `shunt sim` calls them by another name."""
+        """`shunt sim` might report them under another name."""
         for found in (reported("guarded hop, detected", 5, 0), reported("protected hop, detected", 0, 0), {"met": []}):
             with self.assertRaisesRegex(protected.Failed, "hops are promised, and no packet met"):
                 protected.met(found, True)
 
     def test_without_promises_nothing_need_be_met(self):
-        """As in a tree."""
+        """A tree has no promises."""
         self.assertEqual(protected.met({"met": []}, False), (0, 0))
 
 
 class Lacks(unittest.TestCase):
-    """What is not there."""
+    """Missing files and programs."""
 
     def test_a_missing_folder_of_graphs_is_reported(self):
-        """Otherwise only the odd graphs would run, and nobody would know."""
+        """Without the message, only the odd graphs would run unnoticed."""
         with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()) as said:
             missing = os.path.join(folder, "missing")
             options = argparse.Namespace(graphs=missing, quick=False, odd=1, seed=1)
@@ -51,10 +52,10 @@ class Lacks(unittest.TestCase):
             self.assertIn("there are no graphs in " + missing, said.getvalue())
 
     def test_a_missing_python_is_reported_with_what_installs_it(self):
-        """Not with the command that has just failed."""
+        """The message does not suggest the command that has just failed."""
         for script in ("protected.py", "networks.py"):
             environment = dict(os.environ, PLAN_PYTHON="/missing/python", SHUNT="/missing/shunt")
-            # The first case has no graph that must be there.
+            # The first case needs no graph file.
             command = [sys.executable, os.path.join(ROOT, "bench", script), *(["--quick"] if script == "protected.py" else [])]
             done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
             self.assertEqual(done.returncode, 1)

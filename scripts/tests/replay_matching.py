@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which frames the replay of the demo takes for lost."""
+"""Tests which frames the replay of the demo counts as lost."""
 
 import os
 import sys
@@ -11,43 +11,43 @@ from demo_replay import Replay  # pylint: disable=wrong-import-position
 
 
 def replay_of(*frames):
-    """A replay with these frames under way, sent a microsecond apart from 0 on."""
+    """Returns a replay with these frames in flight, sent one microsecond apart from time 0 on."""
     replay = Replay(None, None)
     replay.under_way.extend((frame, 1_000 * place) for place, frame in enumerate(frames))
     return replay
 
 
 class Matching(unittest.TestCase):
-    """Frames are told by their bytes and their order."""
+    """Frames are identified by their bytes and their order."""
 
     def test_frames_before_the_one_that_arrives_are_lost(self):
-        """Two of four."""
+        """Two of four frames are lost."""
         replay = replay_of(b"a", b"b", b"c", b"d")
         replay.take(b"c", 7_000)
         self.assertEqual((replay.tally.lost, replay.tally.times_us), (2, [5.0]))
         self.assertEqual(list(replay.under_way), [(b"d", 3_000)])
 
     def test_of_equal_frames_the_oldest_has_arrived(self):
-        """Both arrive."""
+        """Both frames arrive."""
         replay = replay_of(b"a", b"a")
         replay.take(b"a", 1_000)
         replay.take(b"a", 3_000)
         self.assertEqual((replay.tally.lost, replay.tally.times_us), (0, [1.0, 2.0]))
 
     def test_what_was_not_sent_counts_nothing(self):
-        """Not even as the loss of what is under way."""
+        """An unknown frame does not make frames in flight lost, either."""
         replay = replay_of(b"a")
         replay.take(b"b", 0)
         self.assertEqual((replay.tally.lost, replay.tally.times_us, len(replay.under_way)), (0, [], 1))
 
     def test_what_is_late_is_lost(self):
-        """Only what was sent before the limit."""
+        """Only frames sent before the limit are lost."""
         replay = replay_of(b"a", b"b", b"c")
         replay.give_up(2_000)
         self.assertEqual((replay.tally.lost, list(replay.under_way)), (2, [(b"c", 2_000)]))
 
     def test_a_row_has_the_nearest_rank(self):
-        """Of a hundred, p99 is not the greatest."""
+        """Of a hundred values, p99 is not the maximum."""
         replay = replay_of()
         replay.tally.times_us = [float(number) for number in range(100, 0, -1)]
         self.assertEqual(replay.tally.row("all").split(), ["all", "100", "0", "50", "99", "100"])

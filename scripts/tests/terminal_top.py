@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Plays the user of `shunt top` at a terminal: terminal_top.py SHUNT CONTROL_SOCKET PID_OF_THE_SWITCH."""
+"""Acts as the user of `shunt top` at a terminal: terminal_top.py SHUNT CONTROL_SOCKET PID_OF_THE_SWITCH."""
 
 import fcntl
 import os
@@ -17,7 +17,7 @@ ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
 
 
 class Terminal:
-    """`shunt top` at a terminal of its own."""
+    """`shunt top` in a separate terminal."""
 
     def __init__(self, shunt: str, control: str) -> None:
         self.pid, self.fd = pty.fork()
@@ -30,7 +30,8 @@ class Terminal:
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
     def until(self, text: bytes, key: bytes = b"") -> None:
-        """Reads until this was drawn, pressing a key before each read; what comes next is read anew."""
+        """Reads until this text is drawn, and sends a key before each read. Output after the text is read by
+        the next call."""
         end = time.monotonic() + LONG_S
         while text not in self.seen:
             if key:
@@ -68,10 +69,10 @@ def main() -> None:
     top.key(b"p")
     top.until(b"[paused]")
     top.key(b"\t")
-    # Two panels change their look with the focus; on a small terminal it stands alone.
+    # The focus changes the look of two panels; on a small terminal the focused panel is shown alone.
     top.resize(8, 60)
     top.until(b"from receive poll")
-    # The terminal library hears a key that comes with a change of size only at the next key.
+    # The terminal library delivers a key that arrives with a resize only at the next key.
     top.until(LEAVE, b"q")
     expect(top.ended(), 0)
     print("ok: drawn, paused, resized, and the terminal given back")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ways for stderr to fail. `run.py` runs in a mount namespace of its own, so that what is mounted here goes with it."""
+"""Ways in which stderr can fail. `run.py` runs in a private mount namespace, so mounts made here vanish with
+it."""
 
 import fcntl
 import os
@@ -19,16 +20,16 @@ class Case:
         self.stderr = None
 
     def started(self):
-        """The switch has its stderr."""
+        """Called when the switch has its stderr."""
 
     def check_while_broken(self, switch):
-        """Looks at the counters while lines are lost."""
+        """Checks the counters while lines are lost."""
 
     def mend(self, switch, until, fail):
-        """Makes stderr work again if that is possible, and looks for the report of the loss."""
+        """Repairs stderr if possible, and checks that the loss is reported."""
 
     def close(self):
-        """Gives back what is left."""
+        """Releases the remaining resources."""
 
 
 class ReaderGone(Case):
@@ -46,7 +47,7 @@ class ReaderGone(Case):
 
 
 class DiskFull(Case):
-    """A file on a disk that is full until it is mended."""
+    """A file on a disk that is full until `mend`."""
 
     name = "full disk"
 
@@ -55,7 +56,7 @@ class DiskFull(Case):
         self.disk = folder / "disk"
         self.disk.mkdir()
         subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", self.disk], check=True)
-        # One byte into a page of its own, so that a part of a line has room, and then the rest of the disk.
+        # Fills a page up to a few bytes, so that a part of a line fits, and then the rest of the disk.
         self.stderr = os.open(self.disk / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         os.write(self.stderr, b"\n" * 4090)
         with open(self.disk / "filler", "wb", buffering=0) as filler:
@@ -80,7 +81,7 @@ class DiskFull(Case):
 
 
 class PipeStalled(Case):
-    """A pipe that nobody reads until it is mended."""
+    """A pipe without a reader until `mend`."""
 
     name = "stalled pipe"
 
@@ -111,7 +112,8 @@ class PipeStalled(Case):
 
 
 class JournalGone(Case):
-    """A stream socket whose reader dies while the switch runs: what systemd makes stderr of a service, and its journal."""
+    """A stream socket whose reader ends while the switch runs, like stderr of a systemd service with its
+    journal."""
 
     name = "journal gone"
 

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The processes around the switch. Each prints an empty line when it is ready, works until SIGTERM, then prints what it
-has seen as a JSON object. Times are the wall clock's, in ns. Waits of more than 5 ms are listed as [begin, end]."""
+"""Processes around the switch. Each prints an empty line when it is ready and works until SIGTERM.
+
+It then prints its observations as a JSON object. Times are wall-clock times in ns. Waits of more than 5 ms
+are listed as [begin, end]."""
 
 import fcntl
 import json
@@ -28,7 +30,7 @@ def stop(*_):
 
 
 def sender(address):
-    """A numbered packet each ms."""
+    """Sends a numbered packet every ms."""
     peer = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     peer.connect((address, PORT))
     sent = 0
@@ -43,7 +45,7 @@ def sender(address):
 
 
 def receiver():
-    """When packets were sent and when the kernel received them."""
+    """Records when packets were sent and when the kernel received them."""
     peer = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
     peer.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
@@ -67,7 +69,7 @@ def note(waits, begin, end):
 
 
 def control(path):
-    """Requests, each on a connection of its own."""
+    """Sends requests, each on a separate connection."""
     answers, waits = 0, []
     while not stopped:
         begin = time.time_ns()
@@ -83,7 +85,7 @@ def control(path):
 
 
 def openflow():
-    """Echo requests of a controller that behaves."""
+    """Sends echo requests as a well-behaved controller."""
     peer = socket.create_connection(LISTEN, timeout=60)
     peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     stream = peer.makefile("rb")
@@ -93,7 +95,7 @@ def openflow():
         begin = time.time_ns()
         answers += 1
         peer.sendall(struct.pack("!BBHI", 4, 2, 8, answers))
-        # Other messages come between.
+        # Other messages may come before the reply.
         while True:
             _, kind, length, number = struct.unpack("!BBHI", stream.read(8))
             stream.read(length - 8)
@@ -105,7 +107,7 @@ def openflow():
 
 
 def storm():
-    """Peers of OpenFlow 1.0, one after the other, each of which is refused with a line in the log."""
+    """Connects as peers of OpenFlow 1.0, one after the other. Each is refused with a line in the log."""
     peers = 0
     while not stopped:
         with socket.create_connection(LISTEN, timeout=60) as peer:
@@ -121,7 +123,7 @@ def storm():
 
 
 def flaps():
-    """An interface that goes down and up."""
+    """Sets an interface down and up."""
     control = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 
     def turn(up):
@@ -141,7 +143,8 @@ def flaps():
 
 
 def witness(cpu):
-    """Sleeps on a core: what it oversleeps, others had the core or the machine stood still."""
+    """Sleeps on a core. A sleep that is too long shows that others used the core or that the machine was
+    stopped."""
     os.sched_setaffinity(0, {int(cpu)})
     waits = []
     before = time.time_ns()
@@ -154,7 +157,7 @@ def witness(cpu):
 
 
 def delays(actors):
-    """How long the threads of some processes have waited for a core, and when they waited long."""
+    """Measures how long the threads of some processes have waited for a core, and records long waits."""
     files = {}
     for name, pid in json.loads(actors).items():
         for task in os.listdir(f"/proc/{pid}/task"):

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a switch whose stderr fails, under traffic and storms of log lines, in rooms that test_broken_log.sh has made.
+"""Runs a switch whose stderr fails, under traffic and storms of log lines, in rooms made by
+test_broken_log.sh.
 
-For each way to fail: the switch must not end, must forward packets and answer requests, and must count the lines that it
-lost. With --report, stalls of more than 50 ms fail too, with preemption set aside: the time for which the threads concerned
-waited for a core (/proc/PID/task/TID/schedstat), or for which a witness that only sleeps did not run, whichever is longer.
+For each kind of failure, the switch must keep running, forward packets, answer requests, and count the lost
+lines. With --report, stalls of more than 50 ms also fail, after preemption is subtracted. Preemption is the
+longer of two times: the time that the relevant threads waited for a core (/proc/PID/task/TID/schedstat), and
+the time that a sleeping witness did not run.
 """
 
 import argparse
@@ -22,7 +24,7 @@ import stalls
 
 HERE = pathlib.Path(__file__).parent
 STALL_MS = 50
-# A process may be slow to start on a loaded machine.
+# A process may start slowly on a loaded machine.
 LIMIT_S = 60
 
 
@@ -40,7 +42,7 @@ def until(what, holds):
 
 
 class Switch:
-    """The switch under test, asked over its control socket."""
+    """The switch under test, queried over its control socket."""
 
     def __init__(self, arguments, stderr):
         self.control = arguments.folder / "control.sock"
@@ -87,7 +89,7 @@ processes = []
 
 
 class Part:
-    """A process beside the switch, which ends on SIGTERM and then prints one JSON object."""
+    """A process beside the switch, which ends on SIGTERM and prints one JSON object."""
 
     def __init__(self, arguments, room, *command):
         prefix = ["ip", "netns", "exec", f"{arguments.prefix}-{room}"] if room else []
@@ -105,7 +107,7 @@ class Part:
 
 
 def observe(arguments, case, switch):
-    """Lets traffic and storms run; returns what the parts saw."""
+    """Runs traffic and storms. Returns the observations of the processes."""
     folder = arguments.folder
     parts = {"receiver": Part(arguments, "h2", "receiver")}
     parts["sender"] = Part(arguments, "h1", "sender", "10.0.0.2")
@@ -128,7 +130,7 @@ def observe(arguments, case, switch):
         for name, count in part.end().items():
             storm[name] += count
     sender = parts.pop("sender").end()
-    # The last packets are on their way.
+    # Wait for the last packets.
     time.sleep(0.5)
     return {"sender": sender, **{name: part.end() for name, part in parts.items()}, **storm}
 
@@ -176,7 +178,7 @@ def main():
     parser.add_argument("seconds", type=float, help="for each case")
     parser.add_argument("--report", action="store_true", help="figures, and stalls are failures")
     arguments = parser.parse_args()
-    # Through this script's `finally`s.
+    # Run the `finally` blocks of this script.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     problems = []
     try:

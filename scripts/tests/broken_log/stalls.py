@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The longest waits of packets and requests, with and without the time in which the machine gave others the cores."""
+"""The longest waits of packets and requests, with and without the time in which other programs had the cores.
+"""
 
-# Whose threads a packet or request waits for, beside the switch's worker and control thread.
+# Threads that a packet or request depends on, including the switch's worker or control thread.
 CONCERNED = {
     "receiver": ("sender", "switch worker"),
     "control": ("control", "switch shunt"),
@@ -15,7 +16,8 @@ def overlap(wait, begin, end):
 
 
 def preempted_ns(seen, part, begin, end):
-    """Time in [begin, end] for which a thread concerned waited for a core, or a core was not to be had."""
+    """Returns the time in [begin, end] in which a relevant thread waited for a core, or no core was
+    available."""
     waited = 0
     for name, waits in seen["delays"]["waits"].items():
         if name.startswith(CONCERNED[part]):
@@ -26,7 +28,7 @@ def preempted_ns(seen, part, begin, end):
 
 
 def judge(seen):
-    """Longest waits in ms."""
+    """Returns the longest waits in ms."""
     figures = {}
     for part, name in NAMES.items():
         waits = seen[part]["waits"]

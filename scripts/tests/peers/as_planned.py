@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Holds what switches say of themselves against a plan: `shunt flows dump` and `shunt show stateless`.
+"""Compares the state of switches with a plan: `shunt flows dump` and `shunt show stateless`.
 
     as_planned.py FOLDER SHUNT
 
-FOLDER has what planned.sh puts there: plan.json, hosts.json, and in `names` a line for each switch, its number and its name.
+FOLDER has the files of planned.sh: plan.json, hosts.json, and `names` with one line per switch, its number
+and its name.
 """
 
 import json
@@ -23,7 +24,7 @@ FLAGS = {"": "", "G_SRV": "server", "G_EXT": "external", "G_ASS": "assists"}
 
 
 def action_text(action):
-    """An action as flow files write it."""
+    """Returns an action in the flow syntax."""
     if isinstance(action, PopKey):
         return "pop_key"
     if isinstance(action, PushKey):
@@ -35,12 +36,12 @@ def action_text(action):
 
 
 def output_text(port):
-    """An output as `flows dump` writes it."""
+    """Returns an output as `flows dump` prints it."""
     return "IN_PORT" if port == ofp.OFPP_IN_PORT else f"output:{port}"
 
 
 def group(group):
-    """A group as `flows dump` writes it."""
+    """Returns a group as `flows dump` prints it."""
     kind, weight = ("ff", "") if group.failover else ("select", "weight:1,")
     buckets = []
     for way in group.ways:
@@ -51,13 +52,13 @@ def group(group):
 
 
 def lines(entries_planned):
-    """The groups and entries of a switch as `flows dump` writes them."""
+    """Returns the groups and entries of a switch as `flows dump` prints them."""
     groups = {entry.group.number: entry.group for entry in entries_planned if entry.group is not None}
     return sorted([*map(group, groups.values()), *map(flow, entries_planned)])
 
 
 def flow(entry):
-    """An entry as `flows dump` writes it."""
+    """Returns an entry as `flows dump` prints it."""
     match = [f"priority={entry.priority}"]
     for field, value in entry.match.items():
         text = FIELDS[field] % value
@@ -71,7 +72,7 @@ def flow(entry):
 
 
 def lane(plan, switch):
-    """The parts of a lane that the plan says, by nothing but its JSON."""
+    """Returns the sections of a switch's stateless lane, derived from the plan's JSON alone."""
     if plan["kind"] == "tag-and-forward":
         gates = {key: switch[key] for key in ("down_d", "up_d", "external_d")}
         gates["ports"] = sorted([port, gate, FLAGS[flag]] for port, gate, flag, _ in switch["gates"])
@@ -85,7 +86,7 @@ def lane(plan, switch):
 
 
 def main():
-    """Ends with a sentence where a switch says otherwise."""
+    """Exits with an explanation if a switch differs from the plan."""
     folder, shunt = pathlib.Path(sys.argv[1]), sys.argv[2]
     plan = read_plan(str(folder / "plan.json"))
     planned = entries(plan, read_places(str(folder / "hosts.json")).hosts)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbered datagrams between two hosts, to see whether any is lost, doubled or overtaken.
+"""Sends numbered datagrams between two hosts to detect loss, duplication and reordering.
 
-    sequence.py send ADDRESS [PER_SECOND]     sends until SIGTERM, then says how many
-    sequence.py receive                       until SIGTERM, and until no more come for a while; then says how many came,
-                                              and how many were not the next
+    sequence.py send ADDRESS [PER_SECOND]     sends until SIGTERM, then prints the number of datagrams
+    sequence.py receive                       receives until SIGTERM and until no more arrive for a time, then
+prints
+                                              the number of datagrams and the number of those out of sequence
 """
 
 import os
@@ -14,17 +15,17 @@ import sys
 import time
 
 PORT = 9000
-# Beyond what ordinary users may have; Python has no name for it.
+# Exceeds the limit of ordinary users; Python has no name for this option.
 SO_RCVBUFFORCE = 33
 BATCH = 4
-# A sender that the machine has kept waiting makes good for so long, and not with a burst that overruns queues.
+# A delayed sender catches up at most this much, so that its burst does not overrun queues.
 LATE_MAX_S = 0.1
-# What is under way arrives within this time, on a busy machine too.
+# Datagrams in flight arrive within this time, even on a busy machine.
 QUIET_S = 2
 
 
 class Ended:
-    """Whether SIGTERM came. Not an exception: it would come between a datagram and its count."""
+    """Set by SIGTERM. An exception could interrupt the code between a datagram and its count."""
 
     def __init__(self):
         self.yet = False
@@ -37,7 +38,8 @@ class Ended:
 def send(ended, address, per_second=1000):
     sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     sender.connect((address, PORT))
-    # On one CPU: the kernel keeps a queue of packets for each, and on a busy machine one may be ahead of another.
+    # Use one CPU: the kernel has a packet queue per CPU, and on a busy machine one queue may get ahead of
+    # another.
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     number = 0
     due = time.monotonic()

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host on a VLAN trunk, for kernels that have no VLAN devices: tagged_host.py DEVICE VID ADDRESS ASKED
+"""A host on a VLAN trunk, for kernels without VLAN devices: tagged_host.py DEVICE VID ADDRESS ASKED
 
-It speaks ARP only, in frames with a tag of VLAN VID. "ready" says that it listens; "heard ADDRESS" that somebody's
-request came in with that tag; "untagged" that a request came in without any. Every half second it asks for ASKED, and
-"answered ADDRESS" says that the answer came, tagged. Ends after an answer and a request heard.
+It speaks ARP only, in frames with a tag of VLAN VID. It prints "ready" when it listens, "heard ADDRESS" for a
+received request with that tag, and "untagged" for a received request without a tag. Every half second it asks
+for ASKED, and prints "answered ADDRESS" when a tagged answer arrives. It ends after an answer and a received
+request.
 """
 
 import select
@@ -15,7 +16,8 @@ import time
 PACKET_AUXDATA = 8
 SOL_PACKET = 263
 TP_STATUS_VLAN_VALID = 0x10
-# Status, lengths, offsets, tag and its EtherType: struct tpacket_auxdata. The kernel has taken the tag out of the frame.
+# struct tpacket_auxdata: status, lengths, offsets, tag and its EtherType. The kernel has removed the tag from
+# the frame.
 AUXDATA = struct.Struct("=IIIHHHH")
 ARP = struct.Struct("!HHBBH6s4s6s4s")
 REQUEST, REPLY = 1, 2
@@ -23,14 +25,15 @@ ASK_EVERY_S = 0.5
 
 
 def arp(source, vid, operation, sender, target):
-    """A broadcast frame with a tag."""
+    """Returns a broadcast frame with a tag."""
     ethernet = b"\xff" * 6 + source + struct.pack("!HHH", 0x8100, vid, 0x0806)
     body = ARP.pack(1, 0x0800, 6, 4, operation, source, sender, bytes(6), target)
     return (ethernet + body).ljust(60, b"\0")
 
 
 def received(device):
-    """The VLAN (none: untagged) of a frame that came in, and its ARP operation and sender; none if it is no ARP."""
+    """Returns the VLAN (None: untagged), ARP operation and sender of a received frame; None if it is not ARP.
+    """
     frame, ancillary, _, address = device.recvmsg(2048, socket.CMSG_SPACE(AUXDATA.size))
     if address[2] == socket.PACKET_OUTGOING or frame[12:14] != b"\x08\x06" or len(frame) < 14 + ARP.size:
         return None
@@ -44,7 +47,7 @@ def received(device):
 
 
 def main(name, vid, own, asked):
-    """Asks and listens."""
+    """Sends requests and answers requests."""
     vid, own, asked = int(vid), socket.inet_aton(own), socket.inet_aton(asked)
     device = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
     device.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers on TCP ports: tcp_answer.py PORT... Says "ready" when it listens. Who connects gets one line, "port PORT"."""
+"""Answers on TCP ports: tcp_answer.py PORT... Prints "ready" when it listens. Each client gets one line,
+"port PORT"."""
 
 import selectors
 import socket
@@ -7,7 +8,7 @@ import sys
 
 
 def main(ports):
-    """Answers until it is ended."""
+    """Answers until the process is ended."""
     selector = selectors.DefaultSelector()
     for port in ports:
         listener = socket.create_server(("", int(port)))
