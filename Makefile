@@ -1,29 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-# The commands of the project; each installs what it lacks (scripts/setup.sh) and leaves nothing behind.
+# The project's commands. Each installs missing tools (scripts/setup.sh) and removes its processes and
+# namespaces.
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
 
 .PHONY: build
-build: ## the `shunt` command, in target/release
+build: ## build the `shunt` command in target/release
 	scripts/setup.sh build
 	cargo build --release --package shunt
 
 .PHONY: dpdk
-dpdk: ## the same with ports of DPDK
+dpdk: ## build the `shunt` command with DPDK ports
 	scripts/setup.sh dpdk
 	cargo build --release --package shunt --features dpdk
 
 .PHONY: demo
-demo: ## four hosts around one switch, traffic, counters; needs root
+demo: ## run the demo: four hosts around one switch, traffic, counters; needs root
 	scripts/setup.sh demo
 	cargo build --release --package shunt
 	scripts/demo.sh
 
-# `cargo test` comes last: its closing line is the verdict of the run. What is released has no DPDK, and passes the tests in
-# namespaces and those of its drivers; the others run in a build with it.
+# `cargo test` comes last, so that its last line is the result of the run. Released builds have no DPDK: they
+# run the tests in namespaces and those of their drivers. All other tests run in a build with DPDK.
 .PHONY: test
-test: ## every test: documentation, namespaces, mutations, unit and integration tests; needs root
+test: ## run every test: documentation, namespaces, mutations, unit and integration tests; needs root
 	scripts/setup.sh test
 	cargo build --release --package shunt
 	cargo test --workspace --features shunt/dpdk --doc --quiet
@@ -33,14 +34,14 @@ test: ## every test: documentation, namespaces, mutations, unit and integration 
 	cargo test --package port --lib --quiet
 	cargo test --workspace --features shunt/dpdk --lib --bins --tests
 
-# LOOM_MAX_PREEMPTIONS: how often a model's threads are interrupted at most.
+# LOOM_MAX_PREEMPTIONS: maximum number of preemptions of a model's threads.
 .PHONY: loom
-loom: ## models of the protocols between threads, every interleaving explored
+loom: ## explore every interleaving of the protocols between threads
 	scripts/setup.sh build
 	CARGO_TARGET_DIR=target/loom cargo test --quiet --locked --manifest-path loom/Cargo.toml --lib
 
 .PHONY: bench
-bench: ## every benchmark of bench/src/bin, then the tables of target/report
+bench: ## run every benchmark of bench/src/bin, then print the tables of target/report
 	scripts/setup.sh bench
 	cargo build --release --package shunt --package shunt-bench
 	for bench in bench/src/bin/*.rs; do \
@@ -48,11 +49,11 @@ bench: ## every benchmark of bench/src/bin, then the tables of target/report
 	done
 	cargo run --quiet --release --package shunt-bench --bin shunt-bench
 
-# FULL=1 for the whole matrix (hours); PEERS has options of bench/peers/run.py.
+# FULL=1 measures all rows (hours). PEERS has options of bench/peers/run.py.
 FULL ?=
 PEERS ?=
 .PHONY: bench-peers
-bench-peers: ## Shunt against Open vSwitch with DPDK, testpmd and the raw libraries; needs root
+bench-peers: ## compare Shunt with Open vSwitch with DPDK, testpmd and DPDK's libraries; needs root
 	scripts/setup.sh bench-peers
 	cargo build --release --package shunt --features dpdk
 	cargo build --release --package shunt-bench
@@ -64,37 +65,38 @@ bench-peers: ## Shunt against Open vSwitch with DPDK, testpmd and the raw librar
 	cargo run --quiet --release --package shunt-bench --bin shunt-bench -- target/report/{peers,scale,libraries,stages}.jsonl
 
 .PHONY: networks
-networks: ## large networks in virtual time, figures to target/report
+networks: ## run large networks in virtual time; writes figures to target/report
 	scripts/setup.sh networks
 	cargo build --release --package shunt
 	bench/networks.py
 	bench/protected.py
 
 .PHONY: lab
-lab: ## the experiments of lab/, figures to target/report; needs root
+lab: ## run the experiments of lab/; writes figures to target/report; needs root
 	scripts/setup.sh lab
 	cargo build --release --package shunt
 	lab/mininet.py
 	lab/lanes.py
 	lab/rtt.py
 
-# CONFORMANCE has options of scripts/conformance/ryu.sh; without, about 12 minutes.
+# CONFORMANCE has options of scripts/conformance/ryu.sh. Without options it takes about 12 minutes.
 CONFORMANCE ?=
 .PHONY: conformance
-conformance: ## the Ryu switch test tool's 991 cases against the release build; needs root
+conformance: ## run the 991 cases of the Ryu switch test tool against the release build; needs root
 	scripts/setup.sh conformance
 	cargo build --release --package shunt
 	scripts/conformance/ryu.sh $(CONFORMANCE)
 
-# FUZZ_SECONDS for each target of fuzz/.
+# FUZZ_SECONDS is the time for each target of fuzz/.
 FUZZ_SECONDS ?= 600
 .PHONY: fuzz
-fuzz: ## every fuzz target for FUZZ_SECONDS each, with the address sanitizer
+fuzz: ## run every fuzz target for FUZZ_SECONDS each, with the address sanitizer
 	scripts/setup.sh fuzz
 	scripts/fuzz.sh $(FUZZ_SECONDS)
 
-# NIGHTLY has names of steps, or patterns such as 'oracle-*' (default: all). NIGHTLY_CASES is the number of the oracle's rule
-# sets; NIGHTLY_MUTANTS of seed NIGHTLY_SEED are planted at random; FUZZ_SECONDS is as above. A second call continues.
+# NIGHTLY has names of steps, or patterns such as 'oracle-*' (default: all). NIGHTLY_CASES is the number of
+# the oracle's rule sets, NIGHTLY_MUTANTS the number of random mutants with seed NIGHTLY_SEED. FUZZ_SECONDS is
+# as above. A further call continues an interrupted run.
 NIGHTLY ?=
 NIGHTLY_CASES ?= 20000
 NIGHTLY_MUTANTS ?= 60
@@ -104,13 +106,13 @@ nightly: export NIGHTLY_CASES := $(NIGHTLY_CASES)
 nightly: export NIGHTLY_MUTANTS := $(NIGHTLY_MUTANTS)
 nightly: export NIGHTLY_SEED := $(NIGHTLY_SEED)
 nightly: export FUZZ_SECONDS := $(FUZZ_SECONDS)
-nightly: ## the checks that take hours (scripts/nightly/steps.sh), resumable; needs root
+nightly: ## run the checks that take hours (scripts/nightly/steps.sh); resumable; needs root
 	scripts/setup.sh test
 	cargo build --release --package shunt
 	set -f; scripts/nightly.sh $(NIGHTLY)
 
 .PHONY: lint
-lint: ## format, clippy, tidy, shell scripts
+lint: ## check format, clippy, tidy and shell scripts
 	scripts/setup.sh lint
 	cargo fmt --all --check
 	cargo fmt --manifest-path loom/Cargo.toml --check

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Four hosts in network namespaces around one switch: learned forwarding, then a flow file that pins one pair and
-# drops another, then industrial frames beside a flood (demo_lanes.sh). Needs root. `make demo` builds first. Everything
-# made here carries this process's number, so that runs do not meet; everything is taken away again on exit, also on
-# Ctrl-C. Exit code 0 only if every step held.
+# Demo: four hosts in network namespaces around one switch.
+#
+# The steps are learned forwarding, a flow file that pins one pair and drops another, and industrial frames
+# beside a flood (demo_lanes.sh). Needs root. `make demo` builds first. All names contain this process's
+# number, so concurrent runs do not collide. Everything is removed on exit, also on Ctrl-C. The exit code is 0
+# only if every step passed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PATH=$PATH:/usr/sbin:/sbin
@@ -32,7 +34,7 @@ begin() {
 
 clean_up() {
     local status=$? ns pid
-    # A second Ctrl-C must not stop the clean-up half-way.
+    # A second Ctrl-C must not interrupt the clean-up.
     trap '' INT TERM HUP
     set +e
     for ns in "$prefix-sw" "${hosts[@]/#/$prefix-h}"; do
@@ -46,7 +48,7 @@ clean_up() {
         done
         ip netns del "$ns"
     done
-    # All children have got a signal by now: a large one may take a moment to be gone.
+    # All child processes have been signalled; a large one may take a moment to end.
     wait
     if [ -n "$interrupted" ]; then
         say "demo: interrupted by SIG$interrupted; everything is cleaned up" >&2
@@ -73,7 +75,7 @@ in_host() { # in_host N COMMAND...
 address() { printf '10.77.0.%s' "$1"; }
 control() { "$shunt" --control "$tmp/control.sock" "$@"; }
 
-# start_switch [SETTINGS]: with more lines of configuration; $switch is its process.
+# start_switch [SETTINGS]: starts a switch with additional lines of configuration. $switch is its process ID.
 start_switch() {
     {
         printf 'control = "%s/control.sock"\n[[worker]]\ncpu = %s\n' "$tmp" "$switch_cpu"
@@ -98,7 +100,7 @@ stop_switch() {
     wait "$switch" || fail "the switch left with exit code $? on SIGTERM, not 0"
 }
 
-# Says how the ping from $1 to $2 ended; its result is whether every packet came back.
+# ping_pair FROM TO: returns whether every ping was answered.
 ping_pair() {
     in_host "$1" ping -q -c "$pings" -i 0.2 -W 2 "$(address "$2")" >"$tmp/ping.out" 2>&1
 }
@@ -115,7 +117,7 @@ expect_no_ping() {
     say "  h$1 -> h$2  dropped, as the flow file says"
 }
 
-# iperf_server N: for one run; $server is its process.
+# iperf_server N: starts a server on host N for one run. $server is its process ID.
 iperf_server() {
     (exec ip netns exec "$prefix-h$1" iperf3 -s -1) >"$tmp/iperf-server.out" 2>&1 &
     server=$!
@@ -125,7 +127,7 @@ iperf_server() {
     done
 }
 
-# iperf FROM TO [OPTION...]: one run, one line of result.
+# iperf FROM TO [OPTION...]: runs iperf once and prints one line.
 iperf() {
     local from=$1 to=$2 server
     shift 2
@@ -138,7 +140,7 @@ iperf() {
     python3 scripts/demo_figures.py iperf "h$from -> h$to" <"$tmp/iperf.json"
 }
 
-# The counters are read while late ARP packets may be on their way: what must hold is that they add up once it is quiet.
+# Late ARP packets may be in flight while the counters are read, so the sum must hold only after a while.
 expect_counters_add_up() {
     for _ in {1..10}; do
         control show counters --json >"$tmp/counters.json"
@@ -159,7 +161,7 @@ begin 'Four hosts, each in a network namespace, one cable each to the switch'
 tmp=$(mktemp -d)
 ip netns add "$prefix-sw"
 for n in "${hosts[@]}"; do ip netns add "$prefix-h$n"; done
-# Without IPv6 the hosts are silent between our steps, so that counters can be compared.
+# Without IPv6, hosts send no packets on their own, so counters can be compared.
 for ns in "$prefix-sw" "${hosts[@]/#/$prefix-h}"; do
     # shellcheck disable=SC2016
     ip netns exec "$ns" bash -c 'for f in /proc/sys/net/ipv6/conf/*/disable_ipv6; do [ ! -e "$f" ] || echo 1 >"$f"; done'
@@ -218,7 +220,7 @@ expect_ping 3 4
 begin 'What the flows and the switch counted'
 control show flows | tee "$tmp/flows.out"
 control show counters
-# From h1 to h3: the echo requests of one ping and the echo replies of the other.
+# The echo requests of the ping from h1, and the echo replies to the ping from h3.
 python3 scripts/demo_figures.py flow "nw_dst=$(address 3)" "$((2 * pings))" <"$tmp/flows.out"
 expect_counters_add_up
 

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2154
 #
-# The part of demo.sh about low latency; sourced by it. Industrial frames go from h1 to h2 at a steady rate, marked
-# low-latency, first alone, then beside a UDP flood through the same two ports, with the lanes off and on. How late each
-# arrives is shown second by second; only loss and counters are judged, since latencies tell of the machine as well.
+# The low-latency part of demo.sh, which sources this file.
+#
+# Industrial frames go from h1 to h2 at a steady rate, marked low-latency. They are sent alone, then beside a
+# UDP flood through the same two ports, with the lanes off and on. Latency is printed every second. Only loss
+# and counters are checked, because latency also depends on the machine.
 
 readonly industrial_mac=02:53:48:4e:00:01
 readonly frames_per_s=100
 
-# More than the switch can forward: each datagram leaves h1 as 44 packets, by one system call. $flood and $server are
-# its processes.
+# Sends more than the switch can forward: each datagram leaves h1 as 44 packets in one system call. $flood and
+# $server are process IDs.
 start_flood() {
     iperf_server 2
     (exec ip netns exec "$prefix-h1" iperf3 -c "$(address 2)" -u -b 0 -l 65000 -t 60) >"$tmp/flood.out" 2>&1 &
@@ -25,7 +27,8 @@ stop_flood() {
     wait "$flood" "$server" || true
 }
 
-# replay SECONDS LEAST_PERCENT: what was sent and arrived is added to $sent and $arrived.
+# replay SECONDS LEAST_PERCENT: replays frames, and adds the numbers of frames sent and received to $sent and
+# $arrived.
 replay() {
     local more_sent more_arrived
     python3 scripts/demo_replay.py --from "$prefix-h1" --to "$prefix-h2" --rate "$frames_per_s" --seconds "$1" \
@@ -35,7 +38,8 @@ replay() {
     arrived=$((arrived + more_arrived))
 }
 
-# expect_counted: the industrial flow has counted no more than was sent and no less than arrived.
+# expect_counted: the industrial flow must have counted at most the frames sent, and at least those that
+# arrived.
 expect_counted() {
     control show flows >"$tmp/flows.out"
     python3 scripts/demo_figures.py flow "dl_src=$industrial_mac" "$arrived" "$sent" <"$tmp/flows.out"
@@ -47,7 +51,8 @@ for capture in modbus s7comm ptpv2 profinet-io-le; do
 done
 [ "${#captures[@]}" -gt 0 ] || captures=(scripts/data/ptp_ethernet.pcap)
 
-# start_lanes true|false: a switch with its lanes on or off that knows the industrial flow, and learns the rest.
+# start_lanes true|false: starts a switch with lanes on or off that has the industrial flow and learns the
+# rest.
 start_lanes() {
     start_switch "[datapath.lanes]
 enabled = $1"

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# fuzz.sh SECONDS [TARGET...]: runs the targets of fuzz/ (all, or those named) for SECONDS each, from the committed seeds
-# and the corpus of earlier runs. Stops at the first finding, which cargo-fuzz keeps in fuzz/artifacts.
+# Runs the targets of fuzz/ for SECONDS each: fuzz.sh SECONDS [TARGET...]
+#
+# Without targets, all of them run. They start from the committed seeds and the corpus of earlier runs. The
+# run stops at the first finding, which cargo-fuzz keeps in fuzz/artifacts.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PATH=$PWD/target/tools/bin:$PATH
-# The sanitizer is an unstable flag of the compiler; this lets the stable one take it.
+# The sanitizer is an unstable compiler flag; this variable makes the stable compiler accept it.
 export RUSTC_BOOTSTRAP=1
 
 seconds=${1:?usage: fuzz.sh SECONDS [TARGET...]}

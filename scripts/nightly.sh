@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# nightly.sh [-l] [PATTERN...]: runs the checks that take too long for CI, which scripts/nightly/steps.sh lists; all of
-# them, or those whose name matches a shell pattern such as `oracle-*`. `-l` lists names and commands only.
+# Runs the checks that take too long for CI: nightly.sh [-l] [PATTERN...]
 #
-# It can be called again after an interruption. A step that passed leaves a stamp with its commit and command in
-# target/nightly, and does not run again while both are the same; the state is the one at the start of the run. A step that fails does not stop the next ones, but
-# the exit code is 1. The table at the end has each step's verdict, time and log file. Remove target/nightly to repeat
-# everything.
+# scripts/nightly/steps.sh lists the steps. All of them run, or those whose name matches a shell pattern such
+# as `oracle-*`. `-l` only lists names and commands.
+#
+# The script can be called again after an interruption. A step that passed leaves a stamp with its commit and
+# command in target/nightly, and does not run again while both are unchanged. The commit and changes are those
+# at the start of the run. A failed step does not stop the next ones, but the exit code is 1. The table at the
+# end has the verdict, time and log file of each step. Remove target/nightly to repeat all steps.
 #
 # NIGHTLY_STEPS names another list of steps, NIGHTLY_FOLDER another folder for stamps and logs.
 set -euo pipefail
@@ -18,14 +20,14 @@ readonly folder=${NIGHTLY_FOLDER:-target/nightly}
 
 names=()
 commands=()
-# step NAME COMMAND: used by the list of steps. The command is run by bash in the root of the repository.
+# step NAME COMMAND: called by the list of steps. bash runs the command in the root of the repository.
 step() {
     names+=("$1")
     commands+=("$2")
 }
 
-# What is tested: the commit, and a checksum of what is not committed. Each command's failure is returned, because `set -e`
-# has no effect where this function is called.
+# Prints the state under test: the commit, and a checksum of uncommitted changes. Each failure is returned
+# explicitly, because `set -e` has no effect where this function is called.
 state() {
     local commit changes
     commit=$(git rev-parse HEAD) || return
@@ -41,7 +43,7 @@ state() {
     } | sha256sum | sed "s/^\(.\{16\}\).*/$commit with changes \1/"
 }
 
-# is_wanted NAME PATTERN...
+# is_wanted NAME PATTERN...: returns whether a step is selected.
 is_wanted() {
     local name=$1 pattern
     shift
@@ -69,7 +71,7 @@ child=''
 interrupt() {
     trap '' INT TERM HUP
     if [ -n "$child" ]; then
-        # The step's whole group, which has time to clean up.
+        # Signal the whole process group of the step, and wait for its clean-up.
         kill -TERM -- "-$child" 2>/dev/null || true
         wait "$child" || true
         rows+=("$running interrupted - $log")
@@ -81,7 +83,7 @@ trap 'interrupt 130' INT
 trap 'interrupt 143' TERM
 trap 'interrupt 129' HUP
 
-# run_step NAME COMMAND
+# run_step NAME COMMAND: runs a step unless its stamp is valid.
 run_step() {
     local name=$1 command=$2 stamp=$folder/$1.passed expected started seconds status=0
     running=$name

@@ -1,16 +1,19 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Installs what a fresh Debian 12 lacks: `setup.sh build|dpdk|lint|demo|lab|networks|test|bench|bench-peers|fuzz|conformance`.
-# Says nothing when nothing is missing. A tool that is already there is used as it is, wherever it came from.
+# Installs tools that a fresh Debian 12 lacks: `setup.sh PURPOSE`
+#
+# PURPOSE is build, dpdk, lint, demo, lab, networks, test, bench, bench-peers, fuzz or conformance. The script
+# prints nothing if nothing is missing. It accepts an existing tool from any source.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# command:package, by purpose. A command is what is checked; its package is what is installed.
+# Needs by purpose as command:package. The command is searched; the package is installed if the command is
+# missing.
 readonly build_needs=(cc:build-essential make:make git:git)
 readonly lint_needs=(shellcheck:shellcheck pkg-config:pkg-config)
 readonly demo_needs=(ip:iproute2 ping:iputils-ping iperf3:iperf3 python3:python3)
-# Mininet without what it recommends: no Open vSwitch is started.
+# Mininet's recommended packages are not installed, so no Open vSwitch is started.
 readonly lab_needs=(mn:mininet iperf:iperf killall:psmisc ifconfig:net-tools ovs-ofctl:openvswitch-common ethtool:ethtool)
 readonly test_needs=(pkg-config:pkg-config pgrep:procps patch:patch tcpdump:tcpdump tshark:tshark strace:strace)
 readonly bench_needs=(ip:iproute2 unshare:util-linux ovs-ofctl:openvswitch-common pkg-config:pkg-config)
@@ -35,7 +38,7 @@ install_packages() {
 
     printf 'setup: installing %s\n' "$*"
     log=$(mktemp)
-    # Some of these packages ask questions (tshark, iperf3); the answers are the defaults.
+    # Some of these packages ask questions (tshark, iperf3); the defaults are taken.
     local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends)
     "${apt[@]}" update >"$log" 2>&1 ||
         printf 'setup: the package lists could not all be refreshed; going on with those there are\n' >&2
@@ -47,14 +50,14 @@ install_packages() {
     rm -f "$log"
 }
 
-# It stays inside the repository's target folder.
+# Installs cargo-fuzz into the repository's target folder only.
 install_cargo_fuzz() {
     if command -v cargo-fuzz >/dev/null || [ -x target/tools/bin/cargo-fuzz ]; then return; fi
     printf 'setup: installing cargo-fuzz to target/tools\n'
     cargo install --quiet --locked --root target/tools cargo-fuzz || fail 'cargo could not install cargo-fuzz'
 }
 
-# unpack PACKAGE FOLDER: a package's files, without installing it.
+# unpack PACKAGE FOLDER: unpacks a package's files without installing it.
 unpack() {
     printf 'setup: unpacking %s to target/tools\n' "$1"
     local folder
@@ -70,7 +73,7 @@ unpack() {
     rm -rf "$folder"
 }
 
-# Not installed: the package would start a controller of its own.
+# The package is not installed, because it would start its own controller.
 unpack_testcontroller() {
     if command -v ovs-testcontroller >/dev/null || [ -x target/tools/bin/ovs-testcontroller ]; then return; fi
     local folder
@@ -81,7 +84,7 @@ unpack_testcontroller() {
     rm -rf "$folder"
 }
 
-# Headers, libraries and drivers, and what reads the headers.
+# Installs the headers, libraries and drivers of DPDK, and libclang, which reads the headers.
 install_dpdk() {
     local packages=() clang
     pkg-config --exists 'libdpdk >= 22.11' || packages+=(libdpdk-dev)
@@ -90,32 +93,34 @@ install_dpdk() {
     if [ "${#packages[@]}" -gt 0 ]; then install_packages "${packages[@]}"; fi
 }
 
-# Not installed: the package would start a switch of its own. Its libraries are those of openvswitch-common.
+# The package is not installed, because it would start its own switch. Its libraries come with
+# openvswitch-common.
 unpack_vswitchd() {
     if command -v ovs-vsctl >/dev/null || [ -d target/tools/ovs ]; then return; fi
     unpack openvswitch-switch target/tools/ovs
 }
 
-# Not installed: the package would start a switch of its own, and take the place of another. testpmd is unpacked with it.
+# The package is not installed, because it would start its own switch and replace another one. Also unpacks
+# testpmd.
 unpack_peers() {
     local vswitchd=target/tools/ovs-dpdk/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk
     [ -d target/tools/ovs-dpdk ] || unpack openvswitch-switch-dpdk target/tools/ovs-dpdk
     [ -d target/tools/dpdk ] || unpack dpdk-dev target/tools/dpdk
-    # All but DPDK's, which come with libdpdk-dev.
+    # Libraries of both programs except DPDK's, which come with libdpdk-dev.
     if ldd "$vswitchd" target/tools/dpdk/usr/bin/dpdk-testpmd | grep 'not found' >/dev/null; then
         install_packages libbpf1 libcap-ng0 libnuma1 libssl3 libunbound8 libxdp1 ibverbs-providers libbsd0 libelf1 \
             libfdt1 libibverbs1 libjansson4 libpcap0.8 zlib1g
     fi
 }
 
-# can_make_environments PYTHON: with what it takes to build an extension of C.
+# can_make_environments PYTHON: returns whether it can create environments and build C extensions.
 can_make_environments() {
     "$1" -c 'import ensurepip, os, sysconfig, venv
 raise SystemExit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' 2>/dev/null
 }
 
-# install_client NAME: controllers in Python have an environment each, made of lab/controllers/requirements-NAME.txt, in
-# target/tools/NAME. It is made anew when the list has changed, or its Python is gone.
+# install_client NAME: creates the Python environment of a controller in target/tools/NAME from
+# lab/controllers/requirements-NAME.txt. Creates it again if the list has changed or its Python is missing.
 install_client() {
     local name=$1 folder=target/tools/$1 list=lab/controllers/requirements-$1.txt python=/usr/bin/python3
     if cmp -s "$list" "$folder/installed.txt" && "$folder/bin/python" -c '' 2>/dev/null; then return; fi
@@ -130,7 +135,8 @@ install_client() {
     local log
     log=$(mktemp)
     mkdir -p target/tools
-    # First what some packages need to be built: pip would otherwise fetch it for each of them.
+    # Build requirements of some packages come first, because pip would otherwise download them for each
+    # package.
     if ! {
         "$python" -m venv --clear "$folder" &&
             "$folder/bin/pip" install --no-deps setuptools==80.9.0 wheel==0.45.1 pbr==7.1.3 &&
@@ -165,7 +171,7 @@ esac
 command -v cargo >/dev/null ||
     fail 'cargo is not on the PATH; install Rust first, then run this again'
 
-# Debian keeps network tools in sbin, which an ordinary user's PATH may lack.
+# Debian installs network tools in sbin, which may be missing in an ordinary user's PATH.
 PATH=$PATH:/usr/sbin:/sbin
 missing=()
 for need in "${needs[@]}"; do
@@ -182,7 +188,7 @@ case "$purpose" in networks | test) install_client os-ken ;; esac
 if [ "$purpose" = test ]; then install_client faucet; fi
 if [ "$purpose" = bench ]; then
     unpack_vswitchd
-    # Libraries, for bench/dpdk.
+    # Libraries for bench/dpdk.
     pkg-config --exists libdpdk || install_packages libdpdk-dev
 fi
 case "$purpose" in dpdk | lint | test | bench-peers) install_dpdk ;; esac

@@ -1,26 +1,28 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Holds Shunt against the Ryu switch test tool: 991 cases of OpenFlow 1.3 in 144 files, as the package os-ken ships
-# them. Needs root. Each shard is a network namespace of its own:
+# Runs the Ryu switch test tool against Shunt: 991 cases of OpenFlow 1.3 in 144 files, as os-ken ships them.
+#
+# Needs root. Each shard is a separate network namespace:
 #
 #     suite (controller, 127.0.0.1:6653) -+- Shunt (datapath 1):        u1 u2 u3
 #                                         |                             |  |  |   veth pairs
-#                                         +- Open vSwitch (datapath 2): t1 t2 t3  sends and receives the suite's packets
+#                                         +- Open vSwitch (datapath 2): t1 t2 t3  (sends and receives packets)
 #
-# ryu.sh [--only REGEX] [--skip REGEX] [--no-throughput] [--shards N] [--as-it-is] [--at-least N] [--limit SECONDS]
-#        [--report FOLDER]
+# ryu.sh [--only REGEX] [--skip REGEX] [--no-throughput] [--shards N] [--as-it-is] [--at-least N]
+#        [--limit SECONDS] [--report FOLDER]
 #
-#   --only, --skip    case files whose path below the cases matches (action/, SET_FIELD, match/, group/, meter/)
-#   --no-throughput   without the 51 cases that send for 30 s each to measure a rate
-#   --shards N        side by side in N namespaces (default 3; they mostly wait)
-#   --as-it-is        with the two parts of the suite that ryu_runner.py replaces otherwise
-#   --at-least N      exit code 1 if fewer cases passed
-#   --limit SECONDS   ends it after this time (default 3600)
+#   --only, --skip    select case files by their path below the cases (action/, SET_FIELD, match/, group/)
+#   --no-throughput   skip the 51 cases that send for 30 s each to measure a rate
+#   --shards N        run N namespaces in parallel (default 3; they mostly wait)
+#   --as-it-is        keep the two parts of the suite that ryu_runner.py otherwise replaces
+#   --at-least N      exit with 1 if fewer cases passed
+#   --limit SECONDS   stop after this time (default 3600)
+#   --report FOLDER   folder for ryu.jsonl, one line per case, and ryu.txt, the summary
+#                     (default target/report/conformance)
 #
-#   --report FOLDER   for ryu.jsonl, a line a case, and ryu.txt, the summary (default target/report/conformance)
-#
-# SHUNT is the program (default: the release build). Exit code 0 if every case was run, whatever passed.
+# SHUNT is the program (default: the release build). The exit code is 0 if every case was run, whatever
+# passed.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 PATH=$PATH:/usr/sbin:/sbin
@@ -55,7 +57,7 @@ fail() {
     exit 1
 }
 
-# Ends what runs in a shard's namespace: nothing else is in there.
+# Stops all processes in a shard's namespace, which has no others.
 end_all_in() {
     local signal pid
     for signal in TERM KILL; do
@@ -84,7 +86,7 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 trap 'exit 129' HUP
 
-# wait_until SECONDS COMMAND...: whether it succeeded in that time.
+# wait_until SECONDS COMMAND...: returns whether the command succeeded within this time.
 wait_until() {
     local tenths=$(($1 * 10))
     shift
@@ -98,7 +100,7 @@ make_namespace() { # make_namespace NAME
     local n
     ip netns add "$1"
     ip -n "$1" link set lo up
-    # The hosts' own IPv6 traffic would be counted by the cases.
+    # The cases would count the hosts' own IPv6 traffic.
     # shellcheck disable=SC2016
     ip netns exec "$1" bash -c 'for f in /proc/sys/net/ipv6/conf/*/disable_ipv6; do [ ! -e "$f" ] || echo 1 >"$f"; done'
     for n in 1 2 3; do
@@ -110,7 +112,7 @@ make_namespace() { # make_namespace NAME
     done
 }
 
-# An Open vSwitch of this shard's own: database, files and sockets in its folder.
+# Starts a separate Open vSwitch for a shard, with database, files and sockets in the shard's folder.
 start_tester() { # start_tester NAME FOLDER
     local room=$1 home=$2/tester n
     local tell=(ovs-vsctl "--db=unix:$home/db" --timeout=20)
@@ -122,7 +124,8 @@ start_tester() { # start_tester NAME FOLDER
     wait_until 10 "${tell[@]}" --no-wait init || fail "ovsdb-server does not answer: $(cat "$home/ovsdb.log")"
     ip netns exec "$room" "$vswitchd" "unix:$home/db" --unixctl="$home/vswitchd.ctl" --disable-system \
         >"$home/vswitchd.log" 2>&1 &
-    # Without a cache of flows: it follows the tables some time after Open vSwitch has answered a barrier.
+    # Disable the flow cache: it follows changes of the tables with a delay after Open vSwitch has answered a
+    # barrier.
     "${tell[@]}" set Open_vSwitch . other-config:flow-limit=0
     "${tell[@]}" add-br tester -- set bridge tester datapath_type=netdev protocols=OpenFlow13 fail_mode=secure \
         other-config:datapath-id=0000000000000002 other-config:disable-in-band=true
@@ -151,7 +154,7 @@ is_listening() { [ -n "$(ip netns exec "$1" ss -Hltn 'sport = :6653')" ]; }
 [ "$(id -u)" -eq 0 ] || fail 'the suite runs in network namespaces: run it as root (sudo make conformance)'
 [ -x "$shunt" ] || fail "there is no $shunt: run \`make conformance\`, which builds it"
 scripts/setup.sh conformance
-# Unpacked by the set-up where Open vSwitch is not installed.
+# Set-up unpacks Open vSwitch there if it is not installed.
 PATH=$PWD/target/tools/ovs/usr/bin:$PWD/target/tools/ovs/usr/sbin:$PATH
 vswitchd=$(command -v ovs-vswitchd || printf '%s' "$PWD/target/tools/ovs/usr/lib/openvswitch-switch/ovs-vswitchd")
 schema=/usr/share/openvswitch/vswitch.ovsschema

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Selects case files of the Ryu switch test tool and divides them into lists of about the same running time.
 
-ryu_cases.py FOLDER SHARDS ONLY SKIP THROUGHPUT    writes FOLDER/0/cases, FOLDER/1/cases, ...; prints the used
-shards
+ryu_cases.py FOLDER SHARDS ONLY SKIP THROUGHPUT    writes FOLDER/0/cases, ...; prints the used shards
 
 ONLY and SKIP are regular expressions for a file's path below the suite's OpenFlow 1.3 cases. THROUGHPUT is
 yes or no.
