@@ -4,9 +4,8 @@
 
 Every switch is a datapath of one process, every link a veth pair. docs/planning.md describes the plans.
 
-    lab/stateless.py path     six switches in a row, KeyFlow: the first pushes a key, the last pops it
-    lab/stateless.py tree     the fat tree of k = 4, Tag-and-Forward: edge switches push tags, the last pops
-them
+    lab/stateless.py path     six switches in a row, KeyFlow: the first one pushes a key, the last pops it
+    lab/stateless.py tree     the fat tree of k = 4, Tag-and-Forward: edge switches push and pop tags
 
 Switches are configured by a file, `shunt flows load` and, in the tree, `shunt gates set`. Then hosts ping
 each other and run TCP. Frames captured between switches are compared byte by byte with docs/wire-formats.md.

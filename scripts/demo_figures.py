@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks figures of the demo, read from stdin. Exits 1 with an explanation if a check fails.
 
-iperf LABEL          one iperf3 -J run: prints throughput and loss; bytes must have arrived, most UDP packets
-too
+iperf LABEL          one iperf3 -J run: prints throughput and loss; bytes and most UDP packets must arrive
 counters             `shunt show counters --json`: received = forwarded + dropped by reason + consumed + held
 flow MATCH PACKETS [MOST]
-                     `shunt show flows`: the flow whose line has MATCH counted PACKETS packets, or PACKETS to
-MOST
+                     `shunt show flows`: the flow whose line has MATCH counted PACKETS, or PACKETS to MOST
 """
 
 import json

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# What the tests with a switch between namespaced hosts share. Sourced first thing:
+# Common functions of the tests with a switch between namespaced hosts. A test sources this file first:
 #
 #     # shellcheck source=scripts/tests/lib.sh
 #     source "$(dirname "$0")/lib.sh"
 #
-# Rooms are namespaces: `sw` for the switch and its controllers, `h1`, `h2`... for hosts. Names carry this process's
-# number, so that runs do not meet. On exit, also on Ctrl-C, processes, namespaces and files are gone; after a failure
-# the end of each log is printed.
+# Rooms are namespaces: `sw` for the switch and its controllers, `h1`, `h2` and so on for hosts. Names contain
+# this process's number, so concurrent runs do not collide. On exit, also on Ctrl-C, processes, namespaces and
+# files are removed. After a failure, the end of each log is printed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 PATH=$PWD/target/tools/bin:$PATH:/usr/sbin:/sbin
@@ -18,31 +18,31 @@ readonly test_name
 readonly prefix=shunt-test-$$
 folder=$(mktemp -d)
 readonly folder
-# The switch's controller, and where it listens for others.
+# Address of the switch's controller, and address at which the switch listens for others.
 controller=127.0.0.1:6653
 openflow_listen=127.0.0.1:6654
 rooms=()
 switch=''
 shunt=''
-# More of the configuration: of the worker, and what goes before the ports.
+# Additional lines of configuration: for the worker, and before the ports.
 worker=''
 settings=''
-# Of the ports; to be set before `make_hosts`.
+# Driver of the ports; set it before `make_hosts`.
 driver=af_packet
-# Set by `background`: the process it started.
+# Process ID of the last `background`.
 started=''
 failed=''
 
-# fail TEXT: ends the test.
+# fail TEXT: ends the test with a message.
 fail() {
     failed=$*
     exit 1
 }
-# needs FILE: which scripts/setup.sh installs.
+# needs FILE: fails unless scripts/setup.sh has installed the file.
 needs() { [ -x "$1" ] || fail "there is no $1: run scripts/setup.sh test first"; }
 ok() { printf 'ok: %s\n' "$*"; }
 
-# end_rooms: ends what runs in our namespaces, by force what does not go by itself.
+# end_rooms: stops all processes in the test's namespaces, by SIGKILL if necessary.
 end_rooms() {
     local signal room pids
     for signal in TERM KILL; do
@@ -58,7 +58,7 @@ end_rooms() {
 }
 clean_up() {
     local status=$? log
-    # A second Ctrl-C must not stop the clean-up half-way.
+    # A second Ctrl-C must not interrupt the clean-up.
     trap '' INT TERM HUP
     set +e
     end_rooms
@@ -81,14 +81,14 @@ trap 'exit 143' TERM
 trap 'exit 129' HUP
 trap 'failed=${failed:-"line $LINENO: $BASH_COMMAND"}' ERR
 
-# in_room ROOM COMMAND...
+# in_room ROOM COMMAND...: runs the command in a room.
 in_room() {
     local room=$1
     shift
     ip netns exec "$prefix-$room" "$@"
 }
 
-# background NAME ROOM COMMAND...: starts it; it writes to NAME.log, and $started is its process.
+# background NAME ROOM COMMAND...: starts a process with output to NAME.log. $started is its process ID.
 background() {
     local log=$folder/$1.log room=$2
     shift 2
@@ -96,10 +96,10 @@ background() {
     started=$!
 }
 
-# wait_until WHAT COMMAND...: runs the command until it succeeds; after a minute, since machines that build at the same
-# time are slow, the test fails for want of WHAT. Its output is in waited.log.
+# wait_until WHAT COMMAND...: repeats the command until it succeeds. Fails with WHAT after a minute, which is
+# long because the machine may be building at the same time. The output is in waited.log.
 wait_until() { wait_within 60 "$@"; }
-# wait_within SECONDS WHAT COMMAND...: the same, where it must not take so long.
+# wait_within SECONDS WHAT COMMAND...: wait_until with another time limit.
 wait_within() {
     local seconds=$1 what=$2 end=$((SECONDS + $1))
     shift 2
@@ -109,20 +109,21 @@ wait_within() {
     done
 }
 
-# logged NAME TEXT: whether NAME.log has the text (a basic regular expression).
+# logged NAME TEXT: returns whether NAME.log contains the text (a basic regular expression).
 logged() { grep -q -- "$2" "$folder/$1.log"; }
 
 make_room() {
-    # First the note, in case of Ctrl-C in between.
+    # The name is recorded first, so that Ctrl-C in between leaves no namespace.
     rooms+=("$1")
     ip netns add "$prefix-$1"
-    # Without IPv6 the hosts are silent between our steps.
+    # Without IPv6, hosts send no packets on their own.
     # shellcheck disable=SC2016
     in_room "$1" bash -c 'for f in /proc/sys/net/ipv6/conf/*/disable_ipv6; do [ ! -e "$f" ] || echo 1 >"$f"; done'
     ip -n "$prefix-$1" link set lo up
 }
 
-# make_hosts N: rooms h1 to hN (10.0.0.1 to 10.0.0.N), each with a cable to a port of the same number in room sw.
+# make_hosts N: creates rooms h1 to hN (10.0.0.1 to 10.0.0.N), each with a cable to a port of the same number
+# in room sw.
 make_hosts() {
     local n
     make_room sw
@@ -139,8 +140,8 @@ make_hosts() {
 }
 mac() { printf '02:00:00:00:00:%02x' "$1"; }
 
-# start_switch FAIL_MODE: with a controller at $controller, and ovs-ofctl welcome at $openflow_listen; $switch is its
-# process, $shunt the program.
+# start_switch FAIL_MODE: starts a switch that connects to $controller and listens for ovs-ofctl at
+# $openflow_listen. $switch is its process ID, $shunt the program.
 start_switch() {
     cargo build --quiet --package shunt
     local target
@@ -166,20 +167,21 @@ CONFIG
 
 ofctl() { in_room sw ovs-ofctl -O OpenFlow13 --timeout=10 "$@"; }
 flows() { ofctl --no-names dump-flows "tcp:$openflow_listen"; }
-# has_flow TEXT: whether a flow has the text.
+# has_flow TEXT: returns whether a flow contains the text.
 has_flow() { flows | grep -- "$1"; }
 has_no_flow() {
     local all
     all=$(flows) && ! grep -- "$1" <<<"$all"
 }
 
-# counters_have TEXT: whether the switch's counters have a line that matches TEXT (a basic regular expression).
+# counters_have TEXT: returns whether a line of the switch's counters matches TEXT (a basic regular
+# expression).
 counters_have() { "$shunt" show counters -c "$folder/switch.toml" | grep -- "$1"; }
 
-# pings FROM TO: three, between hosts.
+# pings FROM TO: sends three pings between hosts.
 pings() { in_room "h$1" ping -q -c 3 -i 0.2 -W 5 "10.0.0.$2" >"$folder/ping.log"; }
 
-# tcp FROM TO: as fast as it goes, for a second.
+# tcp FROM TO: sends TCP at full speed for a second.
 tcp() {
     background iperf-server "h$2" iperf3 --server --one-off
     wait_until 'iperf3 listens' in_room "h$2" bash -c 'ss -Hltn "sport = :5201" | grep .'

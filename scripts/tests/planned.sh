@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Networks of plans: a switch for each of the plan's, all in one process, with cables as the plan has them, and hosts. Sourced after lib.sh; the
-# test sets $places.
+# Networks of plans: a datapath in one process for each switch of the plan, cables for its links, and hosts.
+#
+# Sourced after lib.sh. The test sets $places.
 # shellcheck source=scripts/tests/lib.sh
 : "${folder:?lib.sh is sourced first}" "${prefix:?lib.sh is sourced first}"
 places=()
@@ -12,9 +13,9 @@ export PYTHONPATH=controller/src:controller/examples
 
 all_ready() { [ "$(grep -c 'shunt: ready' "$folder/switches.log")" -eq "$(wc -l <"$folder/names")" ]; }
 
-# load PLAN_ARGUMENT...: makes a plan, with `shunt-controller plan`, and the network that it is for, with as many hosts as
-# $places says ("SWITCH PORT" each; host N has 10.0.0.N), and loads the plan by controller/examples/load_plan.py. The device at port 3 of
-# the second switch is s2p3.
+# load PLAN_ARGUMENT...: makes a plan with `shunt-controller plan`, creates its network, and loads the plan
+# with controller/examples/load_plan.py. $places lists the hosts as "SWITCH PORT"; host N has the address
+# 10.0.0.N. Devices are named by switch and port, such as s2p3 for port 3 of the second switch.
 load() {
     "$python" -m shunt_controller.plan "$@" --json "$folder/plan.json" >"$folder/plan.log"
     make_hosts "${#places[@]}"
@@ -25,7 +26,7 @@ folder, places = pathlib.Path(sys.argv[1]), [place.rsplit(" ", 1) for place in s
 plan = json.loads((folder / "plan.json").read_text())
 number = {switch["name"]: at for at, switch in enumerate(plan["switches"], 1)}
 hosts = [{"address": f"10.0.0.{at}", "switch": name, "port": int(port)} for at, (name, port) in enumerate(places, 1)]
-# Other than the first switch's 1: datapaths are called by what the application was told.
+# IDs differ from the default numbering from 1, so that the application must use the given ones.
 datapaths = {name: 10 + at for name, at in number.items()}
 (folder / "hosts.json").write_text(json.dumps({"hosts": hosts, "datapaths": datapaths}))
 ports = {name: {host["port"]: f"p{at}" for at, host in enumerate(hosts, 1) if host["switch"] == name} for name in number}
@@ -39,7 +40,7 @@ for link in plan["network"]["links"]:
 (folder / "links").write_text("".join(f"{a} {b}\n" for a, b in links))
 config = ["[[worker]]\n"]
 for name, at in number.items():
-    # Not all ports of a tree have servers.
+    # Some ports of a tree have no server.
     rows = "".join(
         f'[[datapath.port]]\nnumber = {port}\nname = "{device}"\ndriver = "af_packet"\ndevice = "{device}"\nworkers = [0]\n'
         for port, device in sorted(ports[name].items())
@@ -53,7 +54,7 @@ for name, at in number.items():
 PYTHON
     local a b name target
     while read -r a b; do
-        # Room for keys and tags.
+        # The MTU leaves space for keys and tags.
         ip -n "$prefix-sw" link add "$a" mtu 1600 type veth peer name "$b" mtu 1600
         ip -n "$prefix-sw" link set "$a" up
         ip -n "$prefix-sw" link set "$b" up
@@ -73,18 +74,18 @@ PYTHON
     ok "$(wc -l <"$folder/names") switches have the lanes and entries of the plan, and no others"
 }
 
-# say NUMBER WORD...: what `shunt` says to a switch of the plan, the first of which is 1.
+# say NUMBER WORD...: runs a command of `shunt` on a switch of the plan, numbered from 1.
 say() {
     local number=$1
     shift
     "$shunt" --control "$folder/s$number.sock" "$@"
 }
 
-# captured DEVICE FILTER NAME: packets there, to NAME.pcap.
+# captured DEVICE FILTER NAME: captures packets of a device to NAME.pcap.
 captured() {
     background "$3" sw tcpdump --immediate-mode -U -n -i "$1" -w "$folder/$3.pcap" "$2"
     wait_until "tcpdump listens at $1" logged "$3" 'listening on'
 }
-# seen NAME FILTER: how many of them there are like that.
+# seen NAME FILTER: prints the number of captured packets that match the filter.
 seen() { tcpdump -n -r "$folder/$1.pcap" "$2" 2>"$folder/waited.log" | wc -l; }
 has_seen() { [ "$(seen "$@")" -gt 0 ]; }

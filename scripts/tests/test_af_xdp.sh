@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Hosts with all their offloads on around a switch with af_xdp ports: ping, TCP and UDP pass with right checksums, a cable
-# that is pulled and plugged in again is survived, and nothing stays at the interfaces.
+# Hosts with all offloads enabled around a switch with af_xdp ports. Ping, TCP and UDP must pass with correct
+# checksums. The switch must survive a cable that is pulled and plugged in again, and must leave nothing at
+# the interfaces.
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"
 
@@ -19,7 +20,7 @@ ok 'TCP passes'
 background iperf-server h2 iperf3 --server --one-off
 wait_until 'iperf3 listens' in_room h2 bash -c 'ss -Hltn "sport = :5201" | grep .'
 in_room h1 timeout 20 iperf3 --client 10.0.0.2 --udp --bitrate 20M --length 1000 --time 1 --json >"$folder/udp.log" 2>&1
-# Some are lost where the machine is busy.
+# Some datagrams are lost on a busy machine.
 python3 - "$folder/udp.log" <<'CHECK' || fail 'UDP does not pass'
 import json, sys
 with open(sys.argv[1]) as file:

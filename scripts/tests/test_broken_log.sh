@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# test_broken_log.sh [SECONDS]: a switch whose stderr fails, under traffic and storms of log lines: closed, on a full disk, a
-# pipe that nobody reads, a journal that is gone. It goes on, and counts the lines it loses. With SECONDS, each case takes so
-# long, the figures are printed, and stalls of more than 50 ms are failures, preemption set aside. SHUNT names another program.
+# A switch whose stderr fails under traffic and storms of log lines: test_broken_log.sh [SECONDS]
+#
+# Stderr is a closed pipe, a full disk, a pipe without a reader, or a journal that has ended. The switch must
+# continue and count the lost lines. With SECONDS, each case takes this long and the figures are printed.
+# Stalls of more than 50 ms then fail, after preemption is subtracted. SHUNT names another program.
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"
 
@@ -13,7 +15,7 @@ report=()
 [ $# -eq 0 ] || report=(--report)
 
 make_hosts 3
-# Nothing but the test's own packets passes.
+# Only the test's own packets may pass.
 for n in 1 2; do ip -n "$prefix-h$n" neighbor add "10.0.0.$((3 - n))" lladdr "$(mac $((3 - n)))" dev eth0; done
 if [ -z "${SHUNT:-}" ]; then
     cargo build --quiet --package shunt
@@ -27,7 +29,7 @@ id = 1
 [datapath.openflow]
 listen = "$openflow_listen"
 CONFIG
-# What a case mounts goes with the namespace, whatever happens.
+# Mounts of a case vanish with the namespace in any event.
 unshare --mount --propagation private scripts/tests/broken_log/run.py \
     "$prefix" "$SHUNT" "$folder" "$seconds" "${report[@]}" &
 wait $! || fail 'see above'

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The demo holds, twice at the same time, and leaves nothing behind: no namespace, process or temporary file, whether
-# it ends by itself or is interrupted in any of its phases.
+# The demo must pass twice at the same time. It must leave no namespace, process or temporary file, whether it
+# ends by itself or is interrupted in any of its phases.
 set -euo pipefail
-# Job control gives each demo its own process group, and SIGINT its default meaning, as at a terminal.
+# Job control gives each demo a separate process group, and SIGINT its default effect, as at a terminal.
 set -m
 
 folder=$(mktemp -d)
@@ -17,11 +17,11 @@ fail() {
     exit 1
 }
 
-# expect_clean PID: nothing of the demo with this process number is left.
+# expect_clean PID: fails if anything of the demo with this process ID is left.
 expect_clean() {
     if ip netns list | grep "^shunt-demo-$1-"; then fail "demo $1 left these namespaces"; fi
     if grep -l -a "shunt-demo-$1-" /proc/[0-9]*/cmdline 2>/dev/null; then fail "demo $1 left these processes"; fi
-    # A process that has ended but is not yet collected by init does not count.
+    # A process that has ended but was not yet collected by init does not count.
     if pgrep -g "$1" -r D,R,S,T -a; then fail "demo $1 left these processes"; fi
 }
 expect_no_files() {
@@ -44,7 +44,7 @@ expect_clean "$second"
 expect_no_files
 printf 'ok: two demos at a time, nothing left behind\n'
 
-# interrupt SIGNAL EXIT_CODE TEXT: sends SIGNAL to the whole group as soon as the demo has printed TEXT.
+# interrupt SIGNAL EXIT_CODE TEXT: sends SIGNAL to the whole group when the demo has printed TEXT.
 interrupt() {
     local signal=$1 expected=$2 text=$3 pid status=0
     : >"$folder/cut.out"

@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Faucet makes of Shunt a VLAN of two untagged ports and a tagged one, with an ACL: pings and allowed TCP ports pass,
-# blocked ones do not, and the tagged port's host is part of the VLAN. The ACL blocks a port, and by a mask all ports in
-# which a bit is set. Twice: with Faucet's settings for Open vSwitch, and as a switch whose tables Faucet lays out by
-# TABLE_FEATURES, with flooding by groups.
+# Faucet configures Shunt as a VLAN of two untagged ports and a tagged one, with an ACL. Pings and allowed TCP
+# ports must pass, blocked ports must not, and the tagged port's host must be part of the VLAN. The ACL blocks
+# a port, and by a mask all ports with a certain bit.
+#
+# The test runs twice: with Faucet's settings for Open vSwitch, and as a switch whose tables Faucet lays out
+# with TABLE_FEATURES, with flooding by groups.
 set -euo pipefail
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"
 
-# TCP ports with and without the bit 1024.
+# TCP ports with and without bit 1024.
 readonly allowed_ports=(1023 5001 6144) blocked_ports=(5002 1024 5120 6143)
 
 configure() { # configure HARDWARE GROUP_TABLE
@@ -44,12 +46,12 @@ start_faucet() {
     faucet=$started
 }
 
-# answer PORT: what h2 says to h1 on this TCP port.
+# answer PORT: prints the answer of h2 to h1 on this TCP port.
 answer() { in_room h1 timeout 2 bash -c "exec 3<>/dev/tcp/10.0.0.2/$1 && cat <&3"; }
 answers() { [ "$(answer "$1")" = "port $1" ]; }
 
 check_traffic() { # check_traffic PROFILE
-    # The tagged host is the first to speak, and hears the first ARP requests of the others.
+    # The tagged host sends first and receives the first ARP requests of the others.
     : >"$folder/tagged.log"
     background tagged h3 python3 scripts/tests/peers/tagged_host.py eth0 100 10.0.0.3 10.0.0.1
     wait_until 'the tagged host gets an answer in its VLAN' logged tagged 'answered 10.0.0.1'
@@ -61,7 +63,7 @@ check_traffic() { # check_traffic PROFILE
     for port in "${allowed_ports[@]}"; do wait_until "TCP port $port, which is allowed" answers "$port"; done
     for port in "${blocked_ports[@]}"; do
         if answer "$port" >/dev/null 2>&1; then fail "$1: TCP port $port passes, which is blocked"; fi
-        # It is there, only not for h1, whose port has the ACL.
+        # The port is open on h2 itself; only h1's port has the ACL.
         [ "$(in_room h2 bash -c "exec 3<>/dev/tcp/10.0.0.2/$port && cat <&3")" = "port $port" ] ||
             fail "nobody is at TCP port $port"
     done
@@ -95,7 +97,7 @@ check_traffic GenericTFM
 logged faucet-messages OFPTableFeaturesStatsRequest || fail 'Faucet has not laid out any tables'
 stop_faucet
 
-# Faucet goes on after an error, so that nothing else here would notice one.
+# Faucet continues after an error, so only its log shows one.
 if logged faucet-log OFError; then fail 'the switch refused something'; fi
 if [ -s "$folder/faucet-exceptions.log" ]; then fail 'Faucet failed'; fi
 ok 'tables laid out by Faucet are accepted, nothing was refused'

@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Controllers whose network goes away without a word: one that was idle, one in the midst of a dump that it does not
-# read, one that had said nothing, and one that the switch had called. Echo requests find them out within half a minute,
-# nothing of them is left, every packet between two hosts passes meanwhile, and the called one is found again.
+# Controllers whose network disappears silently: an idle one, one during a dump that it does not read, one
+# that has sent nothing, and one that the switch has connected to. Echo requests must detect them within half
+# a minute, and all their resources must be released. Every packet between two hosts must pass meanwhile, and
+# the switch must reconnect to its controller.
 set -euo pipefail
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"
 
 make_hosts 2
-# The controllers' network.
+# Network of the controllers.
 make_room c
 ip -n "$prefix-sw" link add ctl type veth peer name eth0 netns "$prefix-c"
 ip -n "$prefix-sw" address add 10.1.0.1/24 dev ctl
@@ -19,7 +20,7 @@ ip -n "$prefix-c" link set eth0 up
 controller=10.1.0.2:6653
 openflow_listen=10.1.0.1:6654
 
-# It only listens and answers: flows are ours.
+# The controller only listens and answers; the test adds the flows.
 cat >"$folder/peer.py" <<'PEER'
 import socket, struct, sys, time
 HELLO = struct.pack("!BBHI", 4, 0, 8, 1)
@@ -27,7 +28,7 @@ DUMP = struct.pack("!BBHIHHI", 4, 18, 56, 2, 1, 0, 0) + struct.pack("!B3xII4xQQH
 what = sys.argv[1]
 if what == "called":
     listener = socket.create_server(("10.1.0.2", 6653))
-    # None of them is closed from this side.
+    # This side closes no connection.
     kept = []
     while True:
         peer, _ = listener.accept()
@@ -45,7 +46,7 @@ print(what, flush=True)
 time.sleep(600)
 PEER
 peer() { background "$1" c python3 "$folder/peer.py" "$1"; }
-# lines LOG TEXT COUNT: whether the log has the text in so many lines at least.
+# lines LOG TEXT COUNT: returns whether the log has at least COUNT lines with the text.
 lines() {
     local count
     count=$(grep -c -s -- "$2" "$folder/$1.log") || true
@@ -64,7 +65,7 @@ ofctl add-flows "tcp:$openflow_listen" "$folder/flows"
 all_flows() { ofctl --no-names --no-stats dump-flows "tcp:$openflow_listen" | sort; }
 all_flows >"$folder/before"
 
-# While it calls in vain it may have a socket for that.
+# The switch may have a socket for each connection attempt.
 sleep 0.5
 few=$(sockets)
 for kind in called silent idle dump; do peer "$kind"; done

@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The tools that show latency beside a flood: the demo's replay of captures finds its frames again, tagged ones too, and
-# tells lost ones; the lab's pings beside a flood, and over switches in a row, write their figures, and leave nothing
-# behind when interrupted.
+# The tools that measure latency beside a flood. The demo's replay of captures must recognize its frames,
+# including tagged ones, and report lost frames. The lab's pings beside a flood, and over switches in a row,
+# must write their figures and leave nothing behind when interrupted.
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"
 
 python3 scripts/tests/replay_matching.py 2>"$folder/matching.log" || fail 'frames are not matched as they should be'
 ok 'frames are found again by bytes and order'
 
-# replay TO [OPTION...] CAPTURE...: from h1; what was sent, arrived and lost is in the file `result`.
+# replay TO [OPTION...] CAPTURE...: replays from h1. The file `result` has the numbers of frames sent, arrived
+# and lost.
 replay() {
     local to=$1
     shift
@@ -19,7 +20,7 @@ replay() {
 }
 for room in h1 h2 h3; do make_room "$room"; done
 ip link add eth0 netns "$prefix-h1" type veth peer name eth0 netns "$prefix-h2"
-# A cable that no frame comes along.
+# A cable on which no frame arrives.
 ip link add eth0 netns "$prefix-h3" type veth peer name other netns "$prefix-h3"
 for room in h1 h2 h3; do ip -n "$prefix-$room" link set eth0 up; done
 replay h2 scripts/data/ptp_ethernet.pcap crates/wire/tests/data/802.1ad_QinQ.pcap || fail 'the replay failed'
@@ -35,9 +36,9 @@ ok 'a capture that is not Ethernet is refused'
 cargo build --quiet --package shunt
 SHUNT=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/debug/shunt
 export SHUNT
-# Job control gives each run its own process group, and SIGINT its default meaning, as at a terminal.
+# Job control gives each run a separate process group, and SIGINT its default effect, as at a terminal.
 set -m
-# expect_nothing PID: nothing of the lab's run with this process number is left.
+# expect_nothing PID: fails if anything of the lab's run with this process ID is left.
 expect_nothing() {
     if ip netns list | grep "^shunt-lab-$1-"; then fail "the lab left these namespaces"; fi
     if pgrep -g "$1" -r D,R,S,T -a; then fail "the lab left these processes"; fi
@@ -60,7 +61,7 @@ for name in 'Open vSwitch, afxdp' 'Linux bridge'; do
 done
 ok 'round trips over switches in a row'
 
-# interrupt SIGNAL EXIT_CODE: in the midst of a flood.
+# interrupt SIGNAL EXIT_CODE: interrupts a run during a flood.
 interrupt() {
     local status=0
     lab --flood 65000 --pings 1000

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Links between namespaces: ports that the switch brings up have a link when it is ready, a link that goes down for a
-# moment is reported to a controller as down and up, and many such moments are reported at most as often as they happen.
+# Links between namespaces. Ports that the switch sets up must have a link when it is ready. A short loss of
+# link must be reported to a controller as down and up. Many short losses must be reported at most as often as
+# they happen.
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"
 
@@ -13,7 +14,8 @@ host, port = sys.argv[1].split(":")
 peer = socket.create_connection((host, int(port)))
 peer.sendall(struct.pack("!BBHI", 4, 0, 8, 1))
 stream = peer.makefile("rb")
-# All are up when it connects. What else is reported of a port, such as its MAC address, is left out.
+# All ports are up when the controller connects. Other reports of a port, such as its MAC address, are
+# ignored.
 links = {}
 while True:
     version, kind, length, xid = struct.unpack("!BBHI", stream.read(8))
@@ -31,9 +33,10 @@ while True:
         links[name] = link
 WATCH
 
-# The kernel reports changes of p1 up to a second late: p1 and the other end of its cable have the same index.
+# The kernel reports changes of p1 with a delay of up to a second, because p1 and its peer have the same
+# interface index.
 make_hosts 3
-# p2 is served by the other driver.
+# p2 uses the other driver.
 sed -i '/^name = "p2"$/,/^driver/s/^driver = .*/driver = "af_xdp"/' "$folder/ports"
 for n in 1 2 3; do ip -n "$prefix-sw" link set "p$n" down; done
 start_switch standalone
@@ -50,10 +53,10 @@ ok 'all ports have their links, and their speeds, when the switch is ready'
 
 background watch sw python3 "$folder/watch.py" "$openflow_listen"
 wait_until 'the watcher is connected' logged watch connected
-# count PORT STATE: how often it was reported.
+# count PORT STATE: prints how often this state was reported.
 count() { grep -c "^$1 $2\$" "$folder/watch.log" || true; }
 reported() { [ "$(count "$1" down)" -eq "$2" ] && [ "$(count "$1" up)" -eq "$2" ]; }
-# flap ROOM DEVICE MS
+# flap ROOM DEVICE MS: sets a device down for this time.
 flap() {
     ip -n "$prefix-$1" link set "$2" down
     sleep "$(printf '0.%03d' "$3")"
@@ -72,7 +75,7 @@ for n in 1 2 3; do
 done
 ok 'flaps of 10, 100 and 400 ms are each reported as down and up'
 
-# settled PORT: it was last reported up, and as often down as up.
+# settled PORT: returns whether the last report is up, with as many reports of down as of up.
 settled() { [ "$(grep "^$1 " "$folder/watch.log" | tail -n 1)" = "$1 up" ] && [ "$(count "$1" down)" -eq "$(count "$1" up)" ]; }
 before=$(count p3 down)
 for _ in {1..40}; do flap h3 eth0 1; done
@@ -85,7 +88,7 @@ fi
 pings 1 3 || fail 'no way from h1 to h3 after its link went down and up'
 ok "40 flaps in a row were reported as $((after - before)), the last as up"
 
-# The interface is taken away, and another of its name appears.
+# The interface is deleted, and another one with its name is created.
 ip -n "$prefix-sw" link del p3
 gone() { [ "$(count p3 down)" -gt "$after" ]; }
 wait_until 'p3 is reported down without an interface' gone

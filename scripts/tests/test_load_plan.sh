@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A KeyFlow plan over OpenFlow: planned, loaded by os-ken into four switches that connect, and two hosts reach each other by keys, also
-# when a link of the path goes down. On the wire the header is the one that docs/wire-formats.md says.
+# A KeyFlow plan over OpenFlow: os-ken loads it into four switches that connect. Two hosts must reach each
+# other by keys, also when a link of the path fails. The header on the wire must be that of
+# docs/wire-formats.md.
 set -euo pipefail
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"
 # shellcheck source=scripts/tests/planned.sh
 source scripts/tests/planned.sh
 
-# From one host to the other there is a way by b and one by c.
+# There is a path from one host to the other over b, and one over c.
 cat >"$folder/net.json" <<'NETWORK'
 {"name": "diamond",
  "nodes": [{"name": "a", "role": "edge"}, "b", "c", {"name": "d", "role": "edge"}],
@@ -20,7 +21,7 @@ NETWORK
 places=('a 9' 'd 9')
 load keyflow "$folder/net.json" --protect
 
-# Version 1 and epoch 0, 16 bytes of key, IPv4 behind it.
+# Version 1 and epoch 0, 16 bytes of key, IPv4 payload.
 readonly keyed='ether[12:2] = 0x88b5 and ether[14] = 0x10 and ether[16] = 2 and ether[18:2] = 0x0800'
 captured s4p1 inbound by-b
 captured s4p2 inbound by-c

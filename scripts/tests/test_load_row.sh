@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A KeyFlow path of six switches over OpenFlow: planned, loaded by os-ken, and two hosts at its ends reach each other. On the wire the
-# key stays and the hop limit falls, as docs/wire-formats.md has it; the four switches between have nothing in their tables.
+# A KeyFlow path of six switches over OpenFlow: os-ken loads it, and two hosts at its ends must reach each
+# other. On the wire, the key must stay and the hop limit decrease, as docs/wire-formats.md states. The four
+# inner switches must have empty tables.
 set -euo pipefail
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -15,7 +16,7 @@ NETWORK
 places=('a 9' 'f 9')
 load keyflow "$folder/net.json"
 
-# Ports are numbered from the first switch on: packets of the first host come in by port 1.
+# Ports are numbered from the first switch on, so packets of the first host arrive at port 1.
 for number in {2..6}; do captured "s${number}p1" inbound "at-$number"; done
 captured p2 'ether proto 0x88b5' at-h2
 pings 1 2 || fail 'no pings pass'
@@ -31,7 +32,7 @@ print(segment["key"], segment["hop_limit"])
 PYTHON
 )
 for number in {2..6}; do
-    # Version 1 and epoch 0, the hop limit, 8 bytes of key, IPv4 behind it, the key.
+    # Version 1 and epoch 0, the hop limit, 8 bytes of key, IPv4 payload, the key.
     wait_until "packets come to switch $number with the key $key and $((hops - number + 2)) hops left" has_seen "at-$number" \
         "ether[12:2] = 0x88b5 and ether[14] = 0x10 and ether[15] = $((hops - number + 2)) and ether[16] = 1 and ether[18:2] = 0x0800 and
         ether[22:4] = $((key >> 32)) and ether[26:4] = $((key & 0xffffffff))"

@@ -1,22 +1,24 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Tag-and-Forward over OpenFlow: the plan of a fat tree with k = 4, loaded by os-ken into twenty switches that connect; hosts of one
-# edge switch, of one pod and of two pods reach each other by tags as docs/wire-formats.md has them. Flows take all four ways to
-# another pod, and what is left of them when an uplink is down.
+# Tag-and-Forward over OpenFlow: os-ken loads the plan of a fat tree with k = 4 into twenty switches that
+# connect. Hosts of one edge switch, of one pod and of two pods must reach each other by tags in the format of
+# docs/wire-formats.md. Flows must use all four paths to another pod, and the remaining ones when an uplink is
+# down.
 set -euo pipefail
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"
 # shellcheck source=scripts/tests/planned.sh
 source scripts/tests/planned.sh
 
-# h1 and h2 are at one edge switch, h3 at another of its pod, h4 in another pod. Server gates are 2, 4, ... in their order.
+# h1 and h2 are at one edge switch, h3 at another of its pod, h4 in another pod. Server gates are 2, 4, ... in
+# their order.
 places=('es1 1' 'es1 2' 'es2 1' 'es8 2')
 load fat-tree --k 4
 
 readonly to_h3='ether[12:2] = 0xff1f and ether[14:4] = 0 and ether[18:2] = 6 and ether[20:2] = 0x0800'
 readonly to_h4='ether[12:2] = 0xff1f and ether[14:4] != 0 and ether[18:2] & 0x1fff = 32 and ether[20:2] = 0x0800'
-# What the aggregation switches send to the edges of h3 and h4.
+# Packets from the aggregation switches to the edge switches of h3 and h4.
 for port in s2p3 s2p4 s8p3 s8p4; do captured "$port" inbound "$port"; done
 captured p3 'ether proto 0xff1f' at-h3
 captured p4 'ether proto 0xff1f' at-h4
@@ -33,7 +35,7 @@ tcp 1 4 || fail 'no TCP passes between pods'
 [ "$(seen at-h3 '')$(seen at-h4 '')" = 00 ] || fail 'tags reach a host'
 ok 'TCP passes, and tags reach no host'
 
-# send_flows FROM_PORT: datagrams of forty flows from h1 to h4, which are in another pod.
+# send_flows FROM_PORT: sends datagrams of forty flows from h1 to h4, which are in different pods.
 send_flows() {
     in_room h1 "$python" - "$1" <<'PYTHON'
 import socket, sys
@@ -44,19 +46,21 @@ for number in range(40):
         flow.sendto(b"flow", ("10.0.0.4", 9))
 PYTHON
 }
-# What comes back must not matter: nothing leads round a link that is down on the way down.
+# The test must not depend on replies, because the downward path has no detour around a failed link.
 ip -n "$prefix-h1" neigh replace 10.0.0.4 lladdr "$(mac 4)" dev eth0 nud permanent
-# The far ends of the uplinks of h1's edge, and h4.
+# The far ends of the uplinks of h1's edge switch, and h4.
 captured s9p1 'inbound and ether proto 0xff1f' plane-1
 captured s10p1 'inbound and ether proto 0xff1f' plane-2
 captured p4 'udp dst port 9' datagrams
-# all_come FROM_PORT: of each flow a datagram comes to h4, now or, on a loud machine, when it is sent again.
+# all_come FROM_PORT: returns whether a datagram of each flow has reached h4. On a busy machine it may have to
+# be sent again.
 all_come() {
     send_flows "$1"
     tcpdump -n -r "$folder/datagrams.pcap" "udp src portrange $1-$(($1 + 39))" 2>"$folder/read.log" |
         cut -d ' ' -f 3 | sort -u | wc -l | grep -qx 40
 }
-# way PLANE UP: whether packets went up so; the last 13 bits are DOWN, those before it UP.
+# way PLANE UP: returns whether packets used this path upwards. The last 13 bits are DOWN, the bits before
+# them UP.
 way() { send_flows 3000 && [ "$(seen "plane-$1" "ether[16:4] = $(($2 << 13 | 32))")" -gt 0 ]; }
 wait_until 'datagrams of all flows come to h4' all_come 3000
 for way in '1 44' '1 48' '2 52' '2 56'; do

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Low-latency entries by their three sources, between two namespaced hosts: the cookie (ovs-ofctl), the experimenter
-# instruction (os-ken with the package of controller/), and what the switch learns. Numbered datagrams flow all the
-# while, in both directions; marks come and go, packets take the fast-forwarding path and leave it, and none is lost,
-# doubled or overtaken.
+# Low-latency entries from their three sources, between two namespaced hosts: the cookie (ovs-ofctl), the
+# experimenter instruction (os-ken with the package of controller/), and learning by the switch. Numbered
+# datagrams are sent all the time in both directions. While marks are added and removed, packets start and
+# stop to use the fast-forwarding path. No datagram may be lost, duplicated or reordered.
 set -euo pipefail
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -14,23 +14,23 @@ needs "$python"
 (cd controller && "../$python" -m pytest -q) || fail "the tests of controller/ fail"
 
 make_hosts 2
-# As sequence.py does: what one CPU sends stays in order on a busy machine too.
+# Pinned like sequence.py: packets sent by one CPU stay in order on a busy machine, too.
 worker='cpu = 0'
 settings='[datapath.low_latency]
 cookie = "0x4c4c000000000000/0xffff000000000000"
 learn = { enabled = true, min_pps = 200, window = "300ms", min_timeout = "10m" }'
 start_switch secure
 
-# show WHAT EXPRESSION: of `shunt show WHAT --json`, as `d`.
+# show WHAT EXPRESSION: evaluates an expression on the output of `shunt show WHAT --json`, named `d`.
 show() {
     in_room sw "$shunt" show "$1" --json -c "$folder/switch.toml" |
         python3 -c 'import json, sys; d = json.load(sys.stdin); print('"$2"')'
 }
-# Packets that went all the way over the path, and packets received.
+# Number of packets that took the path through all tables, and number of packets received.
 path() { show ffp 'd["fast"], d["received"]'; }
 hits() { show ffp 'sum(t["hits"] for t in d["tables"])'; }
 records() { show ffp 'sum(t["records"] for t in d["tables"])'; }
-# on_the_path: how many of 100 packets or more take the fast-forwarding path.
+# on_the_path: prints how many of at least 100 packets take the fast-forwarding path.
 on_the_path() {
     local before received fast now end=$((SECONDS + 60))
     read -r before received < <(path)
@@ -50,7 +50,8 @@ not_marked() {
 }
 
 udp=udp,in_port=1,nw_dst=10.0.0.0/24,actions=output:2
-# What has a timeout below min_timeout is not learned; none of these runs out before the test ends.
+# Entries with a timeout below min_timeout are not learned. None of these timeouts expires before the test
+# ends.
 ofctl add-flows "tcp:$openflow_listen" - <<FLOWS
 priority=1,in_port=1,idle_timeout=500,actions=output:2
 priority=1,in_port=2,idle_timeout=500,actions=output:1
@@ -63,7 +64,7 @@ background receiver1 h1 python3 scripts/tests/peers/sequence.py receive
 receiver1=$started
 wait_until 'the receivers are ready' logged receiver2 ready
 wait_until 'the receivers are ready' logged receiver1 ready
-# Neighbours must be known before: a datagram that waits for ARP may be dropped by its sender.
+# Neighbours must be known first, because a sender may drop a datagram that waits for ARP.
 pings 1 2 || fail 'h1 does not reach h2'
 background sender1 h1 python3 scripts/tests/peers/sequence.py send 10.0.0.2 1000
 sender1=$started
@@ -77,7 +78,7 @@ for _ in 1 2; do
     wait_until 'packets of the marked cookie take the path' on_path
     [ "$(hits)" -gt 0 ] || fail 'the path is taken without a hit of a record'
     [ "$(records)" -gt 0 ] || fail 'the path is taken without records'
-    # A modify changes no cookie.
+    # A modification changes no cookie.
     ofctl mod-flows "tcp:$openflow_listen" "$udp"
     marked_as 10 ' low_latency' || fail 'a modify takes the mark of the cookie'
     add "cookie=0x1,idle_timeout=500,priority=10,$udp"
@@ -90,7 +91,7 @@ ok 'marked by cookie, with ovs-ofctl: on and off the path, twice'
 echo nothing >"$folder/word"
 background marking sw env PYTHONPATH=controller/src "$python" lab/controllers/launch.py marking \
     --word-file "$folder/word"
-# Another marked entry keeps the table on the path: packets leave it there.
+# Another marked entry keeps the table on the path, where packets leave it.
 add "cookie=0x4c4c000000000001,idle_timeout=500,priority=5,udp,in_port=1,nw_dst=10.9.0.0/16,actions=output:2"
 wait_until 'the application hears of its flow' logged marking 'told nothing'
 off_path || fail 'packets take the path without a word'
@@ -111,7 +112,7 @@ flows >/dev/null || fail 'ovs-ofctl cannot read the flows'
 ok 'marked by the experimenter instruction, with os-ken: on and off the path, twice'
 
 ofctl del-flows "tcp:$openflow_listen" priority=20,in_port=1,udp --strict
-# It lasts, and nobody says anything of it.
+# The flow is long-lived, and no other source marks it.
 add "priority=10,$udp"
 wait_until 'the busy flow is learned' marked_as 10 'low_latency=learned'
 wait_until 'packets of the learned flow take the path' on_path

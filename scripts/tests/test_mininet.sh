@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Mininet with Shunt as its switch: all hosts reach each other and iperf runs with default offloads, with Mininet's own
-# controller, a remote one and none; each switch has its datapath id; and an interrupted run leaves nothing behind.
+# Mininet with Shunt as its switch. All hosts must reach each other and iperf must run with default offloads,
+# with Mininet's own controller, a remote one and none. Each switch must have its datapath ID, and an
+# interrupted run must leave nothing behind.
 set -euo pipefail
-# Job control gives each run its own process group, and SIGINT its default meaning, as at a terminal.
+# Job control gives each run a separate process group, and SIGINT its default effect, as at a terminal.
 set -m
 cd "$(dirname "$0")/../.."
 
@@ -21,7 +22,7 @@ cargo build --quiet --release --package shunt
 SHUNT=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/release/shunt
 export SHUNT
 
-# Every process of a run inherits a variable by which it is found.
+# Every process of a run inherits this variable, by which it is found.
 readonly mark=SHUNT_TEST_MININET=$$
 left() { grep -l -a -s "$mark" /proc/[0-9]*/environ; }
 expect_nobody() {
@@ -32,7 +33,7 @@ expect_nobody() {
     done
     fail "$1 left these processes: $(left)"
 }
-# mininet TEXT OPTION...: its output has a line that matches TEXT.
+# mininet TEXT OPTION...: runs Mininet; a line of its output must match TEXT.
 mininet() {
     local text=$1
     shift
@@ -44,7 +45,7 @@ mininet() {
 all_of() { printf '[*][*][*] Results: 0%% dropped (%s/%s received)' "$1" "$1"; }
 readonly speeds="[*][*][*] Results: \['[0-9.]* [MG]bits/sec', '[0-9.]* [MG]bits/sec'\]"
 
-# What is behind the test runs in the network once the test is over.
+# Mininet runs the commands of --post in the network after the test.
 mininet "$(all_of 12)" --topo tree,2 --test pingall --post /dev/stdin <<'POST'
 sh for port in 6654 6655 6656; do ovs-ofctl -O OpenFlow13 show tcp:127.0.0.1:$port; done
 dpctl show flows
@@ -62,7 +63,7 @@ sh OVS_RUNDIR=/tmp ovs-testcontroller -O OpenFlow13 --detach ptcp:6653:127.0.0.1
 PRE
 mininet "$speeds" --topo tree,2 --test iperf
 
-# Mininet gets a /tmp of its own, and still finds a checkout that is below /tmp, here one whose path has a space.
+# Mininet gets a private /tmp and must still find a checkout below /tmp, here one with a space in its path.
 checkout="$(mktemp -d -p /tmp "shunt mininet XXXXXX")"
 trap 'rm -rf "$folder" "$checkout"' EXIT
 mkdir -p "$checkout/target/release" "$checkout/target/tools"
@@ -72,14 +73,14 @@ if [ -d target/tools/bin ]; then cp -rL target/tools/bin "$checkout/target/tools
 program=$SHUNT
 unset SHUNT
 (cd "$checkout" && mininet "$(all_of 2)" --topo single,2 --test pingall)
-# The program may be below /tmp alone.
+# Only the program is below /tmp.
 SHUNT=$checkout/target/release/shunt mininet "$(all_of 2)" --topo single,2 --controller none --test pingall --post /dev/stdin <<'POST'
 dpctl show flows
 POST
 grep -q 'priority=0.*actions=NORMAL' "$folder/out" || fail 'dpctl does not reach the switch'
 export SHUNT=$program
 
-# interrupt SIGNAL EXIT_CODE: in the midst of iperf.
+# interrupt SIGNAL EXIT_CODE: interrupts a run during iperf.
 interrupt() {
     local signal=$1 expected=$2 pid status=0
     : >"$folder/out"

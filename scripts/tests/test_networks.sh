@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Networks in virtual time, with plans that the planners make here. Fat trees with k = 6: all hosts to all others, by tags on each of their paths
-# and by keys. Odd graphs whose plans are protected: nothing is lost at protected hops, split or not. Smaller trees and backbones are
-# in examples/sim/plans.
+# Networks in virtual time, with plans that the planners make here.
+#
+# In fat trees with k = 6, all hosts send to all others, by tags on each of their paths and by keys. In odd
+# graphs with protected plans, nothing may be lost at protected hops, with routes split or not. Smaller trees
+# and backbones are in examples/sim/plans.
 set -euo pipefail
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -16,7 +18,8 @@ ok "bench/protected.py says what it lacks"
 
 cargo build --quiet --package shunt
 target=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
-# delivered PLANNER PATHS LINKS: from each of 54 hosts to each other one, on so many different paths, of so many links at most.
+# delivered PLANNER PATHS LINKS: each of 54 hosts must reach each other one on PATHS paths in total, of at
+# most LINKS links.
 delivered() {
     PYTHONPATH=controller/src "$python" -m shunt_controller.plan "$1" --k 6 --json "$folder/plan.json" >"$folder/plan.log"
     printf '[network]\nplan = "plan.json"\n[network.require]\ndelivered = 1.0\n' >"$folder/network.toml"
@@ -35,7 +38,8 @@ assert sum(switch["entries"] > 0 for switch in run["switches"]) == 18, run["swit
 PYTHON
     ok "$1: $2 packets between 54 hosts come to where they are to"
 }
-# Of the 53 others, 45 are in other pods, with 9 paths to each; 6 at other edges, with 3; and 2 at the same one.
+# Of the 53 other hosts, 45 are in other pods with 9 paths to each, 6 at other edge switches with 3, and 2 at
+# the same one.
 delivered fat-tree $((54 * (45 * 9 + 6 * 3 + 2))) 4
 delivered keyflow $((54 * 53)) 4
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The runner of `make nightly`: a failed step fails the run and stops no other, a step that passed is not repeated until its
-# command changes, and an interrupted one is ended and repeated. Nothing runs if git fails.
+# The runner of `make nightly`. A failed step must fail the run but stop no other step. A step that passed
+# must not be repeated until its command changes. An interrupted step must be ended and repeated. Nothing may
+# run if git fails.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -16,7 +17,7 @@ fail() {
     exit 1
 }
 
-# expect STATUS COMMAND...: runs it; its output goes to $folder/out.
+# expect STATUS COMMAND...: runs the command with output to $folder/out; its exit code must be STATUS.
 expect() {
     local expected=$1 status=0
     shift
@@ -24,7 +25,7 @@ expect() {
     [ "$status" -eq "$expected" ] || fail "$* ended with $status instead of $expected"
 }
 
-# row STEP VERDICT: the table has this row.
+# row STEP VERDICT: the table must have this row.
 row() { grep -q "^$1  *$2 " "$folder/out" || fail "no row \`$1 $2\`"; }
 
 cat >"$NIGHTLY_STEPS" <<END
@@ -60,7 +61,7 @@ row first passed
 [ "$(wc -l <"$folder/first")" -eq 2 ] || fail 'the first step did not run twice'
 expect 2 scripts/nightly.sh none
 
-# Without git the state is not known, so that no step may count as passed before.
+# Without git the state is unknown, so no step may count as passed before.
 mkdir "$folder/bin"
 printf '#!/bin/sh\nexit 128\n' >"$folder/bin/git"
 chmod +x "$folder/bin/git"
@@ -68,7 +69,7 @@ expect 1 env PATH="$folder/bin:$PATH" scripts/nightly.sh 'f*'
 grep -q '^nightly: git cannot tell' "$folder/out" || fail 'nothing is said of git, which failed'
 ! grep -q '^first' "$folder/out" || fail 'a step was counted although git failed'
 
-# The patterns of `make nightly` are for names of steps, not of files.
+# The patterns of `make nightly` match names of steps, not files.
 make --no-print-directory --dry-run nightly NIGHTLY='l*' >"$folder/out"
 grep -q '^set -f; scripts/nightly.sh l[*]$' "$folder/out" || fail 'make lets the shell expand the pattern'
 printf 'ok: failed, interrupted and finished steps, and no steps without git\n'

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A worker with in-memory ports makes no system call for a packet: ten times the packets, the same calls.
+# A worker with in-memory ports must make no system call per packet: ten times the packets need the same
+# calls.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 case='exact, 100 rules on the 5-tuple'
 turns=5000
-# For what the C library may do on its own; one call in 10,000 packets would be 144 more.
+# Allowance for calls of the C library; one call per 10,000 packets would be 144 more.
 slack=10
 
 fail() {
@@ -20,7 +21,7 @@ program=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directo
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
-# calls TURNS: system calls of a whole run of that many bursts of 32 packets.
+# calls TURNS: prints the number of system calls of a run with this many bursts of 32 packets.
 calls() {
     strace -f -c -o "$folder/$1" "$program" --case "$case" --turns "$1"
     awk '$NF == "total" { print $4 }' "$folder/$1"

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The learning switch of lab/controllers, on os-ken, between three namespaced hosts: pings and TCP pass, each pair gets
-# its flow, flows that nobody uses go and the application hears of it, and so it does of a cable that is pulled.
+# The learning switch of lab/controllers on os-ken, between three namespaced hosts. Pings and TCP must pass,
+# and each pair must get its flow. Idle flows must be removed and reported to the application, and so must a
+# pulled cable.
 set -euo pipefail
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"

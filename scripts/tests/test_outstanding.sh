@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A flood to a slow device: the switch gives it no more normal frames than `outstanding_bytes` says, drops the others by
-# name, and low-latency packets are neither lost nor behind a long queue of the kernel's.
+# A flood to a slow device. The switch must give the device no more normal frames than `outstanding_bytes`
+# allows, and drop the others under their reason. Low-latency packets must neither be lost nor wait behind a
+# long kernel queue.
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"
 
-# What a frame of the flood takes up in the kernel, and how many of them may be outstanding.
+# Bytes that a frame of the flood takes in the kernel, and number of frames that may be outstanding.
 readonly frame_bytes=2304 frames=8
 
 make_hosts 3
 sed -i "/name = \"p3\"/a outstanding_bytes = $((frames * frame_bytes))" "$folder/ports"
-# 10 Mbit/s, of which the flood asks for five times as much.
+# The device sends 10 Mbit/s, and the flood offers five times as much.
 ip netns exec "$prefix-sw" tc qdisc add dev p3 root handle 1: htb default 1
 ip netns exec "$prefix-sw" tc class add dev p3 parent 1: classid 1:1 htb rate 10mbit
 cat >"$folder/rules.flows" <<FLOWS
@@ -37,7 +38,7 @@ while kill -0 "$pinging" 2>/dev/null; do
 done
 wait "$pinging" || fail "pings are lost: $(cat "$folder/ping.log")"
 grep -q ' 0% packet loss' "$folder/ping.log" || fail "pings are lost: $(cat "$folder/ping.log")"
-# Beside the flood's a ping may be there, and a frame that was begun.
+# In addition to the flood's frames, there may be a ping and a frame in transmission.
 if [ "$longest" -eq 0 ] || [ "$longest" -gt "$((frames + 4))" ]; then
     fail "$longest packets waited in the kernel, and $frames were to be outstanding"
 fi

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Egress queues between namespaces, over OpenFlow: a flood into a queue with a greatest rate arrives at that rate, what chose
-# no queue passes beside it, and ovs-ofctl reads how queues are set and what they count.
+# Egress queues between namespaces, over OpenFlow. A flood into a queue with a maximum rate must arrive at
+# that rate, and packets without a queue must pass beside it. ovs-ofctl must read the settings and counters of
+# queues.
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"
 
@@ -26,7 +27,7 @@ ofctl add-flow "tcp:$openflow_listen" 'priority=5,icmp,in_port=2,actions=set_que
 ofctl add-flow "tcp:$openflow_listen" 'priority=0,actions=NORMAL'
 pings 2 3 || fail 'no way from h2 to h3'
 
-# A veth calls itself 10 Gbit/s: 1,000 thousandths.
+# A veth reports 10 Gbit/s, which is 1,000 thousandths.
 ofctl queue-get-config "tcp:$openflow_listen" 3 >"$folder/config.log"
 for part in 'queue 0' 'queue 1: max_rate:0.1%' 'queue 7: min_rate:10.0% max_rate:25.0%'; do
     tr -s ' \n' ' ' <"$folder/config.log" | grep -q "$part" ||
@@ -34,7 +35,7 @@ for part in 'queue 0' 'queue 1: max_rate:0.1%' 'queue 7: min_rate:10.0% max_rate
 done
 ofctl queue-get-config "tcp:$openflow_listen" >"$folder/all.log"
 grep -q 'queue 7' "$folder/all.log" || fail "queue-get-config of all ports: $(cat "$folder/all.log")"
-# ovs-ofctl prints what it is told, and may call that a success.
+# ovs-ofctl prints an error of the switch but may exit with 0.
 refused() {
     local error=$1
     shift
@@ -46,7 +47,7 @@ refused OFPQOFC_BAD_QUEUE queue-stats "tcp:$openflow_listen" 3 5
 refused OFPQOFC_BAD_PORT queue-get-config "tcp:$openflow_listen" 9
 ok 'ovs-ofctl reads how queues are set, and is told what is not there'
 
-# sent QUEUE: bytes that it has sent.
+# sent QUEUE: prints the bytes that the queue has sent.
 sent() { ofctl queue-stats "tcp:$openflow_listen" 3 "$1" | sed -n 's/.*bytes=\([0-9]*\).*/\1/p'; }
 
 background iperf-server h3 iperf3 --server --one-off

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A share of the Ryu switch test tool: every case of an action and of set_field, and of some matches (make conformance
-# runs them all). Needs the release build. All 268 pass; a few may be lost on a machine so busy that a packet takes 3 s.
+# Part of the Ryu switch test tool: every case of an action and of set_field, and some matches (make
+# conformance runs all). Needs the release build. All 268 cases pass; a few may fail on a machine so busy that
+# a packet takes 3 s.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

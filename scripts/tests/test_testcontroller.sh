@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# ovs-testcontroller makes a learning switch of Shunt between two namespaced hosts: pings and TCP pass (whose first
-# packets go by way of the controller), flows appear, and the switch learns by itself once the controller is gone.
+# ovs-testcontroller makes Shunt a learning switch between two namespaced hosts. Pings and TCP must pass
+# (first packets go through the controller), and flows must appear. The switch must learn by itself after the
+# controller has ended.
 set -euo pipefail
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# `shunt top` on a terminal: it draws, hears keys, follows a new size, gives the terminal back, and says so when its
-# switch goes. Needs no privileges.
+# `shunt top` on a terminal. It must draw, react to keys, follow a new size and restore the terminal. It must
+# report when its switch ends. Needs no privileges.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 folder=$(mktemp -d)

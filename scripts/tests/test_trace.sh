@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# `shunt trace` between two namespaced hosts: real pings are recorded and the rules say the same, both on the way over
-# the tables and over the fast-forwarding path; one command tells why others are dropped; and nothing is recorded any
-# more when the tracer has gone. That a worker's fault ends with exit code 1 is shown in crates/worker/tests/trace.rs
-# (the fault is found) and crates/shunt/tests/trace.rs (the code): a switch has no way to be told to go wrong.
+# `shunt trace` between two namespaced hosts. Real pings must be recorded and agree with the rules, both
+# through the tables and on the fast-forwarding path. One command must report why other packets are dropped.
+# Nothing may be recorded after the tracer has ended.
+#
+# Other tests cover a fault of a worker, since a switch cannot be made to fail on request:
+# crates/worker/tests/trace.rs checks that the fault is found, and crates/shunt/tests/trace.rs that the exit
+# code is 1.
 set -euo pipefail
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -19,16 +22,17 @@ priority=1,udp actions=drop
 FLOWS
 ask() { in_room sw "$shunt" "$@" -c "$folder/switch.toml"; }
 ask flows load "$folder/t.flows" >/dev/null
-# tells TEXT: whether the trace printed it.
+# tells TEXT: fails unless the trace has printed this text.
 tells() { grep -F -- "$1" "$folder/trace.log" >/dev/null || fail "no \"$1\" in: $(cat "$folder/trace.log")"; }
-# live ARGUMENTS...: in the background. When it has armed the workers nobody can see, so traffic flows until it has told.
+# live ARGUMENTS...: traces in the background. The moment when the workers are armed is unknown, so traffic
+# must continue until the trace has printed its results.
 live() {
     : >"$folder/trace.log"
     background trace sw "$shunt" trace --live -c "$folder/switch.toml" "$@"
     trace=$started
 }
 ping_once() { in_room h1 ping -q -c 1 -W 5 10.0.0.2 >"$folder/ping.log"; }
-# traffic_until COMMAND...: sends what $traffic says until the command succeeds.
+# traffic_until COMMAND...: sends the packets of $traffic until the command succeeds.
 traffic_until() {
     local end=$((SECONDS + 60))
     until "$@"; do

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A build without DPDK needs nothing of it, and says in one sentence how to get ports of DPDK.
+# A build without DPDK must need no part of it, and must explain in one sentence how to get DPDK ports.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

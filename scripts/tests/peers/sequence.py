@@ -2,8 +2,7 @@
 """Sends numbered datagrams between two hosts to detect loss, duplication and reordering.
 
     sequence.py send ADDRESS [PER_SECOND]     sends until SIGTERM, then prints the number of datagrams
-    sequence.py receive                       receives until SIGTERM and until no more arrive for a time, then
-prints
+    sequence.py receive                       receives until SIGTERM and until no more arrive; then prints
                                               the number of datagrams and the number of those out of sequence
 """
 
