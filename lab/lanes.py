@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Pings of a marked flow beside a UDP flood through the same two ports: the end-to-end effect of the two
-lanes.
+"""Measures pings of a marked flow beside a UDP flood through the same two ports, with and without lanes.
 
 Four switches are measured in turns, each between two separate hosts: Shunt with lanes on and off, Open
 vSwitch in userspace, and a Linux bridge. In a turn, iperf3 floods the second host from the first, and `ping

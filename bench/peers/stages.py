@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures the cost of stages: the experiment of Sha et al. 2022, section 6.1, figures 9 (a) and 11, with
-Shunt.
+"""Measures the cost of table stages, as in the experiment of Sha et al. 2022, section 6.1.
+
+The figures are those of the paper's figures 9 (a) and 11, with Shunt as the switch.
 
 Each of 1 to 8 tables has the same 1,000 prefixes. A packet passes all tables, and the last one outputs it.
 Packets have 64 to 1,024 bytes, including the frame check sequence, and belong to 1,000 flows. One core

@@ -36,8 +36,8 @@ class Segment:
     """Part that may fail without loss, for each hop: "", "link", "node" (the node that the hop leads to) or
     "link+node"."""
     return_ports: list[int] = field(default_factory=list)
-    """Ports among `out_port` and `backup_port` by which packets may leave even if it is their ingress port. Empty
-    for segments that do not begin at a waypoint."""
+    """Ports among `out_port` and `backup_port` by which packets may leave even if it is their ingress port.
+    Empty for segments that do not begin at a waypoint."""
     left_out: frozenset[tuple[int, bool]] = frozenset()
     """Failures (hop, is it the next node) that lose packets only because the detour does not fit the key. Not
     written."""

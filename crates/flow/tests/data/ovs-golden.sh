@@ -1,8 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Writes anew what ovs-ofctl prints of each flow: sh ovs-golden.sh < ovs-flows.txt > new && mv new ovs-flows.txt
-# (made with Open vSwitch 3.1.0). Lines beginning with "=" are ovs-ofctl's answers, with "#" comments. Where this switch prints
-# a flow differently, "# differs:" before it says why, and "# ours:" what it prints.
+# Regenerates the output of ovs-ofctl for each flow: sh ovs-golden.sh < ovs-flows.txt > new && mv new
+# ovs-flows.txt
+#
+# Made with Open vSwitch 3.1.0. Lines that begin with "=" are the output of ovs-ofctl, lines with "#" are
+# comments. If Shunt prints a flow differently, "# differs:" before it gives the reason, and "# ours:" gives
+# Shunt's output.
 set -eu
 one=$(mktemp)
 trap 'rm -f "$one"' EXIT

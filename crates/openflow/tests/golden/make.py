@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the golden messages of ../golden.rs with encoders that are not ours.
+"""Makes the golden messages of ../golden.rs with independent encoders.
 
-    python3 -m venv /tmp/v && /tmp/v/bin/pip install os-ken==4.2.2     (and ovs-ofctl 3.1 from openvswitch-switch)
+    python3 -m venv /tmp/v && /tmp/v/bin/pip install os-ken==4.2.2
+    apt-get install openvswitch-switch     (ovs-ofctl 3.1)
     /tmp/v/bin/python make.py os-ken > os-ken.hex
     /tmp/v/bin/python make.py ovs-ofctl > ovs-ofctl.hex
     /tmp/v/bin/python make.py check ours.hex [-v]
 
-A line is a name and a message in hex. `check` has os-ken and ovs-ofctl decode the replies that our encoder wrote
-(../replies.rs): with os-ken 4.2.2 and ovs-ofctl 3.1 none is refused; -v shows what they understand.
+A line is a name and a message in hex. `check` makes os-ken and ovs-ofctl decode the replies of Shunt's
+encoder (../replies.rs). os-ken 4.2.2 and ovs-ofctl 3.1 refuse none of them. -v prints the decoded messages.
 """
 import os
 import socket
@@ -32,7 +33,7 @@ def serialized(message):
 
 
 def samples(dp):
-    """Messages of a controller: (name, message)."""
+    """Returns messages of a controller as (name, message)."""
     p, o = dp.ofproto_parser, dp.ofproto
     yield "hello", p.OFPHello(dp, elements=[p.OFPHelloElemVersionBitmap([1, 4])])
     yield "error", p.OFPErrorMsg(dp, type_=4, code=6, data=b"offending")
@@ -164,7 +165,8 @@ OFCTL = [
 
 
 def exchange(arguments, path):
-    """What ovs-ofctl sends to a switch that says yes to barriers and bundles, and nothing else."""
+    """Returns the messages that ovs-ofctl sends to a switch that only answers barriers and bundles, with
+    success."""
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
         listener.listen(4)
@@ -214,7 +216,7 @@ def make_ofctl():
         for arguments in OFCTL:
             name = "_".join(a.strip("-").replace("-", "_") for a in arguments[:-1] or arguments)
             for message in exchange(arguments, os.path.join(folder, "s")):
-                # The same request under another number is nothing new.
+                # The same request with another transaction ID is skipped.
                 key = message[:4] + message[8:]
                 if key not in seen:
                     seen.add(key)
@@ -222,7 +224,7 @@ def make_ofctl():
 
 
 def check(path):
-    """os-ken and ovs-ofctl decode what our encoder wrote."""
+    """Makes os-ken and ovs-ofctl decode the messages of Shunt's encoder."""
     from os_ken.ofproto import ofproto_parser
     dp, bad, count = os_ken(), 0, 0
     for line in open(path):
@@ -235,7 +237,7 @@ def check(path):
             assert message is not None and length == len(data)
             if "-v" in sys.argv:
                 print(name, "os-ken:", message)
-        except Exception as problem:  # whatever os-ken raises is a finding
+        except Exception as problem:  # every exception of os-ken is a finding
             print(name, "os-ken:", repr(problem))
             bad += 1
         shown = subprocess.run(["ovs-ofctl", "ofp-print", text, "2"], capture_output=True, text=True, check=False)

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes what the planners' own data planes (controller/, plan/walk.py and plan/tags.py) make of packets, for the reference to be held against.
+"""Writes the results of the planners' data planes (controller/, plan/walk.py and plan/tags.py), with which
+the reference is compared.
 
-From the root of the repository, with networkx and os-ken: PYTHONPATH=controller/src python3 crates/reference/tests/stateless/make.py
-Nodes and ports are numbers; the first lines of each file tell the words of the others.
+Run it from the root of the repository, with networkx and os-ken: PYTHONPATH=controller/src python3
+crates/reference/tests/stateless/make.py
+
+Nodes and ports are numbers. The first lines of each file explain the words of the others.
 """
 
 import pathlib
@@ -20,13 +23,13 @@ from shunt_controller.plan.walk import Failure, Walk, by_key
 HERE = pathlib.Path(__file__).parent
 BACKBONE = pathlib.Path("controller/tests/plan/samples/backbone.json")
 BARE = 3
-"""A node that has lost its backups, so that packets are dropped there."""
+"""Node without its backups, so that packets are dropped there."""
 WALKS = 70
 STEPS = 90
 
 
 def links(network: Network) -> list[str]:
-    """Both ends of each link."""
+    """Returns both ends of each link."""
     return [
         f"link {node} {port} {peer.node} {peer.port}"
         for node, ports in enumerate(network.ports)
@@ -36,7 +39,7 @@ def links(network: Network) -> list[str]:
 
 
 def keys() -> list[str]:
-    """Walks with keys, with what may be wrong with network, hop limit and key."""
+    """Returns walks with keys, some with a failure in the network, or with a wrong hop limit or key."""
     lines = [
         "# link node port node port | bank node id labels backups",
         "# walk down source port key hops outcome node forwarded visited",
@@ -69,7 +72,7 @@ def keys() -> list[str]:
 
 
 def failed(draw: random.Random, network: Network, segment: Segment) -> Failure | None:
-    """Nothing, or a link or a node that the path crosses; never its first switch."""
+    """Returns no failure, or that of a link or a node on the path, but never of its first switch."""
     hop = draw.randrange(len(segment.nodes) - 1)
     node, following = segment.nodes[hop], segment.nodes[hop + 1]
     chance = draw.random()
@@ -81,7 +84,8 @@ def failed(draw: random.Random, network: Network, segment: Segment) -> Failure |
 
 
 def gate_steps() -> list[str]:
-    """The k = 4 tree with two links to the outside at each core: walks that arrive, and steps of tags that may be nonsense."""
+    """Returns walks in the k = 4 tree with two external links at each core, and steps of tags that may be
+    invalid."""
     lines = [
         "# link node port node port | gates node down-d up-d external-d server-gate-max port:gate:flag..",
         "# walk source port up down visited gate | step node in-port up down gate",
