@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON forms of what OpenFlow 1.3 carries, both ways: what is read back can be sent again.
+"""JSON forms of OpenFlow 1.3 messages in both directions: a form that is read can be sent again.
 
-    match    {"in_port": 1, "eth_type": 2048, "ipv4_dst": ["10.0.0.0", "255.0.0.0"]}     a list: value and mask
+    match    {"in_port": 1, "eth_type": 2048, "ipv4_dst": ["10.0.0.0", "255.0.0.0"]}
+             a list is a value and its mask
     actions  [{"set_field": {"eth_dst": "02:00:00:00:00:01"}}, "dec_ttl", {"output": 2}]
-             {"output": "controller", "max_len": 128}; ports have OpenFlow's names (rest_forms.PORTS) or numbers
-    flow     {"table": 0, "priority": 1, "match": match, "meter": 1, "apply": actions, "clear": true, "write": actions,
-             "metadata": [value, mask], "goto": 1, "cookie": 1, "idle_timeout": 5, "hard_timeout": 9, "flags": 1}
-    group    {"id": 1, "type": "select", "buckets": [{"weight": 1, "watch_port": 2, "watch_group": 3, "actions": ...}]}
+             {"output": "controller", "max_len": 128}; ports have OpenFlow's names or numbers, see PORTS
+    flow     {"table": 0, "priority": 1, "match": match, "meter": 1, "apply": actions, "clear": true,
+             "write": actions, "metadata": [value, mask], "goto": 1, "cookie": 1, "idle_timeout": 5,
+             "hard_timeout": 9, "flags": 1}
+    group    {"id": 1, "type": "select",
+             "buckets": [{"weight": 1, "watch_port": 2, "watch_group": 3, "actions": ...}]}
     meter    {"id": 1, "flags": 4, "bands": [{"type": "drop", "rate": 5, "burst": 5},
              {"type": "dscp_remark", "rate": 5, "burst": 5, "level": 1}]}
 """

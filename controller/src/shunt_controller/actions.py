@@ -101,7 +101,7 @@ class PopKey(Action):
 
 
 class PushTf(Action):
-    """Pushes a Tag-and-Forward header: queue (3 bits), gate upwards (32 bits), gate downwards (13 bits)."""
+    """Pushes a Tag-and-Forward header: queue (3 bits), upward gate (32 bits), downward gate (13 bits)."""
 
     subtype = 3
     up_bits: ClassVar[int] = 32
@@ -122,7 +122,7 @@ class PushTf(Action):
 
 
 class PushTfWide(PushTf):
-    """Pushes a wide Tag-and-Forward header: queue (3 bits), gate upwards (29 bits), gate downwards (16 bits)."""
+    """Pushes a wide Tag-and-Forward header: queue (3 bits), upward gate (29 bits), downward gate (16 bits)."""
 
     subtype = 4
     up_bits = 29

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a switch whose stderr fails, under traffic and storms of log lines, in rooms made by
-test_broken_log.sh.
+"""Runs a switch whose stderr fails, under traffic and storms of log lines.
+
+test_broken_log.sh makes the rooms.
 
 For each kind of failure, the switch must keep running, forward packets, answer requests, and count the lost
 lines. With --report, stalls of more than 50 ms also fail, after preemption is subtracted. Preemption is the
