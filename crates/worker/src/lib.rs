@@ -5,7 +5,7 @@
 //! The crate starts no thread and opens no socket: the owner of a [`Worker`] calls [`Worker::turn`] on a
 //! thread of its choice. A worker allocates no memory, takes no lock and writes no log for a packet.
 //!
-//! Begin reading with `worker.rs` (one poll iteration), then `dock.rs` (transmit), `set.rs` (the control
+//! Begin reading with `worker.rs` (one poll iteration), then `egress.rs` (transmit), `set.rs` (the control
 //! thread's side) and `wiring.rs` (how both are connected).
 
 mod aside;
@@ -15,7 +15,7 @@ mod bypass;
 mod cell_store;
 mod clock;
 mod consistency;
-mod dock;
+mod egress;
 mod groups;
 mod handover;
 mod latency;

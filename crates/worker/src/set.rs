@@ -636,7 +636,7 @@ impl DataPlane for WorkerSet {
     }
 
     fn recycle(&mut self, frame: Frame) {
-        let worker = usize::from(frame.home() & !crate::dock::STOCK);
+        let worker = usize::from(frame.home() & !crate::egress::STOCK);
         if let Some(link) = self.links.get_mut(worker) {
             // The ring's capacity is the size of the whole stock of controller frames.
             let pushed = link.recycle.push(frame);

@@ -5,7 +5,7 @@ use crate::aside::Aside;
 use crate::board::{Board, Boards, WorkerLevels};
 use crate::clock::Clock;
 use crate::consistency::Consistency;
-use crate::dock::{Dock, STOCK};
+use crate::egress::{STOCK, WorkerEgress};
 use crate::handover::{self, Apart};
 use crate::latency::{LatencyCells, Watch};
 use crate::outbox::{OUTBOX_FRAMES, Outbox};
@@ -132,7 +132,7 @@ pub fn build_with<P: Probe>(
         returned.push(Apart(recycled));
         let sizes = (config.outbox_frames, in_all);
         let outboxes = served.iter().map(|served| outbox(number, served, &senders, &egress_queues, sizes));
-        let dock = Dock {
+        let egress = WorkerEgress {
             number: home,
             routes: routes(number, &senders, &served),
             outboxes: outboxes.collect(),
@@ -150,7 +150,7 @@ pub fn build_with<P: Probe>(
         made.push(Worker {
             pipeline: Pipeline::new(Arc::clone(&counters), config.lanes),
             counters,
-            dock,
+            egress,
             served,
             arrivals: std::mem::take(&mut arrivals[number]),
             channel,

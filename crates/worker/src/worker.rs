@@ -4,7 +4,7 @@
 
 use crate::aside::Aside;
 use crate::board::{Board, PortReport, WorkerLevels};
-use crate::dock::Dock;
+use crate::egress::WorkerEgress;
 use crate::handover::{Arrivals, Handover};
 use crate::latency::Watch;
 use crate::outbox::Outbox;
@@ -93,7 +93,7 @@ impl Turn {
 pub struct Worker<P: Probe = ()> {
     pub(crate) pipeline: Pipeline,
     pub(crate) counters: Arc<Counters>,
-    pub(crate) dock: Dock,
+    pub(crate) egress: WorkerEgress,
     pub(crate) served: Vec<Served>,
     pub(crate) arrivals: Vec<Arrivals>,
     pub(crate) channel: Channel,
@@ -117,13 +117,13 @@ impl<P: Probe> Worker<P> {
     /// Runs one poll iteration. Never blocks. Called by the worker's thread with the current time.
     pub fn turn(&mut self, now: Nanos) -> Turn {
         self.probe.mark(Step::Turn, 1);
-        (self.now, self.dock.now) = (now, now);
+        (self.now, self.egress.now) = (now, now);
         self.watch.begin(&self.probe);
         let mut turn = Turn { applied: self.apply(), ..Turn::default() };
         if turn.applied > 0 {
             self.watch.changed(&self.probe);
         }
-        self.dock.collect();
+        self.egress.collect();
         self.quantum.begin();
         let (first, mut lacks) = (self.first, false);
         for at in (first..self.served.len()).chain(0..first) {
@@ -134,8 +134,8 @@ impl<P: Probe> Worker<P> {
                 break;
             }
             self.watch.poll(&self.probe);
-            let received = self.served[at].queue.receive(&mut self.dock.pools, &mut self.burst, BURST);
-            if !lacks && self.dock.pools.is_used_up() {
+            let received = self.served[at].queue.receive(&mut self.egress.pools, &mut self.burst, BURST);
+            if !lacks && self.egress.pools.is_used_up() {
                 // The next poll iteration begins with the queue that found no free frame.
                 lacks = true;
                 self.first = (at + usize::from(received > 0)) % self.served.len();
@@ -149,17 +149,17 @@ impl<P: Probe> Worker<P> {
             let low_latency = if self.aside.listens(&self.channel.applied) {
                 self.forward_aside(now)
             } else {
-                self.pipeline.forward(&mut self.burst, now, &mut self.dock, &mut self.probe)
+                self.pipeline.forward(&mut self.burst, now, &mut self.egress, &mut self.probe)
             };
             self.quantum.saw(received, low_latency, now);
             // Low-latency frames are sent before the next burst is received.
-            let urgent = low_latency > 0 && self.dock.lanes;
+            let urgent = low_latency > 0 && self.egress.lanes;
             turn.sent += if urgent { self.send() } else { self.send_long() };
             if self.quantum.is_due() {
                 turn.worked += self.work_quantum(self.quantum.size(now), &mut turn.sent);
                 // The quantum may have included packets of low-latency flows: first packets of new flows, or
                 // held ones.
-                turn.sent += if self.dock.lanes { self.send() } else { self.send_long() };
+                turn.sent += if self.egress.lanes { self.send() } else { self.send_long() };
             }
         }
         // An operation waits until the backlog is empty, so the backlog is worked off even if queues have
@@ -173,8 +173,8 @@ impl<P: Probe> Worker<P> {
         }
         turn.sent += self.take_over();
         turn.sent += self.send();
-        turn.waiting = self.dock.outboxes.iter().any(Outbox::is_waiting);
-        turn.opens_ns = self.dock.outboxes.iter().filter_map(Outbox::opens_ns).min();
+        turn.waiting = self.egress.outboxes.iter().any(Outbox::is_waiting);
+        turn.opens_ns = self.egress.outboxes.iter().filter_map(Outbox::opens_ns).min();
         turn
     }
 
@@ -183,13 +183,13 @@ impl<P: Probe> Worker<P> {
     #[inline(never)]
     fn forward_aside(&mut self, now: Nanos) -> usize {
         let mut both = (&mut self.probe, &mut self.aside);
-        self.pipeline.forward(&mut self.burst, now, &mut self.dock, &mut both)
+        self.pipeline.forward(&mut self.burst, now, &mut self.egress, &mut both)
     }
 
     /// Returns whether a burst can be received. The hold queue must have space for all of it, and held
     /// packets must not take the last free frames.
     fn has_room(&self) -> bool {
-        self.pipeline.may_hold_back() && (self.pipeline.held_back() == 0 || !self.dock.pools.is_low())
+        self.pipeline.may_hold_back() && (self.pipeline.held_back() == 0 || !self.egress.pools.is_low())
     }
 
     /// Works off a quantum of up to `most` packets, if any wait.
@@ -212,9 +212,9 @@ impl<P: Probe> Worker<P> {
     fn work_once(&mut self, most: usize) -> usize {
         let worked = if self.aside.records_next(&self.channel.applied) {
             let mut both = (&mut self.probe, &mut self.aside);
-            self.pipeline.work(most, self.now, &mut self.dock, &mut both)
+            self.pipeline.work(most, self.now, &mut self.egress, &mut both)
         } else {
-            self.pipeline.work(most, self.now, &mut self.dock, &mut self.probe)
+            self.pipeline.work(most, self.now, &mut self.egress, &mut self.probe)
         };
         self.watch.worked(worked);
         worked
@@ -257,10 +257,10 @@ impl<P: Probe> Worker<P> {
             for part in &updates.parts {
                 match part {
                     Update::PacketOut(out) => {
-                        self.pipeline.packet_out(out, self.now, &mut self.dock, &mut self.probe);
+                        self.pipeline.packet_out(out, self.now, &mut self.egress, &mut self.probe);
                     }
                     Update::Lanes { promotes, requeues } => {
-                        self.dock.change_lanes(*promotes, *requeues);
+                        self.egress.change_lanes(*promotes, *requeues);
                     }
                     _ => {}
                 }
@@ -285,12 +285,12 @@ impl<P: Probe> Worker<P> {
             for _ in 0..self.arrivals[at].len() {
                 let Some((handover, begins)) = self.arrivals[at].next() else { break };
                 if begins {
-                    self.dock.seal();
+                    self.egress.seal();
                 }
                 let Handover { port, queue, frame } = handover;
-                if let Err((frame, reason)) = self.dock.transmit(port, queue, frame) {
+                if let Err((frame, reason)) = self.egress.transmit(port, queue, frame) {
                     self.counters.add_copies_dropped(reason, 1);
-                    self.dock.free(frame);
+                    self.egress.free(frame);
                 }
                 sent += self.send_long();
             }
@@ -300,14 +300,14 @@ impl<P: Probe> Worker<P> {
 
     /// Sends at once if an outbox has become long.
     fn send_long(&mut self) -> usize {
-        if std::mem::take(&mut self.dock.long) { self.send() } else { 0 }
+        if std::mem::take(&mut self.egress.long) { self.send() } else { 0 }
     }
 
     /// Passes queued frames to the devices and frees the accepted ones. Returns their number.
     fn send(&mut self) -> usize {
         let (mut sent, mut queued) = (0, false);
         for (at, served) in self.served.iter_mut().enumerate() {
-            let outbox = &mut self.dock.outboxes[at];
+            let outbox = &mut self.egress.outboxes[at];
             if outbox.is_idle() {
                 continue;
             }
@@ -318,7 +318,7 @@ impl<P: Probe> Worker<P> {
             let watch = |frames: &[Frame]| self.watch.sent(frames, &self.probe);
             sent += outbox.send(&mut *served.queue, &mut self.done, watch);
             for frame in self.done.drain(..) {
-                self.dock.free(frame);
+                self.egress.free(frame);
             }
         }
         if queued {
@@ -336,7 +336,7 @@ impl<P: Probe> Worker<P> {
         let mut sent = 0;
         for (at, served) in self.served.iter_mut().enumerate() {
             for _ in 0..PARTS_PER_SEND {
-                let outbox = &mut self.dock.outboxes[at];
+                let outbox = &mut self.egress.outboxes[at];
                 if !outbox.has_queues() || outbox.is_idle() {
                     break;
                 }
@@ -345,14 +345,14 @@ impl<P: Probe> Worker<P> {
                 let taken = outbox.send(&mut *served.queue, &mut self.done, watch);
                 let is_more = outbox.is_more();
                 for frame in self.done.drain(..) {
-                    self.dock.free(frame);
+                    self.egress.free(frame);
                 }
                 sent += taken;
                 if taken == 0 || !is_more {
                     break;
                 }
             }
-            self.dock.outboxes[at].settle();
+            self.egress.outboxes[at].settle();
         }
         sent
     }
@@ -361,10 +361,10 @@ impl<P: Probe> Worker<P> {
     /// and before it sleeps.
     pub fn housekeeping(&mut self) {
         self.watch.rest();
-        for (served, outbox) in self.served.iter_mut().zip(&self.dock.outboxes) {
+        for (served, outbox) in self.served.iter_mut().zip(&self.egress.outboxes) {
             let link = served.queue.poll_link();
             let levels = outbox.levels(&*served.queue);
-            let (worker, queues) = (self.dock.number, outbox.reports());
+            let (worker, queues) = (self.egress.number, outbox.reports());
             let statistics = served.queue.statistics();
             served.board.put(PortReport { statistics, link, worker, levels, queues });
         }
@@ -373,24 +373,24 @@ impl<P: Probe> Worker<P> {
 
     fn levels(&self) -> WorkerLevels {
         let [normal, unknown, hold, copies] = self.pipeline.levels();
-        let [small, large, lent, controller, urgent, other] = self.dock.levels();
+        let [small, large, lent, controller, urgent, other] = self.egress.levels();
         [normal, unknown, hold, copies, small, large, lent, controller, urgent, other, self.aside.level()]
     }
 
     /// Ends the worker: waiting packets and frames are dropped as `shutdown`. Must be called when no worker
     /// runs any longer that could hand off frames to this one.
     pub fn end(&mut self) -> Rest {
-        let packets = self.pipeline.drop_waiting(self.now, &mut self.dock, &mut self.probe) as u64;
+        let packets = self.pipeline.drop_waiting(self.now, &mut self.egress, &mut self.probe) as u64;
         let mut frames = 0;
         for arrivals in &mut self.arrivals {
             while let Some((handover, _)) = arrivals.next() {
-                self.dock.free(handover.frame);
+                self.egress.free(handover.frame);
                 frames += 1;
             }
         }
-        for at in 0..self.dock.outboxes.len() {
-            while let Some(frame) = self.dock.outboxes[at].pop() {
-                self.dock.free(frame);
+        for at in 0..self.egress.outboxes.len() {
+            while let Some(frame) = self.egress.outboxes[at].pop() {
+                self.egress.free(frame);
                 frames += 1;
             }
         }
@@ -424,7 +424,7 @@ impl<P: Probe> Worker<P> {
     /// Returns the workers for which frames wait in a ring. After a poll iteration the caller wakes those
     /// that sleep.
     pub fn handed_over(&self) -> impl Iterator<Item = usize> + '_ {
-        self.dock
+        self.egress
             .peers
             .iter()
             .enumerate()
@@ -435,7 +435,7 @@ impl<P: Probe> Worker<P> {
     /// sleeps.
     #[must_use]
     pub fn has_events(&self) -> bool {
-        self.dock.events.slots() < self.dock.events.buffer().capacity()
+        self.egress.events.slots() < self.egress.events.buffer().capacity()
     }
 
     /// Returns the worker's probe.
@@ -459,7 +459,7 @@ impl<P: Probe> Sleeper for Worker<P> {
     }
 
     fn has_output(&self) -> bool {
-        self.dock.outboxes.iter().any(|outbox| !outbox.is_idle()) || self.handed_over().next().is_some()
+        self.egress.outboxes.iter().any(|outbox| !outbox.is_idle()) || self.handed_over().next().is_some()
     }
 }
 

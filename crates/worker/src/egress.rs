@@ -19,7 +19,7 @@ const LONG_FRAMES: usize = 128;
 pub(crate) const STOCK: u16 = 0x8000;
 
 /// Routes, outboxes, rings and pools of one worker.
-pub(crate) struct Dock {
+pub(crate) struct WorkerEgress {
     pub number: u16,
     pub routes: Routes,
     /// Outboxes of this worker's queues, in the order of its list.
@@ -45,7 +45,7 @@ pub(crate) struct Dock {
     pub events: Producer<Event>,
 }
 
-impl Dock {
+impl WorkerEgress {
     /// Puts frames that other threads have returned into their pools.
     pub fn collect(&mut self) {
         for at in 0..self.returned.len() {
@@ -135,7 +135,7 @@ impl Dock {
     }
 }
 
-impl Egress for Dock {
+impl Egress for WorkerEgress {
     #[inline]
     fn buffer(&mut self, len: usize) -> Option<Frame> {
         self.pools.get(len)
