@@ -19,8 +19,8 @@ use crate::groups::GroupTable;
 use crate::lanes::{LaneLimits, Lanes, Window};
 use crate::meters::MeterTable;
 use crate::output::Egress;
-use crate::outs::Outs;
 use crate::packet::{Packet, Path, State};
+use crate::pending_outputs::PendingOutputs;
 use crate::ports::PortTable;
 use crate::probe::{By, Leaving, Probe, Step};
 use crate::program::Program;
@@ -52,7 +52,7 @@ pub struct Pipeline {
     pub(crate) slab: Slab,
     pub(crate) lanes: Lanes,
     pub(crate) keys: Box<[u64]>,
-    pub(crate) outs: Outs,
+    pub(crate) outputs: PendingOutputs,
 }
 
 /// Rules that packets are forwarded by. They do not change while a burst runs.
@@ -76,7 +76,7 @@ impl Rules {
     pub fn run<'a, E>(
         &'a self,
         egress: &'a mut E,
-        outs: &'a mut Outs,
+        outputs: &'a mut PendingOutputs,
         window: Window,
         now: Nanos,
     ) -> Run<'a, E> {
@@ -91,7 +91,7 @@ impl Rules {
             stateless: self.stateless.as_deref(),
             settings: self.settings,
             egress,
-            outs,
+            outputs,
             tally: Tally::default(),
             window,
             released: false,
@@ -114,7 +114,7 @@ pub(crate) struct Run<'a, E> {
     pub stateless: Option<&'a StatelessLane>,
     pub settings: Settings,
     pub egress: &'a mut E,
-    pub outs: &'a mut Outs,
+    pub outputs: &'a mut PendingOutputs,
     pub tally: Tally,
     /// Positions of the packets in the backlog.
     pub window: Window,
@@ -147,7 +147,7 @@ impl Pipeline {
             slab: Slab::new(packets),
             lanes: Lanes::new(limits),
             keys: vec![0; BURST * Limits::KEY_WORDS].into_boxed_slice(),
-            outs: Outs::new(),
+            outputs: PendingOutputs::new(),
         }
     }
 
@@ -221,8 +221,8 @@ impl Pipeline {
         let mut frame = egress.buffer(out.bytes.len()).unwrap_or_else(Frame::hollow);
         let copied = frame.fill(&out.bytes);
         frame.meta.in_port = out.in_port;
-        let Self { rules, counters, ffp, slab, lanes, keys, outs } = self;
-        let mut run = rules.run(egress, outs, lanes.window(), now);
+        let Self { rules, counters, ffp, slab, lanes, keys, outputs } = self;
+        let mut run = rules.run(egress, outputs, lanes.window(), now);
         let burst = slab.burst(1);
         let packets = &mut slab.packets[..];
         let Some(packet) = burst.first().and_then(|slot| packets.get_mut(usize::from(*slot))) else { return };
@@ -437,7 +437,7 @@ impl<'a, E: Egress> Run<'a, E> {
         if packet.state == State::Finish {
             self.action_set(packet);
         }
-        probe.leaving(slot, &Leaving::of(packet, self.outs));
+        probe.leaving(slot, &Leaving::of(packet, self.outputs));
         self.release(packet);
         let outcome = match packet.reason {
             _ if packet.sent > 0 => Outcome::Forwarded,

@@ -2,11 +2,11 @@
 //! Outputs to one port, to several ports and to the controller.
 //!
 //! If an output is the last use of a packet, the frame itself leaves. All other outputs are copies. Outputs
-//! stay pending until the whole burst is finished ([`crate::outs`]).
+//! stay pending until the whole burst is finished ([`crate::pending_outputs`]).
 
 use crate::burst::Run;
-use crate::outs::Out;
 use crate::packet::Packet;
+use crate::pending_outputs::PendingOutput;
 use crate::{Event, PacketIn, normal};
 use flow::{DropReason, PacketInReason, PortNo, PortState, port_no};
 use frame::{Frame, Lane};
@@ -120,8 +120,8 @@ impl<E: Egress> Run<'_, E> {
             self.egress.free(frame);
             return self.fail(packet, DropReason::NoBuffer);
         }
-        if let Err(Out::Copy { frame, .. }) =
-            self.outs.push(packet, Out::Copy { port, queue: packet.queue, frame })
+        if let Err(PendingOutput::Copy { frame, .. }) =
+            self.outputs.push(packet, PendingOutput::Copy { port, queue: packet.queue, frame })
         {
             self.egress.free(frame);
             self.fail(packet, DropReason::TransmitFull);
@@ -150,7 +150,7 @@ impl<E: Egress> Run<'_, E> {
             metadata: packet.ext.metadata(),
             tunnel_id: packet.ext.tunnel_id(),
         };
-        if let Err(Out::Report(report)) = self.outs.push(packet, Out::Report(report)) {
+        if let Err(PendingOutput::Report(report)) = self.outputs.push(packet, PendingOutput::Report(report)) {
             self.egress.free(report.frame);
             self.fail(packet, DropReason::PacketInFull);
         }
@@ -159,7 +159,7 @@ impl<E: Egress> Run<'_, E> {
     /// Gives all outputs of the packet to the egress, in order.
     #[inline]
     pub(crate) fn release(&mut self, packet: &mut Packet) {
-        if !packet.outs.is_empty() {
+        if !packet.outputs.is_empty() {
             self.release_copies(packet);
         }
         if let Some(port) = packet.leaves {
@@ -170,13 +170,13 @@ impl<E: Egress> Run<'_, E> {
 
     #[inline(never)]
     fn release_copies(&mut self, packet: &mut Packet) {
-        let mut at = packet.outs.first;
-        while let Some((out, next)) = self.outs.take(at) {
+        let mut at = packet.outputs.first;
+        while let Some((out, next)) = self.outputs.take(at) {
             at = next;
             match out {
-                Out::Copy { port, queue, frame } => self.transmit(packet, port, queue, frame),
-                Out::Report(report) => self.report(packet, report),
-                Out::Gone => {}
+                PendingOutput::Copy { port, queue, frame } => self.transmit(packet, port, queue, frame),
+                PendingOutput::Report(report) => self.report(packet, report),
+                PendingOutput::Gone => {}
             }
         }
     }
@@ -196,13 +196,13 @@ impl<E: Egress> Run<'_, E> {
     /// Frees all pending outputs of the packet without sending them.
     pub(crate) fn discard(&mut self, packet: &mut Packet) {
         packet.leaves = None;
-        let mut at = std::mem::take(&mut packet.outs).first;
-        while let Some((out, next)) = self.outs.take(at) {
+        let mut at = std::mem::take(&mut packet.outputs).first;
+        while let Some((out, next)) = self.outputs.take(at) {
             at = next;
             match out {
-                Out::Copy { frame, .. } => self.egress.free(frame),
-                Out::Report(report) => self.egress.free(report.frame),
-                Out::Gone => {}
+                PendingOutput::Copy { frame, .. } => self.egress.free(frame),
+                PendingOutput::Report(report) => self.egress.free(report.frame),
+                PendingOutput::Gone => {}
             }
         }
     }

@@ -2,7 +2,7 @@
 //! A packet in the pipeline: its frame, its headers and its forwarding state.
 
 use crate::action_set::ActionSet;
-use crate::outs::Chain;
+use crate::pending_outputs::OutputList;
 use flow::{DropReason, EntryId, Ext, Next, PortNo};
 use frame::Frame;
 use wire::layers::header;
@@ -87,7 +87,7 @@ pub(crate) struct Packet {
     /// Egress queue of later outputs.
     pub queue: u32,
     /// Pending copies and reports, which leave when the burst is finished.
-    pub outs: Chain,
+    pub outputs: OutputList,
     /// Port by which the frame itself leaves, after all copies.
     pub leaves: Option<PortNo>,
     /// Number of copies given to ports.
@@ -113,7 +113,7 @@ impl Packet {
             path: Path::Tables,
             fence: 0,
             queue: 0,
-            outs: Chain::default(),
+            outputs: OutputList::default(),
             leaves: None,
             sent: 0,
             reported: 0,
@@ -132,7 +132,7 @@ impl Packet {
         self.low_latency = true;
         self.path = Path::Tables;
         self.queue = 0;
-        self.outs = Chain::default();
+        self.outputs = OutputList::default();
         self.leaves = None;
         self.sent = 0;
         self.reported = 0;

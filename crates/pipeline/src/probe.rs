@@ -6,8 +6,8 @@
 //! probes, the second of which is an instrument for that burst.
 
 use crate::counters::Tally;
-use crate::outs::{Out, Outs};
 use crate::packet::Packet;
+use crate::pending_outputs::{PendingOutput, PendingOutputs};
 use flow::{DropReason, EntryId, Nanos, Outcome, PortNo};
 use frame::Frame;
 
@@ -126,14 +126,14 @@ impl Probe for () {}
 /// Outputs of a packet.
 pub struct Leaving<'a> {
     /// The packet with pending copies, and the list that holds them.
-    copies: Option<(&'a Packet, &'a Outs)>,
+    copies: Option<(&'a Packet, &'a PendingOutputs)>,
     /// The frame that leaves itself, and its port.
     frame: Option<(PortNo, &'a Frame)>,
 }
 
 impl<'a> Leaving<'a> {
-    pub(crate) fn of(packet: &'a Packet, outs: &'a Outs) -> Self {
-        Self { copies: Some((packet, outs)), frame: packet.leaves.map(|port| (port, &packet.frame)) }
+    pub(crate) fn of(packet: &'a Packet, outputs: &'a PendingOutputs) -> Self {
+        Self { copies: Some((packet, outputs)), frame: packet.leaves.map(|port| (port, &packet.frame)) }
     }
 
     /// Describes a packet that sends one frame to a port, or nothing.
@@ -143,11 +143,11 @@ impl<'a> Leaving<'a> {
 
     /// Calls `take` for each output in order, with its port; `None` stands for the controller.
     pub fn copies(&self, mut take: impl FnMut(Option<PortNo>, &Frame)) {
-        for out in self.copies.into_iter().flat_map(|(packet, outs)| outs.of(packet)) {
+        for out in self.copies.into_iter().flat_map(|(packet, outputs)| outputs.of(packet)) {
             match out {
-                Out::Copy { port, frame, .. } => take(Some(*port), frame),
-                Out::Report(report) => take(None, &report.frame),
-                Out::Gone => {}
+                PendingOutput::Copy { port, frame, .. } => take(Some(*port), frame),
+                PendingOutput::Report(report) => take(None, &report.frame),
+                PendingOutput::Gone => {}
             }
         }
         if let Some((port, frame)) = self.frame {

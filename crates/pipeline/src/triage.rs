@@ -33,8 +33,8 @@ impl Pipeline {
         for frame in &frames[..received] {
             frame.prefetch();
         }
-        let Self { rules, counters, ffp, slab, lanes, keys, outs } = self;
-        let mut run = rules.run(egress, outs, lanes.window(), now);
+        let Self { rules, counters, ffp, slab, lanes, keys, outputs } = self;
+        let mut run = rules.run(egress, outputs, lanes.window(), now);
         run.tally.received = received as u64;
         let mut count = received;
         if let Some(lane) = run.stateless {
@@ -88,13 +88,13 @@ impl Pipeline {
         egress: &mut E,
         probe: &mut P,
     ) -> usize {
-        let Self { rules, counters, ffp, slab, lanes, keys, outs } = self;
+        let Self { rules, counters, ffp, slab, lanes, keys, outputs } = self;
         if lanes.held() == 0 {
             return 0;
         }
         // Held packets that may leave come before the rest of the backlog, which arrived later.
         let quantum = if lanes.releases() { Burst::new() } else { lanes.quantum(most, &slab.packets) };
-        let mut run = rules.run(egress, outs, lanes.window(), now);
+        let mut run = rules.run(egress, outputs, lanes.window(), now);
         through(&mut run, ffp, &mut slab.packets, &quantum, keys, counters, probe);
         slab.free(&quantum);
         let mut worked = quantum.len();
@@ -116,8 +116,8 @@ impl Pipeline {
     /// Drops all waiting packets and their pending outputs, because the worker ends. Returns the number of
     /// packets.
     pub fn drop_waiting<E: Egress, P: Probe>(&mut self, now: Nanos, egress: &mut E, probe: &mut P) -> usize {
-        let Self { rules, counters, slab, lanes, outs, .. } = self;
-        let mut run = rules.run(egress, outs, lanes.window(), now);
+        let Self { rules, counters, slab, lanes, outputs, .. } = self;
+        let mut run = rules.run(egress, outputs, lanes.window(), now);
         let mut dropped = 0;
         loop {
             let burst = lanes.take_any(&slab.packets);
@@ -140,7 +140,7 @@ impl Pipeline {
     #[must_use]
     pub fn levels(&self) -> [Level; 4] {
         let [normal, unknown, hold] = self.lanes.levels(&self.slab.packets);
-        [normal, unknown, hold, self.outs.level()]
+        [normal, unknown, hold, self.outputs.level()]
     }
 
     /// Returns whether held packets may leave now.
@@ -217,7 +217,7 @@ fn share_out<E: Egress, P: Probe>(
                 continue;
             }
             // Such a packet sends nothing, so its order is not observable.
-            _ if packet.state == State::Done && packet.outs.is_empty() && packet.leaves.is_none() => {
+            _ if packet.state == State::Done && packet.outputs.is_empty() && packet.leaves.is_none() => {
                 run.finish(packet, usize::from(*slot), false, probe);
             }
             _ if alone => {

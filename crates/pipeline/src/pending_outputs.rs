@@ -15,15 +15,15 @@ const NOWHERE: u32 = u32::MAX;
 
 /// Maximum number of pending copies and reports of all packets in the pipeline. Frames that leave without a
 /// copy do not count. Normal packets may use half, which lets a burst of 32 packets flood 256 ports.
-const OUTS: usize = 16_384;
+const PENDING_OUTPUTS: usize = 16_384;
 
 /// Places reserved for low-latency packets. Normal packets may wait in the backlog with their outputs, and
 /// must not use up the capacity that a low-latency burst needs.
-const RESERVED: usize = OUTS / 2;
+const RESERVED: usize = PENDING_OUTPUTS / 2;
 
 /// One pending output.
 #[derive(Debug)]
-pub(crate) enum Out {
+pub(crate) enum PendingOutput {
     /// A frame for an egress queue of a port.
     Copy { port: PortNo, queue: u32, frame: Frame },
     /// A packet for the controller.
@@ -34,12 +34,12 @@ pub(crate) enum Out {
 
 /// A packet's list of pending outputs: indices of its first and last place.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Chain {
+pub(crate) struct OutputList {
     pub first: u32,
     last: u32,
 }
 
-impl Chain {
+impl OutputList {
     /// Returns whether the packet has no pending copies or reports.
     #[inline]
     pub fn is_empty(self) -> bool {
@@ -47,7 +47,7 @@ impl Chain {
     }
 }
 
-impl Default for Chain {
+impl Default for OutputList {
     fn default() -> Self {
         Self { first: NOWHERE, last: NOWHERE }
     }
@@ -55,29 +55,29 @@ impl Default for Chain {
 
 /// Pending outputs of all packets in the pipeline, as linked lists in one array.
 #[derive(Debug)]
-pub(crate) struct Outs {
-    list: Vec<(Out, u32)>,
+pub(crate) struct PendingOutputs {
+    list: Vec<(PendingOutput, u32)>,
     /// First free place. Free places are linked like outputs.
     free: u32,
     used: usize,
 }
 
-impl Outs {
+impl PendingOutputs {
     pub fn new() -> Self {
-        Self { list: Vec::with_capacity(OUTS), free: NOWHERE, used: 0 }
+        Self { list: Vec::with_capacity(PENDING_OUTPUTS), free: NOWHERE, used: 0 }
     }
 
     /// Returns the number of places in use and their limit.
     pub fn level(&self) -> Level {
-        Level::of("copies", self.used, OUTS)
+        Level::of("copies", self.used, PENDING_OUTPUTS)
     }
 
     /// Appends an output to the packet's list.
     ///
     /// # Errors
     /// Returns the output if no place is free for a packet of this lane.
-    pub fn push(&mut self, packet: &mut Packet, out: Out) -> Result<(), Out> {
-        if self.used >= OUTS - if packet.low_latency { 0 } else { RESERVED } {
+    pub fn push(&mut self, packet: &mut Packet, out: PendingOutput) -> Result<(), PendingOutput> {
+        if self.used >= PENDING_OUTPUTS - if packet.low_latency { 0 } else { RESERVED } {
             return Err(out);
         }
         let at = if let Some(place) = self.list.get_mut(self.free as usize) {
@@ -89,27 +89,27 @@ impl Outs {
             self.list.len() as u32 - 1
         };
         self.used += 1;
-        match self.list.get_mut(packet.outs.last as usize) {
+        match self.list.get_mut(packet.outputs.last as usize) {
             Some((_, next)) => *next = at,
-            None => packet.outs.first = at,
+            None => packet.outputs.first = at,
         }
-        packet.outs.last = at;
+        packet.outputs.last = at;
         Ok(())
     }
 
     /// Takes the output at a place and frees the place. Returns the output and the index of the packet's next
     /// one.
-    pub fn take(&mut self, at: u32) -> Option<(Out, u32)> {
+    pub fn take(&mut self, at: u32) -> Option<(PendingOutput, u32)> {
         let (out, next) = self.list.get_mut(at as usize)?;
         let next = std::mem::replace(next, std::mem::replace(&mut self.free, at));
         self.used -= 1;
-        Some((std::mem::replace(out, Out::Gone), next))
+        Some((std::mem::replace(out, PendingOutput::Gone), next))
     }
 
     /// Iterates over the packet's pending outputs in order. The frame that leaves without a copy is not one
     /// of them.
-    pub fn of(&self, packet: &Packet) -> impl Iterator<Item = &Out> {
-        let mut at = packet.outs.first;
+    pub fn of(&self, packet: &Packet) -> impl Iterator<Item = &PendingOutput> {
+        let mut at = packet.outputs.first;
         std::iter::from_fn(move || {
             let (out, next) = self.list.get(at as usize)?;
             at = *next;
