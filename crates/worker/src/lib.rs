@@ -8,7 +8,6 @@
 //! Begin reading with `worker.rs` (one poll iteration), then `egress.rs` (transmit), `set.rs` (the control
 //! thread's side) and `wiring.rs` (how both are connected).
 
-mod aside;
 mod aside_bases;
 mod board;
 mod bypass;
@@ -18,6 +17,7 @@ mod consistency;
 mod egress;
 mod groups;
 mod handover;
+mod instruments;
 mod latency;
 mod levels;
 mod luts;

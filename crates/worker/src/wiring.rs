@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Construction of workers and the rings between them.
 
-use crate::aside::Aside;
 use crate::board::{Board, Boards, WorkerLevels};
 use crate::clock::Clock;
 use crate::consistency::Consistency;
 use crate::egress::{STOCK, WorkerEgress};
 use crate::handover::{self, Apart};
+use crate::instruments::BurstInstruments;
 use crate::latency::{LatencyCells, Watch};
 use crate::outbox::{OUTBOX_FRAMES, Outbox};
 use crate::quantum::{Quanta, Quantum};
@@ -162,7 +162,7 @@ pub fn build_with<P: Probe>(
             first: 0,
             watch: Watch::new(config.clock, latencies),
             probe: probe(),
-            aside: Aside::new(
+            instruments: BurstInstruments::new(
                 config.stopwatch.map(|clock| Stopwatch::new(clock, config.timed_bursts.max(1), costs)),
             ),
         });

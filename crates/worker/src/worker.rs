@@ -2,10 +2,10 @@
 //! A worker and its poll loop. One poll iteration ([`Worker::turn`]) applies pending operations, takes a
 //! burst from each queue through the pipeline, works off a part of the backlog, and sends queued frames.
 
-use crate::aside::Aside;
 use crate::board::{Board, PortReport, WorkerLevels};
 use crate::egress::WorkerEgress;
 use crate::handover::{Arrivals, Handover};
+use crate::instruments::BurstInstruments;
 use crate::latency::Watch;
 use crate::outbox::Outbox;
 use crate::quantum::Quantum;
@@ -110,7 +110,7 @@ pub struct Worker<P: Probe = ()> {
     pub(crate) watch: Watch,
     pub(crate) probe: P,
     /// Instruments for selected bursts, independent of the probe.
-    pub(crate) aside: Aside,
+    pub(crate) instruments: BurstInstruments,
 }
 
 impl<P: Probe> Worker<P> {
@@ -146,8 +146,8 @@ impl<P: Probe> Worker<P> {
             turn.received += received;
             self.watch.stamp(&mut self.burst);
             self.probe.mark(Step::Receive, received as u32);
-            let low_latency = if self.aside.listens(&self.channel.applied) {
-                self.forward_aside(now)
+            let low_latency = if self.instruments.listens(&self.channel.applied) {
+                self.forward_instrumented(now)
             } else {
                 self.pipeline.forward(&mut self.burst, now, &mut self.egress, &mut self.probe)
             };
@@ -178,11 +178,11 @@ impl<P: Probe> Worker<P> {
         turn
     }
 
-    /// Forwards a burst with the instruments of `Aside`. It is a second instantiation of the same code, so
+    /// Forwards a burst with the instruments of `BurstInstruments`. It is a second instantiation of the same code, so
     /// that other bursts do not pay for the instruments.
     #[inline(never)]
-    fn forward_aside(&mut self, now: Nanos) -> usize {
-        let mut both = (&mut self.probe, &mut self.aside);
+    fn forward_instrumented(&mut self, now: Nanos) -> usize {
+        let mut both = (&mut self.probe, &mut self.instruments);
         self.pipeline.forward(&mut self.burst, now, &mut self.egress, &mut both)
     }
 
@@ -210,8 +210,8 @@ impl<P: Probe> Worker<P> {
     }
 
     fn work_once(&mut self, most: usize) -> usize {
-        let worked = if self.aside.records_next(&self.channel.applied) {
-            let mut both = (&mut self.probe, &mut self.aside);
+        let worked = if self.instruments.records_next(&self.channel.applied) {
+            let mut both = (&mut self.probe, &mut self.instruments);
             self.pipeline.work(most, self.now, &mut self.egress, &mut both)
         } else {
             self.pipeline.work(most, self.now, &mut self.egress, &mut self.probe)
@@ -247,7 +247,7 @@ impl<P: Probe> Worker<P> {
             }
             let Ok(mut updates) = self.channel.requests.pop() else { break };
             if let [Update::Record(recorder)] = &mut updates.parts[..] {
-                std::mem::swap(&mut self.aside.recorder, recorder);
+                std::mem::swap(&mut self.instruments.recorder, recorder);
                 drop(self.channel.spent.push(updates));
                 continue;
             }
@@ -374,7 +374,19 @@ impl<P: Probe> Worker<P> {
     fn levels(&self) -> WorkerLevels {
         let [normal, unknown, hold, copies] = self.pipeline.levels();
         let [small, large, lent, controller, urgent, other] = self.egress.levels();
-        [normal, unknown, hold, copies, small, large, lent, controller, urgent, other, self.aside.level()]
+        [
+            normal,
+            unknown,
+            hold,
+            copies,
+            small,
+            large,
+            lent,
+            controller,
+            urgent,
+            other,
+            self.instruments.level(),
+        ]
     }
 
     /// Ends the worker: waiting packets and frames are dropped as `shutdown`. Must be called when no worker

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A worker's instruments for selected bursts.
 #[derive(Debug)]
-pub(crate) struct Aside {
+pub(crate) struct BurstInstruments {
     stopwatch: Option<Stopwatch>,
     /// Whether the current burst is timed.
     times: bool,
@@ -20,7 +20,7 @@ pub(crate) struct Aside {
     records: bool,
 }
 
-impl Aside {
+impl BurstInstruments {
     pub fn new(stopwatch: Option<Stopwatch>) -> Self {
         Self { stopwatch, times: false, recorder: None, records: false }
     }
@@ -60,7 +60,7 @@ impl Aside {
     }
 }
 
-impl Probe for Aside {
+impl Probe for BurstInstruments {
     fn compares(&self) -> bool {
         // The recorder does not need the comparison, which costs a second lookup.
         self.times && !self.records && self.stopwatch.as_ref().is_some_and(Stopwatch::compares)
