@@ -66,7 +66,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let arguments = Arguments::parse();
     let cpus = allowed_cpus()?;
     let (first, last) = (*cpus.first().ok_or("no CPU is allowed")?, *cpus.last().ok_or("no CPU is allowed")?);
-    let (errands, work) = channel();
+    let (tasks, work) = channel();
     let (sender, done) = channel();
     // The thread ends with the last job.
     let compiler = thread::spawn(move || {
@@ -75,7 +75,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         work_off(&work, &sender);
     });
     pin_to(last)?;
-    let bases = Bases { errands, done };
+    let bases = Bases { tasks, done };
     let tables: [(&str, Maker); 4] = [
         ("access list", |_| compiled::access_list("acl1_10k")),
         ("IPv4 routes", |_| compiled::routes("ipv4")),
@@ -93,21 +93,21 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Job for the second thread.
-enum Errand {
+enum Task {
     Compile(Job),
     Free(Vec<Spent>),
 }
 
 struct Bases {
-    errands: Sender<Errand>,
+    tasks: Sender<Task>,
     done: Receiver<Compiled>,
 }
 
-fn work_off(work: &Receiver<Errand>, done: &Sender<Compiled>) {
-    for errand in work {
-        match errand {
-            Errand::Compile(job) => drop(done.send(job.run())),
-            Errand::Free(spent) => drop(spent),
+fn work_off(work: &Receiver<Task>, done: &Sender<Compiled>) {
+    for task in work {
+        match task {
+            Task::Compile(job) => drop(done.send(job.run())),
+            Task::Free(spent) => drop(spent),
         }
     }
 }
@@ -159,16 +159,16 @@ impl<'b> Changing<'b> {
             self.master.install(compiled);
         }
         let updates = self.master.change(&[change], 1, 1)?;
-        let job = self.master.job_aside(worker::ASIDE_LEAST);
+        let job = self.master.background_job(worker::BACKGROUND_ADDITIONS_MIN);
         self.waits |= job.is_some();
         let spent = self.master.take_spent();
         let mut updates: Vec<TableUpdate> = updates.into_iter().flatten().collect();
         updates.iter_mut().for_each(|update| self.view.apply(update));
         self.swaps += updates.iter().filter(|update| matches!(update, TableUpdate::Swap(_))).count();
         drop(updates);
-        job.into_iter().try_for_each(|job| self.bases.errands.send(Errand::Compile(job)))?;
+        job.into_iter().try_for_each(|job| self.bases.tasks.send(Task::Compile(job)))?;
         if !spent.is_empty() {
-            self.bases.errands.send(Errand::Free(spent))?;
+            self.bases.tasks.send(Task::Free(spent))?;
         }
         Ok(start.elapsed_ns())
     }

@@ -151,10 +151,10 @@ impl Tried {
         let mut spare = rules.split_off(rules.len() - rules.len() / 8);
         let mut master = Master::default();
         let mut table = compiled(&mut master, &rules)?;
-        let (mut gone, least) = (Vec::new(), worker::ASIDE_LEAST.min(rules.len() / 4));
+        let (mut gone, least) = (Vec::new(), worker::BACKGROUND_ADDITIONS_MIN.min(rules.len() / 4));
         while let Some(added) = spare.pop() {
             // The requested job is not run.
-            if master.job_aside(least).is_some() {
+            if master.background_job(least).is_some() {
                 break;
             }
             let removed = std::mem::replace(&mut rules[gone.len()], added);

@@ -32,7 +32,7 @@ const DEAD_MIN: usize = 1024;
 
 /// Fraction of a base (1/128) that must be added or dead before background compilation is worthwhile. Lookups
 /// get slower with these rules, and the delta must not be full before the next base is ready.
-const ASIDE_PART: usize = 128;
+const BACKGROUND_PART: usize = 128;
 
 /// Queued changes replayed into the new base per rule change. Above 1, so that catching up ends; small, so
 /// that no change waits long.
@@ -81,7 +81,7 @@ pub struct Master {
     /// Number of changes so far.
     changes: u64,
     compiled: usize,
-    compiled_aside: usize,
+    compiled_in_background: usize,
     spent: Vec<Spent>,
     /// Creates engines in place of this crate's.
     maker: Option<Maker>,
@@ -226,8 +226,8 @@ impl Master {
     /// It is worthwhile if at least `least` rules were added or are dead, because they slow lookups down and
     /// fill the delta. Rules may continue to change while the job runs. Pass its result to
     /// [`Master::install`].
-    pub fn job_aside(&mut self, least: usize) -> Option<Job> {
-        let part = self.now.view.base().len() / ASIDE_PART;
+    pub fn background_job(&mut self, least: usize) -> Option<Job> {
+        let part = self.now.view.base().len() / BACKGROUND_PART;
         if self.beside() < least.max(part) { None } else { self.job_at_rest() }
     }
 
@@ -294,7 +294,7 @@ impl Master {
             ground.view.put_index(self.now.view.take_index());
             self.spent.push(Spent::new(std::mem::replace(&mut self.now, ground), added));
             self.compiled += 1;
-            self.compiled_aside += 1;
+            self.compiled_in_background += 1;
         }
         Ok(true)
     }
@@ -330,8 +330,8 @@ impl Master {
 
     /// Returns how many of them were compiled in the background.
     #[must_use]
-    pub fn compiled_aside(&self) -> usize {
-        self.compiled_aside
+    pub fn compiled_in_background(&self) -> usize {
+        self.compiled_in_background
     }
 
     /// Returns the mask of the bits of a row that any rule examines, in the layout of the base.

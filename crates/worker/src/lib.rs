@@ -8,7 +8,7 @@
 //! Begin reading with `worker.rs` (one poll iteration), then `egress.rs` (transmit), `set.rs` (the control
 //! thread's side) and `wiring.rs` (how both are connected).
 
-mod aside_bases;
+mod background_compile;
 mod board;
 mod bypass;
 mod cell_store;
@@ -37,7 +37,7 @@ mod tsc;
 mod wiring;
 mod worker;
 
-pub use aside_bases::{ASIDE_LEAST, Errand};
+pub use background_compile::{BACKGROUND_ADDITIONS_MIN, BackgroundTask};
 pub use board::PortReport;
 pub use clock::Clock;
 pub use consistency::Consistency;

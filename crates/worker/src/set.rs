@@ -2,7 +2,7 @@
 //! The set of workers as a data plane: compiles operations, sends them to the workers, and reports counters
 //! and events. All of it runs on the control thread.
 
-use crate::aside_bases::{AsideBases, Errand};
+use crate::background_compile::{BackgroundCompiler, BackgroundTask};
 use crate::board::{Board, Boards, PortReport, WorkerLevels};
 use crate::bypass::Measured;
 use crate::cell_store::CellStore;
@@ -91,7 +91,7 @@ pub struct WorkerSet {
     pub(crate) version: u64,
     next_link: usize,
     /// Compiles bases in the background, if a thread was provided for it.
-    aside: Option<AsideBases>,
+    compiler: Option<BackgroundCompiler>,
     pub(crate) recording: Option<Recording>,
     /// Clock for the timestamps of recorded packets.
     pub(crate) clock: Option<fn() -> Nanos>,
@@ -123,7 +123,7 @@ impl WorkerSet {
             meters: Meters::default(),
             version: 0,
             next_link: 0,
-            aside: None,
+            compiler: None,
             recording: None,
             clock: config.stopwatch,
             latency_clock: config.clock,
@@ -138,12 +138,12 @@ impl WorkerSet {
     }
 
     /// Enables background compilation of table bases. A table gets a new base once `least` rules are in its
-    /// delta ([`ASIDE_LEAST`](crate::ASIDE_LEAST) is a good value). `run` gets one job at a time and executes
+    /// delta ([`BACKGROUND_ADDITIONS_MIN`](crate::BACKGROUND_ADDITIONS_MIN) is a good value). `run` gets one job at a time and executes
     /// it on another thread.
     ///
     /// Without background compilation, a table is compiled by the rule change that overflows its delta.
-    pub fn set_aside(&mut self, least: usize, run: Box<dyn FnMut(Errand) + Send>) {
-        self.aside = Some(AsideBases::new(least, run));
+    pub fn set_compiler(&mut self, least: usize, run: Box<dyn FnMut(BackgroundTask) + Send>) {
+        self.compiler = Some(BackgroundCompiler::new(least, run));
     }
 
     /// Sets the function that builds the engines of all tables, starting with the next base of each. For
@@ -387,8 +387,8 @@ impl WorkerSet {
             debug_assert!(false, "table {number} got more slices than a key holds");
             return;
         };
-        if let Some(aside) = &mut self.aside {
-            aside.follow(number, master);
+        if let Some(compiler) = &mut self.compiler {
+            compiler.follow(number, master);
         }
         bring(number, updates, parts);
     }
@@ -396,8 +396,8 @@ impl WorkerSet {
     /// Advances the installation of bases that were compiled in the background. Returns whether there are
     /// updates to send.
     fn catch_up(&mut self, parts: &mut [Vec<Update>]) -> bool {
-        let Some(aside) = &mut self.aside else { return false };
-        while let Some((number, compiled)) = aside.next() {
+        let Some(compiler) = &mut self.compiler else { return false };
+        while let Some((number, compiled)) = compiler.next() {
             self.masters[usize::from(number)].install(compiled);
         }
         let mut arrived = false;
@@ -521,9 +521,9 @@ impl DataPlane for WorkerSet {
     fn tick(&mut self, now: Nanos) {
         let mut parts: Vec<Vec<Update>> = self.links.iter().map(|_| Vec::new()).collect();
         let mut changed = self.catch_up(&mut parts);
-        if let Some(aside) = &mut self.aside {
+        if let Some(compiler) = &mut self.compiler {
             let masters = (0..=u8::MAX).zip(&mut self.masters);
-            masters.for_each(|(number, master)| aside.rest(now, number, master));
+            masters.for_each(|(number, master)| compiler.rest(now, number, master));
         }
         for (number, master) in (0..=u8::MAX).zip(&self.masters) {
             let measured = || Measured::over(self.links.iter().filter_map(|link| link.costs.table(number)));

@@ -11,7 +11,7 @@ pub enum Exposure {
     /// Nothing had failed.
     None,
     /// A failure existed, but not on the packet's path, or the packet did not reach it.
-    Aside,
+    OffPath,
     /// A failure on the packet's path that the plan protects against, and that its neighbours had detected.
     Guarded,
     /// A failure on the packet's path without protection, or the path is unknown.
@@ -30,7 +30,7 @@ impl Exposure {
     /// All values.
     pub const ALL: [Self; 8] = [
         Self::None,
-        Self::Aside,
+        Self::OffPath,
         Self::Guarded,
         Self::Unguarded,
         Self::End,
@@ -44,7 +44,7 @@ impl Exposure {
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "no failure",
-            Self::Aside => "failure off the path",
+            Self::OffPath => "failure off the path",
             Self::Guarded => "protected hop, detected",
             Self::Unguarded => "unprotected hop, detected",
             Self::End => "end of the path failed",
@@ -57,7 +57,7 @@ impl Exposure {
     /// Whether no packet of this class may be lost.
     #[must_use]
     pub fn is_safe(self) -> bool {
-        matches!(self, Self::None | Self::Aside | Self::Guarded)
+        matches!(self, Self::None | Self::OffPath | Self::Guarded)
     }
 }
 
@@ -142,7 +142,7 @@ impl Outage {
             });
             hops.map(|guarded| if guarded { Exposure::Guarded } else { Exposure::Unguarded })
                 .max()
-                .unwrap_or(Exposure::Aside)
+                .unwrap_or(Exposure::OffPath)
         });
         of_routes.max().unwrap_or(Exposure::Unguarded)
     }
@@ -201,7 +201,7 @@ impl Outages {
         let visits = first.into_iter().chain(way.iter().map(|visit| (visit.node, visit.at_ns)));
         let visits = visits.skip(as_planned).take_while(|(_, at_ns)| *at_ns <= ended_ns);
         for outage in self.all[..begun].iter_mut().filter(|outage| outage.over_ns > sent_ns) {
-            exposure = Exposure::Aside;
+            exposure = Exposure::OffPath;
             let lasts = outage.from_ns..outage.over_ns;
             let takes = |place| lasts.contains(&ended_ns) && outage.is_at(place);
             let meets = |(node, at_ns)| lasts.contains(&at_ns) && outage.beside.contains(&node);
@@ -210,19 +210,20 @@ impl Outages {
                 met.push((outage, promised));
             }
         }
-        let is_on_path = |(_, promised): &(&mut Outage, Exposure)| *promised != Exposure::Aside;
+        let is_on_path = |(_, promised): &(&mut Outage, Exposure)| *promised != Exposure::OffPath;
         if met.iter().any(is_on_path) {
             exposure = match &met[..] {
                 [(outage, promised)] => match lost_at {
                     // Before detection, a failure affects only packets that reach it.
-                    Some(place) if ended_ns < outage.detected_ns && !outage.is_at(place) => Exposure::Aside,
+                    Some(place) if ended_ns < outage.detected_ns && !outage.is_at(place) => Exposure::OffPath,
                     _ if ended_ns < outage.detected_ns => Exposure::Undetected,
                     _ if ended_ns >= outage.over_ns => Exposure::Repaired,
                     _ => *promised,
                 },
                 _ => Exposure::Several,
             };
-            let counts = |one: &&mut (&mut Outage, Exposure)| exposure != Exposure::Aside && is_on_path(one);
+            let counts =
+                |one: &&mut (&mut Outage, Exposure)| exposure != Exposure::OffPath && is_on_path(one);
             for (outage, _) in met.iter_mut().filter(counts) {
                 outage.met += 1;
                 outage.guarded += u64::from(exposure == Exposure::Guarded);
@@ -245,7 +246,9 @@ impl Outages {
 mod tests {
     use super::*;
     use crate::network::spec::{End, Host};
-    use Exposure::{Aside, End as AtEnd, Guarded, None as Nothing, Repaired, Several, Undetected, Unguarded};
+    use Exposure::{
+        End as AtEnd, Guarded, None as Nothing, OffPath, Repaired, Several, Undetected, Unguarded,
+    };
 
     /// Switches 0 to 3 in a row, an alternative path from 0 via 4 to 2, and link 7 between the distant
     /// switches 8 and 9.
@@ -315,12 +318,12 @@ mod tests {
             (link(100, 0, false), 0, Guarded),
             (link(100, 1, false), 1, Guarded),
             (link(100, 2, false), 2, Unguarded),
-            (link(100, 7, false), 2, Aside),
+            (link(100, 7, false), 2, OffPath),
             (node(100, 1, false), 0, Guarded),
             (node(100, 2, false), 1, Unguarded),
             (node(100, 3, false), 2, AtEnd),
             (node(100, 0, false), 0, AtEnd),
-            (node(100, 7, false), 2, Aside),
+            (node(100, 7, false), 2, OffPath),
         ];
         for (act, hops, expected) in cases {
             let lost_at = Some(Place::Node(hops));
@@ -341,8 +344,8 @@ mod tests {
             let mut outages = Outages::of(&network);
             (outages.exposure(&network, &flow, trip), outages.all[0].met)
         };
-        assert_eq!(exposure(&ROUND[..2], None), (Aside, 0), "delivered as planned");
-        assert_eq!(exposure(&ROUND[..2], Some(Place::Node(2))), (Aside, 0), "lost where it was to come");
+        assert_eq!(exposure(&ROUND[..2], None), (OffPath, 0), "delivered as planned");
+        assert_eq!(exposure(&ROUND[..2], Some(Place::Node(2))), (OffPath, 0), "lost where it was to come");
         assert_eq!(exposure(&PLANNED[..1], Some(Place::Link(1))), (Unguarded, 1), "lost at what failed");
     }
 
@@ -350,19 +353,19 @@ mod tests {
     fn a_loss_that_no_failure_explains_is_not_excused() {
         // Lost at switch 1, before it reached the failure.
         let at_1 = Some(Place::Node(1));
-        assert_eq!(met(&[link(100, 2, false)], 120, &PLANNED[..1], at_1), Aside);
+        assert_eq!(met(&[link(100, 2, false)], 120, &PLANNED[..1], at_1), OffPath);
         // Failures elsewhere do not matter, detected or not.
         let elsewhere = [link(100, 7, false), node(100, 6, false), link(115, 5, false)];
-        assert_eq!(met(&elsewhere, 120, &PLANNED[..1], at_1), Aside);
-        assert_eq!(met(&[link(119, 7, false)], 120, &PLANNED[..1], at_1), Aside);
-        assert_eq!(met(&[link(100, 7, false), link(112, 7, true)], 120, &PLANNED[..1], at_1), Aside);
+        assert_eq!(met(&elsewhere, 120, &PLANNED[..1], at_1), OffPath);
+        assert_eq!(met(&[link(119, 7, false)], 120, &PLANNED[..1], at_1), OffPath);
+        assert_eq!(met(&[link(100, 7, false), link(112, 7, true)], 120, &PLANNED[..1], at_1), OffPath);
         // The failure is next to the switch, but not on the path.
-        assert_eq!(met(&[link(100, 3, false)], 120, &[], Some(Place::Node(0))), Aside);
+        assert_eq!(met(&[link(100, 3, false)], 120, &[], Some(Place::Node(0))), OffPath);
         // An undetected failure explains losses only on the link itself.
-        assert_eq!(met(&[link(119, 1, false)], 120, &PLANNED[..1], at_1), Aside);
+        assert_eq!(met(&[link(119, 1, false)], 120, &PLANNED[..1], at_1), OffPath);
         assert_eq!(met(&[link(119, 1, false)], 120, &PLANNED[..1], Some(Place::Link(1))), Undetected);
         // The packet had crossed the link before it failed.
-        assert_eq!(met(&[link(126, 0, false)], 120, &PLANNED[..2], Some(Place::Node(2))), Aside);
+        assert_eq!(met(&[link(126, 0, false)], 120, &PLANNED[..2], Some(Place::Node(2))), OffPath);
     }
 
     #[test]
@@ -373,7 +376,7 @@ mod tests {
             let both = [first.clone(), second.clone()];
             assert_eq!(met(&both, 120, &ROUND[..1], Some(Place::Node(4))), Several, "{second:?}");
             // Without the first failure the packet would not have been diverted.
-            assert_eq!(met(&[second], 120, &ROUND[..1], Some(Place::Node(4))), Aside);
+            assert_eq!(met(&[second], 120, &ROUND[..1], Some(Place::Node(4))), OffPath);
         }
         assert_eq!(met(&[first, link(100, 7, false)], 120, &ROUND, None), Guarded);
     }
@@ -385,7 +388,7 @@ mod tests {
         let way = way(120, &PLANNED[..2]);
         let trip = Trip { sent_ns: 120, ended_ns: 130, way: &way, lost_at: Some(Place::Node(2)) };
         let mut told = |routes| outages.exposure(&network, &flow(routes), trip);
-        assert_eq!(told(vec![path()[..2].to_vec()]), Aside);
+        assert_eq!(told(vec![path()[..2].to_vec()]), OffPath);
         assert_eq!(told(vec![path()[..2].to_vec(), path()]), Unguarded);
         assert_eq!(told(Vec::new()), Unguarded);
         assert_eq!(outages.failures(), [Failure { part: Place::Link(2), from_ns: 100, met: 2, guarded: 0 }]);
@@ -398,7 +401,7 @@ mod tests {
         let lost = |sent| met(&acts, sent, &[], Some(Place::Link(0)));
         assert_eq!([99, 100, 109].map(lost), [Nothing, Undetected, Undetected]);
         let round = |sent| met(&acts, sent, &ROUND, None);
-        assert_eq!([84, 85, 99, 100].map(round), [Nothing, Aside, Aside, Guarded]);
+        assert_eq!([84, 85, 99, 100].map(round), [Nothing, OffPath, OffPath, Guarded]);
         assert_eq!([194, 195, 209, 210].map(round), [Guarded, Repaired, Repaired, Nothing]);
     }
 }

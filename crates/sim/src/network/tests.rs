@@ -128,7 +128,7 @@ fn a_link_that_fails_loses_packets_until_that_is_detected() {
     assert_eq!(ends(&report, Exposure::Undetected).lost, lost);
     let guarded = ends(&report, Exposure::Guarded);
     assert!(guarded.delivered > 400 && guarded.lost == 0, "{report:?}");
-    assert!(ends(&report, Exposure::Aside).delivered > 400);
+    assert!(ends(&report, Exposure::OffPath).delivered > 400);
     // To switch 2 and back around the whole ring.
     assert_eq!(report.hops.max, 5);
 }

@@ -21,7 +21,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
-use worker::{Errand, PortQueues, Rest, SleepFlag};
+use worker::{BackgroundTask, PortQueues, Rest, SleepFlag};
 
 /// Switch of one datapath that forwards packets. Dropping it stops its threads.
 pub struct Daemon {
@@ -48,11 +48,11 @@ fn shells(config: &Config) -> usize {
 }
 
 /// Starts the thread that compiles tables in the background. It ends when the sender is dropped.
-fn bases() -> io::Result<Sender<Errand>> {
-    let (sender, errands) = channel::<Errand>();
+fn bases() -> io::Result<Sender<BackgroundTask>> {
+    let (sender, tasks) = channel::<BackgroundTask>();
     std::thread::Builder::new()
         .name("bases".into())
-        .spawn(move || errands.into_iter().for_each(|errand| errand()))?;
+        .spawn(move || tasks.into_iter().for_each(|task| task()))?;
     Ok(sender)
 }
 
@@ -144,7 +144,7 @@ impl Daemon {
             plane.set_nudge(number, Box::new(move || shared.nudge()));
         }
         let bases = bases().map_err(DaemonError::io("start the thread that compiles tables"))?;
-        plane.set_aside(worker::ASIDE_LEAST, Box::new(move |errand| drop(bases.send(errand))));
+        plane.set_compiler(worker::BACKGROUND_ADDITIONS_MIN, Box::new(move |task| drop(bases.send(task))));
         let mut model = Model::new(model_config(config), plane, clock.now());
         for (number, name, link) in &known {
             model.add_port(clock.now(), describe(*number, name.clone(), link), link.up)?;

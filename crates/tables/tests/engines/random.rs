@@ -17,7 +17,7 @@ fn cases() -> u64 {
 /// Adds and removes rules of a kind, and compares lookups with a linear search in between. Returns the engine
 /// that served most steps.
 fn churn(rng: &mut Rng, steps: usize, mut rule: impl FnMut(&mut Rng) -> (u16, Match)) -> &'static str {
-    let mut rig = Rig::with_aside(rng.bool().then(|| rng.usize(0..8)));
+    let mut rig = Rig::with_background_jobs(rng.bool().then(|| rng.usize(0..8)));
     let mut served: std::collections::BTreeMap<&'static str, usize> = Default::default();
     let first = rng.usize(..300);
     rig.add((0..first).map(|_| rule(rng)).collect::<Vec<_>>());

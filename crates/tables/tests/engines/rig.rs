@@ -29,14 +29,14 @@ pub struct Rig {
     pub swaps: usize,
     /// Number of operations after which the result of a background compilation arrives; `None` for no such
     /// compilation.
-    aside: Option<usize>,
+    background: Option<usize>,
     job: Option<(usize, Job)>,
 }
 
 impl Rig {
-    /// Creates a table whose bases are compiled in the background if `aside` is set.
-    pub fn with_aside(aside: Option<usize>) -> Self {
-        Self { aside, ..Self::default() }
+    /// Creates a table whose bases are compiled in the background if `background` is set.
+    pub fn with_background_jobs(background: Option<usize>) -> Self {
+        Self { background, ..Self::default() }
     }
 
     /// Adds rules as one operation.
@@ -67,7 +67,7 @@ impl Rig {
         let updates = self.master.change(changes, in_all, WORKERS).unwrap();
         self.swaps += usize::from(updates[0].iter().any(|update| matches!(update, TableUpdate::Swap(_))));
         self.bring(updates);
-        let Some(later) = self.aside else { return };
+        let Some(later) = self.background else { return };
         if let Some((_, job)) = self.job.take_if(|(due, _)| *due <= self.operations) {
             self.master.install(job.run());
         }
@@ -75,7 +75,7 @@ impl Rig {
             self.bring(updates);
         }
         if self.job.is_none() {
-            self.job = self.master.job_aside(LEAST).map(|job| (self.operations + later, job));
+            self.job = self.master.background_job(LEAST).map(|job| (self.operations + later, job));
         }
     }
 

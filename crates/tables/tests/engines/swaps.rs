@@ -112,10 +112,10 @@ fn rules_that_match_everything_compile_seldom() {
 /// Rules are added and removed one by one while the next base is compiled. No change may have to wait for a
 /// full delta.
 #[test]
-fn bases_compiled_aside_come_before_the_head_is_full() {
+fn background_bases_come_before_the_head_is_full() {
     for later in [0, 1, 100, 300] {
         let mut rng = Rng::with_seed(5);
-        let mut rig = Rig::with_aside(Some(later));
+        let mut rig = Rig::with_background_jobs(Some(later));
         rig.add(some(&mut rng, 4_000));
         for step in 0..4_000 {
             if step % 2 == 0 {
@@ -128,9 +128,9 @@ fn bases_compiled_aside_come_before_the_head_is_full() {
                 rig.check(&rig.packets(&mut rng, 20), "rules come and go");
             }
         }
-        let aside = rig.master.compiled_aside();
-        assert_eq!(rig.master.compiled(), 1 + aside, "{later}: all others were made aside");
-        assert!(aside >= 4, "{later}: {aside} bases");
+        let background = rig.master.compiled_in_background();
+        assert_eq!(rig.master.compiled(), 1 + background, "{later}: all others were made aside");
+        assert!(background >= 4, "{later}: {background} bases");
     }
 }
 
@@ -147,8 +147,8 @@ fn numbers_may_be_used_again_while_a_base_is_compiled() {
     let add = |id: u32, value: u32| RuleChange::Add(Arc::new(entry(id, 7, route(value, 32))));
     bring(master.change(&(0..1_000).map(|id| add(id, id)).collect::<Vec<_>>(), 1_000, 1).unwrap());
     (1_000..1_100).for_each(|id| bring(master.change(&[add(id, id)], 1, 1).unwrap()));
-    let job = master.job_aside(1).unwrap();
-    assert!(master.job_aside(1).is_none(), "one at a time");
+    let job = master.background_job(1).unwrap();
+    assert!(master.background_job(1).is_none(), "one at a time");
     // One rule of the base, one of the delta, and one that the base being compiled does not have.
     for id in [5, 1_050, 1_100] {
         bring(master.change(&[RuleChange::Remove(id)], 1, 1).unwrap());
@@ -162,7 +162,7 @@ fn numbers_may_be_used_again_while_a_base_is_compiled() {
     for _ in 0..10 {
         bring(master.catch_up(1).unwrap().into_iter().flatten().collect());
     }
-    assert_eq!((master.compiled(), master.compiled_aside()), (2, 1), "the new base knows all by now");
+    assert_eq!((master.compiled(), master.compiled_in_background()), (2, 1), "the new base knows all by now");
     // Once more, now that their positions are known.
     bring(master.change(&[RuleChange::Remove(1_050), RuleChange::Remove(6)], 2, 1).unwrap());
     let key = |value: u32| {
@@ -239,13 +239,16 @@ fn a_base_is_worth_compiling_aside_when_a_128th_stands_beside_it_or_is_dead() {
         let (mut dead, _) = table_of(rules);
         for change in 1..=worth {
             assert!(
-                added.job_aside(least).is_none() && dead.job_aside(least).is_none(),
+                added.background_job(least).is_none() && dead.background_job(least).is_none(),
                 "{change} of {worth}"
             );
             added.change(&more(1), 1, 1).unwrap();
             dead.change(&[RuleChange::Remove(change as u32)], 1, 1).unwrap();
         }
-        assert!(added.job_aside(least).is_some() && dead.job_aside(least).is_some(), "beside {rules} rules");
+        assert!(
+            added.background_job(least).is_some() && dead.background_job(least).is_some(),
+            "beside {rules} rules"
+        );
     }
     let (mut master, mut more) = table_of(1_280);
     assert!(master.job_at_rest().is_none(), "nothing stands beside the base");
@@ -259,28 +262,28 @@ fn a_base_compiled_aside_catches_up_three_rules_at_a_time() {
     for (meanwhile, calls) in [(0, 1), (3, 1), (4, 2), (9, 3), (10, 4)] {
         let (mut master, mut more) = table_of(1_000);
         master.change(&more(20), 20, 1).unwrap();
-        let job = master.job_aside(1).unwrap();
+        let job = master.background_job(1).unwrap();
         // Half of the changes remove a rule, and half add one.
         let gone: Vec<RuleChange> = (0..meanwhile / 2).map(RuleChange::Remove).collect();
         let changes = [gone, more((meanwhile - meanwhile / 2) as usize)].concat();
         master.change(&changes, changes.len(), 1).unwrap();
         master.install(job.run());
         for call in 1..=calls {
-            assert_eq!(master.compiled_aside(), 0, "call {call}, {meanwhile} changes meanwhile");
+            assert_eq!(master.compiled_in_background(), 0, "call {call}, {meanwhile} changes meanwhile");
             assert_eq!(master.catch_up(1).unwrap().is_some(), call == calls);
         }
-        assert_eq!(master.compiled_aside(), 1, "{meanwhile} changes meanwhile");
+        assert_eq!(master.compiled_in_background(), 1, "{meanwhile} changes meanwhile");
     }
     let (mut master, mut more) = table_of(1_000);
     master.change(&more(20), 20, 1).unwrap();
-    let job = master.job_aside(1).unwrap();
+    let job = master.background_job(1).unwrap();
     master.change(&more(10), 10, 1).unwrap();
     master.install(job.run());
     // Ten queued rules, plus the rules of the changes themselves: each change leaves two fewer.
     for change in 1..=5 {
-        assert_eq!(master.compiled_aside(), 0, "change {change}");
+        assert_eq!(master.compiled_in_background(), 0, "change {change}");
         let updates = master.change(&more(1), 1, 1).unwrap();
         assert_eq!(matches!(updates[0][..], [TableUpdate::Swap(_)]), change == 5, "change {change}");
     }
-    assert_eq!((master.compiled_aside(), master.len()), (1, 1_035));
+    assert_eq!((master.compiled_in_background(), master.len()), (1, 1_035));
 }

@@ -132,7 +132,7 @@ impl Driver {
         let (mut plane, workers) = build_with(&config, queues, OrderLog::default);
         if seed % 4 < 2 {
             // A background compilation finishes at once; its result is applied with the next operation.
-            plane.set_aside(2, Box::new(|errand| errand()));
+            plane.set_compiler(2, Box::new(|task| task()));
         }
         let mut recorder = Recorder::new(plane);
         if (seed / RECORDED).is_multiple_of(RECORDED) {

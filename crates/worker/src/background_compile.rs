@@ -8,10 +8,10 @@ use tables::Master;
 use tables::compile::{Compiled, Job};
 
 /// A job to run on another thread.
-pub type Errand = Box<dyn FnOnce() + Send>;
+pub type BackgroundTask = Box<dyn FnOnce() + Send>;
 
 /// Default for the minimum number of rules in the delta before the next base is compiled.
-pub const ASIDE_LEAST: usize = 48;
+pub const BACKGROUND_ADDITIONS_MIN: usize = 48;
 
 /// Time in nanoseconds without changes after which a table is compiled with all its rules. Rules in the delta
 /// make lookups slower, most of all for adversarial packets.
@@ -25,17 +25,17 @@ struct Seen {
 }
 
 /// The job queue of the compiler thread, and the channel for its results.
-pub(crate) struct AsideBases {
+pub(crate) struct BackgroundCompiler {
     least: usize,
-    run: Box<dyn FnMut(Errand) + Send>,
+    run: Box<dyn FnMut(BackgroundTask) + Send>,
     sender: Sender<(u8, Compiled)>,
     done: Receiver<(u8, Compiled)>,
     /// Indexed by table.
     seen: [Seen; 256],
 }
 
-impl AsideBases {
-    pub fn new(least: usize, run: Box<dyn FnMut(Errand) + Send>) -> Self {
+impl BackgroundCompiler {
+    pub fn new(least: usize, run: Box<dyn FnMut(BackgroundTask) + Send>) -> Self {
         let (sender, done) = channel();
         Self { least, run, sender, done, seen: [Seen::default(); 256] }
     }
@@ -47,7 +47,7 @@ impl AsideBases {
         if !spent.is_empty() {
             (self.run)(Box::new(move || drop(spent)));
         }
-        if let Some(job) = master.job_aside(self.least) {
+        if let Some(job) = master.background_job(self.least) {
             self.send(number, job);
         }
     }

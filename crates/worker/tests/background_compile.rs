@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
-use worker::{Errand, PortQueues, Worker, WorkerSet, build};
+use worker::{BackgroundTask, PortQueues, Worker, WorkerSet, build};
 
 const STEPS: u64 = 6_000;
 /// Number of addresses that rules match.
@@ -67,8 +67,8 @@ fn model_of(set: WorkerSet) -> Model<WorkerSet> {
 #[test]
 fn a_table_at_rest_is_compiled_with_all_that_stands_beside_its_base() {
     let (mut set, mut workers, mut handles) = one_worker();
-    let (errands, work) = mpsc::channel::<Errand>();
-    set.set_aside(worker::ASIDE_LEAST, Box::new(move |errand| errands.send(errand).unwrap()));
+    let (tasks, work) = mpsc::channel::<BackgroundTask>();
+    set.set_compiler(worker::BACKGROUND_ADDITIONS_MIN, Box::new(move |task| tasks.send(task).unwrap()));
     let mut model = model_of(set);
     let second = 1_000_000_000;
     // The first rule creates a base; the others go to the delta.
@@ -82,8 +82,8 @@ fn a_table_at_rest_is_compiled_with_all_that_stands_beside_its_base() {
     work.try_recv().unwrap()();
     model.poll(4 * second + 1);
     // Runs the remaining jobs, which free retired state.
-    while let Ok(errand) = work.try_recv() {
-        errand();
+    while let Ok(task) = work.try_recv() {
+        task();
     }
     for at in 5..20 {
         model.poll(at * second);
@@ -99,18 +99,18 @@ fn a_table_at_rest_is_compiled_with_all_that_stands_beside_its_base() {
 }
 
 #[test]
-fn packets_meet_the_rules_in_force_while_bases_are_compiled_aside() {
+fn packets_meet_the_rules_in_force_during_background_compilation() {
     let (mut set, mut workers, mut handles) = one_worker();
-    let (errands, work) = mpsc::channel::<Errand>();
+    let (tasks, work) = mpsc::channel::<BackgroundTask>();
     let compiled = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&compiled);
     let thread = thread::spawn(move || {
-        for errand in work {
-            errand();
+        for task in work {
+            task();
             count.fetch_add(1, Ordering::Relaxed);
         }
     });
-    set.set_aside(worker::ASIDE_LEAST, Box::new(move |errand| errands.send(errand).unwrap()));
+    set.set_compiler(worker::BACKGROUND_ADDITIONS_MIN, Box::new(move |task| tasks.send(task).unwrap()));
     let mut model = model_of(set);
     let mut rng = fastrand::Rng::with_seed(1);
     // Output port of each prefix.
