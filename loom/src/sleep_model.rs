@@ -4,7 +4,7 @@
 
 use crate::explore;
 use crate::ring::{Consumer, Producer, RingBuffer};
-use crate::sleep::{Alarm, Published, SharedWorker, SleepFlag, Sleeper};
+use crate::sleep::{Alarm, PublishFence, SharedWorker, SleepFlag, Sleeper};
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread::{self, Thread};
 use std::sync::{Arc, Mutex};
@@ -125,7 +125,7 @@ impl Link {
             }
             moved = true;
         }
-        if moved && self.flag.is_set(&Published::new()) {
+        if moved && self.flag.is_set(&PublishFence::new()) {
             shared.nudge();
         }
     }
@@ -210,7 +210,7 @@ fn a_sleeping_worker_learns_of_handed_over_frames() {
         scene.start();
         for frame in [1, 2] {
             assert!(scene.handover.push(frame).is_ok());
-            scene.shared.wake(&Published::new());
+            scene.shared.wake(&PublishFence::new());
         }
         scene.end();
     });
@@ -226,7 +226,7 @@ fn frames_and_operations_come_at_once() {
         let shared = Arc::clone(&scene.shared);
         thread::spawn(move || {
             assert!(handover.push(1).is_ok());
-            shared.wake(&Published::new());
+            shared.wake(&PublishFence::new());
         });
         scene.link.tend(&mut vec![1], &scene.shared);
         scene.end();
@@ -282,7 +282,7 @@ fn the_control_thread_learns_of_reports() {
         thread::spawn(move || {
             for event in [1, 2] {
                 assert!(events.push(event).is_ok());
-                if woken.0.take(&Published::new()) {
+                if woken.0.take(&PublishFence::new()) {
                     woken.1.raise();
                 }
             }

@@ -47,8 +47,8 @@ impl WorkerSet {
                 waiting: 0,
             })
             .collect();
-        let boards = self.boards.iter().filter(|(number, _)| *number == port);
-        for report in boards.filter_map(|(_, board)| board.get()) {
+        let port_reports = self.port_reports.iter().filter(|(number, _)| *number == port);
+        for report in port_reports.filter_map(|(_, published)| published.get()) {
             for queue in &mut queues {
                 let Some(told) = report.queues.get(queue.settings.id as usize) else { continue };
                 queue.tx_packets += told.tx_packets;
@@ -66,13 +66,13 @@ impl WorkerSet {
         let mut levels = Vec::new();
         for (worker, link) in self.links.iter().enumerate() {
             let place = Place::Worker(worker);
-            levels.extend(link.board.get().into_iter().flatten().map(|level| (place, level)));
+            levels.extend(link.published.get().into_iter().flatten().map(|level| (place, level)));
             let (operations, events) = (link.requests.buffer().capacity(), link.events.buffer().capacity());
             levels.push((place, Level::of("operations", operations - link.requests.slots(), operations)));
             levels.push((place, Level::of("events", link.events.slots(), events)));
         }
-        for (port, board) in &self.boards {
-            let report = board.get();
+        for (port, published) in &self.port_reports {
+            let report = published.get();
             let told = report.iter().flat_map(|report| {
                 report.levels.iter().map(|level| (Place::Queue(*port, report.worker), *level))
             });

@@ -9,7 +9,6 @@
 //! thread's side) and `wiring.rs` (how both are connected).
 
 mod background_compile;
-mod board;
 mod bypass;
 mod cell_store;
 mod clock;
@@ -24,6 +23,7 @@ mod luts;
 mod meters;
 mod outbox;
 mod programs;
+mod published;
 mod quantum;
 mod recording;
 mod requeues;
@@ -38,16 +38,16 @@ mod wiring;
 mod worker;
 
 pub use background_compile::{BACKGROUND_ADDITIONS_MIN, BackgroundTask};
-pub use board::PortReport;
 pub use clock::Clock;
 pub use consistency::Consistency;
 pub use latency::{LaneLatencies, Latencies, Spread};
 pub use levels::Place;
 pub use luts::LutState;
+pub use published::PortReport;
 pub use quantum::Quanta;
 pub use set::WorkerSet;
 pub use shaper::QueueReport;
-pub use sleep::{Alarm, Published, SharedWorker, SleepFlag, Sleeper};
+pub use sleep::{Alarm, PublishFence, SharedWorker, SleepFlag, Sleeper};
 pub use stopwatch::LookupCosts;
 pub use wiring::{Config, PortQueues, build, build_with};
 pub use worker::{Rest, Turn, Worker};

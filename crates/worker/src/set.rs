@@ -3,7 +3,6 @@
 //! and events. All of it runs on the control thread.
 
 use crate::background_compile::{BackgroundCompiler, BackgroundTask};
-use crate::board::{Board, Boards, PortReport, WorkerLevels};
 use crate::bypass::Measured;
 use crate::cell_store::CellStore;
 use crate::clock::Clock;
@@ -13,9 +12,10 @@ use crate::latency::{Latencies, LatencyCells};
 use crate::luts::{LutState, Luts};
 use crate::meters::Meters;
 use crate::programs::{Programs, is_miss_entry};
+use crate::published::{PortReport, PortReports, Published, WorkerLevels};
 use crate::recording::Recording;
 use crate::requeues::{Choice, Requeues};
-use crate::sleep::{Published, SleepFlag};
+use crate::sleep::{PublishFence, SleepFlag};
 use crate::stopwatch::{Costs, LookupCosts};
 use crate::wiring::Config;
 use flow::operation::MAC_TABLE;
@@ -47,7 +47,7 @@ pub(crate) struct Link {
     pub counters: Arc<Counters>,
     pub costs: Arc<Costs>,
     pub latencies: Arc<LatencyCells>,
-    pub board: Board<WorkerLevels>,
+    pub published: Published<WorkerLevels>,
     pub parked: VecDeque<Box<Updates>>,
     pub nudge: Option<Box<dyn FnMut() + Send>>,
 }
@@ -75,7 +75,7 @@ struct Changed {
 /// The set of workers as a data plane, on the control thread.
 pub struct WorkerSet {
     pub(crate) links: Vec<Link>,
-    pub(crate) boards: Boards,
+    pub(crate) port_reports: PortReports,
     masters: Vec<Master>,
     programs: Programs,
     /// Egress queues, by the number of each port that has any.
@@ -102,7 +102,7 @@ pub struct WorkerSet {
 impl WorkerSet {
     pub(crate) fn new(
         links: Vec<Link>,
-        boards: Boards,
+        port_reports: PortReports,
         egress: BTreeMap<PortNo, Vec<EgressQueue>>,
         config: &Config,
     ) -> Self {
@@ -112,7 +112,7 @@ impl WorkerSet {
             luts: Luts::new(config.lut_entries, config.consistency, links.len(), masters.len()),
             cells: CellStore::new(links.len()),
             links,
-            boards,
+            port_reports,
             masters,
             programs: Programs::default(),
             requeues: Requeues::new(!egress.is_empty()),
@@ -158,8 +158,8 @@ impl WorkerSet {
     pub fn port_links(&self) -> BTreeMap<PortNo, port::Link> {
         let mut links: BTreeMap<PortNo, port::Link> = BTreeMap::new();
         let mut unknown = Vec::new();
-        for (number, board) in &self.boards {
-            match board.get() {
+        for (number, published) in &self.port_reports {
+            match published.get() {
                 Some(PortReport { link, .. }) => {
                     let join = |known: &mut port::Link| {
                         known.up &= link.up;
@@ -481,7 +481,7 @@ fn lanes_after(changes: &[EntryChange]) -> Option<bool> {
 
 /// Wakes a worker if it sleeps.
 fn nudge(link: &mut Link) {
-    if link.sleeping.is_set(&Published::new())
+    if link.sleeping.is_set(&PublishFence::new())
         && let Some(nudge) = &mut link.nudge
     {
         nudge();
@@ -576,8 +576,8 @@ impl DataPlane for WorkerSet {
     fn port_counters(&mut self, port: PortNo) -> Option<PortCounters> {
         let mut sum = port::Statistics::default();
         let (mut known, mut queue_full) = (false, 0);
-        for (_, board) in self.boards.iter().filter(|(number, _)| *number == port) {
-            let report = board.get().unwrap_or_default();
+        for (_, published) in self.port_reports.iter().filter(|(number, _)| *number == port) {
+            let report = published.get().unwrap_or_default();
             sum.add(&report.statistics);
             queue_full += report.queues.iter().map(|queue| queue.dropped).sum::<u64>();
             known = true;

@@ -14,9 +14,9 @@ use std::sync::{Arc, PoisonError};
 
 /// Proof that work queued before is visible to every thread that announces its sleep from now on.
 #[derive(Debug)]
-pub struct Published(());
+pub struct PublishFence(());
 
-impl Published {
+impl PublishFence {
     /// Executes the fence. Call it after the work is in its ring and before the flags are read.
     #[must_use]
     #[inline]
@@ -26,7 +26,7 @@ impl Published {
     }
 }
 
-impl Default for Published {
+impl Default for PublishFence {
     fn default() -> Self {
         Self::new()
     }
@@ -46,7 +46,7 @@ impl SleepFlag {
     /// Sets the flag. Called by the thread before it sleeps; it must look for work once more afterwards.
     pub fn announce(&self) {
         self.0.store(true, Ordering::SeqCst);
-        // Pairs with the fence of `Published::new`.
+        // Pairs with the fence of `PublishFence::new`.
         fence(Ordering::SeqCst);
     }
 
@@ -57,13 +57,13 @@ impl SleepFlag {
 
     /// Returns whether the thread must be woken for the published work.
     #[must_use]
-    pub fn is_set(&self, _published: &Published) -> bool {
+    pub fn is_set(&self, _published: &PublishFence) -> bool {
         self.0.load(Ordering::SeqCst)
     }
 
     /// Like `is_set`, but clears the flag, so that only one caller gets true until the next announcement.
     #[must_use]
-    pub fn take(&self, published: &Published) -> bool {
+    pub fn take(&self, published: &PublishFence) -> bool {
         self.is_set(published) && self.0.swap(false, Ordering::SeqCst)
     }
 }
@@ -140,7 +140,7 @@ impl<W: Sleeper, A: Alarm> SharedWorker<W, A> {
     }
 
     /// Wakes the worker if it sleeps, for published work.
-    pub fn wake(&self, published: &Published) {
+    pub fn wake(&self, published: &PublishFence) {
         if self.flag.is_set(published) {
             self.alarm.raise();
         }

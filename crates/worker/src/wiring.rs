@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Construction of workers and the rings between them.
 
-use crate::board::{Board, Boards, WorkerLevels};
 use crate::clock::Clock;
 use crate::consistency::Consistency;
 use crate::egress::{STOCK, WorkerEgress};
@@ -9,6 +8,7 @@ use crate::handover::{self, Apart};
 use crate::instruments::BurstInstruments;
 use crate::latency::{LatencyCells, Watch};
 use crate::outbox::{OUTBOX_FRAMES, Outbox};
+use crate::published::{PortReports, Published, WorkerLevels};
 use crate::quantum::{Quanta, Quantum};
 use crate::routes::{Route, Routes};
 use crate::set::{Link, WorkerSet};
@@ -111,7 +111,7 @@ pub fn build_with<P: Probe>(
     let workers = config.workers;
     let senders: Vec<Sender> = ports.iter().map(Sender::of).collect();
     let egress_queues = queues_by_port(&ports);
-    let (served, boards) = share_queues(ports, workers);
+    let (served, port_reports) = share_queues(ports, workers);
     let stock_large = config.controller_frames / 16;
     let stock = config.controller_frames + stock_large;
     let all_frames = config.small_frames + config.large_frames + config.shells + stock;
@@ -125,7 +125,7 @@ pub fn build_with<P: Probe>(
     let mut made = Vec::with_capacity(workers);
     for (number, served) in served.into_iter().enumerate() {
         let home = number as u16;
-        let (link, WorkerEnd { channel, events, recycled, counters, costs, latencies, board }) =
+        let (link, WorkerEnd { channel, events, recycled, counters, costs, latencies, published }) =
             connect(config, stock);
         links.push(link);
         let mut returned: Vec<Apart<Consumer<Frame>>> = std::mem::take(&mut returned[number]);
@@ -154,7 +154,7 @@ pub fn build_with<P: Probe>(
             served,
             arrivals: std::mem::take(&mut arrivals[number]),
             channel,
-            board,
+            published,
             burst: Vec::with_capacity(BURST),
             done: Vec::with_capacity((2 * config.outbox_frames).min(in_all)),
             now: 0,
@@ -167,7 +167,7 @@ pub fn build_with<P: Probe>(
             ),
         });
     }
-    (WorkerSet::new(links, boards, egress_queues, config), made)
+    (WorkerSet::new(links, port_reports, egress_queues, config), made)
 }
 
 /// What a worker has of the link between it and the control thread.
@@ -178,7 +178,7 @@ struct WorkerEnd {
     counters: Arc<Counters>,
     costs: Arc<Costs>,
     latencies: Arc<LatencyCells>,
-    board: Board<WorkerLevels>,
+    published: Published<WorkerLevels>,
 }
 
 /// Creates both ends of the link between the control thread and a worker with `stock` frames for the
@@ -195,7 +195,7 @@ fn connect(config: &Config, stock: usize) -> (Link, WorkerEnd) {
         counters: Arc::default(),
         costs: Arc::default(),
         latencies: Arc::default(),
-        board: Board::default(),
+        published: Published::default(),
     };
     let link = Link {
         requests: request_in,
@@ -207,7 +207,7 @@ fn connect(config: &Config, stock: usize) -> (Link, WorkerEnd) {
         counters: Arc::clone(&end.counters),
         costs: Arc::clone(&end.costs),
         latencies: Arc::clone(&end.latencies),
-        board: end.board.clone(),
+        published: end.published.clone(),
         parked: VecDeque::new(),
         nudge: None,
     };
@@ -215,17 +215,17 @@ fn connect(config: &Config, stock: usize) -> (Link, WorkerEnd) {
 }
 
 /// Gives each worker its queues, and each queue a place where its worker reports.
-fn share_queues(ports: Vec<PortQueues>, workers: usize) -> (Vec<Vec<Served>>, Boards) {
+fn share_queues(ports: Vec<PortQueues>, workers: usize) -> (Vec<Vec<Served>>, PortReports) {
     let mut served: Vec<Vec<Served>> = (0..workers).map(|_| Vec::new()).collect();
-    let mut boards: Boards = Vec::new();
+    let mut port_reports: PortReports = Vec::new();
     for port in ports {
         for (worker, queue) in port.queues {
-            let board = Board::default();
-            boards.push((port.number, board.clone()));
-            served[worker].push(Served { number: port.number, queue, board });
+            let published = Published::default();
+            port_reports.push((port.number, published.clone()));
+            served[worker].push(Served { number: port.number, queue, published });
         }
     }
-    (served, boards)
+    (served, port_reports)
 }
 
 /// Returns the ports' egress queues, for ports that have any.

@@ -2,12 +2,12 @@
 //! A worker and its poll loop. One poll iteration ([`Worker::turn`]) applies pending operations, takes a
 //! burst from each queue through the pipeline, works off a part of the backlog, and sends queued frames.
 
-use crate::board::{Board, PortReport, WorkerLevels};
 use crate::egress::WorkerEgress;
 use crate::handover::{Arrivals, Handover};
 use crate::instruments::BurstInstruments;
 use crate::latency::Watch;
 use crate::outbox::Outbox;
+use crate::published::{PortReport, Published, WorkerLevels};
 use crate::quantum::Quantum;
 use crate::sleep::{Alarm, SleepFlag, Sleeper};
 use flow::{DropReason, Nanos, PortNo};
@@ -42,7 +42,7 @@ const PARTS_PER_SEND: usize = 8;
 pub(crate) struct Served {
     pub number: PortNo,
     pub queue: Box<dyn Queue>,
-    pub board: Board,
+    pub published: Published,
 }
 
 /// Packets and frames that were left in a worker when it ended.
@@ -97,7 +97,7 @@ pub struct Worker<P: Probe = ()> {
     pub(crate) served: Vec<Served>,
     pub(crate) arrivals: Vec<Arrivals>,
     pub(crate) channel: Channel,
-    pub(crate) board: Board<WorkerLevels>,
+    pub(crate) published: Published<WorkerLevels>,
     pub(crate) burst: Vec<Frame>,
     pub(crate) done: Vec<Frame>,
     /// Time at which the current or the last poll iteration began.
@@ -366,9 +366,9 @@ impl<P: Probe> Worker<P> {
             let levels = outbox.levels(&*served.queue);
             let (worker, queues) = (self.egress.number, outbox.reports());
             let statistics = served.queue.statistics();
-            served.board.put(PortReport { statistics, link, worker, levels, queues });
+            served.published.put(PortReport { statistics, link, worker, levels, queues });
         }
-        self.board.put(self.levels());
+        self.published.put(self.levels());
     }
 
     fn levels(&self) -> WorkerLevels {

@@ -4,7 +4,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
-use worker::{Alarm, Published, SharedWorker, SleepFlag, Sleeper};
+use worker::{Alarm, PublishFence, SharedWorker, SleepFlag, Sleeper};
 
 /// A worker with `operations` waiting operations, of which the return ring has space for `room`.
 #[derive(Default)]
@@ -62,7 +62,7 @@ fn raised(shared: &SharedWorker<Fake, Bell>) -> usize {
 
 #[test]
 fn a_flag_is_set_from_the_announcement_to_its_end() {
-    let (flag, published) = (SleepFlag::default(), Published::new());
+    let (flag, published) = (SleepFlag::default(), PublishFence::new());
     assert!(!flag.is_set(&published) && !flag.take(&published));
     flag.announce();
     assert!(flag.is_set(&published) && flag.is_set(&published));
@@ -76,13 +76,13 @@ fn a_flag_is_set_from_the_announcement_to_its_end() {
 #[test]
 fn only_a_worker_that_sleeps_is_woken() {
     let (shared, flag) = shared(Fake::default());
-    shared.wake(&Published::new());
+    shared.wake(&PublishFence::new());
     assert_eq!(raised(&shared), 0);
     flag.announce();
-    shared.wake(&Published::new());
+    shared.wake(&PublishFence::new());
     assert_eq!(raised(&shared), 1);
     flag.end();
-    shared.wake(&Published::new());
+    shared.wake(&PublishFence::new());
     assert_eq!(raised(&shared), 0);
 }
 
@@ -115,7 +115,7 @@ fn a_nudge_applies_all_operations_and_wakes_a_worker_that_must_go_on() {
 #[test]
 fn a_worker_sleeps_without_its_lock_unless_work_waits() {
     let (shared, flag) = shared(Fake::default());
-    let published = Published::new();
+    let published = PublishFence::new();
     let steps = RefCell::new(Vec::new());
     let worker = shared.sleep(
         shared.lock(),

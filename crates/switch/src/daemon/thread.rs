@@ -16,7 +16,7 @@ use std::sync::{Arc, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use std::{io, thread};
-use worker::{Published, Rest, SharedWorker, SleepFlag, Turn, Worker};
+use worker::{PublishFence, Rest, SharedWorker, SleepFlag, Turn, Worker};
 
 /// Longest sleep while frames wait for a device. By then the device has sent most of its outstanding bytes,
 /// unless it is slow.
@@ -152,7 +152,7 @@ impl Loop<'_> {
         let turn = worker.turn(now);
         if worker.has_events() || worker.handed_over().next().is_some() {
             worker.rest();
-            let published = Published::new();
+            let published = PublishFence::new();
             for peer in worker.handed_over() {
                 if let Some(peer) = self.all.get(peer) {
                     peer.0.wake(&published);

@@ -28,11 +28,11 @@ pub(crate) type WorkerLevels = [Level; 11];
 /// A mailbox for the latest report of a queue or worker; `None` before the first one. A worker locks it
 /// during housekeeping, never while it handles packets. The control thread locks it to read.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Board<T = PortReport> {
+pub(crate) struct Published<T = PortReport> {
     report: Arc<Mutex<Option<T>>>,
 }
 
-impl<T: Copy> Board<T> {
+impl<T: Copy> Published<T> {
     pub fn put(&self, report: T) {
         *self.report.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
     }
@@ -43,4 +43,4 @@ impl<T: Copy> Board<T> {
 }
 
 /// The mailboxes of all queues, by port.
-pub(crate) type Boards = Vec<(PortNo, Board)>;
+pub(crate) type PortReports = Vec<(PortNo, Published)>;
