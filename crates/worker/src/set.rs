@@ -9,7 +9,7 @@ use crate::clock::Clock;
 use crate::consistency::Consistency;
 use crate::groups::Groups;
 use crate::latency::{Latencies, LatencyCells};
-use crate::luts::{LutState, Luts};
+use crate::lut_manager::{LutManager, LutState};
 use crate::meters::Meters;
 use crate::programs::{Programs, is_miss_entry};
 use crate::published::{PortReport, PortReports, Published, WorkerLevels};
@@ -81,7 +81,7 @@ pub struct WorkerSet {
     /// Egress queues, by the number of each port that has any.
     pub(crate) egress: BTreeMap<PortNo, Vec<EgressQueue>>,
     requeues: Requeues,
-    luts: Luts,
+    luts: LutManager,
     cells: CellStore,
     /// Compiled state by entry ID, for each entry that is not released yet.
     running: Vec<Option<Running>>,
@@ -109,7 +109,7 @@ impl WorkerSet {
         let mut masters = Vec::with_capacity(usize::from(MAC_TABLE) + 1);
         masters.resize_with(usize::from(MAC_TABLE) + 1, Master::default);
         Self {
-            luts: Luts::new(config.lut_entries, config.consistency, links.len(), masters.len()),
+            luts: LutManager::new(config.lut_entries, config.consistency, links.len(), masters.len()),
             cells: CellStore::new(links.len()),
             links,
             port_reports,

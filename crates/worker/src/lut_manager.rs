@@ -43,14 +43,14 @@ struct Table {
 
 /// Lookup modes and LUTs of all tables.
 #[derive(Debug)]
-pub(crate) struct Luts {
+pub(crate) struct LutManager {
     /// Records per LUT; 0 turns the fast-forwarding path off.
     entries: usize,
     consistency: Consistency,
     tables: Vec<Table>,
 }
 
-impl Luts {
+impl LutManager {
     pub fn new(entries: usize, consistency: Consistency, workers: usize, tables: usize) -> Self {
         let mut made = Vec::with_capacity(tables);
         made.resize_with(tables, || Table {
