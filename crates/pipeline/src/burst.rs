@@ -173,13 +173,13 @@ impl Pipeline {
                 std::mem::swap(&mut self.rules.tables[usize::from(*number)], slot);
                 self.rules.depth = self.ffp.depth(&self.rules.tables);
             }
-            Update::SwapWay(number, way) => {
-                self.ffp.swap(*number, way);
+            Update::SwapFastMode(number, mode) => {
+                self.ffp.swap(*number, mode);
                 self.rules.depth = self.ffp.depth(&self.rules.tables);
             }
-            Update::Clean(number, manner, clean) => {
+            Update::Clean(number, coherence, clean) => {
                 let view = self.rules.tables[usize::from(*number)].as_deref().map(|(table, _)| table);
-                self.ffp.clean(*number, *manner, clean, view);
+                self.ffp.clean(*number, *coherence, clean, view);
             }
             Update::ListMax(number, rules) => self.ffp.set_list_max(*number, *rules),
             Update::Program(id, program) => {

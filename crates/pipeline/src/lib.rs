@@ -47,7 +47,7 @@ pub use cells::{Cell, CellPage, Cells, PAGE_CELLS, ProgramId};
 pub use counters::{Counters, Tally};
 pub use event::{Event, Learn, PacketIn};
 pub use extract::Extractor;
-pub use ffp::{Clean, Inheritance, Lut, LutCounters, LutFigures, Manner, Way};
+pub use ffp::{Clean, Coherence, FastMode, Inheritance, Lut, LutCounters, LutFigures};
 pub use field_write::FieldWrite;
 pub use filter::Filter;
 pub use groups::{CompiledGroup, GroupCells, GroupTable};

@@ -6,7 +6,7 @@
 
 use crate::cells::{Cells, ProgramId};
 use crate::extract::Extractor;
-use crate::ffp::{Clean, Manner, Way};
+use crate::ffp::{Clean, Coherence, FastMode};
 use crate::groups::GroupTable;
 use crate::meters::MeterTable;
 use crate::ports::PortTable;
@@ -54,9 +54,9 @@ pub enum Update {
     /// Replaces a table's view and key extractor.
     SwapTable(u8, Option<Box<(Table, Extractor)>>),
     /// Replaces the way in which the fast-forwarding path passes a table.
-    SwapWay(u8, Way),
+    SwapFastMode(u8, FastMode),
     /// Adjusts a table's LUT to a change of its rules. Part of the same operation as that change.
-    Clean(u8, Manner, Clean),
+    Clean(u8, Coherence, Clean),
     /// Sets how many listed changes a record of a table's LUT is checked against one by one. With more, it is
     /// looked up in the table.
     ListMax(u8, u32),
@@ -100,7 +100,7 @@ impl Update {
         matches!(
             self,
             Self::SwapTable(..)
-                | Self::SwapWay(..)
+                | Self::SwapFastMode(..)
                 | Self::SwapPrograms(_)
                 | Self::SwapCells(_)
                 | Self::SwapPorts(_)

@@ -2,7 +2,7 @@
 //! Consistency of LUT records while rules change: the modes that the operator may choose, and the automatic
 //! choice.
 
-use pipeline::Manner;
+use pipeline::Coherence;
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 use tables::Master;
@@ -42,13 +42,13 @@ impl Consistency {
     }
 
     /// Returns how a worker must handle `changes` changes of a table in one operation.
-    pub(crate) fn manner(self, changes: usize) -> Manner {
+    pub(crate) fn coherence(self, changes: usize) -> Coherence {
         match self {
-            _ if changes > CHANGES_SINGLY => Manner::Generation,
-            Self::Eager => Manner::Eager,
-            Self::Auto => Manner::Auto,
-            Self::Lazy => Manner::Lazy,
-            Self::Generation => Manner::Generation,
+            _ if changes > CHANGES_SINGLY => Coherence::Generation,
+            Self::Eager => Coherence::Eager,
+            Self::Auto => Coherence::Auto,
+            Self::Lazy => Coherence::Lazy,
+            Self::Generation => Coherence::Generation,
         }
     }
 }
@@ -104,14 +104,14 @@ mod tests {
     fn more_than_64_changes_at_once_go_by_generation() {
         use Consistency as C;
         let manners = [
-            (C::Auto, Manner::Auto),
-            (C::Eager, Manner::Eager),
-            (C::Lazy, Manner::Lazy),
-            (C::Generation, Manner::Generation),
+            (C::Auto, Coherence::Auto),
+            (C::Eager, Coherence::Eager),
+            (C::Lazy, Coherence::Lazy),
+            (C::Generation, Coherence::Generation),
         ];
-        for (chosen, manner) in manners {
-            assert_eq!([0, 1, 64].map(|changes| chosen.manner(changes)), [manner; 3]);
-            assert_eq!(chosen.manner(65), Manner::Generation, "{chosen}");
+        for (chosen, coherence) in manners {
+            assert_eq!([0, 1, 64].map(|changes| chosen.coherence(changes)), [coherence; 3]);
+            assert_eq!(chosen.coherence(65), Coherence::Generation, "{chosen}");
         }
     }
 

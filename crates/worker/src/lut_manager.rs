@@ -6,14 +6,14 @@ use crate::bypass::{Bypass, Measured, Verdict};
 use crate::consistency::{Consistency, list_max};
 use crate::set::is_low_latency;
 use flow::{EntryId, Field, FlowEntry, Nanos};
-use pipeline::{Clean, Extractor, Inheritance, Lut, LutCounters, LutFigures, Manner, Update, Way};
+use pipeline::{Clean, Coherence, Extractor, FastMode, Inheritance, Lut, LutCounters, LutFigures, Update};
 use std::sync::Arc;
 use tables::master::RuleChange;
 use tables::{KeyPlan, Master};
 
 /// How the fast-forwarding path looks up a table.
 #[derive(Debug, Default)]
-enum Passing {
+enum TableMode {
     #[default]
     Closed,
     Shared,
@@ -33,7 +33,7 @@ enum Passing {
 struct Table {
     /// Number of low-latency entries in the table.
     low_latency: usize,
-    passing: Passing,
+    mode: TableMode,
     /// Number of changes that workers compare with a record before they look it up instead.
     list_max: u32,
     /// Counters of each worker's LUT.
@@ -80,43 +80,43 @@ impl LutManager {
         }
         let table = &mut self.tables[usize::from(number)];
         if table.low_latency == 0 {
-            if !matches!(table.passing, Passing::Closed) {
-                table.passing = Passing::Closed;
+            if !matches!(table.mode, TableMode::Closed) {
+                table.mode = TableMode::Closed;
                 table.bypass.reset();
-                swap(number, table, parts, |_| Way::Closed);
+                swap(number, table, parts, |_| FastMode::Closed);
             }
             return;
         }
         if is_as_fast(master) {
-            if !matches!(table.passing, Passing::Shared) {
-                table.passing = Passing::Shared;
+            if !matches!(table.mode, TableMode::Shared) {
+                table.mode = TableMode::Shared;
                 table.bypass.reset();
-                swap(number, table, parts, |_| Way::Shared);
+                swap(number, table, parts, |_| FastMode::Shared);
             }
             return;
         }
-        if matches!(table.passing, Passing::Bypassed) {
+        if matches!(table.mode, TableMode::Bypassed) {
             return;
         }
         let suits =
             |plan: &KeyPlan, mask: &[u64]| *plan == **master.plan() && examines_no_more(changes, plan, mask);
-        match &table.passing {
-            Passing::Lut { plan, mask, .. } if suits(plan, mask) => {}
-            passing => {
+        match &table.mode {
+            TableMode::Lut { plan, mask, .. } if suits(plan, mask) => {}
+            mode => {
                 let plan = Arc::clone(master.plan());
                 let examined = master.examined_fields();
                 // The previous LUT stays in use beside the new one; its rows may have another layout. It is
                 // inherited only if packets with equal values in the new LUT also had equal values there.
                 // Otherwise one of them could wait for a table while another inherits a record by which later
                 // packets overtake it.
-                let before = match passing {
-                    Passing::Lut { plan: before, examined: known, .. } if includes(&examined, known) => {
+                let before = match mode {
+                    TableMode::Lut { plan: before, examined: known, .. } if includes(&examined, known) => {
                         Some(Arc::clone(before))
                     }
                     _ => None,
                 };
                 let other = before.clone().filter(|before| **before != *plan);
-                if matches!(passing, Passing::Lut { .. }) {
+                if matches!(mode, TableMode::Lut { .. }) {
                     // The new LUT starts empty, with counters at 0.
                     table.bypass.reset();
                 }
@@ -125,13 +125,13 @@ impl LutManager {
                     let lut = Lut::new(&mask, entries, counters);
                     let extractor = || other.as_deref().map(|plan| Box::new(Extractor::new(plan)));
                     let inherits = before.is_some();
-                    Way::Lut(Box::new(if inherits {
+                    FastMode::Lut(Box::new(if inherits {
                         lut.inheriting(Inheritance { extractor: extractor() })
                     } else {
                         lut
                     }))
                 });
-                table.passing = Passing::Lut { plan, mask, examined, before: other };
+                table.mode = TableMode::Lut { plan, mask, examined, before: other };
                 table.list_max = 0;
             }
         }
@@ -139,27 +139,27 @@ impl LutManager {
         if std::mem::replace(&mut table.list_max, list_max) != list_max {
             parts.iter_mut().for_each(|parts| parts.push(Update::ListMax(number, list_max)));
         }
-        if let Passing::Lut { plan, mask, before, .. } = &table.passing {
-            let manner = self.consistency.manner(changes.len());
-            let cleans = cleans(changes, manner, plan, mask, before.as_deref());
+        if let TableMode::Lut { plan, mask, before, .. } = &table.mode {
+            let coherence = self.consistency.coherence(changes.len());
+            let cleans = cleans(changes, coherence, plan, mask, before.as_deref());
             for parts in parts {
-                parts.extend(cleans.iter().map(|clean| Update::Clean(number, manner, clean.clone())));
+                parts.extend(cleans.iter().map(|clean| Update::Clean(number, coherence, clean.clone())));
             }
         }
     }
 
     /// Updates a table's LUT records after entries became low-latency or normal.
     pub fn marked(&self, number: u8, marks: &[(EntryId, bool)], parts: &mut [Vec<Update>]) {
-        if !matches!(self.tables[usize::from(number)].passing, Passing::Lut { .. }) {
+        if !matches!(self.tables[usize::from(number)].mode, TableMode::Lut { .. }) {
             return;
         }
-        let manner = self.consistency.manner(marks.len());
-        let cleans: Vec<Clean> = match manner {
-            Manner::Generation => vec![Clean::All],
+        let coherence = self.consistency.coherence(marks.len());
+        let cleans: Vec<Clean> = match coherence {
+            Coherence::Generation => vec![Clean::All],
             _ => marks.iter().map(|(id, low_latency)| Clean::Marked(*id, *low_latency)).collect(),
         };
         for parts in parts {
-            parts.extend(cleans.iter().map(|clean| Update::Clean(number, manner, clean.clone())));
+            parts.extend(cleans.iter().map(|clean| Update::Clean(number, coherence, clean.clone())));
         }
     }
 
@@ -179,18 +179,18 @@ impl LutManager {
         parts: &mut [Vec<Update>],
     ) -> bool {
         let table = &mut self.tables[usize::from(number)];
-        if !matches!(table.passing, Passing::Lut { .. } | Passing::Bypassed) {
+        if !matches!(table.mode, TableMode::Lut { .. } | TableMode::Bypassed) {
             return false;
         }
         let figures = figures(table);
         match table.bypass.judge(now, measured(), figures) {
             Verdict::Stay => return false,
             Verdict::GiveUp => {
-                table.passing = Passing::Bypassed;
-                swap(number, table, parts, |_| Way::Shared);
+                table.mode = TableMode::Bypassed;
+                swap(number, table, parts, |_| FastMode::Shared);
             }
             Verdict::Try => {
-                table.passing = Passing::Closed;
+                table.mode = TableMode::Closed;
                 self.follow(number, (master, 0), &[], parts);
             }
         }
@@ -199,7 +199,7 @@ impl LutManager {
 
     /// Returns whether a table's LUT is bypassed because it costs more than it saves.
     pub fn is_bypassed(&self, number: u8) -> bool {
-        matches!(self.tables[usize::from(number)].passing, Passing::Bypassed)
+        matches!(self.tables[usize::from(number)].mode, TableMode::Bypassed)
     }
 
     /// Returns the number of records per LUT.
@@ -209,10 +209,10 @@ impl LutManager {
 
     /// Returns the tables on the fast-forwarding path, each with the state of its LUT if it has one.
     pub fn tables(&self) -> impl Iterator<Item = (u8, Option<LutState>)> + '_ {
-        (0..=u8::MAX).zip(&self.tables).filter_map(|(number, table)| match &table.passing {
-            Passing::Closed => None,
-            Passing::Shared | Passing::Bypassed => Some((number, None)),
-            Passing::Lut { mask, .. } => {
+        (0..=u8::MAX).zip(&self.tables).filter_map(|(number, table)| match &table.mode {
+            TableMode::Closed => None,
+            TableMode::Shared | TableMode::Bypassed => Some((number, None)),
+            TableMode::Lut { mask, .. } => {
                 let figures = figures(table);
                 let bytes = Lut::bytes(mask.len(), self.entries) * table.counters.len();
                 Some((
@@ -253,11 +253,16 @@ fn figures(table: &Table) -> LutFigures {
 }
 
 /// Sends each worker a new lookup mode for a table.
-fn swap(number: u8, table: &mut Table, parts: &mut [Vec<Update>], way: impl Fn(Arc<LutCounters>) -> Way) {
+fn swap(
+    number: u8,
+    table: &mut Table,
+    parts: &mut [Vec<Update>],
+    mode: impl Fn(Arc<LutCounters>) -> FastMode,
+) {
     for (parts, counters) in parts.iter_mut().zip(&mut table.counters) {
         // The worker updates the old counters until it gets the new mode.
         *counters = Arc::default();
-        parts.push(Update::SwapWay(number, way(Arc::clone(counters))));
+        parts.push(Update::SwapFastMode(number, mode(Arc::clone(counters))));
     }
 }
 
@@ -289,12 +294,12 @@ fn added(change: &RuleChange) -> Option<&FlowEntry> {
 /// Translates changes to updates of the records in a LUT of layout `plan`, and in the previous LUT.
 fn cleans(
     changes: &[RuleChange],
-    manner: Manner,
+    coherence: Coherence,
     plan: &KeyPlan,
     mask: &[u64],
     before: Option<&KeyPlan>,
 ) -> Vec<Clean> {
-    if changes.len() > 1 && manner == Manner::Generation {
+    if changes.len() > 1 && coherence == Coherence::Generation {
         return vec![Clean::All];
     }
     let row = |plan: &KeyPlan, entry: &FlowEntry| -> Box<[u64]> {

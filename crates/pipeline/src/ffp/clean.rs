@@ -3,9 +3,9 @@
 //!
 //! A record holds one exact value. A new rule concerns it only if the value matches the rule and the rule
 //! beats the record's entry. The records that a change concerns can therefore be determined exactly, and
-//! removed before the change is active ([`Manner::Eager`]). Alternatively, each record is verified at its
-//! next hit against the change ([`Manner::Lazy`], in [`super::lazy`]) or against the table
-//! ([`Manner::Generation`]).
+//! removed before the change is active ([`Coherence::Eager`]). Alternatively, each record is verified at its
+//! next hit against the change ([`Coherence::Lazy`], in [`super::lazy`]) or against the table
+//! ([`Coherence::Generation`]).
 
 use super::lut::Lut;
 use flow::EntryId;
@@ -22,7 +22,7 @@ const UNDER_WAY: usize = 16;
 
 /// Mode in which the records of a LUT are kept coherent with the rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Manner {
+pub enum Coherence {
     /// Eager, but lazy while too many changes are in progress.
     #[default]
     Auto,
@@ -113,7 +113,7 @@ impl Clean {
 
 impl Lut {
     /// Adjusts the records to a change of the rules. Leaves in `clean` what is no longer used.
-    pub(crate) fn clean(&mut self, manner: Manner, clean: &mut Clean) {
+    pub(crate) fn clean(&mut self, coherence: Coherence, clean: &mut Clean) {
         // The previous LUT always works lazily: an eager change in progress would need a second copy of the
         // change.
         if let Some(previous) = &mut self.previous {
@@ -122,12 +122,12 @@ impl Lut {
         if let Clean::Removed(id) = clean {
             self.recent.forget(*id);
         }
-        match manner {
-            Manner::Auto | Manner::Eager if self.clean_eagerly(clean) => {}
-            Manner::Auto => self.remember(clean),
-            Manner::Eager => self.suspect_all(),
-            Manner::Lazy => self.remember(clean),
-            Manner::Generation => self.suspect_all(),
+        match coherence {
+            Coherence::Auto | Coherence::Eager if self.clean_eagerly(clean) => {}
+            Coherence::Auto => self.remember(clean),
+            Coherence::Eager => self.suspect_all(),
+            Coherence::Lazy => self.remember(clean),
+            Coherence::Generation => self.suspect_all(),
         }
     }
 
@@ -297,7 +297,7 @@ mod tests {
     }
 
     fn clean(lut: &mut Lut, mut change: Clean) {
-        lut.clean(Manner::Eager, &mut change);
+        lut.clean(Coherence::Eager, &mut change);
     }
 
     fn known(lut: &Lut) -> Vec<u64> {

@@ -218,7 +218,7 @@ fn matches(key: &[u64], value: &[u64], mask: &[u64]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::clean::Manner;
+    use super::super::clean::Coherence;
     use super::*;
     use std::sync::Arc;
     use tables::NONE;
@@ -234,7 +234,7 @@ mod tests {
     }
 
     fn change(lut: &mut Lut, mut clean: Clean) {
-        lut.clean(Manner::Lazy, &mut clean);
+        lut.clean(Coherence::Lazy, &mut clean);
     }
 
     fn add(lut: &mut Lut, id: EntryId, priority: u16, row: [u64; 2]) {
@@ -326,7 +326,7 @@ mod tests {
         add(&mut lut, 99, 1, [0, 0]);
         assert_eq!(hit(&mut lut, 3), Some(77));
         // A change in another mode in between.
-        lut.clean(Manner::Generation, &mut Clean::All);
+        lut.clean(Coherence::Generation, &mut Clean::All);
         add(&mut lut, 100, 1, [0, 0]);
         assert_eq!(hit(&mut lut, 4), Some(77));
     }

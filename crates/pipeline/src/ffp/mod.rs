@@ -31,14 +31,14 @@ use flow::Limits;
 use tables::{NONE, Table};
 use wire::Depth;
 
-pub use clean::{Clean, Manner};
+pub use clean::{Clean, Coherence};
 pub use counters::{LutCounters, LutFigures};
 pub use inherit::Inheritance;
 pub use lut::{Lut, Record};
 
 /// Mode in which the fast-forwarding path passes a table.
 #[derive(Debug, Default)]
-pub enum Way {
+pub enum FastMode {
     /// Not at all: no entry of the table is low-latency.
     #[default]
     Closed,
@@ -51,34 +51,34 @@ pub enum Way {
 /// Fast-forwarding path of a worker.
 #[derive(Debug)]
 pub(crate) struct Ffp {
-    ways: Box<[Way]>,
+    modes: Box<[FastMode]>,
     /// Row that was looked up, for the packet in each slot that missed.
     rows: Box<[u64]>,
 }
 
 impl Ffp {
     pub fn new(tables: usize, packets: usize) -> Self {
-        let mut ways = Vec::with_capacity(tables);
-        ways.resize_with(tables, Way::default);
+        let mut modes = Vec::with_capacity(tables);
+        modes.resize_with(tables, FastMode::default);
         let rows = vec![0; packets * Limits::KEY_WORDS].into_boxed_slice();
-        Self { ways: ways.into_boxed_slice(), rows }
+        Self { modes: modes.into_boxed_slice(), rows }
     }
 
-    /// Replaces a table's way and leaves in `way` what is no longer used, for the control thread to free.
-    pub fn swap(&mut self, table: u8, way: &mut Way) {
-        let current = &mut self.ways[usize::from(table)];
-        std::mem::swap(current, way);
-        if let (Way::Lut(new), Way::Lut(_)) = (current, &*way)
-            && let Way::Lut(old) = std::mem::take(way)
+    /// Replaces a table's way and leaves in `mode` what is no longer used, for the control thread to free.
+    pub fn swap(&mut self, table: u8, mode: &mut FastMode) {
+        let current = &mut self.modes[usize::from(table)];
+        std::mem::swap(current, mode);
+        if let (FastMode::Lut(new), FastMode::Lut(_)) = (current, &*mode)
+            && let FastMode::Lut(old) = std::mem::take(mode)
             && let Some(unused) = new.inherit(old)
         {
-            *way = Way::Lut(unused);
+            *mode = FastMode::Lut(unused);
         }
     }
 
     /// Returns the greatest header depth that a table on the path needs.
     pub fn depth(&self, tables: &[Slot]) -> Depth {
-        let open = self.ways.iter().zip(tables).filter(|(way, _)| !matches!(way, Way::Closed));
+        let open = self.modes.iter().zip(tables).filter(|(mode, _)| !matches!(mode, FastMode::Closed));
         open.filter_map(|(_, slot)| slot.as_deref())
             .map(|(_, extractor)| extractor.depth())
             .max()
@@ -86,7 +86,7 @@ impl Ffp {
     }
 
     /// Adjusts a table's LUT to a change of its rules. `view` is the table after the change.
-    pub fn clean(&mut self, table: u8, manner: Manner, clean: &mut Clean, view: Option<&Table>) {
+    pub fn clean(&mut self, table: u8, coherence: Coherence, clean: &mut Clean, view: Option<&Table>) {
         let Some(lut) = self.lut(table) else { return };
         if let (Clean::Added { priority, row, id, single: true, .. }, Some(view)) = (&mut *clean, view) {
             let (value, _) = row.split_at_mut(row.len() / 2);
@@ -96,7 +96,7 @@ impl Ffp {
                 lut.learn(value, *id, *priority, true);
             }
         }
-        lut.clean(manner, clean);
+        lut.clean(coherence, clean);
     }
 
     /// Sets how many extra rules of a record are checked one by one.
@@ -109,9 +109,9 @@ impl Ffp {
     /// Returns a table's LUT, if it has one.
     #[inline]
     pub fn lut(&mut self, table: u8) -> Option<&mut Lut> {
-        match &mut self.ways[usize::from(table)] {
-            Way::Lut(lut) => Some(lut),
-            Way::Closed | Way::Shared => None,
+        match &mut self.modes[usize::from(table)] {
+            FastMode::Lut(lut) => Some(lut),
+            FastMode::Closed | FastMode::Shared => None,
         }
     }
 
@@ -153,6 +153,6 @@ impl Ffp {
     /// Returns whether packets can pass the first table on this path.
     #[inline]
     pub fn is_open(&self) -> bool {
-        !matches!(self.ways[0], Way::Closed)
+        !matches!(self.modes[0], FastMode::Closed)
     }
 }

@@ -4,7 +4,7 @@
 
 use super::lut::{Lut, Record};
 use super::queue::Queue;
-use super::{Ffp, Way};
+use super::{FastMode, Ffp};
 use crate::burst::{BURST, Run};
 use crate::cells::{Cell, Cells};
 use crate::counters::Counters;
@@ -29,9 +29,9 @@ impl Ffp {
         let mut ids = [NONE; BURST];
         while let Some((number, waiting)) = queue.next(packets, burst) {
             let waiting = &waiting[..];
-            let way = &mut self.ways[usize::from(number)];
+            let mode = &mut self.modes[usize::from(number)];
             let slot = run.tables[usize::from(number)].as_deref();
-            let (Some((table, extractor)), false) = (slot, matches!(way, Way::Closed)) else {
+            let (Some((table, extractor)), false) = (slot, matches!(mode, FastMode::Closed)) else {
                 for packet in waiting {
                     packets[usize::from(*packet)].path = Path::Tables;
                 }
@@ -40,10 +40,10 @@ impl Ffp {
             let count = waiting.len() as u32;
             let ids = &mut ids[..waiting.len()];
             let keys = &mut keys[..waiting.len() * extractor.words()];
-            let mask = if let Way::Lut(lut) = way { lut.mask() } else { &[] };
+            let mask = if let FastMode::Lut(lut) = mode { lut.mask() } else { &[] };
             extractor.extract_masked(packets, waiting, keys, mask, run.depth);
             probe.mark(Step::Extract(number), count);
-            let passed = if let Way::Lut(lut) = way {
+            let passed = if let FastMode::Lut(lut) = mode {
                 let cleaned = lut.work();
                 if cleaned > 0 {
                     probe.mark(Step::Clean, cleaned);

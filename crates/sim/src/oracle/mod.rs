@@ -28,7 +28,7 @@ use pipeline::LaneLimits;
 use worker::{Consistency, Quanta};
 
 pub use coverage::{ChangeCounts, Coverage};
-pub use path_use::{Passing, PathUse};
+pub use path_use::{PathUse, TableUse};
 
 /// Parameters of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

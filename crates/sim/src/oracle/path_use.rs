@@ -9,7 +9,7 @@ const JUDGED_FROM: usize = 20;
 
 /// Repeated packets at one table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Passing {
+pub struct TableUse {
     /// Packets that reached the table on the path.
     pub reached: usize,
     /// Packets among them that continued on the path, or left the switch from it.
@@ -28,7 +28,7 @@ pub struct PathUse {
     /// Packets among them that stayed on the path.
     pub fast: usize,
     /// Each table of a case; empty in a sum over cases.
-    pub tables: BTreeMap<u8, Passing>,
+    pub tables: BTreeMap<u8, TableUse>,
     /// Number of tables checked, by lookup method.
     pub judged: BTreeMap<&'static str, usize>,
     /// Lowest share of one case, in thousandths.
@@ -44,10 +44,10 @@ impl PathUse {
         self.repeated += 1;
         self.fast += usize::from(left_at.is_none());
         for (table, way) in passed {
-            let passing = self.tables.entry(*table).or_default();
-            passing.reached += 1;
-            passing.passed += 1;
-            passing.way = way;
+            let table_use = self.tables.entry(*table).or_default();
+            table_use.reached += 1;
+            table_use.passed += 1;
+            table_use.way = way;
         }
         if let Some(table) = left_at {
             self.tables.entry(table).or_default().reached += 1;
@@ -64,8 +64,8 @@ impl PathUse {
     /// Returns, for each table that enough repeated packets reached, the share that passed it on the path, in
     /// thousandths.
     pub fn tables_permille(&self) -> impl Iterator<Item = (u8, u64)> + '_ {
-        let judged = self.tables.iter().filter(|(_, passing)| passing.reached >= JUDGED_FROM);
-        judged.filter_map(|(table, passing)| Some((*table, permille(passing.passed, passing.reached)?)))
+        let judged = self.tables.iter().filter(|(_, table_use)| table_use.reached >= JUDGED_FROM);
+        judged.filter_map(|(table, table_use)| Some((*table, permille(table_use.passed, table_use.reached)?)))
     }
 
     /// Adds a case.
