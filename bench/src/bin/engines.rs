@@ -21,9 +21,9 @@ use shunt_bench::{
 use tables::base::Engine;
 use tables::lpm::{Lpm, Piece};
 use tables::mask::Mask;
-use tables::master::RuleChange;
+use tables::rule_table::RuleChange;
 use tables::scan::Scan;
-use tables::{BitSet, KeyPlan, Master, Table, TableUpdate};
+use tables::{BitSet, KeyPlan, RuleTable, Table, TableUpdate};
 
 #[path = "../../../crates/tables/tests/engines/packet.rs"]
 mod packet;
@@ -149,14 +149,14 @@ fn one_by_one(arguments: &Arguments, file: &str) -> Result<(), Box<dyn Error>> {
     rng.shuffle(&mut matches);
     let (mut per_rule_us, mut mean_us, mut tail_us, mut swaps) = (Vec::new(), Vec::new(), Vec::new(), 0);
     for _ in 0..3 {
-        let (mut master, mut view) = (Master::default(), Table::default());
+        let (mut rule_table, mut view) = (RuleTable::default(), Table::default());
         let mut control = Duration::ZERO;
         let (mut waiting, mut batches_ns) = (Vec::with_capacity(UPDATES), Vec::new());
         swaps = 0;
         for (id, matching) in (0..).zip(&matches) {
             let entry = Arc::new(entry(id, rng.u16(..), matching.clone()));
             let start = ThreadCpu::now();
-            let updates = master.change(&[RuleChange::Add(entry)], 1, 1)?;
+            let updates = rule_table.change(&[RuleChange::Add(entry)], 1, 1)?;
             control += Duration::from_nanos(start.elapsed_ns());
             for update in updates.into_iter().flatten() {
                 swaps += usize::from(matches!(update, TableUpdate::Swap(_)));
@@ -201,17 +201,17 @@ fn half_full_head(arguments: &Arguments, file: &str) -> Result<(), Box<dyn Error
         .collect();
     let (first, last) = adds.split_at(adds.len() - adds.len() / 9);
     let (mut partly, mut compiled) = (Table::default(), Table::default());
-    let mut master = Master::default();
-    let mut all = master.change(first, first.len(), 1)?;
+    let mut rule_table = RuleTable::default();
+    let mut all = rule_table.change(first, first.len(), 1)?;
     for add in last {
-        let updates = master.change(std::slice::from_ref(add), 1, 1)?;
+        let updates = rule_table.change(std::slice::from_ref(add), 1, 1)?;
         if updates.iter().flatten().any(|update| matches!(update, TableUpdate::Swap(_))) {
             return Err("the head is full before it should be half full".into());
         }
         all.extend(updates);
     }
     all.iter_mut().flatten().for_each(|update| partly.apply(update));
-    Master::default()
+    RuleTable::default()
         .change(&adds, adds.len(), 1)?
         .iter_mut()
         .flatten()

@@ -23,8 +23,8 @@ use fastrand::Rng;
 use flow::FlowEntry;
 use shunt_bench::{Bar, Figure, Plan, Pool, ThreadCpu, allowed_cpus, pin_to};
 use tables::compile::{Compiled, Job};
-use tables::master::{RuleChange, Spent};
-use tables::{Master, Table, TableUpdate};
+use tables::rule_table::{RuleChange, Spent};
+use tables::{RuleTable, Table, TableUpdate};
 
 #[path = "tables/compiled.rs"]
 mod compiled;
@@ -114,7 +114,7 @@ fn work_off(work: &Receiver<Task>, done: &Sender<Compiled>) {
 
 /// Table with its rules.
 struct Changing<'b> {
-    master: Master,
+    rule_table: RuleTable,
     view: Table,
     living: Vec<Arc<FlowEntry>>,
     spare: VecDeque<Rule>,
@@ -133,9 +133,19 @@ impl<'b> Changing<'b> {
         rng.shuffle(&mut rules);
         let spare = rules.split_off(rules.len() - rules.len() / SPARE_PART);
         let living: Vec<_> = (0..).zip(rules).map(|(id, rule)| entry(id, rule)).collect();
-        let mut master = Master::default();
-        let view = compiled(&mut master, &living)?;
-        Ok(Self { master, view, living, spare: spare.into(), bases, waits: false, number: 0, swaps: 0, rng })
+        let mut rule_table = RuleTable::default();
+        let view = compiled(&mut rule_table, &living)?;
+        Ok(Self {
+            rule_table,
+            view,
+            living,
+            spare: spare.into(),
+            bases,
+            waits: false,
+            number: 0,
+            swaps: 0,
+            rng,
+        })
     }
 
     /// Deletes a rule, or adds one in place of the last deleted. Returns the time that both threads spent, in
@@ -156,12 +166,12 @@ impl<'b> Changing<'b> {
         let start = ThreadCpu::now();
         if let Ok(compiled) = self.bases.done.try_recv() {
             self.waits = false;
-            self.master.install(compiled);
+            self.rule_table.install(compiled);
         }
-        let updates = self.master.change(&[change], 1, 1)?;
-        let job = self.master.background_job(worker::BACKGROUND_ADDITIONS_MIN);
+        let updates = self.rule_table.change(&[change], 1, 1)?;
+        let job = self.rule_table.background_job(worker::BACKGROUND_ADDITIONS_MIN);
         self.waits |= job.is_some();
-        let spent = self.master.take_spent();
+        let spent = self.rule_table.take_spent();
         let mut updates: Vec<TableUpdate> = updates.into_iter().flatten().collect();
         updates.iter_mut().for_each(|update| self.view.apply(update));
         self.swaps += updates.iter().filter(|update| matches!(update, TableUpdate::Swap(_))).count();
@@ -184,7 +194,7 @@ impl<'b> Changing<'b> {
     /// Compares lookups in the current table with lookups in a table compiled from the same rules. Returns
     /// the median ratio, and adds all pairs to `pool`.
     fn look(&mut self, pairs: usize, pool: &mut Pool) -> Result<f64, Box<dyn Error>> {
-        let fresh = compiled(&mut Master::default(), &self.living)?;
+        let fresh = compiled(&mut RuleTable::default(), &self.living)?;
         let rng = &mut self.rng;
         let packets: Vec<Packet> = (0..BURSTS * BURST)
             .map(|_| {

@@ -22,8 +22,8 @@ use compiled::{BURST, Rule, compiled, entry, lookups, sets};
 use fastrand::Rng;
 use flow::{Field, FieldMatch, FlowEntry, Match};
 use shunt_bench::{Alone, Bar, Figure, Plan, allowed_cpus, compare, pin_to};
-use tables::master::RuleChange;
-use tables::{Master, Table};
+use tables::rule_table::RuleChange;
+use tables::{RuleTable, Table};
 
 #[path = "tables/compiled.rs"]
 mod compiled;
@@ -110,12 +110,12 @@ struct Tried {
 impl Tried {
     fn new(name: &str, rules: Vec<Rule>) -> Result<Self, Box<dyn Error>> {
         let rules: Vec<_> = (0..).zip(rules).map(|(id, rule)| entry(id, rule)).collect();
-        let mut master = Master::default();
+        let mut rule_table = RuleTable::default();
         let start = Instant::now();
-        let table = compiled(&mut master, &rules)?;
+        let table = compiled(&mut rule_table, &rules)?;
         let build_ms = start.elapsed().as_secs_f64() * 1e3;
         let name = format!("{name}: {} rules, {}", rules.len(), table.engine_name());
-        Ok(Self { name, table, rules, gone: Vec::new(), build_ms, bytes: master.base_bytes() })
+        Ok(Self { name, table, rules, gone: Vec::new(), build_ms, bytes: rule_table.base_bytes() })
     }
 
     /// Creates a table in which a part of the rules was added one by one, until one more would trigger a new
@@ -126,11 +126,11 @@ impl Tried {
         let part = 1 + rules.len() / 2;
         let fill = |count: usize| -> Result<(Table, usize), Box<dyn Error>> {
             let (base, added) = rules.split_at(part);
-            let mut master = Master::default();
-            let mut table = compiled(&mut master, base)?;
+            let mut rule_table = RuleTable::default();
+            let mut table = compiled(&mut rule_table, base)?;
             for (count, rule) in added.iter().enumerate().take(count) {
-                let updates = master.change(&[RuleChange::Add(Arc::clone(rule))], 1, 1)?;
-                if master.compiled() > 1 {
+                let updates = rule_table.change(&[RuleChange::Add(Arc::clone(rule))], 1, 1)?;
+                if rule_table.compiled() > 1 {
                     return Ok((table, count));
                 }
                 updates.into_iter().flatten().for_each(|mut update| table.apply(&mut update));
@@ -149,17 +149,17 @@ impl Tried {
         let mut rules: Vec<_> = (0..).zip(rules).map(|(id, rule)| entry(id, rule)).collect();
         Rng::with_seed(7).shuffle(&mut rules);
         let mut spare = rules.split_off(rules.len() - rules.len() / 8);
-        let mut master = Master::default();
-        let mut table = compiled(&mut master, &rules)?;
+        let mut rule_table = RuleTable::default();
+        let mut table = compiled(&mut rule_table, &rules)?;
         let (mut gone, least) = (Vec::new(), worker::BACKGROUND_ADDITIONS_MIN.min(rules.len() / 4));
         while let Some(added) = spare.pop() {
             // The requested job is not run.
-            if master.background_job(least).is_some() {
+            if rule_table.background_job(least).is_some() {
                 break;
             }
             let removed = std::mem::replace(&mut rules[gone.len()], added);
             let changes = [RuleChange::Remove(removed.id), RuleChange::Add(Arc::clone(&rules[gone.len()]))];
-            let updates = master.change(&changes, 1, 1)?;
+            let updates = rule_table.change(&changes, 1, 1)?;
             updates.into_iter().flatten().for_each(|mut update| table.apply(&mut update));
             gone.push(removed);
         }
@@ -175,15 +175,15 @@ impl Tried {
     /// Creates a table from which [`DEAD`] rules, at most half of all, were deleted.
     fn with_dead(name: &str, rules: Vec<Rule>) -> Result<Self, Box<dyn Error>> {
         let mut rules: Vec<_> = (0..).zip(rules).map(|(id, rule)| entry(id, rule)).collect();
-        let mut master = Master::default();
-        let mut table = compiled(&mut master, &rules)?;
+        let mut rule_table = RuleTable::default();
+        let mut table = compiled(&mut rule_table, &rules)?;
         Rng::with_seed(6).shuffle(&mut rules);
         let gone = rules.split_off(rules.len() - DEAD.min(rules.len() / 2));
         for rule in &gone {
-            let updates = master.change(&[RuleChange::Remove(rule.id)], 1, 1)?;
+            let updates = rule_table.change(&[RuleChange::Remove(rule.id)], 1, 1)?;
             updates.into_iter().flatten().for_each(|mut update| table.apply(&mut update));
         }
-        if master.compiled() > 1 {
+        if rule_table.compiled() > 1 {
             return Err("dead rules made a new base".into());
         }
         let name = format!("{name}: {} rules and {} dead, {}", rules.len(), gone.len(), table.engine_name());

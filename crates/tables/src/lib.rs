@@ -5,13 +5,13 @@
 //! [`KeyPlan`]. A lookup allocates nothing and takes no lock. Vector instructions are used in `simd` modules
 //! only.
 //!
-//! - Control side: a [`Master`] holds a table's rules, compiles [`Base`]s and turns changes into
+//! - Control side: a [`RuleTable`] holds a table's rules, compiles [`Base`]s and turns changes into
 //!   [`TableUpdate`]s.
 //! - Worker side: a [`Table`] is a shared immutable base, a small private delta of additions, and tombstones
 //!   for removed rules of the base. Applying an update takes short, bounded time, whatever the table's size,
 //!   and frees nothing.
 //!
-//! Begin reading with [`table`] (lookup), then [`base`] and [`choice`] (engines), and [`master`] (updates).
+//! Begin reading with [`table`] (lookup), then [`base`] and [`choice`] (engines), and [`rule_table`] (updates).
 
 pub mod additions;
 pub mod base;
@@ -25,10 +25,10 @@ pub mod head;
 pub mod index;
 pub mod lpm;
 pub mod mask;
-pub mod master;
 pub mod pages;
 pub mod plan;
 mod prefetch;
+pub mod rule_table;
 pub mod scan;
 pub mod shape;
 pub mod simd;
@@ -37,8 +37,8 @@ pub mod tuples;
 
 pub use base::Base;
 pub use bits::BitSet;
-pub use master::Master;
 pub use plan::{KeyPlan, Part};
+pub use rule_table::RuleTable;
 pub use table::{Place, Table, TableUpdate};
 
 /// Stands for "no slot" or "no entry".

@@ -4,7 +4,7 @@
 
 use flow::Nanos;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use tables::Master;
+use tables::RuleTable;
 use tables::compile::{Compiled, Job};
 
 /// A job to run on another thread.
@@ -42,23 +42,23 @@ impl BackgroundCompiler {
 
     /// Starts compiling a table's next base if the delta is large enough, and frees retired state of the
     /// table. Both happen on the compiler thread.
-    pub fn follow(&mut self, number: u8, master: &mut Master) {
-        let spent = master.take_spent();
+    pub fn follow(&mut self, number: u8, rule_table: &mut RuleTable) {
+        let spent = rule_table.take_spent();
         if !spent.is_empty() {
             (self.run)(Box::new(move || drop(spent)));
         }
-        if let Some(job) = master.background_job(self.least) {
+        if let Some(job) = rule_table.background_job(self.least) {
             self.send(number, job);
         }
     }
 
     /// Starts compiling a table's next base if the table has not changed for `REST_NS`.
-    pub fn rest(&mut self, now: Nanos, number: u8, master: &mut Master) {
+    pub fn rest(&mut self, now: Nanos, number: u8, rule_table: &mut RuleTable) {
         let seen = &mut self.seen[usize::from(number)];
-        if seen.changes != master.changes() {
-            *seen = Seen { changes: master.changes(), at: now };
+        if seen.changes != rule_table.changes() {
+            *seen = Seen { changes: rule_table.changes(), at: now };
         } else if now.saturating_sub(seen.at) >= REST_NS
-            && let Some(job) = master.job_at_rest()
+            && let Some(job) = rule_table.job_at_rest()
         {
             self.send(number, job);
         }

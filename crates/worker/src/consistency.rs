@@ -5,7 +5,7 @@
 use pipeline::Coherence;
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
-use tables::Master;
+use tables::RuleTable;
 
 /// Number of changes per operation above which they are not tracked one by one: each record is looked up
 /// again instead.
@@ -73,9 +73,9 @@ impl FromStr for Consistency {
 /// Returns the number of changes that can be compared in the time of one lookup. A record with a longer list
 /// is looked up instead. `lookup_ps` is the measured cost of a lookup in picoseconds, or 0 if it is unknown.
 /// The result is a power of two, so that it rarely changes while a table grows.
-pub(crate) fn list_max(master: &Master, lookup_ps: u64) -> u32 {
-    let lookup_ps = match (lookup_ps, master.engine_name()) {
-        (0, "scan") => 10_000 + 1_000 * master.len() as u64,
+pub(crate) fn list_max(rule_table: &RuleTable, lookup_ps: u64) -> u32 {
+    let lookup_ps = match (lookup_ps, rule_table.engine_name()) {
+        (0, "scan") => 10_000 + 1_000 * rule_table.len() as u64,
         (0, "lpm") => 40_000,
         (0, _) => 100_000,
         _ => lookup_ps,
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_list_is_as_long_as_can_be_walked_in_a_lookup() {
-        let master = Master::default();
+        let rule_table = RuleTable::default();
         // Comparing a record with one change takes 5 ns.
         for (lookup_ps, changes) in [
             (1, 1),
@@ -130,9 +130,9 @@ mod tests {
             (5_000 * 65_534, 65_536),
             (u64::MAX, 65_536),
         ] {
-            assert_eq!(list_max(&master, lookup_ps), changes, "{lookup_ps} ps");
+            assert_eq!(list_max(&rule_table, lookup_ps), changes, "{lookup_ps} ps");
         }
         // Until a lookup has been measured, a scan of an empty table counts as 10 ns.
-        assert_eq!((master.engine_name(), list_max(&master, 0)), ("scan", 2));
+        assert_eq!((rule_table.engine_name(), list_max(&rule_table, 0)), ("scan", 2));
     }
 }

@@ -8,8 +8,8 @@ use crate::set::is_low_latency;
 use flow::{EntryId, Field, FlowEntry, Nanos};
 use pipeline::{Clean, Coherence, Extractor, FastMode, Inheritance, Lut, LutCounters, LutFigures, Update};
 use std::sync::Arc;
-use tables::master::RuleChange;
-use tables::{KeyPlan, Master};
+use tables::rule_table::RuleChange;
+use tables::{KeyPlan, RuleTable};
 
 /// How the fast-forwarding path looks up a table.
 #[derive(Debug, Default)]
@@ -66,12 +66,12 @@ impl LutManager {
         *low_latency = low_latency.saturating_add_signed(by);
     }
 
-    /// Updates a table's lookup mode and LUT after rule changes. `master` has the new rules, and `changes`
+    /// Updates a table's lookup mode and LUT after rule changes. `rule_table` has the new rules, and `changes`
     /// are the changes. `lookup_ps` is the cost of a lookup in the table in picoseconds; 0: unknown.
     pub fn follow(
         &mut self,
         number: u8,
-        (master, lookup_ps): (&Master, u64),
+        (rule_table, lookup_ps): (&RuleTable, u64),
         changes: &[RuleChange],
         parts: &mut [Vec<Update>],
     ) {
@@ -87,7 +87,7 @@ impl LutManager {
             }
             return;
         }
-        if is_as_fast(master) {
+        if is_as_fast(rule_table) {
             if !matches!(table.mode, TableMode::Shared) {
                 table.mode = TableMode::Shared;
                 table.bypass.reset();
@@ -98,13 +98,14 @@ impl LutManager {
         if matches!(table.mode, TableMode::Bypassed) {
             return;
         }
-        let suits =
-            |plan: &KeyPlan, mask: &[u64]| *plan == **master.plan() && examines_no_more(changes, plan, mask);
+        let suits = |plan: &KeyPlan, mask: &[u64]| {
+            *plan == **rule_table.plan() && examines_no_more(changes, plan, mask)
+        };
         match &table.mode {
             TableMode::Lut { plan, mask, .. } if suits(plan, mask) => {}
             mode => {
-                let plan = Arc::clone(master.plan());
-                let examined = master.examined_fields();
+                let plan = Arc::clone(rule_table.plan());
+                let examined = rule_table.examined_fields();
                 // The previous LUT stays in use beside the new one; its rows may have another layout. It is
                 // inherited only if packets with equal values in the new LUT also had equal values there.
                 // Otherwise one of them could wait for a table while another inherits a record by which later
@@ -120,7 +121,7 @@ impl LutManager {
                     // The new LUT starts empty, with counters at 0.
                     table.bypass.reset();
                 }
-                let (mask, entries) = (master.examined(), self.entries);
+                let (mask, entries) = (rule_table.examined(), self.entries);
                 swap(number, table, parts, |counters| {
                     let lut = Lut::new(&mask, entries, counters);
                     let extractor = || other.as_deref().map(|plan| Box::new(Extractor::new(plan)));
@@ -135,7 +136,7 @@ impl LutManager {
                 table.list_max = 0;
             }
         }
-        let list_max = list_max(master, lookup_ps);
+        let list_max = list_max(rule_table, lookup_ps);
         if std::mem::replace(&mut table.list_max, list_max) != list_max {
             parts.iter_mut().for_each(|parts| parts.push(Update::ListMax(number, list_max)));
         }
@@ -174,7 +175,7 @@ impl LutManager {
         &mut self,
         now: Nanos,
         number: u8,
-        master: &Master,
+        rule_table: &RuleTable,
         measured: impl FnOnce() -> Measured,
         parts: &mut [Vec<Update>],
     ) -> bool {
@@ -191,7 +192,7 @@ impl LutManager {
             }
             Verdict::Try => {
                 table.mode = TableMode::Closed;
-                self.follow(number, (master, 0), &[], parts);
+                self.follow(number, (rule_table, 0), &[], parts);
             }
         }
         true
@@ -241,8 +242,8 @@ pub struct LutState {
 
 /// Returns whether a lookup in the table takes no longer than one in a LUT. A table without key words has the
 /// same result for all packets, and a LUT cannot hold an empty value.
-fn is_as_fast(master: &Master) -> bool {
-    master.plan().words() == 0 || matches!(master.engine_name(), "exact" | "index")
+fn is_as_fast(rule_table: &RuleTable) -> bool {
+    rule_table.plan().words() == 0 || matches!(rule_table.engine_name(), "exact" | "index")
 }
 
 /// Returns the counters of a table's LUTs.

@@ -30,8 +30,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tables::base::Maker;
-use tables::master::RuleChange;
-use tables::{Master, TableUpdate};
+use tables::rule_table::RuleChange;
+use tables::{RuleTable, TableUpdate};
 
 /// Number of modified entries above which the cells are replaced page by page instead of one store each.
 const MODIFIES_SINGLY: usize = 64;
@@ -76,7 +76,7 @@ struct Changed {
 pub struct WorkerSet {
     pub(crate) links: Vec<Link>,
     pub(crate) port_reports: PortReports,
-    masters: Vec<Master>,
+    rule_tables: Vec<RuleTable>,
     programs: Programs,
     /// Egress queues, by the number of each port that has any.
     pub(crate) egress: BTreeMap<PortNo, Vec<EgressQueue>>,
@@ -106,14 +106,14 @@ impl WorkerSet {
         egress: BTreeMap<PortNo, Vec<EgressQueue>>,
         config: &Config,
     ) -> Self {
-        let mut masters = Vec::with_capacity(usize::from(MAC_TABLE) + 1);
-        masters.resize_with(usize::from(MAC_TABLE) + 1, Master::default);
+        let mut rule_tables = Vec::with_capacity(usize::from(MAC_TABLE) + 1);
+        rule_tables.resize_with(usize::from(MAC_TABLE) + 1, RuleTable::default);
         Self {
-            luts: LutManager::new(config.lut_entries, config.consistency, links.len(), masters.len()),
+            luts: LutManager::new(config.lut_entries, config.consistency, links.len(), rule_tables.len()),
             cells: CellStore::new(links.len()),
             links,
             port_reports,
-            masters,
+            rule_tables,
             programs: Programs::default(),
             requeues: Requeues::new(!egress.is_empty()),
             egress,
@@ -149,7 +149,7 @@ impl WorkerSet {
     /// Sets the function that builds the engines of all tables, starting with the next base of each. For
     /// comparisons.
     pub fn set_maker(&mut self, maker: Maker) {
-        self.masters.iter_mut().for_each(|master| master.set_maker(maker));
+        self.rule_tables.iter_mut().for_each(|rule_table| rule_table.set_maker(maker));
     }
 
     /// Returns each port's link state as last reported by its queues: up if all of them are up. Omits ports
@@ -177,8 +177,8 @@ impl WorkerSet {
     /// Returns the name of the engine that serves a table, and the size in bytes of its compiled rules.
     #[must_use]
     pub fn engine(&self, table: u8) -> (&'static str, usize) {
-        let master = &self.masters[usize::from(table)];
-        (master.engine_name(), master.base_bytes())
+        let rule_table = &self.rule_tables[usize::from(table)];
+        (rule_table.engine_name(), rule_table.base_bytes())
     }
 
     /// Compiles an operation into updates. Tables that change as a whole are only marked, and compiled once
@@ -377,18 +377,18 @@ impl WorkerSet {
             self.rules(number, changes, in_all, parts);
         }
         let lookup_ps = self.lookup_costs(number).lookup_ps;
-        self.luts.follow(number, (&self.masters[usize::from(number)], lookup_ps), changes, parts);
+        self.luts.follow(number, (&self.rule_tables[usize::from(number)], lookup_ps), changes, parts);
     }
 
     fn rules(&mut self, number: u8, changes: &[RuleChange], in_all: usize, parts: &mut [Vec<Update>]) {
-        let master = &mut self.masters[usize::from(number)];
-        let Ok(updates) = master.change(changes, in_all, parts.len()) else {
+        let rule_table = &mut self.rule_tables[usize::from(number)];
+        let Ok(updates) = rule_table.change(changes, in_all, parts.len()) else {
             // The model refuses rules with more slices than a key holds.
             debug_assert!(false, "table {number} got more slices than a key holds");
             return;
         };
         if let Some(compiler) = &mut self.compiler {
-            compiler.follow(number, master);
+            compiler.follow(number, rule_table);
         }
         bring(number, updates, parts);
     }
@@ -398,12 +398,12 @@ impl WorkerSet {
     fn catch_up(&mut self, parts: &mut [Vec<Update>]) -> bool {
         let Some(compiler) = &mut self.compiler else { return false };
         while let Some((number, compiled)) = compiler.next() {
-            self.masters[usize::from(number)].install(compiled);
+            self.rule_tables[usize::from(number)].install(compiled);
         }
         let mut arrived = false;
         for number in 0..=MAC_TABLE {
-            let master = &mut self.masters[usize::from(number)];
-            let Ok(Some(swaps)) = master.catch_up(parts.len()) else { continue };
+            let rule_table = &mut self.rule_tables[usize::from(number)];
+            let Ok(Some(swaps)) = rule_table.catch_up(parts.len()) else { continue };
             bring(number, swaps, parts);
             // With the new base, the fast-forwarding path may need a LUT for the table, or no longer need
             // one.
@@ -522,12 +522,12 @@ impl DataPlane for WorkerSet {
         let mut parts: Vec<Vec<Update>> = self.links.iter().map(|_| Vec::new()).collect();
         let mut changed = self.catch_up(&mut parts);
         if let Some(compiler) = &mut self.compiler {
-            let masters = (0..=u8::MAX).zip(&mut self.masters);
-            masters.for_each(|(number, master)| compiler.rest(now, number, master));
+            let rule_tables = (0..=u8::MAX).zip(&mut self.rule_tables);
+            rule_tables.for_each(|(number, rule_table)| compiler.rest(now, number, rule_table));
         }
-        for (number, master) in (0..=u8::MAX).zip(&self.masters) {
+        for (number, rule_table) in (0..=u8::MAX).zip(&self.rule_tables) {
             let measured = || Measured::over(self.links.iter().filter_map(|link| link.costs.table(number)));
-            changed |= self.luts.judge(now, number, master, measured, &mut parts);
+            changed |= self.luts.judge(now, number, rule_table, measured, &mut parts);
         }
         if changed {
             // The version stays: which way packets are looked up does not change the result.

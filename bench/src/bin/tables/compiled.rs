@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use flow::{Field, FieldMatch, FlowEntry, Instructions, Match};
 use shunt_bench::{Loop, whole};
-use tables::master::RuleChange;
-use tables::{Master, Table};
+use tables::rule_table::RuleChange;
+use tables::{RuleTable, Table};
 
 #[path = "../../../../crates/tables/tests/engines/packet.rs"]
 pub mod packet;
@@ -72,10 +72,10 @@ pub fn entry(id: u32, (priority, matching): Rule) -> Arc<FlowEntry> {
 }
 
 /// Compiles the rules into a table.
-pub fn compiled(master: &mut Master, rules: &[Arc<FlowEntry>]) -> Result<Table, Box<dyn Error>> {
+pub fn compiled(rule_table: &mut RuleTable, rules: &[Arc<FlowEntry>]) -> Result<Table, Box<dyn Error>> {
     let changes: Vec<_> = rules.iter().map(|rule| RuleChange::Add(Arc::clone(rule))).collect();
     let mut view = Table::default();
-    let updates = master.change(&changes, changes.len(), 1)?;
+    let updates = rule_table.change(&changes, changes.len(), 1)?;
     updates.into_iter().flatten().for_each(|mut update| view.apply(&mut update));
     Ok(view)
 }

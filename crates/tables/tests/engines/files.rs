@@ -54,7 +54,7 @@ fn through_churn(rules: Vec<(u16, Match)>, engine: &str, lookups: usize) -> Rig 
     let mut rig = Rig::default();
     let (loaded, single): (Vec<_>, Vec<_>) = rules.into_iter().partition(|_| rng.bool());
     rig.add(loaded);
-    assert_eq!(rig.master.engine_name(), engine);
+    assert_eq!(rig.rule_table.engine_name(), engine);
     rig.check(&rig.packets(&mut rng, lookups), "loaded");
     for (at, rule) in single.into_iter().enumerate() {
         rig.add([rule]);
@@ -71,7 +71,7 @@ fn through_churn(rules: Vec<(u16, Match)>, engine: &str, lookups: usize) -> Rig 
         }
     }
     rig.check(&rig.packets(&mut rng, lookups), "a third gone");
-    assert_eq!(rig.master.engine_name(), engine);
+    assert_eq!(rig.rule_table.engine_name(), engine);
     rig
 }
 
@@ -113,12 +113,12 @@ fn whole_routes() {
         // The linear search is slow: few lookups among all routes, many among a part of them.
         let mut rig = Rig::default();
         rig.add(rules.clone());
-        assert_eq!((rig.master.engine_name(), rig.master.len()), ("lpm", rules.len()));
+        assert_eq!((rig.rule_table.engine_name(), rig.rule_table.len()), ("lpm", rules.len()));
         let mut rng = Rng::with_seed(9);
         rig.check(&rig.packets(&mut rng, 25), name);
         let gone: Vec<u32> = rig.entries.keys().copied().filter(|id| id % 3 == 0).take(64 * 50).collect();
         gone.chunks(64).for_each(|gone| rig.remove(gone));
-        assert_eq!(rig.master.compiled(), 1, "small changes need no new base");
+        assert_eq!(rig.rule_table.compiled(), 1, "small changes need no new base");
         rig.check(&rig.packets(&mut rng, 10), name);
         rules.rotate_left(100_000);
         rules.truncate(5_000);
@@ -147,10 +147,10 @@ fn many_rules_of_one_coarse_value() {
     };
     let mut rig = Rig::default();
     rig.add((0..65_536).map(|port| (100, rule(port))));
-    assert_eq!(rig.master.engine_name(), "exact");
+    assert_eq!(rig.rule_table.engine_name(), "exact");
     rig.add((0..24).map(|bits| (bits as u16 * 10, other(bits))));
     rig.add((0..100).map(|bits| (bits as u16 * 10, other(bits % 24))));
-    assert_eq!(rig.master.engine_name(), "mask");
+    assert_eq!(rig.rule_table.engine_name(), "mask");
     let packets = rig.packets(&mut rng, 50);
     rig.check(&packets, "64k of one coarse value");
     // The same rules at other priorities: a hundred per value, of which the best hides the others.
@@ -174,12 +174,12 @@ fn adding_one_by_one_compiles_seldom() {
         holes.add([(rng.u16(..), rule)]);
     }
     holes.check(&holes.packets(&mut rng, 50), "masks of their own");
-    assert!(holes.master.compiled() < 40, "{} bases for 20,000 rules", holes.master.compiled());
+    assert!(holes.rule_table.compiled() < 40, "{} bases for 20,000 rules", holes.rule_table.compiled());
     let mut lists = Rig::default();
     let rules = ranked(access_list(&sample("fw1.rules")));
     for (at, (priority, rule)) in rules.iter().cycle().take(10_000).enumerate() {
         lists.add([(priority ^ at as u16, rule.clone())]);
     }
     lists.check(&lists.packets(&mut rng, 50), "an access list many times over");
-    assert!(lists.master.compiled() < 40, "{} bases for 10,000 rules", lists.master.compiled());
+    assert!(lists.rule_table.compiled() < 40, "{} bases for 10,000 rules", lists.rule_table.compiled());
 }

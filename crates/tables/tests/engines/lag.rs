@@ -8,8 +8,8 @@ use fastrand::Rng;
 use flow::{Field, FieldMatch, FlowEntry, Match};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use tables::master::RuleChange;
-use tables::{Master, Table};
+use tables::rule_table::RuleChange;
+use tables::{RuleTable, Table};
 
 type Rules = BTreeMap<u32, Arc<FlowEntry>>;
 
@@ -29,7 +29,7 @@ fn a_worker_sees_its_own_version() {
         (0..60).zip([&[Field::Ipv4Dst][..], &[Field::Ipv4Src, Field::Ipv4Dst]].iter().cycle())
     {
         let mut rng = Rng::with_seed(seed);
-        let (mut master, mut view) = (Master::default(), Table::default());
+        let (mut rule_table, mut view) = (RuleTable::default(), Table::default());
         let (mut rules, mut seen) = (Rules::new(), Rules::new());
         let mut queue = VecDeque::new();
         for step in 0..60 {
@@ -46,7 +46,7 @@ fn a_worker_sees_its_own_version() {
                 }
             }
             let in_all = changes.len() * rng.usize(1..20);
-            queue.push_back((master.change(&changes, in_all, 1).unwrap().remove(0), rules.clone()));
+            queue.push_back((rule_table.change(&changes, in_all, 1).unwrap().remove(0), rules.clone()));
             for (updates, version) in queue.drain(..rng.usize(..=queue.len()).min(3)) {
                 updates.into_iter().for_each(|mut update| view.apply(&mut update));
                 seen = version;
@@ -60,6 +60,6 @@ fn a_worker_sees_its_own_version() {
                 assert_eq!(found[0], plain_best(seen.values(), &packet), "seed {seed}, step {step}");
             }
         }
-        assert!(["lpm", "mask"].contains(&master.engine_name()));
+        assert!(["lpm", "mask"].contains(&rule_table.engine_name()));
     }
 }

@@ -43,7 +43,7 @@ fn churn(rng: &mut Rng, steps: usize, mut rule: impl FnMut(&mut Rng) -> (u16, Ma
         }
         let packets = rig.packets(rng, 40);
         rig.check(&packets, &format!("step {step}"));
-        *served.entry(rig.master.engine_name()).or_default() += 1;
+        *served.entry(rig.rule_table.engine_name()).or_default() += 1;
     }
     served.into_iter().max_by_key(|(_, steps)| *steps).map_or("", |(name, _)| name)
 }

@@ -7,8 +7,8 @@ use flow::{FlowEntry, Match};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tables::compile::Job;
-use tables::master::RuleChange;
-use tables::{Master, Table, TableUpdate};
+use tables::rule_table::RuleChange;
+use tables::{RuleTable, Table, TableUpdate};
 
 const WORKERS: usize = 2;
 
@@ -19,7 +19,7 @@ const LEAST: usize = 12;
 #[derive(Default)]
 pub struct Rig {
     /// Control side of the table.
-    pub master: Master,
+    pub rule_table: RuleTable,
     views: [Table; WORKERS],
     /// Rules by id, which is the order of addition.
     pub entries: BTreeMap<u32, Arc<FlowEntry>>,
@@ -64,18 +64,18 @@ impl Rig {
         // Every third operation also changes many other tables.
         self.operations += 1;
         let in_all = if self.operations.is_multiple_of(3) { 1_000 } else { changes.len() };
-        let updates = self.master.change(changes, in_all, WORKERS).unwrap();
+        let updates = self.rule_table.change(changes, in_all, WORKERS).unwrap();
         self.swaps += usize::from(updates[0].iter().any(|update| matches!(update, TableUpdate::Swap(_))));
         self.bring(updates);
         let Some(later) = self.background else { return };
         if let Some((_, job)) = self.job.take_if(|(due, _)| *due <= self.operations) {
-            self.master.install(job.run());
+            self.rule_table.install(job.run());
         }
-        if let Some(updates) = self.master.catch_up(WORKERS).unwrap() {
+        if let Some(updates) = self.rule_table.catch_up(WORKERS).unwrap() {
             self.bring(updates);
         }
         if self.job.is_none() {
-            self.job = self.master.background_job(LEAST).map(|job| (self.operations + later, job));
+            self.job = self.rule_table.background_job(LEAST).map(|job| (self.operations + later, job));
         }
     }
 
@@ -109,7 +109,7 @@ impl Rig {
                 id,
                 right,
                 "{what}: {} found {:?}, right is {:?} for {packet:x?}",
-                self.master.engine_name(),
+                self.rule_table.engine_name(),
                 show(id),
                 show(right)
             );

@@ -5,8 +5,8 @@ use crate::rig::{Rig, entry};
 use fastrand::Rng;
 use flow::{Field, FieldMatch, Match};
 use std::sync::Arc;
-use tables::master::RuleChange;
-use tables::{Master, TableUpdate};
+use tables::rule_table::RuleChange;
+use tables::{RuleTable, TableUpdate};
 
 /// Returns a route with a prefix of 1 to 32 bits.
 fn route(value: u32, length: u32) -> Match {
@@ -24,7 +24,7 @@ fn bundles_beside_a_large_base_swap_views_that_share_it() {
     let mut rng = Rng::with_seed(3);
     let mut rig = Rig::default();
     rig.add(some(&mut rng, 20_000));
-    assert_eq!((rig.swaps, rig.master.compiled(), rig.master.engine_name()), (1, 1, "lpm"));
+    assert_eq!((rig.swaps, rig.rule_table.compiled(), rig.rule_table.engine_name()), (1, 1, "lpm"));
     for bundle in 2..30 {
         rig.add(some(&mut rng, 65));
         let gone: Vec<u32> = rig.entries.keys().copied().filter(|_| rng.u8(..) == 0).take(70).collect();
@@ -32,15 +32,15 @@ fn bundles_beside_a_large_base_swap_views_that_share_it() {
         assert!(rig.swaps >= bundle, "a worker does not add 65 rules in one go");
         rig.check(&rig.packets(&mut rng, 20), "a bundle");
     }
-    assert_eq!(rig.master.compiled(), 1, "their additions fit the head");
+    assert_eq!(rig.rule_table.compiled(), 1, "their additions fit the head");
     rig.add(some(&mut rng, 20_000 / 16 + 1));
-    assert_eq!(rig.master.compiled(), 2, "so many are worth a new base");
+    assert_eq!(rig.rule_table.compiled(), 2, "so many are worth a new base");
     rig.check(&rig.packets(&mut rng, 20), "a large bundle");
 }
 
 #[test]
 fn few_changes_of_an_operation_that_changes_many_in_all_are_swapped_in() {
-    let mut master = Master::default();
+    let mut rule_table = RuleTable::default();
     let mut id = 0;
     let mut change = |rules: Vec<(u16, Match)>, in_all: usize| {
         let add = |(priority, matching)| {
@@ -48,9 +48,9 @@ fn few_changes_of_an_operation_that_changes_many_in_all_are_swapped_in() {
             RuleChange::Add(Arc::new(entry(id, priority, matching)))
         };
         let changes: Vec<RuleChange> = rules.into_iter().map(add).collect();
-        let updates = master.change(&changes, in_all, 2).unwrap();
+        let updates = rule_table.change(&changes, in_all, 2).unwrap();
         let swaps = updates.iter().flatten().filter(|update| matches!(update, TableUpdate::Swap(_))).count();
-        (swaps, updates.iter().map(Vec::len).sum::<usize>(), master.compiled())
+        (swaps, updates.iter().map(Vec::len).sum::<usize>(), rule_table.compiled())
     };
     let mut rng = Rng::with_seed(1);
     assert_eq!(change(some(&mut rng, 2_000), 2_000), (2, 2, 1));
@@ -65,9 +65,9 @@ fn a_base_of_which_half_is_dead_is_compiled() {
     let mut rig = Rig::default();
     let ids = rig.add((0..3_000).map(|at| (5, route(at << 8, 24))));
     ids[..1_500].chunks(64).for_each(|gone| rig.remove(gone));
-    assert_eq!(rig.master.compiled(), 1);
+    assert_eq!(rig.rule_table.compiled(), 1);
     rig.remove(&ids[1_500..1_501]);
-    assert_eq!(rig.master.compiled(), 2);
+    assert_eq!(rig.rule_table.compiled(), 2);
     rig.check(&rig.packets(&mut rng, 50), "half gone");
 }
 
@@ -82,11 +82,11 @@ fn a_base_with_many_dead_of_one_match_is_compiled() {
         let longer = lengths.map(|length| (7, route(0xc000_0000, length)));
         let other = other.map(|field| (7, Match::new([FieldMatch::exact(field, 1)]).unwrap()));
         let ids = rig.add(equal.chain(longer).chain(other).collect::<Vec<_>>());
-        assert_eq!((rig.master.engine_name(), rig.master.compiled()), (engine, 1));
+        assert_eq!((rig.rule_table.engine_name(), rig.rule_table.compiled()), (engine, 1));
         // The best rules go first.
         for (gone, id) in ids[..1_000].iter().rev().take(500).enumerate() {
             rig.remove(&[*id]);
-            assert_eq!(rig.master.compiled(), 1 + (gone + 1) / 65, "{engine}");
+            assert_eq!(rig.rule_table.compiled(), 1 + (gone + 1) / 65, "{engine}");
             rig.check(&rig.packets(&mut rng, 3), engine);
         }
     }
@@ -103,8 +103,8 @@ fn rules_that_match_everything_compile_seldom() {
         let mut rig = Rig::default();
         rig.add(rules);
         (0..3_000).for_each(|priority| drop(rig.add([(priority, Match::any())])));
-        assert_eq!(rig.master.engine_name(), engine);
-        assert!(rig.master.compiled() < 25, "{engine}: {} bases", rig.master.compiled());
+        assert_eq!(rig.rule_table.engine_name(), engine);
+        assert!(rig.rule_table.compiled() < 25, "{engine}: {} bases", rig.rule_table.compiled());
         rig.check(&rig.packets(&mut Rng::with_seed(1), 30), engine);
     }
 }
@@ -128,8 +128,8 @@ fn background_bases_come_before_the_head_is_full() {
                 rig.check(&rig.packets(&mut rng, 20), "rules come and go");
             }
         }
-        let background = rig.master.compiled_in_background();
-        assert_eq!(rig.master.compiled(), 1 + background, "{later}: all others were made aside");
+        let background = rig.rule_table.compiled_in_background();
+        assert_eq!(rig.rule_table.compiled(), 1 + background, "{later}: all others were made aside");
         assert!(background >= 4, "{later}: {background} bases");
     }
 }
@@ -137,7 +137,7 @@ fn background_bases_come_before_the_head_is_full() {
 /// If a rule is removed and its id is used again while a base is compiled, the new rule must be found.
 #[test]
 fn numbers_may_be_used_again_while_a_base_is_compiled() {
-    let mut master = Master::default();
+    let mut rule_table = RuleTable::default();
     let mut view = tables::Table::default();
     let mut bring = |updates: Vec<Vec<TableUpdate>>| {
         for mut update in updates.into_iter().flatten() {
@@ -145,28 +145,32 @@ fn numbers_may_be_used_again_while_a_base_is_compiled() {
         }
     };
     let add = |id: u32, value: u32| RuleChange::Add(Arc::new(entry(id, 7, route(value, 32))));
-    bring(master.change(&(0..1_000).map(|id| add(id, id)).collect::<Vec<_>>(), 1_000, 1).unwrap());
-    (1_000..1_100).for_each(|id| bring(master.change(&[add(id, id)], 1, 1).unwrap()));
-    let job = master.background_job(1).unwrap();
-    assert!(master.background_job(1).is_none(), "one at a time");
+    bring(rule_table.change(&(0..1_000).map(|id| add(id, id)).collect::<Vec<_>>(), 1_000, 1).unwrap());
+    (1_000..1_100).for_each(|id| bring(rule_table.change(&[add(id, id)], 1, 1).unwrap()));
+    let job = rule_table.background_job(1).unwrap();
+    assert!(rule_table.background_job(1).is_none(), "one at a time");
     // One rule of the base, one of the delta, and one that the base being compiled does not have.
     for id in [5, 1_050, 1_100] {
-        bring(master.change(&[RuleChange::Remove(id)], 1, 1).unwrap());
-        bring(master.change(&[add(id, 50_000 + id)], 1, 1).unwrap());
+        bring(rule_table.change(&[RuleChange::Remove(id)], 1, 1).unwrap());
+        bring(rule_table.change(&[add(id, 50_000 + id)], 1, 1).unwrap());
     }
-    master.install(job.run());
+    rule_table.install(job.run());
     // One rule of the new base, and one added after it.
     for id in [8, 1_100] {
-        bring(master.change(&[RuleChange::Remove(id)], 1, 1).unwrap());
+        bring(rule_table.change(&[RuleChange::Remove(id)], 1, 1).unwrap());
     }
     for _ in 0..10 {
-        bring(master.catch_up(1).unwrap().into_iter().flatten().collect());
+        bring(rule_table.catch_up(1).unwrap().into_iter().flatten().collect());
     }
-    assert_eq!((master.compiled(), master.compiled_in_background()), (2, 1), "the new base knows all by now");
+    assert_eq!(
+        (rule_table.compiled(), rule_table.compiled_in_background()),
+        (2, 1),
+        "the new base knows all by now"
+    );
     // Once more, now that their positions are known.
-    bring(master.change(&[RuleChange::Remove(1_050), RuleChange::Remove(6)], 2, 1).unwrap());
+    bring(rule_table.change(&[RuleChange::Remove(1_050), RuleChange::Remove(6)], 2, 1).unwrap());
     let key = |value: u32| {
-        let plan = Arc::clone(master.plan());
+        let plan = Arc::clone(rule_table.plan());
         let (mut values, mut masks) = (Vec::new(), Vec::new());
         plan.encode(&route(value, 32), &mut values, &mut masks);
         values
@@ -183,8 +187,8 @@ fn numbers_may_be_used_again_while_a_base_is_compiled() {
 }
 
 /// Returns a table of `rules` different routes, and a function that creates more of them.
-fn table_of(rules: usize) -> (Master, impl FnMut(usize) -> Vec<RuleChange>) {
-    let mut master = Master::default();
+fn table_of(rules: usize) -> (RuleTable, impl FnMut(usize) -> Vec<RuleChange>) {
+    let mut rule_table = RuleTable::default();
     let mut next = 0;
     let mut more = move |count: usize| {
         let from = next;
@@ -192,31 +196,31 @@ fn table_of(rules: usize) -> (Master, impl FnMut(usize) -> Vec<RuleChange>) {
         let add = |id: u32| RuleChange::Add(Arc::new(entry(id, 7, route(id << 8, 24))));
         (from..next).map(add).collect::<Vec<_>>()
     };
-    master.change(&more(rules), rules, 1).unwrap();
-    assert_eq!((master.compiled(), master.len(), master.changes()), (1, rules, rules as u64));
-    (master, more)
+    rule_table.change(&more(rules), rules, 1).unwrap();
+    assert_eq!((rule_table.compiled(), rule_table.len(), rule_table.changes()), (1, rules, rules as u64));
+    (rule_table, more)
 }
 
 #[test]
 fn operations_of_more_changes_than_a_16th_of_the_base_compile_it() {
     // At least 64 changes are applied one by one.
     for (rules, most) in [(100, 64), (1_024, 64), (1_040, 65), (1_600, 100)] {
-        let (mut master, mut more) = table_of(rules);
-        master.change(&more(most), most, 1).unwrap();
-        assert_eq!(master.compiled(), 1, "{most} changes beside {rules} rules");
-        let (mut master, mut more) = table_of(rules);
-        master.change(&more(most + 1), most + 1, 1).unwrap();
-        assert_eq!(master.compiled(), 2, "{} changes beside {rules} rules", most + 1);
+        let (mut rule_table, mut more) = table_of(rules);
+        rule_table.change(&more(most), most, 1).unwrap();
+        assert_eq!(rule_table.compiled(), 1, "{most} changes beside {rules} rules");
+        let (mut rule_table, mut more) = table_of(rules);
+        rule_table.change(&more(most + 1), most + 1, 1).unwrap();
+        assert_eq!(rule_table.compiled(), 2, "{} changes beside {rules} rules", most + 1);
     }
 }
 
 #[test]
 fn an_addition_that_its_head_has_no_room_for_compiles_a_base() {
     for (rules, room) in [(100, 64), (1_000, 250)] {
-        let (mut master, mut more) = table_of(rules);
+        let (mut rule_table, mut more) = table_of(rules);
         for added in 1..=room + 1 {
-            master.change(&more(1), 1, 1).unwrap();
-            assert_eq!(master.compiled(), 1 + usize::from(added > room), "{added} beside {rules} rules");
+            rule_table.change(&more(1), 1, 1).unwrap();
+            assert_eq!(rule_table.compiled(), 1 + usize::from(added > room), "{added} beside {rules} rules");
         }
     }
 }
@@ -224,10 +228,14 @@ fn an_addition_that_its_head_has_no_room_for_compiles_a_base() {
 #[test]
 fn a_base_is_compiled_when_more_than_1024_of_it_and_more_than_half_are_dead() {
     for (rules, most) in [(1_500, 1_024), (2_048, 1_024), (2_100, 1_050)] {
-        let (mut master, _) = table_of(rules);
+        let (mut rule_table, _) = table_of(rules);
         for gone in 1..=most + 1 {
-            master.change(&[RuleChange::Remove(gone as u32 - 1)], 1, 1).unwrap();
-            assert_eq!(master.compiled(), 1 + usize::from(gone > most), "{gone} of {rules} rules are dead");
+            rule_table.change(&[RuleChange::Remove(gone as u32 - 1)], 1, 1).unwrap();
+            assert_eq!(
+                rule_table.compiled(),
+                1 + usize::from(gone > most),
+                "{gone} of {rules} rules are dead"
+            );
         }
     }
 }
@@ -250,40 +258,40 @@ fn a_base_is_worth_compiling_aside_when_a_128th_stands_beside_it_or_is_dead() {
             "beside {rules} rules"
         );
     }
-    let (mut master, mut more) = table_of(1_280);
-    assert!(master.job_at_rest().is_none(), "nothing stands beside the base");
-    master.change(&more(1), 1, 1).unwrap();
-    assert!(master.job_at_rest().is_some(), "anything is worth it for a table at rest");
+    let (mut rule_table, mut more) = table_of(1_280);
+    assert!(rule_table.job_at_rest().is_none(), "nothing stands beside the base");
+    rule_table.change(&more(1), 1, 1).unwrap();
+    assert!(rule_table.job_at_rest().is_some(), "anything is worth it for a table at rest");
 }
 
 /// Each call replays three rules into the new base. So does each change, instead of only its own rule.
 #[test]
 fn a_base_compiled_aside_catches_up_three_rules_at_a_time() {
     for (meanwhile, calls) in [(0, 1), (3, 1), (4, 2), (9, 3), (10, 4)] {
-        let (mut master, mut more) = table_of(1_000);
-        master.change(&more(20), 20, 1).unwrap();
-        let job = master.background_job(1).unwrap();
+        let (mut rule_table, mut more) = table_of(1_000);
+        rule_table.change(&more(20), 20, 1).unwrap();
+        let job = rule_table.background_job(1).unwrap();
         // Half of the changes remove a rule, and half add one.
         let gone: Vec<RuleChange> = (0..meanwhile / 2).map(RuleChange::Remove).collect();
         let changes = [gone, more((meanwhile - meanwhile / 2) as usize)].concat();
-        master.change(&changes, changes.len(), 1).unwrap();
-        master.install(job.run());
+        rule_table.change(&changes, changes.len(), 1).unwrap();
+        rule_table.install(job.run());
         for call in 1..=calls {
-            assert_eq!(master.compiled_in_background(), 0, "call {call}, {meanwhile} changes meanwhile");
-            assert_eq!(master.catch_up(1).unwrap().is_some(), call == calls);
+            assert_eq!(rule_table.compiled_in_background(), 0, "call {call}, {meanwhile} changes meanwhile");
+            assert_eq!(rule_table.catch_up(1).unwrap().is_some(), call == calls);
         }
-        assert_eq!(master.compiled_in_background(), 1, "{meanwhile} changes meanwhile");
+        assert_eq!(rule_table.compiled_in_background(), 1, "{meanwhile} changes meanwhile");
     }
-    let (mut master, mut more) = table_of(1_000);
-    master.change(&more(20), 20, 1).unwrap();
-    let job = master.background_job(1).unwrap();
-    master.change(&more(10), 10, 1).unwrap();
-    master.install(job.run());
+    let (mut rule_table, mut more) = table_of(1_000);
+    rule_table.change(&more(20), 20, 1).unwrap();
+    let job = rule_table.background_job(1).unwrap();
+    rule_table.change(&more(10), 10, 1).unwrap();
+    rule_table.install(job.run());
     // Ten queued rules, plus the rules of the changes themselves: each change leaves two fewer.
     for change in 1..=5 {
-        assert_eq!(master.compiled_in_background(), 0, "change {change}");
-        let updates = master.change(&more(1), 1, 1).unwrap();
+        assert_eq!(rule_table.compiled_in_background(), 0, "change {change}");
+        let updates = rule_table.change(&more(1), 1, 1).unwrap();
         assert_eq!(matches!(updates[0][..], [TableUpdate::Swap(_)]), change == 5, "change {change}");
     }
-    assert_eq!((master.compiled_in_background(), master.len()), (1, 1_035));
+    assert_eq!((rule_table.compiled_in_background(), rule_table.len()), (1, 1_035));
 }

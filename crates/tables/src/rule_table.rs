@@ -64,7 +64,7 @@ pub enum RuleChange {
 
 /// Rules of a table on the control side.
 #[derive(Debug, Default)]
-pub struct Master {
+pub struct RuleTable {
     rules: HashMap<EntryId, Rule>,
     shape: Shape,
     /// State of the workers' views after all updates.
@@ -87,7 +87,7 @@ pub struct Master {
     maker: Option<Maker>,
 }
 
-impl Master {
+impl RuleTable {
     /// Installs a function that may create the engine of each later base. A table of one mask always uses
     /// `exact`.
     pub fn set_maker(&mut self, maker: Maker) {
@@ -225,7 +225,7 @@ impl Master {
     ///
     /// It is worthwhile if at least `least` rules were added or are dead, because they slow lookups down and
     /// fill the delta. Rules may continue to change while the job runs. Pass its result to
-    /// [`Master::install`].
+    /// [`RuleTable::install`].
     pub fn background_job(&mut self, least: usize) -> Option<Job> {
         let part = self.now.view.base().len() / BACKGROUND_PART;
         if self.beside() < least.max(part) { None } else { self.job_at_rest() }
@@ -252,7 +252,7 @@ impl Master {
     }
 
     /// Takes the result of a job. The new base becomes active when it has caught up with the changes made
-    /// since, step by step with each further change and with [`Master::catch_up`].
+    /// since, step by step with each further change and with [`RuleTable::catch_up`].
     pub fn install(&mut self, compiled: Compiled) {
         let is_wanted = compiled.compiled == self.compiled;
         let ground = Ground::new(compiled, Index::default());
@@ -266,7 +266,7 @@ impl Master {
     /// once it has caught up.
     ///
     /// # Errors
-    /// Returns an error like [`Master::change`].
+    /// Returns an error like [`RuleTable::change`].
     pub fn catch_up(&mut self, workers: usize) -> Result<Option<Vec<Vec<TableUpdate>>>, PlanError> {
         Ok(self.step(CATCH_UP)?.then(|| self.swaps(workers)))
     }
