@@ -101,7 +101,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     for file in ["acl1_100k.gen.rules", "fw1_100k.gen.rules"] {
         one_by_one(&arguments, file)?;
-        half_full_head(&arguments, file)?;
+        half_full_delta(&arguments, file)?;
     }
     for (name, field) in [("ipv4", Field::Ipv4Dst), ("ipv6", Field::Ipv6Dst)] {
         for size in [16, 32, 64, 1_000, usize::MAX] {
@@ -183,7 +183,7 @@ fn one_by_one(arguments: &Arguments, file: &str) -> Result<(), Box<dyn Error>> {
 /// Compares lookups in a table whose delta is half full with lookups in the same rules, compiled. The table
 /// has 100,000 rules in random order, of which the last ninth (half of a quarter of the others) is added one
 /// by one.
-fn half_full_head(arguments: &Arguments, file: &str) -> Result<(), Box<dyn Error>> {
+fn half_full_delta(arguments: &Arguments, file: &str) -> Result<(), Box<dyn Error>> {
     let Some(text) = whole(&format!("classbench/{file}.gz"))?.or_else(|| sample("acl1.rules")) else {
         return Err("no rule sets were found".into());
     };

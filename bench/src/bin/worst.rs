@@ -77,7 +77,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (name, rules) in attacked.into_iter().filter(|(name, _)| wanted(name)) {
         Tried::new(name, rules()?)?.attacked(arguments.windows)?;
         Tried::at_rest(name, rules()?)?.attacked(arguments.windows)?;
-        Tried::with_full_head(name, rules()?)?.attacked(arguments.windows)?;
+        Tried::with_full_delta(name, rules()?)?.attacked(arguments.windows)?;
         Tried::with_dead(name, rules()?)?.attacked(arguments.windows)?;
     }
     let worst: [(&str, Maker); 4] = [
@@ -120,7 +120,7 @@ impl Tried {
 
     /// Creates a table in which a part of the rules was added one by one, until one more would trigger a new
     /// base.
-    fn with_full_head(name: &str, rules: Vec<Rule>) -> Result<Self, Box<dyn Error>> {
+    fn with_full_delta(name: &str, rules: Vec<Rule>) -> Result<Self, Box<dyn Error>> {
         let mut rules: Vec<_> = (0..).zip(rules).map(|(id, rule)| entry(id, rule)).collect();
         Rng::with_seed(5).shuffle(&mut rules);
         let part = 1 + rules.len() / 2;

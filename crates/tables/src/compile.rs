@@ -8,9 +8,9 @@
 use crate::additions::Additions;
 use crate::base::{Engine, Maker};
 use crate::choice::Choice;
+use crate::delta::Hint;
+use crate::delta::screen::{Byte, Ranks};
 use crate::exact::Exact;
-use crate::head::Hint;
-use crate::head::screen::{Byte, Ranks};
 use crate::lpm::{Lpm, Piece};
 use crate::mask::{Mask, Vain};
 use crate::scan::Scan;

@@ -4,7 +4,7 @@
 
 use crate::additions::Additions;
 use crate::compile::{Compiled, Row};
-use crate::head::Head;
+use crate::delta::Delta;
 use crate::index::Index;
 use crate::{NONE, Place, Table, TableUpdate};
 use flow::{EntryId, FlowEntry, Match};
@@ -37,7 +37,7 @@ pub(crate) struct Ground {
     additions: Option<Additions>,
     /// Delta slot of each rule behind the last one of the base, in order of addition; [`NONE`] if it is not
     /// in the deltas.
-    heads: Vec<u32>,
+    delta_slots: Vec<u32>,
     /// Number of dead rules in the base for each match, by the hash of the match.
     dead_equal: HashMap<u64, u32>,
     hasher: RandomState,
@@ -55,9 +55,9 @@ impl Ground {
     pub fn new(compiled: Compiled, index: Index) -> Self {
         let Compiled { base, rows, slots, additions, hint, sequence, .. } = compiled;
         let (words, room) = (base.plan().words(), additions.capacity());
-        let head = Head::new(words, room, additions.masks(), &hint);
+        let delta = Delta::new(words, room, additions.masks(), &hint);
         Self {
-            view: Table::new(base, head, index),
+            view: Table::new(base, delta, index),
             rows,
             slots,
             base_sequence: sequence,
@@ -68,18 +68,18 @@ impl Ground {
 
     /// Returns the number of rules added beside the base, including removed ones.
     pub fn added(&self) -> usize {
-        self.heads.len()
+        self.delta_slots.len()
     }
 
     /// Returns the sequence number of the last rule taken in.
     pub fn sequence(&self) -> u64 {
-        self.base_sequence + self.heads.len() as u64
+        self.base_sequence + self.delta_slots.len() as u64
     }
 
     /// Adds the table's next rule and returns the update for workers; `None` if the rule needs another base.
     pub fn add(&mut self, entry: &FlowEntry) -> Option<TableUpdate> {
         let linked = self.link(entry);
-        self.heads.push(linked.as_ref().map_or(NONE, |(_, slot)| *slot));
+        self.delta_slots.push(linked.as_ref().map_or(NONE, |(_, slot)| *slot));
         let (mut update, _) = linked?;
         self.view.apply(&mut update);
         Some(update)
@@ -96,7 +96,7 @@ impl Ground {
 
     /// Skips the table's next rule, because it was removed already or is not looked up by a key.
     pub fn pass_over(&mut self) {
-        self.heads.push(NONE);
+        self.delta_slots.push(NONE);
     }
 
     /// Refuses further additions, so that the next rule needs another base.
@@ -111,9 +111,9 @@ impl Ground {
         let place = if let Some(index) = rule.entry.matching.index() {
             Place::Index(index)
         } else if let Some(addition) = rule.sequence.checked_sub(self.base_sequence + 1) {
-            let slot = self.heads.get(addition as usize).copied().unwrap_or(NONE);
+            let slot = self.delta_slots.get(addition as usize).copied().unwrap_or(NONE);
             self.additions.iter_mut().for_each(|additions| additions.remove(slot));
-            Place::Head(slot)
+            Place::Delta(slot)
         } else {
             many = self.bury(&rule.entry.matching);
             Place::Base(self.slots.get(&id).copied().unwrap_or(NONE))

@@ -2,7 +2,7 @@
 //! A worker's view of a table: shared base, tombstones, private delta of additions, and entries by index.
 
 use crate::additions::Link;
-use crate::head::{GROUP, Head};
+use crate::delta::{Delta, GROUP};
 use crate::index::Index;
 use crate::{Base, BitSet, KeyPlan, NONE};
 use flow::EntryId;
@@ -14,7 +14,7 @@ pub enum Place {
     /// Slot of the base.
     Base(u32),
     /// Slot of the delta.
-    Head(u32),
+    Delta(u32),
     /// Index in a linear table.
     Index(u32),
 }
@@ -52,16 +52,16 @@ pub enum TableUpdate {
 pub struct Table {
     base: Arc<Base>,
     dead: BitSet,
-    head: Head,
+    delta: Delta,
     index: Index,
 }
 
 impl Table {
     /// Creates a view of a base without tombstones.
     #[must_use]
-    pub fn new(base: Arc<Base>, head: Head, index: Index) -> Self {
+    pub fn new(base: Arc<Base>, delta: Delta, index: Index) -> Self {
         let dead = BitSet::new(base.len());
-        Self { base, dead, head, index }
+        Self { base, dead, delta, index }
     }
 
     /// Returns the base.
@@ -110,7 +110,7 @@ impl Table {
     /// equals the first added, or [`NONE`].
     pub fn lookup(&self, keys: &[u64], ids: &mut [EntryId]) {
         self.base.lookup(keys, &self.dead, ids);
-        if self.head.is_empty() {
+        if self.delta.is_empty() {
             return self.base.name(ids);
         }
         let row_words = self.plan().words() * GROUP;
@@ -118,18 +118,18 @@ impl Table {
             let keys = &keys[number * row_words..];
             // Prefetches the base's entry ids while the filter screens the keys.
             self.base.ask(slots);
-            let mut wanted = self.head.may_match(keys, slots) & u32::MAX >> (GROUP - slots.len());
+            let mut wanted = self.delta.may_match(keys, slots) & u32::MAX >> (GROUP - slots.len());
             if wanted == 0 {
                 self.base.name(slots);
                 continue;
             }
             let mut found = [NONE; GROUP];
-            self.look_in_head(keys, wanted, slots, &mut found);
+            self.look_in_delta(keys, wanted, slots, &mut found);
             self.base.name(slots);
             while wanted != 0 {
                 let at = wanted.trailing_zeros() as usize;
                 if found[at] != NONE {
-                    slots[at] = self.head.id(found[at]);
+                    slots[at] = self.delta.id(found[at]);
                 }
                 wanted &= wanted - 1;
             }
@@ -138,7 +138,7 @@ impl Table {
 
     /// Searches additions that beat the base's results, for the keys that have a bit in `wanted`.
     #[inline(never)]
-    fn look_in_head(&self, keys: &[u64], wanted: u32, slots: &[u32], found: &mut [u32; GROUP]) {
+    fn look_in_delta(&self, keys: &[u64], wanted: u32, slots: &[u32], found: &mut [u32; GROUP]) {
         let mut least = [0; GROUP];
         for (at, least) in least.iter_mut().enumerate().take(slots.len()) {
             if wanted >> at & 1 != 0 && slots[at] != NONE {
@@ -146,7 +146,7 @@ impl Table {
                 *least = u32::from(self.base.priority(slots[at])) + 1;
             }
         }
-        self.head.lookup(keys, wanted, &mut least, found);
+        self.delta.lookup(keys, wanted, &mut least, found);
     }
 
     /// Returns the entry of an index of a linear table, or [`NONE`].
@@ -159,10 +159,10 @@ impl Table {
     /// Applies a change and leaves in it what is no longer used.
     pub fn apply(&mut self, update: &mut TableUpdate) {
         match update {
-            TableUpdate::Add { id, priority, row, link } => self.head.add(*id, *priority, row, link),
+            TableUpdate::Add { id, priority, row, link } => self.delta.add(*id, *priority, row, link),
             TableUpdate::AddIndex { index, id } => self.index.set(*index, *id),
             TableUpdate::Remove(Place::Base(slot)) => self.dead.insert(*slot),
-            TableUpdate::Remove(Place::Head(slot)) => self.head.kill(*slot),
+            TableUpdate::Remove(Place::Delta(slot)) => self.delta.kill(*slot),
             TableUpdate::Remove(Place::Index(index)) => self.index.set(*index, NONE),
             TableUpdate::Swap(table) => std::mem::swap(self, table),
         }

@@ -112,7 +112,7 @@ fn rules_that_match_everything_compile_seldom() {
 /// Rules are added and removed one by one while the next base is compiled. No change may have to wait for a
 /// full delta.
 #[test]
-fn background_bases_come_before_the_head_is_full() {
+fn background_bases_come_before_the_delta_is_full() {
     for later in [0, 1, 100, 300] {
         let mut rng = Rng::with_seed(5);
         let mut rig = Rig::with_background_jobs(Some(later));

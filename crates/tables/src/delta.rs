@@ -42,7 +42,7 @@ struct Place {
 
 /// Additions, with a fixed capacity.
 #[derive(Debug)]
-pub struct Head {
+pub struct Delta {
     words: usize,
     capacity: usize,
     seed: Seed,
@@ -88,7 +88,7 @@ enum Gate {
 /// A clone has the same capacity, so that later additions allocate nothing. The directory is copied as a
 /// whole, because its places are used in random order. All other memory is touched page by page as additions
 /// arrive.
-impl Clone for Head {
+impl Clone for Delta {
     fn clone(&self) -> Self {
         let mut made = Self {
             words: self.words,
@@ -113,13 +113,13 @@ impl Clone for Head {
     }
 }
 
-impl Default for Head {
+impl Default for Delta {
     fn default() -> Self {
         Self::new(0, 0, std::iter::empty(), &Hint::None)
     }
 }
 
-impl Head {
+impl Delta {
     /// Creates a delta for `capacity` additions, with the masks of its first tuples.
     #[must_use]
     pub fn new<'m>(
