@@ -30,9 +30,9 @@ pub enum Engine {
 
 /// An engine from outside this crate.
 pub trait Lookup: fmt::Debug + Send + Sync {
-    /// Looks up `slots.len()` keys. Stores for each the best rule that is not in `dead`, as its index in the
+    /// Looks up `slots.len()` keys. Stores for each the best rule that is not in `tombstones`, as its index in the
     /// rows that the engine was made from, or [`crate::NONE`].
-    fn lookup(&self, keys: &[u64], dead: &BitSet, slots: &mut [u32]);
+    fn lookup(&self, keys: &[u64], tombstones: &BitSet, slots: &mut [u32]);
 
     /// Returns the size in memory, bytes.
     fn bytes(&self) -> usize;
@@ -82,16 +82,16 @@ impl Base {
         &self.plan
     }
 
-    /// Looks up `slots.len()` keys. Stores for each the slot of the best rule that is not in `dead`, or
+    /// Looks up `slots.len()` keys. Stores for each the slot of the best rule that is not in `tombstones`, or
     /// [`crate::NONE`].
     #[inline]
-    pub fn lookup(&self, keys: &[u64], dead: &BitSet, slots: &mut [u32]) {
+    pub fn lookup(&self, keys: &[u64], tombstones: &BitSet, slots: &mut [u32]) {
         match &self.engine {
-            Engine::Exact(engine) => engine.lookup(keys, dead, slots),
-            Engine::Lpm(engine) => engine.lookup(keys, dead, slots),
-            Engine::Mask(engine) => engine.lookup(keys, dead, slots),
-            Engine::Scan(engine) => engine.lookup(keys, dead, slots),
-            Engine::Foreign(engine) => engine.lookup(keys, dead, slots),
+            Engine::Exact(engine) => engine.lookup(keys, tombstones, slots),
+            Engine::Lpm(engine) => engine.lookup(keys, tombstones, slots),
+            Engine::Mask(engine) => engine.lookup(keys, tombstones, slots),
+            Engine::Scan(engine) => engine.lookup(keys, tombstones, slots),
+            Engine::Foreign(engine) => engine.lookup(keys, tombstones, slots),
         }
     }
 

@@ -59,7 +59,7 @@ pub struct Job {
     /// Last base, its rules in order of precedence, and its tombstones.
     pub(crate) base: Arc<Base>,
     pub(crate) rows: Arc<Vec<Row>>,
-    pub(crate) dead: BitSet,
+    pub(crate) tombstones: BitSet,
     /// Active rules added since, in order of addition.
     pub(crate) added: Arc<Vec<Row>>,
     /// Sequence number of the table's last rule.
@@ -119,11 +119,11 @@ impl Job {
     fn merged(&self) -> (Vec<Row>, Vec<u32>) {
         let mut added: Vec<&Row> = self.added.iter().collect();
         added.sort_unstable_by_key(|row| row.precedence());
-        let len = self.rows.len() - self.dead.len() + added.len();
+        let len = self.rows.len() - self.tombstones.len() + added.len();
         let (mut merged, mut before) = (Vec::with_capacity(len), Vec::with_capacity(len));
         let mut added = added.into_iter().peekable();
         for (slot, row) in (0..).zip(self.rows.iter()) {
-            if self.dead.contains(slot) {
+            if self.tombstones.contains(slot) {
                 continue;
             }
             while let Some(other) = added.next_if(|other| other.precedence() < row.precedence()) {
@@ -188,7 +188,9 @@ impl Job {
             }
             (None, Choice::Mask) => {
                 let vain = match self.base.engine() {
-                    Engine::Mask(last) => last.vain().after(self.added.len() + self.dead.len(), rows.len()),
+                    Engine::Mask(last) => {
+                        last.vain().after(self.added.len() + self.tombstones.len(), rows.len())
+                    }
                     _ => Vain::default(),
                 };
                 let known = (Level::found(), vain);

@@ -96,18 +96,19 @@ impl Exact {
     }
 
     /// Looks up `slots.len()` keys, one row of words each. Stores for each the slot of the best matching rule
-    /// that is not in `dead`, or [`NONE`].
-    pub fn lookup(&self, keys: &[u64], dead: &BitSet, slots: &mut [u32]) {
-        let catch_all = (self.catch_all_from..self.len).find(|&slot| !dead.contains(slot)).unwrap_or(NONE);
+    /// that is not in `tombstones`, or [`NONE`].
+    pub fn lookup(&self, keys: &[u64], tombstones: &BitSet, slots: &mut [u32]) {
+        let catch_all =
+            (self.catch_all_from..self.len).find(|&slot| !tombstones.contains(slot)).unwrap_or(NONE);
         let words = self.columns.words().max(1) * GROUP;
         for (keys, slots) in keys.chunks(words).zip(slots.chunks_mut(GROUP)) {
             match &self.wide {
                 Some(wide) => wide.lookup(&self.store, keys, slots),
                 None => self.store.lookup(&self.columns, self.seed, keys, slots),
             }
-            if !dead.is_empty() {
-                for slot in slots.iter_mut().filter(|slot| dead.contains(**slot)) {
-                    *slot = self.living(*slot, dead);
+            if !tombstones.is_empty() {
+                for slot in slots.iter_mut().filter(|slot| tombstones.contains(**slot)) {
+                    *slot = self.living(*slot, tombstones);
                 }
             }
             if catch_all != NONE {
@@ -119,10 +120,10 @@ impl Exact {
     }
 
     /// Returns the first active rule behind a dead rule of the same value, or [`NONE`].
-    fn living(&self, dead_slot: u32, dead: &BitSet) -> u32 {
+    fn living(&self, dead_slot: u32, tombstones: &BitSet) -> u32 {
         let next = |slot: u32| self.later.get(slot as usize).copied().unwrap_or(NONE);
         let mut slot = next(dead_slot);
-        while slot != NONE && dead.contains(slot) {
+        while slot != NONE && tombstones.contains(slot) {
             slot = next(slot);
         }
         slot

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// Maximum number of dead rules with the same match in a base, because a lookup may visit them all one by
 /// one. The number of other dead rules it visits is bounded by the structure of the engines.
-const DEAD_EQUAL_MAX: u32 = 64;
+const EQUAL_TOMBSTONES_MAX: u32 = 64;
 
 /// An active rule.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub(crate) struct Ground {
     /// in the deltas.
     delta_slots: Vec<u32>,
     /// Number of dead rules in the base for each match, by the hash of the match.
-    dead_equal: HashMap<u64, u32>,
+    equal_tombstones: HashMap<u64, u32>,
     hasher: RandomState,
 }
 
@@ -133,9 +133,9 @@ impl Ground {
 
     /// Counts a dead rule of the base. Returns whether there are too many with its match.
     fn bury(&mut self, matching: &Match) -> bool {
-        let dead = self.dead_equal.entry(self.hasher.hash_one(matching)).or_default();
-        *dead += 1;
-        *dead > DEAD_EQUAL_MAX
+        let tombstones = self.equal_tombstones.entry(self.hasher.hash_one(matching)).or_default();
+        *tombstones += 1;
+        *tombstones > EQUAL_TOMBSTONES_MAX
     }
 }
 

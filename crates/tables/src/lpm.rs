@@ -83,7 +83,7 @@ pub struct Prefixes {
     keys: Keys,
     /// Maps the value of the other fields to a group, if they have several values.
     others: Option<Exact>,
-    none_dead: BitSet,
+    no_tombstones: BitSet,
     /// Number of the prefix of length 0 in each group, or [`NONE`].
     wholes: Vec<u32>,
     /// Bits of the field behind the first 64.
@@ -98,7 +98,7 @@ impl Prefixes {
     pub fn lookup(&self, keys: &[u64], numbers: &mut [u32]) {
         for (rows, numbers) in keys.chunks(BURST * self.keys.words).zip(numbers.chunks_mut(BURST)) {
             if let Some(others) = &self.others {
-                others.lookup(rows, &self.none_dead, numbers);
+                others.lookup(rows, &self.no_tombstones, numbers);
             }
             self.kernel.look_up(self, rows, numbers);
         }
@@ -174,12 +174,13 @@ impl Lpm {
     }
 
     /// Looks up `slots.len()` keys, one row of words each. Stores for each the slot of the best matching rule
-    /// that is not in `dead`, or [`NONE`].
-    pub fn lookup(&self, keys: &[u64], dead: &BitSet, slots: &mut [u32]) {
-        let catch_all = self.catch_alls.iter().copied().find(|&slot| !dead.contains(slot)).unwrap_or(NONE);
+    /// that is not in `tombstones`, or [`NONE`].
+    pub fn lookup(&self, keys: &[u64], tombstones: &BitSet, slots: &mut [u32]) {
+        let catch_all =
+            self.catch_alls.iter().copied().find(|&slot| !tombstones.contains(slot)).unwrap_or(NONE);
         self.prefixes.lookup(keys, slots);
-        if !self.chains.are_plain(dead) {
-            slots.iter_mut().for_each(|slot| *slot = self.chains.living(*slot, dead));
+        if !self.chains.are_plain(tombstones) {
+            slots.iter_mut().for_each(|slot| *slot = self.chains.living(*slot, tombstones));
         }
         if catch_all != NONE {
             slots.iter_mut().for_each(|slot| *slot = catch_all.min(*slot));

@@ -132,14 +132,14 @@ impl Mask {
     }
 
     /// Looks up `slots.len()` keys, one row of words each. Stores for each the slot of the best matching rule
-    /// that is not in `dead`, or [`NONE`].
-    pub fn lookup(&self, keys: &[u64], dead: &BitSet, slots: &mut [u32]) {
+    /// that is not in `tombstones`, or [`NONE`].
+    pub fn lookup(&self, keys: &[u64], tombstones: &BitSet, slots: &mut [u32]) {
         match &self.buckets {
             None => slots.fill(NONE),
-            Some(buckets) => buckets.lookup(keys, dead, slots),
+            Some(buckets) => buckets.lookup(keys, tombstones, slots),
         }
         if let Some(wide) = &self.wide {
-            wide.width.run(Lookup { wide, keys, dead, slots });
+            wide.width.run(Lookup { wide, keys, tombstones, slots });
         }
     }
 
@@ -216,7 +216,7 @@ impl Wide {
 struct Lookup<'l> {
     wide: &'l Wide,
     keys: &'l [u64],
-    dead: &'l BitSet,
+    tombstones: &'l BitSet,
     slots: &'l mut [u32],
 }
 
@@ -239,7 +239,7 @@ impl Lookup<'_> {
         let mut keys = self.keys;
         for slots in self.slots.chunks_mut(G) {
             let (group, others) = keys.split_at(slots.len() * words);
-            self.wide.group::<K, G>(kernel, group, self.dead, slots);
+            self.wide.group::<K, G>(kernel, group, self.tombstones, slots);
             keys = others;
         }
     }
@@ -247,14 +247,20 @@ impl Lookup<'_> {
 
 impl Wide {
     #[inline(always)]
-    fn group<K: Kernel, const G: usize>(&self, kernel: K, keys: &[u64], dead: &BitSet, slots: &mut [u32]) {
+    fn group<K: Kernel, const G: usize>(
+        &self,
+        kernel: K,
+        keys: &[u64],
+        tombstones: &BitSet,
+        slots: &mut [u32],
+    ) {
         let mut dense: Group<G> = [[0; G]; DENSE_MAX];
         let mut words = [0u64; G];
         let mut leaves = [0u32; G];
         let count = slots.len().min(G);
         self.layout.keys(kernel, keys, count, &mut dense);
         if let Some(labels) = &self.labels {
-            labels.lookup(kernel, &dense, dead, slots);
+            labels.lookup(kernel, &dense, tombstones, slots);
         }
         for tree in &self.trees {
             if slots.iter().all(|found| *found < tree.first) {
@@ -267,8 +273,8 @@ impl Wide {
                 let slot = self.nodes.first(kernel, *leaf, key);
                 // Slow path for further blocks, words that blocks do not compare, and dead rules. These are
                 // rare, or concern all keys alike.
-                if *leaf >> MORE_SHIFT != 0 || slot.wrapping_add(1) > PARTIAL || dead.contains(slot) {
-                    *found = self.search(kernel, *leaf, &dense, at, dead, *found);
+                if *leaf >> MORE_SHIFT != 0 || slot.wrapping_add(1) > PARTIAL || tombstones.contains(slot) {
+                    *found = self.search(kernel, *leaf, &dense, at, tombstones, *found);
                 } else {
                     *found = (*found).min(slot);
                 }
@@ -284,7 +290,7 @@ impl Wide {
         leaf: u32,
         dense: &Group<G>,
         at: usize,
-        dead: &BitSet,
+        tombstones: &BitSet,
         found: u32,
     ) -> u32 {
         let dense_words = self.layout.dense();
@@ -303,7 +309,7 @@ impl Wide {
         // Rules are visited best first, so the first rule that does not beat `found` ends the search.
         let wanted = |slot: u32| {
             let (partial, slot) = (slot & PARTIAL != 0, slot & !PARTIAL);
-            slot >= found || ((!partial || fits(slot)) && !dead.contains(slot))
+            slot >= found || ((!partial || fits(slot)) && !tombstones.contains(slot))
         };
         let key: [u64; COMPARED] = std::array::from_fn(|word| dense[word][at]);
         match self.nodes.first_wanted(kernel, leaf, key, wanted) {

@@ -28,7 +28,7 @@ const COMPILED_PART: usize = 16;
 
 /// Minimum number of dead rules for which a base is compiled anew. In large bases half of the rules must be
 /// dead.
-const DEAD_MIN: usize = 1024;
+const TOMBSTONES_MIN: usize = 1024;
 
 /// Fraction of a base (1/128) that must be added or dead before background compilation is worthwhile. Lookups
 /// get slower with these rules, and the delta must not be full before the next base is ready.
@@ -126,7 +126,7 @@ impl RuleTable {
                 }
             }
         }
-        compile |= self.now.view.dead().len() > DEAD_MIN.max(self.now.view.base().len() / 2);
+        compile |= self.now.view.tombstones().len() > TOMBSTONES_MIN.max(self.now.view.base().len() / 2);
         let arrived = !compile && self.step(CATCH_UP * changes.len())?;
         if compile {
             self.compile()?;
@@ -214,7 +214,7 @@ impl RuleTable {
             maker: self.maker,
             base: Arc::clone(self.now.view.base()),
             rows: Arc::clone(&self.now.rows),
-            dead: self.now.view.dead().clone(),
+            tombstones: self.now.view.tombstones().clone(),
             added,
             sequence: self.sequence,
             compiled: self.compiled,
@@ -233,7 +233,7 @@ impl RuleTable {
 
     /// Returns the number of rules added beside the base or dead in it, whichever is greater.
     fn beside(&self) -> usize {
-        self.now.added().max(self.now.view.dead().len())
+        self.now.added().max(self.now.view.tombstones().len())
     }
 
     /// Returns a job for background compilation if any rule was added or is dead. Used for tables that do not

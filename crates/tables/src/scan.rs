@@ -59,9 +59,9 @@ impl Scan {
     }
 
     /// Looks up `slots.len()` keys, one row of words each. Stores for each the slot of the first matching
-    /// rule that is not in `dead`, or [`NONE`].
-    pub fn lookup(&self, keys: &[u64], dead: &BitSet, slots: &mut [u32]) {
-        let wanted = |slot: u32| !dead.contains(slot);
+    /// rule that is not in `tombstones`, or [`NONE`].
+    pub fn lookup(&self, keys: &[u64], tombstones: &BitSet, slots: &mut [u32]) {
+        let wanted = |slot: u32| !tombstones.contains(slot);
         if self.words == 0 {
             slots.fill((0..self.len as u32).find(|&slot| wanted(slot)).unwrap_or(NONE));
             return;
@@ -139,14 +139,14 @@ mod tests {
         let values: Vec<u64> = (0..20).map(|i| i % 5).collect();
         let masks = vec![7; 20];
         let scan = Scan::new(1, 20, &values, &masks);
-        let mut dead = BitSet::new(20);
+        let mut tombstones = BitSet::new(20);
         let mut slots = [0; 3];
-        scan.lookup(&[3, 0, 7], &dead, &mut slots);
+        scan.lookup(&[3, 0, 7], &tombstones, &mut slots);
         assert_eq!(slots, [3, 0, NONE]);
-        dead.insert(3);
-        dead.insert(0);
-        dead.insert(5);
-        scan.lookup(&[3, 0, 12], &dead, &mut slots);
+        tombstones.insert(3);
+        tombstones.insert(0);
+        tombstones.insert(5);
+        scan.lookup(&[3, 0, 12], &tombstones, &mut slots);
         assert_eq!(slots, [8, 10, 4]);
     }
 
@@ -171,21 +171,21 @@ mod tests {
                 let values: Vec<u64> = masks.iter().map(|mask| rng.u64(..) & mask & 0x0101).collect();
                 let keys: Vec<u64> =
                     (0..37 * words).map(|_| rng.u64(..) & rng.u64(..) & rng.u64(..)).collect();
-                let mut dead = BitSet::new(len);
-                (0..len as u32 / 4).for_each(|_| dead.insert(rng.u32(..len as u32)));
+                let mut tombstones = BitSet::new(len);
+                (0..len as u32 / 4).for_each(|_| tombstones.insert(rng.u32(..len as u32)));
                 let matches = |key: &[u64], slot: usize| {
                     let at = slot * words;
                     (0..words).all(|word| key[word] & masks[at + word] == values[at + word])
                 };
                 let first = |key: &[u64]| {
-                    let mut living = (0..len).filter(|&slot| !dead.contains(slot as u32));
+                    let mut living = (0..len).filter(|&slot| !tombstones.contains(slot as u32));
                     living.find(|&slot| matches(key, slot)).map_or(NONE, |slot| slot as u32)
                 };
                 let right: Vec<u32> = keys.chunks_exact(words).map(first).collect();
                 for level in Level::ALL {
                     let scan = Scan::with_level(level, words, len, &values, &masks);
                     let mut slots = [0; 37];
-                    scan.lookup(&keys, &dead, &mut slots);
+                    scan.lookup(&keys, &tombstones, &mut slots);
                     assert_eq!(slots[..], right, "{level:?}: {len} rules of {words} words");
                 }
             }

@@ -51,7 +51,7 @@ pub enum TableUpdate {
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     base: Arc<Base>,
-    dead: BitSet,
+    tombstones: BitSet,
     delta: Delta,
     index: Index,
 }
@@ -60,8 +60,8 @@ impl Table {
     /// Creates a view of a base without tombstones.
     #[must_use]
     pub fn new(base: Arc<Base>, delta: Delta, index: Index) -> Self {
-        let dead = BitSet::new(base.len());
-        Self { base, dead, delta, index }
+        let tombstones = BitSet::new(base.len());
+        Self { base, tombstones, delta, index }
     }
 
     /// Returns the base.
@@ -70,8 +70,8 @@ impl Table {
     }
 
     /// Returns the tombstones: dead rules of the base.
-    pub(crate) fn dead(&self) -> &BitSet {
-        &self.dead
+    pub(crate) fn tombstones(&self) -> &BitSet {
+        &self.tombstones
     }
 
     /// Returns the number of indices of a linear table that fit.
@@ -109,7 +109,7 @@ impl Table {
     /// Looks up `ids.len()` keys, one row of words each. Stores for each the entry of highest priority, among
     /// equals the first added, or [`NONE`].
     pub fn lookup(&self, keys: &[u64], ids: &mut [EntryId]) {
-        self.base.lookup(keys, &self.dead, ids);
+        self.base.lookup(keys, &self.tombstones, ids);
         if self.delta.is_empty() {
             return self.base.name(ids);
         }
@@ -161,7 +161,7 @@ impl Table {
         match update {
             TableUpdate::Add { id, priority, row, link } => self.delta.add(*id, *priority, row, link),
             TableUpdate::AddIndex { index, id } => self.index.set(*index, *id),
-            TableUpdate::Remove(Place::Base(slot)) => self.dead.insert(*slot),
+            TableUpdate::Remove(Place::Base(slot)) => self.tombstones.insert(*slot),
             TableUpdate::Remove(Place::Delta(slot)) => self.delta.kill(*slot),
             TableUpdate::Remove(Place::Index(index)) => self.index.set(*index, NONE),
             TableUpdate::Swap(table) => std::mem::swap(self, table),

@@ -10,16 +10,16 @@ fn levels() -> impl Iterator<Item = Level> {
 fn values_catch_all_and_the_dead() {
     // Two rules of value 5 (the first is better), one rule of value 6, and a table-miss rule.
     let exact = Exact::new(1, &[0xff], vec![5, 6, 5], 3, 4);
-    let mut dead = BitSet::new(4);
+    let mut tombstones = BitSet::new(4);
     let mut slots = [0; 3];
-    exact.lookup(&[0x105, 6, 9], &dead, &mut slots);
+    exact.lookup(&[0x105, 6, 9], &tombstones, &mut slots);
     assert_eq!(slots, [0, 1, 3]);
-    dead.insert(0);
-    dead.insert(1);
-    exact.lookup(&[5, 6, 9], &dead, &mut slots);
+    tombstones.insert(0);
+    tombstones.insert(1);
+    exact.lookup(&[5, 6, 9], &tombstones, &mut slots);
     assert_eq!(slots, [2, 3, 3]);
-    dead.insert(3);
-    exact.lookup(&[5, 6, 9], &dead, &mut slots);
+    tombstones.insert(3);
+    exact.lookup(&[5, 6, 9], &tombstones, &mut slots);
     assert_eq!(slots, [2, NONE, NONE]);
 }
 
@@ -38,12 +38,12 @@ fn many_keys_in_many_groups() {
 #[test]
 fn many_rules_of_one_value_cost_no_more_to_build_than_others() {
     let exact = Exact::new(1, &[u64::MAX], vec![7; 200_000], 200_000, 200_000);
-    let mut dead = BitSet::new(200_000);
+    let mut tombstones = BitSet::new(200_000);
     for slot in (0..199_999).rev() {
-        dead.insert(slot);
+        tombstones.insert(slot);
     }
     let mut slots = [0; 2];
-    exact.lookup(&[7, 8], &dead, &mut slots);
+    exact.lookup(&[7, 8], &tombstones, &mut slots);
     assert_eq!(slots, [199_999, NONE]);
 }
 
@@ -78,13 +78,15 @@ impl Plain {
         Self { mask, values, keyed, len: keyed + rng.usize(..3) }
     }
 
-    fn find(&self, key: &[u64], dead: &BitSet) -> u32 {
+    fn find(&self, key: &[u64], tombstones: &BitSet) -> u32 {
         let equals =
             |row: &[u64]| row.iter().zip(key).zip(&self.mask).all(|((row, key), mask)| key & mask == *row);
         let keyed = self.values.chunks_exact(self.mask.len()).take(self.keyed);
-        let found =
-            (0..).zip(keyed).find(|(slot, row)| !dead.contains(*slot) && equals(row)).map(|(slot, _)| slot);
-        let catch_all = || (self.keyed as u32..self.len as u32).find(|slot| !dead.contains(*slot));
+        let found = (0..)
+            .zip(keyed)
+            .find(|(slot, row)| !tombstones.contains(*slot) && equals(row))
+            .map(|(slot, _)| slot);
+        let catch_all = || (self.keyed as u32..self.len as u32).find(|slot| !tombstones.contains(*slot));
         found.or_else(catch_all).unwrap_or(NONE)
     }
 
@@ -113,12 +115,12 @@ fn finds_what_a_plain_list_finds_by_any_instructions_and_however_many_are_spille
     for case in 0..400 {
         let plain = Plain::draw(&mut rng);
         let words = plain.mask.len();
-        let mut dead = BitSet::new(plain.len);
+        let mut tombstones = BitSet::new(plain.len);
         if rng.bool() {
-            (0..plain.len as u32).filter(|_| rng.u8(..3) == 0).for_each(|slot| dead.insert(slot));
+            (0..plain.len as u32).filter(|_| rng.u8(..3) == 0).for_each(|slot| tombstones.insert(slot));
         }
         let keys = plain.keys(&mut rng, 150);
-        let right: Vec<u32> = keys.chunks_exact(words).map(|key| plain.find(key, &dead)).collect();
+        let right: Vec<u32> = keys.chunks_exact(words).map(|key| plain.find(key, &tombstones)).collect();
         for level in levels() {
             for tries in [PILOTS, 2, 1, 0] {
                 let layout = (words, &plain.mask[..]);
@@ -130,7 +132,7 @@ fn finds_what_a_plain_list_finds_by_any_instructions_and_however_many_are_spille
                 while from < slots.len() {
                     let count = rng.usize(1..80).min(slots.len() - from);
                     let keys = &keys[from * words..][..count * words];
-                    exact.lookup(keys, &dead, &mut slots[from..from + count]);
+                    exact.lookup(keys, &tombstones, &mut slots[from..from + count]);
                     from += count;
                 }
                 assert_eq!(slots, right, "case {case}: {words} words, {level:?}, {tries} pilots");

@@ -88,7 +88,7 @@ impl Rules {
         Prefixes {
             keys: Keys::new(self.words, &self.field, self.present, &mask, &value),
             others,
-            none_dead: BitSet::default(),
+            no_tombstones: BitSet::default(),
             wholes,
             low: self.field.get(1).copied(),
             search: intervals.search(longest),

@@ -19,18 +19,18 @@ impl Chains {
     /// Returns whether the first rule of each chain is always the result: no rule is dead, and priorities
     /// follow lengths.
     #[inline]
-    pub fn are_plain(&self, dead: &BitSet) -> bool {
-        self.best.is_empty() && dead.is_empty()
+    pub fn are_plain(&self, tombstones: &BitSet) -> bool {
+        self.best.is_empty() && tombstones.is_empty()
     }
 
     /// Returns the best rule of a chain that is not dead, or [`NONE`].
     #[inline]
-    pub fn living(&self, first: u32, dead: &BitSet) -> u32 {
+    pub fn living(&self, first: u32, tombstones: &BitSet) -> u32 {
         if first == NONE {
             return NONE;
         }
         let best = self.best.get(first as usize).copied().unwrap_or(first);
-        if dead.is_empty() || !dead.contains(best) {
+        if tombstones.is_empty() || !tombstones.contains(best) {
             return best;
         }
         let mut found = NONE;
@@ -38,7 +38,7 @@ impl Chains {
         while prefix != NONE {
             // Among equal prefixes the first active rule is the best.
             let mut slot = prefix;
-            while slot < found && dead.contains(slot) {
+            while slot < found && tombstones.contains(slot) {
                 slot = self.equal.get(slot as usize).copied().unwrap_or(NONE);
             }
             if slot < found {
@@ -70,9 +70,9 @@ mod tests {
             equal: vec![3, NONE, 4, NONE, 5, NONE],
             best: vec![0, 1, 0, 1, 0, 0],
         };
-        let living = |chains: &Chains, dead: &[u32]| {
+        let living = |chains: &Chains, tombstones: &[u32]| {
             let mut set = BitSet::new(6);
-            dead.iter().for_each(|slot| set.insert(*slot));
+            tombstones.iter().for_each(|slot| set.insert(*slot));
             chains.living(2, &set)
         };
         assert_eq!(living(&chains, &[]), 0);

@@ -120,23 +120,23 @@ impl Buckets {
     }
 
     /// Looks up `slots.len()` keys, one row of words each. Stores for each the slot of the best matching rule
-    /// that is not in `dead`, or [`NONE`].
-    pub fn lookup(&self, keys: &[u64], dead: &BitSet, slots: &mut [u32]) {
+    /// that is not in `tombstones`, or [`NONE`].
+    pub fn lookup(&self, keys: &[u64], tombstones: &BitSet, slots: &mut [u32]) {
         for (keys, slots) in keys.chunks(GROUP * self.words).zip(slots.chunks_mut(GROUP)) {
             // A length known at compile time lets the compiler unroll the comparison of short keys.
             match self.words {
-                2 => self.lookup_group::<2>(keys, dead, slots),
-                3 => self.lookup_group::<3>(keys, dead, slots),
-                4 => self.lookup_group::<4>(keys, dead, slots),
-                5 => self.lookup_group::<5>(keys, dead, slots),
-                _ => self.lookup_group::<0>(keys, dead, slots),
+                2 => self.lookup_group::<2>(keys, tombstones, slots),
+                3 => self.lookup_group::<3>(keys, tombstones, slots),
+                4 => self.lookup_group::<4>(keys, tombstones, slots),
+                5 => self.lookup_group::<5>(keys, tombstones, slots),
+                _ => self.lookup_group::<0>(keys, tombstones, slots),
             }
         }
     }
 
     /// `WORDS` is the length of a key, or 0 for any.
     #[inline(always)]
-    fn lookup_group<const WORDS: usize>(&self, keys: &[u64], dead: &BitSet, slots: &mut [u32]) {
+    fn lookup_group<const WORDS: usize>(&self, keys: &[u64], tombstones: &BitSet, slots: &mut [u32]) {
         let words = if WORDS == 0 { self.words } else { WORDS };
         let row = |at: u8| &keys[usize::from(at) * words..][..words];
         slots.fill(NONE);
@@ -164,24 +164,32 @@ impl Buckets {
             for ((hash, word), at) in places.iter().zip(&waiting[..count]) {
                 if *word != 0 {
                     let slot = &mut slots[usize::from(*at)];
-                    *slot = self.find(tuple, row(*at), *hash, *word, dead, *slot);
+                    *slot = self.find(tuple, row(*at), *hash, *word, tombstones, *slot);
                 }
             }
         }
         if !self.walked_slots.is_empty() {
             for (at, slot) in slots.iter_mut().enumerate() {
-                *slot = self.walk(row(at as u8), dead, *slot);
+                *slot = self.walk(row(at as u8), tombstones, *slot);
             }
         }
     }
 
     /// Returns the tuple's best active rule for the key if it beats `found`, else `found`.
     #[inline(always)]
-    fn find(&self, tuple: &Tuple, key: &[u64], hash: u64, word: u64, dead: &BitSet, mut found: u32) -> u32 {
+    fn find(
+        &self,
+        tuple: &Tuple,
+        key: &[u64],
+        hash: u64,
+        word: u64,
+        tombstones: &BitSet,
+        mut found: u32,
+    ) -> u32 {
         let (mut at, mut word) = (hash as usize, word);
         while word != 0 {
             if (word ^ hash) >> TAG_SHIFT == 0 {
-                found = self.find_in_bucket(word as u32 as usize - 1, key, dead, found);
+                found = self.find_in_bucket(word as u32 as usize - 1, key, tombstones, found);
             }
             at += 1;
             word = tuple.directory[at & (tuple.directory.len() - 1)];
@@ -190,7 +198,7 @@ impl Buckets {
     }
 
     #[inline(always)]
-    fn find_in_bucket(&self, from: usize, key: &[u64], dead: &BitSet, found: u32) -> u32 {
+    fn find_in_bucket(&self, from: usize, key: &[u64], tombstones: &BitSet, found: u32) -> u32 {
         let mut rows = self.rows[from * 2 * key.len()..].chunks_exact(2 * key.len());
         for marked in &self.slots[from..] {
             let slot = marked & !LAST;
@@ -205,7 +213,7 @@ impl Buckets {
                 .zip(value)
                 .zip(mask)
                 .fold(0, |differing, ((key, value), mask)| differing | (key & mask ^ value));
-            if differing == 0 && (dead.is_empty() || !dead.contains(slot)) {
+            if differing == 0 && (tombstones.is_empty() || !tombstones.contains(slot)) {
                 return slot;
             }
             if marked & LAST != 0 {
@@ -216,9 +224,10 @@ impl Buckets {
     }
 
     /// Returns the best active rule among the walked ones if it beats `found`, else `found`.
-    fn walk(&self, key: &[u64], dead: &BitSet, found: u32) -> u32 {
+    fn walk(&self, key: &[u64], tombstones: &BitSet, found: u32) -> u32 {
         let below = self.walked_slots.partition_point(|slot| *slot < found);
-        match self.walked.find_if(key, below, |place| !dead.contains(self.walked_slots[place as usize])) {
+        match self.walked.find_if(key, below, |place| !tombstones.contains(self.walked_slots[place as usize]))
+        {
             NONE => found,
             place => self.walked_slots[place as usize],
         }

@@ -103,11 +103,12 @@ impl Labels {
         &self,
         kernel: K,
         keys: &Group<G>,
-        dead: &BitSet,
+        tombstones: &BitSet,
         slots: &mut [u32],
     ) {
         let Some(ends) = self.ends.as_ref().filter(|_| G > ALONE_MAX) else {
-            return self.search(kernel, keys, dead, slots.len(), |at, slot| slots[at] = slots[at].min(slot));
+            return self
+                .search(kernel, keys, tombstones, slots.len(), |at, slot| slots[at] = slots[at].min(slot));
         };
         let len = slots.len();
         let found = ends.find(kernel, |source, labels| {
@@ -116,7 +117,7 @@ impl Labels {
             }
         });
         let found = found.iter().map(|bit| self.slots[(*bit as usize).min(self.slots.len() - 1)]);
-        if dead.is_empty() {
+        if tombstones.is_empty() {
             for (slot, found) in slots.iter_mut().zip(found) {
                 *slot = found.min(*slot);
             }
@@ -128,7 +129,7 @@ impl Labels {
             if found >= slots[at] {
                 continue;
             }
-            if !dead.contains(found) {
+            if !tombstones.contains(found) {
                 slots[at] = found;
                 continue;
             }
@@ -137,7 +138,7 @@ impl Labels {
             count += 1;
         }
         if count > 0 {
-            self.search(kernel, &again, dead, count, |at, slot| {
+            self.search(kernel, &again, tombstones, count, |at, slot| {
                 let known = &mut slots[which[at]];
                 *known = slot.min(*known);
             });
@@ -150,7 +151,7 @@ impl Labels {
         &self,
         kernel: K,
         keys: &Group<G>,
-        dead: &BitSet,
+        tombstones: &BitSet,
         len: usize,
         mut found: impl FnMut(usize, u32),
     ) {
@@ -159,13 +160,13 @@ impl Labels {
             source.labels(kernel, keys, len, starts);
             self.vectors.starts(nth, starts);
         }
-        let wanted = |bit: u32| dead.is_empty() || !dead.contains(self.slots[bit as usize]);
+        let wanted = |bit: u32| tombstones.is_empty() || !tombstones.contains(self.slots[bit as usize]);
         // Computed at most once per line and group, and only if the first rule of a key is dead.
         let (mut lines, mut known) = ([Line([0; 8]); LENGTH_MAX], 0u32);
         let living = |line: u32| {
             let at = line as usize % LENGTH_MAX;
             if known >> at & 1 == 0 {
-                lines[at] = self.living.line(kernel, line, dead);
+                lines[at] = self.living.line(kernel, line, tombstones);
                 known |= 1 << at;
             }
             lines[at]

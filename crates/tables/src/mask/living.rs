@@ -35,7 +35,7 @@ impl Living {
 
     /// Returns a bitmap of the live rules of a line.
     #[inline(always)]
-    pub fn line<K: Kernel>(&self, kernel: K, line: u32, dead: &BitSet) -> Line {
+    pub fn line<K: Kernel>(&self, kernel: K, line: u32, tombstones: &BitSet) -> Line {
         let line = line as usize;
         let pieces = match (self.lines.get(line), self.lines.get(line + 1)) {
             (Some(from), Some(to)) => &self.pieces[*from as usize..*to as usize],
@@ -43,7 +43,7 @@ impl Living {
         };
         let (mut bits, mut at) = ([0u64; 8], 0);
         for Piece { word, mask } in pieces {
-            let living = kernel.extract(!dead.word(*word), *mask);
+            let living = kernel.extract(!tombstones.word(*word), *mask);
             // The pieces of a line have at most as many bits as the line, so the index does not wrap.
             let (word, shift) = (at / 64 % 8, at % 64);
             bits[word] |= living << shift;
@@ -79,16 +79,20 @@ mod tests {
             .take(count)
             .collect();
             let living = Living::new(&slots);
-            let mut dead = BitSet::new(slot as usize);
-            (0..slot).filter(|_| rng.u8(..3) == 0).for_each(|slot| dead.insert(slot));
+            let mut tombstones = BitSet::new(slot as usize);
+            (0..slot).filter(|_| rng.u8(..3) == 0).for_each(|slot| tombstones.insert(slot));
             for (bit, slot) in slots.iter().enumerate() {
-                let line = living.line(Portable, bit as u32 / LINE_BITS, &dead);
-                assert_eq!(line.0[bit / 64 % 8] >> (bit % 64) & 1 == 0, dead.contains(*slot), "bit {bit}");
+                let line = living.line(Portable, bit as u32 / LINE_BITS, &tombstones);
+                assert_eq!(
+                    line.0[bit / 64 % 8] >> (bit % 64) & 1 == 0,
+                    tombstones.contains(*slot),
+                    "bit {bit}"
+                );
             }
-            let last = living.line(Portable, (count as u32 - 1) / LINE_BITS, &dead);
+            let last = living.line(Portable, (count as u32 - 1) / LINE_BITS, &tombstones);
             let ones: u32 = last.0.iter().map(|word| word.count_ones()).sum();
             assert!(ones as usize <= (count - 1) % LINE_BITS as usize + 1, "none beyond the last");
-            assert_eq!(living.line(Portable, 8, &dead).0, [0; 8]);
+            assert_eq!(living.line(Portable, 8, &tombstones).0, [0; 8]);
         }
     }
 

@@ -54,7 +54,7 @@ impl Rows {
     fn check(&self, rng: &mut Rng, keys: usize) {
         let engine = |level| {
             let mask = self.mask(level);
-            move |keys: &[u64], dead: &BitSet, found: &mut [u32]| mask.lookup(keys, dead, found)
+            move |keys: &[u64], tombstones: &BitSet, found: &mut [u32]| mask.lookup(keys, tombstones, found)
         };
         self.hold(rng, keys, engine);
     }
@@ -65,7 +65,7 @@ impl Rows {
         let (words, len) = (self.plan.words(), self.matches.len());
         let engine = |level| {
             let lpm = Lpm::with_level(level, words, &pieces, len, &self.values, &self.masks);
-            move |keys: &[u64], dead: &BitSet, found: &mut [u32]| lpm.lookup(keys, dead, found)
+            move |keys: &[u64], tombstones: &BitSet, found: &mut [u32]| lpm.lookup(keys, tombstones, found)
         };
         self.hold(rng, keys, engine);
     }
@@ -79,29 +79,29 @@ impl Rows {
         let len = self.matches.len();
         let keys = self.keys(rng, keys);
         let scan = Scan::new(self.plan.words(), len, &self.values, &self.masks);
-        let mut dead = BitSet::new(len);
+        let mut tombstones = BitSet::new(len);
         let levels = Level::ALL.into_iter().filter(|level| *level <= Level::found());
         let engines: Vec<E> = levels.map(engine).collect();
         for round in 0..5 {
             let count = keys.len() / self.plan.words();
             let (mut right, mut found) = (vec![0; count], vec![0; count]);
-            scan.lookup(&keys, &dead, &mut right);
+            scan.lookup(&keys, &tombstones, &mut right);
             for (engine, level) in engines.iter().zip(Level::ALL) {
                 let mut from = 0;
                 while from < count {
                     let to = (from + rng.usize(1..70)).min(count);
                     let words = self.plan.words();
-                    engine(&keys[from * words..to * words], &dead, &mut found[from..to]);
+                    engine(&keys[from * words..to * words], &tombstones, &mut found[from..to]);
                     from = to;
                 }
-                assert!(found == right, "{level:?} of {len} rules, {} dead", dead.len());
+                assert!(found == right, "{level:?} of {len} rules, {} dead", tombstones.len());
             }
             // Mark some of the rules that were hit as dead, and some others.
-            right.iter().filter(|_| rng.u8(..4) < round + 1).for_each(|slot| dead.insert(*slot));
-            (0..len as u32).filter(|_| rng.u8(..8) == 0).for_each(|slot| dead.insert(slot));
+            right.iter().filter(|_| rng.u8(..4) < round + 1).for_each(|slot| tombstones.insert(*slot));
+            (0..len as u32).filter(|_| rng.u8(..8) == 0).for_each(|slot| tombstones.insert(slot));
             if round == 3 {
                 // Only few rules stay active, behind many dead ones.
-                (0..len as u32).filter(|_| rng.u8(..50) > 0).for_each(|slot| dead.insert(slot));
+                (0..len as u32).filter(|_| rng.u8(..50) > 0).for_each(|slot| tombstones.insert(slot));
             }
         }
     }

@@ -99,7 +99,7 @@ impl Rows {
     }
 
     /// Compares lookups at every level with a linear search.
-    fn check(&self, rng: &mut Rng, bursts: usize, dead: &BitSet, what: &str) {
+    fn check(&self, rng: &mut Rng, bursts: usize, tombstones: &BitSet, what: &str) {
         let numbers: Vec<u32> = (0..self.len() as u32).map(|slot| slot % 7).collect();
         for level in Level::ALL.into_iter().filter(|level| *level <= Level::found()) {
             let engine =
@@ -109,10 +109,10 @@ impl Rows {
                 let keys: Vec<Vec<u64>> = (0..rng.usize(1..70)).map(|_| self.key(rng)).collect();
                 let rows: Vec<u64> = keys.concat();
                 let (mut found, mut hops) = (vec![1; keys.len()], vec![1; keys.len()]);
-                engine.lookup(&rows, dead, &mut found);
+                engine.lookup(&rows, tombstones, &mut found);
                 shared.lookup(&rows, &mut hops);
                 for ((key, found), hop) in keys.iter().zip(found).zip(hops) {
-                    let right = self.matching(key).find(|slot| !dead.contains(*slot)).unwrap_or(NONE);
+                    let right = self.matching(key).find(|slot| !tombstones.contains(*slot)).unwrap_or(NONE);
                     assert_eq!(found, right, "{what}, {level:?}: {key:x?}");
                     // The first rule among the longest prefixes.
                     let longest = self.matching(key).min_by_key(|slot| std::cmp::Reverse(self.length(*slot)));
@@ -137,10 +137,10 @@ fn every_level_finds_the_same() {
             let value = if rng.u8(..3) == 0 { rng.u128(..) } else { near ^ 1 << rng.u32(128 - bits..128) };
             rows.push(rng.u64(..tags), value, length);
         }
-        let mut dead = BitSet::new(rows.len());
-        rows.check(&mut rng, 6, &dead, "all living");
-        (0..rows.len() as u32).filter(|_| rng.u8(..3) == 0).for_each(|slot| dead.insert(slot));
-        rows.check(&mut rng, 6, &dead, "some dead");
+        let mut tombstones = BitSet::new(rows.len());
+        rows.check(&mut rng, 6, &tombstones, "all living");
+        (0..rows.len() as u32).filter(|_| rng.u8(..3) == 0).for_each(|slot| tombstones.insert(slot));
+        rows.check(&mut rng, 6, &tombstones, "some dead");
     }
 }
 
@@ -155,10 +155,10 @@ fn the_deepest_nesting() {
             rows.push(0, u128::MAX, length);
             rows.push(0, 0x5555_5555_5555_5555_5555_5555_5555_5555, length);
         }
-        let mut dead = BitSet::new(rows.len());
-        rows.check(&mut rng, 40, &dead, "nested");
-        (0..rows.len() as u32).filter(|slot| slot % 5 != 0).for_each(|slot| dead.insert(slot));
-        rows.check(&mut rng, 40, &dead, "nested and mostly dead");
+        let mut tombstones = BitSet::new(rows.len());
+        rows.check(&mut rng, 40, &tombstones, "nested");
+        (0..rows.len() as u32).filter(|slot| slot % 5 != 0).for_each(|slot| tombstones.insert(slot));
+        rows.check(&mut rng, 40, &tombstones, "nested and mostly dead");
     }
 }
 
@@ -189,8 +189,8 @@ fn memory_is_linear_in_hostile_prefixes() {
         let engine =
             Lpm::with_level(Level::found(), rows.words, &rows.field, rows.len(), &rows.values, &rows.masks);
         assert!(engine.bytes() < rows.len() * 200, "{name}: {} bytes", engine.bytes());
-        let mut dead = BitSet::new(rows.len());
-        (0..1_000).for_each(|_| dead.insert(rng.u32(..65_536)));
-        rows.check(&mut rng, 1, &dead, name);
+        let mut tombstones = BitSet::new(rows.len());
+        (0..1_000).for_each(|_| tombstones.insert(rng.u32(..65_536)));
+        rows.check(&mut rng, 1, &tombstones, name);
     }
 }

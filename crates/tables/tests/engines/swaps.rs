@@ -244,17 +244,17 @@ fn a_base_is_compiled_when_more_than_1024_of_it_and_more_than_half_are_dead() {
 fn a_base_is_worth_compiling_aside_when_a_128th_stands_beside_it_or_is_dead() {
     for (rules, least, worth) in [(1_280, 1, 10), (1_280, 12, 12), (1_408, 1, 11), (100, 5, 5)] {
         let (mut added, mut more) = table_of(rules);
-        let (mut dead, _) = table_of(rules);
+        let (mut tombstones, _) = table_of(rules);
         for change in 1..=worth {
             assert!(
-                added.background_job(least).is_none() && dead.background_job(least).is_none(),
+                added.background_job(least).is_none() && tombstones.background_job(least).is_none(),
                 "{change} of {worth}"
             );
             added.change(&more(1), 1, 1).unwrap();
-            dead.change(&[RuleChange::Remove(change as u32)], 1, 1).unwrap();
+            tombstones.change(&[RuleChange::Remove(change as u32)], 1, 1).unwrap();
         }
         assert!(
-            added.background_job(least).is_some() && dead.background_job(least).is_some(),
+            added.background_job(least).is_some() && tombstones.background_job(least).is_some(),
             "beside {rules} rules"
         );
     }
