@@ -8,8 +8,8 @@
 use crate::additions::Additions;
 use crate::base::{Engine, Maker};
 use crate::choice::Choice;
-use crate::delta::Hint;
-use crate::delta::screen::{Byte, Ranks};
+use crate::delta::FilterHint;
+use crate::delta::bit_vectors::{Byte, Ranks};
 use crate::exact::Exact;
 use crate::lpm::{Lpm, Piece};
 use crate::mask::{Mask, Vain};
@@ -78,7 +78,7 @@ pub struct Compiled {
     /// Bookkeeping of an empty delta.
     pub(crate) additions: Additions,
     /// Hint for the filter of the deltas.
-    pub(crate) hint: Hint,
+    pub(crate) hint: FilterHint,
     pub(crate) sequence: u64,
     pub(crate) compiled: usize,
 }
@@ -140,7 +140,7 @@ impl Job {
 
     /// Returns the engine, the number of rules before those that match everything (if the engine is `exact`),
     /// and a hint for the deltas.
-    fn engine(&self, rows: &[Row], before: &[u32]) -> (Engine, usize, Hint) {
+    fn engine(&self, rows: &[Row], before: &[u32]) -> (Engine, usize, FilterHint) {
         let words = self.plan.words();
         let hashed = self.choice == Choice::Exact;
         let mut values = Vec::with_capacity(words * rows.len());
@@ -168,13 +168,13 @@ impl Job {
             }
         }
         let hint = match self.choice {
-            Choice::Exact => Hint::Mask(masks.clone()),
-            Choice::Lpm(field) => {
-                Piece::of_field(&self.plan, field).first().map_or(Hint::None, |first| Hint::Field(*first))
-            }
+            Choice::Exact => FilterHint::Mask(masks.clone()),
+            Choice::Lpm(field) => Piece::of_field(&self.plan, field)
+                .first()
+                .map_or(FilterHint::None, |first| FilterHint::Field(*first)),
             Choice::Scan | Choice::Mask => {
                 let priorities: Vec<u16> = rows.iter().map(|row| row.entry.priority).collect();
-                Hint::Rules(Byte::best(words, &values, &masks), Ranks::new(&priorities))
+                FilterHint::Rules(Byte::best(words, &values, &masks), Ranks::new(&priorities))
             }
         };
         let foreign = self.maker.filter(|_| !hashed);

@@ -5,8 +5,8 @@
 //! decides the position of each addition. Adding and removing take a few stores each, however many rules
 //! there are. Slots count additions, including removed ones.
 
-pub mod screen;
-mod sieve;
+pub mod bit_vectors;
+mod bloom;
 mod simd;
 
 use crate::NONE;
@@ -14,9 +14,9 @@ use crate::additions::Link;
 use crate::hash::Seed;
 use crate::lpm::Piece;
 use crate::tuples::{TUPLES_MAX, bucket_hash};
+use bit_vectors::{BitVectorFilter, Byte, Ranks};
+use bloom::BloomFilter;
 use flow::EntryId;
-use screen::{Byte, Ranks, Screen};
-use sieve::Sieve;
 
 /// A directory word has a tag of the hash in its high half and the bucket number + 1 in its low half; 0 marks
 /// a free place.
@@ -49,7 +49,7 @@ pub struct Delta {
     directory: Box<[u64]>,
     /// One bit for each hash in the directory, selected by high bits of the hash. Most keys match no
     /// addition, and the filter fits into caches that the directory does not fit into.
-    filter: Box<[u64]>,
+    directory_filter: Box<[u64]>,
     /// First addition of each bucket.
     buckets: Vec<u32>,
     places: Vec<Place>,
@@ -60,12 +60,12 @@ pub struct Delta {
     /// Tuples with additions, each with the highest priority it has had, sorted by descending priority.
     order: Vec<(u16, u32)>,
     living: usize,
-    gate: Gate,
+    filter: DeltaFilter,
 }
 
 /// Properties of the base's rules that help to filter keys before additions are searched.
 #[derive(Clone, Debug, Default)]
-pub enum Hint {
+pub enum FilterHint {
     /// No property is known.
     #[default]
     None,
@@ -79,10 +79,10 @@ pub enum Hint {
 
 /// Filter for keys that match no addition, as most do.
 #[derive(Clone, Debug)]
-enum Gate {
+enum DeltaFilter {
     Open,
-    Sieve(Sieve),
-    Screen(Screen),
+    Bloom(BloomFilter),
+    BitVectors(BitVectorFilter),
 }
 
 /// A clone has the same capacity, so that later additions allocate nothing. The directory is copied as a
@@ -95,14 +95,14 @@ impl Clone for Delta {
             capacity: self.capacity,
             seed: self.seed,
             directory: self.directory.clone(),
-            filter: self.filter.clone(),
+            directory_filter: self.directory_filter.clone(),
             buckets: Vec::with_capacity(self.buckets.capacity()),
             places: Vec::with_capacity(self.places.capacity()),
             rows: Vec::with_capacity(self.rows.capacity()),
             masks: Vec::with_capacity(self.masks.capacity()),
             order: Vec::with_capacity(self.order.capacity()),
             living: self.living,
-            gate: self.gate.clone(),
+            filter: self.filter.clone(),
         };
         made.buckets.extend_from_slice(&self.buckets);
         made.places.extend_from_slice(&self.places);
@@ -115,7 +115,7 @@ impl Clone for Delta {
 
 impl Default for Delta {
     fn default() -> Self {
-        Self::new(0, 0, std::iter::empty(), &Hint::None)
+        Self::new(0, 0, std::iter::empty(), &FilterHint::None)
     }
 }
 
@@ -126,7 +126,7 @@ impl Delta {
         words: usize,
         capacity: usize,
         masks: impl Iterator<Item = &'m [u64]>,
-        hint: &Hint,
+        hint: &FilterHint,
     ) -> Self {
         let tuples = if capacity == 0 { 0 } else { TUPLES_MAX };
         let mut all_masks = Vec::with_capacity(tuples * words);
@@ -139,20 +139,26 @@ impl Delta {
             capacity,
             seed,
             directory: vec![0; (2 * capacity).next_power_of_two().max(2)].into_boxed_slice(),
-            filter: vec![0; (FILTER_BITS * capacity / 64).next_power_of_two()].into_boxed_slice(),
+            directory_filter: vec![0; (FILTER_BITS * capacity / 64).next_power_of_two()].into_boxed_slice(),
             buckets: Vec::with_capacity(capacity),
             places: Vec::with_capacity(capacity),
             rows: Vec::with_capacity(capacity * 2 * words),
             masks: all_masks,
             order: Vec::with_capacity(tuples),
             living: 0,
-            gate: match hint {
+            filter: match hint {
                 // A key without words cannot be filtered.
-                _ if words == 0 => Gate::Open,
-                Hint::None => Gate::Open,
-                Hint::Field(piece) => Gate::Sieve(Sieve::of_field(seed, words, capacity, *piece)),
-                Hint::Mask(mask) => Gate::Sieve(Sieve::of_mask(seed, words, capacity, mask)),
-                Hint::Rules(bytes, ranks) => Gate::Screen(Screen::new(bytes, ranks)),
+                _ if words == 0 => DeltaFilter::Open,
+                FilterHint::None => DeltaFilter::Open,
+                FilterHint::Field(piece) => {
+                    DeltaFilter::Bloom(BloomFilter::of_field(seed, words, capacity, *piece))
+                }
+                FilterHint::Mask(mask) => {
+                    DeltaFilter::Bloom(BloomFilter::of_mask(seed, words, capacity, mask))
+                }
+                FilterHint::Rules(bytes, ranks) => {
+                    DeltaFilter::BitVectors(BitVectorFilter::new(bytes, ranks))
+                }
             },
         }
     }
@@ -168,10 +174,10 @@ impl Delta {
         self.rows.extend_from_slice(rule);
         let slot = self.places.len() as u32;
         let (value, mask) = rule.split_at(self.words);
-        match &mut self.gate {
-            Gate::Open => {}
-            Gate::Sieve(sieve) => sieve.add(value, mask),
-            Gate::Screen(screen) => screen.add(priority, value, mask),
+        match &mut self.filter {
+            DeltaFilter::Open => {}
+            DeltaFilter::Bloom(bloom) => bloom.add(value, mask),
+            DeltaFilter::BitVectors(bit_vectors) => bit_vectors.add(priority, value, mask),
         }
         self.masks.extend_from_slice(fresh_mask);
         if link.bucket as usize == self.buckets.len() {
@@ -197,7 +203,7 @@ impl Delta {
         }
         self.directory[at] = hash >> TAG_SHIFT << TAG_SHIFT | (u64::from(bucket) + 1);
         let (word, bit) = self.filter_place(hash);
-        self.filter[word] |= bit;
+        self.directory_filter[word] |= bit;
     }
 
     /// Keeps the tuples sorted by their highest priority.
@@ -235,17 +241,17 @@ impl Delta {
     #[inline]
     fn filter_place(&self, hash: u64) -> (usize, u64) {
         // The lowest bits are not used, because they select the place in the directory.
-        ((hash >> 32) as usize & (self.filter.len() - 1), 1 << (hash >> 58))
+        ((hash >> 32) as usize & (self.directory_filter.len() - 1), 1 << (hash >> 58))
     }
 
     /// Returns one bit for each of up to [`GROUP`] keys, one row of words each. The bit is set if the key may
     /// match an addition that beats the base's result, whose slot is in `slots`.
     #[inline]
     pub fn may_match(&self, keys: &[u64], slots: &[u32]) -> u32 {
-        match &self.gate {
-            Gate::Open => u32::MAX,
-            Gate::Sieve(sieve) => sieve.marks(keys),
-            Gate::Screen(screen) => screen.marks(keys, self.words, slots),
+        match &self.filter {
+            DeltaFilter::Open => u32::MAX,
+            DeltaFilter::Bloom(bloom) => bloom.marks(keys),
+            DeltaFilter::BitVectors(bit_vectors) => bit_vectors.marks(keys, self.words, slots),
         }
     }
 
@@ -288,7 +294,7 @@ impl Delta {
             for &at in &places[..count] {
                 hashes[at] = bucket_hash(self.seed, tuple, row(at), mask);
                 let (word, bit) = self.filter_place(hashes[at]);
-                maybe |= u32::from(self.filter[word] & bit != 0) << at;
+                maybe |= u32::from(self.directory_filter[word] & bit != 0) << at;
             }
             while maybe != 0 {
                 let at = maybe.trailing_zeros() as usize;

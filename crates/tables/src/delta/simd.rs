@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Kernels of the filter in [`super::sieve`]: eight keys at a time with AVX-512.
+//! Kernels of the filter in [`super::bloom`]: eight keys at a time with AVX-512.
 #![allow(unsafe_code)]
 
-use super::sieve::{Bits, Part};
+use super::bloom::{Bits, Part};
 use crate::simd::Level;
 
 /// Instructions to use. Only [`Kernel::new`] creates one.

@@ -115,7 +115,7 @@ impl Ranks {
 
 /// Filter for rules with arbitrary masks; see the module's page.
 #[derive(Clone, Debug)]
-pub(super) struct Screen {
+pub(super) struct BitVectorFilter {
     ranks: Ranks,
     bytes: Vec<Byte>,
     /// For each byte the sets with an addition that does not examine it.
@@ -124,7 +124,7 @@ pub(super) struct Screen {
     sets: Vec<[u64; 256]>,
 }
 
-impl Screen {
+impl BitVectorFilter {
     /// Creates a filter on these bytes of a key, without additions.
     pub fn new(bytes: &[Byte], ranks: &Ranks) -> Self {
         Self {
@@ -191,10 +191,10 @@ mod tests {
         assert_eq!(bytes.len(), BYTES, "of the ten that are examined");
         assert!(bytes.iter().all(|byte| byte.word == 0 || byte.shift == 0), "{bytes:?}");
         let ranks = Ranks::new(&(0..1_000).rev().map(|at| at / 3).collect::<Vec<u16>>());
-        let mut screen = Screen::new(&bytes, &ranks);
-        assert_eq!(screen.marks(&[0, 0], 2, &[NONE]), 0);
+        let mut bit_vectors = BitVectorFilter::new(&bytes, &ranks);
+        assert_eq!(bit_vectors.marks(&[0, 0], 2, &[NONE]), 0);
         for (at, (value, mask)) in (0..).zip(&rules[..200]) {
-            screen.add(at, value, mask);
+            bit_vectors.add(at, value, mask);
         }
         for (at, (value, mask)) in (0..).zip(&rules[..200]) {
             for _ in 0..20 {
@@ -202,12 +202,12 @@ mod tests {
                 // The base's rule at a slot has the priority (999 - slot) / 3.
                 let beaten = 1_000 - 3 * at;
                 let slot = if rng.bool() { NONE } else { rng.u32(beaten..=1_000) };
-                assert_eq!(screen.marks(&key, 2, &[slot]), 1, "{at} beats {slot}");
+                assert_eq!(bit_vectors.marks(&key, 2, &[slot]), 1, "{at} beats {slot}");
             }
         }
         let keys: Vec<u64> = (0..32).flat_map(|_| [rng.u64(..), u64::from(rng.u16(..4))]).collect();
-        assert!(screen.marks(&keys, 2, &[NONE; 32]).count_ones() < 10);
-        assert_eq!(screen.marks(&keys, 2, &[10; 32]), 0, "nothing is as good as the base's first rules");
+        assert!(bit_vectors.marks(&keys, 2, &[NONE; 32]).count_ones() < 10);
+        assert_eq!(bit_vectors.marks(&keys, 2, &[10; 32]), 0, "nothing is as good as the base's first rules");
     }
 
     /// Returns rules of `words` words that differ only in `bytes`. `at` returns the value of a rule's byte.
@@ -284,6 +284,6 @@ mod tests {
     fn keys_without_a_byte_that_tells_rules_apart() {
         assert!(Byte::best(0, &[], &[]).is_empty());
         assert!(Byte::best(1, &[5, 5], &[7, 7]).is_empty());
-        assert_eq!(Screen::new(&[], &Ranks::new(&[])).marks(&[3], 1, &[0]), 1);
+        assert_eq!(BitVectorFilter::new(&[], &Ranks::new(&[])).marks(&[3], 1, &[0]), 1);
     }
 }

@@ -44,7 +44,7 @@ pub(super) struct Part {
 
 /// Filter for prefixes or one mask; see the module's page.
 #[derive(Clone, Debug)]
-pub(super) struct Sieve {
+pub(super) struct BloomFilter {
     /// Number of words in a key.
     words: usize,
     kernel: Kernel,
@@ -65,7 +65,7 @@ pub(super) struct Bits {
     pub down: u32,
 }
 
-impl Sieve {
+impl BloomFilter {
     /// Creates a filter for `capacity` additions to prefixes of the field whose first bits are in `piece`.
     pub fn of_field(seed: Seed, words: usize, capacity: usize, piece: Piece) -> Self {
         let depths = if piece.bits > 32 { DEPTHS_LONG } else { DEPTHS };
@@ -192,12 +192,12 @@ mod tests {
 
     /// Checks that all keys which match an addition are marked, at each level. Returns how many of 32 random
     /// keys are marked at the worst level.
-    fn check(sieve: &Sieve, additions: &[(Vec<u64>, Vec<u64>)]) -> u32 {
+    fn check(bloom: &BloomFilter, additions: &[(Vec<u64>, Vec<u64>)]) -> u32 {
         let mut most = 0;
         let mut rng = Rng::with_seed(9);
         for level in Level::ALL.into_iter().filter(|level| *level <= Level::found()) {
-            let mut sieve = Sieve { kernel: Kernel::new(level), ..sieve.clone() };
-            additions.iter().for_each(|(value, mask)| sieve.add(value, mask));
+            let mut bloom = BloomFilter { kernel: Kernel::new(level), ..bloom.clone() };
+            additions.iter().for_each(|(value, mask)| bloom.add(value, mask));
             for len in 1..=32 {
                 let matching = |(value, mask): &(Vec<u64>, Vec<u64>), rng: &mut Rng| {
                     let pairs = value.iter().zip(mask);
@@ -206,11 +206,11 @@ mod tests {
                 let keys: Vec<u64> = (0..len)
                     .flat_map(|_| matching(&additions[rng.usize(..additions.len())], &mut rng))
                     .collect();
-                assert_eq!(sieve.marks(&keys).count_ones().min(len), len, "{level:?}: {keys:x?}");
-                assert_eq!(sieve.marks(&keys) >> (len - 1) & 1, 1);
+                assert_eq!(bloom.marks(&keys).count_ones().min(len), len, "{level:?}: {keys:x?}");
+                assert_eq!(bloom.marks(&keys) >> (len - 1) & 1, 1);
             }
-            let others: Vec<u64> = (0..32 * sieve.words).map(|_| rng.u64(..)).collect();
-            most = most.max(sieve.marks(&others).count_ones());
+            let others: Vec<u64> = (0..32 * bloom.words).map(|_| rng.u64(..)).collect();
+            most = most.max(bloom.marks(&others).count_ones());
         }
         most
     }
@@ -219,9 +219,9 @@ mod tests {
     fn there_are_32_bits_for_each_addition_within_limits() {
         let rooms = [(0, 12), (64, 12), (128, 12), (129, 13), (1_024, 15), (1 << 15, 20), (1 << 20, 20)];
         for (capacity, bits) in rooms {
-            let sieve = Sieve::of_mask(Seed::of_number(1), 1, capacity, &[0xff]);
-            assert_eq!(sieve.bits.words().len() * 64, 1 << bits, "room for {capacity}");
-            assert_eq!(sieve.bits.down, 64 - bits);
+            let bloom = BloomFilter::of_mask(Seed::of_number(1), 1, capacity, &[0xff]);
+            assert_eq!(bloom.bits.words().len() * 64, 1 << bits, "room for {capacity}");
+            assert_eq!(bloom.bits.down, 64 - bits);
         }
     }
 
@@ -230,20 +230,21 @@ mod tests {
         let piece = Piece { word: 0, shift: 0, bits: 32 };
         for (length, all) in [(8, false), (7, true), (0, true)] {
             let mask = u64::from(u32::MAX.checked_shl(32 - length).unwrap_or(0));
-            let mut sieve = Sieve::of_field(Seed::of_number(1), 1, 1_000, piece);
-            sieve.add(&[0], &[mask]);
-            assert_eq!(sieve.all, all, "a prefix of {length} bits");
+            let mut bloom = BloomFilter::of_field(Seed::of_number(1), 1, 1_000, piece);
+            bloom.add(&[0], &[mask]);
+            assert_eq!(bloom.all, all, "a prefix of {length} bits");
         }
     }
 
     #[test]
     fn prefixes_are_noted_at_the_least_depth_that_is_not_less_than_their_own() {
         let depths = |bits: u32, length: u32| {
-            let mut sieve = Sieve::of_field(Seed::of_number(1), 1, 1_000, Piece { word: 0, shift: 0, bits });
+            let mut bloom =
+                BloomFilter::of_field(Seed::of_number(1), 1, 1_000, Piece { word: 0, shift: 0, bits });
             let mask = u64::MAX << (bits - length) & u64::MAX >> (64 - bits);
-            sieve.add(&[mask], &[mask]);
-            assert_eq!(sieve.used.count_ones(), 1);
-            sieve.parts[sieve.used.trailing_zeros() as usize].terms[0].mask.count_ones()
+            bloom.add(&[mask], &[mask]);
+            assert_eq!(bloom.used.count_ones(), 1);
+            bloom.parts[bloom.used.trailing_zeros() as usize].terms[0].mask.count_ones()
         };
         for (length, depth) in [(9, 16), (16, 16), (17, 24), (24, 24), (25, 24), (32, 24)] {
             assert_eq!(depths(32, length), depth, "{length} of 32 bits");
@@ -261,14 +262,14 @@ mod tests {
         for bits in [1, 5, 16, 17, 24, 32, 33, 48, 64] {
             for shift in [0, 64 - bits, (64 - bits) / 2] {
                 let piece = Piece { word: 1, shift, bits };
-                let sieve = Sieve::of_field(Seed::of_number(1), 3, 1_000, piece);
+                let bloom = BloomFilter::of_field(Seed::of_number(1), 3, 1_000, piece);
                 let (mut marked, mut tried) = (0, 0);
                 for length in 0..=bits {
                     let mask = piece.mask() & (u128::from(piece.mask()) << (bits - length)) as u64;
                     let additions: Vec<_> = (0..5)
                         .map(|_| (vec![0x0800, rng.u64(..) & mask, 0], vec![0xffff, mask, 0]))
                         .collect();
-                    let most = check(&sieve, &additions);
+                    let most = check(&bloom, &additions);
                     // Longer prefixes are recorded value by value.
                     if length >= if bits > 32 { 18 } else { 10 } {
                         (marked, tried) = (marked + most, tried + 32);
@@ -277,7 +278,7 @@ mod tests {
                 assert!(marked * 16 <= tried, "{bits} bits, shift {shift}: {marked} of {tried}");
                 // Masks with holes.
                 let mask = rng.u64(..) & piece.mask();
-                check(&sieve, &[(vec![0, rng.u64(..) & mask, 0], vec![0, mask, 0])]);
+                check(&bloom, &[(vec![0, rng.u64(..) & mask, 0], vec![0, mask, 0])]);
             }
         }
     }
@@ -286,22 +287,22 @@ mod tests {
     fn values_under_one_mask() {
         let mut rng = Rng::with_seed(2);
         let mask = [0xffff_ffff_0000_0000, 0, u64::MAX, 0xff];
-        let sieve = Sieve::of_mask(Seed::of_number(1), 4, 1_000, &mask);
+        let bloom = BloomFilter::of_mask(Seed::of_number(1), 4, 1_000, &mask);
         let row = |rng: &mut Rng| mask.iter().map(|mask| rng.u64(..) & mask).collect::<Vec<u64>>();
         let mut additions: Vec<_> = (0..100).map(|_| (row(&mut rng), mask.to_vec())).collect();
-        assert!(check(&sieve, &additions) < 8);
+        assert!(check(&bloom, &additions) < 8);
         additions.push((row(&mut rng), vec![u64::MAX; 4]));
-        assert!(check(&sieve, &additions) < 8);
+        assert!(check(&bloom, &additions) < 8);
         additions.push((vec![0; 4], vec![0; 4]));
-        assert_eq!(check(&sieve, &additions), 32, "an addition that is for all keys");
-        check(&Sieve::of_mask(Seed::of_number(1), 1, 1, &[0]), &[(vec![0], vec![0])]);
+        assert_eq!(check(&bloom, &additions), 32, "an addition that is for all keys");
+        check(&BloomFilter::of_mask(Seed::of_number(1), 1, 1, &[0]), &[(vec![0], vec![0])]);
         // Masks with holes, and additions that examine a part of them.
         for _ in 0..300 {
             let mask: Vec<u64> = (0..2).map(|_| rng.u64(..) & rng.u64(..) & rng.u64(..)).collect();
-            let sieve = Sieve::of_mask(Seed::of_number(1), 2, 1_000, &mask);
+            let bloom = BloomFilter::of_mask(Seed::of_number(1), 2, 1_000, &mask);
             let mut part = mask.clone();
             part[rng.usize(..2)] &= rng.u64(..) >> rng.u32(0..64) | rng.u64(..) << rng.u32(0..64);
-            check(&sieve, &[(part.iter().map(|part| rng.u64(..) & part).collect(), part)]);
+            check(&bloom, &[(part.iter().map(|part| rng.u64(..) & part).collect(), part)]);
         }
     }
 }
