@@ -9,9 +9,9 @@
 use crate::base::Maker;
 use crate::choice::choose;
 use crate::compile::{Compiled, HEAD_MIN, Job, Row};
-use crate::ground::{Ground, Rule};
 use crate::index::Index;
 use crate::plan::PlanError;
+use crate::shadow_view::{Rule, ShadowView};
 use crate::shape::Shape;
 use crate::{KeyPlan, TableUpdate};
 use flow::{EntryId, FlowEntry};
@@ -48,10 +48,10 @@ struct Next {
     /// Entry ids of rules in it that were removed since.
     removed: Vec<EntryId>,
     /// The compiled base while it catches up with later changes; `None` until it is compiled.
-    ground: Option<Ground>,
+    shadow: Option<ShadowView>,
 }
 
-pub use crate::ground::Spent;
+pub use crate::shadow_view::Spent;
 
 /// A change of the rules.
 #[derive(Clone, Debug)]
@@ -68,7 +68,7 @@ pub struct RuleTable {
     rules: HashMap<EntryId, Rule>,
     shape: Shape,
     /// State of the workers' views after all updates.
-    now: Ground,
+    now: ShadowView,
     /// Successor of `now`, if one is being compiled.
     next: Option<Next>,
     /// Rules added since the last base was requested, in order. `None` stands for removed rules and for
@@ -175,12 +175,12 @@ impl RuleTable {
             *row = None;
         }
         match &mut self.next {
-            Some(Next { ground: Some(ground), .. })
-                if rule.sequence <= ground.sequence() && rule.entry.matching.index().is_none() =>
+            Some(Next { shadow: Some(shadow), .. })
+                if rule.sequence <= shadow.sequence() && rule.entry.matching.index().is_none() =>
             {
-                ground.remove(id, rule);
+                shadow.remove(id, rule);
             }
-            Some(Next { ground: None, removed, sequence, .. }) if rule.sequence <= *sequence => {
+            Some(Next { shadow: None, removed, sequence, .. }) if rule.sequence <= *sequence => {
                 removed.push(id);
             }
             _ => {}
@@ -202,7 +202,7 @@ impl RuleTable {
         self.log_from = self.sequence;
         let compiled = self.job(plan, Arc::new(added)).run();
         let index = self.now.view.take_index();
-        self.now = Ground::new(compiled, index);
+        self.now = ShadowView::new(compiled, index);
         self.compiled += 1;
         Ok(())
     }
@@ -246,7 +246,7 @@ impl RuleTable {
         let added = Arc::new(self.log.drain(..).flatten().collect::<Vec<_>>());
         self.log_from = self.sequence;
         let next =
-            Next { added: Arc::clone(&added), sequence: self.sequence, removed: Vec::new(), ground: None };
+            Next { added: Arc::clone(&added), sequence: self.sequence, removed: Vec::new(), shadow: None };
         self.next = Some(next);
         Some(self.job(plan, added))
     }
@@ -255,10 +255,10 @@ impl RuleTable {
     /// since, step by step with each further change and with [`RuleTable::catch_up`].
     pub fn install(&mut self, compiled: Compiled) {
         let is_wanted = compiled.compiled == self.compiled;
-        let ground = Ground::new(compiled, Index::default());
+        let shadow = ShadowView::new(compiled, Index::default());
         match &mut self.next {
-            Some(next) if is_wanted => next.ground = Some(ground),
-            _ => self.spent.push(Spent::new(ground, Arc::default())),
+            Some(next) if is_wanted => next.shadow = Some(shadow),
+            _ => self.spent.push(Spent::new(shadow, Arc::default())),
         }
     }
 
@@ -273,26 +273,26 @@ impl RuleTable {
 
     /// Replays at most `steps` changes. Returns true if the new base has become active.
     fn step(&mut self, steps: usize) -> Result<bool, PlanError> {
-        let Some(Next { removed, ground: Some(ground), .. }) = &mut self.next else { return Ok(false) };
+        let Some(Next { removed, shadow: Some(shadow), .. }) = &mut self.next else { return Ok(false) };
         for _ in 0..steps {
             if let Some(id) = removed.pop() {
-                ground.remove_from_base(id);
+                shadow.remove_from_base(id);
                 continue;
             }
-            match self.log.get(ground.added()) {
+            match self.log.get(shadow.added()) {
                 None => break,
-                Some(None) => ground.pass_over(),
-                Some(Some(row)) if ground.add(&row.entry).is_some() => {}
+                Some(None) => shadow.pass_over(),
+                Some(Some(row)) if shadow.add(&row.entry).is_some() => {}
                 // The new base cannot take so many rules at once, so everything is compiled anew.
                 Some(Some(_)) => return self.compile().map(|()| true),
             }
         }
-        if !removed.is_empty() || ground.added() < self.log.len() {
+        if !removed.is_empty() || shadow.added() < self.log.len() {
             return Ok(false);
         }
-        if let Some(Next { ground: Some(mut ground), added, .. }) = self.next.take() {
-            ground.view.put_index(self.now.view.take_index());
-            self.spent.push(Spent::new(std::mem::replace(&mut self.now, ground), added));
+        if let Some(Next { shadow: Some(mut shadow), added, .. }) = self.next.take() {
+            shadow.view.put_index(self.now.view.take_index());
+            self.spent.push(Spent::new(std::mem::replace(&mut self.now, shadow), added));
             self.compiled += 1;
             self.compiled_in_background += 1;
         }

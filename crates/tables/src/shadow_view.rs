@@ -26,7 +26,7 @@ pub(crate) struct Rule {
 
 /// A base, and the changes applied to it since.
 #[derive(Debug, Default)]
-pub(crate) struct Ground {
+pub(crate) struct ShadowView {
     pub view: Table,
     /// Rules of the base including dead ones, and the slot of each entry by entry id.
     pub rows: Arc<Vec<Row>>,
@@ -46,11 +46,11 @@ pub(crate) struct Ground {
 /// Data that is no longer used. Freeing it takes long, so the caller decides where that happens.
 #[derive(Debug)]
 pub struct Spent {
-    _ground: Ground,
+    _shadow: ShadowView,
     _added: Arc<Vec<Row>>,
 }
 
-impl Ground {
+impl ShadowView {
     /// Starts with a new base and empty deltas.
     pub fn new(compiled: Compiled, index: Index) -> Self {
         let Compiled { base, rows, slots, additions, hint, sequence, .. } = compiled;
@@ -141,7 +141,7 @@ impl Ground {
 
 impl Spent {
     /// Wraps a base and the additions that were kept for its successor.
-    pub(crate) fn new(ground: Ground, added: Arc<Vec<Row>>) -> Self {
-        Self { _ground: ground, _added: added }
+    pub(crate) fn new(shadow: ShadowView, added: Arc<Vec<Row>>) -> Self {
+        Self { _shadow: shadow, _added: added }
     }
 }
