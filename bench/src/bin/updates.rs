@@ -23,7 +23,7 @@ use fastrand::Rng;
 use flow::FlowEntry;
 use shunt_bench::{Bar, Figure, Plan, Pool, ThreadCpu, allowed_cpus, pin_to};
 use tables::compile::{Compiled, Job};
-use tables::rule_table::{RuleChange, Spent};
+use tables::rule_table::{Retired, RuleChange};
 use tables::{RuleTable, Table, TableUpdate};
 
 #[path = "tables/compiled.rs"]
@@ -95,7 +95,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// Job for the second thread.
 enum Task {
     Compile(Job),
-    Free(Vec<Spent>),
+    Free(Vec<Retired>),
 }
 
 struct Bases {
@@ -107,7 +107,7 @@ fn work_off(work: &Receiver<Task>, done: &Sender<Compiled>) {
     for task in work {
         match task {
             Task::Compile(job) => drop(done.send(job.run())),
-            Task::Free(spent) => drop(spent),
+            Task::Free(retired) => drop(retired),
         }
     }
 }
@@ -171,14 +171,14 @@ impl<'b> Changing<'b> {
         let updates = self.rule_table.change(&[change], 1, 1)?;
         let job = self.rule_table.background_job(worker::BACKGROUND_ADDITIONS_MIN);
         self.waits |= job.is_some();
-        let spent = self.rule_table.take_spent();
+        let retired = self.rule_table.take_retired();
         let mut updates: Vec<TableUpdate> = updates.into_iter().flatten().collect();
         updates.iter_mut().for_each(|update| self.view.apply(update));
         self.swaps += updates.iter().filter(|update| matches!(update, TableUpdate::Swap(_))).count();
         drop(updates);
         job.into_iter().try_for_each(|job| self.bases.tasks.send(Task::Compile(job)))?;
-        if !spent.is_empty() {
-            self.bases.tasks.send(Task::Free(spent))?;
+        if !retired.is_empty() {
+            self.bases.tasks.send(Task::Free(retired))?;
         }
         Ok(start.elapsed_ns())
     }

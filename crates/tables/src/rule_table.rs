@@ -51,7 +51,7 @@ struct Next {
     shadow: Option<ShadowView>,
 }
 
-pub use crate::shadow_view::Spent;
+pub use crate::shadow_view::Retired;
 
 /// A change of the rules.
 #[derive(Clone, Debug)]
@@ -82,7 +82,7 @@ pub struct RuleTable {
     changes: u64,
     compiled: usize,
     compiled_in_background: usize,
-    spent: Vec<Spent>,
+    retired: Vec<Retired>,
     /// Creates engines in place of this crate's.
     maker: Option<Maker>,
 }
@@ -258,7 +258,7 @@ impl RuleTable {
         let shadow = ShadowView::new(compiled, Index::default());
         match &mut self.next {
             Some(next) if is_wanted => next.shadow = Some(shadow),
-            _ => self.spent.push(Spent::new(shadow, Arc::default())),
+            _ => self.retired.push(Retired::new(shadow, Arc::default())),
         }
     }
 
@@ -292,7 +292,7 @@ impl RuleTable {
         }
         if let Some(Next { shadow: Some(mut shadow), added, .. }) = self.next.take() {
             shadow.view.put_index(self.now.view.take_index());
-            self.spent.push(Spent::new(std::mem::replace(&mut self.now, shadow), added));
+            self.retired.push(Retired::new(std::mem::replace(&mut self.now, shadow), added));
             self.compiled += 1;
             self.compiled_in_background += 1;
         }
@@ -300,8 +300,8 @@ impl RuleTable {
     }
 
     /// Returns the data that is no longer used since the last call. Freeing it takes long.
-    pub fn take_spent(&mut self) -> Vec<Spent> {
-        std::mem::take(&mut self.spent)
+    pub fn take_retired(&mut self) -> Vec<Retired> {
+        std::mem::take(&mut self.retired)
     }
 
     /// Returns the number of rules.

@@ -45,7 +45,7 @@ pub(crate) struct ShadowView {
 
 /// Data that is no longer used. Freeing it takes long, so the caller decides where that happens.
 #[derive(Debug)]
-pub struct Spent {
+pub struct Retired {
     _shadow: ShadowView,
     _added: Arc<Vec<Row>>,
 }
@@ -139,7 +139,7 @@ impl ShadowView {
     }
 }
 
-impl Spent {
+impl Retired {
     /// Wraps a base and the additions that were kept for its successor.
     pub(crate) fn new(shadow: ShadowView, added: Arc<Vec<Row>>) -> Self {
         Self { _shadow: shadow, _added: added }

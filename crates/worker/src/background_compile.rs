@@ -43,9 +43,9 @@ impl BackgroundCompiler {
     /// Starts compiling a table's next base if the delta is large enough, and frees retired state of the
     /// table. Both happen on the compiler thread.
     pub fn follow(&mut self, number: u8, rule_table: &mut RuleTable) {
-        let spent = rule_table.take_spent();
-        if !spent.is_empty() {
-            (self.run)(Box::new(move || drop(spent)));
+        let retired = rule_table.take_retired();
+        if !retired.is_empty() {
+            (self.run)(Box::new(move || drop(retired)));
         }
         if let Some(job) = rule_table.background_job(self.least) {
             self.send(number, job);

@@ -10,14 +10,14 @@ use std::sync::Arc;
 
 /// A replaced page. The worker counts in it until the operation is in force.
 #[derive(Debug)]
-struct Retired {
+struct RetiredPage {
     worker: usize,
     version: u64,
     number: usize,
     page: Arc<CellPage>,
 }
 
-impl Retired {
+impl RetiredPage {
     /// Adds the page's counts of an entry. Packets and bytes counted in a page that was retired before the
     /// entry's reset are ignored. The time of the last use is kept, because a reset does not affect timeouts.
     fn add(&self, sum: &mut EntryCounters, id: EntryId, reset: &HashMap<EntryId, u64>) {
@@ -35,7 +35,7 @@ impl Retired {
 #[derive(Debug)]
 pub(crate) struct CellStore {
     workers: Vec<Vec<Arc<CellPage>>>,
-    retired: Vec<Retired>,
+    retired: Vec<RetiredPage>,
     /// Counts of retired pages that were released.
     folded: HashMap<EntryId, EntryCounters>,
     /// Version from which an entry counts from 0. Counts in pages retired up to this version are ignored.
@@ -81,7 +81,7 @@ impl CellStore {
                         new.prepare(program, old.priority());
                     }
                 }
-                self.retired.push(Retired { worker, version, number, page: old });
+                self.retired.push(RetiredPage { worker, version, number, page: old });
             }
         }
         self.grown |= !numbers.is_empty();

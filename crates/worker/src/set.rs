@@ -39,7 +39,7 @@ const MODIFIES_SINGLY: usize = 64;
 /// The control thread's end of a worker's rings and shared state.
 pub(crate) struct Link {
     pub requests: Producer<Box<Updates>>,
-    pub spent: Consumer<Box<Updates>>,
+    pub retired: Consumer<Box<Updates>>,
     pub events: Consumer<Event>,
     pub recycle: Producer<Frame>,
     pub applied: Arc<AtomicU64>,
@@ -431,7 +431,7 @@ impl WorkerSet {
     /// Moves parked updates into the rings, frees retired updates, and folds the counters of retired pages.
     pub(crate) fn tend(&mut self) {
         for link in &mut self.links {
-            while link.spent.pop().is_ok() {}
+            while link.retired.pop().is_ok() {}
             let mut moved = false;
             while let Some(updates) = link.parked.pop_front() {
                 if let Err(rtrb::PushError::Full(updates)) = link.requests.push(updates) {

@@ -185,11 +185,11 @@ struct WorkerEnd {
 /// controller.
 fn connect(config: &Config, stock: usize) -> (Link, WorkerEnd) {
     let (request_in, requests) = RingBuffer::<Box<Updates>>::new(config.operations);
-    let (spent, spent_out) = RingBuffer::new(config.operations);
+    let (retired, retired_out) = RingBuffer::new(config.operations);
     let (events, events_out) = RingBuffer::<Event>::new(config.events);
     let (recycle, recycled) = RingBuffer::new(stock.max(1));
     let end = WorkerEnd {
-        channel: Channel { requests, spent, applied: Arc::default(), sleeping: Arc::default() },
+        channel: Channel { requests, retired, applied: Arc::default(), sleeping: Arc::default() },
         events,
         recycled,
         counters: Arc::default(),
@@ -199,7 +199,7 @@ fn connect(config: &Config, stock: usize) -> (Link, WorkerEnd) {
     };
     let link = Link {
         requests: request_in,
-        spent: spent_out,
+        retired: retired_out,
         events: events_out,
         recycle,
         applied: Arc::clone(&end.channel.applied),

@@ -57,7 +57,7 @@ pub struct Rest {
 /// The worker's end of the rings to and from the control thread.
 pub(crate) struct Channel {
     pub requests: Consumer<Box<Updates>>,
-    pub spent: Producer<Box<Updates>>,
+    pub retired: Producer<Box<Updates>>,
     pub applied: Arc<AtomicU64>,
     pub sleeping: Arc<SleepFlag>,
 }
@@ -236,7 +236,7 @@ impl<P: Probe> Worker<P> {
         let (mut applied, mut parts) = (0, 0);
         // An operation is taken only if the ring for retired updates has space, because the worker must not
         // free memory.
-        while applied < OPERATIONS_PER_TURN && parts < PARTS_PER_TURN && self.channel.spent.slots() > 0 {
+        while applied < OPERATIONS_PER_TURN && parts < PARTS_PER_TURN && self.channel.retired.slots() > 0 {
             let Ok(next) = self.channel.requests.peek() else {
                 self.pipeline.reopen();
                 break;
@@ -248,7 +248,7 @@ impl<P: Probe> Worker<P> {
             let Ok(mut updates) = self.channel.requests.pop() else { break };
             if let [Update::Record(recorder)] = &mut updates.parts[..] {
                 std::mem::swap(&mut self.instruments.recorder, recorder);
-                drop(self.channel.spent.push(updates));
+                drop(self.channel.retired.push(updates));
                 continue;
             }
             parts +=
@@ -266,7 +266,7 @@ impl<P: Probe> Worker<P> {
                 }
             }
             self.channel.applied.store(updates.version, Ordering::Release);
-            drop(self.channel.spent.push(updates));
+            drop(self.channel.retired.push(updates));
             applied += 1;
         }
         if applied > 0 && !self.channel.requests.is_empty() {
