@@ -73,14 +73,14 @@ pub(crate) struct Rules {
 impl Rules {
     /// Creates the context of a burst.
     #[inline]
-    pub fn run<'a, E>(
+    pub fn context<'a, E>(
         &'a self,
         egress: &'a mut E,
         outputs: &'a mut PendingOutputs,
         window: Window,
         now: Nanos,
-    ) -> Run<'a, E> {
-        Run {
+    ) -> BurstContext<'a, E> {
+        BurstContext {
             tables: &self.tables,
             depth: self.depth,
             programs: &self.programs,
@@ -101,7 +101,7 @@ impl Rules {
 }
 
 /// Context of a burst: the rules it reads and the counters it writes.
-pub(crate) struct Run<'a, E> {
+pub(crate) struct BurstContext<'a, E> {
     pub tables: &'a [Slot],
     /// Depth to which headers are parsed on the fast-forwarding path. Most packets pass the whole path, and
     /// one deep parse costs less than a shallow one followed by a deep one.
@@ -222,7 +222,7 @@ impl Pipeline {
         let copied = frame.fill(&out.bytes);
         frame.meta.in_port = out.in_port;
         let Self { rules, counters, ffp, slab, lanes, keys, outputs } = self;
-        let mut run = rules.run(egress, outputs, lanes.window(), now);
+        let mut context = rules.context(egress, outputs, lanes.window(), now);
         let burst = slab.burst(1);
         let packets = &mut slab.packets[..];
         let Some(packet) = burst.first().and_then(|slot| packets.get_mut(usize::from(*slot))) else { return };
@@ -232,21 +232,21 @@ impl Pipeline {
         packet.state = State::Done;
         if short || !copied {
             packet.reason = Some(if copied { DropReason::Runt } else { DropReason::NoBuffer });
-        } else if run.steps(packet, &out.steps, !out.to_tables, 0) && out.to_tables {
+        } else if context.steps(packet, &out.steps, !out.to_tables, 0) && out.to_tables {
             packet.state = State::Lookup(0);
         }
         if ffp.is_open() {
-            ffp.walk(&mut run, packets, &burst, keys, counters, probe);
+            ffp.walk(&mut context, packets, &burst, keys, counters, probe);
         }
-        through(&mut run, ffp, packets, &burst, keys, counters, probe);
-        run.tally.received = 1;
-        counters.add(&run.tally);
+        through(&mut context, ffp, packets, &burst, keys, counters, probe);
+        context.tally.received = 1;
+        counters.add(&context.tally);
     }
 }
 
 /// Runs packets through the tables they wait for, and finishes all packets that have not left yet.
 pub(crate) fn through<E: Egress, P: Probe>(
-    run: &mut Run<'_, E>,
+    context: &mut BurstContext<'_, E>,
     ffp: &mut Ffp,
     packets: &mut [Packet],
     burst: &[u16],
@@ -266,7 +266,7 @@ pub(crate) fn through<E: Egress, P: Probe>(
             continue;
         }
         let ids = &mut ids[..waiting.len()];
-        let slot = run.tables[usize::from(number)].as_deref();
+        let slot = context.tables[usize::from(number)].as_deref();
         let mut words = 0;
         if let Some((table, extractor)) = slot.filter(|_| !waiting.is_empty()) {
             words = extractor.words();
@@ -284,10 +284,16 @@ pub(crate) fn through<E: Egress, P: Probe>(
             let slot = usize::from(*slot);
             let packet = &mut packets[slot];
             probe.looked_up(slot, number, By::Table, *id, packet.frame.len());
-            let hit = run.hit(packet, number, *id);
+            let hit = context.hit(packet, number, *id);
             matches += u64::from(hit);
             if hit && packet.learns() {
-                ffp.learn(number, packet, &mut keys[at * words..(at + 1) * words], run.cells, run.window);
+                ffp.learn(
+                    number,
+                    packet,
+                    &mut keys[at * words..(at + 1) * words],
+                    context.cells,
+                    context.window,
+                );
             }
             later = sooner(later, packet.state.waits_for());
         }
@@ -300,7 +306,7 @@ pub(crate) fn through<E: Egress, P: Probe>(
                 _ => (NONE, By::Table),
             };
             probe.looked_up(place, number, by, id, packet.frame.len());
-            matches += u64::from(run.hit(packet, number, id));
+            matches += u64::from(context.hit(packet, number, id));
             later = sooner(later, packet.state.waits_for());
         }
         counters.add_table(number, count as u64, matches);
@@ -311,7 +317,7 @@ pub(crate) fn through<E: Egress, P: Probe>(
         let slot = usize::from(*slot);
         let packet = &mut packets[slot];
         if packet.path != Path::Left {
-            run.finish(packet, slot, false, probe);
+            context.finish(packet, slot, false, probe);
         }
     }
     probe.mark(Step::Finish, burst.len() as u32);
@@ -363,7 +369,7 @@ fn is_fragment(packet: &mut Packet) -> bool {
 /// Length of an Ethernet header, bytes. Shorter frames are dropped as runts.
 pub(crate) const ETHERNET_BYTES: usize = 14;
 
-impl<'a, E: Egress> Run<'a, E> {
+impl<'a, E: Egress> BurstContext<'a, E> {
     /// Sets up a packet. Drops runts, packets of ports that do not receive, and fragments if the settings say
     /// so.
     #[inline]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Execution of an entry's program on a packet, and of the action set at the end of the pipeline.
 
-use crate::burst::Run;
+use crate::burst::BurstContext;
 use crate::output::Egress;
 use crate::packet::{Packet, State};
 use crate::program::{Program, Step};
@@ -10,7 +10,7 @@ use flow::action::WHOLE_PACKET;
 use flow::stateless::TagTypes;
 use flow::{DropReason, PacketInReason};
 
-impl<E: Egress> Run<'_, E> {
+impl<E: Egress> BurstContext<'_, E> {
     /// Runs an entry's instructions and returns the packet's new state, which is also stored in the packet.
     ///
     /// Callers use the returned value. Reading `packet.state` right after it was written in parts would stall

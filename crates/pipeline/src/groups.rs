@@ -5,7 +5,7 @@
 //! last action, the last bucket works on the packet itself.
 
 use crate::action_set::ActionSet;
-use crate::burst::Run;
+use crate::burst::BurstContext;
 use crate::cells::Cell;
 use crate::output::Egress;
 use crate::packet::Packet;
@@ -78,7 +78,7 @@ impl GroupTable {
     }
 }
 
-impl<E: Egress> Run<'_, E> {
+impl<E: Egress> BurstContext<'_, E> {
     /// Processes the packet by a group. `last` is true if nothing happens to the packet afterwards; `chain`
     /// is the number of groups already entered.
     #[inline(never)]

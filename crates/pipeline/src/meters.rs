@@ -5,7 +5,7 @@
 //! time by its cost. The packet exceeds the rate if the new time would be further ahead of the clock than the
 //! burst duration.
 
-use crate::burst::Run;
+use crate::burst::BurstContext;
 use crate::field_write::FieldWrite;
 use crate::output::Egress;
 use crate::packet::Packet;
@@ -152,7 +152,7 @@ impl MeterTable {
     }
 }
 
-impl<E: Egress> Run<'_, E> {
+impl<E: Egress> BurstContext<'_, E> {
     /// Meters the packet. Returns false if the packet is dropped. `goes_on` is true if it continues with
     /// another table.
     ///

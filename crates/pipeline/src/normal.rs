@@ -5,7 +5,7 @@
 //! reports a source that is missing or was learned at another port. The control thread turns the report into
 //! an operation.
 
-use crate::burst::Run;
+use crate::burst::BurstContext;
 use crate::output::Egress;
 use crate::packet::Packet;
 use crate::{Event, Learn};
@@ -22,22 +22,22 @@ const VID: u16 = 0x0fff;
 const RESERVED: [u8; 5] = [0x01, 0x80, 0xc2, 0x00, 0x00];
 
 /// Forwards the packet as a learning bridge does.
-pub(crate) fn forward<E: Egress>(run: &mut Run<'_, E>, packet: &mut Packet, last: bool) {
+pub(crate) fn forward<E: Egress>(context: &mut BurstContext<'_, E>, packet: &mut Packet, last: bool) {
     packet.locate(Depth::L2);
     let vid = if packet.layers.present & header::VLAN != 0 { packet.layers.vlan_tci & VID } else { 0 };
     let [destination, source] = macs(packet);
     if destination[..5] == RESERVED && destination[5] & 0xf0 == 0 {
-        return run.fail(packet, DropReason::ReservedMulticast);
+        return context.fail(packet, DropReason::ReservedMulticast);
     }
     let in_port = packet.ext.in_port();
     if source[0] & 1 == 0 && source != [0; 6] && flow::port_no::is_real(in_port) {
-        learn(run, Learn { vid, mac: source, port: in_port });
+        learn(context, Learn { vid, mac: source, port: in_port });
     }
-    let known = if destination[0] & 1 == 0 { lookup(run, vid, destination) } else { None };
+    let known = if destination[0] & 1 == 0 { lookup(context, vid, destination) } else { None };
     match known {
-        Some((_, port)) if port == in_port => run.fail(packet, DropReason::IngressPort),
-        Some((_, port)) => run.send_to_port(packet, port, last),
-        None => run.send_to_many(packet, |port| !port.no_flood, last),
+        Some((_, port)) if port == in_port => context.fail(packet, DropReason::IngressPort),
+        Some((_, port)) => context.send_to_port(packet, port, last),
+        None => context.send_to_many(packet, |port| !port.no_flood, last),
     }
 }
 
@@ -50,26 +50,26 @@ fn macs(packet: &Packet) -> [[u8; 6]; 2] {
 }
 
 /// Refreshes the entry of the source address, or reports the source to the control thread.
-fn learn<E: Egress>(run: &mut Run<'_, E>, learn: Learn) {
-    match lookup(run, learn.vid, learn.mac) {
+fn learn<E: Egress>(context: &mut BurstContext<'_, E>, learn: Learn) {
+    match lookup(context, learn.vid, learn.mac) {
         Some((id, port)) if port == learn.port => {
-            if let Some(cell) = run.cells.get(id) {
-                cell.touch(run.now);
+            if let Some(cell) = context.cells.get(id) {
+                cell.touch(context.now);
             }
         }
         // A lost report is repeated by the source's next packet.
-        _ => drop(run.egress.report(Event::Learn(learn))),
+        _ => drop(context.egress.report(Event::Learn(learn))),
     }
 }
 
-fn lookup<E: Egress>(run: &Run<'_, E>, vid: u16, mac: [u8; 6]) -> Option<(EntryId, PortNo)> {
-    let (table, _) = run.tables[usize::from(MAC_TABLE)].as_deref()?;
+fn lookup<E: Egress>(context: &BurstContext<'_, E>, vid: u16, mac: [u8; 6]) -> Option<(EntryId, PortNo)> {
+    let (table, _) = context.tables[usize::from(MAC_TABLE)].as_deref()?;
     // This is the key layout that a key plan gives to `dl_dst` and `vlan_vid`; the test below checks it.
     let mac = mac.iter().fold(0, |value, byte| value << 8 | u64::from(*byte));
     let mut ids = [NONE];
     table.lookup(&[mac << 16 | u64::from(vid) << 3], &mut ids);
-    let program = run.cells.get(ids[0])?.program();
-    Some((ids[0], run.programs.get(program as usize)?.as_ref()?.learned_port()?))
+    let program = context.cells.get(ids[0])?.program();
+    Some((ids[0], context.programs.get(program as usize)?.as_ref()?.learned_port()?))
 }
 
 #[cfg(test)]

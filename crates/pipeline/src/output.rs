@@ -4,7 +4,7 @@
 //! If an output is the last use of a packet, the frame itself leaves. All other outputs are copies. Outputs
 //! stay pending until the whole burst is finished ([`crate::pending_outputs`]).
 
-use crate::burst::Run;
+use crate::burst::BurstContext;
 use crate::packet::Packet;
 use crate::pending_outputs::PendingOutput;
 use crate::{Event, PacketIn, normal};
@@ -38,7 +38,7 @@ pub trait Egress {
     fn may_hold(&self, frame: &Frame, normal: bool) -> bool;
 }
 
-impl<E: Egress> Run<'_, E> {
+impl<E: Egress> BurstContext<'_, E> {
     /// Sends the packet to a real or reserved port. `last` is true if nothing happens to the packet
     /// afterwards.
     #[inline(always)]

@@ -5,7 +5,7 @@
 //! continue at once where nothing may wait. The backlog is processed between bursts, in batches of bounded
 //! size (quanta).
 
-use crate::burst::{BURST, Pipeline, Run, through};
+use crate::burst::{BURST, BurstContext, Pipeline, through};
 use crate::lanes::{Kind, Lanes};
 use crate::level::Level;
 use crate::output::Egress;
@@ -34,18 +34,18 @@ impl Pipeline {
             frame.prefetch();
         }
         let Self { rules, counters, ffp, slab, lanes, keys, outputs } = self;
-        let mut run = rules.run(egress, outputs, lanes.window(), now);
-        run.tally.received = received as u64;
+        let mut context = rules.context(egress, outputs, lanes.window(), now);
+        context.tally.received = received as u64;
         let mut count = received;
-        if let Some(lane) = run.stateless {
+        if let Some(lane) = context.stateless {
             let slot = slab.burst(1).first().map_or(0, |slot| usize::from(*slot));
-            let taken = run.pass_stateless(lane, frames, received, slot, probe);
+            let taken = context.pass_stateless(lane, frames, received, slot, probe);
             count -= taken;
             if taken > 0 {
                 probe.mark(Step::Stateless, taken as u32);
             }
             if count == 0 {
-                counters.add(&run.tally);
+                counters.add(&context.tally);
                 return received;
             }
         }
@@ -55,25 +55,25 @@ impl Pipeline {
             let slot = usize::from(*slot);
             probe.arrives(slot, &frame);
             probe.packet(frame.meta.in_port, frame.meta.sequence);
-            run.admit(&mut packets[slot], frame);
+            context.admit(&mut packets[slot], frame);
         }
         probe.mark(Step::Admit, count as u32);
         let is_open = ffp.is_open();
         if is_open {
-            ffp.walk(&mut run, packets, &burst, keys, counters, probe);
+            ffp.walk(&mut context, packets, &burst, keys, counters, probe);
         }
-        let mut low_latency = run.tally.fast as usize;
+        let mut low_latency = context.tally.fast as usize;
         if low_latency == count {
             probe.mark(Step::Finish, count as u32);
         } else if is_open && lanes.is_on() {
             slab.take(count);
-            low_latency += share_out(&mut run, lanes, slab, &burst, probe);
+            low_latency += share_out(&mut context, lanes, slab, &burst, probe);
             counters.set_held(lanes.held() as u64);
             probe.mark(Step::Finish, count as u32);
         } else {
-            through(&mut run, ffp, packets, &burst, keys, counters, probe);
+            through(&mut context, ffp, packets, &burst, keys, counters, probe);
         }
-        counters.add(&run.tally);
+        counters.add(&context.tally);
         low_latency + (received - count)
     }
 
@@ -94,21 +94,21 @@ impl Pipeline {
         }
         // Held packets that may leave come before the rest of the backlog, which arrived later.
         let quantum = if lanes.releases() { Burst::new() } else { lanes.quantum(most, &slab.packets) };
-        let mut run = rules.run(egress, outputs, lanes.window(), now);
-        through(&mut run, ffp, &mut slab.packets, &quantum, keys, counters, probe);
+        let mut context = rules.context(egress, outputs, lanes.window(), now);
+        through(&mut context, ffp, &mut slab.packets, &quantum, keys, counters, probe);
         slab.free(&quantum);
         let mut worked = quantum.len();
-        run.released = true;
+        context.released = true;
         let released = lanes.released();
         if !released.is_empty() {
             // Released packets that miss continue through the tables at once. Later packets of their flows
             // may be in the backlog and must not overtake them.
-            ffp.walk(&mut run, &mut slab.packets, &released, keys, counters, probe);
-            through(&mut run, ffp, &mut slab.packets, &released, keys, counters, probe);
+            ffp.walk(&mut context, &mut slab.packets, &released, keys, counters, probe);
+            through(&mut context, ffp, &mut slab.packets, &released, keys, counters, probe);
             slab.free(&released);
             worked += released.len();
         }
-        counters.add(&run.tally);
+        counters.add(&context.tally);
         counters.set_held(lanes.held() as u64);
         worked
     }
@@ -117,7 +117,7 @@ impl Pipeline {
     /// packets.
     pub fn drop_waiting<E: Egress, P: Probe>(&mut self, now: Nanos, egress: &mut E, probe: &mut P) -> usize {
         let Self { rules, counters, slab, lanes, outputs, .. } = self;
-        let mut run = rules.run(egress, outputs, lanes.window(), now);
+        let mut context = rules.context(egress, outputs, lanes.window(), now);
         let mut dropped = 0;
         loop {
             let burst = lanes.take_any(&slab.packets);
@@ -126,12 +126,12 @@ impl Pipeline {
             }
             for slot in &burst {
                 let packet = &mut slab.packets[usize::from(*slot)];
-                refuse(&mut run, packet, usize::from(*slot), DropReason::Shutdown, probe);
+                refuse(&mut context, packet, usize::from(*slot), DropReason::Shutdown, probe);
             }
             slab.free(&burst);
             dropped += burst.len();
         }
-        counters.add(&run.tally);
+        counters.add(&context.tally);
         counters.set_held(lanes.held() as u64);
         dropped
     }
@@ -194,7 +194,7 @@ impl Pipeline {
 /// packets with a fence in the hold queue, and admits the rest to the backlog or drops it. Returns the number
 /// of packets newly held.
 fn share_out<E: Egress, P: Probe>(
-    run: &mut Run<'_, E>,
+    context: &mut BurstContext<'_, E>,
     lanes: &mut Lanes,
     slab: &mut Slab,
     burst: &[u16],
@@ -206,30 +206,30 @@ fn share_out<E: Egress, P: Probe>(
     for slot in burst {
         let packet = &mut slab.packets[usize::from(*slot)];
         if packet.state == State::Finish && packet.path == Path::Tables {
-            run.action_set(packet);
+            context.action_set(packet);
         }
         match packet.path {
             Path::Left => {}
             Path::Held => {
-                lanes.hold.push(*slot, packet.fence, run.window);
-                run.tally.held_back += 1;
+                lanes.hold.push(*slot, packet.fence, context.window);
+                context.tally.held_back += 1;
                 held += 1;
                 continue;
             }
             // Such a packet sends nothing, so its order is not observable.
             _ if packet.state == State::Done && packet.outputs.is_empty() && packet.leaves.is_none() => {
-                run.finish(packet, usize::from(*slot), false, probe);
+                context.finish(packet, usize::from(*slot), false, probe);
             }
             _ if alone => {
                 lanes.last_burst.push(*slot);
                 continue;
             }
-            _ if run.egress.may_hold(&packet.frame, Kind::of(packet) == Kind::Normal)
+            _ if context.egress.may_hold(&packet.frame, Kind::of(packet) == Kind::Normal)
                 && lanes.admit(*slot, packet) =>
             {
                 continue;
             }
-            _ => refuse(run, packet, usize::from(*slot), Kind::of(packet).refused(), probe),
+            _ => refuse(context, packet, usize::from(*slot), Kind::of(packet).refused(), probe),
         }
         slab.free(&[*slot]);
     }
@@ -239,15 +239,15 @@ fn share_out<E: Egress, P: Probe>(
 /// Drops a packet that finds no space in the backlog, with its pending outputs.
 #[inline(never)]
 fn refuse<E: Egress, P: Probe>(
-    run: &mut Run<'_, E>,
+    context: &mut BurstContext<'_, E>,
     packet: &mut Packet,
     slot: usize,
     reason: DropReason,
     probe: &mut P,
 ) {
     probe.refused(&packet.frame, packet.state.waits_for(), reason);
-    run.discard(packet);
-    run.fail(packet, reason);
+    context.discard(packet);
+    context.fail(packet, reason);
     packet.state = State::Done;
-    run.finish(packet, slot, false, probe);
+    context.finish(packet, slot, false, probe);
 }

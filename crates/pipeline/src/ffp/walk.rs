@@ -5,7 +5,7 @@
 use super::lut::{Lut, Record};
 use super::queue::Queue;
 use super::{FastMode, Ffp};
-use crate::burst::{BURST, Run};
+use crate::burst::{BURST, BurstContext};
 use crate::cells::{Cell, Cells};
 use crate::counters::Counters;
 use crate::output::Egress;
@@ -18,7 +18,7 @@ impl Ffp {
     /// Takes packets through the path. `keys` must have space for the rows of a burst.
     pub fn walk<E: Egress, P: Probe>(
         &mut self,
-        run: &mut Run<'_, E>,
+        context: &mut BurstContext<'_, E>,
         packets: &mut [Packet],
         burst: &[u16],
         keys: &mut [u64],
@@ -30,7 +30,7 @@ impl Ffp {
         while let Some((number, waiting)) = queue.next(packets, burst) {
             let waiting = &waiting[..];
             let mode = &mut self.modes[usize::from(number)];
-            let slot = run.tables[usize::from(number)].as_deref();
+            let slot = context.tables[usize::from(number)].as_deref();
             let (Some((table, extractor)), false) = (slot, matches!(mode, FastMode::Closed)) else {
                 for packet in waiting {
                     packets[usize::from(*packet)].path = Path::Tables;
@@ -41,18 +41,18 @@ impl Ffp {
             let ids = &mut ids[..waiting.len()];
             let keys = &mut keys[..waiting.len() * extractor.words()];
             let mask = if let FastMode::Lut(lut) = mode { lut.mask() } else { &[] };
-            extractor.extract_masked(packets, waiting, keys, mask, run.depth);
+            extractor.extract_masked(packets, waiting, keys, mask, context.depth);
             probe.mark(Step::Extract(number), count);
             let passed = if let FastMode::Lut(lut) = mode {
                 let cleaned = lut.work();
                 if cleaned > 0 {
                     probe.mark(Step::Clean, cleaned);
                 }
-                let cells = run.cells;
+                let cells = context.cells;
                 let mut told = [Told::default(); BURST];
-                let (generation, in_flux) = (lut.generation(), lut.is_in_flux(run.now));
+                let (generation, in_flux) = (lut.generation(), lut.is_in_flux(context.now));
                 let mut doubtful = in_flux;
-                lut.probe(keys, run.now, ids, |at, record| {
+                lut.probe(keys, context.now, ids, |at, record| {
                     told[at] = Told::of(record, cells);
                     doubtful |= record.generation != generation;
                 });
@@ -64,7 +64,7 @@ impl Ffp {
                 if doubtful {
                     let places = &ids[..];
                     resolve(
-                        run,
+                        context,
                         (lut, table),
                         packets,
                         (waiting, places),
@@ -74,27 +74,34 @@ impl Ffp {
                     );
                 }
                 let rows = (&*keys, &mut self.rows[..]);
-                let (lookups, passed) =
-                    pass(run, (lut, table), packets, (waiting, ids, told), rows, (number, &mut queue), probe);
+                let (lookups, passed) = pass(
+                    context,
+                    (lut, table),
+                    packets,
+                    (waiting, ids, told),
+                    rows,
+                    (number, &mut queue),
+                    probe,
+                );
                 counters.add_table(number, lookups, passed);
                 passed
             } else {
                 table.lookup(keys, ids);
                 probe.mark(Step::Lookup(number), count);
-                let passed = share(run, table, packets, (waiting, ids), (number, &mut queue), probe);
+                let passed = share(context, table, packets, (waiting, ids), (number, &mut queue), probe);
                 counters.add_table(number, u64::from(count), passed);
                 passed
             };
             probe.mark(Step::Execute(number), passed as u32);
         }
-        finish_fast(run, packets, burst, probe);
+        finish_fast(context, packets, burst, probe);
     }
 }
 
 /// Transmits the packets that passed every table on the path.
 #[inline]
 fn finish_fast<E: Egress, P: Probe>(
-    run: &mut Run<'_, E>,
+    context: &mut BurstContext<'_, E>,
     packets: &mut [Packet],
     burst: &[u16],
     probe: &mut P,
@@ -103,8 +110,8 @@ fn finish_fast<E: Egress, P: Probe>(
         let slot = usize::from(*slot);
         let packet = &mut packets[slot];
         if packet.path == Path::Fast {
-            run.finish(packet, slot, true, probe);
-            run.tally.fast += 1;
+            context.finish(packet, slot, true, probe);
+            context.tally.fast += 1;
             packet.path = Path::Left;
         }
     }
@@ -113,7 +120,7 @@ fn finish_fast<E: Egress, P: Probe>(
 /// Runs the entries of a shared table and returns the number of packets that hit one. Packets that hit a
 /// normal entry leave the path.
 fn share<E: Egress, P: Probe>(
-    run: &mut Run<'_, E>,
+    context: &mut BurstContext<'_, E>,
     table: &Table,
     packets: &mut [Packet],
     (waiting, ids): (&[u16], &[u32]),
@@ -126,7 +133,7 @@ fn share<E: Egress, P: Probe>(
             State::Direct(_, index) => (table.at_index(index), By::Index),
             _ => (*id, By::Shared),
         };
-        matches += u64::from(share_one(run, (id, by), packets, *at, (number, queue), probe));
+        matches += u64::from(share_one(context, (id, by), packets, *at, (number, queue), probe));
     }
     matches
 }
@@ -134,7 +141,7 @@ fn share<E: Egress, P: Probe>(
 /// Runs the entry that a shared table or an index gives for a packet. Returns whether there is one.
 #[inline(always)]
 fn share_one<E: Egress, P: Probe>(
-    run: &mut Run<'_, E>,
+    context: &mut BurstContext<'_, E>,
     (id, by): (u32, By),
     packets: &mut [Packet],
     slot: u16,
@@ -143,7 +150,7 @@ fn share_one<E: Egress, P: Probe>(
 ) -> bool {
     let packet = &mut packets[usize::from(slot)];
     probe.looked_up(usize::from(slot), number, by, id, packet.frame.len());
-    let is_hit = run.hit(packet, number, id);
+    let is_hit = context.hit(packet, number, id);
     if !packet.low_latency {
         packet.path = Path::Tables;
     } else if let Some(next) = packet.state.waits_for() {
@@ -156,14 +163,14 @@ fn share_one<E: Egress, P: Probe>(
 /// one.
 #[inline(never)]
 fn share_indexed<E: Egress, P: Probe>(
-    run: &mut Run<'_, E>,
+    context: &mut BurstContext<'_, E>,
     (table, index): (&Table, u32),
     packets: &mut [Packet],
     slot: u16,
     place: (u8, &mut Queue),
     probe: &mut P,
 ) -> bool {
-    share_one(run, (table.at_index(index), By::Index), packets, slot, place, probe)
+    share_one(context, (table.at_index(index), By::Index), packets, slot, place, probe)
 }
 
 /// Result of a LUT lookup for one packet.
@@ -193,7 +200,7 @@ impl Default for Told<'_> {
 /// Looks again at packets whose record is not known to be right.
 #[inline(never)]
 fn resolve<'a, E: Egress, P: Probe>(
-    run: &Run<'a, E>,
+    context: &BurstContext<'a, E>,
     (lut, table): (&mut Lut, &Table),
     packets: &mut [Packet],
     (waiting, places): (&[u16], &[u32]),
@@ -203,7 +210,7 @@ fn resolve<'a, E: Egress, P: Probe>(
 ) {
     let words = lut.words();
     let mut moved = false;
-    if in_flux && run.window.is_empty() {
+    if in_flux && context.window.is_empty() {
         lut.barred = false;
     }
     for (at, told) in told.iter_mut().enumerate() {
@@ -216,20 +223,21 @@ fn resolve<'a, E: Egress, P: Probe>(
             // An earlier packet of the burst may have corrected this packet's record.
             let Some(record) = lut.record(place) else { continue };
             if record.generation == lut.generation() {
-                *told = Told::of(record, run.cells);
+                *told = Told::of(record, context.cells);
                 continue;
             }
         }
         let key = &keys[at * words..][..words];
-        let found = doubt(run, (lut, table), packets, (slot, place, number), key, &mut moved, probe);
-        *told = found.map_or_else(Told::default, |(by, record)| Told { by, ..Told::of(&record, run.cells) });
+        let found = doubt(context, (lut, table), packets, (slot, place, number), key, &mut moved, probe);
+        *told =
+            found.map_or_else(Told::default, |(by, record)| Told { by, ..Told::of(&record, context.cells) });
     }
 }
 
 /// Runs the entries that records and indexes give. Returns the number of packets looked up and of those that
 /// hit an entry. All other packets leave the path.
 fn pass<'a, E: Egress, P: Probe>(
-    run: &mut Run<'a, E>,
+    context: &mut BurstContext<'a, E>,
     (lut, table): (&mut Lut, &Table),
     packets: &mut [Packet],
     (waiting, places, told): (&[u16], &[u32], &[Told<'a>]),
@@ -244,14 +252,14 @@ fn pass<'a, E: Egress, P: Probe>(
     let count = waiting.len().min(BURST);
     let (waiting, told) = (&waiting[..count], &told[..count]);
     for at in 0..count {
-        programs[at] = told[at].cell.and_then(|cell| run.program(cell));
+        programs[at] = told[at].cell.and_then(|cell| context.program(cell));
     }
     for at in 0..count {
         let (slot, told, program) = (waiting[at], &told[at], programs[at]);
         let packet = &mut packets[usize::from(slot)];
         if let State::Direct(_, index) = packet.state {
             indexed_hits +=
-                u64::from(share_indexed(run, (table, index), packets, slot, (number, queue), probe));
+                u64::from(share_indexed(context, (table, index), packets, slot, (number, queue), probe));
             indexed += 1;
             continue;
         }
@@ -263,12 +271,12 @@ fn pass<'a, E: Egress, P: Probe>(
             continue;
         };
         if program.low_latency {
-            if told.fence != 0 && is_held(run, lut, places[at], told.fence, packet) {
+            if told.fence != 0 && is_held(context, lut, places[at], told.fence, packet) {
                 held += 1;
                 continue;
             }
             probe.looked_up(usize::from(slot), number, told.by, told.id, packet.frame.len());
-            let state = run.enter(packet, number, told.id, cell, program);
+            let state = context.enter(packet, number, told.id, cell, program);
             hits += 1;
             if let Some(next) = state.waits_for() {
                 // A meter may have made the packet normal.
@@ -291,10 +299,16 @@ fn pass<'a, E: Egress, P: Probe>(
 
 /// Returns whether a packet must wait for earlier packets of its value. Clears a fence that has passed.
 #[inline(never)]
-fn is_held<E>(run: &Run<'_, E>, lut: &mut Lut, place: u32, fence: u32, packet: &mut Packet) -> bool {
-    if !run.window.waits(fence) {
+fn is_held<E>(
+    context: &BurstContext<'_, E>,
+    lut: &mut Lut,
+    place: u32,
+    fence: u32,
+    packet: &mut Packet,
+) -> bool {
+    if !context.window.waits(fence) {
         lut.lift_fence(place);
-    } else if !run.released {
+    } else if !context.released {
         packet.path = Path::Held;
         packet.fence = fence;
         return true;
@@ -306,7 +320,7 @@ fn is_held<E>(run: &Run<'_, E>, lut: &mut Lut, place: u32, fence: u32, packet: &
 /// well, or the record must be verified.
 #[inline(never)]
 fn doubt<E: Egress, P: Probe>(
-    run: &Run<'_, E>,
+    context: &BurstContext<'_, E>,
     (lut, table): (&mut Lut, &Table),
     packets: &mut [Packet],
     (slot, place, number): (u16, u32, u8),
@@ -323,7 +337,7 @@ fn doubt<E: Egress, P: Probe>(
         if lut.barred {
             return None;
         }
-        let inherited = lut.ask_previous(packets, slot, key, run.now);
+        let inherited = lut.ask_previous(packets, slot, key, context.now);
         *moved |= inherited.is_some();
         return inherited.map(|record| (By::Inherited, record));
     }
@@ -340,7 +354,7 @@ fn doubt<E: Egress, P: Probe>(
         return Some((By::Lut, record));
     }
     probe.mark(Step::Execute(number), 0);
-    let record = verify(run, lut, table, place, key);
+    let record = verify(context, lut, table, place, key);
     probe.mark(Step::Verify(number), 1);
     record.map(|record| (By::Verified, record))
 }
@@ -369,7 +383,7 @@ fn compare<P: Probe>(table: &Table, keys: &[u64], number: u8, probe: &mut P) {
 /// Verifies a record against the table and corrects it. Returns `None` if the value no longer hits an entry.
 #[inline(never)]
 fn verify<E: Egress>(
-    run: &Run<'_, E>,
+    context: &BurstContext<'_, E>,
     lut: &mut Lut,
     table: &Table,
     place: u32,
@@ -380,6 +394,6 @@ fn verify<E: Egress>(
         table.lookup(key, &mut id);
         (id[0] != NONE).then_some(id[0])
     };
-    let entry = |id| run.entry(id).map(|(cell, program)| (cell.priority(), program.low_latency));
+    let entry = |id| context.entry(id).map(|(cell, program)| (cell.priority(), program.low_latency));
     lut.verify(place, key, search, entry)
 }

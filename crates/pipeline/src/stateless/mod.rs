@@ -17,7 +17,7 @@ mod simd;
 
 pub(crate) use headers::{KeyPush, PolkaPush, TfPush, pop_key, pop_tf};
 
-use crate::burst::Run;
+use crate::burst::BurstContext;
 use crate::output::Egress;
 use crate::ports::PortTable;
 use crate::probe::{Leaving, Probe};
@@ -350,7 +350,7 @@ impl GateRule {
     }
 }
 
-impl<E: Egress> Run<'_, E> {
+impl<E: Egress> BurstContext<'_, E> {
     /// Forwards or drops tagged frames among the first `count` frames, and returns their number. The
     /// remaining frames keep their order. `slot` identifies the packets to instruments.
     #[inline]
