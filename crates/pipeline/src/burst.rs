@@ -238,14 +238,14 @@ impl Pipeline {
         if ffp.is_open() {
             ffp.walk(&mut context, packets, &burst, keys, counters, probe);
         }
-        through(&mut context, ffp, packets, &burst, keys, counters, probe);
+        run_tables(&mut context, ffp, packets, &burst, keys, counters, probe);
         context.tally.received = 1;
         counters.add(&context.tally);
     }
 }
 
 /// Runs packets through the tables they wait for, and finishes all packets that have not left yet.
-pub(crate) fn through<E: Egress, P: Probe>(
+pub(crate) fn run_tables<E: Egress, P: Probe>(
     context: &mut BurstContext<'_, E>,
     ffp: &mut Ffp,
     packets: &mut [Packet],
@@ -259,7 +259,7 @@ pub(crate) fn through<E: Egress, P: Probe>(
     // A burst begins at table 0, although no packet may wait there.
     let mut next = Some(0);
     while let Some(number) = next {
-        let (waiting, known, mut later) = gather(packets, burst, number, &mut waiting);
+        let (waiting, known, mut later) = select_waiting(packets, burst, number, &mut waiting);
         let count = waiting.len() + known.len();
         if count == 0 {
             next = later;
@@ -295,7 +295,7 @@ pub(crate) fn through<E: Egress, P: Probe>(
                     context.window,
                 );
             }
-            later = sooner(later, packet.state.waits_for());
+            later = min_table(later, packet.state.waits_for());
         }
         for place in known {
             let place = usize::from(*place);
@@ -307,7 +307,7 @@ pub(crate) fn through<E: Egress, P: Probe>(
             };
             probe.looked_up(place, number, by, id, packet.frame.len());
             matches += u64::from(context.hit(packet, number, id));
-            later = sooner(later, packet.state.waits_for());
+            later = min_table(later, packet.state.waits_for());
         }
         counters.add_table(number, count as u64, matches);
         probe.mark(Step::Execute(number), count as u32);
@@ -325,7 +325,7 @@ pub(crate) fn through<E: Egress, P: Probe>(
 
 /// Lists the packets that wait for a lookup in table `number`, and the packets that wait for an entry of it
 /// without a lookup. Also returns the lowest other table that packets wait for.
-fn gather<'a>(
+fn select_waiting<'a>(
     packets: &[Packet],
     burst: &[u16],
     number: u8,
@@ -343,7 +343,7 @@ fn gather<'a>(
                 known -= 1;
                 places[known] = *slot;
             }
-            other => later = sooner(later, other.waits_for()),
+            other => later = min_table(later, other.waits_for()),
         }
     }
     let (places, known) = places.split_at_mut(known);
@@ -352,7 +352,7 @@ fn gather<'a>(
 
 /// Returns the lower of two tables.
 #[inline]
-pub(crate) fn sooner(one: Option<u8>, other: Option<u8>) -> Option<u8> {
+pub(crate) fn min_table(one: Option<u8>, other: Option<u8>) -> Option<u8> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),
         _ => one.or(other),

@@ -21,6 +21,7 @@ pub mod extract;
 pub mod ffp;
 mod field_write;
 pub mod filter;
+mod forward;
 pub mod groups;
 pub mod lanes;
 pub mod level;
@@ -38,7 +39,6 @@ mod simd;
 mod slab;
 pub mod stateless;
 mod tags;
-mod triage;
 mod ttl;
 pub mod update;
 

@@ -5,7 +5,7 @@
 //! continue at once where nothing may wait. The backlog is processed between bursts, in batches of bounded
 //! size (quanta).
 
-use crate::burst::{BURST, BurstContext, Pipeline, through};
+use crate::burst::{BURST, BurstContext, Pipeline, run_tables};
 use crate::lanes::{Kind, Lanes};
 use crate::level::Level;
 use crate::output::Egress;
@@ -67,11 +67,11 @@ impl Pipeline {
             probe.mark(Step::Finish, count as u32);
         } else if is_open && lanes.is_on() {
             slab.take(count);
-            low_latency += share_out(&mut context, lanes, slab, &burst, probe);
+            low_latency += enqueue_or_finish(&mut context, lanes, slab, &burst, probe);
             counters.set_held(lanes.held() as u64);
             probe.mark(Step::Finish, count as u32);
         } else {
-            through(&mut context, ffp, packets, &burst, keys, counters, probe);
+            run_tables(&mut context, ffp, packets, &burst, keys, counters, probe);
         }
         counters.add(&context.tally);
         low_latency + (received - count)
@@ -95,7 +95,7 @@ impl Pipeline {
         // Held packets that may leave come before the rest of the backlog, which arrived later.
         let quantum = if lanes.releases() { Burst::new() } else { lanes.quantum(most, &slab.packets) };
         let mut context = rules.context(egress, outputs, lanes.window(), now);
-        through(&mut context, ffp, &mut slab.packets, &quantum, keys, counters, probe);
+        run_tables(&mut context, ffp, &mut slab.packets, &quantum, keys, counters, probe);
         slab.free(&quantum);
         let mut worked = quantum.len();
         context.released = true;
@@ -104,7 +104,7 @@ impl Pipeline {
             // Released packets that miss continue through the tables at once. Later packets of their flows
             // may be in the backlog and must not overtake them.
             ffp.walk(&mut context, &mut slab.packets, &released, keys, counters, probe);
-            through(&mut context, ffp, &mut slab.packets, &released, keys, counters, probe);
+            run_tables(&mut context, ffp, &mut slab.packets, &released, keys, counters, probe);
             slab.free(&released);
             worked += released.len();
         }
@@ -193,7 +193,7 @@ impl Pipeline {
 /// Distributes a burst after the fast-forwarding path. Frees the slots of packets that have left, queues
 /// packets with a fence in the hold queue, and admits the rest to the backlog or drops it. Returns the number
 /// of packets newly held.
-fn share_out<E: Egress, P: Probe>(
+fn enqueue_or_finish<E: Egress, P: Probe>(
     context: &mut BurstContext<'_, E>,
     lanes: &mut Lanes,
     slab: &mut Slab,
