@@ -113,9 +113,9 @@ struct Link {
 }
 
 impl Link {
-    /// Like `WorkerSet::tend`: takes back retired objects, sends operations that fit the ring, and wakes the
+    /// Like `WorkerSet::reclaim_and_flush`: takes back retired objects, sends operations that fit the ring, and wakes the
     /// worker.
-    fn tend(&mut self, parked: &mut Vec<u32>, shared: &SharedWorker<Worker, Bell>) {
+    fn reclaim_and_flush(&mut self, parked: &mut Vec<u32>, shared: &SharedWorker<Worker, Bell>) {
         while self.spent.pop().is_ok() {}
         let mut moved = false;
         while let Some(operation) = parked.pop() {
@@ -196,7 +196,7 @@ fn every_operation_is_applied_by_one_of_the_two_threads() {
         let mut scene = Scene::new(2, 2, None);
         scene.start();
         for operation in [1, 2] {
-            scene.link.tend(&mut vec![operation], &scene.shared);
+            scene.link.reclaim_and_flush(&mut vec![operation], &scene.shared);
         }
         scene.end();
         assert_eq!(scene.shared.lock().applied, [1, 2]);
@@ -228,7 +228,7 @@ fn frames_and_operations_come_at_once() {
             assert!(handover.push(1).is_ok());
             shared.wake(&PublishFence::new());
         });
-        scene.link.tend(&mut vec![1], &scene.shared);
+        scene.link.reclaim_and_flush(&mut vec![1], &scene.shared);
         scene.end();
     });
 }
@@ -238,7 +238,7 @@ fn a_packet_of_the_controller_leaves_a_sleeping_worker() {
     explore(|| {
         let mut scene = Scene::new(1, 2, Some(1));
         scene.start();
-        scene.link.tend(&mut vec![1], &scene.shared);
+        scene.link.reclaim_and_flush(&mut vec![1], &scene.shared);
         scene.end();
     });
 }
@@ -254,11 +254,11 @@ fn an_operation_that_found_the_spent_ring_full_is_applied_once_it_is_emptied() {
         // `pop` takes the last element first.
         let mut parked = vec![2, 1];
         while !parked.is_empty() {
-            scene.link.tend(&mut parked, &scene.shared);
+            scene.link.reclaim_and_flush(&mut parked, &scene.shared);
             thread::yield_now();
         }
         // Like the control thread while it waits for the barrier.
-        scene.link.tend(&mut parked, &scene.shared);
+        scene.link.reclaim_and_flush(&mut parked, &scene.shared);
         scene.end();
     });
 }

@@ -35,7 +35,7 @@ impl WorkerSet {
             self.arm(worker, Some(Box::new(recorder)));
         }
         self.recording = Some(Recording { workers, next: 0 });
-        self.tend();
+        self.reclaim_and_flush();
         true
     }
 
@@ -43,7 +43,7 @@ impl WorkerSet {
     pub fn stop_recording(&mut self) {
         if self.recording.take().is_some() {
             (0..self.links.len()).for_each(|worker| self.arm(worker, None));
-            self.tend();
+            self.reclaim_and_flush();
         }
     }
 

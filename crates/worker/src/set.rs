@@ -390,7 +390,7 @@ impl WorkerSet {
         if let Some(compiler) = &mut self.compiler {
             compiler.follow(number, rule_table);
         }
-        bring(number, updates, parts);
+        push_table_updates(number, updates, parts);
     }
 
     /// Advances the installation of bases that were compiled in the background. Returns whether there are
@@ -404,7 +404,7 @@ impl WorkerSet {
         for number in 0..=MAC_TABLE {
             let rule_table = &mut self.rule_tables[usize::from(number)];
             let Ok(Some(swaps)) = rule_table.catch_up(parts.len()) else { continue };
-            bring(number, swaps, parts);
+            push_table_updates(number, swaps, parts);
             // With the new base, the fast-forwarding path may need a LUT for the table, or no longer need
             // one.
             self.table(number, &[], 0, parts);
@@ -425,11 +425,11 @@ impl WorkerSet {
         for (link, parts) in self.links.iter_mut().zip(parts) {
             link.parked.push_back(Box::new(Updates { version: self.version, parts }));
         }
-        self.tend();
+        self.reclaim_and_flush();
     }
 
     /// Moves parked updates into the rings, frees retired updates, and folds the counters of retired pages.
-    pub(crate) fn tend(&mut self) {
+    pub(crate) fn reclaim_and_flush(&mut self) {
         for link in &mut self.links {
             while link.retired.pop().is_ok() {}
             let mut moved = false;
@@ -450,7 +450,7 @@ impl WorkerSet {
 }
 
 /// Appends the updates of a table's views to each worker's parts.
-fn bring(number: u8, updates: Vec<Vec<TableUpdate>>, parts: &mut [Vec<Update>]) {
+fn push_table_updates(number: u8, updates: Vec<Vec<TableUpdate>>, parts: &mut [Vec<Update>]) {
     for (parts, updates) in parts.iter_mut().zip(updates) {
         parts.extend(updates.into_iter().map(|update| match update {
             TableUpdate::Swap(table) => {
@@ -536,7 +536,7 @@ impl DataPlane for WorkerSet {
     }
 
     fn applied(&mut self) -> u64 {
-        self.tend();
+        self.reclaim_and_flush();
         self.links.iter().map(|link| link.applied.load(Ordering::Acquire)).min().unwrap_or(self.version)
     }
 

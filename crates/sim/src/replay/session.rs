@@ -51,7 +51,7 @@ impl<F: Forwarder> Session<F> {
             let line = line_of.get(at).copied().unwrap_or_default();
             return Err(ReplayError::Flow { path: options.flows.clone(), line, source });
         }
-        self.tend(now);
+        self.do_housekeeping(now);
         Ok(())
     }
 
@@ -100,7 +100,7 @@ impl<F: Forwarder> Session<F> {
         self.pass_time(burst.start_ns());
         let now = self.clock.advance_to(burst.start_ns());
         self.forwarder.forward(&mut self.model, now, burst);
-        self.tend(now);
+        self.do_housekeeping(now);
         self.summary.ports.entry(burst.in_port).or_default().received += burst.packets.len() as u64;
         let (summary, mut written) = (&mut self.summary, Ok(()));
         self.forwarder.take_sent(&mut self.model, |port, sent| {
@@ -131,12 +131,12 @@ impl<F: Forwarder> Session<F> {
     fn pass_time(&mut self, until: Nanos) {
         while let Some(deadline) = self.model.next_deadline().filter(|at| *at <= until) {
             let now = self.clock.advance_to(deadline);
-            self.tend(now);
+            self.do_housekeeping(now);
         }
     }
 
     /// Runs the model and the engine until no work is left at this time.
-    fn tend(&mut self, now: Nanos) {
+    fn do_housekeeping(&mut self, now: Nanos) {
         loop {
             self.forwarder.settle(&mut self.model, now);
             let more = self.model.poll(now);

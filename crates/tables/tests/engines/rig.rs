@@ -66,20 +66,20 @@ impl Rig {
         let in_all = if self.operations.is_multiple_of(3) { 1_000 } else { changes.len() };
         let updates = self.rule_table.change(changes, in_all, WORKERS).unwrap();
         self.swaps += usize::from(updates[0].iter().any(|update| matches!(update, TableUpdate::Swap(_))));
-        self.bring(updates);
+        self.apply_updates(updates);
         let Some(later) = self.background else { return };
         if let Some((_, job)) = self.job.take_if(|(due, _)| *due <= self.operations) {
             self.rule_table.install(job.run());
         }
         if let Some(updates) = self.rule_table.catch_up(WORKERS).unwrap() {
-            self.bring(updates);
+            self.apply_updates(updates);
         }
         if self.job.is_none() {
             self.job = self.rule_table.background_job(LEAST).map(|job| (self.operations + later, job));
         }
     }
 
-    fn bring(&mut self, updates: Vec<Vec<TableUpdate>>) {
+    fn apply_updates(&mut self, updates: Vec<Vec<TableUpdate>>) {
         for (view, updates) in self.views.iter_mut().zip(updates) {
             for mut update in updates {
                 view.apply(&mut update);

@@ -139,28 +139,30 @@ fn background_bases_come_before_the_delta_is_full() {
 fn numbers_may_be_used_again_while_a_base_is_compiled() {
     let mut rule_table = RuleTable::default();
     let mut view = tables::Table::default();
-    let mut bring = |updates: Vec<Vec<TableUpdate>>| {
+    let mut apply_updates = |updates: Vec<Vec<TableUpdate>>| {
         for mut update in updates.into_iter().flatten() {
             view.apply(&mut update);
         }
     };
     let add = |id: u32, value: u32| RuleChange::Add(Arc::new(entry(id, 7, route(value, 32))));
-    bring(rule_table.change(&(0..1_000).map(|id| add(id, id)).collect::<Vec<_>>(), 1_000, 1).unwrap());
-    (1_000..1_100).for_each(|id| bring(rule_table.change(&[add(id, id)], 1, 1).unwrap()));
+    apply_updates(
+        rule_table.change(&(0..1_000).map(|id| add(id, id)).collect::<Vec<_>>(), 1_000, 1).unwrap(),
+    );
+    (1_000..1_100).for_each(|id| apply_updates(rule_table.change(&[add(id, id)], 1, 1).unwrap()));
     let job = rule_table.background_job(1).unwrap();
     assert!(rule_table.background_job(1).is_none(), "one at a time");
     // One rule of the base, one of the delta, and one that the base being compiled does not have.
     for id in [5, 1_050, 1_100] {
-        bring(rule_table.change(&[RuleChange::Remove(id)], 1, 1).unwrap());
-        bring(rule_table.change(&[add(id, 50_000 + id)], 1, 1).unwrap());
+        apply_updates(rule_table.change(&[RuleChange::Remove(id)], 1, 1).unwrap());
+        apply_updates(rule_table.change(&[add(id, 50_000 + id)], 1, 1).unwrap());
     }
     rule_table.install(job.run());
     // One rule of the new base, and one added after it.
     for id in [8, 1_100] {
-        bring(rule_table.change(&[RuleChange::Remove(id)], 1, 1).unwrap());
+        apply_updates(rule_table.change(&[RuleChange::Remove(id)], 1, 1).unwrap());
     }
     for _ in 0..10 {
-        bring(rule_table.catch_up(1).unwrap().into_iter().flatten().collect());
+        apply_updates(rule_table.catch_up(1).unwrap().into_iter().flatten().collect());
     }
     assert_eq!(
         (rule_table.compiled(), rule_table.compiled_in_background()),
@@ -168,7 +170,7 @@ fn numbers_may_be_used_again_while_a_base_is_compiled() {
         "the new base knows all by now"
     );
     // Once more, now that their positions are known.
-    bring(rule_table.change(&[RuleChange::Remove(1_050), RuleChange::Remove(6)], 2, 1).unwrap());
+    apply_updates(rule_table.change(&[RuleChange::Remove(1_050), RuleChange::Remove(6)], 2, 1).unwrap());
     let key = |value: u32| {
         let plan = Arc::clone(rule_table.plan());
         let (mut values, mut masks) = (Vec::new(), Vec::new());
