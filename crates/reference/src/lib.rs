@@ -38,7 +38,7 @@ pub use meters::MeterState;
 pub use packet::Packet;
 pub use residue::{output_gate, residue};
 pub use rules::{COPY_BYTES_MIN, Rules, process};
-pub use stateless::{Verdict, Worked, stateless, worked};
+pub use stateless::{StatelessOutcome, Worked, stateless, worked};
 pub use unfinished::{Cut, CutKind, OpenChecksum, Unfinished, finished};
 
 /// Data plane that executes the reference semantics.

@@ -6,7 +6,7 @@ use crate::meters::remark;
 use crate::packet::Packet;
 use crate::rules::COPY_BYTES_MIN;
 use crate::set_field::set_field;
-use crate::stateless::{Verdict, stateless};
+use crate::stateless::{StatelessOutcome, stateless};
 use crate::{Learned, Metered, PacketIn, Processed, Rules, Sent, headers};
 use flow::action::WHOLE_PACKET;
 use flow::meter::Band;
@@ -142,12 +142,12 @@ impl<'a> Run<'a> {
         if let Some(lane) = rules.stateless() {
             let ports = rules.ports().into_iter().map(|port| (port.number, port)).collect();
             match stateless(lane, &ports, self.packet.in_port, &self.packet.bytes) {
-                Verdict::Tables => {}
-                Verdict::Sent(sent) => {
+                StatelessOutcome::Tables => {}
+                StatelessOutcome::Sent(sent) => {
                     self.sent.push(sent);
                     return Ok(());
                 }
-                Verdict::Dropped(reason) => return Err(reason),
+                StatelessOutcome::Dropped(reason) => return Err(reason),
             }
         }
         if self.rules.settings().drop_fragments && self.packet.headers.ip.is_some_and(|ip| ip.fragment) {

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 /// Decision of stateless forwarding about a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum StatelessOutcome {
     /// Not applicable: the packet enters the tables unchanged.
     Tables,
     /// The packet is sent to a port. KeyFlow and PolKA use queue 0.
@@ -77,12 +77,12 @@ pub fn stateless(
     ports: &BTreeMap<PortNo, PortState>,
     in_port: PortNo,
     frame: &[u8],
-) -> Verdict {
+) -> StatelessOutcome {
     let node = Node { lane, ports, in_port };
     match node.step(frame) {
-        Ok(None) => Verdict::Tables,
-        Ok(Some(sent)) => Verdict::Sent(sent),
-        Err(reason) => Verdict::Dropped(reason),
+        Ok(None) => StatelessOutcome::Tables,
+        Ok(Some(sent)) => StatelessOutcome::Sent(sent),
+        Err(reason) => StatelessOutcome::Dropped(reason),
     }
 }
 

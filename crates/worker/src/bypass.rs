@@ -32,7 +32,7 @@ const PAUSE_MAX_NS: Nanos = 3_600 * 1_000_000_000;
 
 /// Decision about a table's LUT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum BypassChoice {
     /// No change.
     Stay,
     /// Bypass the LUT.
@@ -90,35 +90,35 @@ impl Bypass {
     }
 
     /// Decides about a table whose LUT is in use or bypassed. `figures` are those of its current LUT.
-    pub fn judge(&mut self, now: Nanos, measured: Measured, figures: LutFigures) -> Verdict {
+    pub fn choose_mode(&mut self, now: Nanos, measured: Measured, figures: LutFigures) -> BypassChoice {
         if let Some(since) = self.bypassed_ns {
             if now < since + self.pause_ns {
-                return Verdict::Stay;
+                return BypassChoice::Stay;
             }
             self.pause_ns = (self.pause_ns * 2).min(PAUSE_MAX_NS);
             (self.bypassed_ns, self.on_trial, self.periods) = (None, true, 0);
             self.begin(now, measured, LutFigures::default());
-            return Verdict::Try;
+            return BypassChoice::Try;
         }
         if now < self.next_ns {
-            return Verdict::Stay;
+            return BypassChoice::Stay;
         }
         let Some(saves) = self.saves(measured, figures) else {
             self.next_ns = now + PERIOD_NS;
-            return Verdict::Stay;
+            return BypassChoice::Stay;
         };
         self.begin(now, measured, figures);
         self.periods += 1;
         if self.periods <= YOUNG {
-            return Verdict::Stay;
+            return BypassChoice::Stay;
         }
         let demanded = if self.on_trial { BETTER_PERCENT as i64 } else { -(WORSE_PERCENT as i64) };
         if saves < demanded {
             self.bypassed_ns = Some(now);
-            return Verdict::GiveUp;
+            return BypassChoice::GiveUp;
         }
         (self.on_trial, self.pause_ns) = (false, PAUSE_MIN_NS);
-        Verdict::Stay
+        BypassChoice::Stay
     }
 
     fn begin(&mut self, now: Nanos, measured: Measured, figures: LutFigures) {
@@ -169,15 +169,15 @@ mod tests {
         }
 
         /// Runs for `seconds`. Returns the first decision other than `Stay`, and when it was made.
-        fn run(&mut self, seconds: u64, probe: u64, lookup: u64) -> Option<(Verdict, u64)> {
+        fn run(&mut self, seconds: u64, probe: u64, lookup: u64) -> Option<(BypassChoice, u64)> {
             for passed in 1..=seconds {
                 self.now += SECOND;
                 self.measured.probe += Sums { ns: probe * 100, packets: 100 };
                 self.measured.lookup += Sums { ns: lookup * 100, packets: 100 };
                 (self.figures.hits, self.figures.misses) =
                     (self.figures.hits + 900, self.figures.misses + 100);
-                match self.bypass.judge(self.now, self.measured, self.figures) {
-                    Verdict::Stay => {}
+                match self.bypass.choose_mode(self.now, self.measured, self.figures) {
+                    BypassChoice::Stay => {}
                     verdict => return Some((verdict, passed)),
                 }
             }
@@ -189,22 +189,22 @@ mod tests {
     fn a_lut_that_saves_stays_and_one_that_costs_goes() {
         assert_eq!(Table::new().run(1_000, 5, 20), None);
         assert_eq!(Table::new().run(1_000, 19, 20), None, "by a little more nothing is changed");
-        assert_eq!(Table::new().run(1_000, 20, 10), Some((Verdict::GiveUp, 3)));
+        assert_eq!(Table::new().run(1_000, 20, 10), Some((BypassChoice::GiveUp, 3)));
     }
 
     #[test]
     fn a_lut_that_went_is_tried_again_ever_more_rarely() {
         let mut table = Table::new();
-        assert!(matches!(table.run(10, 20, 10), Some((Verdict::GiveUp, _))));
-        assert_eq!(table.run(100, 20, 10), Some((Verdict::Try, 30)));
-        assert_eq!(table.run(100, 20, 10), Some((Verdict::GiveUp, 3)));
-        assert_eq!(table.run(100, 20, 10), Some((Verdict::Try, 60)));
+        assert!(matches!(table.run(10, 20, 10), Some((BypassChoice::GiveUp, _))));
+        assert_eq!(table.run(100, 20, 10), Some((BypassChoice::Try, 30)));
+        assert_eq!(table.run(100, 20, 10), Some((BypassChoice::GiveUp, 3)));
+        assert_eq!(table.run(100, 20, 10), Some((BypassChoice::Try, 60)));
         // The table has grown meanwhile.
         assert_eq!(table.run(1_000, 20, 100), None);
-        assert_eq!(table.run(10, 200, 100), Some((Verdict::GiveUp, 1)));
+        assert_eq!(table.run(10, 200, 100), Some((BypassChoice::GiveUp, 1)));
         assert_eq!(
             table.run(100, 20, 10),
-            Some((Verdict::Try, 30)),
+            Some((BypassChoice::Try, 30)),
             "a good trial makes the next pause short"
         );
     }
@@ -215,7 +215,10 @@ mod tests {
         for _ in 0..100 {
             table.now += SECOND;
             table.measured.probe += Sums { ns: 9_000, packets: 10 };
-            assert_eq!(table.bypass.judge(table.now, table.measured, table.figures), Verdict::Stay);
+            assert_eq!(
+                table.bypass.choose_mode(table.now, table.measured, table.figures),
+                BypassChoice::Stay
+            );
         }
     }
 }

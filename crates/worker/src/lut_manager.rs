@@ -2,7 +2,7 @@
 //! The control side of the fast-forwarding path: selects how the path looks up each table, and translates
 //! rule changes to updates of its LUT. A LUT is an exact-match flow cache of one table.
 
-use crate::bypass::{Bypass, Measured, Verdict};
+use crate::bypass::{Bypass, BypassChoice, Measured};
 use crate::consistency::{Consistency, list_max};
 use crate::set::is_low_latency;
 use flow::{EntryId, Field, FlowEntry, Nanos};
@@ -171,7 +171,7 @@ impl LutManager {
 
     /// Bypasses a table's LUT, or tries it again, according to the measurements. Returns whether `parts` got
     /// an update.
-    pub fn judge(
+    pub fn choose_mode(
         &mut self,
         now: Nanos,
         number: u8,
@@ -184,13 +184,13 @@ impl LutManager {
             return false;
         }
         let figures = figures(table);
-        match table.bypass.judge(now, measured(), figures) {
-            Verdict::Stay => return false,
-            Verdict::GiveUp => {
+        match table.bypass.choose_mode(now, measured(), figures) {
+            BypassChoice::Stay => return false,
+            BypassChoice::GiveUp => {
                 table.mode = TableMode::Bypassed;
                 swap(number, table, parts, |_| FastMode::Shared);
             }
-            Verdict::Try => {
+            BypassChoice::Try => {
                 table.mode = TableMode::Closed;
                 self.follow(number, (rule_table, 0), &[], parts);
             }

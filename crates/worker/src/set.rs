@@ -527,7 +527,7 @@ impl DataPlane for WorkerSet {
         }
         for (number, rule_table) in (0..=u8::MAX).zip(&self.rule_tables) {
             let measured = || Measured::over(self.links.iter().filter_map(|link| link.costs.table(number)));
-            changed |= self.luts.judge(now, number, rule_table, measured, &mut parts);
+            changed |= self.luts.choose_mode(now, number, rule_table, measured, &mut parts);
         }
         if changed {
             // The version stays: which way packets are looked up does not change the result.

@@ -7,7 +7,7 @@ mod traffic;
 
 use flow::syntax::{ParseOptions, parse_flow, parse_match};
 use flow::{Command, EntryChange, EntryId, FlowMod, Instructions, Match, Operation};
-use model::trace::Verdict;
+use model::trace::TraceComparison;
 use model::{Config, DataPlane, FlowCursor, FlowFilter, Model, PortDesc};
 use pipeline::LaneLimits;
 use port::Queue;
@@ -71,13 +71,13 @@ impl Lab {
     }
 
     /// Sends a packet and compares its record with the rules.
-    fn judge(&mut self, port: u32, bytes: &[u8]) -> Verdict {
+    fn compare(&mut self, port: u32, bytes: &[u8]) -> TraceComparison {
         assert!(self.handles[port as usize - 1].push(0, bytes));
         self.worker.turn(self.now);
         let record = self.model.plane_mut().next_record().unwrap();
-        let verdict = self.model.judge(&record).1;
+        let comparison = self.model.compare(&record).1;
         self.turn();
-        verdict
+        comparison
     }
 
     fn entry(&mut self, table: u8) -> EntryId {
@@ -102,9 +102,9 @@ fn every_kind_of_packet(lanes: LaneLimits) {
                 lab.handles[port as usize - 1].push_frame(0, &frame);
                 lab.worker.turn(lab.now);
                 let record = lab.model.plane_mut().next_record().unwrap();
-                match lab.model.judge(&record).1 {
-                    Verdict::Agrees => agreed += 1,
-                    Verdict::Changed { .. } => assert_eq!(round, 0, "{record:?}"),
+                match lab.model.compare(&record).1 {
+                    TraceComparison::Agrees => agreed += 1,
+                    TraceComparison::Changed { .. } => assert_eq!(round, 0, "{record:?}"),
                     other => panic!("{other:?} for {record:?}"),
                 }
                 lab.turn();
@@ -134,7 +134,7 @@ fn records_are_traced(lanes: LaneLimits) {
         assert!(lab.handles[0].push(0, &frame));
         lab.worker.turn(lab.now);
         let record = lab.model.plane_mut().next_record().unwrap();
-        assert_eq!(lab.model.judge(&record).1, Verdict::Agrees);
+        assert_eq!(lab.model.compare(&record).1, TraceComparison::Agrees);
         ways.push((record.fast, record.missed, record.hits[0].by));
     }
     assert_eq!(ways, [(false, Some(0), pipeline::By::Table), (true, None, pipeline::By::Lut)]);
@@ -151,7 +151,7 @@ fn is_found_out(lanes: LaneLimits) {
         Lab::new(lanes, ["priority=5,arp,actions=output:2", "priority=0,actions=output:3"].map(String::from));
     assert!(lab.model.plane_mut().record(&Match::any(), u64::MAX));
     let arp = wire::PacketBuilder::ethernet([255; 6], [2; 6]).arp(1, [2; 6], [1; 4], [0; 6], [2; 4]).build();
-    assert_eq!(lab.judge(1, &arp), Verdict::Agrees);
+    assert_eq!(lab.compare(1, &arp), TraceComparison::Agrees);
     let id = lab.entry(0);
     let plant = |lab: &mut Lab, change: EntryChange| {
         lab.model.plane_mut().submit(Operation::Entries(vec![change]));
@@ -178,8 +178,8 @@ fn is_found_out(lanes: LaneLimits) {
         };
         plant(&mut lab, change);
         let faults = lab.model.trace_counts().faults;
-        match lab.judge(1, &arp) {
-            Verdict::Disagrees(told) => {
+        match lab.compare(1, &arp) {
+            TraceComparison::Disagrees(told) => {
                 assert!(told.iter().any(|one| one.contains(says)), "{actions}: {told:?}")
             }
             other => panic!("{actions}: {other:?}"),
@@ -187,7 +187,9 @@ fn is_found_out(lanes: LaneLimits) {
         assert_eq!(lab.model.trace_counts().faults, faults + 1);
     }
     plant(&mut lab, EntryChange::Remove { id, table: 0 });
-    assert!(matches!(lab.judge(1, &arp), Verdict::Disagrees(told) if told[0].starts_with("lookup 1:")));
+    assert!(
+        matches!(lab.compare(1, &arp), TraceComparison::Disagrees(told) if told[0].starts_with("lookup 1:"))
+    );
 }
 
 #[test]
@@ -204,7 +206,7 @@ fn changed_rules(lanes: LaneLimits) {
         .flow_mod(0, FlowMod { instructions: Instructions::default(), ..parse("actions=drop") })
         .unwrap();
     let record = lab.model.plane_mut().next_record().unwrap();
-    assert!(matches!(lab.model.judge(&record).1, Verdict::Changed { then, now } if now > then));
+    assert!(matches!(lab.model.compare(&record).1, TraceComparison::Changed { then, now } if now > then));
     assert_eq!(lab.model.trace_counts().compared, 0);
 }
 

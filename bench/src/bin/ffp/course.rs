@@ -105,7 +105,7 @@ impl<P: Probe + Default> Course<P> {
         let flows: Vec<(u32, Vec<u8>)> =
             self.scenario.flows.iter().map(|flow| (flow.port, flow.sent())).collect();
         let expected = self.traffic.iter().map(|at| (flows[*at].0, flows[*at].1.as_slice()));
-        let sent = self.tape.judge(expected)?;
+        let sent = self.tape.compare(expected)?;
         if sent as u64 != received {
             return Err(format!("{sent} packets sent of {received}").into());
         }

@@ -27,7 +27,7 @@ impl Tape {
 
     /// Compares the recorded ports and packets with the expected ones, in any order, and clears the record.
     /// Returns their number.
-    pub fn judge<'p>(&self, expected: impl Iterator<Item = (u32, &'p [u8])>) -> Result<usize, String> {
+    pub fn compare<'p>(&self, expected: impl Iterator<Item = (u32, &'p [u8])>) -> Result<usize, String> {
         let sent = std::mem::take(&mut *self.sent.lock().unwrap_or_else(PoisonError::into_inner));
         let mut counts: HashMap<(u32, &[u8]), i64> = HashMap::new();
         expected.for_each(|packet| *counts.entry(packet).or_default() += 1);

@@ -5,11 +5,11 @@
 //! the last request. A trace counts nothing, learns nothing and refreshes no timeout.
 
 mod change;
-mod judge;
+mod compare;
 mod near;
 
 pub use change::Change;
-pub use judge::{TraceCounts, Verdict};
+pub use compare::{TraceComparison, TraceCounts};
 pub use near::{Excluded, Near};
 pub use reference::{Learned, PacketIn, Processed, Sent, Worked};
 

@@ -46,7 +46,7 @@ pub(super) struct Recent {
 
 /// Result of checking a record against its extra rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
+enum Recheck {
     /// The record is right.
     Right,
     /// This entry serves the record's value instead.
@@ -135,17 +135,17 @@ impl Lut {
 
     /// Returns whether a record is right according to its list alone.
     pub(super) fn stands(&self, place: u32, key: &[u64]) -> bool {
-        self.record(place).is_some_and(|record| self.walk_list(record, key) == Verdict::Right)
+        self.record(place).is_some_and(|record| self.walk_list(record, key) == Recheck::Right)
     }
 
     /// Checks a record against its extra rules. `key` is the record's value.
-    fn walk_list(&self, record: &Record, key: &[u64]) -> Verdict {
+    fn walk_list(&self, record: &Record, key: &[u64]) -> Recheck {
         let length = self.generation.wrapping_sub(record.generation);
         if length > self.recent.list_max {
-            return Verdict::Unknown;
+            return Recheck::Unknown;
         }
         let words = key.len();
-        let (mut best, mut verdict) = ((record.id, record.priority), Verdict::Right);
+        let (mut best, mut recheck) = ((record.id, record.priority), Recheck::Right);
         for back in (0..length).rev() {
             let at = self.generation.wrapping_sub(back) as usize % REMEMBERED;
             let change = self.recent.changes[at];
@@ -156,14 +156,14 @@ impl Lut {
                     if matches(key, value, mask) {
                         best = (change.id, change.priority);
                         // This holds even if the id equals the record's: the id has then been used again.
-                        verdict = Verdict::Other(change.id);
+                        recheck = Recheck::Other(change.id);
                     }
                 }
-                Kind::Removed if change.id == best.0 => return Verdict::Unknown,
+                Kind::Removed if change.id == best.0 => return Recheck::Unknown,
                 _ => {}
             }
         }
-        verdict
+        recheck
     }
 
     /// Verifies a record against its extra rules, or against the table if these are too many or do not
@@ -182,17 +182,17 @@ impl Lut {
         self.counters.verified(1);
         let record = *self.record(place)?;
         let found = match self.walk_list(&record, key) {
-            Verdict::Right => {
+            Recheck::Right => {
                 self.counters.walked(1);
                 let right = self.records.get_mut(place as usize)?;
                 right.generation = self.generation;
                 return Some(*right);
             }
-            Verdict::Other(id) => {
+            Recheck::Other(id) => {
                 self.counters.walked(1);
                 Some(id)
             }
-            Verdict::Unknown => search(),
+            Recheck::Unknown => search(),
         };
         let found = found.and_then(|id| Some((id, entry(id)?)));
         let Some((id, (priority, low_latency))) = found else {

@@ -109,7 +109,7 @@ struct Told {
 
 /// Decision about a frame.
 #[derive(Clone, Copy, Debug)]
-enum Verdict {
+enum TagVerdict {
     /// The frame continues unchanged to the tables.
     Tables,
     /// The frame leaves by a port, in this queue, after an edit.
@@ -128,9 +128,9 @@ enum Edit {
 }
 
 /// Result of a step of the decision. An error ends it early: the frame goes to the tables or is dropped.
-type Step<T> = Result<T, Verdict>;
+type Step<T> = Result<T, TagVerdict>;
 
-impl From<DropReason> for Verdict {
+impl From<DropReason> for TagVerdict {
     fn from(reason: DropReason) -> Self {
         Self::Drop(reason)
     }
@@ -198,7 +198,13 @@ impl StatelessLane {
 
     /// Decides about a tagged frame.
     #[inline(always)]
-    fn judge(&self, ports: &PortTable, frame: &Frame, tag: Result<Tag, DropReason>, label: u32) -> Verdict {
+    fn forward_by_tag(
+        &self,
+        ports: &PortTable,
+        frame: &Frame,
+        tag: Result<Tag, DropReason>,
+        label: u32,
+    ) -> TagVerdict {
         self.step(ports, frame, tag, label).unwrap_or_else(|end| end)
     }
 
@@ -209,11 +215,11 @@ impl StatelessLane {
         frame: &Frame,
         tag: Result<Tag, DropReason>,
         label: u32,
-    ) -> Step<Verdict> {
+    ) -> Step<TagVerdict> {
         let in_port = frame.meta.in_port;
         if !ports.get(in_port).is_some_and(|port| port.up && !port.no_recv) {
             // The pipeline drops the frame when it is admitted.
-            return Err(Verdict::Tables);
+            return Err(TagVerdict::Tables);
         }
         let Some(row) = self.port(in_port).filter(|row| row.is_trusted) else {
             return Err(DropReason::UntrustedTag.into());
@@ -221,11 +227,11 @@ impl StatelessLane {
         let (port, queue, edit) = match tag? {
             Tag::Key { bank, .. } => {
                 let hops_min = if bank == POLKA_BANK { POLKA_TTL_MIN } else { KEYFLOW_HOPS_MIN };
-                let bank = self.banks[bank].as_ref().ok_or(Verdict::Tables)?;
+                let bank = self.banks[bank].as_ref().ok_or(TagVerdict::Tables)?;
                 (bank.port(ports, frame, label, hops_min)?, 0, Edit::TakeHop)
             }
             Tag::Tf { qid, up, down } => {
-                let gates = self.gates.as_ref().ok_or(Verdict::Tables)?;
+                let gates = self.gates.as_ref().ok_or(TagVerdict::Tables)?;
                 let gate = gates.gate(row.assists, up, down).filter(|gate| gate.port != in_port);
                 let gate = gate.ok_or(DropReason::NoGate)?;
                 if !can_send(ports, gate.port) {
@@ -237,7 +243,7 @@ impl StatelessLane {
         if self.port(port).is_some_and(|row| bytes_sent(frame, edit) > row.mtu_bytes as usize) {
             return Err(DropReason::OverMtu.into());
         }
-        Ok(Verdict::Send(port, queue, edit))
+        Ok(TagVerdict::Send(port, queue, edit))
     }
 }
 
@@ -305,7 +311,7 @@ impl KeyBank {
         let in_port = frame.meta.in_port;
         let (out, backup) = match self.targets.get(label as usize) {
             None | Some(Target::None) => return Err(DropReason::NoLabel.into()),
-            Some(Target::Tables) => return Err(Verdict::Tables),
+            Some(Target::Tables) => return Err(TagVerdict::Tables),
             Some(Target::Port(port, backup)) => (*port, *backup),
         };
         if frame.bytes().get(HOPS_AT).is_none_or(|hops| *hops < hops_min) {
@@ -368,7 +374,7 @@ impl<E: Egress> BurstContext<'_, E> {
             let told = lane.told(&frames[from..to]);
             for (at, told) in (from..to).zip(told) {
                 let takes = told.tag.is_some_and(|tag| {
-                    let verdict = lane.judge(self.ports, &frames[at], tag, told.label);
+                    let verdict = lane.forward_by_tag(self.ports, &frames[at], tag, told.label);
                     self.take_stateless(verdict, &mut frames[at], slot, probe)
                 });
                 if !takes {
@@ -385,21 +391,21 @@ impl<E: Egress> BurstContext<'_, E> {
     #[inline]
     fn take_stateless<P: Probe>(
         &mut self,
-        verdict: Verdict,
+        verdict: TagVerdict,
         frame: &mut Frame,
         slot: usize,
         probe: &mut P,
     ) -> bool {
-        if matches!(verdict, Verdict::Tables) {
+        if matches!(verdict, TagVerdict::Tables) {
             return false;
         }
         probe.arrives(slot, frame);
         probe.packet(frame.meta.in_port, frame.meta.sequence);
         let sent = match verdict {
-            Verdict::Send(port, queue, edit) => edit.make(frame).map(|()| (port, queue)),
-            Verdict::Drop(reason) => Err(reason),
+            TagVerdict::Send(port, queue, edit) => edit.make(frame).map(|()| (port, queue)),
+            TagVerdict::Drop(reason) => Err(reason),
             // The early return above has handled this case.
-            Verdict::Tables => return false,
+            TagVerdict::Tables => return false,
         };
         probe.leaving(slot, &Leaving::only(sent.ok().map(|(port, _)| (port, &*frame))));
         let mut frame = std::mem::replace(frame, Frame::hollow());

@@ -102,7 +102,7 @@ impl DpdkQueue {
     }
 
     /// Returns whether the device can take the frame as it is, or the reason why it can never take it.
-    fn judge(&self, frame: &Frame) -> Result<bool, Drop> {
+    fn sends_unchanged(&self, frame: &Frame) -> Result<bool, Drop> {
         if frame.len() < MIN_FRAME_BYTES {
             return Err(Drop::TxRunt);
         }
@@ -151,8 +151,11 @@ impl DpdkQueue {
     /// all of them.
     fn send_ready(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) -> bool {
         loop {
-            let ready =
-                frames.iter().take(shim::BURST).take_while(|frame| self.judge(frame) == Ok(true)).count();
+            let ready = frames
+                .iter()
+                .take(shim::BURST)
+                .take_while(|frame| self.sends_unchanged(frame) == Ok(true))
+                .count();
             if ready == 0 {
                 return true;
             }
@@ -202,7 +205,7 @@ impl Queue for DpdkQueue {
         let before = frames.len();
         while self.send_ready(frames, done) {
             let Some(mut frame) = frames.pop_front() else { break };
-            match self.judge(&frame).and_then(|_| self.finish(&mut frame)) {
+            match self.sends_unchanged(&frame).and_then(|_| self.finish(&mut frame)) {
                 Ok(Some(true)) => self.statistics.sent(frame.len()),
                 Ok(Some(false)) => {
                     frames.push_front(frame);

@@ -4,7 +4,7 @@
 use super::{Links, ethernet, inner, lines, numbers, ports, under};
 use flow::stateless::{Gate, GateFlag, Gates};
 use flow::{DropReason, PortNo, Stateless};
-use reference::{Sent, Unfinished, Verdict, stateless};
+use reference::{Sent, StatelessOutcome, Unfinished, stateless};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use wire::tf::Form;
@@ -45,9 +45,9 @@ impl Tree {
             Stateless { gates: Some(gates.clone()), trusted: every().collect(), ..Stateless::default() };
         let tagged = under(ethernet().tf(form, 3, up, down));
         match stateless(&config, &ports(every()), in_port, &tagged) {
-            Verdict::Tables => panic!("{node} leaves a tag to its tables"),
-            Verdict::Dropped(reason) => Err(reason),
-            Verdict::Sent(Sent { port, bytes, queue, .. }) => {
+            StatelessOutcome::Tables => panic!("{node} leaves a tag to its tables"),
+            StatelessOutcome::Dropped(reason) => Err(reason),
+            StatelessOutcome::Sent(Sent { port, bytes, queue, .. }) => {
                 let gate = gates.ports[&port];
                 let pops = matches!(gate.flag, GateFlag::Server | GateFlag::External);
                 assert_eq!((bytes, queue), (if pops { inner() } else { tagged }, 3));
@@ -122,36 +122,44 @@ fn tagged(down: u16) -> Vec<u8> {
 #[test]
 fn servers_may_not_tag() {
     let verdict = stateless(&edge(), &ports(1..=3), 1, &tagged(4));
-    assert_eq!(verdict, Verdict::Dropped(DropReason::UntrustedTag));
-    assert!(matches!(stateless(&edge(), &ports(1..=3), 3, &tagged(4)), Verdict::Sent(_)));
+    assert_eq!(verdict, StatelessOutcome::Dropped(DropReason::UntrustedTag));
+    assert!(matches!(stateless(&edge(), &ports(1..=3), 3, &tagged(4)), StatelessOutcome::Sent(_)));
     let unset = Stateless { gates: None, ..edge() };
-    assert_eq!(stateless(&unset, &ports(1..=3), 3, &tagged(4)), Verdict::Tables);
+    assert_eq!(stateless(&unset, &ports(1..=3), 3, &tagged(4)), StatelessOutcome::Tables);
 }
 
 #[test]
 fn gates_have_no_backups() {
     let mut some = ports(1..=3);
     some.get_mut(&2).unwrap().up = false;
-    assert_eq!(stateless(&edge(), &some, 3, &tagged(4)), Verdict::Dropped(DropReason::PortDown));
+    assert_eq!(stateless(&edge(), &some, 3, &tagged(4)), StatelessOutcome::Dropped(DropReason::PortDown));
     some.remove(&2);
-    assert_eq!(stateless(&edge(), &some, 3, &tagged(4)), Verdict::Dropped(DropReason::PortDown));
+    assert_eq!(stateless(&edge(), &some, 3, &tagged(4)), StatelessOutcome::Dropped(DropReason::PortDown));
     // Gates 6 and 0 do not exist; gate 48 is that of the ingress port.
     for down in [6, 0, 48] {
-        assert_eq!(stateless(&edge(), &ports(1..=3), 3, &tagged(down)), Verdict::Dropped(DropReason::NoGate));
+        assert_eq!(
+            stateless(&edge(), &ports(1..=3), 3, &tagged(down)),
+            StatelessOutcome::Dropped(DropReason::NoGate)
+        );
     }
 }
 
 #[test]
 fn a_popped_packet_is_an_ethernet_frame_of_its_own() {
     let short = ethernet().tf(Form::Wide, 7, 0, 4).ethertype(0x0800).payload(&[9]).build();
-    let Verdict::Sent(sent) = stateless(&edge(), &ports(1..=3), 3, &short) else { panic!("it is sent") };
+    let StatelessOutcome::Sent(sent) = stateless(&edge(), &ports(1..=3), 3, &short) else {
+        panic!("it is sent")
+    };
     let padded = ethernet().ethertype(0x0800).payload(&[9]).pad_to(60).build();
     assert_eq!(sent, Sent { port: 2, bytes: padded, queue: 7, unfinished: Unfinished::default() });
     // The MTU applies to the frame as sent.
     let config = Stateless { mtu_bytes: [(2, inner().len() - 14)].into(), ..edge() };
-    assert!(matches!(stateless(&config, &ports(1..=3), 3, &tagged(4)), Verdict::Sent(_)));
+    assert!(matches!(stateless(&config, &ports(1..=3), 3, &tagged(4)), StatelessOutcome::Sent(_)));
     let config = Stateless { mtu_bytes: [(2, inner().len() - 15)].into(), ..edge() };
-    assert_eq!(stateless(&config, &ports(1..=3), 3, &tagged(4)), Verdict::Dropped(DropReason::OverMtu));
+    assert_eq!(
+        stateless(&config, &ports(1..=3), 3, &tagged(4)),
+        StatelessOutcome::Dropped(DropReason::OverMtu)
+    );
 }
 
 #[test]
@@ -161,9 +169,9 @@ fn each_condition_decides_by_itself() {
             Stateless { gates: Some(gates.clone()), trusted: (1..=5).collect(), ..Stateless::default() };
         let tagged = under(ethernet().tf(Form::Paper, 0, up, down));
         match stateless(&config, &ports(1..=5), in_port, &tagged) {
-            Verdict::Sent(sent) => Ok(sent.port),
-            Verdict::Dropped(reason) => Err(reason),
-            Verdict::Tables => panic!("there are gates"),
+            StatelessOutcome::Sent(sent) => Ok(sent.port),
+            StatelessOutcome::Dropped(reason) => Err(reason),
+            StatelessOutcome::Tables => panic!("there are gates"),
         }
     };
     let mut gates = Gates {
@@ -186,7 +194,7 @@ fn each_condition_decides_by_itself() {
 fn the_ethertype_behind_belongs_to_the_tag() {
     for len in 14..22 {
         let verdict = stateless(&edge(), &ports(1..=3), 3, &tagged(4)[..len]);
-        assert_eq!(verdict, Verdict::Dropped(DropReason::MalformedTag), "{len} bytes");
+        assert_eq!(verdict, StatelessOutcome::Dropped(DropReason::MalformedTag), "{len} bytes");
     }
-    assert!(matches!(stateless(&edge(), &ports(1..=3), 3, &tagged(4)[..22]), Verdict::Sent(_)));
+    assert!(matches!(stateless(&edge(), &ports(1..=3), 3, &tagged(4)[..22]), StatelessOutcome::Sent(_)));
 }

@@ -5,7 +5,7 @@ use super::ports;
 use flow::stateless::{Arithmetic, Bank, Gate, GateFlag, Gates, Label, NodeId};
 use flow::{DropReason, PortNo, Stateless};
 use proptest::prelude::*;
-use reference::{Verdict, output_gate, residue, stateless};
+use reference::{StatelessOutcome, output_gate, residue, stateless};
 use std::num::NonZeroU32;
 
 fn id(arithmetic: Arithmetic, modulus: u32) -> NodeId {
@@ -147,12 +147,12 @@ proptest! {
     #[test]
     fn no_packet_goes_where_it_should_not(config in any_lane(), frame in any_frame(), in_port in 1u32..7, up in prop::collection::btree_set(1u32..7, 0..7)) {
         match stateless(&config, &ports(up.iter().copied()), in_port, &frame) {
-            Verdict::Tables => prop_assert!(!is_tag(&frame) || config.trusted.contains(&in_port)),
-            Verdict::Dropped(reason) => {
+            StatelessOutcome::Tables => prop_assert!(!is_tag(&frame) || config.trusted.contains(&in_port)),
+            StatelessOutcome::Dropped(reason) => {
                 prop_assert!(is_tag(&frame));
                 prop_assert_eq!(reason == DropReason::UntrustedTag, !config.trusted.contains(&in_port));
             }
-            Verdict::Sent(sent) => {
+            StatelessOutcome::Sent(sent) => {
                 prop_assert!(is_tag(&frame) && config.trusted.contains(&in_port) && up.contains(&sent.port));
                 prop_assert!(config.mtu_bytes.get(&sent.port).is_none_or(|mtu| sent.bytes.len() - 14 <= *mtu));
                 check_bytes(&config, &frame, sent.port, &sent.bytes, sent.queue)?;

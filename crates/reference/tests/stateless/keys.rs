@@ -4,7 +4,7 @@
 use super::{Links, bank, ethernet, inner, keyed, lines, numbers, ports, under};
 use flow::stateless::{Arithmetic, Bank, Label, NodeId};
 use flow::{DropReason, PortNo, PortState, Stateless};
-use reference::{Verdict, stateless};
+use reference::{StatelessOutcome, stateless};
 use std::collections::BTreeMap;
 
 /// Planned network.
@@ -66,9 +66,9 @@ impl Plan {
                 ..Stateless::default()
             };
             let outcome = match stateless(&config, &self.ports(node, down), in_port, &frame) {
-                Verdict::Tables => "tables",
-                Verdict::Dropped(reason) => reason.name(),
-                Verdict::Sent(sent) => {
+                StatelessOutcome::Tables => "tables",
+                StatelessOutcome::Dropped(reason) => reason.name(),
+                StatelessOutcome::Sent(sent) => {
                     (out, frame) = (sent.port, sent.bytes);
                     continue;
                 }
@@ -147,11 +147,11 @@ fn frame(key: u64, hops: u8) -> Vec<u8> {
     under(ethernet().keyflow(0, hops, &key.to_be_bytes()))
 }
 
-fn port_of(verdict: Verdict) -> Result<PortNo, DropReason> {
+fn port_of(verdict: StatelessOutcome) -> Result<PortNo, DropReason> {
     match verdict {
-        Verdict::Tables => Ok(0),
-        Verdict::Sent(sent) => Ok(sent.port),
-        Verdict::Dropped(reason) => Err(reason),
+        StatelessOutcome::Tables => Ok(0),
+        StatelessOutcome::Sent(sent) => Ok(sent.port),
+        StatelessOutcome::Dropped(reason) => Err(reason),
     }
 }
 

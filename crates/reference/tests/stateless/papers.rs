@@ -4,7 +4,7 @@
 use super::{bank, ethernet, inner, keyed, ports, under};
 use flow::Stateless;
 use flow::stateless::{Arithmetic, Gate, GateFlag, Gates, NodeId};
-use reference::{Sent, Unfinished, Verdict, output_gate, residue, stateless};
+use reference::{Sent, StatelessOutcome, Unfinished, output_gate, residue, stateless};
 use std::num::NonZeroU32;
 use wire::tf::Form;
 
@@ -17,7 +17,7 @@ fn the_key_25() {
     let mut frame = under(ethernet().keyflow(0, 9, &25_u64.to_be_bytes()));
     for (id, out, hops) in [(4, 11, 8), (3, 11, 7), (5, 10, 6)] {
         let config = keyed(bank(Arithmetic::Integer, id, &[Some(10), Some(11)]), [1]);
-        let Verdict::Sent(sent) = stateless(&config, &ports([1, 10, 11]), 1, &frame) else {
+        let StatelessOutcome::Sent(sent) = stateless(&config, &ports([1, 10, 11]), 1, &frame) else {
             panic!("node {id} does not send it")
         };
         let expected = under(ethernet().keyflow(0, hops, &25_u64.to_be_bytes()));
@@ -59,7 +59,7 @@ fn the_packet_across_the_tree() {
             let verdict = stateless(config, &ports(1..=6), in_port, &tagged);
             assert_eq!(
                 verdict,
-                Verdict::Sent(Sent {
+                StatelessOutcome::Sent(Sent {
                     port: out_port,
                     bytes: bytes.clone(),
                     queue: 5,
@@ -75,7 +75,7 @@ fn the_packet_across_the_tree() {
         in_port,
         &under(ethernet().tf(Form::Paper, 0, up, down)),
     ) {
-        Verdict::Sent(sent) => sent.port,
+        StatelessOutcome::Sent(sent) => sent.port,
         other => panic!("{other:?}"),
     };
     assert_eq!([by(3, 48, 6), by(1, 0, 6), by(1, 44, 6)], [2, 2, 3]);
@@ -83,6 +83,6 @@ fn the_packet_across_the_tree() {
     let out = stateless(&cs2, &ports(1..=6), 1, &under(ethernet().tf(Form::Paper, 0, 48, 45)));
     assert_eq!(
         out,
-        Verdict::Sent(Sent { port: 5, bytes: inner(), queue: 0, unfinished: Unfinished::default() })
+        StatelessOutcome::Sent(Sent { port: 5, bytes: inner(), queue: 0, unfinished: Unfinished::default() })
     );
 }

@@ -4,7 +4,7 @@
 use super::{bank, ethernet, ports, under};
 use flow::stateless::{Arithmetic, Label};
 use flow::{DropReason, Stateless};
-use reference::{Verdict, stateless};
+use reference::{StatelessOutcome, stateless};
 
 /// Polynomials of the indices 0, 1, and so on.
 const POLYNOMIALS: [u32; 9] =
@@ -33,13 +33,13 @@ fn keys_lead_from_index_to_index() {
     for (path, key) in GOLDEN {
         let mut frame = under(ethernet().polka(64, key));
         for (ttl, hop) in (0..64).rev().zip(path.windows(2)) {
-            let Verdict::Sent(sent) = stateless(&node(hop[0]), &ports, 99, &frame) else {
+            let StatelessOutcome::Sent(sent) = stateless(&node(hop[0]), &ports, 99, &frame) else {
                 panic!("{} of {path:?} does not send it", hop[0])
             };
             assert_eq!((sent.port, &sent.bytes), (100 + hop[1], &under(ethernet().polka(ttl, key))));
             frame = sent.bytes;
         }
-        assert_eq!(stateless(&node(path[path.len() - 1]), &ports, 99, &frame), Verdict::Tables);
+        assert_eq!(stateless(&node(path[path.len() - 1]), &ports, 99, &frame), StatelessOutcome::Tables);
     }
 }
 
@@ -48,19 +48,19 @@ fn a_ttl_of_1_is_used_up() {
     let at = |index, ttl| {
         stateless(&node(index), &ports(99..=108), 99, &under(ethernet().polka(ttl, GOLDEN[0].1)))
     };
-    assert!(matches!(at(2, 2), Verdict::Sent(_)));
-    assert_eq!([at(2, 1), at(2, 0)], [const { Verdict::Dropped(DropReason::HopLimit) }; 2]);
-    assert_eq!(at(3, 0), Verdict::Tables);
+    assert!(matches!(at(2, 2), StatelessOutcome::Sent(_)));
+    assert_eq!([at(2, 1), at(2, 0)], [const { StatelessOutcome::Dropped(DropReason::HopLimit) }; 2]);
+    assert_eq!(at(3, 0), StatelessOutcome::Tables);
 }
 
 #[test]
 fn bitmaps_and_what_is_cut_short_are_damaged() {
-    let damaged = Verdict::Dropped(DropReason::MalformedTag);
+    let damaged = StatelessOutcome::Dropped(DropReason::MalformedTag);
     let mut frame = under(ethernet().polka(64, GOLDEN[0].1));
     for len in 14..34 {
         assert_eq!(stateless(&node(2), &ports(99..=108), 99, &frame[..len]), damaged, "{len} bytes");
     }
-    assert!(matches!(stateless(&node(2), &ports(99..=108), 99, &frame[..34]), Verdict::Sent(_)));
+    assert!(matches!(stateless(&node(2), &ports(99..=108), 99, &frame[..34]), StatelessOutcome::Sent(_)));
     frame[14] = 1;
     assert_eq!(stateless(&node(2), &ports(99..=108), 99, &frame), damaged);
 }

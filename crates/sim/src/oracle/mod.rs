@@ -15,7 +15,7 @@
 mod coverage;
 mod drive;
 mod features;
-mod judge;
+mod linearizable;
 mod log;
 mod offload;
 mod path_use;
@@ -69,7 +69,7 @@ pub struct Breach {
 pub fn run_case(seed: u64, options: Options) -> Result<Coverage, Breach> {
     let breach = |what| Breach { seed, workers: options.workers, what };
     let record = drive::Driver::new(seed, options).run().map_err(breach)?;
-    let coverage = judge::judge(record).map_err(breach)?;
+    let coverage = linearizable::check_linearizable(record).map_err(breach)?;
     let offered = if options.lut_entries == 0 { 0 } else { coverage.packets };
     let calm = drive::is_calm(seed) && options.lut_entries >= CALM_LUT_ENTRIES;
     let path = if calm { coverage.path.clone() } else { PathUse::default() };

@@ -3,23 +3,23 @@
 
 use super::log::Recorder;
 use flow::PortNo;
-use model::trace::Verdict;
+use model::trace::TraceComparison;
 use model::{DataPlane, Model};
 use reference::Reference;
 
 /// Compares the packets that workers have recorded with their traces. Packets whose rules have changed since
 /// are skipped. Returns the number of packets compared.
-pub(super) fn judge(model: &mut Model<Recorder>) -> Result<usize, String> {
+pub(super) fn compare_traces(model: &mut Model<Recorder>) -> Result<usize, String> {
     let mut judged = 0;
     while let Some(record) = model.plane_mut().plane.next_record() {
-        match model.judge(&record).1 {
-            Verdict::Agrees => judged += 1,
-            Verdict::Disagrees(differences) => {
+        match model.compare(&record).1 {
+            TraceComparison::Agrees => judged += 1,
+            TraceComparison::Disagrees(differences) => {
                 return Err(format!(
                     "a recorded packet differs from its trace: {differences:?}\n  {record:?}"
                 ));
             }
-            Verdict::Changed { .. } | Verdict::Unclear(_) => {}
+            TraceComparison::Changed { .. } | TraceComparison::Unclear(_) => {}
         }
     }
     Ok(judged)

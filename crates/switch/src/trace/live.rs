@@ -7,7 +7,7 @@ use super::{TraceError, port_names};
 use flow::syntax::{ParseOptions, parse_match};
 use flow::{Match, Nanos, Outcome};
 use model::Model;
-use model::trace::Verdict;
+use model::trace::TraceComparison;
 use pipeline::{By, Record};
 use serde::{Deserialize, Serialize};
 use worker::WorkerSet;
@@ -174,14 +174,14 @@ fn arm(model: &mut Model<WorkerSet>, matching: &Match, count: u64) -> bool {
 
 /// Compares a record with the rules and formats both.
 fn real(model: &mut Model<WorkerSet>, record: &Record) -> Real {
-    let (trace, verdict) = model.judge(record);
+    let (trace, verdict) = model.compare(record);
     let (verdict, why) = match verdict {
-        Verdict::Agrees => ("agrees", Vec::new()),
-        Verdict::Changed { then, now } => {
+        TraceComparison::Agrees => ("agrees", Vec::new()),
+        TraceComparison::Changed { then, now } => {
             ("changed", vec![format!("the rules have changed since, from version {then} to {now}")])
         }
-        Verdict::Unclear(why) => ("unclear", vec![why.to_owned()]),
-        Verdict::Disagrees(differences) => ("fault", differences),
+        TraceComparison::Unclear(why) => ("unclear", vec![why.to_owned()]),
+        TraceComparison::Disagrees(differences) => ("fault", differences),
     };
     let (outcome, reason) = match record.outcome {
         Outcome::Forwarded => ("forwarded", None),

@@ -45,16 +45,16 @@ pub(super) struct Usual {
 impl Usual {
     /// Records a span with its work. Returns the stolen time in units; 0 if the span is not a gap.
     #[inline]
-    fn judge(&mut self, span: u64, work: u64, slack: u64) -> u64 {
+    fn stolen(&mut self, span: u64, work: u64, slack: u64) -> u64 {
         if span > slack && self.spans >> MEMORY_BITS != 0 {
-            return self.judge_long(span, work, slack);
+            return self.stolen_long(span, work, slack);
         }
         self.learn(span, work);
         0
     }
 
     #[inline(never)]
-    fn judge_long(&mut self, span: u64, work: u64, slack: u64) -> u64 {
+    fn stolen_long(&mut self, span: u64, work: u64, slack: u64) -> u64 {
         let usual = self.units * work / self.work.max(1);
         let limit = slack + FACTOR * usual;
         self.learn(span.min(limit), work);
@@ -99,10 +99,10 @@ impl Gaps {
     /// Returns the time stolen from the span that ends now, in units; 0 if none is detected. `packets` were
     /// received or sent in the span.
     #[inline]
-    pub fn judge(&mut self, now: u64, span: u64, packets: u64) -> u64 {
+    pub fn stolen(&mut self, now: u64, span: u64, packets: u64) -> u64 {
         let slack = if now < self.changes_until { self.changing } else { self.slack };
         if packets > 0 {
-            return self.usual.judge(span, packets + SPAN_WORK, slack);
+            return self.usual.stolen(span, packets + SPAN_WORK, slack);
         }
         // Without packets a span has little work of its own: it only polls queues.
         if span > slack { span } else { 0 }
@@ -121,7 +121,7 @@ mod tests {
     fn settled() -> Gaps {
         let mut gaps = gaps();
         for _ in 0..1_000 {
-            assert_eq!(gaps.judge(1, 2_000, 32), 0);
+            assert_eq!(gaps.stolen(1, 2_000, 32), 0);
         }
         gaps
     }
@@ -130,24 +130,24 @@ mod tests {
     fn a_span_far_beyond_its_work_is_a_gap() {
         let mut gaps = settled();
         for (span, packets) in [(11_000, 32), (3_000, 1), (40_000, 200)] {
-            assert_eq!(gaps.judge(1, span, packets), 0, "{span} ns for {packets} packets");
+            assert_eq!(gaps.stolen(1, span, packets), 0, "{span} ns for {packets} packets");
         }
-        let stolen = gaps.judge(1, 20_000, 32);
+        let stolen = gaps.stolen(1, 20_000, 32);
         assert!((17_000..=18_500).contains(&stolen), "{stolen}");
-        assert!(gaps.judge(1, 6_000, 1) > 5_000);
-        assert_eq!((gaps.judge(1, 2_000, 0), gaps.judge(1, 2_001, 0)), (0, 2_001));
-        assert_eq!(self::gaps().judge(1, 1 << 40, 1), 0, "nothing is known yet");
+        assert!(gaps.stolen(1, 6_000, 1) > 5_000);
+        assert_eq!((gaps.stolen(1, 2_000, 0), gaps.stolen(1, 2_001, 0)), (0, 2_001));
+        assert_eq!(self::gaps().stolen(1, 1 << 40, 1), 0, "nothing is known yet");
     }
 
     /// A burst of 32 packets usually takes 2 us here. The bound is five times that, plus 2 us.
     #[test]
     fn a_gap_begins_beyond_five_times_what_is_usual_and_2_us() {
-        assert_eq!(settled().judge(1, 11_950, 32), 0);
-        let stolen = settled().judge(1, 12_050, 32);
+        assert_eq!(settled().stolen(1, 11_950, 32), 0);
+        let stolen = settled().stolen(1, 12_050, 32);
         assert!((10_000..10_100).contains(&stolen), "{stolen}");
         // The work of 14 packets and of the span itself usually takes half as long.
-        assert_eq!(settled().judge(1, 6_950, 14), 0);
-        let stolen = settled().judge(1, 7_050, 14);
+        assert_eq!(settled().stolen(1, 6_950, 14), 0);
+        let stolen = settled().stolen(1, 7_050, 14);
         assert!((6_000..6_100).contains(&stolen), "{stolen}");
     }
 
@@ -155,8 +155,8 @@ mod tests {
     fn nothing_is_a_gap_in_the_first_64_spans() {
         for (spans, is_gap) in [(63, false), (64, true)] {
             let mut gaps = gaps();
-            (0..spans).for_each(|_| assert_eq!(gaps.judge(1, 2_000, 32), 0));
-            assert_eq!(gaps.judge(1, 1_000_000, 32) > 0, is_gap, "after {spans} spans");
+            (0..spans).for_each(|_| assert_eq!(gaps.stolen(1, 2_000, 32), 0));
+            assert_eq!(gaps.stolen(1, 1_000_000, 32) > 0, is_gap, "after {spans} spans");
         }
     }
 
@@ -164,22 +164,22 @@ mod tests {
     fn after_an_operation_more_is_the_switch_s_own() {
         let mut gaps = settled();
         gaps.changed(1_000);
-        assert_eq!(gaps.judge(10_000_999, 59_950, 32), 0);
+        assert_eq!(gaps.stolen(10_000_999, 59_950, 32), 0);
         let mut gaps = settled();
         gaps.changed(1_000);
-        assert!(gaps.judge(10_000_999, 60_050, 32) > 0);
-        assert_eq!(gaps.judge(10_000_999, 50_000, 0), 0);
-        assert_eq!(gaps.judge(10_000_999, 50_001, 0), 50_001);
+        assert!(gaps.stolen(10_000_999, 60_050, 32) > 0);
+        assert_eq!(gaps.stolen(10_000_999, 50_000, 0), 0);
+        assert_eq!(gaps.stolen(10_000_999, 50_001, 0), 50_001);
         let mut gaps = settled();
         gaps.changed(1_000);
-        assert!(gaps.judge(10_001_000, 50_000, 32) > 0);
+        assert!(gaps.stolen(10_001_000, 50_000, 32) > 0);
     }
 
     #[test]
     fn slower_work_becomes_usual() {
         let mut gaps = settled();
-        let called = (0..1_000).filter(|_| gaps.judge(1, 200_000, 32) > 0).count();
+        let called = (0..1_000).filter(|_| gaps.stolen(1, 200_000, 32) > 0).count();
         assert!((1..100).contains(&called), "{called} spans were called gaps");
-        assert_eq!(gaps.judge(1, 200_000, 32), 0);
+        assert_eq!(gaps.stolen(1, 200_000, 32), 0);
     }
 }

@@ -49,7 +49,7 @@ impl Watch {
                 // A clock of another core may be slightly behind.
                 let span = now.saturating_sub(self.last);
                 if self.attends {
-                    let stolen = self.gaps.judge(now, span, self.work);
+                    let stolen = self.gaps.stolen(now, span, self.work);
                     if stolen > 0 {
                         self.stolen(now, stolen);
                     }

@@ -101,7 +101,7 @@ impl Driver {
         if !self.tight || self.untaken > room.untaken_max || self.rng.u8(0..room.untaken_max as u8) == 0 {
             self.collect();
         }
-        self.record.judged += views::judge(&mut self.model)?;
+        self.record.judged += views::compare_traces(&mut self.model)?;
         Ok(())
     }
 
@@ -151,7 +151,7 @@ impl Driver {
                 opens_ns = opens_ns.into_iter().chain(turn.opens_ns).min();
                 self.nothing_waits(worker);
                 taken += self.collect();
-                self.record.judged += views::judge(&mut self.model)?;
+                self.record.judged += views::compare_traces(&mut self.model)?;
             }
             if rate_holds {
                 self.record.rate_held += taken;

@@ -39,7 +39,7 @@ struct Replay {
 }
 
 /// Checks a case. Returns its coverage.
-pub(super) fn judge(record: Record) -> Result<Coverage, String> {
+pub(super) fn check_linearizable(record: Record) -> Result<Coverage, String> {
     let positions = order::check_logs(&record)?;
     order::check_arrivals(&record, &positions)?;
     let mut coverage = Coverage {

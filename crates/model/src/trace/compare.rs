@@ -14,7 +14,7 @@ const DIFFERENCES: usize = 8;
 
 /// Result of comparing a recorded packet with the rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum TraceComparison {
     /// The worker did what the rules require.
     Agrees,
     /// The rules have changed since the packet was forwarded, so the rules of that time are no longer known.
@@ -43,17 +43,18 @@ pub struct TraceCounts {
 
 impl<D: DataPlane> Model<D> {
     /// Compares a recorded packet with a trace of it by the current rules.
-    pub fn judge(&mut self, record: &Record) -> (Trace, Verdict) {
+    pub fn compare(&mut self, record: &Record) -> (Trace, TraceComparison) {
         // Bytes that were not recorded count as zeros: of a long frame, only the end of the payload is
         // missing.
         let mut frame = record.bytes.to_vec();
         frame.resize(record.len as usize, 0);
         let trace = self.trace(record.in_port, &frame);
-        let verdict = verdict(record, &trace);
+        let comparison = compare_to_trace(record, &trace);
         self.trace_counts.recorded += 1;
-        self.trace_counts.compared += u64::from(matches!(verdict, Verdict::Agrees | Verdict::Disagrees(_)));
-        self.trace_counts.faults += u64::from(matches!(verdict, Verdict::Disagrees(_)));
-        (trace, verdict)
+        self.trace_counts.compared +=
+            u64::from(matches!(comparison, TraceComparison::Agrees | TraceComparison::Disagrees(_)));
+        self.trace_counts.faults += u64::from(matches!(comparison, TraceComparison::Disagrees(_)));
+        (trace, comparison)
     }
 
     /// Returns the results of all comparisons so far.
@@ -63,9 +64,9 @@ impl<D: DataPlane> Model<D> {
     }
 }
 
-fn verdict(record: &Record, trace: &Trace) -> Verdict {
+fn compare_to_trace(record: &Record, trace: &Trace) -> TraceComparison {
     if record.version != trace.version {
-        return Verdict::Changed { then: record.version, now: trace.version };
+        return TraceComparison::Changed { then: record.version, now: trace.version };
     }
     let differences = differences(record, trace);
     let metered = trace
@@ -73,17 +74,17 @@ fn verdict(record: &Record, trace: &Trace) -> Verdict {
         .iter()
         .any(|step| step.entry.as_ref().is_some_and(|entry| entry.instructions.meter.is_some()));
     if differences.is_empty() {
-        Verdict::Agrees
+        TraceComparison::Agrees
     } else if metered {
-        Verdict::Unclear("it passes a meter, which drops or remarks what is over its rate")
+        TraceComparison::Unclear("it passes a meter, which drops or remarks what is over its rate")
     } else if trace.processed.copy_drops.contains(&DropReason::NoBuffer) {
-        Verdict::Unclear("it has more copies than a trace makes")
+        TraceComparison::Unclear("it has more copies than a trace makes")
     } else if record.offloaded && trace.processed.outcome == Outcome::Dropped(DropReason::OverMtu) {
-        Verdict::Unclear("its sender left it to be cut into segments, and an MTU counts each")
+        TraceComparison::Unclear("its sender left it to be cut into segments, and an MTU counts each")
     } else if record.scarce {
-        Verdict::Unclear("its burst met a lack of room for copies, which the rules do not tell of")
+        TraceComparison::Unclear("its burst met a lack of room for copies, which the rules do not tell of")
     } else {
-        Verdict::Disagrees(differences)
+        TraceComparison::Disagrees(differences)
     }
 }
 
