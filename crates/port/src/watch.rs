@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 const ASK_AGAIN: Duration = Duration::from_secs(5);
 
 /// Result of a query.
-pub(crate) struct Told {
+pub(crate) struct LinkReport {
     /// State of the interface that has the name of the port's device.
     pub(crate) link: Link,
     /// Index of the interface to which the socket is bound.
@@ -49,8 +49,8 @@ impl Watch {
     }
 
     /// Stores the result of a query.
-    pub(crate) fn note(&mut self, told: Told, now: Instant) {
-        let Told { link, bound_index, is_stale } = told;
+    pub(crate) fn note(&mut self, report: LinkReport, now: Instant) {
+        let LinkReport { link, bound_index, is_stale } = report;
         self.index = if link.mtu.is_some() { bound_index } else { -1 };
         // While an interface of this name exists but could not be opened, the link is down. The next call
         // retries.

@@ -49,18 +49,18 @@ impl Ffp {
                     probe.mark(Step::Clean, cleaned);
                 }
                 let cells = context.cells;
-                let mut told = [Told::default(); BURST];
+                let mut cache_hits = [CacheHit::default(); BURST];
                 let (generation, in_flux) = (lut.generation(), lut.is_in_flux(context.now));
                 let mut doubtful = in_flux;
                 lut.probe(keys, context.now, ids, |at, record| {
-                    told[at] = Told::of(record, cells);
+                    cache_hits[at] = CacheHit::of(record, cells);
                     doubtful |= record.generation != generation;
                 });
                 probe.mark(Step::Probe(number), count);
                 if probe.compares() {
                     compare(table, keys, number, probe);
                 }
-                let told = &mut told[..waiting.len()];
+                let cache_hits = &mut cache_hits[..waiting.len()];
                 if doubtful {
                     let places = &ids[..];
                     resolve(
@@ -68,7 +68,7 @@ impl Ffp {
                         (lut, table),
                         packets,
                         (waiting, places),
-                        (keys, told),
+                        (keys, cache_hits),
                         (number, in_flux),
                         probe,
                     );
@@ -78,7 +78,7 @@ impl Ffp {
                     context,
                     (lut, table),
                     packets,
-                    (waiting, ids, told),
+                    (waiting, ids, cache_hits),
                     rows,
                     (number, &mut queue),
                     probe,
@@ -175,7 +175,7 @@ fn share_indexed<E: Egress, P: Probe>(
 
 /// Result of a LUT lookup for one packet.
 #[derive(Clone, Copy)]
-struct Told<'a> {
+struct CacheHit<'a> {
     /// Cell of the entry; `None` on a miss.
     cell: Option<&'a Cell>,
     id: EntryId,
@@ -183,7 +183,7 @@ struct Told<'a> {
     by: By,
 }
 
-impl<'a> Told<'a> {
+impl<'a> CacheHit<'a> {
     /// Copies a record and prefetches the entry's cell.
     #[inline(always)]
     fn of(record: &Record, cells: &'a Cells) -> Self {
@@ -191,7 +191,7 @@ impl<'a> Told<'a> {
     }
 }
 
-impl Default for Told<'_> {
+impl Default for CacheHit<'_> {
     fn default() -> Self {
         Self { cell: None, id: NONE, fence: 0, by: By::Lut }
     }
@@ -204,7 +204,7 @@ fn resolve<'a, E: Egress, P: Probe>(
     (lut, table): (&mut Lut, &Table),
     packets: &mut [Packet],
     (waiting, places): (&[u16], &[u32]),
-    (keys, told): (&[u64], &mut [Told<'a>]),
+    (keys, cache_hits): (&[u64], &mut [CacheHit<'a>]),
     (number, in_flux): (u8, bool),
     probe: &mut P,
 ) {
@@ -213,7 +213,7 @@ fn resolve<'a, E: Egress, P: Probe>(
     if in_flux && context.window.is_empty() {
         lut.barred = false;
     }
-    for (at, told) in told.iter_mut().enumerate() {
+    for (at, cache_hits) in cache_hits.iter_mut().enumerate() {
         let (slot, place) = (waiting[at], places[at]);
         // An entry reached by its index has no value, so it has no record.
         if matches!(packets[usize::from(slot)].state, State::Direct(..)) {
@@ -223,14 +223,16 @@ fn resolve<'a, E: Egress, P: Probe>(
             // An earlier packet of the burst may have corrected this packet's record.
             let Some(record) = lut.record(place) else { continue };
             if record.generation == lut.generation() {
-                *told = Told::of(record, context.cells);
+                *cache_hits = CacheHit::of(record, context.cells);
                 continue;
             }
         }
         let key = &keys[at * words..][..words];
         let found = doubt(context, (lut, table), packets, (slot, place, number), key, &mut moved, probe);
-        *told =
-            found.map_or_else(Told::default, |(by, record)| Told { by, ..Told::of(&record, context.cells) });
+        *cache_hits = found.map_or_else(CacheHit::default, |(by, record)| CacheHit {
+            by,
+            ..CacheHit::of(&record, context.cells)
+        });
     }
 }
 
@@ -240,7 +242,7 @@ fn pass<'a, E: Egress, P: Probe>(
     context: &mut BurstContext<'a, E>,
     (lut, table): (&mut Lut, &Table),
     packets: &mut [Packet],
-    (waiting, places, told): (&[u16], &[u32], &[Told<'a>]),
+    (waiting, places, cache_hits): (&[u16], &[u32], &[CacheHit<'a>]),
     (keys, rows): (&[u64], &mut [u64]),
     (number, queue): (u8, &mut Queue),
     probe: &mut P,
@@ -250,12 +252,12 @@ fn pass<'a, E: Egress, P: Probe>(
     // All programs are loaded before the first packet is processed, so that the cache misses overlap.
     let mut programs = [None; BURST];
     let count = waiting.len().min(BURST);
-    let (waiting, told) = (&waiting[..count], &told[..count]);
+    let (waiting, cache_hits) = (&waiting[..count], &cache_hits[..count]);
     for at in 0..count {
-        programs[at] = told[at].cell.and_then(|cell| context.program(cell));
+        programs[at] = cache_hits[at].cell.and_then(|cell| context.program(cell));
     }
     for at in 0..count {
-        let (slot, told, program) = (waiting[at], &told[at], programs[at]);
+        let (slot, cache_hits, program) = (waiting[at], &cache_hits[at], programs[at]);
         let packet = &mut packets[usize::from(slot)];
         if let State::Direct(_, index) = packet.state {
             indexed_hits +=
@@ -263,7 +265,7 @@ fn pass<'a, E: Egress, P: Probe>(
             indexed += 1;
             continue;
         }
-        let (Some(cell), Some(program)) = (told.cell, program) else {
+        let (Some(cell), Some(program)) = (cache_hits.cell, program) else {
             probe.lut_missed(usize::from(slot), number);
             packet.path = Path::Missed;
             let (row, words) = (usize::from(slot) * Limits::KEY_WORDS, lut.words());
@@ -271,12 +273,12 @@ fn pass<'a, E: Egress, P: Probe>(
             continue;
         };
         if program.low_latency {
-            if told.fence != 0 && is_held(context, lut, places[at], told.fence, packet) {
+            if cache_hits.fence != 0 && is_held(context, lut, places[at], cache_hits.fence, packet) {
                 held += 1;
                 continue;
             }
-            probe.looked_up(usize::from(slot), number, told.by, told.id, packet.frame.len());
-            let state = context.enter(packet, number, told.id, cell, program);
+            probe.looked_up(usize::from(slot), number, cache_hits.by, cache_hits.id, packet.frame.len());
+            let state = context.enter(packet, number, cache_hits.id, cell, program);
             hits += 1;
             if let Some(next) = state.waits_for() {
                 // A meter may have made the packet normal.
@@ -289,7 +291,7 @@ fn pass<'a, E: Egress, P: Probe>(
         } else {
             packet.low_latency = false;
             packet.path = Path::Tables;
-            packet.state = State::Known(number, told.id);
+            packet.state = State::Known(number, cache_hits.id);
             normal += 1;
         }
     }

@@ -102,7 +102,7 @@ struct GateRow {
 
 /// Header of a frame, if it is tagged, and the label of its key: the residue by the node ID of its bank.
 #[derive(Clone, Copy, Debug)]
-struct Told {
+struct HeaderFacts {
     tag: Option<Result<Tag, DropReason>>,
     label: u32,
 }
@@ -175,17 +175,17 @@ impl StatelessLane {
 
     /// Parses the headers and computes the labels of at most [`TOGETHER`] frames.
     #[inline(always)]
-    fn told(&self, frames: &[Frame]) -> [Told; TOGETHER] {
-        let mut told = [Told { tag: None, label: 0 }; TOGETHER];
-        for (told, frame) in told.iter_mut().zip(frames) {
-            told.tag = tag(frame.bytes(), &self.types);
+    fn facts(&self, frames: &[Frame]) -> [HeaderFacts; TOGETHER] {
+        let mut facts = [HeaderFacts { tag: None, label: 0 }; TOGETHER];
+        for (facts, frame) in facts.iter_mut().zip(frames) {
+            facts.tag = tag(frame.bytes(), &self.types);
         }
         for (number, bank) in self.banks.iter().enumerate() {
             if let Some(bank) = bank {
-                bank.label(number, frames, &mut told);
+                bank.label(number, frames, &mut facts);
             }
         }
-        told
+        facts
     }
 
     #[inline]
@@ -281,10 +281,10 @@ impl KeyBank {
 
     /// Computes the labels of the frames whose keys belong to this bank.
     #[inline(always)]
-    fn label(&self, number: usize, frames: &[Frame], told: &mut [Told; TOGETHER]) {
+    fn label(&self, number: usize, frames: &[Frame], facts: &mut [HeaderFacts; TOGETHER]) {
         let (mut keys, mut whose, mut count) = (Keys::default(), [0; TOGETHER], 0);
-        for (at, (told, frame)) in told.iter_mut().zip(frames).enumerate() {
-            let Some(Ok(Tag::Key { bank, from, to })) = told.tag else { continue };
+        for (at, (facts, frame)) in facts.iter_mut().zip(frames).enumerate() {
+            let Some(Ok(Tag::Key { bank, from, to })) = facts.tag else { continue };
             if bank != number {
                 continue;
             }
@@ -294,7 +294,7 @@ impl KeyBank {
                 whose[count] = at;
                 count += 1;
             } else {
-                told.label = self.residue.of(key);
+                facts.label = self.residue.of(key);
             }
         }
         let labels = if count < KEYS_MIN {
@@ -302,7 +302,7 @@ impl KeyBank {
         } else {
             self.residue.of_all(&keys)
         };
-        whose[..count].iter().zip(labels).for_each(|(at, label)| told[*at].label = label);
+        whose[..count].iter().zip(labels).for_each(|(at, label)| facts[*at].label = label);
     }
 
     /// Returns the output port of a frame's label.
@@ -371,10 +371,10 @@ impl<E: Egress> BurstContext<'_, E> {
         let mut stay = 0;
         for from in (0..count).step_by(TOGETHER) {
             let to = count.min(from + TOGETHER);
-            let told = lane.told(&frames[from..to]);
-            for (at, told) in (from..to).zip(told) {
-                let takes = told.tag.is_some_and(|tag| {
-                    let verdict = lane.forward_by_tag(self.ports, &frames[at], tag, told.label);
+            let facts = lane.facts(&frames[from..to]);
+            for (at, facts) in (from..to).zip(facts) {
+                let takes = facts.tag.is_some_and(|tag| {
+                    let verdict = lane.forward_by_tag(self.ports, &frames[at], tag, facts.label);
                     self.take_stateless(verdict, &mut frames[at], slot, probe)
                 });
                 if !takes {

@@ -67,7 +67,7 @@ pub fn open(spec: &Spec) -> Result<Queues, PortError> {
         .into_iter()
         .map(|socket| {
             let mut watch = Watch::new().map_err(|e| port.error("listen to changes of links", e))?;
-            watch.note(socket.told_at_opening(&port), Instant::now());
+            watch.note(socket.link_report_at_opening(&port), Instant::now());
             let queue = PacketQueue::new(spec, Arc::clone(&port), socket, watch);
             Ok(Box::new(queue) as Box<dyn Queue>)
         })
@@ -168,7 +168,7 @@ impl Queue for PacketQueue {
                 self.reopen();
             }
             let is_reopened = self.generation != generation;
-            let ask = if is_reopened { Socket::told_at_opening } else { Socket::told };
+            let ask = if is_reopened { Socket::link_report_at_opening } else { Socket::link_report };
             self.watch.note(ask(&self.socket, &self.port), Instant::now());
         }
         self.watch.link

@@ -58,7 +58,7 @@ pub fn open(spec: &Spec) -> Result<Queues, PortError> {
         .map(|number| {
             let socket = Socket::open(&port, number, None, Patience::Second)?;
             let mut watch = Watch::new().map_err(|e| port.error("listen to changes of links", e))?;
-            watch.note(socket.told_at_opening(&port), Instant::now());
+            watch.note(socket.link_report_at_opening(&port), Instant::now());
             Ok(Box::new(XdpQueue::new(spec, Arc::clone(&port), socket, watch)) as Box<dyn Queue>)
         })
         .collect()
@@ -145,7 +145,7 @@ impl Queue for XdpQueue {
                 self.reopen();
             }
             let is_reopened = self.generation != generation;
-            let ask = if is_reopened { Socket::told_at_opening } else { Socket::told };
+            let ask = if is_reopened { Socket::link_report_at_opening } else { Socket::link_report };
             self.watch.note(ask(&self.socket, &self.port), Instant::now());
         }
         self.watch.link

@@ -3,7 +3,7 @@
 
 use crate::interface::Owner;
 use crate::sys::{self, Attached, Interface, Redirect, Xsk};
-use crate::watch::Told;
+use crate::watch::LinkReport;
 use crate::{PortError, Spec};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
@@ -183,13 +183,16 @@ impl Socket {
     }
 
     /// Returns the link's state for a device that was just opened. May wait for a system-wide lock.
-    pub(super) fn told_at_opening(&self, port: &Port) -> Told {
-        Told { link: Interface::new(self.packet.as_fd(), &port.owner.device).link(), ..self.told(port) }
+    pub(super) fn link_report_at_opening(&self, port: &Port) -> LinkReport {
+        LinkReport {
+            link: Interface::new(self.packet.as_fd(), &port.owner.device).link(),
+            ..self.link_report(port)
+        }
     }
 
     /// Returns the link's state without waiting for a system-wide lock.
-    pub(super) fn told(&self, port: &Port) -> Told {
-        Told {
+    pub(super) fn link_report(&self, port: &Port) -> LinkReport {
+        LinkReport {
             link: Interface::new(self.packet.as_fd(), &port.owner.device).quick_link(),
             bound_index: self.bound_index(),
             is_stale: self.is_stale(port),
