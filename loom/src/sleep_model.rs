@@ -126,7 +126,7 @@ impl Link {
             moved = true;
         }
         if moved && self.flag.is_set(&PublishFence::new()) {
-            shared.nudge();
+            shared.apply_or_wake();
         }
     }
 }

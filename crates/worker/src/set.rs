@@ -49,7 +49,7 @@ pub(crate) struct Link {
     pub latencies: Arc<LatencyCells>,
     pub published: Published<WorkerLevels>,
     pub parked: VecDeque<Box<Updates>>,
-    pub nudge: Option<Box<dyn FnMut() + Send>>,
+    pub waker: Option<Box<dyn FnMut() + Send>>,
 }
 
 /// The compiled state of one entry.
@@ -131,9 +131,9 @@ impl WorkerSet {
     }
 
     /// Sets the function that wakes a sleeping worker when an operation was queued for it.
-    pub fn set_nudge(&mut self, worker: usize, nudge: Box<dyn FnMut() + Send>) {
+    pub fn set_waker(&mut self, worker: usize, waker: Box<dyn FnMut() + Send>) {
         if let Some(link) = self.links.get_mut(worker) {
-            link.nudge = Some(nudge);
+            link.waker = Some(waker);
         }
     }
 
@@ -441,7 +441,7 @@ impl WorkerSet {
                 moved = true;
             }
             if moved {
-                nudge(link);
+                wake_worker(link);
             }
         }
         let links = &self.links;
@@ -480,11 +480,11 @@ fn lanes_after(changes: &[EntryChange]) -> Option<bool> {
 }
 
 /// Wakes a worker if it sleeps.
-fn nudge(link: &mut Link) {
+fn wake_worker(link: &mut Link) {
     if link.sleeping.is_set(&PublishFence::new())
-        && let Some(nudge) = &mut link.nudge
+        && let Some(waker) = &mut link.waker
     {
-        nudge();
+        waker();
     }
 }
 

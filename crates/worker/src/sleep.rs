@@ -125,7 +125,7 @@ impl<W: Sleeper, A: Alarm> SharedWorker<W, A> {
 
     /// Applies operations queued for the worker on the calling thread, or wakes the worker if it is locked.
     /// Called by the control thread when it saw the worker's flag set.
-    pub fn nudge(&self) {
+    pub fn apply_or_wake(&self) {
         match self.try_lock() {
             Some(mut worker) => {
                 while worker.apply() > 0 {}

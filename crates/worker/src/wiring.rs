@@ -209,7 +209,7 @@ fn connect(config: &Config, stock: usize) -> (Link, WorkerEnd) {
         latencies: Arc::clone(&end.latencies),
         published: end.published.clone(),
         parked: VecDeque::new(),
-        nudge: None,
+        waker: None,
     };
     (link, end)
 }

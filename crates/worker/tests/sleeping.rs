@@ -87,7 +87,7 @@ fn only_a_worker_that_sleeps_is_woken() {
 }
 
 #[test]
-fn a_nudge_applies_all_operations_and_wakes_a_worker_that_must_go_on() {
+fn apply_or_wake_applies_all_operations_and_wakes_a_worker_that_must_go_on() {
     for (operations, room, output, left, wakes) in [
         (0, 9, false, 0, 0),
         (5, 9, false, 0, 0),
@@ -96,7 +96,7 @@ fn a_nudge_applies_all_operations_and_wakes_a_worker_that_must_go_on() {
         (0, 9, true, 0, 1),
     ] {
         let (shared, _) = shared(Fake { operations, room, output, ..Fake::default() });
-        shared.nudge();
+        shared.apply_or_wake();
         assert_eq!(
             (shared.lock().operations, raised(&shared)),
             (left, wakes),
@@ -105,7 +105,7 @@ fn a_nudge_applies_all_operations_and_wakes_a_worker_that_must_go_on() {
     }
     let (shared, _) = shared(Fake { operations: 1, room: 1, ..Fake::default() });
     let awake = shared.lock();
-    shared.nudge();
+    shared.apply_or_wake();
     assert_eq!((awake.operations, raised(&shared)), (1, 1), "its own thread has it");
     assert!(shared.try_lock().is_none());
     drop(awake);

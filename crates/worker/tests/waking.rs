@@ -41,27 +41,27 @@ fn switch(flows: &[&str]) -> (Model<WorkerSet>, Vec<Worker>, Vec<MemHandle>) {
 }
 
 #[test]
-fn an_operation_nudges_the_workers_that_sleep() {
+fn an_operation_wakes_the_workers_that_sleep() {
     let (mut model, workers, _handles) = switch(&[]);
-    let nudged = [0, 1].map(|_| Arc::new(AtomicUsize::new(0)));
-    for (worker, count) in nudged.iter().enumerate() {
+    let woken = [0, 1].map(|_| Arc::new(AtomicUsize::new(0)));
+    for (worker, count) in woken.iter().enumerate() {
         let count = Arc::clone(count);
-        let nudge = move || {
+        let waker = move || {
             count.fetch_add(1, Ordering::Relaxed);
         };
-        model.plane_mut().set_nudge(worker, Box::new(nudge));
+        model.plane_mut().set_waker(worker, Box::new(waker));
     }
-    let nudges = |model: &mut Model<WorkerSet>| {
+    let wakes = |model: &mut Model<WorkerSet>| {
         model.plane_mut().submit(Operation::Port(PortState::up(1)));
-        nudged.each_ref().map(|count| count.swap(0, Ordering::Relaxed))
+        woken.each_ref().map(|count| count.swap(0, Ordering::Relaxed))
     };
-    assert_eq!(nudges(&mut model), [0, 0]);
+    assert_eq!(wakes(&mut model), [0, 0]);
     workers[1].sleeping().announce();
-    assert_eq!(nudges(&mut model), [0, 1]);
+    assert_eq!(wakes(&mut model), [0, 1]);
     workers[0].sleeping().announce();
-    assert_eq!(nudges(&mut model), [1, 1]);
+    assert_eq!(wakes(&mut model), [1, 1]);
     workers[1].sleeping().end();
-    assert_eq!(nudges(&mut model), [1, 0]);
+    assert_eq!(wakes(&mut model), [1, 0]);
 }
 
 #[test]

@@ -141,7 +141,7 @@ impl Daemon {
             .map_err(DaemonError::io("make a worker's wake-up"))?;
         for (number, shared) in shared.iter().enumerate() {
             let shared = Arc::clone(shared);
-            plane.set_nudge(number, Box::new(move || shared.nudge()));
+            plane.set_waker(number, Box::new(move || shared.apply_or_wake()));
         }
         let bases = bases().map_err(DaemonError::io("start the thread that compiles tables"))?;
         plane.set_compiler(worker::BACKGROUND_ADDITIONS_MIN, Box::new(move |task| drop(bases.send(task))));

@@ -41,8 +41,8 @@ impl Shared {
     }
 
     /// Applies queued operations for a sleeping worker, or wakes it.
-    pub fn nudge(&self) {
-        self.0.nudge();
+    pub fn apply_or_wake(&self) {
+        self.0.apply_or_wake();
     }
 
     /// Applies all queued operations. Called before the worker's thread starts.
