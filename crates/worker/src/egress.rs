@@ -60,7 +60,7 @@ impl WorkerEgress {
     pub fn change_lanes(&mut self, promotes: bool, requeues: bool) {
         self.epoch = self.epoch.wrapping_add(1);
         if promotes {
-            self.seal();
+            self.freeze();
         } else if requeues {
             self.outboxes.iter_mut().for_each(Outbox::requeue);
         }
@@ -68,9 +68,9 @@ impl WorkerEgress {
 
     /// Sets a transmit barrier: frames queued before this call are sent before any frame queued after it, in
     /// either lane.
-    pub fn seal(&mut self) {
+    pub fn freeze(&mut self) {
         for outbox in self.outboxes.iter_mut().filter(|outbox| !outbox.is_idle()) {
-            outbox.seal();
+            outbox.freeze();
         }
     }
 

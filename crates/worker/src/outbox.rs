@@ -34,7 +34,7 @@ pub(crate) struct Outbox {
     low_latency: VecDeque<Frame>,
     /// Number of frames in `normal` that go before all low-latency frames (transmit barrier). They may
     /// include earlier packets of a flow that has become low-latency.
-    sealed: usize,
+    frozen: usize,
     /// Number of frames at the front of `normal` that are sent regardless of the watermark, because the last
     /// of them is low-latency.
     urgent: usize,
@@ -59,7 +59,7 @@ impl Outbox {
         // A watermark of 0 makes the first send query the device.
         let outstanding = Outstanding { bytes: 0, most_bytes: 0 };
         let (left, shaper, chunk) = ([false; 2], None, CHUNK_FRAMES);
-        Self { limit, normal, low_latency, sealed: 0, urgent: 0, outstanding, part, left, shaper, chunk }
+        Self { limit, normal, low_latency, frozen: 0, urgent: 0, outstanding, part, left, shaper, chunk }
     }
 
     /// Creates an outbox behind egress queues.
@@ -119,15 +119,15 @@ impl Outbox {
 
     /// Removes any waiting frame, ignoring the order.
     pub fn pop(&mut self) -> Option<Frame> {
-        (self.sealed, self.urgent) = (0, 0);
+        (self.frozen, self.urgent) = (0, 0);
         let frame = self.low_latency.pop_front().or_else(|| self.normal.pop_front());
         frame.or_else(|| self.shaper.as_mut()?.pop())
     }
 
     /// Sets a transmit barrier: frames queued now are sent before all later frames, in their current order.
-    pub fn seal(&mut self) {
+    pub fn freeze(&mut self) {
         self.merge();
-        self.sealed = self.normal.len();
+        self.frozen = self.normal.len();
         if let Some(shaper) = &mut self.shaper {
             shaper.change(true);
         }
@@ -146,11 +146,11 @@ impl Outbox {
         let count = self.low_latency.len();
         if count > 0 {
             self.normal.extend(self.low_latency.drain(..));
-            if let Some(later) = self.normal.make_contiguous().get_mut(self.sealed..) {
+            if let Some(later) = self.normal.make_contiguous().get_mut(self.frozen..) {
                 later.rotate_right(count);
             }
-            self.sealed += count;
-            self.urgent = self.sealed;
+            self.frozen += count;
+            self.urgent = self.frozen;
         }
     }
 
@@ -162,7 +162,7 @@ impl Outbox {
         done: &mut Vec<Frame>,
         mut rung: impl FnMut(&[Frame]),
     ) -> usize {
-        if self.sealed > 0 {
+        if self.frozen > 0 {
             self.merge();
         }
         let mut sent = 0;
@@ -200,7 +200,7 @@ impl Outbox {
             }
             taken
         };
-        self.sealed = self.sealed.saturating_sub(taken);
+        self.frozen = self.frozen.saturating_sub(taken);
         self.urgent = self.urgent.saturating_sub(taken);
         taken
     }
@@ -293,16 +293,16 @@ mod tests {
     }
 
     #[test]
-    fn what_was_there_before_a_seal_goes_first_and_keeps_its_order() {
+    fn frozen_frames_go_first_and_keep_their_order() {
         let mut lab = Lab::new(1);
         b"ab".iter().for_each(|name| lab.push(*name, false));
         lab.push(b'X', true);
-        lab.outbox.seal();
+        lab.outbox.freeze();
         // From now on "a" is low-latency and "X" is normal.
         lab.push(b'x', false);
         lab.push(b'A', true);
         assert_eq!([lab.send(), lab.send()], ["X", "a"]);
-        lab.outbox.seal();
+        lab.outbox.freeze();
         lab.push(b'B', true);
         lab.push(b'c', false);
         let rest: Vec<String> = (0..6).map(|_| lab.send()).collect();
@@ -318,8 +318,8 @@ mod tests {
         };
         assert_eq!([fill(false), fill(true), fill(false)], [OUTBOX_FRAMES, OUTBOX_FRAMES, 0]);
         let room = outbox.normal.capacity();
-        outbox.seal();
-        assert_eq!((outbox.normal.capacity(), outbox.sealed), (room, 2 * OUTBOX_FRAMES));
+        outbox.freeze();
+        assert_eq!((outbox.normal.capacity(), outbox.frozen), (room, 2 * OUTBOX_FRAMES));
         assert!(outbox.push(Frame::from_bytes(&[0; 60]), true).is_err());
     }
 
@@ -356,10 +356,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_before_a_low_latency_frame_does_not_wait() {
+    fn frozen_frames_before_a_low_latency_frame_do_not_wait() {
         let mut lab = Lab::slow(1);
         b"abcd".iter().for_each(|name| lab.push(*name, false));
-        lab.outbox.seal();
+        lab.outbox.freeze();
         b"ef".iter().for_each(|name| lab.push(*name, false));
         assert_eq!(lab.send_some(1), "a", "nobody waits behind them");
         assert_eq!(lab.send_some(0), "");

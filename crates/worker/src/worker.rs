@@ -285,7 +285,7 @@ impl<P: Probe> Worker<P> {
             for _ in 0..self.arrivals[at].len() {
                 let Some((handover, begins)) = self.arrivals[at].next() else { break };
                 if begins {
-                    self.egress.seal();
+                    self.egress.freeze();
                 }
                 let Handover { port, queue, frame } = handover;
                 if let Err((frame, reason)) = self.egress.transmit(port, queue, frame) {

@@ -91,8 +91,8 @@ impl Outbox {
             self.low_latency.push_back(frame);
         }
         while self.wants() {
-            let Some((frame, sealed)) = shaper.next_normal() else { break };
-            if sealed { self.low_latency.push_back(frame) } else { self.normal.push_back(frame) }
+            let Some((frame, frozen)) = shaper.next_normal() else { break };
+            if frozen { self.low_latency.push_back(frame) } else { self.normal.push_back(frame) }
         }
         self.shaper = Some(shaper);
     }

@@ -110,7 +110,7 @@ pub(crate) struct Shaper {
     /// Number of rule changes so far by which flows may have moved to another queue or lane.
     epoch: u64,
     /// The last of these epochs in which normal flows may have become low-latency.
-    sealed: u64,
+    frozen: u64,
 }
 
 impl Shaper {
@@ -120,7 +120,7 @@ impl Shaper {
         let place = |id| lines.iter().position(|line| line.settings.id == id);
         let default = place(EgressQueue::DEFAULT_ID).unwrap_or_default();
         let places = std::array::from_fn(|id| place(id as u32).unwrap_or(default) as u8);
-        Self { lines, places, progress: Default::default(), frames: 0, epoch: 0, sealed: 0 }
+        Self { lines, places, progress: Default::default(), frames: 0, epoch: 0, frozen: 0 }
     }
 
     #[inline]
@@ -180,7 +180,7 @@ impl Shaper {
     /// Takes the next low-latency frame that may be sent, or a normal frame that must go before it.
     pub fn next_urgent(&mut self) -> Option<Frame> {
         let oldest = self.oldest(true)?;
-        let normal = self.oldest(false).filter(|normal| *normal < oldest.min(self.sealed));
+        let normal = self.oldest(false).filter(|normal| *normal < oldest.min(self.frozen));
         let low_latency = normal.is_none();
         let epoch = normal.unwrap_or(oldest);
         let at = self.best(|line| line.epoch(low_latency) == Some(epoch))?;
@@ -192,7 +192,7 @@ impl Shaper {
     pub fn next_normal(&mut self) -> Option<(Frame, bool)> {
         let epoch = self.oldest(false)?;
         let at = self.best(|line| line.epoch(false) == Some(epoch))?;
-        self.take(at, false).map(|frame| (frame, epoch < self.sealed))
+        self.take(at, false).map(|frame| (frame, epoch < self.frozen))
     }
 
     /// Returns the earliest epoch of a lane's frames that may be sent.
@@ -252,7 +252,7 @@ impl Shaper {
     pub fn change(&mut self, promotes: bool) {
         self.epoch += 1;
         if promotes {
-            self.sealed = self.epoch;
+            self.frozen = self.epoch;
         }
     }
 

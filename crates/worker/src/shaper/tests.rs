@@ -230,7 +230,7 @@ fn what_waits_when_rules_change_goes_before_what_comes() {
     assert!(lab.push(1, 100, false));
     lab.shaper.change(true);
     assert!(lab.shaper.next_urgent().is_none());
-    assert!(lab.shaper.next_normal().is_some_and(|(_, sealed)| sealed));
+    assert!(lab.shaper.next_normal().is_some_and(|(_, frozen)| frozen));
 }
 
 #[test]
