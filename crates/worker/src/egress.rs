@@ -2,7 +2,7 @@
 //! The transmit side of a worker. Frames leave it to its own queues, by rings to other workers, to their home
 //! pools, or to the control thread.
 
-use crate::handover::{Apart, Peer};
+use crate::handover::{CachePadded, Peer};
 use crate::outbox::Outbox;
 use crate::routes::{Route, Routes};
 use flow::{DropReason, Nanos, PortNo};
@@ -35,9 +35,9 @@ pub(crate) struct WorkerEgress {
     /// Rings to the workers that send for other ports, by worker; `None` for this worker.
     pub peers: Vec<Option<Peer>>,
     /// Rings that return frames to their home workers, by worker.
-    pub homes: Vec<Option<Apart<Producer<Frame>>>>,
+    pub homes: Vec<Option<CachePadded<Producer<Frame>>>>,
     /// Rings that return frames to this worker.
-    pub returned: Vec<Apart<Consumer<Frame>>>,
+    pub returned: Vec<CachePadded<Consumer<Frame>>>,
     /// Frames for received packets and copies.
     pub pools: Pools,
     /// Frames for packets to the controller.
@@ -202,7 +202,7 @@ impl Egress for WorkerEgress {
             Some(frame)
         };
         if let Some(frame) = stranger
-            && let Some(Some(Apart(ring))) = self.homes.get_mut(usize::from(home & !STOCK))
+            && let Some(Some(CachePadded(ring))) = self.homes.get_mut(usize::from(home & !STOCK))
         {
             // The ring's capacity is the number of all frames of that home.
             let pushed = ring.push(frame);

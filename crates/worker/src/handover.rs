@@ -28,7 +28,7 @@ pub(crate) type Arrivals = Receiver<Handover>;
 /// cores prefetch lines in pairs.
 #[derive(Debug)]
 #[repr(align(128))]
-pub(crate) struct Apart<T>(pub T);
+pub(crate) struct CachePadded<T>(pub T);
 
 /// Creates both ends, with a capacity of `frames` per ring.
 pub(crate) fn pair(frames: usize) -> (Peer, Arrivals) {

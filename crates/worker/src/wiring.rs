@@ -4,7 +4,7 @@
 use crate::clock::Clock;
 use crate::consistency::Consistency;
 use crate::egress::{STOCK, WorkerEgress};
-use crate::handover::{self, Apart};
+use crate::handover::{self, CachePadded};
 use crate::instruments::BurstInstruments;
 use crate::latency::{LatencyCells, Watch};
 use crate::outbox::{OUTBOX_FRAMES, Outbox};
@@ -119,7 +119,7 @@ pub fn build_with<P: Probe>(
     let (mut peers, mut arrivals) = mesh(workers, || handover::pair(config.handovers));
     let (mut homes, mut returned) = mesh(workers, || {
         let (home, returned) = RingBuffer::<Frame>::new(all_frames.max(1));
-        (Apart(home), Apart(returned))
+        (CachePadded(home), CachePadded(returned))
     });
     let mut links = Vec::with_capacity(workers);
     let mut made = Vec::with_capacity(workers);
@@ -128,8 +128,8 @@ pub fn build_with<P: Probe>(
         let (link, WorkerEnd { channel, events, recycled, counters, costs, latencies, published }) =
             connect(config, stock);
         links.push(link);
-        let mut returned: Vec<Apart<Consumer<Frame>>> = std::mem::take(&mut returned[number]);
-        returned.push(Apart(recycled));
+        let mut returned: Vec<CachePadded<Consumer<Frame>>> = std::mem::take(&mut returned[number]);
+        returned.push(CachePadded(recycled));
         let sizes = (config.outbox_frames, in_all);
         let outboxes = served.iter().map(|served| outbox(number, served, &senders, &egress_queues, sizes));
         let egress = WorkerEgress {
