@@ -12,7 +12,7 @@
 //! between bursts only, so a packet sees one version of all rules.
 
 use crate::cells::{Cell, Cells};
-use crate::counters::{Counters, Tally};
+use crate::counters::{BurstCounters, Counters};
 use crate::extract::Extractor;
 use crate::ffp::Ffp;
 use crate::groups::GroupTable;
@@ -92,7 +92,7 @@ impl Rules {
             settings: self.settings,
             egress,
             outputs,
-            tally: Tally::default(),
+            burst_counters: BurstCounters::default(),
             window,
             released: false,
             now,
@@ -115,7 +115,7 @@ pub(crate) struct BurstContext<'a, E> {
     pub settings: Settings,
     pub egress: &'a mut E,
     pub outputs: &'a mut PendingOutputs,
-    pub tally: Tally,
+    pub burst_counters: BurstCounters,
     /// Positions of the packets in the backlog.
     pub window: Window,
     /// Whether the packets come from the hold queue, so that no earlier packet of their flows waits.
@@ -239,8 +239,8 @@ impl Pipeline {
             ffp.walk(&mut context, packets, &burst, keys, counters, probe);
         }
         run_tables(&mut context, ffp, packets, &burst, keys, counters, probe);
-        context.tally.received = 1;
-        counters.add(&context.tally);
+        context.burst_counters.received = 1;
+        counters.add(&context.burst_counters);
     }
 }
 
@@ -451,10 +451,10 @@ impl<'a, E: Egress> BurstContext<'a, E> {
             reason => Outcome::Dropped(reason.unwrap_or(DropReason::NoOutput)),
         };
         if let (Outcome::Forwarded | Outcome::Consumed, Some(reason)) = (outcome, packet.reason) {
-            self.tally.copy_dropped(reason);
+            self.burst_counters.copy_dropped(reason);
         }
-        self.tally.outcome(outcome);
-        probe.left(slot, outcome, fast, &self.tally);
+        self.burst_counters.outcome(outcome);
+        probe.left(slot, outcome, fast, &self.burst_counters);
         if !packet.frame.is_hollow() {
             self.egress.free(packet.take_frame());
         }

@@ -19,7 +19,7 @@ fn add(counter: &AtomicU64, by: u64) {
 
 /// Counters of one burst, kept without atomics.
 #[derive(Clone, Copy, Debug)]
-pub struct Tally {
+pub struct BurstCounters {
     /// Packets received from ports.
     pub received: u64,
     /// Packets of which at least one copy was sent to a port.
@@ -42,7 +42,7 @@ pub struct Tally {
     any_dropped: bool,
 }
 
-impl Default for Tally {
+impl Default for BurstCounters {
     fn default() -> Self {
         Self {
             received: 0,
@@ -59,7 +59,7 @@ impl Default for Tally {
     }
 }
 
-impl Tally {
+impl BurstCounters {
     /// Returns whether something was dropped for lack of space.
     #[must_use]
     pub fn is_scarce(&self) -> bool {
@@ -135,21 +135,21 @@ impl Default for Counters {
 
 impl Counters {
     /// Adds the counters of a burst.
-    pub fn add(&self, tally: &Tally) {
-        add(&self.received, tally.received);
-        add(&self.forwarded, tally.forwarded);
-        add(&self.consumed, tally.consumed);
-        add(&self.fast, tally.fast);
-        add(&self.stateless, tally.stateless);
-        add(&self.held_back, tally.held_back);
-        add(&self.copies, tally.copies);
-        if !tally.any_dropped {
+    pub fn add(&self, burst_counters: &BurstCounters) {
+        add(&self.received, burst_counters.received);
+        add(&self.forwarded, burst_counters.forwarded);
+        add(&self.consumed, burst_counters.consumed);
+        add(&self.fast, burst_counters.fast);
+        add(&self.stateless, burst_counters.stateless);
+        add(&self.held_back, burst_counters.held_back);
+        add(&self.copies, burst_counters.copies);
+        if !burst_counters.any_dropped {
             return;
         }
-        for (counter, by) in self.dropped.iter().zip(tally.dropped) {
+        for (counter, by) in self.dropped.iter().zip(burst_counters.dropped) {
             add(counter, by);
         }
-        for (counter, by) in self.copies_dropped.iter().zip(tally.copies_dropped) {
+        for (counter, by) in self.copies_dropped.iter().zip(burst_counters.copies_dropped) {
             add(counter, by);
         }
     }
@@ -174,9 +174,9 @@ impl Counters {
 
     /// Returns all counters and the number of waiting packets.
     #[must_use]
-    pub fn read(&self) -> (Tally, u64) {
+    pub fn read(&self) -> (BurstCounters, u64) {
         let load = |counter: &AtomicU64| counter.load(Relaxed);
-        let tally = Tally {
+        let burst_counters = BurstCounters {
             received: load(&self.received),
             forwarded: load(&self.forwarded),
             consumed: load(&self.consumed),
@@ -188,7 +188,7 @@ impl Counters {
             copies_dropped: std::array::from_fn(|at| load(&self.copies_dropped[at])),
             any_dropped: true,
         };
-        (tally, load(&self.held))
+        (burst_counters, load(&self.held))
     }
 
     /// Returns lookups and matches of a table.

@@ -7,11 +7,11 @@
 
 use crate::burst::{BURST, BurstContext, Pipeline, run_tables};
 use crate::lanes::{Kind, Lanes};
-use crate::level::Level;
 use crate::output::Egress;
 use crate::packet::{Packet, Path, State};
 use crate::probe::{Probe, Step};
 use crate::slab::{Burst, Slab};
+use crate::usage::Usage;
 use flow::{DropReason, Nanos};
 use frame::Frame;
 
@@ -35,7 +35,7 @@ impl Pipeline {
         }
         let Self { rules, counters, ffp, slab, lanes, keys, outputs } = self;
         let mut context = rules.context(egress, outputs, lanes.window(), now);
-        context.tally.received = received as u64;
+        context.burst_counters.received = received as u64;
         let mut count = received;
         if let Some(lane) = context.stateless {
             let slot = slab.burst(1).first().map_or(0, |slot| usize::from(*slot));
@@ -45,7 +45,7 @@ impl Pipeline {
                 probe.mark(Step::Stateless, taken as u32);
             }
             if count == 0 {
-                counters.add(&context.tally);
+                counters.add(&context.burst_counters);
                 return received;
             }
         }
@@ -62,7 +62,7 @@ impl Pipeline {
         if is_open {
             ffp.walk(&mut context, packets, &burst, keys, counters, probe);
         }
-        let mut low_latency = context.tally.fast as usize;
+        let mut low_latency = context.burst_counters.fast as usize;
         if low_latency == count {
             probe.mark(Step::Finish, count as u32);
         } else if is_open && lanes.is_on() {
@@ -73,7 +73,7 @@ impl Pipeline {
         } else {
             run_tables(&mut context, ffp, packets, &burst, keys, counters, probe);
         }
-        counters.add(&context.tally);
+        counters.add(&context.burst_counters);
         low_latency + (received - count)
     }
 
@@ -108,7 +108,7 @@ impl Pipeline {
             slab.free(&released);
             worked += released.len();
         }
-        counters.add(&context.tally);
+        counters.add(&context.burst_counters);
         counters.set_held(lanes.held() as u64);
         worked
     }
@@ -131,16 +131,16 @@ impl Pipeline {
             slab.free(&burst);
             dropped += burst.len();
         }
-        counters.add(&context.tally);
+        counters.add(&context.burst_counters);
         counters.set_held(lanes.held() as u64);
         dropped
     }
 
     /// Returns the usage of the backlog's shares, of the hold queue and of the pending outputs.
     #[must_use]
-    pub fn levels(&self) -> [Level; 4] {
-        let [normal, unknown, hold] = self.lanes.levels(&self.slab.packets);
-        [normal, unknown, hold, self.outputs.level()]
+    pub fn usages(&self) -> [Usage; 4] {
+        let [normal, unknown, hold] = self.lanes.usages(&self.slab.packets);
+        [normal, unknown, hold, self.outputs.usage()]
     }
 
     /// Returns whether held packets may leave now.
@@ -212,7 +212,7 @@ fn enqueue_or_finish<E: Egress, P: Probe>(
             Path::Left => {}
             Path::Held => {
                 lanes.hold.push(*slot, packet.fence, context.window);
-                context.tally.held_back += 1;
+                context.burst_counters.held_back += 1;
                 held += 1;
                 continue;
             }

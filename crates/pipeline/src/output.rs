@@ -215,7 +215,7 @@ impl<E: Egress> BurstContext<'_, E> {
         match self.egress.transmit(port, queue, frame) {
             Ok(()) => {
                 packet.sent += 1;
-                self.tally.copies += 1;
+                self.burst_counters.copies += 1;
             }
             Err((frame, reason)) => {
                 self.egress.free(frame);
@@ -228,7 +228,7 @@ impl<E: Egress> BurstContext<'_, E> {
     /// the packet if none of its copies was sent, else as a dropped copy.
     pub(crate) fn fail(&mut self, packet: &mut Packet, reason: DropReason) {
         if let Some(earlier) = packet.reason.replace(reason) {
-            self.tally.copy_dropped(earlier);
+            self.burst_counters.copy_dropped(earlier);
         }
     }
 }

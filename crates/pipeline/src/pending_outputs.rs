@@ -5,8 +5,8 @@
 //! packets of one flow, and of all packets of one receive queue, on every port.
 
 use crate::PacketIn;
-use crate::level::Level;
 use crate::packet::Packet;
+use crate::usage::Usage;
 use flow::PortNo;
 use frame::Frame;
 
@@ -68,8 +68,8 @@ impl PendingOutputs {
     }
 
     /// Returns the number of places in use and their limit.
-    pub fn level(&self) -> Level {
-        Level::of("copies", self.used, PENDING_OUTPUTS)
+    pub fn usage(&self) -> Usage {
+        Usage::of("copies", self.used, PENDING_OUTPUTS)
     }
 
     /// Appends an output to the packet's list.

@@ -5,7 +5,7 @@
 //! In production the probe is `()`, and every call compiles to nothing. Selected bursts run with a pair of
 //! probes, the second of which is an instrument for that burst.
 
-use crate::counters::Tally;
+use crate::counters::BurstCounters;
 use crate::packet::Packet;
 use crate::pending_outputs::{PendingOutput, PendingOutputs};
 use flow::{DropReason, EntryId, Nanos, Outcome, PortNo};
@@ -89,7 +89,7 @@ pub trait Probe {
 
     /// Called when a packet has left, with its outcome and its burst's counters so far.
     #[inline]
-    fn left(&mut self, _slot: usize, _outcome: Outcome, _fast: bool, _tally: &Tally) {}
+    fn left(&mut self, _slot: usize, _outcome: Outcome, _fast: bool, _tally: &BurstCounters) {}
 
     /// Called when a packet is dropped because the backlog has no space. `table` is the table it waited for,
     /// or `None` if it was finished.
@@ -195,9 +195,9 @@ impl<A: Probe, B: Probe> Probe for (&mut A, &mut B) {
     }
 
     #[inline]
-    fn left(&mut self, slot: usize, outcome: Outcome, fast: bool, tally: &Tally) {
-        self.0.left(slot, outcome, fast, tally);
-        self.1.left(slot, outcome, fast, tally);
+    fn left(&mut self, slot: usize, outcome: Outcome, fast: bool, burst_counters: &BurstCounters) {
+        self.0.left(slot, outcome, fast, burst_counters);
+        self.1.left(slot, outcome, fast, burst_counters);
     }
 
     #[inline]

@@ -5,10 +5,10 @@
 //! It allocates all its memory when it is created. Without a recorder, bursts run code that is compiled
 //! without it.
 
-use crate::counters::Tally;
+use crate::counters::BurstCounters;
 use crate::filter::Filter;
-use crate::level::Level;
 use crate::probe::{By, Leaving, Probe};
+use crate::usage::Usage;
 use arrayvec::ArrayVec;
 use flow::{EntryId, Nanos, Outcome, PortNo};
 use frame::Frame;
@@ -177,8 +177,8 @@ impl Recorder {
 
     /// Returns the number of packets being recorded, and its limit.
     #[must_use]
-    pub fn level(&self) -> Level {
-        Level::of(RECORDER, RECORDS - self.free.len(), RECORDS)
+    pub fn usage(&self) -> Usage {
+        Usage::of(RECORDER, RECORDS - self.free.len(), RECORDS)
     }
 
     /// Counts a selected packet that is not recorded.
@@ -259,14 +259,14 @@ impl Probe for Recorder {
         }
     }
 
-    fn left(&mut self, slot: usize, outcome: Outcome, fast: bool, tally: &Tally) {
+    fn left(&mut self, slot: usize, outcome: Outcome, fast: bool, burst_counters: &BurstCounters) {
         if self.open(slot).is_none() {
             return;
         }
         let now = self.now();
         let Some(Open { record, began }) = self.open(slot) else { return };
         (record.outcome, record.fast, record.left_ns) = (outcome, fast, now.saturating_sub(*began));
-        record.scarce = tally.is_scarce();
+        record.scarce = burst_counters.is_scarce();
         let record = record.clone();
         let number = std::mem::replace(&mut self.slots[slot], NOBODY);
         // The index was taken from this list, so the list has space for it.

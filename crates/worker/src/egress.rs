@@ -7,7 +7,7 @@ use crate::outbox::Outbox;
 use crate::routes::{Route, Routes};
 use flow::{DropReason, Nanos, PortNo};
 use frame::{Frame, Lane, Pool};
-use pipeline::{Egress, Event, Level};
+use pipeline::{Egress, Event, Usage};
 use port::Pools;
 use rtrb::{Consumer, Producer};
 
@@ -75,12 +75,12 @@ impl WorkerEgress {
     }
 
     /// Returns the usage of the pools, and of the fullest rings to other workers.
-    pub fn levels(&self) -> [Level; 6] {
-        let frames = |name, pool: &Pool| Level::of(name, pool.total() - pool.available(), pool.total());
+    pub fn usages(&self) -> [Usage; 6] {
+        let frames = |name, pool: &Pool| Usage::of(name, pool.total() - pool.available(), pool.total());
         let [urgent, other] = [true, false].map(|low_latency| {
-            let rings = self.peers.iter().flatten().map(|peer| peer.level(low_latency));
+            let rings = self.peers.iter().flatten().map(|peer| peer.usage(low_latency));
             let name = if low_latency { "handovers_low_latency" } else { "handovers_normal" };
-            rings.max().map_or(Level::of(name, 0, 0), |(used, limit)| Level::of(name, used, limit))
+            rings.max().map_or(Usage::of(name, 0, 0), |(used, limit)| Usage::of(name, used, limit))
         });
         [
             frames("small_frames", &self.pools.small),

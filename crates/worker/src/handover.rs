@@ -51,8 +51,8 @@ impl Peer {
     }
 
     /// Returns the number of frames in a lane's ring, and the ring's capacity.
-    pub fn level(&self, low_latency: bool) -> (usize, usize) {
-        self.0.level(low_latency)
+    pub fn usage(&self, low_latency: bool) -> (usize, usize) {
+        self.0.usage(low_latency)
     }
 
     /// Returns whether the receiver has not taken all frames yet.
@@ -78,7 +78,7 @@ mod tests {
         push(5, true, 5);
         push(6, false, 7);
         assert_eq!(arrivals.len(), 6);
-        assert_eq!((peer.level(true), peer.level(false)), ((3, 8), (3, 8)));
+        assert_eq!((peer.usage(true), peer.usage(false)), ((3, 8), (3, 8)));
         let order: Vec<_> = std::iter::from_fn(|| arrivals.next())
             .map(|(handover, begins)| (handover.port, begins))
             .collect();
@@ -91,7 +91,7 @@ mod tests {
         let (mut peer, mut arrivals) = pair(3);
         for low_latency in [true, false] {
             for used in 0..3 {
-                assert_eq!(peer.level(low_latency), (used, 3));
+                assert_eq!(peer.usage(low_latency), (used, 3));
                 assert!(peer.push((1, 0), Frame::hollow(), low_latency, 0).is_ok());
                 assert!(peer.is_awaited());
             }

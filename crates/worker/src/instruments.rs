@@ -5,7 +5,7 @@
 use crate::stopwatch::Stopwatch;
 use flow::{EntryId, Outcome};
 use frame::Frame;
-use pipeline::{By, Leaving, Level, Probe, RECORDER, Recorder, Step, Tally};
+use pipeline::{BurstCounters, By, Leaving, Probe, RECORDER, Recorder, Step, Usage};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A worker's instruments for selected bursts.
@@ -50,8 +50,8 @@ impl BurstInstruments {
     }
 
     /// Returns the number of packets being recorded, and its limit.
-    pub fn level(&self) -> Level {
-        self.recorder.as_ref().map_or(Level::of(RECORDER, 0, 0), |recorder| recorder.level())
+    pub fn usage(&self) -> Usage {
+        self.recorder.as_ref().map_or(Usage::of(RECORDER, 0, 0), |recorder| recorder.usage())
     }
 
     /// Returns the recorder if it needs this burst.
@@ -97,9 +97,9 @@ impl Probe for BurstInstruments {
         }
     }
 
-    fn left(&mut self, slot: usize, outcome: Outcome, fast: bool, tally: &Tally) {
+    fn left(&mut self, slot: usize, outcome: Outcome, fast: bool, burst_counters: &BurstCounters) {
         if let Some(recorder) = self.recorder() {
-            recorder.left(slot, outcome, fast, tally);
+            recorder.left(slot, outcome, fast, burst_counters);
         }
     }
 }

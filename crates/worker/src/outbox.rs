@@ -8,7 +8,7 @@ mod queues;
 use crate::shaper::Shaper;
 use flow::EgressQueue;
 use frame::Frame;
-use pipeline::Level;
+use pipeline::Usage;
 use port::{Outstanding, Queue};
 use std::collections::VecDeque;
 
@@ -108,12 +108,12 @@ impl Outbox {
     }
 
     /// Returns the usage of the outbox, and of the device's watermark.
-    pub fn levels(&self, queue: &dyn Queue) -> [Level; 3] {
+    pub fn usages(&self, queue: &dyn Queue) -> [Usage; 3] {
         let Outstanding { bytes, most_bytes } = queue.outstanding();
         [
-            Level::of("outbox_low_latency", self.low_latency.len(), 2 * self.limit),
-            Level::of("outbox_normal", self.normal.len(), self.limit),
-            Level::of("outstanding_bytes", bytes, most_bytes),
+            Usage::of("outbox_low_latency", self.low_latency.len(), 2 * self.limit),
+            Usage::of("outbox_normal", self.normal.len(), self.limit),
+            Usage::of("outstanding_bytes", bytes, most_bytes),
         ]
     }
 

@@ -3,7 +3,7 @@
 
 use crate::shaper::QueueReports;
 use flow::PortNo;
-use pipeline::Level;
+use pipeline::Usage;
 use port::{Link, Statistics};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -17,13 +17,13 @@ pub struct PortReport {
     /// Number of the worker that serves the queue.
     pub worker: u16,
     /// Usage of the queue's bounded resources.
-    pub levels: [Level; 3],
+    pub usages: [Usage; 3],
     /// Reports of the port's egress queues, by queue number. Zero if another worker serves them.
     pub queues: QueueReports,
 }
 
 /// Usage of a worker's bounded resources.
-pub(crate) type WorkerLevels = [Level; 11];
+pub(crate) type WorkerUsage = [Usage; 11];
 
 /// A mailbox for the latest report of a queue or worker; `None` before the first one. A worker locks it
 /// during housekeeping, never while it handles packets. The control thread locks it to read.

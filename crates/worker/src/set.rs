@@ -12,7 +12,7 @@ use crate::latency::{Latencies, LatencyCells};
 use crate::lut_manager::{LutManager, LutState};
 use crate::meters::Meters;
 use crate::programs::{Programs, is_miss_entry};
-use crate::published::{PortReport, PortReports, Published, WorkerLevels};
+use crate::published::{PortReport, PortReports, Published, WorkerUsage};
 use crate::recording::Recording;
 use crate::requeues::{Choice, Requeues};
 use crate::sleep::{PublishFence, SleepFlag};
@@ -47,7 +47,7 @@ pub(crate) struct Link {
     pub counters: Arc<Counters>,
     pub costs: Arc<Costs>,
     pub latencies: Arc<LatencyCells>,
-    pub published: Published<WorkerLevels>,
+    pub published: Published<WorkerUsage>,
     pub parked: VecDeque<Box<Updates>>,
     pub waker: Option<Box<dyn FnMut() + Send>>,
 }
@@ -605,19 +605,19 @@ impl DataPlane for WorkerSet {
             ..Totals::default()
         };
         for link in &self.links {
-            let (tally, held) = link.counters.read();
-            totals.received += tally.received;
-            totals.forwarded += tally.forwarded;
-            totals.consumed += tally.consumed;
-            totals.fast += tally.fast;
-            totals.stateless += tally.stateless;
-            totals.held_back += tally.held_back;
-            totals.copies += tally.copies;
+            let (burst_counters, held) = link.counters.read();
+            totals.received += burst_counters.received;
+            totals.forwarded += burst_counters.forwarded;
+            totals.consumed += burst_counters.consumed;
+            totals.fast += burst_counters.fast;
+            totals.stateless += burst_counters.stateless;
+            totals.held_back += burst_counters.held_back;
+            totals.copies += burst_counters.copies;
             totals.held += held;
-            for (sum, count) in totals.dropped.iter_mut().zip(tally.dropped) {
+            for (sum, count) in totals.dropped.iter_mut().zip(burst_counters.dropped) {
                 *sum += count;
             }
-            for (sum, count) in totals.copies_dropped.iter_mut().zip(tally.copies_dropped) {
+            for (sum, count) in totals.copies_dropped.iter_mut().zip(burst_counters.copies_dropped) {
                 *sum += count;
             }
         }

@@ -6,9 +6,9 @@ use crate::consistency::Consistency;
 use crate::egress::{STOCK, WorkerEgress};
 use crate::handover::{self, CachePadded};
 use crate::instruments::BurstInstruments;
-use crate::latency::{LatencyCells, Watch};
+use crate::latency::{LatencyCells, LatencyMonitor};
 use crate::outbox::{OUTBOX_FRAMES, Outbox};
-use crate::published::{PortReports, Published, WorkerLevels};
+use crate::published::{PortReports, Published, WorkerUsage};
 use crate::quantum::{Quanta, Quantum};
 use crate::routes::{Route, Routes};
 use crate::set::{Link, WorkerSet};
@@ -160,7 +160,7 @@ pub fn build_with<P: Probe>(
             now: 0,
             quantum: Quantum::new(config.quanta),
             first: 0,
-            watch: Watch::new(config.clock, latencies),
+            latency: LatencyMonitor::new(config.clock, latencies),
             probe: probe(),
             instruments: BurstInstruments::new(
                 config.stopwatch.map(|clock| Stopwatch::new(clock, config.timed_bursts.max(1), costs)),
@@ -178,7 +178,7 @@ struct WorkerEnd {
     counters: Arc<Counters>,
     costs: Arc<Costs>,
     latencies: Arc<LatencyCells>,
-    published: Published<WorkerLevels>,
+    published: Published<WorkerUsage>,
 }
 
 /// Creates both ends of the link between the control thread and a worker with `stock` frames for the

@@ -5,9 +5,9 @@
 use crate::egress::WorkerEgress;
 use crate::handover::{Arrivals, Handover};
 use crate::instruments::BurstInstruments;
-use crate::latency::Watch;
+use crate::latency::LatencyMonitor;
 use crate::outbox::Outbox;
-use crate::published::{PortReport, Published, WorkerLevels};
+use crate::published::{PortReport, Published, WorkerUsage};
 use crate::quantum::Quantum;
 use crate::sleep::{Alarm, SleepFlag, Sleeper};
 use flow::{DropReason, Nanos, PortNo};
@@ -47,7 +47,7 @@ pub(crate) struct Served {
 
 /// Packets and frames that were left in a worker when it ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rest {
+pub struct ShutdownLoss {
     /// Packets that waited in the worker.
     pub packets: u64,
     /// Frames that waited for a device.
@@ -97,7 +97,7 @@ pub struct Worker<P: Probe = ()> {
     pub(crate) served: Vec<Served>,
     pub(crate) arrivals: Vec<Arrivals>,
     pub(crate) channel: Channel,
-    pub(crate) published: Published<WorkerLevels>,
+    pub(crate) published: Published<WorkerUsage>,
     pub(crate) burst: Vec<Frame>,
     pub(crate) done: Vec<Frame>,
     /// Time at which the current or the last poll iteration began.
@@ -107,7 +107,7 @@ pub struct Worker<P: Probe = ()> {
     /// space, so that no queue is favoured.
     pub(crate) first: usize,
     /// Measures the latency of frames.
-    pub(crate) watch: Watch,
+    pub(crate) latency: LatencyMonitor,
     pub(crate) probe: P,
     /// Instruments for selected bursts, independent of the probe.
     pub(crate) instruments: BurstInstruments,
@@ -118,10 +118,10 @@ impl<P: Probe> Worker<P> {
     pub fn turn(&mut self, now: Nanos) -> Turn {
         self.probe.mark(Step::Turn, 1);
         (self.now, self.egress.now) = (now, now);
-        self.watch.begin(&self.probe);
+        self.latency.begin(&self.probe);
         let mut turn = Turn { applied: self.apply(), ..Turn::default() };
         if turn.applied > 0 {
-            self.watch.changed(&self.probe);
+            self.latency.changed(&self.probe);
         }
         self.egress.collect();
         self.quantum.begin();
@@ -133,7 +133,7 @@ impl<P: Probe> Worker<P> {
                 self.first = at;
                 break;
             }
-            self.watch.poll(&self.probe);
+            self.latency.poll(&self.probe);
             let received = self.served[at].queue.receive(&mut self.egress.pools, &mut self.burst, BURST);
             if !lacks && self.egress.pools.is_used_up() {
                 // The next poll iteration begins with the queue that found no free frame.
@@ -144,7 +144,7 @@ impl<P: Probe> Worker<P> {
                 continue;
             }
             turn.received += received;
-            self.watch.stamp(&mut self.burst);
+            self.latency.stamp(&mut self.burst);
             self.probe.mark(Step::Receive, received as u32);
             let low_latency = if self.instruments.listens(&self.channel.applied) {
                 self.forward_instrumented(now)
@@ -216,7 +216,7 @@ impl<P: Probe> Worker<P> {
         } else {
             self.pipeline.work(most, self.now, &mut self.egress, &mut self.probe)
         };
-        self.watch.worked(worked);
+        self.latency.worked(worked);
         worked
     }
 
@@ -315,8 +315,8 @@ impl<P: Probe> Worker<P> {
                 queued = true;
                 continue;
             }
-            let watch = |frames: &[Frame]| self.watch.sent(frames, &self.probe);
-            sent += outbox.send(&mut *served.queue, &mut self.done, watch);
+            let latency = |frames: &[Frame]| self.latency.sent(frames, &self.probe);
+            sent += outbox.send(&mut *served.queue, &mut self.done, latency);
             for frame in self.done.drain(..) {
                 self.egress.free(frame);
             }
@@ -341,8 +341,8 @@ impl<P: Probe> Worker<P> {
                     break;
                 }
                 outbox.fetch(&*served.queue, self.now);
-                let watch = |frames: &[Frame]| self.watch.sent(frames, &self.probe);
-                let taken = outbox.send(&mut *served.queue, &mut self.done, watch);
+                let latency = |frames: &[Frame]| self.latency.sent(frames, &self.probe);
+                let taken = outbox.send(&mut *served.queue, &mut self.done, latency);
                 let is_more = outbox.is_more();
                 for frame in self.done.drain(..) {
                     self.egress.free(frame);
@@ -360,20 +360,20 @@ impl<P: Probe> Worker<P> {
     /// Queries links and publishes counters. Makes system calls, so the worker's thread calls it periodically
     /// and before it sleeps.
     pub fn housekeeping(&mut self) {
-        self.watch.rest();
+        self.latency.rest();
         for (served, outbox) in self.served.iter_mut().zip(&self.egress.outboxes) {
             let link = served.queue.poll_link();
-            let levels = outbox.levels(&*served.queue);
+            let usages = outbox.usages(&*served.queue);
             let (worker, queues) = (self.egress.number, outbox.reports());
             let statistics = served.queue.statistics();
-            served.published.put(PortReport { statistics, link, worker, levels, queues });
+            served.published.put(PortReport { statistics, link, worker, usages, queues });
         }
-        self.published.put(self.levels());
+        self.published.put(self.usages());
     }
 
-    fn levels(&self) -> WorkerLevels {
-        let [normal, unknown, hold, copies] = self.pipeline.levels();
-        let [small, large, lent, controller, urgent, other] = self.egress.levels();
+    fn usages(&self) -> WorkerUsage {
+        let [normal, unknown, hold, copies] = self.pipeline.usages();
+        let [small, large, lent, controller, urgent, other] = self.egress.usages();
         [
             normal,
             unknown,
@@ -385,13 +385,13 @@ impl<P: Probe> Worker<P> {
             controller,
             urgent,
             other,
-            self.instruments.level(),
+            self.instruments.usage(),
         ]
     }
 
     /// Ends the worker: waiting packets and frames are dropped as `shutdown`. Must be called when no worker
     /// runs any longer that could hand off frames to this one.
-    pub fn end(&mut self) -> Rest {
+    pub fn end(&mut self) -> ShutdownLoss {
         let packets = self.pipeline.drop_waiting(self.now, &mut self.egress, &mut self.probe) as u64;
         let mut frames = 0;
         for arrivals in &mut self.arrivals {
@@ -407,13 +407,13 @@ impl<P: Probe> Worker<P> {
             }
         }
         self.counters.add_copies_dropped(DropReason::Shutdown, frames);
-        Rest { packets, frames }
+        ShutdownLoss { packets, frames }
     }
 
     /// Excludes the time until the next poll iteration from the detection of preemption. Called before the
     /// thread sleeps or wakes other threads.
     pub fn rest(&mut self) {
-        self.watch.rest();
+        self.latency.rest();
     }
 
     /// Appends the descriptors to wait for while the worker sleeps.

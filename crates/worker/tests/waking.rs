@@ -121,9 +121,9 @@ fn frames_of_reports_go_home_to_the_worker_that_sent_them() {
     let (mut model, mut workers, mut handles) = switch(&["actions=CONTROLLER:64"]);
     let waiting = |model: &mut Model<WorkerSet>, workers: &mut [Worker]| {
         workers.iter_mut().for_each(Worker::housekeeping);
-        let levels = model.plane_mut().levels();
-        let of_reports = levels.iter().filter(|(_, level)| level.name == "controller_frames");
-        of_reports.map(|(_, level)| level.used).collect::<Vec<_>>()
+        let usages = model.plane_mut().usages();
+        let of_reports = usages.iter().filter(|(_, usage)| usage.name == "controller_frames");
+        of_reports.map(|(_, usage)| usage.used).collect::<Vec<_>>()
     };
     for worker in 0..2 {
         (0..=worker).for_each(|_| assert!(handles[worker].push(0, &[1; 60])));

@@ -111,7 +111,7 @@ fn finish_fast<E: Egress, P: Probe>(
         let packet = &mut packets[slot];
         if packet.path == Path::Fast {
             context.finish(packet, slot, true, probe);
-            context.tally.fast += 1;
+            context.burst_counters.fast += 1;
             packet.path = Path::Left;
         }
     }

@@ -23,9 +23,9 @@ pub(crate) mod hold;
 mod shares;
 
 use crate::burst::BURST;
-use crate::level::Level;
 use crate::packet::Packet;
 use crate::slab::Burst;
+use crate::usage::Usage;
 use hold::Hold;
 pub(crate) use shares::Kind;
 use shares::Shares;
@@ -158,7 +158,7 @@ impl Lanes {
 
     /// Returns the usage of the backlog's shares and of the hold queue. Each may exceed its limit by a burst
     /// or two.
-    pub fn levels(&self, packets: &[Packet]) -> [Level; 3] {
+    pub fn usages(&self, packets: &[Packet]) -> [Usage; 3] {
         let (mut normal, mut unknown) = self.shares.used();
         for slot in &self.last_burst {
             match Kind::of(&packets[usize::from(*slot)]) {
@@ -167,9 +167,9 @@ impl Lanes {
             }
         }
         [
-            Level::of("backlog_normal", normal, self.limits.normal.into()),
-            Level::of("backlog_unknown", unknown, self.limits.unknown.into()),
-            Level::of("hold", self.hold.len(), self.limits.hold.into()),
+            Usage::of("backlog_normal", normal, self.limits.normal.into()),
+            Usage::of("backlog_unknown", unknown, self.limits.unknown.into()),
+            Usage::of("hold", self.hold.len(), self.limits.hold.into()),
         ]
     }
 

@@ -416,7 +416,7 @@ impl<E: Egress> BurstContext<'_, E> {
         };
         let outcome = match sent {
             Ok(()) => {
-                self.tally.copies += 1;
+                self.burst_counters.copies += 1;
                 Outcome::Forwarded
             }
             Err((frame, reason)) => {
@@ -424,9 +424,9 @@ impl<E: Egress> BurstContext<'_, E> {
                 Outcome::Dropped(reason)
             }
         };
-        self.tally.stateless += 1;
-        self.tally.outcome(outcome);
-        probe.left(slot, outcome, false, &self.tally);
+        self.burst_counters.stateless += 1;
+        self.burst_counters.outcome(outcome);
+        probe.left(slot, outcome, false, &self.burst_counters);
         true
     }
 }

@@ -5,7 +5,7 @@ use crate::arrivals::wires::{Clock, Wires, lock};
 use crate::cost::CostProbe;
 use flow::{Nanos, Outcome, PortNo};
 use frame::Frame;
-use pipeline::{Probe, Step, Tally};
+use pipeline::{BurstCounters, Probe, Step};
 use std::sync::{Arc, Mutex};
 
 /// Ingress port and sequence number of a packet, its outcome, and whether it stayed on the fast-forwarding
@@ -72,7 +72,7 @@ impl Probe for Witness {
     }
 
     #[inline]
-    fn left(&mut self, slot: usize, outcome: Outcome, fast: bool, _: &Tally) {
+    fn left(&mut self, slot: usize, outcome: Outcome, fast: bool, _: &BurstCounters) {
         if let Some((port, sequence)) = self.places.get(slot) {
             self.fates.push((*port, *sequence, outcome, fast));
         }

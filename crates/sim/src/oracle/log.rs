@@ -9,7 +9,7 @@ use model::{
     DataPlane, EntryCounters, FlowRemoved, GroupCounters, MeterCounters, PortCounters, PortQueue,
     TableCounters, Totals,
 };
-use pipeline::{By, Event, Learn, Probe, Tally};
+use pipeline::{BurstCounters, By, Event, Learn, Probe};
 use reference::Unfinished;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -142,7 +142,7 @@ impl Probe for OrderLog {
         self.missed.insert(slot, table);
     }
 
-    fn left(&mut self, slot: usize, outcome: Outcome, fast: bool, _: &Tally) {
+    fn left(&mut self, slot: usize, outcome: Outcome, fast: bool, _: &BurstCounters) {
         let walker = self.slots.remove(&slot).unwrap_or(Walker::Injected(self.version));
         let (missed, moment) = (self.missed.remove(&slot), Moment::next(self.now));
         self.outcomes.push(Left { walker, outcome, fast, missed, moment });

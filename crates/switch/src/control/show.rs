@@ -138,11 +138,11 @@ pub fn counters(model: &mut Model<WorkerSet>, lost: Lost) -> Counters {
     let totals = model.totals();
     let traced = model.trace_counts();
     let latencies = model.plane_mut().latencies();
-    let limits = model.plane_mut().levels().into_iter().map(|(place, level)| Limit {
+    let limits = model.plane_mut().usages().into_iter().map(|(place, usage)| Limit {
         of: place.to_string(),
-        name: level.name.to_owned(),
-        used: level.used,
-        limit: level.limit,
+        name: usage.name.to_owned(),
+        used: usage.used,
+        limit: usage.limit,
     });
     let by_name = |counts: &[u64]| -> BTreeMap<String, u64> {
         DropReason::ALL.iter().zip(counts).map(|(reason, count)| (reason.name().to_owned(), *count)).collect()

@@ -21,7 +21,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
-use worker::{BackgroundTask, PortQueues, Rest, SleepFlag};
+use worker::{BackgroundTask, PortQueues, ShutdownLoss, SleepFlag};
 
 /// Switch of one datapath that forwards packets. Dropping it stops its threads.
 pub struct Daemon {
@@ -224,7 +224,7 @@ impl Drop for Daemon {
         }
         // All threads have ended, so no worker hands frames over to another.
         for (number, worker) in self.workers.iter().enumerate() {
-            let Rest { packets, frames } = worker.end();
+            let ShutdownLoss { packets, frames } = worker.end();
             if packets + frames > 0 {
                 tracing::warn!(
                     "worker {number} ended with {packets} packets that waited, and {frames} frames for devices (shutdown)"

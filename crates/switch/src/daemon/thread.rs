@@ -16,7 +16,7 @@ use std::sync::{Arc, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use std::{io, thread};
-use worker::{PublishFence, Rest, SharedWorker, SleepFlag, Turn, Worker};
+use worker::{PublishFence, SharedWorker, ShutdownLoss, SleepFlag, Turn, Worker};
 
 /// Longest sleep while frames wait for a device. By then the device has sent most of its outstanding bytes,
 /// unless it is slow.
@@ -61,7 +61,7 @@ impl Shared {
     }
 
     /// Ends the worker. All worker threads must have ended before.
-    pub fn end(&self) -> Rest {
+    pub fn end(&self) -> ShutdownLoss {
         self.0.lock().end()
     }
 

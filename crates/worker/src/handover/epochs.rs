@@ -45,7 +45,7 @@ impl<T> Sender<T> {
     }
 
     /// Returns the number of items in a ring, and the ring's capacity.
-    pub fn level(&self, low_latency: bool) -> (usize, usize) {
+    pub fn usage(&self, low_latency: bool) -> (usize, usize) {
         let ring = if low_latency { &self.low_latency } else { &self.normal };
         let limit = ring.buffer().capacity();
         (limit - ring.slots(), limit)

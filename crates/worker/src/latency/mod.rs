@@ -2,15 +2,15 @@
 //! Latency of frames inside the switch, from the receive poll to the transmit doorbell of the device.
 //!
 //! A worker reads its clock once before it polls a queue and stamps the burst. It reads the clock again when
-//! a device has taken frames, and counts each frame in its lane by its age ([`watch`]). Time in which the
+//! a device has taken frames, and counts each frame in its lane by its age ([`monitor`]). Time in which the
 //! worker was preempted is reported separately ([`gaps`]).
 
 mod cells;
 mod gaps;
-mod watch;
+mod monitor;
 
 pub(crate) use cells::LatencyCells;
-pub(crate) use watch::Watch;
+pub(crate) use monitor::LatencyMonitor;
 
 use crate::clock::Clock;
 use cells::{BUCKETS, highest};

@@ -16,31 +16,31 @@ fn at(now: u64) {
 }
 
 /// Returns a monitor that has started a poll iteration at time `now`.
-fn begun(now: u64) -> (Watch, Arc<LatencyCells>) {
+fn begun(now: u64) -> (LatencyMonitor, Arc<LatencyCells>) {
     let cells = Arc::new(LatencyCells::default());
-    let mut watch = Watch::new(clock(), Arc::clone(&cells));
+    let mut monitor = LatencyMonitor::new(clock(), Arc::clone(&cells));
     at(now);
-    watch.begin(&());
-    (watch, cells)
+    monitor.begin(&());
+    (monitor, cells)
 }
 
 /// Polls a burst of `packets` packets at the current time. Returns the metadata of the first.
-fn polled(watch: &mut Watch, packets: usize) -> Meta {
+fn polled(monitor: &mut LatencyMonitor, packets: usize) -> Meta {
     let mut burst: Vec<Frame> = (0..packets).map(|_| Frame::hollow()).collect();
-    watch.poll(&());
-    watch.stamp(&mut burst);
+    monitor.poll(&());
+    monitor.stamp(&mut burst);
     let stamp = burst[0].meta.stamp;
     assert!(burst.iter().all(|frame| frame.meta.stamp == stamp));
     burst[0].meta
 }
 
-fn send(watch: &mut Watch, frames: &[Meta]) {
+fn send(monitor: &mut LatencyMonitor, frames: &[Meta]) {
     let frames = frames.iter().map(|meta| {
         let mut frame = Frame::hollow();
         frame.meta = *meta;
         frame
     });
-    watch.sent(&frames.collect::<Vec<_>>(), &());
+    monitor.sent(&frames.collect::<Vec<_>>(), &());
 }
 
 fn told(cells: &LatencyCells) -> Latencies {
@@ -85,14 +85,14 @@ fn what_came_since_is_the_difference_and_together_the_sum() {
 
 #[test]
 fn frames_count_in_their_lane_by_their_age() {
-    let (mut watch, cells) = begun(1_000);
-    let early = polled(&mut watch, 1);
+    let (mut monitor, cells) = begun(1_000);
+    let early = polled(&mut monitor, 1);
     at(1_050);
-    let late = polled(&mut watch, 1);
+    let late = polled(&mut monitor, 1);
     at(1_060);
     let fast = |meta: Meta| Meta { lane: Lane::LowLatency, ..meta };
     // The last frame was not received from a port: it is a packet-out.
-    send(&mut watch, &[early, early, fast(early), fast(late), late, Meta::default()]);
+    send(&mut monitor, &[early, early, fast(early), fast(late), late, Meta::default()]);
     let told = told(&cells);
     assert_eq!(told.normal.whole, Spread { buckets: vec![(10, 1), (60, 2)], max_ns: 60 });
     assert_eq!(told.low_latency.whole, Spread { buckets: vec![(10, 1), (60, 1)], max_ns: 60 });
@@ -102,24 +102,24 @@ fn frames_count_in_their_lane_by_their_age() {
 #[test]
 fn a_stamp_may_wrap_and_be_a_little_ahead() {
     let wrap = 1_u64 << 32;
-    let (mut watch, cells) = begun(wrap - 40);
-    let before = polled(&mut watch, 1);
+    let (mut monitor, cells) = begun(wrap - 40);
+    let before = polled(&mut monitor, 1);
     at(wrap);
-    let zero = polled(&mut watch, 1);
+    let zero = polled(&mut monitor, 1);
     assert_eq!(zero.stamp, 1, "0 is no stamp");
     at(wrap + 20);
     let ahead = Meta { stamp: 30, ..zero };
-    send(&mut watch, &[before, ahead, zero]);
+    send(&mut monitor, &[before, ahead, zero]);
     assert_eq!(told(&cells).normal.whole.buckets, [(0, 1), (19, 1), (60, 1)]);
 }
 
 #[test]
 fn a_frame_that_stays_for_longer_than_can_be_told_is_told_as_the_longest() {
     for age in [(1_u64 << 32) - 1, 1 << 32, (1 << 32) + 100, 1_000 << 32, (1 << 47) + 5] {
-        let (mut watch, cells) = begun(7 << 30);
-        let meta = polled(&mut watch, 1);
+        let (mut monitor, cells) = begun(7 << 30);
+        let meta = polled(&mut monitor, 1);
         at((7 << 30) + age);
-        send(&mut watch, &[meta]);
+        send(&mut monitor, &[meta]);
         let normal = told(&cells).normal;
         assert_eq!(normal.whole.frames() + normal.in_gaps.frames(), 1);
         assert_eq!(normal.whole.max_ns.max(normal.in_gaps.max_ns), u64::from(u32::MAX), "{age}");
@@ -136,43 +136,43 @@ fn the_longest_age_has_a_bucket() {
 
 #[test]
 fn frames_that_a_gap_fell_on_are_set_aside() {
-    let (mut watch, cells) = begun(1_000);
+    let (mut monitor, cells) = begun(1_000);
     let mut now = 1_000;
-    let mut pass = |watch: &mut Watch, span: u64| {
-        let meta = polled(watch, 32);
+    let mut pass = |monitor: &mut LatencyMonitor, span: u64| {
+        let meta = polled(monitor, 32);
         now += span;
         at(now);
         meta
     };
     for _ in 0..200 {
-        pass(&mut watch, 2_000);
+        pass(&mut monitor, 2_000);
     }
     assert_eq!(told(&cells).gaps, 0);
-    let held_up = pass(&mut watch, 1_000_000);
-    let after = pass(&mut watch, 2_000);
-    send(&mut watch, &[held_up, after]);
+    let held_up = pass(&mut monitor, 1_000_000);
+    let after = pass(&mut monitor, 2_000);
+    send(&mut monitor, &[held_up, after]);
     let told_now = told(&cells);
     assert_eq!((told_now.gaps, told_now.stolen_ns / 1_000), (1, 998));
     assert_eq!(told_now.normal.in_gaps, Spread { buckets: vec![(1_015_807, 1)], max_ns: 1_002_000 });
     assert_eq!(told_now.normal.whole, Spread { buckets: vec![(2_015, 1)], max_ns: 2_000 });
     // Neither sleep nor the processing of operations counts as a gap.
-    pass(&mut watch, 5_000_000);
-    watch.rest();
-    watch.begin(&());
+    pass(&mut monitor, 5_000_000);
+    monitor.rest();
+    monitor.begin(&());
     at(20_000_000);
-    watch.changed(&());
+    monitor.changed(&());
     assert_eq!(told(&cells).gaps, 1);
 }
 
 #[test]
 fn frames_of_several_bursts_and_lanes_are_counted_each() {
-    let (mut watch, cells) = begun(1_000);
+    let (mut monitor, cells) = begun(1_000);
     let mut metas = Vec::new();
     let mut ages: Vec<(u64, Lane)> = Vec::new();
     let mut random = fastrand::Rng::with_seed(3);
     for burst in 0..30_u64 {
         at(1_000 + burst * 10);
-        let meta = polled(&mut watch, 1);
+        let meta = polled(&mut monitor, 1);
         for _ in 0..random.usize(0..9) {
             let lane = if random.bool() { Lane::LowLatency } else { Lane::Normal };
             metas.push(Meta { lane, ..meta });
@@ -180,7 +180,7 @@ fn frames_of_several_bursts_and_lanes_are_counted_each() {
         }
     }
     at(1_300);
-    send(&mut watch, &metas);
+    send(&mut monitor, &metas);
     let told = told(&cells);
     for (lane, spread) in [(Lane::LowLatency, told.low_latency.whole), (Lane::Normal, told.normal.whole)] {
         let of_lane = || ages.iter().filter(|(_, of)| *of == lane).map(|(age, _)| *age);

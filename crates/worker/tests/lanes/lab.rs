@@ -93,7 +93,7 @@ impl Lab {
     }
 
     /// Ends the worker.
-    pub fn end(&mut self) -> worker::Rest {
+    pub fn end(&mut self) -> worker::ShutdownLoss {
         self.worker.end()
     }
 

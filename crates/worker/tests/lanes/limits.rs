@@ -5,22 +5,22 @@ use crate::lab::{Lab, RULES, low, normal, other_low};
 use flow::{DropReason, Match};
 use model::DataPlane;
 use pipeline::{BURST, LaneLimits};
-use worker::{Place, Rest};
+use worker::{ShutdownLoss, UsagePlace};
 
 fn lab(lanes: LaneLimits) -> Lab {
     Lab::with_ports(4, 512, &worker::Config { lanes, ..worker::Config::default() }, RULES)
 }
 
 /// Returns the usage and the limit of a resource of a worker or port.
-fn level(lab: &mut Lab, place: Place, name: &str) -> (u64, Option<u64>) {
-    let levels = lab.model.plane_mut().levels();
-    let (_, level) = levels.iter().find(|(at, level)| *at == place && level.name == name).unwrap();
-    (level.used, level.limit)
+fn usage(lab: &mut Lab, place: UsagePlace, name: &str) -> (u64, Option<u64>) {
+    let usages = lab.model.plane_mut().usages();
+    let (_, usage) = usages.iter().find(|(at, usage)| *at == place && usage.name == name).unwrap();
+    (usage.used, usage.limit)
 }
 
 #[test]
 fn what_waits_is_told_beside_its_limit() {
-    let worker = Place::Worker(0);
+    let worker = UsagePlace::Worker(0);
     for (unknown, normal_share) in [(64, 96), (1, 1), (0, 1)] {
         let mut lab = lab(LaneLimits { normal: normal_share, unknown, hold: 8 });
         for _ in 0..40 {
@@ -30,14 +30,14 @@ fn what_waits_is_told_beside_its_limit() {
         let (pushed, _) = (BURST * 40, lab.pop(3));
         lab.housekeeping();
         let totals = lab.model.plane_mut().totals();
-        let known = level(&mut lab, worker, "backlog_normal");
-        let other = level(&mut lab, worker, "backlog_unknown");
+        let known = usage(&mut lab, worker, "backlog_normal");
+        let other = usage(&mut lab, worker, "backlog_unknown");
         assert_eq!((known.1, other.1), (Some(normal_share.into()), Some(unknown.into())));
         assert_eq!(known.0 + other.0, totals.held);
         assert_eq!(totals.received, pushed as u64);
-        assert_eq!(level(&mut lab, worker, "hold"), (0, Some(8)));
-        assert_eq!(level(&mut lab, worker, "copies"), (0, Some(16_384)));
-        let frames = level(&mut lab, worker, "small_frames");
+        assert_eq!(usage(&mut lab, worker, "hold"), (0, Some(8)));
+        assert_eq!(usage(&mut lab, worker, "copies"), (0, Some(16_384)));
+        let frames = usage(&mut lab, worker, "small_frames");
         assert!(frames.0 >= totals.held && frames.1 == Some(8_192), "{frames:?}");
         for (name, limit) in [
             ("large_frames", 256),
@@ -49,12 +49,12 @@ fn what_waits_is_told_beside_its_limit() {
             ("handovers_normal", 0),
             ("handovers_low_latency", 0),
         ] {
-            assert_eq!(level(&mut lab, worker, name), (0, Some(limit)), "{name}");
+            assert_eq!(usage(&mut lab, worker, name), (0, Some(limit)), "{name}");
         }
-        let outbox = level(&mut lab, Place::Queue(3, 0), "outbox_normal");
+        let outbox = usage(&mut lab, UsagePlace::Queue(3, 0), "outbox_normal");
         assert_eq!(outbox, (0, Some(512)));
-        assert_eq!(level(&mut lab, Place::Queue(3, 0), "outstanding_bytes").1, None);
-        assert_eq!(level(&mut lab, Place::Table(0), "lut_records").1, Some(4_096));
+        assert_eq!(usage(&mut lab, UsagePlace::Queue(3, 0), "outstanding_bytes").1, None);
+        assert_eq!(usage(&mut lab, UsagePlace::Table(0), "lut_records").1, Some(4_096));
     }
 }
 
@@ -71,7 +71,7 @@ fn what_waits_at_the_end_is_counted() {
     }
     let before = lab.model.plane_mut().totals();
     assert!(before.held > 0);
-    let Rest { packets, frames } = lab.end();
+    let ShutdownLoss { packets, frames } = lab.end();
     let totals = lab.model.plane_mut().totals();
     assert_eq!((totals.held, packets), (0, before.held));
     assert_eq!(totals.dropped[DropReason::Shutdown as usize], packets);
@@ -80,8 +80,8 @@ fn what_waits_at_the_end_is_counted() {
     assert_eq!(totals.received, totals.forwarded + totals.dropped.iter().sum::<u64>());
     assert_eq!(totals.copies - frames, lab.pop(3).len() as u64);
     lab.housekeeping();
-    assert_eq!(level(&mut lab, Place::Worker(0), "small_frames").0, 0, "all frames are home");
-    assert_eq!(lab.end(), Rest::default());
+    assert_eq!(usage(&mut lab, UsagePlace::Worker(0), "small_frames").0, 0, "all frames are home");
+    assert_eq!(lab.end(), ShutdownLoss::default());
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn packets_that_find_no_place_in_the_recorder_are_counted() {
             pushed += BURST as u64;
         } else if turn == 30 {
             lab.housekeeping();
-            assert_eq!(level(&mut lab, Place::Worker(0), "recorder"), (64, Some(64)));
+            assert_eq!(usage(&mut lab, UsagePlace::Worker(0), "recorder"), (64, Some(64)));
         }
         lab.turn();
         taken += std::iter::from_fn(|| lab.model.plane_mut().next_record()).count() as u64;

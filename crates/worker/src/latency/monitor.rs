@@ -20,7 +20,7 @@ const ROW: usize = 4;
 
 /// Measures the latency of one worker's frames.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct LatencyMonitor {
     clock: Clock,
     cells: Arc<LatencyCells>,
     gaps: Gaps,
@@ -34,7 +34,7 @@ pub(crate) struct Watch {
     gap_end: u64,
 }
 
-impl Watch {
+impl LatencyMonitor {
     pub fn new(clock: Clock, cells: Arc<LatencyCells>) -> Self {
         Self { clock, cells, gaps: Gaps::new(&clock), last: 0, work: 0, attends: false, gap_end: 0 }
     }

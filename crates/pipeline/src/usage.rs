@@ -3,7 +3,7 @@
 
 /// Usage of a bounded resource, possibly a moment old.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Level {
+pub struct Usage {
     /// Name of the resource in counters.
     pub name: &'static str,
     /// Amount in use.
@@ -12,7 +12,7 @@ pub struct Level {
     pub limit: Option<u64>,
 }
 
-impl Level {
+impl Usage {
     /// Returns the usage of a resource. `usize::MAX` stands for no limit.
     #[must_use]
     pub fn of(name: &'static str, used: usize, limit: usize) -> Self {

@@ -4,12 +4,12 @@
 use crate::set::WorkerSet;
 use flow::PortNo;
 use model::PortQueue;
-use pipeline::Level;
+use pipeline::Usage;
 use std::fmt;
 
 /// Owner of a bounded resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum UsagePlace {
     /// The worker with this number.
     Worker(usize),
     /// The queue through which a worker serves a port: port number and worker number.
@@ -20,7 +20,7 @@ pub enum Place {
     Table(u8),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for UsagePlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Worker(worker) => write!(f, "worker {worker}"),
@@ -62,34 +62,37 @@ impl WorkerSet {
 
     /// Returns the usage of all bounded resources. Workers publish theirs periodically
     /// (`Worker::housekeeping`); the usage of LUTs and rings is current.
-    pub fn levels(&self) -> Vec<(Place, Level)> {
-        let mut levels = Vec::new();
+    pub fn usages(&self) -> Vec<(UsagePlace, Usage)> {
+        let mut usages = Vec::new();
         for (worker, link) in self.links.iter().enumerate() {
-            let place = Place::Worker(worker);
-            levels.extend(link.published.get().into_iter().flatten().map(|level| (place, level)));
+            let place = UsagePlace::Worker(worker);
+            usages.extend(link.published.get().into_iter().flatten().map(|usage| (place, usage)));
             let (operations, events) = (link.requests.buffer().capacity(), link.events.buffer().capacity());
-            levels.push((place, Level::of("operations", operations - link.requests.slots(), operations)));
-            levels.push((place, Level::of("events", link.events.slots(), events)));
+            usages.push((place, Usage::of("operations", operations - link.requests.slots(), operations)));
+            usages.push((place, Usage::of("events", link.events.slots(), events)));
         }
         for (port, published) in &self.port_reports {
             let report = published.get();
             let told = report.iter().flat_map(|report| {
-                report.levels.iter().map(|level| (Place::Queue(*port, report.worker), *level))
+                report.usages.iter().map(|usage| (UsagePlace::Queue(*port, report.worker), *usage))
             });
-            levels.extend(told);
+            usages.extend(told);
         }
         for port in self.egress.keys() {
             let queues = self.port_queues(*port);
-            levels.extend(queues.iter().map(|queue| {
+            usages.extend(queues.iter().map(|queue| {
                 let limit = 2 * usize::from(queue.settings.limit_frames);
-                (Place::Egress(*port, queue.settings.id), Level::of("queue_frames", queue.waiting, limit))
+                (
+                    UsagePlace::Egress(*port, queue.settings.id),
+                    Usage::of("queue_frames", queue.waiting, limit),
+                )
             }));
         }
         let records = self.lut_entries() * self.links.len();
         let luts = self.fast_tables().filter_map(|(table, lut)| Some((table, lut?)));
-        levels.extend(luts.map(|(table, lut)| {
-            (Place::Table(table), Level::of("lut_records", lut.figures.records as usize, records))
+        usages.extend(luts.map(|(table, lut)| {
+            (UsagePlace::Table(table), Usage::of("lut_records", lut.figures.records as usize, records))
         }));
-        levels
+        usages
     }
 }
