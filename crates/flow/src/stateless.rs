@@ -6,7 +6,7 @@ mod check;
 mod section;
 
 pub use check::StatelessError;
-pub use section::{LaneChange, Section};
+pub use section::{Section, StatelessChange};
 
 use crate::PortNo;
 use std::collections::{BTreeMap, BTreeSet};

@@ -12,7 +12,7 @@ use crate::ports::PortMod;
 use crate::stage::Staged;
 use flow::group::Group;
 use flow::meter::Meter;
-use flow::stateless::LaneChange;
+use flow::stateless::StatelessChange;
 use flow::syntax::{FileLine, RecordCommand};
 use flow::{Command, FlowMod, Nanos};
 
@@ -31,7 +31,7 @@ pub enum Change {
     /// A port-mod.
     Port(PortMod),
     /// A change of the stateless forwarder.
-    Stateless(LaneChange),
+    Stateless(StatelessChange),
     /// The set of tables in the pipeline.
     Tables(TableSet),
 }
@@ -144,7 +144,8 @@ impl<D: DataPlane> Model<D> {
             Change::Tables(_) => true,
             // The whole configuration of the stateless forwarder is copied, compared and compiled.
             Change::Stateless(change) => {
-                return change.size() + self.stateless.as_ref().map_or(0, |lane| lane.size());
+                return change.size()
+                    + self.stateless.as_ref().map_or(0, |stateless_config| stateless_config.size());
             }
             Change::Group(GroupCommand::Delete, group) => {
                 self.groups.get(group.id).is_some_and(|record| record.users > 0)

@@ -54,7 +54,7 @@ pub(crate) struct Staged {
     pub others: Vec<Operation>,
     pub log: Vec<Step>,
     /// The previous configuration of the stateless forwarder, if the request may have changed it.
-    pub lane: Option<Option<Arc<Stateless>>>,
+    pub stateless_config: Option<Option<Arc<Stateless>>>,
     /// The previous set of pipeline tables, if the request may have changed it.
     pub tables: Option<TableSet>,
     pub changed: Changed,
@@ -117,7 +117,7 @@ impl<D: DataPlane> Model<D> {
     pub(crate) fn commit(&mut self, now: Nanos, staged: Staged) -> Changed {
         let mut operations = staged.others;
         // The configuration may have changed several times; workers get the last one only.
-        if staged.lane.is_some_and(|before| before != self.stateless) {
+        if staged.stateless_config.is_some_and(|before| before != self.stateless) {
             operations.push(Operation::Stateless(self.stateless.clone()));
         }
         if !staged.changes.is_empty() {
@@ -164,7 +164,7 @@ impl<D: DataPlane> Model<D> {
 
     /// Restores the state before the request.
     pub(crate) fn roll_back(&mut self, staged: Staged) {
-        if let Some(before) = staged.lane {
+        if let Some(before) = staged.stateless_config {
             self.stateless = before;
         }
         if let Some(before) = staged.tables {

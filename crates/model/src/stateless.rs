@@ -6,7 +6,7 @@ use crate::error::ModelError;
 use crate::model::Model;
 use crate::stage::Staged;
 use flow::Nanos;
-use flow::stateless::{LaneChange, Stateless};
+use flow::stateless::{Stateless, StatelessChange};
 use std::sync::Arc;
 
 impl<D: DataPlane> Model<D> {
@@ -20,13 +20,17 @@ impl<D: DataPlane> Model<D> {
     ///
     /// # Errors
     /// Returns an error if the configuration is invalid. Nothing is changed then.
-    pub fn set_stateless(&mut self, now: Nanos, lane: Option<Arc<Stateless>>) -> Result<(), ModelError> {
-        if let Some(lane) = &lane {
-            lane.check()?;
+    pub fn set_stateless(
+        &mut self,
+        now: Nanos,
+        stateless_config: Option<Arc<Stateless>>,
+    ) -> Result<(), ModelError> {
+        if let Some(stateless_config) = &stateless_config {
+            stateless_config.check()?;
         }
         let mut staged = Staged::default();
-        self.keep_lane(&mut staged);
-        self.stateless = lane;
+        self.keep_stateless(&mut staged);
+        self.stateless = stateless_config;
         self.commit(now, staged);
         Ok(())
     }
@@ -35,11 +39,11 @@ impl<D: DataPlane> Model<D> {
     /// only its own size.
     pub(crate) fn stage_stateless(
         &mut self,
-        change: LaneChange,
+        change: StatelessChange,
         staged: &mut Staged,
     ) -> Result<(), ModelError> {
-        let LaneChange::Set(sections) = change else {
-            self.keep_lane(staged);
+        let StatelessChange::Set(sections) = change else {
+            self.keep_stateless(staged);
             self.stateless = None;
             return Ok(());
         };
@@ -47,13 +51,13 @@ impl<D: DataPlane> Model<D> {
         let mut alone = Stateless::default();
         sections.iter().for_each(|section| alone.set(section.clone()));
         alone.check()?;
-        self.keep_lane(staged);
-        let lane = Arc::make_mut(self.stateless.get_or_insert_default());
-        sections.into_iter().for_each(|section| lane.set(section));
+        self.keep_stateless(staged);
+        let stateless_config = Arc::make_mut(self.stateless.get_or_insert_default());
+        sections.into_iter().for_each(|section| stateless_config.set(section));
         Ok(())
     }
 
-    fn keep_lane(&self, staged: &mut Staged) {
-        staged.lane.get_or_insert_with(|| self.stateless.clone());
+    fn keep_stateless(&self, staged: &mut Staged) {
+        staged.stateless_config.get_or_insert_with(|| self.stateless.clone());
     }
 }

@@ -6,7 +6,7 @@ mod common;
 
 use common::{add, mac, plain};
 use flow::Operation;
-use flow::stateless::{Arithmetic, Bank, Label, LaneChange, NodeId, Section, Stateless, StatelessError};
+use flow::stateless::{Arithmetic, Bank, Label, NodeId, Section, Stateless, StatelessChange, StatelessError};
 use model::{Change, ModelError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ fn bank(id: u32) -> Bank {
 }
 
 fn set(sections: Vec<Section>) -> Change {
-    Change::Stateless(LaneChange::Set(sections))
+    Change::Stateless(StatelessChange::Set(sections))
 }
 
 #[test]
@@ -32,14 +32,14 @@ fn sections_are_replaced_one_by_one() {
         trusted: BTreeSet::from([2, 3]),
         ..Stateless::default()
     };
-    assert_eq!(m.stateless().map(|lane| &**lane), Some(&expected));
+    assert_eq!(m.stateless().map(|stateless_config| &**stateless_config), Some(&expected));
     let mut copy = Stateless::default();
     expected.sections().into_iter().for_each(|section| copy.set(section));
     assert_eq!(copy, expected, "all of it is in its sections");
     let before = m.barrier();
     m.change(0, set(vec![Section::Bank(1, Some(bank(5)))])).unwrap();
     assert_eq!(m.barrier(), before, "what changes nothing is no operation");
-    m.change(0, Change::Stateless(LaneChange::Off)).unwrap();
+    m.change(0, Change::Stateless(StatelessChange::Off)).unwrap();
     assert_eq!((m.stateless(), m.barrier()), (None, before + 1));
 }
 
@@ -54,31 +54,37 @@ fn a_bundle_is_one_operation_however_often_it_changes_the_lane() {
     assert_eq!(m.barrier(), version + 1);
     let operation = m.plane_mut().operations.last().cloned().unwrap();
     let lanes: Vec<_> = operation.parts().iter().filter(|o| matches!(o, Operation::Stateless(_))).collect();
-    let [Operation::Stateless(Some(lane))] = lanes[..] else { panic!("{lanes:?}") };
-    assert_eq!((lane.trusted.clone(), lane.polka.clone()), (BTreeSet::from([1_000]), Some(bank(7))));
-    assert_eq!(m.stateless(), Some(lane));
+    let [Operation::Stateless(Some(stateless_config))] = lanes[..] else { panic!("{lanes:?}") };
+    assert_eq!(
+        (stateless_config.trusted.clone(), stateless_config.polka.clone()),
+        (BTreeSet::from([1_000]), Some(bank(7)))
+    );
+    assert_eq!(m.stateless(), Some(stateless_config));
     // A bundle that ends with the initial configuration is no change.
     let polka = || set(vec![Section::Polka(Some(bank(7))), Section::Trusted(BTreeSet::new())]);
     m.bundle(0, [polka()]).unwrap();
     assert_eq!(m.stateless(), before.as_ref());
     let version = m.barrier();
-    m.bundle(0, [Change::Stateless(LaneChange::Off), polka()]).unwrap();
+    m.bundle(0, [Change::Stateless(StatelessChange::Off), polka()]).unwrap();
     assert_eq!(m.barrier(), version);
 }
 
 #[test]
 fn what_cannot_be_changes_nothing() {
     let mut m = plain();
-    let lane = Stateless { polka: Some(bank(5)), ..Stateless::default() };
-    m.set_stateless(0, Some(Arc::new(lane.clone()))).unwrap();
+    let stateless_config = Stateless { polka: Some(bank(5)), ..Stateless::default() };
+    m.set_stateless(0, Some(Arc::new(stateless_config.clone()))).unwrap();
     let bad = || Section::MtuBytes(BTreeMap::from([(1, 20)]));
     let refused = ModelError::Stateless(StatelessError::Mtu(1, 20));
     assert_eq!(m.change(0, set(vec![Section::Polka(None), bad()])).unwrap_err(), refused);
     assert_eq!(refused.openflow(), (0xffff, 1));
-    let broken = Stateless { mtu_bytes: BTreeMap::from([(1, 20)]), ..lane.clone() };
+    let broken = Stateless { mtu_bytes: BTreeMap::from([(1, 20)]), ..stateless_config.clone() };
     assert_eq!(m.set_stateless(0, Some(Arc::new(broken))).unwrap_err(), refused);
     // A failed bundle undoes its earlier changes.
     let bundle = [Change::Flow(add(1, mac(1), 1)), set(vec![Section::Polka(None)]), set(vec![bad()])];
     assert_eq!(m.bundle(0, bundle).unwrap_err(), (2, refused));
-    assert_eq!((m.stateless().map(|lane| &**lane), m.flow_count()), (Some(&lane), 0));
+    assert_eq!(
+        (m.stateless().map(|stateless_config| &**stateless_config), m.flow_count()),
+        (Some(&stateless_config), 0)
+    );
 }

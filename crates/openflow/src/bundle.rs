@@ -141,7 +141,7 @@ impl BundleAdd {
         // The check also prevents nested bundles.
         let is_known = match header.kind {
             kind::FLOW_MOD | kind::GROUP_MOD | kind::PORT_MOD | kind::METER_MOD | kind::PACKET_OUT => true,
-            kind::EXPERIMENTER => symmetric::is_lane_mod(body),
+            kind::EXPERIMENTER => symmetric::is_stateless_mod(body),
             _ => false,
         };
         if !is_known {

@@ -61,7 +61,7 @@ impl fmt::Display for ErrorCode {
 }
 
 /// Invalid stateless configuration (Shunt's own code).
-pub const LANE_BAD_CONFIG: ErrorCode = ErrorCode::of_experimenter(ours::EXPERIMENTER, 1);
+pub const STATELESS_BAD_CONFIG: ErrorCode = ErrorCode::of_experimenter(ours::EXPERIMENTER, 1);
 
 /// Refusal of a message, with the error code to answer. The connection can continue behind the message unless
 /// its end is unknown.

@@ -22,7 +22,6 @@ pub mod group;
 mod header;
 mod hello;
 mod instruction;
-pub mod lane;
 mod matching;
 mod message;
 pub mod meter;
@@ -35,6 +34,7 @@ pub mod port;
 pub mod queue;
 pub mod role;
 mod session;
+pub mod stateless;
 mod symmetric;
 
 pub use error::{DecodeError, ErrorCode, TooLong};

@@ -9,16 +9,16 @@ use crate::flow_mod::{FlowMod, FlowRemoved};
 use crate::group::GroupMod;
 use crate::header::{HEADER_BYTES, Header, MESSAGE_BYTES_MAX, VERSION, kind};
 use crate::hello::Hello;
-use crate::lane::LaneReply;
 use crate::meter::MeterMod;
 use crate::multipart::{MultipartReply, MultipartRequest, Query};
 use crate::packet::{PacketIn, PacketOut};
 use crate::port::{PortMod, PortStatus};
 use crate::queue::QueueConfig;
 use crate::role::{AsyncConfig, RoleMessage};
+use crate::stateless::StatelessReply;
 use crate::symmetric::{self, ErrorMessage};
 use flow::PortNo;
-use flow::stateless::LaneChange;
+use flow::stateless::StatelessChange;
 
 /// Message of OpenFlow 1.3, from the controller or the switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,11 +36,11 @@ pub enum Message {
     /// Message to add to a bundle (ONF experimenter).
     BundleAdd(BundleAdd),
     /// Changes the stateless configuration (Shunt's experimenter).
-    LaneMod(LaneChange),
+    StatelessMod(StatelessChange),
     /// Requests the stateless configuration (Shunt's experimenter).
-    LaneRequest,
+    StatelessRequest,
     /// Stateless configuration (Shunt's experimenter).
-    LaneReply(LaneReply),
+    StatelessReply(StatelessReply),
     /// Requests the features of the switch.
     FeaturesRequest,
     /// Features of the switch.
@@ -201,9 +201,9 @@ impl Message {
             Self::EchoRequest(data) | Self::EchoReply(data) => out.put(data),
             Self::BundleControl(_)
             | Self::BundleAdd(_)
-            | Self::LaneMod(_)
-            | Self::LaneRequest
-            | Self::LaneReply(_) => symmetric::encode_experimenter(self, xid, out),
+            | Self::StatelessMod(_)
+            | Self::StatelessRequest
+            | Self::StatelessReply(_) => symmetric::encode_experimenter(self, xid, out),
             Self::FeaturesReply(m) => m.encode(out),
             Self::GetConfigReply(m) | Self::SetConfig(m) => m.encode(out),
             Self::PacketIn(m) => m.encode(out),
@@ -241,9 +241,9 @@ impl Message {
             Self::EchoReply(_) => kind::ECHO_REPLY,
             Self::BundleControl(_)
             | Self::BundleAdd(_)
-            | Self::LaneMod(_)
-            | Self::LaneRequest
-            | Self::LaneReply(_) => kind::EXPERIMENTER,
+            | Self::StatelessMod(_)
+            | Self::StatelessRequest
+            | Self::StatelessReply(_) => kind::EXPERIMENTER,
             Self::FeaturesRequest => kind::FEATURES_REQUEST,
             Self::FeaturesReply(_) => kind::FEATURES_REPLY,
             Self::GetConfigRequest => kind::GET_CONFIG_REQUEST,
@@ -287,7 +287,7 @@ impl Message {
                 | Self::QueueGetConfigReply(_)
                 | Self::RoleReply(_)
                 | Self::GetAsyncReply(_)
-                | Self::LaneReply(_)
+                | Self::StatelessReply(_)
         )
     }
 
@@ -303,7 +303,7 @@ impl Message {
             | Self::MeterMod(_)
             | Self::BundleControl(_)
             | Self::BundleAdd(_)
-            | Self::LaneMod(_) => true,
+            | Self::StatelessMod(_) => true,
             Self::MultipartRequest(m) => {
                 matches!(&m.query, Query::TableFeatures(tables) if !tables.is_empty())
             }

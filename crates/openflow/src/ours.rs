@@ -28,9 +28,9 @@ pub(crate) mod action {
 
 /// Types of Shunt's messages.
 pub(crate) mod message {
-    pub const LANE_MOD: u32 = 1;
-    pub const LANE_REQUEST: u32 = 2;
-    pub const LANE_REPLY: u32 = 3;
+    pub const STATELESS_MOD: u32 = 1;
+    pub const STATELESS_REQUEST: u32 = 2;
+    pub const STATELESS_REPLY: u32 = 3;
 }
 
 /// Subtypes of Shunt's instructions.

@@ -5,9 +5,9 @@
 use crate::bundle::{BundleAdd, BundleControl};
 use crate::bytes::{Put, Reader};
 use crate::error::{self, DecodeError, ErrorCode};
-use crate::lane;
 use crate::message::Message;
 use crate::ours;
+use crate::stateless;
 
 /// ERROR message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,9 +47,9 @@ pub(crate) fn decode_experimenter(xid: u32, r: &mut Reader<'_>) -> Result<Messag
     match (experimenter, exp_type) {
         (ours::ONF, BUNDLE_CONTROL) => BundleControl::decode(r).map(Message::BundleControl),
         (ours::ONF, BUNDLE_ADD) => BundleAdd::decode(xid, r).map(Message::BundleAdd),
-        (ours::EXPERIMENTER, ours::message::LANE_MOD) => lane::decode_change(r).map(Message::LaneMod),
-        (ours::EXPERIMENTER, ours::message::LANE_REQUEST) => Ok(Message::LaneRequest),
-        (ours::EXPERIMENTER, ours::message::LANE_REPLY) => lane::decode_reply(r).map(Message::LaneReply),
+        (ours::EXPERIMENTER, ours::message::STATELESS_MOD) => stateless::decode_change(r).map(Message::StatelessMod),
+        (ours::EXPERIMENTER, ours::message::STATELESS_REQUEST) => Ok(Message::StatelessRequest),
+        (ours::EXPERIMENTER, ours::message::STATELESS_REPLY) => stateless::decode_reply(r).map(Message::StatelessReply),
         (ours::ONF | ours::EXPERIMENTER, _) => error::BAD_EXP_TYPE
             .says(format!("message {exp_type} of experimenter {experimenter:#x} is not known")),
         _ => error::BAD_EXPERIMENTER.says(format!(
@@ -67,8 +67,8 @@ pub(crate) fn is_bundle(body: &[u8]) -> bool {
 }
 
 /// Whether the bytes behind a header are a lane_mod.
-pub(crate) fn is_lane_mod(body: &[u8]) -> bool {
-    let numbers = [ours::EXPERIMENTER, ours::message::LANE_MOD].map(u32::to_be_bytes);
+pub(crate) fn is_stateless_mod(body: &[u8]) -> bool {
+    let numbers = [ours::EXPERIMENTER, ours::message::STATELESS_MOD].map(u32::to_be_bytes);
     body.starts_with(numbers.as_flattened())
 }
 
@@ -87,14 +87,14 @@ pub(crate) fn encode_experimenter(message: &Message, xid: u32, out: &mut Vec<u8>
             begin(ours::ONF, BUNDLE_ADD);
             add.encode(xid, out);
         }
-        Message::LaneMod(change) => {
-            begin(ours::EXPERIMENTER, ours::message::LANE_MOD);
-            lane::encode_change(change, out);
+        Message::StatelessMod(change) => {
+            begin(ours::EXPERIMENTER, ours::message::STATELESS_MOD);
+            stateless::encode_change(change, out);
         }
-        Message::LaneRequest => begin(ours::EXPERIMENTER, ours::message::LANE_REQUEST),
-        Message::LaneReply(reply) => {
-            begin(ours::EXPERIMENTER, ours::message::LANE_REPLY);
-            lane::encode_reply(reply, out);
+        Message::StatelessRequest => begin(ours::EXPERIMENTER, ours::message::STATELESS_REQUEST),
+        Message::StatelessReply(reply) => {
+            begin(ours::EXPERIMENTER, ours::message::STATELESS_REPLY);
+            stateless::encode_reply(reply, out);
         }
         _ => {}
     }

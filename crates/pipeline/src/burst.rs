@@ -25,7 +25,7 @@ use crate::ports::PortTable;
 use crate::probe::{By, Leaving, Probe, Step};
 use crate::program::Program;
 use crate::slab::Slab;
-use crate::stateless::StatelessLane;
+use crate::stateless::StatelessForwarder;
 use crate::update::{PacketOut, Update, Updates};
 use flow::stateless::TagTypes;
 use flow::{DropReason, EntryId, Limits, Nanos, Outcome, Settings};
@@ -66,7 +66,7 @@ pub(crate) struct Rules {
     ports: Arc<PortTable>,
     groups: Arc<GroupTable>,
     meters: Arc<MeterTable>,
-    stateless: Option<Arc<StatelessLane>>,
+    stateless: Option<Arc<StatelessForwarder>>,
     settings: Settings,
 }
 
@@ -111,7 +111,7 @@ pub(crate) struct BurstContext<'a, E> {
     pub ports: &'a PortTable,
     pub groups: &'a GroupTable,
     pub meters: &'a MeterTable,
-    pub stateless: Option<&'a StatelessLane>,
+    pub stateless: Option<&'a StatelessForwarder>,
     pub settings: Settings,
     pub egress: &'a mut E,
     pub outputs: &'a mut PendingOutputs,
@@ -389,7 +389,7 @@ impl<'a, E: Egress> BurstContext<'a, E> {
     /// Returns the EtherTypes of stateless forwarding.
     #[inline]
     pub(crate) fn tag_types(&self) -> &TagTypes {
-        self.stateless.map_or(&TagTypes::USUAL, StatelessLane::types)
+        self.stateless.map_or(&TagTypes::USUAL, StatelessForwarder::types)
     }
 
     /// Returns an entry's cell and program.

@@ -37,9 +37,9 @@ impl Pipeline {
         let mut context = rules.context(egress, outputs, lanes.window(), now);
         context.burst_counters.received = received as u64;
         let mut count = received;
-        if let Some(lane) = context.stateless {
+        if let Some(forwarder) = context.stateless {
             let slot = slab.burst(1).first().map_or(0, |slot| usize::from(*slot));
-            let taken = context.pass_stateless(lane, frames, received, slot, probe);
+            let taken = context.pass_stateless(forwarder, frames, received, slot, probe);
             count -= taken;
             if taken > 0 {
                 probe.mark(Step::Stateless, taken as u32);

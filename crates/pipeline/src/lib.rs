@@ -59,7 +59,7 @@ pub use ports::PortTable;
 pub use probe::{By, Leaving, Probe, Step};
 pub use program::Program;
 pub use record::{Copied, Hit, RECORDER, Record, Recorder};
-pub use stateless::StatelessLane;
+pub use stateless::StatelessForwarder;
 pub use tables::simd::set_portable;
 pub use update::{PacketOut, Update, Updates};
 pub use usage::Usage;

@@ -12,7 +12,7 @@ use crate::meters::MeterTable;
 use crate::ports::PortTable;
 use crate::program::{Program, Step};
 use crate::record::Recorder;
-use crate::stateless::StatelessLane;
+use crate::stateless::StatelessForwarder;
 use flow::{Action, EntryId, PortNo, Settings, operation, port_no};
 use std::sync::Arc;
 use tables::{Table, TableUpdate};
@@ -77,7 +77,7 @@ pub enum Update {
     /// Replaces the groups.
     SwapGroups(Arc<GroupTable>),
     /// Replaces the stateless forwarder; `None` removes it.
-    SwapStateless(Option<Arc<StatelessLane>>),
+    SwapStateless(Option<Arc<StatelessForwarder>>),
     /// Replaces the meters.
     SwapMeters(Arc<MeterTable>),
     /// Sends a packet-out of the controller once the whole operation is applied.

@@ -251,8 +251,8 @@ impl Reference {
                 self.settings = *settings;
                 Ok(())
             }
-            Operation::Stateless(lane) => {
-                self.stateless.clone_from(lane);
+            Operation::Stateless(stateless_config) => {
+                self.stateless.clone_from(stateless_config);
                 Ok(())
             }
             Operation::All(all) => all.iter().try_for_each(|operation| self.apply(operation)),

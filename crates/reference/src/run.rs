@@ -139,9 +139,9 @@ impl<'a> Run<'a> {
     /// Forwards by stateless forwarding, or through the tables.
     fn forward(&mut self) -> Result<(), DropReason> {
         let rules = self.rules;
-        if let Some(lane) = rules.stateless() {
+        if let Some(stateless_config) = rules.stateless() {
             let ports = rules.ports().into_iter().map(|port| (port.number, port)).collect();
-            match stateless(lane, &ports, self.packet.in_port, &self.packet.bytes) {
+            match stateless(stateless_config, &ports, self.packet.in_port, &self.packet.bytes) {
                 StatelessOutcome::Tables => {}
                 StatelessOutcome::Sent(sent) => {
                     self.sent.push(sent);
@@ -221,7 +221,8 @@ impl<'a> Run<'a> {
     /// Executes one action of `entry`. An error ends the packet; a failed output does not.
     pub(crate) fn execute(&mut self, action: &Action, entry: &FlowEntry) -> Result<(), DropReason> {
         let packet = &mut self.packet;
-        let tag_types = self.rules.stateless().map_or_else(TagTypes::default, |lane| lane.types);
+        let tag_types =
+            self.rules.stateless().map_or_else(TagTypes::default, |stateless_config| stateless_config.types);
         match action {
             Action::Output { port, max_len } => {
                 self.output(*port, *max_len, entry);

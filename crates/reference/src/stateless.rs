@@ -34,18 +34,19 @@ pub enum Worked {
 /// Returns the value computed from a frame's header, to explain a decision. Returns `None` if processing ends
 /// before.
 #[must_use]
-pub fn worked(lane: &Stateless, in_port: PortNo, frame: &[u8]) -> Option<Worked> {
+pub fn worked(stateless_config: &Stateless, in_port: PortNo, frame: &[u8]) -> Option<Worked> {
     let label = |bank: &Option<Bank>, key: Range<usize>| {
         let Bank { id, labels, .. } = bank.as_ref()?;
         let label = residue(&frame[key], *id);
         Some(Worked::Label(*id, label, labels.get(&label).copied()))
     };
-    let header = headers::tag(frame, &lane.types).filter(|_| lane.trusted.contains(&in_port))?;
+    let header = headers::tag(frame, &stateless_config.types)
+        .filter(|_| stateless_config.trusted.contains(&in_port))?;
     match header.ok()? {
-        Tag::KeyFlow { epoch, key } => label(&lane.banks[epoch], key),
-        Tag::Polka { key } => label(&lane.polka, key),
+        Tag::KeyFlow { epoch, key } => label(&stateless_config.banks[epoch], key),
+        Tag::Polka { key } => label(&stateless_config.polka, key),
         Tag::Tf { up, down, .. } => {
-            let gates = lane.gates.as_ref()?;
+            let gates = stateless_config.gates.as_ref()?;
             let number = gate(gates, in_port, up, down);
             Some(Worked::Gate(number, port_of(gates, number).map(|(port, _)| port)))
         }
@@ -73,12 +74,12 @@ fn port_of(gates: &Gates, number: u64) -> Option<(PortNo, Gate)> {
 /// Processes a frame received on `in_port` of a switch with these ports.
 #[must_use]
 pub fn stateless(
-    lane: &Stateless,
+    stateless_config: &Stateless,
     ports: &BTreeMap<PortNo, PortState>,
     in_port: PortNo,
     frame: &[u8],
 ) -> StatelessOutcome {
-    let node = Node { lane, ports, in_port };
+    let node = Node { stateless_config, ports, in_port };
     match node.step(frame) {
         Ok(None) => StatelessOutcome::Tables,
         Ok(Some(sent)) => StatelessOutcome::Sent(sent),
@@ -88,7 +89,7 @@ pub fn stateless(
 
 /// State of a switch during the processing of one packet.
 struct Node<'a> {
-    lane: &'a Stateless,
+    stateless_config: &'a Stateless,
     ports: &'a BTreeMap<PortNo, PortState>,
     in_port: PortNo,
 }
@@ -98,18 +99,18 @@ type Step = Result<Option<Sent>, DropReason>;
 
 impl Node<'_> {
     fn step(&self, frame: &[u8]) -> Step {
-        let types = &self.lane.types;
+        let types = &self.stateless_config.types;
         let Some(header) = headers::tag(frame, types) else { return Ok(None) };
-        if !self.lane.trusted.contains(&self.in_port) {
+        if !self.stateless_config.trusted.contains(&self.in_port) {
             return Err(DropReason::UntrustedTag);
         }
         match header? {
-            Tag::KeyFlow { epoch, key } => match &self.lane.banks[epoch] {
+            Tag::KeyFlow { epoch, key } => match &self.stateless_config.banks[epoch] {
                 Some(bank) => self.by_key(bank, &frame[key], frame, 1),
                 None => Ok(None),
             },
             // A PolKA router that receives a TTL of 1 decrements it to 0 and drops the packet.
-            Tag::Polka { key } => match &self.lane.polka {
+            Tag::Polka { key } => match &self.stateless_config.polka {
                 Some(bank) => self.by_key(bank, &frame[key], frame, 2),
                 None => Ok(None),
             },
@@ -141,7 +142,7 @@ impl Node<'_> {
 
     /// Processes Tag-and-Forward.
     fn by_gate(&self, frame: &[u8], qid: u8, up: u32, down: u32) -> Step {
-        let Some(gates) = &self.lane.gates else { return Ok(None) };
+        let Some(gates) = &self.stateless_config.gates else { return Ok(None) };
         let number = gate(gates, self.in_port, up, down);
         let (port, gate) = port_of(gates, number).ok_or(DropReason::NoGate)?;
         if port == self.in_port {
@@ -152,7 +153,7 @@ impl Node<'_> {
         }
         let mut packet = Packet::arriving(self.in_port, frame);
         if matches!(gate.flag, GateFlag::Server | GateFlag::External) {
-            headers::pop_tf(&mut packet, &self.lane.types)?;
+            headers::pop_tf(&mut packet, &self.stateless_config.types)?;
         }
         self.send(port, qid.into(), packet.bytes)
     }
@@ -164,7 +165,7 @@ impl Node<'_> {
 
     /// Sends a frame if the part behind its 14 bytes of Ethernet header fits the port's MTU.
     fn send(&self, port: PortNo, queue: u32, bytes: Vec<u8>) -> Step {
-        match self.lane.mtu_bytes.get(&port) {
+        match self.stateless_config.mtu_bytes.get(&port) {
             Some(mtu) if bytes.len() - 14 > *mtu => Err(DropReason::OverMtu),
             _ => Ok(Some(Sent { port, bytes, queue, unfinished: Unfinished::default() })),
         }

@@ -17,8 +17,8 @@ use switch::control::{
 };
 use switch::daemon::{self, DaemonError};
 use switch::flow_file::read_pieces;
-use switch::lane_form::GatesForm;
 use switch::scenario::Scenario;
+use switch::stateless_form::GatesForm;
 use switch::trace::{Real, Summary};
 
 /// Size of the pieces in which a flow file is sent, in bytes.

@@ -16,7 +16,7 @@ use std::io::{self, Write};
 use switch::control::{
     Counters, Ffp, Figures, FlowPart, Limit, Macs, Ports, Stateless, Tables, microseconds,
 };
-use switch::lane_form::{BankForm, GatesForm, LabelForm};
+use switch::stateless_form::{BankForm, GatesForm, LabelForm};
 use switch::top::Board;
 
 /// Returns a count with its noun in singular or plural, such as "1 port" or "2 ports".

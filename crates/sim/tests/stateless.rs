@@ -9,7 +9,9 @@ use fastrand::Rng;
 use flow::stateless::{Arithmetic, Bank, Gate, GateFlag, Gates, Label, NodeId, Stateless, TagTypes};
 use flow::{DropReason, Limits, Operation, Outcome, PortNo, PortState};
 use frame::{Frame, Lane};
-use pipeline::{Counters, Egress, Event, LaneLimits, Pipeline, PortTable, StatelessLane, Update, Updates};
+use pipeline::{
+    Counters, Egress, Event, LaneLimits, Pipeline, PortTable, StatelessForwarder, Update, Updates,
+};
 use reference::{Reference, Sent, Unfinished};
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -115,7 +117,7 @@ fn any_gates(rng: &mut Rng) -> Gates {
     Gates { down_d: d(), up_d: d(), external_d: d(), server_gate_max: d(), ports }
 }
 
-fn any_lane(rng: &mut Rng) -> Stateless {
+fn any_stateless(rng: &mut Rng) -> Stateless {
     let mut types = TagTypes::default();
     if rng.u8(0..4) == 0 {
         types = TagTypes { keyflow: 0x9999, polka: 0x9998, tf: 0x88b5, tf_wide: 0x9997 };
@@ -143,12 +145,12 @@ fn any_ports(rng: &mut Rng) -> Vec<PortState> {
 }
 
 /// Returns a gate number that is likely to be significant: small, or near an existing gate.
-fn gate(rng: &mut Rng, lane: &Stateless) -> u32 {
-    let gates: Vec<u32> = lane
+fn gate(rng: &mut Rng, stateless_config: &Stateless) -> u32 {
+    let gates: Vec<u32> = stateless_config
         .gates
         .iter()
         .flat_map(|gates| gates.ports.values().map(|gate| gate.number.get()))
-        .chain(lane.gates.iter().map(|gates| gates.server_gate_max))
+        .chain(stateless_config.gates.iter().map(|gates| gates.server_gate_max))
         .collect();
     match rng.u8(0..4) {
         0 => rng.u32(0..12),
@@ -158,8 +160,8 @@ fn gate(rng: &mut Rng, lane: &Stateless) -> u32 {
     }
 }
 
-fn any_frame(rng: &mut Rng, lane: &Stateless) -> Vec<u8> {
-    let types = lane.types;
+fn any_frame(rng: &mut Rng, stateless_config: &Stateless) -> Vec<u8> {
+    let types = stateless_config.types;
     let mut frame: Vec<u8> = (0..12).map(|_| rng.u8(..)).collect();
     let random = |rng: &mut Rng, count: usize| (0..count).map(|_| rng.u8(..)).collect::<Vec<u8>>();
     let hops = if rng.u8(0..4) == 0 { rng.u8(0..3) } else { rng.u8(..) };
@@ -178,7 +180,7 @@ fn any_frame(rng: &mut Rng, lane: &Stateless) -> Vec<u8> {
         }
         12..18 => {
             let (eth_type, down_bits) = if rng.bool() { (types.tf, 13) } else { (types.tf_wide, 16) };
-            let (qid, up, down) = (rng.u64(0..8), gate(rng, lane), gate(rng, lane));
+            let (qid, up, down) = (rng.u64(0..8), gate(rng, stateless_config), gate(rng, stateless_config));
             let (up, down) = (u64::from(up) % (1 << (45 - down_bits)), u64::from(down) % (1 << down_bits));
             let word = qid << 45 | up << down_bits | down;
             frame.extend(eth_type.to_be_bytes());
@@ -223,14 +225,14 @@ fn the_lane_is_the_reference_s() {
     let mut seen: BTreeMap<&str, u64> = BTreeMap::new();
     let (mut done, mut version) = (0, 0);
     while done < packets {
-        let (lane, ports) = (any_lane(&mut rng), any_ports(&mut rng));
-        lane.check().expect("it can be");
+        let (stateless_config, ports) = (any_stateless(&mut rng), any_ports(&mut rng));
+        stateless_config.check().expect("it can be");
         version += 1;
         let mut updates = Updates {
             version,
             parts: vec![
                 Update::SwapPorts(Arc::new(PortTable::new(ports.clone()))),
-                Update::SwapStateless(Some(Arc::new(StatelessLane::compile(&lane)))),
+                Update::SwapStateless(Some(Arc::new(StatelessForwarder::compile(&stateless_config)))),
             ],
         };
         pipeline.apply(&mut updates, &mut ());
@@ -238,11 +240,11 @@ fn the_lane_is_the_reference_s() {
         for state in ports {
             reference.apply(&Operation::Port(state)).expect("a port");
         }
-        reference.apply(&Operation::Stateless(Some(Arc::new(lane.clone())))).expect("a lane");
+        reference.apply(&Operation::Stateless(Some(Arc::new(stateless_config.clone())))).expect("a lane");
         for _ in 0..PACKETS_PER_LANE / 16 {
             let count = rng.usize(0..=32);
             let burst: Vec<_> =
-                (0..count).map(|_| (any_port(&mut rng), any_frame(&mut rng, &lane))).collect();
+                (0..count).map(|_| (any_port(&mut rng), any_frame(&mut rng, &stateless_config))).collect();
             let before = counters.read().0;
             let mut egress = Noted::default();
             let mut frames = burst
@@ -255,10 +257,10 @@ fn the_lane_is_the_reference_s() {
                 .collect();
             pipeline.forward(&mut frames, 1, &mut egress, &mut ());
             let expected = expected(&mut reference, &burst);
-            let told = || format!("{lane:?}\n{burst:02x?}");
+            let told = || format!("{stateless_config:?}\n{burst:02x?}");
             let sent: Vec<Sent> = egress.sent.iter().map(|(sent, _)| sent.clone()).collect();
             assert_eq!(sent, expected.sent, "{}", told());
-            assert!(egress.sent.iter().all(|(_, lane)| *lane == Lane::LowLatency));
+            assert!(egress.sent.iter().all(|(_, stateless_config)| *stateless_config == Lane::LowLatency));
             assert_eq!(egress.freed, count - sent.len(), "a frame each");
             let after = counters.read().0;
             for reason in DropReason::ALL {

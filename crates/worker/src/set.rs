@@ -24,7 +24,9 @@ use frame::Frame;
 use model::{
     DataPlane, EntryCounters, GroupCounters, MeterCounters, PortCounters, PortQueue, TableCounters, Totals,
 };
-use pipeline::{Counters, Event, Extractor, PacketOut, PortTable, ProgramId, StatelessLane, Update, Updates};
+use pipeline::{
+    Counters, Event, Extractor, PacketOut, PortTable, ProgramId, StatelessForwarder, Update, Updates,
+};
 use rtrb::{Consumer, Producer};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -227,7 +229,7 @@ impl WorkerSet {
                 parts.iter_mut().for_each(|parts| parts.push(Update::Settings(settings)));
             }
             Operation::Stateless(lane) => {
-                let lane = lane.map(|lane| Arc::new(StatelessLane::compile(&lane)));
+                let lane = lane.map(|lane| Arc::new(StatelessForwarder::compile(&lane)));
                 for parts in parts {
                     parts.push(Update::SwapStateless(lane.clone()));
                     // Flows may move between the tables and the stateless forwarder, and so to another lane

@@ -24,7 +24,7 @@ pub enum Section {
 
 /// Change of a stateless configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LaneChange {
+pub enum StatelessChange {
     /// Disables stateless forwarding.
     Off,
     /// Replaces these sections and keeps the others. Enables stateless forwarding if it was disabled.
@@ -51,7 +51,7 @@ impl Bank {
     }
 }
 
-impl LaneChange {
+impl StatelessChange {
     /// Returns the number of labels, ports and backup ports in all its sections.
     #[must_use]
     pub fn size(&self) -> usize {
@@ -109,14 +109,17 @@ mod tests {
         let id = NodeId::new(Arithmetic::Integer, 7).unwrap();
         let labels = (0..5).map(|label| (label, Label::Tables)).collect();
         let bank = Bank { id, labels, backups: BTreeMap::from([(1, 2)]) };
-        let lane = Stateless {
+        let stateless_config = Stateless {
             trusted: BTreeSet::from([1, 2, 3]),
             mtu_bytes: BTreeMap::from([(1, 1_500)]),
             banks: [Some(bank.clone()), None],
             polka: Some(bank),
             ..Stateless::default()
         };
-        assert_eq!(lane.size(), 16);
-        assert_eq!((LaneChange::Set(lane.sections()).size(), LaneChange::Off.size()), (16, 0));
+        assert_eq!(stateless_config.size(), 16);
+        assert_eq!(
+            (StatelessChange::Set(stateless_config.sections()).size(), StatelessChange::Off.size()),
+            (16, 0)
+        );
     }
 }

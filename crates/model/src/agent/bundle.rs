@@ -199,7 +199,7 @@ fn change(message: &Message) -> Result<Change, Refusal> {
         Message::GroupMod(m) => Ok(group::change(m)),
         Message::MeterMod(m) => Ok(meter::change(m)),
         Message::PortMod(m) => port_mod::change(m),
-        Message::LaneMod(m) => Ok(Change::Stateless(m.clone())),
+        Message::StatelessMod(m) => Ok(Change::Stateless(m.clone())),
         _ => Err(Refusal::new(
             code::MSG_UNSUP,
             "flow-mods, group-mods, meter-mods, port-mods and lane_mods can be in a bundle, nothing else",

@@ -393,7 +393,7 @@ impl Channel {
 fn waits_for_others(message: &Message) -> bool {
     use openflow::multipart::Query;
     match message {
-        Message::BarrierRequest | Message::LaneRequest => true,
+        Message::BarrierRequest | Message::StatelessRequest => true,
         Message::MultipartRequest(request) => {
             matches!(
                 request.query,

@@ -7,11 +7,11 @@ use crate::data_plane::DataPlane;
 use crate::select::FlowFilter;
 use crate::stats::{self, FlowCursor};
 use flow::{Instructions, Limits};
-use openflow::lane::LaneAnswer;
 use openflow::multipart::flow_stats::{self, FlowQuery};
 use openflow::multipart::parts::Parts;
 use openflow::multipart::table_features::TableFeatures;
 use openflow::multipart::{Answer, MultipartReply};
+use openflow::stateless::StatelessReplies;
 use openflow::{Message, Session};
 
 /// Entries examined per step.
@@ -40,7 +40,7 @@ pub enum Dump {
     },
     Numbered(Numbered),
     /// Configuration of the stateless forwarder at the time of the request.
-    Lane(u32, LaneAnswer),
+    Stateless(u32, StatelessReplies),
 }
 
 impl Dump {
@@ -103,12 +103,12 @@ impl Dump {
                 Some(Self::TableFeatures { parts, next: end })
             }
             Self::Numbered(list) => list.advance(out, context).map(Self::Numbered),
-            Self::Lane(xid, mut answer) => {
+            Self::Stateless(xid, mut answer) => {
                 let reply = answer.next()?;
                 let more = reply.more;
                 // Each reply was built to fit into one message.
-                let _ = session.send(xid, &Message::LaneReply(reply));
-                more.then_some(Self::Lane(xid, answer))
+                let _ = session.send(xid, &Message::StatelessReply(reply));
+                more.then_some(Self::Stateless(xid, answer))
             }
         }
     }

@@ -10,8 +10,8 @@ use crate::data_plane::DataPlane;
 use flow::Settings;
 use openflow::error;
 use openflow::features::{Fragments, SwitchConfig};
-use openflow::lane::LaneAnswer;
 use openflow::role::Role;
+use openflow::stateless::StatelessReplies;
 use openflow::{Message, Request};
 
 impl Channel {
@@ -64,10 +64,10 @@ impl Channel {
             Message::PacketOut(packet) => {
                 super::packet_out::packet_out(context, shared, packet).map(|()| None)
             }
-            Message::LaneMod(m) => self.change(request, Change::Stateless(m.clone()), shared, context),
-            Message::LaneRequest => {
-                let lane = LaneAnswer::new(context.model.stateless().cloned());
-                self.begin(Job::Dump(Box::new(Dump::Lane(request.xid, lane))));
+            Message::StatelessMod(m) => self.change(request, Change::Stateless(m.clone()), shared, context),
+            Message::StatelessRequest => {
+                let stateless_config = StatelessReplies::new(context.model.stateless().cloned());
+                self.begin(Job::Dump(Box::new(Dump::Stateless(request.xid, stateless_config))));
                 Ok(None)
             }
             Message::MultipartRequest(asked) => self.multipart(request, asked, shared, context),

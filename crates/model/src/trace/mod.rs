@@ -113,8 +113,8 @@ impl<D: DataPlane> Model<D> {
     #[must_use]
     pub fn worked(&self, trace: &Trace) -> Option<Worked> {
         let at_the_door = trace.processed.outcome == Outcome::Dropped(DropReason::PortNotReceiving);
-        let lane = self.stateless.as_deref().filter(|_| !at_the_door)?;
-        reference::worked(lane, trace.in_port, &trace.frame)
+        let stateless_config = self.stateless.as_deref().filter(|_| !at_the_door)?;
+        reference::worked(stateless_config, trace.in_port, &trace.frame)
     }
 }
 
@@ -170,7 +170,7 @@ impl<D: DataPlane> Rules for View<'_, D> {
     }
 
     fn stateless(&self) -> Option<&Stateless> {
-        self.model.stateless().map(|lane| &**lane)
+        self.model.stateless().map(|stateless_config| &**stateless_config)
     }
 
     fn port(&self, number: PortNo) -> Option<PortState> {

@@ -95,7 +95,7 @@ impl Head {
             | kind::METER_MOD => true,
             // A request without a body only reads.
             kind::MULTIPART_REQUEST => body.starts_with(&TABLE_FEATURES.to_be_bytes()) && body.len() > 8,
-            kind::EXPERIMENTER => symmetric::is_bundle(body) || symmetric::is_lane_mod(body),
+            kind::EXPERIMENTER => symmetric::is_bundle(body) || symmetric::is_stateless_mod(body),
             _ => false,
         }
     }

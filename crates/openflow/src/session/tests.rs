@@ -214,7 +214,7 @@ fn an_error_of_another_version_closes_and_is_not_answered() {
 #[test]
 fn what_cannot_be_decoded_is_left_to_the_driver_where_roles_count() {
     let bundle_add = [&ours::ONF.to_be_bytes()[..], &2301_u32.to_be_bytes(), &[9]].concat();
-    let lane_mod = [&ours::EXPERIMENTER.to_be_bytes()[..], &1_u32.to_be_bytes(), &[9]].concat();
+    let stateless_mod = [&ours::EXPERIMENTER.to_be_bytes()[..], &1_u32.to_be_bytes(), &[9]].concat();
     let mut table_features = vec![0, 12, 0, 0, 0, 0, 0, 0, 1];
     for (kind, body) in [
         (kind::PACKET_OUT, &[9][..]),
@@ -225,7 +225,7 @@ fn what_cannot_be_decoded_is_left_to_the_driver_where_roles_count() {
         (kind::METER_MOD, &[9]),
         (kind::MULTIPART_REQUEST, &table_features),
         (kind::EXPERIMENTER, &bundle_add),
-        (kind::EXPERIMENTER, &lane_mod),
+        (kind::EXPERIMENTER, &stateless_mod),
     ] {
         let mut session = open();
         session.receive(&message(4, kind, 8, body), 0);

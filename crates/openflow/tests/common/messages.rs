@@ -2,7 +2,9 @@
 //! Random messages of controllers and switches.
 
 use super::replies::{answer, port, table_features};
-use super::{actions, data, duration, flows, instructions, lane_change, lane_reply, matching, maybe, some};
+use super::{
+    actions, data, duration, flows, instructions, matching, maybe, some, stateless_change, stateless_reply,
+};
 use flow::group::{Bucket, Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
 use flow::{Command, EntryFlags, port_no};
@@ -48,7 +50,7 @@ pub fn message(rng: &mut Rng) -> Message {
                 0 => Message::GroupMod(group_mod(rng)),
                 1 => Message::PortMod(port_mod(rng)),
                 2 => Message::PacketOut(packet_out(rng)),
-                3 => Message::LaneMod(lane_change(rng)),
+                3 => Message::StatelessMod(stateless_change(rng)),
                 _ => Message::FlowMod(flow_mod(rng)),
             };
             let (bundle_id, flags) = (rng.u32(..), rng.u16(..));
@@ -115,9 +117,9 @@ pub fn message(rng: &mut Rng) -> Message {
         28 => Message::RoleReply(role(rng)),
         29 => Message::SetAsync(asynchronous(rng)),
         30 => Message::GetAsyncReply(asynchronous(rng)),
-        31 => Message::LaneMod(lane_change(rng)),
-        32 => Message::LaneRequest,
-        33 => Message::LaneReply(lane_reply(rng)),
+        31 => Message::StatelessMod(stateless_change(rng)),
+        32 => Message::StatelessRequest,
+        33 => Message::StatelessReply(stateless_reply(rng)),
         34 => Message::MeterMod(MeterMod { command: change(rng), meter: meter(rng) }),
         _ => Message::FlowMod(flow_mod(rng)),
     }

@@ -3,15 +3,15 @@
 #![allow(dead_code, unused_imports, missing_docs, clippy::unwrap_used)]
 
 mod flows;
-mod lanes;
 mod messages;
 mod mutate;
 mod replies;
+mod stateless;
 
 pub use flows::{actions, instructions, matching};
-pub use lanes::{lane_change, lane_reply};
 pub use messages::message;
 pub use mutate::{mutate, set_length};
+pub use stateless::{stateless_change, stateless_reply};
 
 /// Returns a few values from `make`, mostly none to three.
 pub fn some<T>(rng: &mut fastrand::Rng, mut make: impl FnMut(&mut fastrand::Rng) -> T) -> Vec<T> {

@@ -42,7 +42,7 @@ const POLKA_TTL_MIN: u8 = 2;
 
 /// Compiled stateless forwarder of one switch.
 #[derive(Debug)]
-pub struct StatelessLane {
+pub struct StatelessForwarder {
     types: TagTypes,
     /// Properties of ports, by ascending number.
     ports: Box<[PortRow]>,
@@ -136,33 +136,33 @@ impl From<DropReason> for TagVerdict {
     }
 }
 
-impl StatelessLane {
+impl StatelessForwarder {
     /// Compiles a configuration. Labels above [`Limits::LABEL_MAX`] are unused.
     #[must_use]
-    pub fn compile(lane: &Stateless) -> Self {
-        let gates = lane.gates.as_ref();
-        let mut numbers: Vec<PortNo> = lane.trusted.iter().copied().collect();
-        numbers.extend(lane.mtu_bytes.keys());
+    pub fn compile(forwarder: &Stateless) -> Self {
+        let gates = forwarder.gates.as_ref();
+        let mut numbers: Vec<PortNo> = forwarder.trusted.iter().copied().collect();
+        numbers.extend(forwarder.mtu_bytes.keys());
         numbers.extend(gates.iter().flat_map(|gates| gates.ports.keys()));
         numbers.sort_unstable();
         numbers.dedup();
         let row = |number: PortNo| PortRow {
             number,
-            is_trusted: lane.trusted.contains(&number),
+            is_trusted: forwarder.trusted.contains(&number),
             assists: gates
                 .and_then(|gates| gates.ports.get(&number))
                 .is_some_and(|gate| gate.flag == GateFlag::Assists),
-            mtu_bytes: lane
+            mtu_bytes: forwarder
                 .mtu_bytes
                 .get(&number)
                 .map_or(u32::MAX, |mtu| (*mtu).try_into().unwrap_or(u32::MAX)),
         };
         Self {
-            types: lane.types,
+            types: forwarder.types,
             ports: numbers.into_iter().map(row).collect(),
             banks: {
-                let [first, second] = &lane.banks;
-                [first, second, &lane.polka].map(|bank| bank.as_ref().map(KeyBank::compile))
+                let [first, second] = &forwarder.banks;
+                [first, second, &forwarder.polka].map(|bank| bank.as_ref().map(KeyBank::compile))
             },
             gates: gates.map(GateRule::compile),
         }
@@ -362,7 +362,7 @@ impl<E: Egress> BurstContext<'_, E> {
     #[inline]
     pub(crate) fn pass_stateless<P: Probe>(
         &mut self,
-        lane: &StatelessLane,
+        forwarder: &StatelessForwarder,
         frames: &mut Vec<Frame>,
         count: usize,
         slot: usize,
@@ -371,10 +371,10 @@ impl<E: Egress> BurstContext<'_, E> {
         let mut stay = 0;
         for from in (0..count).step_by(TOGETHER) {
             let to = count.min(from + TOGETHER);
-            let facts = lane.facts(&frames[from..to]);
+            let facts = forwarder.facts(&frames[from..to]);
             for (at, facts) in (from..to).zip(facts) {
                 let takes = facts.tag.is_some_and(|tag| {
-                    let verdict = lane.forward_by_tag(self.ports, &frames[at], tag, facts.label);
+                    let verdict = forwarder.forward_by_tag(self.ports, &frames[at], tag, facts.label);
                     self.take_stateless(verdict, &mut frames[at], slot, probe)
                 });
                 if !takes {

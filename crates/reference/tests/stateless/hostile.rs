@@ -54,7 +54,7 @@ fn any_gates() -> impl Strategy<Value = Gates> {
     )
 }
 
-fn any_lane() -> impl Strategy<Value = Stateless> {
+fn any_stateless() -> impl Strategy<Value = Stateless> {
     let bank = || prop::option::weighted(0.8, any_bank());
     let trusted = prop::collection::btree_set(1u32..7, 0..7);
     let mtu_bytes = prop::collection::btree_map(1u32..7, 20usize..70, 0..3);
@@ -145,7 +145,7 @@ proptest! {
     /// No input causes a failure. Tags from untrusted ports are not forwarded, and sent frames have no
     /// undocumented changes.
     #[test]
-    fn no_packet_goes_where_it_should_not(config in any_lane(), frame in any_frame(), in_port in 1u32..7, up in prop::collection::btree_set(1u32..7, 0..7)) {
+    fn no_packet_goes_where_it_should_not(config in any_stateless(), frame in any_frame(), in_port in 1u32..7, up in prop::collection::btree_set(1u32..7, 0..7)) {
         match stateless(&config, &ports(up.iter().copied()), in_port, &frame) {
             StatelessOutcome::Tables => prop_assert!(!is_tag(&frame) || config.trusted.contains(&in_port)),
             StatelessOutcome::Dropped(reason) => {

@@ -4,7 +4,7 @@
 
 use crate::network::port::{NetworkQueue, Sent, Side};
 use crate::network::spec::{Node, Setup};
-use flow::stateless::LaneChange;
+use flow::stateless::StatelessChange;
 use flow::{DropReason, Nanos, PortNo};
 use model::{Change, Model, ModelError, Notice, PortDesc};
 use pipeline::LaneLimits;
@@ -84,7 +84,7 @@ impl Instance {
 
     /// Configures the switch. The configuration is applied when this returns.
     pub fn configure(&mut self, now: Nanos, setup: &Setup) -> Result<(), ModelError> {
-        let lane = setup.lane.iter().map(|lane| Change::Stateless(LaneChange::Set(lane.sections())));
+        let lane = setup.lane.iter().map(|lane| Change::Stateless(StatelessChange::Set(lane.sections())));
         let done = self.model.bundle(now, setup.changes.iter().cloned().chain(lane));
         done.map_err(|(_, error)| error)?;
         self.settle(now);

@@ -3,7 +3,7 @@
 //!
 //! Numbers are `i64`, so that a value out of range gets an error message of ours instead of serde's.
 
-use crate::lane_form::LaneForm;
+use crate::stateless_form::StatelessForm;
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::fmt;
@@ -51,7 +51,7 @@ pub struct Datapath {
     pub lanes: Lanes,
     #[serde(default)]
     pub port_cache: PortCache,
-    pub stateless: Option<LaneForm>,
+    pub stateless: Option<StatelessForm>,
     #[serde(default)]
     pub port: Vec<Port>,
 }

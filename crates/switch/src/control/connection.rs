@@ -9,10 +9,10 @@ use super::protocol::{Changes, Request};
 use super::request::parse;
 use super::{REQUEST_BYTES, show};
 use crate::flow_file::{FlowFile, PortNames};
-use crate::lane_form::{GatesForm, LaneForm};
+use crate::stateless_form::{GatesForm, StatelessForm};
 use crate::trace::Watch;
 use flow::Nanos;
-use flow::stateless::{LaneChange, Section};
+use flow::stateless::{Section, StatelessChange};
 use model::agent::Lost;
 use model::{Change, Changed, DataPlane, Model};
 use serde::Serialize;
@@ -410,9 +410,9 @@ fn set_gates(
     }
     let mut sections = vec![Section::Gates(gates)];
     if let Some(trusted) = trusted {
-        let form = LaneForm { trusted: trusted.to_vec(), ..LaneForm::default() };
+        let form = StatelessForm { trusted: trusted.to_vec(), ..StatelessForm::default() };
         sections.push(Section::Trusted(form.read().map_err(told)?.trusted));
     }
-    let change = Change::Stateless(LaneChange::Set(sections));
+    let change = Change::Stateless(StatelessChange::Set(sections));
     state.model.change(state.now, change).map_err(|error| error.to_string())
 }

@@ -2,7 +2,7 @@
 //! Requests and answers of the control socket.
 
 use super::latency::Lane;
-use crate::lane_form::{GatesForm, LaneForm};
+use crate::stateless_form::{GatesForm, StatelessForm};
 use crate::trace::{Live, Packet};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -202,7 +202,7 @@ pub struct Ffp {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stateless {
     /// Settings. `null`: there is no stateless forwarder.
-    pub lane: Option<LaneForm>,
+    pub lane: Option<StatelessForm>,
     /// Number of packets received.
     pub received: u64,
     /// Number of packets that the stateless forwarder sent or dropped.

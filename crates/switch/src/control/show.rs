@@ -5,8 +5,8 @@ use super::latency::{Lane, Latencies};
 use super::protocol::{
     Counters, FastTable, Ffp, Limit, Mac, Macs, Port, Ports, Queue, Stateless, Table, Tables,
 };
-use crate::lane_form::LaneForm;
 use crate::log::{self, LogCounts};
+use crate::stateless_form::StatelessForm;
 use flow::{DropReason, Nanos};
 use model::Model;
 use model::agent::Lost;
@@ -127,7 +127,7 @@ pub fn stateless(model: &mut Model<WorkerSet>) -> Stateless {
     let totals = model.totals();
     let count = |reason: DropReason| totals.dropped.get(reason as usize).copied().unwrap_or_default();
     Stateless {
-        lane: model.stateless().map(|lane| LaneForm::from(&**lane)),
+        lane: model.stateless().map(|lane| StatelessForm::from(&**lane)),
         received: totals.received,
         taken: totals.stateless,
         dropped: REASONS.iter().map(|reason| (reason.name().to_owned(), count(*reason))).collect(),

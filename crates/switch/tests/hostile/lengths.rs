@@ -67,7 +67,7 @@ fn wrong_values_within_a_message_do_no_harm() {
                 Message::MultipartRequest(_)
                     | Message::BundleControl(_)
                     | Message::BundleAdd(_)
-                    | Message::LaneMod(_)
+                    | Message::StatelessMod(_)
             );
         for at in (8..bytes.len() - 1).step_by(2) {
             for value in wrong_values(u16::from_be_bytes([bytes[at], bytes[at + 1]])) {

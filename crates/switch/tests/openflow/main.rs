@@ -6,7 +6,6 @@
 
 mod controller;
 mod lab;
-mod lane;
 mod log;
 mod marks;
 mod ofctl;
@@ -15,4 +14,5 @@ mod peer;
 mod rogue;
 mod round_trip;
 mod session;
+mod stateless;
 mod unix;

@@ -15,7 +15,7 @@ use crate::watched::Watched;
 use fastrand::Rng;
 use flow::group::{Group, GroupType};
 use flow::meter::Meter;
-use flow::stateless::LaneChange;
+use flow::stateless::StatelessChange;
 use flow::{Command, FlowMod, Nanos, Outcome};
 use model::agent::{Agent, ChannelEvent, ChannelId, Context};
 use model::{Config, DataPlane, Model, PortDesc};
@@ -377,7 +377,7 @@ impl Storm {
         let meter =
             Meter { id: openflow::meter::ALL, packets: false, stats: false, burst: false, bands: Vec::new() };
         let meters = Message::MeterMod(MeterMod { command: Change::Delete, meter });
-        let lane = Message::LaneMod(LaneChange::Off);
+        let lane = Message::StatelessMod(StatelessChange::Off);
         for (_, answer) in self.ask(&[flows, groups, meters, lane]) {
             assert!(!matches!(answer, Message::Error(_)), "{answer:?}");
         }

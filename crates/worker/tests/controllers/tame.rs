@@ -4,7 +4,7 @@
 
 use fastrand::Rng;
 use flow::group::GroupType;
-use flow::stateless::{Bank, Label, LaneChange, Section};
+use flow::stateless::{Bank, Label, Section, StatelessChange};
 use flow::{Action, Field, FieldMatch, Instructions, Match, Next, port_no};
 use openflow::Message;
 use openflow::bundle::BundleKind;
@@ -181,7 +181,7 @@ pub fn does(message: &Message) -> bool {
             | M::PacketOut(_)
             | M::BundleControl(_)
             | M::BundleAdd(_)
-            | M::LaneMod(_)
+            | M::StatelessMod(_)
     )
 }
 
@@ -223,7 +223,7 @@ pub fn tame(rng: &mut Rng, message: &mut Message) {
             m.buffer_id = seldom(rng, m.buffer_id, 16);
             actions(rng, &mut m.actions);
         }
-        Message::LaneMod(LaneChange::Set(sections)) => {
+        Message::StatelessMod(StatelessChange::Set(sections)) => {
             sections.iter_mut().for_each(|one| section(rng, one));
         }
         Message::TableMod(m) => m.config &= 3,

@@ -4,9 +4,9 @@
 
 mod actions;
 mod groups;
-mod lane;
 mod matching;
 mod meters;
+mod stateless;
 
 use super::templates::Template;
 use fastrand::Rng;

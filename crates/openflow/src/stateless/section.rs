@@ -63,7 +63,7 @@ fn name(kind: u16) -> &'static str {
 
 /// Refuses an invalid configuration.
 fn refused<T>(problem: String) -> Decoded<T> {
-    error::LANE_BAD_CONFIG.says(problem)
+    error::STATELESS_BAD_CONFIG.says(problem)
 }
 
 fn decode(r: &mut Reader<'_>) -> Decoded<Section> {

@@ -4,10 +4,10 @@
 use crate::lab::{Lab, frame};
 use crate::peer::{Peer, add, flow_mod};
 use flow::Command;
-use flow::stateless::{Arithmetic, Bank, Label, LaneChange, NodeId, Section, Stateless};
+use flow::stateless::{Arithmetic, Bank, Label, NodeId, Section, Stateless, StatelessChange};
 use openflow::bundle::{BundleAdd, BundleControl, BundleKind};
-use openflow::lane::LaneReply;
 use openflow::role::{Role, RoleMessage};
+use openflow::stateless::StatelessReply;
 use openflow::{Message, error};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,16 +20,18 @@ fn bank(id: u32, ports: &[u32]) -> Option<Bank> {
 }
 
 fn set(sections: Vec<Section>) -> Message {
-    Message::LaneMod(LaneChange::Set(sections))
+    Message::StatelessMod(StatelessChange::Set(sections))
 }
 
 fn told(peer: &mut Peer) -> Option<Stateless> {
-    let Message::LaneReply(LaneReply { more: false, sections }) = peer.ask(&Message::LaneRequest) else {
+    let Message::StatelessReply(StatelessReply { more: false, sections }) =
+        peer.ask(&Message::StatelessRequest)
+    else {
         panic!("another answer")
     };
-    let mut lane = Stateless::default();
-    sections?.into_iter().for_each(|section| lane.set(section));
-    Some(lane)
+    let mut stateless_config = Stateless::default();
+    sections?.into_iter().for_each(|section| stateless_config.set(section));
+    Some(stateless_config)
 }
 
 /// Returns a frame with this key in epoch 0.
@@ -55,8 +57,8 @@ fn packets_go_as_the_lane_says_that_was_set_last() {
     one.send(&set(vec![Section::Trusted(BTreeSet::from([1])), Section::Bank(0, bank(5, &[2, 3]))]));
     one.barrier();
     let trusted = BTreeSet::from([1]);
-    let lane = Stateless { trusted, banks: [bank(5, &[2, 3]), None], ..Stateless::default() };
-    assert_eq!(told(&mut other), Some(lane.clone()));
+    let stateless_config = Stateless { trusted, banks: [bank(5, &[2, 3]), None], ..Stateless::default() };
+    assert_eq!(told(&mut other), Some(stateless_config.clone()));
     lab.push(1, &keyed(9, 6));
     assert_eq!(lab.pop(2), keyed(8, 6));
     lab.push(1, &keyed(9, 7));
@@ -69,9 +71,9 @@ fn packets_go_as_the_lane_says_that_was_set_last() {
     other.barrier();
     lab.push(1, &keyed(9, 8));
     assert_eq!(lab.pop(3), keyed(8, 8));
-    assert_eq!(told(&mut one).unwrap(), Stateless { banks: [bank(7, &[3, 2]), None], ..lane });
+    assert_eq!(told(&mut one).unwrap(), Stateless { banks: [bank(7, &[3, 2]), None], ..stateless_config });
 
-    one.send(&Message::LaneMod(LaneChange::Off));
+    one.send(&Message::StatelessMod(StatelessChange::Off));
     one.barrier();
     lab.push(1, &keyed(9, 8));
     assert_eq!(lab.pop(1), keyed(9, 8));
@@ -107,15 +109,15 @@ fn what_cannot_be_is_refused_with_our_code_and_logged_with_a_sentence() {
     let lab = Lab::start(1, 1, "");
     let mut peer = Peer::connect(lab.address);
     let small = set(vec![Section::MtuBytes(BTreeMap::from([(1, 20)]))]);
-    assert_eq!(peer.refused(&small), error::LANE_BAD_CONFIG);
+    assert_eq!(peer.refused(&small), error::STATELESS_BAD_CONFIG);
     let log = &lab.log;
     crate::lab::until("the refusal is logged", || {
         !log.lines(&["an MTU of 20 bytes for port 1 is too small"]).is_empty()
     });
-    let reply = Message::LaneReply(LaneReply { more: false, sections: None });
+    let reply = Message::StatelessReply(StatelessReply { more: false, sections: None });
     assert_eq!(peer.refused(&reply), error::BAD_TYPE);
     let role = RoleMessage { role: Role::Slave, generation_id: 1 };
     assert!(matches!(peer.ask(&Message::RoleRequest(role)), Message::RoleReply(_)));
-    assert_eq!(peer.refused(&Message::LaneMod(LaneChange::Off)), error::IS_SLAVE);
+    assert_eq!(peer.refused(&Message::StatelessMod(StatelessChange::Off)), error::IS_SLAVE);
     assert_eq!(told(&mut peer), None);
 }

@@ -2,7 +2,7 @@
 //! Encodes a whole stateless configuration as several messages, because a bank may have more labels than one
 //! message holds.
 
-use super::LaneReply;
+use super::StatelessReply;
 use super::section::{self, BANK_HEAD_BYTES};
 use crate::header::{HEADER_BYTES, MESSAGE_BYTES_MAX};
 use flow::stateless::{Bank, Section, Stateless};
@@ -19,8 +19,8 @@ const PAIRS: usize = (ROOM_BYTES - section::HEADER_BYTES - BANK_HEAD_BYTES) / 8;
 /// Iterator over the messages of a reply. Each section is complete in one message, except a bank of more than
 /// 8,186 labels and backups. A single lane_mod cannot set such a bank.
 #[derive(Debug)]
-pub struct LaneAnswer {
-    lane: Option<Arc<Stateless>>,
+pub struct StatelessReplies {
+    stateless_config: Option<Arc<Stateless>>,
     /// Position where the next message begins.
     at: Place,
     is_done: bool,
@@ -33,28 +33,28 @@ struct Place {
     told: usize,
 }
 
-impl LaneAnswer {
+impl StatelessReplies {
     /// Creates the reply for this configuration, or for disabled stateless forwarding.
     #[must_use]
-    pub fn new(lane: Option<Arc<Stateless>>) -> Self {
-        Self { lane, at: Place::default(), is_done: false }
+    pub fn new(stateless_config: Option<Arc<Stateless>>) -> Self {
+        Self { stateless_config, at: Place::default(), is_done: false }
     }
 }
 
-impl Iterator for LaneAnswer {
-    type Item = LaneReply;
+impl Iterator for StatelessReplies {
+    type Item = StatelessReply;
 
-    fn next(&mut self) -> Option<LaneReply> {
+    fn next(&mut self) -> Option<StatelessReply> {
         if self.is_done {
             return None;
         }
-        let Some(lane) = self.lane.as_deref() else {
+        let Some(stateless_config) = self.stateless_config.as_deref() else {
             self.is_done = true;
-            return Some(LaneReply { more: false, sections: None });
+            return Some(StatelessReply { more: false, sections: None });
         };
         let (mut sections, mut bytes) = (Vec::new(), Vec::new());
         loop {
-            let Some((section, next)) = section_at(lane, self.at) else {
+            let Some((section, next)) = section_at(stateless_config, self.at) else {
                 self.is_done = true;
                 break;
             };
@@ -65,12 +65,12 @@ impl Iterator for LaneAnswer {
             sections.push(section);
             self.at = next;
         }
-        Some(LaneReply { more: !self.is_done, sections: Some(sections) })
+        Some(StatelessReply { more: !self.is_done, sections: Some(sections) })
     }
 }
 
 /// Returns the section at a position, short enough for one message, and the position behind it.
-fn section_at(lane: &Stateless, at: Place) -> Option<(Section, Place)> {
+fn section_at(stateless_config: &Stateless, at: Place) -> Option<(Section, Place)> {
     let behind = Place { section: at.section + 1, told: 0 };
     let bank = |bank: &Option<Bank>| match bank {
         Some(bank) => {
@@ -81,19 +81,19 @@ fn section_at(lane: &Stateless, at: Place) -> Option<(Section, Place)> {
         None => (None, behind),
     };
     Some(match at.section {
-        0 => (Section::Types(lane.types), behind),
-        1 => (Section::Trusted(lane.trusted.clone()), behind),
-        2 => (Section::MtuBytes(lane.mtu_bytes.clone()), behind),
+        0 => (Section::Types(stateless_config.types), behind),
+        1 => (Section::Trusted(stateless_config.trusted.clone()), behind),
+        2 => (Section::MtuBytes(stateless_config.mtu_bytes.clone()), behind),
         3 | 4 => {
             let epoch = at.section - 3;
-            let (piece, next) = bank(&lane.banks[epoch]);
+            let (piece, next) = bank(&stateless_config.banks[epoch]);
             (Section::Bank(epoch as u8, piece), next)
         }
         5 => {
-            let (piece, next) = bank(&lane.polka);
+            let (piece, next) = bank(&stateless_config.polka);
             (Section::Polka(piece), next)
         }
-        6 => (Section::Gates(lane.gates.clone()), behind),
+        6 => (Section::Gates(stateless_config.gates.clone()), behind),
         _ => return None,
     })
 }

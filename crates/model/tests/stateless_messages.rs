@@ -6,12 +6,12 @@
 mod common;
 
 use common::{Fake, add, mac, plain};
-use flow::stateless::{Arithmetic, Bank, Label, LaneChange, NodeId, Section, Stateless};
+use flow::stateless::{Arithmetic, Bank, Label, NodeId, Section, Stateless, StatelessChange};
 use model::agent::{Agent, ChannelId, Context};
 use openflow::bundle::{BundleAdd, BundleControl, BundleKind};
-use openflow::error::{IS_SLAVE, LANE_BAD_CONFIG};
-use openflow::lane::LaneReply;
+use openflow::error::{IS_SLAVE, STATELESS_BAD_CONFIG};
 use openflow::role::{Role, RoleMessage};
+use openflow::stateless::StatelessReply;
 use openflow::{ErrorCode, HEADER_BYTES, Message, SessionConfig, bundle, decode, encode};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -88,13 +88,13 @@ impl Bench {
 
     /// Returns the configuration of the stateless forwarder as reported to a controller.
     fn told(&mut self) -> Option<Stateless> {
-        let replies = self.ask(8, &Message::LaneRequest);
-        let [(8, Message::LaneReply(LaneReply { more: false, sections }))] = &replies[..] else {
+        let replies = self.ask(8, &Message::StatelessRequest);
+        let [(8, Message::StatelessReply(StatelessReply { more: false, sections }))] = &replies[..] else {
             panic!("{replies:?}")
         };
-        let mut lane = Stateless::default();
-        sections.clone()?.into_iter().for_each(|section| lane.set(section));
-        Some(lane)
+        let mut stateless_config = Stateless::default();
+        sections.clone()?.into_iter().for_each(|section| stateless_config.set(section));
+        Some(stateless_config)
     }
 }
 
@@ -108,7 +108,7 @@ fn trusted(ports: impl IntoIterator<Item = u32>) -> Section {
 }
 
 fn set(sections: Vec<Section>) -> Message {
-    Message::LaneMod(LaneChange::Set(sections))
+    Message::StatelessMod(StatelessChange::Set(sections))
 }
 
 #[test]
@@ -117,15 +117,15 @@ fn what_was_set_is_told() {
     assert_eq!(bench.told(), None);
     assert_eq!(bench.ask(1, &set(vec![Section::Bank(1, Some(bank(5, 4))), trusted([1, 9])])), []);
     assert_eq!(bench.ask(2, &set(vec![Section::Polka(Some(bank(7, 2)))])), []);
-    let lane = Stateless {
+    let stateless_config = Stateless {
         banks: [None, Some(bank(5, 4))],
         polka: Some(bank(7, 2)),
         trusted: BTreeSet::from([1, 9]),
         ..Stateless::default()
     };
-    assert_eq!(bench.told(), Some(lane.clone()));
-    assert_eq!(bench.model.stateless().map(|lane| &**lane), Some(&lane));
-    assert_eq!(bench.ask(3, &Message::LaneMod(LaneChange::Off)), []);
+    assert_eq!(bench.told(), Some(stateless_config.clone()));
+    assert_eq!(bench.model.stateless().map(|stateless_config| &**stateless_config), Some(&stateless_config));
+    assert_eq!(bench.ask(3, &Message::StatelessMod(StatelessChange::Off)), []);
     assert_eq!(bench.told(), None);
     // An empty request still creates a configuration, so that tagged packets go to the stateless forwarder.
     assert_eq!(bench.ask(4, &set(vec![])), []);
@@ -138,7 +138,7 @@ fn what_cannot_be_is_refused_and_changes_nothing() {
     bench.ask(1, &set(vec![trusted([1])]));
     let small = Section::MtuBytes(BTreeMap::from([(1, 20)]));
     for bad in [small, Section::Bank(0, Some(bank(3, 4))), trusted([0]), trusted(1..=1_025)] {
-        assert_eq!(bench.refused(&set(vec![trusted([2]), bad])), LANE_BAD_CONFIG);
+        assert_eq!(bench.refused(&set(vec![trusted([2]), bad])), STATELESS_BAD_CONFIG);
     }
     assert_eq!(bench.told().unwrap().trusted, BTreeSet::from([1]));
 }
@@ -148,7 +148,7 @@ fn slaves_may_ask_but_not_change() {
     let mut bench = Bench::new();
     let role = RoleMessage { role: Role::Slave, generation_id: 1 };
     assert!(matches!(bench.ask(1, &Message::RoleRequest(role))[..], [(1, Message::RoleReply(_))]));
-    assert_eq!(bench.refused(&Message::LaneMod(LaneChange::Off)), IS_SLAVE);
+    assert_eq!(bench.refused(&Message::StatelessMod(StatelessChange::Off)), IS_SLAVE);
     assert_eq!(bench.told(), None);
 }
 
@@ -171,7 +171,7 @@ fn bundles_change_the_lane_and_entries_together() {
     let [(3, Message::Error(first)), (4, Message::Error(second))] = &replies[..] else {
         panic!("{replies:?}")
     };
-    assert_eq!((first.code, second.code), (LANE_BAD_CONFIG, bundle::code::MSG_FAILED));
+    assert_eq!((first.code, second.code), (STATELESS_BAD_CONFIG, bundle::code::MSG_FAILED));
     assert_eq!((bench.told(), bench.model.flow_count()), (None, 0));
 
     assert_eq!(bench.ask(1, &added(2, entry())), []);
@@ -181,8 +181,11 @@ fn bundles_change_the_lane_and_entries_together() {
         bench.ask(4, &control(BundleKind::CommitRequest, 2))[..],
         [(4, Message::BundleControl(_))]
     ));
-    let lane = bench.told().unwrap();
-    assert_eq!((lane.trusted, lane.banks[0].clone()), (BTreeSet::from([1]), Some(bank(5, 4))));
+    let stateless_config = bench.told().unwrap();
+    assert_eq!(
+        (stateless_config.trusted, stateless_config.banks[0].clone()),
+        (BTreeSet::from([1]), Some(bank(5, 4)))
+    );
     assert_eq!(bench.model.flow_count(), 1);
 }
 
@@ -190,13 +193,13 @@ fn bundles_change_the_lane_and_entries_together() {
 fn the_longest_lane_is_told_as_it_was_and_no_faster_than_it_is_read() {
     let mut bench = Bench::new();
     let whole = bank(u32::MAX, 65_536);
-    let lane = Stateless { banks: [Some(whole.clone()), Some(whole)], ..Stateless::default() };
-    bench.model.set_stateless(0, Some(Arc::new(lane))).unwrap();
+    let stateless_config = Stateless { banks: [Some(whole.clone()), Some(whole)], ..Stateless::default() };
+    bench.model.set_stateless(0, Some(Arc::new(stateless_config))).unwrap();
     for xid in 1..=20 {
-        bench.send(xid, &Message::LaneRequest);
+        bench.send(xid, &Message::StatelessRequest);
     }
     bench.send(21, &Message::EchoRequest(vec![]));
-    bench.send(22, &Message::LaneMod(LaneChange::Off));
+    bench.send(22, &Message::StatelessMod(StatelessChange::Off));
     let mut replies = Vec::new();
     let mut changed_at = None;
     loop {
@@ -206,13 +209,13 @@ fn the_longest_lane_is_told_as_it_was_and_no_faster_than_it_is_read() {
         if read.is_empty() && !more {
             break;
         }
-        replies.extend(read.into_iter().filter(|(_, message)| matches!(message, Message::LaneReply(_))));
+        replies.extend(read.into_iter().filter(|(_, message)| matches!(message, Message::StatelessReply(_))));
         changed_at = changed_at.or_else(|| bench.model.stateless().is_none().then_some(replies.len()));
     }
     // All replies are complete and in order, although the configuration was removed before the last was sent.
     let labels = |xid| {
         let messages = replies.iter().filter(|(to, _)| *to == xid).map(|(_, message)| match message {
-            Message::LaneReply(LaneReply { sections: Some(sections), .. }) => sections,
+            Message::StatelessReply(StatelessReply { sections: Some(sections), .. }) => sections,
             other => panic!("{other:?}"),
         });
         let count = |section: &Section| match section {

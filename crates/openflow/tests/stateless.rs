@@ -8,10 +8,10 @@ mod common;
 
 use common::hex;
 use flow::stateless::{
-    Arithmetic, Bank, Gate, GateFlag, Gates, Label, LaneChange, NodeId, Section, Stateless, TagTypes,
+    Arithmetic, Bank, Gate, GateFlag, Gates, Label, NodeId, Section, Stateless, StatelessChange, TagTypes,
 };
-use openflow::error::{BAD_LEN, LANE_BAD_CONFIG};
-use openflow::lane::{LaneAnswer, LaneReply};
+use openflow::error::{BAD_LEN, STATELESS_BAD_CONFIG};
+use openflow::stateless::{StatelessReplies, StatelessReply};
 use openflow::{DecodeError, MESSAGE_BYTES_MAX, Message, decode, encode};
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -29,7 +29,7 @@ fn bank(arithmetic: Arithmetic, id: u32, labels: &[(u32, Label)], backups: &[(u3
 }
 
 fn change(sections: Vec<Section>) -> Message {
-    Message::LaneMod(LaneChange::Set(sections))
+    Message::StatelessMod(StatelessChange::Set(sections))
 }
 
 /// Returns the documented meaning of an example: a section of a lane_mod, or a message.
@@ -61,16 +61,16 @@ fn meant(says: &str) -> Message {
             Section::Gates(Some(Gates { down_d, up_d, external_d, server_gate_max, ports: ports.into() }))
         }
         "gates: none" => Section::Gates(None),
-        "lane_mod: off" => return Message::LaneMod(LaneChange::Off),
+        "lane_mod: off" => return Message::StatelessMod(StatelessChange::Off),
         "lane_mod: no sections" => return change(vec![]),
         "lane_mod: trusted port 1, no polka" => {
             return change(vec![Section::Trusted(BTreeSet::from([1])), Section::Polka(None)]);
         }
-        "lane_request" => return Message::LaneRequest,
-        "lane_reply: off" => return Message::LaneReply(LaneReply { more: false, sections: None }),
+        "lane_request" => return Message::StatelessRequest,
+        "lane_reply: off" => return Message::StatelessReply(StatelessReply { more: false, sections: None }),
         "lane_reply: trusted port 1, more follows" => {
             let sections = Some(vec![Section::Trusted(BTreeSet::from([1]))]);
-            return Message::LaneReply(LaneReply { more: true, sections });
+            return Message::StatelessReply(StatelessReply { more: true, sections });
         }
         other => panic!("the page says {other}, which is not known here"),
     };
@@ -90,7 +90,7 @@ fn message(body: &[u8]) -> Vec<u8> {
     message
 }
 
-fn lane_mod(sections: &[u8]) -> Vec<u8> {
+fn stateless_mod(sections: &[u8]) -> Vec<u8> {
     message(&[bytes("ff53484e 00000001 00000000 00000000"), sections.to_vec()].concat())
 }
 
@@ -110,7 +110,7 @@ fn examples(refused: bool) -> Vec<(Vec<u8>, &'static str)> {
         let mut parts = line.split(" | ").map(str::trim);
         let (kind, hex, says) = (parts.next()?, parts.next()?, parts.next()?);
         match kind {
-            "section" => Some((lane_mod(&bytes(hex)), says)),
+            "section" => Some((stateless_mod(&bytes(hex)), says)),
             "message" => Some((message(&bytes(hex)), says)),
             _ => None,
         }
@@ -129,7 +129,7 @@ fn examples_mean_what_the_page_says() {
         assert_eq!(hex(&encoded(&wanted)), hex(&sent), "{says}");
         let in_bundle = decode(&bundled(&sent));
         match wanted {
-            Message::LaneMod(_) => {
+            Message::StatelessMod(_) => {
                 let Ok(Message::BundleAdd(add)) = in_bundle else { panic!("{says}: {in_bundle:?}") };
                 assert_eq!(*add.message, wanted);
                 assert_eq!(hex(&encoded(&Message::BundleAdd(add))), hex(&bundled(&sent)));
@@ -143,7 +143,7 @@ fn examples_mean_what_the_page_says() {
 fn what_the_page_says_is_refused_is_refused() {
     let code = |bytes: &[u8]| match decode(bytes) {
         Ok(message) => panic!("{message:?} is taken: {}", hex(bytes)),
-        Err(DecodeError { code: LANE_BAD_CONFIG, .. }) => "OFPET_EXPERIMENTER 1".to_owned(),
+        Err(DecodeError { code: STATELESS_BAD_CONFIG, .. }) => "OFPET_EXPERIMENTER 1".to_owned(),
         Err(error) => error.code.to_string(),
     };
     for (sent, says) in examples(true) {
@@ -164,8 +164,8 @@ fn zeros_are_not_looked_at() {
             "00060018 00000000 00000000 00000000 00000000 00000000",
         ),
     ] {
-        let taken = decode(&lane_mod(&bytes(said))).unwrap();
-        assert_eq!(hex(&encoded(&taken)), hex(&lane_mod(&bytes(told))));
+        let taken = decode(&stateless_mod(&bytes(said))).unwrap();
+        assert_eq!(hex(&encoded(&taken)), hex(&stateless_mod(&bytes(told))));
     }
 }
 
@@ -178,20 +178,21 @@ fn large(labels: u32, backups: u32) -> Option<Bank> {
 }
 
 /// Returns the messages of a reply, as a controller decodes them.
-fn told(lane: &Stateless) -> Vec<LaneReply> {
-    let there_and_back = |reply: LaneReply| {
-        let Ok(Message::LaneReply(told)) = decode(&encoded(&Message::LaneReply(reply.clone()))) else {
+fn told(stateless_config: &Stateless) -> Vec<StatelessReply> {
+    let there_and_back = |reply: StatelessReply| {
+        let Ok(Message::StatelessReply(told)) = decode(&encoded(&Message::StatelessReply(reply.clone())))
+        else {
             panic!("no reply")
         };
         assert_eq!(told, reply);
         told
     };
-    LaneAnswer::new(Some(Arc::new(lane.clone()))).map(there_and_back).collect()
+    StatelessReplies::new(Some(Arc::new(stateless_config.clone()))).map(there_and_back).collect()
 }
 
 /// Joins the messages of a reply as a controller does. Returns the configuration and the number of sections.
-fn put_together(replies: &[LaneReply]) -> (Stateless, usize) {
-    let (mut lane, mut count) = (Stateless::default(), 0);
+fn put_together(replies: &[StatelessReply]) -> (Stateless, usize) {
+    let (mut stateless_config, mut count) = (Stateless::default(), 0);
     let join = |whole: &mut Option<Bank>, piece: Option<Bank>| match (whole, piece) {
         (Some(whole), Some(piece)) => {
             assert_eq!(whole.id, piece.id);
@@ -205,19 +206,19 @@ fn put_together(replies: &[LaneReply]) -> (Stateless, usize) {
         for section in reply.sections.clone().unwrap() {
             count += 1;
             match section {
-                Section::Bank(epoch, bank) => join(&mut lane.banks[usize::from(epoch)], bank),
-                Section::Polka(bank) => join(&mut lane.polka, bank),
-                other => lane.set(other),
+                Section::Bank(epoch, bank) => join(&mut stateless_config.banks[usize::from(epoch)], bank),
+                Section::Polka(bank) => join(&mut stateless_config.polka, bank),
+                other => stateless_config.set(other),
             }
         }
     }
-    (lane, count)
+    (stateless_config, count)
 }
 
 #[test]
 fn a_lane_is_told_in_as_many_messages_as_it_takes() {
-    let none: Vec<_> = LaneAnswer::new(None).collect();
-    assert_eq!(none, [LaneReply { more: false, sections: None }]);
+    let none: Vec<_> = StatelessReplies::new(None).collect();
+    assert_eq!(none, [StatelessReply { more: false, sections: None }]);
     let ports = 1..=1_024;
     let gate = |port| (port, Gate { number: NonZeroU32::new(2 * port).unwrap(), flag: GateFlag::Server });
     let gates = Gates { ports: ports.clone().map(gate).collect(), ..Gates::default() };
@@ -236,11 +237,11 @@ fn a_lane_is_told_in_as_many_messages_as_it_takes() {
         ([large(PAIRS as u32, 1), None], None, 3, 8),
         ([large(65_536, 1_024), large(65_536, 1_024)], large(65_536, 0), 28, 31),
     ] {
-        let lane = Stateless { banks, polka, ..full.clone() };
-        assert_eq!(lane.check(), Ok(()));
-        let replies = told(&lane);
+        let stateless_config = Stateless { banks, polka, ..full.clone() };
+        assert_eq!(stateless_config.check(), Ok(()));
+        let replies = told(&stateless_config);
         let (again, count) = put_together(&replies);
-        assert_eq!(again, lane);
+        assert_eq!(again, stateless_config);
         assert_eq!((replies.len(), count), (messages, sections));
     }
 }
@@ -251,10 +252,10 @@ fn what_one_lane_mod_can_set_is_told_in_one_section() {
     let mut out = Vec::new();
     assert!(encode(&longest(PAIRS as u32 + 1), XID, &mut out).is_err());
     let sent = encoded(&longest(PAIRS as u32));
-    let Ok(Message::LaneMod(LaneChange::Set(sections))) = decode(&sent) else { panic!() };
-    let mut lane = Stateless::default();
-    sections.into_iter().for_each(|section| lane.set(section));
-    assert_eq!(put_together(&told(&lane)).1, 7);
+    let Ok(Message::StatelessMod(StatelessChange::Set(sections))) = decode(&sent) else { panic!() };
+    let mut stateless_config = Stateless::default();
+    sections.into_iter().for_each(|section| stateless_config.set(section));
+    assert_eq!(put_together(&told(&stateless_config)).1, 7);
 }
 
 #[test]
@@ -267,12 +268,12 @@ fn sections_whose_lengths_lie_are_refused() {
             section.extend_from_slice(&[1, 0, 1, 0]);
             section.extend_from_slice(&u64::MAX.to_be_bytes());
             for rest in [&rest[..0], &rest[..rest.len() & !7]] {
-                let sent = lane_mod(&[&section[..], rest].concat());
+                let sent = stateless_mod(&[&section[..], rest].concat());
                 let error = decode(&sent).unwrap_err();
                 // A complete section has invalid content: port 0, repeated.
                 let is_whole = usize::from(length) <= section.len() + rest.len();
                 assert!(
-                    error.code == BAD_LEN || is_whole && error.code == LANE_BAD_CONFIG,
+                    error.code == BAD_LEN || is_whole && error.code == STATELESS_BAD_CONFIG,
                     "{error}: type {kind}, length {length}"
                 );
             }

@@ -2,7 +2,7 @@
 //! Text form of the stateless forwarder's settings. Configurations, the control socket and `shunt show` use
 //! it.
 //!
-//! Begin with [`LaneForm::read_all`].
+//! Begin with [`StatelessForm::read_all`].
 
 use flow::stateless::{
     Arithmetic, Bank, Gate, GateFlag, Gates, Label, NodeId, Stateless, StatelessError, TagTypes,
@@ -15,7 +15,7 @@ use std::num::NonZeroU32;
 /// of ours instead of serde's.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct LaneForm {
+pub struct StatelessForm {
     /// Trusted ports, which lead to other switches.
     #[serde(default)]
     pub trusted: Vec<i64>,
@@ -120,7 +120,7 @@ fn once<V>(key: &str, map: &mut BTreeMap<u32, V>, at: u32, value: V) -> Result<(
     }
 }
 
-impl LaneForm {
+impl StatelessForm {
     /// Checks the settings.
     ///
     /// # Errors
@@ -136,58 +136,58 @@ impl LaneForm {
     ///
     /// Returns the first mistake of each part.
     pub fn read_all(&self) -> Result<Stateless, Vec<Wrong>> {
-        let mut lane = Stateless::default();
+        let mut stateless_config = Stateless::default();
         let mut all = Vec::new();
         let parts = [
-            self.read_types(&mut lane),
-            self.read_trusted(&mut lane),
-            self.read_mtu(&mut lane),
-            self.read_polka(&mut lane),
+            self.read_types(&mut stateless_config),
+            self.read_trusted(&mut stateless_config),
+            self.read_mtu(&mut stateless_config),
+            self.read_polka(&mut stateless_config),
         ];
         all.extend(parts.into_iter().filter_map(Result::err));
-        let banks = self.bank.iter().enumerate().map(|(n, bank)| bank.read_into(n, &mut lane));
+        let banks = self.bank.iter().enumerate().map(|(n, bank)| bank.read_into(n, &mut stateless_config));
         all.extend(banks.filter_map(Result::err));
         match self.gates.as_ref().map(|gates| gates.read("gates")).transpose() {
-            Ok(gates) => lane.gates = gates,
+            Ok(gates) => stateless_config.gates = gates,
             Err(wrong) => all.push(wrong),
         }
         if all.is_empty() {
-            let checked = lane.check();
+            let checked = stateless_config.check();
             all.extend(checked.err().map(|error: StatelessError| (String::new(), error.to_string())));
         }
-        if all.is_empty() { Ok(lane) } else { Err(all) }
+        if all.is_empty() { Ok(stateless_config) } else { Err(all) }
     }
 
-    fn read_types(&self, lane: &mut Stateless) -> Result<(), Wrong> {
-        lane.types = self.types.read()?;
+    fn read_types(&self, stateless_config: &mut Stateless) -> Result<(), Wrong> {
+        stateless_config.types = self.types.read()?;
         Ok(())
     }
 
-    fn read_trusted(&self, lane: &mut Stateless) -> Result<(), Wrong> {
+    fn read_trusted(&self, stateless_config: &mut Stateless) -> Result<(), Wrong> {
         for (n, trusted) in self.trusted.iter().enumerate() {
             let key = format!("trusted[{n}]");
-            if !lane.trusted.insert(port(&key, *trusted)?) {
+            if !stateless_config.trusted.insert(port(&key, *trusted)?) {
                 return Err((key, format!("port {trusted} is there twice; name each once")));
             }
         }
         Ok(())
     }
 
-    fn read_mtu(&self, lane: &mut Stateless) -> Result<(), Wrong> {
+    fn read_mtu(&self, stateless_config: &mut Stateless) -> Result<(), Wrong> {
         for (n, (number_of, bytes)) in self.mtu.iter().enumerate() {
             let key = format!("mtu[{n}]");
             let bytes = number(&key, *bytes, 68, 65_535)? as usize;
-            once(&key, &mut lane.mtu_bytes, port(&key, *number_of)?, bytes)?;
+            once(&key, &mut stateless_config.mtu_bytes, port(&key, *number_of)?, bytes)?;
         }
         Ok(())
     }
 
-    fn read_polka(&self, lane: &mut Stateless) -> Result<(), Wrong> {
+    fn read_polka(&self, stateless_config: &mut Stateless) -> Result<(), Wrong> {
         if let Some(polka) = self.polka.as_ref().filter(|polka| polka.epoch != 0) {
             let problem = format!("{} means nothing to PolKA; leave it out", polka.epoch);
             return Err(("polka.epoch".to_owned(), problem));
         }
-        lane.polka = self.polka.as_ref().map(|bank| bank.read("polka")).transpose()?;
+        stateless_config.polka = self.polka.as_ref().map(|bank| bank.read("polka")).transpose()?;
         Ok(())
     }
 }
@@ -210,11 +210,11 @@ impl TypesForm {
 
 impl BankForm {
     /// Reads the bank at index `n` into the place of its epoch.
-    fn read_into(&self, n: usize, lane: &mut Stateless) -> Result<(), Wrong> {
+    fn read_into(&self, n: usize, stateless_config: &mut Stateless) -> Result<(), Wrong> {
         let key = format!("bank[{n}]");
         let epoch = number(&format!("{key}.epoch"), self.epoch, 0, 1)? as usize;
         let bank = self.read(&key)?;
-        match lane.banks[epoch].replace(bank) {
+        match stateless_config.banks[epoch].replace(bank) {
             None => Ok(()),
             Some(_) => Err((format!("{key}.epoch"), format!("{epoch} has a bank already; use the other"))),
         }
@@ -305,22 +305,29 @@ fn word_of(flag: GateFlag) -> &'static str {
     }
 }
 
-impl From<&Stateless> for LaneForm {
-    fn from(lane: &Stateless) -> Self {
-        let TagTypes { keyflow, polka, tf, tf_wide } = lane.types;
+impl From<&Stateless> for StatelessForm {
+    fn from(stateless_config: &Stateless) -> Self {
+        let TagTypes { keyflow, polka, tf, tf_wide } = stateless_config.types;
         let some = |it: u16| Some(i64::from(it));
         Self {
-            trusted: lane.trusted.iter().map(|port| i64::from(*port)).collect(),
-            mtu: lane.mtu_bytes.iter().map(|(port, bytes)| ((*port).into(), *bytes as i64)).collect(),
+            trusted: stateless_config.trusted.iter().map(|port| i64::from(*port)).collect(),
+            mtu: stateless_config
+                .mtu_bytes
+                .iter()
+                .map(|(port, bytes)| ((*port).into(), *bytes as i64))
+                .collect(),
             types: TypesForm {
                 keyflow: some(keyflow),
                 polka: some(polka),
                 tf: some(tf),
                 tf_wide: some(tf_wide),
             },
-            bank: (0..).zip(&lane.banks).filter_map(|(e, bank)| Some(bank_form(e, bank.as_ref()?))).collect(),
-            polka: lane.polka.as_ref().map(|bank| bank_form(0, bank)),
-            gates: lane.gates.as_ref().map(GatesForm::from),
+            bank: (0..)
+                .zip(&stateless_config.banks)
+                .filter_map(|(e, bank)| Some(bank_form(e, bank.as_ref()?)))
+                .collect(),
+            polka: stateless_config.polka.as_ref().map(|bank| bank_form(0, bank)),
+            gates: stateless_config.gates.as_ref().map(GatesForm::from),
         }
     }
 }
@@ -377,18 +384,18 @@ gates = { down_d = 4, up_d = 8, external_d = 2, server_gate_max = 30, ports = [[
 "#;
 
     fn read(text: &str) -> Result<Stateless, Wrong> {
-        toml::from_str::<LaneForm>(text).unwrap().read()
+        toml::from_str::<StatelessForm>(text).unwrap().read()
     }
 
     #[test]
     fn what_is_written_is_read() {
-        let lane = read(WHOLE).unwrap();
-        assert_eq!(LaneForm::from(&lane).read(), Ok(lane.clone()));
-        assert_eq!(lane.types, TagTypes { keyflow: 0x9999, ..TagTypes::default() });
+        let stateless_config = read(WHOLE).unwrap();
+        assert_eq!(StatelessForm::from(&stateless_config).read(), Ok(stateless_config.clone()));
+        assert_eq!(stateless_config.types, TagTypes { keyflow: 0x9999, ..TagTypes::default() });
         let labels = BTreeMap::from([(0, Label::Tables), (1, Label::Port(1)), (3, Label::Port(2))]);
-        assert_eq!(lane.banks[1].as_ref().unwrap().labels, labels);
-        assert_eq!(lane.mtu_bytes, BTreeMap::from([(1, 1_600), (2, 9_000)]));
-        let gates = lane.gates.unwrap();
+        assert_eq!(stateless_config.banks[1].as_ref().unwrap().labels, labels);
+        assert_eq!(stateless_config.mtu_bytes, BTreeMap::from([(1, 1_600), (2, 9_000)]));
+        let gates = stateless_config.gates.unwrap();
         assert_eq!(gates.ports[&3], Gate { number: 8.try_into().unwrap(), flag: GateFlag::Assists });
         assert_eq!((gates.down_d, gates.up_d, gates.external_d, gates.server_gate_max), (4, 8, 2, 30));
     }

@@ -4,9 +4,9 @@
 use super::some;
 use flow::port_no;
 use flow::stateless::{
-    Arithmetic, Bank, Gate, GateFlag, Gates, Label, LaneChange, NodeId, Section, Stateless, TagTypes,
+    Arithmetic, Bank, Gate, GateFlag, Gates, Label, NodeId, Section, Stateless, StatelessChange, TagTypes,
 };
-use openflow::lane::LaneReply;
+use openflow::stateless::StatelessReply;
 use std::num::NonZeroU32;
 
 type Rng = fastrand::Rng;
@@ -49,7 +49,7 @@ fn gates(rng: &mut Rng) -> Option<Gates> {
 
 fn sections(rng: &mut Rng) -> Vec<Section> {
     let types = TagTypes { keyflow: rng.u16(..), polka: rng.u16(..), tf: rng.u16(..), tf_wide: rng.u16(..) };
-    let lane = Stateless {
+    let stateless_config = Stateless {
         types: if rng.bool() { TagTypes::default() } else { types },
         trusted: some(rng, port).into_iter().collect(),
         mtu_bytes: some(rng, |rng| (port(rng), rng.u32(..) as usize)).into_iter().collect(),
@@ -57,17 +57,17 @@ fn sections(rng: &mut Rng) -> Vec<Section> {
         polka: bank(rng),
         gates: gates(rng),
     };
-    let mut sections = lane.sections();
+    let mut sections = stateless_config.sections();
     rng.shuffle(&mut sections);
     sections.truncate(rng.usize(..=7));
     sections
 }
 
-pub fn lane_change(rng: &mut Rng) -> LaneChange {
-    if rng.u8(..8) == 0 { LaneChange::Off } else { LaneChange::Set(sections(rng)) }
+pub fn stateless_change(rng: &mut Rng) -> StatelessChange {
+    if rng.u8(..8) == 0 { StatelessChange::Off } else { StatelessChange::Set(sections(rng)) }
 }
 
-pub fn lane_reply(rng: &mut Rng) -> LaneReply {
+pub fn stateless_reply(rng: &mut Rng) -> StatelessReply {
     let sections = (rng.u8(..8) != 0).then(|| sections(rng));
-    LaneReply { more: rng.bool(), sections }
+    StatelessReply { more: rng.bool(), sections }
 }

@@ -5,11 +5,11 @@
 mod answer;
 mod section;
 
-pub use answer::LaneAnswer;
+pub use answer::StatelessReplies;
 
 use crate::bytes::{Put, Reader};
 use crate::error::{self, DecodeError};
-use flow::stateless::{LaneChange, Section};
+use flow::stateless::{Section, StatelessChange};
 
 /// Flag: stateless forwarding is off, and no sections follow.
 const OFF: u32 = 1;
@@ -18,7 +18,7 @@ const MORE: u32 = 2;
 
 /// One message of a reply with the stateless configuration. A reply may consist of several.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LaneReply {
+pub struct StatelessReply {
     /// Whether another message of the same reply follows.
     pub more: bool,
     /// Sections of the configuration. A repeated bank continues one that is too long for a message. `None`:
@@ -26,17 +26,17 @@ pub struct LaneReply {
     pub sections: Option<Vec<Section>>,
 }
 
-pub(crate) fn decode_change(r: &mut Reader<'_>) -> Result<LaneChange, DecodeError> {
+pub(crate) fn decode_change(r: &mut Reader<'_>) -> Result<StatelessChange, DecodeError> {
     let flags = flags(r, OFF)?;
     Ok(match sections(r, flags)? {
-        None => LaneChange::Off,
-        Some(sections) => LaneChange::Set(sections),
+        None => StatelessChange::Off,
+        Some(sections) => StatelessChange::Set(sections),
     })
 }
 
-pub(crate) fn decode_reply(r: &mut Reader<'_>) -> Result<LaneReply, DecodeError> {
+pub(crate) fn decode_reply(r: &mut Reader<'_>) -> Result<StatelessReply, DecodeError> {
     let flags = flags(r, OFF | MORE)?;
-    Ok(LaneReply { more: flags & MORE != 0, sections: sections(r, flags)? })
+    Ok(StatelessReply { more: flags & MORE != 0, sections: sections(r, flags)? })
 }
 
 fn flags(r: &mut Reader<'_>, known: u32) -> Result<u32, DecodeError> {
@@ -58,14 +58,14 @@ fn sections(r: &mut Reader<'_>, flags: u32) -> Result<Option<Vec<Section>>, Deco
     Ok(None)
 }
 
-pub(crate) fn encode_change(change: &LaneChange, out: &mut Vec<u8>) {
+pub(crate) fn encode_change(change: &StatelessChange, out: &mut Vec<u8>) {
     match change {
-        LaneChange::Off => encode(0, None, out),
-        LaneChange::Set(sections) => encode(0, Some(sections), out),
+        StatelessChange::Off => encode(0, None, out),
+        StatelessChange::Set(sections) => encode(0, Some(sections), out),
     }
 }
 
-pub(crate) fn encode_reply(reply: &LaneReply, out: &mut Vec<u8>) {
+pub(crate) fn encode_reply(reply: &StatelessReply, out: &mut Vec<u8>) {
     encode(if reply.more { MORE } else { 0 }, reply.sections.as_deref(), out);
 }
 
