@@ -77,7 +77,7 @@ impl WorkerEgress {
     /// Returns the usage of the pools, and of the fullest rings to other workers.
     pub fn usages(&self) -> [Usage; 6] {
         let frames = |name, pool: &Pool| Usage::of(name, pool.total() - pool.available(), pool.total());
-        let [urgent, other] = [true, false].map(|low_latency| {
+        let [low_latency, other] = [true, false].map(|low_latency| {
             let rings = self.peers.iter().flatten().map(|peer| peer.usage(low_latency));
             let name = if low_latency { "handovers_low_latency" } else { "handovers_normal" };
             rings.max().map_or(Usage::of(name, 0, 0), |(used, limit)| Usage::of(name, used, limit))
@@ -87,28 +87,28 @@ impl WorkerEgress {
             frames("large_frames", &self.pools.large),
             frames("frames_on_loan", &self.pools.shells),
             frames("controller_frames", &self.stock.small),
-            urgent,
+            low_latency,
             other,
         ]
     }
 
     /// Returns whether the frame is sent before normal frames.
     #[inline]
-    fn is_urgent(&self, frame: &Frame) -> bool {
+    fn is_low_latency(&self, frame: &Frame) -> bool {
         self.lanes && frame.meta.lane == Lane::LowLatency
     }
 
     /// Hands a frame off to the worker that sends for its port. Returns it on failure.
     #[inline(never)]
     fn hand_over(&mut self, port: PortNo, queue: u32, frame: Frame) -> Result<(), Frame> {
-        let urgent = self.is_urgent(&frame);
+        let low_latency = self.is_low_latency(&frame);
         // Normal frames that wait for another worker must not take the last quarter of a pool.
-        if !urgent && frame.home() == self.number && self.pools.is_scarce(&frame) {
+        if !low_latency && frame.home() == self.number && self.pools.is_scarce(&frame) {
             return Err(frame);
         }
         match self.routes.get(port) {
             Some(Route::Peer(worker)) => match &mut self.peers[usize::from(worker)] {
-                Some(peer) => peer.push((port, queue), frame, urgent, self.epoch),
+                Some(peer) => peer.push((port, queue), frame, low_latency, self.epoch),
                 None => Err(frame),
             },
             _ => Err(frame),
@@ -122,13 +122,13 @@ impl WorkerEgress {
         at: u16,
         queue: u32,
         frame: Frame,
-        urgent: bool,
+        low_latency: bool,
     ) -> Result<(), (Frame, DropReason)> {
         // Only a frame's home worker knows whether its pool is scarce.
         let scarce = frame.home() == self.number && self.pools.is_scarce(&frame);
         let outbox = &mut self.outboxes[usize::from(at)];
         outbox
-            .enqueue(queue, frame, urgent, scarce, self.now)
+            .enqueue(queue, frame, low_latency, scarce, self.now)
             .map_err(|frame| (frame, DropReason::QueueFull))?;
         self.long |= outbox.is_queue_long(queue);
         Ok(())
@@ -154,17 +154,17 @@ impl Egress for WorkerEgress {
         let Some(Route::Own(at)) = self.routes.get(port) else {
             return self.hand_over(port, queue, frame).map_err(full);
         };
-        let urgent = self.is_urgent(&frame);
+        let low_latency = self.is_low_latency(&frame);
         let outbox = &mut self.outboxes[usize::from(at)];
         if outbox.has_queues() {
-            return self.enqueue(at, queue, frame, urgent);
+            return self.enqueue(at, queue, frame, low_latency);
         }
         // Frames that wait for a stuck device must not take the last quarter of a pool, so that other ports
         // can still receive.
-        if outbox.is_stuck(urgent) && self.pools.is_scarce(&frame) {
+        if outbox.is_stuck(low_latency) && self.pools.is_scarce(&frame) {
             return Err(full(frame));
         }
-        outbox.push(frame, urgent).map_err(full)?;
+        outbox.push(frame, low_latency).map_err(full)?;
         self.long |= outbox.len() >= LONG_FRAMES;
         Ok(())
     }

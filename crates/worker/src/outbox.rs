@@ -37,7 +37,7 @@ pub(crate) struct Outbox {
     frozen: usize,
     /// Number of frames at the front of `normal` that are sent regardless of the watermark, because the last
     /// of them is low-latency.
-    urgent: usize,
+    promoted: usize,
     /// Estimate of what the device has not sent yet: its last report plus the frames it has accepted since.
     outstanding: Outstanding,
     /// The part of `normal` that is being passed to the device; empty otherwise.
@@ -59,7 +59,7 @@ impl Outbox {
         // A watermark of 0 makes the first send query the device.
         let outstanding = Outstanding { bytes: 0, most_bytes: 0 };
         let (left, shaper, chunk) = ([false; 2], None, CHUNK_FRAMES);
-        Self { limit, normal, low_latency, frozen: 0, urgent: 0, outstanding, part, left, shaper, chunk }
+        Self { limit, normal, low_latency, frozen: 0, promoted: 0, outstanding, part, left, shaper, chunk }
     }
 
     /// Creates an outbox behind egress queues.
@@ -119,7 +119,7 @@ impl Outbox {
 
     /// Removes any waiting frame, ignoring the order.
     pub fn pop(&mut self) -> Option<Frame> {
-        (self.frozen, self.urgent) = (0, 0);
+        (self.frozen, self.promoted) = (0, 0);
         let frame = self.low_latency.pop_front().or_else(|| self.normal.pop_front());
         frame.or_else(|| self.shaper.as_mut()?.pop())
     }
@@ -150,7 +150,7 @@ impl Outbox {
                 later.rotate_right(count);
             }
             self.frozen += count;
-            self.urgent = self.frozen;
+            self.promoted = self.frozen;
         }
     }
 
@@ -181,8 +181,8 @@ impl Outbox {
                 break;
             }
         }
-        let urgent = self.urgent > 0 || !self.low_latency.is_empty();
-        self.left = [!self.is_empty(), urgent];
+        let goes_first = self.promoted > 0 || !self.low_latency.is_empty();
+        self.left = [!self.is_empty(), goes_first];
         sent
     }
 
@@ -201,7 +201,7 @@ impl Outbox {
             taken
         };
         self.frozen = self.frozen.saturating_sub(taken);
-        self.urgent = self.urgent.saturating_sub(taken);
+        self.promoted = self.promoted.saturating_sub(taken);
         taken
     }
 
@@ -220,7 +220,7 @@ impl Outbox {
             bytes += charge_bytes(frame);
             goes
         };
-        self.normal.iter().take_while(goes).count().max(self.urgent)
+        self.normal.iter().take_while(goes).count().max(self.promoted)
     }
 
     /// Adds accepted frames to the estimate of outstanding bytes.

@@ -153,8 +153,8 @@ impl<P: Probe> Worker<P> {
             };
             self.quantum.saw(received, low_latency, now);
             // Low-latency frames are sent before the next burst is received.
-            let urgent = low_latency > 0 && self.egress.lanes;
-            turn.sent += if urgent { self.send() } else { self.send_long() };
+            let has_low_latency = low_latency > 0 && self.egress.lanes;
+            turn.sent += if has_low_latency { self.send() } else { self.send_long() };
             if self.quantum.is_due() {
                 turn.worked += self.work_quantum(self.quantum.size(now), &mut turn.sent);
                 // The quantum may have included packets of low-latency flows: first packets of new flows, or
@@ -373,7 +373,7 @@ impl<P: Probe> Worker<P> {
 
     fn usages(&self) -> WorkerUsage {
         let [normal, unknown, hold, copies] = self.pipeline.usages();
-        let [small, large, lent, controller, urgent, other] = self.egress.usages();
+        let [small, large, lent, controller, low_latency, other] = self.egress.usages();
         [
             normal,
             unknown,
@@ -383,7 +383,7 @@ impl<P: Probe> Worker<P> {
             large,
             lent,
             controller,
-            urgent,
+            low_latency,
             other,
             self.instruments.usage(),
         ]

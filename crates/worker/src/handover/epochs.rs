@@ -32,9 +32,9 @@ pub(crate) struct Receiver<T> {
 
 /// Creates both ends, with a capacity of `items` per ring (at least 1).
 pub(crate) fn channel<T>(items: usize) -> (Sender<T>, Receiver<T>) {
-    let (low_latency, urgent) = RingBuffer::new(items.max(1));
+    let (low_latency, low_latency_out) = RingBuffer::new(items.max(1));
     let (normal, other) = RingBuffer::new(items.max(1));
-    (Sender { low_latency, normal }, Receiver { low_latency: urgent, normal: other, epoch: 0 })
+    (Sender { low_latency, normal }, Receiver { low_latency: low_latency_out, normal: other, epoch: 0 })
 }
 
 impl<T> Sender<T> {
