@@ -57,7 +57,7 @@ pub struct Limits {
     /// Maximum number of notices that wait for [`crate::Model::next_notice`]. Packet-ins beyond it are
     /// dropped and counted, and flow-removed notices wait with their entries. Port notices may use as much
     /// space again.
-    pub notices: usize,
+    pub async_messages: usize,
     /// Worker events taken in one poll.
     pub events_per_poll: usize,
     /// Due timers examined in one poll.
@@ -70,7 +70,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             entries: flow::Limits::ENTRIES,
-            notices: 4_096,
+            async_messages: 4_096,
             events_per_poll: 1_024,
             timers_per_poll: 1_024,
             removals_per_poll: 4_096,

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Flow-mods (OpenFlow 1.3, section 6.4).
 
+use crate::async_messages::RemovedReason;
 use crate::change::Change;
 use crate::data_plane::DataPlane;
 use crate::error::ModelError;
 use crate::groups::Groups;
 use crate::meters::Meters;
 use crate::model::Model;
-use crate::notices::RemovedReason;
 use crate::records::{Use, note_use};
 use crate::select::Qualities;
 use crate::stage::{Before, Staged, Step};

@@ -4,9 +4,9 @@
 
 mod graph;
 
+use crate::async_messages::RemovedReason;
 use crate::change::Change;
 use crate::flow_mod::executable;
-use crate::notices::RemovedReason;
 use crate::records::{Record, groups_of};
 use crate::stage::{Staged, Step};
 use crate::{DataPlane, GroupCounters, Model, ModelError};

@@ -5,12 +5,13 @@
 //! [`Model`] owns flow tables, groups, meters, ports, learned MAC addresses and timers. It opens no socket,
 //! starts no thread and reads no clock: the caller passes the time as `now`. Changes leave as
 //! [`flow::Operation`]s through the trait [`DataPlane`]; messages for controllers wait in a queue as
-//! [`Notice`]s.
+//! [`AsyncMessage`]s.
 //!
 //! Begin reading with [`Model`] in `model.rs`, then `change.rs` (how a request is staged and committed) and
 //! `poll.rs` (events and timeouts). The module `agent` translates OpenFlow messages into calls of the model.
 
 pub mod agent;
+pub mod async_messages;
 pub mod change;
 pub mod config;
 pub mod data_plane;
@@ -21,7 +22,6 @@ pub mod macs;
 pub mod marking;
 pub mod meters;
 pub mod model;
-pub mod notices;
 mod packet_out;
 mod pipeline_tables;
 mod poll;
@@ -37,6 +37,7 @@ mod table;
 mod timers;
 pub mod trace;
 
+pub use async_messages::{AsyncMessage, AsyncMessageDrops, FlowRemoved, PacketIn, PortReason, RemovedReason};
 pub use change::Change;
 pub use config::{Config, Limits};
 pub use data_plane::{
@@ -49,7 +50,6 @@ pub use macs::Mac;
 pub use marking::{Learning, Mark};
 pub use meters::{MeterCommand, MeterStats};
 pub use model::Model;
-pub use notices::{FlowRemoved, Notice, NoticeDrops, PacketIn, PortReason, RemovedReason};
 pub use pipeline_tables::TableSet;
 pub use ports::{Port, PortConfig, PortDesc, PortMod};
 pub use select::FlowFilter;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Meters as controllers see them.
 
+use crate::async_messages::RemovedReason;
 use crate::change::Change;
-use crate::notices::RemovedReason;
 use crate::records::{Record, Records};
 use crate::stage::{Staged, Step};
 use crate::{DataPlane, MeterCounters, Model, ModelError};

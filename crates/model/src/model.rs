@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The type [`Model`]: its state, its constructor and the helpers that all its parts share.
 
+use crate::async_messages::{AsyncMessage, AsyncMessageDrops, AsyncQueue, RemovedReason};
 use crate::config::{Config, SECOND_NS};
 use crate::data_plane::{DataPlane, EntryCounters};
 use crate::groups::Groups;
 use crate::macs::Macs;
 use crate::marking::Looks;
 use crate::meters::Meters;
-use crate::notices::{Notice, NoticeDrops, Notices, RemovedReason};
 use crate::pipeline_tables::TableSet;
 use crate::ports::Port;
 use crate::sharing::Sharing;
@@ -60,7 +60,7 @@ pub struct Model<D: DataPlane> {
     pub(crate) ports: BTreeMap<PortNo, Port>,
     pub(crate) groups: Groups,
     pub(crate) meters: Meters,
-    pub(crate) notices: Notices,
+    pub(crate) async_messages: AsyncQueue,
     settings: Settings,
     pub(crate) stateless: Option<Arc<Stateless>>,
     pub(crate) pipeline_tables: TableSet,
@@ -98,7 +98,7 @@ impl<D: DataPlane> Model<D> {
             ports: BTreeMap::new(),
             groups: Groups::default(),
             meters: Meters::new(),
-            notices: Notices::new(config.limits.notices),
+            async_messages: AsyncQueue::new(config.limits.async_messages),
             settings: Settings::default(),
             stateless: None,
             pipeline_tables: TableSet::ALL,
@@ -163,14 +163,14 @@ impl<D: DataPlane> Model<D> {
     }
 
     /// Takes the next notice for controllers from the queue.
-    pub fn next_notice(&mut self) -> Option<Notice> {
-        self.notices.pop()
+    pub fn next_notice(&mut self) -> Option<AsyncMessage> {
+        self.async_messages.pop()
     }
 
     /// Returns the numbers of notices dropped because the queue was full.
     #[must_use]
-    pub fn notice_drops(&self) -> NoticeDrops {
-        self.notices.drops()
+    pub fn notice_drops(&self) -> AsyncMessageDrops {
+        self.async_messages.drops()
     }
 
     /// Returns the frame of a packet-in to the data plane.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Periodic work: events of the workers, timeouts, and the second phase of removals.
 
+use crate::async_messages::{FlowRemoved, PacketIn};
 use crate::data_plane::DataPlane;
 use crate::model::Model;
-use crate::notices::{FlowRemoved, PacketIn};
 use crate::stage::Staged;
 use flow::Nanos;
 use flow::operation::MAC_TABLE;
@@ -58,7 +58,7 @@ impl<D: DataPlane> Model<D> {
 
     fn packet_in(&mut self, p: pipeline::event::PacketIn) {
         let cookie = self.store.entry(p.entry).map_or(u64::MAX, |e| e.cookie);
-        let notice = PacketIn {
+        let async_message = PacketIn {
             frame: p.frame,
             table: p.table,
             cookie,
@@ -67,7 +67,7 @@ impl<D: DataPlane> Model<D> {
             metadata: p.metadata,
             tunnel_id: p.tunnel_id,
         };
-        if let Some(frame) = self.notices.packet_in(notice) {
+        if let Some(frame) = self.async_messages.packet_in(async_message) {
             self.plane.recycle(frame);
         }
     }
@@ -109,7 +109,7 @@ impl<D: DataPlane> Model<D> {
             };
             let created_ns = slot.created_ns;
             let told = slot.entry.clone().filter(|e| e.flags.send_flow_removed).zip(gone.reason);
-            if told.is_some() && self.notices.is_full() {
+            if told.is_some() && self.async_messages.is_full() {
                 return;
             }
             self.dying.pop_front();
@@ -117,7 +117,7 @@ impl<D: DataPlane> Model<D> {
                 let last = self.counters_of(gone.id);
                 if let Some((entry, reason)) = told {
                     let (packets, bytes) = last.told(entry.flags);
-                    self.notices.flow_removed(FlowRemoved {
+                    self.async_messages.flow_removed(FlowRemoved {
                         entry,
                         reason,
                         duration_ns: gone.removed_ns.saturating_sub(created_ns),

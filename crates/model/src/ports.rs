@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Ports as controllers see them.
 
+use crate::async_messages::PortReason;
 use crate::data_plane::{DataPlane, PortCounters, PortQueue};
 use crate::error::ModelError;
 use crate::model::Model;
-use crate::notices::PortReason;
 use crate::stage::{Staged, Step};
 use flow::{Limits, Nanos, Operation, PortNo, PortState, port_no};
 
@@ -125,7 +125,7 @@ impl<D: DataPlane> Model<D> {
         }
         let port = Port { desc, config: PortConfig::default(), link_up, added_ns: now };
         self.version = self.plane.submit(Operation::Port(port.state()));
-        self.notices.port_status(PortReason::Add, port.clone());
+        self.async_messages.port_status(PortReason::Add, port.clone());
         self.ports.insert(number, port);
         Ok(())
     }
@@ -208,7 +208,7 @@ impl<D: DataPlane> Model<D> {
         if before.is_up() && !after.is_up() {
             self.forget_macs_of(now, number);
         }
-        self.notices.port_status(PortReason::Modify, after);
+        self.async_messages.port_status(PortReason::Modify, after);
     }
 
     /// Removes a port and its learned MACs. Entries that output to the port stay.
@@ -219,7 +219,7 @@ impl<D: DataPlane> Model<D> {
         let port = self.ports.remove(&number).ok_or(ModelError::NoSuchPort(number))?;
         self.version = self.plane.submit(Operation::RemovePort(number));
         self.forget_macs_of(now, number);
-        self.notices.port_status(PortReason::Delete, port);
+        self.async_messages.port_status(PortReason::Delete, port);
         Ok(())
     }
 

@@ -2,11 +2,11 @@
 //! Staging of requests: a request changes the tables at once and logs how to undo each step. When all of it
 //! is valid, it is submitted to the data plane as one operation; otherwise it is rolled back.
 
+use crate::async_messages::RemovedReason;
 use crate::data_plane::DataPlane;
 use crate::flow_mod::Changed;
 use crate::marking::Mark;
 use crate::model::{Carried, Dying, Model, timers_of};
-use crate::notices::RemovedReason;
 use crate::pipeline_tables::TableSet;
 use crate::ports::Port;
 use crate::records::{Record, Use, note_use};

@@ -107,8 +107,8 @@ impl Bench {
 
     /// Passes all waiting notices to the agent.
     fn tell(&mut self) {
-        for notice in poll_all(&mut self.model, 0) {
-            self.agent.tell(&mut self.model, 0, notice);
+        for async_message in poll_all(&mut self.model, 0) {
+            self.agent.tell(&mut self.model, 0, async_message);
         }
     }
 }

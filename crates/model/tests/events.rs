@@ -9,7 +9,9 @@ use common::*;
 use flow::operation::MAC_TABLE;
 use flow::{EntryChange, EntryFlags, FlowMod, Operation, PacketInReason, PortState};
 use frame::Frame;
-use model::{Change, Config, Limits, ModelError, Notice, PortConfig, PortMod, PortReason, RemovedReason};
+use model::{
+    AsyncMessage, Change, Config, Limits, ModelError, PortConfig, PortMod, PortReason, RemovedReason,
+};
 use pipeline::Event;
 use pipeline::event::{Learn, PacketIn};
 
@@ -57,12 +59,14 @@ fn timeouts_ask_only_about_due_entries_and_tell_why() {
         m.plane_mut().hit(ids[2], 1, second * SECOND + 1);
     }
     m.plane_mut().hit(ids[0], 1, 2 * SECOND);
-    let removed = |notices: Vec<Notice>| {
+    let removed = |async_messages: Vec<AsyncMessage>| {
         let of = |n| match n {
-            Notice::FlowRemoved(f) => (f.entry.matching.fields().next().unwrap().value, f.reason, f.packets),
+            AsyncMessage::FlowRemoved(f) => {
+                (f.entry.matching.fields().next().unwrap().value, f.reason, f.packets)
+            }
             other => panic!("{other:?}"),
         };
-        notices.into_iter().map(of).collect::<Vec<_>>()
+        async_messages.into_iter().map(of).collect::<Vec<_>>()
     };
     assert!(poll_all(&mut m, 3 * SECOND).is_empty(), "both were used in the meantime");
     assert_eq!(removed(poll_all(&mut m, 4 * SECOND)), [(1, RemovedReason::IdleTimeout, 1)]);
@@ -192,7 +196,7 @@ fn ports_are_told_to_the_data_plane_and_outward() {
     );
     let reasons: Vec<_> = std::iter::from_fn(|| m.next_notice())
         .map(|n| match n {
-            Notice::PortStatus { reason, port } => (reason, port.is_up()),
+            AsyncMessage::PortStatus { reason, port } => (reason, port.is_up()),
             other => panic!("{other:?}"),
         })
         .collect();
@@ -240,7 +244,7 @@ fn a_bundle_tells_of_each_port_once() {
     let told: Vec<_> = poll_all(&mut m, 0)
         .into_iter()
         .map(|n| match n {
-            Notice::PortStatus { reason: PortReason::Modify, port } => (port.desc.number, port.config),
+            AsyncMessage::PortStatus { reason: PortReason::Modify, port } => (port.desc.number, port.config),
             other => panic!("{other:?}"),
         })
         .collect();
@@ -249,7 +253,7 @@ fn a_bundle_tells_of_each_port_once() {
 
 #[test]
 fn packet_ins_carry_the_cookie_and_are_dropped_when_nobody_takes_them() {
-    let limits = Limits { notices: 2, ..Limits::default() };
+    let limits = Limits { async_messages: 2, ..Limits::default() };
     let mut m = with(Config { limits, ..Config::default() });
     let told = EntryFlags { send_flow_removed: true, ..EntryFlags::default() };
     m.flow_mod(0, FlowMod { cookie: 9, flags: told, ..add(1, mac(1), 1) }).unwrap();
@@ -270,13 +274,13 @@ fn packet_ins_carry_the_cookie_and_are_dropped_when_nobody_takes_them() {
     assert_eq!((m.notice_drops().packet_ins, m.plane_mut().recycled), (1, 1));
     let mut cookies = Vec::new();
     for _ in 0..2 {
-        let Some(Notice::PacketIn(p)) = m.next_notice() else { panic!() };
+        let Some(AsyncMessage::PacketIn(p)) = m.next_notice() else { panic!() };
         cookies.push(p.cookie);
         m.recycle(p.frame);
     }
     assert_eq!((cookies, m.plane_mut().recycled), (vec![9, u64::MAX], 3));
     assert!(!m.poll(0));
-    assert!(matches!(m.next_notice(), Some(Notice::FlowRemoved(_))));
+    assert!(matches!(m.next_notice(), Some(AsyncMessage::FlowRemoved(_))));
     assert!(m.next_notice().is_none());
 }
 

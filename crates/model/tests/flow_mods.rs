@@ -9,7 +9,9 @@ use common::*;
 use flow::validate::ValidateError;
 use flow::{Action, Command, EntryChange, EntryFlags, FlowMod, Instructions, Match, Next, Slice, SliceBase};
 use flow::{Field, FieldMatch, port_no};
-use model::{Aggregate, Changed, Config, FlowCursor, FlowFilter, Limits, ModelError, Notice, RemovedReason};
+use model::{
+    Aggregate, AsyncMessage, Changed, Config, FlowCursor, FlowFilter, Limits, ModelError, RemovedReason,
+};
 
 fn flags(send_flow_removed: bool, check_overlap: bool, reset_counts: bool) -> EntryFlags {
     EntryFlags { send_flow_removed, check_overlap, reset_counts, ..EntryFlags::default() }
@@ -138,8 +140,8 @@ fn removals_are_reported_once_when_in_force_and_only_then_is_the_id_used_again()
     m.plane_mut().hit(0, 6, 3 * SECOND);
     assert_eq!(dump(&mut m, 0)[0].entry.id, 1);
     m.plane_mut().apply_all();
-    let notices = poll_all(&mut m, 4 * SECOND);
-    let [Notice::FlowRemoved(gone)] = &notices[..] else { panic!("{notices:?}") };
+    let async_messages = poll_all(&mut m, 4 * SECOND);
+    let [AsyncMessage::FlowRemoved(gone)] = &async_messages[..] else { panic!("{async_messages:?}") };
     assert_eq!((gone.entry.cookie, gone.reason, gone.packets), (5, RemovedReason::Delete, 6));
     assert_eq!(gone.duration_ns, 2 * SECOND);
     assert!(poll_all(&mut m, 9 * SECOND).is_empty() && m.is_applied(barrier));

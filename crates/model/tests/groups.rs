@@ -11,7 +11,7 @@ use flow::group::{Bucket, Group, GroupType};
 use flow::meter::Meter;
 use flow::{Action, Command, EntryFlags, FlowMod, Instructions, Limits, Match, Operation};
 use model::GroupCommand::{Add, Delete, DeleteAll, Modify};
-use model::{Change, MeterCommand, ModelError, Notice, PortConfig, PortMod, RemovedReason};
+use model::{AsyncMessage, Change, MeterCommand, ModelError, PortConfig, PortMod, RemovedReason};
 
 fn group(id: u32, kind: GroupType, actions: &[Vec<Action>]) -> Group {
     let weight = u16::from(kind == GroupType::Select);
@@ -54,7 +54,7 @@ fn entries_that_go_with_their_group_say_so() {
     m.group_mod(2, Delete, all(7, &[])).unwrap();
     let told = poll_all(&mut m, 3);
     assert!(
-        matches!(&told[..], [Notice::FlowRemoved(f)] if f.reason == RemovedReason::GroupDelete),
+        matches!(&told[..], [AsyncMessage::FlowRemoved(f)] if f.reason == RemovedReason::GroupDelete),
         "{told:?}"
     );
 }
@@ -130,7 +130,7 @@ fn a_bundle_of_groups_meters_ports_and_flows_is_one_operation_or_none() {
     m.bundle(0, good).unwrap();
     assert_eq!((m.barrier(), m.group_ids(), m.meter_ids()), (before + 1, vec![1, 2], vec![5]));
     assert!(!m.port(4).unwrap().is_up());
-    assert!(matches!(&poll_all(&mut m, 0)[..], [Notice::PortStatus { port, .. }] if port.config.down));
+    assert!(matches!(&poll_all(&mut m, 0)[..], [AsyncMessage::PortStatus { port, .. }] if port.config.down));
     let Some(Operation::All(parts)) = m.plane_mut().operations.last() else { panic!("one operation") };
     assert_eq!(parts.len(), 5);
 }

@@ -9,7 +9,7 @@ use common::*;
 use flow::{
     Action, Command, EntryChange, EntryFlags, EntryId, FlowMod, Instructions, Match, Nanos, Operation,
 };
-use model::{Changed, Config, Limits, ModelError, Notice, RemovedReason};
+use model::{AsyncMessage, Changed, Config, Limits, ModelError, RemovedReason};
 use std::collections::HashMap;
 
 const LIMIT: usize = 24;
@@ -243,8 +243,8 @@ impl Run {
 
     fn poll(&mut self) {
         self.list.expire(self.now);
-        for notice in poll_all(&mut self.model, self.now) {
-            let Notice::FlowRemoved(f) = notice else { panic!("{notice:?}") };
+        for async_message in poll_all(&mut self.model, self.now) {
+            let AsyncMessage::FlowRemoved(f) = async_message else { panic!("{async_message:?}") };
             assert_eq!(f.bytes, 100 * f.packets);
             self.told.push((f.entry.matching.clone(), f.reason, f.duration_ns, f.packets));
         }
@@ -276,8 +276,13 @@ impl Run {
 fn run(seed: u64) -> (usize, usize) {
     let mut r = Random::new(seed);
     // With small limits, all bounded work has to be continued in later calls.
-    let limits =
-        Limits { entries: LIMIT, notices: 3, events_per_poll: 2, timers_per_poll: 2, removals_per_poll: 2 };
+    let limits = Limits {
+        entries: LIMIT,
+        async_messages: 3,
+        events_per_poll: 2,
+        timers_per_poll: 2,
+        removals_per_poll: 2,
+    };
     let config = Config { low_latency_cookie: Some((8, 8)), limits, ..Config::default() };
     let mut run = Run {
         model: with(config),

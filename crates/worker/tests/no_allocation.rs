@@ -11,7 +11,7 @@ use counting::Counted;
 use flow::operation::MAC_TABLE;
 use flow::syntax::{ParseOptions, parse_flow};
 use flow::{Command, DropReason, EgressQueue, FlowMod, Match};
-use model::{Config, DataPlane, Model, Notice, PortConfig, PortDesc, Totals};
+use model::{AsyncMessage, Config, DataPlane, Model, PortConfig, PortDesc, Totals};
 use pipeline::{LaneLimits, LutFigures};
 use port::Queue;
 use port::mem::{self, LoopQueue, MemHandle};
@@ -117,7 +117,7 @@ impl Control {
         self.now += 1_000_000;
         self.model.poll(self.now);
         while let Some(notice) = self.model.next_notice() {
-            if let Notice::PacketIn(packet_in) = notice {
+            if let AsyncMessage::PacketIn(packet_in) = notice {
                 self.packet_ins += 1;
                 self.model.recycle(packet_in.frame);
             }

@@ -57,7 +57,7 @@ impl Lab {
             let idle = self.worker.turn(self.now).is_idle();
             let more = self.model.poll(self.now);
             while let Some(notice) = self.model.next_notice() {
-                if let model::Notice::PacketIn(packet_in) = notice {
+                if let model::AsyncMessage::PacketIn(packet_in) = notice {
                     self.model.recycle(packet_in.frame);
                 }
             }

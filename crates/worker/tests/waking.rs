@@ -133,7 +133,7 @@ fn frames_of_reports_go_home_to_the_worker_that_sent_them() {
     model.poll(2);
     let mut told = 0;
     while let Some(notice) = model.next_notice() {
-        if let model::Notice::PacketIn(packet_in) = notice {
+        if let model::AsyncMessage::PacketIn(packet_in) = notice {
             model.recycle(packet_in.frame);
             told += 1;
         }

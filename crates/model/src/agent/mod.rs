@@ -2,10 +2,11 @@
 //! The OpenFlow agent: the channels of several controllers over one [`Model`], without I/O.
 //!
 //! Each connection is a [`Channel`] with its own `openflow::Session`. The driver passes received bytes to the
-//! channel, calls [`Agent::step`] and writes the channel's output. [`Agent::tell`] forwards a [`Notice`] to
+//! channel, calls [`Agent::step`] and writes the channel's output. [`Agent::tell`] forwards a [`AsyncMessage`] to
 //! the channels that subscribe to it. Each call does a bounded amount of work. The agent does no work for a
 //! channel whose peer does not read.
 
+mod async_message;
 mod buffers;
 mod bundle;
 mod channel;
@@ -17,7 +18,6 @@ mod layout;
 mod long;
 mod lost;
 mod meter;
-mod notice;
 mod numbered;
 mod packet_out;
 mod port_mod;
@@ -32,9 +32,9 @@ pub use channel::{Channel, ChannelEvent, Progress};
 pub use long::{Done, Work};
 pub use lost::Lost;
 
+use crate::async_messages::AsyncMessage;
 use crate::data_plane::DataPlane;
 use crate::model::Model;
-use crate::notices::Notice;
 use buffers::Buffers;
 use flow::{Nanos, Settings};
 use openflow::packet::PacketInReason;
@@ -141,23 +141,24 @@ impl Agent {
     }
 
     /// Sends a notice to the channels that subscribe to it, and recycles the frame of a packet-in.
-    pub fn tell<D: DataPlane>(&mut self, model: &mut Model<D>, now: Nanos, notice: Notice) {
-        let kind = notice::kind(&notice);
+    pub fn tell<D: DataPlane>(&mut self, model: &mut Model<D>, now: Nanos, async_message: AsyncMessage) {
+        let kind = async_message::kind(&async_message);
         // Encoded once for all channels that get the same messages.
         let mut made: Option<(Option<u16>, Vec<Message>)> = None;
         for channel in self.channels.values_mut() {
             if !channel.wants(&self.shared, kind) {
                 continue;
             }
-            let cut = notice::is_cut_by_channel(&notice).then_some(channel.config.miss_send_len);
+            let cut =
+                async_message::is_cut_by_channel(&async_message).then_some(channel.config.miss_send_len);
             let messages = match made.take() {
                 Some((as_before, messages)) if as_before == cut => messages,
-                _ => notice::messages(&notice, cut, now, &mut self.shared.buffers),
+                _ => async_message::messages(&async_message, cut, now, &mut self.shared.buffers),
             };
             messages.iter().for_each(|message| channel.tell(&self.shared, kind, message));
             made = Some((cut, messages));
         }
-        if let Notice::PacketIn(packet_in) = notice {
+        if let AsyncMessage::PacketIn(packet_in) = async_message {
             model.recycle(packet_in.frame);
         }
     }

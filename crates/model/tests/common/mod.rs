@@ -9,8 +9,8 @@ use flow::{
 };
 use frame::Frame;
 use model::{
-    Config, DataPlane, EntryCounters, FlowCursor, FlowFilter, FlowStats, GroupCounters, MeterCounters, Model,
-    Notice, PortCounters, PortDesc, TableCounters, Totals,
+    AsyncMessage, Config, DataPlane, EntryCounters, FlowCursor, FlowFilter, FlowStats, GroupCounters,
+    MeterCounters, Model, PortCounters, PortDesc, TableCounters, Totals,
 };
 use pipeline::Event;
 use std::collections::{HashMap, VecDeque};
@@ -191,13 +191,13 @@ pub fn dump(model: &mut Fake, now: Nanos) -> Vec<FlowStats> {
     all
 }
 
-pub fn poll_all(model: &mut Fake, now: Nanos) -> Vec<Notice> {
-    let mut notices = Vec::new();
+pub fn poll_all(model: &mut Fake, now: Nanos) -> Vec<AsyncMessage> {
+    let mut async_messages = Vec::new();
     loop {
         let more = model.poll(now);
-        notices.extend(std::iter::from_fn(|| model.next_notice()));
+        async_messages.extend(std::iter::from_fn(|| model.next_notice()));
         if !more {
-            return notices;
+            return async_messages;
         }
     }
 }

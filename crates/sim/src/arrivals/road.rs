@@ -6,7 +6,7 @@ use crate::arrivals::witness::Witness;
 use crate::arrivals::{Load, Report, Switch};
 use crate::cost::{CostError, CostProbe, CostTable, Plan, Rig, Workload, measure_all};
 use flow::Nanos;
-use model::Notice;
+use model::AsyncMessage;
 use pipeline::{BURST, LaneLimits, Probe};
 use port::Queue;
 use std::sync::{Arc, Mutex};
@@ -76,7 +76,7 @@ impl<P: Probe + Default> Road<P> {
     fn poll(&mut self) {
         while self.rig.model.poll(self.rig.clock.now()) {}
         while let Some(notice) = self.rig.model.next_notice() {
-            if let Notice::PacketIn(packet_in) = notice {
+            if let AsyncMessage::PacketIn(packet_in) = notice {
                 self.rig.model.recycle(packet_in.frame);
             }
         }

@@ -6,7 +6,7 @@ use crate::network::port::{NetworkQueue, Sent, Side};
 use crate::network::spec::{Node, Setup};
 use flow::stateless::StatelessChange;
 use flow::{DropReason, Nanos, PortNo};
-use model::{Change, Model, ModelError, Notice, PortDesc};
+use model::{AsyncMessage, Change, Model, ModelError, PortDesc};
 use pipeline::LaneLimits;
 use port::Queue;
 use std::sync::Arc;
@@ -158,7 +158,7 @@ impl Instance {
             self.worker.apply();
             let more = self.model.poll(now);
             while let Some(notice) = self.model.next_notice() {
-                if let Notice::PacketIn(packet_in) = notice {
+                if let AsyncMessage::PacketIn(packet_in) = notice {
                     self.model.recycle(packet_in.frame);
                 }
             }

@@ -9,7 +9,7 @@ use crate::replay::output::Outputs;
 use crate::replay::summary::Summary;
 use crate::replay::{Options, ReplayError};
 use flow::{Nanos, PortNo};
-use model::{Config, FlowCursor, FlowFilter, Model, Notice, PacketIn, PortDesc};
+use model::{AsyncMessage, Config, FlowCursor, FlowFilter, Model, PacketIn, PortDesc};
 use std::collections::BTreeSet;
 use wire::capture::CaptureError;
 
@@ -141,7 +141,7 @@ impl<F: Forwarder> Session<F> {
             self.forwarder.settle(&mut self.model, now);
             let more = self.model.poll(now);
             while let Some(notice) = self.model.next_notice() {
-                if let Notice::PacketIn(packet_in) = notice {
+                if let AsyncMessage::PacketIn(packet_in) = notice {
                     self.packet_ins.push(packet_in);
                 }
             }

@@ -23,7 +23,7 @@ use flow::Nanos;
 use link::Link;
 use log_limit::LogLimit;
 use model::agent::{Agent, ChannelEvent, ChannelId, Context, Done, Lost, Progress, Work};
-use model::{Model, Notice};
+use model::{AsyncMessage, Model};
 use rustix::event::{PollFd, PollFlags};
 use std::io::ErrorKind;
 use worker::WorkerSet;
@@ -227,7 +227,7 @@ impl Channels {
     fn pass_notices_on(&mut self, model: &mut Model<WorkerSet>, now: Nanos) -> bool {
         for _ in 0..NOTICES_PER_STEP {
             let Some(notice) = model.next_notice() else { return false };
-            if let Notice::PortStatus { port, .. } = &notice {
+            if let AsyncMessage::PortStatus { port, .. } = &notice {
                 tracing::debug!(port = port.desc.name, "port status");
             }
             self.agent.tell(model, now, notice);

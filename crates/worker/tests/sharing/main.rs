@@ -12,7 +12,7 @@ mod traffic;
 use arena::Snapshot;
 use flow::syntax::{ParseOptions, parse_flow};
 use flow::{Command, FlowMod};
-use model::{Config, Model, Notice, PortDesc};
+use model::{AsyncMessage, Config, Model, PortDesc};
 use pipeline::LaneLimits;
 use port::Queue;
 use port::mem::LoopQueue;
@@ -102,7 +102,7 @@ impl Lab {
     fn control(&mut self) {
         self.model.poll(self.now);
         while let Some(notice) = self.model.next_notice() {
-            if let Notice::PacketIn(packet_in) = notice {
+            if let AsyncMessage::PacketIn(packet_in) = notice {
                 self.model.recycle(packet_in.frame);
             }
         }

@@ -14,7 +14,7 @@ use super::templates::Template;
 use fastrand::Rng;
 use flow::group::Group;
 use flow::{FlowMod, Nanos, PortNo};
-use model::{Model, Notice, RemovedReason};
+use model::{AsyncMessage, Model, RemovedReason};
 use port::mem::MemHandle;
 use reference::Reference;
 use std::collections::BTreeMap;
@@ -123,14 +123,14 @@ impl Driver {
     fn notices(&mut self) {
         while let Some(notice) = self.model.next_notice() {
             match notice {
-                Notice::PacketIn(packet_in) => self.model.recycle(packet_in.frame),
-                Notice::FlowRemoved(removed) => {
+                AsyncMessage::PacketIn(packet_in) => self.model.recycle(packet_in.frame),
+                AsyncMessage::FlowRemoved(removed) => {
                     let expired =
                         matches!(removed.reason, RemovedReason::IdleTimeout | RemovedReason::HardTimeout);
                     self.record.expired += usize::from(expired);
                     self.record.removed.push(removed);
                 }
-                Notice::PortStatus { .. } => {}
+                AsyncMessage::PortStatus { .. } => {}
             }
         }
     }

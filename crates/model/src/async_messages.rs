@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// An asynchronous message for controllers.
 #[derive(Debug)]
-pub enum Notice {
+pub enum AsyncMessage {
     /// A packet for the controller.
     PacketIn(PacketIn),
     /// An entry with the flag "send flow-removed" was removed.
@@ -83,7 +83,7 @@ pub enum PortReason {
 
 /// Numbers of notices dropped because the queue was full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct NoticeDrops {
+pub struct AsyncMessageDrops {
     /// Dropped packet-ins.
     pub packet_ins: u64,
     /// Dropped port-status messages.
@@ -92,15 +92,15 @@ pub struct NoticeDrops {
 
 /// Queue of notices in the order of their causes.
 #[derive(Debug)]
-pub(crate) struct Notices {
-    queue: VecDeque<Notice>,
+pub(crate) struct AsyncQueue {
+    queue: VecDeque<AsyncMessage>,
     limit: usize,
-    drops: NoticeDrops,
+    drops: AsyncMessageDrops,
 }
 
-impl Notices {
+impl AsyncQueue {
     pub fn new(limit: usize) -> Self {
-        Self { queue: VecDeque::new(), limit, drops: NoticeDrops::default() }
+        Self { queue: VecDeque::new(), limit, drops: AsyncMessageDrops::default() }
     }
 
     /// Returns whether the queue has space for port notices only.
@@ -114,13 +114,13 @@ impl Notices {
             self.drops.packet_ins += 1;
             return Some(packet_in.frame);
         }
-        self.queue.push_back(Notice::PacketIn(packet_in));
+        self.queue.push_back(AsyncMessage::PacketIn(packet_in));
         None
     }
 
     /// Queues a flow-removed notice. The caller must wait while `is_full` returns true.
     pub fn flow_removed(&mut self, removed: FlowRemoved) {
-        self.queue.push_back(Notice::FlowRemoved(removed));
+        self.queue.push_back(AsyncMessage::FlowRemoved(removed));
     }
 
     pub fn port_status(&mut self, reason: PortReason, port: Port) {
@@ -129,15 +129,15 @@ impl Notices {
         if self.queue.len() >= 2 * self.limit {
             self.drops.port_statuses += 1;
         } else {
-            self.queue.push_back(Notice::PortStatus { reason, port });
+            self.queue.push_back(AsyncMessage::PortStatus { reason, port });
         }
     }
 
-    pub fn pop(&mut self) -> Option<Notice> {
+    pub fn pop(&mut self) -> Option<AsyncMessage> {
         self.queue.pop_front()
     }
 
-    pub fn drops(&self) -> NoticeDrops {
+    pub fn drops(&self) -> AsyncMessageDrops {
         self.drops
     }
 }

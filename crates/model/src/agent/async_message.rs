@@ -3,34 +3,39 @@
 
 use super::buffers::Buffers;
 use super::{describe, whole};
-use crate::notices::{FlowRemoved, Notice, PacketIn, PortReason, RemovedReason};
+use crate::async_messages::{AsyncMessage, FlowRemoved, PacketIn, PortReason, RemovedReason};
 use flow::action::WHOLE_PACKET;
 use flow::{Field, FieldMatch, Match, Nanos};
 use openflow::role::AsyncKind;
 use openflow::{Message, flow_mod, packet, port};
 
 /// Returns the kind of message, by which channels select what to receive.
-pub fn kind(notice: &Notice) -> AsyncKind {
-    match notice {
-        Notice::PacketIn(p) => AsyncKind::PacketIn(p.reason.into()),
-        Notice::FlowRemoved(removed) => AsyncKind::FlowRemoved(removed_reason(removed.reason)),
-        Notice::PortStatus { reason, .. } => AsyncKind::PortStatus(port_reason(*reason)),
+pub fn kind(async_message: &AsyncMessage) -> AsyncKind {
+    match async_message {
+        AsyncMessage::PacketIn(p) => AsyncKind::PacketIn(p.reason.into()),
+        AsyncMessage::FlowRemoved(removed) => AsyncKind::FlowRemoved(removed_reason(removed.reason)),
+        AsyncMessage::PortStatus { reason, .. } => AsyncKind::PortStatus(port_reason(*reason)),
     }
 }
 
 /// Returns whether the channel's `miss_send_len` limits the packet-in because no action gives a length
 /// (7.4.1).
-pub fn is_cut_by_channel(notice: &Notice) -> bool {
-    matches!(notice, Notice::PacketIn(p) if p.reason == flow::PacketInReason::InvalidTtl)
+pub fn is_cut_by_channel(async_message: &AsyncMessage) -> bool {
+    matches!(async_message, AsyncMessage::PacketIn(p) if p.reason == flow::PacketInReason::InvalidTtl)
 }
 
 /// Encodes a notice. `cut` is the number of packet bytes to send; `None`: the number that the packet's action
 /// gives.
-pub fn messages(notice: &Notice, cut: Option<u16>, now: Nanos, buffers: &mut Buffers) -> Vec<Message> {
-    match notice {
-        Notice::PacketIn(p) => packet_ins(p, cut.unwrap_or(p.max_len), now, buffers),
-        Notice::FlowRemoved(removed) => vec![Message::FlowRemoved(flow_removed(removed))],
-        Notice::PortStatus { reason, port } => {
+pub fn messages(
+    async_message: &AsyncMessage,
+    cut: Option<u16>,
+    now: Nanos,
+    buffers: &mut Buffers,
+) -> Vec<Message> {
+    match async_message {
+        AsyncMessage::PacketIn(p) => packet_ins(p, cut.unwrap_or(p.max_len), now, buffers),
+        AsyncMessage::FlowRemoved(removed) => vec![Message::FlowRemoved(flow_removed(removed))],
+        AsyncMessage::PortStatus { reason, port } => {
             let status = port::PortStatus { reason: port_reason(*reason), port: describe::port(port) };
             vec![Message::PortStatus(status)]
         }
@@ -112,15 +117,15 @@ mod tests {
     use std::sync::Arc;
 
     /// Returns a packet-in of 60 bytes that port 3 received.
-    fn packet_in(max_len: u16, metadata: u64, tunnel_id: u64) -> Notice {
+    fn packet_in(max_len: u16, metadata: u64, tunnel_id: u64) -> AsyncMessage {
         let mut frame = Frame::from_bytes(&[7; 60]);
         frame.meta.in_port = 3;
         let reason = PacketInReason::Action;
-        Notice::PacketIn(PacketIn { frame, table: 4, cookie: 5, reason, max_len, metadata, tunnel_id })
+        AsyncMessage::PacketIn(PacketIn { frame, table: 4, cookie: 5, reason, max_len, metadata, tunnel_id })
     }
 
-    fn told(notice: &Notice, cut: Option<u16>, buffers: &mut Buffers) -> packet::PacketIn {
-        match messages(notice, cut, 0, buffers).pop() {
+    fn told(async_message: &AsyncMessage, cut: Option<u16>, buffers: &mut Buffers) -> packet::PacketIn {
+        match messages(async_message, cut, 0, buffers).pop() {
             Some(Message::PacketIn(packet_in)) => packet_in,
             other => panic!("{other:?}"),
         }
@@ -166,9 +171,9 @@ mod tests {
     #[test]
     fn the_channel_cuts_what_no_action_sent() {
         assert!(!is_cut_by_channel(&packet_in(1, 0, 0)));
-        let Notice::PacketIn(packet_in) = packet_in(1, 0, 0) else { panic!("no packet") };
+        let AsyncMessage::PacketIn(packet_in) = packet_in(1, 0, 0) else { panic!("no packet") };
         let invalid = PacketIn { reason: PacketInReason::InvalidTtl, ..packet_in };
-        assert!(is_cut_by_channel(&Notice::PacketIn(invalid)));
+        assert!(is_cut_by_channel(&AsyncMessage::PacketIn(invalid)));
     }
 
     #[test]
@@ -195,8 +200,8 @@ mod tests {
             let matching = entry.matching.clone();
             let removed =
                 FlowRemoved { entry: Arc::new(entry), reason, duration_ns: 6, packets: 7, bytes: 8 };
-            let notice = Notice::FlowRemoved(removed);
-            assert_eq!(kind(&notice), AsyncKind::FlowRemoved(expected));
+            let async_message = AsyncMessage::FlowRemoved(removed);
+            assert_eq!(kind(&async_message), AsyncKind::FlowRemoved(expected));
             let told = flow_mod::FlowRemoved {
                 cookie: 5,
                 priority: 2,
@@ -209,7 +214,10 @@ mod tests {
                 bytes: 8,
                 matching,
             };
-            assert_eq!(messages(&notice, None, 0, &mut Buffers::default()), [Message::FlowRemoved(told)]);
+            assert_eq!(
+                messages(&async_message, None, 0, &mut Buffers::default()),
+                [Message::FlowRemoved(told)]
+            );
         }
     }
 }
