@@ -112,8 +112,8 @@ impl<D: DataPlane> Model<D> {
     /// handle the packet.
     #[must_use]
     pub fn worked(&self, trace: &Trace) -> Option<Worked> {
-        let at_the_door = trace.processed.outcome == Outcome::Dropped(DropReason::PortNotReceiving);
-        let stateless_config = self.stateless.as_deref().filter(|_| !at_the_door)?;
+        let at_ingress = trace.processed.outcome == Outcome::Dropped(DropReason::PortNotReceiving);
+        let stateless_config = self.stateless.as_deref().filter(|_| !at_ingress)?;
         reference::worked(stateless_config, trace.in_port, &trace.frame)
     }
 }

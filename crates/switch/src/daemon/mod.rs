@@ -3,19 +3,19 @@
 //!
 //! It must not decide how packets are forwarded. Begin with [`run`], then read `start` and `serve`.
 
-mod claim;
 mod clock;
-mod home;
+mod device_lock;
 mod link_watch;
 mod links;
 mod load;
+mod model_handle;
 mod ports;
 mod serve;
 mod start;
 mod stop;
 mod thread;
 
-pub use claim::Claim;
+pub use device_lock::DeviceLock;
 pub use ports::{OpenPort, open};
 pub use start::{Daemon, check};
 pub use stop::Stop;

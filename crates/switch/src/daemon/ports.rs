@@ -2,7 +2,7 @@
 //! Opens the ports of a configuration.
 
 use super::DaemonError;
-use super::claim::{Claim, ClaimError};
+use super::device_lock::{DeviceLock, DeviceLockError};
 use crate::config::{Config, PortConfig, spec};
 use port::{Link, Queue};
 
@@ -15,7 +15,7 @@ pub struct OpenPort {
     /// Number of the serving worker, and the queue, for each queue of the port.
     pub queues: Vec<(usize, Box<dyn Queue>)>,
     /// Claim of the interface, which excludes other switches.
-    pub claim: Option<Claim>,
+    pub device_lock: Option<DeviceLock>,
 }
 
 impl OpenPort {
@@ -47,20 +47,20 @@ pub fn open(config: &Config) -> Result<Vec<OpenPort>, DaemonError> {
     port::dpdk::log_to(crate::log::say);
     port::dpdk::configure(config.dpdk.clone());
     let open_one = |port: &PortConfig| {
-        let claim = claim(port)?;
+        let device_lock = device_lock(port)?;
         let queues = port::open(&spec(port))?;
         let queues = port.workers.iter().copied().zip(queues).collect();
-        Ok(OpenPort { number: port.number, name: port.name.clone(), queues, claim })
+        Ok(OpenPort { number: port.number, name: port.name.clone(), queues, device_lock })
     };
     config.datapath.ports.iter().map(open_one).collect()
 }
 
-fn claim(port: &PortConfig) -> Result<Option<Claim>, DaemonError> {
+fn device_lock(port: &PortConfig) -> Result<Option<DeviceLock>, DaemonError> {
     if !port::is_of_interfaces(&port.driver) {
         return Ok(None);
     }
-    Claim::take(&port.device).map_err(|error| match error {
-        ClaimError::Taken => DaemonError::Taken { port: port.name.clone(), device: port.device.clone() },
-        ClaimError::Io(source) => DaemonError::Io { what: "claim a port's device", source },
+    DeviceLock::take(&port.device).map_err(|error| match error {
+        DeviceLockError::Taken => DaemonError::Taken { port: port.name.clone(), device: port.device.clone() },
+        DeviceLockError::Io(source) => DaemonError::Io { what: "claim a port's device", source },
     })
 }

@@ -28,13 +28,13 @@ impl Daemon {
     /// Returns an error if a thread of the daemon ended unexpectedly, or if `poll` fails.
     pub fn serve(mut self, stop: &Stop) -> Result<(), DaemonError> {
         let mut clients: Vec<Connection> = Vec::new();
-        let mut loading_room = self.home.here().map_or(0, |model| model.config().limits.entries);
+        let mut loading_room = self.model_handle.here().map_or(0, |model| model.config().limits.entries);
         let mut tended_ns = 0;
         loop {
-            let done = self.home.take_back()?;
+            let done = self.model_handle.take_back()?;
             // Announce the sleep before looking for work. A worker that reports something later then wakes
             // this thread. While the model is lent, its reports must wait, so they need not wake this thread.
-            match self.home.here() {
+            match self.model_handle.here() {
                 Some(_) => self.control.asleep.announce(),
                 None => self.control.asleep.end(),
             }
@@ -44,13 +44,13 @@ impl Daemon {
                 self.check_threads()?;
                 tended_ns = now;
             }
-            if let Some(model) = self.home.here()
+            if let Some(model) = self.model_handle.here()
                 && (self.link_thread.take_changed() | is_due)
             {
                 links::carry(model, now, &mut self.links, &self.link_thread.links());
             }
             let mut congested = true;
-            let sleep_ns = match self.home.here() {
+            let sleep_ns = match self.model_handle.here() {
                 // The thread that has the model wakes this one. Until then only echo requests are answered.
                 None if self.openflow.step_alone(now) => 0,
                 None => TEND_NS,
@@ -90,7 +90,7 @@ impl Daemon {
                 }
             };
             if let Some(work) = self.openflow.take_work() {
-                self.home.lend(work)?;
+                self.model_handle.lend(work)?;
             }
             if self.wait(stop, &mut clients, sleep_ns, congested)? {
                 return Ok(());
@@ -119,7 +119,7 @@ impl Daemon {
         ];
         // While the model is lent, clients are not served. Their descriptors would stay ready and end each
         // sleep at once.
-        let serves = self.home.here().is_some();
+        let serves = self.model_handle.here().is_some();
         if serves {
             set.push(PollFd::from_borrowed_fd(self.listener.descriptor(), PollFlags::IN));
             set.extend(

@@ -2,12 +2,12 @@
 //! Start of a switch, from open ports to running worker threads. Begin with [`Daemon::start`].
 
 use super::clock::{self, Clock};
-use super::home::Home;
 use super::link_watch::LinkThread;
 use super::links::{Known, describe};
 use super::load::load;
+use super::model_handle::ModelHandle;
 use super::thread::{self, ControlWake, Shared};
-use super::{Claim, DaemonError, OpenPort, Stop};
+use super::{DaemonError, DeviceLock, OpenPort, Stop};
 use crate::config::{Config, Endpoint, PortConfig};
 use crate::listener::{Listener, Purpose};
 use crate::openflow::Channels;
@@ -25,7 +25,7 @@ use worker::{BackgroundTask, PortQueues, ShutdownLoss, SleepFlag};
 
 /// Switch of one datapath that forwards packets. Dropping it stops its threads.
 pub struct Daemon {
-    pub(super) home: Home,
+    pub(super) model_handle: ModelHandle,
     pub(super) clock: Clock,
     pub(super) listener: Listener,
     pub(super) openflow: Channels,
@@ -35,7 +35,7 @@ pub struct Daemon {
     /// Links as the model knows them.
     pub(super) links: Vec<Known>,
     pub(super) link_thread: LinkThread,
-    _claims: Vec<Claim>,
+    _device_locks: Vec<DeviceLock>,
 }
 
 /// Returns the number of frames per worker for memory that a driver lends, 0 if no driver lends any. It is at
@@ -113,7 +113,7 @@ impl Daemon {
         let mut ports = open()?;
         let known: Vec<(PortNo, String, Link)> =
             ports.iter_mut().map(|port| (port.number, port.name.clone(), port.poll_link())).collect();
-        let claims = ports.iter_mut().filter_map(|port| port.claim.take()).collect();
+        let device_locks = ports.iter_mut().filter_map(|port| port.device_lock.take()).collect();
         let egress = |number| {
             let port = config.datapath.ports.iter().find(|port| port.number == number);
             port.map(|port| port.queues.clone()).unwrap_or_default()
@@ -160,10 +160,10 @@ impl Daemon {
         let interfaces = config.datapath.ports.iter().filter_map(interface).collect();
         let link_thread = LinkThread::start(interfaces, Arc::clone(&control))
             .map_err(DaemonError::io("watch the ports' links"))?;
-        let home = Home::new(model, Arc::clone(&control))
+        let model_handle = ModelHandle::new(model, Arc::clone(&control))
             .map_err(DaemonError::io("start the thread for long changes"))?;
         let daemon = Self {
-            home,
+            model_handle,
             clock,
             listener,
             openflow,
@@ -172,7 +172,7 @@ impl Daemon {
             control,
             links: known.into_iter().map(|(number, _, link)| known_link(config, number, link)).collect(),
             link_thread,
-            _claims: claims,
+            _device_locks: device_locks,
         };
         Ok(Some(daemon))
     }
@@ -183,7 +183,7 @@ impl Daemon {
     /// would meet incomplete tables. Links are published here for the same reason. Returns `false` if the
     /// daemon was stopped.
     fn put_into_force(&mut self, stop: &Stop) -> bool {
-        let Some(model) = self.home.here() else { return false };
+        let Some(model) = self.model_handle.here() else { return false };
         let barrier = model.barrier();
         while !model.is_applied(barrier) {
             if stop.is_told() {
@@ -286,15 +286,15 @@ mod tests {
                 number,
                 name: format!("p{number}"),
                 queues: vec![(number as usize % 2, queue)],
-                claim: None,
+                device_lock: None,
             }
         });
         let mut daemon = Daemon::set_up(&config, || Ok(ports.collect()), None, &stop).unwrap().unwrap();
-        let model = daemon.home.here().unwrap();
+        let model = daemon.model_handle.here().unwrap();
         let barrier = model.barrier();
         assert!(!model.is_applied(barrier));
         assert!(daemon.put_into_force(&stop));
-        let model = daemon.home.here().unwrap();
+        let model = daemon.model_handle.here().unwrap();
         assert!(model.is_applied(barrier));
         let links = model.plane_mut().port_links();
         assert_eq!(links.values().filter(|link| link.up).count(), PORTS as usize);

@@ -7,8 +7,8 @@
 //! Limits: at most [`CONNECTIONS`] accepted connections. A connection is read only while the agent has space
 //! for its requests, and its output stays within the agent's limits.
 
+mod acceptor;
 mod dialer;
-mod door;
 mod fallback;
 mod link;
 mod log_limit;
@@ -16,8 +16,8 @@ mod stream;
 
 use crate::config::{self, Endpoint};
 use crate::listener::ListenError;
+use acceptor::Acceptor;
 use dialer::Dialer;
-use door::Door;
 use fallback::Fallback;
 use flow::Nanos;
 use link::Link;
@@ -49,7 +49,7 @@ enum Origin {
 /// All OpenFlow connections of a datapath.
 pub struct Channels {
     agent: Agent,
-    doors: Vec<Door>,
+    acceptors: Vec<Acceptor>,
     /// Time until which no connection is accepted.
     deaf_until_ns: Nanos,
     dialers: Vec<Dialer>,
@@ -65,12 +65,12 @@ impl Channels {
     ///
     /// Returns an error if an endpoint cannot be bound.
     pub fn open(config: &config::OpenFlow) -> Result<Self, ListenError> {
-        let doors = config.listen.iter().map(Door::open).collect::<Result<_, _>>()?;
+        let acceptors = config.listen.iter().map(Acceptor::open).collect::<Result<_, _>>()?;
         let mut agent = Agent::default();
         agent.lend_long_work();
         Ok(Self {
             agent,
-            doors,
+            acceptors,
             deaf_until_ns: 0,
             dialers: config.controllers.iter().cloned().map(Dialer::new).collect(),
             links: Vec::new(),
@@ -81,13 +81,13 @@ impl Channels {
 
     /// Returns the bound endpoints.
     pub fn addresses(&self) -> Vec<Endpoint> {
-        self.doors.iter().map(|door| door.address().clone()).collect()
+        self.acceptors.iter().map(|acceptor| acceptor.address().clone()).collect()
     }
 
     /// Adds the descriptors to poll. [`Channels::woken`] needs their results in the same order.
     pub fn descriptors<'a>(&'a self, set: &mut Vec<PollFd<'a>>) {
-        for door in &self.doors {
-            set.extend(door.descriptor().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        for acceptor in &self.acceptors {
+            set.extend(acceptor.descriptor().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         }
         for dialer in &self.dialers {
             set.extend(dialer.descriptor().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::OUT)));
@@ -99,8 +99,8 @@ impl Channels {
 
     /// Takes the results of the poll.
     pub fn woken(&mut self, mut answers: impl Iterator<Item = PollFlags>) {
-        for door in self.doors.iter_mut().filter(|door| door.descriptor().is_some()) {
-            door.woken(answers.next().unwrap_or(PollFlags::empty()));
+        for acceptor in self.acceptors.iter_mut().filter(|acceptor| acceptor.descriptor().is_some()) {
+            acceptor.woken(answers.next().unwrap_or(PollFlags::empty()));
         }
         for dialer in self.dialers.iter_mut().filter(|dialer| dialer.descriptor().is_some()) {
             dialer.woken(answers.next().unwrap_or(PollFlags::empty()));
@@ -169,7 +169,7 @@ impl Channels {
     /// Accepts connections and connects to controllers.
     fn meet(&mut self, now: Nanos) -> bool {
         self.accept(now);
-        let mut more = now >= self.deaf_until_ns && self.doors.iter().any(Door::is_called);
+        let mut more = now >= self.deaf_until_ns && self.acceptors.iter().any(Acceptor::is_called);
         for (number, dialer) in self.dialers.iter_mut().enumerate() {
             match dialer.step(now) {
                 Some(Ok(stream)) => {
@@ -237,12 +237,12 @@ impl Channels {
 
     fn accept(&mut self, now: Nanos) {
         let mut accepted = self.accepted();
-        for door in self.doors.iter_mut().filter(|door| door.is_called()) {
+        for acceptor in self.acceptors.iter_mut().filter(|acceptor| acceptor.is_called()) {
             for _ in 0..ACCEPTS_PER_STEP {
                 if now < self.deaf_until_ns {
                     return;
                 }
-                match door.accept() {
+                match acceptor.accept() {
                     Ok(None) => break,
                     Ok(Some((_, peer))) if accepted >= CONNECTIONS => {
                         self.log.warn(now, || {

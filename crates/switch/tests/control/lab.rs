@@ -79,7 +79,7 @@ impl Lab {
             assert!(waiting.iter().all(|bytes| handle.push(0, bytes)));
             handles.push(handle);
             let queues = vec![(port.workers[0], Box::new(queues.remove(0)) as Box<dyn port::Queue>)];
-            OpenPort { number: port.number, name: port.name.clone(), queues, claim: None }
+            OpenPort { number: port.number, name: port.name.clone(), queues, device_lock: None }
         });
         let (stop, tell) = Stop::by_hand().unwrap();
         let daemon = Daemon::start(&config, || Ok(open.collect()), flows.as_deref(), &stop).unwrap().unwrap();

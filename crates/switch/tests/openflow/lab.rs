@@ -71,7 +71,7 @@ impl Lab {
             let (mut queues, handle) = pair(port.number, 1, PORT_FRAMES);
             handles.push(handle);
             let queues = vec![(port.workers[0], Box::new(queues.remove(0)) as Box<dyn port::Queue>)];
-            OpenPort { number: port.number, name: port.name.clone(), queues, claim: None }
+            OpenPort { number: port.number, name: port.name.clone(), queues, device_lock: None }
         });
         let (stop, tell) = Stop::by_hand().unwrap();
         let daemon = Daemon::start(&config, || Ok(open.collect()), None, &stop).unwrap().unwrap();

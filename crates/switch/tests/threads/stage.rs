@@ -199,7 +199,7 @@ fn ports(run: &Run, served: &[Vec<usize>]) -> (Vec<OpenPort>, Vec<MemHandle>, Ve
             };
             boxed.push((*worker, queue));
         }
-        open.push(OpenPort { number, name: format!("p{number}"), queues: boxed, claim: None });
+        open.push(OpenPort { number, name: format!("p{number}"), queues: boxed, device_lock: None });
     }
     assert!(ingresses.len() <= INGRESSES);
     (open, handles, ingresses)

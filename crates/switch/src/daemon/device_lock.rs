@@ -11,23 +11,23 @@ use std::os::fd::OwnedFd;
 ///
 /// It is a socket with an abstract name. The kernel allows each name once per network namespace.
 #[derive(Debug)]
-pub struct Claim {
+pub struct DeviceLock {
     _socket: OwnedFd,
 }
 
-/// Error of [`Claim::take`].
+/// Error of [`DeviceLock::take`].
 #[derive(Debug)]
-pub enum ClaimError {
+pub enum DeviceLockError {
     /// Another switch holds the claim.
     Taken,
     /// The system refused.
     Io(io::Error),
 }
 
-impl Claim {
+impl DeviceLock {
     /// Claims an interface under its kernel name. Returns `None` if there is no such interface.
-    pub fn take(interface: &str) -> Result<Option<Self>, ClaimError> {
-        let io = |error: Errno| ClaimError::Io(error.into());
+    pub fn take(interface: &str) -> Result<Option<Self>, DeviceLockError> {
+        let io = |error: Errno| DeviceLockError::Io(error.into());
         let flags = SocketFlags::CLOEXEC;
         let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None).map_err(io)?;
         // `interface` may be an alternative name, so look up the kernel's name. Opening the port reports a
@@ -37,7 +37,7 @@ impl Claim {
         let address = SocketAddrUnix::new_abstract_name(format!("shunt interface {name}").as_bytes());
         match address.and_then(|address| bind(&socket, &address)) {
             Ok(()) => Ok(Some(Self { _socket: socket })),
-            Err(Errno::ADDRINUSE) => Err(ClaimError::Taken),
+            Err(Errno::ADDRINUSE) => Err(DeviceLockError::Taken),
             Err(error) => Err(io(error)),
         }
     }
@@ -49,11 +49,11 @@ mod tests {
 
     #[test]
     fn an_interface_is_claimed_once_and_free_again_after() {
-        let first = Claim::take("lo").unwrap();
+        let first = DeviceLock::take("lo").unwrap();
         assert!(first.is_some());
-        assert!(matches!(Claim::take("lo"), Err(ClaimError::Taken)));
+        assert!(matches!(DeviceLock::take("lo"), Err(DeviceLockError::Taken)));
         drop(first);
-        assert!(Claim::take("lo").unwrap().is_some());
-        assert!(Claim::take("no-such-dev").unwrap().is_none());
+        assert!(DeviceLock::take("lo").unwrap().is_some());
+        assert!(DeviceLock::take("no-such-dev").unwrap().is_none());
     }
 }

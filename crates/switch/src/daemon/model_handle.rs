@@ -14,14 +14,14 @@ use worker::WorkerSet;
 type Lent = Box<Model<WorkerSet>>;
 
 /// Handle of the model, with the thread for long-running changes.
-pub struct Home {
+pub struct ModelHandle {
     /// `None` while the model is lent.
     model: Option<Lent>,
     tasks: Sender<(Lent, Work)>,
     results: Receiver<(Lent, Done)>,
 }
 
-impl Home {
+impl ModelHandle {
     /// Starts the thread, which sleeps until it receives the model.
     pub fn new(model: Model<WorkerSet>, control: Arc<ControlWake>) -> io::Result<Self> {
         let (tasks, tasks_out) = channel::<(Lent, Work)>();

@@ -18,14 +18,14 @@ enum Socket {
 
 /// Listening socket for OpenFlow connections.
 #[derive(Debug)]
-pub struct Door {
+pub struct Acceptor {
     socket: Socket,
     address: Endpoint,
     /// Whether a client waits to be accepted.
     called: bool,
 }
 
-impl Door {
+impl Acceptor {
     /// Binds the endpoint and listens on it.
     pub fn open(endpoint: &Endpoint) -> Result<Self, ListenError> {
         let (socket, address) = match endpoint {
