@@ -10,15 +10,15 @@
 mod capacity;
 mod class;
 mod draw;
+mod harness;
+mod links;
+mod observer;
 mod report;
-mod road;
 mod source;
-mod wires;
-mod witness;
 
 pub use capacity::capacity_pps;
 pub use class::{Capture, Class, Load, Marks, Pattern, Switch};
 pub use draw::{Draw, Popularity};
+pub use harness::{Case, Harness, measure};
+pub use observer::Observer;
 pub use report::{ClassReport, Report, Spans, Times};
-pub use road::{Case, Road, measure};
-pub use witness::Witness;

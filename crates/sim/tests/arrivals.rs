@@ -3,7 +3,7 @@
 //! the same run.
 
 use pipeline::LaneLimits;
-use sim::arrivals::{Class, Load, Marks, Pattern, Popularity, Report, Road, Switch};
+use sim::arrivals::{Class, Harness, Load, Marks, Pattern, Popularity, Report, Switch};
 use sim::cost::{CostError, CostTable};
 use std::sync::Arc;
 use wire::PacketBuilder;
@@ -55,7 +55,7 @@ fn run(normal_pps: f64, seed: u64, comes_back: Option<u32>, lanes: LaneLimits) -
     let load = Load { classes, ring: 256, io_ns: 2_000.0, warm_up_ns: 1e6, span_ns: 1e7, seed };
     let config = worker::Config { lanes, ..worker::Config::default() };
     let switch = Switch { rules: RULES, added: "", ports: 4, config, marks: Marks::default(), maker: None };
-    Ok(Road::new(&switch, &load)?.run(&CostTable::even(10.0)))
+    Ok(Harness::new(&switch, &load)?.run(&CostTable::even(10.0)))
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::error::Error;
 
 use shunt_bench::paper;
 use shunt_bench::scenario::Kind;
-use sim::arrivals::{Case, Class, Report, Road, measure};
+use sim::arrivals::{Case, Class, Harness, Report, measure};
 use sim::cost::Plan;
 
 use crate::overload::FLOOD_PPS;
@@ -99,7 +99,7 @@ fn round(
         // dropped, so the capacity is searched.
         let carried_pps = match switch.config.lanes.is_on() {
             true => sim::arrivals::capacity_pps(switch, &flood, costs)?,
-            false => Road::new(switch, &flood)?.run(costs).received_pps(),
+            false => Harness::new(switch, &flood)?.run(costs).received_pps(),
         };
         capacity_pps = capacity_pps.min(carried_pps);
     }
@@ -108,7 +108,7 @@ fn round(
     below.io_ns = 0.0;
     let mut found = [[0.0; 2]; 3];
     for ((found, switch), costs) in found.iter_mut().zip(&switches).zip(&costs) {
-        *found = means(&Road::new(switch, &below)?.run(costs))?;
+        *found = means(&Harness::new(switch, &below)?.run(costs))?;
     }
     Ok(found)
 }

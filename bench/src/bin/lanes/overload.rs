@@ -5,7 +5,7 @@ use std::error::Error;
 use std::io::{self, Write};
 
 use shunt_bench::scenario::Kind;
-use sim::arrivals::{Case, ClassReport, Report, Road, Switch, measure};
+use sim::arrivals::{Case, ClassReport, Harness, Report, Switch, measure};
 use sim::cost::{CostTable, Plan};
 
 use crate::report::tell;
@@ -79,7 +79,7 @@ impl Round<'_> {
             traffic.normal(*which, capacity_pps * factor),
         ];
         let load = load(classes, SPAN_NS, *seed);
-        Ok(Road::new(switch, &load)?.run(costs))
+        Ok(Harness::new(switch, &load)?.run(costs))
     }
 }
 
@@ -126,7 +126,7 @@ fn round(
     let cases = [(plain, &flood), (traffic.ours(), &mixed)];
     let cases = cases.map(|(switch, load)| Case { switch, load, overloaded: true });
     let [plain_costs, costs] = two(measure(&cases, plan)?)?;
-    let full = Road::new(&plain, &flood)?.run(&plain_costs);
+    let full = Harness::new(&plain, &flood)?.run(&plain_costs);
     let capacity_pps = full.received_pps();
     if verbose {
         writeln!(io::stdout(), "without the path:\n{plain_costs}with it:\n{costs}")?;

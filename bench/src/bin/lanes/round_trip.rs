@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use shunt_bench::pin_to;
 use shunt_bench::scenario::Kind;
-use sim::arrivals::{Case, Class, Load, Pattern, Report, Road, capacity_pps, measure};
+use sim::arrivals::{Case, Class, Harness, Load, Pattern, Report, capacity_pps, measure};
 use sim::cost::{CostTable, Plan};
 
 use crate::overload::FLOOD_PPS;
@@ -56,7 +56,7 @@ pub fn run(
         return Err("costs of two switches are measured".into());
     };
     // In one lane, every received packet is processed.
-    let one_lane_pps = Road::new(&traffic.one_lane(), &full)?.run(one_lane_costs).received_pps();
+    let one_lane_pps = Harness::new(&traffic.one_lane(), &full)?.run(one_lane_costs).received_pps();
     // A returning packet is received a second time.
     let capacity_pps = capacity_pps(&traffic.ours(), &load(classes(&traffic, FLOOD_PPS), FULL_NS, 1), costs)?
         / (1.0 - SHARE / 2.0);
@@ -104,7 +104,7 @@ fn all(
         pin_to(cpu).map_err(|error| error.to_string())?;
         let mut sum: Option<Report> = None;
         for load in loads.iter().skip(thread).step_by(cpus.len()) {
-            let report = Road::new(&traffic.ours(), load);
+            let report = Harness::new(&traffic.ours(), load);
             let report = report.map_err(|error| error.to_string())?.run(costs);
             match &mut sum {
                 Some(sum) => sum.merge(&report),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Search for the packet rate that a switch sustains.
 
-use crate::arrivals::{Class, ClassReport, Load, Road, Switch};
+use crate::arrivals::{Class, ClassReport, Harness, Load, Switch};
 use crate::cost::{CostError, CostTable};
 
 /// Maximum share of packets lost for lack of space at a sustained rate.
@@ -41,7 +41,7 @@ pub fn capacity_pps(switch: &Switch<'_>, load: &Load, costs: &CostTable) -> Resu
         };
         let classes = load.classes.iter().map(scaled).collect();
         let load = Load { classes, warm_up_ns: span_ns / 10.0, span_ns, ..*load };
-        let report = Road::new(switch, &load)?.run(costs);
+        let report = Harness::new(switch, &load)?.run(costs);
         let offered: u64 = report.classes.iter().map(|class| class.offered).sum();
         let lost: u64 = report.classes.iter().map(ClassReport::crowded_out).sum();
         let late_ns = report.end_ns - load.end_ns();

@@ -85,7 +85,7 @@ pub struct Report {
 }
 
 /// Test harness: a worker, its ports, and the expected treatment of its packets.
-struct Road {
+struct UpdateHarness {
     rig: Rig,
     lines: Vec<Arc<Line>>,
     plan: Plan,
@@ -103,10 +103,10 @@ struct Road {
 /// # Errors
 /// Only if one of the generated rules is refused.
 pub fn run(case: &Case) -> Result<Report, CostError> {
-    let mut road = Road::new(case)?;
-    let costs = measure(&mut Adding { road: &mut road, together: case.together, since: 0 }, case.plan);
-    let mut road = Road::new(case)?;
-    let engine = road.rig.model.plane_mut().engine(0).0;
+    let mut harness = UpdateHarness::new(case)?;
+    let costs = measure(&mut Adding { harness: &mut harness, together: case.together, since: 0 }, case.plan);
+    let mut harness = UpdateHarness::new(case)?;
+    let engine = harness.rig.model.plane_mut().engine(0).0;
     let burst_steps = [Step::Extract(0), Step::Probe(0), Step::Execute(0)];
     let steps = [Step::Receive, Step::Admit, Step::Finish, Step::Transmit].into_iter().chain(burst_steps);
     let packet_ns: f64 = steps.map(|step| costs.cost_ns(step)).sum();
@@ -115,12 +115,12 @@ pub fn run(case: &Case) -> Result<Report, CostError> {
     let span_ns = case.added as f64 * 1e9 / case.rate as f64;
     let packets = (span_ns / spacing_ns) as usize;
     // Long enough for each flow to send a packet.
-    road.drive(&costs, spacing_ns, 2 * case.flows, 0, 0.0)?;
-    let quiet = road.drive(&costs, spacing_ns, packets, 0, 0.0)?;
-    let before = road.rig.model.plane_mut().totals().fast;
-    let luts_before = road.luts();
-    let busy = road.drive(&costs, spacing_ns, packets, case.added, span_ns / case.added.max(1) as f64)?;
-    let units = road.rig.worker.probe().take_counts();
+    harness.drive(&costs, spacing_ns, 2 * case.flows, 0, 0.0)?;
+    let quiet = harness.drive(&costs, spacing_ns, packets, 0, 0.0)?;
+    let before = harness.rig.model.plane_mut().totals().fast;
+    let luts_before = harness.luts();
+    let busy = harness.drive(&costs, spacing_ns, packets, case.added, span_ns / case.added.max(1) as f64)?;
+    let units = harness.rig.worker.probe().take_counts();
     let each = case.added.max(1) as f64;
     let later = busy.ready_ns.iter().zip(&quiet.ready_ns).map(|(busy, quiet)| busy - quiet);
     Ok(Report {
@@ -131,8 +131,8 @@ pub fn run(case: &Case) -> Result<Report, CostError> {
         at_once_ns: costs.part_ns(&units, &[Step::Change, Step::Swap, Step::Clean]) / each,
         later_ns: costs.part_ns(&units, &[Step::Verify(0), Step::Lookup(0)]) / each,
         wrong: quiet.wrong + busy.wrong,
-        fast: road.rig.model.plane_mut().totals().fast - before,
-        luts: since(road.luts(), luts_before),
+        fast: harness.rig.model.plane_mut().totals().fast - before,
+        luts: since(harness.luts(), luts_before),
         costs,
     })
 }
@@ -158,7 +158,7 @@ struct Stretch {
     wrong: u64,
 }
 
-impl Road {
+impl UpdateHarness {
     fn new(case: &Case) -> Result<Self, CostError> {
         let (plan, start) = Plan::new(case.rules, case.flows, case.before);
         let mut frames = Some(plan.frames());
@@ -254,30 +254,30 @@ impl Road {
 
 /// Supplies full bursts and an occasional rule while costs are measured.
 struct Adding<'a> {
-    road: &'a mut Road,
+    harness: &'a mut UpdateHarness,
     together: usize,
     since: u64,
 }
 
 impl Workload for Adding<'_> {
     fn prepare(&mut self, turn: u64) -> u8 {
-        self.road.rig.clock.advance_by(1_000);
-        self.road.lines[0].waiting.store(BURST, Relaxed);
+        self.harness.rig.clock.advance_by(1_000);
+        self.harness.lines[0].waiting.store(BURST, Relaxed);
         self.since += 1;
         if !turn.is_multiple_of(RULE_TURNS) {
             // Poll iterations are of one kind if they follow a rule at the same distance.
             return self.since.min(u64::from(u8::MAX)) as u8;
         }
         self.since = 0;
-        self.road.rig.model.poll(self.road.rig.clock.now());
+        self.harness.rig.model.poll(self.harness.rig.clock.now());
         for _ in 0..self.together {
-            let done = self.road.add();
+            let done = self.harness.add();
             debug_assert!(done.is_ok(), "{done:?}");
         }
         0
     }
 
     fn worker(&mut self) -> (&mut Worker<CostProbe>, Nanos) {
-        (&mut self.road.rig.worker, self.road.rig.clock.now())
+        (&mut self.harness.rig.worker, self.harness.rig.clock.now())
     }
 }

@@ -9,13 +9,13 @@
 
 mod events;
 mod instance;
+mod link_state;
 mod outages;
 mod packets;
 mod port;
 mod report;
 mod run;
 mod spec;
-mod wires;
 
 pub use instance::State;
 pub use outages::Exposure;

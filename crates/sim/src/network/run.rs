@@ -3,12 +3,12 @@
 
 use crate::network::events::Events;
 use crate::network::instance::{Instance, State};
+use crate::network::link_state::{LINK_DOWN, LinkState, QUEUE_FULL};
 use crate::network::outages::{Exposure, Outages, Trip, Visit};
 use crate::network::packets::{self, Packet};
 use crate::network::port::Sent;
 use crate::network::report::{Place, Report};
 use crate::network::spec::{Act, End, Flow, Network, Setup};
-use crate::network::wires::{LINK_DOWN, QUEUE_FULL, Wire};
 use flow::{DropReason, Nanos, PortNo};
 use hdrhistogram::CreationError;
 use model::ModelError;
@@ -127,7 +127,7 @@ struct Running<'a> {
     switches: Vec<Instance>,
     /// Whether each switch works.
     works: Vec<bool>,
-    wires: Vec<Wire>,
+    link_states: Vec<LinkState>,
     peers: HashMap<End, Peer>,
     /// Indices of each switch's links.
     links_of: Vec<Vec<usize>>,
@@ -150,7 +150,7 @@ impl<'a> Running<'a> {
             network,
             switches: Vec::with_capacity(nodes),
             works: vec![true; nodes],
-            wires: network.links.iter().map(|link| Wire::new(*link)).collect(),
+            link_states: network.links.iter().map(|link| LinkState::new(*link)).collect(),
             peers: peers(network)?,
             links_of: vec![Vec::new(); nodes],
             events: Events::default(),
@@ -192,9 +192,9 @@ impl<'a> Running<'a> {
         match event {
             Event::Send(flow, before) => self.send(flow, before),
             Event::Arrive { link, end, cuts, copy } => {
-                let wire = &self.wires[link];
-                match wire.cuts.get(cuts).copied() {
-                    None => self.arrive(wire.link.ends[end], copy),
+                let link_state = &self.link_states[link];
+                match link_state.cuts.get(cuts).copied() {
+                    None => self.arrive(link_state.link.ends[end], copy),
                     Some(cut_ns) => self.lose(&copy, LINK_DOWN, Place::Link(link), cut_ns),
                 }
             }
@@ -206,7 +206,7 @@ impl<'a> Running<'a> {
             }
             Event::Act(place) => match &self.network.acts[place].1 {
                 Act::Link { link, works } => {
-                    self.wires[*link].works = *works;
+                    self.link_states[*link].works = *works;
                     self.carrier(*link);
                 }
                 Act::Node { node, works } => {
@@ -238,9 +238,9 @@ impl<'a> Running<'a> {
 
     /// Updates the carrier state of a link, which its ends detect later.
     fn carrier(&mut self, link: usize) {
-        let wire = &mut self.wires[link];
-        let up = wire.works && wire.link.ends.iter().all(|end| self.works[end.node]);
-        if wire.set_up(self.now, up) {
+        let link_state = &mut self.link_states[link];
+        let up = link_state.works && link_state.link.ends.iter().all(|end| self.works[end.node]);
+        if link_state.set_up(self.now, up) {
             self.plan(self.now.saturating_add(self.network.detection_ns), Event::Detect { link, up });
         }
     }
@@ -296,11 +296,11 @@ impl<'a> Running<'a> {
             None => self.lose(&copy, UNCONNECTED, Place::Node(by.node), self.now),
             Some(Peer::Host(host)) => self.deliver(host, &copy),
             Some(Peer::Link(link, end)) => {
-                let wire = &mut self.wires[link];
-                match wire.send(self.now, end, copy.bytes.len()) {
+                let link_state = &mut self.link_states[link];
+                match link_state.send(self.now, end, copy.bytes.len()) {
                     Err(reason) => self.lose(&copy, reason, Place::Link(link), self.now),
                     Ok(at) => {
-                        let (cuts, node) = (wire.cuts.len(), wire.link.ends[1 - end].node);
+                        let (cuts, node) = (link_state.cuts.len(), link_state.link.ends[1 - end].node);
                         self.cross(&copy);
                         if copy.hops >= HOPS_MOST {
                             return self.lose(&copy, ENDLESS, Place::Link(link), self.now);

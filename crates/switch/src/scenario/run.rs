@@ -4,7 +4,7 @@
 use super::costs::{Costs, StepCost, steps_of, table_of};
 use super::report::{self, Outcome, Times};
 use super::{LONGEST_NS, ScenarioError, SwitchScenario};
-use sim::arrivals::{Case, Class, ClassReport, Load, Report, Road, Switch, capacity_pps, measure};
+use sim::arrivals::{Case, Class, ClassReport, Harness, Load, Report, Switch, capacity_pps, measure};
 use sim::cost::{CostTable, Plan};
 
 /// Duration of the cost measurement.
@@ -47,11 +47,11 @@ impl SwitchScenario {
         if load.span_ns > LONGEST_NS {
             return Err(ScenarioError::TooLong(self.path.clone(), load.span_ns));
         }
-        let mut found = Road::new(&self.switch(), &load)?.run(&costs.table);
+        let mut found = Harness::new(&self.switch(), &load)?.run(&costs.table);
         // Packets cost more time when they wait in a full backlog, so measure again under overload.
         if costs.agreement.is_some() && is_overloaded(&found) {
             costs = self.measure(true)?;
-            found = Road::new(&self.switch(), &load)?.run(&costs.table);
+            found = Harness::new(&self.switch(), &load)?.run(&costs.table);
         }
         let Measured { from, steps, agreement, .. } = costs;
         let times = Times { load: &load, capacity_pps: capacity };

@@ -24,7 +24,7 @@ pub fn scenario(
     mistakes: &mut Mistakes,
 ) -> Option<NetworkScenario> {
     let before = mistakes.len();
-    let wires = wires(section, mistakes);
+    let link_defaults = link_defaults(section, mistakes);
     let renumbered = section.renumber.is_some();
     mistakes.take(protection::check(&section.require, renumbered || !section.failure.is_empty()));
 
@@ -39,7 +39,7 @@ pub fn scenario(
     }
     let traffic = mistakes.take(traffic::traffic(&section.traffic, &mut plan, seed));
     let mut acts = Vec::new();
-    let detection_ns = wires.as_ref().map_or(0, |wires| wires.detection_ns);
+    let detection_ns = link_defaults.as_ref().map_or(0, |link_defaults| link_defaults.detection_ns);
     for (n, failure) in section.failure.iter().enumerate() {
         let failed = acts::failure(n, failure, plan.graph(), detection_ns);
         acts.extend(mistakes.take(failed).into_iter().flatten());
@@ -53,7 +53,7 @@ pub fn scenario(
     if let Some(renumber) = &section.renumber {
         acts.extend(mistakes.take(acts::renumber(renumber, later, seed)).into_iter().flatten());
     }
-    let Wires { delay_ns, detection_ns, rate_bps, queue_frames } = wires?;
+    let LinkDefaults { delay_ns, detection_ns, rate_bps, queue_frames } = link_defaults?;
     let setups = stages.pop().unwrap_or_default();
     let nodes = graph.switches.iter().zip(&graph.ports).zip(setups);
     let nodes = nodes.map(|((name, ports), setup)| {
@@ -84,14 +84,14 @@ pub fn scenario(
 }
 
 /// Properties that all links share.
-struct Wires {
+struct LinkDefaults {
     delay_ns: Nanos,
     detection_ns: Nanos,
     rate_bps: Option<u64>,
     queue_frames: usize,
 }
 
-fn wires(section: &Section, mistakes: &mut Mistakes) -> Option<Wires> {
+fn link_defaults(section: &Section, mistakes: &mut Mistakes) -> Option<LinkDefaults> {
     let mut time = |name: &str, text: &Option<String>, usual: &str| {
         let checked = duration(text.as_deref().unwrap_or(usual)).and_then(|ns| match ns {
             ..=LONGEST_NS => Ok(ns),
@@ -109,7 +109,7 @@ fn wires(section: &Section, mistakes: &mut Mistakes) -> Option<Wires> {
         mistakes.wrong("network.queue", "has no effect without rate_bps: nothing waits; leave it away");
     }
     let queue_frames = mistakes.at("network.queue", in_range(section.queue.unwrap_or(1_000), 0..=QUEUE));
-    Some(Wires {
+    Some(LinkDefaults {
         delay_ns: delay_ns?,
         detection_ns: detection_ns?,
         rate_bps: rate_bps?,

@@ -80,7 +80,7 @@ impl Line {
 }
 
 #[derive(Debug)]
-pub(super) struct Wires {
+pub(super) struct Links {
     clock: Arc<Clock>,
     lines: Vec<Line>,
     sources: Vec<Source>,
@@ -91,7 +91,7 @@ pub(super) struct Wires {
     returning: VecDeque<Passage>,
     inside: Vec<Box<[Passage]>>,
     sequences: Vec<u64>,
-    /// Whether packets arrive at their scheduled times. Before that, only packets sent by [`Wires::present`]
+    /// Whether packets arrive at their scheduled times. Before that, only packets sent by [`Links::present`]
     /// arrive.
     open: bool,
     /// Frames handed to devices since the last doorbell: ports and sequence numbers.
@@ -103,7 +103,7 @@ pub(super) struct Wires {
     io_ns: f64,
 }
 
-impl Wires {
+impl Links {
     pub fn new(load: &Load, ports: PortNo, clock: Arc<Clock>, end_ns: f64) -> Result<Self, CreationError> {
         let lines = load.classes.iter().map(|class| {
             let flows = class.flows.len();
@@ -126,7 +126,7 @@ impl Wires {
             let at = |line: &Line| line.port == port || line.comes_back == Some(port);
             if lines.iter().any(at) { INSIDE } else { 0 }
         };
-        let mut wires = Self {
+        let mut links = Self {
             clock,
             sources: sources.map(|(class, seed)| Source::new(class, seed, end_ns)).collect(),
             next: (f64::INFINITY, 0),
@@ -143,8 +143,8 @@ impl Wires {
             io_ns: load.io_ns,
             lines,
         };
-        wires.look_ahead();
-        Ok(wires)
+        links.look_ahead();
+        Ok(links)
     }
 
     fn look_ahead(&mut self) {
@@ -352,25 +352,25 @@ impl Wires {
 }
 
 /// Locks the shared state, which is used from one thread only.
-pub(super) fn lock(wires: &Mutex<Wires>) -> MutexGuard<'_, Wires> {
-    wires.lock().unwrap_or_else(PoisonError::into_inner)
+pub(super) fn lock(links: &Mutex<Links>) -> MutexGuard<'_, Links> {
+    links.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Queue of a port, as the worker sees it.
-pub(super) struct WireQueue {
+pub(super) struct LinkQueue {
     pub port: PortNo,
-    pub wires: Arc<Mutex<Wires>>,
+    pub links: Arc<Mutex<Links>>,
 }
 
-impl Queue for WireQueue {
+impl Queue for LinkQueue {
     fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize) -> usize {
-        lock(&self.wires).receive(self.port.saturating_sub(1) as usize, pools, burst, max)
+        lock(&self.links).receive(self.port.saturating_sub(1) as usize, pools, burst, max)
     }
 
     fn transmit(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) -> usize {
         let count = frames.len();
-        let mut wires = lock(&self.wires);
-        wires.given.extend(frames.iter().map(|frame| (frame.meta.in_port, frame.meta.sequence)));
+        let mut links = lock(&self.links);
+        links.given.extend(frames.iter().map(|frame| (frame.meta.in_port, frame.meta.sequence)));
         done.extend(frames.drain(..));
         count
     }

@@ -17,7 +17,7 @@ pub(super) const QUEUE_FULL: &str = "link_queue_full";
 
 /// One direction of a link.
 #[derive(Debug, Default)]
-struct Lane {
+struct Direction {
     /// Time at which all accepted frames are transmitted.
     free_ns: Nanos,
     /// Start times of transmission of the queued frames.
@@ -26,7 +26,7 @@ struct Lane {
 
 /// Running link.
 #[derive(Debug)]
-pub(super) struct Wire {
+pub(super) struct LinkState {
     pub link: Link,
     /// Whether the link itself has not failed; its ends may have.
     pub works: bool,
@@ -34,12 +34,12 @@ pub(super) struct Wire {
     pub up: bool,
     /// Times of interruptions. Frames sent before an interruption are lost.
     pub cuts: Vec<Nanos>,
-    lanes: [Lane; 2],
+    directions: [Direction; 2],
 }
 
-impl Wire {
+impl LinkState {
     pub fn new(link: Link) -> Self {
-        Self { link, works: true, up: true, cuts: Vec::new(), lanes: Default::default() }
+        Self { link, works: true, up: true, cuts: Vec::new(), directions: Default::default() }
     }
 
     /// Accepts a frame from one of the ends. Returns its arrival time at the other end, or the reason of its
@@ -49,20 +49,20 @@ impl Wire {
             return Err(LINK_DOWN);
         }
         let Some(rate_bps) = self.link.rate_bps else { return Ok(now + self.link.delay_ns) };
-        let lane = &mut self.lanes[from];
-        while lane.waiting.front().is_some_and(|start| *start <= now) {
-            lane.waiting.pop_front();
+        let direction = &mut self.directions[from];
+        while direction.waiting.front().is_some_and(|start| *start <= now) {
+            direction.waiting.pop_front();
         }
-        let start_ns = lane.free_ns.max(now);
+        let start_ns = direction.free_ns.max(now);
         if start_ns > now {
-            if lane.waiting.len() >= self.link.queue_frames {
+            if direction.waiting.len() >= self.link.queue_frames {
                 return Err(QUEUE_FULL);
             }
-            lane.waiting.push_back(start_ns);
+            direction.waiting.push_back(start_ns);
         }
         let bits = 8 * ((bytes as u64).max(LEAST_BYTES) + AROUND_BYTES);
-        lane.free_ns = start_ns + (bits * 1_000_000_000).div_ceil(rate_bps.max(1));
-        Ok(lane.free_ns + self.link.delay_ns)
+        direction.free_ns = start_ns + (bits * 1_000_000_000).div_ceil(rate_bps.max(1));
+        Ok(direction.free_ns + self.link.delay_ns)
     }
 
     /// Sets the carrier state. Returns true if it changed.
@@ -73,7 +73,7 @@ impl Wire {
         self.up = up;
         if !up {
             self.cuts.push(now);
-            self.lanes = Default::default();
+            self.directions = Default::default();
         }
         true
     }
@@ -84,37 +84,37 @@ mod tests {
     use super::*;
     use crate::network::spec::End;
 
-    fn wire(rate_bps: Option<u64>) -> Wire {
+    fn link_state(rate_bps: Option<u64>) -> LinkState {
         let ends = [End { node: 0, port: 1 }, End { node: 1, port: 1 }];
-        Wire::new(Link { ends, delay_ns: 100, rate_bps, queue_frames: 2 })
+        LinkState::new(Link { ends, delay_ns: 100, rate_bps, queue_frames: 2 })
     }
 
     #[test]
     fn frames_wait_for_those_before_them_in_their_direction() {
         // 100 bytes plus 24 bytes of overhead are 992 bits.
-        let mut wire = wire(Some(1_000_000_000));
-        assert_eq!(wire.send(0, 0, 100), Ok(992 + 100));
-        assert_eq!(wire.send(0, 0, 100), Ok(2 * 992 + 100));
-        assert_eq!(wire.send(0, 1, 100), Ok(992 + 100));
-        assert_eq!(wire.send(0, 0, 10), Ok(2 * 992 + 672 + 100));
-        assert_eq!(wire.send(991, 0, 100), Err(QUEUE_FULL));
-        assert_eq!(wire.send(992, 0, 100), Ok(3 * 992 + 672 + 100));
-        assert_eq!(wire.send(1_000_000, 0, 100), Ok(1_000_000 + 992 + 100));
+        let mut link_state = link_state(Some(1_000_000_000));
+        assert_eq!(link_state.send(0, 0, 100), Ok(992 + 100));
+        assert_eq!(link_state.send(0, 0, 100), Ok(2 * 992 + 100));
+        assert_eq!(link_state.send(0, 1, 100), Ok(992 + 100));
+        assert_eq!(link_state.send(0, 0, 10), Ok(2 * 992 + 672 + 100));
+        assert_eq!(link_state.send(991, 0, 100), Err(QUEUE_FULL));
+        assert_eq!(link_state.send(992, 0, 100), Ok(3 * 992 + 672 + 100));
+        assert_eq!(link_state.send(1_000_000, 0, 100), Ok(1_000_000 + 992 + 100));
     }
 
     #[test]
     fn without_a_rate_none_waits() {
-        let mut wire = wire(None);
-        assert_eq!([wire.send(5, 0, 100), wire.send(5, 0, 9_000)], [Ok(105), Ok(105)]);
+        let mut link_state = link_state(None);
+        assert_eq!([link_state.send(5, 0, 100), link_state.send(5, 0, 9_000)], [Ok(105), Ok(105)]);
     }
 
     #[test]
     fn a_cut_empties_it() {
-        let mut wire = wire(Some(1_000_000));
-        assert!((0..3).all(|_| wire.send(0, 0, 100).is_ok()));
-        assert!(wire.set_up(7, false) && !wire.set_up(8, false));
-        assert_eq!((wire.send(9, 0, 100), &wire.cuts[..]), (Err(LINK_DOWN), &[7][..]));
-        assert!(wire.set_up(10, true));
-        assert_eq!(wire.send(10, 0, 100), Ok(10 + 992_000 + 100));
+        let mut link_state = link_state(Some(1_000_000));
+        assert!((0..3).all(|_| link_state.send(0, 0, 100).is_ok()));
+        assert!(link_state.set_up(7, false) && !link_state.set_up(8, false));
+        assert_eq!((link_state.send(9, 0, 100), &link_state.cuts[..]), (Err(LINK_DOWN), &[7][..]));
+        assert!(link_state.set_up(10, true));
+        assert_eq!(link_state.send(10, 0, 100), Ok(10 + 992_000 + 100));
     }
 }

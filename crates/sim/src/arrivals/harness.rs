@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Test harness for one worker: its ports with arriving packets, and the loop that drives it in virtual time.
 
-use crate::arrivals::wires::{Clock, WireQueue, Wires, lock};
-use crate::arrivals::witness::Witness;
+use crate::arrivals::links::{Clock, LinkQueue, Links, lock};
+use crate::arrivals::observer::Observer;
 use crate::arrivals::{Load, Report, Switch};
 use crate::cost::{CostError, CostProbe, CostTable, Plan, Rig, Workload, measure_all};
 use flow::Nanos;
@@ -33,19 +33,19 @@ const PASSES: usize = 4;
 const START_NS: Nanos = 1_000_000_000;
 
 /// Worker with the ports of a load and its rules installed.
-pub struct Road<P: Probe = Witness> {
+pub struct Harness<P: Probe = Observer> {
     rig: Rig<P>,
-    wires: Arc<Mutex<Wires>>,
+    links: Arc<Mutex<Links>>,
     clock: Arc<Clock>,
     known: Vec<(usize, usize)>,
 }
 
-impl<P: Probe + Default> Road<P> {
+impl<P: Probe + Default> Harness<P> {
     fn over(switch: &Switch<'_>, load: &Load, end_ns: f64) -> Result<Self, CostError> {
         let clock = Arc::<Clock>::default();
-        let wires = Wires::new(load, switch.ports, Arc::clone(&clock), end_ns)?;
-        let wires = Arc::new(Mutex::new(wires));
-        let queue = |port| Box::new(WireQueue { port, wires: Arc::clone(&wires) }) as Box<dyn Queue>;
+        let links = Links::new(load, switch.ports, Arc::clone(&clock), end_ns)?;
+        let links = Arc::new(Mutex::new(links));
+        let queue = |port| Box::new(LinkQueue { port, links: Arc::clone(&links) }) as Box<dyn Queue>;
         let queues = (1..=switch.ports).map(queue).collect();
         let mut rig = Rig::over(&switch.config, queues, switch.maker, switch.marks.model())?;
         rig.clock.advance_to(START_NS);
@@ -53,7 +53,7 @@ impl<P: Probe + Default> Road<P> {
         rig.add(switch.added)?;
         let known = load.classes.iter().enumerate().filter(|(_, class)| class.known);
         let known = known.flat_map(|(at, class)| (0..class.flows.len()).map(move |flow| (at, flow)));
-        Ok(Self { rig, known: known.collect(), clock, wires })
+        Ok(Self { rig, known: known.collect(), clock, links })
     }
 
     /// Sends each flow that is to be known a few times. A LUT learns a value only after it was requested
@@ -62,9 +62,9 @@ impl<P: Probe + Default> Road<P> {
         for _ in 0..PASSES {
             for flows in self.known.chunks(BURST) {
                 for (class, flow) in flows {
-                    lock(&self.wires).present(*class, *flow);
+                    lock(&self.links).present(*class, *flow);
                 }
-                while lock(&self.wires).any_waits() {
+                while lock(&self.links).any_waits() {
                     self.rig.clock.advance_by(10_000);
                     self.rig.worker.turn(self.rig.clock.now());
                 }
@@ -83,16 +83,16 @@ impl<P: Probe + Default> Road<P> {
     }
 }
 
-impl Road<Witness> {
+impl Harness<Observer> {
     /// Creates a worker with the ports of the load and its rules installed.
     ///
     /// # Errors
     /// A rule is refused.
     pub fn new(switch: &Switch<'_>, load: &Load) -> Result<Self, CostError> {
-        let mut road = Self::over(switch, load, load.end_ns())?;
-        let outside = (Arc::clone(&road.clock), Arc::clone(&road.wires));
-        road.rig.worker.probe().outside = Some(outside);
-        Ok(road)
+        let mut harness = Self::over(switch, load, load.end_ns())?;
+        let outside = (Arc::clone(&harness.clock), Arc::clone(&harness.links));
+        harness.rig.worker.probe().outside = Some(outside);
+        Ok(harness)
     }
 
     /// Runs the worker with these costs until every arrived packet is sent or lost.
@@ -105,7 +105,7 @@ impl Road<Witness> {
         }
         costs.drive_by_size(&mut self.rig.worker.probe().costs);
         self.rig.worker.probe().pass(0.0);
-        lock(&self.wires).begin();
+        lock(&self.links).begin();
         let begin = self.rig.clock.now();
         let (mut turns, mut received, mut busy_ns, mut control_ns, mut idle) = (0, 0, 0.0, CONTROL_NS, 0);
         loop {
@@ -121,14 +121,14 @@ impl Road<Witness> {
             }
             let now_ns = self.clock.now_ns();
             if turn.is_idle() {
-                let next_ns = lock(&self.wires).next_ns();
+                let next_ns = lock(&self.links).next_ns();
                 idle += 1;
                 if next_ns.is_finite() {
                     // Idle poll iterations are all alike, so those before the next arrival are skipped.
                     let turn_ns = now_ns - start_ns;
                     let spare = ((next_ns - now_ns) / turn_ns).floor().max(0.0);
                     self.rig.worker.probe().pass(spare * turn_ns);
-                } else if idle > IDLE_TURNS && !lock(&self.wires).any_waits() {
+                } else if idle > IDLE_TURNS && !lock(&self.links).any_waits() {
                     break;
                 }
             } else {
@@ -140,7 +140,7 @@ impl Road<Witness> {
                 self.poll();
             }
         }
-        lock(&self.wires).report(turns, received, busy_ns)
+        lock(&self.links).report(turns, received, busy_ns)
     }
 }
 
@@ -163,19 +163,19 @@ pub struct Case<'a> {
 /// A rule is refused.
 pub fn measure(cases: &[Case<'_>], plan: Plan) -> Result<Vec<CostTable>, CostError> {
     let roads = cases.iter().map(|case| {
-        let mut road: Road<CostProbe> = Road::over(&case.switch, case.load, f64::INFINITY)?;
-        road.acquaint();
+        let mut harness: Harness<CostProbe> = Harness::over(&case.switch, case.load, f64::INFINITY)?;
+        harness.acquaint();
         let config = &case.switch.config;
         let waits = !case.overloaded && config.lanes != LaneLimits::NONE;
         let quantum = waits.then_some(config.quanta.small.max(1));
-        Ok(Measured { road, quantum, arrivals: 0, rest: 0 })
+        Ok(Measured { harness, quantum, arrivals: 0, rest: 0 })
     });
     Ok(measure_all(&mut roads.collect::<Result<Vec<_>, CostError>>()?, plan))
 }
 
 /// Packets of a load, a number of them before each poll iteration.
 struct Measured {
-    road: Road<CostProbe>,
+    harness: Harness<CostProbe>,
     /// Packets processed per poll iteration, if the backlog must be empty before the next arrivals.
     quantum: Option<usize>,
     /// Number of bursts that have arrived.
@@ -189,7 +189,7 @@ const RESTING: usize = 64;
 
 impl Workload for Measured {
     fn prepare(&mut self, _: u64) -> u8 {
-        self.road.rig.clock.advance_by(1_000);
+        self.harness.rig.clock.advance_by(1_000);
         if self.rest > 0 {
             self.rest -= 1;
             return (RESTING + self.rest) as u8;
@@ -198,15 +198,15 @@ impl Workload for Measured {
         let size = SIZES[(self.arrivals.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61) as usize];
         self.arrivals += 1;
         self.rest = self.quantum.map_or(0, |quantum| (size - 1) / quantum);
-        let mut wires = lock(&self.road.wires);
-        wires.forget();
+        let mut links = lock(&self.harness.links);
+        links.forget();
         for _ in 0..size {
-            wires.arrive();
+            links.arrive();
         }
         size as u8
     }
 
     fn worker(&mut self) -> (&mut Worker<CostProbe>, Nanos) {
-        (&mut self.road.rig.worker, self.road.rig.clock.now())
+        (&mut self.harness.rig.worker, self.harness.rig.clock.now())
     }
 }

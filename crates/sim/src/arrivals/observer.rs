@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Probe of a run: advances virtual time and records the outcome of each packet.
 
-use crate::arrivals::wires::{Clock, Wires, lock};
+use crate::arrivals::links::{Clock, Links, lock};
 use crate::cost::CostProbe;
 use flow::{Nanos, Outcome, PortNo};
 use frame::Frame;
@@ -14,15 +14,15 @@ type Fate = (PortNo, u64, Outcome, bool);
 
 /// Probe of one worker.
 #[derive(Debug, Default)]
-pub struct Witness {
+pub struct Observer {
     pub(super) costs: CostProbe,
-    pub(super) outside: Option<(Arc<Clock>, Arc<Mutex<Wires>>)>,
+    pub(super) outside: Option<(Arc<Clock>, Arc<Mutex<Links>>)>,
     /// Packet in each slot of the worker.
     places: Vec<(PortNo, u64)>,
     fates: Vec<Fate>,
 }
 
-impl Witness {
+impl Observer {
     /// Advances virtual time by `span_ns` nanoseconds during which the worker does nothing.
     pub(super) fn pass(&mut self, span_ns: f64) {
         self.costs.pass(span_ns);
@@ -33,18 +33,18 @@ impl Witness {
 
     /// Reports the recorded outcomes, and the doorbell if `sent`.
     fn tell(&mut self, sent: bool) {
-        let Some((_, wires)) = &self.outside else { return };
-        let mut wires = lock(wires);
+        let Some((_, links)) = &self.outside else { return };
+        let mut links = lock(links);
         for (port, sequence, outcome, fast) in self.fates.drain(..) {
-            wires.left(port, sequence, outcome, fast);
+            links.left(port, sequence, outcome, fast);
         }
         if sent {
-            wires.doorbell();
+            links.doorbell();
         }
     }
 }
 
-impl Probe for Witness {
+impl Probe for Observer {
     #[inline]
     fn mark(&mut self, step: Step, units: u32) {
         self.costs.mark(step, units);
