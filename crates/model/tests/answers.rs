@@ -28,7 +28,7 @@ impl Bench {
 
     fn connect(&mut self) -> ChannelId {
         let id = self.agent.open(0, SessionConfig::default());
-        self.ask(id, &Message::Hello(openflow::Hello::ours()));
+        self.ask(id, &Message::Hello(openflow::Hello::supported()));
         id
     }
 

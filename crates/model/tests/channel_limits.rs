@@ -31,7 +31,7 @@ impl Bench {
 
     fn connect(&mut self, config: SessionConfig) -> ChannelId {
         let id = self.agent.open(0, config);
-        self.send(id, &Message::Hello(openflow::Hello::ours()));
+        self.send(id, &Message::Hello(openflow::Hello::supported()));
         self.step(id);
         self.read_all(id);
         id

@@ -34,7 +34,7 @@ impl Bench {
 
     fn connect(&mut self) -> ChannelId {
         let id = self.agent.open(0, SessionConfig::default());
-        self.send(id, 0, &Message::Hello(openflow::Hello::ours()));
+        self.send(id, 0, &Message::Hello(openflow::Hello::supported()));
         self.step(id);
         self.replies(id);
         id
@@ -346,7 +346,7 @@ fn what_all_channels_hold_is_bounded() {
     // Closed channels free their share.
     others.iter().for_each(|id| bench.agent.close(*id));
     let late = bench.agent.open(0, SessionConfig::default());
-    bench.send(late, 0, &Message::Hello(openflow::Hello::ours()));
+    bench.send(late, 0, &Message::Hello(openflow::Hello::supported()));
     bench.agent.step_alone(late, 0);
     for n in 0..100 {
         bench.send(late, n, &Message::BarrierRequest);

@@ -18,7 +18,7 @@ fn what_a_controller_does_not_read_is_counted_by_kind() {
     let (mut agent, mut model) = (Agent::default(), plain());
     let id = agent.open(0, SessionConfig::default());
     let mut hello = Vec::new();
-    encode(&Message::Hello(openflow::Hello::ours()), 1, &mut hello).unwrap();
+    encode(&Message::Hello(openflow::Hello::supported()), 1, &mut hello).unwrap();
     agent.channel(id).unwrap().receive(&hello, 0);
     assert_eq!(step(&mut agent, &mut model, id, 0), [ChannelEvent::Opened]);
 

@@ -30,7 +30,7 @@ impl Bench {
         let mut agent = Agent::default();
         let id = agent.open(0, SessionConfig::default());
         let mut bench = Self { agent, model: plain(), id };
-        let hello = Message::Hello(openflow::Hello::ours());
+        let hello = Message::Hello(openflow::Hello::supported());
         assert!(matches!(bench.ask(0, &hello)[..], [(_, Message::Hello(_))]));
         bench
     }

@@ -3,8 +3,8 @@
 
 use crate::bytes::{Put, Reader};
 use crate::error::{self, DecodeError};
+use crate::experimenter;
 use crate::nicira;
-use crate::ours;
 use crate::oxm::{self, Tlv};
 use flow::action::{KeyHeader, PolkaHeader, SetField, TfHeader};
 use flow::{Action, Field};
@@ -123,29 +123,31 @@ fn set_field(r: &mut Reader<'_>, mask_allowed: bool) -> Result<Action, DecodeErr
 
 fn experimenter(r: &mut Reader<'_>) -> Result<Action, DecodeError> {
     let id = r.u32()?;
-    if id != ours::EXPERIMENTER && id != ours::NICIRA {
+    if id != experimenter::EXPERIMENTER && id != experimenter::NICIRA {
         return error::ACTION_BAD_EXPERIMENTER.says(format!("actions of experimenter {id:#x} are not known"));
     }
     let subtype = r.u16()?;
     match (id, subtype) {
-        (ours::NICIRA, ours::action::NICIRA_REG_LOAD2) => set_field(r, true),
-        (ours::NICIRA, ours::action::NICIRA_REG_LOAD) => nicira::reg_load(r),
-        (ours::EXPERIMENTER, ours::action::PUSH_KEY) => {
+        (experimenter::NICIRA, experimenter::action::NICIRA_REG_LOAD2) => set_field(r, true),
+        (experimenter::NICIRA, experimenter::action::NICIRA_REG_LOAD) => nicira::reg_load(r),
+        (experimenter::EXPERIMENTER, experimenter::action::PUSH_KEY) => {
             let (hops, epoch, length) = (r.u8()?, r.u8()?, r.u16()?);
             r.skip(2)?;
             let key: Box<[u8]> = r.take(length.into())?.into();
             pad_end(r);
             Ok(Action::PushKey(KeyHeader { key, hops, epoch }))
         }
-        (ours::EXPERIMENTER, ours::action::PUSH_POLKA) => {
+        (experimenter::EXPERIMENTER, experimenter::action::PUSH_POLKA) => {
             let ttl = r.u8()?;
             r.skip(5)?;
             Ok(Action::PushPolka(PolkaHeader { key: r.u128()?, ttl }))
         }
-        (ours::EXPERIMENTER, ours::action::POP_KEY) => r.skip(6).map(|()| Action::PopKey),
-        (ours::EXPERIMENTER, ours::action::POP_TF) => r.skip(6).map(|()| Action::PopTf),
-        (ours::EXPERIMENTER, ours::action::PUSH_TF) => tf_header(r).map(Action::PushTf),
-        (ours::EXPERIMENTER, ours::action::PUSH_TF_WIDE) => tf_header(r).map(Action::PushTfWide),
+        (experimenter::EXPERIMENTER, experimenter::action::POP_KEY) => r.skip(6).map(|()| Action::PopKey),
+        (experimenter::EXPERIMENTER, experimenter::action::POP_TF) => r.skip(6).map(|()| Action::PopTf),
+        (experimenter::EXPERIMENTER, experimenter::action::PUSH_TF) => tf_header(r).map(Action::PushTf),
+        (experimenter::EXPERIMENTER, experimenter::action::PUSH_TF_WIDE) => {
+            tf_header(r).map(Action::PushTfWide)
+        }
         _ => error::ACTION_BAD_EXP_TYPE
             .says(format!("action {subtype} of experimenter {id:#x} is not known here")),
     }
@@ -185,7 +187,7 @@ fn encode(action: &Action, out: &mut Vec<u8>) {
     let ethertype = |out: &mut Vec<u8>, kind, ethertype: u16| number(out, kind, u32::from(ethertype) << 16);
     let byte = |out: &mut Vec<u8>, kind, byte: u8| number(out, kind, u32::from(byte) << 24);
     let ours = |out: &mut Vec<u8>, subtype: u16| {
-        number(out, EXPERIMENTER, ours::EXPERIMENTER);
+        number(out, EXPERIMENTER, experimenter::EXPERIMENTER);
         out.put_u16(subtype);
     };
     match action {
@@ -212,29 +214,29 @@ fn encode(action: &Action, out: &mut Vec<u8>) {
             if *mask == field.full_mask() || matches!(field, Field::Slice(_)) {
                 header(out, SET_FIELD);
             } else {
-                number(out, EXPERIMENTER, ours::NICIRA);
-                out.put_u16(ours::action::NICIRA_REG_LOAD2);
+                number(out, EXPERIMENTER, experimenter::NICIRA);
+                out.put_u16(experimenter::action::NICIRA_REG_LOAD2);
             }
             oxm::encode(out, *field, *value, *mask);
         }
         Action::PushKey(KeyHeader { key, hops, epoch }) => {
-            ours(out, ours::action::PUSH_KEY);
+            ours(out, experimenter::action::PUSH_KEY);
             out.put(&[*hops, *epoch]);
             out.put_u16(u16::try_from(key.len()).unwrap_or(u16::MAX));
             out.zeros(2);
             out.put(key);
         }
         Action::PushPolka(PolkaHeader { key, ttl }) => {
-            ours(out, ours::action::PUSH_POLKA);
+            ours(out, experimenter::action::PUSH_POLKA);
             out.put(&[*ttl]);
             out.zeros(5);
             out.put(&key.to_be_bytes());
         }
-        Action::PopKey => ours(out, ours::action::POP_KEY),
-        Action::PopTf => ours(out, ours::action::POP_TF),
+        Action::PopKey => ours(out, experimenter::action::POP_KEY),
+        Action::PopTf => ours(out, experimenter::action::POP_TF),
         Action::PushTf(h) | Action::PushTfWide(h) => {
             let wide = matches!(action, Action::PushTfWide(_));
-            ours(out, if wide { ours::action::PUSH_TF_WIDE } else { ours::action::PUSH_TF });
+            ours(out, if wide { experimenter::action::PUSH_TF_WIDE } else { experimenter::action::PUSH_TF });
             out.put(&[h.qid, 0]);
             out.put_u32(h.up);
             out.put_u16(h.down);

@@ -5,15 +5,15 @@ use crate::bytes::{Put, Reader};
 use crate::error::{self, DecodeError, ErrorCode};
 use crate::header::{HEADER_BYTES, Header, VERSION, kind};
 use crate::message::Message;
-use crate::{ours, symmetric};
+use crate::{experimenter, symmetric};
 
 /// Error codes of the extension (OFPBFC_*).
 pub mod code {
-    use super::{ErrorCode, ours};
+    use super::{ErrorCode, experimenter};
 
     macro_rules! codes {
         ($($name:ident = $number:literal, $text:literal;)*) => {
-            $(#[doc = $text] pub const $name: ErrorCode = ErrorCode::of_experimenter(ours::ONF, $number);)*
+            $(#[doc = $text] pub const $name: ErrorCode = ErrorCode::of_experimenter(experimenter::ONF, $number);)*
         };
     }
 

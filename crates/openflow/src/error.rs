@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Error types and codes of OpenFlow 1.3 (section 7.4.4), and refusals of the codec.
 
-use crate::ours;
+use crate::experimenter;
 use std::borrow::Cow;
 use std::fmt;
 
@@ -42,7 +42,7 @@ impl ErrorCode {
 impl From<(u16, u16)> for ErrorCode {
     fn from((kind, code): (u16, u16)) -> Self {
         if kind == EXPERIMENTER {
-            Self::of_experimenter(ours::EXPERIMENTER, code)
+            Self::of_experimenter(experimenter::EXPERIMENTER, code)
         } else {
             Self::new(kind, code)
         }
@@ -61,7 +61,7 @@ impl fmt::Display for ErrorCode {
 }
 
 /// Invalid stateless configuration (Shunt's own code).
-pub const STATELESS_BAD_CONFIG: ErrorCode = ErrorCode::of_experimenter(ours::EXPERIMENTER, 1);
+pub const STATELESS_BAD_CONFIG: ErrorCode = ErrorCode::of_experimenter(experimenter::EXPERIMENTER, 1);
 
 /// Refusal of a message, with the error code to answer. The connection can continue behind the message unless
 /// its end is unknown.

@@ -21,12 +21,12 @@ pub struct Hello {
 impl Hello {
     /// Returns a HELLO that offers OpenFlow 1.3 only.
     #[must_use]
-    pub fn ours() -> Self {
+    pub fn supported() -> Self {
         Self { version: VERSION, bitmap: Some(1 << VERSION) }
     }
 
     /// Whether OpenFlow 1.3 can be negotiated with a peer that sends this, if this switch sends
-    /// [`Hello::ours`].
+    /// [`Hello::supported`].
     #[must_use]
     pub fn accepts_ours(&self) -> bool {
         match self.bitmap {

@@ -4,7 +4,7 @@
 use crate::action;
 use crate::bytes::{Put, Reader};
 use crate::error::{self, DecodeError};
-use crate::ours;
+use crate::experimenter;
 use flow::{Instructions, Next};
 
 const GOTO_TABLE: u16 = 1;
@@ -78,18 +78,18 @@ fn decode(kind: u16, r: &mut Reader<'_>, made: &mut Decoded) -> Result<u16, Deco
 
 fn experimenter(r: &mut Reader<'_>, made: &mut Decoded) -> Result<u16, DecodeError> {
     let id = r.u32()?;
-    if id != ours::EXPERIMENTER {
+    if id != experimenter::EXPERIMENTER {
         return error::INSTRUCTION_BAD_EXPERIMENTER
             .says(format!("instructions of experimenter {id:#x} are not known"));
     }
     match r.u16()? {
-        ours::instruction::GOTO_DIRECT => {
+        experimenter::instruction::GOTO_DIRECT => {
             let table = r.u8()?;
             r.skip(1)?;
             made.instructions.next = Some(Next::Direct { table, index: r.u32()? });
             Ok(GOTO_TABLE)
         }
-        ours::instruction::LOW_LATENCY => {
+        experimenter::instruction::LOW_LATENCY => {
             let value = r.u8()?;
             r.skip(5)?;
             if value > 1 {
@@ -133,8 +133,8 @@ pub(crate) fn encode_list(i: &Instructions, low_latency: Option<bool>, out: &mut
         out.put_u64(mask);
     }
     if let Some(low_latency) = low_latency {
-        number(out, EXPERIMENTER, 16, ours::EXPERIMENTER);
-        out.put_u16(ours::instruction::LOW_LATENCY);
+        number(out, EXPERIMENTER, 16, experimenter::EXPERIMENTER);
+        out.put_u16(experimenter::instruction::LOW_LATENCY);
         out.put_u8(low_latency.into());
         out.zeros(5);
     }
@@ -142,8 +142,8 @@ pub(crate) fn encode_list(i: &Instructions, low_latency: Option<bool>, out: &mut
         None => {}
         Some(Next::Table(table)) => number(out, GOTO_TABLE, 8, u32::from(table) << 24),
         Some(Next::Direct { table, index }) => {
-            number(out, EXPERIMENTER, 16, ours::EXPERIMENTER);
-            out.put_u16(ours::instruction::GOTO_DIRECT);
+            number(out, EXPERIMENTER, 16, experimenter::EXPERIMENTER);
+            out.put_u16(experimenter::instruction::GOTO_DIRECT);
             out.put(&[table, 0]);
             out.put_u32(index);
         }

@@ -10,12 +10,13 @@
 //! - [`multipart::parts::Parts`] writes long replies part by part.
 //! - [`Session`] is one connection of a switch. It negotiates the version, answers echoes, refuses
 //!   undecodable messages, detects silent peers, and reports when to stop reading.
-//! - [`ours`] lists Shunt's extensions of OpenFlow 1.3: slices, stateless headers, stateless forwarding.
+//! - [`experimenter`] lists Shunt's extensions of OpenFlow 1.3: slices, stateless headers, stateless forwarding.
 
 mod action;
 pub mod bundle;
 mod bytes;
 pub mod error;
+pub mod experimenter;
 pub mod features;
 pub mod flow_mod;
 pub mod group;
@@ -27,7 +28,6 @@ mod message;
 pub mod meter;
 pub mod multipart;
 mod nicira;
-pub mod ours;
 mod oxm;
 pub mod packet;
 pub mod port;

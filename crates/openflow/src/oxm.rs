@@ -4,7 +4,7 @@
 
 use crate::bytes::{Put, Reader};
 use crate::error::{self, DecodeError, ErrorCode};
-use crate::ours;
+use crate::experimenter;
 use flow::{Field, FieldMatch, Slice, SliceBase};
 
 /// OFPXMC_OPENFLOW_BASIC.
@@ -68,13 +68,13 @@ pub(crate) fn decode(r: &mut Reader<'_>, codes: Codes) -> Result<Tlv, DecodeErro
         },
         EXPERIMENTER => {
             let id = body.u32()?;
-            if id != ours::EXPERIMENTER {
+            if id != experimenter::EXPERIMENTER {
                 return codes.unknown.says(format!(
                     "match field {number} of experimenter {id:#x} is not known; {:#x} is",
-                    ours::EXPERIMENTER
+                    experimenter::EXPERIMENTER
                 ));
             }
-            if number == ours::OXM_INDEX && !masked {
+            if number == experimenter::OXM_INDEX && !masked {
                 let index = body.u32()?;
                 body.end()?;
                 return Ok(Tlv::Index(index));
@@ -129,7 +129,7 @@ pub(crate) fn encode(out: &mut Vec<u8>, field: Field, value: u128, mask: u128) {
     out.put_u8(number << 1 | u8::from(masked));
     out.put_u8((before + if masked { 2 * size } else { size }) as u8);
     if let Field::Slice(s) = field {
-        out.put_u32(ours::EXPERIMENTER);
+        out.put_u32(experimenter::EXPERIMENTER);
         out.put_u16(s.offset_bits);
         out.put_u16(s.length_bits);
     }
@@ -142,8 +142,8 @@ pub(crate) fn encode(out: &mut Vec<u8>, field: Field, value: u128, mask: u128) {
 /// Writes the index of an entry of a linear table.
 pub(crate) fn encode_index(out: &mut Vec<u8>, index: u32) {
     out.put_u16(EXPERIMENTER);
-    out.put_u8(ours::OXM_INDEX << 1);
+    out.put_u8(experimenter::OXM_INDEX << 1);
     out.put_u8(8);
-    out.put_u32(ours::EXPERIMENTER);
+    out.put_u32(experimenter::EXPERIMENTER);
     out.put_u32(index);
 }

@@ -5,8 +5,8 @@
 use crate::bundle::{BundleAdd, BundleControl};
 use crate::bytes::{Put, Reader};
 use crate::error::{self, DecodeError, ErrorCode};
+use crate::experimenter;
 use crate::message::Message;
-use crate::ours;
 use crate::stateless;
 
 /// ERROR message.
@@ -45,30 +45,31 @@ const BUNDLE_ADD: u32 = 2301;
 pub(crate) fn decode_experimenter(xid: u32, r: &mut Reader<'_>) -> Result<Message, DecodeError> {
     let (experimenter, exp_type) = (r.u32()?, r.u32()?);
     match (experimenter, exp_type) {
-        (ours::ONF, BUNDLE_CONTROL) => BundleControl::decode(r).map(Message::BundleControl),
-        (ours::ONF, BUNDLE_ADD) => BundleAdd::decode(xid, r).map(Message::BundleAdd),
-        (ours::EXPERIMENTER, ours::message::STATELESS_MOD) => stateless::decode_change(r).map(Message::StatelessMod),
-        (ours::EXPERIMENTER, ours::message::STATELESS_REQUEST) => Ok(Message::StatelessRequest),
-        (ours::EXPERIMENTER, ours::message::STATELESS_REPLY) => stateless::decode_reply(r).map(Message::StatelessReply),
-        (ours::ONF | ours::EXPERIMENTER, _) => error::BAD_EXP_TYPE
+        (experimenter::ONF, BUNDLE_CONTROL) => BundleControl::decode(r).map(Message::BundleControl),
+        (experimenter::ONF, BUNDLE_ADD) => BundleAdd::decode(xid, r).map(Message::BundleAdd),
+        (experimenter::EXPERIMENTER, experimenter::message::STATELESS_MOD) => stateless::decode_change(r).map(Message::StatelessMod),
+        (experimenter::EXPERIMENTER, experimenter::message::STATELESS_REQUEST) => Ok(Message::StatelessRequest),
+        (experimenter::EXPERIMENTER, experimenter::message::STATELESS_REPLY) => stateless::decode_reply(r).map(Message::StatelessReply),
+        (experimenter::ONF | experimenter::EXPERIMENTER, _) => error::BAD_EXP_TYPE
             .says(format!("message {exp_type} of experimenter {experimenter:#x} is not known")),
         _ => error::BAD_EXPERIMENTER.says(format!(
             "messages of experimenter {experimenter:#x} (here type {exp_type}) are not known; bundles of the ONF \
              (0x4f4e4600, 2300 and 2301) are, and the stateless lane ({:#x}, 1 to 3)",
-            ours::EXPERIMENTER
+            experimenter::EXPERIMENTER
         )),
     }
 }
 
 /// Whether the bytes behind a header are a bundle message.
 pub(crate) fn is_bundle(body: &[u8]) -> bool {
-    let begins = |exp_type: u32| body.starts_with([ours::ONF, exp_type].map(u32::to_be_bytes).as_flattened());
+    let begins =
+        |exp_type: u32| body.starts_with([experimenter::ONF, exp_type].map(u32::to_be_bytes).as_flattened());
     begins(BUNDLE_CONTROL) || begins(BUNDLE_ADD)
 }
 
 /// Whether the bytes behind a header are a lane_mod.
 pub(crate) fn is_stateless_mod(body: &[u8]) -> bool {
-    let numbers = [ours::EXPERIMENTER, ours::message::STATELESS_MOD].map(u32::to_be_bytes);
+    let numbers = [experimenter::EXPERIMENTER, experimenter::message::STATELESS_MOD].map(u32::to_be_bytes);
     body.starts_with(numbers.as_flattened())
 }
 
@@ -80,20 +81,22 @@ pub(crate) fn encode_experimenter(message: &Message, xid: u32, out: &mut Vec<u8>
     };
     match message {
         Message::BundleControl(control) => {
-            begin(ours::ONF, BUNDLE_CONTROL);
+            begin(experimenter::ONF, BUNDLE_CONTROL);
             control.encode(out);
         }
         Message::BundleAdd(add) => {
-            begin(ours::ONF, BUNDLE_ADD);
+            begin(experimenter::ONF, BUNDLE_ADD);
             add.encode(xid, out);
         }
         Message::StatelessMod(change) => {
-            begin(ours::EXPERIMENTER, ours::message::STATELESS_MOD);
+            begin(experimenter::EXPERIMENTER, experimenter::message::STATELESS_MOD);
             stateless::encode_change(change, out);
         }
-        Message::StatelessRequest => begin(ours::EXPERIMENTER, ours::message::STATELESS_REQUEST),
+        Message::StatelessRequest => {
+            begin(experimenter::EXPERIMENTER, experimenter::message::STATELESS_REQUEST)
+        }
         Message::StatelessReply(reply) => {
-            begin(ours::EXPERIMENTER, ours::message::STATELESS_REPLY);
+            begin(experimenter::EXPERIMENTER, experimenter::message::STATELESS_REPLY);
             stateless::encode_reply(reply, out);
         }
         _ => {}

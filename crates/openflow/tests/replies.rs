@@ -248,7 +248,7 @@ fn replies() -> Vec<(&'static str, Message)> {
     };
     let in_port = [FieldMatch::exact(Field::InPort, 6), FieldMatch::exact(Field::Metadata, 5)];
     let mut made = vec![
-        ("hello", Message::Hello(Hello::ours())),
+        ("hello", Message::Hello(Hello::supported())),
         (
             "error",
             Message::Error(ErrorMessage {

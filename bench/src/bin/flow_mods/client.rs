@@ -37,7 +37,7 @@ impl Batch {
         stream.set_read_timeout(Some(LONG))?;
         stream.set_write_timeout(Some(LONG))?;
         let mut hello = Vec::new();
-        encode(&Message::Hello(Hello::ours()), 0, &mut hello)?;
+        encode(&Message::Hello(Hello::supported()), 0, &mut hello)?;
         stream.write_all(&hello)?;
         receive(&mut stream)?;
         let start = Instant::now();

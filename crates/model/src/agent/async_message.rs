@@ -2,7 +2,7 @@
 //! Asynchronous messages: packet-in, flow-removed and port-status.
 
 use super::buffers::Buffers;
-use super::{describe, whole};
+use super::{describe, finish_offloads};
 use crate::async_messages::{AsyncMessage, FlowRemoved, PacketIn, PortReason, RemovedReason};
 use flow::action::WHOLE_PACKET;
 use flow::{Field, FieldMatch, Match, Nanos};
@@ -90,7 +90,7 @@ fn packet_ins(p: &PacketIn, max_len: u16, now: Nanos, buffers: &mut Buffers) -> 
             data,
         })
     };
-    whole::packets(&p.frame).into_iter().map(message).collect()
+    finish_offloads::packets(&p.frame).into_iter().map(message).collect()
 }
 
 fn flow_removed(removed: &FlowRemoved) -> flow_mod::FlowRemoved {

@@ -231,7 +231,7 @@ mod tests {
     fn open() -> Channel {
         let mut channel = Channel::new(ChannelId(0), SessionConfig::default(), 0);
         let mut hello = Vec::new();
-        encode(&Message::Hello(openflow::Hello::ours()), 0, &mut hello).unwrap();
+        encode(&Message::Hello(openflow::Hello::supported()), 0, &mut hello).unwrap();
         channel.receive(&hello, 0);
         assert_eq!(channel.session.next_event(), Some(SessionEvent::Opened));
         channel

@@ -12,6 +12,7 @@ mod bundle;
 mod channel;
 mod describe;
 mod dump;
+mod finish_offloads;
 mod flow_mod;
 mod group;
 mod layout;
@@ -26,7 +27,6 @@ mod queues;
 mod request;
 mod role;
 mod table_features;
-mod whole;
 
 pub use channel::{Channel, ChannelEvent, Progress};
 pub use long::{Done, Work};

@@ -6,11 +6,11 @@
 
 mod change;
 mod compare;
-mod near;
+mod near_misses;
 
 pub use change::Change;
 pub use compare::{TraceComparison, TraceCounts};
-pub use near::{Excluded, Near};
+pub use near_misses::{Excluded, NearMiss};
 pub use reference::{Learned, PacketIn, Processed, Sent, Worked};
 
 use crate::data_plane::DataPlane;
@@ -62,7 +62,7 @@ pub struct Step {
     /// The packet's values of the fields that the entry matches.
     pub values: Vec<(Field, u128)>,
     /// Near misses: entries tried before the one hit that differ from the packet in the fewest fields.
-    pub near: Vec<Near>,
+    pub near_misses: Vec<NearMiss>,
     /// Number of entries examined to find the near misses.
     pub looked_at: usize,
 }
@@ -144,7 +144,7 @@ impl<D: DataPlane> View<'_, D> {
             frame: packet.bytes.clone(),
             entry: entry.clone(),
             values: Vec::new(),
-            near: Vec::new(),
+            near_misses: Vec::new(),
             looked_at: 0,
         };
         if let Some(entry) = &entry {
@@ -152,8 +152,8 @@ impl<D: DataPlane> View<'_, D> {
             step.values = entry.matching.fields().filter_map(|c| value(c.field)).collect();
         }
         if index.is_none() {
-            let tried = store.table(table).tried_before(store.slots(), id, near::LOOKED_AT);
-            (step.near, step.looked_at) = near::nearest(tried, packet);
+            let tried = store.table(table).tried_before(store.slots(), id, near_misses::LOOKED_AT);
+            (step.near_misses, step.looked_at) = near_misses::nearest(tried, packet);
         }
         self.steps.borrow_mut().push(step);
         entry

@@ -4,7 +4,7 @@
 
 use crate::bytes::{Put, Reader};
 use crate::error::{self, DecodeError};
-use crate::{ours, oxm};
+use crate::{experimenter, oxm};
 use flow::{Field, SliceBase};
 
 /// Instruction or action that a table supports, as a type number.
@@ -44,7 +44,7 @@ impl OxmId {
     #[must_use]
     pub fn of(field: Field, masked: bool) -> Self {
         let (class, number, before, experimenter) = match field {
-            Field::Slice(s) => (oxm::EXPERIMENTER, s.base as u8, 4, Some(ours::EXPERIMENTER)),
+            Field::Slice(s) => (oxm::EXPERIMENTER, s.base as u8, 4, Some(experimenter::EXPERIMENTER)),
             named => (oxm::BASIC, named.oxm().unwrap_or(0), 0, None),
         };
         let value = match field {
@@ -63,7 +63,7 @@ impl OxmId {
     /// Returns the base of the slices with this ID, or `None` if it is not a slice.
     #[must_use]
     pub fn slice_base(self) -> Option<SliceBase> {
-        if self.experimenter != Some(ours::EXPERIMENTER) {
+        if self.experimenter != Some(experimenter::EXPERIMENTER) {
             return None;
         }
         SliceBase::ALL.get(usize::from(self.number)).copied()

@@ -60,7 +60,7 @@ impl Session {
             keepalive: Keepalive::new(now),
             closing: None,
         };
-        Message::Hello(Hello::ours()).encode_one(0, &mut session.output);
+        Message::Hello(Hello::supported()).encode_one(0, &mut session.output);
         session
     }
 

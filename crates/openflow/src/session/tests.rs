@@ -2,10 +2,10 @@
 //! Sessions: version negotiation, echoes, refusals, framing errors, limits of memory and timeouts.
 
 use super::*;
+use crate::experimenter;
 use crate::multipart::flow_stats::FlowStats;
 use crate::multipart::parts::Parts;
 use crate::multipart::{Answer, MultipartReply};
-use crate::ours;
 
 const SECOND: Nanos = 1_000_000_000;
 
@@ -44,7 +44,7 @@ fn open() -> Session {
     let mut session = Session::new(SessionConfig::default(), 0);
     assert_eq!(session.receive(&hello(4, None), 0), 8);
     assert_eq!(session.next_event(), Some(SessionEvent::Opened));
-    assert_eq!(said(&mut session), [Message::Hello(Hello::ours())]);
+    assert_eq!(said(&mut session), [Message::Hello(Hello::supported())]);
     session
 }
 
@@ -213,8 +213,8 @@ fn an_error_of_another_version_closes_and_is_not_answered() {
 /// The driver decides whether the sender's role or the message is at fault.
 #[test]
 fn what_cannot_be_decoded_is_left_to_the_driver_where_roles_count() {
-    let bundle_add = [&ours::ONF.to_be_bytes()[..], &2301_u32.to_be_bytes(), &[9]].concat();
-    let stateless_mod = [&ours::EXPERIMENTER.to_be_bytes()[..], &1_u32.to_be_bytes(), &[9]].concat();
+    let bundle_add = [&experimenter::ONF.to_be_bytes()[..], &2301_u32.to_be_bytes(), &[9]].concat();
+    let stateless_mod = [&experimenter::EXPERIMENTER.to_be_bytes()[..], &1_u32.to_be_bytes(), &[9]].concat();
     let mut table_features = vec![0, 12, 0, 0, 0, 0, 0, 0, 1];
     for (kind, body) in [
         (kind::PACKET_OUT, &[9][..]),

@@ -48,7 +48,7 @@ pub(super) fn compare<D: DataPlane>(
     for step in &trace.steps {
         let rank = step.entry.as_ref().map_or(0, |entry| entry.priority);
         if let Some(near) =
-            step.near.iter().find(|near| near.entry.priority < rank || near.excluded.is_empty())
+            step.near_misses.iter().find(|near| near.entry.priority < rank || near.excluded.is_empty())
         {
             return Err(format!("table {}: {near:?} is told of beside {:?}", step.table, step.entry));
         }

@@ -305,7 +305,7 @@ impl Connection {
                 Err(error) => self.error(Some(id), &error),
             },
             Request::Load { text, last } => self.load(id, &text, last, state),
-            Request::Trace { packet } => match crate::trace::imagined(state.model, &packet) {
+            Request::Trace { packet } => match crate::trace::trace_synthesized(state.model, &packet) {
                 Ok(trace) => self.answer(id, "done", &trace),
                 Err(error) => self.error(Some(id), &error.to_string()),
             },

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Packets of a traffic class, made from templates or read from a capture.
 
-use crate::trace::imagine::Template;
+use crate::trace::synthesize::Template;
 use fastrand::Rng;
 use flow::PortNo;
 use port::LARGE_FRAME_BYTES;

@@ -8,10 +8,10 @@
 mod capture;
 mod form;
 mod hexadecimal;
-pub(crate) mod imagine;
 mod live;
 mod offline;
 mod report;
+pub(crate) mod synthesize;
 mod why;
 
 pub use capture::packet_of;
@@ -101,7 +101,7 @@ pub enum TraceError {
 /// # Errors
 ///
 /// Returns an error if the packet cannot be built.
-pub fn imagined(model: &mut Model<WorkerSet>, packet: &Packet) -> Result<Trace, TraceError> {
+pub fn trace_synthesized(model: &mut Model<WorkerSet>, packet: &Packet) -> Result<Trace, TraceError> {
     let (in_port, frame) = frame_of(packet, &port_names(model))?;
     let trace = model.trace(in_port, &frame);
     Ok(report::report(model, &trace))
@@ -116,7 +116,7 @@ fn port_names<D: DataPlane>(model: &Model<D>) -> crate::flow_file::PortNames {
 fn frame_of(packet: &Packet, names: &crate::flow_file::PortNames) -> Result<(PortNo, Vec<u8>), TraceError> {
     let (port, frame) = match (&packet.fields, &packet.hex) {
         (Some(fields), None) => {
-            let made = imagine::imagine(fields, &|name| names.get(name).copied())?;
+            let made = synthesize::synthesize(fields, &|name| names.get(name).copied())?;
             (made.in_port, made.frame)
         }
         (None, Some(hex)) => (None, hexadecimal::parse(hex)?),

@@ -84,7 +84,7 @@ fn tables(model: &mut Model<WorkerSet>, found: &Found, ways: &Ways) -> Vec<Table
         rule: step.entry.as_deref().map(rule),
         values: step.values.iter().map(|(field, value)| field_value(*field, *value)).collect(),
         near: step
-            .near
+            .near_misses
             .iter()
             .map(|near| Near {
                 rule: rule(&near.entry),

@@ -230,7 +230,7 @@ fn each_wrong_length_is_refused_under_its_code() {
     table_features(&mut peer);
     messages_of_one_size(&mut peer);
     lanes(&mut peer);
-    Right::new("hello", &Message::Hello(Hello::ours())).refuses(
+    Right::new("hello", &Message::Hello(Hello::supported())).refuses(
         &mut peer,
         10,
         8,
@@ -245,7 +245,7 @@ fn each_wrong_length_is_refused_under_its_code() {
 
 /// Tests a first HELLO with invalid elements: only the version in its header counts.
 fn first_hellos(scene: &Scene) {
-    let right = bytes_of(&Message::Hello(Hello::ours()));
+    let right = bytes_of(&Message::Hello(Hello::supported()));
     for value in [0u16, 1, 3, 4, 7, 9, 16, 0x7fff, 0xffff] {
         for version in [4, 1] {
             let mut peer = Peer::silent(TcpStream::connect(scene.lab.address).unwrap());

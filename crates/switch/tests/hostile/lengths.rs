@@ -37,7 +37,7 @@ fn messages() -> Vec<Message> {
         Message::MultipartRequest(MultipartRequest { more: false, query }),
         Message::RoleRequest(RoleMessage { role: Role::NoChange, generation_id: 0 }),
         Message::EchoRequest(vec![1; 9]),
-        Message::Hello(Hello::ours()),
+        Message::Hello(Hello::supported()),
     ]
 }
 

@@ -58,7 +58,7 @@ fn a_thousand_are_served_and_too_many_turned_away() {
     let mut again = scene.lab.peer();
     again.barrier();
     let mut greeted = Peer::silent(TcpStream::connect(scene.lab.address).unwrap());
-    greeted.send_bytes(&bytes_of(&Message::Hello(Hello::ours())));
+    greeted.send_bytes(&bytes_of(&Message::Hello(Hello::supported())));
     assert!(greeted.receive_bytes().is_some());
     println!("{PEERS} connections for {:?}", start.elapsed());
     scene.end();

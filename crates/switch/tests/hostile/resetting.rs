@@ -16,7 +16,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 #[test]
 fn a_reset_at_any_moment_leaves_nothing_behind() {
     let mut scene = Scene::start();
-    let hello = bytes_of(&Message::Hello(Hello::ours()));
+    let hello = bytes_of(&Message::Hello(Hello::supported()));
     let echo = bytes_of(&Message::EchoRequest(vec![1; 1_000]));
     let bundle = BundleControl { bundle_id: 1, kind: BundleKind::OpenRequest, flags: FLAG_ATOMIC };
     let delete =

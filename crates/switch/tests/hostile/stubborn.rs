@@ -20,7 +20,7 @@ fn those_that_send_byte_by_byte_are_answered() {
     let mut scene = Scene::start();
     let mut peers: Vec<_> = (0..PEERS).map(|_| silent(&scene)).collect();
     let messages =
-        [Message::Hello(Hello::ours()), Message::EchoRequest(vec![5; 20]), Message::FeaturesRequest];
+        [Message::Hello(Hello::supported()), Message::EchoRequest(vec![5; 20]), Message::FeaturesRequest];
     let bytes: Vec<u8> = messages.iter().flat_map(bytes_of).collect();
     for (at, byte) in bytes.iter().enumerate() {
         for peer in &mut peers {
@@ -105,7 +105,7 @@ fn floods_are_slowed_down_and_nobody_else() {
         .flat_map(|_| kinds.clone())
         .map(|bytes| {
             let mut stream = TcpStream::connect(address).unwrap();
-            stream.write_all(&bytes_of(&Message::Hello(Hello::ours()))).unwrap();
+            stream.write_all(&bytes_of(&Message::Hello(Hello::supported()))).unwrap();
             std::thread::spawn(move || flood(stream, &bytes, until))
         })
         .collect();

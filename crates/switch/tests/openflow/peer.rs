@@ -30,7 +30,7 @@ impl Peer {
     }
 
     pub fn greet(&mut self) {
-        self.send(&Message::Hello(Hello::ours()));
+        self.send(&Message::Hello(Hello::supported()));
         assert!(matches!(self.receive(), (_, Message::Hello(_))));
     }
 

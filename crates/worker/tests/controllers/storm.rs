@@ -138,7 +138,7 @@ impl Storm {
     fn connect(&mut self) {
         let channel = self.agent.open(self.now, SessionConfig::default());
         let mut outbox = Vec::new();
-        encode(&Message::Hello(Hello::ours()), 0, &mut outbox).unwrap();
+        encode(&Message::Hello(Hello::supported()), 0, &mut outbox).unwrap();
         self.counts.messages += 1;
         self.controllers.push(Controller { channel, outbox, inbox: Vec::new(), reads: true, kept: None });
     }

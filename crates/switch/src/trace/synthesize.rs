@@ -21,7 +21,7 @@ const TTL_KEY: &str = "nw_ttl=";
 
 /// Synthetic packet and its ingress port.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Imagined {
+pub struct Synthesized {
     /// Ingress port, if the list names one.
     pub in_port: Option<PortNo>,
     /// Bytes of the frame.
@@ -29,10 +29,10 @@ pub struct Imagined {
 }
 
 /// Builds a packet from fields in flow syntax and `nw_ttl`. `by_name` resolves port names.
-pub fn imagine(text: &str, by_name: &dyn Fn(&str) -> Option<PortNo>) -> Result<Imagined, TraceError> {
+pub fn synthesize(text: &str, by_name: &dyn Fn(&str) -> Option<PortNo>) -> Result<Synthesized, TraceError> {
     let template = Template::parse(text, by_name, false)?;
     let frame = template.frame(&mut || 0, 0)?;
-    Ok(Imagined { in_port: template.in_port, frame })
+    Ok(Synthesized { in_port: template.in_port, frame })
 }
 
 /// Template of packets: fields with fixed values, and random values for the bits outside their masks.
@@ -276,8 +276,8 @@ fn widened(mac: [u8; 6]) -> [u8; 16] {
 mod tests {
     use super::*;
 
-    fn made(text: &str) -> Imagined {
-        imagine(text, &|name| (name == "p7").then_some(7)).unwrap()
+    fn made(text: &str) -> Synthesized {
+        synthesize(text, &|name| (name == "p7").then_some(7)).unwrap()
     }
 
     /// A packet built from a match satisfies this match.
@@ -318,7 +318,7 @@ mod tests {
             ("in_port=controller", "port"),
             ("slice(metadata,224,8)=1", "no part of the packet"),
         ] {
-            let error = imagine(text, &|_| None).unwrap_err().to_string();
+            let error = synthesize(text, &|_| None).unwrap_err().to_string();
             assert!(error.contains(says), "{text}: {error}");
         }
     }

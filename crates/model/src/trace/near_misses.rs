@@ -17,7 +17,7 @@ pub(super) const LOOKED_AT: usize = 4_096;
 
 /// An entry that the packet almost hit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Near {
+pub struct NearMiss {
     /// The entry that was not hit.
     pub entry: Arc<FlowEntry>,
     /// Conditions of the entry that the packet does not meet.
@@ -35,7 +35,10 @@ pub struct Excluded {
 
 /// Returns the near misses among `tried`, and how many entries were examined. `tried` yields the highest
 /// priority first.
-pub(super) fn nearest<'a>(tried: impl Iterator<Item = &'a FlowEntry>, packet: &Packet) -> (Vec<Near>, usize) {
+pub(super) fn nearest<'a>(
+    tried: impl Iterator<Item = &'a FlowEntry>,
+    packet: &Packet,
+) -> (Vec<NearMiss>, usize) {
     let mut nearest: Vec<(_, &FlowEntry, Vec<Excluded>)> = Vec::new();
     let mut looked_at = 0;
     for entry in tried {
@@ -61,11 +64,11 @@ pub(super) fn nearest<'a>(tried: impl Iterator<Item = &'a FlowEntry>, packet: &P
             nearest.insert(at, (distance, entry, excluded));
         }
     }
-    let near = |(_, entry, excluded): (_, &FlowEntry, Vec<Excluded>)| Near {
+    let near_misses = |(_, entry, excluded): (_, &FlowEntry, Vec<Excluded>)| NearMiss {
         entry: Arc::new(entry.clone()),
         excluded,
     };
-    (nearest.into_iter().map(near).collect(), looked_at)
+    (nearest.into_iter().map(near_misses).collect(), looked_at)
 }
 
 /// Returns the number of leading bits of the field that agree with the condition.
@@ -109,8 +112,14 @@ mod tests {
     /// Returns the IDs of the reported entries, each with the number of fields that exclude it, and the
     /// number of entries examined.
     fn told(entries: &[FlowEntry]) -> (Vec<(u32, usize)>, usize) {
-        let (near, looked_at) = nearest(entries.iter(), &packet());
-        (near.iter().map(|near| (near.entry.id, near.excluded.len())).collect(), looked_at)
+        let (near_misses, looked_at) = nearest(entries.iter(), &packet());
+        (
+            near_misses
+                .iter()
+                .map(|near_misses| (near_misses.entry.id, near_misses.excluded.len()))
+                .collect(),
+            looked_at,
+        )
     }
 
     #[test]
@@ -122,9 +131,9 @@ mod tests {
             entry(4, [Some(9), Some(9), Some(9)]),
         ];
         assert_eq!(told(&entries), (vec![(2, 1), (3, 2)], 4));
-        let (near, _) = nearest(entries[2..3].iter(), &packet());
+        let (near_misses, _) = nearest(entries[2..3].iter(), &packet());
         let excluded = |field, value| Excluded { condition: FieldMatch::exact(field, 9), value: Some(value) };
-        assert_eq!(near[0].excluded, [excluded(Field::InPort, 1), excluded(Field::EthSrc, 0xa)]);
+        assert_eq!(near_misses[0].excluded, [excluded(Field::InPort, 1), excluded(Field::EthSrc, 0xa)]);
     }
 
     #[test]
