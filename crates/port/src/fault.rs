@@ -2,7 +2,7 @@
 //! Fault injection: a queue that loses, damages and refuses frames at given rates. The same seed gives the
 //! same faults.
 
-use crate::{Capabilities, Drop, Link, MIN_FRAME_BYTES, Outstanding, Pools, Queue, Statistics};
+use crate::{Capabilities, Link, MIN_FRAME_BYTES, Outstanding, Pools, PortDrop, Queue, Statistics};
 use frame::Frame;
 use std::collections::VecDeque;
 use std::os::fd::RawFd;
@@ -22,7 +22,7 @@ pub struct Faults {
     pub seed: u64,
 }
 
-/// A queue with injected faults. Lost frames count as `Drop::Fault`.
+/// A queue with injected faults. Lost frames count as `PortDrop::Fault`.
 pub struct Faulty<Q> {
     inner: Q,
     faults: Faults,
@@ -119,7 +119,7 @@ impl<Q: Queue> Queue for Faulty<Q> {
         let mut statistics = self.inner.statistics();
         statistics.rx_packets -= self.lost;
         statistics.rx_bytes -= self.lost_bytes;
-        statistics.dropped_many(Drop::Fault, self.lost);
+        statistics.dropped_many(PortDrop::Fault, self.lost);
         statistics
     }
 
@@ -175,7 +175,7 @@ mod tests {
     fn rates_hold_and_every_frame_is_accounted_for() {
         let (frames, statistics) = run(Faults { drop_per_mille: 200, seed: 1, ..Faults::default() });
         assert!((750..850).contains(&frames.len()), "{}", frames.len());
-        assert_eq!(frames.len() as u64 + statistics.drops(Drop::Fault), 1000);
+        assert_eq!(frames.len() as u64 + statistics.drops(PortDrop::Fault), 1000);
         assert_eq!(statistics.rx_bytes, 100 * frames.len() as u64);
 
         let (frames, _) = run(Faults { corrupt_per_mille: 300, seed: 2, ..Faults::default() });

@@ -34,7 +34,7 @@ pub use fault::{Faults, Faulty};
 pub use offload::finished;
 pub use pools::{LARGE_FRAME_BYTES, Pools, SMALL_FRAME_BYTES};
 pub use queue::{Capabilities, Link, Outstanding, Queue};
-pub use statistics::{Drop, Statistics};
+pub use statistics::{PortDrop, Statistics};
 
 /// Length in bytes of the shortest frame that is handled: an Ethernet header.
 pub const MIN_FRAME_BYTES: usize = 14;

@@ -4,7 +4,7 @@
 /// Reason why a driver dropped a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
-pub enum Drop {
+pub enum PortDrop {
     /// The receive queue of the kernel or device was full.
     RxKernel,
     /// The device delivered only a part of the frame.
@@ -33,7 +33,7 @@ pub enum Drop {
     Fault,
 }
 
-impl Drop {
+impl PortDrop {
     /// All reasons with their names, in the order of their counters.
     pub const ALL: [(Self, &'static str); 13] = [
         (Self::RxKernel, "rx_kernel"),
@@ -63,19 +63,19 @@ pub struct Statistics {
     pub tx_packets: u64,
     /// Bytes of the frames that the device accepted.
     pub tx_bytes: u64,
-    drops: [u64; Drop::ALL.len()],
+    drops: [u64; PortDrop::ALL.len()],
 }
 
 impl Statistics {
     /// Returns the number of frames dropped for `reason`.
     #[must_use]
-    pub fn drops(&self, reason: Drop) -> u64 {
+    pub fn drops(&self, reason: PortDrop) -> u64 {
         self.drops[reason as usize]
     }
 
     /// Returns every drop counter with its name.
     pub fn named_drops(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
-        Drop::ALL.iter().map(|(reason, name)| (*name, self.drops(*reason)))
+        PortDrop::ALL.iter().map(|(reason, name)| (*name, self.drops(*reason)))
     }
 
     /// Returns the number of frames dropped on receive, for any reason.
@@ -114,12 +114,12 @@ impl Statistics {
     }
 
     #[inline]
-    pub(crate) fn dropped(&mut self, reason: Drop) {
+    pub(crate) fn dropped(&mut self, reason: PortDrop) {
         self.dropped_many(reason, 1);
     }
 
     #[inline]
-    pub(crate) fn dropped_many(&mut self, reason: Drop, count: u64) {
+    pub(crate) fn dropped_many(&mut self, reason: PortDrop, count: u64) {
         self.drops[reason as usize] += count;
     }
 
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn each_reason_counts_under_its_own_name() {
         let mut statistics = Statistics::default();
-        for (position, (reason, _)) in Drop::ALL.iter().enumerate() {
+        for (position, (reason, _)) in PortDrop::ALL.iter().enumerate() {
             assert_eq!(*reason as usize, position);
             statistics.dropped_many(*reason, position as u64 + 1);
         }

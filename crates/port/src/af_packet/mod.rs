@@ -19,7 +19,7 @@ mod vnet;
 use crate::sys::SendBatch;
 use crate::watch::Watch;
 use crate::{
-    Capabilities, Drop, Link, Outstanding, Pools, PortError, Queue, Queues, Spec, Statistics, interface,
+    Capabilities, Link, Outstanding, Pools, PortDrop, PortError, Queue, Queues, Spec, Statistics, interface,
 };
 use cut::Cutter;
 use frame::Frame;
@@ -120,7 +120,7 @@ impl PacketQueue {
         }
         self.fetch_kernel_drops();
         let lost = self.socket.drain();
-        self.statistics.dropped_many(Drop::RxKernel, lost);
+        self.statistics.dropped_many(PortDrop::RxKernel, lost);
         if self.socket.replace(fresh).is_ok() {
             self.generation += 1;
         }
@@ -157,7 +157,7 @@ impl Queue for PacketQueue {
     fn statistics(&self) -> Statistics {
         self.fetch_kernel_drops();
         let mut statistics = self.statistics;
-        statistics.dropped_many(Drop::RxKernel, self.kernel_drops.get());
+        statistics.dropped_many(PortDrop::RxKernel, self.kernel_drops.get());
         statistics
     }
 

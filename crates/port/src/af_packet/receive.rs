@@ -5,7 +5,7 @@ use super::copies::Copies;
 use super::socket::Socket;
 use super::{PacketQueue, vnet};
 use crate::sys::{Slot, VNET_BYTES};
-use crate::{Drop, MIN_FRAME_BYTES, Pools};
+use crate::{MIN_FRAME_BYTES, Pools, PortDrop};
 use frame::Frame;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -17,7 +17,7 @@ const DEFAULT_TPID: u16 = 0x8100;
 /// Result of handling a slot.
 enum Arrival {
     Frame(Frame),
-    Dropped(Drop),
+    Dropped(PortDrop),
     /// No buffer is free: the packet stays in the ring.
     Waits,
 }
@@ -56,13 +56,13 @@ fn arrival(slot: &Slot<'_>, copies: &mut Copies, socket: BorrowedFd<'_>, pools: 
     let tag = slot.status & libc::TP_STATUS_VLAN_VALID != 0;
     let len = slot.len + if tag { TAG_BYTES } else { 0 };
     let refused = if slot.len < MIN_FRAME_BYTES {
-        Some(Drop::RxRunt)
+        Some(PortDrop::RxRunt)
     } else if !pools.fits(len) {
-        Some(Drop::RxOversized)
+        Some(PortDrop::RxOversized)
     } else if slot.bytes.len() < slot.len && !whole_in_queue {
-        Some(Drop::RxTruncated)
+        Some(PortDrop::RxTruncated)
     } else if pools.lacks_only_large(len) {
-        Some(Drop::RxNoLargeFrame)
+        Some(PortDrop::RxNoLargeFrame)
     } else {
         None
     };
@@ -77,7 +77,7 @@ fn arrival(slot: &Slot<'_>, copies: &mut Copies, socket: BorrowedFd<'_>, pools: 
         let sized = frame.set_len(slot.len);
         debug_assert!(sized, "the pool was chosen by length");
         let Some(header) = copies.take(socket, slot, frame.bytes_mut()) else {
-            return give_back(frame, pools, Drop::RxTruncated);
+            return give_back(frame, pools, PortDrop::RxTruncated);
         };
         header
     } else {
@@ -86,7 +86,7 @@ fn arrival(slot: &Slot<'_>, copies: &mut Copies, socket: BorrowedFd<'_>, pools: 
         slot.vnet
     };
     if header != [0; VNET_BYTES] && !vnet::import(&header, &mut frame) {
-        return give_back(frame, pools, Drop::RxTruncated);
+        return give_back(frame, pools, PortDrop::RxTruncated);
     }
     if tag {
         put_tag_back(slot, &mut frame);
@@ -94,7 +94,7 @@ fn arrival(slot: &Slot<'_>, copies: &mut Copies, socket: BorrowedFd<'_>, pools: 
     Arrival::Frame(frame)
 }
 
-fn give_back(frame: Frame, pools: &mut Pools, reason: Drop) -> Arrival {
+fn give_back(frame: Frame, pools: &mut Pools, reason: PortDrop) -> Arrival {
     // The frame came from these pools, so they accept it.
     let _ = pools.put(frame);
     Arrival::Dropped(reason)

@@ -7,7 +7,7 @@
 
 use super::PacketQueue;
 use super::vnet::{Way, way};
-use crate::{Drop, MIN_FRAME_BYTES};
+use crate::{MIN_FRAME_BYTES, PortDrop};
 use frame::Frame;
 use std::collections::VecDeque;
 use std::io;
@@ -19,17 +19,17 @@ enum Refusal {
     /// Nothing can be sent until the interface changes.
     Link,
     /// This packet can never be sent.
-    Packet(Drop),
+    Packet(PortDrop),
 }
 
 fn refusal(error: &io::Error) -> Refusal {
     match error.raw_os_error() {
         Some(libc::EAGAIN | libc::EINTR) => Refusal::Full,
         Some(libc::ENETDOWN | libc::ENXIO | libc::ENODEV) => Refusal::Link,
-        Some(libc::EMSGSIZE) => Refusal::Packet(Drop::TxOversized),
-        Some(libc::ENOBUFS | libc::ENOMEM) => Refusal::Packet(Drop::TxNoBuffer),
-        Some(libc::EINVAL) => Refusal::Packet(Drop::TxUnfinished),
-        _ => Refusal::Packet(Drop::TxError),
+        Some(libc::EMSGSIZE) => Refusal::Packet(PortDrop::TxOversized),
+        Some(libc::ENOBUFS | libc::ENOMEM) => Refusal::Packet(PortDrop::TxNoBuffer),
+        Some(libc::EINVAL) => Refusal::Packet(PortDrop::TxUnfinished),
+        _ => Refusal::Packet(PortDrop::TxError),
     }
 }
 
@@ -41,13 +41,13 @@ impl PacketQueue {
         let mut link_refused = false;
         while let Some(front) = frames.front() {
             if front.len() < MIN_FRAME_BYTES {
-                self.drop_front(Drop::TxRunt, frames, done);
+                self.drop_front(PortDrop::TxRunt, frames, done);
                 continue;
             }
             match way(front, self.watch.link.mtu) {
                 Way::Kernel(_) => {}
                 Way::TooLong => {
-                    self.drop_front(Drop::TxOversized, frames, done);
+                    self.drop_front(PortDrop::TxOversized, frames, done);
                     continue;
                 }
                 Way::Segments => {
@@ -70,13 +70,13 @@ impl PacketQueue {
                 Err(error) => match refusal(&error) {
                     Refusal::Full => break,
                     // An older kernel may not support this kind of super-frame (UDP before Linux 6.2).
-                    Refusal::Packet(Drop::TxUnfinished) if front.meta.gso.is_some() => {
+                    Refusal::Packet(PortDrop::TxUnfinished) if front.meta.gso.is_some() => {
                         self.send_segments(frames, done);
                     }
                     Refusal::Packet(reason) => self.drop_front(reason, frames, done),
                     Refusal::Link if !link_refused => link_refused = true,
                     Refusal::Link => {
-                        self.statistics.dropped_many(Drop::TxLinkDown, frames.len() as u64);
+                        self.statistics.dropped_many(PortDrop::TxLinkDown, frames.len() as u64);
                         done.extend(frames.drain(..));
                     }
                 },
@@ -96,8 +96,8 @@ impl PacketQueue {
             }
             Err(error) => {
                 let reason = match refusal(&error) {
-                    Refusal::Full => Drop::TxNoBuffer,
-                    Refusal::Link => Drop::TxLinkDown,
+                    Refusal::Full => PortDrop::TxNoBuffer,
+                    Refusal::Link => PortDrop::TxLinkDown,
                     Refusal::Packet(reason) => reason,
                 };
                 self.drop_front(reason, frames, done);
@@ -105,7 +105,7 @@ impl PacketQueue {
         }
     }
 
-    fn drop_front(&mut self, reason: Drop, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) {
+    fn drop_front(&mut self, reason: PortDrop, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) {
         self.statistics.dropped(reason);
         done.extend(frames.pop_front());
     }

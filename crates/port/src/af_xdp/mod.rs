@@ -14,7 +14,7 @@ mod transmit;
 
 use crate::watch::Watch;
 use crate::{
-    Capabilities, Drop, Link, Outstanding, Pools, PortError, Queue, Queues, Spec, Statistics, interface,
+    Capabilities, Link, Outstanding, Pools, PortDrop, PortError, Queue, Queues, Spec, Statistics, interface,
 };
 use frame::Frame;
 use socket::{Patience, Port, Socket};
@@ -99,7 +99,7 @@ impl XdpQueue {
         let Ok(fresh) = self.socket.open_anew(&self.port) else { return };
         let lost = self.socket.xsk.kernel_drops() + self.socket.xsk.waiting();
         if self.socket.replace(fresh).is_ok() {
-            self.statistics.dropped_many(Drop::RxKernel, lost);
+            self.statistics.dropped_many(PortDrop::RxKernel, lost);
             self.generation += 1;
         }
     }
@@ -134,7 +134,7 @@ impl Queue for XdpQueue {
 
     fn statistics(&self) -> Statistics {
         let mut statistics = self.statistics;
-        statistics.dropped_many(Drop::RxKernel, self.socket.xsk.kernel_drops());
+        statistics.dropped_many(PortDrop::RxKernel, self.socket.xsk.kernel_drops());
         statistics
     }
 

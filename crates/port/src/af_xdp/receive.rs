@@ -3,13 +3,13 @@
 
 use super::{XdpQueue, partial};
 use crate::sys::Refused;
-use crate::{Drop, MIN_FRAME_BYTES, Pools};
+use crate::{MIN_FRAME_BYTES, Pools, PortDrop};
 use frame::Frame;
 
 /// Result of handling a packet.
 enum Arrival {
     Frame(Frame),
-    Dropped(Drop),
+    Dropped(PortDrop),
     /// No buffer is free: the packet stays in the ring.
     Waits,
 }
@@ -53,11 +53,11 @@ impl XdpQueue {
 fn arrival(bytes: &[u8], pools: &mut Pools) -> Arrival {
     let len = bytes.len();
     if len < MIN_FRAME_BYTES {
-        Arrival::Dropped(Drop::RxRunt)
+        Arrival::Dropped(PortDrop::RxRunt)
     } else if !pools.fits(len) {
-        Arrival::Dropped(Drop::RxOversized)
+        Arrival::Dropped(PortDrop::RxOversized)
     } else if pools.lacks_only_large(len) {
-        Arrival::Dropped(Drop::RxNoLargeFrame)
+        Arrival::Dropped(PortDrop::RxNoLargeFrame)
     } else {
         let Some(mut frame) = pools.get(len) else { return Arrival::Waits };
         let filled = frame.fill(bytes);

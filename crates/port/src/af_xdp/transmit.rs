@@ -4,7 +4,7 @@
 
 use super::XdpQueue;
 use crate::sys::{Refused, XSK_FRAME_BYTES};
-use crate::{Drop, MIN_FRAME_BYTES, offload};
+use crate::{MIN_FRAME_BYTES, PortDrop, offload};
 use frame::Frame;
 use std::collections::VecDeque;
 use wire::segment::Segments;
@@ -19,14 +19,14 @@ enum Way {
     /// In segments.
     Segments,
     /// Not at all, for this reason.
-    Dropped(Drop),
+    Dropped(PortDrop),
 }
 
 /// Selects how to transmit a frame to a device with this MTU in bytes (`None`: unknown), and completes its
 /// checksum.
 fn way(frame: &mut Frame, mtu: Option<u32>) -> Way {
     if frame.len() < MIN_FRAME_BYTES {
-        return Way::Dropped(Drop::TxRunt);
+        return Way::Dropped(PortDrop::TxRunt);
     }
     // One VLAN tag is allowed on top of the MTU, as in other drivers.
     let tag = if matches!(frame.bytes()[12..14], [0x81, 0] | [0x88, 0xa8]) { TAG_BYTES } else { 0 };
@@ -34,11 +34,11 @@ fn way(frame: &mut Frame, mtu: Option<u32>) -> Way {
     let gso = frame.meta.gso;
     match gso {
         Some(gso) if usize::from(gso.header_len) + usize::from(gso.size) > most => {
-            Way::Dropped(Drop::TxOversized)
+            Way::Dropped(PortDrop::TxOversized)
         }
         Some(_) => Way::Segments,
-        None if frame.len() > most => Way::Dropped(Drop::TxOversized),
-        None if !offload::complete_checksum(frame) => Way::Dropped(Drop::TxUnfinished),
+        None if frame.len() > most => Way::Dropped(PortDrop::TxOversized),
+        None if !offload::complete_checksum(frame) => Way::Dropped(PortDrop::TxUnfinished),
         None => Way::Whole,
     }
 }
@@ -65,7 +65,7 @@ impl XdpQueue {
             }
         }
         if self.is_down {
-            self.statistics.dropped_many(Drop::TxLinkDown, frames.len() as u64);
+            self.statistics.dropped_many(PortDrop::TxLinkDown, frames.len() as u64);
             done.extend(frames.drain(..));
         }
         before - frames.len()
@@ -99,7 +99,7 @@ impl XdpQueue {
         }
         for (at, frame) in frames.drain(..count).enumerate() {
             if sent.is_lost(at) {
-                self.statistics.dropped(Drop::TxNoBuffer);
+                self.statistics.dropped(PortDrop::TxNoBuffer);
             } else {
                 self.statistics.sent(frame.len());
             }
@@ -113,7 +113,7 @@ impl XdpQueue {
         let Some(frame) = frames.front() else { return };
         let result = match offload::segments(frame) {
             Some(segments) => self.cut(segments),
-            None => Err(Drop::TxUnfinished),
+            None => Err(PortDrop::TxUnfinished),
         };
         match result {
             Ok(()) => {
@@ -124,7 +124,7 @@ impl XdpQueue {
         }
     }
 
-    fn cut(&mut self, mut segments: Segments<'_>) -> Result<(), Drop> {
+    fn cut(&mut self, mut segments: Segments<'_>) -> Result<(), PortDrop> {
         while segments.remaining() > 0 {
             let xsk = &mut self.socket.xsk;
             let (mut count, mut is_whole) = (0, true);
@@ -136,17 +136,17 @@ impl XdpQueue {
             xsk.reap();
             self.is_down = sent.refused == Refused::Link;
             if self.is_down {
-                return Err(Drop::TxLinkDown);
+                return Err(PortDrop::TxLinkDown);
             } else if !is_whole {
-                return Err(Drop::TxUnfinished);
+                return Err(PortDrop::TxUnfinished);
             } else if sent.refused == Refused::Full || count == 0 || (0..count).any(|at| sent.is_lost(at)) {
-                return Err(Drop::TxNoBuffer);
+                return Err(PortDrop::TxNoBuffer);
             }
         }
         Ok(())
     }
 
-    fn drop_front(&mut self, reason: Drop, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) {
+    fn drop_front(&mut self, reason: PortDrop, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) {
         self.statistics.dropped(reason);
         done.extend(frames.pop_front());
     }

@@ -3,7 +3,7 @@
 
 use super::device::{Attached, Device};
 use super::shim::{self, Burst, Drops, Packet};
-use crate::{Capabilities, Drop, Link, MIN_FRAME_BYTES, Pools, Queue, Statistics, offload};
+use crate::{Capabilities, Link, MIN_FRAME_BYTES, Pools, PortDrop, Queue, Statistics, offload};
 use frame::Frame;
 use std::collections::VecDeque;
 use std::os::fd::RawFd;
@@ -68,33 +68,33 @@ impl DpdkQueue {
 
     /// Converts a received packet to a frame, or returns the reason to drop it.
     #[inline]
-    fn frame(&self, packet: Packet, pools: &mut Pools) -> Result<Frame, Drop> {
+    fn frame(&self, packet: Packet, pools: &mut Pools) -> Result<Frame, PortDrop> {
         match packet {
             Packet::Whole(loan, offset, len) => {
                 if (len as usize) < MIN_FRAME_BYTES {
-                    return Err(Drop::RxRunt);
+                    return Err(PortDrop::RxRunt);
                 }
-                let mut frame = pools.shells.get().ok_or(Drop::RxKernel)?;
+                let mut frame = pools.shells.get().ok_or(PortDrop::RxKernel)?;
                 // The shim lends only packets that fit. On failure the shell must go back to its pool empty.
                 if !frame.lend(loan, offset, len) {
                     drop(pools.put(frame));
-                    return Err(Drop::RxError);
+                    return Err(PortDrop::RxError);
                 }
                 Ok(frame)
             }
             Packet::Parts(chain) => {
                 let len = chain.len();
                 if len < MIN_FRAME_BYTES {
-                    return Err(Drop::RxRunt);
+                    return Err(PortDrop::RxRunt);
                 }
                 if !pools.fits(len) {
-                    return Err(Drop::RxOversized);
+                    return Err(PortDrop::RxOversized);
                 }
                 // The packet was taken from the device, so it cannot wait there for a buffer.
-                let mut frame = pools.get(len).ok_or(Drop::RxNoLargeFrame)?;
+                let mut frame = pools.get(len).ok_or(PortDrop::RxNoLargeFrame)?;
                 if !chain.read(&mut frame) {
                     drop(pools.put(frame));
-                    return Err(Drop::RxOversized);
+                    return Err(PortDrop::RxOversized);
                 }
                 Ok(frame)
             }
@@ -102,15 +102,15 @@ impl DpdkQueue {
     }
 
     /// Returns whether the device can take the frame as it is, or the reason why it can never take it.
-    fn sends_unchanged(&self, frame: &Frame) -> Result<bool, Drop> {
+    fn sends_unchanged(&self, frame: &Frame) -> Result<bool, PortDrop> {
         if frame.len() < MIN_FRAME_BYTES {
-            return Err(Drop::TxRunt);
+            return Err(PortDrop::TxRunt);
         }
         if frame.meta.gso.is_some() {
             return Ok(false);
         }
         if frame.len() > self.most_bytes() {
-            Err(Drop::TxOversized)
+            Err(PortDrop::TxOversized)
         } else {
             Ok(frame.meta.checksum.is_none())
         }
@@ -120,22 +120,26 @@ impl DpdkQueue {
     /// `Some(true)`: the frame was sent in segments. `None`: the device had no space for the first segment.
     /// If the device is full after some segments, the rest is dropped, because a frame sent in part cannot be
     /// retried.
-    fn finish(&mut self, frame: &mut Frame) -> Result<Option<bool>, Drop> {
+    fn finish(&mut self, frame: &mut Frame) -> Result<Option<bool>, PortDrop> {
         let Some(gso) = frame.meta.gso else {
-            return if offload::complete_checksum(frame) { Ok(Some(false)) } else { Err(Drop::TxUnfinished) };
+            return if offload::complete_checksum(frame) {
+                Ok(Some(false))
+            } else {
+                Err(PortDrop::TxUnfinished)
+            };
         };
         if usize::from(gso.header_len) + usize::from(gso.size) > self.most_bytes() {
-            return Err(Drop::TxOversized);
+            return Err(PortDrop::TxOversized);
         }
         let Some(port) = self.attached.as_ref().and_then(|attached| attached.port()) else {
-            return Err(Drop::TxLinkDown);
+            return Err(PortDrop::TxLinkDown);
         };
-        let mut segments = offload::segments(frame).ok_or(Drop::TxUnfinished)?;
+        let mut segments = offload::segments(frame).ok_or(PortDrop::TxUnfinished)?;
         let mut sent = false;
         while segments.remaining() > 0 {
-            let len = segments.write_next(&mut self.segment).ok_or(Drop::TxUnfinished)?;
+            let len = segments.write_next(&mut self.segment).ok_or(PortDrop::TxUnfinished)?;
             if !self.burst.transmit_copy(port, self.number, self.device.pool, &self.segment[..len]) {
-                return if sent { Err(Drop::TxNoBuffer) } else { Ok(None) };
+                return if sent { Err(PortDrop::TxNoBuffer) } else { Ok(None) };
             }
             sent = true;
         }
@@ -220,7 +224,7 @@ impl Queue for DpdkQueue {
             done.push(frame);
         }
         if !frames.is_empty() && !self.link.up {
-            self.statistics.dropped_many(Drop::TxLinkDown, frames.len() as u64);
+            self.statistics.dropped_many(PortDrop::TxLinkDown, frames.len() as u64);
             done.extend(frames.drain(..));
         }
         before - frames.len()
@@ -238,10 +242,10 @@ impl Queue for DpdkQueue {
     fn statistics(&self) -> Statistics {
         let mut statistics = self.statistics;
         for Drops { missed, no_buffer, errors, unsent } in [self.device_drops, self.earlier_drops] {
-            statistics.dropped_many(Drop::RxKernel, missed + no_buffer);
-            statistics.dropped_many(Drop::RxError, errors);
+            statistics.dropped_many(PortDrop::RxKernel, missed + no_buffer);
+            statistics.dropped_many(PortDrop::RxError, errors);
             // The driver first accepted these packets and later reported them as not sent.
-            statistics.dropped_many(Drop::TxError, unsent);
+            statistics.dropped_many(PortDrop::TxError, unsent);
             statistics.tx_packets = statistics.tx_packets.saturating_sub(unsent);
         }
         statistics

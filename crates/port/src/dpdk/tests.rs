@@ -2,7 +2,7 @@
 //! Tests of the DPDK driver. They share one DPDK in one process, with memory that needs no huge pages.
 
 use super::*;
-use crate::{Drop, Pools, Queue};
+use crate::{Pools, PortDrop, Queue};
 use frame::{Frame, Gso, GsoKind, PartialChecksum};
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -36,7 +36,7 @@ impl Folder {
     }
 }
 
-impl std::ops::Drop for Folder {
+impl Drop for Folder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -175,7 +175,7 @@ fn frames_of_other_ports_are_copied_and_what_is_open_is_finished() {
     assert_eq!((queue.transmit(&mut frames, &mut done), done.len()), (6, 6));
     let statistics = queue.statistics();
     assert_eq!(statistics.tx_packets, 3);
-    for reason in [Drop::TxUnfinished, Drop::TxRunt, Drop::TxOversized] {
+    for reason in [PortDrop::TxUnfinished, PortDrop::TxRunt, PortDrop::TxOversized] {
         assert_eq!(statistics.drops(reason), 1, "{reason:?}");
     }
     drop(queue);
@@ -209,7 +209,7 @@ fn long_packets_arrive_whole_or_are_counted() {
     let mut queue = open_one(&format!("net_pcap_long1,rx_pcap={input},tx_pcap={}", folder.file("out")));
     let frames = receive(&mut *queue, &mut pools, 1);
     assert_eq!(frames.iter().map(Frame::len).collect::<Vec<_>>(), [60]);
-    assert_eq!(queue.statistics().drops(Drop::RxOversized), 3);
+    assert_eq!(queue.statistics().drops(PortDrop::RxOversized), 3);
     frames.into_iter().for_each(|frame| pools.put(frame).unwrap());
     // No large frame is free.
     let mut pools = Pools::new(0, 64, 1).with_shells(8);
@@ -217,7 +217,7 @@ fn long_packets_arrive_whole_or_are_counted() {
     let mut queue = open_one(&format!("net_pcap_long2,rx_pcap={input},tx_pcap={}", folder.file("out")));
     let frames = receive(&mut *queue, &mut pools, 1);
     assert_eq!(frames.len(), 1);
-    assert_eq!(queue.statistics().drops(Drop::RxNoLargeFrame), 3);
+    assert_eq!(queue.statistics().drops(PortDrop::RxNoLargeFrame), 3);
 }
 
 #[test]
@@ -266,7 +266,7 @@ fn a_peer_may_leave_and_return() {
     assert!(!server.poll_link().up);
     // A frame sent without a peer is a counted drop.
     assert_eq!(server.transmit(&mut VecDeque::from([Frame::from_bytes(&[3; 60])]), &mut Vec::new()), 1);
-    assert_eq!(server.statistics().drops(Drop::TxLinkDown), 1);
+    assert_eq!(server.statistics().drops(PortDrop::TxLinkDown), 1);
     for round in 1..=2 {
         let mut client = open_one(&device("client", "client"));
         let start = Instant::now();
@@ -313,7 +313,7 @@ fn a_device_may_be_taken_away_and_come_back() {
     assert_eq!(queue.receive(&mut pools, &mut Vec::new(), 32), 0);
     // Frames to be sent to it are counted drops. Mbufs lent before can still be returned.
     let taken = send(&mut *queue, &mut pools, held);
-    assert_eq!((taken, queue.statistics().drops(Drop::TxLinkDown)), (4, 4));
+    assert_eq!((taken, queue.statistics().drops(PortDrop::TxLinkDown)), (4, 4));
     // The device is back.
     assert!(queue.poll_link().up);
     assert_eq!(queue.generation(), 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! An endless queue for benchmarks: receives the same frames in a loop and discards the frames it sends.
 
-use crate::{Capabilities, Drop, Link, Pools, Queue, Statistics};
+use crate::{Capabilities, Link, Pools, PortDrop, Queue, Statistics};
 use frame::{Frame, Memory, Meta, prefetch};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -67,7 +67,7 @@ impl Queue for LoopQueue {
                 if pools.fits(bytes.len()) {
                     break;
                 }
-                self.statistics.dropped(Drop::RxOversized);
+                self.statistics.dropped(PortDrop::RxOversized);
                 self.next = if self.next + 1 == self.set.len() { 0 } else { self.next + 1 };
                 continue;
             };
@@ -136,7 +136,7 @@ mod tests {
         let mut queue = LoopQueue::new(1, vec![Frame::from_bytes(&[1; 3000])]);
         let mut burst = Vec::new();
         assert_eq!(queue.receive(&mut Pools::new(0, 3, 0), &mut burst, 8), 0);
-        assert_eq!(queue.statistics().drops(Drop::RxOversized), 8);
+        assert_eq!(queue.statistics().drops(PortDrop::RxOversized), 8);
         assert_eq!(LoopQueue::new(1, Vec::new()).receive(&mut Pools::new(0, 3, 0), &mut burst, 8), 0);
     }
 }

@@ -3,7 +3,7 @@
 //! other returns empty ones. So the worker's side neither allocates nor locks.
 
 use crate::{
-    Capabilities, Drop, Link, MIN_FRAME_BYTES, Outstanding, Pools, Queue, SMALL_FRAME_BYTES, Statistics,
+    Capabilities, Link, MIN_FRAME_BYTES, Outstanding, Pools, PortDrop, Queue, SMALL_FRAME_BYTES, Statistics,
 };
 use frame::{Frame, Meta};
 use rtrb::{Consumer, Producer, RingBuffer};
@@ -130,7 +130,7 @@ impl MemQueue {
 /// Result of handling a buffer in `receive`.
 enum Arrival {
     Frame(Frame),
-    Dropped(Drop),
+    Dropped(PortDrop),
 }
 
 impl Queue for MemQueue {
@@ -139,10 +139,11 @@ impl Queue for MemQueue {
         while count < max {
             let arrival = self.rx.take(|parcel| {
                 if parcel.bytes.len() < MIN_FRAME_BYTES {
-                    return Some(Arrival::Dropped(Drop::RxRunt));
+                    return Some(Arrival::Dropped(PortDrop::RxRunt));
                 }
                 let Some(mut frame) = pools.get(parcel.bytes.len()) else {
-                    return (!pools.fits(parcel.bytes.len())).then_some(Arrival::Dropped(Drop::RxOversized));
+                    return (!pools.fits(parcel.bytes.len()))
+                        .then_some(Arrival::Dropped(PortDrop::RxOversized));
                 };
                 let filled = frame.fill(&parcel.bytes);
                 debug_assert!(filled, "the pool was chosen by length");
@@ -169,7 +170,7 @@ impl Queue for MemQueue {
         let mut count = 0;
         while let Some(frame) = frames.front() {
             if frame.len() < MIN_FRAME_BYTES {
-                self.statistics.dropped(Drop::TxRunt);
+                self.statistics.dropped(PortDrop::TxRunt);
             } else if !self.tx.send(frame.bytes(), frame.meta) {
                 break;
             } else {
@@ -290,7 +291,7 @@ mod tests {
         assert_eq!(queues[0].receive(&mut pools, &mut burst, 8), 1);
         assert_eq!((burst[0].bytes()[0], burst[0].meta.sequence), (3, 1));
         let statistics = queues[0].statistics();
-        assert_eq!((statistics.drops(Drop::RxRunt), statistics.drops(Drop::RxOversized)), (1, 1));
+        assert_eq!((statistics.drops(PortDrop::RxRunt), statistics.drops(PortDrop::RxOversized)), (1, 1));
     }
 
     #[test]

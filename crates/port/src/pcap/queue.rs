@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The queue of a capture port.
 
-use crate::{Capabilities, Drop, Link, MIN_FRAME_BYTES, Pools, Queue, Statistics, offload};
+use crate::{Capabilities, Link, MIN_FRAME_BYTES, Pools, PortDrop, Queue, Statistics, offload};
 use frame::Frame;
 use std::collections::VecDeque;
 use std::fs::File;
@@ -60,22 +60,22 @@ impl PcapQueue {
 
     /// Writes a frame, as one or more complete packets with this timestamp. Returns the drop reason on
     /// failure.
-    fn write(&mut self, frame: &mut Frame, now_ns: u64) -> Result<(), Drop> {
+    fn write(&mut self, frame: &mut Frame, now_ns: u64) -> Result<(), PortDrop> {
         if frame.len() < MIN_FRAME_BYTES {
-            return Err(Drop::TxRunt);
+            return Err(PortDrop::TxRunt);
         }
         let Some(output) = &mut self.output else { return Ok(()) };
         let mut put =
-            |bytes: &[u8]| output.write(now_ns, bytes.len() as u32, bytes).map_err(|_| Drop::TxError);
+            |bytes: &[u8]| output.write(now_ns, bytes.len() as u32, bytes).map_err(|_| PortDrop::TxError);
         if frame.meta.gso.is_none() {
             if !offload::complete_checksum(frame) {
-                return Err(Drop::TxUnfinished);
+                return Err(PortDrop::TxUnfinished);
             }
             return put(frame.bytes());
         }
-        let mut segments = offload::segments(frame).ok_or(Drop::TxUnfinished)?;
+        let mut segments = offload::segments(frame).ok_or(PortDrop::TxUnfinished)?;
         while segments.remaining() > 0 {
-            let len = segments.write_next(&mut self.segment).ok_or(Drop::TxUnfinished)?;
+            let len = segments.write_next(&mut self.segment).ok_or(PortDrop::TxUnfinished)?;
             put(&self.segment[..len])?;
         }
         Ok(())
@@ -101,11 +101,11 @@ impl Queue for PcapQueue {
             let start = self.next.checked_sub(1).map_or(0, |before| self.records[before].end);
             let bytes = &self.bytes[start..record.end];
             let refused = if record.truncated {
-                Some(Drop::RxTruncated)
+                Some(PortDrop::RxTruncated)
             } else if bytes.len() < MIN_FRAME_BYTES {
-                Some(Drop::RxRunt)
+                Some(PortDrop::RxRunt)
             } else if !pools.fits(bytes.len()) {
-                Some(Drop::RxOversized)
+                Some(PortDrop::RxOversized)
             } else {
                 None
             };
@@ -161,7 +161,7 @@ impl Queue for PcapQueue {
     }
 }
 
-impl std::ops::Drop for PcapQueue {
+impl Drop for PcapQueue {
     fn drop(&mut self) {
         if let Some(output) = self.output.take() {
             // A destructor has no caller to report an error to.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 use super::*;
-use crate::{Drop, Pools};
+use crate::{Pools, PortDrop};
 use frame::{Frame, Gso, GsoKind, PartialChecksum};
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -32,7 +32,7 @@ impl Folder {
     }
 }
 
-impl std::ops::Drop for Folder {
+impl Drop for Folder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -79,7 +79,7 @@ fn a_capture_comes_in_as_often_as_asked_and_goes_out_with_the_time_of_day() {
     }
     assert_eq!(seen, [(1, 60, 0, 5), (4, 70, 1, 5), (1, 60, 2, 5), (4, 70, 3, 5)]);
     let statistics = queue.statistics();
-    assert_eq!((statistics.drops(Drop::RxRunt), statistics.drops(Drop::RxTruncated)), (2, 2));
+    assert_eq!((statistics.drops(PortDrop::RxRunt), statistics.drops(PortDrop::RxTruncated)), (2, 2));
     drop(queue);
     let (times, packets): (Vec<u64>, Vec<Vec<u8>>) = read(&output).into_iter().unzip();
     assert_eq!(packets, [vec![1; 60], vec![4; 70], vec![1; 60], vec![4; 70]]);
@@ -115,7 +115,7 @@ fn what_is_open_is_finished_on_the_way_out() {
     assert_eq!(queue.transmit(&mut frames, &mut done), 4);
     let statistics = queue.statistics();
     assert_eq!((statistics.tx_packets, done.len()), (2, 4));
-    assert_eq!((statistics.drops(Drop::TxUnfinished), statistics.drops(Drop::TxRunt)), (1, 1));
+    assert_eq!((statistics.drops(PortDrop::TxUnfinished), statistics.drops(PortDrop::TxRunt)), (1, 1));
     drop(queue);
 
     let packets = read(&output);

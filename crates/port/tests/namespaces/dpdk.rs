@@ -4,7 +4,7 @@
 use crate::lab::{Lab, in_lab, open_one, receive, run, spec_of, veth};
 use crate::raw::{await_link, packet};
 use frame::Frame;
-use port::{Drop, Pools, Queue};
+use port::{Pools, PortDrop, Queue};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -54,7 +54,7 @@ fn an_interface_may_vanish_and_come_back() {
         await_link(&mut *dpdk, false);
         assert_eq!(dpdk.receive(&mut pools, &mut Vec::new(), 32), 0);
         assert_eq!(give(&mut *dpdk, &packets), packets.len());
-        assert_eq!(dpdk.statistics().drops(Drop::TxLinkDown), packets.len() as u64);
+        assert_eq!(dpdk.statistics().drops(PortDrop::TxLinkDown), packets.len() as u64);
         veth("va", "vb");
         await_link(&mut *dpdk, true);
         assert_eq!(dpdk.generation(), 1);

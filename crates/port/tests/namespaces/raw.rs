@@ -3,7 +3,7 @@
 
 use crate::lab::{Lab, drain, fill, in_lab, open_one, receive, run, send, spec, veth};
 use frame::{Frame, Gso, GsoKind, PartialChecksum};
-use port::{Drop, Pools, Queue};
+use port::{Pools, PortDrop, Queue};
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
@@ -67,7 +67,10 @@ fn what_can_not_be_sent_is_a_named_drop_and_does_not_hold_the_rest() {
         let good = packet(&[], 60, 1);
         send(&mut *a, &[good.clone(), packet(&[], 1600, 2), vec![1; 13], packet(&[], 1515, 3), good.clone()]);
         assert_eq!(receive(&mut *b, 2), [good.clone(), good.clone()]);
-        assert_eq!((a.statistics().drops(Drop::TxOversized), a.statistics().drops(Drop::TxRunt)), (2, 1));
+        assert_eq!(
+            (a.statistics().drops(PortDrop::TxOversized), a.statistics().drops(PortDrop::TxRunt)),
+            (2, 1)
+        );
         assert_eq!(a.statistics().tx_packets, 2);
 
         await_link(&mut *a, true);
@@ -75,7 +78,7 @@ fn what_can_not_be_sent_is_a_named_drop_and_does_not_hold_the_rest() {
         await_link(&mut *a, false);
         await_link(&mut *b, false);
         send(&mut *a, &[good.clone(), good.clone()]);
-        assert_eq!(a.statistics().drops(Drop::TxLinkDown), 2);
+        assert_eq!(a.statistics().drops(PortDrop::TxLinkDown), 2);
         run("ip link set va up");
         await_link(&mut *a, true);
         send(&mut *a, std::slice::from_ref(&good));
@@ -266,7 +269,7 @@ pub fn descriptors() -> usize {
 fn assert_survives_without_device(queue: &mut dyn Queue, drops: u64) {
     await_link(queue, false);
     send(queue, &[packet(&[], 60, 1)]);
-    assert_eq!(queue.statistics().drops(Drop::TxLinkDown), drops);
+    assert_eq!(queue.statistics().drops(PortDrop::TxLinkDown), drops);
     let ready = port::wait::wait(&[queue.descriptor().unwrap()], Some(Duration::from_millis(10))).unwrap();
     assert_eq!(ready, 0, "a device that is gone does not wake for ever");
     assert_eq!(queue.receive(&mut Pools::new(0, 8, 0), &mut Vec::new(), 8), 0);
@@ -295,7 +298,7 @@ fn without_buffers_packets_wait_and_what_the_ring_can_not_hold_is_counted() {
         }
         let received = drain(&mut *b).len() as u64;
         assert!(received >= 4000, "{received}");
-        assert_eq!(received + b.statistics().drops(Drop::RxKernel), SENT);
+        assert_eq!(received + b.statistics().drops(PortDrop::RxKernel), SENT);
     });
 }
 
@@ -314,7 +317,7 @@ fn long_frames_come_whole_and_only_where_there_is_room() {
         send(&mut *a, &packets);
         let mut burst = Vec::new();
         fill(&mut *b, &mut Pools::new(0, 8, 0), &mut burst, 2);
-        assert_eq!(b.statistics().drops(Drop::RxOversized), 1);
+        assert_eq!(b.statistics().drops(PortDrop::RxOversized), 1);
         let mut frames = VecDeque::from(burst);
         b.transmit(&mut frames, &mut Vec::new());
         assert_eq!(receive(&mut *a, 2), packets[1..]);
@@ -340,7 +343,7 @@ fn long_frames_without_room_do_not_hold_short_ones() {
             let packets = packets.map(|(len, fill)| packet(&[], len, fill));
             send(&mut *a, &packets);
             fill(&mut *b, &mut pools, &mut burst, 3);
-            assert_eq!(b.statistics().drops(Drop::RxNoLargeFrame), 2);
+            assert_eq!(b.statistics().drops(PortDrop::RxNoLargeFrame), 2);
             burst.drain(..).zip([0, 2, 4]).for_each(|(frame, at)| {
                 assert!(frame.bytes() == packets[at], "packet {at}");
                 pools.put(frame).unwrap();
@@ -355,7 +358,7 @@ fn long_frames_without_room_do_not_hold_short_ones() {
             held.into_iter().for_each(|frame| pools.put(frame).unwrap());
             fill(&mut *b, &mut pools, &mut burst, 1);
             assert!(burst[0].bytes() == packets[0]);
-            assert_eq!(b.statistics().drops(Drop::RxNoLargeFrame), 2);
+            assert_eq!(b.statistics().drops(PortDrop::RxNoLargeFrame), 2);
         }
     });
 }
@@ -409,7 +412,7 @@ fn super_frames_of_every_kind_keep_bytes_and_metadata() {
         let mut out: VecDeque<_> = frames.iter().map(copy).collect();
         out.push_front(super_frame(&[&macs[..], &tcp4].concat(), GsoKind::Tcp4, 1461));
         assert_eq!(a.transmit(&mut out, &mut Vec::new()), frames.len() + 1);
-        assert_eq!(a.statistics().drops(Drop::TxOversized), 1);
+        assert_eq!(a.statistics().drops(PortDrop::TxOversized), 1);
         assert_eq!(a.statistics().tx_packets, frames.len() as u64);
         let mut burst = Vec::new();
         fill(&mut *b, &mut Pools::new(0, 64, 8), &mut burst, frames.len());

@@ -4,7 +4,7 @@
 use crate::lab::{Lab, drain, fill, in_lab, open_one, open_xdp, receive, run, send, spec_of, veth};
 use crate::raw::{await_link, descriptors, packet, pause, udp};
 use frame::Frame;
-use port::{Drop, Pools, Queue};
+use port::{Pools, PortDrop, Queue};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -66,14 +66,17 @@ fn what_can_not_be_sent_is_a_named_drop_and_does_not_hold_the_rest() {
         let good = packet(&[], 60, 1);
         send(&mut *a, &[good.clone(), packet(&[], 1600, 2), vec![1; 13], packet(&[], 1515, 3), good.clone()]);
         assert_eq!(receive(&mut *b, 2), [good.clone(), good.clone()]);
-        assert_eq!((a.statistics().drops(Drop::TxOversized), a.statistics().drops(Drop::TxRunt)), (2, 1));
+        assert_eq!(
+            (a.statistics().drops(PortDrop::TxOversized), a.statistics().drops(PortDrop::TxRunt)),
+            (2, 1)
+        );
         assert_eq!(a.statistics().tx_packets, 2);
         run("ip link set va down");
         // More frames than the ring holds. None of them may be sent when the link is up again.
         for _ in 0..100 {
             send(&mut *a, &vec![packet(&[], 60, 9); 20]);
         }
-        assert_eq!(a.statistics().drops(Drop::TxLinkDown), 2000);
+        assert_eq!(a.statistics().drops(PortDrop::TxLinkDown), 2000);
         await_link(&mut *a, false);
         run("ip link set va up");
         await_link(&mut *a, true);
@@ -105,7 +108,7 @@ fn a_device_that_goes_and_comes_back_is_survived() {
             for queue in &mut queues {
                 await_link(&mut **queue, false);
                 send(&mut **queue, &[packet(&[], 60, 1)]);
-                assert_eq!(queue.statistics().drops(Drop::TxLinkDown), round);
+                assert_eq!(queue.statistics().drops(PortDrop::TxLinkDown), round);
                 assert_eq!(queue.receive(&mut Pools::new(0, 8, 0), &mut Vec::new(), 8), 0);
             }
             // The new interface has the index of the old one.
@@ -201,7 +204,8 @@ fn without_buffers_packets_wait_and_what_the_ring_can_not_hold_is_counted() {
         }
         let received = drain(&mut *b).len() as u64;
         assert!(received >= 2000, "{received}");
-        let (lost, unsent) = (b.statistics().drops(Drop::RxKernel), a.statistics().drops(Drop::TxNoBuffer));
+        let (lost, unsent) =
+            (b.statistics().drops(PortDrop::RxKernel), a.statistics().drops(PortDrop::TxNoBuffer));
         assert_eq!(received + lost + unsent, SENT, "{received} {lost} {unsent}");
     });
 }
