@@ -226,7 +226,8 @@ fn the_last_that_asks_is_master_and_slaves_change_nothing() {
     let mut may_change = |bench: &mut Bench, id| {
         priority += 1;
         let flow = add(priority, mac(1), 1);
-        let answers = bench.ask(id, &Message::FlowMod(openflow::flow_mod::FlowMod { flow, buffer_id: None }));
+        let answers =
+            bench.ask(id, &Message::FlowMod(openflow::flow_mod::FlowModMessage { flow, buffer_id: None }));
         match &answers[..] {
             [] => true,
             [Message::Error(refused)] => {

@@ -125,7 +125,7 @@ fn flow_mod_of(bytes: usize) -> Message {
     let of = |actions| {
         let instructions = Instructions::apply(vec![Action::PopVlan; actions]);
         let flow = FlowMod { instructions, ..add(1, mac(2), 1) };
-        Message::FlowMod(openflow::flow_mod::FlowMod { flow, buffer_id: None })
+        Message::FlowMod(openflow::flow_mod::FlowModMessage { flow, buffer_id: None })
     };
     let message = of(1 + (bytes - bytes_of(&of(1)).len()) / ACTION_BYTES);
     assert_eq!(bytes_of(&message).len(), bytes);

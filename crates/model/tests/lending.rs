@@ -11,7 +11,7 @@ use flow::meter::{Band, Meter, MeterBand};
 use flow::{Action, Command, FlowMod, Instructions};
 use model::agent::{Agent, ChannelId, Context};
 use openflow::bundle::{BundleAdd, BundleControl, BundleKind};
-use openflow::group::{Change, GroupMod};
+use openflow::group::{GroupChange, GroupMod};
 use openflow::meter::MeterMod;
 use openflow::{HEADER_BYTES, Message, SessionConfig, bundle, decode, encode, error};
 
@@ -79,7 +79,7 @@ impl Bench {
 }
 
 fn flow_mod(m: FlowMod) -> Message {
-    Message::FlowMod(openflow::flow_mod::FlowMod { flow: m, buffer_id: None })
+    Message::FlowMod(openflow::flow_mod::FlowModMessage { flow: m, buffer_id: None })
 }
 
 fn echo() -> Message {
@@ -121,7 +121,7 @@ fn what_is_done_elsewhere_is_answered_as_here() {
     let control = |kind| Message::BundleControl(BundleControl { bundle_id: 1, kind, flags: 1 });
     let part = |message| Message::BundleAdd(BundleAdd { bundle_id: 1, flags: 1, message: Box::new(message) });
     let group = Group { id: 5, kind: GroupType::All, buckets: Vec::new() };
-    let unknown = Message::GroupMod(GroupMod { command: Change::Modify, group });
+    let unknown = Message::GroupMod(GroupMod { command: GroupChange::Modify, group });
     let mut commit = |last: Message| {
         bench.model.bundle(0, (0..MANY).map(|n| add(2, mac(n.into()), 1))).unwrap();
         bench.send(one, 1, &control(BundleKind::OpenRequest));
@@ -178,8 +178,8 @@ fn deletes_of_groups_and_meters_are_long_if_entries_use_what_they_delete() {
     let group = |id| Group { id, kind: GroupType::All, buckets: Vec::new() };
     let band = MeterBand { band: Band::Drop, rate: 1, burst: 0 };
     let meter = |id| Meter { id, packets: true, stats: false, burst: false, bands: vec![band] };
-    let delete_group = |id| Message::GroupMod(GroupMod { command: Change::Delete, group: group(id) });
-    let delete_meter = |id| Message::MeterMod(MeterMod { command: Change::Delete, meter: meter(id) });
+    let delete_group = |id| Message::GroupMod(GroupMod { command: GroupChange::Delete, group: group(id) });
+    let delete_meter = |id| Message::MeterMod(MeterMod { command: GroupChange::Delete, meter: meter(id) });
     let (every_group, every_meter) = (openflow::group::ALL, openflow::meter::ALL);
     // Group 1 and meter 1 are used by entries (if `used`); group 2 and meter 2 have no users.
     for (delete, used, is_long) in [

@@ -161,7 +161,8 @@ fn bundles_change_the_lane_and_entries_together() {
     let added = |bundle_id, message| {
         Message::BundleAdd(BundleAdd { bundle_id, flags: bundle::FLAG_ATOMIC, message: Box::new(message) })
     };
-    let entry = || Message::FlowMod(openflow::flow_mod::FlowMod { flow: add(1, mac(1), 1), buffer_id: None });
+    let entry =
+        || Message::FlowMod(openflow::flow_mod::FlowModMessage { flow: add(1, mac(1), 1), buffer_id: None });
     let small = Section::MtuBytes(BTreeMap::from([(1, 20)]));
     assert_eq!(bench.ask(1, &added(1, entry())), []);
     assert_eq!(bench.ask(2, &added(1, set(vec![trusted([1])]))), []);

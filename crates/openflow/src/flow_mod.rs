@@ -17,14 +17,14 @@ const COMMANDS: [Command; 5] =
 
 /// Flow-mod message. The caller still validates it by `flow::validate::validate`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FlowMod {
+pub struct FlowModMessage {
     /// Change of the tables.
     pub flow: flow::FlowMod,
     /// Buffered packet to process after the change.
     pub buffer_id: Option<u32>,
 }
 
-impl FlowMod {
+impl FlowModMessage {
     pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let (cookie, cookie_mask, table) = (r.u64()?, r.u64()?, table_or_all(r.u8()?));
         let command = r.u8()?;
@@ -105,7 +105,7 @@ pub(crate) fn flag_bits(flags: EntryFlags) -> u16 {
 
 /// Reason for which an entry was removed (OFPRR_*).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum RemovedReason {
+pub enum FlowRemovedReason {
     /// The idle timeout expired.
     IdleTimeout,
     /// The hard timeout expired.
@@ -118,13 +118,13 @@ pub enum RemovedReason {
 
 /// Notification that an entry was removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FlowRemoved {
+pub struct FlowRemovedMessage {
     /// Cookie of the entry.
     pub cookie: u64,
     /// Priority of the entry.
     pub priority: u16,
     /// Reason of the removal.
-    pub reason: RemovedReason,
+    pub reason: FlowRemovedReason,
     /// Table of the entry.
     pub table: u8,
     /// Lifetime of the entry.
@@ -141,14 +141,14 @@ pub struct FlowRemoved {
     pub matching: Match,
 }
 
-impl FlowRemoved {
+impl FlowRemovedMessage {
     pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let (cookie, priority) = (r.u64()?, r.u16()?);
         let reason = match r.u8()? {
-            0 => RemovedReason::IdleTimeout,
-            1 => RemovedReason::HardTimeout,
-            2 => RemovedReason::Delete,
-            3 => RemovedReason::GroupDelete,
+            0 => FlowRemovedReason::IdleTimeout,
+            1 => FlowRemovedReason::HardTimeout,
+            2 => FlowRemovedReason::Delete,
+            3 => FlowRemovedReason::GroupDelete,
             reason => {
                 return error::BAD_TYPE.says(format!("flow-removed reason {reason}; reasons are 0 to 3"));
             }

@@ -14,7 +14,7 @@ const BUCKET_BYTES: usize = 16;
 
 /// Command for a group (OFPGC_*) or for a meter (OFPMC_*), which have equal numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Change {
+pub enum GroupChange {
     /// Add it.
     Add,
     /// Modify it.
@@ -23,7 +23,7 @@ pub enum Change {
     Delete,
 }
 
-impl Change {
+impl GroupChange {
     pub(crate) fn decode(number: u16, code: ErrorCode) -> Result<Self, DecodeError> {
         match number {
             0 => Ok(Self::Add),
@@ -38,18 +38,18 @@ impl Change {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupMod {
     /// Command of the request.
-    pub command: Change,
+    pub command: GroupChange,
     /// Group. For deletes only its number is used, which may be [`ALL`].
     pub group: Group,
 }
 
 impl GroupMod {
     pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let command = Change::decode(r.u16()?, error::GROUP_BAD_COMMAND)?;
+        let command = GroupChange::decode(r.u16()?, error::GROUP_BAD_COMMAND)?;
         let kind = decode_kind(r.u8()?)?;
         r.skip(1)?;
         let id = r.u32()?;
-        if id > flow::validate::GROUP_MAX && !(id == ALL && command == Change::Delete) {
+        if id > flow::validate::GROUP_MAX && !(id == ALL && command == GroupChange::Delete) {
             return error::GROUP_INVALID
                 .says(format!("group {id:#x} cannot exist; groups are 0 to 0xffffff00"));
         }

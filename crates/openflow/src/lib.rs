@@ -42,5 +42,5 @@ pub use header::{HEADER_BYTES, Header, MESSAGE_BYTES_MAX, VERSION};
 pub use hello::Hello;
 pub use matching::code_of as code_of_match_error;
 pub use message::{Message, decode, encode};
-pub use session::{CloseReason, Head, Request, Session, SessionConfig, SessionEvent, Undecodable};
+pub use session::{CloseReason, Request, RequestHead, Session, SessionConfig, SessionEvent, Undecodable};
 pub use symmetric::ErrorMessage;

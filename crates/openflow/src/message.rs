@@ -5,14 +5,14 @@ use crate::bundle::{BundleAdd, BundleControl};
 use crate::bytes::{Put, Reader};
 use crate::error::{self, DecodeError, TooLong};
 use crate::features::{Features, SwitchConfig, TableMod};
-use crate::flow_mod::{FlowMod, FlowRemoved};
+use crate::flow_mod::{FlowModMessage, FlowRemovedMessage};
 use crate::group::GroupMod;
 use crate::header::{HEADER_BYTES, Header, MESSAGE_BYTES_MAX, VERSION, kind};
 use crate::hello::Hello;
 use crate::meter::MeterMod;
 use crate::multipart::{MultipartReply, MultipartRequest, Query};
-use crate::packet::{PacketIn, PacketOut};
-use crate::port::{PortMod, PortStatus};
+use crate::packet::{PacketInMessage, PacketOutMessage};
+use crate::port::{PortModMessage, PortStatus};
 use crate::queue::QueueConfig;
 use crate::role::{AsyncConfig, RoleMessage};
 use crate::stateless::StatelessReply;
@@ -52,19 +52,19 @@ pub enum Message {
     /// Sets the switch configuration.
     SetConfig(SwitchConfig),
     /// Packet sent to the controller.
-    PacketIn(PacketIn),
+    PacketIn(PacketInMessage),
     /// An entry was removed.
-    FlowRemoved(FlowRemoved),
+    FlowRemoved(FlowRemovedMessage),
     /// A port was added, changed or removed.
     PortStatus(PortStatus),
     /// Packet to send from the switch.
-    PacketOut(PacketOut),
+    PacketOut(PacketOutMessage),
     /// Changes flow entries.
-    FlowMod(FlowMod),
+    FlowMod(FlowModMessage),
     /// Changes a group.
     GroupMod(GroupMod),
     /// Changes a port.
-    PortMod(PortMod),
+    PortMod(PortModMessage),
     /// Changes a table's configuration.
     TableMod(TableMod),
     /// Requests statistics or descriptions.
@@ -157,13 +157,13 @@ impl Message {
             kind::GET_CONFIG_REQUEST => Self::GetConfigRequest,
             kind::GET_CONFIG_REPLY => Self::GetConfigReply(SwitchConfig::decode(r)?),
             kind::SET_CONFIG => Self::SetConfig(SwitchConfig::decode(r)?),
-            kind::PACKET_IN => Self::PacketIn(PacketIn::decode(r)?),
-            kind::FLOW_REMOVED => Self::FlowRemoved(FlowRemoved::decode(r)?),
+            kind::PACKET_IN => Self::PacketIn(PacketInMessage::decode(r)?),
+            kind::FLOW_REMOVED => Self::FlowRemoved(FlowRemovedMessage::decode(r)?),
             kind::PORT_STATUS => Self::PortStatus(PortStatus::decode(r)?),
-            kind::PACKET_OUT => Self::PacketOut(PacketOut::decode(r)?),
-            kind::FLOW_MOD => Self::FlowMod(FlowMod::decode(r)?),
+            kind::PACKET_OUT => Self::PacketOut(PacketOutMessage::decode(r)?),
+            kind::FLOW_MOD => Self::FlowMod(FlowModMessage::decode(r)?),
             kind::GROUP_MOD => Self::GroupMod(GroupMod::decode(r)?),
-            kind::PORT_MOD => Self::PortMod(PortMod::decode(r)?),
+            kind::PORT_MOD => Self::PortMod(PortModMessage::decode(r)?),
             kind::TABLE_MOD => Self::TableMod(TableMod::decode(r)?),
             kind::MULTIPART_REQUEST => Self::MultipartRequest(MultipartRequest::decode(r)?),
             kind::MULTIPART_REPLY => Self::MultipartReply(MultipartReply::decode(r)?),

@@ -3,7 +3,7 @@
 
 use crate::bytes::{Put, Reader};
 use crate::error::{self, DecodeError};
-use crate::group::Change;
+use crate::group::GroupChange;
 use flow::meter::{Band, Meter, MeterBand};
 
 /// OFPM_SLOWPATH: meter for packets on the slow path.
@@ -26,17 +26,18 @@ const BAND_BYTES: u16 = 16;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeterMod {
     /// Command of the request.
-    pub command: Change,
+    pub command: GroupChange,
     /// Meter. For deletes only its number is used, which may be [`ALL`].
     pub meter: Meter,
 }
 
 impl MeterMod {
     pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let command = Change::decode(r.u16()?, error::METER_BAD_COMMAND)?;
+        let command = GroupChange::decode(r.u16()?, error::METER_BAD_COMMAND)?;
         let meter = decode_meter(r)?;
         let id = meter.id;
-        let virtual_meter = matches!(id, SLOWPATH | CONTROLLER) || id == ALL && command == Change::Delete;
+        let virtual_meter =
+            matches!(id, SLOWPATH | CONTROLLER) || id == ALL && command == GroupChange::Delete;
         if id == 0 || id > flow::validate::METER_MAX && !virtual_meter {
             return error::METER_INVALID
                 .says(format!("meter {id:#x} cannot exist; meters are 1 to 0xffff0000"));

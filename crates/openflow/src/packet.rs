@@ -12,7 +12,7 @@ pub(crate) const NO_BUFFER: u32 = 0xffff_ffff;
 
 /// Reason why a packet is sent to the controller (OFPR_*).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum PacketInReason {
+pub enum PacketInCode {
     /// Sent by a table-miss entry.
     NoMatch,
     /// Sent by an output action of another entry.
@@ -21,7 +21,7 @@ pub enum PacketInReason {
     InvalidTtl,
 }
 
-impl From<flow::PacketInReason> for PacketInReason {
+impl From<flow::PacketInReason> for PacketInCode {
     fn from(reason: flow::PacketInReason) -> Self {
         match reason {
             flow::PacketInReason::NoMatch => Self::NoMatch,
@@ -33,13 +33,13 @@ impl From<flow::PacketInReason> for PacketInReason {
 
 /// Packet sent to the controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PacketIn {
+pub struct PacketInMessage {
     /// Buffer of the packet, if it is buffered.
     pub buffer_id: Option<u32>,
     /// Length of the packet in bytes; `data` may hold only its start.
     pub total_len: u16,
     /// Reason of the packet-in.
-    pub reason: PacketInReason,
+    pub reason: PacketInCode,
     /// Table of the entry that sent the packet.
     pub table: u8,
     /// Cookie of that entry; all ones if unknown.
@@ -50,13 +50,13 @@ pub struct PacketIn {
     pub data: Vec<u8>,
 }
 
-impl PacketIn {
+impl PacketInMessage {
     pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let (buffer_id, total_len) = (unless(NO_BUFFER, r.u32()?), r.u16()?);
         let reason = match r.u8()? {
-            0 => PacketInReason::NoMatch,
-            1 => PacketInReason::Action,
-            2 => PacketInReason::InvalidTtl,
+            0 => PacketInCode::NoMatch,
+            1 => PacketInCode::Action,
+            2 => PacketInCode::InvalidTtl,
             reason => return error::BAD_TYPE.says(format!("packet-in reason {reason}; reasons are 0 to 2")),
         };
         let (table, cookie) = (r.u8()?, r.u64()?);
@@ -79,7 +79,7 @@ impl PacketIn {
 /// Packet to send. The caller still checks its actions by `flow::validate::validate_actions`. In addition to
 /// the output ports of a flow, `port_no::TABLE` is allowed and starts the pipeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PacketOut {
+pub struct PacketOutMessage {
     /// Buffered packet to send; `None`: the packet in `data`.
     pub buffer_id: Option<u32>,
     /// Ingress port for the processing: a real port or CONTROLLER.
@@ -90,7 +90,7 @@ pub struct PacketOut {
     pub data: Vec<u8>,
 }
 
-impl PacketOut {
+impl PacketOutMessage {
     pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let (buffer_id, in_port) = (unless(NO_BUFFER, r.u32()?), r.u32()?);
         let length = usize::from(r.u16()?);

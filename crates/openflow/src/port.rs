@@ -34,7 +34,7 @@ const NAME_BYTES: usize = 16;
 
 /// Port description (`ofp_port`, 64 bytes). Features are OFPPF_* bits.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Port {
+pub struct PortDescription {
     /// Port number.
     pub number: PortNo,
     /// MAC address.
@@ -59,7 +59,7 @@ pub struct Port {
     pub max_speed_kbps: u32,
 }
 
-impl Port {
+impl PortDescription {
     pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let number = r.u32()?;
         r.skip(4)?;
@@ -95,7 +95,7 @@ impl Port {
 
 /// Reason of a PORT_STATUS message (OFPPR_*).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum PortReason {
+pub enum PortStatusReason {
     /// The port was added.
     Add,
     /// The port was removed.
@@ -108,23 +108,23 @@ pub enum PortReason {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PortStatus {
     /// Reason of the notification.
-    pub reason: PortReason,
+    pub reason: PortStatusReason,
     /// Port after the change.
-    pub port: Port,
+    pub port: PortDescription,
 }
 
 impl PortStatus {
     pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let reason = match r.u8()? {
-            0 => PortReason::Add,
-            1 => PortReason::Delete,
-            2 => PortReason::Modify,
+            0 => PortStatusReason::Add,
+            1 => PortStatusReason::Delete,
+            2 => PortStatusReason::Modify,
             reason => {
                 return error::BAD_TYPE.says(format!("port-status reason {reason}; reasons are 0 to 2"));
             }
         };
         r.skip(7)?;
-        Ok(Self { reason, port: Port::decode(r)? })
+        Ok(Self { reason, port: PortDescription::decode(r)? })
     }
 
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
@@ -136,7 +136,7 @@ impl PortStatus {
 
 /// Request to change a port's configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct PortMod {
+pub struct PortModMessage {
     /// Port number.
     pub port: PortNo,
     /// MAC address, which must be that of the port.
@@ -149,7 +149,7 @@ pub struct PortMod {
     pub advertise: u32,
 }
 
-impl PortMod {
+impl PortModMessage {
     pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let port = r.u32()?;
         r.skip(4)?;

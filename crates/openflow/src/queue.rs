@@ -14,7 +14,7 @@ const RATE_BYTES: u16 = 16;
 
 /// Egress queue. Rates are in tenths of a per cent of the port's rate; a value above 1000 means no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Queue {
+pub struct QueueDescription {
     /// Queue number.
     pub id: u32,
     /// Port of the queue.
@@ -31,7 +31,7 @@ pub struct QueueConfig {
     /// Port of the request.
     pub port: PortNo,
     /// Queues of that port.
-    pub queues: Vec<Queue>,
+    pub queues: Vec<QueueDescription>,
 }
 
 impl QueueConfig {
@@ -40,7 +40,7 @@ impl QueueConfig {
         r.skip(4)?;
         let mut queues = Vec::new();
         while !r.is_empty() {
-            queues.push(Queue::decode(r)?);
+            queues.push(QueueDescription::decode(r)?);
         }
         Ok(Self { port, queues })
     }
@@ -54,7 +54,7 @@ impl QueueConfig {
     }
 }
 
-impl Queue {
+impl QueueDescription {
     fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let length = usize::from(r.peek_u16(8)?);
         if length < QUEUE_BYTES {

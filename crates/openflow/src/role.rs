@@ -3,9 +3,9 @@
 
 use crate::bytes::{Put, Reader};
 use crate::error::{self, DecodeError};
-use crate::flow_mod::RemovedReason;
-use crate::packet::PacketInReason;
-use crate::port::PortReason;
+use crate::flow_mod::FlowRemovedReason;
+use crate::packet::PacketInCode;
+use crate::port::PortStatusReason;
 
 /// Role of a controller (OFPCR_ROLE_*).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -86,11 +86,11 @@ impl Generation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AsyncKind {
     /// Packet-in message.
-    PacketIn(PacketInReason),
+    PacketIn(PacketInCode),
     /// Port-status message.
-    PortStatus(PortReason),
+    PortStatus(PortStatusReason),
     /// Flow-removed message.
-    FlowRemoved(RemovedReason),
+    FlowRemoved(FlowRemovedReason),
 }
 
 /// Filter of a controller's asynchronous messages. Bit `n` enables reason `n`. The first mask applies to
@@ -162,12 +162,12 @@ mod tests {
     #[test]
     fn slaves_hear_of_ports_only_unless_they_ask_for_more() {
         let mut config = AsyncConfig::default();
-        let packet = AsyncKind::PacketIn(PacketInReason::Action);
-        let port = AsyncKind::PortStatus(PortReason::Delete);
+        let packet = AsyncKind::PacketIn(PacketInCode::Action);
+        let port = AsyncKind::PortStatus(PortStatusReason::Delete);
         assert!(config.allows(Role::Equal, packet) && config.allows(Role::Master, packet));
         assert!(!config.allows(Role::Slave, packet) && config.allows(Role::Slave, port));
-        assert!(!config.allows(Role::Master, AsyncKind::PacketIn(PacketInReason::InvalidTtl)));
-        assert!(config.allows(Role::Master, AsyncKind::FlowRemoved(RemovedReason::GroupDelete)));
+        assert!(!config.allows(Role::Master, AsyncKind::PacketIn(PacketInCode::InvalidTtl)));
+        assert!(config.allows(Role::Master, AsyncKind::FlowRemoved(FlowRemovedReason::GroupDelete)));
         config.packet_in = [0, 2];
         assert!(!config.allows(Role::Master, packet) && config.allows(Role::Slave, packet));
     }

@@ -8,7 +8,7 @@
 use flow::syntax::{ParseOptions, format_flow, parse_flow};
 use flow::{Command, FlowMod};
 use openflow::error::BAD_VERSION;
-use openflow::multipart::flow_stats::FlowStats;
+use openflow::multipart::flow_stats::FlowStatsEntry;
 use openflow::multipart::{Answer, MultipartReply};
 use openflow::{DecodeError, Message, decode, encode};
 
@@ -136,7 +136,7 @@ fn examples_mean_what_the_page_says() {
         else {
             panic!("{}: {:?}", example.says, decode(&sent))
         };
-        let [FlowStats { matching, instructions, low_latency, .. }] = &flows[..] else {
+        let [FlowStatsEntry { matching, instructions, low_latency, .. }] = &flows[..] else {
             panic!("{}", example.says)
         };
         assert_eq!(

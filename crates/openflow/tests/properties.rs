@@ -39,7 +39,7 @@ fn the_longest_message_takes_memory_in_proportion() {
     // The shortest action has 8 bytes: a packet-out of pop_vlan actions only.
     let actions = vec![flow::Action::PopVlan; (MESSAGE_BYTES_MAX - 24) / 8];
     let in_port = flow::port_no::CONTROLLER;
-    let sent = openflow::packet::PacketOut { buffer_id: None, in_port, actions, data: Vec::new() };
+    let sent = openflow::packet::PacketOutMessage { buffer_id: None, in_port, actions, data: Vec::new() };
     let Message::PacketOut(got) = decode(&encoded(&Message::PacketOut(sent), 1)).unwrap() else { panic!() };
     assert_eq!(got.actions.len(), 8_188);
     assert!(got.actions.capacity() * size_of::<flow::Action>() <= 16 * MESSAGE_BYTES_MAX);

@@ -14,18 +14,18 @@ use flow::meter::{Band, Meter, MeterBand};
 use flow::{Action, EntryFlags, Field, FieldMatch, Instructions, Match, Next, port_no};
 use openflow::bundle::{BundleControl, BundleKind};
 use openflow::features::{Features, SwitchConfig, capability};
-use openflow::flow_mod::{FlowRemoved, RemovedReason};
+use openflow::flow_mod::{FlowRemovedMessage, FlowRemovedReason};
 use openflow::multipart::description::Description;
-use openflow::multipart::flow_stats::{Aggregate, FlowStats, TableStats};
-use openflow::multipart::group_stats::{Counts, GroupDescription, GroupFeatures, GroupStats};
-use openflow::multipart::meter_stats::{MeterFeatures, MeterStats};
+use openflow::multipart::flow_stats::{AggregateStats, FlowStatsEntry, TableStatsEntry};
+use openflow::multipart::group_stats::{Counts, GroupDescription, GroupFeatures, GroupStatsEntry};
+use openflow::multipart::meter_stats::{MeterFeatures, MeterStatsEntry};
 use openflow::multipart::port_stats::{PortStats, QueueStats};
 use openflow::multipart::table_features::TableFeatures;
 use openflow::multipart::table_features_property::{Entries, OxmId, TableProperty, TypeId};
 use openflow::multipart::{Answer, MultipartReply};
-use openflow::packet::{PacketIn, PacketInReason};
-use openflow::port::{Port, PortReason, PortStatus, state};
-use openflow::queue::{Queue, QueueConfig};
+use openflow::packet::{PacketInCode, PacketInMessage};
+use openflow::port::{PortDescription, PortStatus, PortStatusReason, state};
+use openflow::queue::{QueueConfig, QueueDescription};
 use openflow::role::{AsyncConfig, Role, RoleMessage};
 use openflow::{ErrorMessage, Hello, Message, encode, error};
 
@@ -62,8 +62,8 @@ fn instructions() -> Instructions {
     }
 }
 
-fn port() -> Port {
-    Port {
+fn port() -> PortDescription {
+    PortDescription {
         number: 1,
         mac: [2, 0, 0, 0, 0, 1],
         name: "p1".into(),
@@ -86,7 +86,7 @@ fn multiparts() -> Vec<(&'static str, Answer)> {
         MeterBand { band: Band::Drop, rate: 1_000, burst: 100 },
         MeterBand { band: Band::DscpRemark { precedence_level: 1 }, rate: 500, burst: 50 },
     ];
-    let stats = FlowStats {
+    let stats = FlowStatsEntry {
         table: 3,
         duration_ns: 5_000_000_007,
         priority: 100,
@@ -135,9 +135,9 @@ fn multiparts() -> Vec<(&'static str, Answer)> {
                 datapath: all("s1"),
             })),
         ),
-        ("flow", Answer::Flow(vec![stats.clone(), FlowStats::default(), stats])),
-        ("aggregate", Answer::Aggregate(Aggregate { packets: 1, bytes: 2, flows: 3 })),
-        ("table", Answer::Table(vec![TableStats { table: 1, active: 2, lookups: 3, matches: 4 }])),
+        ("flow", Answer::Flow(vec![stats.clone(), FlowStatsEntry::default(), stats])),
+        ("aggregate", Answer::Aggregate(AggregateStats { packets: 1, bytes: 2, flows: 3 })),
+        ("table", Answer::Table(vec![TableStatsEntry { table: 1, active: 2, lookups: 3, matches: 4 }])),
         (
             "port_stats",
             Answer::PortStats(vec![PortStats {
@@ -170,7 +170,7 @@ fn multiparts() -> Vec<(&'static str, Answer)> {
         ),
         (
             "group",
-            Answer::Group(vec![GroupStats {
+            Answer::Group(vec![GroupStatsEntry {
                 group: 7,
                 references: 2,
                 total: counts,
@@ -200,7 +200,7 @@ fn multiparts() -> Vec<(&'static str, Answer)> {
         ),
         (
             "meter",
-            Answer::Meter(vec![MeterStats {
+            Answer::Meter(vec![MeterStatsEntry {
                 meter: 3,
                 flows: 2,
                 input: counts,
@@ -229,15 +229,15 @@ fn multiparts() -> Vec<(&'static str, Answer)> {
             }),
         ),
         ("table_features", Answer::TableFeatures(vec![table(0), table(1)])),
-        ("port_desc", Answer::PortDesc(vec![port(), Port { number: port_no::LOCAL, ..port() }])),
+        ("port_desc", Answer::PortDesc(vec![port(), PortDescription { number: port_no::LOCAL, ..port() }])),
     ]
 }
 
 fn replies() -> Vec<(&'static str, Message)> {
-    let removed = FlowRemoved {
+    let removed = FlowRemovedMessage {
         cookie: 0x77,
         priority: 100,
-        reason: RemovedReason::IdleTimeout,
+        reason: FlowRemovedReason::IdleTimeout,
         table: 3,
         duration_ns: 5_000_000_007,
         idle_timeout_s: 10,
@@ -271,10 +271,10 @@ fn replies() -> Vec<(&'static str, Message)> {
         ("barrier_reply", Message::BarrierReply),
         (
             "packet_in",
-            Message::PacketIn(PacketIn {
+            Message::PacketIn(PacketInMessage {
                 buffer_id: Some(9),
                 total_len: 1_500,
-                reason: PacketInReason::Action,
+                reason: PacketInCode::Action,
                 table: 3,
                 cookie: 0x77,
                 matching: Match::unchecked_prerequisites(in_port).unwrap(),
@@ -282,12 +282,12 @@ fn replies() -> Vec<(&'static str, Message)> {
             }),
         ),
         ("flow_removed", Message::FlowRemoved(removed)),
-        ("port_status", Message::PortStatus(PortStatus { reason: PortReason::Modify, port: port() })),
+        ("port_status", Message::PortStatus(PortStatus { reason: PortStatusReason::Modify, port: port() })),
         (
             "queue_get_config_reply",
             Message::QueueGetConfigReply(QueueConfig {
                 port: 1,
-                queues: vec![Queue { id: 2, port: 1, min_rate: Some(100), max_rate: Some(500) }],
+                queues: vec![QueueDescription { id: 2, port: 1, min_rate: Some(100), max_rate: Some(500) }],
             }),
         ),
         ("role_reply", Message::RoleReply(RoleMessage { role: Role::Master, generation_id: 5 })),

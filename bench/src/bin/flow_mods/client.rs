@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use flow::syntax::{ParseOptions, parse_flows};
-use openflow::flow_mod::FlowMod;
+use openflow::flow_mod::FlowModMessage;
 use openflow::{HEADER_BYTES, Hello, Message, decode, encode};
 
 /// Timeout for every operation.
@@ -24,7 +24,7 @@ impl Batch {
     pub fn new(flows: &str) -> Result<Self, Box<dyn Error>> {
         let mut bytes = Vec::new();
         for (xid, flow) in (1..).zip(parse_flows(flows, ParseOptions::default())) {
-            encode(&Message::FlowMod(FlowMod { flow: flow?, buffer_id: None }), xid, &mut bytes)?;
+            encode(&Message::FlowMod(FlowModMessage { flow: flow?, buffer_id: None }), xid, &mut bytes)?;
         }
         encode(&Message::BarrierRequest, BARRIER, &mut bytes)?;
         Ok(Self(bytes))

@@ -42,20 +42,20 @@ pub fn messages(
     }
 }
 
-fn port_reason(reason: PortReason) -> port::PortReason {
+fn port_reason(reason: PortReason) -> port::PortStatusReason {
     match reason {
-        PortReason::Add => port::PortReason::Add,
-        PortReason::Delete => port::PortReason::Delete,
-        PortReason::Modify => port::PortReason::Modify,
+        PortReason::Add => port::PortStatusReason::Add,
+        PortReason::Delete => port::PortStatusReason::Delete,
+        PortReason::Modify => port::PortStatusReason::Modify,
     }
 }
 
-fn removed_reason(reason: RemovedReason) -> flow_mod::RemovedReason {
+fn removed_reason(reason: RemovedReason) -> flow_mod::FlowRemovedReason {
     match reason {
-        RemovedReason::IdleTimeout => flow_mod::RemovedReason::IdleTimeout,
-        RemovedReason::HardTimeout => flow_mod::RemovedReason::HardTimeout,
-        RemovedReason::Delete => flow_mod::RemovedReason::Delete,
-        RemovedReason::GroupDelete => flow_mod::RemovedReason::GroupDelete,
+        RemovedReason::IdleTimeout => flow_mod::FlowRemovedReason::IdleTimeout,
+        RemovedReason::HardTimeout => flow_mod::FlowRemovedReason::HardTimeout,
+        RemovedReason::Delete => flow_mod::FlowRemovedReason::Delete,
+        RemovedReason::GroupDelete => flow_mod::FlowRemovedReason::GroupDelete,
     }
 }
 
@@ -80,7 +80,7 @@ fn packet_ins(p: &PacketIn, max_len: u16, now: Nanos, buffers: &mut Buffers) -> 
         if buffer_id.is_some() {
             data.truncate(max_len.into());
         }
-        Message::PacketIn(packet::PacketIn {
+        Message::PacketIn(packet::PacketInMessage {
             buffer_id,
             total_len,
             reason: p.reason.into(),
@@ -93,9 +93,9 @@ fn packet_ins(p: &PacketIn, max_len: u16, now: Nanos, buffers: &mut Buffers) -> 
     finish_offloads::packets(&p.frame).into_iter().map(message).collect()
 }
 
-fn flow_removed(removed: &FlowRemoved) -> flow_mod::FlowRemoved {
+fn flow_removed(removed: &FlowRemoved) -> flow_mod::FlowRemovedMessage {
     let entry = &removed.entry;
-    flow_mod::FlowRemoved {
+    flow_mod::FlowRemovedMessage {
         cookie: entry.cookie,
         priority: entry.priority,
         reason: removed_reason(removed.reason),
@@ -124,7 +124,11 @@ mod tests {
         AsyncMessage::PacketIn(PacketIn { frame, table: 4, cookie: 5, reason, max_len, metadata, tunnel_id })
     }
 
-    fn told(async_message: &AsyncMessage, cut: Option<u16>, buffers: &mut Buffers) -> packet::PacketIn {
+    fn told(
+        async_message: &AsyncMessage,
+        cut: Option<u16>,
+        buffers: &mut Buffers,
+    ) -> packet::PacketInMessage {
         match messages(async_message, cut, 0, buffers).pop() {
             Some(Message::PacketIn(packet_in)) => packet_in,
             other => panic!("{other:?}"),
@@ -143,7 +147,7 @@ mod tests {
             (8, 9, vec![in_port, metadata, tunnel_id]),
         ] {
             let told = told(&packet_in(128, of_metadata, of_tunnel), None, &mut Buffers::default());
-            assert_eq!((told.table, told.cookie, told.reason), (4, 5, packet::PacketInReason::Action));
+            assert_eq!((told.table, told.cookie, told.reason), (4, 5, packet::PacketInCode::Action));
             assert_eq!(told.matching, Match::new(expected).unwrap());
         }
     }
@@ -178,7 +182,7 @@ mod tests {
 
     #[test]
     fn an_entry_that_went_is_told_with_its_reason_and_counts() {
-        use flow_mod::RemovedReason as Told;
+        use flow_mod::FlowRemovedReason as Told;
         for (reason, expected) in [
             (RemovedReason::IdleTimeout, Told::IdleTimeout),
             (RemovedReason::HardTimeout, Told::HardTimeout),
@@ -202,7 +206,7 @@ mod tests {
                 FlowRemoved { entry: Arc::new(entry), reason, duration_ns: 6, packets: 7, bytes: 8 };
             let async_message = AsyncMessage::FlowRemoved(removed);
             assert_eq!(kind(&async_message), AsyncKind::FlowRemoved(expected));
-            let told = flow_mod::FlowRemoved {
+            let told = flow_mod::FlowRemovedMessage {
                 cookie: 5,
                 priority: 2,
                 reason: expected,

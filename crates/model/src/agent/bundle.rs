@@ -8,7 +8,7 @@ use crate::change::Change;
 use crate::data_plane::DataPlane;
 use crate::error::ModelError;
 use openflow::bundle::{BundleAdd, BundleControl, BundleKind, FLAG_ATOMIC, FLAG_ORDERED, code};
-use openflow::{Head, Message, Request};
+use openflow::{Message, Request, RequestHead};
 use std::collections::BTreeMap;
 
 /// Maximum number of open bundles per channel.
@@ -46,7 +46,7 @@ struct Bundle {
     closed: bool,
     size: Size,
     /// Transaction ID and first bytes of each message, for an ERROR about the message.
-    origins: Vec<(u32, Head)>,
+    origins: Vec<(u32, RequestHead)>,
     changes: Vec<Change>,
 }
 
@@ -139,7 +139,7 @@ impl Channel {
     pub(super) fn refuse_bundle(
         &mut self,
         control: &BundleControl,
-        origins: &[(u32, Head)],
+        origins: &[(u32, RequestHead)],
         at: usize,
         error: &ModelError,
     ) -> Refusal {
@@ -218,7 +218,8 @@ mod tests {
     fn added(channel: &mut Channel, shared: &mut Shared, actions: usize) -> Result<usize, Refusal> {
         let instructions = Instructions::apply(vec![Action::PopVlan; actions]);
         let flow = FlowMod { instructions, ..FlowMod::default() };
-        let message = Box::new(Message::FlowMod(openflow::flow_mod::FlowMod { flow, buffer_id: None }));
+        let message =
+            Box::new(Message::FlowMod(openflow::flow_mod::FlowModMessage { flow, buffer_id: None }));
         let mut bytes = Vec::new();
         encode(&Message::BundleAdd(BundleAdd { bundle_id: 1, flags: FLAG_ATOMIC, message }), 1, &mut bytes)
             .unwrap();

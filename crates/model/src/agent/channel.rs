@@ -15,7 +15,9 @@ use crate::data_plane::DataPlane;
 use flow::Nanos;
 use openflow::features::SwitchConfig;
 use openflow::role::{AsyncConfig, AsyncKind, Role};
-use openflow::{CloseReason, Head, Message, Request, Session, SessionConfig, SessionEvent, Undecodable};
+use openflow::{
+    CloseReason, Message, Request, RequestHead, Session, SessionConfig, SessionEvent, Undecodable,
+};
 use std::collections::VecDeque;
 
 /// Requests started in one step; fewer if their changes examine [`LONG_ENTRIES`] entries together.
@@ -294,7 +296,7 @@ impl Channel {
     }
 
     /// Answers a request by an ERROR message.
-    pub(super) fn refuse(&mut self, xid: u32, head: &Head, refusal: &Refusal) -> ChannelEvent {
+    pub(super) fn refuse(&mut self, xid: u32, head: &RequestHead, refusal: &Refusal) -> ChannelEvent {
         self.session.send_error(xid, refusal.code, head);
         ChannelEvent::Refused(format!("{} ({})", refusal.problem, refusal.code))
     }

@@ -38,7 +38,7 @@ pub fn description(config: &Config) -> Description {
     }
 }
 
-pub fn port(port: &Port) -> of::Port {
+pub fn port(port: &Port) -> of::PortDescription {
     let (desc, set) = (&port.desc, &port.config);
     let bits = [
         (set.down, config::PORT_DOWN),
@@ -46,7 +46,7 @@ pub fn port(port: &Port) -> of::Port {
         (set.no_fwd, config::NO_FWD),
         (set.no_packet_in, config::NO_PACKET_IN),
     ];
-    of::Port {
+    of::PortDescription {
         number: desc.number,
         mac: desc.mac,
         name: desc.name.clone(),
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn a_port_has_the_bits_of_its_configuration_and_state() {
         let described = port(&a_port());
-        let expected = of::Port {
+        let expected = of::PortDescription {
             number: 3,
             mac: [1; 6],
             name: "p3".into(),

@@ -23,7 +23,7 @@ const TABLES_PER_STEP: u8 = 16;
 #[derive(Debug)]
 pub enum Dump {
     Flows {
-        parts: Parts<flow_stats::FlowStats>,
+        parts: Parts<flow_stats::FlowStatsEntry>,
         filter: FlowFilter,
         cursor: FlowCursor,
         tells_marks: bool,
@@ -82,7 +82,7 @@ impl Dump {
                     return Some(Self::Aggregate { xid, filter, cursor, sum });
                 }
                 let flows = u32::try_from(sum.flows).unwrap_or(u32::MAX);
-                let answer = flow_stats::Aggregate { packets: sum.packets, bytes: sum.bytes, flows };
+                let answer = flow_stats::AggregateStats { packets: sum.packets, bytes: sum.bytes, flows };
                 let reply = MultipartReply::from(Answer::Aggregate(answer));
                 // An aggregate reply has a fixed length, so sending cannot fail.
                 let _ = session.send(xid, &Message::MultipartReply(reply));
@@ -125,9 +125,9 @@ fn filter(query: &FlowQuery) -> FlowFilter {
     }
 }
 
-fn flow_stats(flow: &stats::FlowStats, tells_marks: bool) -> flow_stats::FlowStats {
+fn flow_stats(flow: &stats::FlowStats, tells_marks: bool) -> flow_stats::FlowStatsEntry {
     let entry = &flow.entry;
-    flow_stats::FlowStats {
+    flow_stats::FlowStatsEntry {
         table: entry.table,
         duration_ns: flow.duration_ns,
         priority: entry.priority,

@@ -6,10 +6,10 @@ use crate::data_plane::DataPlane;
 use flow::operation::PacketOut;
 use flow::{Action, Command, Nanos, port_no};
 use openflow::error;
-use openflow::flow_mod::FlowMod;
+use openflow::flow_mod::FlowModMessage;
 
 /// Returns the buffer ID in a flow-mod. Refuses the flow-mod if no packet is buffered under this ID.
-pub fn known_buffer(m: &FlowMod, shared: &mut Shared, now: Nanos) -> Result<Option<u32>, Refusal> {
+pub fn known_buffer(m: &FlowModMessage, shared: &mut Shared, now: Nanos) -> Result<Option<u32>, Refusal> {
     match buffer(m) {
         Some(id) if !shared.buffers.holds(now, id) => Err(unknown(id)),
         buffer => Ok(buffer),
@@ -26,7 +26,7 @@ pub fn release<D: DataPlane>(buffer: Option<u32>, shared: &mut Shared, context: 
 }
 
 /// Returns the buffer ID in a flow-mod. A delete command has none.
-pub fn buffer(m: &FlowMod) -> Option<u32> {
+pub fn buffer(m: &FlowModMessage) -> Option<u32> {
     m.buffer_id.filter(|_| !matches!(m.flow.command, Command::Delete | Command::DeleteStrict))
 }
 

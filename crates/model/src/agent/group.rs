@@ -5,8 +5,8 @@ use super::table_features::ACTIONS;
 use crate::change::Change;
 use crate::groups::{self, GroupCommand};
 use flow::Limits;
-use openflow::group::{ALL, Change as Do, GroupMod};
-use openflow::multipart::group_stats::{Counts, GroupFeatures, GroupStats};
+use openflow::group::{ALL, GroupChange as Do, GroupMod};
+use openflow::multipart::group_stats::{Counts, GroupFeatures, GroupStatsEntry};
 
 /// Group capabilities OFPGFC_*: weights and liveness of select groups, chains, and their check for loops.
 const CAPABILITIES: u32 = 1 | 2 | 4 | 8;
@@ -30,9 +30,9 @@ pub fn features() -> GroupFeatures {
     }
 }
 
-pub fn stats(stats: &groups::GroupStats) -> GroupStats {
+pub fn stats(stats: &groups::GroupStats) -> GroupStatsEntry {
     let counts = |(packets, bytes): (u64, u64)| Counts { packets, bytes };
-    GroupStats {
+    GroupStatsEntry {
         group: stats.group.id,
         references: u32::try_from(stats.references).unwrap_or(u32::MAX),
         total: counts(stats.counters.total),

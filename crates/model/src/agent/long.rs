@@ -9,7 +9,7 @@ use crate::data_plane::DataPlane;
 use crate::{Changed, Model, ModelError};
 use flow::Nanos;
 use openflow::bundle::BundleControl;
-use openflow::{Head, Message, Request};
+use openflow::{Message, Request, RequestHead};
 
 /// Changes to apply. Until they are done, nothing else may use the model.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub(super) enum Then {
     Packet(Option<u32>),
     /// Answer the bundle's commit. Transaction ID and first bytes of each message are kept for an ERROR about
     /// it.
-    Commit(BundleControl, Vec<(u32, Head)>),
+    Commit(BundleControl, Vec<(u32, RequestHead)>),
     /// Report the tables in a reply to the request with this transaction ID.
     TellTables(u32),
 }
@@ -50,7 +50,7 @@ pub(super) enum Then {
 #[derive(Debug)]
 pub(super) struct Away {
     xid: u32,
-    head: Head,
+    head: RequestHead,
     then: Then,
 }
 

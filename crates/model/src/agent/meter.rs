@@ -7,10 +7,10 @@ use crate::data_plane::DataPlane;
 use crate::meters::{self, MeterCommand};
 use flow::Limits;
 use openflow::error;
-use openflow::group::Change as Do;
+use openflow::group::GroupChange as Do;
 use openflow::meter::{ALL, MeterMod};
 use openflow::multipart::group_stats::Counts;
-use openflow::multipart::meter_stats::{MeterFeatures, MeterStats};
+use openflow::multipart::meter_stats::{MeterFeatures, MeterStatsEntry};
 
 /// Bit `n` stands for band type `n`: drop (1) and DSCP remark (2).
 const BAND_TYPES: u32 = 1 << 1 | 1 << 2;
@@ -45,9 +45,9 @@ pub fn features() -> MeterFeatures {
     }
 }
 
-pub fn stats(stats: &meters::MeterStats) -> MeterStats {
+pub fn stats(stats: &meters::MeterStats) -> MeterStatsEntry {
     let counts = |(packets, bytes): (u64, u64)| Counts { packets, bytes };
-    MeterStats {
+    MeterStatsEntry {
         meter: stats.meter.id,
         flows: u32::try_from(stats.references).unwrap_or(u32::MAX),
         input: counts(stats.counters.total),

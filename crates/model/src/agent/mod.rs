@@ -37,7 +37,7 @@ use crate::data_plane::DataPlane;
 use crate::model::Model;
 use buffers::Buffers;
 use flow::{Nanos, Settings};
-use openflow::packet::PacketInReason;
+use openflow::packet::PacketInCode;
 use openflow::role::{AsyncKind, Generation};
 use openflow::{ErrorCode, Message, SessionConfig};
 use std::borrow::Cow;
@@ -126,7 +126,7 @@ impl Agent {
         let progress =
             counting_held(channel, &mut self.shared, |channel, shared| channel.step(shared, context));
         if std::mem::take(&mut self.shared.asked_anew) {
-            let kind = AsyncKind::PacketIn(PacketInReason::InvalidTtl);
+            let kind = AsyncKind::PacketIn(PacketInCode::InvalidTtl);
             let report_invalid_ttl = self.channels.values().any(|channel| channel.wants(&self.shared, kind));
             context.model.set_settings(Settings { report_invalid_ttl, ..context.model.settings() });
         }

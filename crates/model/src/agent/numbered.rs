@@ -6,17 +6,17 @@ use super::{Context, group, meter};
 use crate::data_plane::DataPlane;
 use crate::records::first;
 use flow::meter::Meter;
-use openflow::multipart::group_stats::{GroupDescription, GroupStats};
-use openflow::multipart::meter_stats::MeterStats;
+use openflow::multipart::group_stats::{GroupDescription, GroupStatsEntry};
+use openflow::multipart::meter_stats::MeterStatsEntry;
 use openflow::multipart::parts::Parts;
 use std::ops::RangeInclusive;
 
 #[derive(Debug)]
 enum List {
     Groups(Parts<GroupDescription>),
-    GroupStats(Parts<GroupStats>),
+    GroupStats(Parts<GroupStatsEntry>),
     Meters(Parts<Meter>),
-    MeterStats(Parts<MeterStats>),
+    MeterStats(Parts<MeterStatsEntry>),
 }
 
 /// A list answer in progress, and the range of numbers not answered yet.

@@ -4,12 +4,12 @@
 use super::{Context, Refusal, Shared, flow_mod};
 use crate::data_plane::DataPlane;
 use flow::operation;
-use openflow::packet::PacketOut;
+use openflow::packet::PacketOutMessage;
 
 pub fn packet_out<D: DataPlane>(
     context: &mut Context<'_, D>,
     shared: &mut Shared,
-    m: &PacketOut,
+    m: &PacketOutMessage,
 ) -> Result<(), Refusal> {
     let bytes = match m.buffer_id {
         None => m.data.clone(),

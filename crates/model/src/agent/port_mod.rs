@@ -5,9 +5,9 @@ use super::Refusal;
 use crate::change::Change;
 use crate::ports::{self, PortConfig};
 use openflow::error;
-use openflow::port::{PortMod, config};
+use openflow::port::{PortModMessage, config};
 
-pub fn change(m: &PortMod) -> Result<Change, Refusal> {
+pub fn change(m: &PortModMessage) -> Result<Change, Refusal> {
     if m.mask & !config::ALL != 0 {
         return Err(Refusal::new(
             error::PORT_MOD_BAD_CONFIG,
@@ -47,7 +47,8 @@ mod tests {
             (1 << 5, PortConfig { no_fwd: true, ..none }),
             (1 << 6, PortConfig { no_packet_in: true, ..none }),
         ] {
-            let asked = PortMod { port: 7, mac: [1; 6], config: bits, mask: config::ALL, advertise: 9 };
+            let asked =
+                PortModMessage { port: 7, mac: [1; 6], config: bits, mask: config::ALL, advertise: 9 };
             let Ok(Change::Port(change)) = change(&asked) else { panic!("{bits:#x} is refused") };
             let all =
                 PortConfig { down: true, no_recv: true, no_fwd: true, no_flood: false, no_packet_in: true };
@@ -59,9 +60,9 @@ mod tests {
     #[test]
     fn bits_that_are_not_openflows_are_refused_where_they_are_asked_for() {
         for bit in 0..32 {
-            let asked = PortMod { port: 7, mac: [1; 6], config: 0, mask: 1 << bit, advertise: 0 };
+            let asked = PortModMessage { port: 7, mac: [1; 6], config: 0, mask: 1 << bit, advertise: 0 };
             assert_eq!(change(&asked).is_ok(), [0, 2, 5, 6].contains(&bit), "bit {bit}");
-            let not_asked = PortMod { config: 1 << bit, mask: 0, ..asked };
+            let not_asked = PortModMessage { config: 1 << bit, mask: 0, ..asked };
             assert!(change(&not_asked).is_ok(), "bit {bit} is not in the mask");
         }
     }

@@ -10,7 +10,7 @@ use super::{Context, Refusal, Shared, describe, group, meter};
 use crate::data_plane::DataPlane;
 use crate::{Change, TableSet};
 use flow::{PortNo, port_no};
-use openflow::multipart::flow_stats::TableStats;
+use openflow::multipart::flow_stats::TableStatsEntry;
 use openflow::multipart::port_stats::PortStats;
 use openflow::multipart::{Answer, MultipartReply, MultipartRequest, Query};
 use openflow::{Message, Request, error};
@@ -73,8 +73,8 @@ impl Channel {
     }
 }
 
-fn tables<D: DataPlane>(context: &mut Context<'_, D>) -> Vec<TableStats> {
-    let row = |stats: crate::TableStats| TableStats {
+fn tables<D: DataPlane>(context: &mut Context<'_, D>) -> Vec<TableStatsEntry> {
+    let row = |stats: crate::TableStats| TableStatsEntry {
         table: stats.table,
         active: u32::try_from(stats.active).unwrap_or(u32::MAX),
         lookups: stats.lookups,

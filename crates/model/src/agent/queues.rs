@@ -8,7 +8,7 @@ use flow::{PortNo, port_no};
 use openflow::Message;
 use openflow::error;
 use openflow::multipart::port_stats::QueueStats;
-use openflow::queue::{Queue, QueueConfig};
+use openflow::queue::{QueueConfig, QueueDescription};
 
 /// Queue number that selects all queues (OFPQ_ALL).
 const ALL: u32 = u32::MAX;
@@ -21,7 +21,7 @@ const QUEUES_PER_MESSAGE: usize = (65_535 - 16) / (16 + 2 * 16);
 
 /// Returns the configuration of a port's queues, or of all queues.
 pub(super) fn config<D: DataPlane>(port: PortNo, context: &mut Context<'_, D>) -> Result<Message, Refusal> {
-    let queues: Vec<Queue> = found(port, context)?
+    let queues: Vec<QueueDescription> = found(port, context)?
         .iter()
         .flat_map(|(port, queues)| queues.iter().map(|queue| described(port, queue)))
         .collect();
@@ -77,10 +77,10 @@ fn found<D: DataPlane>(
     Ok(ports.into_iter().map(with_queues).collect())
 }
 
-fn described(port: &Port, queue: &PortQueue) -> Queue {
+fn described(port: &Port, queue: &PortQueue) -> QueueDescription {
     let share = |rate_kbps: Option<u32>| Some(tenths(rate_kbps, port.desc.speed_kbps));
     let settings = queue.settings;
-    Queue {
+    QueueDescription {
         id: settings.id,
         port: port.desc.number,
         min_rate: share(settings.min_rate_kbps),

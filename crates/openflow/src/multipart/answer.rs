@@ -2,16 +2,16 @@
 //! Multipart replies.
 
 use super::description::Description;
-use super::flow_stats::{Aggregate, FlowStats, TableStats};
-use super::group_stats::{GroupDescription, GroupFeatures, GroupStats};
-use super::meter_stats::{MeterFeatures, MeterStats};
+use super::flow_stats::{AggregateStats, FlowStatsEntry, TableStatsEntry};
+use super::group_stats::{GroupDescription, GroupFeatures, GroupStatsEntry};
+use super::meter_stats::{MeterFeatures, MeterStatsEntry};
 use super::parts::{self, Item, Parts};
 use super::port_stats::{PortStats, QueueStats};
 use super::table_features::TableFeatures;
 use super::{MORE, kind, put_multipart_header};
 use crate::bytes::Reader;
 use crate::error::{self, DecodeError, TooLong};
-use crate::port::Port;
+use crate::port::PortDescription;
 use flow::meter::Meter;
 
 /// Contents of a multipart reply.
@@ -20,23 +20,23 @@ pub enum Answer {
     /// Textual description of the switch.
     Desc(Box<Description>),
     /// Statistics of flow entries.
-    Flow(Vec<FlowStats>),
+    Flow(Vec<FlowStatsEntry>),
     /// Sums over flow entries.
-    Aggregate(Aggregate),
+    Aggregate(AggregateStats),
     /// Statistics of tables.
-    Table(Vec<TableStats>),
+    Table(Vec<TableStatsEntry>),
     /// Statistics of ports.
     PortStats(Vec<PortStats>),
     /// Statistics of queues.
     Queue(Vec<QueueStats>),
     /// Statistics of groups.
-    Group(Vec<GroupStats>),
+    Group(Vec<GroupStatsEntry>),
     /// Descriptions of groups.
     GroupDesc(Vec<GroupDescription>),
     /// Capabilities and limits of groups.
     GroupFeatures(GroupFeatures),
     /// Statistics of meters.
-    Meter(Vec<MeterStats>),
+    Meter(Vec<MeterStatsEntry>),
     /// Descriptions of meters.
     MeterConfig(Vec<Meter>),
     /// Capabilities and limits of meters.
@@ -44,7 +44,7 @@ pub enum Answer {
     /// Capabilities of tables.
     TableFeatures(Vec<TableFeatures>),
     /// Descriptions of ports.
-    PortDesc(Vec<Port>),
+    PortDesc(Vec<PortDescription>),
 }
 
 /// Multipart reply. Encoding splits it into several messages if it exceeds one. For replies too large for
@@ -98,7 +98,7 @@ impl MultipartReply {
         let answer = match number {
             kind::DESC => Answer::Desc(Box::new(Description::decode(r)?)),
             kind::FLOW => Answer::Flow(parts::decode_all(r)?),
-            kind::AGGREGATE => Answer::Aggregate(Aggregate::decode(r)?),
+            kind::AGGREGATE => Answer::Aggregate(AggregateStats::decode(r)?),
             kind::TABLE => Answer::Table(parts::decode_all(r)?),
             kind::PORT_STATS => Answer::PortStats(parts::decode_all(r)?),
             kind::QUEUE => Answer::Queue(parts::decode_all(r)?),

@@ -50,7 +50,7 @@ impl FlowQuery {
 
 /// Statistics of an entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FlowStats {
+pub struct FlowStatsEntry {
     /// Table of the entry.
     pub table: u8,
     /// Time since the entry was added.
@@ -77,7 +77,7 @@ pub struct FlowStats {
     pub low_latency: Option<bool>,
 }
 
-impl Coded for FlowStats {
+impl Coded for FlowStatsEntry {
     const KIND: u16 = kind::FLOW;
 
     fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
@@ -131,7 +131,7 @@ impl Coded for FlowStats {
 
 /// Sums over entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Aggregate {
+pub struct AggregateStats {
     /// Number of packets that hit the entries.
     pub packets: u64,
     /// Number of bytes in these packets.
@@ -140,7 +140,7 @@ pub struct Aggregate {
     pub flows: u32,
 }
 
-impl Aggregate {
+impl AggregateStats {
     pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let sums = Self { packets: r.u64()?, bytes: r.u64()?, flows: r.u32()? };
         r.skip(4)?;
@@ -157,7 +157,7 @@ impl Aggregate {
 
 /// Statistics of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct TableStats {
+pub struct TableStatsEntry {
     /// Table number.
     pub table: u8,
     /// Number of entries.
@@ -168,7 +168,7 @@ pub struct TableStats {
     pub matches: u64,
 }
 
-impl Coded for TableStats {
+impl Coded for TableStatsEntry {
     const KIND: u16 = kind::TABLE;
 
     fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {

@@ -40,7 +40,7 @@ impl Counts {
 
 /// Statistics of a group.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct GroupStats {
+pub struct GroupStatsEntry {
     /// Group number.
     pub group: u32,
     /// Number of entries and groups that refer to the group.
@@ -53,7 +53,7 @@ pub struct GroupStats {
     pub buckets: Vec<Counts>,
 }
 
-impl Coded for GroupStats {
+impl Coded for GroupStatsEntry {
     const KIND: u16 = kind::GROUP;
 
     fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {

@@ -12,7 +12,7 @@ use flow::meter::Meter;
 
 /// Statistics of a meter.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct MeterStats {
+pub struct MeterStatsEntry {
     /// Meter number.
     pub meter: u32,
     /// Number of entries that use the meter.
@@ -25,7 +25,7 @@ pub struct MeterStats {
     pub bands: Vec<Counts>,
 }
 
-impl Coded for MeterStats {
+impl Coded for MeterStatsEntry {
     const KIND: u16 = kind::METER;
 
     fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {

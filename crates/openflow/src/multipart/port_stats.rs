@@ -6,7 +6,7 @@ use super::kind;
 use super::parts::private::Coded;
 use crate::bytes::{Put, Reader, duration, put_duration};
 use crate::error::DecodeError;
-use crate::port::Port;
+use crate::port::PortDescription;
 use flow::{Nanos, PortNo};
 
 /// Statistics of a port.
@@ -130,7 +130,7 @@ impl Coded for QueueStats {
     }
 }
 
-impl Coded for Port {
+impl Coded for PortDescription {
     const KIND: u16 = kind::PORT_DESC;
 
     fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {

@@ -42,12 +42,12 @@ impl Default for SessionConfig {
 
 /// First bytes of a request, for an ERROR message that may answer it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Head {
+pub struct RequestHead {
     bytes: [u8; ERROR_DATA_BYTES],
     length: u8,
 }
 
-impl Head {
+impl RequestHead {
     pub(super) fn of(message: &[u8]) -> Self {
         let length = message.len().min(ERROR_DATA_BYTES);
         let mut bytes = [0; ERROR_DATA_BYTES];
@@ -109,7 +109,7 @@ pub struct Request {
     /// Message of the request. ERROR messages are passed on as requests too.
     pub message: Message,
     /// First bytes of the message, for [`crate::Session::send_error`].
-    pub head: Head,
+    pub head: RequestHead,
 }
 
 /// Undecodable request that a slave must not make. The driver knows the role, so it decides whether role or
@@ -121,7 +121,7 @@ pub struct Undecodable {
     /// Reason of the refusal.
     pub error: DecodeError,
     /// First bytes of the message.
-    pub head: Head,
+    pub head: RequestHead,
 }
 
 /// Reason why a session ended.

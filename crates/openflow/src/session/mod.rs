@@ -22,7 +22,7 @@ use crate::symmetric::ErrorMessage;
 use flow::Nanos;
 use keepalive::{Keepalive, Step};
 
-pub use event::{CloseReason, Head, Request, SessionConfig, SessionEvent, Undecodable};
+pub use event::{CloseReason, Request, RequestHead, SessionConfig, SessionEvent, Undecodable};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -150,7 +150,7 @@ impl Session {
     }
 
     /// Sends an ERROR that refuses a request.
-    pub fn send_error(&mut self, xid: u32, code: impl Into<ErrorCode>, head: &Head) {
+    pub fn send_error(&mut self, xid: u32, code: impl Into<ErrorCode>, head: &RequestHead) {
         if self.state == State::Open {
             self.put_error(xid, code.into(), head.bytes());
         }
@@ -179,7 +179,7 @@ impl Session {
             }
             // Lengths of another version's messages are unknown, except for a HELLO.
             if header.version != VERSION && header.kind != kind::HELLO && self.state == State::Open {
-                let head = Head::of(&self.input[self.taken..]);
+                let head = RequestHead::of(&self.input[self.taken..]);
                 self.close_for_version(header, head);
                 break;
             }
@@ -189,7 +189,7 @@ impl Session {
             }
             self.taken += length;
             let decoded = crate::decode(&self.input[at..at + length]);
-            let head = Head::of(&self.input[at..at + length]);
+            let head = RequestHead::of(&self.input[at..at + length]);
             let event = match self.state {
                 State::AwaitingHello => self.hello(header, decoded),
                 _ => self.message(header, decoded, head),
@@ -231,7 +231,7 @@ impl Session {
         &mut self,
         header: Header,
         decoded: Result<Message, DecodeError>,
-        head: Head,
+        head: RequestHead,
     ) -> Option<SessionEvent> {
         let xid = header.xid;
         let error = match decoded {
@@ -265,17 +265,17 @@ impl Session {
     }
 
     fn close_for_framing(&mut self, header: Header, code: ErrorCode, problem: String) {
-        let head = Head::of(&self.input[self.taken..]);
+        let head = RequestHead::of(&self.input[self.taken..]);
         self.close_for(header, head, DecodeError { code, problem: problem.into() });
     }
 
     /// Closes the session for a message of a version other than 1.3, or a HELLO of an earlier one.
-    fn close_for_version(&mut self, header: Header, head: Head) {
+    fn close_for_version(&mut self, header: Header, head: RequestHead) {
         let problem = format!("a message of version {:#04x} after 1.3 was agreed on", header.version);
         self.close_for(header, head, DecodeError { code: error::BAD_VERSION, problem: problem.into() });
     }
 
-    fn close_for(&mut self, header: Header, head: Head, error: DecodeError) {
+    fn close_for(&mut self, header: Header, head: RequestHead, error: DecodeError) {
         // An ERROR is never answered by an ERROR.
         if header.kind != kind::ERROR {
             self.put_error(header.xid, error.code, head.bytes());

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::experimenter;
-use crate::multipart::flow_stats::FlowStats;
+use crate::multipart::flow_stats::FlowStatsEntry;
 use crate::multipart::parts::Parts;
 use crate::multipart::{Answer, MultipartReply};
 
@@ -328,7 +328,7 @@ fn a_slow_reader_lives_as_long_as_it_reads() {
 #[test]
 fn long_replies_go_in_parts_of_whole_items() {
     let mut session = open();
-    let entry = |n: u64| FlowStats { cookie: n, ..FlowStats::default() };
+    let entry = |n: u64| FlowStatsEntry { cookie: n, ..FlowStatsEntry::default() };
     let mut parts = Parts::new(77);
     let out = session.output_mut().unwrap();
     for n in 0..5_000 {
@@ -353,7 +353,7 @@ fn long_replies_go_in_parts_of_whole_items() {
     assert!(more_flags[..4].iter().all(|more| *more) && !more_flags[4]);
     // A reply without items is one empty part.
     let mut empty = Vec::new();
-    Parts::<FlowStats>::new(1).finish(&mut empty);
+    Parts::<FlowStatsEntry>::new(1).finish(&mut empty);
     assert_eq!(empty, message(4, 19, 1, &[0, 1, 0, 0, 0, 0, 0, 0]));
 }
 

@@ -10,14 +10,14 @@ use flow::meter::{Band, Meter, MeterBand};
 use flow::{Command, EntryFlags, port_no};
 use openflow::bundle::{BundleAdd, BundleControl, BundleKind};
 use openflow::features::{Features, Fragments, SwitchConfig, TableMod};
-use openflow::flow_mod::{FlowMod, FlowRemoved, RemovedReason};
-use openflow::group::{Change, GroupMod};
+use openflow::flow_mod::{FlowModMessage, FlowRemovedMessage, FlowRemovedReason};
+use openflow::group::{GroupChange, GroupMod};
 use openflow::meter::MeterMod;
 use openflow::multipart::flow_stats::FlowQuery;
 use openflow::multipart::{MultipartReply, MultipartRequest, Query};
-use openflow::packet::{PacketIn, PacketInReason, PacketOut};
-use openflow::port::{PortMod, PortReason, PortStatus};
-use openflow::queue::{Queue, QueueConfig};
+use openflow::packet::{PacketInCode, PacketInMessage, PacketOutMessage};
+use openflow::port::{PortModMessage, PortStatus, PortStatusReason};
+use openflow::queue::{QueueConfig, QueueDescription};
 use openflow::role::{AsyncConfig, Role, RoleMessage};
 use openflow::{ErrorCode, ErrorMessage, Hello, Message};
 
@@ -67,21 +67,23 @@ pub fn message(rng: &mut Rng) -> Message {
         8 => Message::GetConfigRequest,
         9 => Message::GetConfigReply(switch_config(rng)),
         10 => Message::SetConfig(switch_config(rng)),
-        11 => Message::PacketIn(PacketIn {
+        11 => Message::PacketIn(PacketInMessage {
             buffer_id: maybe(rng),
             total_len: rng.u16(..),
-            reason: [PacketInReason::NoMatch, PacketInReason::Action, PacketInReason::InvalidTtl]
-                [rng.usize(..3)],
+            reason: [PacketInCode::NoMatch, PacketInCode::Action, PacketInCode::InvalidTtl][rng.usize(..3)],
             table: rng.u8(..),
             cookie: rng.u64(..),
             matching: flows::unchecked(rng),
             data: data(rng, 200),
         }),
-        12 => Message::FlowRemoved(FlowRemoved {
+        12 => Message::FlowRemoved(FlowRemovedMessage {
             cookie: rng.u64(..),
             priority: rng.u16(..),
-            reason: [RemovedReason::IdleTimeout, RemovedReason::Delete, RemovedReason::GroupDelete]
-                [rng.usize(..3)],
+            reason: [
+                FlowRemovedReason::IdleTimeout,
+                FlowRemovedReason::Delete,
+                FlowRemovedReason::GroupDelete,
+            ][rng.usize(..3)],
             table: rng.u8(..),
             duration_ns: duration(rng),
             idle_timeout_s: rng.u16(..),
@@ -91,7 +93,8 @@ pub fn message(rng: &mut Rng) -> Message {
             matching: matching(rng),
         }),
         13 => {
-            let reason = [PortReason::Add, PortReason::Delete, PortReason::Modify][rng.usize(..3)];
+            let reason =
+                [PortStatusReason::Add, PortStatusReason::Delete, PortStatusReason::Modify][rng.usize(..3)];
             Message::PortStatus(PortStatus { reason, port: port(rng) })
         }
         14 => Message::PacketOut(packet_out(rng)),
@@ -105,7 +108,7 @@ pub fn message(rng: &mut Rng) -> Message {
         }
         25 => Message::QueueGetConfigRequest { port: rng.u32(..) },
         26 => {
-            let queue = |rng: &mut Rng| Queue {
+            let queue = |rng: &mut Rng| QueueDescription {
                 id: rng.u32(..),
                 port: rng.u32(..),
                 min_rate: rng.bool().then(|| rng.u16(..)),
@@ -140,14 +143,14 @@ fn asynchronous(rng: &mut Rng) -> AsyncConfig {
     AsyncConfig { packet_in: two(), port_status: two(), flow_removed: two() }
 }
 
-fn packet_out(rng: &mut Rng) -> PacketOut {
+fn packet_out(rng: &mut Rng) -> PacketOutMessage {
     let in_port = [1, port_no::MAX, 0, port_no::CONTROLLER, port_no::LOCAL, port_no::ANY][rng.usize(..6)];
-    PacketOut { buffer_id: maybe(rng), in_port, actions: actions(rng), data: data(rng, 200) }
+    PacketOutMessage { buffer_id: maybe(rng), in_port, actions: actions(rng), data: data(rng, 200) }
 }
 
-fn port_mod(rng: &mut Rng) -> PortMod {
+fn port_mod(rng: &mut Rng) -> PortModMessage {
     let mac = std::array::from_fn(|_| rng.u8(..));
-    PortMod { port: rng.u32(..), mac, config: rng.u32(..), mask: rng.u32(..), advertise: rng.u32(..) }
+    PortModMessage { port: rng.u32(..), mac, config: rng.u32(..), mask: rng.u32(..), advertise: rng.u32(..) }
 }
 
 pub(super) fn flags(rng: &mut Rng) -> EntryFlags {
@@ -160,7 +163,7 @@ pub(super) fn flags(rng: &mut Rng) -> EntryFlags {
     }
 }
 
-fn flow_mod(rng: &mut Rng) -> FlowMod {
+fn flow_mod(rng: &mut Rng) -> FlowModMessage {
     use Command as C;
     let flow = flow::FlowMod {
         command: [C::Add, C::Modify, C::ModifyStrict, C::Delete, C::DeleteStrict][rng.usize(..5)],
@@ -177,11 +180,11 @@ fn flow_mod(rng: &mut Rng) -> FlowMod {
         out_group: maybe(rng),
         low_latency: rng.bool().then(|| rng.bool()),
     };
-    FlowMod { flow, buffer_id: maybe(rng) }
+    FlowModMessage { flow, buffer_id: maybe(rng) }
 }
 
-fn change(rng: &mut Rng) -> Change {
-    [Change::Add, Change::Modify, Change::Delete][rng.usize(..3)]
+fn change(rng: &mut Rng) -> GroupChange {
+    [GroupChange::Add, GroupChange::Modify, GroupChange::Delete][rng.usize(..3)]
 }
 
 pub(super) fn group(rng: &mut Rng) -> Group {

@@ -6,13 +6,13 @@ use super::{data, duration, instructions, matching, some, text};
 use flow::Field;
 use openflow::multipart::Answer;
 use openflow::multipart::description::Description;
-use openflow::multipart::flow_stats::{Aggregate, FlowStats, TableStats};
-use openflow::multipart::group_stats::{Counts, GroupDescription, GroupFeatures, GroupStats};
-use openflow::multipart::meter_stats::{MeterFeatures, MeterStats};
+use openflow::multipart::flow_stats::{AggregateStats, FlowStatsEntry, TableStatsEntry};
+use openflow::multipart::group_stats::{Counts, GroupDescription, GroupFeatures, GroupStatsEntry};
+use openflow::multipart::meter_stats::{MeterFeatures, MeterStatsEntry};
 use openflow::multipart::port_stats::{PortStats, QueueStats};
 use openflow::multipart::table_features::TableFeatures;
 use openflow::multipart::table_features_property::{Entries, OxmId, TableProperty, TypeId};
-use openflow::port::Port;
+use openflow::port::PortDescription;
 
 type Rng = fastrand::Rng;
 
@@ -26,8 +26,10 @@ pub fn answer(rng: &mut Rng) -> Answer {
             datapath: text(rng, 20),
         })),
         1 => Answer::Flow(some(rng, flow_stats)),
-        2 => Answer::Aggregate(Aggregate { packets: rng.u64(..), bytes: rng.u64(..), flows: rng.u32(..) }),
-        3 => Answer::Table(some(rng, |rng| TableStats {
+        2 => {
+            Answer::Aggregate(AggregateStats { packets: rng.u64(..), bytes: rng.u64(..), flows: rng.u32(..) })
+        }
+        3 => Answer::Table(some(rng, |rng| TableStatsEntry {
             table: rng.u8(..),
             active: rng.u32(..),
             lookups: rng.u64(..),
@@ -42,7 +44,7 @@ pub fn answer(rng: &mut Rng) -> Answer {
             tx_errors: rng.u64(..),
             duration_ns: duration(rng),
         })),
-        6 => Answer::Group(some(rng, |rng| GroupStats {
+        6 => Answer::Group(some(rng, |rng| GroupStatsEntry {
             group: rng.u32(..),
             references: rng.u32(..),
             total: counts(rng),
@@ -60,7 +62,7 @@ pub fn answer(rng: &mut Rng) -> Answer {
                 actions,
             })
         }
-        9 => Answer::Meter(some(rng, |rng| MeterStats {
+        9 => Answer::Meter(some(rng, |rng| MeterStatsEntry {
             meter: rng.u32(..),
             flows: rng.u32(..),
             input: counts(rng),
@@ -84,8 +86,8 @@ fn counts(rng: &mut Rng) -> Counts {
     Counts { packets: rng.u64(..), bytes: rng.u64(..) }
 }
 
-pub fn flow_stats(rng: &mut Rng) -> FlowStats {
-    FlowStats {
+pub fn flow_stats(rng: &mut Rng) -> FlowStatsEntry {
+    FlowStatsEntry {
         table: rng.u8(..),
         duration_ns: duration(rng),
         priority: rng.u16(..),
@@ -120,8 +122,8 @@ fn port_stats(rng: &mut Rng) -> PortStats {
     }
 }
 
-pub fn port(rng: &mut Rng) -> Port {
-    Port {
+pub fn port(rng: &mut Rng) -> PortDescription {
+    PortDescription {
         number: rng.u32(..),
         mac: std::array::from_fn(|_| rng.u8(..)),
         name: text(rng, 15),

@@ -11,14 +11,14 @@ use flow::{Action, Field, port_no};
 use openflow::bundle::{self, BundleAdd, FLAG_ATOMIC};
 use openflow::error::{self, ErrorCode};
 use openflow::features::SwitchConfig;
-use openflow::group::{Change, GroupMod};
+use openflow::group::{GroupChange, GroupMod};
 use openflow::meter::MeterMod;
 use openflow::multipart::flow_stats::FlowQuery;
 use openflow::multipart::table_features::TableFeatures;
 use openflow::multipart::table_features_property::{Entries, TableProperty, TypeId};
 use openflow::multipart::{MultipartRequest, Query};
-use openflow::packet::PacketOut;
-use openflow::port::PortMod;
+use openflow::packet::PacketOutMessage;
+use openflow::port::PortModMessage;
 use openflow::role::{AsyncConfig, Role, RoleMessage};
 use openflow::{Hello, Message};
 use std::net::TcpStream;
@@ -134,7 +134,7 @@ fn flow_mods(peer: &mut Peer) {
 fn groups_and_meters(peer: &mut Peer) {
     let bucket = Bucket { weight: 0, watch_port: None, watch_group: None, actions: actions() };
     let group = Group { id: 1, kind: GroupType::All, buckets: vec![bucket.clone(), bucket] };
-    let right = Right::new("group-mod", &Message::GroupMod(GroupMod { command: Change::Add, group }));
+    let right = Right::new("group-mod", &Message::GroupMod(GroupMod { command: GroupChange::Add, group }));
     for at in [LIST_AT, LIST_AT + 48] {
         let wrong = [0, 1, 4, 8, 12, 15, 97, 0x7fff, 0xfff8, 0xffff];
         right.refuses(peer, at, 48, &wrong, error::GROUP_BAD_BUCKET);
@@ -145,7 +145,7 @@ fn groups_and_meters(peer: &mut Peer) {
 
     let band = MeterBand { band: Band::Drop, rate: 5, burst: 5 };
     let meter = Meter { id: 1, packets: false, stats: true, burst: true, bands: vec![band; 2] };
-    let right = Right::new("meter-mod", &Message::MeterMod(MeterMod { command: Change::Add, meter }));
+    let right = Right::new("meter-mod", &Message::MeterMod(MeterMod { command: GroupChange::Add, meter }));
     for at in [LIST_AT, LIST_AT + 16] {
         let wrong = [0, 1, 4, 8, 12, 15, 17, 20, 24, 32, 0x7fff, 0xffff];
         right.refuses(peer, at + 2, 16, &wrong, error::BAD_LEN);
@@ -153,8 +153,12 @@ fn groups_and_meters(peer: &mut Peer) {
 }
 
 fn packets_and_bundles(peer: &mut Peer) {
-    let out =
-        PacketOut { buffer_id: None, in_port: port_no::CONTROLLER, actions: actions(), data: vec![3; 60] };
+    let out = PacketOutMessage {
+        buffer_id: None,
+        in_port: port_no::CONTROLLER,
+        actions: actions(),
+        data: vec![3; 60],
+    };
     let right = Right::new("packet-out", &Message::PacketOut(out));
     right.refuses(peer, 16, 32, &[93, 100, 0x7fff, 0xfff8, 0xffff], error::BAD_LEN);
     right.refuses(peer, 16, 32, &[1, 3, 17, 24, 31, 33, 36, 40], error::ACTION_BAD_LEN);
@@ -210,7 +214,7 @@ fn lanes(peer: &mut Peer) {
 }
 
 fn messages_of_one_size(peer: &mut Peer) {
-    let port = PortMod { port: 1, mac: [0; 6], config: 0, mask: 0, advertise: 0 };
+    let port = PortModMessage { port: 1, mac: [0; 6], config: 0, mask: 0, advertise: 0 };
     Right::new("port-mod", &Message::PortMod(port)).has_one_size(peer);
     Right::new("set-config", &Message::SetConfig(SwitchConfig::default())).has_one_size(peer);
     Right::new("set-async", &Message::SetAsync(AsyncConfig::default())).has_one_size(peer);

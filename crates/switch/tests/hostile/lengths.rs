@@ -7,11 +7,11 @@ use flow::group::{Bucket, Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
 use flow::{Action, Field, port_no};
 use openflow::bundle::{BundleAdd, FLAG_ATOMIC};
-use openflow::group::{Change, GroupMod};
+use openflow::group::{GroupChange, GroupMod};
 use openflow::meter::MeterMod;
 use openflow::multipart::flow_stats::FlowQuery;
 use openflow::multipart::{MultipartRequest, Query};
-use openflow::packet::PacketOut;
+use openflow::packet::PacketOutMessage;
 use openflow::role::{Role, RoleMessage};
 use openflow::{Hello, Message, error};
 use std::net::{Shutdown, TcpStream};
@@ -23,15 +23,15 @@ fn messages() -> Vec<Message> {
     let group = Group { id: 1, kind: GroupType::All, buckets: vec![bucket.clone(), bucket] };
     let band = MeterBand { band: Band::Drop, rate: 5, burst: 5 };
     let meter = Meter { id: 1, packets: false, stats: true, burst: true, bands: vec![band; 2] };
-    let out = PacketOut { buffer_id: None, in_port: port_no::CONTROLLER, actions, data: vec![3; 60] };
+    let out = PacketOutMessage { buffer_id: None, in_port: port_no::CONTROLLER, actions, data: vec![3; 60] };
     let flow = add(
         "table=3,ip,nw_src=10.0.0.0/8,tcp,tcp_dst=80,actions=set_field:02:00:00:00:00:01->eth_dst,write_metadata:3,goto_table:4",
     );
     let query = Query::Flow(FlowQuery { table: Some(1), ..FlowQuery::default() });
     vec![
         flow.clone(),
-        Message::GroupMod(GroupMod { command: Change::Add, group }),
-        Message::MeterMod(MeterMod { command: Change::Add, meter }),
+        Message::GroupMod(GroupMod { command: GroupChange::Add, group }),
+        Message::MeterMod(MeterMod { command: GroupChange::Add, meter }),
         Message::PacketOut(out),
         Message::BundleAdd(BundleAdd { bundle_id: 3, flags: FLAG_ATOMIC, message: Box::new(flow) }),
         Message::MultipartRequest(MultipartRequest { more: false, query }),

@@ -3,7 +3,7 @@
 
 use crate::lab::LONG;
 use flow::{Action, Command, Instructions};
-use openflow::flow_mod::FlowMod;
+use openflow::flow_mod::FlowModMessage;
 use openflow::{ErrorCode, HEADER_BYTES, Hello, Message, decode, encode};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -113,7 +113,7 @@ impl Peer {
 /// Returns a flow-mod for a line in flow syntax.
 pub fn flow_mod(command: Command, line: &str) -> Message {
     let flow = flow::syntax::parse_flow(line, command, flow::syntax::ParseOptions::default()).unwrap();
-    Message::FlowMod(FlowMod { flow, buffer_id: None })
+    Message::FlowMod(FlowModMessage { flow, buffer_id: None })
 }
 
 pub fn add(line: &str) -> Message {
@@ -127,5 +127,5 @@ pub fn all_to(port: u32) -> Message {
         instructions: Instructions::apply(vec![Action::output(port)]),
         ..flow::FlowMod::default()
     };
-    Message::FlowMod(FlowMod { flow, buffer_id: None })
+    Message::FlowMod(FlowModMessage { flow, buffer_id: None })
 }

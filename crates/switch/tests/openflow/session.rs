@@ -9,14 +9,14 @@ use flow::meter::{Band, Meter, MeterBand};
 use flow::{Action, Command, Field, port_no};
 use openflow::bundle::{BundleAdd, BundleControl, BundleKind};
 use openflow::features::{Fragments, SwitchConfig};
-use openflow::flow_mod::RemovedReason;
-use openflow::group::{Change, GroupMod};
+use openflow::flow_mod::FlowRemovedReason;
+use openflow::group::{GroupChange, GroupMod};
 use openflow::meter::MeterMod;
 use openflow::multipart::flow_stats::FlowQuery;
 use openflow::multipart::table_features::TableFeatures;
 use openflow::multipart::{Answer, MultipartRequest, Query};
-use openflow::packet::{PacketIn, PacketInReason, PacketOut};
-use openflow::port::{PortMod, PortReason, config};
+use openflow::packet::{PacketInCode, PacketInMessage, PacketOutMessage};
+use openflow::port::{PortModMessage, PortStatusReason, config};
 use openflow::role::{AsyncConfig, Role, RoleMessage};
 use openflow::{Message, bundle, error};
 use std::time::{Duration, Instant};
@@ -30,7 +30,7 @@ fn query(query: Query) -> Message {
 }
 
 /// Waits for a packet-in and returns it.
-fn packet_in(peer: &mut Peer) -> PacketIn {
+fn packet_in(peer: &mut Peer) -> PacketInMessage {
     loop {
         if let (0, Message::PacketIn(packet)) = peer.receive() {
             return packet;
@@ -91,17 +91,17 @@ fn packets_go_to_the_controller_and_back() {
     peer.barrier();
     lab.push(1, &frame(2, 1));
     let packet = packet_in(&mut peer);
-    assert_eq!((packet.reason, packet.table, packet.cookie), (PacketInReason::NoMatch, 0, 0x55));
+    assert_eq!((packet.reason, packet.table, packet.cookie), (PacketInCode::NoMatch, 0, 0x55));
     let held = packet.buffer_id.unwrap();
     assert_eq!((packet.total_len, &packet.data[..]), (60, &frame(2, 1)[..20]));
     assert_eq!(packet.matching.get(Field::InPort).unwrap().value, 1);
     lab.push(3, &frame(2, 3));
     let packet = packet_in(&mut peer);
-    assert_eq!((packet.reason, packet.table, packet.cookie), (PacketInReason::Action, 1, 0x66));
+    assert_eq!((packet.reason, packet.table, packet.cookie), (PacketInCode::Action, 1, 0x66));
     assert_eq!(packet.matching.get(Field::Metadata).unwrap().value, 0x99);
     assert_eq!((packet.buffer_id, &packet.data), (None, &frame(2, 3)));
 
-    let mut out = PacketOut {
+    let mut out = PacketOutMessage {
         buffer_id: None,
         in_port: port_no::CONTROLLER,
         actions: vec![Action::set(Field::EthDst, 0x0a0b_0c0d_0e0f), Action::output(2)],
@@ -142,16 +142,16 @@ fn all_are_told_of_flows_and_ports() {
     one.send(&flow_mod(Command::Delete, "icmp"));
     one.send(&flow_mod(Command::Delete, "tcp"));
     for peer in [&mut one, &mut two] {
-        for reason in [RemovedReason::Delete, RemovedReason::HardTimeout] {
+        for reason in [FlowRemovedReason::Delete, FlowRemovedReason::HardTimeout] {
             let (_, Message::FlowRemoved(removed)) = peer.receive() else { panic!("another message") };
             assert_eq!(removed.reason, reason);
-            if reason == RemovedReason::Delete {
+            if reason == FlowRemovedReason::Delete {
                 assert_eq!((removed.priority, removed.cookie), (7, 9));
                 assert_eq!(removed.matching.to_string(), "tcp");
             }
         }
     }
-    let down = PortMod {
+    let down = PortModMessage {
         port: 2,
         mac: [0; 6],
         config: config::PORT_DOWN,
@@ -161,14 +161,14 @@ fn all_are_told_of_flows_and_ports() {
     one.send(&Message::PortMod(down));
     for peer in [&mut one, &mut two] {
         let (0, Message::PortStatus(status)) = peer.receive() else { panic!("another message") };
-        assert_eq!((status.reason, status.port.number), (PortReason::Modify, 2));
+        assert_eq!((status.reason, status.port.number), (PortStatusReason::Modify, 2));
         assert_eq!((status.port.config, status.port.state), (config::PORT_DOWN, 0));
     }
-    let other = Message::PortMod(PortMod { port: 3, ..down });
+    let other = Message::PortMod(PortModMessage { port: 3, ..down });
     assert_eq!(one.refused(&other), error::PORT_MOD_BAD_PORT);
-    let other = Message::PortMod(PortMod { mac: [1; 6], ..down });
+    let other = Message::PortMod(PortModMessage { mac: [1; 6], ..down });
     assert_eq!(one.refused(&other), error::PORT_MOD_BAD_HW_ADDR);
-    let other = Message::PortMod(PortMod { mask: 2, ..down });
+    let other = Message::PortMod(PortModMessage { mask: 2, ..down });
     assert_eq!(one.refused(&other), error::PORT_MOD_BAD_CONFIG);
 }
 
@@ -454,11 +454,11 @@ fn a_bundle_may_change_groups_meters_and_ports() {
     let bands = vec![MeterBand { band: Band::Drop, rate: 1_000_000, burst: 0 }];
     let meter = Meter { id: 2, packets: true, stats: true, burst: false, bands };
     let port = |config| {
-        Message::PortMod(PortMod { port: 3, mac: [0; 6], config, mask: config::NO_FWD, advertise: 0 })
+        Message::PortMod(PortModMessage { port: 3, mac: [0; 6], config, mask: config::NO_FWD, advertise: 0 })
     };
     let messages = [
-        group(Change::Add, 1, 2),
-        Message::MeterMod(MeterMod { command: Change::Add, meter }),
+        group(GroupChange::Add, 1, 2),
+        Message::MeterMod(MeterMod { command: GroupChange::Add, meter }),
         add("send_flow_rem,in_port=1,actions=meter:2,group:1"),
         port(config::NO_FWD),
     ];
@@ -466,7 +466,7 @@ fn a_bundle_may_change_groups_meters_and_ports() {
     for message in &messages {
         peer.send(&part(message.clone()));
     }
-    let wrong = peer.send(&part(group(Change::Modify, 9, 2)));
+    let wrong = peer.send(&part(group(GroupChange::Modify, 9, 2)));
     let commit = peer.send(&control(BundleKind::CommitRequest));
     assert!(
         matches!(peer.receive(), (xid, Message::Error(e)) if xid == wrong && e.code == error::GROUP_UNKNOWN)
@@ -478,7 +478,7 @@ fn a_bundle_may_change_groups_meters_and_ports() {
     for message in &messages {
         peer.send(&part(message.clone()));
     }
-    peer.send(&part(group(Change::Modify, 1, 3)));
+    peer.send(&part(group(GroupChange::Modify, 1, 3)));
     peer.send(&part(port(0)));
     // The two changes of the port are reported before the reply.
     let commit = peer.send(&control(BundleKind::CommitRequest));
@@ -486,15 +486,20 @@ fn a_bundle_may_change_groups_meters_and_ports() {
     peer.barrier();
     lab.push(1, &frame(7, 1));
     assert_eq!(lab.pop(3), frame(7, 1), "the group as modified later, the port as it was");
-    let out = PacketOut { buffer_id: None, in_port: port_no::CONTROLLER, actions: vec![], data: frame(1, 2) };
+    let out = PacketOutMessage {
+        buffer_id: None,
+        in_port: port_no::CONTROLLER,
+        actions: vec![],
+        data: frame(1, 2),
+    };
     assert_eq!(peer.refused(&part(Message::PacketOut(out))), bundle::code::MSG_UNSUP);
 
-    peer.send(&group(Change::Delete, 1, 2));
+    peer.send(&group(GroupChange::Delete, 1, 2));
     loop {
         match peer.receive() {
             (_, Message::PortStatus(_)) => {}
             (_, Message::FlowRemoved(removed)) => {
-                break assert_eq!(removed.reason, RemovedReason::GroupDelete);
+                break assert_eq!(removed.reason, FlowRemovedReason::GroupDelete);
             }
             (_, other) => panic!("{other:?}"),
         }
@@ -524,7 +529,7 @@ fn invalid_ttls_and_fragments_are_treated_as_asked() {
     one.barrier();
     lab.push(1, &ip(1, 0));
     let told = packet_in(&mut one);
-    assert_eq!((told.reason, told.cookie, told.table), (PacketInReason::InvalidTtl, 7, 0));
+    assert_eq!((told.reason, told.cookie, told.table), (PacketInCode::InvalidTtl, 7, 0));
     assert_eq!(told.data, ip(1, 0), "whole, and as it was");
     // The other controller did not request the packet, so its next message must be the barrier's reply.
     two.barrier();
@@ -572,13 +577,13 @@ fn packets_of_invalid_ttl_are_cut_for_each_as_it_asked() {
     lab.push(1, &bytes);
     let [cut, whole, also_cut] = peers.each_mut().map(packet_in);
     for told in [&cut, &also_cut] {
-        assert_eq!((told.reason, told.total_len), (PacketInReason::InvalidTtl, 60));
+        assert_eq!((told.reason, told.total_len), (PacketInCode::InvalidTtl, 60));
         assert_eq!(told.data, bytes[..40]);
     }
     assert_eq!((whole.buffer_id, &whole.data), (None, &bytes));
     // The buffer holds the whole packet.
     let actions = vec![Action::output(2)];
-    let out = PacketOut { buffer_id: cut.buffer_id, in_port: 1, actions, data: Vec::new() };
+    let out = PacketOutMessage { buffer_id: cut.buffer_id, in_port: 1, actions, data: Vec::new() };
     assert!(out.buffer_id.is_some() && also_cut.buffer_id.is_some());
     peers[0].send(&Message::PacketOut(out));
     peers[0].barrier();

@@ -12,7 +12,7 @@ use flow::meter::{Band, Meter, MeterBand};
 use flow::{Action, Command};
 use openflow::Message;
 use openflow::bundle::{BundleAdd, BundleControl, BundleKind};
-use openflow::group::{Change, GroupMod};
+use openflow::group::{GroupChange, GroupMod};
 use openflow::meter::MeterMod;
 use openflow::multipart::flow_stats::FlowQuery;
 use openflow::multipart::{Answer, MultipartRequest, Query};
@@ -180,12 +180,12 @@ impl Controller {
     pub fn start(mut peer: Peer, book: &'static Book, seed: u64, load: Load) -> Self {
         peer.send(&flow_mod(Command::Delete, "table=0"));
         let meter = Meter { id: METER, packets: true, stats: false, burst: false, bands: Vec::new() };
-        peer.send(&Message::MeterMod(MeterMod { command: Change::Add, meter }));
+        peer.send(&Message::MeterMod(MeterMod { command: GroupChange::Add, meter }));
         for flow in 0..FLOWS {
             let way = first_way(flow);
             if flow >= GROUPED {
                 let group = way.group(flow, 0);
-                peer.send(&Message::GroupMod(GroupMod { command: Change::Add, group }));
+                peer.send(&Message::GroupMod(GroupMod { command: GroupChange::Add, group }));
             }
             peer.send(&add(&classify(flow, 100, true, 0)));
             peer.send(&add(&forward(flow, true, &way, 0)));
@@ -243,7 +243,7 @@ impl Controller {
                 let rate = self.random.u32(1..100_000);
                 let band = MeterBand { band: Band::Drop, rate, burst: 0 };
                 let meter = Meter { id: METER, packets: true, stats: false, burst: false, bands: vec![band] };
-                self.peer.send(&Message::MeterMod(MeterMod { command: Change::Modify, meter }));
+                self.peer.send(&Message::MeterMod(MeterMod { command: GroupChange::Modify, meter }));
             }
         }
     }
@@ -261,7 +261,7 @@ impl Controller {
             self.modify(forward(flow, low_latency, &way, version));
         } else {
             let group = way.group(flow, version);
-            self.peer.send(&Message::GroupMod(GroupMod { command: Change::Modify, group }));
+            self.peer.send(&Message::GroupMod(GroupMod { command: GroupChange::Modify, group }));
         }
     }
 

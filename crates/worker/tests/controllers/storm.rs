@@ -19,7 +19,7 @@ use flow::stateless::StatelessChange;
 use flow::{Command, FlowMod, Nanos, Outcome};
 use model::agent::{Agent, ChannelEvent, ChannelId, Context};
 use model::{Config, DataPlane, Model, PortDesc};
-use openflow::group::{Change, GroupMod};
+use openflow::group::{GroupChange, GroupMod};
 use openflow::meter::MeterMod;
 use openflow::multipart::flow_stats::FlowQuery;
 use openflow::multipart::{Answer, MultipartRequest, Query};
@@ -371,12 +371,12 @@ impl Storm {
         }
         assert_eq!(dumped, self.model.flow_count());
         let flow = FlowMod { command: Command::Delete, table: None, ..FlowMod::default() };
-        let flows = Message::FlowMod(openflow::flow_mod::FlowMod { flow, buffer_id: None });
+        let flows = Message::FlowMod(openflow::flow_mod::FlowModMessage { flow, buffer_id: None });
         let group = Group { id: openflow::group::ALL, kind: GroupType::All, buckets: Vec::new() };
-        let groups = Message::GroupMod(GroupMod { command: Change::Delete, group });
+        let groups = Message::GroupMod(GroupMod { command: GroupChange::Delete, group });
         let meter =
             Meter { id: openflow::meter::ALL, packets: false, stats: false, burst: false, bands: Vec::new() };
-        let meters = Message::MeterMod(MeterMod { command: Change::Delete, meter });
+        let meters = Message::MeterMod(MeterMod { command: GroupChange::Delete, meter });
         let lane = Message::StatelessMod(StatelessChange::Off);
         for (_, answer) in self.ask(&[flows, groups, meters, lane]) {
             assert!(!matches!(answer, Message::Error(_)), "{answer:?}");
