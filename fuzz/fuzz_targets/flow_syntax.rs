@@ -3,7 +3,7 @@
 //! value. A refusal has a description and a location.
 #![no_main]
 
-use flow::Command;
+use flow::FlowModCommand;
 use flow::syntax::{ParseOptions, format_flow, format_line, parse_flow, parse_flows, parse_line};
 use libfuzzer_sys::fuzz_target;
 
@@ -20,7 +20,7 @@ fuzz_target!(|text: &str| {
         match parsed {
             Ok(flow) => {
                 let printed = format_flow(&flow);
-                match parse_flow(&printed, Command::Add, ParseOptions::default()) {
+                match parse_flow(&printed, FlowModCommand::Add, ParseOptions::default()) {
                     Ok(again) => assert_eq!(again, flow, "printed as {printed}"),
                     Err(error) => panic!("printed as {printed}, which is refused: {error}"),
                 }

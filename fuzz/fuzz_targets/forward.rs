@@ -6,7 +6,7 @@
 
 use flow::operation::{EntryChange, Operation, PortState};
 use flow::syntax::{ParseOptions, parse_flows};
-use flow::{Command, FlowEntry, Outcome, PortNo};
+use flow::{FlowEntry, FlowModCommand, Outcome, PortNo};
 use libfuzzer_sys::fuzz_target;
 use model::DataPlane;
 use pipeline::Event;
@@ -45,7 +45,7 @@ fn pair() -> Pair {
     let mut operations: Vec<Operation> = (1..=PORTS).map(|n| Operation::Port(PortState::up(n))).collect();
     let entries = parse_flows(FLOWS, ParseOptions::default()).enumerate().map(|(id, parsed)| {
         let m = parsed.expect("the committed flow file parses");
-        assert_eq!(m.command, Command::Add);
+        assert_eq!(m.command, FlowModCommand::Add);
         EntryChange::Add(Arc::new(FlowEntry {
             id: id as u32,
             table: m.table.unwrap_or(0),

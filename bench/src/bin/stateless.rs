@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use clap::Parser;
 use fastrand::Rng;
-use flow::stateless::{Arithmetic, Bank, Gate, GateFlag, Gates, Label, NodeId, Stateless};
+use flow::stateless::{Arithmetic, Bank, Gate, GateFlag, Gates, Label, NodeId, StatelessConfig};
 use pipeline::stateless::residue::Residue;
 use shunt_bench::rig::{Case, Rig};
 use shunt_bench::{Bar, Contender, Figure, GAP_LIMIT, Loop, Plan, allowed_cpus, compare, pin_to};
@@ -136,7 +136,7 @@ fn node(name: &str, flows: String, packets: Vec<Vec<u8>>) -> Case {
     }
 }
 
-fn contender(case: &Case, lane: Option<Stateless>) -> Result<impl Contender + use<>, Box<dyn Error>> {
+fn contender(case: &Case, lane: Option<StatelessConfig>) -> Result<impl Contender + use<>, Box<dyn Error>> {
     let mut rig = Rig::new(&Case {
         flows: if lane.is_some() { "priority=0,actions=output:2".into() } else { case.flows.clone() },
         sources: case.sources.clone(),
@@ -207,27 +207,27 @@ fn with_tag(rng: &mut Rng) -> Vec<u8> {
 }
 
 /// Returns a node whose residues lead to three ports.
-fn keyflow(arithmetic: Arithmetic) -> Result<Stateless, Box<dyn Error>> {
+fn keyflow(arithmetic: Arithmetic) -> Result<StatelessConfig, Box<dyn Error>> {
     let id = NodeId::new(arithmetic, 251).ok_or("an ID is 2 and more")?;
     let labels = (0..id.residues()).map(|label| (label, Label::Port(2 + label % 3))).collect();
     let bank = Bank { id, labels, backups: BTreeMap::new() };
-    Ok(Stateless {
+    Ok(StatelessConfig {
         trusted: BTreeSet::from([1]),
         mtu_bytes: BTreeMap::from([(2, 1_600), (3, 1_600), (4, 1_600)]),
         banks: [Some(bank), None],
-        ..Stateless::default()
+        ..StatelessConfig::default()
     })
 }
 
 /// Returns a node with three gates of 16 servers each.
-fn gates() -> Result<Stateless, Box<dyn Error>> {
+fn gates() -> Result<StatelessConfig, Box<dyn Error>> {
     let gate = |number| {
         let number = NonZeroU32::new(number).ok_or("a gate is 1 and more")?;
         Ok::<_, Box<dyn Error>>(Gate { number, flag: GateFlag::None })
     };
     let ports = BTreeMap::from([(2, gate(16)?), (3, gate(32)?), (4, gate(48)?)]);
     let gates = Gates { down_d: 16, ports, ..Gates::default() };
-    Ok(Stateless { trusted: BTreeSet::from([1]), gates: Some(gates), ..Stateless::default() })
+    Ok(StatelessConfig { trusted: BTreeSet::from([1]), gates: Some(gates), ..StatelessConfig::default() })
 }
 
 /// Returns a case with 10,000 addresses.

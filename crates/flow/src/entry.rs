@@ -51,7 +51,7 @@ pub struct FlowEntry {
 
 /// Command of a flow-mod.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Command {
+pub enum FlowModCommand {
     /// Add an entry. An entry with the same table, match and priority is replaced.
     #[default]
     Add,
@@ -69,7 +69,7 @@ pub enum Command {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowMod {
     /// Command of the request.
-    pub command: Command,
+    pub command: FlowModCommand,
     /// Table to change. `None` means all tables and is allowed for deletes only.
     pub table: Option<u8>,
     /// Priority of the entry, for add and for the strict commands.
@@ -115,7 +115,7 @@ pub const DEFAULT_PRIORITY: u16 = 0x8000;
 impl Default for FlowMod {
     fn default() -> Self {
         Self {
-            command: Command::Add,
+            command: FlowModCommand::Add,
             table: Some(0),
             priority: DEFAULT_PRIORITY,
             matching: Match::any(),

@@ -8,7 +8,7 @@ use wire::layers::header as h;
 
 /// Origin of a location's offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Base {
+pub enum FieldBase {
     /// First bit of the frame.
     Frame,
     /// First bit of the extended header.
@@ -27,7 +27,7 @@ pub enum Base {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Location {
     /// Origin of the offset.
-    pub base: Base,
+    pub base: FieldBase,
     /// First bit, counted from the base, most significant bit first.
     pub offset_bits: u16,
     /// Length in bits, 1 to 128.
@@ -66,13 +66,13 @@ macro_rules! fields {
             #[must_use]
             pub fn location(self) -> Location {
                 match self {
-                    $(Self::$name => Location { base: Base::$base, offset_bits: $offset, length_bits: $length, needs: $needs },)*
+                    $(Self::$name => Location { base: FieldBase::$base, offset_bits: $offset, length_bits: $length, needs: $needs },)*
                     Self::Slice(s) => Location {
                         base: match s.base {
-                            SliceBase::Packet => Base::Frame,
-                            SliceBase::Metadata => Base::Ext,
-                            SliceBase::L3 => Base::L3,
-                            SliceBase::L4 => Base::L4,
+                            SliceBase::Packet => FieldBase::Frame,
+                            SliceBase::Metadata => FieldBase::Ext,
+                            SliceBase::L3 => FieldBase::L3,
+                            SliceBase::L4 => FieldBase::L4,
                         },
                         offset_bits: s.offset_bits,
                         length_bits: s.length_bits,

@@ -29,9 +29,9 @@ pub mod syntax;
 pub mod validate;
 
 pub use action::Action;
-pub use entry::{Command, EntryFlags, EntryId, FlowEntry, FlowMod};
+pub use entry::{EntryFlags, EntryId, FlowEntry, FlowMod, FlowModCommand};
 pub use ext::Ext;
-pub use field::{Base, Field, Location};
+pub use field::{Field, FieldBase, Location};
 pub use instruction::{Instructions, Next};
 pub use limits::Limits;
 pub use matching::{FieldMatch, Match, MatchError};
@@ -41,7 +41,7 @@ pub use packed::Fields;
 pub use port_no::PortNo;
 pub use queue::EgressQueue;
 pub use slice::{Slice, SliceBase};
-pub use stateless::Stateless;
+pub use stateless::StatelessConfig;
 
 /// Nanoseconds of the caller's clock, real or virtual.
 pub type Nanos = u64;

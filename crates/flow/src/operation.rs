@@ -5,7 +5,7 @@
 use crate::Action;
 use crate::group::Group;
 use crate::meter::Meter;
-use crate::stateless::Stateless;
+use crate::stateless::StatelessConfig;
 use crate::{EntryId, FlowEntry, Instructions, PortNo};
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ pub enum Operation {
     /// New values of the general settings.
     Settings(Settings),
     /// The complete configuration of stateless forwarding; `None` disables it.
-    Stateless(Option<Arc<Stateless>>),
+    Stateless(Option<Arc<StatelessConfig>>),
     /// Several operations applied as one: no packet sees only a part of them. The preconditions of the parts
     /// hold for their combined result. The list contains no packet-out and no nested [`Operation::All`].
     All(Vec<Operation>),

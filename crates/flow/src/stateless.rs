@@ -6,7 +6,7 @@ mod check;
 mod section;
 
 pub use check::StatelessError;
-pub use section::{Section, StatelessChange};
+pub use section::{StatelessChange, StatelessSection};
 
 use crate::PortNo;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +15,7 @@ use std::num::NonZeroU32;
 /// Stateless forwarding of one switch. Tagged packets are accepted from `trusted` ports only, whatever the
 /// other settings are. A switch without this configuration treats tagged packets like any others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stateless {
+pub struct StatelessConfig {
     /// EtherTypes that identify tagged packets.
     pub types: TagTypes,
     /// Ports that lead to other switches of the network.

@@ -58,11 +58,11 @@ mod value;
 
 pub use error::SyntaxError;
 pub use pieces::{LINE_BYTES, read_pieces};
-pub use print_flow::{FlowStats, format_entry, format_flow};
+pub use print_flow::{EntryStats, format_entry, format_flow};
 pub use print_record::format_line;
 pub use record_line::{FileLine, RecordCommand};
 
-use crate::{Command, FlowMod, Instructions, Match, PortNo};
+use crate::{FlowMod, FlowModCommand, Instructions, Match, PortNo};
 
 /// Context of a parse.
 #[derive(Clone, Copy)]
@@ -95,7 +95,7 @@ impl std::fmt::Debug for ParseOptions<'_> {
 /// The first mistake in the text, with its column.
 pub fn parse_flow(
     text: &str,
-    default_command: Command,
+    default_command: FlowModCommand,
     options: ParseOptions<'_>,
 ) -> Result<FlowMod, SyntaxError> {
     flow_line::parse(text, default_command, options).map_err(|fault| fault.locate(text, None))
@@ -132,7 +132,7 @@ pub fn parse_flows<'a>(
         if flow.trim_ascii().is_empty() {
             return None;
         }
-        let parsed = flow_line::parse(flow, Command::Add, options);
+        let parsed = flow_line::parse(flow, FlowModCommand::Add, options);
         Some(parsed.map_err(|fault| fault.locate(line, Some(number))))
     })
 }

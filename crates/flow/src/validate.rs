@@ -3,7 +3,7 @@
 //! exist.
 
 use crate::action::{KeyHeader, SetField, TfHeader};
-use crate::{Action, Command, Field, FlowMod, Limits, Match, MatchError, port_no};
+use crate::{Action, Field, FlowMod, FlowModCommand, Limits, Match, MatchError, port_no};
 
 /// Highest group number (OFPG_MAX).
 pub const GROUP_MAX: u32 = 0xffff_ff00;
@@ -104,7 +104,7 @@ pub fn validate(flow: &FlowMod) -> Result<(), ValidateError> {
     if flow.table == Some(u8::MAX) {
         return Err(ValidateError::Table);
     }
-    if matches!(flow.command, Command::Delete | Command::DeleteStrict) {
+    if matches!(flow.command, FlowModCommand::Delete | FlowModCommand::DeleteStrict) {
         return Ok(());
     }
     let table = flow.table.ok_or(ValidateError::Table)?;
@@ -211,7 +211,7 @@ mod tests {
         assert_eq!((add(Some(254)), add(Some(255))), (Ok(()), Err(ValidateError::Table)));
         assert_eq!(add(None), Err(ValidateError::Table));
         assert_eq!(
-            validate(&FlowMod { table: None, command: Command::Delete, ..FlowMod::default() }),
+            validate(&FlowMod { table: None, command: FlowModCommand::Delete, ..FlowMod::default() }),
             Ok(())
         );
     }

@@ -4,13 +4,13 @@
 
 use flow::entry::DEFAULT_PRIORITY;
 use flow::syntax::{ParseOptions, format_flow, parse_flow, parse_flows};
-use flow::{Command, FlowMod};
+use flow::{FlowMod, FlowModCommand};
 
 const OVS: &str = include_str!("data/ovs-flows.txt");
 const OWN: &str = include_str!("data/own-flows.txt");
 
 fn parse(line: &str) -> Result<FlowMod, String> {
-    parse_flow(line, Command::Add, ParseOptions::default()).map_err(|e| format!("{line}\n  {e}"))
+    parse_flow(line, FlowModCommand::Add, ParseOptions::default()).map_err(|e| format!("{line}\n  {e}"))
 }
 
 /// Formats an added flow as `ovs-ofctl parse-flows` prints it.
@@ -107,11 +107,11 @@ fn a_file_is_parsed_line_by_line_and_its_errors_are_located() {
     assert_eq!(
         commands,
         [
-            (Command::Add, Some(0)),
-            (Command::Add, Some(0)),
-            (Command::Modify, Some(0)),
-            (Command::DeleteStrict, None),
-            (Command::Delete, None)
+            (FlowModCommand::Add, Some(0)),
+            (FlowModCommand::Add, Some(0)),
+            (FlowModCommand::Modify, Some(0)),
+            (FlowModCommand::DeleteStrict, None),
+            (FlowModCommand::Delete, None)
         ]
     );
     let error = got.into_iter().find_map(Result::err).unwrap();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Invalid flows are refused at the right position, with a helpful message.
 
-use flow::Command;
+use flow::FlowModCommand;
 use flow::syntax::{ParseOptions, parse_flow};
 
 /// Flow, the text that the error points at, and a part of the message.
@@ -120,7 +120,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
 fn each_refusal_points_at_the_text_and_says_what_would_be_right() {
     let mut wrong = Vec::new();
     for &(flow, text, sentence) in REFUSED {
-        match parse_flow(flow, Command::Add, ParseOptions::default()) {
+        match parse_flow(flow, FlowModCommand::Add, ParseOptions::default()) {
             Err(e)
                 if e.text == text
                     && e.problem.contains(sentence)
@@ -133,10 +133,10 @@ fn each_refusal_points_at_the_text_and_says_what_would_be_right() {
 
 #[test]
 fn columns_count_characters_and_long_texts_are_cut() {
-    let error = parse_flow("ip,ö=1 actions=2", Command::Add, ParseOptions::default()).unwrap_err();
+    let error = parse_flow("ip,ö=1 actions=2", FlowModCommand::Add, ParseOptions::default()).unwrap_err();
     assert_eq!((error.column, error.text.as_str()), (4, "ö=1"));
     let long = format!("in_port=é{} actions=2", "x".repeat(500));
-    let error = parse_flow(&long, Command::Add, ParseOptions::default()).unwrap_err();
+    let error = parse_flow(&long, FlowModCommand::Add, ParseOptions::default()).unwrap_err();
     assert_eq!((error.column, error.text.chars().count()), (9, 63));
 }
 
@@ -145,11 +145,11 @@ fn port_names_are_resolved() {
     let names = |name: &str| (name == "up-link.1").then_some(7);
     let options = ParseOptions { port_names: &names };
     for text in ["in_port=up-link.1 actions=output:up-link.1", "in_port=7 actions=up-link.1"] {
-        let flow = parse_flow(text, Command::Add, options).unwrap();
+        let flow = parse_flow(text, FlowModCommand::Add, options).unwrap();
         assert_eq!(flow.to_string(), "in_port=7 actions=output:7");
     }
     assert_eq!(
-        parse_flow("in_port=\"up-link.1\" actions=drop", Command::Add, options).unwrap().to_string(),
+        parse_flow("in_port=\"up-link.1\" actions=drop", FlowModCommand::Add, options).unwrap().to_string(),
         "in_port=7 actions=drop"
     );
 }

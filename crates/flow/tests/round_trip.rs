@@ -4,7 +4,7 @@
 mod random;
 
 use flow::syntax::{ParseOptions, format_entry, format_flow, parse_flow, parse_flows};
-use flow::{Action, Command, Field, FlowEntry, Instructions};
+use flow::{Action, Field, FlowEntry, FlowModCommand, Instructions};
 use random::{Random, flow_mod};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ fn random_flow_mods_come_back_as_they_were() {
     for seed in 0..FLOWS {
         let flow = flow_mod(&mut Random::new(seed));
         let printed = format_flow(&flow);
-        let parsed = parse_flow(&printed, Command::Add, ParseOptions::default())
+        let parsed = parse_flow(&printed, FlowModCommand::Add, ParseOptions::default())
             .unwrap_or_else(|e| panic!("seed {seed}: {printed}\n  {e}"));
         assert_eq!(parsed, flow, "seed {seed}: {printed}");
         fields.extend(flow.matching.fields().map(|c| match c.field {
@@ -38,7 +38,7 @@ fn a_dumped_entry_can_be_loaded() {
     for seed in 0..2_000 {
         let random = &mut Random::new(seed);
         let flow = flow_mod(random);
-        if flow.command != Command::Add {
+        if flow.command != FlowModCommand::Add {
             continue;
         }
         let entry = FlowEntry {
@@ -56,7 +56,7 @@ fn a_dumped_entry_can_be_loaded() {
         let mut wanted = flow;
         wanted.low_latency = wanted.low_latency.filter(|&l| l);
         let learned = entry.low_latency && seed % 3 == 0;
-        let stats = flow::syntax::FlowStats {
+        let stats = flow::syntax::EntryStats {
             duration_ns: random.below(u64::MAX),
             packets: random.below(1 << 40),
             bytes: 5,
@@ -65,7 +65,7 @@ fn a_dumped_entry_can_be_loaded() {
         };
         for stats in [None, Some(&stats)] {
             let line = format_entry(&entry, stats);
-            let parsed = parse_flow(&line, Command::Add, ParseOptions::default())
+            let parsed = parse_flow(&line, FlowModCommand::Add, ParseOptions::default())
                 .unwrap_or_else(|e| panic!("seed {seed}: {line}\n  {e}"));
             // The parser ignores learned marks.
             wanted.low_latency = Some(true).filter(|_| entry.low_latency && !(learned && stats.is_some()));
@@ -88,7 +88,7 @@ fn entries_print_as_dump_flows_prints_them() {
         flags: flow::EntryFlags::default(),
         low_latency: false,
     };
-    let stats = flow::syntax::FlowStats {
+    let stats = flow::syntax::EntryStats {
         duration_ns: 1_234_567_890,
         packets: 7,
         bytes: 448,
@@ -111,7 +111,7 @@ fn entries_print_as_dump_flows_prints_them() {
         " cookie=0xab, table=0, idle_timeout=60, send_flow_rem low_latency \
          priority=100,ip,in_port=1,nw_dst=10.0.0.0/24 actions=NORMAL"
     );
-    let learned = flow::syntax::FlowStats { learned: true, ..stats };
+    let learned = flow::syntax::EntryStats { learned: true, ..stats };
     assert!(format_entry(&entry, Some(&learned)).contains(" low_latency=learned priority=100"));
 }
 
@@ -173,8 +173,13 @@ const PIECES: &[&str] = &[
 
 #[test]
 fn no_text_makes_the_parser_panic() {
-    let commands =
-        [Command::Add, Command::Modify, Command::ModifyStrict, Command::Delete, Command::DeleteStrict];
+    let commands = [
+        FlowModCommand::Add,
+        FlowModCommand::Modify,
+        FlowModCommand::ModifyStrict,
+        FlowModCommand::Delete,
+        FlowModCommand::DeleteStrict,
+    ];
     for seed in 0..100_000 {
         let random = &mut Random::new(seed);
         let mut text = String::new();
@@ -197,7 +202,7 @@ fn no_text_makes_the_parser_panic() {
         }
         if let Ok(flow) = parse_flow(&text, *random.of(&commands), ParseOptions::default()) {
             let printed = format_flow(&flow);
-            let again = parse_flow(&printed, Command::Add, ParseOptions::default());
+            let again = parse_flow(&printed, FlowModCommand::Add, ParseOptions::default());
             assert_eq!(again.as_ref(), Ok(&flow), "{text:?} printed as {printed}");
         }
         for result in parse_flows(&text, ParseOptions::default()) {

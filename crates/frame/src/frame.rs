@@ -30,7 +30,7 @@ struct Body {
     memory: Memory,
     start: u32,
     len: u32,
-    label: Label,
+    label: FrameDescriptor,
 }
 
 impl Drop for Frame {
@@ -51,26 +51,26 @@ fn drop_body(body: Box<Body>) {
 
 /// The public fields of a frame, accessible by `Deref`.
 #[derive(Debug)]
-pub struct Label {
+pub struct FrameDescriptor {
     /// Metadata of the frame.
     pub meta: Meta,
 }
 
 /// The label of a hollow frame.
-static BLANK: Label = Label { meta: Meta::NONE };
+static BLANK: FrameDescriptor = FrameDescriptor { meta: Meta::NONE };
 
 impl Deref for Frame {
-    type Target = Label;
+    type Target = FrameDescriptor;
 
     #[inline]
-    fn deref(&self) -> &Label {
+    fn deref(&self) -> &FrameDescriptor {
         self.body.as_ref().map_or(&BLANK, |body| &body.label)
     }
 }
 
 impl DerefMut for Frame {
     #[inline]
-    fn deref_mut(&mut self) -> &mut Label {
+    fn deref_mut(&mut self) -> &mut FrameDescriptor {
         &mut self.body.get_or_insert_with(Body::without_buffer).label
     }
 }
@@ -79,7 +79,7 @@ impl Body {
     /// Returns the body that a hollow frame gets when its metadata is changed.
     #[cold]
     fn without_buffer() -> Box<Self> {
-        let label = Label { meta: Meta::NONE };
+        let label = FrameDescriptor { meta: Meta::NONE };
         Box::new(Self { memory: Memory::none(0), start: 0, len: 0, label })
     }
 
@@ -165,7 +165,7 @@ impl Frame {
     }
 
     fn with_memory(memory: Memory) -> Self {
-        let label = Label { meta: Meta::NONE };
+        let label = FrameDescriptor { meta: Meta::NONE };
         Self { body: Some(Box::new(Body { memory, start: HEADROOM_BYTES as u32, len: 0, label })) }
     }
 

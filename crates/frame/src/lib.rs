@@ -13,7 +13,7 @@ mod meta;
 mod pool;
 pub mod prefetch;
 
-pub use frame::{Frame, HEADROOM_BYTES, Label, TAILROOM_BYTES};
+pub use frame::{Frame, FrameDescriptor, HEADROOM_BYTES, TAILROOM_BYTES};
 pub use memory::{Lender, Loan, Memory};
 pub use meta::{Gso, GsoKind, Lane, Meta, PartialChecksum};
 pub use pool::Pool;

@@ -14,7 +14,7 @@ use flow::group::Group;
 use flow::meter::Meter;
 use flow::stateless::StatelessChange;
 use flow::syntax::{FileLine, RecordCommand};
-use flow::{Command, FlowMod, Nanos};
+use flow::{FlowMod, FlowModCommand, Nanos};
 
 /// Number of examined or changed entries above which a request takes some milliseconds.
 pub(crate) const LONG_ENTRIES: usize = 4_096;
@@ -167,10 +167,12 @@ impl<D: DataPlane> Model<D> {
     fn flow_cost(&self, m: &FlowMod) -> usize {
         let table = m.table.map(|table| self.store.table(table));
         match (m.command, table) {
-            (Command::Modify | Command::Delete, _) => self.covered_cost(m.table, &m.matching),
+            (FlowModCommand::Modify | FlowModCommand::Delete, _) => self.covered_cost(m.table, &m.matching),
             // Each index of a linear table has one entry, whatever its priority.
-            (Command::Add, Some(table)) if m.matching.index().is_some() => table.covered_cost(&m.matching),
-            (Command::Add, Some(table)) if m.flags.check_overlap => {
+            (FlowModCommand::Add, Some(table)) if m.matching.index().is_some() => {
+                table.covered_cost(&m.matching)
+            }
+            (FlowModCommand::Add, Some(table)) if m.flags.check_overlap => {
                 table.overlap_cost(m.priority, &m.matching)
             }
             _ => 0,

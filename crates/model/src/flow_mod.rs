@@ -14,7 +14,9 @@ use crate::stage::{Before, Staged, Step};
 use crate::store::{Life, Slot};
 use flow::operation::MAC_TABLE;
 use flow::validate::{ValidateError, validate};
-use flow::{Action, Command, EntryChange, EntryId, FlowEntry, FlowMod, Instructions, Limits, Match, Nanos};
+use flow::{
+    Action, EntryChange, EntryId, FlowEntry, FlowMod, FlowModCommand, Instructions, Limits, Match, Nanos,
+};
 use std::sync::Arc;
 
 /// Numbers of entries that a request changed. An entry that replaces another counts as added, the replaced
@@ -42,7 +44,7 @@ impl<D: DataPlane> Model<D> {
     /// Deletes all entries of the controller's tables and restores the standalone default entry, in one
     /// operation.
     pub fn clear(&mut self, now: Nanos) -> Changed {
-        let all = FlowMod { command: Command::Delete, table: None, ..FlowMod::default() };
+        let all = FlowMod { command: FlowModCommand::Delete, table: None, ..FlowMod::default() };
         let mods = std::iter::once(all).chain(self.default_entries());
         self.bundle(now, mods).unwrap_or_default()
     }
@@ -62,7 +64,7 @@ impl<D: DataPlane> Model<D> {
         {
             return Changed::default();
         }
-        default.command = Command::DeleteStrict;
+        default.command = FlowModCommand::DeleteStrict;
         self.flow_mod(now, default).unwrap_or_default()
     }
 
@@ -74,13 +76,13 @@ impl<D: DataPlane> Model<D> {
     ) -> Result<(), ModelError> {
         validate(&m)?;
         self.check_tables(&m)?;
-        if matches!(m.command, Command::Add | Command::Modify | Command::ModifyStrict) {
+        if matches!(m.command, FlowModCommand::Add | FlowModCommand::Modify | FlowModCommand::ModifyStrict) {
             executable(&m.instructions, &self.groups, &self.meters)?;
         }
         match m.command {
-            Command::Add => self.stage_flow(now, m, staged),
-            Command::Modify | Command::ModifyStrict => self.stage_modify(m, staged),
-            Command::Delete | Command::DeleteStrict => {
+            FlowModCommand::Add => self.stage_flow(now, m, staged),
+            FlowModCommand::Modify | FlowModCommand::ModifyStrict => self.stage_modify(m, staged),
+            FlowModCommand::Delete | FlowModCommand::DeleteStrict => {
                 self.stage_delete(&m, staged);
                 Ok(())
             }
@@ -122,7 +124,7 @@ impl<D: DataPlane> Model<D> {
 
     fn stage_modify(&mut self, m: FlowMod, staged: &mut Staged) -> Result<(), ModelError> {
         let table = m.table.ok_or(ValidateError::Table)?;
-        let strict = m.command == Command::ModifyStrict;
+        let strict = m.command == FlowModCommand::ModifyStrict;
         let ids = self.selected(table, strict, m.priority, &m.matching, Qualities::of_modify(&m));
         let instructions = self.sharing.share(m.instructions);
         for id in ids {
@@ -154,7 +156,7 @@ impl<D: DataPlane> Model<D> {
     }
 
     fn stage_delete(&mut self, m: &FlowMod, staged: &mut Staged) {
-        let strict = m.command == Command::DeleteStrict;
+        let strict = m.command == FlowModCommand::DeleteStrict;
         let qualities = Qualities::of_delete(m);
         let (first, last) = m.table.map_or((0, MAC_TABLE - 1), |t| (t, t));
         for table in first..=last {

@@ -15,7 +15,7 @@ use crate::store::{Life, Store};
 use crate::timers::{Timer, Timers};
 use crate::trace::TraceCounts;
 use flow::operation::MAC_TABLE;
-use flow::stateless::Stateless;
+use flow::stateless::StatelessConfig;
 use flow::{Action, EntryId, FlowEntry, FlowMod, Instructions, Nanos, Operation, PortNo, Settings, port_no};
 use frame::Frame;
 use hashbrown::HashMap;
@@ -62,7 +62,7 @@ pub struct Model<D: DataPlane> {
     pub(crate) meters: Meters,
     pub(crate) async_messages: AsyncQueue,
     settings: Settings,
-    pub(crate) stateless: Option<Arc<Stateless>>,
+    pub(crate) stateless: Option<Arc<StatelessConfig>>,
     pub(crate) pipeline_tables: TableSet,
     /// Version of the last operation submitted to the data plane.
     pub(crate) version: u64,

@@ -9,7 +9,7 @@ use crate::model::Model;
 use crate::stage::Staged;
 use crate::store::{Life, Slot};
 use flow::operation::MAC_TABLE;
-use flow::{Command, EntryId, FlowEntry, FlowMod, Instructions, Next};
+use flow::{EntryId, FlowEntry, FlowMod, FlowModCommand, Instructions, Next};
 
 /// A set of tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,8 +70,10 @@ impl<D: DataPlane> Model<D> {
             return Err(ModelError::RemovedTable(table));
         }
         let next = match m.command {
-            Command::Add | Command::Modify | Command::ModifyStrict => next_of(&m.instructions),
-            Command::Delete | Command::DeleteStrict => None,
+            FlowModCommand::Add | FlowModCommand::Modify | FlowModCommand::ModifyStrict => {
+                next_of(&m.instructions)
+            }
+            FlowModCommand::Delete | FlowModCommand::DeleteStrict => None,
         };
         match next.filter(|next| !self.pipeline_tables.contains(*next)) {
             Some(next) => Err(ModelError::RemovedNextTable(next)),

@@ -14,7 +14,7 @@ use crate::store::Life;
 use flow::group::Group;
 use flow::meter::Meter;
 use flow::operation::MAC_TABLE;
-use flow::stateless::Stateless;
+use flow::stateless::StatelessConfig;
 use flow::{EntryChange, EntryId, FlowEntry, Nanos, Operation};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ pub(crate) struct Staged {
     pub others: Vec<Operation>,
     pub log: Vec<Step>,
     /// The previous configuration of the stateless forwarder, if the request may have changed it.
-    pub stateless_config: Option<Option<Arc<Stateless>>>,
+    pub stateless_config: Option<Option<Arc<StatelessConfig>>>,
     /// The previous set of pipeline tables, if the request may have changed it.
     pub tables: Option<TableSet>,
     pub changed: Changed,

@@ -6,13 +6,13 @@ use crate::error::ModelError;
 use crate::model::Model;
 use crate::stage::Staged;
 use flow::Nanos;
-use flow::stateless::{Stateless, StatelessChange};
+use flow::stateless::{StatelessChange, StatelessConfig};
 use std::sync::Arc;
 
 impl<D: DataPlane> Model<D> {
     /// Returns the configuration of the stateless forwarder, if it is configured.
     #[must_use]
-    pub fn stateless(&self) -> Option<&Arc<Stateless>> {
+    pub fn stateless(&self) -> Option<&Arc<StatelessConfig>> {
         self.stateless.as_ref()
     }
 
@@ -23,7 +23,7 @@ impl<D: DataPlane> Model<D> {
     pub fn set_stateless(
         &mut self,
         now: Nanos,
-        stateless_config: Option<Arc<Stateless>>,
+        stateless_config: Option<Arc<StatelessConfig>>,
     ) -> Result<(), ModelError> {
         if let Some(stateless_config) = &stateless_config {
             stateless_config.check()?;
@@ -48,7 +48,7 @@ impl<D: DataPlane> Model<D> {
             return Ok(());
         };
         // Whether a section is valid does not depend on other sections.
-        let mut alone = Stateless::default();
+        let mut alone = StatelessConfig::default();
         sections.iter().for_each(|section| alone.set(section.clone()));
         alone.check()?;
         self.keep_stateless(staged);

@@ -7,7 +7,9 @@ mod common;
 
 use common::*;
 use flow::validate::ValidateError;
-use flow::{Action, Command, EntryChange, EntryFlags, FlowMod, Instructions, Match, Next, Slice, SliceBase};
+use flow::{
+    Action, EntryChange, EntryFlags, FlowMod, FlowModCommand, Instructions, Match, Next, Slice, SliceBase,
+};
 use flow::{Field, FieldMatch, port_no};
 use model::{
     Aggregate, AsyncMessage, Changed, Config, FlowCursor, FlowFilter, Limits, ModelError, RemovedReason,
@@ -55,7 +57,8 @@ fn modify_keeps_all_but_the_instructions() {
     let id = dump(&mut m, 0)[0].entry.id;
     m.plane_mut().hit(id, 3, 5);
     // A cookie without a mask is not a condition, and a modify does not store it.
-    let change = FlowMod { cookie: 8, idle_timeout_s: 1, ..command(Command::Modify, add(1, mac(1), 2)) };
+    let change =
+        FlowMod { cookie: 8, idle_timeout_s: 1, ..command(FlowModCommand::Modify, add(1, mac(1), 2)) };
     assert_eq!(m.flow_mod(6, change).unwrap().modified, 1);
     let now = dump(&mut m, 10)[0].clone();
     assert_eq!((now.entry.id, now.entry.cookie, now.entry.priority), (id, 7, 5));
@@ -64,13 +67,13 @@ fn modify_keeps_all_but_the_instructions() {
     assert_eq!(*now.entry.instructions, output(2));
     assert!(matches!(last_changes(&mut m)[..], [EntryChange::Modify { id: i, .. }] if i == id));
 
-    let strict = |priority| command(Command::ModifyStrict, add(priority, mac(1), 3));
+    let strict = |priority| command(FlowModCommand::ModifyStrict, add(priority, mac(1), 3));
     assert_eq!(m.flow_mod(11, strict(4)).unwrap(), Changed::default());
     let reset = FlowMod { flags: flags(false, false, true), ..strict(5) };
     assert_eq!(m.flow_mod(11, reset).unwrap().modified, 1);
     m.plane_mut().hit(id, 2, 12);
     assert_eq!(dump(&mut m, 12)[0].packets, 2);
-    let wide = command(Command::Modify, add(1, Match::any(), 4));
+    let wide = command(FlowModCommand::Modify, add(1, Match::any(), 4));
     assert_eq!(m.flow_mod(13, wide).unwrap().modified, 2);
     assert_eq!(m.flow_count(), 2, "modify adds nothing");
 }
@@ -82,14 +85,14 @@ fn deletes_select_by_match_cookie_port_and_group() {
     m.flow_mod(0, FlowMod { cookie: 0x21, table: Some(3), ..add(1, mac(1), 2) }).unwrap();
     m.flow_mod(0, add(2, mac(2), 4)).unwrap();
     m.flow_mod(0, add(1, dst(0xff << 40, 0xff << 40), 1)).unwrap();
-    let delete = |m: FlowMod| command(Command::Delete, FlowMod { table: None, ..m });
+    let delete = |m: FlowMod| command(FlowModCommand::Delete, FlowMod { table: None, ..m });
     let mut removed = |f: FlowMod| m.flow_mod(1, f).unwrap().removed;
     assert_eq!(removed(FlowMod { cookie: 0x31, cookie_mask: 0xff, ..delete_all() }), 0);
     assert_eq!(removed(FlowMod { out_port: Some(3), ..delete_all() }), 0);
     assert_eq!(removed(FlowMod { cookie: 0x20, cookie_mask: 0xf0, ..delete_all() }), 1);
     assert_eq!(removed(FlowMod { out_group: Some(4), ..delete_all() }), 0);
     assert_eq!(removed(FlowMod { out_port: Some(4), ..delete_all() }), 1);
-    assert_eq!(removed(command(Command::DeleteStrict, add(2, mac(1), 0))), 0);
+    assert_eq!(removed(command(FlowModCommand::DeleteStrict, add(2, mac(1), 0))), 0);
     assert_eq!(removed(delete(add(0, dst(0, 0xff << 40), 0))), 1, "the mask covers mac(1)");
     assert_eq!(removed(FlowMod { out_port: Some(1), ..delete_all() }), 1);
     assert_eq!(m.flow_count(), 0);
@@ -104,7 +107,7 @@ fn what_is_not_there_is_refused() {
         let added = m.flow_mod(0, FlowMod { instructions: instructions.clone(), ..add(2, mac(2), 0) });
         assert_eq!(added.unwrap_err().openflow(), numbers);
         m.flow_mod(0, add(1, mac(1), 1)).unwrap();
-        let modify = command(Command::Modify, FlowMod { instructions, ..add(1, mac(1), 0) });
+        let modify = command(FlowModCommand::Modify, FlowMod { instructions, ..add(1, mac(1), 0) });
         assert_eq!(m.flow_mod(0, modify).unwrap_err().openflow(), numbers);
     }
     assert_eq!(m.flow_count(), 1);
@@ -159,10 +162,10 @@ fn a_bundle_is_one_operation_or_nothing() {
     let reset = FlowMod { flags: flags(false, false, true), ..add(1, mac(2), 8) };
     let good = vec![
         add(1, mac(3), 1),
-        command(Command::Modify, add(0, Match::any(), 7)),
-        command(Command::ModifyStrict, reset),
+        command(FlowModCommand::Modify, add(0, Match::any(), 7)),
+        command(FlowModCommand::ModifyStrict, reset),
         add(1, mac(1), 2),
-        command(Command::DeleteStrict, add(1, mac(3), 0)),
+        command(FlowModCommand::DeleteStrict, add(1, mac(3), 0)),
         delete_all(),
         add(9, mac(4), 4),
         add(9, mac(4), 5),
@@ -174,7 +177,7 @@ fn a_bundle_is_one_operation_or_nothing() {
     assert_eq!(m.plane_mut().operations.len(), operations);
     assert_eq!(dump(&mut m, 5), before);
     for field in [mac(1), mac(2)] {
-        let strict = command(Command::ModifyStrict, add(1, field, 1));
+        let strict = command(FlowModCommand::ModifyStrict, add(1, field, 1));
         assert_eq!(m.flow_mod(5, strict).unwrap().modified, 1, "still found");
     }
     m.bundle(6, good).unwrap();
@@ -223,7 +226,7 @@ fn a_table_examines_few_slices_and_a_linear_number_has_one_entry() {
     }
     assert!(matches!(m.flow_mod(0, add(1, slice(99), 1)), Err(ModelError::TooManySlices { .. })));
     m.flow_mod(0, add(2, slice(3), 1)).unwrap();
-    m.flow_mod(0, command(Command::Delete, add(0, slice(3), 1))).unwrap();
+    m.flow_mod(0, command(FlowModCommand::Delete, add(0, slice(3), 1))).unwrap();
     m.flow_mod(0, add(1, slice(99), 1)).unwrap();
 
     let linear = |priority, index| FlowMod { table: Some(1), ..add(priority, Match::at_index(index), 1) };
@@ -231,7 +234,7 @@ fn a_table_examines_few_slices_and_a_linear_number_has_one_entry() {
     m.flow_mod(0, linear(2, 5)).unwrap();
     assert!(matches!(m.flow_mod(0, linear(2, 4)), Err(ModelError::IndexTaken { priority: 1, .. })));
     assert_eq!(m.flow_mod(0, linear(1, 4)).unwrap().removed, 1);
-    assert_eq!(m.flow_mod(0, command(Command::Delete, linear(0, 5))).unwrap().removed, 1);
+    assert_eq!(m.flow_mod(0, command(FlowModCommand::Delete, linear(0, 5))).unwrap().removed, 1);
 }
 
 #[test]
@@ -273,7 +276,8 @@ fn a_walk_survives_changes_and_shows_what_lives_throughout_once() {
         seen.extend(part.into_iter().map(|f| f.entry.matching.fields().next().unwrap().value));
         let gone = 19 - step % 20;
         if gone % 4 == 0 {
-            m.flow_mod(0, command(Command::Delete, FlowMod { table: None, ..add(0, mac(gone), 0) })).unwrap();
+            m.flow_mod(0, command(FlowModCommand::Delete, FlowMod { table: None, ..add(0, mac(gone), 0) }))
+                .unwrap();
         } else if gone % 4 == 1 {
             // The replacement has another ID but counts as the same entry.
             m.flow_mod(0, FlowMod { table: Some((gone % 3) as u8), ..add(1, mac(gone), 2) }).unwrap();
@@ -303,7 +307,7 @@ fn entries_of_many_priorities_go_in_the_order_they_came() {
     for n in 0..40 {
         m.flow_mod(0, add(n * 7 % 40, mac(1), 1)).unwrap();
     }
-    m.flow_mod(0, command(Command::Delete, add(0, mac(1), 1))).unwrap();
+    m.flow_mod(0, command(FlowModCommand::Delete, add(0, mac(1), 1))).unwrap();
     let removed = last_changes(&mut m).into_iter().map(|c| match c {
         EntryChange::Remove { id, .. } => id,
         other => panic!("{other:?}"),

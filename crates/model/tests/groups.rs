@@ -9,7 +9,7 @@ use common::*;
 use flow::action::KeyHeader;
 use flow::group::{Bucket, Group, GroupType};
 use flow::meter::Meter;
-use flow::{Action, Command, EntryFlags, FlowMod, Instructions, Limits, Match, Operation};
+use flow::{Action, EntryFlags, FlowMod, FlowModCommand, Instructions, Limits, Match, Operation};
 use model::GroupCommand::{Add, Delete, DeleteAll, Modify};
 use model::{AsyncMessage, Change, MeterCommand, ModelError, PortConfig, PortMod, RemovedReason};
 
@@ -73,9 +73,9 @@ fn references_are_counted_through_all_that_happens_to_entries() {
     }
     assert_eq!(references(&mut m), [4, 0]);
     m.flow_mod(0, entry(0, 2)).unwrap();
-    m.flow_mod(0, command(Command::ModifyStrict, entry(1, 2))).unwrap();
+    m.flow_mod(0, command(FlowModCommand::ModifyStrict, entry(1, 2))).unwrap();
     assert_eq!(references(&mut m), [2, 2], "replaced and modified");
-    m.flow_mod(0, command(Command::DeleteStrict, entry(2, 0))).unwrap();
+    m.flow_mod(0, command(FlowModCommand::DeleteStrict, entry(2, 0))).unwrap();
     m.flow_mod(0, FlowMod { hard_timeout_s: 1, ..entry(5, 1) }).unwrap();
     assert_eq!(references(&mut m), [2, 2]);
     poll_all(&mut m, 2 * SECOND);
@@ -83,10 +83,10 @@ fn references_are_counted_through_all_that_happens_to_entries() {
     // A failed bundle leaves the counts unchanged.
     let failing = [
         Change::from(entry(8, 1)),
-        Change::from(command(Command::ModifyStrict, entry(1, 1))),
+        Change::from(command(FlowModCommand::ModifyStrict, entry(1, 1))),
         Change::Group(Delete, all(2, &[])),
         Change::Group(Add, all(2, &[vec![Action::Group(1)]])),
-        Change::from(command(Command::Delete, FlowMod { matching: Match::any(), ..entry(0, 0) })),
+        Change::from(command(FlowModCommand::Delete, FlowMod { matching: Match::any(), ..entry(0, 0) })),
         Change::Group(Modify, all(9, &[])),
     ];
     assert_eq!(m.bundle(0, failing).unwrap_err(), (5, ModelError::UnknownGroup(9)));

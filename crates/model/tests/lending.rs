@@ -8,7 +8,7 @@ mod common;
 use common::*;
 use flow::group::{Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
-use flow::{Action, Command, FlowMod, Instructions};
+use flow::{Action, FlowMod, FlowModCommand, Instructions};
 use model::agent::{Agent, ChannelId, Context};
 use openflow::bundle::{BundleAdd, BundleControl, BundleKind};
 use openflow::group::{GroupChange, GroupMod};
@@ -97,7 +97,7 @@ fn echoes_are_answered_and_all_else_waits_in_its_order() {
     bench.step(one);
     assert_eq!(bench.model.flow_count() as u64, MANY, "nothing is deleted, and nothing added");
     // The other channel has not started: it waits even before the driver has taken the work.
-    bench.send(two, 5, &flow_mod(command(Command::DeleteStrict, add(1, mac(1), 0))));
+    bench.send(two, 5, &flow_mod(command(FlowModCommand::DeleteStrict, add(1, mac(1), 0))));
     bench.send(two, 6, &Message::BarrierRequest);
     bench.step(two);
     bench.send(two, 7, &echo());
@@ -166,7 +166,7 @@ fn a_channel_that_closes_meanwhile_is_not_answered() {
 fn short_changes_are_made_at_once() {
     let mut bench = Bench::new();
     let one = bench.connect();
-    bench.send(one, 1, &flow_mod(command(Command::Delete, add(0, mac(3), 0))));
+    bench.send(one, 1, &flow_mod(command(FlowModCommand::Delete, add(0, mac(3), 0))));
     bench.send(one, 2, &flow_mod(FlowMod { table: Some(9), ..delete_all() }));
     bench.step(one);
     assert!(!bench.agent.has_work());

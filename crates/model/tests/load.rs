@@ -8,7 +8,7 @@ mod common;
 use common::*;
 use flow::group::{Group, GroupType};
 use flow::meter::Meter;
-use flow::{Action, Command, EntryFlags, Field, FieldMatch, FlowMod, Instructions, Match};
+use flow::{Action, EntryFlags, Field, FieldMatch, FlowMod, FlowModCommand, Instructions, Match};
 use model::{Change, Config, GroupCommand, Limits, MeterCommand, ModelError};
 use std::time::{Duration, Instant};
 
@@ -49,8 +49,8 @@ fn a_million_entries() {
     timed("10,000 strict modifies and deletes", second, || {
         for n in 0..5_000 {
             let strict = |c| command(c, exact(n * 199));
-            assert_eq!(m.flow_mod(0, strict(Command::ModifyStrict)).unwrap().modified, 1);
-            assert_eq!(m.flow_mod(0, strict(Command::DeleteStrict)).unwrap().removed, 1);
+            assert_eq!(m.flow_mod(0, strict(FlowModCommand::ModifyStrict)).unwrap().modified, 1);
+            assert_eq!(m.flow_mod(0, strict(FlowModCommand::DeleteStrict)).unwrap().removed, 1);
         }
     });
     timed("5,000 adds with overlap check", second, || {
@@ -61,7 +61,7 @@ fn a_million_entries() {
     });
     timed("5,000 non-strict deletes of whole matches", second, || {
         for n in 0..5_000 {
-            assert_eq!(m.flow_mod(0, command(Command::Delete, exact(n * 199))).unwrap().removed, 1);
+            assert_eq!(m.flow_mod(0, command(FlowModCommand::Delete, exact(n * 199))).unwrap().removed, 1);
         }
     });
     timed("1,000 adds with overlap check, of two shapes and another priority", second, || {
@@ -72,7 +72,7 @@ fn a_million_entries() {
         }
     });
     timed("1,000 non-strict deletes of the wider shape", second, || {
-        let delete = |n| command(Command::Delete, add(0, dst(n, 0xffff), 1));
+        let delete = |n| command(FlowModCommand::Delete, add(0, dst(n, 0xffff), 1));
         let removed = (0..1_000).map(|n| m.flow_mod(0, delete(n)).unwrap().removed).sum::<usize>();
         assert_eq!(removed, 1_000);
     });

@@ -7,7 +7,7 @@ mod common;
 
 use common::{Fake, SECOND, add, command, dump, last_changes, mac, with};
 use flow::syntax::{ParseOptions, parse_flow};
-use flow::{Command, EntryChange, EntryFlags, FlowMod, Match, Nanos};
+use flow::{EntryChange, EntryFlags, FlowMod, FlowModCommand, Match, Nanos};
 use model::{Config, Learning, Limits, Mark};
 
 /// Entries become low-latency at 100 packets per second over a window of 1 s, and normal below 50.
@@ -108,7 +108,8 @@ fn a_modify_that_says_something_ends_learning_and_one_that_does_not_leaves_it() 
     m.flow_mod(0, add(1, mac(1), 1)).unwrap();
     let mut now = 0;
     second(&mut m, &mut now, 1, 100);
-    let modify = |low_latency| FlowMod { low_latency, ..command(Command::Modify, add(1, Match::any(), 2)) };
+    let modify =
+        |low_latency| FlowMod { low_latency, ..command(FlowModCommand::Modify, add(1, Match::any(), 2)) };
     m.flow_mod(now, modify(None)).unwrap();
     assert_eq!(state(&mut m, now, 1), LEARNED);
     let EntryChange::Modify { low_latency: true, .. } = last_changes(&mut m)[0] else { panic!("stays so") };
@@ -152,7 +153,7 @@ fn floods_that_are_dropped_or_go_to_the_controller_are_not_learned() {
     let all = || does.iter().chain(&forwards).zip(1..);
     for (actions, priority) in all() {
         let line = format!("priority={priority},ip,actions={actions}");
-        m.flow_mod(0, parse_flow(&line, Command::Add, ParseOptions::default()).unwrap()).unwrap();
+        m.flow_mod(0, parse_flow(&line, FlowModCommand::Add, ParseOptions::default()).unwrap()).unwrap();
     }
     let mut now = 0;
     let ids: Vec<_> = dump(&mut m, now).iter().map(|f| f.entry.id).collect();
@@ -164,7 +165,7 @@ fn floods_that_are_dropped_or_go_to_the_controller_are_not_learned() {
     };
     assert_eq!(window(&mut m), [false, false, false, false, false, true, true, true]);
     // A learned mark ends when the entry is modified so that it does not forward.
-    let drop = FlowMod { table: Some(0), command: Command::Modify, ..FlowMod::default() };
+    let drop = FlowMod { table: Some(0), command: FlowModCommand::Modify, ..FlowMod::default() };
     m.flow_mod(SECOND, drop).unwrap();
     assert_eq!(window(&mut m), [false; 8]);
 }
@@ -185,7 +186,8 @@ fn an_entry_in_place_of_another_begins_anew() {
     assert_eq!(state(&mut m, now, 1), LEARNED);
     // A modify that resets the counters does not disturb learning.
     let reset = EntryFlags { reset_counts: true, ..EntryFlags::default() };
-    m.flow_mod(now, FlowMod { flags: reset, ..command(Command::Modify, add(1, Match::any(), 2)) }).unwrap();
+    m.flow_mod(now, FlowMod { flags: reset, ..command(FlowModCommand::Modify, add(1, Match::any(), 2)) })
+        .unwrap();
     second(&mut m, &mut now, 1, 50);
     second(&mut m, &mut now, 1, 50);
     assert_eq!(state(&mut m, now, 1), LEARNED);

@@ -7,7 +7,7 @@ mod common;
 
 use common::*;
 use flow::{
-    Action, Command, EntryChange, EntryFlags, EntryId, FlowMod, Instructions, Match, Nanos, Operation,
+    Action, EntryChange, EntryFlags, EntryId, FlowMod, FlowModCommand, Instructions, Match, Nanos, Operation,
 };
 use model::{AsyncMessage, Changed, Config, Limits, ModelError, RemovedReason};
 use std::collections::HashMap;
@@ -69,7 +69,7 @@ impl List {
                 }
         };
         match m.command {
-            Command::Add => {
+            FlowModCommand::Add => {
                 let overlapping = |e: &&Plain| {
                     e.m.table == m.table && e.m.priority == m.priority && e.m.matching.overlaps(&m.matching)
                 };
@@ -93,9 +93,9 @@ impl List {
                     id: None,
                 });
             }
-            Command::Modify | Command::ModifyStrict => {
+            FlowModCommand::Modify | FlowModCommand::ModifyStrict => {
                 for e in &mut self.entries {
-                    if meant(e, m.command == Command::ModifyStrict) && cookie(e) {
+                    if meant(e, m.command == FlowModCommand::ModifyStrict) && cookie(e) {
                         e.m.instructions = m.instructions.clone();
                         changed.modified += 1;
                         if m.flags.reset_counts {
@@ -107,12 +107,12 @@ impl List {
                     }
                 }
             }
-            Command::Delete | Command::DeleteStrict => {
+            FlowModCommand::Delete | FlowModCommand::DeleteStrict => {
                 let outputs = |e: &Plain| {
                     m.out_port.is_none_or(|p| e.m.instructions.apply.contains(&Action::output(p)))
                 };
                 changed.removed = self.remove(now, RemovedReason::Delete, |e| {
-                    meant(e, m.command == Command::DeleteStrict) && cookie(e) && outputs(e)
+                    meant(e, m.command == FlowModCommand::DeleteStrict) && cookie(e) && outputs(e)
                 });
             }
         }
@@ -138,7 +138,7 @@ fn random_match(r: &mut Random) -> Match {
 }
 
 fn random_mod(r: &mut Random) -> FlowMod {
-    use Command as C;
+    use FlowModCommand as C;
     let command = [C::Add, C::Add, C::Add, C::Add, C::Modify, C::ModifyStrict, C::Delete, C::DeleteStrict]
         [r.below(8) as usize];
     let deletes = matches!(command, C::Delete | C::DeleteStrict);

@@ -6,7 +6,9 @@ mod common;
 
 use common::{add, mac, plain};
 use flow::Operation;
-use flow::stateless::{Arithmetic, Bank, Label, NodeId, Section, Stateless, StatelessChange, StatelessError};
+use flow::stateless::{
+    Arithmetic, Bank, Label, NodeId, StatelessChange, StatelessConfig, StatelessError, StatelessSection,
+};
 use model::{Change, ModelError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,7 +18,7 @@ fn bank(id: u32) -> Bank {
     Bank { id, labels: BTreeMap::from([(0, Label::Tables), (1, Label::Port(2))]), backups: BTreeMap::new() }
 }
 
-fn set(sections: Vec<Section>) -> Change {
+fn set(sections: Vec<StatelessSection>) -> Change {
     Change::Stateless(StatelessChange::Set(sections))
 }
 
@@ -24,20 +26,24 @@ fn set(sections: Vec<Section>) -> Change {
 fn sections_are_replaced_one_by_one() {
     let mut m = plain();
     assert_eq!(m.stateless(), None);
-    m.change(0, set(vec![Section::Bank(1, Some(bank(5)))])).unwrap();
-    m.change(0, set(vec![Section::Trusted(BTreeSet::from([2, 3])), Section::Polka(Some(bank(7)))])).unwrap();
-    let expected = Stateless {
+    m.change(0, set(vec![StatelessSection::Bank(1, Some(bank(5)))])).unwrap();
+    m.change(
+        0,
+        set(vec![StatelessSection::Trusted(BTreeSet::from([2, 3])), StatelessSection::Polka(Some(bank(7)))]),
+    )
+    .unwrap();
+    let expected = StatelessConfig {
         banks: [None, Some(bank(5))],
         polka: Some(bank(7)),
         trusted: BTreeSet::from([2, 3]),
-        ..Stateless::default()
+        ..StatelessConfig::default()
     };
     assert_eq!(m.stateless().map(|stateless_config| &**stateless_config), Some(&expected));
-    let mut copy = Stateless::default();
+    let mut copy = StatelessConfig::default();
     expected.sections().into_iter().for_each(|section| copy.set(section));
     assert_eq!(copy, expected, "all of it is in its sections");
     let before = m.barrier();
-    m.change(0, set(vec![Section::Bank(1, Some(bank(5)))])).unwrap();
+    m.change(0, set(vec![StatelessSection::Bank(1, Some(bank(5)))])).unwrap();
     assert_eq!(m.barrier(), before, "what changes nothing is no operation");
     m.change(0, Change::Stateless(StatelessChange::Off)).unwrap();
     assert_eq!((m.stateless(), m.barrier()), (None, before + 1));
@@ -46,10 +52,10 @@ fn sections_are_replaced_one_by_one() {
 #[test]
 fn a_bundle_is_one_operation_however_often_it_changes_the_lane() {
     let mut m = plain();
-    m.change(0, set(vec![Section::Polka(Some(bank(7)))])).unwrap();
+    m.change(0, set(vec![StatelessSection::Polka(Some(bank(7)))])).unwrap();
     let before = m.stateless().cloned();
     let version = m.barrier();
-    let trusted = |port| set(vec![Section::Trusted(BTreeSet::from([port]))]);
+    let trusted = |port| set(vec![StatelessSection::Trusted(BTreeSet::from([port]))]);
     m.bundle(0, (1..=1_000).map(trusted).chain([Change::Flow(add(1, mac(1), 1))])).unwrap();
     assert_eq!(m.barrier(), version + 1);
     let operation = m.plane_mut().operations.last().cloned().unwrap();
@@ -61,7 +67,8 @@ fn a_bundle_is_one_operation_however_often_it_changes_the_lane() {
     );
     assert_eq!(m.stateless(), Some(stateless_config));
     // A bundle that ends with the initial configuration is no change.
-    let polka = || set(vec![Section::Polka(Some(bank(7))), Section::Trusted(BTreeSet::new())]);
+    let polka =
+        || set(vec![StatelessSection::Polka(Some(bank(7))), StatelessSection::Trusted(BTreeSet::new())]);
     m.bundle(0, [polka()]).unwrap();
     assert_eq!(m.stateless(), before.as_ref());
     let version = m.barrier();
@@ -72,16 +79,17 @@ fn a_bundle_is_one_operation_however_often_it_changes_the_lane() {
 #[test]
 fn what_cannot_be_changes_nothing() {
     let mut m = plain();
-    let stateless_config = Stateless { polka: Some(bank(5)), ..Stateless::default() };
+    let stateless_config = StatelessConfig { polka: Some(bank(5)), ..StatelessConfig::default() };
     m.set_stateless(0, Some(Arc::new(stateless_config.clone()))).unwrap();
-    let bad = || Section::MtuBytes(BTreeMap::from([(1, 20)]));
+    let bad = || StatelessSection::MtuBytes(BTreeMap::from([(1, 20)]));
     let refused = ModelError::Stateless(StatelessError::Mtu(1, 20));
-    assert_eq!(m.change(0, set(vec![Section::Polka(None), bad()])).unwrap_err(), refused);
+    assert_eq!(m.change(0, set(vec![StatelessSection::Polka(None), bad()])).unwrap_err(), refused);
     assert_eq!(refused.openflow(), (0xffff, 1));
-    let broken = Stateless { mtu_bytes: BTreeMap::from([(1, 20)]), ..stateless_config.clone() };
+    let broken = StatelessConfig { mtu_bytes: BTreeMap::from([(1, 20)]), ..stateless_config.clone() };
     assert_eq!(m.set_stateless(0, Some(Arc::new(broken))).unwrap_err(), refused);
     // A failed bundle undoes its earlier changes.
-    let bundle = [Change::Flow(add(1, mac(1), 1)), set(vec![Section::Polka(None)]), set(vec![bad()])];
+    let bundle =
+        [Change::Flow(add(1, mac(1), 1)), set(vec![StatelessSection::Polka(None)]), set(vec![bad()])];
     assert_eq!(m.bundle(0, bundle).unwrap_err(), (2, refused));
     assert_eq!(
         (m.stateless().map(|stateless_config| &**stateless_config), m.flow_count()),

@@ -6,7 +6,7 @@
 mod common;
 
 use common::{Fake, add, mac, plain};
-use flow::stateless::{Arithmetic, Bank, Label, NodeId, Section, Stateless, StatelessChange};
+use flow::stateless::{Arithmetic, Bank, Label, NodeId, StatelessChange, StatelessConfig, StatelessSection};
 use model::agent::{Agent, ChannelId, Context};
 use openflow::bundle::{BundleAdd, BundleControl, BundleKind};
 use openflow::error::{IS_SLAVE, STATELESS_BAD_CONFIG};
@@ -87,12 +87,12 @@ impl Bench {
     }
 
     /// Returns the configuration of the stateless forwarder as reported to a controller.
-    fn told(&mut self) -> Option<Stateless> {
+    fn told(&mut self) -> Option<StatelessConfig> {
         let replies = self.ask(8, &Message::StatelessRequest);
         let [(8, Message::StatelessReply(StatelessReply { more: false, sections }))] = &replies[..] else {
             panic!("{replies:?}")
         };
-        let mut stateless_config = Stateless::default();
+        let mut stateless_config = StatelessConfig::default();
         sections.clone()?.into_iter().for_each(|section| stateless_config.set(section));
         Some(stateless_config)
     }
@@ -103,11 +103,11 @@ fn bank(id: u32, labels: u32) -> Bank {
     Bank { id, labels: (0..labels).map(|n| (n, Label::Port(n % 4 + 1))).collect(), backups: BTreeMap::new() }
 }
 
-fn trusted(ports: impl IntoIterator<Item = u32>) -> Section {
-    Section::Trusted(ports.into_iter().collect())
+fn trusted(ports: impl IntoIterator<Item = u32>) -> StatelessSection {
+    StatelessSection::Trusted(ports.into_iter().collect())
 }
 
-fn set(sections: Vec<Section>) -> Message {
+fn set(sections: Vec<StatelessSection>) -> Message {
     Message::StatelessMod(StatelessChange::Set(sections))
 }
 
@@ -115,13 +115,13 @@ fn set(sections: Vec<Section>) -> Message {
 fn what_was_set_is_told() {
     let mut bench = Bench::new();
     assert_eq!(bench.told(), None);
-    assert_eq!(bench.ask(1, &set(vec![Section::Bank(1, Some(bank(5, 4))), trusted([1, 9])])), []);
-    assert_eq!(bench.ask(2, &set(vec![Section::Polka(Some(bank(7, 2)))])), []);
-    let stateless_config = Stateless {
+    assert_eq!(bench.ask(1, &set(vec![StatelessSection::Bank(1, Some(bank(5, 4))), trusted([1, 9])])), []);
+    assert_eq!(bench.ask(2, &set(vec![StatelessSection::Polka(Some(bank(7, 2)))])), []);
+    let stateless_config = StatelessConfig {
         banks: [None, Some(bank(5, 4))],
         polka: Some(bank(7, 2)),
         trusted: BTreeSet::from([1, 9]),
-        ..Stateless::default()
+        ..StatelessConfig::default()
     };
     assert_eq!(bench.told(), Some(stateless_config.clone()));
     assert_eq!(bench.model.stateless().map(|stateless_config| &**stateless_config), Some(&stateless_config));
@@ -129,15 +129,15 @@ fn what_was_set_is_told() {
     assert_eq!(bench.told(), None);
     // An empty request still creates a configuration, so that tagged packets go to the stateless forwarder.
     assert_eq!(bench.ask(4, &set(vec![])), []);
-    assert_eq!(bench.told(), Some(Stateless::default()));
+    assert_eq!(bench.told(), Some(StatelessConfig::default()));
 }
 
 #[test]
 fn what_cannot_be_is_refused_and_changes_nothing() {
     let mut bench = Bench::new();
     bench.ask(1, &set(vec![trusted([1])]));
-    let small = Section::MtuBytes(BTreeMap::from([(1, 20)]));
-    for bad in [small, Section::Bank(0, Some(bank(3, 4))), trusted([0]), trusted(1..=1_025)] {
+    let small = StatelessSection::MtuBytes(BTreeMap::from([(1, 20)]));
+    for bad in [small, StatelessSection::Bank(0, Some(bank(3, 4))), trusted([0]), trusted(1..=1_025)] {
         assert_eq!(bench.refused(&set(vec![trusted([2]), bad])), STATELESS_BAD_CONFIG);
     }
     assert_eq!(bench.told().unwrap().trusted, BTreeSet::from([1]));
@@ -163,7 +163,7 @@ fn bundles_change_the_lane_and_entries_together() {
     };
     let entry =
         || Message::FlowMod(openflow::flow_mod::FlowModMessage { flow: add(1, mac(1), 1), buffer_id: None });
-    let small = Section::MtuBytes(BTreeMap::from([(1, 20)]));
+    let small = StatelessSection::MtuBytes(BTreeMap::from([(1, 20)]));
     assert_eq!(bench.ask(1, &added(1, entry())), []);
     assert_eq!(bench.ask(2, &added(1, set(vec![trusted([1])]))), []);
     assert_eq!(bench.ask(3, &added(1, set(vec![small]))), []);
@@ -177,7 +177,7 @@ fn bundles_change_the_lane_and_entries_together() {
 
     assert_eq!(bench.ask(1, &added(2, entry())), []);
     assert_eq!(bench.ask(2, &added(2, set(vec![trusted([1])]))), []);
-    assert_eq!(bench.ask(3, &added(2, set(vec![Section::Bank(0, Some(bank(5, 4)))]))), []);
+    assert_eq!(bench.ask(3, &added(2, set(vec![StatelessSection::Bank(0, Some(bank(5, 4)))]))), []);
     assert!(matches!(
         bench.ask(4, &control(BundleKind::CommitRequest, 2))[..],
         [(4, Message::BundleControl(_))]
@@ -194,7 +194,8 @@ fn bundles_change_the_lane_and_entries_together() {
 fn the_longest_lane_is_told_as_it_was_and_no_faster_than_it_is_read() {
     let mut bench = Bench::new();
     let whole = bank(u32::MAX, 65_536);
-    let stateless_config = Stateless { banks: [Some(whole.clone()), Some(whole)], ..Stateless::default() };
+    let stateless_config =
+        StatelessConfig { banks: [Some(whole.clone()), Some(whole)], ..StatelessConfig::default() };
     bench.model.set_stateless(0, Some(Arc::new(stateless_config))).unwrap();
     for xid in 1..=20 {
         bench.send(xid, &Message::StatelessRequest);
@@ -219,8 +220,8 @@ fn the_longest_lane_is_told_as_it_was_and_no_faster_than_it_is_read() {
             Message::StatelessReply(StatelessReply { sections: Some(sections), .. }) => sections,
             other => panic!("{other:?}"),
         });
-        let count = |section: &Section| match section {
-            Section::Bank(_, Some(bank)) => bank.labels.len(),
+        let count = |section: &StatelessSection| match section {
+            StatelessSection::Bank(_, Some(bank)) => bank.labels.len(),
             _ => 0,
         };
         messages.flatten().map(count).sum::<usize>()

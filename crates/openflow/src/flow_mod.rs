@@ -7,13 +7,18 @@ use crate::features::{ALL_TABLES, table_or_all};
 use crate::instruction;
 use crate::matching;
 use crate::packet::NO_BUFFER;
-use flow::{Command, EntryFlags, Match, Nanos};
+use flow::{EntryFlags, FlowModCommand, Match, Nanos};
 
 /// OFPP_ANY and OFPG_ANY.
 pub(crate) const ANY: u32 = 0xffff_ffff;
 
-const COMMANDS: [Command; 5] =
-    [Command::Add, Command::Modify, Command::ModifyStrict, Command::Delete, Command::DeleteStrict];
+const COMMANDS: [FlowModCommand; 5] = [
+    FlowModCommand::Add,
+    FlowModCommand::Modify,
+    FlowModCommand::ModifyStrict,
+    FlowModCommand::Delete,
+    FlowModCommand::DeleteStrict,
+];
 
 /// Flow-mod message. The caller still validates it by `flow::validate::validate`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ pub use answer::StatelessReplies;
 
 use crate::bytes::{Put, Reader};
 use crate::error::{self, DecodeError};
-use flow::stateless::{Section, StatelessChange};
+use flow::stateless::{StatelessChange, StatelessSection};
 
 /// Flag: stateless forwarding is off, and no sections follow.
 const OFF: u32 = 1;
@@ -23,7 +23,7 @@ pub struct StatelessReply {
     pub more: bool,
     /// Sections of the configuration. A repeated bank continues one that is too long for a message. `None`:
     /// stateless forwarding is off.
-    pub sections: Option<Vec<Section>>,
+    pub sections: Option<Vec<StatelessSection>>,
 }
 
 pub(crate) fn decode_change(r: &mut Reader<'_>) -> Result<StatelessChange, DecodeError> {
@@ -48,7 +48,7 @@ fn flags(r: &mut Reader<'_>, known: u32) -> Result<u32, DecodeError> {
     Ok(flags)
 }
 
-fn sections(r: &mut Reader<'_>, flags: u32) -> Result<Option<Vec<Section>>, DecodeError> {
+fn sections(r: &mut Reader<'_>, flags: u32) -> Result<Option<Vec<StatelessSection>>, DecodeError> {
     if flags & OFF == 0 {
         return section::decode_list(r).map(Some);
     }
@@ -69,7 +69,7 @@ pub(crate) fn encode_reply(reply: &StatelessReply, out: &mut Vec<u8>) {
     encode(if reply.more { MORE } else { 0 }, reply.sections.as_deref(), out);
 }
 
-fn encode(flags: u32, sections: Option<&[Section]>, out: &mut Vec<u8>) {
+fn encode(flags: u32, sections: Option<&[StatelessSection]>, out: &mut Vec<u8>) {
     out.put_u32(flags | if sections.is_none() { OFF } else { 0 });
     out.zeros(4);
     sections.unwrap_or_default().iter().for_each(|one| section::encode(one, out));

@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use flow::syntax::{ParseOptions, format_flow, parse_flow};
-use flow::{Command, FlowMod};
+use flow::{FlowMod, FlowModCommand};
 use openflow::error::BAD_VERSION;
 use openflow::multipart::flow_stats::FlowStatsEntry;
 use openflow::multipart::{Answer, MultipartReply};
@@ -107,7 +107,8 @@ fn of_text(example: &Example) -> FlowMod {
         "instruction" if example.says.starts_with("goto") => format!("actions={}", example.says),
         _ => format!("{} actions=drop", example.says),
     };
-    parse_flow(&line, Command::Add, ParseOptions::default()).unwrap_or_else(|e| panic!("{line}: {e:?}"))
+    parse_flow(&line, FlowModCommand::Add, ParseOptions::default())
+        .unwrap_or_else(|e| panic!("{line}: {e:?}"))
 }
 
 #[test]

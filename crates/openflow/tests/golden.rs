@@ -73,7 +73,7 @@ fn ovs_ofctls_flows_mean_what_our_syntax_says() {
         "ipv6,icmp6,icmp_type=135,icmp_code=0,nd_target=fe80::1,actions=normal",
         "modify tcp,tp_dst=80,actions=meter:5,clear_actions",
     ] {
-        let parsed = parse_flow(text, flow::Command::Add, ParseOptions::default()).unwrap();
+        let parsed = parse_flow(text, flow::FlowModCommand::Add, ParseOptions::default()).unwrap();
         let printed = format_flow(&parsed);
         // For modify, ovs-ofctl prints a priority, which has no meaning.
         assert!(flows.contains(&printed), "{printed}\nis not among\n{}", flows.join("\n"));

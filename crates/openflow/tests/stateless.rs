@@ -8,7 +8,8 @@ mod common;
 
 use common::hex;
 use flow::stateless::{
-    Arithmetic, Bank, Gate, GateFlag, Gates, Label, NodeId, Section, Stateless, StatelessChange, TagTypes,
+    Arithmetic, Bank, Gate, GateFlag, Gates, Label, NodeId, StatelessChange, StatelessConfig,
+    StatelessSection, TagTypes,
 };
 use openflow::error::{BAD_LEN, STATELESS_BAD_CONFIG};
 use openflow::stateless::{StatelessReplies, StatelessReply};
@@ -28,7 +29,7 @@ fn bank(arithmetic: Arithmetic, id: u32, labels: &[(u32, Label)], backups: &[(u3
     Some(Bank { id, labels, backups })
 }
 
-fn change(sections: Vec<Section>) -> Message {
+fn change(sections: Vec<StatelessSection>) -> Message {
     Message::StatelessMod(StatelessChange::Set(sections))
 }
 
@@ -38,38 +39,47 @@ fn meant(says: &str) -> Message {
     let gate = |number, flag| Gate { number: NonZeroU32::new(number).unwrap(), flag };
     let section = match says {
         "types: 0x88b5, 0x8842, 0xff1f, 0x88b6" => {
-            Section::Types(TagTypes { keyflow: 0x88b5, polka: 0x8842, tf: 0xff1f, tf_wide: 0x88b6 })
+            StatelessSection::Types(TagTypes { keyflow: 0x88b5, polka: 0x8842, tf: 0xff1f, tf_wide: 0x88b6 })
         }
-        "trusted: 1, 3" => Section::Trusted(BTreeSet::from([1, 3])),
-        "trusted: none" => Section::Trusted(BTreeSet::new()),
-        "mtu: 1500 at port 2" => Section::MtuBytes(BTreeMap::from([(2, 1_500)])),
+        "trusted: 1, 3" => StatelessSection::Trusted(BTreeSet::from([1, 3])),
+        "trusted: none" => StatelessSection::Trusted(BTreeSet::new()),
+        "mtu: 1500 at port 2" => StatelessSection::MtuBytes(BTreeMap::from([(2, 1_500)])),
         "bank of epoch 0: integer 5, label 0 tables, label 1 port 2, in place of 2 port 3" => {
-            Section::Bank(0, bank(Integer, 5, &[(0, Label::Tables), (1, Label::Port(2))], &[(2, 3)]))
+            StatelessSection::Bank(0, bank(Integer, 5, &[(0, Label::Tables), (1, Label::Port(2))], &[(2, 3)]))
         }
         "bank of epoch 1: polynomial 11, label 7 port 1" => {
-            Section::Bank(1, bank(Polynomial, 11, &[(7, Label::Port(1))], &[]))
+            StatelessSection::Bank(1, bank(Polynomial, 11, &[(7, Label::Port(1))], &[]))
         }
-        "bank of epoch 1: none" => Section::Bank(1, None),
+        "bank of epoch 1: none" => StatelessSection::Bank(1, None),
         "polka: polynomial 0x1002d, label 0 tables" => {
-            Section::Polka(bank(Polynomial, 0x1_002d, &[(0, Label::Tables)], &[]))
+            StatelessSection::Polka(bank(Polynomial, 0x1_002d, &[(0, Label::Tables)], &[]))
         }
-        "polka: none" => Section::Polka(None),
+        "polka: none" => StatelessSection::Polka(None),
         "gates: down-d 2, up-d 3, external-d 0, server_gate_max 16, port 1 gate 4 G_SRV, port 2 gate 6 G_ASS" =>
         {
             let ports = [(1, gate(4, GateFlag::Server)), (2, gate(6, GateFlag::Assists))];
             let (down_d, up_d, external_d, server_gate_max) = (2, 3, 0, 16);
-            Section::Gates(Some(Gates { down_d, up_d, external_d, server_gate_max, ports: ports.into() }))
+            StatelessSection::Gates(Some(Gates {
+                down_d,
+                up_d,
+                external_d,
+                server_gate_max,
+                ports: ports.into(),
+            }))
         }
-        "gates: none" => Section::Gates(None),
+        "gates: none" => StatelessSection::Gates(None),
         "lane_mod: off" => return Message::StatelessMod(StatelessChange::Off),
         "lane_mod: no sections" => return change(vec![]),
         "lane_mod: trusted port 1, no polka" => {
-            return change(vec![Section::Trusted(BTreeSet::from([1])), Section::Polka(None)]);
+            return change(vec![
+                StatelessSection::Trusted(BTreeSet::from([1])),
+                StatelessSection::Polka(None),
+            ]);
         }
         "lane_request" => return Message::StatelessRequest,
         "lane_reply: off" => return Message::StatelessReply(StatelessReply { more: false, sections: None }),
         "lane_reply: trusted port 1, more follows" => {
-            let sections = Some(vec![Section::Trusted(BTreeSet::from([1]))]);
+            let sections = Some(vec![StatelessSection::Trusted(BTreeSet::from([1]))]);
             return Message::StatelessReply(StatelessReply { more: true, sections });
         }
         other => panic!("the page says {other}, which is not known here"),
@@ -178,7 +188,7 @@ fn large(labels: u32, backups: u32) -> Option<Bank> {
 }
 
 /// Returns the messages of a reply, as a controller decodes them.
-fn told(stateless_config: &Stateless) -> Vec<StatelessReply> {
+fn told(stateless_config: &StatelessConfig) -> Vec<StatelessReply> {
     let there_and_back = |reply: StatelessReply| {
         let Ok(Message::StatelessReply(told)) = decode(&encoded(&Message::StatelessReply(reply.clone())))
         else {
@@ -191,8 +201,8 @@ fn told(stateless_config: &Stateless) -> Vec<StatelessReply> {
 }
 
 /// Joins the messages of a reply as a controller does. Returns the configuration and the number of sections.
-fn put_together(replies: &[StatelessReply]) -> (Stateless, usize) {
-    let (mut stateless_config, mut count) = (Stateless::default(), 0);
+fn put_together(replies: &[StatelessReply]) -> (StatelessConfig, usize) {
+    let (mut stateless_config, mut count) = (StatelessConfig::default(), 0);
     let join = |whole: &mut Option<Bank>, piece: Option<Bank>| match (whole, piece) {
         (Some(whole), Some(piece)) => {
             assert_eq!(whole.id, piece.id);
@@ -206,8 +216,10 @@ fn put_together(replies: &[StatelessReply]) -> (Stateless, usize) {
         for section in reply.sections.clone().unwrap() {
             count += 1;
             match section {
-                Section::Bank(epoch, bank) => join(&mut stateless_config.banks[usize::from(epoch)], bank),
-                Section::Polka(bank) => join(&mut stateless_config.polka, bank),
+                StatelessSection::Bank(epoch, bank) => {
+                    join(&mut stateless_config.banks[usize::from(epoch)], bank)
+                }
+                StatelessSection::Polka(bank) => join(&mut stateless_config.polka, bank),
                 other => stateless_config.set(other),
             }
         }
@@ -222,11 +234,11 @@ fn a_lane_is_told_in_as_many_messages_as_it_takes() {
     let ports = 1..=1_024;
     let gate = |port| (port, Gate { number: NonZeroU32::new(2 * port).unwrap(), flag: GateFlag::Server });
     let gates = Gates { ports: ports.clone().map(gate).collect(), ..Gates::default() };
-    let full = Stateless {
+    let full = StatelessConfig {
         trusted: ports.clone().collect(),
         mtu_bytes: ports.map(|port| (port, 1_500)).collect(),
         gates: Some(gates),
-        ..Stateless::default()
+        ..StatelessConfig::default()
     };
     for (banks, polka, messages, sections) in [
         ([None, None], None, 1, 7),
@@ -237,7 +249,7 @@ fn a_lane_is_told_in_as_many_messages_as_it_takes() {
         ([large(PAIRS as u32, 1), None], None, 3, 8),
         ([large(65_536, 1_024), large(65_536, 1_024)], large(65_536, 0), 28, 31),
     ] {
-        let stateless_config = Stateless { banks, polka, ..full.clone() };
+        let stateless_config = StatelessConfig { banks, polka, ..full.clone() };
         assert_eq!(stateless_config.check(), Ok(()));
         let replies = told(&stateless_config);
         let (again, count) = put_together(&replies);
@@ -248,12 +260,12 @@ fn a_lane_is_told_in_as_many_messages_as_it_takes() {
 
 #[test]
 fn what_one_lane_mod_can_set_is_told_in_one_section() {
-    let longest = |pairs| change(vec![Section::Bank(1, large(pairs, 0))]);
+    let longest = |pairs| change(vec![StatelessSection::Bank(1, large(pairs, 0))]);
     let mut out = Vec::new();
     assert!(encode(&longest(PAIRS as u32 + 1), XID, &mut out).is_err());
     let sent = encoded(&longest(PAIRS as u32));
     let Ok(Message::StatelessMod(StatelessChange::Set(sections))) = decode(&sent) else { panic!() };
-    let mut stateless_config = Stateless::default();
+    let mut stateless_config = StatelessConfig::default();
     sections.into_iter().for_each(|section| stateless_config.set(section));
     assert_eq!(put_together(&told(&stateless_config)).1, 7);
 }

@@ -6,7 +6,7 @@
 
 use frame::Frame;
 use wire::Layers;
-use wire::checksum::{self, Delta};
+use wire::checksum::{self, ChecksumDelta};
 use wire::layers::header;
 
 /// Bytes that were overwritten in place.
@@ -31,7 +31,7 @@ const SCTP_CRC: usize = 8;
 
 impl Change<'_> {
     /// Adds the difference of the bytes in `from..to` to `delta`. 16-bit words are aligned to `origin`.
-    fn within(&self, frame: &Frame, (from, to): (usize, usize), origin: usize, delta: &mut Delta) {
+    fn within(&self, frame: &Frame, (from, to): (usize, usize), origin: usize, delta: &mut ChecksumDelta) {
         let (first, last) = (self.at.max(from), (self.at + self.old.len()).min(to));
         if first < last {
             let new = &frame.bytes()[first..last];
@@ -63,7 +63,7 @@ pub(crate) fn keep_right(frame: &mut Frame, layers: &Layers, change: Change<'_>)
         let header_end = if change.wrote(l3, l3 + 1) { header_end_before(&change, l3) } else { header_end };
         let at = l3 + IPV4_CHECKSUM;
         if !change.wrote(at, at + 2) {
-            let mut delta = Delta::default();
+            let mut delta = ChecksumDelta::default();
             change.within(frame, (l3, header_end), l3, &mut delta);
             adjust(frame, at, |old| checksum::apply(old, delta));
         }
@@ -98,7 +98,7 @@ fn upper_layer(frame: &mut Frame, layers: &Layers, change: Change<'_>) {
     }
     let partial =
         frame.meta.checksum.is_some_and(|c| usize::from(c.start) == l4 && usize::from(c.offset) == field);
-    let mut delta = Delta::default();
+    let mut delta = ChecksumDelta::default();
     if pseudo {
         let l3 = usize::from(layers.l3);
         // The protocol is the low byte of a word of the pseudo-header.

@@ -10,7 +10,7 @@ mod tests;
 
 use crate::bits::{eight_bytes, read_bits};
 use crate::packet::Packet;
-use flow::{Base, Field, SliceBase, ext};
+use flow::{Field, FieldBase, SliceBase, ext};
 use shuffle::Shuffle;
 use tables::KeyPlan;
 use wire::layers::header;
@@ -22,7 +22,7 @@ use wire::{Depth, Layers};
 struct Load {
     /// Headers that must be present, else the bits stay 0.
     needs: u32,
-    base: Base,
+    base: FieldBase,
     word: u8,
     /// Offset of the first byte from the base.
     byte: u16,
@@ -35,7 +35,7 @@ struct Load {
 /// A part of a field that needs more care: bits of a slice, or bits that end in a ninth byte.
 #[derive(Clone, Copy, Debug)]
 struct Part {
-    base: Base,
+    base: FieldBase,
     /// Offset of the first byte from the base.
     byte: u16,
     /// Number of bits before the part in its first byte.
@@ -52,7 +52,7 @@ struct Part {
 /// Presence bit of one slice.
 #[derive(Clone, Copy, Debug)]
 struct Presence {
-    base: Base,
+    base: FieldBase,
     end_bits: u32,
 }
 
@@ -73,7 +73,7 @@ pub struct Extractor {
 fn depth_of(field: Field) -> Depth {
     let location = field.location();
     match (field, location.base) {
-        (Field::Slice(s), Base::Ext) => {
+        (Field::Slice(s), FieldBase::Ext) => {
             let end = s.offset_bits + s.length_bits;
             if end <= ext::ETH_TYPE_BIT {
                 Depth::None
@@ -89,10 +89,10 @@ fn depth_of(field: Field) -> Depth {
             SliceBase::L4 => Depth::L4,
         },
         (Field::EthType | Field::VlanVid | Field::VlanPcp, _) => Depth::L2,
-        (_, Base::Frame) => Depth::None,
-        (_, Base::Ext) if location.needs == 0 => Depth::None,
-        (_, Base::Ext | Base::L3) => Depth::L3,
-        (_, Base::L4 | Base::NdSll | Base::NdTll) => Depth::L4,
+        (_, FieldBase::Frame) => Depth::None,
+        (_, FieldBase::Ext) if location.needs == 0 => Depth::None,
+        (_, FieldBase::Ext | FieldBase::L3) => Depth::L3,
+        (_, FieldBase::L4 | FieldBase::NdSll | FieldBase::NdTll) => Depth::L4,
     }
 }
 
@@ -212,12 +212,12 @@ impl Extractor {
         }
         for load in &self.loads {
             match load.base {
-                Base::Frame => rows.load(load, |_| 0),
-                Base::L3 => rows.load(load, |packet| packet.layers.l3),
-                Base::L4 => rows.load(load, |packet| packet.layers.l4),
-                Base::NdSll => rows.load(load, |packet| packet.layers.nd_sll),
-                Base::NdTll => rows.load(load, |packet| packet.layers.nd_tll),
-                Base::Ext => rows.each(load.word, load.needs, |packet| {
+                FieldBase::Frame => rows.load(load, |_| 0),
+                FieldBase::L3 => rows.load(load, |packet| packet.layers.l3),
+                FieldBase::L4 => rows.load(load, |packet| packet.layers.l4),
+                FieldBase::NdSll => rows.load(load, |packet| packet.layers.nd_sll),
+                FieldBase::NdTll => rows.load(load, |packet| packet.layers.nd_tll),
+                FieldBase::Ext => rows.each(load.word, load.needs, |packet| {
                     load.place(eight_bytes(packet.ext.bytes(), usize::from(load.byte)))
                 }),
             }
@@ -276,26 +276,26 @@ impl Part {
             let Some(start) = slice_start(packet, self.base, self.slice_end_bits) else { return 0 };
             start
         };
-        let bytes = if self.base == Base::Ext { packet.ext.bytes() } else { packet.frame.window() };
+        let bytes = if self.base == FieldBase::Ext { packet.ext.bytes() } else { packet.frame.window() };
         read_bits(bytes, start + usize::from(self.byte), self.skip, self.bits) << self.shift
     }
 }
 
 /// Returns the offset of a base. It is meaningful only if the header that the base belongs to is present.
 #[inline]
-pub(crate) fn base_start(packet: &Packet, base: Base) -> usize {
+pub(crate) fn base_start(packet: &Packet, base: FieldBase) -> usize {
     match base {
-        Base::Frame | Base::Ext => 0,
-        Base::L3 => usize::from(packet.layers.l3),
-        Base::L4 => usize::from(packet.layers.l4),
-        Base::NdSll => usize::from(packet.layers.nd_sll),
-        Base::NdTll => usize::from(packet.layers.nd_tll),
+        FieldBase::Frame | FieldBase::Ext => 0,
+        FieldBase::L3 => usize::from(packet.layers.l3),
+        FieldBase::L4 => usize::from(packet.layers.l4),
+        FieldBase::NdSll => usize::from(packet.layers.nd_sll),
+        FieldBase::NdTll => usize::from(packet.layers.nd_tll),
     }
 }
 
 /// Returns the offset of a slice's base, or `None` if the packet ends before the slice does.
 #[inline]
-pub(crate) fn slice_start(packet: &Packet, base: Base, end_bits: u32) -> Option<usize> {
+pub(crate) fn slice_start(packet: &Packet, base: FieldBase, end_bits: u32) -> Option<usize> {
     let Layers { present, l3, l4, .. } = packet.layers;
     Ends { present, l3, l4, len: packet.frame.len() }.slice_start(base, end_bits)
 }
@@ -310,12 +310,12 @@ struct Ends {
 
 impl Ends {
     #[inline]
-    fn slice_start(&self, base: Base, end_bits: u32) -> Option<usize> {
+    fn slice_start(&self, base: FieldBase, end_bits: u32) -> Option<usize> {
         let (there, start, len) = match base {
-            Base::L3 => (self.l3 != 0, self.l3, self.len),
-            Base::L4 => (self.present & L4_HEADERS != 0, self.l4, self.len),
-            Base::Ext => (true, 0, ext::EXT_BYTES),
-            Base::Frame | Base::NdSll | Base::NdTll => (true, 0, self.len),
+            FieldBase::L3 => (self.l3 != 0, self.l3, self.len),
+            FieldBase::L4 => (self.present & L4_HEADERS != 0, self.l4, self.len),
+            FieldBase::Ext => (true, 0, ext::EXT_BYTES),
+            FieldBase::Frame | FieldBase::NdSll | FieldBase::NdTll => (true, 0, self.len),
         };
         let start = usize::from(start);
         (there && (start * 8) as u64 + u64::from(end_bits) <= (len * 8) as u64).then_some(start)

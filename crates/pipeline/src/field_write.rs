@@ -5,7 +5,7 @@ use crate::checksums::{self, Change};
 use crate::extract::{base_start, slice_start};
 use crate::packet::Packet;
 use flow::action::SetField;
-use flow::{Base, DropReason, Field, SliceBase};
+use flow::{DropReason, Field, FieldBase, SliceBase};
 use wire::Depth;
 use wire::layers::{ETH_TYPE_LLC, header};
 
@@ -125,7 +125,7 @@ impl FieldWrite {
     fn write_packet(&self, packet: &mut Packet, start: usize, bit: u16, length: u16) {
         let first = start + usize::from(bit / 8);
         let end = start + usize::from((bit + length).div_ceil(8));
-        let covers = self.field.location().base != Base::Frame || matches!(self.field, Field::Slice(_));
+        let covers = self.field.location().base != FieldBase::Frame || matches!(self.field, Field::Slice(_));
         if covers && packet.layers.depth < Depth::L4 {
             packet.locate(Depth::L4);
         }

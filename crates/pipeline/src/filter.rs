@@ -3,7 +3,7 @@
 //! traced packets only.
 
 use flow::ext::EXT_BYTES;
-use flow::{Base, Ext, Field, Location, Match, PortNo};
+use flow::{Ext, Field, FieldBase, Location, Match, PortNo};
 use wire::layers::header;
 use wire::{Depth, Layers};
 
@@ -62,13 +62,13 @@ impl Condition {
             return false;
         }
         let (bytes, start) = match base {
-            Base::Ext => (&ext.bytes()[..EXT_BYTES], 0),
-            Base::Frame => (frame, 0),
-            Base::L3 => (frame, layers.l3),
-            Base::L4 if self.is_slice && layers.present & UPPER == 0 => return false,
-            Base::L4 => (frame, layers.l4),
-            Base::NdSll => (frame, layers.nd_sll),
-            Base::NdTll => (frame, layers.nd_tll),
+            FieldBase::Ext => (&ext.bytes()[..EXT_BYTES], 0),
+            FieldBase::Frame => (frame, 0),
+            FieldBase::L3 => (frame, layers.l3),
+            FieldBase::L4 if self.is_slice && layers.present & UPPER == 0 => return false,
+            FieldBase::L4 => (frame, layers.l4),
+            FieldBase::NdSll => (frame, layers.nd_sll),
+            FieldBase::NdTll => (frame, layers.nd_tll),
         };
         let first = 8 * usize::from(start) + usize::from(offset_bits);
         let mut value: u128 = 0;

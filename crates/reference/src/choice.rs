@@ -2,8 +2,8 @@
 //! Selection of a group's bucket: liveness, the hash of a packet's flow, and the bucket of a hash. Written
 //! from the semantics, independently of `flow::group`, which the fast path uses.
 
-use crate::packet::Packet;
-use crate::rules::Rules;
+use crate::packet::ReferencePacket;
+use crate::rules::RuleSource;
 use crate::walk::{Network, Upper};
 use flow::group::{Bucket, Group};
 
@@ -17,7 +17,7 @@ const PRIME: u128 = 1_099_511_628_211;
 const GOLDEN: u128 = 11_400_714_819_323_198_485;
 
 /// Whether a packet may use the bucket.
-pub(crate) fn is_live(rules: &dyn Rules, bucket: &Bucket) -> bool {
+pub(crate) fn is_live(rules: &dyn RuleSource, bucket: &Bucket) -> bool {
     if bucket.watch_port.is_none() && bucket.watch_group.is_none() {
         return true;
     }
@@ -31,7 +31,7 @@ pub(crate) fn is_live(rules: &dyn Rules, bucket: &Bucket) -> bool {
 }
 
 /// Returns the index of the bucket of a select group that a hash selects.
-pub(crate) fn chosen(rules: &dyn Rules, group: &Group, hash: u32) -> Option<usize> {
+pub(crate) fn chosen(rules: &dyn RuleSource, group: &Group, hash: u32) -> Option<usize> {
     let weights: Vec<u128> =
         group.buckets.iter().map(|b| if is_live(rules, b) { b.weight.into() } else { 0 }).collect();
     share_of(hash, &weights)
@@ -47,7 +47,7 @@ pub(crate) fn share_of(hash: u32, weights: &[u128]) -> Option<usize> {
 }
 
 /// Returns the hash of a packet's flow.
-pub(crate) fn hash_of(packet: &Packet) -> u32 {
+pub(crate) fn hash_of(packet: &ReferencePacket) -> u32 {
     mixed(&flow_bytes(packet))
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn mixed(bytes: &[u8]) -> u32 {
 }
 
 /// Returns the bytes that identify a packet's flow, as the packet reaches the group.
-fn flow_bytes(packet: &Packet) -> Vec<u8> {
+fn flow_bytes(packet: &ReferencePacket) -> Vec<u8> {
     let (frame, headers) = (&packet.bytes, &packet.headers);
     let [type_high, type_low] = headers.eth_type.to_be_bytes();
     let [tag_high, tag_low] = match headers.vlan_tci {

@@ -2,13 +2,13 @@
 //! Match fields: where each is in the frame, and its value.
 
 use crate::bits;
-use crate::packet::Packet;
+use crate::packet::ReferencePacket;
 use crate::walk::{Network, Upper};
 use flow::{Field, Match, Slice, SliceBase};
 
 /// Returns the first bit and the length in bits of a field in the frame. Returns `None` if the field is
 /// absent or not in the frame.
-pub(crate) fn in_frame(packet: &Packet, field: Field) -> Option<(usize, usize)> {
+pub(crate) fn in_frame(packet: &ReferencePacket, field: Field) -> Option<(usize, usize)> {
     let found = &packet.headers;
     let network = |wanted: Network, byte: usize, bit: usize, length: usize| {
         (found.network == wanted).then_some(((found.l3 + byte) * 8 + bit, length))
@@ -65,7 +65,7 @@ pub(crate) fn in_frame(packet: &Packet, field: Field) -> Option<(usize, usize)> 
 }
 
 /// A slice is present if the frame reaches its last bit; padding counts.
-fn slice_in_frame(packet: &Packet, slice: Slice) -> Option<(usize, usize)> {
+fn slice_in_frame(packet: &ReferencePacket, slice: Slice) -> Option<(usize, usize)> {
     let found = &packet.headers;
     let base = match slice.base {
         SliceBase::Packet => 0,
@@ -79,7 +79,7 @@ fn slice_in_frame(packet: &Packet, slice: Slice) -> Option<(usize, usize)> {
 }
 
 /// Returns the field's value, right-aligned, or `None` if the packet does not have the field.
-pub(crate) fn get(packet: &Packet, field: Field) -> Option<u128> {
+pub(crate) fn get(packet: &ReferencePacket, field: Field) -> Option<u128> {
     let found = &packet.headers;
     match field {
         Field::InPort | Field::InPhyPort => Some(packet.in_port.into()),
@@ -102,7 +102,7 @@ pub(crate) fn get(packet: &Packet, field: Field) -> Option<u128> {
 
 /// True if the packet satisfies all conditions. A match with an index matches no packet, because such an
 /// entry is reached by its index only.
-pub(crate) fn matches(packet: &Packet, matching: &Match) -> bool {
+pub(crate) fn matches(packet: &ReferencePacket, matching: &Match) -> bool {
     matching.index().is_none()
         && matching.fields().all(|c| get(packet, c.field).is_some_and(|value| value & c.mask == c.value))
 }

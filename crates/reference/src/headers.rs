@@ -5,7 +5,7 @@ mod tags;
 
 pub(crate) use tags::{Tag, pop_key, pop_tf, push_key, push_polka, push_tf, tag};
 
-use crate::packet::Packet;
+use crate::packet::ReferencePacket;
 use crate::walk::{LLC, Network, is_ipv4, is_ipv6};
 use flow::DropReason;
 
@@ -13,19 +13,19 @@ type Done = Result<(), DropReason>;
 
 /// Pushes a VLAN tag behind the MAC addresses. Its control information is copied from the tag that was
 /// outermost.
-pub(crate) fn push_vlan(packet: &mut Packet, tpid: u16) -> Done {
+pub(crate) fn push_vlan(packet: &mut ReferencePacket, tpid: u16) -> Done {
     let [t0, t1] = tpid.to_be_bytes();
     let [c0, c1] = packet.headers.vlan_tci.unwrap_or(0).to_be_bytes();
     packet.insert(12, &[t0, t1, c0, c1], None)
 }
 
-pub(crate) fn pop_vlan(packet: &mut Packet) -> Done {
+pub(crate) fn pop_vlan(packet: &mut ReferencePacket) -> Done {
     packet.headers.vlan_tci.ok_or(DropReason::MissingVlan)?;
     packet.remove(12..16, None);
     Ok(())
 }
 
-pub(crate) fn push_mpls(packet: &mut Packet, eth_type: u16) -> Done {
+pub(crate) fn push_mpls(packet: &mut ReferencePacket, eth_type: u16) -> Done {
     let found = packet.headers;
     if found.eth_type == LLC {
         return Err(DropReason::MissingHeader);
@@ -44,7 +44,7 @@ pub(crate) fn push_mpls(packet: &mut Packet, eth_type: u16) -> Done {
     packet.insert(l3, &shim, Some((found.type_at, eth_type)))
 }
 
-pub(crate) fn pop_mpls(packet: &mut Packet, eth_type: u16) -> Done {
+pub(crate) fn pop_mpls(packet: &mut ReferencePacket, eth_type: u16) -> Done {
     let l3 = shim_at(packet)?;
     packet.remove(l3..l3 + 4, Some((packet.headers.type_at, eth_type)));
     Ok(())
@@ -52,7 +52,7 @@ pub(crate) fn pop_mpls(packet: &mut Packet, eth_type: u16) -> Done {
 
 /// Pushes EtherType, I-tag (priority 3 bits, 5 zero bits, service instance 24) and a copy of the MAC
 /// addresses. The addresses before the I-tag are then the backbone's, those behind it the customer's.
-pub(crate) fn push_pbb(packet: &mut Packet, eth_type: u16) -> Done {
+pub(crate) fn push_pbb(packet: &mut ReferencePacket, eth_type: u16) -> Done {
     let found = &packet.headers;
     let priority = (found.vlan_tci.unwrap_or(0) >> 13) as u8;
     let mut inserted = eth_type.to_be_bytes().to_vec();
@@ -66,7 +66,7 @@ pub(crate) fn push_pbb(packet: &mut Packet, eth_type: u16) -> Done {
 }
 
 /// Pops the I-tag. The customer's frame behind it must have at least an EtherType.
-pub(crate) fn pop_pbb(packet: &mut Packet) -> Done {
+pub(crate) fn pop_pbb(packet: &mut ReferencePacket) -> Done {
     let found = &packet.headers;
     if found.network != Network::Pbb || found.type_at != 12 || packet.bytes.len() < 18 + 14 {
         return Err(DropReason::MissingHeader);
@@ -76,13 +76,13 @@ pub(crate) fn pop_pbb(packet: &mut Packet) -> Done {
 }
 
 /// Returns the offset of the outermost MPLS shim.
-fn shim_at(packet: &Packet) -> Result<usize, DropReason> {
+fn shim_at(packet: &ReferencePacket) -> Result<usize, DropReason> {
     let found = &packet.headers;
     if found.network == Network::Mpls { Ok(found.l3) } else { Err(DropReason::MissingMpls) }
 }
 
 /// Returns the offset of the IPv4 TTL or the IPv6 hop limit.
-fn nw_ttl_at(packet: &Packet) -> Result<usize, DropReason> {
+fn nw_ttl_at(packet: &ReferencePacket) -> Result<usize, DropReason> {
     let found = &packet.headers;
     match found.network {
         Network::Ipv4 => Ok(found.l3 + 8),
@@ -91,7 +91,7 @@ fn nw_ttl_at(packet: &Packet) -> Result<usize, DropReason> {
     }
 }
 
-fn decrement(packet: &mut Packet, at: usize) -> Done {
+fn decrement(packet: &mut ReferencePacket, at: usize) -> Done {
     match packet.bytes[at] {
         0 | 1 => Err(DropReason::TtlExpired),
         ttl => {
@@ -101,24 +101,24 @@ fn decrement(packet: &mut Packet, at: usize) -> Done {
     }
 }
 
-pub(crate) fn set_mpls_ttl(packet: &mut Packet, ttl: u8) -> Done {
+pub(crate) fn set_mpls_ttl(packet: &mut ReferencePacket, ttl: u8) -> Done {
     let at = shim_at(packet)? + 3;
     packet.write_byte(at, ttl);
     Ok(())
 }
 
-pub(crate) fn dec_mpls_ttl(packet: &mut Packet) -> Done {
+pub(crate) fn dec_mpls_ttl(packet: &mut ReferencePacket) -> Done {
     let at = shim_at(packet)? + 3;
     decrement(packet, at)
 }
 
-pub(crate) fn set_nw_ttl(packet: &mut Packet, ttl: u8) -> Done {
+pub(crate) fn set_nw_ttl(packet: &mut ReferencePacket, ttl: u8) -> Done {
     let at = nw_ttl_at(packet)?;
     packet.write_byte(at, ttl);
     Ok(())
 }
 
-pub(crate) fn dec_nw_ttl(packet: &mut Packet) -> Done {
+pub(crate) fn dec_nw_ttl(packet: &mut ReferencePacket) -> Done {
     let at = nw_ttl_at(packet)?;
     decrement(packet, at)
 }
@@ -132,7 +132,7 @@ enum Inner {
 
 /// Returns the offset of the outermost shim and the second header with a TTL. Returns `None` if there are not
 /// two.
-fn two_ttls(packet: &Packet) -> Option<(usize, Inner)> {
+fn two_ttls(packet: &ReferencePacket) -> Option<(usize, Inner)> {
     let outer = shim_at(packet).ok()?;
     let bytes = &packet.bytes;
     let bottom = bytes[outer + 2] & 1 == 1;
@@ -145,7 +145,7 @@ fn two_ttls(packet: &Packet) -> Option<(usize, Inner)> {
     Some((outer, inner))
 }
 
-pub(crate) fn copy_ttl_out(packet: &mut Packet) {
+pub(crate) fn copy_ttl_out(packet: &mut ReferencePacket) {
     let Some((outer, inner)) = two_ttls(packet) else { return };
     let ttl = match inner {
         Inner::Shim => packet.bytes[outer + 7],
@@ -155,7 +155,7 @@ pub(crate) fn copy_ttl_out(packet: &mut Packet) {
     packet.write_byte(outer + 3, ttl);
 }
 
-pub(crate) fn copy_ttl_in(packet: &mut Packet) {
+pub(crate) fn copy_ttl_in(packet: &mut ReferencePacket) {
     let Some((outer, inner)) = two_ttls(packet) else { return };
     let ttl = packet.bytes[outer + 3];
     match inner {

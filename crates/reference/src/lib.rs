@@ -26,7 +26,7 @@ mod tests;
 use flow::group::Group;
 use flow::meter::{Band, Meter};
 use flow::operation::PacketOut;
-use flow::stateless::Stateless;
+use flow::stateless::StatelessConfig;
 use flow::{
     DropReason, EntryChange, EntryId, FlowEntry, Operation, Outcome, PacketInReason, PortNo, PortState,
     Settings, port_no,
@@ -34,10 +34,10 @@ use flow::{
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub use meters::MeterState;
-pub use packet::Packet;
+pub use meters::MeterDebts;
+pub use packet::ReferencePacket;
 pub use residue::{output_gate, residue};
-pub use rules::{COPY_BYTES_MIN, Rules, process};
+pub use rules::{COPY_BYTES_MIN, RuleSource, process};
 pub use stateless::{StatelessOutcome, Worked, stateless, worked};
 pub use unfinished::{Cut, CutKind, OpenChecksum, Unfinished, finished};
 
@@ -45,11 +45,11 @@ pub use unfinished::{Cut, CutKind, OpenChecksum, Unfinished, finished};
 #[derive(Debug, Default)]
 pub struct Reference {
     settings: Settings,
-    stateless: Option<Arc<Stateless>>,
+    stateless: Option<Arc<StatelessConfig>>,
     ports: BTreeMap<PortNo, PortState>,
     tables: tables::Tables,
     groups: BTreeMap<u32, Arc<Group>>,
-    group_counters: BTreeMap<u32, GroupCounters>,
+    group_counters: BTreeMap<u32, GroupTotals>,
     meters: BTreeMap<u32, Arc<Meter>>,
     /// Packets and bytes of each entry.
     entry_counters: BTreeMap<EntryId, (u64, u64)>,
@@ -63,7 +63,7 @@ pub struct Reference {
 
 /// Packets and bytes that a group and its buckets have processed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct GroupCounters {
+pub struct GroupTotals {
     /// Packets and bytes of the group.
     pub total: (u64, u64),
     /// Packets and bytes of each bucket.
@@ -91,7 +91,7 @@ pub struct Sent {
 
 /// Copy sent to the controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PacketIn {
+pub struct ControllerCopy {
     /// Table of `entry`.
     pub table: u8,
     /// Entry whose action sent the copy. For an action set, the entry hit last.
@@ -112,7 +112,7 @@ pub struct PacketIn {
 
 /// Location of a MAC address that the table of learned addresses does not contain yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Learned {
+pub struct LearnedMac {
     /// VLAN ID; 0 for an untagged packet.
     pub vid: u16,
     /// MAC address in the low 48 bits.
@@ -138,7 +138,7 @@ pub struct Processed {
     /// Copies sent to ports, in order.
     pub sent: Vec<Sent>,
     /// Copies sent to the controller, in order.
-    pub packet_ins: Vec<PacketIn>,
+    pub packet_ins: Vec<ControllerCopy>,
     /// Outcome of the packet as a whole.
     pub outcome: Outcome,
     /// Drop reasons in order, except the reason for which the whole packet was dropped.
@@ -150,19 +150,19 @@ pub struct Processed {
     /// Meters that the packet reached, in order.
     pub metered: Vec<Metered>,
     /// Locations that NORMAL would learn from the packet, one for each execution of NORMAL.
-    pub learn: Vec<Learned>,
+    pub learn: Vec<LearnedMac>,
     /// Entries of learned addresses in which NORMAL found the packet's source. Their idle timeouts restart.
     pub refreshed: Vec<EntryId>,
     /// Whether no lookup missed, and every entry hit is low-latency.
     pub low_latency: bool,
 }
 
-impl Rules for Reference {
+impl RuleSource for Reference {
     fn settings(&self) -> Settings {
         self.settings
     }
 
-    fn stateless(&self) -> Option<&Stateless> {
+    fn stateless(&self) -> Option<&StatelessConfig> {
         self.stateless.as_deref()
     }
 
@@ -183,11 +183,11 @@ impl Rules for Reference {
         bands.is_some_and(|bands| bands.iter().any(|band| matches!(band.band, Band::DscpRemark { .. })))
     }
 
-    fn lookup(&self, table: u8, packet: &Packet) -> Option<Arc<FlowEntry>> {
+    fn lookup(&self, table: u8, packet: &ReferencePacket) -> Option<Arc<FlowEntry>> {
         self.tables.lookup(table, packet)
     }
 
-    fn at_index(&self, table: u8, index: u32, _: &Packet) -> Option<Arc<FlowEntry>> {
+    fn at_index(&self, table: u8, index: u32, _: &ReferencePacket) -> Option<Arc<FlowEntry>> {
         self.tables.at_index(table, index)
     }
 
@@ -226,7 +226,7 @@ impl Reference {
                     ));
                 }
                 let buckets = vec![(0, 0); group.buckets.len()];
-                self.group_counters.insert(group.id, GroupCounters { total: (0, 0), buckets });
+                self.group_counters.insert(group.id, GroupTotals { total: (0, 0), buckets });
                 self.groups.insert(group.id, Arc::clone(group));
                 Ok(())
             }
@@ -285,7 +285,7 @@ impl Reference {
     /// Processes a packet-out of the controller.
     pub fn packet_out(&mut self, packet: &PacketOut) -> Processed {
         let bands = std::mem::take(&mut self.bands);
-        let mut run = run::Run::new(self, Packet::arriving(packet.in_port, &packet.bytes));
+        let mut run = run::Run::new(self, ReferencePacket::arriving(packet.in_port, &packet.bytes));
         run.bands = bands;
         run.packet_out(&packet.actions);
         let (hits, group_hits) = (run.hits.clone(), run.group_hits.clone());
@@ -302,7 +302,7 @@ impl Reference {
     /// skipped for such a frame.
     pub fn process_unfinished(&mut self, in_port: PortNo, frame: &[u8], unfinished: Unfinished) -> Processed {
         let bands = std::mem::take(&mut self.bands);
-        let packet = Packet::unfinished(in_port, frame, unfinished);
+        let packet = ReferencePacket::unfinished(in_port, frame, unfinished);
         let mut run = run::Run::new(self, packet);
         run.bands = bands;
         run.process();
@@ -320,7 +320,7 @@ impl Reference {
         reason: DropReason,
     ) -> Processed {
         let bands = std::mem::take(&mut self.bands);
-        let packet = Packet::unfinished(in_port, frame.0, frame.1);
+        let packet = ReferencePacket::unfinished(in_port, frame.0, frame.1);
         let mut run = run::Run::new(self, packet);
         run.bands = bands;
         run.end = before.map(|table| (table, reason));
@@ -367,7 +367,7 @@ impl Reference {
     /// Returns the number of entries of a table that match a frame received on `in_port`.
     #[must_use]
     pub fn matches(&self, table: u8, in_port: PortNo, frame: &[u8]) -> usize {
-        let packet = Packet::arriving(in_port, frame);
+        let packet = ReferencePacket::arriving(in_port, frame);
         self.entries(table).iter().filter(|entry| fields::matches(&packet, &entry.matching)).count()
     }
 
@@ -380,7 +380,7 @@ impl Reference {
 
     /// Returns the counters of a group since it was added.
     #[must_use]
-    pub fn group_counters(&self, id: u32) -> Option<&GroupCounters> {
+    pub fn group_counters(&self, id: u32) -> Option<&GroupTotals> {
         self.group_counters.get(&id).filter(|_| self.groups.contains_key(&id))
     }
 

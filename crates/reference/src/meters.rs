@@ -2,7 +2,7 @@
 //! Meters: the effect of a band on a packet, and when a packet exceeds a band. Each band has a debt in
 //! nanoseconds: packets add their cost, and passing time reduces it (a leaky bucket).
 
-use crate::packet::Packet;
+use crate::packet::ReferencePacket;
 use crate::set_field::set_field;
 use flow::action::SetField;
 use flow::meter::{Band, Meter, MeterBand};
@@ -18,7 +18,7 @@ type Count = (u64, u64);
 
 /// Meter with the debts of its bands.
 #[derive(Clone, Debug)]
-pub struct MeterState {
+pub struct MeterDebts {
     meter: Meter,
     total: Count,
     /// Debt of each band in nanoseconds, in the meter's order.
@@ -28,7 +28,7 @@ pub struct MeterState {
     charged_ns: Nanos,
 }
 
-impl MeterState {
+impl MeterDebts {
     /// Creates a meter without debts.
     #[must_use]
     pub fn new(meter: &Meter) -> Self {
@@ -90,7 +90,7 @@ fn cost(meter: &Meter, band: &MeterBand, bytes: usize) -> (u128, u128) {
 }
 
 /// Raises the drop precedence of an assured forwarding class (RFC 2597). Other packets are unchanged.
-pub(crate) fn remark(packet: &mut Packet, steps: u8) -> Result<(), DropReason> {
+pub(crate) fn remark(packet: &mut ReferencePacket, steps: u8) -> Result<(), DropReason> {
     let Some(ip) = packet.headers.ip else { return Ok(()) };
     let dscp = ip.tos / 4;
     // The DSCP of AFxy is 8x + 2y, with classes 1 to 4 and drop precedences 1 to 3.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Outputs: to one port, to several, to the controller, and as a learning bridge (NORMAL).
 
-use crate::packet::Packet;
+use crate::packet::ReferencePacket;
 use crate::run::Run;
-use crate::{Learned, PacketIn, Sent, bits};
+use crate::{ControllerCopy, LearnedMac, Sent, bits};
 use flow::{DropReason, FlowEntry, PacketInReason, PortNo, PortState, port_no};
 
 impl Run<'_> {
@@ -41,7 +41,7 @@ impl Run<'_> {
             return Err(DropReason::PortNotForwarding);
         }
         self.take_room()?;
-        let Packet { bytes, queue, unfinished, .. } = self.packet.clone();
+        let ReferencePacket { bytes, queue, unfinished, .. } = self.packet.clone();
         self.sent.push(Sent { port, bytes, queue, unfinished });
         Ok(())
     }
@@ -69,7 +69,7 @@ impl Run<'_> {
         }
         self.take_room()?;
         let packet = &self.packet;
-        self.packet_ins.push(PacketIn {
+        self.packet_ins.push(ControllerCopy {
             table: entry.table,
             entry: entry.id,
             reason,
@@ -94,7 +94,7 @@ impl Run<'_> {
         if port_no::is_real(in_port) && source != 0 && !is_group(source) {
             match self.rules.learned(vid, source) {
                 Some((entry, port)) if port == in_port => self.refreshed.push(entry),
-                _ => self.learn.push(Learned { vid, mac: source, port: in_port }),
+                _ => self.learn.push(LearnedMac { vid, mac: source, port: in_port }),
             }
         }
         match self.rules.learned(vid, destination) {

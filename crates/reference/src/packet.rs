@@ -14,7 +14,7 @@ const FRAME_BYTES_MIN: usize = 60;
 
 /// Packet during its processing.
 #[derive(Clone, Debug)]
-pub struct Packet {
+pub struct ReferencePacket {
     /// Current bytes of the frame.
     pub bytes: Vec<u8>,
     pub(crate) headers: Headers,
@@ -32,7 +32,7 @@ pub struct Packet {
     grown_bytes: isize,
 }
 
-impl Packet {
+impl ReferencePacket {
     /// Returns a packet that was just received.
     #[must_use]
     pub fn arriving(in_port: PortNo, frame: &[u8]) -> Self {
@@ -82,7 +82,7 @@ impl Packet {
         self.headers = walk(&self.bytes);
     }
 
-    /// Writes one byte, like [`Packet::write`].
+    /// Writes one byte, like [`ReferencePacket::write`].
     pub(crate) fn write_byte(&mut self, at: usize, value: u8) {
         self.write(8 * at, 8, value.into(), 0xff);
     }

@@ -3,11 +3,11 @@
 
 use crate::action_set::ActionSet;
 use crate::meters::remark;
-use crate::packet::Packet;
+use crate::packet::ReferencePacket;
 use crate::rules::COPY_BYTES_MIN;
 use crate::set_field::set_field;
 use crate::stateless::{StatelessOutcome, stateless};
-use crate::{Learned, Metered, PacketIn, Processed, Rules, Sent, headers};
+use crate::{ControllerCopy, LearnedMac, Metered, Processed, RuleSource, Sent, headers};
 use flow::action::WHOLE_PACKET;
 use flow::meter::Band;
 use flow::stateless::TagTypes;
@@ -17,13 +17,13 @@ use std::sync::Arc;
 
 /// State of the processing of one packet, and its results so far.
 pub(crate) struct Run<'a> {
-    pub rules: &'a dyn Rules,
-    pub packet: Packet,
+    pub rules: &'a dyn RuleSource,
+    pub packet: ReferencePacket,
     pub sent: Vec<Sent>,
-    pub packet_ins: Vec<PacketIn>,
+    pub packet_ins: Vec<ControllerCopy>,
     /// Drop reasons, in order.
     pub reasons: Vec<DropReason>,
-    pub learn: Vec<Learned>,
+    pub learn: Vec<LearnedMac>,
     /// Entries of learned addresses in which NORMAL found the source.
     pub refreshed: Vec<EntryId>,
     /// Each lookup: table, entry hit, and the frame's length in bytes at that moment.
@@ -41,7 +41,7 @@ pub(crate) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    pub fn new(rules: &'a dyn Rules, packet: Packet) -> Self {
+    pub fn new(rules: &'a dyn RuleSource, packet: ReferencePacket) -> Self {
         Self {
             rules,
             packet,

@@ -2,13 +2,13 @@
 //! The set-field action.
 
 use crate::fields::in_frame;
-use crate::packet::Packet;
+use crate::packet::ReferencePacket;
 use crate::walk::{LLC, Network};
 use flow::action::SetField;
 use flow::{DropReason, Field, Slice, SliceBase};
 
 /// Writes a field: `(field & !mask) | value`.
-pub(crate) fn set_field(packet: &mut Packet, set: &SetField) -> Result<(), DropReason> {
+pub(crate) fn set_field(packet: &mut ReferencePacket, set: &SetField) -> Result<(), DropReason> {
     let (first, length) = match set.field {
         Field::TunnelId => {
             packet.tunnel_id = merged(packet.tunnel_id, set.value, set.mask);
@@ -43,7 +43,7 @@ fn merged(old: u64, value: u128, mask: u128) -> u64 {
 }
 
 /// Returns the location of the EtherType. An LLC frame has none.
-fn eth_type(packet: &Packet) -> Result<(usize, usize), DropReason> {
+fn eth_type(packet: &ReferencePacket) -> Result<(usize, usize), DropReason> {
     let found = &packet.headers;
     if found.eth_type == LLC {
         return Err(DropReason::MissingHeader);
@@ -53,7 +53,7 @@ fn eth_type(packet: &Packet) -> Result<(usize, usize), DropReason> {
 
 /// Returns the location of the protocol in the IPv4 header. In IPv6, the walk must not have passed an
 /// extension header.
-fn ip_proto(packet: &Packet) -> Result<(usize, usize), DropReason> {
+fn ip_proto(packet: &ReferencePacket) -> Result<(usize, usize), DropReason> {
     let found = &packet.headers;
     match (found.network, found.ip) {
         (Network::Ipv4, _) => Ok(((found.l3 + 9) * 8, 8)),
@@ -63,7 +63,7 @@ fn ip_proto(packet: &Packet) -> Result<(usize, usize), DropReason> {
 }
 
 /// Writes bits of the metadata register and the tunnel ID, which are adjacent in the extended header.
-fn set_register(packet: &mut Packet, slice: Slice, set: &SetField) -> Result<(), DropReason> {
+fn set_register(packet: &mut ReferencePacket, slice: Slice, set: &SetField) -> Result<(), DropReason> {
     let first = usize::from(slice.offset_bits);
     let length = usize::from(slice.length_bits);
     if first < 64 || first + length > 192 {

@@ -3,10 +3,10 @@
 //! docs/planning.md and the rules of this crate's documentation.
 
 use crate::headers::{self, Tag};
-use crate::packet::Packet;
+use crate::packet::ReferencePacket;
 use crate::residue::{output_gate, residue};
 use crate::{Sent, Unfinished};
-use flow::stateless::{Bank, Gate, GateFlag, Gates, Label, NodeId, Stateless};
+use flow::stateless::{Bank, Gate, GateFlag, Gates, Label, NodeId, StatelessConfig};
 use flow::{DropReason, PortNo, PortState};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -34,7 +34,7 @@ pub enum Worked {
 /// Returns the value computed from a frame's header, to explain a decision. Returns `None` if processing ends
 /// before.
 #[must_use]
-pub fn worked(stateless_config: &Stateless, in_port: PortNo, frame: &[u8]) -> Option<Worked> {
+pub fn worked(stateless_config: &StatelessConfig, in_port: PortNo, frame: &[u8]) -> Option<Worked> {
     let label = |bank: &Option<Bank>, key: Range<usize>| {
         let Bank { id, labels, .. } = bank.as_ref()?;
         let label = residue(&frame[key], *id);
@@ -74,7 +74,7 @@ fn port_of(gates: &Gates, number: u64) -> Option<(PortNo, Gate)> {
 /// Processes a frame received on `in_port` of a switch with these ports.
 #[must_use]
 pub fn stateless(
-    stateless_config: &Stateless,
+    stateless_config: &StatelessConfig,
     ports: &BTreeMap<PortNo, PortState>,
     in_port: PortNo,
     frame: &[u8],
@@ -89,7 +89,7 @@ pub fn stateless(
 
 /// State of a switch during the processing of one packet.
 struct Node<'a> {
-    stateless_config: &'a Stateless,
+    stateless_config: &'a StatelessConfig,
     ports: &'a BTreeMap<PortNo, PortState>,
     in_port: PortNo,
 }
@@ -151,7 +151,7 @@ impl Node<'_> {
         if !self.is_up(port) {
             return Err(DropReason::PortDown);
         }
-        let mut packet = Packet::arriving(self.in_port, frame);
+        let mut packet = ReferencePacket::arriving(self.in_port, frame);
         if matches!(gate.flag, GateFlag::Server | GateFlag::External) {
             headers::pop_tf(&mut packet, &self.stateless_config.types)?;
         }

@@ -2,7 +2,7 @@
 //! Tables as plain lists of entries, in the order in which the entries are tried.
 
 use crate::fields::matches;
-use crate::packet::Packet;
+use crate::packet::ReferencePacket;
 use flow::operation::MAC_TABLE;
 use flow::{Action, EntryChange, EntryId, Field, FlowEntry, Instructions, PortNo};
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,7 +22,7 @@ impl Tables {
     }
 
     /// Returns the first entry that matches the packet.
-    pub fn lookup(&self, table: u8, packet: &Packet) -> Option<Arc<FlowEntry>> {
+    pub fn lookup(&self, table: u8, packet: &ReferencePacket) -> Option<Arc<FlowEntry>> {
         self.entries(table).iter().find(|entry| matches(packet, &entry.matching)).cloned()
     }
 

@@ -6,7 +6,7 @@
 #![allow(clippy::expect_used, reason = "a test that can not be set up has failed")]
 
 use fastrand::Rng;
-use flow::stateless::{Arithmetic, Bank, Gate, GateFlag, Gates, Label, NodeId, Stateless, TagTypes};
+use flow::stateless::{Arithmetic, Bank, Gate, GateFlag, Gates, Label, NodeId, StatelessConfig, TagTypes};
 use flow::{DropReason, Limits, Operation, Outcome, PortNo, PortState};
 use frame::{Frame, Lane};
 use pipeline::{
@@ -117,7 +117,7 @@ fn any_gates(rng: &mut Rng) -> Gates {
     Gates { down_d: d(), up_d: d(), external_d: d(), server_gate_max: d(), ports }
 }
 
-fn any_stateless(rng: &mut Rng) -> Stateless {
+fn any_stateless(rng: &mut Rng) -> StatelessConfig {
     let mut types = TagTypes::default();
     if rng.u8(0..4) == 0 {
         types = TagTypes { keyflow: 0x9999, polka: 0x9998, tf: 0x88b5, tf_wide: 0x9997 };
@@ -125,7 +125,7 @@ fn any_stateless(rng: &mut Rng) -> Stateless {
     let mut bank = || (rng.u8(0..5) != 0).then(|| any_bank(rng));
     let (banks, polka) = ([bank(), bank()], bank());
     let mtu = |rng: &mut Rng| if rng.bool() { rng.usize(68..140) } else { 1_500 };
-    Stateless {
+    StatelessConfig {
         types,
         trusted: some_ports(rng),
         mtu_bytes: (0..rng.usize(0..4)).map(|_| (any_port(rng), mtu(rng))).collect(),
@@ -145,7 +145,7 @@ fn any_ports(rng: &mut Rng) -> Vec<PortState> {
 }
 
 /// Returns a gate number that is likely to be significant: small, or near an existing gate.
-fn gate(rng: &mut Rng, stateless_config: &Stateless) -> u32 {
+fn gate(rng: &mut Rng, stateless_config: &StatelessConfig) -> u32 {
     let gates: Vec<u32> = stateless_config
         .gates
         .iter()
@@ -160,7 +160,7 @@ fn gate(rng: &mut Rng, stateless_config: &Stateless) -> u32 {
     }
 }
 
-fn any_frame(rng: &mut Rng, stateless_config: &Stateless) -> Vec<u8> {
+fn any_frame(rng: &mut Rng, stateless_config: &StatelessConfig) -> Vec<u8> {
     let types = stateless_config.types;
     let mut frame: Vec<u8> = (0..12).map(|_| rng.u8(..)).collect();
     let random = |rng: &mut Rng, count: usize| (0..count).map(|_| rng.u8(..)).collect::<Vec<u8>>();

@@ -5,7 +5,7 @@
 //! Begin with [`StatelessForm::read_all`].
 
 use flow::stateless::{
-    Arithmetic, Bank, Gate, GateFlag, Gates, Label, NodeId, Stateless, StatelessError, TagTypes,
+    Arithmetic, Bank, Gate, GateFlag, Gates, Label, NodeId, StatelessConfig, StatelessError, TagTypes,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -126,7 +126,7 @@ impl StatelessForm {
     /// # Errors
     ///
     /// Returns the first mistake.
-    pub fn read(&self) -> Result<Stateless, Wrong> {
+    pub fn read(&self) -> Result<StatelessConfig, Wrong> {
         self.read_all().map_err(|all| all.into_iter().next().unwrap_or_default())
     }
 
@@ -135,8 +135,8 @@ impl StatelessForm {
     /// # Errors
     ///
     /// Returns the first mistake of each part.
-    pub fn read_all(&self) -> Result<Stateless, Vec<Wrong>> {
-        let mut stateless_config = Stateless::default();
+    pub fn read_all(&self) -> Result<StatelessConfig, Vec<Wrong>> {
+        let mut stateless_config = StatelessConfig::default();
         let mut all = Vec::new();
         let parts = [
             self.read_types(&mut stateless_config),
@@ -158,12 +158,12 @@ impl StatelessForm {
         if all.is_empty() { Ok(stateless_config) } else { Err(all) }
     }
 
-    fn read_types(&self, stateless_config: &mut Stateless) -> Result<(), Wrong> {
+    fn read_types(&self, stateless_config: &mut StatelessConfig) -> Result<(), Wrong> {
         stateless_config.types = self.types.read()?;
         Ok(())
     }
 
-    fn read_trusted(&self, stateless_config: &mut Stateless) -> Result<(), Wrong> {
+    fn read_trusted(&self, stateless_config: &mut StatelessConfig) -> Result<(), Wrong> {
         for (n, trusted) in self.trusted.iter().enumerate() {
             let key = format!("trusted[{n}]");
             if !stateless_config.trusted.insert(port(&key, *trusted)?) {
@@ -173,7 +173,7 @@ impl StatelessForm {
         Ok(())
     }
 
-    fn read_mtu(&self, stateless_config: &mut Stateless) -> Result<(), Wrong> {
+    fn read_mtu(&self, stateless_config: &mut StatelessConfig) -> Result<(), Wrong> {
         for (n, (number_of, bytes)) in self.mtu.iter().enumerate() {
             let key = format!("mtu[{n}]");
             let bytes = number(&key, *bytes, 68, 65_535)? as usize;
@@ -182,7 +182,7 @@ impl StatelessForm {
         Ok(())
     }
 
-    fn read_polka(&self, stateless_config: &mut Stateless) -> Result<(), Wrong> {
+    fn read_polka(&self, stateless_config: &mut StatelessConfig) -> Result<(), Wrong> {
         if let Some(polka) = self.polka.as_ref().filter(|polka| polka.epoch != 0) {
             let problem = format!("{} means nothing to PolKA; leave it out", polka.epoch);
             return Err(("polka.epoch".to_owned(), problem));
@@ -210,7 +210,7 @@ impl TypesForm {
 
 impl BankForm {
     /// Reads the bank at index `n` into the place of its epoch.
-    fn read_into(&self, n: usize, stateless_config: &mut Stateless) -> Result<(), Wrong> {
+    fn read_into(&self, n: usize, stateless_config: &mut StatelessConfig) -> Result<(), Wrong> {
         let key = format!("bank[{n}]");
         let epoch = number(&format!("{key}.epoch"), self.epoch, 0, 1)? as usize;
         let bank = self.read(&key)?;
@@ -305,8 +305,8 @@ fn word_of(flag: GateFlag) -> &'static str {
     }
 }
 
-impl From<&Stateless> for StatelessForm {
-    fn from(stateless_config: &Stateless) -> Self {
+impl From<&StatelessConfig> for StatelessForm {
+    fn from(stateless_config: &StatelessConfig) -> Self {
         let TagTypes { keyflow, polka, tf, tf_wide } = stateless_config.types;
         let some = |it: u16| Some(i64::from(it));
         Self {
@@ -383,7 +383,7 @@ polka = { id = 0x1002d, arithmetic = "polynomial", labels = ["tables", 1, 2] }
 gates = { down_d = 4, up_d = 8, external_d = 2, server_gate_max = 30, ports = [[1, 2, "server"], [2, 4, ""], [3, 8, "assists"]] }
 "#;
 
-    fn read(text: &str) -> Result<Stateless, Wrong> {
+    fn read(text: &str) -> Result<StatelessConfig, Wrong> {
         toml::from_str::<StatelessForm>(text).unwrap().read()
     }
 

@@ -3,7 +3,7 @@
 //! be forwarded by the rules in force.
 #![allow(clippy::unwrap_used, reason = "a test that can not be set up has failed")]
 
-use flow::{Action, Command, Field, FieldMatch, FlowMod, Instructions, Match};
+use flow::{Action, Field, FieldMatch, FlowMod, FlowModCommand, Instructions, Match};
 use model::{Config, Model, PortDesc};
 use port::Queue;
 use port::mem;
@@ -27,7 +27,7 @@ fn packet(address: u32) -> Vec<u8> {
 }
 
 /// Returns a rule for the prefix of this length in bits.
-fn rule(address: u32, length: u32, port: u32, command: Command) -> FlowMod {
+fn rule(address: u32, length: u32, port: u32, command: FlowModCommand) -> FlowMod {
     let mask = u32::MAX << (32 - length);
     let prefix = FieldMatch { field: Field::Ipv4Dst, value: (address & mask).into(), mask: mask.into() };
     FlowMod {
@@ -73,7 +73,7 @@ fn a_table_at_rest_is_compiled_with_all_that_stands_beside_its_base() {
     let second = 1_000_000_000;
     // The first rule creates a base; the others go to the delta.
     for address in 0..8 {
-        model.flow_mod(u64::from(address), rule(address, 32, 2, Command::Add)).unwrap();
+        model.flow_mod(u64::from(address), rule(address, 32, 2, FlowModCommand::Add)).unwrap();
     }
     while work.try_recv().is_ok() {}
     model.poll(second);
@@ -119,9 +119,9 @@ fn packets_meet_the_rules_in_force_during_background_compilation() {
         let length = [32, 30, 28][rng.usize(..3)];
         let prefix = (rng.u32(..ADDRESSES) & u32::MAX << (32 - length), length);
         let port = rng.u32(2..=3);
-        let command = if rng.u8(..3) == 0 { Command::DeleteStrict } else { Command::Add };
+        let command = if rng.u8(..3) == 0 { FlowModCommand::DeleteStrict } else { FlowModCommand::Add };
         model.flow_mod(step, rule(prefix.0, length, port, command)).unwrap();
-        if command == Command::Add {
+        if command == FlowModCommand::Add {
             rules.insert(prefix, port);
         } else {
             rules.remove(&prefix);

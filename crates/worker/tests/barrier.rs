@@ -2,7 +2,7 @@
 //! Barriers with workers in their own threads: after the reply, no worker forwards a packet by older rules.
 #![allow(clippy::unwrap_used, reason = "a test that can not be set up has failed")]
 
-use flow::{Command, Field, FieldMatch, FlowMod, Instructions, Match};
+use flow::{Field, FieldMatch, FlowMod, FlowModCommand, Instructions, Match};
 use model::{Config, Model, PortDesc};
 use pipeline::LaneLimits;
 use port::Queue;
@@ -31,7 +31,7 @@ fn to(port: u32) -> FlowMod {
 /// bundle with many other changes.
 fn change(model: &mut Model<WorkerSet>, round: u64, port: u32) {
     let changed = match round % 3 {
-        0 => model.flow_mod(round, FlowMod { command: Command::Modify, ..to(port) }).unwrap(),
+        0 => model.flow_mod(round, FlowMod { command: FlowModCommand::Modify, ..to(port) }).unwrap(),
         1 => model.flow_mod(round, to(port)).unwrap(),
         _ => {
             let other = |n: u32| FlowMod {

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that can not be set up has failed")]
 
 use flow::syntax::{ParseOptions, parse_flow};
-use flow::{Command, EgressQueue};
+use flow::{EgressQueue, FlowModCommand};
 use model::{Config, Model, PortDesc};
 use pipeline::{Probe, Step};
 use port::Queue;
@@ -52,7 +52,7 @@ impl Lab {
     }
 
     fn rule(&mut self, rule: &str) {
-        let flow = parse_flow(rule, Command::Add, ParseOptions::default()).unwrap();
+        let flow = parse_flow(rule, FlowModCommand::Add, ParseOptions::default()).unwrap();
         self.model.flow_mod(0, flow).unwrap();
     }
 

@@ -10,7 +10,7 @@ mod traffic;
 use counting::Counted;
 use flow::operation::MAC_TABLE;
 use flow::syntax::{ParseOptions, parse_flow};
-use flow::{Command, DropReason, EgressQueue, FlowMod, Match};
+use flow::{DropReason, EgressQueue, FlowMod, FlowModCommand, Match};
 use model::{AsyncMessage, Config, DataPlane, Model, PortConfig, PortDesc, Totals};
 use pipeline::{LaneLimits, LutFigures};
 use port::Queue;
@@ -185,7 +185,8 @@ fn more_listed() -> impl Iterator<Item = String> {
 }
 
 fn parse(text: &str) -> FlowMod {
-    parse_flow(text, Command::Add, ParseOptions::default()).unwrap_or_else(|error| panic!("{text}: {error}"))
+    parse_flow(text, FlowModCommand::Add, ParseOptions::default())
+        .unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
 /// Runs a worker until all threads are done. The worker's own task is to receive `PACKETS` packets while its

@@ -7,7 +7,7 @@
 use flow::group::{Bucket, Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
 use flow::syntax::{ParseOptions, parse_flow};
-use flow::{Action, Command, EgressQueue};
+use flow::{Action, EgressQueue, FlowModCommand};
 use frame::{Frame, Gso, GsoKind, PartialChecksum};
 use model::{Config, DataPlane, GroupCommand, MeterCommand, Model, PortDesc};
 use pipeline::LaneLimits;
@@ -56,7 +56,7 @@ impl Lab {
     }
 
     fn flow(&mut self, text: &str) {
-        let flow = parse_flow(text, Command::Add, ParseOptions::default()).unwrap();
+        let flow = parse_flow(text, FlowModCommand::Add, ParseOptions::default()).unwrap();
         self.model.flow_mod(self.now, flow).unwrap();
     }
 

@@ -3,9 +3,9 @@
 //! packets, ports of several workers, and the drop reasons of full queues.
 #![allow(clippy::unwrap_used, reason = "a test that can not be set up has failed")]
 
-use flow::stateless::{Arithmetic, Bank, Label, NodeId, Stateless};
+use flow::stateless::{Arithmetic, Bank, Label, NodeId, StatelessConfig};
 use flow::syntax::{ParseOptions, parse_flow};
-use flow::{Command, DropReason, EgressQueue, Nanos};
+use flow::{DropReason, EgressQueue, FlowModCommand, Nanos};
 use model::{Config, DataPlane, Model, PortDesc};
 use pipeline::LaneLimits;
 use port::Queue;
@@ -58,7 +58,7 @@ impl Lab {
     }
 
     fn flow(&mut self, text: &str) {
-        let flow = parse_flow(text, Command::Add, ParseOptions::default()).unwrap();
+        let flow = parse_flow(text, FlowModCommand::Add, ParseOptions::default()).unwrap();
         self.model.flow_mod(self.now, flow).unwrap();
         for worker in &mut self.workers {
             while worker.apply() > 0 {}
@@ -284,7 +284,11 @@ fn a_lane_that_comes_lets_nothing_overtake() {
     push(&mut lab, 0..8);
     let id = NodeId::new(Arithmetic::Integer, 5).unwrap();
     let bank = Bank { id, labels: BTreeMap::from([(0, Label::Port(OUT))]), backups: BTreeMap::new() };
-    let lane = Stateless { banks: [Some(bank), None], trusted: BTreeSet::from([1]), ..Stateless::default() };
+    let lane = StatelessConfig {
+        banks: [Some(bank), None],
+        trusted: BTreeSet::from([1]),
+        ..StatelessConfig::default()
+    };
     lab.model.set_stateless(lab.now, Some(Arc::new(lane))).unwrap();
     while lab.workers[0].apply() > 0 {}
     push(&mut lab, 8..16);

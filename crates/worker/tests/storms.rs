@@ -6,7 +6,7 @@
 
 use fastrand::Rng;
 use flow::syntax::{ParseOptions, parse_flow, parse_flows};
-use flow::{Command, Limits, Nanos};
+use flow::{FlowModCommand, Limits, Nanos};
 use model::{Config, DataPlane, Model, PortDesc};
 use pipeline::{LaneLimits, LutFigures};
 use port::Queue;
@@ -287,7 +287,7 @@ fn unmarked_ones_leave_the_lut(lanes: LaneLimits) {
         let of = format!("table=0,tcp,nw_src=10.1.{n}.0/{},nw_dst=10.2.0.0/16", 20 + n % 5);
         let line = format!("low_latency=false,{of},actions=goto_table:1");
         rig.model
-            .flow_mod(rig.now, parse_flow(&line, Command::Modify, ParseOptions::default()).unwrap())
+            .flow_mod(rig.now, parse_flow(&line, FlowModCommand::Modify, ParseOptions::default()).unwrap())
             .unwrap();
     }
     // In the next table nothing hits their records any longer, but these are kept for some time because of

@@ -6,7 +6,7 @@
 mod traffic;
 
 use flow::syntax::{ParseOptions, parse_flow, parse_match};
-use flow::{Command, EntryChange, EntryId, FlowMod, Instructions, Match, Operation};
+use flow::{EntryChange, EntryId, FlowMod, FlowModCommand, Instructions, Match, Operation};
 use model::trace::TraceComparison;
 use model::{Config, DataPlane, FlowCursor, FlowFilter, Model, PortDesc};
 use pipeline::LaneLimits;
@@ -24,7 +24,8 @@ struct Lab {
 }
 
 fn parse(text: &str) -> FlowMod {
-    parse_flow(text, Command::Add, ParseOptions::default()).unwrap_or_else(|error| panic!("{text}: {error}"))
+    parse_flow(text, FlowModCommand::Add, ParseOptions::default())
+        .unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
 impl Lab {

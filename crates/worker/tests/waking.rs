@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that can not be set up has failed")]
 
 use flow::syntax::{ParseOptions, parse_flow};
-use flow::{Command, Operation, PortState};
+use flow::{FlowModCommand, Operation, PortState};
 use model::{Config, DataPlane, Model, PortDesc};
 use port::Queue;
 use port::mem::{self, MemHandle};
@@ -31,7 +31,7 @@ fn switch(flows: &[&str]) -> (Model<WorkerSet>, Vec<Worker>, Vec<MemHandle>) {
         model.add_port(0, desc, true).unwrap();
     }
     for flow in flows {
-        let flow = parse_flow(flow, Command::Add, ParseOptions::default()).unwrap();
+        let flow = parse_flow(flow, FlowModCommand::Add, ParseOptions::default()).unwrap();
         model.flow_mod(0, flow).unwrap();
     }
     for worker in &mut workers {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Validity checks of a stateless configuration.
 
-use super::{Bank, Gates, Label, Stateless, TagTypes};
+use super::{Bank, Gates, Label, StatelessConfig, TagTypes};
 use crate::{Limits, PortNo, port_no};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -41,7 +41,7 @@ pub enum StatelessError {
     Mtu(PortNo, usize),
 }
 
-impl Stateless {
+impl StatelessConfig {
     /// Checks that the configuration is valid.
     ///
     /// # Errors
@@ -125,16 +125,16 @@ mod tests {
     use super::*;
     use crate::stateless::{Arithmetic, Gate, GateFlag, NodeId};
 
-    fn bank(id: u32, labels: &[(u32, Label)]) -> Stateless {
+    fn bank(id: u32, labels: &[(u32, Label)]) -> StatelessConfig {
         let id = NodeId::new(Arithmetic::Integer, id).unwrap();
         let bank = Bank { id, labels: labels.iter().copied().collect(), backups: BTreeMap::new() };
-        Stateless { banks: [None, Some(bank)], ..Stateless::default() }
+        StatelessConfig { banks: [None, Some(bank)], ..StatelessConfig::default() }
     }
 
     #[test]
     fn what_cannot_be_is_named() {
         use StatelessError as E;
-        let types = |types| Stateless { types, ..Stateless::default() }.check();
+        let types = |types| StatelessConfig { types, ..StatelessConfig::default() }.check();
         let ours = TagTypes::default();
         assert_eq!(types(ours), Ok(()));
         assert_eq!(types(TagTypes { tf: 0x5ff, ..ours }), Err(E::Type(0x5ff, "is a length")));
@@ -151,14 +151,14 @@ mod tests {
         backed.banks[1].as_mut().unwrap().backups.insert(1, port_no::ALL);
         assert_eq!(backed.check(), Err(E::Port(port_no::ALL)));
 
-        let mtu = Stateless { mtu_bytes: BTreeMap::from([(3, 67)]), ..Stateless::default() };
+        let mtu = StatelessConfig { mtu_bytes: BTreeMap::from([(3, 67)]), ..StatelessConfig::default() };
         assert_eq!(mtu.check(), Err(E::Mtu(3, 67)));
-        let many = Stateless { trusted: (1..=1_025).collect(), ..Stateless::default() };
+        let many = StatelessConfig { trusted: (1..=1_025).collect(), ..StatelessConfig::default() };
         assert_eq!(many.check(), Err(E::TooManyPorts("trusted", 1_025)));
         let number = NonZeroU32::new(4).unwrap();
         let gate = Gate { number, flag: GateFlag::None };
         let gates = Gates { ports: BTreeMap::from([(1, gate), (2, gate)]), ..Gates::default() };
-        let same = Stateless { gates: Some(gates), ..Stateless::default() };
+        let same = StatelessConfig { gates: Some(gates), ..StatelessConfig::default() };
         assert_eq!(same.check(), Err(E::SameGate(1, 2, number)));
     }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Changes of a stateless configuration by sections, each replaced as a whole.
 
-use super::{Bank, Gates, Stateless, TagTypes};
+use super::{Bank, Gates, StatelessConfig, TagTypes};
 use crate::PortNo;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Section of a stateless configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Section {
+pub enum StatelessSection {
     /// EtherTypes.
     Types(TagTypes),
     /// All trusted ports.
@@ -28,10 +28,10 @@ pub enum StatelessChange {
     /// Disables stateless forwarding.
     Off,
     /// Replaces these sections and keeps the others. Enables stateless forwarding if it was disabled.
-    Set(Vec<Section>),
+    Set(Vec<StatelessSection>),
 }
 
-impl Section {
+impl StatelessSection {
     /// Returns the number of labels, ports and backup ports in the section.
     #[must_use]
     pub fn size(&self) -> usize {
@@ -57,12 +57,12 @@ impl StatelessChange {
     pub fn size(&self) -> usize {
         match self {
             Self::Off => 0,
-            Self::Set(sections) => sections.iter().map(Section::size).sum(),
+            Self::Set(sections) => sections.iter().map(StatelessSection::size).sum(),
         }
     }
 }
 
-impl Stateless {
+impl StatelessConfig {
     /// Returns the number of labels, ports and backup ports in the configuration.
     #[must_use]
     pub fn size(&self) -> usize {
@@ -73,28 +73,28 @@ impl Stateless {
 
     /// Returns every section of the configuration.
     #[must_use]
-    pub fn sections(&self) -> Vec<Section> {
+    pub fn sections(&self) -> Vec<StatelessSection> {
         let [first, second] = self.banks.clone();
         vec![
-            Section::Types(self.types),
-            Section::Trusted(self.trusted.clone()),
-            Section::MtuBytes(self.mtu_bytes.clone()),
-            Section::Bank(0, first),
-            Section::Bank(1, second),
-            Section::Polka(self.polka.clone()),
-            Section::Gates(self.gates.clone()),
+            StatelessSection::Types(self.types),
+            StatelessSection::Trusted(self.trusted.clone()),
+            StatelessSection::MtuBytes(self.mtu_bytes.clone()),
+            StatelessSection::Bank(0, first),
+            StatelessSection::Bank(1, second),
+            StatelessSection::Polka(self.polka.clone()),
+            StatelessSection::Gates(self.gates.clone()),
         ]
     }
 
     /// Replaces one section.
-    pub fn set(&mut self, section: Section) {
+    pub fn set(&mut self, section: StatelessSection) {
         match section {
-            Section::Types(types) => self.types = types,
-            Section::Trusted(ports) => self.trusted = ports,
-            Section::MtuBytes(mtu_bytes) => self.mtu_bytes = mtu_bytes,
-            Section::Bank(epoch, bank) => self.banks[usize::from(epoch & 1)] = bank,
-            Section::Polka(bank) => self.polka = bank,
-            Section::Gates(gates) => self.gates = gates,
+            StatelessSection::Types(types) => self.types = types,
+            StatelessSection::Trusted(ports) => self.trusted = ports,
+            StatelessSection::MtuBytes(mtu_bytes) => self.mtu_bytes = mtu_bytes,
+            StatelessSection::Bank(epoch, bank) => self.banks[usize::from(epoch & 1)] = bank,
+            StatelessSection::Polka(bank) => self.polka = bank,
+            StatelessSection::Gates(gates) => self.gates = gates,
         }
     }
 }
@@ -109,12 +109,12 @@ mod tests {
         let id = NodeId::new(Arithmetic::Integer, 7).unwrap();
         let labels = (0..5).map(|label| (label, Label::Tables)).collect();
         let bank = Bank { id, labels, backups: BTreeMap::from([(1, 2)]) };
-        let stateless_config = Stateless {
+        let stateless_config = StatelessConfig {
             trusted: BTreeSet::from([1, 2, 3]),
             mtu_bytes: BTreeMap::from([(1, 1_500)]),
             banks: [Some(bank.clone()), None],
             polka: Some(bank),
-            ..Stateless::default()
+            ..StatelessConfig::default()
         };
         assert_eq!(stateless_config.size(), 16);
         assert_eq!(

@@ -11,16 +11,16 @@ use super::scan::{Item, Scanner};
 use super::suggest::suggestion;
 use super::value::{integer, port};
 use crate::validate::validate;
-use crate::{Command, FlowMod, Match};
+use crate::{FlowMod, FlowModCommand, Match};
 
 pub(super) fn parse<'t>(
     text: &'t str,
-    default_command: Command,
+    default_command: FlowModCommand,
     options: ParseOptions<'_>,
 ) -> Parsed<'t, FlowMod> {
     let text = text.trim_ascii();
     let (command, body) = command_word(text).unwrap_or((default_command, text));
-    let deletes = matches!(command, Command::Delete | Command::DeleteStrict);
+    let deletes = matches!(command, FlowModCommand::Delete | FlowModCommand::DeleteStrict);
     let mut flow = FlowMod { command, table: (!deletes).then_some(0), ..FlowMod::default() };
     let mut conditions = Conditions::new();
     let mut actions = None;
@@ -61,7 +61,7 @@ pub(super) fn parse_match<'t>(text: &'t str, options: ParseOptions<'_>) -> Parse
 }
 
 /// Splits off the command word and returns the remaining text.
-fn command_word(text: &str) -> Option<(Command, &str)> {
+fn command_word(text: &str) -> Option<(FlowModCommand, &str)> {
     let cut =
         |text: &'_ str| -> usize { text.bytes().position(|b| b.is_ascii_whitespace()).unwrap_or(text.len()) };
     let text = match text.strip_prefix("flow") {
@@ -70,11 +70,11 @@ fn command_word(text: &str) -> Option<(Command, &str)> {
     };
     let (word, rest) = text.split_at(cut(text));
     let command = match word {
-        "add" => Command::Add,
-        "modify" => Command::Modify,
-        "modify_strict" => Command::ModifyStrict,
-        "delete" => Command::Delete,
-        "delete_strict" => Command::DeleteStrict,
+        "add" => FlowModCommand::Add,
+        "modify" => FlowModCommand::Modify,
+        "modify_strict" => FlowModCommand::ModifyStrict,
+        "delete" => FlowModCommand::Delete,
+        "delete_strict" => FlowModCommand::DeleteStrict,
         _ => return None,
     };
     Some((command, rest))
@@ -109,7 +109,7 @@ fn take_setting<'t>(
     item: &Item<'t>,
     options: ParseOptions<'_>,
 ) -> Parsed<'t, ()> {
-    let deletes = matches!(flow.command, Command::Delete | Command::DeleteStrict);
+    let deletes = matches!(flow.command, FlowModCommand::Delete | FlowModCommand::DeleteStrict);
     let value = || item.value.ok_or_else(|| item.refuse(format!("has no value; write {}=VALUE", item.key)));
     let flag = || match item.argument() {
         None => Ok(true),
@@ -125,7 +125,7 @@ fn take_setting<'t>(
         }
         Key::Cookie => take_cookie(flow, item, value()?)?,
         Key::Statistic => {}
-        Key::Priority if flow.command == Command::Delete => {
+        Key::Priority if flow.command == FlowModCommand::Delete => {
             return Err(item.refuse("has no meaning in a non-strict delete; use delete_strict"));
         }
         Key::Priority => flow.priority = integer(value()?)?,
@@ -173,8 +173,8 @@ fn take_cookie<'t>(flow: &mut FlowMod, item: &Item<'t>, text: &'t str) -> Parsed
     let (value, mask) = text.split_once('/').map_or((text, None), |(v, m)| (v, Some(m)));
     flow.cookie = integer(value)?;
     match (mask, flow.command) {
-        (None, Command::Add) => {}
-        (Some(_), Command::Add) => {
+        (None, FlowModCommand::Add) => {}
+        (Some(_), FlowModCommand::Add) => {
             return Err(item.refuse("has a mask, but an add sets the whole cookie; drop the mask"));
         }
         (Some("-1"), _) => flow.cookie_mask = u64::MAX,

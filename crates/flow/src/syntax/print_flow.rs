@@ -2,12 +2,12 @@
 //! Prints flow-mods as lines of a flow file, and entries as `ovs-ofctl dump-flows` does.
 
 use crate::entry::DEFAULT_PRIORITY;
-use crate::{Command, EntryFlags, FlowEntry, FlowMod, Nanos};
+use crate::{EntryFlags, FlowEntry, FlowMod, FlowModCommand, Nanos};
 use std::fmt::{self, Display, Formatter, Write as _};
 
 /// Statistics of an entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FlowStats {
+pub struct EntryStats {
     /// Time since the entry was added.
     pub duration_ns: Nanos,
     /// Number of packets that hit the entry.
@@ -30,14 +30,14 @@ pub fn format_flow(flow: &FlowMod) -> String {
 /// an add and ignores the statistics. `low_latency` is printed for a low-latency entry, whether by flag or by
 /// cookie; `low_latency=learned` is part of the statistics.
 #[must_use]
-pub fn format_entry(entry: &FlowEntry, stats: Option<&FlowStats>) -> String {
+pub fn format_entry(entry: &FlowEntry, stats: Option<&EntryStats>) -> String {
     let mut line = format!(" cookie=0x{:x}, ", entry.cookie);
     // Formatting to a string cannot fail.
     let _ = write_entry(&mut line, entry, stats);
     line
 }
 
-fn write_entry(line: &mut String, entry: &FlowEntry, stats: Option<&FlowStats>) -> fmt::Result {
+fn write_entry(line: &mut String, entry: &FlowEntry, stats: Option<&EntryStats>) -> fmt::Result {
     if let Some(stats) = stats {
         let (seconds, millis) = (stats.duration_ns / 1_000_000_000, stats.duration_ns / 1_000_000 % 1_000);
         write!(line, "duration={seconds}.{millis:03}s, ")?;
@@ -88,7 +88,7 @@ fn flag_names(flags: EntryFlags) -> impl Iterator<Item = &'static str> {
     .filter_map(|(set, name)| set.then_some(name))
 }
 
-impl Display for Command {
+impl Display for FlowModCommand {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Add => "add",
@@ -102,18 +102,18 @@ impl Display for Command {
 
 impl Display for FlowMod {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let deletes = matches!(self.command, Command::Delete | Command::DeleteStrict);
-        if self.command != Command::Add {
+        let deletes = matches!(self.command, FlowModCommand::Delete | FlowModCommand::DeleteStrict);
+        if self.command != FlowModCommand::Add {
             write!(f, "{}", self.command)?;
         }
-        let mut separator = if self.command == Command::Add { "" } else { " " };
+        let mut separator = if self.command == FlowModCommand::Add { "" } else { " " };
         let mut item = |text: fmt::Arguments<'_>| {
             f.write_str(std::mem::replace(&mut separator, ","))?;
             f.write_fmt(text)
         };
         match (self.command, self.cookie, self.cookie_mask) {
-            (Command::Add, 0, _) | (_, 0, 0) => {}
-            (Command::Add, cookie, _) => item(format_args!("cookie=0x{cookie:x}"))?,
+            (FlowModCommand::Add, 0, _) | (_, 0, 0) => {}
+            (FlowModCommand::Add, cookie, _) => item(format_args!("cookie=0x{cookie:x}"))?,
             (_, cookie, u64::MAX) => item(format_args!("cookie=0x{cookie:x}/-1"))?,
             (_, cookie, mask) => item(format_args!("cookie=0x{cookie:x}/0x{mask:x}"))?,
         }
@@ -146,7 +146,7 @@ impl Display for FlowMod {
                 None => {}
             }
         }
-        if self.priority != DEFAULT_PRIORITY && self.command != Command::Delete {
+        if self.priority != DEFAULT_PRIORITY && self.command != FlowModCommand::Delete {
             item(format_args!("priority={}", self.priority))?;
         }
         if !self.matching.is_any() {

@@ -12,7 +12,7 @@ use super::value::{integer, port};
 use crate::group::{Bucket, Group, GroupType};
 use crate::meter::{Band, Meter, MeterBand};
 use crate::validate::validate_actions;
-use crate::{Command, FlowMod, Match, PortNo, port_no};
+use crate::{FlowMod, FlowModCommand, Match, PortNo, port_no};
 
 /// Command of a group or meter line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ pub(super) fn parse<'t>(text: &'t str, options: ParseOptions<'_>) -> Parsed<'t, 
         let (command, rest) = command(rest);
         return meter(trimmed, command, rest).map(|(command, meter)| FileLine::Meter(command, meter));
     }
-    flow_line::parse(text, Command::Add, options).map(FileLine::Flow)
+    flow_line::parse(text, FlowModCommand::Add, options).map(FileLine::Flow)
 }
 
 /// Returns the text behind `word` and white space, if `text` begins with them.

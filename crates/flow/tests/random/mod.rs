@@ -3,8 +3,8 @@
 
 use flow::action::{KeyHeader, PolkaHeader, SetField, TfHeader, WHOLE_PACKET};
 use flow::{
-    Action, Command, EntryFlags, Field, FieldMatch, FlowMod, Instructions, Match, Next, Slice, SliceBase,
-    port_no,
+    Action, EntryFlags, Field, FieldMatch, FlowMod, FlowModCommand, Instructions, Match, Next, Slice,
+    SliceBase, port_no,
 };
 
 /// Small pseudo-random generator (splitmix64).
@@ -239,8 +239,9 @@ fn instructions(r: &mut Random, table: u8) -> Instructions {
 
 /// Returns a random flow-mod.
 pub fn flow_mod(r: &mut Random) -> FlowMod {
-    use Command as C;
-    let command = *r.of::<Command>(&[C::Add, C::Add, C::Modify, C::ModifyStrict, C::Delete, C::DeleteStrict]);
+    use FlowModCommand as C;
+    let command =
+        *r.of::<FlowModCommand>(&[C::Add, C::Add, C::Modify, C::ModifyStrict, C::Delete, C::DeleteStrict]);
     let deletes = matches!(command, C::Delete | C::DeleteStrict);
     let table = if r.chance(2) { 0 } else { r.below(255) as u8 };
     let mut flow = FlowMod {

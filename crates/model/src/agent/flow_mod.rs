@@ -4,7 +4,7 @@
 use super::{Context, Refusal, Shared};
 use crate::data_plane::DataPlane;
 use flow::operation::PacketOut;
-use flow::{Action, Command, Nanos, port_no};
+use flow::{Action, FlowModCommand, Nanos, port_no};
 use openflow::error;
 use openflow::flow_mod::FlowModMessage;
 
@@ -27,7 +27,7 @@ pub fn release<D: DataPlane>(buffer: Option<u32>, shared: &mut Shared, context: 
 
 /// Returns the buffer ID in a flow-mod. A delete command has none.
 pub fn buffer(m: &FlowModMessage) -> Option<u32> {
-    m.buffer_id.filter(|_| !matches!(m.flow.command, Command::Delete | Command::DeleteStrict))
+    m.buffer_id.filter(|_| !matches!(m.flow.command, FlowModCommand::Delete | FlowModCommand::DeleteStrict))
 }
 
 pub fn unknown(id: u32) -> Refusal {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Differences between two states of a frame, caused by actions.
 
-use flow::{Base, Field, PortNo};
-use reference::Packet;
+use flow::{Field, FieldBase, PortNo};
+use reference::ReferencePacket;
 use std::ops::Range;
 use wire::layers::header;
 use wire::{Depth, Layers};
@@ -57,7 +57,8 @@ pub(super) fn changes(in_port: PortNo, before: &[u8], after: &[u8]) -> Vec<Chang
     let layers = wire::locate(after, Depth::L4);
     // A frame too short for an Ethernet header has no fields.
     if before.len() >= 14 && after.len() >= 14 {
-        let (old, new) = (Packet::arriving(in_port, before), Packet::arriving(in_port, after));
+        let (old, new) =
+            (ReferencePacket::arriving(in_port, before), ReferencePacket::arriving(in_port, after));
         let differs = |field: &&Field| old.value(**field) != new.value(**field);
         changes.extend(Field::NAMED.iter().filter(differs).map(|field| Change::Field {
             field: *field,
@@ -89,10 +90,10 @@ pub(super) fn changes(in_port: PortNo, before: &[u8], after: &[u8]) -> Vec<Chang
 fn bytes_of(field: Field, layers: &Layers) -> Option<Range<usize>> {
     let location = field.location();
     let start = usize::from(match location.base {
-        Base::Frame => 0,
-        Base::L3 => layers.l3,
-        Base::L4 => layers.l4,
-        Base::Ext | Base::NdSll | Base::NdTll => return None,
+        FieldBase::Frame => 0,
+        FieldBase::L3 => layers.l3,
+        FieldBase::L4 => layers.l4,
+        FieldBase::Ext | FieldBase::NdSll | FieldBase::NdTll => return None,
     });
     let (first, length) = (usize::from(location.offset_bits), usize::from(location.length_bits));
     Some(start + first / 8..start + (first + length).div_ceil(8))

@@ -11,14 +11,14 @@ mod near_misses;
 pub use change::Change;
 pub use compare::{TraceComparison, TraceCounts};
 pub use near_misses::{Excluded, NearMiss};
-pub use reference::{Learned, PacketIn, Processed, Sent, Worked};
+pub use reference::{ControllerCopy, LearnedMac, Processed, Sent, Worked};
 
 use crate::data_plane::DataPlane;
 use crate::model::Model;
 use flow::group::Group;
-use flow::stateless::Stateless;
+use flow::stateless::StatelessConfig;
 use flow::{DropReason, EntryId, Field, FlowEntry, Outcome, PortNo, PortState, Settings};
-use reference::{Packet, Rules};
+use reference::{ReferencePacket, RuleSource};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -131,7 +131,7 @@ impl<D: DataPlane> View<'_, D> {
         table: u8,
         index: Option<u32>,
         id: Option<EntryId>,
-        packet: &Packet,
+        packet: &ReferencePacket,
     ) -> Option<Arc<FlowEntry>> {
         let store = &self.model.store;
         let entry = id.and_then(|id| store.entry(id).cloned());
@@ -160,7 +160,7 @@ impl<D: DataPlane> View<'_, D> {
     }
 }
 
-impl<D: DataPlane> Rules for View<'_, D> {
+impl<D: DataPlane> RuleSource for View<'_, D> {
     fn copy_bytes_max(&self) -> usize {
         COPY_BYTES_MAX
     }
@@ -169,7 +169,7 @@ impl<D: DataPlane> Rules for View<'_, D> {
         self.model.settings()
     }
 
-    fn stateless(&self) -> Option<&Stateless> {
+    fn stateless(&self) -> Option<&StatelessConfig> {
         self.model.stateless().map(|stateless_config| &**stateless_config)
     }
 
@@ -189,7 +189,7 @@ impl<D: DataPlane> Rules for View<'_, D> {
         self.model.meters.get(&meter).is_some_and(|record| record.what.remarks())
     }
 
-    fn lookup(&self, table: u8, packet: &Packet) -> Option<Arc<FlowEntry>> {
+    fn lookup(&self, table: u8, packet: &ReferencePacket) -> Option<Arc<FlowEntry>> {
         let store = &self.model.store;
         let mut known: BTreeMap<Field, Option<u128>> = BTreeMap::new();
         let mut value = |field| *known.entry(field).or_insert_with(|| packet.value(field));
@@ -197,7 +197,7 @@ impl<D: DataPlane> Rules for View<'_, D> {
         self.note(table, None, id, packet)
     }
 
-    fn at_index(&self, table: u8, index: u32, packet: &Packet) -> Option<Arc<FlowEntry>> {
+    fn at_index(&self, table: u8, index: u32, packet: &ReferencePacket) -> Option<Arc<FlowEntry>> {
         let store = &self.model.store;
         let id = store.table(table).at_index(store.slots(), index);
         self.note(table, Some(index), id, packet)
@@ -212,6 +212,6 @@ impl<D: DataPlane> Rules for View<'_, D> {
 /// Returns a function that reads the fields of a frame received on `in_port`. A frame too short for Ethernet
 /// has none.
 pub fn value_of(in_port: PortNo, frame: &[u8]) -> impl Fn(Field) -> Option<u128> {
-    let packet = (frame.len() >= 14).then(|| Packet::arriving(in_port, frame));
+    let packet = (frame.len() >= 14).then(|| ReferencePacket::arriving(in_port, frame));
     move |field| packet.as_ref()?.value(field)
 }

@@ -2,7 +2,7 @@
 //! Near misses: entries that a packet almost hit, and the fields that excluded them.
 
 use flow::{FieldMatch, FlowEntry};
-use reference::Packet;
+use reference::ReferencePacket;
 use std::cmp::Reverse;
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ pub struct Excluded {
 /// priority first.
 pub(super) fn nearest<'a>(
     tried: impl Iterator<Item = &'a FlowEntry>,
-    packet: &Packet,
+    packet: &ReferencePacket,
 ) -> (Vec<NearMiss>, usize) {
     let mut nearest: Vec<(_, &FlowEntry, Vec<Excluded>)> = Vec::new();
     let mut looked_at = 0;
@@ -85,10 +85,10 @@ mod tests {
     use flow::{Field, Match};
 
     /// An Ethernet frame from 00:00:00:00:00:0a to 00:00:00:00:00:0b, received at port 1.
-    fn packet() -> Packet {
+    fn packet() -> ReferencePacket {
         let mut bytes = [0; 60];
         (bytes[5], bytes[11]) = (0xb, 0xa);
-        Packet::arriving(1, &bytes)
+        ReferencePacket::arriving(1, &bytes)
     }
 
     /// Returns an entry with this ID that matches these values of ingress port, source and destination.

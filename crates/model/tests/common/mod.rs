@@ -4,8 +4,8 @@
 
 use flow::operation::MAC_TABLE;
 use flow::{
-    Action, Command, EntryChange, EntryId, Field, FieldMatch, FlowMod, Instructions, Match, Nanos, Operation,
-    PortNo,
+    Action, EntryChange, EntryId, Field, FieldMatch, FlowMod, FlowModCommand, Instructions, Match, Nanos,
+    Operation, PortNo,
 };
 use frame::Frame;
 use model::{
@@ -173,12 +173,12 @@ pub fn add(priority: u16, matching: Match, port: PortNo) -> FlowMod {
     FlowMod { priority, matching, instructions: output(port), ..FlowMod::default() }
 }
 
-pub fn command(command: Command, m: FlowMod) -> FlowMod {
+pub fn command(command: FlowModCommand, m: FlowMod) -> FlowMod {
     FlowMod { command, ..m }
 }
 
 pub fn delete_all() -> FlowMod {
-    FlowMod { command: Command::Delete, table: None, ..FlowMod::default() }
+    FlowMod { command: FlowModCommand::Delete, table: None, ..FlowMod::default() }
 }
 
 /// Returns the statistics of all entries, walked in parts of 3.

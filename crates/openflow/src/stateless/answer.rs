@@ -5,7 +5,7 @@
 use super::StatelessReply;
 use super::section::{self, BANK_HEAD_BYTES};
 use crate::header::{HEADER_BYTES, MESSAGE_BYTES_MAX};
-use flow::stateless::{Bank, Section, Stateless};
+use flow::stateless::{Bank, StatelessConfig, StatelessSection};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ const PAIRS: usize = (ROOM_BYTES - section::HEADER_BYTES - BANK_HEAD_BYTES) / 8;
 /// 8,186 labels and backups. A single lane_mod cannot set such a bank.
 #[derive(Debug)]
 pub struct StatelessReplies {
-    stateless_config: Option<Arc<Stateless>>,
+    stateless_config: Option<Arc<StatelessConfig>>,
     /// Position where the next message begins.
     at: Place,
     is_done: bool,
@@ -36,7 +36,7 @@ struct Place {
 impl StatelessReplies {
     /// Creates the reply for this configuration, or for disabled stateless forwarding.
     #[must_use]
-    pub fn new(stateless_config: Option<Arc<Stateless>>) -> Self {
+    pub fn new(stateless_config: Option<Arc<StatelessConfig>>) -> Self {
         Self { stateless_config, at: Place::default(), is_done: false }
     }
 }
@@ -70,7 +70,7 @@ impl Iterator for StatelessReplies {
 }
 
 /// Returns the section at a position, short enough for one message, and the position behind it.
-fn section_at(stateless_config: &Stateless, at: Place) -> Option<(Section, Place)> {
+fn section_at(stateless_config: &StatelessConfig, at: Place) -> Option<(StatelessSection, Place)> {
     let behind = Place { section: at.section + 1, told: 0 };
     let bank = |bank: &Option<Bank>| match bank {
         Some(bank) => {
@@ -81,19 +81,19 @@ fn section_at(stateless_config: &Stateless, at: Place) -> Option<(Section, Place
         None => (None, behind),
     };
     Some(match at.section {
-        0 => (Section::Types(stateless_config.types), behind),
-        1 => (Section::Trusted(stateless_config.trusted.clone()), behind),
-        2 => (Section::MtuBytes(stateless_config.mtu_bytes.clone()), behind),
+        0 => (StatelessSection::Types(stateless_config.types), behind),
+        1 => (StatelessSection::Trusted(stateless_config.trusted.clone()), behind),
+        2 => (StatelessSection::MtuBytes(stateless_config.mtu_bytes.clone()), behind),
         3 | 4 => {
             let epoch = at.section - 3;
             let (piece, next) = bank(&stateless_config.banks[epoch]);
-            (Section::Bank(epoch as u8, piece), next)
+            (StatelessSection::Bank(epoch as u8, piece), next)
         }
         5 => {
             let (piece, next) = bank(&stateless_config.polka);
-            (Section::Polka(piece), next)
+            (StatelessSection::Polka(piece), next)
         }
-        6 => (Section::Gates(stateless_config.gates.clone()), behind),
+        6 => (StatelessSection::Gates(stateless_config.gates.clone()), behind),
         _ => return None,
     })
 }

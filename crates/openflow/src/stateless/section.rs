@@ -4,7 +4,7 @@
 
 use crate::bytes::{Put, Reader};
 use crate::error::{self, DecodeError};
-use flow::stateless::{Arithmetic, Bank, Gate, GateFlag, Gates, Label, NodeId, Section, TagTypes};
+use flow::stateless::{Arithmetic, Bank, Gate, GateFlag, Gates, Label, NodeId, StatelessSection, TagTypes};
 use flow::{PortNo, port_no};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -25,8 +25,8 @@ pub(super) const BANK_HEAD_BYTES: usize = 12;
 type Decoded<T> = Result<T, DecodeError>;
 
 /// Decodes the rest of the reader as sections. Each may occur once.
-pub(super) fn decode_list(r: &mut Reader<'_>) -> Decoded<Vec<Section>> {
-    let mut sections: Vec<Section> = Vec::new();
+pub(super) fn decode_list(r: &mut Reader<'_>) -> Decoded<Vec<StatelessSection>> {
+    let mut sections: Vec<StatelessSection> = Vec::new();
     while !r.is_empty() {
         let section = decode(r)?;
         // The list has at most seven sections, so a linear search suffices.
@@ -39,14 +39,14 @@ pub(super) fn decode_list(r: &mut Reader<'_>) -> Decoded<Vec<Section>> {
 }
 
 /// Returns the identity of a section: its type, and the epoch of a bank.
-fn place(section: &Section) -> (u16, u8) {
+fn place(section: &StatelessSection) -> (u16, u8) {
     match section {
-        Section::Types(_) => (TYPES, 0),
-        Section::Trusted(_) => (TRUSTED, 0),
-        Section::MtuBytes(_) => (MTU, 0),
-        Section::Bank(epoch, _) => (BANK, *epoch),
-        Section::Polka(_) => (POLKA, 0),
-        Section::Gates(_) => (GATES, 0),
+        StatelessSection::Types(_) => (TYPES, 0),
+        StatelessSection::Trusted(_) => (TRUSTED, 0),
+        StatelessSection::MtuBytes(_) => (MTU, 0),
+        StatelessSection::Bank(epoch, _) => (BANK, *epoch),
+        StatelessSection::Polka(_) => (POLKA, 0),
+        StatelessSection::Gates(_) => (GATES, 0),
     }
 }
 
@@ -66,7 +66,7 @@ fn refused<T>(problem: String) -> Decoded<T> {
     error::STATELESS_BAD_CONFIG.says(problem)
 }
 
-fn decode(r: &mut Reader<'_>) -> Decoded<Section> {
+fn decode(r: &mut Reader<'_>) -> Decoded<StatelessSection> {
     let mut header = r.part(HEADER_BYTES, "a section's header", error::BAD_LEN)?;
     let (kind, length) = (header.u16()?, usize::from(header.u16()?));
     let Some(content) = length.checked_sub(HEADER_BYTES) else {
@@ -78,24 +78,24 @@ fn decode(r: &mut Reader<'_>) -> Decoded<Section> {
     let mut body = r.part(content, name(kind), error::BAD_LEN)?;
     r.skip(length.next_multiple_of(8) - length)?;
     let section = match kind {
-        TYPES => Section::Types(types(&mut body)?),
-        TRUSTED => Section::Trusted(trusted(&mut body)?),
-        MTU => Section::MtuBytes(mtu(&mut body)?),
+        TYPES => StatelessSection::Types(types(&mut body)?),
+        TRUSTED => StatelessSection::Trusted(trusted(&mut body)?),
+        MTU => StatelessSection::MtuBytes(mtu(&mut body)?),
         BANK => {
             let (epoch, bank) = bank(&mut body)?;
             if epoch > 1 {
                 return refused(format!("a bank of epoch {epoch}; epochs are 0 and 1"));
             }
-            Section::Bank(epoch, bank)
+            StatelessSection::Bank(epoch, bank)
         }
         POLKA => {
             let (epoch, bank) = bank(&mut body)?;
             if epoch != 0 {
                 return refused(format!("PolKA of epoch {epoch}; it has none, so give 0"));
             }
-            Section::Polka(bank)
+            StatelessSection::Polka(bank)
         }
-        _ => Section::Gates(gates(&mut body)?),
+        _ => StatelessSection::Gates(gates(&mut body)?),
     };
     body.end()?;
     Ok(section)
@@ -192,25 +192,25 @@ fn once(is_new: bool, what: &str, number: impl Display) -> Decoded<()> {
     if is_new { Ok(()) } else { refused(format!("{what} {number} is given twice")) }
 }
 
-pub(super) fn encode(section: &Section, out: &mut Vec<u8>) {
+pub(super) fn encode(section: &StatelessSection, out: &mut Vec<u8>) {
     let start = out.len();
     out.put_u16(place(section).0);
     out.put_u16(0);
     match section {
-        Section::Types(t) => {
+        StatelessSection::Types(t) => {
             [t.keyflow, t.polka, t.tf, t.tf_wide].into_iter().for_each(|one| out.put_u16(one))
         }
-        Section::Trusted(ports) => ports.iter().for_each(|port| out.put_u32(*port)),
-        Section::MtuBytes(ports) => {
+        StatelessSection::Trusted(ports) => ports.iter().for_each(|port| out.put_u32(*port)),
+        StatelessSection::MtuBytes(ports) => {
             for (port, bytes) in ports {
                 out.put_u32(*port);
                 // A larger value exceeds what any port carries, so it means no limit.
                 out.put_u32(u32::try_from(*bytes).unwrap_or(u32::MAX));
             }
         }
-        Section::Bank(epoch, bank) => put_bank(*epoch, bank.as_ref(), out),
-        Section::Polka(bank) => put_bank(0, bank.as_ref(), out),
-        Section::Gates(gates) => put_gates(gates.as_ref(), out),
+        StatelessSection::Bank(epoch, bank) => put_bank(*epoch, bank.as_ref(), out),
+        StatelessSection::Polka(bank) => put_bank(0, bank.as_ref(), out),
+        StatelessSection::Gates(gates) => put_gates(gates.as_ref(), out),
     }
     out.patch_length(start + 2, start);
     out.pad8(start);

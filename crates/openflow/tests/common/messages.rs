@@ -7,7 +7,7 @@ use super::{
 };
 use flow::group::{Bucket, Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
-use flow::{Command, EntryFlags, port_no};
+use flow::{EntryFlags, FlowModCommand, port_no};
 use openflow::bundle::{BundleAdd, BundleControl, BundleKind};
 use openflow::features::{Features, Fragments, SwitchConfig, TableMod};
 use openflow::flow_mod::{FlowModMessage, FlowRemovedMessage, FlowRemovedReason};
@@ -164,7 +164,7 @@ pub(super) fn flags(rng: &mut Rng) -> EntryFlags {
 }
 
 fn flow_mod(rng: &mut Rng) -> FlowModMessage {
-    use Command as C;
+    use FlowModCommand as C;
     let flow = flow::FlowMod {
         command: [C::Add, C::Modify, C::ModifyStrict, C::Delete, C::DeleteStrict][rng.usize(..5)],
         table: rng.bool().then(|| rng.u8(..255)),

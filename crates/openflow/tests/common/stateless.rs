@@ -4,7 +4,8 @@
 use super::some;
 use flow::port_no;
 use flow::stateless::{
-    Arithmetic, Bank, Gate, GateFlag, Gates, Label, NodeId, Section, Stateless, StatelessChange, TagTypes,
+    Arithmetic, Bank, Gate, GateFlag, Gates, Label, NodeId, StatelessChange, StatelessConfig,
+    StatelessSection, TagTypes,
 };
 use openflow::stateless::StatelessReply;
 use std::num::NonZeroU32;
@@ -47,9 +48,9 @@ fn gates(rng: &mut Rng) -> Option<Gates> {
     })
 }
 
-fn sections(rng: &mut Rng) -> Vec<Section> {
+fn sections(rng: &mut Rng) -> Vec<StatelessSection> {
     let types = TagTypes { keyflow: rng.u16(..), polka: rng.u16(..), tf: rng.u16(..), tf_wide: rng.u16(..) };
-    let stateless_config = Stateless {
+    let stateless_config = StatelessConfig {
         types: if rng.bool() { TagTypes::default() } else { types },
         trusted: some(rng, port).into_iter().collect(),
         mtu_bytes: some(rng, |rng| (port(rng), rng.u32(..) as usize)).into_iter().collect(),

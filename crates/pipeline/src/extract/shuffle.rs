@@ -10,7 +10,7 @@ use crate::burst::BURST;
 use crate::packet::Packet;
 use crate::simd::{Choice, Permute, Shape, Source};
 use arrayvec::ArrayVec;
-use flow::{Base, Field};
+use flow::{Field, FieldBase};
 use tables::KeyPlan;
 
 /// Number of bytes at the start of a frame that a row can be built from.
@@ -51,7 +51,7 @@ struct Headers {
 /// Bytes of the row that are 0 unless the packet reaches the end of the slice.
 #[derive(Debug)]
 struct Slice {
-    base: Base,
+    base: FieldBase,
     end_bits: u32,
     bytes: u64,
 }
@@ -83,7 +83,7 @@ impl Shuffle {
             for byte in lowest..=highest {
                 let at = usize::from(part.word) * 8 + usize::from(byte);
                 let from = last - (byte - lowest);
-                let is_ext = location.base == Base::Ext;
+                let is_ext = location.base == FieldBase::Ext;
                 // Two fields share a byte of the key, or a byte is out of reach.
                 if at >= 64 || choice.mask[at] != 0 || from >= REACH_BYTES {
                     return None;
@@ -94,16 +94,16 @@ impl Shuffle {
                 bytes |= 1 << at;
             }
             match location.base {
-                Base::Frame | Base::Ext => {}
-                Base::L3 => {
+                FieldBase::Frame | FieldBase::Ext => {}
+                FieldBase::L3 => {
                     choice.l3 |= bytes;
                     reach[0] = reach[0].max(last + 1);
                 }
-                Base::L4 => {
+                FieldBase::L4 => {
                     choice.l4 |= bytes;
                     reach[1] = reach[1].max(last + 1);
                 }
-                Base::NdSll | Base::NdTll => return None,
+                FieldBase::NdSll | FieldBase::NdTll => return None,
             }
             if let Some(number) = plan.slices().iter().position(|slice| *slice == part.field) {
                 slices[number].bytes |= bytes;

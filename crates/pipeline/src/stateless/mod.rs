@@ -22,7 +22,7 @@ use crate::output::Egress;
 use crate::ports::PortTable;
 use crate::probe::{Leaving, Probe};
 use crate::tags::FRAME_BYTES_MIN;
-use flow::stateless::{Bank, GateFlag, Gates, Label, Stateless, TagTypes};
+use flow::stateless::{Bank, GateFlag, Gates, Label, StatelessConfig, TagTypes};
 use flow::{DropReason, Limits, Outcome, PortNo};
 use frame::{Frame, Lane};
 use headers::{HOPS_AT, POLKA_BANK, Tag, tag};
@@ -139,7 +139,7 @@ impl From<DropReason> for TagVerdict {
 impl StatelessForwarder {
     /// Compiles a configuration. Labels above [`Limits::LABEL_MAX`] are unused.
     #[must_use]
-    pub fn compile(forwarder: &Stateless) -> Self {
+    pub fn compile(forwarder: &StatelessConfig) -> Self {
         let gates = forwarder.gates.as_ref();
         let mut numbers: Vec<PortNo> = forwarder.trusted.iter().copied().collect();
         numbers.extend(forwarder.mtu_bytes.keys());

@@ -3,7 +3,7 @@
 
 use super::Done;
 use crate::bits;
-use crate::packet::Packet;
+use crate::packet::ReferencePacket;
 use crate::walk::word;
 use flow::DropReason;
 use flow::action::{KeyHeader, PolkaHeader, TfHeader};
@@ -69,7 +69,7 @@ fn tf(frame: &[u8], up_bits: usize) -> Option<Tag> {
 }
 
 /// Pushes a KeyFlow header. The frame's EtherType moves into the header.
-pub(crate) fn push_key(packet: &mut Packet, header: &KeyHeader, types: &TagTypes) -> Done {
+pub(crate) fn push_key(packet: &mut ReferencePacket, header: &KeyHeader, types: &TagTypes) -> Done {
     let first = 0x10 | header.epoch << 3;
     let units = (header.key.len() / 8) as u8;
     let mut inserted = vec![first, header.hops, units, 0, packet.bytes[12], packet.bytes[13], 0, 0];
@@ -78,14 +78,14 @@ pub(crate) fn push_key(packet: &mut Packet, header: &KeyHeader, types: &TagTypes
 }
 
 /// Pushes a PolKA header. The frame's EtherType moves into the header.
-pub(crate) fn push_polka(packet: &mut Packet, header: &PolkaHeader, types: &TagTypes) -> Done {
+pub(crate) fn push_polka(packet: &mut ReferencePacket, header: &PolkaHeader, types: &TagTypes) -> Done {
     let mut inserted = vec![0, header.ttl, packet.bytes[12], packet.bytes[13]];
     inserted.extend(header.key.to_be_bytes());
     packet.insert(14, &inserted, Some((12, types.polka)))
 }
 
 /// Pops a KeyFlow or PolKA header.
-pub(crate) fn pop_key(packet: &mut Packet, types: &TagTypes) -> Done {
+pub(crate) fn pop_key(packet: &mut ReferencePacket, types: &TagTypes) -> Done {
     let (type_at, end) = match tag(&packet.bytes, types) {
         Some(Ok(Tag::KeyFlow { key, .. })) => (18, key.end),
         Some(Ok(Tag::Polka { key })) => (16, key.end),
@@ -96,7 +96,12 @@ pub(crate) fn pop_key(packet: &mut Packet, types: &TagTypes) -> Done {
     Ok(())
 }
 
-pub(crate) fn push_tf(packet: &mut Packet, header: &TfHeader, up_bits: usize, eth_type: u16) -> Done {
+pub(crate) fn push_tf(
+    packet: &mut ReferencePacket,
+    header: &TfHeader,
+    up_bits: usize,
+    eth_type: u16,
+) -> Done {
     let mut inserted = eth_type.to_be_bytes().to_vec();
     inserted.extend([0; 6]);
     bits::write(&mut inserted, 16, 3, header.qid.into(), u128::MAX);
@@ -105,7 +110,7 @@ pub(crate) fn push_tf(packet: &mut Packet, header: &TfHeader, up_bits: usize, et
     packet.insert(12, &inserted, None)
 }
 
-pub(crate) fn pop_tf(packet: &mut Packet, types: &TagTypes) -> Done {
+pub(crate) fn pop_tf(packet: &mut ReferencePacket, types: &TagTypes) -> Done {
     match tag(&packet.bytes, types) {
         Some(Ok(Tag::Tf { .. })) => {
             packet.remove(12..20, None);

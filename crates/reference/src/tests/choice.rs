@@ -4,7 +4,7 @@
 use super::{four_ports, with_instructions};
 use crate::Reference;
 use crate::choice::{hash_of, is_live, mixed, share_of};
-use crate::packet::Packet;
+use crate::packet::ReferencePacket;
 use flow::group::{Bucket, FlowHash, Group, GroupType, pick};
 use flow::{Action, Instructions, Operation, PortState};
 use proptest::prelude::*;
@@ -37,8 +37,8 @@ fn frame(tagged: bool) -> Vec<u8> {
 #[test]
 fn hashes_have_fixed_values() {
     assert_eq!([mixed(b""), mixed(b"a"), mixed(b"shunt")], [0x8570_e254, 0x82b1_9d9c, 0x054a_69b3]);
-    assert_eq!(hash_of(&Packet::arriving(1, &frame(false))), 0xa68f_a85f);
-    assert_eq!(hash_of(&Packet::arriving(1, &frame(true))), 0x67ff_ac21);
+    assert_eq!(hash_of(&ReferencePacket::arriving(1, &frame(false))), 0xa68f_a85f);
+    assert_eq!(hash_of(&ReferencePacket::arriving(1, &frame(true))), 0x67ff_ac21);
 }
 
 #[test]

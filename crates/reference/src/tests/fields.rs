@@ -4,13 +4,13 @@
 use super::frames::{self, ethernet, ipv4, ipv6, udp};
 use crate::bits;
 use crate::fields::get;
-use crate::packet::Packet;
-use flow::{Base, Field, Slice, SliceBase};
+use crate::packet::ReferencePacket;
+use flow::{Field, FieldBase, Slice, SliceBase};
 use proptest::prelude::*;
 use wire::{Depth, locate};
 
 fn value(frame: &[u8], field: Field) -> Option<u128> {
-    get(&Packet::arriving(3, frame), field)
+    get(&ReferencePacket::arriving(3, frame), field)
 }
 
 fn slice(base: SliceBase, offset_bits: u32, length_bits: u32) -> Field {
@@ -117,19 +117,19 @@ proptest! {
     #[test]
     fn reads_what_the_field_table_locates(frame in frames::broken()) {
         prop_assume!(frame.len() >= 14);
-        let packet = Packet::arriving(3, &frame);
+        let packet = ReferencePacket::arriving(3, &frame);
         let layers = locate(&frame, Depth::L4);
         let mut ext = flow::Ext::arriving(3);
         ext.set_layers(&layers);
         for field in Field::NAMED {
             let at = field.location();
             let (bytes, base) = match at.base {
-                Base::Ext => (ext.bytes(), 0),
-                Base::Frame => (&frame[..], 0),
-                Base::L3 => (&frame[..], layers.l3),
-                Base::L4 => (&frame[..], layers.l4),
-                Base::NdSll => (&frame[..], layers.nd_sll),
-                Base::NdTll => (&frame[..], layers.nd_tll),
+                FieldBase::Ext => (ext.bytes(), 0),
+                FieldBase::Frame => (&frame[..], 0),
+                FieldBase::L3 => (&frame[..], layers.l3),
+                FieldBase::L4 => (&frame[..], layers.l4),
+                FieldBase::NdSll => (&frame[..], layers.nd_sll),
+                FieldBase::NdTll => (&frame[..], layers.nd_tll),
             };
             let expected = (layers.present & at.needs == at.needs).then(|| {
                 bits::read(bytes, usize::from(base) * 8 + usize::from(at.offset_bits), at.length_bits.into()).unwrap()

@@ -3,16 +3,16 @@
 
 use super::frames::udp;
 use super::with_instructions;
-use crate::{MeterState, Metered};
+use crate::{MeterDebts, Metered};
 use flow::meter::{Band, Meter, MeterBand};
 use flow::{Action, DropReason, Instructions, Outcome};
 use std::collections::BTreeMap;
 
 const MS: u64 = 1_000_000;
 
-fn meter(packets: bool, bands: &[(Band, u32, u32)]) -> MeterState {
+fn meter(packets: bool, bands: &[(Band, u32, u32)]) -> MeterDebts {
     let bands = bands.iter().map(|&(band, rate, burst)| MeterBand { band, rate, burst }).collect();
-    MeterState::new(&Meter { id: 1, packets, stats: true, burst: true, bands })
+    MeterDebts::new(&Meter { id: 1, packets, stats: true, burst: true, bands })
 }
 
 #[test]

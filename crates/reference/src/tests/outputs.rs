@@ -3,7 +3,7 @@
 
 use super::frames::{DST, SRC, udp};
 use super::{add, entry, run, with_instructions};
-use crate::{Learned, Processed, Reference};
+use crate::{LearnedMac, Processed, Reference};
 use flow::operation::MAC_TABLE;
 use flow::{
     Action, DropReason, Field, FieldMatch, FlowEntry, Instructions, Match, Operation, Outcome,
@@ -127,7 +127,7 @@ fn each_copy_is_the_packet_of_its_moment() {
 fn normal_floods_learns_and_forwards() {
     let mut reference = with_instructions(to(port_no::NORMAL));
     let done = reference.process(1, &udp());
-    let learned = Learned { vid: 0, mac: number(SRC) as u64, port: 1 };
+    let learned = LearnedMac { vid: 0, mac: number(SRC) as u64, port: 1 };
     assert_eq!((ports(&done), done.learn), (vec![2, 3, 4], vec![learned]));
     // Only an operation adds a learned address.
     assert_eq!(reference.process(1, &udp()).learn, vec![learned]);
@@ -139,7 +139,7 @@ fn normal_floods_learns_and_forwards() {
     assert_eq!(reference.entry_counters(101), Some((0, 0)));
     // The source moved to another port, and the destination is on the ingress port.
     let done = reference.process(3, &udp());
-    assert_eq!(done.learn, vec![Learned { port: 3, ..learned }]);
+    assert_eq!(done.learn, vec![LearnedMac { port: 3, ..learned }]);
     assert_eq!(done.outcome, Outcome::Dropped(DropReason::IngressPort));
     reference.apply(&Operation::RemovePort(3)).unwrap();
     assert_eq!(reference.process(1, &udp()).outcome, Outcome::Dropped(DropReason::NoSuchPort));

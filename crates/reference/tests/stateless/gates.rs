@@ -3,7 +3,7 @@
 
 use super::{Links, ethernet, inner, lines, numbers, ports, under};
 use flow::stateless::{Gate, GateFlag, Gates};
-use flow::{DropReason, PortNo, Stateless};
+use flow::{DropReason, PortNo, StatelessConfig};
 use reference::{Sent, StatelessOutcome, Unfinished, stateless};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -41,8 +41,11 @@ impl Tree {
     ) -> Result<(PortNo, Gate), DropReason> {
         let gates = &self.switches[&node];
         let every = || gates.ports.keys().copied();
-        let config =
-            Stateless { gates: Some(gates.clone()), trusted: every().collect(), ..Stateless::default() };
+        let config = StatelessConfig {
+            gates: Some(gates.clone()),
+            trusted: every().collect(),
+            ..StatelessConfig::default()
+        };
         let tagged = under(ethernet().tf(form, 3, up, down));
         match stateless(&config, &ports(every()), in_port, &tagged) {
             StatelessOutcome::Tables => panic!("{node} leaves a tag to its tables"),
@@ -109,10 +112,10 @@ fn tags_lead_where_the_planner_says() {
 }
 
 /// Returns an edge switch with servers at ports 1 and 2 and an uplink at port 3.
-fn edge() -> Stateless {
+fn edge() -> StatelessConfig {
     let ports = ["1:2:G_SRV", "2:4:G_SRV", "3:48:-"].map(gate);
     let gates = Gates { down_d: 2, up_d: 8, external_d: 0, server_gate_max: 32, ports: ports.into() };
-    Stateless { gates: Some(gates), trusted: [3].into(), ..Stateless::default() }
+    StatelessConfig { gates: Some(gates), trusted: [3].into(), ..StatelessConfig::default() }
 }
 
 fn tagged(down: u16) -> Vec<u8> {
@@ -124,7 +127,7 @@ fn servers_may_not_tag() {
     let verdict = stateless(&edge(), &ports(1..=3), 1, &tagged(4));
     assert_eq!(verdict, StatelessOutcome::Dropped(DropReason::UntrustedTag));
     assert!(matches!(stateless(&edge(), &ports(1..=3), 3, &tagged(4)), StatelessOutcome::Sent(_)));
-    let unset = Stateless { gates: None, ..edge() };
+    let unset = StatelessConfig { gates: None, ..edge() };
     assert_eq!(stateless(&unset, &ports(1..=3), 3, &tagged(4)), StatelessOutcome::Tables);
 }
 
@@ -153,9 +156,9 @@ fn a_popped_packet_is_an_ethernet_frame_of_its_own() {
     let padded = ethernet().ethertype(0x0800).payload(&[9]).pad_to(60).build();
     assert_eq!(sent, Sent { port: 2, bytes: padded, queue: 7, unfinished: Unfinished::default() });
     // The MTU applies to the frame as sent.
-    let config = Stateless { mtu_bytes: [(2, inner().len() - 14)].into(), ..edge() };
+    let config = StatelessConfig { mtu_bytes: [(2, inner().len() - 14)].into(), ..edge() };
     assert!(matches!(stateless(&config, &ports(1..=3), 3, &tagged(4)), StatelessOutcome::Sent(_)));
-    let config = Stateless { mtu_bytes: [(2, inner().len() - 15)].into(), ..edge() };
+    let config = StatelessConfig { mtu_bytes: [(2, inner().len() - 15)].into(), ..edge() };
     assert_eq!(
         stateless(&config, &ports(1..=3), 3, &tagged(4)),
         StatelessOutcome::Dropped(DropReason::OverMtu)
@@ -165,8 +168,11 @@ fn a_popped_packet_is_an_ethernet_frame_of_its_own() {
 #[test]
 fn each_condition_decides_by_itself() {
     let port_by = |gates: &Gates, in_port, up, down| {
-        let config =
-            Stateless { gates: Some(gates.clone()), trusted: (1..=5).collect(), ..Stateless::default() };
+        let config = StatelessConfig {
+            gates: Some(gates.clone()),
+            trusted: (1..=5).collect(),
+            ..StatelessConfig::default()
+        };
         let tagged = under(ethernet().tf(Form::Paper, 0, up, down));
         match stateless(&config, &ports(1..=5), in_port, &tagged) {
             StatelessOutcome::Sent(sent) => Ok(sent.port),

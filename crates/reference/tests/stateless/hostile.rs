@@ -3,7 +3,7 @@
 
 use super::ports;
 use flow::stateless::{Arithmetic, Bank, Gate, GateFlag, Gates, Label, NodeId};
-use flow::{DropReason, PortNo, Stateless};
+use flow::{DropReason, PortNo, StatelessConfig};
 use proptest::prelude::*;
 use reference::{StatelessOutcome, output_gate, residue, stateless};
 use std::num::NonZeroU32;
@@ -54,18 +54,18 @@ fn any_gates() -> impl Strategy<Value = Gates> {
     )
 }
 
-fn any_stateless() -> impl Strategy<Value = Stateless> {
+fn any_stateless() -> impl Strategy<Value = StatelessConfig> {
     let bank = || prop::option::weighted(0.8, any_bank());
     let trusted = prop::collection::btree_set(1u32..7, 0..7);
     let mtu_bytes = prop::collection::btree_map(1u32..7, 20usize..70, 0..3);
     (bank(), bank(), bank(), prop::option::weighted(0.8, any_gates()), trusted, mtu_bytes).prop_map(
-        |(first, second, polka, gates, trusted, mtu_bytes)| Stateless {
+        |(first, second, polka, gates, trusted, mtu_bytes)| StatelessConfig {
             banks: [first, second],
             polka,
             gates,
             trusted,
             mtu_bytes,
-            ..Stateless::default()
+            ..StatelessConfig::default()
         },
     )
 }
@@ -162,7 +162,7 @@ proptest! {
 }
 
 fn check_bytes(
-    config: &Stateless,
+    config: &StatelessConfig,
     frame: &[u8],
     port: PortNo,
     bytes: &[u8],

@@ -3,7 +3,7 @@
 
 use super::{Links, bank, ethernet, inner, keyed, lines, numbers, ports, under};
 use flow::stateless::{Arithmetic, Bank, Label, NodeId};
-use flow::{DropReason, PortNo, PortState, Stateless};
+use flow::{DropReason, PortNo, PortState, StatelessConfig};
 use reference::{StatelessOutcome, stateless};
 use std::collections::BTreeMap;
 
@@ -60,10 +60,10 @@ impl Plan {
             let in_port;
             (node, in_port) = self.links.0[&(node, out)];
             visited.push(node);
-            let config = Stateless {
+            let config = StatelessConfig {
                 banks: [None, self.banks.get(&node).cloned()],
                 trusted: self.links.ports_of(node).collect(),
-                ..Stateless::default()
+                ..StatelessConfig::default()
             };
             let outcome = match stateless(&config, &self.ports(node, down), in_port, &frame) {
                 StatelessOutcome::Tables => "tables",
@@ -136,7 +136,7 @@ fn walks_end_where_the_planner_says() {
 
 /// ID 5: label 0 selects the tables, 1 port 1, 2 port 2, and 3 port 3 (which does not exist). Port 4 is the
 /// backup of port 2, and port 2 of port 1.
-fn node() -> Stateless {
+fn node() -> StatelessConfig {
     let mut bank = bank(Arithmetic::Integer, 5, &[None, Some(1), Some(2), Some(3)]);
     bank.backups = [(2, 4), (1, 2)].into();
     keyed(bank, [1, 2])
@@ -211,7 +211,7 @@ fn other_ethertypes_can_be_configured() {
 #[test]
 fn a_port_carries_its_mtu() {
     let mut config = node();
-    let by = |config: &Stateless| port_of(stateless(config, &ports([1, 2, 4]), 1, &frame(12, 1)));
+    let by = |config: &StatelessConfig| port_of(stateless(config, &ports([1, 2, 4]), 1, &frame(12, 1)));
     config.mtu_bytes = [(2, frame(12, 1).len() - 14)].into();
     assert_eq!(by(&config), Ok(2));
     config.mtu_bytes = [(2, frame(12, 1).len() - 15)].into();

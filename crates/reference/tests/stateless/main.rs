@@ -11,7 +11,7 @@ mod papers;
 mod polka;
 
 use flow::stateless::{Arithmetic, Bank, Label, NodeId};
-use flow::{PortNo, PortState, Stateless};
+use flow::{PortNo, PortState, StatelessConfig};
 use std::collections::BTreeMap;
 use wire::PacketBuilder;
 
@@ -48,8 +48,12 @@ fn bank(arithmetic: Arithmetic, id: u32, labels: &[Option<PortNo>]) -> Bank {
 }
 
 /// Returns a configuration that trusts these ports and has a bank of epoch 0.
-fn keyed(bank: Bank, trusted: impl IntoIterator<Item = PortNo>) -> Stateless {
-    Stateless { banks: [Some(bank), None], trusted: trusted.into_iter().collect(), ..Stateless::default() }
+fn keyed(bank: Bank, trusted: impl IntoIterator<Item = PortNo>) -> StatelessConfig {
+    StatelessConfig {
+        banks: [Some(bank), None],
+        trusted: trusted.into_iter().collect(),
+        ..StatelessConfig::default()
+    }
 }
 
 /// Links of a network: the remote end of each node's port.

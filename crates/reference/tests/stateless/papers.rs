@@ -2,7 +2,7 @@
 //! Examples of the papers.
 
 use super::{bank, ethernet, inner, keyed, ports, under};
-use flow::Stateless;
+use flow::StatelessConfig;
 use flow::stateless::{Arithmetic, Gate, GateFlag, Gates, NodeId};
 use reference::{Sent, StatelessOutcome, Unfinished, output_gate, residue, stateless};
 use std::num::NonZeroU32;
@@ -27,7 +27,7 @@ fn the_key_25() {
 }
 
 /// Returns the gates of one switch, at ports 1, 2, and so on.
-fn switch(down_d: u32, up_d: u32, external_d: u32, gates: &[(u32, GateFlag)]) -> Stateless {
+fn switch(down_d: u32, up_d: u32, external_d: u32, gates: &[(u32, GateFlag)]) -> StatelessConfig {
     let gate = |&(number, flag): &(u32, GateFlag)| Gate { number: NonZeroU32::new(number).unwrap(), flag };
     let gates = Gates {
         down_d,
@@ -36,7 +36,7 @@ fn switch(down_d: u32, up_d: u32, external_d: u32, gates: &[(u32, GateFlag)]) ->
         server_gate_max: 32,
         ports: (1..).zip(gates.iter().map(gate)).collect(),
     };
-    Stateless { gates: Some(gates), trusted: (1..=6).collect(), ..Stateless::default() }
+    StatelessConfig { gates: Some(gates), trusted: (1..=6).collect(), ..StatelessConfig::default() }
 }
 
 /// Figure of the Tag-and-Forward paper with k = 4. The packet goes from the first edge switch via its first

@@ -3,7 +3,7 @@
 
 use super::{bank, ethernet, ports, under};
 use flow::stateless::{Arithmetic, Label};
-use flow::{DropReason, Stateless};
+use flow::{DropReason, StatelessConfig};
 use reference::{StatelessOutcome, stateless};
 
 /// Polynomials of the indices 0, 1, and so on.
@@ -21,10 +21,10 @@ const GOLDEN: [(&[u32], u128); 6] = [
 ];
 
 /// Returns a node. Its port to index `i` is 100 + i, and packets for itself enter its tables.
-fn node(index: u32) -> Stateless {
+fn node(index: u32) -> StatelessConfig {
     let mut bank = bank(Arithmetic::Polynomial, POLYNOMIALS[index as usize], &[None]);
     bank.labels.extend((1..9).map(|next| (next, Label::Port(100 + next))));
-    Stateless { polka: Some(bank), trusted: [99].into(), ..Stateless::default() }
+    StatelessConfig { polka: Some(bank), trusted: [99].into(), ..StatelessConfig::default() }
 }
 
 #[test]

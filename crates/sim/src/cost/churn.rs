@@ -10,7 +10,7 @@ mod scripts;
 
 use crate::cost::stall::Turns;
 use crate::cost::{CostError, CostProbe, CostTable, Costs, Plan, Rig, Workload, measure};
-use flow::{Command, FlowMod, Nanos};
+use flow::{FlowMod, FlowModCommand, Nanos};
 use model::DataPlane;
 use scripts::{Family, Script};
 use std::collections::VecDeque;
@@ -103,7 +103,7 @@ fn paced(rig: Rig, script: &Script, plan: Plan) -> (CostTable, Rig) {
 fn begin(rig: &mut Rig, script: &Script) -> Result<(), CostError> {
     rig.worker.probe().off();
     rig.settle();
-    rig.model.flow_mod(0, FlowMod { command: Command::Delete, table: None, ..FlowMod::default() })?;
+    rig.model.flow_mod(0, FlowMod { command: FlowModCommand::Delete, table: None, ..FlowMod::default() })?;
     rig.settle();
     rig.model.bundle(0, script.setup.clone()).map_err(|(_, error)| error)?;
     rig.settle();

@@ -5,7 +5,7 @@ use crate::clock::VirtualClock;
 use crate::cost::rig::udp_frame;
 use crate::cost::{CostError, CostProbe, CostTable, Costs, Rig};
 use flow::syntax::{ParseOptions, parse_flows};
-use flow::{Command, DropReason, FlowMod};
+use flow::{DropReason, FlowMod, FlowModCommand};
 use model::{DataPlane, Totals};
 use std::fmt::{self, Display, Formatter, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -231,7 +231,7 @@ fn delete(mut rig: Rig, report: &mut Report) {
         });
         std::thread::sleep(FLOW);
         let start = Instant::now();
-        let all = FlowMod { command: Command::Delete, table: Some(0), ..FlowMod::default() };
+        let all = FlowMod { command: FlowModCommand::Delete, table: Some(0), ..FlowMod::default() };
         let done = model.flow_mod(0, all);
         debug_assert!(done.is_ok(), "{done:?}");
         report.submit = start.elapsed();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Inputs of a network simulation: switches, links, hosts, flows, and acts that change the network.
 
-use flow::stateless::Stateless;
+use flow::stateless::StatelessConfig;
 use flow::{Nanos, PortNo};
 use model::Change;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub struct Setup {
     /// Changes of entries and groups, applied as one operation.
     pub changes: Vec<Change>,
     /// New stateless configuration, or `None` to keep the current one.
-    pub lane: Option<Arc<Stateless>>,
+    pub lane: Option<Arc<StatelessConfig>>,
 }
 
 /// End of a link.

@@ -3,7 +3,7 @@
 
 use super::log::{TAG_BYTES, tag_of};
 use fastrand::Rng;
-use flow::{Base, Ext, Field};
+use flow::{Ext, Field, FieldBase};
 use reference::Unfinished;
 use wire::layers::header;
 use wire::tf::{self, Form};
@@ -280,12 +280,12 @@ impl Template {
         let mut ext = Ext::arriving(in_port);
         ext.set_layers(&layers);
         let (bytes, start) = match location.base {
-            Base::Ext => (ext.bytes(), 0),
-            Base::Frame => (&self.bytes[..], 0),
-            Base::L3 => (&self.bytes[..], layers.l3.into()),
-            Base::L4 => (&self.bytes[..], layers.l4.into()),
-            Base::NdSll => (&self.bytes[..], layers.nd_sll.into()),
-            Base::NdTll => (&self.bytes[..], layers.nd_tll.into()),
+            FieldBase::Ext => (ext.bytes(), 0),
+            FieldBase::Frame => (&self.bytes[..], 0),
+            FieldBase::L3 => (&self.bytes[..], layers.l3.into()),
+            FieldBase::L4 => (&self.bytes[..], layers.l4.into()),
+            FieldBase::NdSll => (&self.bytes[..], layers.nd_sll.into()),
+            FieldBase::NdTll => (&self.bytes[..], layers.nd_tll.into()),
         };
         let mut value = 0;
         for bit in 0..usize::from(location.length_bits) {

@@ -21,7 +21,7 @@ pub(crate) use machine::spec;
 pub use mistakes::{FileMistakes, Mistake};
 pub use places::Place;
 
-use flow::{Nanos, Stateless};
+use flow::{Nanos, StatelessConfig};
 use pipeline::LaneLimits;
 use std::fs::File;
 use std::io::Read;
@@ -112,7 +112,7 @@ pub struct Datapath {
     /// Flow file that is loaded before the first packet.
     pub flows: Option<PathBuf>,
     /// Settings of the stateless forwarder, if there is one.
-    pub stateless: Option<Arc<Stateless>>,
+    pub stateless: Option<Arc<StatelessConfig>>,
     /// Ports in the order of the file.
     pub ports: Vec<PortConfig>,
 }

@@ -12,7 +12,7 @@ use crate::flow_file::{FlowFile, PortNames};
 use crate::stateless_form::{GatesForm, StatelessForm};
 use crate::trace::Watch;
 use flow::Nanos;
-use flow::stateless::{Section, StatelessChange};
+use flow::stateless::{StatelessChange, StatelessSection};
 use model::agent::Lost;
 use model::{Change, Changed, DataPlane, Model};
 use serde::Serialize;
@@ -408,10 +408,10 @@ fn set_gates(
         // A new stateless forwarder without gates would drop tagged packets, so none is created.
         return Ok(Changed::default());
     }
-    let mut sections = vec![Section::Gates(gates)];
+    let mut sections = vec![StatelessSection::Gates(gates)];
     if let Some(trusted) = trusted {
         let form = StatelessForm { trusted: trusted.to_vec(), ..StatelessForm::default() };
-        sections.push(Section::Trusted(form.read().map_err(told)?.trusted));
+        sections.push(StatelessSection::Trusted(form.read().map_err(told)?.trusted));
     }
     let change = Change::Stateless(StatelessChange::Set(sections));
     state.model.change(state.now, change).map_err(|error| error.to_string())

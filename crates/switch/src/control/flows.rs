@@ -5,7 +5,7 @@ use super::protocol::{FlowForm, FlowPart, FlowRow};
 use flow::group::Group;
 use flow::meter::Meter;
 use flow::syntax::{self, FileLine, RecordCommand, format_entry, format_flow, format_line};
-use flow::{Command, FlowMod, Instructions, Nanos};
+use flow::{FlowMod, FlowModCommand, Instructions, Nanos};
 use model::{FlowCursor, FlowFilter, FlowStats, Model};
 use worker::WorkerSet;
 
@@ -86,7 +86,7 @@ impl Walk {
 fn line(flow: &FlowStats, now: Nanos) -> String {
     // An entry that was never hit is idle since it was added.
     let idle_ns = if flow.used_ns == 0 { flow.duration_ns } else { now.saturating_sub(flow.used_ns) };
-    let stats = syntax::FlowStats {
+    let stats = syntax::EntryStats {
         duration_ns: flow.duration_ns,
         packets: flow.packets,
         bytes: flow.bytes,
@@ -118,7 +118,7 @@ fn row(flow: &FlowStats) -> FlowRow {
 fn flow_mod(flow: &FlowStats) -> FlowMod {
     let entry = &flow.entry;
     FlowMod {
-        command: Command::Add,
+        command: FlowModCommand::Add,
         table: Some(entry.table),
         priority: entry.priority,
         matching: entry.matching.clone(),

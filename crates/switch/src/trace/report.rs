@@ -31,7 +31,7 @@ pub fn report(model: &mut Model<WorkerSet>, found: &Found) -> Trace {
         Outcome::Dropped(reason) => ("dropped", Some(reason)),
     };
     let (fast, fast_why) = why::fast(model, found, &ways);
-    let packet_in = |p: &model::trace::PacketIn| PacketIn {
+    let packet_in = |p: &model::trace::ControllerCopy| PacketIn {
         table: p.table,
         reason: match p.reason {
             PacketInReason::NoMatch => "no_match",

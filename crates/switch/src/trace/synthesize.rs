@@ -3,7 +3,7 @@
 
 use super::TraceError;
 use flow::syntax::{ParseOptions, parse_match};
-use flow::{Base, Field, FieldMatch, Match, PortNo, port_no};
+use flow::{Field, FieldBase, FieldMatch, Match, PortNo, port_no};
 use port::LARGE_FRAME_BYTES;
 use wire::{Depth, Layers, PacketBuilder};
 
@@ -224,15 +224,15 @@ fn write(frame: &mut Vec<u8>, field: Field, value: u128) -> Result<(), TraceErro
     let location = field.location();
     let layers: Layers = wire::locate(frame, Depth::L4);
     let base = match location.base {
-        Base::Ext if matches!(field, Field::Slice(_)) => {
+        FieldBase::Ext if matches!(field, Field::Slice(_)) => {
             return Err(TraceError::Field(field.to_string(), "is no part of the packet's bytes"));
         }
-        Base::Ext => return Ok(()),
-        Base::Frame => 0,
-        Base::L3 => usize::from(layers.l3),
-        Base::L4 => usize::from(layers.l4),
-        Base::NdSll => usize::from(layers.nd_sll),
-        Base::NdTll => usize::from(layers.nd_tll),
+        FieldBase::Ext => return Ok(()),
+        FieldBase::Frame => 0,
+        FieldBase::L3 => usize::from(layers.l3),
+        FieldBase::L4 => usize::from(layers.l4),
+        FieldBase::NdSll => usize::from(layers.nd_sll),
+        FieldBase::NdTll => usize::from(layers.nd_tll),
     };
     let is_slice = matches!(field, Field::Slice(_));
     let by_hand =

@@ -6,7 +6,7 @@ use crate::peer::{Peer, add};
 use crate::scene::{Scene, bytes_of};
 use flow::group::{Bucket, Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
-use flow::stateless::{Arithmetic, Bank, Label, NodeId, Section, StatelessChange};
+use flow::stateless::{Arithmetic, Bank, Label, NodeId, StatelessChange, StatelessSection};
 use flow::{Action, Field, port_no};
 use openflow::bundle::{self, BundleAdd, FLAG_ATOMIC};
 use openflow::error::{self, ErrorCode};
@@ -202,7 +202,7 @@ fn lanes(peer: &mut Peer) {
     let id = NodeId::new(Arithmetic::Integer, 5).unwrap();
     let labels = [(0, Label::Tables), (1, Label::Port(2))].into();
     let bank = Bank { id, labels, backups: [(2, 3)].into() };
-    let sections = StatelessChange::Set(vec![Section::Bank(0, Some(bank))]);
+    let sections = StatelessChange::Set(vec![StatelessSection::Bank(0, Some(bank))]);
     let right = Right::new("lane_mod", &Message::StatelessMod(sections));
     let section = 24;
     let wrong = [0, 1, 3, 4, 5, 15, 16, 17, 24, 31, 32, 33, 36, 39, 41, 48, 0x7fff, 0xfff8, 0xffff];

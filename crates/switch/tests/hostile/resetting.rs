@@ -3,7 +3,7 @@
 
 use crate::peer::{Peer, add, flow_mod};
 use crate::scene::{Scene, bytes_of, dump};
-use flow::Command;
+use flow::FlowModCommand;
 use openflow::bundle::{BundleAdd, BundleControl, BundleKind, FLAG_ATOMIC};
 use openflow::{Hello, Message};
 use rustix::net::sockopt::set_socket_linger;
@@ -19,8 +19,11 @@ fn a_reset_at_any_moment_leaves_nothing_behind() {
     let hello = bytes_of(&Message::Hello(Hello::supported()));
     let echo = bytes_of(&Message::EchoRequest(vec![1; 1_000]));
     let bundle = BundleControl { bundle_id: 1, kind: BundleKind::OpenRequest, flags: FLAG_ATOMIC };
-    let delete =
-        BundleAdd { bundle_id: 1, flags: FLAG_ATOMIC, message: Box::new(flow_mod(Command::Delete, "")) };
+    let delete = BundleAdd {
+        bundle_id: 1,
+        flags: FLAG_ATOMIC,
+        message: Box::new(flow_mod(FlowModCommand::Delete, "")),
+    };
     let half_done = [Message::BundleControl(bundle), Message::BundleAdd(delete)];
     let half_done: Vec<u8> = half_done.iter().flat_map(bytes_of).collect();
     // An entry that already exists.

@@ -3,7 +3,7 @@
 
 use crate::lab::Lab;
 use crate::peer::{Peer, add, flow_mod};
-use flow::Command;
+use flow::FlowModCommand;
 use openflow::bundle::{BundleAdd, BundleControl, BundleKind};
 use openflow::multipart::flow_stats::FlowQuery;
 use openflow::multipart::{Answer, MultipartReply, MultipartRequest, Query};
@@ -33,7 +33,7 @@ fn told(peer: &mut Peer) -> Vec<Option<bool>> {
 fn a_mark_is_told_as_it_was_said_to_those_who_use_it() {
     let lab = Lab::start(1, 2, "");
     let (mut user, mut other) = (Peer::connect(lab.address), Peer::connect(lab.address));
-    user.send(&flow_mod(Command::Delete, "table=0"));
+    user.send(&flow_mod(FlowModCommand::Delete, "table=0"));
     user.send(&add("priority=1,in_port=1,actions=output:2"));
     user.barrier();
     assert_eq!(told(&mut user), [None]);
@@ -45,10 +45,10 @@ fn a_mark_is_told_as_it_was_said_to_those_who_use_it() {
     assert_eq!(told(&mut other), [None, None, None]);
     assert!(lab.ofctl(&["dump-flows"]).contains("priority=2,in_port=1"));
     // A modify without the instruction keeps the mark, a modify with it changes the mark.
-    user.send(&flow_mod(Command::Modify, "in_port=1,actions=output:1"));
+    user.send(&flow_mod(FlowModCommand::Modify, "in_port=1,actions=output:1"));
     user.barrier();
     assert_eq!(told(&mut user), [None, Some(true), Some(false)]);
-    other.send(&flow_mod(Command::Modify, "low_latency=false,in_port=1,actions=output:1"));
+    other.send(&flow_mod(FlowModCommand::Modify, "low_latency=false,in_port=1,actions=output:1"));
     other.barrier();
     assert_eq!(told(&mut other), [Some(false); 3]);
     // An add that replaces an entry does not inherit its mark.
@@ -61,7 +61,7 @@ fn a_mark_is_told_as_it_was_said_to_those_who_use_it() {
 fn bundles_carry_marks_and_refuse_wrong_ones() {
     let lab = Lab::start(1, 2, "");
     let mut peer = Peer::connect(lab.address);
-    peer.send(&flow_mod(Command::Delete, "table=0"));
+    peer.send(&flow_mod(FlowModCommand::Delete, "table=0"));
     let control = |kind| Message::BundleControl(BundleControl { bundle_id: 5, kind, flags: 3 });
     let bundled = |line| {
         let message = Box::new(add(line));

@@ -2,7 +2,7 @@
 //! OpenFlow peer of the tests, which sends and receives single messages.
 
 use crate::lab::LONG;
-use flow::{Action, Command, Instructions};
+use flow::{Action, FlowModCommand, Instructions};
 use openflow::flow_mod::FlowModMessage;
 use openflow::{ErrorCode, HEADER_BYTES, Hello, Message, decode, encode};
 use std::io::{Read, Write};
@@ -111,13 +111,13 @@ impl Peer {
 }
 
 /// Returns a flow-mod for a line in flow syntax.
-pub fn flow_mod(command: Command, line: &str) -> Message {
+pub fn flow_mod(command: FlowModCommand, line: &str) -> Message {
     let flow = flow::syntax::parse_flow(line, command, flow::syntax::ParseOptions::default()).unwrap();
     Message::FlowMod(FlowModMessage { flow, buffer_id: None })
 }
 
 pub fn add(line: &str) -> Message {
-    flow_mod(Command::Add, line)
+    flow_mod(FlowModCommand::Add, line)
 }
 
 /// Returns a flow-mod that forwards all packets to a port.

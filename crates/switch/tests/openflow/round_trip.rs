@@ -3,12 +3,13 @@
 
 use crate::lab::Lab;
 use flow::syntax::{ParseOptions, format_flow, parse_flow};
-use flow::{Command, FlowMod};
+use flow::{FlowMod, FlowModCommand};
 
 const FLOWS: &str = include_str!("../../../flow/tests/data/ovs-flows.txt");
 
 fn parse(line: &str) -> FlowMod {
-    parse_flow(line, Command::Add, ParseOptions::default()).unwrap_or_else(|error| panic!("{line}: {error}"))
+    parse_flow(line, FlowModCommand::Add, ParseOptions::default())
+        .unwrap_or_else(|error| panic!("{line}: {error}"))
 }
 
 /// Returns the lines that ovs-ofctl accepts with the same meaning as Shunt.

@@ -6,7 +6,7 @@ use crate::lab::{Lab, frame};
 use crate::peer::{Peer, add, all_to, flow_mod};
 use flow::group::{Bucket, Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
-use flow::{Action, Command, Field, port_no};
+use flow::{Action, Field, FlowModCommand, port_no};
 use openflow::bundle::{BundleAdd, BundleControl, BundleKind};
 use openflow::features::{Fragments, SwitchConfig};
 use openflow::flow_mod::FlowRemovedReason;
@@ -139,8 +139,8 @@ fn all_are_told_of_flows_and_ports() {
     one.send(&add("hard_timeout=1,send_flow_rem,udp,actions=drop"));
     one.send(&add("icmp,actions=drop"));
     one.barrier();
-    one.send(&flow_mod(Command::Delete, "icmp"));
-    one.send(&flow_mod(Command::Delete, "tcp"));
+    one.send(&flow_mod(FlowModCommand::Delete, "icmp"));
+    one.send(&flow_mod(FlowModCommand::Delete, "tcp"));
     for peer in [&mut one, &mut two] {
         for reason in [FlowRemovedReason::Delete, FlowRemovedReason::HardTimeout] {
             let (_, Message::FlowRemoved(removed)) = peer.receive() else { panic!("another message") };
@@ -200,7 +200,7 @@ fn told(reply: &Message) -> Vec<u8> {
 fn tables_that_are_not_laid_out_are_removed() {
     let mut lab = Lab::start(1, 2, "");
     let mut peer = lab.peer();
-    peer.send(&flow_mod(Command::Delete, "table=all"));
+    peer.send(&flow_mod(FlowModCommand::Delete, "table=all"));
     for line in [
         "table=0,actions=goto_table:1",
         "table=1,actions=output:2",
@@ -238,7 +238,7 @@ fn tables_that_are_not_laid_out_are_removed() {
     assert_eq!(lab.flows().len(), 2);
     peer.send(&add("table=1,priority=7,actions=goto_table:3"));
     peer.send(&add("table=3,actions=output:2"));
-    peer.send(&flow_mod(Command::Delete, "table=all"));
+    peer.send(&flow_mod(FlowModCommand::Delete, "table=all"));
     peer.barrier();
 }
 
@@ -398,7 +398,7 @@ fn there_is_one_master_and_slaves_only_read() {
 fn a_bundle_is_done_as_a_whole_or_not_at_all() {
     let lab = Lab::start(1, 2, "");
     let mut peer = lab.peer();
-    peer.send(&flow_mod(Command::Delete, ""));
+    peer.send(&flow_mod(FlowModCommand::Delete, ""));
     let control =
         |kind| Message::BundleControl(BundleControl { bundle_id: 4, kind, flags: bundle::FLAG_ATOMIC });
     let part = |message| {
@@ -437,7 +437,7 @@ fn a_bundle_is_done_as_a_whole_or_not_at_all() {
 fn a_bundle_may_change_groups_meters_and_ports() {
     let mut lab = Lab::start(1, 3, "");
     let mut peer = lab.peer();
-    peer.send(&flow_mod(Command::Delete, ""));
+    peer.send(&flow_mod(FlowModCommand::Delete, ""));
     let control = |kind| {
         let flags = bundle::FLAG_ATOMIC | bundle::FLAG_ORDERED;
         Message::BundleControl(BundleControl { bundle_id: 4, kind, flags })
@@ -596,7 +596,7 @@ fn packets_of_invalid_ttl_are_cut_for_each_as_it_asked() {
 fn counts_are_reset_and_left_out_as_asked() {
     let mut lab = Lab::start(1, 2, "");
     let mut peer = lab.peer();
-    peer.send(&flow_mod(Command::Delete, ""));
+    peer.send(&flow_mod(FlowModCommand::Delete, ""));
     peer.send(&add("priority=9,in_port=1,actions=output:2"));
     peer.barrier();
     let counts = |peer: &mut Peer| {
@@ -614,11 +614,11 @@ fn counts_are_reset_and_left_out_as_asked() {
     };
     send(3);
     assert_eq!(counts(&mut peer), [(3, 180)]);
-    peer.send(&flow_mod(Command::Modify, "in_port=1,reset_counts,actions=output:2"));
+    peer.send(&flow_mod(FlowModCommand::Modify, "in_port=1,reset_counts,actions=output:2"));
     peer.barrier();
     assert_eq!(counts(&mut peer), [(0, 0)]);
     send(2);
-    peer.send(&flow_mod(Command::Modify, "in_port=1,actions=output:2"));
+    peer.send(&flow_mod(FlowModCommand::Modify, "in_port=1,actions=output:2"));
     peer.barrier();
     assert_eq!(counts(&mut peer), [(2, 120)]);
     peer.send(&add("priority=9,in_port=1,no_packet_counts,actions=output:2"));
@@ -637,7 +637,7 @@ fn a_long_change_does_not_keep_echoes_waiting() {
         one.send(&add(&format!("priority={},tcp,tcp_dst={},actions=output:1", 1 + n / 65_536, n % 65_536)));
     }
     one.barrier();
-    one.send(&flow_mod(Command::Delete, ""));
+    one.send(&flow_mod(FlowModCommand::Delete, ""));
     let waiter = std::thread::spawn(move || {
         let start = Instant::now();
         one.barrier();
@@ -668,7 +668,7 @@ fn the_control_thread_sleeps_during_a_long_change() {
     }
     peer.barrier();
     let (start, before) = (Instant::now(), lab.control_cpu());
-    peer.send(&flow_mod(Command::Modify, "actions=output:2"));
+    peer.send(&flow_mod(FlowModCommand::Modify, "actions=output:2"));
     // The model is lent at this time.
     std::thread::sleep(Duration::from_millis(20));
     drop(client);

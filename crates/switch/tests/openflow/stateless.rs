@@ -3,8 +3,8 @@
 
 use crate::lab::{Lab, frame};
 use crate::peer::{Peer, add, flow_mod};
-use flow::Command;
-use flow::stateless::{Arithmetic, Bank, Label, NodeId, Section, Stateless, StatelessChange};
+use flow::FlowModCommand;
+use flow::stateless::{Arithmetic, Bank, Label, NodeId, StatelessChange, StatelessConfig, StatelessSection};
 use openflow::bundle::{BundleAdd, BundleControl, BundleKind};
 use openflow::role::{Role, RoleMessage};
 use openflow::stateless::StatelessReply;
@@ -19,17 +19,17 @@ fn bank(id: u32, ports: &[u32]) -> Option<Bank> {
     Some(Bank { id, labels, backups: BTreeMap::new() })
 }
 
-fn set(sections: Vec<Section>) -> Message {
+fn set(sections: Vec<StatelessSection>) -> Message {
     Message::StatelessMod(StatelessChange::Set(sections))
 }
 
-fn told(peer: &mut Peer) -> Option<Stateless> {
+fn told(peer: &mut Peer) -> Option<StatelessConfig> {
     let Message::StatelessReply(StatelessReply { more: false, sections }) =
         peer.ask(&Message::StatelessRequest)
     else {
         panic!("another answer")
     };
-    let mut stateless_config = Stateless::default();
+    let mut stateless_config = StatelessConfig::default();
     sections?.into_iter().for_each(|section| stateless_config.set(section));
     Some(stateless_config)
 }
@@ -47,17 +47,21 @@ fn keyed(hops: u8, key: u8) -> Vec<u8> {
 fn packets_go_as_the_lane_says_that_was_set_last() {
     let mut lab = Lab::start(2, 3, "");
     let (mut one, mut other) = (Peer::connect(lab.address), Peer::connect(lab.address));
-    one.send(&flow_mod(Command::Delete, "table=0"));
+    one.send(&flow_mod(FlowModCommand::Delete, "table=0"));
     one.send(&add("in_port=1,actions=output:1,in_port"));
     one.barrier();
     assert_eq!(told(&mut other), None);
     lab.push(1, &keyed(9, 1));
     assert_eq!(lab.pop(1), keyed(9, 1), "no lane: the tables have it");
 
-    one.send(&set(vec![Section::Trusted(BTreeSet::from([1])), Section::Bank(0, bank(5, &[2, 3]))]));
+    one.send(&set(vec![
+        StatelessSection::Trusted(BTreeSet::from([1])),
+        StatelessSection::Bank(0, bank(5, &[2, 3])),
+    ]));
     one.barrier();
     let trusted = BTreeSet::from([1]);
-    let stateless_config = Stateless { trusted, banks: [bank(5, &[2, 3]), None], ..Stateless::default() };
+    let stateless_config =
+        StatelessConfig { trusted, banks: [bank(5, &[2, 3]), None], ..StatelessConfig::default() };
     assert_eq!(told(&mut other), Some(stateless_config.clone()));
     lab.push(1, &keyed(9, 6));
     assert_eq!(lab.pop(2), keyed(8, 6));
@@ -67,11 +71,14 @@ fn packets_go_as_the_lane_says_that_was_set_last() {
     assert_eq!(lab.pop(1), keyed(9, 5), "label 0: the tables have it");
 
     // Another controller sets another bank. The trusted ports stay unchanged.
-    other.send(&set(vec![Section::Bank(0, bank(7, &[3, 2]))]));
+    other.send(&set(vec![StatelessSection::Bank(0, bank(7, &[3, 2]))]));
     other.barrier();
     lab.push(1, &keyed(9, 8));
     assert_eq!(lab.pop(3), keyed(8, 8));
-    assert_eq!(told(&mut one).unwrap(), Stateless { banks: [bank(7, &[3, 2]), None], ..stateless_config });
+    assert_eq!(
+        told(&mut one).unwrap(),
+        StatelessConfig { banks: [bank(7, &[3, 2]), None], ..stateless_config }
+    );
 
     one.send(&Message::StatelessMod(StatelessChange::Off));
     one.barrier();
@@ -85,11 +92,11 @@ fn a_bundle_renumbers_edge_and_core_at_once() {
     let mut lab = Lab::start(1, 3, "");
     let mut peer = Peer::connect(lab.address);
     let control = |kind| Message::BundleControl(BundleControl { bundle_id: 5, kind, flags: 1 });
-    peer.send(&flow_mod(Command::Delete, "table=0"));
+    peer.send(&flow_mod(FlowModCommand::Delete, "table=0"));
     let messages = [
         add("in_port=2,actions=push_key(key=0x6,width=64,hops=4,epoch=0),output:1"),
-        set(vec![Section::Trusted(BTreeSet::from([1]))]),
-        set(vec![Section::Bank(0, bank(5, &[3])), Section::Polka(None)]),
+        set(vec![StatelessSection::Trusted(BTreeSet::from([1]))]),
+        set(vec![StatelessSection::Bank(0, bank(5, &[3])), StatelessSection::Polka(None)]),
     ];
     for message in messages {
         peer.send(&Message::BundleAdd(BundleAdd { bundle_id: 5, flags: 1, message: Box::new(message) }));
@@ -108,7 +115,7 @@ fn a_bundle_renumbers_edge_and_core_at_once() {
 fn what_cannot_be_is_refused_with_our_code_and_logged_with_a_sentence() {
     let lab = Lab::start(1, 1, "");
     let mut peer = Peer::connect(lab.address);
-    let small = set(vec![Section::MtuBytes(BTreeMap::from([(1, 20)]))]);
+    let small = set(vec![StatelessSection::MtuBytes(BTreeMap::from([(1, 20)]))]);
     assert_eq!(peer.refused(&small), error::STATELESS_BAD_CONFIG);
     let log = &lab.log;
     crate::lab::until("the refusal is logged", || {

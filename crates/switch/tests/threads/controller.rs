@@ -9,7 +9,7 @@ use crate::peer::{Peer, add, flow_mod};
 use crate::stage::Shared;
 use flow::group::{Bucket, Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
-use flow::{Action, Command};
+use flow::{Action, FlowModCommand};
 use openflow::Message;
 use openflow::bundle::{BundleAdd, BundleControl, BundleKind};
 use openflow::group::{GroupChange, GroupMod};
@@ -77,7 +77,7 @@ impl Way {
         let [a, b, c, d, e, f] = version_bytes(version);
         let set = flow::syntax::parse_flow(
             &format!("actions=set_field:{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}->eth_src"),
-            Command::Add,
+            FlowModCommand::Add,
             flow::syntax::ParseOptions::default(),
         );
         let set = set.unwrap().instructions.apply;
@@ -178,7 +178,7 @@ pub fn first_lines() -> Vec<String> {
 impl Controller {
     /// Installs the first rules.
     pub fn start(mut peer: Peer, book: &'static Book, seed: u64, load: Load) -> Self {
-        peer.send(&flow_mod(Command::Delete, "table=0"));
+        peer.send(&flow_mod(FlowModCommand::Delete, "table=0"));
         let meter = Meter { id: METER, packets: true, stats: false, burst: false, bands: Vec::new() };
         peer.send(&Message::MeterMod(MeterMod { command: GroupChange::Add, meter }));
         for flow in 0..FLOWS {
@@ -249,7 +249,7 @@ impl Controller {
     }
 
     fn modify(&mut self, line: String) {
-        self.peer.send(&flow_mod(Command::ModifyStrict, &line.replace("send_flow_rem,", "")));
+        self.peer.send(&flow_mod(FlowModCommand::ModifyStrict, &line.replace("send_flow_rem,", "")));
     }
 
     /// Changes the output of table 1 or of the group.
@@ -276,7 +276,7 @@ impl Controller {
         let control = |kind| Message::BundleControl(BundleControl { bundle_id: 5, kind, flags: 3 });
         self.peer.send(&control(BundleKind::OpenRequest));
         for line in lines {
-            let message = Box::new(flow_mod(Command::ModifyStrict, &line));
+            let message = Box::new(flow_mod(FlowModCommand::ModifyStrict, &line));
             self.peer.send(&Message::BundleAdd(BundleAdd { bundle_id: 5, flags: 3, message }));
         }
         self.peer.send(&control(BundleKind::CommitRequest));
@@ -289,7 +289,7 @@ impl Controller {
         if self.shadowed[flow] {
             self.modify(classify(flow, 100, low_latency, version));
             let line = format!("table=0,priority=200,ip,nw_src=10.0.0.{flow}");
-            self.peer.send(&flow_mod(Command::DeleteStrict, &line));
+            self.peer.send(&flow_mod(FlowModCommand::DeleteStrict, &line));
         } else {
             self.peer.send(&add(&classify(flow, 200, low_latency, version)));
         }
@@ -300,7 +300,7 @@ impl Controller {
     fn noise(&mut self) {
         if self.noise.len() > 200 || self.random.u8(..4) == 0 {
             for line in self.noise.drain(..) {
-                self.peer.send(&flow_mod(Command::DeleteStrict, &line));
+                self.peer.send(&flow_mod(FlowModCommand::DeleteStrict, &line));
             }
             return;
         }

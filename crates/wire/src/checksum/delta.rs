@@ -6,12 +6,12 @@ use super::sum;
 /// Accumulated changes of bytes that a checksum covers: the ones-complement sum of the new words minus the
 /// old words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Delta {
+pub struct ChecksumDelta {
     /// Each change adds at most 0x1fffe, so 64 bits do not overflow within the changes of one packet.
     total: u64,
 }
 
-impl Delta {
+impl ChecksumDelta {
     /// Records the change of a 16-bit word at an even offset.
     #[inline]
     pub fn replace(&mut self, old: u16, new: u16) {
@@ -50,13 +50,13 @@ impl Delta {
 /// Returns the checksum after the changes: ~(~HC + ~m + m') of RFC 1624. A zero delta returns it unchanged.
 /// Otherwise the result is in 0..=0xfffe, like a full computation over bytes that are not all zero.
 #[inline]
-pub fn apply(checksum: u16, delta: Delta) -> u16 {
+pub fn apply(checksum: u16, delta: ChecksumDelta) -> u16 {
     if delta.is_zero() { checksum } else { !delta.added_to(!checksum) }
 }
 
 /// Like [`apply`], for UDP: a checksum of zero (none) stays, and a result of zero becomes 0xffff.
 #[inline]
-pub fn apply_udp(checksum: u16, delta: Delta) -> u16 {
+pub fn apply_udp(checksum: u16, delta: ChecksumDelta) -> u16 {
     if checksum == 0 || delta.is_zero() {
         return checksum;
     }
@@ -69,6 +69,6 @@ pub fn apply_udp(checksum: u16, delta: Delta) -> u16 {
 /// Like [`apply`], for a field that holds the uncomplemented sum of the pseudo-header, which an offload
 /// completes later (CHECKSUM_PARTIAL). `delta` must contain changes of the pseudo-header only.
 #[inline]
-pub fn apply_partial(field: u16, delta: Delta) -> u16 {
+pub fn apply_partial(field: u16, delta: ChecksumDelta) -> u16 {
     if delta.is_zero() { field } else { delta.added_to(field) }
 }

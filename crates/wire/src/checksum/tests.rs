@@ -20,7 +20,7 @@ fn known_values() {
     // The example of RFC 1071, section 3.
     assert_eq!(sum(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]), 0xddf2);
     // RFC 1624, section 4: m = 0x5555 becomes 0x3285, HC 0xdd2f becomes 0x0000.
-    let mut delta = Delta::default();
+    let mut delta = ChecksumDelta::default();
     delta.replace(0x5555, 0x3285);
     assert_eq!(apply(0xdd2f, delta), 0);
     let header =
@@ -32,7 +32,7 @@ fn known_values() {
 
 #[test]
 fn zero_rules() {
-    let mut nothing = Delta::default();
+    let mut nothing = ChecksumDelta::default();
     nothing.replace(0, 0xffff);
     assert!(nothing.is_zero());
     for checksum in [0, 1, 0xfffe, 0xffff] {
@@ -40,7 +40,7 @@ fn zero_rules() {
         assert_eq!(apply_udp(checksum, nothing), checksum);
         assert_eq!(apply_partial(checksum, nothing), checksum);
     }
-    let mut one = Delta::default();
+    let mut one = ChecksumDelta::default();
     one.replace(0, 1);
     assert_eq!(apply_udp(0, one), 0);
     assert_eq!((apply(1, one), apply_udp(1, one)), (0, 0xffff));
@@ -86,7 +86,7 @@ proptest! {
         let len = changed.len().min(covered.len() - at);
         let mut after = covered.clone();
         after[at..at + len].copy_from_slice(&changed[..len]);
-        let mut delta = Delta::default();
+        let mut delta = ChecksumDelta::default();
         delta.replace_bytes(&covered[at..at + len], &after[at..at + len], at % 2 == 1);
 
         prop_assert_eq!(apply(l4(0, &covered), delta), l4(0, &after));
@@ -97,7 +97,7 @@ proptest! {
 
     #[test]
     fn many_changes_are_one(words in proptest::collection::vec((any::<u16>(), any::<u16>()), 1..20)) {
-        let mut delta = Delta::default();
+        let mut delta = ChecksumDelta::default();
         let (mut old, mut new) = (vec![0, 1], vec![0, 1]);
         for (before, after) in words {
             delta.replace(before, after);
@@ -110,7 +110,7 @@ proptest! {
     #[test]
     fn inserted_and_removed_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
         let covered = [&[0, 9][..], &bytes].concat();
-        let mut delta = Delta::default();
+        let mut delta = ChecksumDelta::default();
         delta.replace_bytes(&[], &bytes, false);
         prop_assert_eq!(apply(l4(0, &[0, 9]), delta), l4(0, &covered));
     }

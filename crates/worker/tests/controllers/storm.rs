@@ -16,7 +16,7 @@ use fastrand::Rng;
 use flow::group::{Group, GroupType};
 use flow::meter::Meter;
 use flow::stateless::StatelessChange;
-use flow::{Command, FlowMod, Nanos, Outcome};
+use flow::{FlowMod, FlowModCommand, Nanos, Outcome};
 use model::agent::{Agent, ChannelEvent, ChannelId, Context};
 use model::{Config, DataPlane, Model, PortDesc};
 use openflow::group::{GroupChange, GroupMod};
@@ -370,7 +370,7 @@ impl Storm {
             }
         }
         assert_eq!(dumped, self.model.flow_count());
-        let flow = FlowMod { command: Command::Delete, table: None, ..FlowMod::default() };
+        let flow = FlowMod { command: FlowModCommand::Delete, table: None, ..FlowMod::default() };
         let flows = Message::FlowMod(openflow::flow_mod::FlowModMessage { flow, buffer_id: None });
         let group = Group { id: openflow::group::ALL, kind: GroupType::All, buckets: Vec::new() };
         let groups = Message::GroupMod(GroupMod { command: GroupChange::Delete, group });

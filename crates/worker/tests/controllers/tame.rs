@@ -4,7 +4,7 @@
 
 use fastrand::Rng;
 use flow::group::GroupType;
-use flow::stateless::{Bank, Label, Section, StatelessChange};
+use flow::stateless::{Bank, Label, StatelessChange, StatelessSection};
 use flow::{Action, Field, FieldMatch, Instructions, Match, Next, port_no};
 use openflow::Message;
 use openflow::bundle::BundleKind;
@@ -133,17 +133,21 @@ fn bank(rng: &mut Rng, bank: &mut Bank) {
     bank.backups = backups.map(|_| (rng.u32(1..=PORTS), rng.u32(1..=PORTS))).collect();
 }
 
-fn section(rng: &mut Rng, section: &mut Section) {
+fn section(rng: &mut Rng, section: &mut StatelessSection) {
     match section {
-        Section::Types(types) => *types = flow::stateless::TagTypes { tf: 0x7000 + rng.u16(..4), ..*types },
-        Section::Trusted(ports) => *ports = (1..=PORTS).filter(|_| rng.u8(..8) != 0).collect(),
-        Section::MtuBytes(ports) => {
+        StatelessSection::Types(types) => {
+            *types = flow::stateless::TagTypes { tf: 0x7000 + rng.u16(..4), ..*types }
+        }
+        StatelessSection::Trusted(ports) => *ports = (1..=PORTS).filter(|_| rng.u8(..8) != 0).collect(),
+        StatelessSection::MtuBytes(ports) => {
             let bytes = std::mem::take(ports).into_values();
             *ports = bytes.map(|bytes| (rng.u32(1..=PORTS), 68 + bytes % 100)).collect();
         }
-        Section::Bank(_, some) | Section::Polka(some) => some.iter_mut().for_each(|one| bank(rng, one)),
-        Section::Gates(None) => {}
-        Section::Gates(Some(gates)) => {
+        StatelessSection::Bank(_, some) | StatelessSection::Polka(some) => {
+            some.iter_mut().for_each(|one| bank(rng, one))
+        }
+        StatelessSection::Gates(None) => {}
+        StatelessSection::Gates(Some(gates)) => {
             (gates.down_d, gates.up_d) = (gates.down_d % 4, gates.up_d % 4);
             let ports = std::mem::take(&mut gates.ports).into_values();
             gates.ports = ports.map(|gate| (rng.u32(1..=PORTS), gate)).collect();

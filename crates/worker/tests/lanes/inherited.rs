@@ -2,7 +2,7 @@
 //! The order of flows while a LUT is replaced by another and records are cleaned.
 
 use crate::lab::{Lab, RULES, USUAL, low, udp};
-use flow::Command;
+use flow::FlowModCommand;
 
 /// Number of low-latency flows of one rule; together with two packets of another flow they fill a burst.
 const OTHERS: u8 = 30;
@@ -36,7 +36,7 @@ fn a_flow_goes_on_by_the_record_that_was_inherited_for_it() {
     lab.turn();
     let figures = lab.model.plane_mut().fast_tables().next().and_then(|(_, lut)| lut).unwrap().figures;
     assert_eq!((figures.records, figures.hits), (30, 30), "they have been inherited, and nothing else");
-    lab.change(Command::ModifyStrict, &format!("low_latency=false,{OTHERS_RULE}"));
+    lab.change(FlowModCommand::ModifyStrict, &format!("low_latency=false,{OTHERS_RULE}"));
     // A full burst, after which no backlog is worked off.
     lab.push(1, &low(64, 1));
     push_others(&mut lab);
@@ -68,7 +68,7 @@ fn flows_that_become_one_value_do_not_inherit_from_one_another() {
     let packet = |host: u8, mark: u8| udp([10, 2, 0, host], 5, 64, mark);
     (1..=2).for_each(|host| lab.push(1, &packet(host, 0)));
     lab.turn();
-    lab.change(Command::DeleteStrict, host);
+    lab.change(FlowModCommand::DeleteStrict, host);
     for _ in 0..CLEANING_TURNS {
         lab.push(1, &packet(2, 0));
         lab.turn();

@@ -65,10 +65,10 @@ impl Lab {
     }
 
     pub fn rule(&mut self, rule: &str) {
-        self.change(flow::Command::Add, rule);
+        self.change(flow::FlowModCommand::Add, rule);
     }
 
-    pub fn change(&mut self, command: flow::Command, rule: &str) {
+    pub fn change(&mut self, command: flow::FlowModCommand, rule: &str) {
         let m = parse_flow(rule, command, ParseOptions::default()).unwrap();
         self.model.flow_mod(self.now, m).unwrap();
     }

@@ -2,7 +2,7 @@
 //! Tables whose entries examine few bits of a packet, or none, on the fast-forwarding path.
 
 use crate::lab::{Lab, USUAL, udp};
-use flow::{Command, DropReason};
+use flow::{DropReason, FlowModCommand};
 use model::DataPlane;
 use pipeline::LaneLimits;
 
@@ -133,9 +133,9 @@ fn tables_may_come_to_examine_no_bits_and_some_again() {
             check(&mut lab, "only the entry that matches everything");
             routes.iter().for_each(|rule| lab.rule(rule));
             check(&mut lab, "with routes");
-            lab.change(Command::Delete, "udp,nw_dst=10.0.0.0/16");
+            lab.change(FlowModCommand::Delete, "udp,nw_dst=10.0.0.0/16");
             check(&mut lab, "without them again");
-            lab.change(Command::Delete, "");
+            lab.change(FlowModCommand::Delete, "");
             lab.rule("low_latency,priority=2,actions=output:3");
             check(&mut lab, "emptied and filled again");
             // Enough rules for the table to be compiled again, first with them, then without.
@@ -147,7 +147,7 @@ fn tables_may_come_to_examine_no_bits_and_some_again() {
                 lab.rule(&format!("low_latency,priority=8,nw_src=10.8.{host}.0/24,ip,actions=drop"));
             }
             check(&mut lab, "with many");
-            lab.change(Command::Delete, "ip");
+            lab.change(FlowModCommand::Delete, "ip");
             check(&mut lab, "without the many");
         }
     }
@@ -165,9 +165,9 @@ fn an_entry_that_matches_everything_may_become_low_latency() {
         assert_eq!(lab.model.plane_mut().totals().fast, 0);
         others.iter().for_each(|rule| {
             let matching = rule.rsplit_once(",actions").map_or("", |(matching, _)| matching);
-            lab.change(Command::DeleteStrict, matching);
+            lab.change(FlowModCommand::DeleteStrict, matching);
         });
-        lab.change(Command::ModifyStrict, "low_latency,priority=1,actions=output:3");
+        lab.change(FlowModCommand::ModifyStrict, "low_latency,priority=1,actions=output:3");
         warm(&mut lab);
         all_are_fast(&mut lab, &others);
     }

@@ -11,7 +11,7 @@ mod traffic;
 
 use arena::Snapshot;
 use flow::syntax::{ParseOptions, parse_flow};
-use flow::{Command, FlowMod};
+use flow::{FlowMod, FlowModCommand};
 use model::{AsyncMessage, Config, Model, PortDesc};
 use pipeline::LaneLimits;
 use port::Queue;
@@ -50,7 +50,8 @@ struct Lab {
 }
 
 fn parse(text: &str) -> FlowMod {
-    parse_flow(text, Command::Add, ParseOptions::default()).unwrap_or_else(|error| panic!("{text}: {error}"))
+    parse_flow(text, FlowModCommand::Add, ParseOptions::default())
+        .unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
 impl Lab {

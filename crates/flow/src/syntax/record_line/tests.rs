@@ -91,7 +91,7 @@ fn commands_stand_in_front() {
         assert_eq!(read(&format_line(&parsed)), Ok(parsed));
     }
     let flow = read("flow delete table=3").unwrap();
-    assert!(matches!(&flow, FileLine::Flow(m) if m.command == Command::Delete));
+    assert!(matches!(&flow, FileLine::Flow(m) if m.command == FlowModCommand::Delete));
     assert_eq!(read(&format_line(&flow)), Ok(flow));
 }
 

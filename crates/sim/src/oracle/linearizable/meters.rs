@@ -7,7 +7,7 @@ use crate::oracle::log::{Lookup, Moment, Record, Walker};
 use flow::meter::Band;
 use flow::{EntryChange, EntryId, Operation};
 use model::MeterCounters;
-use reference::{MeterState, Metered, Processed};
+use reference::{MeterDebts, Metered, Processed};
 use std::collections::BTreeMap;
 
 /// Execution of an entry that has a meter.
@@ -29,7 +29,7 @@ pub(super) struct Bands {
     /// Meters that each packet reached, and the bands that it exceeded.
     packets: BTreeMap<Place, Vec<(Metered, Option<Band>)>>,
     /// Final state of each meter.
-    meters: BTreeMap<u32, MeterState>,
+    meters: BTreeMap<u32, MeterDebts>,
     /// Number of packets to which a band applied.
     pub exceeded: usize,
 }
@@ -87,11 +87,11 @@ impl Bands {
         }
         let mut charges = charges(record);
         charges.sort_unstable_by_key(|charge| charge.moment.place);
-        let mut meters: BTreeMap<(u32, usize), MeterState> = BTreeMap::new();
+        let mut meters: BTreeMap<(u32, usize), MeterDebts> = BTreeMap::new();
         for (at, operation) in record.operations.iter().enumerate() {
             for part in operation.parts() {
                 if let Operation::Meter(meter) = part {
-                    meters.insert((meter.id, at + 1), MeterState::new(meter));
+                    meters.insert((meter.id, at + 1), MeterDebts::new(meter));
                 }
             }
         }

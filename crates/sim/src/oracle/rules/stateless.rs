@@ -3,11 +3,11 @@
 
 use super::Style;
 use fastrand::Rng;
-use flow::stateless::{Arithmetic, Bank, Gate, GateFlag, Gates, Label, NodeId, Stateless};
+use flow::stateless::{Arithmetic, Bank, Gate, GateFlag, Gates, Label, NodeId, StatelessConfig};
 
 impl Style {
     /// Returns a stateless configuration, or none.
-    pub fn lane(&self, rng: &mut Rng) -> Option<Stateless> {
+    pub fn lane(&self, rng: &mut Rng) -> Option<StatelessConfig> {
         if self.calm || rng.bool() {
             return None;
         }
@@ -31,13 +31,13 @@ impl Style {
             gates.map(|(port, number)| (port, Gate { number, flag: flags[rng.usize(0..4)] })).collect();
         let [down_d, up_d, external_d, server_gate_max] = std::array::from_fn(|_| rng.u32(0..4));
         let gates = Gates { down_d, up_d, external_d, server_gate_max, ports };
-        Some(Stateless {
+        Some(StatelessConfig {
             trusted: (1..=self.ports).filter(|_| rng.u8(0..4) != 0).collect(),
             mtu_bytes: (0..rng.usize(0..2)).map(|_| (port(rng), rng.usize(68..160))).collect(),
             banks,
             polka,
             gates: (rng.u8(0..4) != 0).then_some(gates),
-            ..Stateless::default()
+            ..StatelessConfig::default()
         })
     }
 }

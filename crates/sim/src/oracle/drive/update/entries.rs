@@ -3,7 +3,7 @@
 
 use super::{Driver, LIVE_TRIES, Subject};
 use crate::oracle::rules::Scope;
-use flow::{Action, Command, EntryFlags, FlowMod, Instructions};
+use flow::{Action, EntryFlags, FlowMod, FlowModCommand, Instructions};
 use model::{Change, GroupCommand};
 
 impl Driver {
@@ -50,12 +50,12 @@ impl Driver {
         // No entry can precede one of the highest priority.
         let above = hit.priority.checked_add(self.rng.u16(1..4));
         match (self.rng.u8(0..10), above) {
-            (0..2, _) => FlowMod { command: Command::DeleteStrict, ..same },
+            (0..2, _) => FlowMod { command: FlowModCommand::DeleteStrict, ..same },
             (2, _) if !hit.matching.is_any() || self.rng.u8(0..4) == 0 => {
-                FlowMod { command: Command::Delete, ..same }
+                FlowMod { command: FlowModCommand::Delete, ..same }
             }
-            (3 | 4, _) => FlowMod { command: Command::ModifyStrict, instructions, ..same },
-            (5, _) => FlowMod { command: Command::Modify, instructions, ..same },
+            (3 | 4, _) => FlowMod { command: FlowModCommand::ModifyStrict, instructions, ..same },
+            (5, _) => FlowMod { command: FlowModCommand::Modify, instructions, ..same },
             (2 | 6, _) | (_, None) => FlowMod { instructions, low_latency: entry.low_latency, ..same },
             // Behind the first table the packet may have changed. A copy of the hit entry's match is certain
             // to match it.
@@ -79,7 +79,8 @@ impl Driver {
             return Ok(());
         }
         let table = subject.before.hits.last().map(|(table, _)| *table).filter(|_| self.rng.u8(0..4) > 0);
-        let delete = FlowMod { command: Command::Delete, table, out_port, out_group, ..FlowMod::default() };
+        let delete =
+            FlowMod { command: FlowModCommand::Delete, table, out_port, out_group, ..FlowMod::default() };
         let operations = self.model.plane_mut().operations.len();
         if self.model.flow_mod(self.now, delete).is_ok()
             && self.model.plane_mut().operations.len() > operations
@@ -128,7 +129,8 @@ impl Driver {
     }
 
     fn replace_all(&mut self, table: u8) -> Vec<FlowMod> {
-        let mut delete = FlowMod { command: Command::Delete, table: Some(table), ..FlowMod::default() };
+        let mut delete =
+            FlowMod { command: FlowModCommand::Delete, table: Some(table), ..FlowMod::default() };
         if self.rng.u8(0..4) == 0 {
             delete.cookie = self.rng.u64(0..4);
             delete.cookie_mask = 3;
@@ -143,7 +145,7 @@ impl Driver {
     fn modify_all(&mut self, table: u8) -> Vec<FlowMod> {
         let instructions = self.random_resort(table).instructions;
         let flags = EntryFlags { reset_counts: self.rng.bool(), ..EntryFlags::default() };
-        let command = Command::Modify;
+        let command = FlowModCommand::Modify;
         vec![FlowMod { command, table: Some(table), instructions, flags, ..FlowMod::default() }]
     }
 }

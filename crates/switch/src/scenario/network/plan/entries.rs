@@ -4,7 +4,8 @@
 use flow::entry::DEFAULT_PRIORITY;
 use flow::group::{Bucket, Group, GroupType};
 use flow::{
-    Action, Command, Field, FieldMatch, FlowMod, Instructions, Match, MatchError, Next, PortNo, port_no,
+    Action, Field, FieldMatch, FlowMod, FlowModCommand, Instructions, Match, MatchError, Next, PortNo,
+    port_no,
 };
 use model::{Change, GroupCommand};
 use std::collections::BTreeMap;
@@ -37,7 +38,7 @@ impl Selector {
         Self { table, host, in_port: None }
     }
 
-    fn flow_mod(self, command: Command, apply: Vec<Action>) -> Result<Change, MatchError> {
+    fn flow_mod(self, command: FlowModCommand, apply: Vec<Action>) -> Result<Change, MatchError> {
         let address = mac(self.host).iter().fold(0, |value, byte| value << 8 | u128::from(*byte));
         let in_port = self.in_port.map(|port| FieldMatch::exact(Field::InPort, port.into()));
         let fields = in_port.into_iter().chain([FieldMatch::exact(Field::EthDst, address)]);
@@ -61,12 +62,12 @@ pub fn doors(ethertype: u16, pop: Action) -> Result<[Change; 2], MatchError> {
 
 /// Returns the change that adds an entry.
 pub fn entry(selector: Selector, apply: Vec<Action>) -> Result<Change, MatchError> {
-    selector.flow_mod(Command::Add, apply)
+    selector.flow_mod(FlowModCommand::Add, apply)
 }
 
 /// Returns the change that deletes an entry.
 pub fn without(selector: Selector) -> Result<Change, MatchError> {
-    selector.flow_mod(Command::DeleteStrict, Vec::new())
+    selector.flow_mod(FlowModCommand::DeleteStrict, Vec::new())
 }
 
 /// Port that a bucket watches, and port that it outputs to.

@@ -5,7 +5,7 @@ use super::entries::{self, Failovers, HOSTS, POPPED, Selector};
 use super::graph::{self, Graph};
 use super::{Pair, PlanError, Setups, Way, wrong};
 use flow::action::{KeyHeader, PolkaHeader};
-use flow::stateless::{Arithmetic, Bank, Label, NodeId, Stateless};
+use flow::stateless::{Arithmetic, Bank, Label, NodeId, StatelessConfig};
 use flow::{Action, PortNo};
 use serde::Deserialize;
 use sim::network::{End, Hop, Setup};
@@ -373,8 +373,9 @@ impl Plan {
         Ok(tasks)
     }
 
-    fn lane(&self, node: usize, epochs: &[u8]) -> Arc<Stateless> {
-        let mut lane = Stateless { trusted: self.graph.trusted[node].clone(), ..Stateless::default() };
+    fn lane(&self, node: usize, epochs: &[u8]) -> Arc<StatelessConfig> {
+        let mut lane =
+            StatelessConfig { trusted: self.graph.trusted[node].clone(), ..StatelessConfig::default() };
         match self.dialect {
             Dialect::KeyFlow => {
                 for &epoch in epochs {

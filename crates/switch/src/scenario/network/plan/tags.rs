@@ -5,7 +5,7 @@ use super::entries::{self, Selector};
 use super::graph::{self, Graph};
 use super::{Pair, PlanError, Setups, Way, wrong};
 use flow::action::TfHeader;
-use flow::stateless::{Gate, GateFlag, Gates, Stateless};
+use flow::stateless::{Gate, GateFlag, Gates, StatelessConfig};
 use flow::{Action, PortNo};
 use serde::Deserialize;
 use sim::network::{End, Hop, Setup};
@@ -398,7 +398,7 @@ impl Plan {
     fn lane(&self, node: usize) -> Setup {
         let trusted = self.graph.trusted[node].clone();
         let gates = Gates { server_gate_max: self.server_gate_max, ..self.switches[node].gates.clone() };
-        let lane = Stateless { trusted, gates: Some(gates), ..Stateless::default() };
+        let lane = StatelessConfig { trusted, gates: Some(gates), ..StatelessConfig::default() };
         Setup { changes: Vec::new(), lane: Some(Arc::new(lane)) }
     }
 }

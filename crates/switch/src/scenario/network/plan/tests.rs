@@ -2,7 +2,7 @@
 //! Tests of damaged plans, one per row, with the place in the error message.
 
 use super::*;
-use flow::{Command, Field};
+use flow::{Field, FlowModCommand};
 use model::Change;
 use serde_json::{Value, json};
 use std::fs;
@@ -180,13 +180,16 @@ fn entries_for_one_port(before: &Value, after: &Value) -> Vec<(usize, usize)> {
     let plan = Plan::read(&both.to_string()).unwrap();
     let hosts = 0..plan.graph().hosts.len();
     let pairs: Vec<Pair> = hosts.clone().flat_map(|a| hosts.clone().map(move |b| (a, b))).collect();
-    let count = |setups: &Setups, wanted: Command| {
+    let count = |setups: &Setups, wanted: FlowModCommand| {
         let changes = setups.iter().flat_map(|setup| &setup.changes);
         let is_one = |change: &&Change| matches!(change, Change::Flow(flow) if flow.command == wanted && flow.matching.get(Field::InPort).is_some());
         changes.filter(is_one).count()
     };
     let stages = plan.stages(&pairs, true).unwrap();
-    stages.iter().map(|setups| (count(setups, Command::Add), count(setups, Command::DeleteStrict))).collect()
+    stages
+        .iter()
+        .map(|setups| (count(setups, FlowModCommand::Add), count(setups, FlowModCommand::DeleteStrict)))
+        .collect()
 }
 
 #[test]
