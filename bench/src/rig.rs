@@ -61,7 +61,11 @@ impl Rig {
             Box::new(Limited { queue: LoopQueue::new(number, set), burst: case.burst }) as Box<dyn Queue>
         });
         let clock = worker::Clock::of_machine();
-        let config = worker::Config { lut_entries: case.lut_entries, clock, ..worker::Config::default() };
+        let config = worker::WorkerSetConfig {
+            lut_entries: case.lut_entries,
+            clock,
+            ..worker::WorkerSetConfig::default()
+        };
         let mut rig = Self::with_queues(&config, queues.collect(), &case.flows, None)?;
         rig.warm_up(WARM_UP);
         rig.check(case)?;
@@ -94,7 +98,7 @@ impl<P: Probe + Default> Rig<P> {
     /// # Errors
     /// A rule is refused.
     pub fn with_queues(
-        config: &worker::Config,
+        config: &worker::WorkerSetConfig,
         queues: Vec<Box<dyn Queue>>,
         rules: &str,
         maker: Option<Maker>,

@@ -15,7 +15,7 @@ use port::mem::{self, MemHandle};
 use reference::Reference;
 use std::cell::RefCell;
 use std::sync::Arc;
-use worker::{Config, PortQueues, Worker, WorkerSet, build};
+use worker::{PortQueues, Worker, WorkerSet, WorkerSetConfig, build};
 
 const PORTS: PortNo = 8;
 const FLOWS: &str = include_str!("../../crates/sim/tests/data/replay.flows");
@@ -40,7 +40,8 @@ fn pair() -> Pair {
         let boxed = made.into_iter().map(|queue| (0, Box::new(queue) as Box<dyn Queue>));
         queues.push(PortQueues { number, queues: boxed.collect(), egress: Vec::new() });
     }
-    let (mut set, mut workers) = build(&Config { large_frames: 16, ..Config::default() }, queues);
+    let (mut set, mut workers) =
+        build(&WorkerSetConfig { large_frames: 16, ..WorkerSetConfig::default() }, queues);
     let mut reference = Reference::new();
     let mut operations: Vec<Operation> = (1..=PORTS).map(|n| Operation::Port(PortState::up(n))).collect();
     let entries = parse_flows(FLOWS, ParseOptions::default()).enumerate().map(|(id, parsed)| {

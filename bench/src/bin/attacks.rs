@@ -108,7 +108,7 @@ impl Attack {
             vec![Box::new(LoopQueue::new(1, frames)), Box::new(LoopQueue::new(2, Vec::new()))];
         let (attacker, mut handle) = mem::pair(3, 1, BURST);
         queues.extend(attacker.into_iter().map(|queue| Box::new(queue) as Box<dyn Queue>));
-        let config = worker::Config { lut_entries: RECORDS, ..worker::Config::default() };
+        let config = worker::WorkerSetConfig { lut_entries: RECORDS, ..worker::WorkerSetConfig::default() };
         let mut rig = Rig::with_queues(&config, queues, &self.flows, None)?;
         rig.warm_up(WARM_UP);
         if kind == "after" {

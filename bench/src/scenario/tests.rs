@@ -22,7 +22,7 @@ fn check(options: &Options, maker: Option<Maker>) {
         queues.push(Box::new(queue.remove(0)) as Box<dyn Queue>);
         handles.push(handle);
     }
-    let config = worker::Config { lut_entries: 1_024, ..worker::Config::default() };
+    let config = worker::WorkerSetConfig { lut_entries: 1_024, ..worker::WorkerSetConfig::default() };
     let mut rig = Rig::<()>::with_queues(&config, queues, &scenario.rules, maker).unwrap();
     rig.warm_up(4);
     for round in 0..3 {

@@ -6,7 +6,7 @@ use crate::model::Model;
 use crate::stage::Staged;
 use flow::operation::MAC_TABLE;
 use flow::{Action, EntryFlags, EntryId, Field, FieldMatch, FlowEntry, Instructions, Match, Nanos, PortNo};
-use pipeline::event::Learn;
+use pipeline::event::MacSeen;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -70,7 +70,7 @@ impl<D: DataPlane> Model<D> {
     }
 
     /// Learns a source address that a worker reported.
-    pub(crate) fn learn(&mut self, now: Nanos, seen: Learn, staged: &mut Staged) {
+    pub(crate) fn learn(&mut self, now: Nanos, seen: MacSeen, staged: &mut Staged) {
         let usable = self.ports.get(&seen.port).is_some_and(|p| p.is_up());
         if !usable || seen.vid > VID_MASK || seen.mac[0] & GROUP_BIT != 0 || self.config.mac_limit == 0 {
             return;
@@ -131,7 +131,7 @@ impl<D: DataPlane> Model<D> {
     }
 }
 
-fn entry_of(seen: Learn, instructions: Arc<Instructions>) -> Option<FlowEntry> {
+fn entry_of(seen: MacSeen, instructions: Arc<Instructions>) -> Option<FlowEntry> {
     let mut address = [0; 16];
     address[10..].copy_from_slice(&seen.mac);
     let vid = FieldMatch { field: Field::VlanVid, value: seen.vid.into(), mask: VID_MASK.into() };

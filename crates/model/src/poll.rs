@@ -56,7 +56,7 @@ impl<D: DataPlane> Model<D> {
         true
     }
 
-    fn packet_in(&mut self, p: pipeline::event::PacketIn) {
+    fn packet_in(&mut self, p: pipeline::event::PacketInEvent) {
         let cookie = self.store.entry(p.entry).map_or(u64::MAX, |e| e.cookie);
         let async_message = PacketIn {
             frame: p.frame,

@@ -11,7 +11,7 @@ use model::agent::{Agent, ChannelEvent, ChannelId, Context, Lost};
 use openflow::multipart::{MultipartRequest, Query, flow_stats::FlowQuery};
 use openflow::{HEADER_BYTES, Message, SessionConfig, encode};
 use pipeline::Event;
-use pipeline::event::PacketIn;
+use pipeline::event::PacketInEvent;
 
 const KIB: usize = 1_024;
 
@@ -255,7 +255,7 @@ fn up_to_the_limit_of_its_session_a_controller_is_told_of_packets() {
         let mut bench = Bench::new();
         let one = bench.connect(SessionConfig::default());
         bench.fill_output(one, unread);
-        bench.model.plane_mut().events.push_back(Event::PacketIn(PacketIn {
+        bench.model.plane_mut().events.push_back(Event::PacketIn(PacketInEvent {
             frame: Frame::from_bytes(&[1; 60]),
             table: 0,
             entry: 0,

@@ -13,13 +13,13 @@ use model::{
     AsyncMessage, Change, Config, Limits, ModelError, PortConfig, PortMod, PortReason, RemovedReason,
 };
 use pipeline::Event;
-use pipeline::event::{Learn, PacketIn};
+use pipeline::event::{MacSeen, PacketInEvent};
 
 const A: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const B: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
 fn learn(m: &mut Fake, now: u64, vid: u16, mac: [u8; 6], port: u32) {
-    m.plane_mut().events.push_back(Event::Learn(Learn { vid, mac, port }));
+    m.plane_mut().events.push_back(Event::Learn(MacSeen { vid, mac, port }));
     poll_all(m, now);
 }
 
@@ -123,7 +123,7 @@ fn the_mac_not_seen_for_longest_makes_room() {
     assert_eq!(m.macs(0).iter().map(|p| p.mac[5]).collect::<Vec<_>>(), [1, 3, 9]);
     for n in 20..60_u8 {
         let mac = [2, 0, 0, 0, 0, n];
-        m.plane_mut().events.push_back(Event::Learn(Learn { vid: 0, mac, port: 2 }));
+        m.plane_mut().events.push_back(Event::Learn(MacSeen { vid: 0, mac, port: 2 }));
     }
     poll_all(&mut m, 7 * SECOND);
     assert_eq!(m.macs(0).iter().map(|p| p.mac[5]).collect::<Vec<_>>(), [57, 58, 59]);
@@ -258,7 +258,7 @@ fn packet_ins_carry_the_cookie_and_are_dropped_when_nobody_takes_them() {
     let told = EntryFlags { send_flow_removed: true, ..EntryFlags::default() };
     m.flow_mod(0, FlowMod { cookie: 9, flags: told, ..add(1, mac(1), 1) }).unwrap();
     for entry in [0, 77, 0] {
-        m.plane_mut().events.push_back(Event::PacketIn(PacketIn {
+        m.plane_mut().events.push_back(Event::PacketIn(PacketInEvent {
             frame: Frame::from_bytes(&[1; 60]),
             table: 0,
             entry,
@@ -291,7 +291,7 @@ fn ids_wait_for_events_that_are_under_way() {
     m.flow_mod(0, add(1, mac(1), 1)).unwrap();
     m.flow_mod(0, delete_all()).unwrap();
     for _ in 0..3 {
-        m.plane_mut().events.push_back(Event::Learn(Learn { vid: 0, mac: A, port: 1 }));
+        m.plane_mut().events.push_back(Event::Learn(MacSeen { vid: 0, mac: A, port: 1 }));
     }
     assert!(m.poll(0));
     assert_eq!(m.plane_mut().known_ids(), 1);
@@ -324,7 +324,7 @@ fn entries_are_forgotten_though_events_never_end() {
     m.flow_mod(0, delete_all()).unwrap();
     let mut polls = 0;
     while m.plane_mut().known_ids() > 0 {
-        let learn = || Event::Learn(Learn { vid: 0, mac: A, port: 1 });
+        let learn = || Event::Learn(MacSeen { vid: 0, mac: A, port: 1 });
         m.plane_mut().events.extend(std::iter::repeat_with(learn).take(PER_POLL));
         assert!(m.poll(0));
         polls += 1;

@@ -3,7 +3,7 @@
 //! order.
 
 use crate::field_write::FieldWrite;
-use crate::program::Step;
+use crate::program::ProgramStep;
 use crate::stateless::{KeyPush, PolkaPush, TfPush};
 use arrayvec::ArrayVec;
 use flow::{DropReason, Limits, PortNo};
@@ -67,41 +67,41 @@ impl ActionSet {
     ///
     /// # Errors
     /// Returns `ActionSetFull` if the set would hold more than `Limits::ACTION_SET_FIELDS` set-fields.
-    pub fn write(&mut self, steps: &[Step]) -> Result<(), DropReason> {
+    pub fn write(&mut self, steps: &[ProgramStep]) -> Result<(), DropReason> {
         self.used |= !steps.is_empty();
         let set = &mut *self.parts;
         for step in steps {
             match *step {
-                Step::Output { port, max_len } => set.output = Some((port, max_len)),
-                Step::Group(group) => set.group = Some(group),
-                Step::Queue(queue) => set.queue = Some(queue),
-                Step::Write(write) => set.write_field(write)?,
-                Step::WriteMacs(_) => debug_assert!(false, "an action set keeps one write a field"),
-                Step::PushVlan(tpid) => set.push_vlan = Some(tpid),
-                Step::PopVlan => set.pop_vlan = true,
-                Step::PushMpls(eth_type) => set.push_mpls = Some(eth_type),
-                Step::PopMpls(eth_type) => set.pop_mpls = Some(eth_type),
-                Step::PushPbb(eth_type) => set.push_pbb = Some(eth_type),
-                Step::PopPbb => set.pop_pbb = true,
-                Step::SetMplsTtl(ttl) => set.set_mpls_ttl = Some(ttl),
-                Step::DecMplsTtl => set.dec_mpls_ttl = true,
-                Step::SetNwTtl(ttl) => set.set_nw_ttl = Some(ttl),
-                Step::DecNwTtl => set.dec_nw_ttl = true,
-                Step::CopyTtlOut => set.copy_ttl_out = true,
-                Step::CopyTtlIn => set.copy_ttl_in = true,
-                Step::PushKey(key) => set.push_key = Some(key),
-                Step::PushPolka(key) => set.push_polka = Some(key),
-                Step::PopKey => set.pop_key = true,
-                Step::PushTf(tag) => set.push_tf = Some(tag),
-                Step::PushTfWide(tag) => set.push_tf_wide = Some(tag),
-                Step::PopTf => set.pop_tf = true,
+                ProgramStep::Output { port, max_len } => set.output = Some((port, max_len)),
+                ProgramStep::Group(group) => set.group = Some(group),
+                ProgramStep::Queue(queue) => set.queue = Some(queue),
+                ProgramStep::Write(write) => set.write_field(write)?,
+                ProgramStep::WriteMacs(_) => debug_assert!(false, "an action set keeps one write a field"),
+                ProgramStep::PushVlan(tpid) => set.push_vlan = Some(tpid),
+                ProgramStep::PopVlan => set.pop_vlan = true,
+                ProgramStep::PushMpls(eth_type) => set.push_mpls = Some(eth_type),
+                ProgramStep::PopMpls(eth_type) => set.pop_mpls = Some(eth_type),
+                ProgramStep::PushPbb(eth_type) => set.push_pbb = Some(eth_type),
+                ProgramStep::PopPbb => set.pop_pbb = true,
+                ProgramStep::SetMplsTtl(ttl) => set.set_mpls_ttl = Some(ttl),
+                ProgramStep::DecMplsTtl => set.dec_mpls_ttl = true,
+                ProgramStep::SetNwTtl(ttl) => set.set_nw_ttl = Some(ttl),
+                ProgramStep::DecNwTtl => set.dec_nw_ttl = true,
+                ProgramStep::CopyTtlOut => set.copy_ttl_out = true,
+                ProgramStep::CopyTtlIn => set.copy_ttl_in = true,
+                ProgramStep::PushKey(key) => set.push_key = Some(key),
+                ProgramStep::PushPolka(key) => set.push_polka = Some(key),
+                ProgramStep::PopKey => set.pop_key = true,
+                ProgramStep::PushTf(tag) => set.push_tf = Some(tag),
+                ProgramStep::PushTfWide(tag) => set.push_tf_wide = Some(tag),
+                ProgramStep::PopTf => set.pop_tf = true,
             }
         }
         Ok(())
     }
 
     /// Returns the actions in OpenFlow's order of execution. A group suppresses the output.
-    pub fn ordered(&self) -> ArrayVec<Step, SET_STEPS> {
+    pub fn ordered(&self) -> ArrayVec<ProgramStep, SET_STEPS> {
         self.parts.ordered()
     }
 }
@@ -116,38 +116,38 @@ impl Parts {
         Ok(())
     }
 
-    fn ordered(&self) -> ArrayVec<Step, SET_STEPS> {
+    fn ordered(&self) -> ArrayVec<ProgramStep, SET_STEPS> {
         let mut steps = ArrayVec::new();
-        let mut put = |wanted: bool, step: Step| {
+        let mut put = |wanted: bool, step: ProgramStep| {
             if wanted {
                 steps.push(step);
             }
         };
-        put(self.copy_ttl_in, Step::CopyTtlIn);
-        put(self.pop_vlan, Step::PopVlan);
-        put(self.pop_pbb, Step::PopPbb);
-        put(self.pop_mpls.is_some(), Step::PopMpls(self.pop_mpls.unwrap_or_default()));
-        put(self.pop_key, Step::PopKey);
-        put(self.pop_tf, Step::PopTf);
-        put(self.push_mpls.is_some(), Step::PushMpls(self.push_mpls.unwrap_or_default()));
-        put(self.push_pbb.is_some(), Step::PushPbb(self.push_pbb.unwrap_or_default()));
-        put(self.push_vlan.is_some(), Step::PushVlan(self.push_vlan.unwrap_or_default()));
-        put(self.push_key.is_some(), Step::PushKey(self.push_key.unwrap_or_default()));
-        put(self.push_polka.is_some(), Step::PushPolka(self.push_polka.unwrap_or_default()));
-        put(self.push_tf.is_some(), Step::PushTf(self.push_tf.unwrap_or_default()));
-        put(self.push_tf_wide.is_some(), Step::PushTfWide(self.push_tf_wide.unwrap_or_default()));
-        put(self.copy_ttl_out, Step::CopyTtlOut);
-        put(self.dec_mpls_ttl, Step::DecMplsTtl);
-        put(self.dec_nw_ttl, Step::DecNwTtl);
-        put(self.set_mpls_ttl.is_some(), Step::SetMplsTtl(self.set_mpls_ttl.unwrap_or_default()));
-        put(self.set_nw_ttl.is_some(), Step::SetNwTtl(self.set_nw_ttl.unwrap_or_default()));
+        put(self.copy_ttl_in, ProgramStep::CopyTtlIn);
+        put(self.pop_vlan, ProgramStep::PopVlan);
+        put(self.pop_pbb, ProgramStep::PopPbb);
+        put(self.pop_mpls.is_some(), ProgramStep::PopMpls(self.pop_mpls.unwrap_or_default()));
+        put(self.pop_key, ProgramStep::PopKey);
+        put(self.pop_tf, ProgramStep::PopTf);
+        put(self.push_mpls.is_some(), ProgramStep::PushMpls(self.push_mpls.unwrap_or_default()));
+        put(self.push_pbb.is_some(), ProgramStep::PushPbb(self.push_pbb.unwrap_or_default()));
+        put(self.push_vlan.is_some(), ProgramStep::PushVlan(self.push_vlan.unwrap_or_default()));
+        put(self.push_key.is_some(), ProgramStep::PushKey(self.push_key.unwrap_or_default()));
+        put(self.push_polka.is_some(), ProgramStep::PushPolka(self.push_polka.unwrap_or_default()));
+        put(self.push_tf.is_some(), ProgramStep::PushTf(self.push_tf.unwrap_or_default()));
+        put(self.push_tf_wide.is_some(), ProgramStep::PushTfWide(self.push_tf_wide.unwrap_or_default()));
+        put(self.copy_ttl_out, ProgramStep::CopyTtlOut);
+        put(self.dec_mpls_ttl, ProgramStep::DecMplsTtl);
+        put(self.dec_nw_ttl, ProgramStep::DecNwTtl);
+        put(self.set_mpls_ttl.is_some(), ProgramStep::SetMplsTtl(self.set_mpls_ttl.unwrap_or_default()));
+        put(self.set_nw_ttl.is_some(), ProgramStep::SetNwTtl(self.set_nw_ttl.unwrap_or_default()));
         for write in &self.writes {
-            put(true, Step::Write(*write));
+            put(true, ProgramStep::Write(*write));
         }
-        put(self.queue.is_some(), Step::Queue(self.queue.unwrap_or_default()));
+        put(self.queue.is_some(), ProgramStep::Queue(self.queue.unwrap_or_default()));
         match (self.group, self.output) {
-            (Some(group), _) => put(true, Step::Group(group)),
-            (None, Some((port, max_len))) => put(true, Step::Output { port, max_len }),
+            (Some(group), _) => put(true, ProgramStep::Group(group)),
+            (None, Some((port, max_len))) => put(true, ProgramStep::Output { port, max_len }),
             (None, None) => {}
         }
         steps
@@ -159,32 +159,40 @@ mod tests {
     use super::*;
     use flow::{Field, action::SetField};
 
-    fn write(field: Field, value: u128) -> Step {
-        Step::Write(FieldWrite::compile(&SetField { field, value, mask: field.full_mask() }))
+    fn write(field: Field, value: u128) -> ProgramStep {
+        ProgramStep::Write(FieldWrite::compile(&SetField { field, value, mask: field.full_mask() }))
     }
 
     #[test]
     fn one_of_each_kind_in_openflows_order() {
         let mut set = ActionSet::default();
         assert!(set.is_empty());
-        set.write(&[Step::Output { port: 1, max_len: 0 }, write(Field::TcpDst, 5), Step::PushVlan(0x8100)])
-            .unwrap();
-        set.write(&[write(Field::EthSrc, 9), Step::Output { port: 2, max_len: 0 }, write(Field::TcpDst, 6)])
-            .unwrap();
-        set.write(&[Step::PopVlan, Step::DecNwTtl]).unwrap();
+        set.write(&[
+            ProgramStep::Output { port: 1, max_len: 0 },
+            write(Field::TcpDst, 5),
+            ProgramStep::PushVlan(0x8100),
+        ])
+        .unwrap();
+        set.write(&[
+            write(Field::EthSrc, 9),
+            ProgramStep::Output { port: 2, max_len: 0 },
+            write(Field::TcpDst, 6),
+        ])
+        .unwrap();
+        set.write(&[ProgramStep::PopVlan, ProgramStep::DecNwTtl]).unwrap();
         assert_eq!(
             set.ordered()[..],
             [
-                Step::PopVlan,
-                Step::PushVlan(0x8100),
-                Step::DecNwTtl,
+                ProgramStep::PopVlan,
+                ProgramStep::PushVlan(0x8100),
+                ProgramStep::DecNwTtl,
                 write(Field::EthSrc, 9),
                 write(Field::TcpDst, 6),
-                Step::Output { port: 2, max_len: 0 }
+                ProgramStep::Output { port: 2, max_len: 0 }
             ]
         );
-        set.write(&[Step::Group(4)]).unwrap();
-        assert_eq!(set.ordered().last(), Some(&Step::Group(4)));
+        set.write(&[ProgramStep::Group(4)]).unwrap();
+        assert_eq!(set.ordered().last(), Some(&ProgramStep::Group(4)));
         set.clear();
         assert!(set.is_empty() && set.ordered().is_empty());
     }

@@ -22,11 +22,11 @@ use crate::output::Egress;
 use crate::packet::{Packet, Path, State};
 use crate::pending_outputs::PendingOutputs;
 use crate::ports::PortTable;
-use crate::probe::{By, Leaving, Probe, Step};
+use crate::probe::{By, Leaving, Probe, ProbeStep};
 use crate::program::Program;
 use crate::slab::Slab;
 use crate::stateless::StatelessForwarder;
-use crate::update::{PacketOut, Update, Updates};
+use crate::update::{CompiledPacketOut, Update, Updates};
 use flow::stateless::TagTypes;
 use flow::{DropReason, EntryId, Limits, Nanos, Outcome, Settings};
 use frame::Frame;
@@ -157,7 +157,7 @@ impl Pipeline {
         for update in &mut updates.parts {
             let swaps = update.is_swap();
             self.apply_part(update);
-            probe.mark(if swaps { Step::Swap } else { Step::Change }, 1);
+            probe.mark(if swaps { ProbeStep::Swap } else { ProbeStep::Change }, 1);
         }
         probe.applied(updates.version);
     }
@@ -213,7 +213,7 @@ impl Pipeline {
     /// Forwards a packet-out of the controller, which counts as received. The backlog must be empty.
     pub fn packet_out<E: Egress, P: Probe>(
         &mut self,
-        out: &PacketOut,
+        out: &CompiledPacketOut,
         now: Nanos,
         egress: &mut E,
         probe: &mut P,
@@ -273,9 +273,9 @@ pub(crate) fn run_tables<E: Egress, P: Probe>(
             let keys = &mut keys[..waiting.len() * words];
             let recalled = ffp.recall(packets, waiting, keys, words);
             extractor.extract(packets, &waiting[recalled..], &mut keys[recalled * words..]);
-            probe.mark(Step::Extract(number), waiting.len() as u32);
+            probe.mark(ProbeStep::Extract(number), waiting.len() as u32);
             table.lookup(keys, ids);
-            probe.mark(Step::Lookup(number), waiting.len() as u32);
+            probe.mark(ProbeStep::Lookup(number), waiting.len() as u32);
         } else {
             ids.fill(NONE);
         }
@@ -310,7 +310,7 @@ pub(crate) fn run_tables<E: Egress, P: Probe>(
             later = min_table(later, packet.state.waits_for());
         }
         counters.add_table(number, count as u64, matches);
-        probe.mark(Step::Execute(number), count as u32);
+        probe.mark(ProbeStep::Execute(number), count as u32);
         next = later;
     }
     for slot in burst {
@@ -320,7 +320,7 @@ pub(crate) fn run_tables<E: Egress, P: Probe>(
             context.finish(packet, slot, false, probe);
         }
     }
-    probe.mark(Step::Finish, burst.len() as u32);
+    probe.mark(ProbeStep::Finish, burst.len() as u32);
 }
 
 /// Lists the packets that wait for a lookup in table `number`, and the packets that wait for an entry of it

@@ -11,14 +11,14 @@ use frame::Frame;
 #[derive(Debug)]
 pub enum Event {
     /// A packet for the controller.
-    PacketIn(PacketIn),
+    PacketIn(PacketInEvent),
     /// NORMAL saw a source that is not learned, or that was learned at another port.
-    Learn(Learn),
+    Learn(MacSeen),
 }
 
 /// A packet for the controller.
 #[derive(Debug)]
-pub struct PacketIn {
+pub struct PacketInEvent {
     /// Copy of the packet as it was when it was sent, with its ingress port in `meta.in_port`. The control
     /// thread returns it with `DataPlane::recycle`.
     pub frame: Frame,
@@ -38,7 +38,7 @@ pub struct PacketIn {
 
 /// A source address seen at a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Learn {
+pub struct MacSeen {
     /// VLAN ID of the outermost tag; 0 without a tag.
     pub vid: u16,
     /// Source MAC address.

@@ -4,7 +4,7 @@
 use crate::burst::BurstContext;
 use crate::output::Egress;
 use crate::packet::{Packet, State};
-use crate::program::{Program, Step};
+use crate::program::{Program, ProgramStep};
 use crate::{stateless, tags, ttl};
 use flow::action::WHOLE_PACKET;
 use flow::stateless::TagTypes;
@@ -76,14 +76,20 @@ impl<E: Egress> BurstContext<'_, E> {
     /// Runs actions in order. Returns false if one of them ended the packet. `ends` is true if nothing
     /// follows the last action; `chain` is the number of groups already entered.
     #[inline(always)]
-    pub(crate) fn steps(&mut self, packet: &mut Packet, steps: &[Step], ends: bool, chain: usize) -> bool {
+    pub(crate) fn steps(
+        &mut self,
+        packet: &mut Packet,
+        steps: &[ProgramStep],
+        ends: bool,
+        chain: usize,
+    ) -> bool {
         for (number, step) in steps.iter().enumerate() {
             // Outputs come first in this chain: they are the most frequent action, and often the only one.
-            if let Step::Output { port, max_len } = *step {
+            if let ProgramStep::Output { port, max_len } = *step {
                 self.output(packet, port, max_len, ends && number + 1 == steps.len());
-            } else if let Step::WriteMacs(macs) = step {
+            } else if let ProgramStep::WriteMacs(macs) = step {
                 macs.run(packet);
-            } else if let Step::Group(group) = *step {
+            } else if let ProgramStep::Group(group) = *step {
                 self.group(packet, group, ends && number + 1 == steps.len(), chain);
             } else if let Err(reason) = change(packet, step, self.tag_types()) {
                 if reason == DropReason::TtlExpired && self.settings.report_invalid_ttl {
@@ -109,29 +115,29 @@ fn after(packet: &Packet, program: &Program) -> State {
 
 /// Runs an action that sends nothing.
 #[inline(never)]
-fn change(packet: &mut Packet, step: &Step, types: &TagTypes) -> Result<(), DropReason> {
+fn change(packet: &mut Packet, step: &ProgramStep, types: &TagTypes) -> Result<(), DropReason> {
     match *step {
-        Step::Output { .. } | Step::Group(_) | Step::WriteMacs(_) => {}
-        Step::Queue(queue) => packet.queue = queue,
-        Step::Write(write) => write.run(packet)?,
-        Step::PushVlan(tpid) => tags::push_vlan(packet, tpid)?,
-        Step::PopVlan => tags::pop_vlan(packet)?,
-        Step::PushMpls(eth_type) => tags::push_mpls(packet, eth_type)?,
-        Step::PopMpls(eth_type) => tags::pop_mpls(packet, eth_type)?,
-        Step::PushPbb(eth_type) => tags::push_pbb(packet, eth_type)?,
-        Step::PopPbb => tags::pop_pbb(packet)?,
-        Step::SetMplsTtl(to) => ttl::set_mpls(packet, to)?,
-        Step::DecMplsTtl => ttl::dec_mpls(packet)?,
-        Step::SetNwTtl(to) => ttl::set_nw(packet, to)?,
-        Step::DecNwTtl => ttl::dec_nw(packet)?,
-        Step::CopyTtlOut => ttl::copy_out(packet),
-        Step::CopyTtlIn => ttl::copy_in(packet),
-        Step::PushKey(key) => key.run(packet, types)?,
-        Step::PushPolka(key) => key.run(packet, types)?,
-        Step::PopKey => stateless::pop_key(packet, types)?,
-        Step::PushTf(tag) => tag.run(packet, types.tf)?,
-        Step::PushTfWide(tag) => tag.run(packet, types.tf_wide)?,
-        Step::PopTf => stateless::pop_tf(packet, types)?,
+        ProgramStep::Output { .. } | ProgramStep::Group(_) | ProgramStep::WriteMacs(_) => {}
+        ProgramStep::Queue(queue) => packet.queue = queue,
+        ProgramStep::Write(write) => write.run(packet)?,
+        ProgramStep::PushVlan(tpid) => tags::push_vlan(packet, tpid)?,
+        ProgramStep::PopVlan => tags::pop_vlan(packet)?,
+        ProgramStep::PushMpls(eth_type) => tags::push_mpls(packet, eth_type)?,
+        ProgramStep::PopMpls(eth_type) => tags::pop_mpls(packet, eth_type)?,
+        ProgramStep::PushPbb(eth_type) => tags::push_pbb(packet, eth_type)?,
+        ProgramStep::PopPbb => tags::pop_pbb(packet)?,
+        ProgramStep::SetMplsTtl(to) => ttl::set_mpls(packet, to)?,
+        ProgramStep::DecMplsTtl => ttl::dec_mpls(packet)?,
+        ProgramStep::SetNwTtl(to) => ttl::set_nw(packet, to)?,
+        ProgramStep::DecNwTtl => ttl::dec_nw(packet)?,
+        ProgramStep::CopyTtlOut => ttl::copy_out(packet),
+        ProgramStep::CopyTtlIn => ttl::copy_in(packet),
+        ProgramStep::PushKey(key) => key.run(packet, types)?,
+        ProgramStep::PushPolka(key) => key.run(packet, types)?,
+        ProgramStep::PopKey => stateless::pop_key(packet, types)?,
+        ProgramStep::PushTf(tag) => tag.run(packet, types.tf)?,
+        ProgramStep::PushTfWide(tag) => tag.run(packet, types.tf_wide)?,
+        ProgramStep::PopTf => stateless::pop_tf(packet, types)?,
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use crate::burst::{BURST, BurstContext, Pipeline, run_tables};
 use crate::lanes::{Kind, Lanes};
 use crate::output::Egress;
 use crate::packet::{Packet, Path, State};
-use crate::probe::{Probe, Step};
+use crate::probe::{Probe, ProbeStep};
 use crate::slab::{Burst, Slab};
 use crate::usage::Usage;
 use flow::{DropReason, Nanos};
@@ -42,7 +42,7 @@ impl Pipeline {
             let taken = context.pass_stateless(forwarder, frames, received, slot, probe);
             count -= taken;
             if taken > 0 {
-                probe.mark(Step::Stateless, taken as u32);
+                probe.mark(ProbeStep::Stateless, taken as u32);
             }
             if count == 0 {
                 counters.add(&context.burst_counters);
@@ -57,19 +57,19 @@ impl Pipeline {
             probe.packet(frame.meta.in_port, frame.meta.sequence);
             context.admit(&mut packets[slot], frame);
         }
-        probe.mark(Step::Admit, count as u32);
+        probe.mark(ProbeStep::Admit, count as u32);
         let is_open = ffp.is_open();
         if is_open {
             ffp.walk(&mut context, packets, &burst, keys, counters, probe);
         }
         let mut low_latency = context.burst_counters.fast as usize;
         if low_latency == count {
-            probe.mark(Step::Finish, count as u32);
+            probe.mark(ProbeStep::Finish, count as u32);
         } else if is_open && lanes.is_on() {
             slab.take(count);
             low_latency += enqueue_or_finish(&mut context, lanes, slab, &burst, probe);
             counters.set_held(lanes.held() as u64);
-            probe.mark(Step::Finish, count as u32);
+            probe.mark(ProbeStep::Finish, count as u32);
         } else {
             run_tables(&mut context, ffp, packets, &burst, keys, counters, probe);
         }

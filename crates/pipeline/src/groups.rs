@@ -9,7 +9,7 @@ use crate::burst::BurstContext;
 use crate::cells::Cell;
 use crate::output::Egress;
 use crate::packet::Packet;
-use crate::program::Step;
+use crate::program::ProgramStep;
 use flow::group::{Bucket, FlowHash, Group, GroupType, pick};
 use flow::{DropReason, Limits};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use wire::layers::header;
 pub struct CompiledGroup {
     group: Group,
     /// Steps of each bucket, in the order of execution.
-    steps: Vec<Box<[Step]>>,
+    steps: Vec<Box<[ProgramStep]>>,
 }
 
 impl CompiledGroup {
@@ -31,7 +31,7 @@ impl CompiledGroup {
     /// Returns the index of the first bucket with more actions than an action set can hold.
     pub fn compile(group: &Group) -> Result<Self, usize> {
         let compile = |(number, bucket): (usize, &Bucket)| {
-            let steps: Vec<Step> = bucket.actions.iter().map(Step::compile).collect();
+            let steps: Vec<ProgramStep> = bucket.actions.iter().map(ProgramStep::compile).collect();
             let mut set = ActionSet::default();
             set.write(&steps).map_err(|_| number)?;
             Ok(set.ordered().into_iter().collect())

@@ -8,7 +8,7 @@
 use crate::burst::BurstContext;
 use crate::output::Egress;
 use crate::packet::Packet;
-use crate::{Event, Learn};
+use crate::{Event, MacSeen};
 use flow::operation::MAC_TABLE;
 use flow::{DropReason, EntryId, PortNo};
 use tables::NONE;
@@ -31,7 +31,7 @@ pub(crate) fn forward<E: Egress>(context: &mut BurstContext<'_, E>, packet: &mut
     }
     let in_port = packet.ext.in_port();
     if source[0] & 1 == 0 && source != [0; 6] && flow::port_no::is_real(in_port) {
-        learn(context, Learn { vid, mac: source, port: in_port });
+        learn(context, MacSeen { vid, mac: source, port: in_port });
     }
     let known = if destination[0] & 1 == 0 { lookup(context, vid, destination) } else { None };
     match known {
@@ -50,7 +50,7 @@ fn macs(packet: &Packet) -> [[u8; 6]; 2] {
 }
 
 /// Refreshes the entry of the source address, or reports the source to the control thread.
-fn learn<E: Egress>(context: &mut BurstContext<'_, E>, learn: Learn) {
+fn learn<E: Egress>(context: &mut BurstContext<'_, E>, learn: MacSeen) {
     match lookup(context, learn.vid, learn.mac) {
         Some((id, port)) if port == learn.port => {
             if let Some(cell) = context.cells.get(id) {

@@ -7,7 +7,7 @@
 use crate::burst::BurstContext;
 use crate::packet::Packet;
 use crate::pending_outputs::PendingOutput;
-use crate::{Event, PacketIn, normal};
+use crate::{Event, PacketInEvent, normal};
 use flow::{DropReason, PacketInReason, PortNo, PortState, port_no};
 use frame::{Frame, Lane};
 
@@ -141,7 +141,7 @@ impl<E: Egress> BurstContext<'_, E> {
             self.egress.free(copy);
             return self.fail(packet, DropReason::PacketInFull);
         }
-        let report = PacketIn {
+        let report = PacketInEvent {
             frame: copy,
             table: packet.table,
             entry: packet.entry,
@@ -181,7 +181,7 @@ impl<E: Egress> BurstContext<'_, E> {
         }
     }
 
-    fn report(&mut self, packet: &mut Packet, mut report: PacketIn) {
+    fn report(&mut self, packet: &mut Packet, mut report: PacketInEvent) {
         report.frame.meta.lane = lane(packet);
         match self.egress.report(Event::PacketIn(report)) {
             Ok(()) => packet.reported += 1,

@@ -4,7 +4,7 @@
 //! A burst is processed table by table, but its outputs leave packet by packet. This keeps the order of
 //! packets of one flow, and of all packets of one receive queue, on every port.
 
-use crate::PacketIn;
+use crate::PacketInEvent;
 use crate::packet::Packet;
 use crate::usage::Usage;
 use flow::PortNo;
@@ -27,7 +27,7 @@ pub(crate) enum PendingOutput {
     /// A frame for an egress queue of a port.
     Copy { port: PortNo, queue: u32, frame: Frame },
     /// A packet for the controller.
-    Report(PacketIn),
+    Report(PacketInEvent),
     /// The output was taken.
     Gone,
 }

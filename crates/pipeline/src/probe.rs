@@ -32,7 +32,7 @@ pub enum By {
 
 /// A step of a worker's loop, as the unit to which time is charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Step {
+pub enum ProbeStep {
     /// A turn (poll iteration) of the loop, with or without packets.
     Turn,
     /// Receiving packets from ports; a unit is a packet.
@@ -67,7 +67,7 @@ pub enum Step {
 pub trait Probe {
     /// Called after a step: the time since the last mark was spent on `units` units of `step`.
     #[inline]
-    fn mark(&mut self, _step: Step, _units: u32) {}
+    fn mark(&mut self, _step: ProbeStep, _units: u32) {}
 
     /// Called when a packet arrives. `slot` belongs to the packet until it has left.
     #[inline]
@@ -159,7 +159,7 @@ impl<'a> Leaving<'a> {
 /// A pair of probes, both of which receive every call.
 impl<A: Probe, B: Probe> Probe for (&mut A, &mut B) {
     #[inline]
-    fn mark(&mut self, step: Step, units: u32) {
+    fn mark(&mut self, step: ProbeStep, units: u32) {
         self.0.mark(step, units);
         self.1.mark(step, units);
     }

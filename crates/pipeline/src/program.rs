@@ -10,7 +10,7 @@ use wire::tf::Form;
 
 /// One compiled action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum ProgramStep {
     /// Sends the packet to a real or reserved port.
     Output {
         /// Number of the port.
@@ -64,7 +64,7 @@ pub enum Step {
     PopTf,
 }
 
-impl Step {
+impl ProgramStep {
     /// Compiles the actions of an apply-actions instruction, in order. Successive MAC writes become one step.
     pub(crate) fn applied(actions: &[Action]) -> Box<[Self]> {
         let mut steps: Vec<Self> = Vec::with_capacity(actions.len());
@@ -117,11 +117,11 @@ pub struct Program {
     /// Number of the meter that runs before all other instructions.
     pub meter: Option<u32>,
     /// Steps of the apply-actions instruction.
-    pub apply: Box<[Step]>,
+    pub apply: Box<[ProgramStep]>,
     /// Whether the action set is cleared.
     pub clear: bool,
     /// Steps written into the action set.
-    pub write: Box<[Step]>,
+    pub write: Box<[ProgramStep]>,
     /// Value and mask of the metadata bits to write.
     pub metadata: Option<(u64, u64)>,
     /// Table to continue with; `None` at the end of the pipeline.
@@ -147,9 +147,9 @@ impl Program {
         let passage = instructions.next.map(State::of).filter(|_| plain && instructions.apply.is_empty());
         Self {
             meter: instructions.meter,
-            apply: Step::applied(&instructions.apply),
+            apply: ProgramStep::applied(&instructions.apply),
             clear: instructions.clear,
-            write: instructions.write.iter().map(Step::compile).collect(),
+            write: instructions.write.iter().map(ProgramStep::compile).collect(),
             metadata: instructions.metadata,
             next: instructions.next,
             low_latency,
@@ -163,7 +163,7 @@ impl Program {
     #[must_use]
     pub fn learned_port(&self) -> Option<PortNo> {
         match self.apply[..] {
-            [Step::Output { port, .. }] => Some(port),
+            [ProgramStep::Output { port, .. }] => Some(port),
             _ => None,
         }
     }

@@ -10,7 +10,7 @@ use crate::ffp::{Clean, Coherence, FastMode};
 use crate::groups::GroupTable;
 use crate::meters::MeterTable;
 use crate::ports::PortTable;
-use crate::program::{Program, Step};
+use crate::program::{Program, ProgramStep};
 use crate::record::Recorder;
 use crate::stateless::StatelessForwarder;
 use flow::{Action, EntryId, PortNo, Settings, operation, port_no};
@@ -28,21 +28,26 @@ pub struct Updates {
 
 /// A compiled packet-out of the controller.
 #[derive(Debug)]
-pub struct PacketOut {
+pub struct CompiledPacketOut {
     pub(crate) in_port: PortNo,
-    pub(crate) steps: Box<[Step]>,
+    pub(crate) steps: Box<[ProgramStep]>,
     pub(crate) to_tables: bool,
     pub(crate) bytes: Vec<u8>,
 }
 
-impl PacketOut {
+impl CompiledPacketOut {
     /// Compiles a packet-out.
     #[must_use]
     pub fn compile(out: &operation::PacketOut) -> Self {
         let to_table = |action: &Action| matches!(action, Action::Output { port: port_no::TABLE, .. });
         let to_tables = out.actions.last().is_some_and(to_table);
         let actions = &out.actions[..out.actions.len() - usize::from(to_tables)];
-        Self { in_port: out.in_port, steps: Step::applied(actions), to_tables, bytes: out.bytes.clone() }
+        Self {
+            in_port: out.in_port,
+            steps: ProgramStep::applied(actions),
+            to_tables,
+            bytes: out.bytes.clone(),
+        }
     }
 }
 
@@ -81,7 +86,7 @@ pub enum Update {
     /// Replaces the meters.
     SwapMeters(Arc<MeterTable>),
     /// Sends a packet-out of the controller once the whole operation is applied.
-    PacketOut(Box<PacketOut>),
+    PacketOut(Box<CompiledPacketOut>),
     /// Flows may change their lane or egress queue with this operation.
     Lanes {
         /// Whether normal flows may have become low-latency.

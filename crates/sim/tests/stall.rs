@@ -2,7 +2,7 @@
 //! Costs, and the delay of packets while rules change, in units of work that no other program affects. The
 //! benches `flow_mods` and `load` measure real time.
 
-use pipeline::Step;
+use pipeline::ProbeStep;
 use sim::cost::stall::run;
 use sim::cost::{Costs, Plan, Rig, churn, measure};
 
@@ -14,9 +14,17 @@ const LONG_UNITS: f64 = 1_500.0;
 #[test]
 fn every_step_has_a_cost() {
     let mut mix = Rig::mix().unwrap();
-    let steps =
-        [Step::Turn, Step::Receive, Step::Admit, Step::Finish, Step::Transmit, Step::Change, Step::Swap];
-    let tables = [0, 1].into_iter().flat_map(|t| [Step::Extract(t), Step::Lookup(t), Step::Execute(t)]);
+    let steps = [
+        ProbeStep::Turn,
+        ProbeStep::Receive,
+        ProbeStep::Admit,
+        ProbeStep::Finish,
+        ProbeStep::Transmit,
+        ProbeStep::Change,
+        ProbeStep::Swap,
+    ];
+    let tables =
+        [0, 1].into_iter().flat_map(|t| [ProbeStep::Extract(t), ProbeStep::Lookup(t), ProbeStep::Execute(t)]);
     let costs = measure(&mut mix, Plan { windows: 200, turns: 64, warm_up: 10 });
     println!("{costs}");
     for step in steps.into_iter().chain(tables) {

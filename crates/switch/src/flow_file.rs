@@ -234,8 +234,10 @@ mod tests {
         let text = "meter meter=1 bands=type=drop rate=9\ngroup group_id=1,type=all,bucket=group:2\n\
                     in_port=1,actions=meter:1,group:3\nin_port=2,actions=meter:2,output:1\nin_port=3,actions=output:1\n";
         let model = || {
-            let (plane, _) =
-                worker::build(&worker::Config { workers: 0, ..worker::Config::default() }, Vec::new());
+            let (plane, _) = worker::build(
+                &worker::WorkerSetConfig { workers: 0, ..worker::WorkerSetConfig::default() },
+                Vec::new(),
+            );
             Model::new(model::Config::default(), plane, 0)
         };
         let file = |text: &str| {

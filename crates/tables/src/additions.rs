@@ -11,7 +11,7 @@ const WALKED_MIN: usize = 64;
 
 /// Position of an addition in a delta.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Link {
+pub struct DeltaLink {
     /// Number of the addition's tuple.
     pub tuple: u32,
     /// Number of the addition's bucket. A new bucket has the next free number.
@@ -56,7 +56,12 @@ impl Additions {
 
     /// Adds a rule behind all others of its priority. Returns the row for the deltas, its position and its
     /// slot; `None` if the deltas have no space for it.
-    pub fn add(&mut self, priority: u16, value: &[u64], mask: &[u64]) -> Option<(Box<[u64]>, Link, u32)> {
+    pub fn add(
+        &mut self,
+        priority: u16,
+        value: &[u64],
+        mask: &[u64],
+    ) -> Option<(Box<[u64]>, DeltaLink, u32)> {
         if self.places.len() == self.capacity {
             return None;
         }
@@ -73,7 +78,7 @@ impl Additions {
         bucket.insert(place);
         let fresh_mask = if self.tuples.len() > known { self.tuples.mask(spot.tuple) } else { &[] };
         let row = [value, mask, fresh_mask].concat().into();
-        Some((row, Link { tuple: spot.tuple, bucket: spot.bucket, hash: spot.hash, before }, slot))
+        Some((row, DeltaLink { tuple: spot.tuple, bucket: spot.bucket, hash: spot.hash, before }, slot))
     }
 
     /// Removes an addition.

@@ -10,7 +10,7 @@ mod bloom;
 mod simd;
 
 use crate::NONE;
-use crate::additions::Link;
+use crate::additions::DeltaLink;
 use crate::hash::Seed;
 use crate::lpm::Piece;
 use crate::tuples::{TUPLES_MAX, bucket_hash};
@@ -165,7 +165,7 @@ impl Delta {
 
     /// Adds a rule. `row` holds its values and masks, followed by the tuple's mask if the tuple is new. The
     /// control side never sends more rules than the capacity; an excess rule is ignored.
-    pub fn add(&mut self, id: EntryId, priority: u16, row: &[u64], link: &Link) {
+    pub fn add(&mut self, id: EntryId, priority: u16, row: &[u64], link: &DeltaLink) {
         if self.places.len() == self.capacity {
             debug_assert!(false, "the control side counts the head's additions");
             return;

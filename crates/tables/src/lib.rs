@@ -37,9 +37,9 @@ pub mod tuples;
 
 pub use base::Base;
 pub use bits::BitSet;
-pub use plan::{KeyPlan, Part};
+pub use plan::{KeyPart, KeyPlan};
 pub use rule_table::RuleTable;
-pub use table::{Place, Table, TableUpdate};
+pub use table::{RulePlace, Table, TableUpdate};
 
 /// Stands for "no slot" or "no entry".
 pub const NONE: u32 = u32::MAX;

@@ -21,7 +21,7 @@ mod trie;
 
 use crate::exact::Exact;
 use crate::simd::Level;
-use crate::{BitSet, KeyPlan, NONE, Part};
+use crate::{BitSet, KeyPart, KeyPlan, NONE};
 use chains::Chains;
 use flow::Field;
 use forest::{Forest, Node};
@@ -46,8 +46,11 @@ impl Piece {
     pub fn of_field(plan: &KeyPlan, field: Field) -> Vec<Self> {
         let mut parts: Vec<_> = plan.parts().iter().filter(|part| part.field == field).collect();
         parts.sort_unstable_by_key(|part| part.from_bit);
-        let piece =
-            |part: &Part| Self { word: part.word.into(), shift: part.shift.into(), bits: part.bits.into() };
+        let piece = |part: &KeyPart| Self {
+            word: part.word.into(),
+            shift: part.shift.into(),
+            bits: part.bits.into(),
+        };
         parts.into_iter().map(piece).collect()
     }
 

@@ -13,7 +13,7 @@ use flow::{Field, FieldMatch, Limits, Match};
 
 /// Bits of a field in a word of the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct KeyPart {
     /// Field that the bits belong to.
     pub field: Field,
     /// Index of the part's first bit in the field, from the most significant.
@@ -30,7 +30,7 @@ pub struct Part {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyPlan {
     fields: Vec<Field>,
-    parts: Vec<Part>,
+    parts: Vec<KeyPart>,
     words: usize,
     needs: u32,
     slices: Vec<Field>,
@@ -38,12 +38,12 @@ pub struct KeyPlan {
 
 /// Reason why fields do not fit one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PlanError {
+pub enum KeyPlanError {
     /// More slices than [`Limits::SLICES_PER_TABLE`].
     TooManySlices,
 }
 
-impl std::fmt::Display for PlanError {
+impl std::fmt::Display for KeyPlanError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::TooManySlices => write!(
@@ -55,20 +55,20 @@ impl std::fmt::Display for PlanError {
     }
 }
 
-impl std::error::Error for PlanError {}
+impl std::error::Error for KeyPlanError {}
 
 impl KeyPlan {
     /// Lays out the given fields, in any order and without repeats.
     ///
     /// # Errors
     /// Returns an error if there are more slices than [`Limits::SLICES_PER_TABLE`].
-    pub fn new(fields: &[Field]) -> Result<Self, PlanError> {
+    pub fn new(fields: &[Field]) -> Result<Self, KeyPlanError> {
         let mut fields = fields.to_vec();
         fields.sort_unstable();
         let needs = fields.iter().fold(0, |needs, f| needs | f.location().needs);
         let slices: Vec<Field> = fields.iter().copied().filter(|f| matches!(f, Field::Slice(_))).collect();
         if slices.len() > Limits::SLICES_PER_TABLE {
-            return Err(PlanError::TooManySlices);
+            return Err(KeyPlanError::TooManySlices);
         }
         let mut pieces: Vec<(Field, u16, u8)> = Vec::new();
         for &field in &fields {
@@ -94,7 +94,7 @@ impl KeyPlan {
                 }
             };
             used[word] += bits;
-            parts.push(Part { field, from_bit, bits, word: word as u8, shift: 64 - used[word] });
+            parts.push(KeyPart { field, from_bit, bits, word: word as u8, shift: 64 - used[word] });
         }
         debug_assert!(used.len() <= Limits::KEY_WORDS, "32 slices and all named fields fit");
         Ok(Self { fields, parts, words: used.len(), needs, slices })
@@ -108,7 +108,7 @@ impl KeyPlan {
 
     /// Returns the parts of all fields.
     #[must_use]
-    pub fn parts(&self) -> &[Part] {
+    pub fn parts(&self) -> &[KeyPart] {
         &self.parts
     }
 
@@ -228,7 +228,7 @@ mod tests {
     fn limits_hold() {
         let many: Vec<Field> =
             (0..33).map(|i| Field::Slice(Slice::new(SliceBase::Packet, i * 8, 8).unwrap())).collect();
-        assert_eq!(KeyPlan::new(&many), Err(PlanError::TooManySlices));
+        assert_eq!(KeyPlan::new(&many), Err(KeyPlanError::TooManySlices));
         // The maximum number of slices, all of the greatest length, fits one key beside all named fields.
         let wide: Vec<Field> =
             (0..32).map(|i| Field::Slice(Slice::new(SliceBase::Packet, i * 128, 128).unwrap())).collect();

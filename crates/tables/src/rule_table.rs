@@ -10,7 +10,7 @@ use crate::base::Maker;
 use crate::choice::choose;
 use crate::compile::{Compiled, HEAD_MIN, Job, Row};
 use crate::index::Index;
-use crate::plan::PlanError;
+use crate::plan::KeyPlanError;
 use crate::shadow_view::{Rule, ShadowView};
 use crate::shape::Shape;
 use crate::{KeyPlan, TableUpdate};
@@ -108,7 +108,7 @@ impl RuleTable {
         changes: &[RuleChange],
         in_all: usize,
         workers: usize,
-    ) -> Result<Vec<Vec<TableUpdate>>, PlanError> {
+    ) -> Result<Vec<Vec<TableUpdate>>, KeyPlanError> {
         self.changes += changes.len() as u64;
         let mut compile = changes.len() > SINGLY.max(self.now.view.base().len() / COMPILED_PART);
         let mut updates: Vec<TableUpdate> = Vec::new();
@@ -190,7 +190,7 @@ impl RuleTable {
 
     /// Compiles all rules into a new base with empty deltas, on this thread. Discards any background
     /// compilation.
-    fn compile(&mut self) -> Result<(), PlanError> {
+    fn compile(&mut self) -> Result<(), KeyPlanError> {
         let plan = KeyPlan::new(&self.shape.fields()).inspect_err(|_| self.now.close())?;
         let mut added: Vec<Row> = Vec::new();
         if let Some(next) = self.next.take() {
@@ -267,12 +267,12 @@ impl RuleTable {
     ///
     /// # Errors
     /// Returns an error like [`RuleTable::change`].
-    pub fn catch_up(&mut self, workers: usize) -> Result<Option<Vec<Vec<TableUpdate>>>, PlanError> {
+    pub fn catch_up(&mut self, workers: usize) -> Result<Option<Vec<Vec<TableUpdate>>>, KeyPlanError> {
         Ok(self.step(CATCH_UP)?.then(|| self.swaps(workers)))
     }
 
     /// Replays at most `steps` changes. Returns true if the new base has become active.
-    fn step(&mut self, steps: usize) -> Result<bool, PlanError> {
+    fn step(&mut self, steps: usize) -> Result<bool, KeyPlanError> {
         let Some(Next { removed, shadow: Some(shadow), .. }) = &mut self.next else { return Ok(false) };
         for _ in 0..steps {
             if let Some(id) = removed.pop() {

@@ -6,7 +6,7 @@ use crate::additions::Additions;
 use crate::compile::{Compiled, Row};
 use crate::delta::Delta;
 use crate::index::Index;
-use crate::{NONE, Place, Table, TableUpdate};
+use crate::{NONE, RulePlace, Table, TableUpdate};
 use flow::{EntryId, FlowEntry, Match};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -109,14 +109,14 @@ impl ShadowView {
     pub fn remove(&mut self, id: EntryId, rule: &Rule) -> (TableUpdate, bool) {
         let mut many = false;
         let place = if let Some(index) = rule.entry.matching.index() {
-            Place::Index(index)
+            RulePlace::Index(index)
         } else if let Some(addition) = rule.sequence.checked_sub(self.base_sequence + 1) {
             let slot = self.delta_slots.get(addition as usize).copied().unwrap_or(NONE);
             self.additions.iter_mut().for_each(|additions| additions.remove(slot));
-            Place::Delta(slot)
+            RulePlace::Delta(slot)
         } else {
             many = self.bury(&rule.entry.matching);
-            Place::Base(self.slots.get(&id).copied().unwrap_or(NONE))
+            RulePlace::Base(self.slots.get(&id).copied().unwrap_or(NONE))
         };
         self.view.apply(&mut TableUpdate::Remove(place));
         (TableUpdate::Remove(place), many)
@@ -128,7 +128,7 @@ impl ShadowView {
         let Some(row) = self.rows.get(slot as usize) else { return };
         let entry = Arc::clone(&row.entry);
         self.bury(&entry.matching);
-        self.view.apply(&mut TableUpdate::Remove(Place::Base(slot)));
+        self.view.apply(&mut TableUpdate::Remove(RulePlace::Base(slot)));
     }
 
     /// Counts a dead rule of the base. Returns whether there are too many with its match.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A worker's view of a table: shared base, tombstones, private delta of additions, and entries by index.
 
-use crate::additions::Link;
+use crate::additions::DeltaLink;
 use crate::delta::{Delta, GROUP};
 use crate::index::Index;
 use crate::{Base, BitSet, KeyPlan, NONE};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// Position of an active rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum RulePlace {
     /// Slot of the base.
     Base(u32),
     /// Slot of the delta.
@@ -32,7 +32,7 @@ pub enum TableUpdate {
         /// Row of the rule: values, then masks, then the mask of its tuple if the tuple is new.
         row: Box<[u64]>,
         /// Position of the rule in the delta.
-        link: Link,
+        link: DeltaLink,
     },
     /// Sets the entry of an index.
     AddIndex {
@@ -42,7 +42,7 @@ pub enum TableUpdate {
         id: EntryId,
     },
     /// Removes a rule.
-    Remove(Place),
+    Remove(RulePlace),
     /// Replaces the whole view.
     Swap(Box<Table>),
 }
@@ -161,9 +161,9 @@ impl Table {
         match update {
             TableUpdate::Add { id, priority, row, link } => self.delta.add(*id, *priority, row, link),
             TableUpdate::AddIndex { index, id } => self.index.set(*index, *id),
-            TableUpdate::Remove(Place::Base(slot)) => self.tombstones.insert(*slot),
-            TableUpdate::Remove(Place::Delta(slot)) => self.delta.kill(*slot),
-            TableUpdate::Remove(Place::Index(index)) => self.index.set(*index, NONE),
+            TableUpdate::Remove(RulePlace::Base(slot)) => self.tombstones.insert(*slot),
+            TableUpdate::Remove(RulePlace::Delta(slot)) => self.delta.kill(*slot),
+            TableUpdate::Remove(RulePlace::Index(index)) => self.index.set(*index, NONE),
             TableUpdate::Swap(table) => std::mem::swap(self, table),
         }
     }

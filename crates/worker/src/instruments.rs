@@ -5,7 +5,7 @@
 use crate::stopwatch::Stopwatch;
 use flow::{EntryId, Outcome};
 use frame::Frame;
-use pipeline::{BurstCounters, By, Leaving, Probe, RECORDER, Recorder, Step, Usage};
+use pipeline::{BurstCounters, By, Leaving, Probe, ProbeStep, RECORDER, Recorder, Usage};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A worker's instruments for selected bursts.
@@ -66,7 +66,7 @@ impl Probe for BurstInstruments {
         self.times && !self.records && self.stopwatch.as_ref().is_some_and(Stopwatch::compares)
     }
 
-    fn mark(&mut self, step: Step, units: u32) {
+    fn mark(&mut self, step: ProbeStep, units: u32) {
         // The time that the recorder takes must not count as part of the worker's steps.
         if let Some(stopwatch) = self.stopwatch.as_mut().filter(|_| self.times && !self.records) {
             stopwatch.mark(step, units);

@@ -49,5 +49,5 @@ pub use shaper::QueueReport;
 pub use sleep::{Alarm, PublishFence, SharedWorker, SleepFlag, Sleeper};
 pub use stopwatch::LookupCosts;
 pub use usage::UsagePlace;
-pub use wiring::{Config, PortQueues, build, build_with};
+pub use wiring::{PortQueues, WorkerSetConfig, build, build_with};
 pub use worker::{ShutdownLoss, Turn, Worker};

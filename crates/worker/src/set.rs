@@ -17,7 +17,7 @@ use crate::recording::Recording;
 use crate::requeues::{Choice, Requeues};
 use crate::sleep::{PublishFence, SleepFlag};
 use crate::stopwatch::{Costs, LookupCosts};
-use crate::wiring::Config;
+use crate::wiring::WorkerSetConfig;
 use flow::operation::MAC_TABLE;
 use flow::{DropReason, EgressQueue, EntryChange, EntryId, FlowEntry, Nanos, Operation, PortNo, PortState};
 use frame::Frame;
@@ -25,7 +25,7 @@ use model::{
     DataPlane, EntryCounters, GroupCounters, MeterCounters, PortCounters, PortQueue, TableCounters, Totals,
 };
 use pipeline::{
-    Counters, Event, Extractor, PacketOut, PortTable, ProgramId, StatelessForwarder, Update, Updates,
+    CompiledPacketOut, Counters, Event, Extractor, PortTable, ProgramId, StatelessForwarder, Update, Updates,
 };
 use rtrb::{Consumer, Producer};
 use std::collections::{BTreeMap, VecDeque};
@@ -106,7 +106,7 @@ impl WorkerSet {
         links: Vec<Link>,
         port_reports: PortReports,
         egress: BTreeMap<PortNo, Vec<EgressQueue>>,
-        config: &Config,
+        config: &WorkerSetConfig,
     ) -> Self {
         let mut rule_tables = Vec::with_capacity(usize::from(MAC_TABLE) + 1);
         rule_tables.resize_with(usize::from(MAC_TABLE) + 1, RuleTable::default);
@@ -213,7 +213,7 @@ impl WorkerSet {
                 // Only the first worker sends the packet. Its position among the updates preserves the order
                 // of operations.
                 if let Some(parts) = parts.first_mut() {
-                    parts.push(Update::PacketOut(Box::new(PacketOut::compile(&packet))));
+                    parts.push(Update::PacketOut(Box::new(CompiledPacketOut::compile(&packet))));
                 }
             }
             Operation::RemoveGroup(id) => {

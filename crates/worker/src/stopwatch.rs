@@ -3,7 +3,7 @@
 //! decide whether a LUT is worthwhile.
 
 use flow::Nanos;
-use pipeline::{Probe, Step};
+use pipeline::{Probe, ProbeStep};
 use std::ops::{Add, AddAssign, Sub};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -163,14 +163,14 @@ impl Probe for Stopwatch {
         true
     }
 
-    fn mark(&mut self, step: Step, units: u32) {
+    fn mark(&mut self, step: ProbeStep, units: u32) {
         let now = (self.clock)();
         let ns = now.saturating_sub(self.last).saturating_sub(self.reading_ns);
         self.last = now;
         let cost = match step {
-            Step::Extract(table) => self.costs.table(table).map(|costs| &costs.extract),
-            Step::Probe(table) => self.costs.table(table).map(|costs| &costs.probe),
-            Step::Lookup(table) => self.costs.table(table).map(|costs| &costs.lookup),
+            ProbeStep::Extract(table) => self.costs.table(table).map(|costs| &costs.extract),
+            ProbeStep::Probe(table) => self.costs.table(table).map(|costs| &costs.probe),
+            ProbeStep::Lookup(table) => self.costs.table(table).map(|costs| &costs.lookup),
             _ => None,
         };
         if let Some(cost) = cost
@@ -210,13 +210,13 @@ mod tests {
             pass(ns);
             stopwatch.mark(step, units);
         };
-        step(Step::Admit, 5, 32);
-        step(Step::Probe(7), 64, 32);
-        step(Step::Lookup(7), 90, 3);
-        step(Step::Execute(7), 1_000, 32);
+        step(ProbeStep::Admit, 5, 32);
+        step(ProbeStep::Probe(7), 64, 32);
+        step(ProbeStep::Lookup(7), 90, 3);
+        step(ProbeStep::Execute(7), 1_000, 32);
         // A span of more than 2,000 ns per packet is not counted.
-        step(Step::Lookup(7), 6_001, 3);
-        step(Step::Extract(7), 6_000, 3);
+        step(ProbeStep::Lookup(7), 6_001, 3);
+        step(ProbeStep::Extract(7), 6_000, 3);
         let told = LookupCosts::over([costs.table(7).unwrap()].into_iter());
         assert_eq!(told, LookupCosts { extract_ps: 2_000_000, probe_ps: 2_000, lookup_ps: 30_000 });
     }

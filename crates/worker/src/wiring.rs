@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 /// Sizes and limits of a set of workers.
 #[derive(Clone, Copy, Debug)]
-pub struct Config {
+pub struct WorkerSetConfig {
     /// Number of workers.
     pub workers: usize,
     /// Small frames per worker.
@@ -60,7 +60,7 @@ pub struct Config {
     pub clock: Clock,
 }
 
-impl Default for Config {
+impl Default for WorkerSetConfig {
     fn default() -> Self {
         Self {
             workers: 1,
@@ -97,14 +97,14 @@ pub struct PortQueues {
 
 /// Creates workers without instruments.
 #[must_use]
-pub fn build(config: &Config, ports: Vec<PortQueues>) -> (WorkerSet, Vec<Worker>) {
+pub fn build(config: &WorkerSetConfig, ports: Vec<PortQueues>) -> (WorkerSet, Vec<Worker>) {
     build_with(config, ports, || ())
 }
 
 /// Creates workers, each with a probe of its own from `probe`.
 #[must_use]
 pub fn build_with<P: Probe>(
-    config: &Config,
+    config: &WorkerSetConfig,
     ports: Vec<PortQueues>,
     mut probe: impl FnMut() -> P,
 ) -> (WorkerSet, Vec<Worker<P>>) {
@@ -183,7 +183,7 @@ struct WorkerEnd {
 
 /// Creates both ends of the link between the control thread and a worker with `stock` frames for the
 /// controller.
-fn connect(config: &Config, stock: usize) -> (Link, WorkerEnd) {
+fn connect(config: &WorkerSetConfig, stock: usize) -> (Link, WorkerEnd) {
     let (request_in, requests) = RingBuffer::<Box<Updates>>::new(config.operations);
     let (retired, retired_out) = RingBuffer::new(config.operations);
     let (events, events_out) = RingBuffer::<Event>::new(config.events);

@@ -12,7 +12,7 @@ use crate::quantum::Quantum;
 use crate::sleep::{Alarm, SleepFlag, Sleeper};
 use flow::{DropReason, Nanos, PortNo};
 use frame::Frame;
-use pipeline::{BURST, Counters, Egress, Pipeline, Probe, Step, Update, Updates};
+use pipeline::{BURST, Counters, Egress, Pipeline, Probe, ProbeStep, Update, Updates};
 use port::Queue;
 use port::wait::Wake;
 use rtrb::{Consumer, Producer};
@@ -116,7 +116,7 @@ pub struct Worker<P: Probe = ()> {
 impl<P: Probe> Worker<P> {
     /// Runs one poll iteration. Never blocks. Called by the worker's thread with the current time.
     pub fn turn(&mut self, now: Nanos) -> Turn {
-        self.probe.mark(Step::Turn, 1);
+        self.probe.mark(ProbeStep::Turn, 1);
         (self.now, self.egress.now) = (now, now);
         self.latency.begin(&self.probe);
         let mut turn = Turn { applied: self.apply(), ..Turn::default() };
@@ -145,7 +145,7 @@ impl<P: Probe> Worker<P> {
             }
             turn.received += received;
             self.latency.stamp(&mut self.burst);
-            self.probe.mark(Step::Receive, received as u32);
+            self.probe.mark(ProbeStep::Receive, received as u32);
             let low_latency = if self.instruments.listens(&self.channel.applied) {
                 self.forward_instrumented(now)
             } else {
@@ -325,7 +325,7 @@ impl<P: Probe> Worker<P> {
             sent += self.send_queued();
         }
         if sent > 0 {
-            self.probe.mark(Step::Transmit, sent as u32);
+            self.probe.mark(ProbeStep::Transmit, sent as u32);
         }
         sent
     }

@@ -51,7 +51,8 @@ fn one_worker() -> (WorkerSet, Vec<Worker>, Vec<mem::MemHandle>) {
             egress: Vec::new(),
         });
     }
-    let (set, workers) = build(&worker::Config { workers: 1, ..worker::Config::default() }, ports);
+    let (set, workers) =
+        build(&worker::WorkerSetConfig { workers: 1, ..worker::WorkerSetConfig::default() }, ports);
     (set, workers, handles)
 }
 

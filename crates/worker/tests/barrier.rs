@@ -65,12 +65,12 @@ fn judges_by_the_new_rules(lanes: LaneLimits, rounds: u64) {
         let boxed = queues.into_iter().enumerate().map(|(w, queue)| (w, Box::new(queue) as Box<dyn Queue>));
         ports.push(PortQueues { number, queues: boxed.collect(), egress: Vec::new() });
     }
-    let config = worker::Config {
+    let config = worker::WorkerSetConfig {
         workers: WORKERS,
         small_frames: 512,
         large_frames: 0,
         lanes,
-        ..worker::Config::default()
+        ..worker::WorkerSetConfig::default()
     };
     let (set, workers) = build(&config, ports);
     let mut model = Model::new(Config::default(), set, 0);

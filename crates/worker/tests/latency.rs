@@ -9,7 +9,7 @@ use port::mem::{self, MemHandle};
 use port::{Faults, Faulty, Queue};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use worker::{Clock, Config, PortQueues, Spread, Worker, WorkerSet, build};
+use worker::{Clock, PortQueues, Spread, Worker, WorkerSet, WorkerSetConfig, build};
 
 fn entry(id: u32, in_port: u32, actions: Vec<Action>, low_latency: bool) -> EntryChange {
     EntryChange::Add(Arc::new(FlowEntry {
@@ -30,7 +30,13 @@ fn entry(id: u32, in_port: u32, actions: Vec<Action>, low_latency: bool) -> Entr
 /// frames.
 fn switch(read: fn() -> Nanos, refuses: bool) -> (WorkerSet, Vec<Worker>, Vec<MemHandle>) {
     let clock = Clock::counting_ns(read);
-    let config = Config { workers: 2, small_frames: 256, large_frames: 0, clock, ..Config::default() };
+    let config = WorkerSetConfig {
+        workers: 2,
+        small_frames: 256,
+        large_frames: 0,
+        clock,
+        ..WorkerSetConfig::default()
+    };
     let mut handles = Vec::new();
     let ports = [(1, 0), (2, 0), (3, 1)].map(|(number, worker)| {
         let (mut queues, handle) = mem::pair(number, 1, 64);

@@ -6,17 +6,17 @@
 use flow::syntax::{ParseOptions, parse_flow};
 use flow::{EgressQueue, FlowModCommand};
 use model::{Config, Model, PortDesc};
-use pipeline::{Probe, Step};
+use pipeline::{Probe, ProbeStep};
 use port::Queue;
 use port::mem::{self, MemHandle};
 use worker::{PortQueues, Worker, WorkerSet, build_with};
 
 /// Records the marks.
 #[derive(Default)]
-struct Marks(Vec<(Step, u32)>);
+struct Marks(Vec<(ProbeStep, u32)>);
 
 impl Probe for Marks {
-    fn mark(&mut self, step: Step, units: u32) {
+    fn mark(&mut self, step: ProbeStep, units: u32) {
         self.0.push((step, units));
     }
 }
@@ -38,7 +38,11 @@ impl Lab {
             let egress = if number == 2 { egress.clone() } else { Vec::new() };
             ports.push(PortQueues { number, queues, egress });
         }
-        let config = worker::Config { small_frames: 256, large_frames: 0, ..worker::Config::default() };
+        let config = worker::WorkerSetConfig {
+            small_frames: 256,
+            large_frames: 0,
+            ..worker::WorkerSetConfig::default()
+        };
         let (plane, mut workers) = build_with(&config, ports, Marks::default);
         let mut model = Model::new(Config::default(), plane, 0);
         for number in 1..=2 {
@@ -57,7 +61,7 @@ impl Lab {
     }
 
     /// Runs one turn and returns its marks.
-    fn marks(&mut self, now: u64) -> Vec<(Step, u32)> {
+    fn marks(&mut self, now: u64) -> Vec<(ProbeStep, u32)> {
         self.worker.turn(now);
         std::mem::take(&mut self.worker.probe().0)
     }
@@ -67,18 +71,18 @@ impl Lab {
 fn each_step_of_a_turn_is_marked_with_its_packets() {
     for egress in [Vec::new(), vec![EgressQueue::new(1)]] {
         let mut lab = Lab::new(egress);
-        assert_eq!(lab.marks(2), [(Step::Turn, 1)], "a turn that brings nothing");
+        assert_eq!(lab.marks(2), [(ProbeStep::Turn, 1)], "a turn that brings nothing");
         for packets in [1, 32, 5] {
             (0..packets).for_each(|_| assert!(lab.handles[0].push(0, &[1; 60])));
             let marks = [
-                (Step::Turn, 1),
-                (Step::Receive, packets),
-                (Step::Admit, packets),
-                (Step::Extract(0), packets),
-                (Step::Lookup(0), packets),
-                (Step::Execute(0), packets),
-                (Step::Finish, packets),
-                (Step::Transmit, packets),
+                (ProbeStep::Turn, 1),
+                (ProbeStep::Receive, packets),
+                (ProbeStep::Admit, packets),
+                (ProbeStep::Extract(0), packets),
+                (ProbeStep::Lookup(0), packets),
+                (ProbeStep::Execute(0), packets),
+                (ProbeStep::Finish, packets),
+                (ProbeStep::Transmit, packets),
             ];
             assert_eq!(lab.marks(3), marks);
         }
@@ -93,8 +97,8 @@ fn packets_of_several_ports_leave_by_one_transmission() {
     (0..3).for_each(|_| assert!(lab.handles[0].push(0, &[1; 60])));
     (0..4).for_each(|_| assert!(lab.handles[1].push(0, &[1; 60])));
     let marks = lab.marks(3);
-    let received: Vec<_> = marks.iter().filter(|(step, _)| *step == Step::Receive).collect();
-    assert_eq!(received, [&(Step::Receive, 3), &(Step::Receive, 4)]);
-    let sent: Vec<_> = marks.iter().filter(|(step, _)| *step == Step::Transmit).collect();
-    assert_eq!(sent, [&(Step::Transmit, 7)]);
+    let received: Vec<_> = marks.iter().filter(|(step, _)| *step == ProbeStep::Receive).collect();
+    assert_eq!(received, [&(ProbeStep::Receive, 3), &(ProbeStep::Receive, 4)]);
+    let sent: Vec<_> = marks.iter().filter(|(step, _)| *step == ProbeStep::Transmit).collect();
+    assert_eq!(sent, [&(ProbeStep::Transmit, 7)]);
 }

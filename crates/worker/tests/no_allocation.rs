@@ -67,7 +67,7 @@ struct Control {
 }
 
 fn make(consistency: Consistency, lanes: LaneLimits) -> (Control, Vec<Worker>) {
-    let config = worker::Config {
+    let config = worker::WorkerSetConfig {
         workers: WORKERS,
         small_frames: 2_048,
         large_frames: 64,
@@ -78,7 +78,7 @@ fn make(consistency: Consistency, lanes: LaneLimits) -> (Control, Vec<Worker>) {
         quanta: Quanta { small: 4, large: 16, quiet_ns: 0 },
         stopwatch: Some(elapsed),
         timed_bursts: 10,
-        ..worker::Config::default()
+        ..worker::WorkerSetConfig::default()
     };
     let mut ports: Vec<PortQueues> = Vec::new();
     for number in 1..=FAR_PORT {

@@ -40,11 +40,11 @@ impl Lab {
             let egress = if number == QUEUED { egress.to_vec() } else { Vec::new() };
             ports.push(PortQueues { number, queues, egress });
         }
-        let config = worker::Config {
+        let config = worker::WorkerSetConfig {
             small_frames: 8_192,
             large_frames: 64,
             lanes: LaneLimits::NONE,
-            ..worker::Config::default()
+            ..worker::WorkerSetConfig::default()
         };
         let (plane, mut workers) = build(&config, ports);
         let mut model = Model::new(Config::default(), plane, 0);

@@ -29,12 +29,12 @@ impl Lab {
     /// Creates two receiving ports and one with egress queues; each has a device queue per worker. For
     /// `outstanding_bytes` see `Queue`.
     fn new(workers: usize, small_frames: usize, outstanding_bytes: usize, egress: Vec<EgressQueue>) -> Self {
-        let config = worker::Config {
+        let config = worker::WorkerSetConfig {
             workers,
             small_frames,
             large_frames: 0,
             lanes: LaneLimits::USUAL,
-            ..worker::Config::default()
+            ..worker::WorkerSetConfig::default()
         };
         let mut handles = Vec::new();
         let mut ports = Vec::new();

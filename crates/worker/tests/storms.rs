@@ -39,7 +39,8 @@ impl Rig {
     /// Creates an access list (table 0) and routes (table 1). Packets from 10.1.0.0/16 to 10.2.0.0/16 are
     /// low-latency. So are all packets to 10.9.0.0/16, by one broad entry. Everything else is normal.
     fn new(lanes: LaneLimits) -> Self {
-        let config = worker::Config { lut_entries: RECORDS, lanes, ..worker::Config::default() };
+        let config =
+            worker::WorkerSetConfig { lut_entries: RECORDS, lanes, ..worker::WorkerSetConfig::default() };
         let (queues, port) = mem::pair(1, 1, Limits::BURST_PACKETS);
         let queues = queues.into_iter().map(|queue| (0, Box::new(queue) as Box<dyn Queue>)).collect();
         let sink = vec![(0, Box::new(LoopQueue::new(2, Vec::new())) as Box<dyn Queue>)];

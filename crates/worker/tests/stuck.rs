@@ -10,7 +10,7 @@ use pipeline::LaneLimits;
 use port::mem::{self, MemHandle};
 use port::{Faults, Faulty, Queue};
 use std::sync::Arc;
-use worker::{Config, PortQueues, Worker, WorkerSet, build};
+use worker::{PortQueues, Worker, WorkerSet, WorkerSetConfig, build};
 
 fn entry(id: u32, in_port: u32, actions: Vec<Action>, low_latency: bool) -> EntryChange {
     EntryChange::Add(Arc::new(FlowEntry {
@@ -37,7 +37,13 @@ fn switch(
     entries: Vec<EntryChange>,
 ) -> (WorkerSet, Vec<Worker>, Vec<MemHandle>) {
     let workers = (1..=ports).map(&owner).max().unwrap_or_default() + 1;
-    let config = Config { workers, small_frames: 1_024, large_frames: 0, lanes, ..Config::default() };
+    let config = WorkerSetConfig {
+        workers,
+        small_frames: 1_024,
+        large_frames: 0,
+        lanes,
+        ..WorkerSetConfig::default()
+    };
     let mut handles = Vec::new();
     let mut queues = Vec::new();
     for number in 1..=ports {

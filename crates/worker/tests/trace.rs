@@ -37,8 +37,12 @@ impl Lab {
             let queues = queues.into_iter().map(|queue| (0, Box::new(queue) as Box<dyn Queue>)).collect();
             ports.push(PortQueues { number, queues, egress: Vec::new() });
         }
-        let config =
-            worker::Config { small_frames: 2_048, large_frames: 64, lanes, ..worker::Config::default() };
+        let config = worker::WorkerSetConfig {
+            small_frames: 2_048,
+            large_frames: 64,
+            lanes,
+            ..worker::WorkerSetConfig::default()
+        };
         let (plane, mut workers) = build(&config, ports);
         let mut model = Model::new(Config::default(), plane, 0);
         for number in 1..=PORTS {

@@ -4,7 +4,7 @@
 
 use flow::{Action, Field, FieldMatch, FlowMod, Instructions, Match};
 use model::Model;
-use worker::{Config, Worker, WorkerSet, build};
+use worker::{Worker, WorkerSet, WorkerSetConfig, build};
 
 /// Returns a route with a number; the rules of a table are distinct.
 fn add(table: u8, number: u32) -> FlowMod {
@@ -19,7 +19,8 @@ fn add(table: u8, number: u32) -> FlowMod {
 
 /// Creates tables of a thousand routes each, and then bundles for them that wait for the worker.
 fn waiting(tables: u8, bundles: u32, size: u32) -> (Model<WorkerSet>, Worker) {
-    let config = Config { workers: 1, small_frames: 64, large_frames: 0, ..Config::default() };
+    let config =
+        WorkerSetConfig { workers: 1, small_frames: 64, large_frames: 0, ..WorkerSetConfig::default() };
     let (set, mut workers) = build(&config, Vec::new());
     let mut model = Model::new(model::Config::default(), set, 0);
     let mut worker = workers.remove(0);

@@ -22,8 +22,12 @@ fn switch(flows: &[&str]) -> (Model<WorkerSet>, Vec<Worker>, Vec<MemHandle>) {
         let queues = queues.into_iter().map(|queue| (owner, Box::new(queue) as Box<dyn Queue>)).collect();
         ports.push(PortQueues { number, queues, egress: Vec::new() });
     }
-    let config =
-        worker::Config { workers: 2, small_frames: 512, large_frames: 0, ..worker::Config::default() };
+    let config = worker::WorkerSetConfig {
+        workers: 2,
+        small_frames: 512,
+        large_frames: 0,
+        ..worker::WorkerSetConfig::default()
+    };
     let (plane, mut workers) = build(&config, ports);
     let mut model = Model::new(Config::default(), plane, 0);
     for number in 1..=2 {

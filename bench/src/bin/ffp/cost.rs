@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::Instant;
 
-use pipeline::{Probe, Step};
+use pipeline::{Probe, ProbeStep};
 use shunt_bench::scenario::{Kind, Options};
 use shunt_bench::{Figure, Interval, median, median_interval};
 
@@ -74,12 +74,15 @@ impl Default for Stages {
 }
 
 impl Probe for Stages {
-    fn mark(&mut self, step: Step, units: u32) {
+    fn mark(&mut self, step: ProbeStep, units: u32) {
         let now = Instant::now();
         let ns = (now - self.last).as_nanos() as f64;
         let units = f64::from(units);
         match step {
-            Step::Extract(table) | Step::Probe(table) | Step::Lookup(table) | Step::Execute(table) => {
+            ProbeStep::Extract(table)
+            | ProbeStep::Probe(table)
+            | ProbeStep::Lookup(table)
+            | ProbeStep::Execute(table) => {
                 let table = usize::from(table);
                 self.in_tables |= table < self.at;
                 self.at = table;
@@ -87,13 +90,13 @@ impl Probe for Stages {
                 if let Some(part) = paths.get_mut(table) {
                     part.ns += ns;
                     match step {
-                        Step::Extract(_) => part.packets += units,
-                        Step::Execute(_) => part.ran += units,
+                        ProbeStep::Extract(_) => part.packets += units,
+                        ProbeStep::Execute(_) => part.ran += units,
                         _ => {}
                     }
                 }
             }
-            Step::Admit => {
+            ProbeStep::Admit => {
                 (self.in_tables, self.at) = (false, 0);
                 self.rest.ns += ns;
                 self.rest.packets += units;

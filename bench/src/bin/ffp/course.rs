@@ -76,7 +76,7 @@ impl<P: Probe + Default> Course<P> {
             Box::new(Tapped { number, queue, tape: Arc::clone(&tape) }) as Box<dyn Queue>
         });
         let clock = worker::Clock::of_machine();
-        let config = worker::Config { lut_entries, clock, ..worker::Config::default() };
+        let config = worker::WorkerSetConfig { lut_entries, clock, ..worker::WorkerSetConfig::default() };
         let rig = Rig::with_queues(&config, queues.collect(), &scenario.rules, maker)?;
         let scenario = Arc::clone(scenario);
         Ok(Self { rig, tape, scenario, traffic, fast: 0, received: 0 })

@@ -114,7 +114,7 @@ impl Traffic {
 
     /// Returns a switch with the path and one lane.
     pub fn one_lane(&self) -> Switch<'_> {
-        self.switch(worker::Config { lanes: LaneLimits::NONE, ..ours() }, None)
+        self.switch(worker::WorkerSetConfig { lanes: LaneLimits::NONE, ..ours() }, None)
     }
 
     /// Returns a switch without path and lanes. With a maker, it creates the tables.
@@ -122,7 +122,7 @@ impl Traffic {
         self.switch(tables(), maker)
     }
 
-    fn switch(&self, config: worker::Config, maker: Option<Maker>) -> Switch<'_> {
+    fn switch(&self, config: worker::WorkerSetConfig, maker: Option<Maker>) -> Switch<'_> {
         Switch { rules: &self.rules, added: &self.added, ports: BACK, config, marks: Marks::default(), maker }
     }
 
@@ -193,13 +193,13 @@ impl Traffic {
 }
 
 /// Returns a configuration with the path and both lanes.
-pub fn ours() -> worker::Config {
-    worker::Config { lut_entries: LUT_ENTRIES, lanes: LANES, ..worker::Config::default() }
+pub fn ours() -> worker::WorkerSetConfig {
+    worker::WorkerSetConfig { lut_entries: LUT_ENTRIES, lanes: LANES, ..worker::WorkerSetConfig::default() }
 }
 
 /// Returns a configuration without path and lanes.
-pub fn tables() -> worker::Config {
-    worker::Config { lut_entries: 0, ..worker::Config::default() }
+pub fn tables() -> worker::WorkerSetConfig {
+    worker::WorkerSetConfig { lut_entries: 0, ..worker::WorkerSetConfig::default() }
 }
 
 /// Returns a load of duration `span_ns`, preceded by a warm-up of a tenth of that.

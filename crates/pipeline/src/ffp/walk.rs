@@ -10,7 +10,7 @@ use crate::cells::{Cell, Cells};
 use crate::counters::Counters;
 use crate::output::Egress;
 use crate::packet::{Packet, Path, State};
-use crate::probe::{By, Probe, Step};
+use crate::probe::{By, Probe, ProbeStep};
 use flow::{EntryId, Limits};
 use tables::{NONE, Table};
 
@@ -42,11 +42,11 @@ impl Ffp {
             let keys = &mut keys[..waiting.len() * extractor.words()];
             let mask = if let FastMode::Lut(lut) = mode { lut.mask() } else { &[] };
             extractor.extract_masked(packets, waiting, keys, mask, context.depth);
-            probe.mark(Step::Extract(number), count);
+            probe.mark(ProbeStep::Extract(number), count);
             let passed = if let FastMode::Lut(lut) = mode {
                 let cleaned = lut.work();
                 if cleaned > 0 {
-                    probe.mark(Step::Clean, cleaned);
+                    probe.mark(ProbeStep::Clean, cleaned);
                 }
                 let cells = context.cells;
                 let mut cache_hits = [CacheHit::default(); BURST];
@@ -56,7 +56,7 @@ impl Ffp {
                     cache_hits[at] = CacheHit::of(record, cells);
                     doubtful |= record.generation != generation;
                 });
-                probe.mark(Step::Probe(number), count);
+                probe.mark(ProbeStep::Probe(number), count);
                 if probe.compares() {
                     compare(table, keys, number, probe);
                 }
@@ -87,12 +87,12 @@ impl Ffp {
                 passed
             } else {
                 table.lookup(keys, ids);
-                probe.mark(Step::Lookup(number), count);
+                probe.mark(ProbeStep::Lookup(number), count);
                 let passed = share(context, table, packets, (waiting, ids), (number, &mut queue), probe);
                 counters.add_table(number, u64::from(count), passed);
                 passed
             };
-            probe.mark(Step::Execute(number), passed as u32);
+            probe.mark(ProbeStep::Execute(number), passed as u32);
         }
         finish_fast(context, packets, burst, probe);
     }
@@ -355,9 +355,9 @@ fn doubt<E: Egress, P: Probe>(
     if record.generation == lut.generation() {
         return Some((By::Lut, record));
     }
-    probe.mark(Step::Execute(number), 0);
+    probe.mark(ProbeStep::Execute(number), 0);
     let record = verify(context, lut, table, place, key);
-    probe.mark(Step::Verify(number), 1);
+    probe.mark(ProbeStep::Verify(number), 1);
     record.map(|record| (By::Verified, record))
 }
 
@@ -377,9 +377,9 @@ fn compare<P: Probe>(table: &Table, keys: &[u64], number: u8, probe: &mut P) {
     let ids = &mut ids[..keys.len() / words];
     table.lookup(keys, ids);
     // Zero units: the time of the cold lookup is charged to no packet.
-    probe.mark(Step::Lookup(number), 0);
+    probe.mark(ProbeStep::Lookup(number), 0);
     table.lookup(keys, ids);
-    probe.mark(Step::Lookup(number), ids.len() as u32);
+    probe.mark(ProbeStep::Lookup(number), ids.len() as u32);
 }
 
 /// Verifies a record against the table and corrects it. Returns `None` if the value no longer hits an entry.

@@ -6,7 +6,7 @@
 //! packets sent with it.
 
 use super::PacketQueue;
-use super::vnet::{Way, way};
+use super::vnet::{TransmitForm, way};
 use crate::{MIN_FRAME_BYTES, PortDrop};
 use frame::Frame;
 use std::collections::VecDeque;
@@ -45,19 +45,21 @@ impl PacketQueue {
                 continue;
             }
             match way(front, self.watch.link.mtu) {
-                Way::Kernel(_) => {}
-                Way::TooLong => {
+                TransmitForm::Kernel(_) => {}
+                TransmitForm::TooLong => {
                     self.drop_front(PortDrop::TxOversized, frames, done);
                     continue;
                 }
-                Way::Segments => {
+                TransmitForm::Segments => {
                     self.send_segments(frames, done);
                     continue;
                 }
             }
             let mtu = self.watch.link.mtu;
             let packets = frames.iter().map_while(|frame| match way(frame, mtu) {
-                Way::Kernel(header) if frame.len() >= MIN_FRAME_BYTES => Some((header, frame.bytes())),
+                TransmitForm::Kernel(header) if frame.len() >= MIN_FRAME_BYTES => {
+                    Some((header, frame.bytes()))
+                }
                 _ => None,
             });
             match self.batch.send(self.socket.borrow(), packets) {

@@ -63,7 +63,7 @@ fn header_len(frame: &Frame, kind: GsoKind) -> Option<u16> {
 
 /// How a frame is transmitted.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum TransmitForm {
     /// As one packet with this header: the kernel completes checksum and segmentation.
     Kernel(VnetBytes),
     /// In segments, because the kernel would not find the headers to repeat.
@@ -74,24 +74,24 @@ pub(super) enum Way {
 
 /// Selects how to transmit a frame to a device with this MTU in bytes (`None`: unknown).
 #[inline]
-pub(super) fn way(frame: &Frame, mtu: Option<u32>) -> Way {
+pub(super) fn way(frame: &Frame, mtu: Option<u32>) -> TransmitForm {
     let mut vnet = [0; VNET_BYTES];
     if let Some(sum) = frame.meta.checksum {
         vnet[0] = NEEDS_CHECKSUM;
         set_word(&mut vnet, 6, sum.start);
         set_word(&mut vnet, 8, sum.offset);
     }
-    let Some(gso) = frame.meta.gso else { return Way::Kernel(vnet) };
+    let Some(gso) = frame.meta.gso else { return TransmitForm::Kernel(vnet) };
     let tags = tags(frame.bytes());
     let l2_bytes = ETHERNET_BYTES + TAG_BYTES * tags;
     let segment_bytes = usize::from(gso.header_len) + usize::from(gso.size);
     // One VLAN tag is allowed on top of the MTU, as the kernel does for other frames.
     let spare = if tags > 0 { TAG_BYTES } else { 0 };
     if mtu.is_some_and(|mtu| segment_bytes > mtu as usize + ETHERNET_BYTES + spare) {
-        return Way::TooLong;
+        return TransmitForm::TooLong;
     }
     if tags > MAX_TAGS || !is_plain(frame, gso, l2_bytes) {
-        return Way::Segments;
+        return TransmitForm::Segments;
     }
     vnet[1] = match gso.kind {
         GsoKind::Tcp4 => GSO_TCP4,
@@ -100,7 +100,7 @@ pub(super) fn way(frame: &Frame, mtu: Option<u32>) -> Way {
     } | if gso.ecn { GSO_ECN } else { 0 };
     set_word(&mut vnet, 2, gso.header_len);
     set_word(&mut vnet, 4, gso.size);
-    Way::Kernel(vnet)
+    TransmitForm::Kernel(vnet)
 }
 
 /// Returns the number of VLAN tags at the front of the frame.
@@ -164,15 +164,15 @@ mod tests {
         assert_eq!(frame.meta.checksum, Some(PartialChecksum { start: 34, offset: 16 }));
         let gso = Gso { kind: GsoKind::Tcp4, ecn: true, size: 1448, header_len: 66 };
         assert_eq!(frame.meta.gso, Some(gso));
-        assert_eq!(way(&frame, Some(1500)), Way::Kernel(vnet(GSO_TCP4 | GSO_ECN)));
-        assert_eq!(way(&frame, Some(1499)), Way::TooLong);
+        assert_eq!(way(&frame, Some(1500)), TransmitForm::Kernel(vnet(GSO_TCP4 | GSO_ECN)));
+        assert_eq!(way(&frame, Some(1499)), TransmitForm::TooLong);
 
         assert!(frame.insert(12, 4));
         frame.bytes_mut()[12..16].copy_from_slice(&[0x81, 0, 0, 5]);
         let mut tagged = vnet(GSO_TCP4 | GSO_ECN);
         set_word(&mut tagged, 2, 70);
         set_word(&mut tagged, 6, 38);
-        assert_eq!(way(&frame, Some(1500)), Way::Kernel(tagged));
+        assert_eq!(way(&frame, Some(1500)), TransmitForm::Kernel(tagged));
     }
 
     #[test]
@@ -181,11 +181,11 @@ mod tests {
         assert!(import(&vnet(GSO_TCP4), &mut frame));
         assert!(frame.insert(14, 4));
         frame.bytes_mut()[12..18].copy_from_slice(&[0x88, 0x47, 0, 1, 0x01, 64]);
-        assert_eq!(way(&frame, None), Way::Segments);
+        assert_eq!(way(&frame, None), TransmitForm::Segments);
 
         let mut wrong_kind = super_frame();
         assert!(import(&vnet(GSO_TCP6), &mut wrong_kind));
-        assert_eq!(way(&wrong_kind, None), Way::Segments);
+        assert_eq!(way(&wrong_kind, None), TransmitForm::Segments);
     }
 
     #[test]
@@ -195,6 +195,6 @@ mod tests {
         let mut plain = super_frame();
         assert!(import(&[0; VNET_BYTES], &mut plain));
         assert_eq!((plain.meta.checksum, plain.meta.gso), (None, None));
-        assert_eq!(way(&plain, Some(100)), Way::Kernel([0; VNET_BYTES]));
+        assert_eq!(way(&plain, Some(100)), TransmitForm::Kernel([0; VNET_BYTES]));
     }
 }

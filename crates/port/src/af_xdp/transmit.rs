@@ -13,7 +13,7 @@ const ETHERNET_BYTES: usize = 14;
 const TAG_BYTES: usize = 4;
 
 /// How a frame is transmitted.
-enum Way {
+enum TransmitForm {
     /// As one packet.
     Whole,
     /// In segments.
@@ -24,9 +24,9 @@ enum Way {
 
 /// Selects how to transmit a frame to a device with this MTU in bytes (`None`: unknown), and completes its
 /// checksum.
-fn way(frame: &mut Frame, mtu: Option<u32>) -> Way {
+fn way(frame: &mut Frame, mtu: Option<u32>) -> TransmitForm {
     if frame.len() < MIN_FRAME_BYTES {
-        return Way::Dropped(PortDrop::TxRunt);
+        return TransmitForm::Dropped(PortDrop::TxRunt);
     }
     // One VLAN tag is allowed on top of the MTU, as in other drivers.
     let tag = if matches!(frame.bytes()[12..14], [0x81, 0] | [0x88, 0xa8]) { TAG_BYTES } else { 0 };
@@ -34,12 +34,12 @@ fn way(frame: &mut Frame, mtu: Option<u32>) -> Way {
     let gso = frame.meta.gso;
     match gso {
         Some(gso) if usize::from(gso.header_len) + usize::from(gso.size) > most => {
-            Way::Dropped(PortDrop::TxOversized)
+            TransmitForm::Dropped(PortDrop::TxOversized)
         }
-        Some(_) => Way::Segments,
-        None if frame.len() > most => Way::Dropped(PortDrop::TxOversized),
-        None if !offload::complete_checksum(frame) => Way::Dropped(PortDrop::TxUnfinished),
-        None => Way::Whole,
+        Some(_) => TransmitForm::Segments,
+        None if frame.len() > most => TransmitForm::Dropped(PortDrop::TxOversized),
+        None if !offload::complete_checksum(frame) => TransmitForm::Dropped(PortDrop::TxUnfinished),
+        None => TransmitForm::Whole,
     }
 }
 
@@ -59,9 +59,9 @@ impl XdpQueue {
             }
             // The first frame cannot be sent whole, or there is no space.
             match frames.front_mut().map(|front| way(front, mtu)) {
-                Some(Way::Dropped(reason)) => self.drop_front(reason, frames, done),
-                Some(Way::Segments) => self.send_segments(frames, done),
-                Some(Way::Whole) | None => break,
+                Some(TransmitForm::Dropped(reason)) => self.drop_front(reason, frames, done),
+                Some(TransmitForm::Segments) => self.send_segments(frames, done),
+                Some(TransmitForm::Whole) | None => break,
             }
         }
         if self.is_down {
@@ -77,7 +77,7 @@ impl XdpQueue {
         let mut count = 0;
         for frame in frames.iter_mut() {
             let is_up = xsk.has_room()
-                && matches!(way(frame, mtu), Way::Whole)
+                && matches!(way(frame, mtu), TransmitForm::Whole)
                 && xsk.put(|chunk| {
                     chunk.get_mut(..frame.len())?.copy_from_slice(frame.bytes());
                     Some(frame.len())

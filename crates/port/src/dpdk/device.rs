@@ -3,7 +3,7 @@
 
 use super::queue::DpdkQueue;
 use super::shim::{self, Pool, Port};
-use super::{Settings, bad, eal, interface};
+use super::{DpdkSettings, bad, eal, interface};
 use crate::{Link, PortError, Queue, Queues, Spec, sys};
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -110,7 +110,7 @@ impl Device {
     }
 }
 
-pub(super) fn open(spec: &Spec, settings: &Settings) -> Result<Queues, PortError> {
+pub(super) fn open(spec: &Spec, settings: &DpdkSettings) -> Result<Queues, PortError> {
     let failed = |what, error: String| PortError::Io {
         port: spec.name.clone(),
         device: spec.device.clone(),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! DPDK's environment abstraction layer (EAL), started once per process.
 
-use super::{Settings, shim};
+use super::{DpdkSettings, shim};
 use std::sync::OnceLock;
 
 /// Options that select the CPUs for DPDK's own threads.
@@ -11,7 +11,7 @@ static STARTED: OnceLock<Result<(), String>> = OnceLock::new();
 
 /// Starts DPDK unless it was started before. The error contains the fault and a hint for its remedy; DPDK's
 /// own messages are in the log before it.
-pub(super) fn start(settings: &Settings) -> Result<(), String> {
+pub(super) fn start(settings: &DpdkSettings) -> Result<(), String> {
     STARTED.get_or_init(|| start_once(&settings.eal)).clone()
 }
 

@@ -27,7 +27,7 @@ const MAX_QUEUES: usize = 64;
 
 /// Settings for all DPDK ports of the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct DpdkSettings {
     /// Arguments of DPDK's environment abstraction layer (EAL), such as `--in-memory`.
     pub eal: Vec<String>,
     /// Number of packet buffers (mbufs) per port.
@@ -36,18 +36,18 @@ pub struct Settings {
     pub mtu: u16,
 }
 
-impl Default for Settings {
+impl Default for DpdkSettings {
     /// Returns the default settings: huge pages, and no files left in the file system.
     fn default() -> Self {
         Self { eal: ["--in-memory", "--no-telemetry"].map(String::from).to_vec(), mbufs: 16_384, mtu: 1_500 }
     }
 }
 
-static SETTINGS: OnceLock<Settings> = OnceLock::new();
+static SETTINGS: OnceLock<DpdkSettings> = OnceLock::new();
 
 /// Sets how DPDK is started. Must be called before the first port is opened. Later calls have no effect,
 /// because a process can start DPDK only once.
-pub fn configure(settings: Settings) {
+pub fn configure(settings: DpdkSettings) {
     let _ = SETTINGS.set(settings);
 }
 
@@ -116,7 +116,7 @@ fn bad(spec: &Spec, wrong: String) -> PortError {
 pub fn open(spec: &Spec) -> Result<Queues, PortError> {
     check(spec)?;
     #[cfg(feature = "dpdk")]
-    return device::open(spec, SETTINGS.get_or_init(Settings::default));
+    return device::open(spec, SETTINGS.get_or_init(DpdkSettings::default));
     #[cfg(not(feature = "dpdk"))]
     Ok(Queues::new())
 }

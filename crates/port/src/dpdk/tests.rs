@@ -71,7 +71,7 @@ fn alone() -> MutexGuard<'static, ()> {
 
 fn try_open(device: &str, queues: usize) -> Result<Queues, String> {
     let eal = ["--no-huge", "-m", "256", "--no-pci", "--no-shconf", "--no-telemetry", "--log-level=error"];
-    configure(Settings { eal: eal.map(String::from).to_vec(), mbufs: MBUFS, mtu: 9_000 });
+    configure(DpdkSettings { eal: eal.map(String::from).to_vec(), mbufs: MBUFS, mtu: 9_000 });
     open(&spec(device, queues)).map_err(|error| error.to_string())
 }
 
@@ -354,5 +354,5 @@ fn what_can_not_be_opened_says_why() {
         assert!(eal::check(&[option.into()]).is_err(), "{option}");
     }
     assert!(eal::check(&["--vdev".into(), "--huge-dir".into(), "-n".into()]).is_ok());
-    assert!(eal::start(&Settings::default()).is_ok(), "it is started once, whatever comes later");
+    assert!(eal::start(&DpdkSettings::default()).is_ok(), "it is started once, whatever comes later");
 }

@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 fn open_dpdk(device: &str) -> Box<dyn Queue> {
     let eal = ["--no-huge", "-m", "256", "--no-pci", "--no-shconf", "--no-telemetry", "--log-level=critical"];
     let eal = eal.map(String::from).to_vec();
-    port::dpdk::configure(port::dpdk::Settings { eal, mbufs: 1_024, mtu: 1_500 });
+    port::dpdk::configure(port::dpdk::DpdkSettings { eal, mbufs: 1_024, mtu: 1_500 });
     port::open(&spec_of("dpdk", 1, device, 1)).unwrap().remove(0)
 }
 

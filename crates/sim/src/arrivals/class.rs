@@ -34,7 +34,7 @@ pub struct Switch<'a> {
     /// Number of ports; they are numbered from 1.
     pub ports: PortNo,
     /// Sizes of the worker; enables or disables the fast-forwarding path.
-    pub config: worker::Config,
+    pub config: worker::WorkerSetConfig,
     /// Further criteria for low-latency entries.
     pub marks: Marks,
     /// Alternative constructor of table engines, for comparisons.

@@ -5,7 +5,7 @@ use crate::arrivals::links::{Clock, Links, lock};
 use crate::cost::CostProbe;
 use flow::{Nanos, Outcome, PortNo};
 use frame::Frame;
-use pipeline::{BurstCounters, Probe, Step};
+use pipeline::{BurstCounters, Probe, ProbeStep};
 use std::sync::{Arc, Mutex};
 
 /// Ingress port and sequence number of a packet, its outcome, and whether it stayed on the fast-forwarding
@@ -46,14 +46,14 @@ impl Observer {
 
 impl Probe for Observer {
     #[inline]
-    fn mark(&mut self, step: Step, units: u32) {
+    fn mark(&mut self, step: ProbeStep, units: u32) {
         self.costs.mark(step, units);
         if let Some((clock, _)) = &self.outside {
             clock.set_ns(self.costs.virtual_ns());
         }
-        if step == Step::Transmit {
+        if step == ProbeStep::Transmit {
             self.tell(true);
-        } else if step == Step::Turn && !self.fates.is_empty() {
+        } else if step == ProbeStep::Turn && !self.fates.is_empty() {
             self.tell(false);
         }
     }

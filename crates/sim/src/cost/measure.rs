@@ -6,7 +6,7 @@ use crate::cost::probe::{Counts, Sample};
 use crate::cost::slots::{STEPS, step};
 use crate::cost::table::{Agreement, CostTable, Row};
 use flow::Nanos;
-use pipeline::Step;
+use pipeline::ProbeStep;
 use std::time::Instant;
 use worker::Worker;
 
@@ -222,7 +222,7 @@ fn rows(samples: impl Iterator<Item = Sample>, clock_ns: f64) -> Vec<Row> {
             (usize::from(sample.slot), u64::from(sample.units), f64::from(sample.ns) - clock_ns);
         // The changes of an operation form one sample, like the packets of a burst: only the first finds a
         // cold CPU cache.
-        let goes_on = last == Some(at) && step(at).0 == Step::Change;
+        let goes_on = last == Some(at) && step(at).0 == ProbeStep::Change;
         match by_slot[at].last_mut().filter(|_| goes_on) {
             Some(net) => {
                 net.units += units;

@@ -1,42 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Names of steps in files.
 
-use pipeline::Step;
+use pipeline::ProbeStep;
 
 /// Names of steps that do not belong to a table.
-const SINGLE: [(&str, Step); 9] = [
-    ("turn", Step::Turn),
-    ("receive", Step::Receive),
-    ("admit", Step::Admit),
-    ("finish", Step::Finish),
-    ("transmit", Step::Transmit),
-    ("change", Step::Change),
-    ("swap", Step::Swap),
-    ("clean", Step::Clean),
-    ("stateless", Step::Stateless),
+const SINGLE: [(&str, ProbeStep); 9] = [
+    ("turn", ProbeStep::Turn),
+    ("receive", ProbeStep::Receive),
+    ("admit", ProbeStep::Admit),
+    ("finish", ProbeStep::Finish),
+    ("transmit", ProbeStep::Transmit),
+    ("change", ProbeStep::Change),
+    ("swap", ProbeStep::Swap),
+    ("clean", ProbeStep::Clean),
+    ("stateless", ProbeStep::Stateless),
 ];
 
 /// Name of a step, and its constructor from a table number.
-type OfTable = (&'static str, fn(u8) -> Step);
+type OfTable = (&'static str, fn(u8) -> ProbeStep);
 
 /// Names of the steps of a table.
 const OF_TABLE: [OfTable; 5] = [
-    ("extract", Step::Extract),
-    ("lookup", Step::Lookup),
-    ("execute", Step::Execute),
-    ("probe", Step::Probe),
-    ("verify", Step::Verify),
+    ("extract", ProbeStep::Extract),
+    ("lookup", ProbeStep::Lookup),
+    ("execute", ProbeStep::Execute),
+    ("probe", ProbeStep::Probe),
+    ("verify", ProbeStep::Verify),
 ];
 
 /// Returns a step's name, and its table if it belongs to one.
 #[must_use]
-pub fn step_name(step: Step) -> (&'static str, Option<u8>) {
+pub fn step_name(step: ProbeStep) -> (&'static str, Option<u8>) {
     let table = match step {
-        Step::Extract(table)
-        | Step::Lookup(table)
-        | Step::Execute(table)
-        | Step::Probe(table)
-        | Step::Verify(table) => Some(table),
+        ProbeStep::Extract(table)
+        | ProbeStep::Lookup(table)
+        | ProbeStep::Execute(table)
+        | ProbeStep::Probe(table)
+        | ProbeStep::Verify(table) => Some(table),
         _ => None,
     };
     let name = match table {
@@ -50,7 +50,7 @@ pub fn step_name(step: Step) -> (&'static str, Option<u8>) {
 ///
 /// # Errors
 /// A description of the valid names.
-pub fn step_named(name: &str, table: Option<u8>) -> Result<Step, String> {
+pub fn step_named(name: &str, table: Option<u8>) -> Result<ProbeStep, String> {
     let single = SINGLE.iter().find(|(known, _)| *known == name).map(|(_, step)| *step);
     let of_table = OF_TABLE.iter().find(|(known, _)| *known == name).map(|(_, step)| *step);
     match (single, of_table, table) {

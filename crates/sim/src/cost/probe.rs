@@ -3,7 +3,7 @@
 
 use crate::cost::slots::{Course, STEPS};
 use flow::Nanos;
-use pipeline::{Probe, Step};
+use pipeline::{Probe, ProbeStep};
 use std::time::Instant;
 
 /// Start of virtual time as the worker sees it, in nanoseconds. It is not 0, because 0 means that no time is
@@ -195,8 +195,8 @@ impl CostProbe {
 
 impl Probe for CostProbe {
     #[inline]
-    fn mark(&mut self, step: Step, units: u32) {
-        if matches!(step, Step::Admit | Step::Stateless) {
+    fn mark(&mut self, step: ProbeStep, units: u32) {
+        if matches!(step, ProbeStep::Admit | ProbeStep::Stateless) {
             self.packets += u64::from(units);
         }
         if self.paused || matches!(self.mode, Mode::Off) {
@@ -210,7 +210,7 @@ impl Probe for CostProbe {
                 let ns = ns_between(self.last, now);
                 // A full list takes no more samples: nothing is allocated while time is measured.
                 if samples.len() < samples.capacity() {
-                    if step == Step::Turn {
+                    if step == ProbeStep::Turn {
                         self.turn_sample = samples.len();
                     }
                     samples.push(Sample { slot: slot as u16, units, ns });

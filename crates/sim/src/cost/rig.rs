@@ -57,7 +57,7 @@ impl Rig {
         let queues = (1..=ports).map(|number| {
             Box::new(LoopQueue::new(number, frames.take().unwrap_or_default())) as Box<dyn Queue>
         });
-        Self::over(&worker::Config::default(), queues.collect(), None, Config::default())
+        Self::over(&worker::WorkerSetConfig::default(), queues.collect(), None, Config::default())
     }
 
     /// Creates a switch with a mix of all operations of a worker: a hundred flows in an exact table, header
@@ -105,7 +105,7 @@ impl<P: Probe + Default> Rig<P> {
     /// # Errors
     /// More ports than a switch may have.
     pub(crate) fn over(
-        config: &worker::Config,
+        config: &worker::WorkerSetConfig,
         queues: Vec<Box<dyn Queue>>,
         maker: Option<Maker>,
         model: Config,

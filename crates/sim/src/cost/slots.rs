@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Mapping of steps to array indices (slots).
 
-use pipeline::Step;
+use pipeline::ProbeStep;
 
 /// Number of tables with separate steps.
 const TABLES: usize = 256;
@@ -14,54 +14,54 @@ const OF_TABLE: usize = 5;
 pub const STEPS: usize = SINGLE + 2 * OF_TABLE * TABLES;
 
 /// Returns the slot of a step in the first pass.
-pub(super) fn slot(step: Step) -> usize {
+pub(super) fn slot(step: ProbeStep) -> usize {
     match step {
-        Step::Turn => 0,
-        Step::Receive => 1,
-        Step::Admit => 2,
-        Step::Finish => 3,
-        Step::Transmit => 4,
-        Step::Change => 5,
-        Step::Swap => 6,
-        Step::Clean => 7,
-        Step::Stateless => 8,
-        Step::Extract(table) => SINGLE + OF_TABLE * usize::from(table),
-        Step::Lookup(table) => SINGLE + OF_TABLE * usize::from(table) + 1,
-        Step::Execute(table) => SINGLE + OF_TABLE * usize::from(table) + 2,
-        Step::Probe(table) => SINGLE + OF_TABLE * usize::from(table) + 3,
-        Step::Verify(table) => SINGLE + OF_TABLE * usize::from(table) + 4,
+        ProbeStep::Turn => 0,
+        ProbeStep::Receive => 1,
+        ProbeStep::Admit => 2,
+        ProbeStep::Finish => 3,
+        ProbeStep::Transmit => 4,
+        ProbeStep::Change => 5,
+        ProbeStep::Swap => 6,
+        ProbeStep::Clean => 7,
+        ProbeStep::Stateless => 8,
+        ProbeStep::Extract(table) => SINGLE + OF_TABLE * usize::from(table),
+        ProbeStep::Lookup(table) => SINGLE + OF_TABLE * usize::from(table) + 1,
+        ProbeStep::Execute(table) => SINGLE + OF_TABLE * usize::from(table) + 2,
+        ProbeStep::Probe(table) => SINGLE + OF_TABLE * usize::from(table) + 3,
+        ProbeStep::Verify(table) => SINGLE + OF_TABLE * usize::from(table) + 4,
     }
 }
 
 /// Returns all slots of a step.
-pub(super) fn slots(step: Step) -> impl Iterator<Item = usize> {
+pub(super) fn slots(step: ProbeStep) -> impl Iterator<Item = usize> {
     let first = slot(step);
     let again = (first >= SINGLE).then_some(first + OF_TABLE * TABLES);
     std::iter::once(first).chain(again)
 }
 
 /// Returns the step of a slot, and whether it is in the second pass.
-pub(super) fn step(slot: usize) -> (Step, bool) {
+pub(super) fn step(slot: usize) -> (ProbeStep, bool) {
     let again = slot >= SINGLE + OF_TABLE * TABLES;
     let first = if again { slot - OF_TABLE * TABLES } else { slot };
     let step = match first {
-        0 => Step::Turn,
-        1 => Step::Receive,
-        2 => Step::Admit,
-        3 => Step::Finish,
-        4 => Step::Transmit,
-        5 => Step::Change,
-        6 => Step::Swap,
-        7 => Step::Clean,
-        8 => Step::Stateless,
+        0 => ProbeStep::Turn,
+        1 => ProbeStep::Receive,
+        2 => ProbeStep::Admit,
+        3 => ProbeStep::Finish,
+        4 => ProbeStep::Transmit,
+        5 => ProbeStep::Change,
+        6 => ProbeStep::Swap,
+        7 => ProbeStep::Clean,
+        8 => ProbeStep::Stateless,
         _ => {
             let table = ((first - SINGLE) / OF_TABLE) as u8;
             [
-                Step::Extract(table),
-                Step::Lookup(table),
-                Step::Execute(table),
-                Step::Probe(table),
-                Step::Verify(table),
+                ProbeStep::Extract(table),
+                ProbeStep::Lookup(table),
+                ProbeStep::Execute(table),
+                ProbeStep::Probe(table),
+                ProbeStep::Verify(table),
             ][(first - SINGLE) % OF_TABLE]
         }
     };
@@ -86,16 +86,16 @@ impl Course {
     /// that leave the path as well. In the first pass, every packet that reached the table is therefore a
     /// unit.
     #[inline]
-    pub fn follow(&mut self, step: Step, mut units: u32) -> (usize, u32) {
+    pub fn follow(&mut self, step: ProbeStep, mut units: u32) -> (usize, u32) {
         match step {
-            Step::Receive | Step::Admit => *self = Self::default(),
+            ProbeStep::Receive | ProbeStep::Admit => *self = Self::default(),
             // The backlog processed in an iteration without arrivals was on the path before.
-            Step::Turn => *self = Self { again: true, ..Self::default() },
-            Step::Extract(table) => {
+            ProbeStep::Turn => *self = Self { again: true, ..Self::default() },
+            ProbeStep::Extract(table) => {
                 self.enter(table);
                 self.came = units;
             }
-            Step::Execute(table) => {
+            ProbeStep::Execute(table) => {
                 if self.executed || self.at != Some(table) {
                     self.enter(table);
                 }
@@ -105,7 +105,7 @@ impl Course {
                 }
                 self.came = 0;
             }
-            Step::Verify(_) => self.executed = false,
+            ProbeStep::Verify(_) => self.executed = false,
             _ => {}
         }
         let place = slot(step);
@@ -129,28 +129,38 @@ mod tests {
             let (step, again) = step(at);
             assert_eq!(slots(step).nth(usize::from(again)), Some(at));
         }
-        assert_eq!(slots(Step::Verify(255)).last(), Some(STEPS - 1));
-        assert_eq!(slots(Step::Finish).count(), 1);
+        assert_eq!(slots(ProbeStep::Verify(255)).last(), Some(STEPS - 1));
+        assert_eq!(slots(ProbeStep::Finish).count(), 1);
     }
 
     #[test]
     fn the_second_way_begins_where_a_table_comes_again() {
         let mut course = Course::default();
-        let mut ways = |steps: &[(Step, u32)]| -> Vec<(bool, u32)> {
-            let follow = |(one, units): &(Step, u32)| {
+        let mut ways = |steps: &[(ProbeStep, u32)]| -> Vec<(bool, u32)> {
+            let follow = |(one, units): &(ProbeStep, u32)| {
                 let (at, units) = course.follow(*one, *units);
                 (step(at).1, units)
             };
             steps.iter().map(follow).collect()
         };
-        let path = [(Step::Admit, 9), (Step::Extract(0), 9), (Step::Probe(0), 9), (Step::Execute(0), 0)];
+        let path = [
+            (ProbeStep::Admit, 9),
+            (ProbeStep::Extract(0), 9),
+            (ProbeStep::Probe(0), 9),
+            (ProbeStep::Execute(0), 0),
+        ];
         assert_eq!(ways(&path), [(false, 9); 4]);
-        let tables = [(Step::Extract(0), 7), (Step::Lookup(0), 7), (Step::Execute(0), 8)];
+        let tables = [(ProbeStep::Extract(0), 7), (ProbeStep::Lookup(0), 7), (ProbeStep::Execute(0), 8)];
         assert_eq!(ways(&tables), [(true, 7), (true, 7), (true, 8)]);
         // Packets with a cached result need no key.
-        let known = [(Step::Admit, 4), (Step::Extract(1), 4), (Step::Execute(1), 1), (Step::Execute(1), 3)];
+        let known = [
+            (ProbeStep::Admit, 4),
+            (ProbeStep::Extract(1), 4),
+            (ProbeStep::Execute(1), 1),
+            (ProbeStep::Execute(1), 3),
+        ];
         assert_eq!(ways(&known), [(false, 4), (false, 4), (false, 4), (true, 3)]);
         // Nothing was received.
-        assert_eq!(ways(&[(Step::Turn, 1), (Step::Execute(1), 8)]), [(false, 1), (true, 8)]);
+        assert_eq!(ways(&[(ProbeStep::Turn, 1), (ProbeStep::Execute(1), 8)]), [(false, 1), (true, 8)]);
     }
 }

@@ -4,14 +4,14 @@
 use crate::cost::CostProbe;
 use crate::cost::probe::{Counts, Rates};
 use crate::cost::slots::slots;
-use pipeline::Step;
+use pipeline::ProbeStep;
 use std::fmt::{self, Display, Formatter};
 
 /// Cost of one step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Row {
     /// Step of the worker.
-    pub step: Step,
+    pub step: ProbeStep,
     /// Whether the row covers packets that left the fast-forwarding path and pass the tables again.
     pub again: bool,
     /// Number of samples.
@@ -108,8 +108,8 @@ impl CostTable {
     /// Returns a table with given costs in nanoseconds: (step, in the second pass, per occurrence, per unit).
     /// All other steps cost nothing.
     #[must_use]
-    pub fn given(steps: &[(Step, bool, f64, f64)]) -> Self {
-        let row = |&(step, again, mark_ns, each_ns): &(Step, bool, f64, f64)| {
+    pub fn given(steps: &[(ProbeStep, bool, f64, f64)]) -> Self {
+        let row = |&(step, again, mark_ns, each_ns): &(ProbeStep, bool, f64, f64)| {
             let (mean_ns, p50_ns, p99_ns, p999_ns) = (each_ns, each_ns, each_ns, each_ns);
             Row { step, again, samples: 0, units: 0, mean_ns, mark_ns, each_ns, p50_ns, p99_ns, p999_ns }
         };
@@ -125,7 +125,7 @@ impl CostTable {
     /// Returns the mean cost of a unit of a step in nanoseconds, over both passes; 0 for a step that was not
     /// measured.
     #[must_use]
-    pub fn cost_ns(&self, step: Step) -> f64 {
+    pub fn cost_ns(&self, step: ProbeStep) -> f64 {
         let rows = self.rows.iter().filter(|row| row.step == step);
         let (units, ns) = rows.fold((0.0, 0.0), |(units, ns), row| {
             (units + row.units as f64, ns + row.units as f64 * row.mean_ns)
@@ -134,7 +134,7 @@ impl CostTable {
     }
 
     /// Like [`CostTable::drive`], with the 99.9th percentile for the given steps.
-    pub(super) fn drive_by_tails_of(&self, probe: &mut CostProbe, steps: &[Step]) {
+    pub(super) fn drive_by_tails_of(&self, probe: &mut CostProbe, steps: &[ProbeStep]) {
         let mut rates = self.means.clone();
         for slot in steps.iter().flat_map(|step| slots(*step)) {
             rates.unit_ns[slot] = self.tails.unit_ns[slot];
@@ -143,7 +143,7 @@ impl CostTable {
     }
 
     /// Returns the cost of the counted units of these steps in nanoseconds.
-    pub(super) fn part_ns(&self, counts: &Counts, steps: &[Step]) -> f64 {
+    pub(super) fn part_ns(&self, counts: &Counts, steps: &[ProbeStep]) -> f64 {
         let slots = steps.iter().flat_map(|step| slots(*step));
         slots.map(|slot| counts.units[slot] as f64 * self.means.unit_ns[slot]).sum()
     }

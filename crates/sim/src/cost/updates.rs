@@ -13,7 +13,7 @@ mod stream;
 use crate::cost::{CostError, CostProbe, CostTable, Plan as Measuring, Rig, Workload, measure};
 use flow::Nanos;
 use model::DataPlane;
-use pipeline::{BURST, LutFigures, Step};
+use pipeline::{BURST, LutFigures, ProbeStep};
 use plan::{PORTS, Plan, Rule};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -30,7 +30,8 @@ const RULE_TURNS: u64 = 16;
 const LOAD: f64 = 0.5;
 
 /// Steps that occur only because rules are added.
-const BY_RULES: [Step; 5] = [Step::Change, Step::Swap, Step::Clean, Step::Verify(0), Step::Lookup(0)];
+const BY_RULES: [ProbeStep; 5] =
+    [ProbeStep::Change, ProbeStep::Swap, ProbeStep::Clean, ProbeStep::Verify(0), ProbeStep::Lookup(0)];
 
 /// Minimum cost of a packet and of a poll iteration in nanoseconds, so that time passes even if the machine
 /// was too busy to measure.
@@ -107,10 +108,12 @@ pub fn run(case: &Case) -> Result<Report, CostError> {
     let costs = measure(&mut Adding { harness: &mut harness, together: case.together, since: 0 }, case.plan);
     let mut harness = UpdateHarness::new(case)?;
     let engine = harness.rig.model.plane_mut().engine(0).0;
-    let burst_steps = [Step::Extract(0), Step::Probe(0), Step::Execute(0)];
-    let steps = [Step::Receive, Step::Admit, Step::Finish, Step::Transmit].into_iter().chain(burst_steps);
+    let burst_steps = [ProbeStep::Extract(0), ProbeStep::Probe(0), ProbeStep::Execute(0)];
+    let steps = [ProbeStep::Receive, ProbeStep::Admit, ProbeStep::Finish, ProbeStep::Transmit]
+        .into_iter()
+        .chain(burst_steps);
     let packet_ns: f64 = steps.map(|step| costs.cost_ns(step)).sum();
-    let packet_ns = packet_ns + costs.cost_ns(Step::Turn) / BURST as f64;
+    let packet_ns = packet_ns + costs.cost_ns(ProbeStep::Turn) / BURST as f64;
     let spacing_ns = packet_ns.max(LEAST_NS) / LOAD;
     let span_ns = case.added as f64 * 1e9 / case.rate as f64;
     let packets = (span_ns / spacing_ns) as usize;
@@ -128,8 +131,8 @@ pub fn run(case: &Case) -> Result<Report, CostError> {
         packets,
         packets_per_s: 1e9 / spacing_ns,
         delay_max_ns: later.fold(0.0, f64::max),
-        at_once_ns: costs.part_ns(&units, &[Step::Change, Step::Swap, Step::Clean]) / each,
-        later_ns: costs.part_ns(&units, &[Step::Verify(0), Step::Lookup(0)]) / each,
+        at_once_ns: costs.part_ns(&units, &[ProbeStep::Change, ProbeStep::Swap, ProbeStep::Clean]) / each,
+        later_ns: costs.part_ns(&units, &[ProbeStep::Verify(0), ProbeStep::Lookup(0)]) / each,
         wrong: quiet.wrong + busy.wrong,
         fast: harness.rig.model.plane_mut().totals().fast - before,
         luts: since(harness.luts(), luts_before),
@@ -164,10 +167,10 @@ impl UpdateHarness {
         let mut frames = Some(plan.frames());
         let (queues, lines) =
             (1..=3).map(|number| Stream::pair(number, frames.take().unwrap_or_default())).unzip();
-        let config = worker::Config {
+        let config = worker::WorkerSetConfig {
             lut_entries: case.lut_entries,
             consistency: case.consistency,
-            ..worker::Config::default()
+            ..worker::WorkerSetConfig::default()
         };
         let mut rig = Rig::over(&config, queues, None, model::Config::default())?;
         let mods = start.iter().map(|rule| rule.flow_mod(case.rules)).collect::<Result<Vec<_>, _>>()?;

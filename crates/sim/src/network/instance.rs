@@ -11,10 +11,10 @@ use pipeline::LaneLimits;
 use port::Queue;
 use std::sync::Arc;
 use worker::Sleeper as _;
-use worker::{Clock, Config, Consistency, PortQueues, Quanta, Worker, WorkerSet};
+use worker::{Clock, Consistency, PortQueues, Quanta, Worker, WorkerSet, WorkerSetConfig};
 
 /// Sizes of one of many switches. Frames arrive one by one, and each is processed before the next.
-const SIZES: Config = Config {
+const SIZES: WorkerSetConfig = WorkerSetConfig {
     lanes: LaneLimits::NONE,
     quanta: Quanta::DEFAULT,
     workers: 1,

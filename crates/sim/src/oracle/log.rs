@@ -9,7 +9,7 @@ use model::{
     DataPlane, EntryCounters, FlowRemoved, GroupCounters, MeterCounters, PortCounters, PortQueue,
     TableCounters, Totals,
 };
-use pipeline::{BurstCounters, By, Event, Learn, Probe};
+use pipeline::{BurstCounters, By, Event, MacSeen, Probe};
 use reference::Unfinished;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -179,7 +179,7 @@ pub(super) struct Recorder {
     pub plane: WorkerSet,
     pub operations: Vec<Operation>,
     pub reported: Vec<Reported>,
-    pub learned: Vec<Learn>,
+    pub learned: Vec<MacSeen>,
 }
 
 impl Recorder {
@@ -380,7 +380,7 @@ pub(super) struct Record {
     /// Frames sent by each port's queues, in order.
     pub sent: Vec<(PortNo, usize, Vec<Vec<u8>>)>,
     pub reported: Vec<Reported>,
-    pub learned: Vec<Learn>,
+    pub learned: Vec<MacSeen>,
     /// Flow-removed notices in order.
     pub removed: Vec<FlowRemoved>,
     /// Number of frames too short to be received, by port.

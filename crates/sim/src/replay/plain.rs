@@ -9,7 +9,7 @@ use frame::{Frame, Meta};
 use model::{
     DataPlane, EntryCounters, GroupCounters, MeterCounters, Model, PortCounters, TableCounters, Totals,
 };
-use pipeline::{Event, Learn, PacketIn};
+use pipeline::{Event, MacSeen, PacketInEvent};
 use reference::{Processed, Reference};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -42,7 +42,7 @@ impl PlainPlane {
         for copy in processed.packet_ins {
             let mut frame = Frame::from_bytes(&copy.bytes);
             frame.meta = Meta { in_port, sequence: number, ..Meta::default() };
-            self.events.push_back(Event::PacketIn(PacketIn {
+            self.events.push_back(Event::PacketIn(PacketInEvent {
                 frame,
                 table: copy.table,
                 entry: copy.entry,
@@ -55,7 +55,7 @@ impl PlainPlane {
         for seen in processed.learn {
             let mut mac = [0; 6];
             mac.copy_from_slice(&seen.mac.to_be_bytes()[2..]);
-            self.events.push_back(Event::Learn(Learn { vid: seen.vid, mac, port: seen.port }));
+            self.events.push_back(Event::Learn(MacSeen { vid: seen.vid, mac, port: seen.port }));
         }
         for copy in processed.sent {
             let counters = self.ports.entry(copy.port).or_default();

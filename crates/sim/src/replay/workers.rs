@@ -8,10 +8,10 @@ use flow::{Nanos, PortNo};
 use model::Model;
 use pipeline::LaneLimits;
 use std::collections::{BTreeMap, BTreeSet};
-use worker::{Clock, Config, Consistency, PortQueues, Quanta, Worker, WorkerSet};
+use worker::{Clock, Consistency, PortQueues, Quanta, Worker, WorkerSet, WorkerSetConfig};
 
 /// Sizes sufficient for any burst: a copy lost for lack of a frame would differ from the reference.
-const SIZES: Config = Config {
+const SIZES: WorkerSetConfig = WorkerSetConfig {
     // Packets of a capture are processed in order; there is no overload.
     lanes: LaneLimits::NONE,
     quanta: Quanta::DEFAULT,
@@ -45,7 +45,7 @@ impl Workers {
             queues: vec![(0, Box::new(ReplayQueue::new(*number, side.clone())))],
             egress: Vec::new(),
         });
-        let sizes = Config { lut_entries: if ffp { SIZES.lut_entries } else { 0 }, ..SIZES };
+        let sizes = WorkerSetConfig { lut_entries: if ffp { SIZES.lut_entries } else { 0 }, ..SIZES };
         let (set, mut workers) = worker::build(&sizes, queues.collect());
         (set, Self { worker: workers.remove(0), sides })
     }

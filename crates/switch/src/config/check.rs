@@ -159,12 +159,12 @@ fn keep_used_workers(config: &mut Config) {
     config.notes.retain(|note| !note.ends_with("serves no port."));
 }
 
-fn dpdk(section: Option<file::Dpdk>, mistakes: &mut Mistakes) -> Option<port::dpdk::Settings> {
-    let default = port::dpdk::Settings::default();
+fn dpdk(section: Option<file::Dpdk>, mistakes: &mut Mistakes) -> Option<port::dpdk::DpdkSettings> {
+    let default = port::dpdk::DpdkSettings::default();
     let Some(file::Dpdk { eal, mbufs, mtu }) = section else { return Some(default) };
     let mbufs = mistakes.at("dpdk.mbufs", in_range(mbufs.unwrap_or(default.mbufs.into()), MBUFS));
     let mtu = mistakes.at("dpdk.mtu", in_range(mtu.unwrap_or(default.mtu.into()), MTU));
-    Some(port::dpdk::Settings { eal: eal.unwrap_or(default.eal), mbufs: mbufs? as u32, mtu: mtu? as u16 })
+    Some(port::dpdk::DpdkSettings { eal: eal.unwrap_or(default.eal), mbufs: mbufs? as u32, mtu: mtu? as u16 })
 }
 
 /// Checks the workers. Returns `None` if there are none or too many; wrong values are replaced by defaults.

@@ -43,7 +43,7 @@ pub struct Config {
     /// Whether lookups use portable code instead of the CPU's wide SIMD instructions.
     pub portable: bool,
     /// Settings of DPDK, for ports of its driver.
-    pub dpdk: port::dpdk::Settings,
+    pub dpdk: port::dpdk::DpdkSettings,
     /// Workers, indexed by number.
     pub workers: Vec<WorkerConfig>,
     /// Timing of the workers' sleep. No file sets it.

@@ -44,7 +44,7 @@ pub struct Daemon {
 fn shells(config: &Config) -> usize {
     let lends = config.datapath.ports.iter().any(|port| port.driver == port::dpdk::NAME);
     let share = config.dpdk.mbufs as usize / 2 / config.workers.len().max(1);
-    if lends { share.clamp(BURST, worker::Config::default().small_frames) } else { 0 }
+    if lends { share.clamp(BURST, worker::WorkerSetConfig::default().small_frames) } else { 0 }
 }
 
 /// Starts the thread that compiles tables in the background. It ends when the sender is dropped.
@@ -122,7 +122,7 @@ impl Daemon {
             .into_iter()
             .map(|port| PortQueues { number: port.number, egress: egress(port.number), queues: port.queues })
             .collect();
-        let sizes = worker::Config {
+        let sizes = worker::WorkerSetConfig {
             workers: config.workers.len(),
             shells: shells(config),
             lut_entries: config.datapath.lut_entries,
@@ -131,7 +131,7 @@ impl Daemon {
             lanes: config.datapath.lanes.0,
             quanta: config.datapath.lanes.1,
             clock: worker::Clock::of_machine(),
-            ..worker::Config::default()
+            ..worker::WorkerSetConfig::default()
         };
         let (mut plane, workers) = worker::build(&sizes, queues);
         let shared: Vec<Arc<Shared>> = workers
@@ -242,7 +242,7 @@ impl Drop for Daemon {
 /// Returns the error of [`Daemon::start`], if it does not depend on devices or sockets.
 pub fn check(config: &Config, flows: Option<&Path>) -> Result<Option<Changed>, DaemonError> {
     let clock = Clock::new();
-    let sizes = worker::Config { workers: 0, ..worker::Config::default() };
+    let sizes = worker::WorkerSetConfig { workers: 0, ..worker::WorkerSetConfig::default() };
     let (plane, _) = worker::build(&sizes, Vec::new());
     let mut model = Model::new(model_config(config), plane, clock.now());
     for port in &config.datapath.ports {

@@ -159,7 +159,7 @@ fn only(datapaths: Vec<file::Datapath>, mistakes: &mut Mistakes) -> Option<file:
 
 /// Forwarding settings of the switch.
 struct Forwarded {
-    config: worker::Config,
+    config: worker::WorkerSetConfig,
     marks: Marks,
     rules: String,
 }
@@ -174,7 +174,13 @@ fn forwarded(datapath: &file::Datapath, folder: &Path, mistakes: &mut Mistakes) 
         forwarding?;
     let marks = Marks { cookie: low_latency_cookie, learning };
     let (lanes, quanta) = lanes;
-    let config = worker::Config { lut_entries, consistency, lanes, quanta, ..worker::Config::default() };
+    let config = worker::WorkerSetConfig {
+        lut_entries,
+        consistency,
+        lanes,
+        quanta,
+        ..worker::WorkerSetConfig::default()
+    };
     Some(Forwarded { config, marks, rules: rules? })
 }
 
@@ -293,7 +299,10 @@ fn model(
     if most > PORTS {
         return Err(wrong(key, format!("name port {most}; a simulated switch has ports 1 to {PORTS}")));
     }
-    let (plane, _) = worker::build(&worker::Config { workers: 0, ..worker::Config::default() }, Vec::new());
+    let (plane, _) = worker::build(
+        &worker::WorkerSetConfig { workers: 0, ..worker::WorkerSetConfig::default() },
+        Vec::new(),
+    );
     let config = model::Config { low_latency_cookie: marks.cookie, ..model::Config::default() };
     let mut model = Model::new(config, plane, 0);
     for number in 1..=most {

@@ -54,7 +54,7 @@ pub struct SwitchScenario {
     /// Flows of the switch in flow syntax.
     rules: String,
     ports: PortNo,
-    config: worker::Config,
+    config: worker::WorkerSetConfig,
     marks: Marks,
     costs: Costs,
     /// Arriving packets. If `factor` is given, the rates are relative to the switch's capacity.

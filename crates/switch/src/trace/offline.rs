@@ -34,7 +34,10 @@ pub fn from_file(path: &Path, packet: &Packet) -> Result<Trace, TraceError> {
     .map_err(failed)?;
     // The last line may have no line feed.
     file.push("\n");
-    let (plane, _) = worker::build(&worker::Config { workers: 0, ..worker::Config::default() }, Vec::new());
+    let (plane, _) = worker::build(
+        &worker::WorkerSetConfig { workers: 0, ..worker::WorkerSetConfig::default() },
+        Vec::new(),
+    );
     let mut model = Model::new(Config::default(), plane, 0);
     let mut ports = file.ports();
     ports.insert(in_port);

@@ -103,11 +103,11 @@ impl Storm {
             let boxed = queues.into_iter().map(|queue| (0, Box::new(queue) as Box<dyn Queue>));
             served.push(PortQueues { number, queues: boxed.collect(), egress: Vec::new() });
         }
-        let frames = worker::Config {
+        let frames = worker::WorkerSetConfig {
             small_frames: 1_024,
             large_frames: 0,
             controller_frames: 64,
-            ..worker::Config::default()
+            ..worker::WorkerSetConfig::default()
         };
         let (set, mut workers) = build(&frames, served);
         let plane = Watched { set, reference: Reference::new(), version: 0 };

@@ -23,8 +23,12 @@ fn a_flow_goes_on_by_the_record_that_was_inherited_for_it() {
     let others = format!("low_latency,{OTHERS_RULE}");
     let rules = [RULES, &[&others]].concat();
     // Enough records for a change to be cleaned in slices.
-    let frames = worker::Config { small_frames: 1_024, large_frames: 0, ..worker::Config::default() };
-    let mut lab = Lab::with(&worker::Config { lanes: USUAL, lut_entries: 16_384, ..frames }, &rules);
+    let frames = worker::WorkerSetConfig {
+        small_frames: 1_024,
+        large_frames: 0,
+        ..worker::WorkerSetConfig::default()
+    };
+    let mut lab = Lab::with(&worker::WorkerSetConfig { lanes: USUAL, lut_entries: 16_384, ..frames }, &rules);
     for _ in 0..CLEANING_TURNS {
         lab.push(1, &low(64, 0));
         push_others(&mut lab);

@@ -20,22 +20,33 @@ pub struct Lab {
 impl Lab {
     pub fn new(lanes: LaneLimits, small_frames: usize, rules: &[&str]) -> Self {
         Self::with(
-            &worker::Config { small_frames, large_frames: 0, lanes, ..worker::Config::default() },
+            &worker::WorkerSetConfig {
+                small_frames,
+                large_frames: 0,
+                lanes,
+                ..worker::WorkerSetConfig::default()
+            },
             rules,
         )
     }
 
-    pub fn with(config: &worker::Config, rules: &[&str]) -> Self {
+    pub fn with(config: &worker::WorkerSetConfig, rules: &[&str]) -> Self {
         Self::with_ports(4, 8_192, config, rules)
     }
 
     /// Creates a switch with ports 1 to `ports`, each with queues of `room` frames per direction.
-    pub fn with_ports(ports: u32, room: usize, config: &worker::Config, rules: &[&str]) -> Self {
+    pub fn with_ports(ports: u32, room: usize, config: &worker::WorkerSetConfig, rules: &[&str]) -> Self {
         Self::with_slow(0, ports, room, config, rules)
     }
 
     /// Like `with_ports`, but the device of port `slow` gets one normal frame at a time.
-    pub fn with_slow(slow: u32, ports: u32, room: usize, config: &worker::Config, rules: &[&str]) -> Self {
+    pub fn with_slow(
+        slow: u32,
+        ports: u32,
+        room: usize,
+        config: &worker::WorkerSetConfig,
+        rules: &[&str],
+    ) -> Self {
         let (mut handles, mut queues) = (Vec::new(), Vec::new());
         for number in 1..=ports {
             let (mut made, handle) = mem::pair(number, 1, room);

@@ -8,7 +8,7 @@ use pipeline::{BURST, LaneLimits};
 use worker::{ShutdownLoss, UsagePlace};
 
 fn lab(lanes: LaneLimits) -> Lab {
-    Lab::with_ports(4, 512, &worker::Config { lanes, ..worker::Config::default() }, RULES)
+    Lab::with_ports(4, 512, &worker::WorkerSetConfig { lanes, ..worker::WorkerSetConfig::default() }, RULES)
 }
 
 /// Returns the usage and the limit of a resource of a worker or port.

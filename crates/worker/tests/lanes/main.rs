@@ -144,7 +144,12 @@ fn costs_of_lookups_are_measured_with_lanes() {
     }
     for lanes in [LaneLimits::NONE, USUAL] {
         let stopwatch = Some(elapsed as fn() -> u64);
-        let config = worker::Config { lanes, stopwatch, timed_bursts: 16, ..worker::Config::default() };
+        let config = worker::WorkerSetConfig {
+            lanes,
+            stopwatch,
+            timed_bursts: 16,
+            ..worker::WorkerSetConfig::default()
+        };
         let mut lab = Lab::with(&config, RULES);
         for _ in 0..2_000 {
             lab.push(1, &normal());

@@ -93,8 +93,12 @@ fn packets_that_low_latency_entries_serve_take_the_path_whatever_is_matched() {
 /// More packets arrive on 16 ports than the tables can serve.
 #[test]
 fn under_load_none_of_them_is_lost_as_unknown() {
-    let config =
-        worker::Config { small_frames: 16_384, large_frames: 0, lanes: NARROW, ..worker::Config::default() };
+    let config = worker::WorkerSetConfig {
+        small_frames: 16_384,
+        large_frames: 0,
+        lanes: NARROW,
+        ..worker::WorkerSetConfig::default()
+    };
     for rules in RULE_SETS.iter().filter(|rules| !rules.iter().any(|rule| rule.contains("in_port"))) {
         let mut lab = Lab::with_ports(18, 4_096, &config, rules);
         warm(&mut lab);

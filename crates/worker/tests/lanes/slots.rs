@@ -35,8 +35,12 @@ fn copies_of_waiting_packets_leave_room_for_those_of_low_latency_ones() {
     for (ports, small_frames, scarce) in
         [(20, 1_024, DropReason::NoBuffer), (20, 32_768, DropReason::TransmitFull)]
     {
-        let config =
-            worker::Config { small_frames, large_frames: 0, lanes: LANES, ..worker::Config::default() };
+        let config = worker::WorkerSetConfig {
+            small_frames,
+            large_frames: 0,
+            lanes: LANES,
+            ..worker::WorkerSetConfig::default()
+        };
         let mut lab = Lab::with_ports(ports, 512, &config, COPIES);
         // The flow is learned.
         for _ in 0..4 {
@@ -74,7 +78,12 @@ fn packet_ins_of_normal_packets_leave_room_for_those_of_low_latency_ones() {
     ];
     // Either the frames for the controller run out, or the space in the ring to it.
     for (controller_frames, events) in [(64, 1_024), (512, 64)] {
-        let config = worker::Config { controller_frames, events, lanes: LANES, ..worker::Config::default() };
+        let config = worker::WorkerSetConfig {
+            controller_frames,
+            events,
+            lanes: LANES,
+            ..worker::WorkerSetConfig::default()
+        };
         let mut lab = Lab::with_ports(4, 512, &config, &rules);
         for _ in 0..4 {
             lab.push(2, &low(0));
@@ -117,8 +126,12 @@ fn waiting_packets_leave_frames_to_receive_low_latency_ones_with() {
 
 #[test]
 fn frames_that_wait_for_a_slow_device_leave_some_to_low_latency_ones() {
-    let config =
-        worker::Config { small_frames: 64, large_frames: 0, lanes: LANES, ..worker::Config::default() };
+    let config = worker::WorkerSetConfig {
+        small_frames: 64,
+        large_frames: 0,
+        lanes: LANES,
+        ..worker::WorkerSetConfig::default()
+    };
     let rules = [
         "low_latency,priority=20,udp,nw_dst=10.0.0.0/24,actions=output:3",
         "low_latency,priority=20,udp,nw_dst=10.0.0.0/16,tp_dst=7,actions=output:3",

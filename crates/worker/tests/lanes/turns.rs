@@ -74,6 +74,6 @@ fn no_port_is_favoured_while_room_is_scarce() {
     }
 }
 
-fn config(lanes: LaneLimits, small_frames: usize) -> worker::Config {
-    worker::Config { small_frames, large_frames: 0, lanes, ..worker::Config::default() }
+fn config(lanes: LaneLimits, small_frames: usize) -> worker::WorkerSetConfig {
+    worker::WorkerSetConfig { small_frames, large_frames: 0, lanes, ..worker::WorkerSetConfig::default() }
 }

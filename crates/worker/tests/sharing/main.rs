@@ -56,7 +56,7 @@ fn parse(text: &str) -> FlowMod {
 
 impl Lab {
     fn new(lanes: LaneLimits) -> Self {
-        let config = worker::Config {
+        let config = worker::WorkerSetConfig {
             workers: 2,
             small_frames: SMALL,
             large_frames: LARGE,
@@ -64,7 +64,7 @@ impl Lab {
             handovers: HANDOVERS,
             lut_entries: 64,
             lanes,
-            ..worker::Config::default()
+            ..worker::WorkerSetConfig::default()
         };
         let ports = (1..=NEAR_PORT).map(|number| {
             let workers = match number {

@@ -86,8 +86,8 @@ pub(in crate::oracle) fn is_calm(seed: u64) -> bool {
 }
 
 /// Returns the workers' configuration for these sizes.
-fn worker_config(options: Options, room: Room) -> worker::Config {
-    worker::Config {
+fn worker_config(options: Options, room: Room) -> worker::WorkerSetConfig {
+    worker::WorkerSetConfig {
         workers: options.workers,
         small_frames: room.small_frames,
         controller_frames: room.controller_frames,
@@ -99,7 +99,7 @@ fn worker_config(options: Options, room: Room) -> worker::Config {
         lanes: options.lanes,
         quanta: options.quanta,
         timed_bursts: 3,
-        ..worker::Config::default()
+        ..worker::WorkerSetConfig::default()
     }
 }
 
@@ -119,7 +119,7 @@ impl Driver {
             .collect::<Vec<_>>();
         let homes = templates.iter().map(|_| rng.u32(1..=style.ports)).collect();
         let queued = QUEUED.contains(&(seed % 16)) || scarce && !seed.is_multiple_of(3);
-        let config = worker::Config {
+        let config = worker::WorkerSetConfig {
             large_frames: if long { LARGE_FRAMES } else { 0 },
             // In some cases LUTs are bypassed by random measurements, so that they come and go.
             stopwatch: (seed % 8 == 3 && !calm).then_some(any_time),

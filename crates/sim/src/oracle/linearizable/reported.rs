@@ -4,7 +4,7 @@
 use super::{Replay, flow_of};
 use crate::oracle::log::{Record, Reported, tag};
 use flow::PacketInReason;
-use pipeline::Learn;
+use pipeline::MacSeen;
 use std::collections::BTreeMap;
 
 /// Compares packet-ins. They are in order within a flow, except those for an expired TTL, which are in order
@@ -64,7 +64,7 @@ pub(super) struct Reports {
 }
 
 pub(super) fn check_learned(record: &Record, replay: &Replay) -> Result<(), String> {
-    let key = |learn: &Learn| (learn.vid, learn.mac, learn.port);
+    let key = |learn: &MacSeen| (learn.vid, learn.mac, learn.port);
     let mut expected: Vec<_> = replay
         .in_order()
         .flat_map(|(_, processed)| &processed.learn)
