@@ -7,7 +7,7 @@ use std::os::fd::RawFd;
 use flow::Nanos;
 use flow::syntax::{ParseOptions, parse_flows};
 use frame::Frame;
-use model::{Config, DataPlane, Model, PortDesc};
+use model::{DataPlane, Model, ModelConfig, PortDesc};
 use pipeline::Probe;
 use port::mem::LoopQueue;
 use port::{Capabilities, Link, Pools, Queue, Statistics};
@@ -113,7 +113,7 @@ impl<P: Probe + Default> Rig<P> {
         let (mut plane, mut workers) = build_with(config, ports, P::default);
         maker.into_iter().for_each(|maker| plane.set_maker(maker));
         let worker = workers.pop().ok_or_else(|| Error::Contender("no worker was made".into()))?;
-        let mut rig = Self { worker, model: Model::new(Config::default(), plane, 0), now: 1 };
+        let mut rig = Self { worker, model: Model::new(ModelConfig::default(), plane, 0), now: 1 };
         let refused =
             |what: String, error: &dyn std::fmt::Display| Error::Contender(format!("{what}: {error}"));
         for number in numbers {

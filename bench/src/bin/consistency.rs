@@ -9,8 +9,8 @@ use std::path::Path;
 
 use clap::Parser;
 use shunt_bench::{Figure, allowed_cpus, pin_to};
-use sim::cost::Plan;
-use sim::cost::updates::{Case, Report, Rules, run};
+use sim::cost::MeasurePlan;
+use sim::cost::updates::{Case, Report, UpdateRules, run};
 use worker::Consistency;
 
 /// Writes target/report/consistency.jsonl.
@@ -57,7 +57,7 @@ const ROUNDS_TRIED: usize = 4;
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments = Arguments::parse();
     pin_to(*allowed_cpus()?.last().ok_or("no CPU is allowed")?)?;
-    for rules in [Rules::AccessList, Rules::Routes] {
+    for rules in [UpdateRules::AccessList, UpdateRules::Routes] {
         for (lut_entries, flows, together) in SIZES {
             for consistency in Consistency::ALL {
                 let (name, before) = (rules.name(), arguments.rules);
@@ -67,7 +67,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 if !case.contains(&arguments.case) {
                     continue;
                 }
-                let (added, rate, plan) = (arguments.adds, arguments.adds as u64, Plan::default());
+                let (added, rate, plan) = (arguments.adds, arguments.adds as u64, MeasurePlan::default());
                 let options =
                     Case { rules, before, added, rate, together, flows, lut_entries, consistency, plan };
                 let mut reports = Vec::new();

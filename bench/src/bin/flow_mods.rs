@@ -26,7 +26,7 @@ use std::process::Command;
 use clap::Parser;
 use client::Batch;
 use shunt_bench::{Bar, Comparison, Figure, Measure, Plan, Window, allowed_cpus, compare};
-use sim::cost::{Costs, churn};
+use sim::cost::{CostSource, churn};
 use switches::{Cores, Switch};
 
 /// Folder of the switches' files. A mounted file system hides its previous contents.
@@ -67,11 +67,11 @@ fn main() -> Result<()> {
 
 /// Measures the longest poll iterations of a worker while flow-mods arrive.
 fn under_traffic(arguments: &Arguments) -> Result<()> {
-    let plan = sim::cost::Plan { windows: 200, ..sim::cost::Plan::default() };
+    let plan = sim::cost::MeasurePlan { windows: 200, ..sim::cost::MeasurePlan::default() };
     let mut rounds: Vec<Vec<churn::Phase>> = Vec::new();
     for _ in 0..arguments.rounds {
         let mut phases: Vec<churn::Phase> = Vec::new();
-        churn::run(arguments.flows, Costs::Measured(plan), &arguments.case, |phase| phases.push(phase))?;
+        churn::run(arguments.flows, CostSource::Measured(plan), &arguments.case, |phase| phases.push(phase))?;
         rounds.push(phases);
     }
     for (at, phase) in rounds.first().into_iter().flatten().enumerate() {

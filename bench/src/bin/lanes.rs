@@ -22,7 +22,7 @@ use std::error::Error;
 use clap::{Parser, Subcommand, ValueEnum};
 use shunt_bench::scenario::Kind;
 use shunt_bench::{allowed_cpus, pin_to};
-use sim::cost::Plan;
+use sim::cost::MeasurePlan;
 
 /// Measures the lanes: all parts, unless options select some.
 #[derive(Debug, Parser)]
@@ -86,7 +86,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let cpus = allowed_cpus()?;
     pin_to(*cpus.last().ok_or("no CPU is allowed")?)?;
-    let plan = Plan { windows: arguments.windows, turns: 16, ..Plan::default() };
+    let plan = MeasurePlan { windows: arguments.windows, turns: 16, ..MeasurePlan::default() };
     let asked = |part| arguments.part.is_none_or(|only| only == part);
     for kind in kinds {
         if asked(Part::Overload) {

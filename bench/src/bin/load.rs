@@ -10,7 +10,7 @@ use std::process::Command;
 use clap::Parser;
 use serde::{Deserialize, Serialize};
 use shunt_bench::Figure;
-use sim::cost::{Costs, Plan, stall};
+use sim::cost::{CostSource, MeasurePlan, stall};
 
 /// Loads entries and deletes them while packets flow; writes target/report/load.jsonl.
 #[derive(Debug, Parser)]
@@ -85,7 +85,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn one(entries: u32) -> Result<(), Box<dyn Error>> {
-    let report = stall::run(entries, Costs::Measured(Plan { windows: 200, ..Plan::default() }))?;
+    let report =
+        stall::run(entries, CostSource::Measured(MeasurePlan { windows: 200, ..MeasurePlan::default() }))?;
     writeln!(io::stderr(), "{report}")?;
     let round = Round {
         load_s: report.load_total().as_secs_f64(),

@@ -9,7 +9,7 @@ pub(crate) const SECOND_NS: Nanos = 1_000_000_000;
 
 /// Configuration of one datapath.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Config {
+pub struct ModelConfig {
     /// Datapath ID, unique in the network.
     pub datapath_id: u64,
     /// Forward by learned MACs without a controller: table 0 starts with `priority=0 actions=NORMAL`.
@@ -23,10 +23,10 @@ pub struct Config {
     /// Thresholds for learning low-latency entries from their packet rate; `None`: learning is off.
     pub learning: Option<Learning>,
     /// Limits of the model.
-    pub limits: Limits,
+    pub limits: ModelLimits,
 }
 
-impl Default for Config {
+impl Default for ModelConfig {
     fn default() -> Self {
         Self {
             datapath_id: 0,
@@ -35,12 +35,12 @@ impl Default for Config {
             mac_limit: 8_192,
             low_latency_cookie: None,
             learning: None,
-            limits: Limits::default(),
+            limits: ModelLimits::default(),
         }
     }
 }
 
-impl Config {
+impl ModelConfig {
     /// Returns whether an entry with this cookie is low-latency when no flow-mod states otherwise.
     #[must_use]
     pub fn is_marked_by_cookie(&self, cookie: u64) -> bool {
@@ -50,7 +50,7 @@ impl Config {
 
 /// Limits of the model; each bounds memory or the duration of one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct ModelLimits {
     /// Maximum number of entries in all tables together, without learned MACs. As many more may wait until
     /// their removal is in force.
     pub entries: usize,
@@ -66,7 +66,7 @@ pub struct Limits {
     pub removals_per_poll: usize,
 }
 
-impl Default for Limits {
+impl Default for ModelLimits {
     fn default() -> Self {
         Self {
             entries: flow::Limits::ENTRIES,

@@ -39,7 +39,7 @@ pub mod trace;
 
 pub use async_messages::{AsyncMessage, AsyncMessageDrops, FlowRemoved, PacketIn, PortReason, RemovedReason};
 pub use change::Change;
-pub use config::{Config, Limits};
+pub use config::{ModelConfig, ModelLimits};
 pub use data_plane::{
     DataPlane, EntryCounters, GroupCounters, MeterCounters, PortCounters, PortQueue, TableCounters, Totals,
 };

@@ -2,7 +2,7 @@
 //! The type [`Model`]: its state, its constructor and the helpers that all its parts share.
 
 use crate::async_messages::{AsyncMessage, AsyncMessageDrops, AsyncQueue, RemovedReason};
-use crate::config::{Config, SECOND_NS};
+use crate::config::{ModelConfig, SECOND_NS};
 use crate::data_plane::{DataPlane, EntryCounters};
 use crate::groups::Groups;
 use crate::macs::Macs;
@@ -47,7 +47,7 @@ pub(crate) struct Dying {
 /// One datapath as controllers see it, on top of a data plane. Lives on the control thread.
 #[derive(Debug)]
 pub struct Model<D: DataPlane> {
-    pub(crate) config: Config,
+    pub(crate) config: ModelConfig,
     pub(crate) plane: D,
     pub(crate) store: Store,
     pub(crate) sharing: Sharing,
@@ -85,7 +85,7 @@ impl<D: DataPlane> Model<D> {
     /// Creates a datapath without ports. If it is standalone, it starts with the entry that forwards by
     /// NORMAL.
     #[must_use]
-    pub fn new(config: Config, plane: D, now: Nanos) -> Self {
+    pub fn new(config: ModelConfig, plane: D, now: Nanos) -> Self {
         let mut model = Self {
             plane,
             store: Store::new(),
@@ -126,7 +126,7 @@ impl<D: DataPlane> Model<D> {
 
     /// Returns the configuration of the datapath.
     #[must_use]
-    pub fn config(&self) -> &Config {
+    pub fn config(&self) -> &ModelConfig {
         &self.config
     }
 

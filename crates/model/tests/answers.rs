@@ -8,7 +8,7 @@ use common::*;
 use flow::validate::ValidateError;
 use flow::{Action, FlowMod, Instructions, Operation, port_no};
 use model::agent::{Agent, ChannelId, Context};
-use model::{Learning, Limits, ModelError};
+use model::{Learning, ModelError, ModelLimits};
 use openflow::multipart::flow_stats::FlowQuery;
 use openflow::multipart::table_features_property::{Entries, TableProperty};
 use openflow::multipart::{Answer, MultipartRequest, Query};
@@ -187,7 +187,7 @@ fn every_table_says_what_it_can_do() {
         // No table follows the last one, so it has no GOTO_TABLE.
         let all = [1, 2, 3, 4, 5, 6];
         assert_eq!(instructions.unwrap(), if table.table == 254 { &all[1..] } else { &all[..] });
-        assert_eq!(table.max_entries as usize, Limits::default().entries);
+        assert_eq!(table.max_entries as usize, ModelLimits::default().entries);
     }
 }
 
@@ -300,7 +300,7 @@ fn a_packet_out_is_checked_before_it_takes_its_place() {
 #[test]
 fn the_clock_makes_something_to_do_at_the_first_deadline() {
     let learning = Learning { min_pps: 1, window: 10 * SECOND, min_timeout: 0 };
-    let mut m = with(model::Config { learning: Some(learning), ..model::Config::default() });
+    let mut m = with(model::ModelConfig { learning: Some(learning), ..model::ModelConfig::default() });
     assert_eq!(m.next_deadline(), Some(10 * SECOND));
     m.flow_mod(0, FlowMod { idle_timeout_s: 11, ..add(1, mac(1), 1) }).unwrap();
     assert_eq!(m.next_deadline(), Some(10 * SECOND));

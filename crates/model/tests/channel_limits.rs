@@ -7,7 +7,7 @@ mod common;
 use common::*;
 use flow::{Action, FlowMod, Instructions, Nanos, PacketInReason};
 use frame::Frame;
-use model::agent::{Agent, ChannelEvent, ChannelId, Context, Lost};
+use model::agent::{Agent, ChannelEvent, ChannelId, Context, LostMessages};
 use openflow::multipart::{MultipartRequest, Query, flow_stats::FlowQuery};
 use openflow::{HEADER_BYTES, Message, SessionConfig, encode};
 use pipeline::Event;
@@ -244,7 +244,7 @@ fn up_to_1_mib_a_controller_is_told_of_ports() {
         bench.tell();
         assert_eq!(bench.output(one) > unread, is_told, "{unread} bytes are not read");
         let port_status = u64::from(!is_told);
-        assert_eq!(bench.agent.lost(), Lost { port_status, ..Lost::default() });
+        assert_eq!(bench.agent.lost(), LostMessages { port_status, ..LostMessages::default() });
     }
 }
 
@@ -267,7 +267,7 @@ fn up_to_the_limit_of_its_session_a_controller_is_told_of_packets() {
         bench.tell();
         assert_eq!(bench.output(one) > unread, is_told, "{unread} bytes are not read");
         let packet_in = u64::from(!is_told);
-        assert_eq!(bench.agent.lost(), Lost { packet_in, ..Lost::default() });
+        assert_eq!(bench.agent.lost(), LostMessages { packet_in, ..LostMessages::default() });
         assert_eq!(bench.model.plane_mut().recycled, 1);
     }
 }
@@ -283,7 +283,8 @@ fn the_log_hears_of_losses_once_a_second() {
         bench.step_at(one, now).1
     };
     bench.model.add_port(0, port(1), false).unwrap();
-    let lost = |port_status| vec![ChannelEvent::Lost(Lost { port_status, ..Lost::default() })];
+    let lost =
+        |port_status| vec![ChannelEvent::Lost(LostMessages { port_status, ..LostMessages::default() })];
     assert_eq!(lose_one(&mut bench, 10), lost(2));
     assert_eq!(lose_one(&mut bench, 9 + SECOND), []);
     assert_eq!(lose_one(&mut bench, 10 + SECOND), lost(2));

@@ -10,7 +10,8 @@ use flow::operation::MAC_TABLE;
 use flow::{EntryChange, EntryFlags, FlowMod, Operation, PacketInReason, PortState};
 use frame::Frame;
 use model::{
-    AsyncMessage, Change, Config, Limits, ModelError, PortConfig, PortMod, PortReason, RemovedReason,
+    AsyncMessage, Change, ModelConfig, ModelError, ModelLimits, PortConfig, PortMod, PortReason,
+    RemovedReason,
 };
 use pipeline::Event;
 use pipeline::event::{MacSeen, PacketInEvent};
@@ -23,7 +24,7 @@ fn learn(m: &mut Fake, now: u64, vid: u16, mac: [u8; 6], port: u32) {
     poll_all(m, now);
 }
 
-fn bridge(config: Config) -> Fake {
+fn bridge(config: ModelConfig) -> Fake {
     let mut m = with(config);
     for number in 1..=3 {
         m.add_port(0, port(number), true).unwrap();
@@ -77,7 +78,7 @@ fn timeouts_ask_only_about_due_entries_and_tell_why() {
 
 #[test]
 fn macs_are_learned_moved_and_aged() {
-    let mut m = bridge(Config { mac_ageing: 10 * SECOND, ..Config::default() });
+    let mut m = bridge(ModelConfig { mac_ageing: 10 * SECOND, ..ModelConfig::default() });
     learn(&mut m, SECOND, 0, A, 1);
     let changes = last_changes(&mut m);
     let [EntryChange::Add(entry)] = &changes[..] else { panic!("{changes:?}") };
@@ -114,7 +115,7 @@ fn macs_are_learned_moved_and_aged() {
 
 #[test]
 fn the_mac_not_seen_for_longest_makes_room() {
-    let mut m = bridge(Config { mac_limit: 3, ..Config::default() });
+    let mut m = bridge(ModelConfig { mac_limit: 3, ..ModelConfig::default() });
     for n in 1..=3 {
         learn(&mut m, n * SECOND, 0, [2, 0, 0, 0, 0, n as u8], 1);
     }
@@ -132,7 +133,7 @@ fn the_mac_not_seen_for_longest_makes_room() {
 
 #[test]
 fn a_port_that_goes_takes_its_macs_with_it() {
-    let mut m = bridge(Config::default());
+    let mut m = bridge(ModelConfig::default());
     for (mac, port) in [(A, 1), (B, 2), ([2, 0, 0, 0, 0, 3], 3)] {
         learn(&mut m, 0, 0, mac, port);
     }
@@ -150,7 +151,7 @@ fn a_port_that_goes_takes_its_macs_with_it() {
 
 #[test]
 fn a_port_that_changes_and_stays_up_keeps_its_macs() {
-    let mut m = bridge(Config::default());
+    let mut m = bridge(ModelConfig::default());
     for (mac, port) in [(A, 1), (B, 2)] {
         learn(&mut m, 0, 0, mac, port);
     }
@@ -253,8 +254,8 @@ fn a_bundle_tells_of_each_port_once() {
 
 #[test]
 fn packet_ins_carry_the_cookie_and_are_dropped_when_nobody_takes_them() {
-    let limits = Limits { async_messages: 2, ..Limits::default() };
-    let mut m = with(Config { limits, ..Config::default() });
+    let limits = ModelLimits { async_messages: 2, ..ModelLimits::default() };
+    let mut m = with(ModelConfig { limits, ..ModelConfig::default() });
     let told = EntryFlags { send_flow_removed: true, ..EntryFlags::default() };
     m.flow_mod(0, FlowMod { cookie: 9, flags: told, ..add(1, mac(1), 1) }).unwrap();
     for entry in [0, 77, 0] {
@@ -286,8 +287,8 @@ fn packet_ins_carry_the_cookie_and_are_dropped_when_nobody_takes_them() {
 
 #[test]
 fn ids_wait_for_events_that_are_under_way() {
-    let limits = Limits { events_per_poll: 2, ..Limits::default() };
-    let mut m = with(Config { limits, ..Config::default() });
+    let limits = ModelLimits { events_per_poll: 2, ..ModelLimits::default() };
+    let mut m = with(ModelConfig { limits, ..ModelConfig::default() });
     m.flow_mod(0, add(1, mac(1), 1)).unwrap();
     m.flow_mod(0, delete_all()).unwrap();
     for _ in 0..3 {
@@ -301,9 +302,9 @@ fn ids_wait_for_events_that_are_under_way() {
 
 #[test]
 fn a_poll_says_that_timers_are_left_which_are_due_now() {
-    let limits = Limits { timers_per_poll: 2, ..Limits::default() };
+    let limits = ModelLimits { timers_per_poll: 2, ..ModelLimits::default() };
     for (entries, polls) in [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3)] {
-        let mut m = with(Config { limits: limits.clone(), ..Config::default() });
+        let mut m = with(ModelConfig { limits: limits.clone(), ..ModelConfig::default() });
         for n in 0..entries {
             m.flow_mod(0, FlowMod { hard_timeout_s: 3, ..add(1, mac(n), 1) }).unwrap();
         }
@@ -318,8 +319,8 @@ fn a_poll_says_that_timers_are_left_which_are_due_now() {
 #[test]
 fn entries_are_forgotten_though_events_never_end() {
     const PER_POLL: usize = 1_024;
-    let limits = Limits { events_per_poll: PER_POLL, ..Limits::default() };
-    let mut m = with(Config { limits, ..Config::default() });
+    let limits = ModelLimits { events_per_poll: PER_POLL, ..ModelLimits::default() };
+    let mut m = with(ModelConfig { limits, ..ModelConfig::default() });
     m.flow_mod(0, add(1, mac(1), 1)).unwrap();
     m.flow_mod(0, delete_all()).unwrap();
     let mut polls = 0;

@@ -12,7 +12,8 @@ use flow::{
 };
 use flow::{Field, FieldMatch, port_no};
 use model::{
-    Aggregate, AsyncMessage, Changed, Config, FlowCursor, FlowFilter, Limits, ModelError, RemovedReason,
+    Aggregate, AsyncMessage, Changed, FlowCursor, FlowFilter, ModelConfig, ModelError, ModelLimits,
+    RemovedReason,
 };
 
 fn flags(send_flow_removed: bool, check_overlap: bool, reset_counts: bool) -> EntryFlags {
@@ -191,8 +192,8 @@ fn a_bundle_is_one_operation_or_nothing() {
 
 #[test]
 fn requests_that_break_a_limit_are_refused_with_openflows_numbers() {
-    let limits = Limits { entries: 2, ..Limits::default() };
-    let mut m = with(Config { limits, ..Config::default() });
+    let limits = ModelLimits { entries: 2, ..ModelLimits::default() };
+    let mut m = with(ModelConfig { limits, ..ModelConfig::default() });
     let goto = Instructions { next: Some(Next::Table(0)), ..Instructions::default() };
     let mut refused = |f: FlowMod| m.flow_mod(0, f).unwrap_err().openflow();
     assert_eq!(refused(FlowMod { table: None, ..add(1, mac(1), 1) }), (5, 2));
@@ -239,7 +240,7 @@ fn a_table_examines_few_slices_and_a_linear_number_has_one_entry() {
 
 #[test]
 fn low_latency_comes_from_the_flow_mod_or_the_cookie() {
-    let mut m = with(Config { low_latency_cookie: Some((0x4c00, 0xff00)), ..Config::default() });
+    let mut m = with(ModelConfig { low_latency_cookie: Some((0x4c00, 0xff00)), ..ModelConfig::default() });
     for (cookie, asked, want) in
         [(0x4c01, None, true), (0x4d01, None, false), (0x4c01, Some(false), false), (0, Some(true), true)]
     {
@@ -250,7 +251,7 @@ fn low_latency_comes_from_the_flow_mod_or_the_cookie() {
 
 #[test]
 fn clearing_leaves_the_standalone_default() {
-    let mut m = with(Config { standalone: true, ..Config::default() });
+    let mut m = with(ModelConfig { standalone: true, ..ModelConfig::default() });
     m.flow_mod(0, add(1, mac(1), 1)).unwrap();
     let operations = m.plane_mut().operations.len();
     assert_eq!(m.clear(5), Changed { added: 1, modified: 0, removed: 2 });

@@ -9,7 +9,7 @@ use common::*;
 use flow::group::{Group, GroupType};
 use flow::meter::Meter;
 use flow::{Action, EntryFlags, Field, FieldMatch, FlowMod, FlowModCommand, Instructions, Match};
-use model::{Change, Config, GroupCommand, Limits, MeterCommand, ModelError};
+use model::{Change, GroupCommand, MeterCommand, ModelConfig, ModelError, ModelLimits};
 use std::time::{Duration, Instant};
 
 const COUNT: u128 = 1_000_000;
@@ -36,8 +36,8 @@ fn timed<T>(what: &str, most: Duration, work: impl FnOnce() -> T) -> T {
 
 #[test]
 fn a_million_entries() {
-    let limits = Limits { entries: COUNT as usize, ..Limits::default() };
-    let mut m = with(Config { limits, ..Config::default() });
+    let limits = ModelLimits { entries: COUNT as usize, ..ModelLimits::default() };
+    let mut m = with(ModelConfig { limits, ..ModelConfig::default() });
     let mods: Vec<_> = (0..COUNT).map(exact).collect();
     let second = Duration::from_secs(1);
     let changed = timed("load 1,000,000 by one bundle", 9 * second, || m.bundle(0, mods).unwrap());

@@ -6,7 +6,7 @@ mod common;
 
 use common::*;
 use flow::{EntryFlags, FlowMod};
-use model::agent::{Agent, ChannelEvent, ChannelId, Context, Lost};
+use model::agent::{Agent, ChannelEvent, ChannelId, Context, LostMessages};
 use openflow::{Message, SessionConfig, encode};
 
 fn step(agent: &mut Agent, model: &mut Fake, id: ChannelId, now: u64) -> Vec<ChannelEvent> {
@@ -32,7 +32,7 @@ fn what_a_controller_does_not_read_is_counted_by_kind() {
         pass_on(agent, model);
     };
     let mut sent = 0;
-    while agent.lost() == Lost::default() {
+    while agent.lost() == LostMessages::default() {
         remove_one(&mut agent, &mut model);
         sent += 1;
         assert!(sent < 100_000, "there is a bound");
@@ -43,7 +43,7 @@ fn what_a_controller_does_not_read_is_counted_by_kind() {
     }
     model.add_port(0, port(1), true).unwrap();
     pass_on(&mut agent, &mut model);
-    let lost = Lost { flow_removed: 5, port_status: 1, ..Lost::default() };
+    let lost = LostMessages { flow_removed: 5, port_status: 1, ..LostMessages::default() };
     assert_eq!(agent.lost(), lost);
     assert_eq!(step(&mut agent, &mut model, id, 0), [ChannelEvent::Lost(lost)]);
     assert_eq!(lost.to_string(), "5 flow_removed, 1 port_status");
@@ -51,8 +51,8 @@ fn what_a_controller_does_not_read_is_counted_by_kind() {
     // Not every lost message causes an event.
     remove_one(&mut agent, &mut model);
     assert_eq!(step(&mut agent, &mut model, id, SECOND - 1), []);
-    let one = Lost { flow_removed: 1, ..Lost::default() };
+    let one = LostMessages { flow_removed: 1, ..LostMessages::default() };
     assert_eq!(step(&mut agent, &mut model, id, SECOND), [ChannelEvent::Lost(one)]);
     agent.close(id);
-    assert_eq!(agent.lost(), Lost { flow_removed: 6, ..lost }, "of those that are gone too");
+    assert_eq!(agent.lost(), LostMessages { flow_removed: 6, ..lost }, "of those that are gone too");
 }

@@ -8,16 +8,16 @@ mod common;
 use common::{Fake, SECOND, add, command, dump, last_changes, mac, with};
 use flow::syntax::{ParseOptions, parse_flow};
 use flow::{EntryChange, EntryFlags, FlowMod, FlowModCommand, Match, Nanos};
-use model::{Config, Learning, Limits, Mark};
+use model::{Learning, Mark, ModelConfig, ModelLimits};
 
 /// Entries become low-latency at 100 packets per second over a window of 1 s, and normal below 50.
-fn config() -> Config {
+fn config() -> ModelConfig {
     let learning = Learning { min_pps: 100, window: SECOND, min_timeout: 600 * SECOND };
-    Config {
+    ModelConfig {
         low_latency_cookie: Some((0x4c00, 0xff00)),
         learning: Some(learning),
-        limits: Limits { entries: 10_000, ..Limits::default() },
-        ..Config::default()
+        limits: ModelLimits { entries: 10_000, ..ModelLimits::default() },
+        ..ModelConfig::default()
     }
 }
 
@@ -224,7 +224,7 @@ fn a_look_is_short_and_all_entries_come_within_a_window() {
 
 #[test]
 fn without_learning_nothing_is_looked_at() {
-    let mut m = with(Config { learning: None, ..config() });
+    let mut m = with(ModelConfig { learning: None, ..config() });
     m.flow_mod(0, add(1, mac(1), 1)).unwrap();
     assert_eq!(m.next_deadline(), None);
     let reads = m.plane_mut().counter_reads;

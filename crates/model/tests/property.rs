@@ -9,7 +9,7 @@ use common::*;
 use flow::{
     Action, EntryChange, EntryFlags, EntryId, FlowMod, FlowModCommand, Instructions, Match, Nanos, Operation,
 };
-use model::{AsyncMessage, Changed, Config, Limits, ModelError, RemovedReason};
+use model::{AsyncMessage, Changed, ModelConfig, ModelError, ModelLimits, RemovedReason};
 use std::collections::HashMap;
 
 const LIMIT: usize = 24;
@@ -276,14 +276,14 @@ impl Run {
 fn run(seed: u64) -> (usize, usize) {
     let mut r = Random::new(seed);
     // With small limits, all bounded work has to be continued in later calls.
-    let limits = Limits {
+    let limits = ModelLimits {
         entries: LIMIT,
         async_messages: 3,
         events_per_poll: 2,
         timers_per_poll: 2,
         removals_per_poll: 2,
     };
-    let config = Config { low_latency_cookie: Some((8, 8)), limits, ..Config::default() };
+    let config = ModelConfig { low_latency_cookie: Some((8, 8)), limits, ..ModelConfig::default() };
     let mut run = Run {
         model: with(config),
         list: List::default(),

@@ -2,7 +2,7 @@
 //! Command-line arguments. The doc comments of options and commands are the texts of `--help`.
 
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
-use sim::replay::{Engine, PortCache};
+use sim::replay::{CacheMode, ReplayEngine};
 use std::path::PathBuf;
 
 /// Shunt, an OpenFlow/SDN switch with a fast-forwarding path for low-latency traffic.
@@ -300,10 +300,10 @@ pub struct Replay {
     pub ffp: Switched,
     /// Port cache: off (nonblocking and blocking are not in this build yet)
     #[arg(long, default_value = "off", value_name = "MODE")]
-    pub port_cache: PortCache,
+    pub port_cache: CacheMode,
     /// Forwarding engine: worker (the pipeline of the switch) or reference (the plain interpreter)
     #[arg(long, default_value = "worker", value_name = "ENGINE")]
-    pub engine: Engine,
+    pub engine: ReplayEngine,
 }
 
 #[derive(Debug, Args)]

@@ -4,7 +4,7 @@
 #![cfg(feature = "dpdk")]
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use sim::replay::{Engine, Options, Summary, replay};
+use sim::replay::{Options, ReplayEngine, ReplaySummary, replay};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -139,9 +139,10 @@ fn flows(place: &Place) -> PathBuf {
 }
 
 /// Runs the reference on the capture.
-fn reference(place: &Place, input: &Path, flows: &Path) -> (Summary, BTreeMap<u32, Vec<Vec<u8>>>) {
+fn reference(place: &Place, input: &Path, flows: &Path) -> (ReplaySummary, BTreeMap<u32, Vec<Vec<u8>>>) {
     let out = place.path("reference");
-    let summary = replay(&Options { engine: Engine::Reference, ..Options::new(input, flows, &out) }).unwrap();
+    let summary =
+        replay(&Options { engine: ReplayEngine::Reference, ..Options::new(input, flows, &out) }).unwrap();
     let sent = summary.ports.keys().map(|port| (*port, read(&out.join(format!("port-{port}.pcap")))));
     let sent = sent.collect();
     std::fs::remove_dir_all(out).unwrap();

@@ -21,4 +21,4 @@ pub use class::{Capture, Class, Load, Marks, Pattern, Switch};
 pub use draw::{Draw, Popularity};
 pub use harness::{Case, Harness, measure};
 pub use observer::Observer;
-pub use report::{ClassReport, Report, Spans, Times};
+pub use report::{ArrivalTimes, ClassReport, Report, Spans};

@@ -17,7 +17,7 @@ pub mod stall;
 mod table;
 pub mod updates;
 
-pub use measure::{Costs, Plan, Workload, measure, measure_all};
+pub use measure::{CostSource, MeasurePlan, Workload, measure, measure_all};
 pub use names::{step_name, step_named};
 pub use probe::CostProbe;
 pub use rig::{CostError, Rig};

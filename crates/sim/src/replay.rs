@@ -16,9 +16,9 @@ mod summary;
 mod workers;
 
 pub use error::ReplayError;
-pub use options::{Engine, Options, PortCache};
+pub use options::{CacheMode, Options, ReplayEngine};
 pub use plain::PlainPlane;
-pub use summary::{PortSummary, Summary};
+pub use summary::{PortSummary, ReplaySummary};
 
 use engine::Forwarder;
 use flow::PortNo;
@@ -35,7 +35,7 @@ use std::collections::BTreeSet;
 /// # Errors
 /// An unreadable capture or one without Ethernet, refused flows, or unsupported options; nothing is written
 /// then. Also if the output cannot be written.
-pub fn replay(options: &Options) -> Result<Summary, ReplayError> {
+pub fn replay(options: &Options) -> Result<ReplaySummary, ReplayError> {
     options.check()?;
     let flows = Flows::read(&options.flows)?;
     let survey = input::survey(options)?;
@@ -43,11 +43,11 @@ pub fn replay(options: &Options) -> Result<Summary, ReplayError> {
     ports.extend(&survey.ports);
     ports.insert(options.port_of(0));
     match options.engine {
-        Engine::Worker => {
+        ReplayEngine::Worker => {
             let (plane, forwarder) = workers::Workers::build(&ports, options.ffp);
             run(Session::new(plane, forwarder, options, &survey), options, flows, &ports)
         }
-        Engine::Reference => {
+        ReplayEngine::Reference => {
             let session = Session::new(PlainPlane::new(), plain::Plain, options, &survey);
             run(session, options, flows, &ports)
         }
@@ -59,7 +59,7 @@ fn run<F: Forwarder>(
     options: &Options,
     flows: Flows,
     ports: &BTreeSet<PortNo>,
-) -> Result<Summary, ReplayError> {
+) -> Result<ReplaySummary, ReplayError> {
     session.set_up(options, flows, ports)?;
     let mut outputs = Outputs::create(&options.out, ports)?;
     let summary = session.run(options, &mut outputs)?;

@@ -13,7 +13,7 @@ mod made;
 
 use checksums::{Check, has_tshark};
 use common::{Folder, captures, committed, flows_file, has_all_captures, run};
-use sim::replay::{Engine, Options, PortCache, replay};
+use sim::replay::{CacheMode, Options, ReplayEngine, replay};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,10 +21,10 @@ use std::path::{Path, PathBuf};
 const MS: u64 = 1_000_000;
 
 /// Replays with both engines and compares all outputs. Returns the summary and folder of the worker engine.
-fn compare(capture: &Path, window_ns: u64, folder: &Folder) -> (sim::replay::Summary, PathBuf) {
+fn compare(capture: &Path, window_ns: u64, folder: &Folder) -> (sim::replay::ReplaySummary, PathBuf) {
     let base = Options { burst_window_ns: window_ns, ..Options::new(capture, flows_file(), "") };
-    let (ours, ours_in) = run(&base, Engine::Worker, folder);
-    let (plain, plain_in) = run(&base, Engine::Reference, folder);
+    let (ours, ours_in) = run(&base, ReplayEngine::Worker, folder);
+    let (plain, plain_in) = run(&base, ReplayEngine::Reference, folder);
     let listed = |path: &Path| -> BTreeSet<_> {
         fs::read_dir(path).unwrap().map(|entry| entry.unwrap().file_name()).collect()
     };
@@ -34,7 +34,7 @@ fn compare(capture: &Path, window_ns: u64, folder: &Folder) -> (sim::replay::Sum
         assert!(same, "{}: {} differs: {folder:?}", capture.display(), file.display());
     }
     // The reference has no fast-forwarding path.
-    let plain = sim::replay::Summary { engine: Engine::Worker, fast: ours.fast, ..plain };
+    let plain = sim::replay::ReplaySummary { engine: ReplayEngine::Worker, fast: ours.fast, ..plain };
     assert_eq!(ours, plain, "{}", capture.display());
     let lost = ["no_buffer", "packet_in_full", "transmit_full"];
     assert!(ours.dropped.iter().all(|(name, _)| !lost.contains(name)), "{ours}");
@@ -143,7 +143,7 @@ fn what_is_wrong_is_told_in_a_sentence() {
     let twice = file("twice", "# one\n\ncheck_overlap,ip actions=drop\ncheck_overlap,ip actions=drop");
     let twice = told(twice, &|_| {});
     assert!(twice.contains("twice: line 4: an entry of table 0"), "{twice}");
-    let cache = told(flows_file(), &|options| options.port_cache = PortCache::Blocking);
+    let cache = told(flows_file(), &|options| options.port_cache = CacheMode::Blocking);
     assert!(cache.contains("no port cache") && cache.contains("\"blocking\""), "{cache}");
     let port = told(flows_file(), &|options| options.in_port = Some(0));
     assert!(port.contains("in-port 0 is no port"), "{port}");
@@ -170,7 +170,7 @@ fn timeouts_follow_the_capture() {
     // stay at its port.
     let to = [0, 1_999, 2_000, 4_000, 7_000, 8_000].map(|time_ms| (time_ms, false));
     made::write_at(&capture, &[&to[..], &[(307_999, true), (308_000, true)]].concat());
-    for engine in [Engine::Worker, Engine::Reference] {
+    for engine in [ReplayEngine::Worker, ReplayEngine::Reference] {
         let (summary, _) = run(&Options::new(&capture, &flows, ""), engine, &folder);
         let sent: Vec<_> = summary.ports.iter().map(|(number, port)| (*number, port.sent)).collect();
         assert_eq!(sent, [(1, 0), (2, 2 + 3), (3, 2 + 3), (4, 7)], "{summary}");
@@ -186,8 +186,8 @@ fn interfaces_are_ports() {
     made::write_interfaces(&capture, &[0, 2, 2, 0, 1]);
     let options = Options::new(&capture, flows_file(), "");
     let (each, _) = compare(&capture, 10_000, &folder);
-    let (one, _) = run(&Options { in_port: Some(7), ..options }, Engine::Worker, &folder);
-    let received = |summary: &sim::replay::Summary| -> Vec<(u32, u64)> {
+    let (one, _) = run(&Options { in_port: Some(7), ..options }, ReplayEngine::Worker, &folder);
+    let received = |summary: &sim::replay::ReplaySummary| -> Vec<(u32, u64)> {
         summary.ports.iter().filter(|(_, p)| p.received != 0).map(|(n, p)| (*n, p.received)).collect()
     };
     assert_eq!(received(&one), [(7, 5)]);
@@ -200,7 +200,7 @@ fn a_cut_capture_is_replayed_up_to_the_cut() {
     let whole = fs::read(committed("mpls-over-udp.pcap")).unwrap();
     let capture = folder.path().join("cut.pcap");
     fs::write(&capture, &whole[..whole.len() - 9]).unwrap();
-    let (summary, _) = run(&Options::new(&capture, flows_file(), ""), Engine::Worker, &folder);
+    let (summary, _) = run(&Options::new(&capture, flows_file(), ""), ReplayEngine::Worker, &folder);
     assert_eq!(summary.packets, 1);
     assert!(summary.damage.is_some_and(|damage| damage.contains("packet 2")));
     // The cut is within the first packet, so nothing can be replayed.

@@ -4,7 +4,7 @@
 
 use pipeline::ProbeStep;
 use sim::cost::stall::run;
-use sim::cost::{Costs, Plan, Rig, churn, measure};
+use sim::cost::{CostSource, MeasurePlan, Rig, churn, measure};
 
 /// Limit of the work in a poll iteration. Two bursts of packets and the operations of an iteration need some
 /// hundreds of units.
@@ -25,7 +25,7 @@ fn every_step_has_a_cost() {
     ];
     let tables =
         [0, 1].into_iter().flat_map(|t| [ProbeStep::Extract(t), ProbeStep::Lookup(t), ProbeStep::Execute(t)]);
-    let costs = measure(&mut mix, Plan { windows: 200, turns: 64, warm_up: 10 });
+    let costs = measure(&mut mix, MeasurePlan { windows: 200, turns: 64, warm_up: 10 });
     println!("{costs}");
     for step in steps.into_iter().chain(tables) {
         assert!(costs.rows().iter().any(|row| row.step == step && row.units > 0), "{step:?} is missing");
@@ -37,7 +37,7 @@ fn every_step_has_a_cost() {
 /// before the delete or by those after it, and by the latter once the barrier is answered.
 #[test]
 fn deleting_everything_stalls_nothing_and_leaves_no_stale_verdict() {
-    let report = run(20_000, Costs::Even(1.0)).unwrap();
+    let report = run(20_000, CostSource::Even(1.0)).unwrap();
     println!("{report}");
     assert!(report.turns.virtual_max_ns < LONG_UNITS, "{report}");
     assert!(report.turns.virtual_max_ns > 0.0 && report.turns.count > 0);
@@ -49,7 +49,7 @@ fn deleting_everything_stalls_nothing_and_leaves_no_stale_verdict() {
 #[test]
 fn flow_mods_stall_nothing() {
     let mut phases = 0;
-    churn::run(5_000, Costs::Even(1.0), "", |phase| {
+    churn::run(5_000, CostSource::Even(1.0), "", |phase| {
         phases += 1;
         println!("{} ({}): {} flow-mods, {:?}", phase.name, phase.engine, phase.mods, phase.turns);
         let units = phase.turns.virtual_max_ns;

@@ -2,19 +2,19 @@
 //! Rules added under low-latency traffic, in each consistency mode of the LUTs: every packet is sent to the
 //! port that the rules require.
 
-use sim::cost::Plan;
-use sim::cost::updates::{Case, Rules, run};
+use sim::cost::MeasurePlan;
+use sim::cost::updates::{Case, UpdateRules, run};
 use worker::Consistency;
 
-fn case(rules: Rules, consistency: Consistency, lut_entries: usize) -> Case {
-    let plan = Plan { windows: 6, turns: 64, warm_up: 2 };
+fn case(rules: UpdateRules, consistency: Consistency, lut_entries: usize) -> Case {
+    let plan = MeasurePlan { windows: 6, turns: 64, warm_up: 2 };
     let (before, added, rate, together, flows) = (1_000, 150, 10_000, 3, 500);
     Case { rules, before, added, rate, together, flows, lut_entries, consistency, plan }
 }
 
 #[test]
 fn added_rules_leave_no_wrong_verdict() {
-    for rules in [Rules::AccessList, Rules::Routes] {
+    for rules in [UpdateRules::AccessList, UpdateRules::Routes] {
         for consistency in Consistency::ALL {
             for lut_entries in [64, 1_024, 16_384] {
                 let report = run(&case(rules, consistency, lut_entries)).unwrap();

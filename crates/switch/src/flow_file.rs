@@ -238,7 +238,7 @@ mod tests {
                 &worker::WorkerSetConfig { workers: 0, ..worker::WorkerSetConfig::default() },
                 Vec::new(),
             );
-            Model::new(model::Config::default(), plane, 0)
+            Model::new(model::ModelConfig::default(), plane, 0)
         };
         let file = |text: &str| {
             let mut file = FlowFile::default();

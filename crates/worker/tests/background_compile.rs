@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that can not be set up has failed")]
 
 use flow::{Action, Field, FieldMatch, FlowMod, FlowModCommand, Instructions, Match};
-use model::{Config, Model, PortDesc};
+use model::{Model, ModelConfig, PortDesc};
 use port::Queue;
 use port::mem;
 use std::collections::BTreeMap;
@@ -57,7 +57,7 @@ fn one_worker() -> (WorkerSet, Vec<Worker>, Vec<mem::MemHandle>) {
 }
 
 fn model_of(set: WorkerSet) -> Model<WorkerSet> {
-    let mut model = Model::new(Config::default(), set, 0);
+    let mut model = Model::new(ModelConfig::default(), set, 0);
     for number in 1..=3 {
         let desc = PortDesc { number, name: format!("p{number}"), ..PortDesc::default() };
         model.add_port(0, desc, true).unwrap();

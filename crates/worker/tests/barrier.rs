@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that can not be set up has failed")]
 
 use flow::{Field, FieldMatch, FlowMod, FlowModCommand, Instructions, Match};
-use model::{Config, Model, PortDesc};
+use model::{Model, ModelConfig, PortDesc};
 use pipeline::LaneLimits;
 use port::Queue;
 use port::mem;
@@ -73,7 +73,7 @@ fn judges_by_the_new_rules(lanes: LaneLimits, rounds: u64) {
         ..worker::WorkerSetConfig::default()
     };
     let (set, workers) = build(&config, ports);
-    let mut model = Model::new(Config::default(), set, 0);
+    let mut model = Model::new(ModelConfig::default(), set, 0);
     for number in 1..=3 {
         model
             .add_port(0, PortDesc { number, name: format!("p{number}"), ..PortDesc::default() }, true)

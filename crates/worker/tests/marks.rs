@@ -5,7 +5,7 @@
 
 use flow::syntax::{ParseOptions, parse_flow};
 use flow::{EgressQueue, FlowModCommand};
-use model::{Config, Model, PortDesc};
+use model::{Model, ModelConfig, PortDesc};
 use pipeline::{Probe, ProbeStep};
 use port::Queue;
 use port::mem::{self, MemHandle};
@@ -44,7 +44,7 @@ impl Lab {
             ..worker::WorkerSetConfig::default()
         };
         let (plane, mut workers) = build_with(&config, ports, Marks::default);
-        let mut model = Model::new(Config::default(), plane, 0);
+        let mut model = Model::new(ModelConfig::default(), plane, 0);
         for number in 1..=2 {
             let desc = PortDesc { number, name: format!("p{number}"), ..PortDesc::default() };
             model.add_port(0, desc, true).unwrap();

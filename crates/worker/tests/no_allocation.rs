@@ -11,7 +11,7 @@ use counting::Counted;
 use flow::operation::MAC_TABLE;
 use flow::syntax::{ParseOptions, parse_flow};
 use flow::{DropReason, EgressQueue, FlowMod, FlowModCommand, Match};
-use model::{AsyncMessage, Config, DataPlane, Model, PortConfig, PortDesc, Totals};
+use model::{AsyncMessage, DataPlane, Model, ModelConfig, PortConfig, PortDesc, Totals};
 use pipeline::{LaneLimits, LutFigures};
 use port::Queue;
 use port::mem::{self, LoopQueue, MemHandle};
@@ -92,7 +92,7 @@ fn make(consistency: Consistency, lanes: LaneLimits) -> (Control, Vec<Worker>) {
     let egress = vec![EgressQueue { max_rate_kbps: Some(1_000), ..EgressQueue::new(0) }];
     ports.push(PortQueues { number: PAIR_PORT, queues, egress });
     let (plane, workers) = build(&config, ports);
-    let model = Model::new(Config::default(), plane, 0);
+    let model = Model::new(ModelConfig::default(), plane, 0);
     let mut control = Control { model, pair, now: 1, turns: 0, packet_ins: 0, recorded: 0 };
     for number in 1..=PAIR_PORT {
         let desc = PortDesc { number, name: format!("p{number}"), ..PortDesc::default() };

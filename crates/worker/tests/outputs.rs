@@ -9,7 +9,7 @@ use flow::meter::{Band, Meter, MeterBand};
 use flow::syntax::{ParseOptions, parse_flow};
 use flow::{Action, EgressQueue, FlowModCommand};
 use frame::{Frame, Gso, GsoKind, PartialChecksum};
-use model::{Config, DataPlane, GroupCommand, MeterCommand, Model, PortDesc};
+use model::{DataPlane, GroupCommand, MeterCommand, Model, ModelConfig, PortDesc};
 use pipeline::LaneLimits;
 use port::Queue;
 use port::mem::{self, MemHandle};
@@ -47,7 +47,7 @@ impl Lab {
             ..worker::WorkerSetConfig::default()
         };
         let (plane, mut workers) = build(&config, ports);
-        let mut model = Model::new(Config::default(), plane, 0);
+        let mut model = Model::new(ModelConfig::default(), plane, 0);
         for number in 1..=PORTS {
             let desc = PortDesc { number, name: format!("p{number}"), ..PortDesc::default() };
             model.add_port(0, desc, true).unwrap();

@@ -6,7 +6,7 @@
 use flow::stateless::{Arithmetic, Bank, Label, NodeId, StatelessConfig};
 use flow::syntax::{ParseOptions, parse_flow};
 use flow::{DropReason, EgressQueue, FlowModCommand, Nanos};
-use model::{Config, DataPlane, Model, PortDesc};
+use model::{DataPlane, Model, ModelConfig, PortDesc};
 use pipeline::LaneLimits;
 use port::Queue;
 use port::mem::{self, MemHandle};
@@ -49,7 +49,7 @@ impl Lab {
             ports.push(PortQueues { number, queues: queues.collect(), egress });
         }
         let (plane, workers) = build(&config, ports);
-        let mut lab = Self { model: Model::new(Config::default(), plane, 0), workers, handles, now: 1 };
+        let mut lab = Self { model: Model::new(ModelConfig::default(), plane, 0), workers, handles, now: 1 };
         for number in 1..=OUT {
             let desc = PortDesc { number, name: format!("p{number}"), ..PortDesc::default() };
             lab.model.add_port(0, desc, true).unwrap();

@@ -7,7 +7,7 @@
 use fastrand::Rng;
 use flow::syntax::{ParseOptions, parse_flow, parse_flows};
 use flow::{FlowModCommand, Limits, Nanos};
-use model::{Config, DataPlane, Model, PortDesc};
+use model::{DataPlane, Model, ModelConfig, PortDesc};
 use pipeline::{LaneLimits, LutFigures};
 use port::Queue;
 use port::mem::{self, LoopQueue, MemHandle};
@@ -47,7 +47,7 @@ impl Rig {
         let plain = |number, queues| PortQueues { number, queues, egress: Vec::new() };
         let ports = vec![plain(1, queues), plain(2, sink)];
         let (plane, mut workers) = build(&config, ports);
-        let mut model = Model::new(Config::default(), plane, 0);
+        let mut model = Model::new(ModelConfig::default(), plane, 0);
         for number in 1..=2 {
             let desc = PortDesc { number, name: format!("p{number}"), ..PortDesc::default() };
             model.add_port(1, desc, true).unwrap();

@@ -8,7 +8,7 @@ mod traffic;
 use flow::syntax::{ParseOptions, parse_flow, parse_match};
 use flow::{EntryChange, EntryId, FlowMod, FlowModCommand, Instructions, Match, Operation};
 use model::trace::TraceComparison;
-use model::{Config, DataPlane, FlowCursor, FlowFilter, Model, PortDesc};
+use model::{DataPlane, FlowCursor, FlowFilter, Model, ModelConfig, PortDesc};
 use pipeline::LaneLimits;
 use port::Queue;
 use port::mem::{self, MemHandle};
@@ -44,7 +44,7 @@ impl Lab {
             ..worker::WorkerSetConfig::default()
         };
         let (plane, mut workers) = build(&config, ports);
-        let mut model = Model::new(Config::default(), plane, 0);
+        let mut model = Model::new(ModelConfig::default(), plane, 0);
         for number in 1..=PORTS {
             let desc = PortDesc { number, name: format!("p{number}"), ..PortDesc::default() };
             model.add_port(0, desc, true).unwrap();

@@ -22,7 +22,7 @@ fn waiting(tables: u8, bundles: u32, size: u32) -> (Model<WorkerSet>, Worker) {
     let config =
         WorkerSetConfig { workers: 1, small_frames: 64, large_frames: 0, ..WorkerSetConfig::default() };
     let (set, mut workers) = build(&config, Vec::new());
-    let mut model = Model::new(model::Config::default(), set, 0);
+    let mut model = Model::new(model::ModelConfig::default(), set, 0);
     let mut worker = workers.remove(0);
     let mods = (0..tables).flat_map(|table| (0..1_000).map(move |number| add(table, number)));
     model.bundle(0, mods).unwrap();

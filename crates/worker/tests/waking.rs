@@ -5,7 +5,7 @@
 
 use flow::syntax::{ParseOptions, parse_flow};
 use flow::{FlowModCommand, Operation, PortState};
-use model::{Config, DataPlane, Model, PortDesc};
+use model::{DataPlane, Model, ModelConfig, PortDesc};
 use port::Queue;
 use port::mem::{self, MemHandle};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ fn switch(flows: &[&str]) -> (Model<WorkerSet>, Vec<Worker>, Vec<MemHandle>) {
         ..worker::WorkerSetConfig::default()
     };
     let (plane, mut workers) = build(&config, ports);
-    let mut model = Model::new(Config::default(), plane, 0);
+    let mut model = Model::new(ModelConfig::default(), plane, 0);
     for number in 1..=2 {
         let desc = PortDesc { number, name: format!("p{number}"), ..PortDesc::default() };
         model.add_port(0, desc, true).unwrap();

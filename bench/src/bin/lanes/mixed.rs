@@ -8,7 +8,7 @@ use std::error::Error;
 use shunt_bench::paper;
 use shunt_bench::scenario::Kind;
 use sim::arrivals::{Case, Class, Harness, Report, measure};
-use sim::cost::Plan;
+use sim::cost::MeasurePlan;
 
 use crate::overload::FLOOD_PPS;
 use crate::report::against;
@@ -51,7 +51,7 @@ fn means(report: &Report) -> Result<[f64; 2], Box<dyn Error>> {
 }
 
 /// Measures one scenario.
-pub fn run(kind: Kind, rules: usize, rounds: usize, plan: Plan) -> Result<(), Box<dyn Error>> {
+pub fn run(kind: Kind, rules: usize, rounds: usize, plan: MeasurePlan) -> Result<(), Box<dyn Error>> {
     let traffic = Traffic::new(kind, rules, FLOWS)?;
     for which in Normal::ALL {
         for percent in SHARES {
@@ -84,7 +84,7 @@ fn round(
     which: Normal,
     percent: u32,
     seed: u64,
-    plan: Plan,
+    plan: MeasurePlan,
 ) -> Result<[[f64; 2]; 3], Box<dyn Error>> {
     let share = f64::from(percent) / 100.0;
     let classes = |pps: f64| -> Vec<Class> {

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use shunt_bench::scenario::Kind;
 use sim::arrivals::{Case, ClassReport, Harness, Report, Switch, measure};
-use sim::cost::{CostTable, Plan};
+use sim::cost::{CostTable, MeasurePlan};
 
 use crate::report::tell;
 use crate::traffic::{KNOWN, NEW, NORMAL, Normal, SINGLE, SLOW, SLOW_FLOWS, Traffic, load};
@@ -84,7 +84,13 @@ impl Round<'_> {
 }
 
 /// Measures one scenario.
-pub fn run(kind: Kind, rules: usize, rounds: usize, plan: Plan, verbose: bool) -> Result<(), Box<dyn Error>> {
+pub fn run(
+    kind: Kind,
+    rules: usize,
+    rounds: usize,
+    plan: MeasurePlan,
+    verbose: bool,
+) -> Result<(), Box<dyn Error>> {
     let traffic = Traffic::new(kind, rules, FLOWS)?;
     for which in Normal::ALL {
         let mut found = Found::default();
@@ -115,7 +121,7 @@ fn round(
     traffic: &Traffic,
     which: Normal,
     seed: u64,
-    plan: Plan,
+    plan: MeasurePlan,
     verbose: bool,
     found: &mut Found,
 ) -> Result<(), Box<dyn Error>> {

@@ -10,7 +10,7 @@ use std::time::Instant;
 use shunt_bench::pin_to;
 use shunt_bench::scenario::Kind;
 use sim::arrivals::{Case, Class, Harness, Load, Pattern, Report, capacity_pps, measure};
-use sim::cost::{CostTable, Plan};
+use sim::cost::{CostTable, MeasurePlan};
 
 use crate::overload::FLOOD_PPS;
 use crate::report::tell;
@@ -40,7 +40,7 @@ pub fn run(
     rules: usize,
     packets: u64,
     cpus: &[usize],
-    plan: Plan,
+    plan: MeasurePlan,
     verbose: bool,
 ) -> Result<(), Box<dyn Error>> {
     let traffic = Traffic::new(kind, rules, FLOWS)?;

@@ -8,7 +8,7 @@ use super::bundle::Bundles;
 use super::dump::Dump;
 use super::layout::Layout;
 use super::long::Away;
-use super::lost::Lost;
+use super::lost::LostMessages;
 use super::{ChannelId, Context, Refusal, Shared};
 use crate::change::LONG_ENTRIES;
 use crate::data_plane::DataPlane;
@@ -56,7 +56,7 @@ pub enum ChannelEvent {
     /// The controller sent an ERROR; contains its code.
     Error(String),
     /// Messages were dropped because the controller does not read. At most one such event per second.
-    Lost(Lost),
+    Lost(LostMessages),
     /// The session has ended: write the rest of the output, then close the connection.
     Closed(CloseReason),
 }
@@ -125,9 +125,9 @@ pub struct Channel {
     /// [`HELD_FEW`].
     crowded: bool,
     /// Messages dropped because the output was full.
-    lost: Lost,
+    lost: LostMessages,
     /// Lost messages at the last event about them, and the time of that event.
-    lost_told: (Lost, Option<Nanos>),
+    lost_told: (LostMessages, Option<Nanos>),
 }
 
 impl Channel {
@@ -145,8 +145,8 @@ impl Channel {
             held: VecDeque::new(),
             held_bytes: 0,
             crowded: false,
-            lost: Lost::default(),
-            lost_told: (Lost::default(), None),
+            lost: LostMessages::default(),
+            lost_told: (LostMessages::default(), None),
         }
     }
 
@@ -208,7 +208,7 @@ impl Channel {
 
     /// Returns the messages dropped because the peer did not read.
     #[must_use]
-    pub fn lost(&self) -> Lost {
+    pub fn lost(&self) -> LostMessages {
         self.lost
     }
 

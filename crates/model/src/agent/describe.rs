@@ -2,7 +2,7 @@
 //! Descriptions of the switch and its ports as OpenFlow messages.
 
 use super::buffers::BUFFERS;
-use crate::config::Config;
+use crate::config::ModelConfig;
 use crate::data_plane::PortCounters;
 use crate::ports::Port;
 use flow::{Limits, Nanos};
@@ -14,7 +14,7 @@ use openflow::port::{self as of, config, state};
 /// Value of a counter that the switch does not keep.
 const UNKNOWN: u64 = u64::MAX;
 
-pub fn features(config: &Config) -> Features {
+pub fn features(config: &ModelConfig) -> Features {
     Features {
         datapath_id: config.datapath_id,
         buffers: BUFFERS as u32,
@@ -28,7 +28,7 @@ pub fn features(config: &Config) -> Features {
     }
 }
 
-pub fn description(config: &Config) -> Description {
+pub fn description(config: &ModelConfig) -> Description {
     Description {
         manufacturer: "Shunt".into(),
         hardware: "software switch".into(),
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn features_have_the_numbers_of_the_specification() {
-        let features = features(&Config { datapath_id: 77, ..Config::default() });
+        let features = features(&ModelConfig { datapath_id: 77, ..ModelConfig::default() });
         assert_eq!((features.datapath_id, features.buffers, features.tables), (77, 256, 255));
         // OFPC_FLOW_STATS, TABLE_STATS, PORT_STATS, GROUP_STATS and QUEUE_STATS are bits 0 to 3 and 6.
         assert_eq!((features.capabilities, features.auxiliary_id), (0b100_1111, 0));

@@ -6,7 +6,7 @@ use std::fmt;
 
 /// Numbers of messages dropped because a channel's output was full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Lost {
+pub struct LostMessages {
     /// Lost packet-ins.
     pub packet_in: u64,
     /// Lost flow-removed messages.
@@ -17,7 +17,7 @@ pub struct Lost {
     pub reply: u64,
 }
 
-impl Lost {
+impl LostMessages {
     /// Returns each count with its name (see docs/counters.md).
     #[must_use]
     pub fn by_name(&self) -> [(&'static str, u64); 4] {
@@ -56,7 +56,7 @@ impl Lost {
     }
 }
 
-impl fmt::Display for Lost {
+impl fmt::Display for LostMessages {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut separator = "";
         for (name, count) in self.by_name().into_iter().filter(|(_, count)| *count != 0) {

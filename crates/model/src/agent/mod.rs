@@ -30,7 +30,7 @@ mod table_features;
 
 pub use channel::{Channel, ChannelEvent, Progress};
 pub use long::{Done, Work};
-pub use lost::Lost;
+pub use lost::LostMessages;
 
 use crate::async_messages::AsyncMessage;
 use crate::data_plane::DataPlane;
@@ -72,7 +72,7 @@ struct Shared {
     /// Approximate number of entries that the changes of this step have examined.
     spent: usize,
     /// Messages lost on channels that are closed.
-    lost: Lost,
+    lost: LostMessages,
     /// Whether the driver applies long changes on another thread.
     lends: bool,
     /// Long changes for the driver to take. No request starts before they are taken.
@@ -165,7 +165,7 @@ impl Agent {
 
     /// Returns the messages lost because controllers did not read, summed over all channels so far.
     #[must_use]
-    pub fn lost(&self) -> Lost {
+    pub fn lost(&self) -> LostMessages {
         self.channels.values().fold(self.shared.lost, |sum, channel| sum.plus(channel.lost()))
     }
 

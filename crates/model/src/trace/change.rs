@@ -12,7 +12,7 @@ const RUNS: usize = 8;
 
 /// A difference between two frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum FrameChange {
     /// A field was changed, added or removed.
     Field {
         /// The changed field.
@@ -48,7 +48,7 @@ pub enum Change {
 }
 
 /// Returns the differences: fields first, then the length or other bytes.
-pub(super) fn changes(in_port: PortNo, before: &[u8], after: &[u8]) -> Vec<Change> {
+pub(super) fn changes(in_port: PortNo, before: &[u8], after: &[u8]) -> Vec<FrameChange> {
     if before == after {
         return Vec::new();
     }
@@ -60,7 +60,7 @@ pub(super) fn changes(in_port: PortNo, before: &[u8], after: &[u8]) -> Vec<Chang
         let (old, new) =
             (ReferencePacket::arriving(in_port, before), ReferencePacket::arriving(in_port, after));
         let differs = |field: &&Field| old.value(**field) != new.value(**field);
-        changes.extend(Field::NAMED.iter().filter(differs).map(|field| Change::Field {
+        changes.extend(Field::NAMED.iter().filter(differs).map(|field| FrameChange::Field {
             field: *field,
             before: old.value(*field),
             after: new.value(*field),
@@ -69,19 +69,19 @@ pub(super) fn changes(in_port: PortNo, before: &[u8], after: &[u8]) -> Vec<Chang
         if let (Some((_, old)), Some((at, new))) = (ttl(before), ttl(after))
             && old != new
         {
-            changes.push(Change::Ttl { before: old, after: new });
+            changes.push(FrameChange::Ttl { before: old, after: new });
             told.push(at..at + 1);
         }
     }
     if before.len() == after.len() {
         let is_told = |at: usize| told.iter().any(|range| range.contains(&at));
-        changes.extend(runs(before, after, is_told).take(RUNS).map(|run| Change::Bytes {
+        changes.extend(runs(before, after, is_told).take(RUNS).map(|run| FrameChange::Bytes {
             at: run.start,
             before: before[run.clone()].to_vec(),
             after: after[run].to_vec(),
         }));
     } else {
-        changes.push(Change::Length { before: before.len(), after: after.len() });
+        changes.push(FrameChange::Length { before: before.len(), after: after.len() });
     }
     changes
 }
@@ -137,9 +137,9 @@ mod tests {
         packet.ipv4([10, 0, 0, 1], destination).ttl(ttl).udp(5, port).pad_to(64).build()
     }
 
-    fn fields(changes: &[Change]) -> Vec<(Field, Option<u128>, Option<u128>)> {
-        let of = |change: &Change| match change {
-            Change::Field { field, before, after } => Some((*field, *before, *after)),
+    fn fields(changes: &[FrameChange]) -> Vec<(Field, Option<u128>, Option<u128>)> {
+        let of = |change: &FrameChange| match change {
+            FrameChange::Field { field, before, after } => Some((*field, *before, *after)),
             _ => None,
         };
         changes.iter().filter_map(of).collect()
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(told.len(), 1, "{told:?}");
         // The UDP checksum at byte 40 belongs to no field, so its change is reported as bytes.
         after[40] ^= 0xff;
-        let bytes = Change::Bytes { at: 40, before: vec![before[40]], after: vec![after[40]] };
+        let bytes = FrameChange::Bytes { at: 40, before: vec![before[40]], after: vec![after[40]] };
         assert_eq!(changes(1, &before, &after)[1..], [bytes]);
     }
 
@@ -164,12 +164,12 @@ mod tests {
     fn a_ttl_is_told_of_by_name_in_both_versions() {
         let (before, mut after) = (udp(64, [10, 0, 0, 2], 53), udp(64, [10, 0, 0, 2], 53));
         after[22] = 63;
-        assert_eq!(changes(1, &before, &after), [Change::Ttl { before: 64, after: 63 }]);
+        assert_eq!(changes(1, &before, &after), [FrameChange::Ttl { before: 64, after: 63 }]);
         let packet = PacketBuilder::ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
         let before = packet.ipv6([1; 16], [2; 16]).udp(5, 6).pad_to(80).build();
         let mut after = before.clone();
         after[21] = before[21] - 1;
-        assert_eq!(changes(1, &before, &after), [Change::Ttl { before: before[21], after: after[21] }]);
+        assert_eq!(changes(1, &before, &after), [FrameChange::Ttl { before: before[21], after: after[21] }]);
     }
 
     #[test]
@@ -178,7 +178,7 @@ mod tests {
         let mut after = before.clone();
         after.splice(12..12, [0x81, 0, 0x60, 7]);
         let told = changes(1, &before, &after);
-        assert_eq!(told.last(), Some(&Change::Length { before: before.len(), after: before.len() + 4 }));
+        assert_eq!(told.last(), Some(&FrameChange::Length { before: before.len(), after: before.len() + 4 }));
         let vlan = [(Field::VlanVid, Some(0), Some(0x1007)), (Field::VlanPcp, None, Some(3))];
         assert_eq!(fields(&told), vlan);
         assert_eq!(told.len(), 3, "{told:?}");
@@ -191,13 +191,13 @@ mod tests {
         // No field lies at byte 20 or after it. Runs of two bytes differ.
         (20..64).filter(|at| at % 4 < 2).for_each(|at| after[at] = 1);
         let told = changes(1, &before, &after);
-        let run = |at| Change::Bytes { at, before: vec![0; 2], after: vec![1; 2] };
+        let run = |at| FrameChange::Bytes { at, before: vec![0; 2], after: vec![1; 2] };
         assert_eq!(told, (0..8).map(|n| run(20 + 4 * n)).collect::<Vec<_>>());
         // Frames shorter than an Ethernet header have no fields.
         for (length, has_fields) in [(13, false), (14, true)] {
             let (before, after) = (vec![0; length], vec![1; length]);
             assert_eq!(!fields(&changes(1, &before, &after)).is_empty(), has_fields, "{length} bytes");
         }
-        assert_eq!(changes(1, &[0; 13], &[0; 14]), [Change::Length { before: 13, after: 14 }]);
+        assert_eq!(changes(1, &[0; 13], &[0; 14]), [FrameChange::Length { before: 13, after: 14 }]);
     }
 }

@@ -8,7 +8,7 @@ mod change;
 mod compare;
 mod near_misses;
 
-pub use change::Change;
+pub use change::FrameChange;
 pub use compare::{TraceComparison, TraceCounts};
 pub use near_misses::{Excluded, NearMiss};
 pub use reference::{ControllerCopy, LearnedMac, Processed, Sent, Worked};
@@ -37,14 +37,14 @@ pub struct Trace {
     /// The frame as received.
     pub frame: Vec<u8>,
     /// Lookups of the packet, in order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<TraceStep>,
     /// Result: outcome, copies, packet-ins and drops.
     pub processed: Processed,
 }
 
 /// One lookup in a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct TraceStep {
     /// The table looked up.
     pub table: u8,
     /// Index looked up, if the packet was sent to an entry of a linear table.
@@ -71,13 +71,13 @@ impl Trace {
     /// Returns the first table in which the packet did not hit a low-latency entry.
     #[must_use]
     pub fn normal_from(&self) -> Option<u8> {
-        let is_normal = |step: &&Step| !step.entry.as_ref().is_some_and(|entry| entry.low_latency);
+        let is_normal = |step: &&TraceStep| !step.entry.as_ref().is_some_and(|entry| entry.low_latency);
         self.steps.iter().find(is_normal).map(|step| step.table)
     }
 
     /// Returns the differences between two states of the frame in this trace.
     #[must_use]
-    pub fn changes(&self, before: &[u8], after: &[u8]) -> Vec<Change> {
+    pub fn changes(&self, before: &[u8], after: &[u8]) -> Vec<FrameChange> {
         change::changes(self.in_port, before, after)
     }
 }
@@ -121,7 +121,7 @@ impl<D: DataPlane> Model<D> {
 /// The model's rules, and the lookups made in them.
 struct View<'a, D: DataPlane> {
     model: &'a Model<D>,
-    steps: RefCell<Vec<Step>>,
+    steps: RefCell<Vec<TraceStep>>,
 }
 
 impl<D: DataPlane> View<'_, D> {
@@ -135,7 +135,7 @@ impl<D: DataPlane> View<'_, D> {
     ) -> Option<Arc<FlowEntry>> {
         let store = &self.model.store;
         let entry = id.and_then(|id| store.entry(id).cloned());
-        let mut step = Step {
+        let mut step = TraceStep {
             table,
             index,
             entries: store.table(table).len(),

@@ -9,8 +9,8 @@ use flow::{
 };
 use frame::Frame;
 use model::{
-    AsyncMessage, Config, DataPlane, EntryCounters, FlowCursor, FlowFilter, FlowStats, GroupCounters,
-    MeterCounters, Model, PortCounters, PortDesc, TableCounters, Totals,
+    AsyncMessage, DataPlane, EntryCounters, FlowCursor, FlowFilter, FlowStats, GroupCounters, MeterCounters,
+    Model, ModelConfig, PortCounters, PortDesc, TableCounters, Totals,
 };
 use pipeline::Event;
 use std::collections::{HashMap, VecDeque};
@@ -148,10 +148,10 @@ impl DataPlane for FakePlane {
 pub type Fake = Model<FakePlane>;
 
 pub fn plain() -> Fake {
-    with(Config::default())
+    with(ModelConfig::default())
 }
 
-pub fn with(config: Config) -> Fake {
+pub fn with(config: ModelConfig) -> Fake {
     Model::new(config, FakePlane::default(), 0)
 }
 

@@ -18,9 +18,9 @@ pub struct Marks {
 
 impl Marks {
     /// Returns a model configuration with these criteria.
-    pub(super) fn model(self) -> model::Config {
+    pub(super) fn model(self) -> model::ModelConfig {
         let Self { cookie, learning } = self;
-        model::Config { low_latency_cookie: cookie, learning, ..model::Config::default() }
+        model::ModelConfig { low_latency_cookie: cookie, learning, ..model::ModelConfig::default() }
     }
 }
 

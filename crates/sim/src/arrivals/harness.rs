@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Test harness for one worker: its ports with arriving packets, and the loop that drives it in virtual time.
 
-use crate::arrivals::links::{Clock, LinkQueue, Links, lock};
+use crate::arrivals::links::{LinkQueue, Links, VirtualTime, lock};
 use crate::arrivals::observer::Observer;
 use crate::arrivals::{Load, Report, Switch};
-use crate::cost::{CostError, CostProbe, CostTable, Plan, Rig, Workload, measure_all};
+use crate::cost::{CostError, CostProbe, CostTable, MeasurePlan, Rig, Workload, measure_all};
 use flow::Nanos;
 use model::AsyncMessage;
 use pipeline::{BURST, LaneLimits, Probe};
@@ -36,13 +36,13 @@ const START_NS: Nanos = 1_000_000_000;
 pub struct Harness<P: Probe = Observer> {
     rig: Rig<P>,
     links: Arc<Mutex<Links>>,
-    clock: Arc<Clock>,
+    clock: Arc<VirtualTime>,
     known: Vec<(usize, usize)>,
 }
 
 impl<P: Probe + Default> Harness<P> {
     fn over(switch: &Switch<'_>, load: &Load, end_ns: f64) -> Result<Self, CostError> {
-        let clock = Arc::<Clock>::default();
+        let clock = Arc::<VirtualTime>::default();
         let links = Links::new(load, switch.ports, Arc::clone(&clock), end_ns)?;
         let links = Arc::new(Mutex::new(links));
         let queue = |port| Box::new(LinkQueue { port, links: Arc::clone(&links) }) as Box<dyn Queue>;
@@ -161,7 +161,7 @@ pub struct Case<'a> {
 ///
 /// # Errors
 /// A rule is refused.
-pub fn measure(cases: &[Case<'_>], plan: Plan) -> Result<Vec<CostTable>, CostError> {
+pub fn measure(cases: &[Case<'_>], plan: MeasurePlan) -> Result<Vec<CostTable>, CostError> {
     let roads = cases.iter().map(|case| {
         let mut harness: Harness<CostProbe> = Harness::over(&case.switch, case.load, f64::INFINITY)?;
         harness.acquaint();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Remote side of all ports: arrivals, bounded receive rings, and transmitted packets.
 
-use crate::arrivals::report::{ClassReport, RING_FULL, Spans, Times};
+use crate::arrivals::report::{ArrivalTimes, ClassReport, RING_FULL, Spans};
 use crate::arrivals::source::Source;
 use crate::arrivals::{Load, Report};
 use flow::{DropReason, Outcome, PortNo};
@@ -21,9 +21,9 @@ const INSIDE: usize = 1 << 15;
 
 /// Virtual time, shared between the worker's probe and its ports.
 #[derive(Debug, Default)]
-pub(super) struct Clock(AtomicU64);
+pub(super) struct VirtualTime(AtomicU64);
 
-impl Clock {
+impl VirtualTime {
     /// Returns the current time in nanoseconds.
     pub fn now_ns(&self) -> f64 {
         f64::from_bits(self.0.load(Relaxed))
@@ -81,7 +81,7 @@ impl Line {
 
 #[derive(Debug)]
 pub(super) struct Links {
-    clock: Arc<Clock>,
+    clock: Arc<VirtualTime>,
     lines: Vec<Line>,
     sources: Vec<Source>,
     /// Earliest next arrival of all sources in nanoseconds, and the index of its source.
@@ -104,7 +104,12 @@ pub(super) struct Links {
 }
 
 impl Links {
-    pub fn new(load: &Load, ports: PortNo, clock: Arc<Clock>, end_ns: f64) -> Result<Self, CreationError> {
+    pub fn new(
+        load: &Load,
+        ports: PortNo,
+        clock: Arc<VirtualTime>,
+        end_ns: f64,
+    ) -> Result<Self, CreationError> {
         let lines = load.classes.iter().map(|class| {
             let flows = class.flows.len();
             Ok(Line {
@@ -137,7 +142,7 @@ impl Links {
             sequences: vec![0; ports],
             open: false,
             given: Vec::new(),
-            spans: Spans { burst: Times::new()?, other: Times::new()? },
+            spans: Spans { burst: ArrivalTimes::new()?, other: ArrivalTimes::new()? },
             polled: None,
             warm_up_ns: load.warm_up_ns,
             io_ns: load.io_ns,

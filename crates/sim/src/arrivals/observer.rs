@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Probe of a run: advances virtual time and records the outcome of each packet.
 
-use crate::arrivals::links::{Clock, Links, lock};
+use crate::arrivals::links::{Links, VirtualTime, lock};
 use crate::cost::CostProbe;
 use flow::{Nanos, Outcome, PortNo};
 use frame::Frame;
@@ -16,7 +16,7 @@ type Fate = (PortNo, u64, Outcome, bool);
 #[derive(Debug, Default)]
 pub struct Observer {
     pub(super) costs: CostProbe,
-    pub(super) outside: Option<(Arc<Clock>, Arc<Mutex<Links>>)>,
+    pub(super) outside: Option<(Arc<VirtualTime>, Arc<Mutex<Links>>)>,
     /// Packet in each slot of the worker.
     places: Vec<(PortNo, u64)>,
     fates: Vec<Fate>,

@@ -13,13 +13,13 @@ pub(super) const RING_FULL: &str = "ring_full";
 
 /// Distribution of times in nanoseconds. Quantiles have an error of at most 0.1 %; means are exact.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Times {
+pub struct ArrivalTimes {
     histogram: Histogram<u64>,
     sum_ns: f64,
     squares: f64,
 }
 
-impl Times {
+impl ArrivalTimes {
     pub(crate) fn new() -> Result<Self, CreationError> {
         Ok(Self { histogram: Histogram::new_with_bounds(1, LONGEST_NS, 3)?, sum_ns: 0.0, squares: 0.0 })
     }
@@ -88,10 +88,10 @@ pub struct ClassReport {
     pub overtaken: u64,
     /// Latency from arrival to the end of transmission, with the fixed I/O time. For packets that return,
     /// both passes.
-    pub latency: Times,
+    pub latency: ArrivalTimes,
     /// Time from the arrival of a flow's first packet to the transmission of its first packet that stayed on
     /// the fast-forwarding path, with the fixed I/O time. Flows sent before the run are not included.
-    pub learning: Times,
+    pub learning: ArrivalTimes,
 }
 
 impl ClassReport {
@@ -103,8 +103,8 @@ impl ClassReport {
             fast: 0,
             lost: BTreeMap::new(),
             overtaken: 0,
-            latency: Times::new()?,
-            learning: Times::new()?,
+            latency: ArrivalTimes::new()?,
+            learning: ArrivalTimes::new()?,
         })
     }
 
@@ -139,9 +139,9 @@ impl ClassReport {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spans {
     /// After a poll that returned packets: immediate processing of the burst.
-    pub burst: Times,
+    pub burst: ArrivalTimes,
     /// After an empty poll: transmission and backlog.
-    pub other: Times,
+    pub other: ArrivalTimes,
 }
 
 /// Results of one run.

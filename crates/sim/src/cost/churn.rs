@@ -9,7 +9,7 @@
 mod scripts;
 
 use crate::cost::stall::Turns;
-use crate::cost::{CostError, CostProbe, CostTable, Costs, Plan, Rig, Workload, measure};
+use crate::cost::{CostError, CostProbe, CostSource, CostTable, MeasurePlan, Rig, Workload, measure};
 use flow::{FlowMod, FlowModCommand, Nanos};
 use model::DataPlane;
 use scripts::{Family, Script};
@@ -54,7 +54,7 @@ pub struct Phase {
 ///
 /// # Errors
 /// Only if one of the generated flows is refused.
-pub fn run(count: u32, costs: Costs, only: &str, mut told: impl FnMut(Phase)) -> Result<(), CostError> {
+pub fn run(count: u32, costs: CostSource, only: &str, mut told: impl FnMut(Phase)) -> Result<(), CostError> {
     for family in scripts::FAMILIES {
         let Family { frames, scripts } = family(count)?;
         let mut rig = Rig::new(2, frames)?;
@@ -67,17 +67,17 @@ pub fn run(count: u32, costs: Costs, only: &str, mut told: impl FnMut(Phase)) ->
     Ok(())
 }
 
-fn phase(mut rig: Rig, script: Script, costs: Costs) -> Result<(Phase, Rig), CostError> {
+fn phase(mut rig: Rig, script: Script, costs: CostSource) -> Result<(Phase, Rig), CostError> {
     begin(&mut rig, &script)?;
     let engine = rig.model.plane_mut().engine(0).0;
     let costs = match costs {
-        Costs::Measured(plan) => {
+        CostSource::Measured(plan) => {
             let (costs, used) = paced(rig, &script, plan);
             rig = used;
             begin(&mut rig, &script)?;
             costs
         }
-        Costs::Even(unit_ns) => CostTable::even(unit_ns),
+        CostSource::Even(unit_ns) => CostTable::even(unit_ns),
     };
     let mods = script.operations.iter().map(Vec::len).sum();
     let turns = queued(&mut rig, &costs, script.operations)?;
@@ -85,7 +85,7 @@ fn phase(mut rig: Rig, script: Script, costs: Costs) -> Result<(Phase, Rig), Cos
 }
 
 /// Measures costs while the operations of a script are submitted, a few poll iterations apart.
-fn paced(rig: Rig, script: &Script, plan: Plan) -> (CostTable, Rig) {
+fn paced(rig: Rig, script: &Script, plan: MeasurePlan) -> (CostTable, Rig) {
     let turns = 2 * plan.turns * (plan.warm_up + plan.windows);
     let repeats = if script.repeats { REPEATS } else { 1 };
     let todo: VecDeque<Vec<FlowMod>> =

@@ -32,7 +32,7 @@ pub trait Workload {
 
 /// Duration of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct MeasurePlan {
     /// Number of windows of each of the two sorts.
     pub windows: usize,
     /// Poll iterations per window.
@@ -41,7 +41,7 @@ pub struct Plan {
     pub warm_up: usize,
 }
 
-impl Default for Plan {
+impl Default for MeasurePlan {
     fn default() -> Self {
         Self { windows: 400, turns: 64, warm_up: 20 }
     }
@@ -49,14 +49,14 @@ impl Default for Plan {
 
 /// Source of the costs.
 #[derive(Clone, Copy, Debug)]
-pub enum Costs {
+pub enum CostSource {
     /// Costs measured before the run, over the same tables and sizes.
-    Measured(Plan),
+    Measured(MeasurePlan),
     /// Equal cost of one unit of every step, in nanoseconds.
     Even(f64),
 }
 
-impl Costs {
+impl CostSource {
     /// Returns the costs of a workload. Runs it if they must be measured.
     pub fn of(self, workload: &mut impl Workload) -> CostTable {
         match self {
@@ -75,7 +75,7 @@ struct Window<T> {
 }
 
 /// Measures the steps of a workload, and compares their sum with real time.
-pub fn measure(workload: &mut impl Workload, plan: Plan) -> CostTable {
+pub fn measure(workload: &mut impl Workload, plan: MeasurePlan) -> CostTable {
     let clock_ns = clock_cost_ns();
     let mut found = Found::default();
     for window in 0..plan.warm_up + plan.windows {
@@ -86,7 +86,7 @@ pub fn measure(workload: &mut impl Workload, plan: Plan) -> CostTable {
 
 /// Like [`measure`], for several workloads whose windows alternate, so that disturbances of the machine
 /// affect all alike.
-pub fn measure_all(workloads: &mut [impl Workload], plan: Plan) -> Vec<CostTable> {
+pub fn measure_all(workloads: &mut [impl Workload], plan: MeasurePlan) -> Vec<CostTable> {
     let clock_ns = clock_cost_ns();
     let mut all: Vec<Found> = workloads.iter().map(|_| Found::default()).collect();
     for window in 0..plan.warm_up + plan.windows {
@@ -107,7 +107,7 @@ struct Found {
 
 impl Found {
     /// Runs one window of each sort.
-    fn take(&mut self, workload: &mut impl Workload, plan: Plan, window: usize) {
+    fn take(&mut self, workload: &mut impl Workload, plan: MeasurePlan, window: usize) {
         workload.worker().0.probe().start_measuring(plan.turns * SAMPLES_PER_TURN);
         let turns = run(workload, plan.turns, &mut self.turn);
         let mut samples = workload.worker().0.probe().take_samples();

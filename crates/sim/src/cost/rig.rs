@@ -6,7 +6,7 @@ use crate::cost::{CostProbe, Workload};
 use flow::syntax::{ParseOptions, SyntaxError, parse_flows};
 use flow::{FlowMod, MatchError, Nanos, PortNo};
 use frame::Frame;
-use model::{Changed, Config, Limits, Model, ModelError, PortDesc};
+use model::{Changed, Model, ModelConfig, ModelError, ModelLimits, PortDesc};
 use pipeline::Probe;
 use port::Queue;
 use port::mem::LoopQueue;
@@ -57,7 +57,7 @@ impl Rig {
         let queues = (1..=ports).map(|number| {
             Box::new(LoopQueue::new(number, frames.take().unwrap_or_default())) as Box<dyn Queue>
         });
-        Self::over(&worker::WorkerSetConfig::default(), queues.collect(), None, Config::default())
+        Self::over(&worker::WorkerSetConfig::default(), queues.collect(), None, ModelConfig::default())
     }
 
     /// Creates a switch with a mix of all operations of a worker: a hundred flows in an exact table, header
@@ -108,7 +108,7 @@ impl<P: Probe + Default> Rig<P> {
         config: &worker::WorkerSetConfig,
         queues: Vec<Box<dyn Queue>>,
         maker: Option<Maker>,
-        model: Config,
+        model: ModelConfig,
     ) -> Result<Self, CostError> {
         let ports = queues.len() as PortNo;
         let queues = (1..=ports).zip(queues).map(|(number, queue)| PortQueues {
@@ -118,8 +118,8 @@ impl<P: Probe + Default> Rig<P> {
         });
         let (mut set, mut workers) = worker::build_with(config, queues.collect(), P::default);
         maker.into_iter().for_each(|maker| set.set_maker(maker));
-        let limits = Limits { removals_per_poll: 65_536, ..model.limits };
-        let mut model = Model::new(Config { limits, ..model }, set, 0);
+        let limits = ModelLimits { removals_per_poll: 65_536, ..model.limits };
+        let mut model = Model::new(ModelConfig { limits, ..model }, set, 0);
         for number in 1..=ports {
             model.add_port(0, PortDesc { number, ..PortDesc::default() }, true)?;
         }

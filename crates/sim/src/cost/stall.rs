@@ -3,7 +3,7 @@
 
 use crate::clock::VirtualClock;
 use crate::cost::rig::udp_frame;
-use crate::cost::{CostError, CostProbe, CostTable, Costs, Rig};
+use crate::cost::{CostError, CostProbe, CostSource, CostTable, Rig};
 use flow::syntax::{ParseOptions, parse_flows};
 use flow::{DropReason, FlowMod, FlowModCommand};
 use model::{DataPlane, Totals};
@@ -174,7 +174,7 @@ fn cpu_time() -> Duration {
 ///
 /// # Errors
 /// Only if one of the generated flows is refused.
-pub fn run(entries: u32, costs: Costs) -> Result<Report, CostError> {
+pub fn run(entries: u32, costs: CostSource) -> Result<Report, CostError> {
     let step = (u64::from(entries) * 618 / 1_000).max(1);
     let hit = |n: u32| (u64::from(n) * step % u64::from(entries)) as u32;
     let frame = |n| udp_frame(address(hit(n)), [192, 168, 0, 1], source_port(hit(n)));

@@ -10,7 +10,7 @@
 mod plan;
 mod stream;
 
-use crate::cost::{CostError, CostProbe, CostTable, Plan as Measuring, Rig, Workload, measure};
+use crate::cost::{CostError, CostProbe, CostTable, MeasurePlan as Measuring, Rig, Workload, measure};
 use flow::Nanos;
 use model::DataPlane;
 use pipeline::{BURST, LutFigures, ProbeStep};
@@ -21,7 +21,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use stream::{Line, Stream};
 use worker::{Consistency, Worker};
 
-pub use plan::Rules;
+pub use plan::UpdateRules;
 
 /// Poll iterations between rules while costs are measured.
 const RULE_TURNS: u64 = 16;
@@ -41,7 +41,7 @@ const LEAST_NS: f64 = 50.0;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Case {
     /// Kind of rules.
-    pub rules: Rules,
+    pub rules: UpdateRules,
     /// Number of rules before any is added.
     pub before: usize,
     /// Number of rules added.
@@ -90,7 +90,7 @@ struct UpdateHarness {
     rig: Rig,
     lines: Vec<Arc<Line>>,
     plan: Plan,
-    rules: Rules,
+    rules: UpdateRules,
     flows: usize,
     together: usize,
     /// Rules submitted to the worker but not applied yet.
@@ -172,7 +172,7 @@ impl UpdateHarness {
             consistency: case.consistency,
             ..worker::WorkerSetConfig::default()
         };
-        let mut rig = Rig::over(&config, queues, None, model::Config::default())?;
+        let mut rig = Rig::over(&config, queues, None, model::ModelConfig::default())?;
         let mods = start.iter().map(|rule| rule.flow_mod(case.rules)).collect::<Result<Vec<_>, _>>()?;
         rig.model.bundle(0, mods).map_err(|(_, error)| error)?;
         rig.settle();

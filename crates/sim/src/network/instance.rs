@@ -52,7 +52,7 @@ pub(super) struct Instance {
 
 /// Amount of state in a switch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct State {
+pub struct InstanceState {
     /// Number of flow entries.
     pub entries: usize,
     /// Number of groups.
@@ -72,7 +72,7 @@ impl Instance {
             PortQueues { number: *number, queues: vec![(0, queue)], egress: Vec::new() }
         });
         let (set, mut workers) = worker::build(&SIZES, queues.collect());
-        let mut model = Model::new(model::Config::default(), set, now);
+        let mut model = Model::new(model::ModelConfig::default(), set, now);
         let worker = workers.remove(0);
         for &number in &node.ports {
             model.add_port(now, PortDesc { number, ..PortDesc::default() }, true)?;
@@ -142,14 +142,14 @@ impl Instance {
     }
 
     /// Returns the amount of state in the switch.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> InstanceState {
         let (mut labels, mut gates) = (0, 0);
         if let Some(lane) = self.model.stateless() {
             labels = lane.banks.iter().flatten().chain(&lane.polka).map(|bank| bank.labels.len()).sum();
             gates = lane.gates.as_ref().map_or(0, |gates| gates.ports.len());
         }
         let groups = self.model.group_ids().len();
-        State { entries: self.model.flow_count(), groups, labels, gates }
+        InstanceState { entries: self.model.flow_count(), groups, labels, gates }
     }
 
     /// Applies the submitted operations, and lets the model release removed entries.
@@ -187,7 +187,7 @@ mod tests {
         );
         let mut switch = Instance::new(&node, 1).unwrap();
         switch.configure(1, &node.setup).unwrap();
-        assert_eq!(switch.state(), State { entries: 3, ..State::default() });
+        assert_eq!(switch.state(), InstanceState { entries: 3, ..InstanceState::default() });
         let mut sent = Vec::new();
         let mut told = Vec::new();
         for port in [1, 2, 3, 2] {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! State of links: frames in flight, queued frames, and losses by interruptions.
 
-use crate::network::spec::Link;
+use crate::network::spec::NetworkLink;
 use flow::Nanos;
 use std::collections::VecDeque;
 
@@ -27,7 +27,7 @@ struct Direction {
 /// Running link.
 #[derive(Debug)]
 pub(super) struct LinkState {
-    pub link: Link,
+    pub link: NetworkLink,
     /// Whether the link itself has not failed; its ends may have.
     pub works: bool,
     /// Whether there is a carrier: the link and both ends work.
@@ -38,7 +38,7 @@ pub(super) struct LinkState {
 }
 
 impl LinkState {
-    pub fn new(link: Link) -> Self {
+    pub fn new(link: NetworkLink) -> Self {
         Self { link, works: true, up: true, cuts: Vec::new(), directions: Default::default() }
     }
 
@@ -86,7 +86,7 @@ mod tests {
 
     fn link_state(rate_bps: Option<u64>) -> LinkState {
         let ends = [End { node: 0, port: 1 }, End { node: 1, port: 1 }];
-        LinkState::new(Link { ends, delay_ns: 100, rate_bps, queue_frames: 2 })
+        LinkState::new(NetworkLink { ends, delay_ns: 100, rate_bps, queue_frames: 2 })
     }
 
     #[test]

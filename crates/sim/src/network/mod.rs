@@ -17,11 +17,11 @@ mod report;
 mod run;
 mod spec;
 
-pub use instance::State;
+pub use instance::InstanceState;
 pub use outages::Exposure;
-pub use report::{Ends, Failure, Figures, Place, Report};
+pub use report::{Ends, FailureReport, NetworkFigures, NetworkPlace, Report};
 pub use run::{NetworkError, run};
-pub use spec::{Act, End, Flow, Hop, Host, Link, Network, Node, Setup};
+pub use spec::{Act, End, Flow, Hop, Host, Network, NetworkLink, Node, Setup};
 
 #[cfg(test)]
 mod tests;

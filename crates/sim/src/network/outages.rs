@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Classification of packets by the failures they encountered, and by the protection that the plan promises.
 
-use crate::network::report::{Failure, Place};
-use crate::network::spec::{Act, Flow, Hop, Link, Network};
+use crate::network::report::{FailureReport, NetworkPlace};
+use crate::network::spec::{Act, Flow, Hop, Network, NetworkLink};
 use flow::Nanos;
 
 /// Relation of a packet to the failures of the run. Loss for lack of space is not attributed to failures.
@@ -77,13 +77,13 @@ pub(super) struct Trip<'a> {
     /// Switches visited after the first one.
     pub way: &'a [Visit],
     /// Place of the loss, if the packet was lost.
-    pub lost_at: Option<Place>,
+    pub lost_at: Option<NetworkPlace>,
 }
 
 #[derive(Clone, Debug)]
 struct Outage {
     /// Failed link or switch.
-    part: Place,
+    part: NetworkPlace,
     from_ns: Nanos,
     detected_ns: Nanos,
     /// Time at which the repair is detected.
@@ -97,14 +97,14 @@ struct Outage {
 }
 
 impl Outage {
-    fn new(part: Place, from_ns: Nanos, detected_ns: Nanos, links: &[Link]) -> Self {
-        let touches = |link: &Link, node| link.ends.iter().any(|end| end.node == node);
+    fn new(part: NetworkPlace, from_ns: Nanos, detected_ns: Nanos, links: &[NetworkLink]) -> Self {
+        let touches = |link: &NetworkLink, node| link.ends.iter().any(|end| end.node == node);
         let (links_gone, node): (Vec<usize>, _) = match part {
-            Place::Link(link) => (vec![link], None),
-            Place::Node(node) => {
+            NetworkPlace::Link(link) => (vec![link], None),
+            NetworkPlace::Node(node) => {
                 ((0..links.len()).filter(|at| touches(&links[*at], node)).collect(), Some(node))
             }
-            Place::Host(_) => (Vec::new(), None),
+            NetworkPlace::Host(_) => (Vec::new(), None),
         };
         let ends = links_gone.iter().filter_map(|link| links.get(*link)).flat_map(|link| link.ends);
         let beside = ends.map(|end| end.node).chain(node).collect();
@@ -121,24 +121,24 @@ impl Outage {
     }
 
     /// Whether a loss at this place is caused by the failure.
-    fn is_at(&self, place: Place) -> bool {
+    fn is_at(&self, place: NetworkPlace) -> bool {
         match place {
-            Place::Link(link) => self.links.contains(&link),
+            NetworkPlace::Link(link) => self.links.contains(&link),
             place => place == self.part,
         }
     }
 
     /// Returns the protection that the plan promises to a flow for this failure: the weakest over its paths.
     fn concerns(&self, network: &Network, flow: &Flow, routes: &[&Vec<Hop>]) -> Exposure {
-        let at = |host: usize| network.hosts.get(host).map(|host| Place::Node(host.at.node));
+        let at = |host: usize| network.hosts.get(host).map(|host| NetworkPlace::Node(host.at.node));
         if [at(flow.from), at(flow.to)].contains(&Some(self.part)) {
             return Exposure::End;
         }
         let of_routes = routes.iter().map(|route| {
             let hops = route.iter().filter_map(|hop| match self.part {
-                Place::Link(link) => (hop.link == link).then_some(hop.link_guarded),
-                Place::Node(node) => (hop.node == node).then_some(hop.node_guarded),
-                Place::Host(_) => None,
+                NetworkPlace::Link(link) => (hop.link == link).then_some(hop.link_guarded),
+                NetworkPlace::Node(node) => (hop.node == node).then_some(hop.node_guarded),
+                NetworkPlace::Host(_) => None,
             });
             hops.map(|guarded| if guarded { Exposure::Guarded } else { Exposure::Unguarded })
                 .max()
@@ -161,8 +161,8 @@ impl Outages {
         let mut all: Vec<Outage> = Vec::new();
         for (at, act) in acts {
             let (part, works) = match act {
-                Act::Link { link, works } => (Place::Link(*link), *works),
-                Act::Node { node, works } => (Place::Node(*node), *works),
+                Act::Link { link, works } => (NetworkPlace::Link(*link), *works),
+                Act::Node { node, works } => (NetworkPlace::Node(*node), *works),
                 Act::Configure { .. } => continue,
             };
             let knows_ns = at.saturating_add(network.detection_ns);
@@ -233,10 +233,10 @@ impl Outages {
     }
 
     /// Returns all failures with the number of packets that encountered them.
-    pub fn failures(&self) -> Vec<Failure> {
+    pub fn failures(&self) -> Vec<FailureReport> {
         let failure = |outage: &Outage| {
             let Outage { part, from_ns, met, guarded, .. } = *outage;
-            Failure { part, from_ns, met, guarded }
+            FailureReport { part, from_ns, met, guarded }
         };
         self.all.iter().map(failure).collect()
     }
@@ -256,7 +256,7 @@ mod tests {
         let host = |node| Host { name: String::new(), at: End { node, port: 9 } };
         let ends = [(0, 1), (1, 2), (2, 3), (0, 4), (4, 2), (5, 6), (6, 7), (8, 9)];
         let end = |node, port| End { node, port };
-        let links = ends.map(|(a, b)| Link {
+        let links = ends.map(|(a, b)| NetworkLink {
             ends: [end(a, 1), end(b, 2)],
             delay_ns: 5,
             rate_bps: None,
@@ -300,7 +300,7 @@ mod tests {
         acts: &[(Nanos, Act)],
         sent_ns: Nanos,
         links: &[(usize, usize)],
-        lost_at: Option<Place>,
+        lost_at: Option<NetworkPlace>,
     ) -> Exposure {
         let (network, way) = (network(acts.to_vec()), way(sent_ns, links));
         let ended_ns = way.last().map_or(sent_ns, |visit| visit.at_ns);
@@ -326,7 +326,7 @@ mod tests {
             (node(100, 7, false), 2, OffPath),
         ];
         for (act, hops, expected) in cases {
-            let lost_at = Some(Place::Node(hops));
+            let lost_at = Some(NetworkPlace::Node(hops));
             assert_eq!(met(std::slice::from_ref(&act), 120, &PLANNED[..hops], lost_at), expected, "{act:?}");
         }
     }
@@ -345,14 +345,22 @@ mod tests {
             (outages.exposure(&network, &flow, trip), outages.all[0].met)
         };
         assert_eq!(exposure(&ROUND[..2], None), (OffPath, 0), "delivered as planned");
-        assert_eq!(exposure(&ROUND[..2], Some(Place::Node(2))), (OffPath, 0), "lost where it was to come");
-        assert_eq!(exposure(&PLANNED[..1], Some(Place::Link(1))), (Unguarded, 1), "lost at what failed");
+        assert_eq!(
+            exposure(&ROUND[..2], Some(NetworkPlace::Node(2))),
+            (OffPath, 0),
+            "lost where it was to come"
+        );
+        assert_eq!(
+            exposure(&PLANNED[..1], Some(NetworkPlace::Link(1))),
+            (Unguarded, 1),
+            "lost at what failed"
+        );
     }
 
     #[test]
     fn a_loss_that_no_failure_explains_is_not_excused() {
         // Lost at switch 1, before it reached the failure.
-        let at_1 = Some(Place::Node(1));
+        let at_1 = Some(NetworkPlace::Node(1));
         assert_eq!(met(&[link(100, 2, false)], 120, &PLANNED[..1], at_1), OffPath);
         // Failures elsewhere do not matter, detected or not.
         let elsewhere = [link(100, 7, false), node(100, 6, false), link(115, 5, false)];
@@ -360,12 +368,12 @@ mod tests {
         assert_eq!(met(&[link(119, 7, false)], 120, &PLANNED[..1], at_1), OffPath);
         assert_eq!(met(&[link(100, 7, false), link(112, 7, true)], 120, &PLANNED[..1], at_1), OffPath);
         // The failure is next to the switch, but not on the path.
-        assert_eq!(met(&[link(100, 3, false)], 120, &[], Some(Place::Node(0))), OffPath);
+        assert_eq!(met(&[link(100, 3, false)], 120, &[], Some(NetworkPlace::Node(0))), OffPath);
         // An undetected failure explains losses only on the link itself.
         assert_eq!(met(&[link(119, 1, false)], 120, &PLANNED[..1], at_1), OffPath);
-        assert_eq!(met(&[link(119, 1, false)], 120, &PLANNED[..1], Some(Place::Link(1))), Undetected);
+        assert_eq!(met(&[link(119, 1, false)], 120, &PLANNED[..1], Some(NetworkPlace::Link(1))), Undetected);
         // The packet had crossed the link before it failed.
-        assert_eq!(met(&[link(126, 0, false)], 120, &PLANNED[..2], Some(Place::Node(2))), OffPath);
+        assert_eq!(met(&[link(126, 0, false)], 120, &PLANNED[..2], Some(NetworkPlace::Node(2))), OffPath);
     }
 
     #[test]
@@ -374,9 +382,9 @@ mod tests {
         assert_eq!(met(std::slice::from_ref(&first), 120, &ROUND, None), Guarded);
         for second in [link(100, 4, false), node(100, 4, false)] {
             let both = [first.clone(), second.clone()];
-            assert_eq!(met(&both, 120, &ROUND[..1], Some(Place::Node(4))), Several, "{second:?}");
+            assert_eq!(met(&both, 120, &ROUND[..1], Some(NetworkPlace::Node(4))), Several, "{second:?}");
             // Without the first failure the packet would not have been diverted.
-            assert_eq!(met(&[second], 120, &ROUND[..1], Some(Place::Node(4))), OffPath);
+            assert_eq!(met(&[second], 120, &ROUND[..1], Some(NetworkPlace::Node(4))), OffPath);
         }
         assert_eq!(met(&[first, link(100, 7, false)], 120, &ROUND, None), Guarded);
     }
@@ -386,19 +394,22 @@ mod tests {
         let network = network(vec![link(100, 2, false)]);
         let mut outages = Outages::of(&network);
         let way = way(120, &PLANNED[..2]);
-        let trip = Trip { sent_ns: 120, ended_ns: 130, way: &way, lost_at: Some(Place::Node(2)) };
+        let trip = Trip { sent_ns: 120, ended_ns: 130, way: &way, lost_at: Some(NetworkPlace::Node(2)) };
         let mut told = |routes| outages.exposure(&network, &flow(routes), trip);
         assert_eq!(told(vec![path()[..2].to_vec()]), OffPath);
         assert_eq!(told(vec![path()[..2].to_vec(), path()]), Unguarded);
         assert_eq!(told(Vec::new()), Unguarded);
-        assert_eq!(outages.failures(), [Failure { part: Place::Link(2), from_ns: 100, met: 2, guarded: 0 }]);
+        assert_eq!(
+            outages.failures(),
+            [FailureReport { part: NetworkPlace::Link(2), from_ns: 100, met: 2, guarded: 0 }]
+        );
     }
 
     #[test]
     fn times_decide_what_a_packet_met() {
         // Lost on the first link, or diverted there and delivered 15 ns later.
         let acts = [link(200, 0, true), link(100, 0, false)];
-        let lost = |sent| met(&acts, sent, &[], Some(Place::Link(0)));
+        let lost = |sent| met(&acts, sent, &[], Some(NetworkPlace::Link(0)));
         assert_eq!([99, 100, 109].map(lost), [Nothing, Undetected, Undetected]);
         let round = |sent| met(&acts, sent, &ROUND, None);
         assert_eq!([84, 85, 99, 100].map(round), [Nothing, OffPath, OffPath, Guarded]);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Results of a network simulation.
 
-use crate::arrivals::Times;
-use crate::network::instance::State;
+use crate::arrivals::ArrivalTimes;
+use crate::network::instance::InstanceState;
 use crate::network::outages::Exposure;
 use flow::Nanos;
 use hdrhistogram::CreationError;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 /// Place where packets are lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Place {
+pub enum NetworkPlace {
     /// Switch with this index.
     Node(usize),
     /// Link with this index.
@@ -21,9 +21,9 @@ pub enum Place {
 
 /// Failure of a link or switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Failure {
+pub struct FailureReport {
     /// Failed part.
-    pub part: Place,
+    pub part: NetworkPlace,
     /// Time of the failure.
     pub from_ns: Nanos,
     /// Packets that encountered the failure on their planned path.
@@ -45,7 +45,7 @@ pub struct Ends {
 
 /// Count, sum, minimum and maximum of a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Figures {
+pub struct NetworkFigures {
     /// Number of values.
     pub count: u64,
     /// Sum of the values.
@@ -56,7 +56,7 @@ pub struct Figures {
     pub max: u64,
 }
 
-impl Figures {
+impl NetworkFigures {
     /// Adds a value.
     pub fn add(&mut self, value: u64) {
         self.min = if self.count == 0 { value } else { self.min.min(value) };
@@ -72,7 +72,7 @@ impl Figures {
     }
 }
 
-impl FromIterator<usize> for Figures {
+impl FromIterator<usize> for NetworkFigures {
     fn from_iter<I: IntoIterator<Item = usize>>(values: I) -> Self {
         let mut figures = Self::default();
         values.into_iter().for_each(|value| figures.add(value as u64));
@@ -88,11 +88,11 @@ pub struct Report {
     /// Packets delivered unchanged to their receiver.
     pub delivered: u64,
     /// Lost packets, by reason and place of their last copy.
-    pub lost: BTreeMap<(&'static str, Place), u64>,
+    pub lost: BTreeMap<(&'static str, NetworkPlace), u64>,
     /// All packets, by the failures they encountered.
     pub ends: BTreeMap<Exposure, Ends>,
     /// All failures in order of time.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<FailureReport>,
     /// Delivered packets by the keys that forwarded them: no KeyFlow key, epoch 0, epoch 1, both epochs.
     pub by_epochs: [u64; 4],
     /// Copies that arrived at a wrong host.
@@ -104,19 +104,19 @@ pub struct Report {
     /// Packets that crossed more links than allowed.
     pub strayed: u64,
     /// Number of links that delivered packets crossed.
-    pub hops: Figures,
+    pub hops: NetworkFigures,
     /// Number of these links beyond the shortest path.
-    pub detours: Figures,
+    pub detours: NetworkFigures,
     /// Maximum number of links allowed, per flow.
-    pub hops_max: Figures,
+    pub hops_max: NetworkFigures,
     /// Number of distinct paths on which packets arrived.
     pub paths: u64,
     /// Additional bits per packet on links between switches, due to pushed headers.
-    pub added_bits: Figures,
+    pub added_bits: NetworkFigures,
     /// Latency of delivered packets.
-    pub latency: Times,
+    pub latency: ArrivalTimes,
     /// Maximum amount of state per switch.
-    pub states: Vec<State>,
+    pub states: Vec<InstanceState>,
     /// Number of times that a switch received a packet.
     pub forwarded: u64,
     /// Time at which the last packet ended.
@@ -136,13 +136,13 @@ impl Report {
             damaged: 0,
             duplicated: 0,
             strayed: 0,
-            hops: Figures::default(),
-            detours: Figures::default(),
-            hops_max: Figures::default(),
+            hops: NetworkFigures::default(),
+            detours: NetworkFigures::default(),
+            hops_max: NetworkFigures::default(),
             paths: 0,
-            added_bits: Figures::default(),
-            latency: Times::new()?,
-            states: vec![State::default(); nodes],
+            added_bits: NetworkFigures::default(),
+            latency: ArrivalTimes::new()?,
+            states: vec![InstanceState::default(); nodes],
             forwarded: 0,
             end_ns: 0,
         })

@@ -2,12 +2,12 @@
 //! Event loop of a network simulation.
 
 use crate::network::events::Events;
-use crate::network::instance::{Instance, State};
+use crate::network::instance::{Instance, InstanceState};
 use crate::network::link_state::{LINK_DOWN, LinkState, QUEUE_FULL};
 use crate::network::outages::{Exposure, Outages, Trip, Visit};
 use crate::network::packets::{self, Packet};
 use crate::network::port::Sent;
-use crate::network::report::{Place, Report};
+use crate::network::report::{NetworkPlace, Report};
 use crate::network::spec::{Act, End, Flow, Network, Setup};
 use flow::{DropReason, Nanos, PortNo};
 use hdrhistogram::CreationError;
@@ -195,7 +195,7 @@ impl<'a> Running<'a> {
                 let link_state = &self.link_states[link];
                 match link_state.cuts.get(cuts).copied() {
                     None => self.arrive(link_state.link.ends[end], copy),
-                    Some(cut_ns) => self.lose(&copy, LINK_DOWN, Place::Link(link), cut_ns),
+                    Some(cut_ns) => self.lose(&copy, LINK_DOWN, NetworkPlace::Link(link), cut_ns),
                 }
             }
             Event::Detect { link, up } => {
@@ -227,7 +227,7 @@ impl<'a> Running<'a> {
         let done = self.switches[node].configure(self.now + START_NS, setup);
         done.map_err(|source| self.refused(node, source))?;
         let (most, now) = (&mut self.report.states[node], self.switches[node].state());
-        *most = State {
+        *most = InstanceState {
             entries: most.entries.max(now.entries),
             groups: most.groups.max(now.groups),
             labels: most.labels.max(now.labels),
@@ -270,7 +270,7 @@ impl<'a> Running<'a> {
     /// Delivers a copy to a switch, and sends the resulting frames.
     fn arrive(&mut self, at: End, copy: Copy) {
         if !self.works[at.node] {
-            return self.lose(&copy, NODE_DOWN, Place::Node(at.node), self.now);
+            return self.lose(&copy, NODE_DOWN, NetworkPlace::Node(at.node), self.now);
         }
         self.report.forwarded += 1;
         let Copy { packet, hops, trail, bytes, way } = copy;
@@ -279,7 +279,7 @@ impl<'a> Running<'a> {
         let dropped = self.switches[at.node].forward(now, at.port, packet, bytes, &mut sent);
         if let Some(reason) = dropped {
             let gone = Copy { packet, hops, trail, bytes: Vec::new(), way: way.clone() };
-            self.lose(&gone, reason, Place::Node(at.node), self.now);
+            self.lose(&gone, reason, NetworkPlace::Node(at.node), self.now);
         } else if let Some(known) = self.packets.get_mut(packet as usize) {
             known.copies += sent.len() as u32 - 1;
         }
@@ -293,17 +293,17 @@ impl<'a> Running<'a> {
     /// Sends a copy by a port.
     fn leave(&mut self, by: End, mut copy: Copy) {
         match self.peers.get(&by).copied() {
-            None => self.lose(&copy, UNCONNECTED, Place::Node(by.node), self.now),
+            None => self.lose(&copy, UNCONNECTED, NetworkPlace::Node(by.node), self.now),
             Some(Peer::Host(host)) => self.deliver(host, &copy),
             Some(Peer::Link(link, end)) => {
                 let link_state = &mut self.link_states[link];
                 match link_state.send(self.now, end, copy.bytes.len()) {
-                    Err(reason) => self.lose(&copy, reason, Place::Link(link), self.now),
+                    Err(reason) => self.lose(&copy, reason, NetworkPlace::Link(link), self.now),
                     Ok(at) => {
                         let (cuts, node) = (link_state.cuts.len(), link_state.link.ends[1 - end].node);
                         self.cross(&copy);
                         if copy.hops >= HOPS_MOST {
-                            return self.lose(&copy, ENDLESS, Place::Link(link), self.now);
+                            return self.lose(&copy, ENDLESS, NetworkPlace::Link(link), self.now);
                         }
                         copy.hops += 1;
                         if !self.outages.is_empty() {
@@ -334,11 +334,11 @@ impl<'a> Running<'a> {
         let flow = &self.network.flows[packet.flow as usize];
         if host != flow.to {
             self.report.misdelivered += 1;
-            return self.lose(copy, MISDELIVERED, Place::Host(host), self.now);
+            return self.lose(copy, MISDELIVERED, NetworkPlace::Host(host), self.now);
         }
         if copy.bytes != packets::bytes(flow, copy.packet, self.network.seed) {
             self.report.damaged += 1;
-            return self.lose(copy, DAMAGED, Place::Host(host), self.now);
+            return self.lose(copy, DAMAGED, NetworkPlace::Host(host), self.now);
         }
         self.packets[copy.packet as usize].copies -= 1;
         if packet.arrived {
@@ -359,7 +359,7 @@ impl<'a> Running<'a> {
     }
 
     /// Records the loss of a copy. With its last copy the packet is lost.
-    fn lose(&mut self, copy: &Copy, reason: &'static str, place: Place, at: Nanos) {
+    fn lose(&mut self, copy: &Copy, reason: &'static str, place: NetworkPlace, at: Nanos) {
         let Some(packet) = self.packets.get_mut(copy.packet as usize) else { return };
         packet.copies -= 1;
         if packet.copies > 0 || packet.arrived {
@@ -381,7 +381,7 @@ impl<'a> Running<'a> {
         flow: &Flow,
         packet: &Packet,
         copy: &Copy,
-        lost_at: Option<Place>,
+        lost_at: Option<NetworkPlace>,
         ended_ns: Nanos,
     ) -> Exposure {
         self.report.end_ns = self.report.end_ns.max(ended_ns);

@@ -12,7 +12,7 @@ pub struct Network {
     /// Switches.
     pub nodes: Vec<Node>,
     /// Links between switches.
-    pub links: Vec<Link>,
+    pub links: Vec<NetworkLink>,
     /// Hosts, which send and receive packets.
     pub hosts: Vec<Host>,
     /// Flows between hosts.
@@ -56,7 +56,7 @@ pub struct End {
 
 /// Link between two switches, symmetric in both directions.
 #[derive(Clone, Copy, Debug)]
-pub struct Link {
+pub struct NetworkLink {
     /// The two ends.
     pub ends: [End; 2],
     /// Delay in nanoseconds from the end of a frame's transmission to its arrival.

@@ -67,7 +67,7 @@ fn ring() -> Network {
     let node = |at| Node { name: format!("s{at}"), ports: vec![1, 2, 3], setup: setup(at) };
     let link = |at| {
         let ends = [End { node: at, port: 1 }, End { node: (at + 1) % NODES, port: 2 }];
-        Link { ends, delay_ns: DELAY_NS, rate_bps: None, queue_frames: 0 }
+        NetworkLink { ends, delay_ns: DELAY_NS, rate_bps: None, queue_frames: 0 }
     };
     let host = |at| Host { name: format!("h{at}"), at: End { node: at, port: 3 } };
     let pairs = (0..NODES).flat_map(|from| (0..NODES).map(move |to| (from, to)));
@@ -97,7 +97,7 @@ fn all_arrive_once_by_the_paths_that_entries_say() {
     assert_eq!((report.paths, report.forwarded), (12, 1_200 * 3));
     assert_eq!(report.latency.mean_ns(), 2.0 * DELAY_NS as f64);
     assert_eq!((report.added_bits.count, report.added_bits.max), (2_400, 0));
-    assert_eq!(report.states, [State { entries: 4, groups: 2, ..State::default() }; NODES]);
+    assert_eq!(report.states, [InstanceState { entries: 4, groups: 2, ..InstanceState::default() }; NODES]);
     let end_ns = 51 + 99 * 10_000 + 3 * DELAY_NS;
     assert_eq!(report.end_ns, end_ns);
     // A failure after all packets have ended changes nothing.
@@ -105,7 +105,10 @@ fn all_arrive_once_by_the_paths_that_entries_say() {
     network.acts = vec![(7_000_000, Act::Link { link: 1, works: false })];
     let report = run(&network).unwrap();
     assert_eq!(report.end_ns, end_ns);
-    assert_eq!(report.failures, [Failure { part: Place::Link(1), from_ns: 7_000_000, met: 0, guarded: 0 }]);
+    assert_eq!(
+        report.failures,
+        [FailureReport { part: NetworkPlace::Link(1), from_ns: 7_000_000, met: 0, guarded: 0 }]
+    );
 }
 
 #[test]
@@ -123,7 +126,7 @@ fn a_link_that_fails_loses_packets_until_that_is_detected() {
     let report = run(&network).unwrap();
     assert!(report.is_right(), "{report:?}");
     // 6 of the 12 flows cross the link, and some of their packets were on it.
-    let lost = report.lost[&("link_down", Place::Link(1))];
+    let lost = report.lost[&("link_down", NetworkPlace::Link(1))];
     assert!((60..66).contains(&lost) && lost == report.lost(), "{report:?}");
     assert_eq!(ends(&report, Exposure::Undetected).lost, lost);
     let guarded = ends(&report, Exposure::Guarded);
@@ -141,7 +144,7 @@ fn packets_on_a_link_that_is_cut_are_lost_even_if_it_is_back_before_they_would_a
     network.acts = vec![(300_000, act(false)), (300_001, act(true))];
     let report = run(&network).unwrap();
     assert!(report.is_right(), "{report:?}");
-    assert_eq!(report.lost.keys().copied().collect::<Vec<_>>(), [("link_down", Place::Link(0))]);
+    assert_eq!(report.lost.keys().copied().collect::<Vec<_>>(), [("link_down", NetworkPlace::Link(0))]);
     // About 30 packets of each of 6 flows had been sent.
     assert!((175..=185).contains(&report.lost()), "{report:?}");
     // Packets lost by the first cut are not affected by the second.
@@ -200,7 +203,7 @@ fn a_switch_that_fails_loses_what_is_its_own() {
     network.acts = vec![(200_500, act(false)), (600_500, act(true))];
     let report = run(&network).unwrap();
     assert!(report.is_right(), "{report:?}");
-    assert!(report.lost[&("node_down", Place::Node(2))] > 100, "{report:?}");
+    assert!(report.lost[&("node_down", NetworkPlace::Node(2))] > 100, "{report:?}");
     let end = ends(&report, Exposure::End);
     assert_eq!((end.delivered, ends(&report, Exposure::Guarded).lost), (0, 0));
     assert!(ends(&report, Exposure::Guarded).delivered > 20);
@@ -220,9 +223,9 @@ fn planted(node: usize, text: &str) -> Report {
 #[test]
 fn an_entry_for_the_wrong_host_is_seen() {
     let report = planted(1, "priority=9,dl_dst=02:00:00:00:00:03 actions=output:3");
-    assert_eq!((report.misdelivered, report.lost[&("misdelivered", Place::Host(1))]), (100, 100));
+    assert_eq!((report.misdelivered, report.lost[&("misdelivered", NetworkPlace::Host(1))]), (100, 100));
     // Packets of host 1 itself are not sent back to their ingress port.
-    assert_eq!(report.lost[&("ingress_port", Place::Node(1))], 100);
+    assert_eq!(report.lost[&("ingress_port", NetworkPlace::Node(1))], 100);
 }
 
 #[test]
@@ -259,7 +262,7 @@ fn a_backup_that_is_missing_is_seen() {
         flows("priority=2,dl_dst=02:00:00:00:00:01 actions=output:3\npriority=0 actions=output:1");
     let report = run(&network).unwrap();
     assert!(!report.is_right());
-    assert_eq!(report.lost_wrongly(), report.lost[&("port_down", Place::Node(1))]);
+    assert_eq!(report.lost_wrongly(), report.lost[&("port_down", NetworkPlace::Node(1))]);
 }
 
 #[test]

@@ -11,7 +11,7 @@ const BURST_WINDOW_NS: Nanos = 10_000;
 
 /// Engine that forwards the packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Engine {
+pub enum ReplayEngine {
     /// Pipeline of a worker, as in the switch.
     #[default]
     Worker,
@@ -19,7 +19,7 @@ pub enum Engine {
     Reference,
 }
 
-impl Engine {
+impl ReplayEngine {
     /// Returns the name on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -30,7 +30,7 @@ impl Engine {
     }
 }
 
-impl FromStr for Engine {
+impl FromStr for ReplayEngine {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -44,7 +44,7 @@ impl FromStr for Engine {
 
 /// Mode of the port caches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum PortCache {
+pub enum CacheMode {
     /// No cache.
     #[default]
     Off,
@@ -54,7 +54,7 @@ pub enum PortCache {
     Blocking,
 }
 
-impl PortCache {
+impl CacheMode {
     /// Returns the name on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -66,7 +66,7 @@ impl PortCache {
     }
 }
 
-impl FromStr for PortCache {
+impl FromStr for CacheMode {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -95,9 +95,9 @@ pub struct Options {
     /// Whether the fast-forwarding path is enabled.
     pub ffp: bool,
     /// Mode of the port caches.
-    pub port_cache: PortCache,
+    pub port_cache: CacheMode,
     /// Engine that forwards the packets.
-    pub engine: Engine,
+    pub engine: ReplayEngine,
     /// Maximum time in nanoseconds between a burst's first packet and its last.
     pub burst_window_ns: Nanos,
 }
@@ -112,8 +112,8 @@ impl Options {
             out: out.into(),
             in_port: None,
             ffp: true,
-            port_cache: PortCache::Off,
-            engine: Engine::Worker,
+            port_cache: CacheMode::Off,
+            engine: ReplayEngine::Worker,
             burst_window_ns: BURST_WINDOW_NS,
         }
     }
@@ -125,7 +125,7 @@ impl Options {
     }
 
     pub(crate) fn check(&self) -> Result<(), ReplayError> {
-        if self.port_cache != PortCache::Off {
+        if self.port_cache != CacheMode::Off {
             return Err(ReplayError::NoPortCache(self.port_cache.name()));
         }
         match self.in_port.filter(|port| !port_no::is_real(*port)) {

@@ -6,10 +6,10 @@ use crate::replay::engine::Forwarder;
 use crate::replay::flows::Flows;
 use crate::replay::input::{self, Burst, Survey};
 use crate::replay::output::Outputs;
-use crate::replay::summary::Summary;
+use crate::replay::summary::ReplaySummary;
 use crate::replay::{Options, ReplayError};
 use flow::{Nanos, PortNo};
-use model::{AsyncMessage, Config, FlowCursor, FlowFilter, Model, PacketIn, PortDesc};
+use model::{AsyncMessage, FlowCursor, FlowFilter, Model, ModelConfig, PacketIn, PortDesc};
 use std::collections::BTreeSet;
 use wire::capture::CaptureError;
 
@@ -17,7 +17,7 @@ pub(super) struct Session<F: Forwarder> {
     model: Model<F::Plane>,
     forwarder: F,
     clock: VirtualClock,
-    summary: Summary,
+    summary: ReplaySummary,
     packet_ins: Vec<PacketIn>,
 }
 
@@ -25,10 +25,10 @@ impl<F: Forwarder> Session<F> {
     pub fn new(plane: F::Plane, forwarder: F, options: &Options, survey: &Survey) -> Self {
         let clock = VirtualClock::starting_at(survey.start_ns);
         Self {
-            model: Model::new(Config::default(), plane, clock.now()),
+            model: Model::new(ModelConfig::default(), plane, clock.now()),
             forwarder,
             clock,
-            summary: Summary::new(options, survey.damage.clone()),
+            summary: ReplaySummary::new(options, survey.damage.clone()),
             packet_ins: Vec::new(),
         }
     }
@@ -56,7 +56,7 @@ impl<F: Forwarder> Session<F> {
     }
 
     /// Sends all packets through the switch.
-    pub fn run(mut self, options: &Options, outputs: &mut Outputs) -> Result<Summary, ReplayError> {
+    pub fn run(mut self, options: &Options, outputs: &mut Outputs) -> Result<ReplaySummary, ReplayError> {
         let mut reader = input::open(options)?;
         let mut burst = Burst::default();
         let mut first_ns = None;

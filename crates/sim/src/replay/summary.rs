@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Summary of a replay.
 
-use crate::replay::{Engine, Options};
+use crate::replay::{Options, ReplayEngine};
 use flow::{DropReason, Nanos, PortNo};
 use model::{FlowStats, Totals};
 use std::collections::BTreeMap;
@@ -18,9 +18,9 @@ pub struct PortSummary {
 
 /// Counts of a replay's packets: packets = forwarded + consumed + dropped + oversized.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
+pub struct ReplaySummary {
     /// Engine that forwarded the packets.
-    pub engine: Engine,
+    pub engine: ReplayEngine,
     /// Whether the fast-forwarding path was requested.
     pub ffp: bool,
     /// Packets in the capture.
@@ -55,7 +55,7 @@ pub struct Summary {
     pub damage: Option<String>,
 }
 
-impl Summary {
+impl ReplaySummary {
     pub(super) fn new(options: &Options, damage: Option<String>) -> Self {
         Self { engine: options.engine, ffp: options.ffp, damage, ..Self::default() }
     }
@@ -81,7 +81,7 @@ fn by_name(counts: &[u64]) -> Vec<(&'static str, u64)> {
     named.filter(|(_, count)| *count != 0).collect()
 }
 
-impl Display for Summary {
+impl Display for ReplaySummary {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let (seconds, ns) = (self.span_ns / 1_000_000_000, self.span_ns % 1_000_000_000);
         writeln!(f, "engine          {}", self.engine.name())?;
@@ -116,7 +116,7 @@ impl Display for Summary {
             self.macs
         )?;
         match (self.ffp, self.engine) {
-            (true, Engine::Worker) => writeln!(f, "FFP hits        {}", self.fast)?,
+            (true, ReplayEngine::Worker) => writeln!(f, "FFP hits        {}", self.fast)?,
             (true, _) => writeln!(f, "FFP hits        the reference has no fast-forwarding path")?,
             (false, _) => writeln!(f, "FFP hits        off")?,
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Locations of captures and flows, and a temporary folder.
 
-use sim::replay::{Engine, Options, Summary, replay};
+use sim::replay::{Options, ReplayEngine, ReplaySummary, replay};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -60,7 +60,7 @@ pub fn captures() -> Vec<PathBuf> {
 }
 
 /// Replays with an engine into a separate folder.
-pub fn run(base: &Options, engine: Engine, folder: &Folder) -> (Summary, PathBuf) {
+pub fn run(base: &Options, engine: ReplayEngine, folder: &Folder) -> (ReplaySummary, PathBuf) {
     let out = folder.path().join(engine.name());
     let _ = fs::remove_dir_all(&out);
     let summary = replay(&Options { engine, out: out.clone(), ..base.clone() });

@@ -13,7 +13,7 @@ use crate::stateless_form::{GatesForm, StatelessForm};
 use crate::trace::Watch;
 use flow::Nanos;
 use flow::stateless::{StatelessChange, StatelessSection};
-use model::agent::Lost;
+use model::agent::LostMessages;
 use model::{Change, Changed, DataPlane, Model};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -36,7 +36,7 @@ pub struct State<'a> {
     /// Publishes the worker counters that are not read live.
     pub refresh: &'a mut dyn FnMut(),
     /// Returns the number of messages that OpenFlow controllers did not get.
-    pub lost: &'a dyn Fn() -> Lost,
+    pub lost: &'a dyn Fn() -> LostMessages,
     /// Number of flows that all clients together may still send before they are loaded.
     pub loading_room: &'a mut usize,
 }

@@ -9,7 +9,7 @@ use crate::log::{self, LogCounts};
 use crate::stateless_form::StatelessForm;
 use flow::{DropReason, Nanos};
 use model::Model;
-use model::agent::Lost;
+use model::agent::LostMessages;
 use std::collections::BTreeMap;
 use worker::WorkerSet;
 
@@ -134,7 +134,7 @@ pub fn stateless(model: &mut Model<WorkerSet>) -> Stateless {
     }
 }
 
-pub fn counters(model: &mut Model<WorkerSet>, lost: Lost) -> Counters {
+pub fn counters(model: &mut Model<WorkerSet>, lost: LostMessages) -> Counters {
     let totals = model.totals();
     let traced = model.trace_counts();
     let latencies = model.plane_mut().latencies();

@@ -253,13 +253,13 @@ pub fn check(config: &Config, flows: Option<&Path>) -> Result<Option<Changed>, D
     flows.map(|flows| super::load::check(&mut model, clock, flows)).transpose()
 }
 
-fn model_config(config: &Config) -> model::Config {
-    model::Config {
+fn model_config(config: &Config) -> model::ModelConfig {
+    model::ModelConfig {
         datapath_id: config.datapath.id,
         standalone: config.datapath.openflow.standalone,
         low_latency_cookie: config.datapath.low_latency_cookie,
         learning: config.datapath.learning,
-        ..model::Config::default()
+        ..model::ModelConfig::default()
     }
 }
 

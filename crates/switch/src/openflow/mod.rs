@@ -22,7 +22,7 @@ use fallback::Fallback;
 use flow::Nanos;
 use link::Link;
 use log_limit::LogLimit;
-use model::agent::{Agent, ChannelEvent, ChannelId, Context, Done, Lost, Progress, Work};
+use model::agent::{Agent, ChannelEvent, ChannelId, Context, Done, LostMessages, Progress, Work};
 use model::{AsyncMessage, Model};
 use rustix::event::{PollFd, PollFlags};
 use std::io::ErrorKind;
@@ -147,7 +147,7 @@ impl Channels {
     }
 
     /// Returns the number of messages that controllers did not get.
-    pub fn lost(&self) -> Lost {
+    pub fn lost(&self) -> LostMessages {
         self.agent.lost()
     }
 

@@ -303,7 +303,7 @@ fn model(
         &worker::WorkerSetConfig { workers: 0, ..worker::WorkerSetConfig::default() },
         Vec::new(),
     );
-    let config = model::Config { low_latency_cookie: marks.cookie, ..model::Config::default() };
+    let config = model::ModelConfig { low_latency_cookie: marks.cookie, ..model::ModelConfig::default() };
     let mut model = Model::new(config, plane, 0);
     for number in 1..=most {
         let added = model.add_port(0, PortDesc { number, ..PortDesc::default() }, true);

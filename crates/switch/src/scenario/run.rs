@@ -5,10 +5,10 @@ use super::costs::{Costs, StepCost, steps_of, table_of};
 use super::report::{self, Outcome, Times};
 use super::{LONGEST_NS, ScenarioError, SwitchScenario};
 use sim::arrivals::{Case, Class, ClassReport, Harness, Load, Report, Switch, capacity_pps, measure};
-use sim::cost::{CostTable, Plan};
+use sim::cost::{CostTable, MeasurePlan};
 
 /// Duration of the cost measurement.
-const PLAN: Plan = Plan { windows: 400, turns: 16, warm_up: 20 };
+const PLAN: MeasurePlan = MeasurePlan { windows: 400, turns: 16, warm_up: 20 };
 
 /// Share of packets lost for lack of space above which the switch counts as overloaded.
 const OVERLOAD: f64 = 0.01;

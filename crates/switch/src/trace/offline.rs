@@ -4,7 +4,7 @@
 use super::form::{Packet, Trace};
 use super::{TraceError, frame_of, report};
 use crate::flow_file::{FlowFile, PortNames, read_pieces};
-use model::{Config, Model, PortDesc};
+use model::{Model, ModelConfig, PortDesc};
 use std::fs::File;
 use std::io::{self, BufReader};
 use std::path::Path;
@@ -38,7 +38,7 @@ pub fn from_file(path: &Path, packet: &Packet) -> Result<Trace, TraceError> {
         &worker::WorkerSetConfig { workers: 0, ..worker::WorkerSetConfig::default() },
         Vec::new(),
     );
-    let mut model = Model::new(Config::default(), plane, 0);
+    let mut model = Model::new(ModelConfig::default(), plane, 0);
     let mut ports = file.ports();
     ports.insert(in_port);
     let invalid = |error: String| failed(io::Error::new(io::ErrorKind::InvalidData, error));

@@ -6,7 +6,7 @@ use super::{hexadecimal, why};
 use flow::group::GroupType;
 use flow::{Field, FieldMatch, FlowEntry, Match, Outcome, PacketInReason};
 use model::Model;
-use model::trace::{Change, Excluded, Step, Trace as Found, value_of};
+use model::trace::{Excluded, FrameChange, Trace as Found, TraceStep, value_of};
 use std::collections::BTreeMap;
 use worker::WorkerSet;
 
@@ -76,7 +76,7 @@ pub fn report(model: &mut Model<WorkerSet>, found: &Found) -> Trace {
 
 fn tables(model: &mut Model<WorkerSet>, found: &Found, ways: &Ways) -> Vec<Table> {
     let ends = found.steps.iter().skip(1).map(Some).chain([None]);
-    let table = |(step, next): (&Step, Option<&Step>)| Table {
+    let table = |(step, next): (&TraceStep, Option<&TraceStep>)| Table {
         table: step.table,
         engine: model.plane_mut().engine(step.table).0.to_owned(),
         entries: step.entries,
@@ -100,7 +100,7 @@ fn tables(model: &mut Model<WorkerSet>, found: &Found, ways: &Ways) -> Vec<Table
 }
 
 /// Returns the changes of the packet and its registers between two lookups.
-fn changes(found: &Found, before: &Step, after: &Step) -> Vec<String> {
+fn changes(found: &Found, before: &TraceStep, after: &TraceStep) -> Vec<String> {
     let mut changes: Vec<String> = found.changes(&before.frame, &after.frame).iter().map(change).collect();
     for (name, old, new) in
         [("metadata", before.metadata, after.metadata), ("tun_id", before.tunnel_id, after.tunnel_id)]
@@ -177,21 +177,21 @@ fn excluded(excluded: &Excluded) -> String {
     }
 }
 
-fn change(change: &Change) -> String {
+fn change(change: &FrameChange) -> String {
     match change {
-        Change::Field { field, before, after } => {
+        FrameChange::Field { field, before, after } => {
             let text = |value: &Option<u128>| {
                 let text = value.map_or_else(|| "none".to_owned(), |value| field_value(*field, value));
                 text.split_once('=').map_or(text.clone(), |(_, value)| value.to_owned())
             };
             format!("{field}: {} -> {}", text(before), text(after))
         }
-        Change::Ttl { before, after } => format!("nw_ttl: {before} -> {after}"),
-        Change::Bytes { at, before, after } => {
+        FrameChange::Ttl { before, after } => format!("nw_ttl: {before} -> {after}"),
+        FrameChange::Bytes { at, before, after } => {
             let end = at + before.len() - 1;
             let place = if end == *at { format!("byte {at}") } else { format!("bytes {at} to {end}") };
             format!("{place}: {} -> {}", hexadecimal::format(before), hexadecimal::format(after))
         }
-        Change::Length { before, after } => format!("length: {before} -> {after} bytes"),
+        FrameChange::Length { before, after } => format!("length: {before} -> {after} bytes"),
     }
 }

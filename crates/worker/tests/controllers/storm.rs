@@ -18,7 +18,7 @@ use flow::meter::Meter;
 use flow::stateless::StatelessChange;
 use flow::{FlowMod, FlowModCommand, Nanos, Outcome};
 use model::agent::{Agent, ChannelEvent, ChannelId, Context};
-use model::{Config, DataPlane, Model, PortDesc};
+use model::{DataPlane, Model, ModelConfig, PortDesc};
 use openflow::group::{GroupChange, GroupMod};
 use openflow::meter::MeterMod;
 use openflow::multipart::flow_stats::FlowQuery;
@@ -111,7 +111,7 @@ impl Storm {
         };
         let (set, mut workers) = build(&frames, served);
         let plane = Watched { set, reference: Reference::new(), version: 0 };
-        let config = Config { standalone: rng.bool(), ..Config::default() };
+        let config = ModelConfig { standalone: rng.bool(), ..ModelConfig::default() };
         let mut model = Model::new(config, plane, 1);
         for number in 1..=PORTS {
             let desc = PortDesc { number, name: format!("p{number}"), ..PortDesc::default() };

@@ -3,7 +3,7 @@
 
 use flow::DropReason;
 use flow::syntax::{ParseOptions, parse_flow};
-use model::{Config, DataPlane, Model, PortDesc};
+use model::{DataPlane, Model, ModelConfig, PortDesc};
 use pipeline::LaneLimits;
 use port::Queue;
 use port::mem::{self, MemHandle};
@@ -59,7 +59,7 @@ impl Lab {
         }
         let (set, mut workers) = build(config, queues);
         let mut lab = Self {
-            model: Model::new(Config::default(), set, 0),
+            model: Model::new(ModelConfig::default(), set, 0),
             worker: workers.remove(0),
             ports: handles,
             now: 1,

@@ -12,7 +12,7 @@ mod traffic;
 use arena::Snapshot;
 use flow::syntax::{ParseOptions, parse_flow};
 use flow::{FlowMod, FlowModCommand};
-use model::{AsyncMessage, Config, Model, PortDesc};
+use model::{AsyncMessage, Model, ModelConfig, PortDesc};
 use pipeline::LaneLimits;
 use port::Queue;
 use port::mem::LoopQueue;
@@ -78,7 +78,7 @@ impl Lab {
             PortQueues { number, queues: workers.map(queue).collect(), egress: Vec::new() }
         });
         let (plane, workers) = build(&config, ports.collect());
-        let mut model = Model::new(Config::default(), plane, 0);
+        let mut model = Model::new(ModelConfig::default(), plane, 0);
         for number in 1..=NEAR_PORT {
             let desc = PortDesc { number, name: format!("p{number}"), ..PortDesc::default() };
             model.add_port(1, desc, true).unwrap();

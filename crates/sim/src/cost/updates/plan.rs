@@ -18,14 +18,14 @@ const LENGTHS: [u32; 5] = [12, 16, 20, 24, 32];
 
 /// Kind of rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rules {
+pub enum UpdateRules {
     /// Access list: two prefixes, for some rules a port, and any priority.
     AccessList,
     /// Routes: destination prefixes, with a priority that grows with their length.
     Routes,
 }
 
-impl Rules {
+impl UpdateRules {
     /// Returns the name in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -54,7 +54,7 @@ pub(super) struct Rule {
 
 /// Rules and flows.
 pub(super) struct Plan {
-    kind: Rules,
+    kind: UpdateRules,
     rng: Rng,
     flows: Vec<Flow>,
     /// Priority and port of each flow's best rule.
@@ -71,7 +71,7 @@ impl Rule {
     }
 
     /// Returns the rule as a low-latency entry.
-    pub fn flow_mod(&self, kind: Rules) -> Result<FlowMod, MatchError> {
+    pub fn flow_mod(&self, kind: UpdateRules) -> Result<FlowMod, MatchError> {
         let whole = |field: Field, value: u128| FieldMatch { field, value, mask: field.full_mask() };
         let prefix = |field, (value, mask): (u32, u32)| FieldMatch {
             field,
@@ -79,7 +79,7 @@ impl Rule {
             mask: mask.into(),
         };
         let mut conditions = vec![whole(Field::EthType, 0x0800)];
-        if kind == Rules::AccessList {
+        if kind == UpdateRules::AccessList {
             conditions.push(whole(Field::IpProto, 17));
             conditions.push(whole(Field::UdpDst, 53));
             conditions.push(prefix(Field::Ipv4Src, self.from));
@@ -99,7 +99,7 @@ impl Rule {
 
 impl Plan {
     /// Creates flows and the initial rules; each flow matches one of them.
-    pub fn new(kind: Rules, flows: usize, rules: usize) -> (Self, Vec<Rule>) {
+    pub fn new(kind: UpdateRules, flows: usize, rules: usize) -> (Self, Vec<Rule>) {
         let mut rng = Rng::with_seed(1);
         let made = (0..flows).map(|_| Flow { from: rng.u32(..), to: rng.u32(..) }).collect();
         let mut plan = Self { kind, rng, flows: made, best: vec![(0, 0); flows] };
@@ -127,13 +127,13 @@ impl Plan {
     fn around(&mut self, flow: Flow) -> Rule {
         let port = PORTS[self.rng.usize(0..PORTS.len())];
         match self.kind {
-            Rules::AccessList => Rule {
+            UpdateRules::AccessList => Rule {
                 from: (flow.from, mask(LENGTHS[self.rng.usize(0..LENGTHS.len())])),
                 to: (flow.to, mask(LENGTHS[self.rng.usize(1..LENGTHS.len())])),
                 priority: self.rng.u16(2..60_000),
                 port,
             },
-            Rules::Routes => {
+            UpdateRules::Routes => {
                 let length = self.rng.u32(16..=32);
                 Rule { from: (0, 0), to: (flow.to, mask(length)), priority: 2 + length as u16, port }
             }
@@ -143,7 +143,7 @@ impl Plan {
     /// Records an added rule. Among equal priorities the first one stays, but a route of the same prefix is
     /// replaced.
     pub fn take(&mut self, rule: &Rule) {
-        let least = rule.priority + u16::from(self.kind == Rules::Routes);
+        let least = rule.priority + u16::from(self.kind == UpdateRules::Routes);
         for (flow, best) in self.flows.iter().zip(&mut self.best) {
             if least > best.0 && rule.matches(flow) {
                 *best = (rule.priority, rule.port);

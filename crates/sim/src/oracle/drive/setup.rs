@@ -9,7 +9,7 @@ use crate::oracle::rules::Style;
 use crate::oracle::templates::{Family, Template};
 use fastrand::Rng;
 use flow::{EgressQueue, Nanos, PortNo, Settings};
-use model::{Config, GroupCommand, Learning, MeterCommand, Model, PortDesc};
+use model::{GroupCommand, Learning, MeterCommand, Model, ModelConfig, PortDesc};
 use port::Queue;
 use port::mem::{self, MemHandle};
 use reference::Reference;
@@ -142,7 +142,8 @@ impl Driver {
         // that.
         let learning = (seed.is_multiple_of(3) && !calm).then_some(LEARNING);
         let mac_ageing = MAC_AGEING[(seed / 2 % 4) as usize];
-        let mut model = Model::new(Config { learning, mac_ageing, ..Config::default() }, recorder, 0);
+        let mut model =
+            Model::new(ModelConfig { learning, mac_ageing, ..ModelConfig::default() }, recorder, 0);
         for number in 1..=style.ports {
             let added = model.add_port(0, port_desc(number), true);
             debug_assert!(added.is_ok());

@@ -7,7 +7,7 @@ use super::{Names, NetworkScenario, acts, protection, traffic};
 use crate::config::mistakes::{Mistakes, wrong};
 use crate::config::value::{duration, in_range};
 use flow::Nanos;
-use sim::network::{Host, Link, Network, Node};
+use sim::network::{Host, Network, NetworkLink, Node};
 use std::path::Path;
 
 /// Maximum link delay and detection time, in ns.
@@ -60,7 +60,7 @@ pub fn scenario(
         let ports = ports.iter().copied().collect();
         Node { name: name.clone(), ports, setup }
     });
-    let link = |ends: &_| Link { ends: *ends, delay_ns, rate_bps, queue_frames };
+    let link = |ends: &_| NetworkLink { ends: *ends, delay_ns, rate_bps, queue_frames };
     let network = Network {
         nodes: nodes.collect(),
         links: graph.links.iter().map(link).collect(),

@@ -6,7 +6,7 @@ use super::file::Require;
 use crate::config::Mistake;
 use crate::config::mistakes::wrong;
 use serde::Serialize;
-use sim::network::{Failure, Hop, Network, Place, Report};
+use sim::network::{FailureReport, Hop, Network, NetworkPlace, Report};
 use std::collections::{HashMap, HashSet};
 
 /// Counts of protected links and switches.
@@ -55,7 +55,7 @@ pub fn check(require: &Require, has_acts: bool) -> Result<(), Mistake> {
 }
 
 /// Parts that are used, each with whether it is protected for every path.
-struct Parts(HashMap<Place, bool>);
+struct Parts(HashMap<NetworkPlace, bool>);
 
 impl Parts {
     fn of(network: &Network) -> Self {
@@ -66,17 +66,22 @@ impl Parts {
         for flow in &network.flows {
             let to = network.hosts[flow.to].at.node;
             for &Hop { link, node, link_guarded, node_guarded } in flow.routes.iter().flatten() {
-                take(Place::Link(link), link_guarded);
+                take(NetworkPlace::Link(link), link_guarded);
                 if node != to {
-                    take(Place::Node(node), node_guarded);
+                    take(NetworkPlace::Node(node), node_guarded);
                 }
             }
         }
         Self(used)
     }
 
-    fn count(&self, failures: &[Failure], total: usize, is_one: fn(&Place) -> bool) -> Protected {
-        let parts_of = |which: fn(&&Failure) -> bool| -> HashSet<Place> {
+    fn count(
+        &self,
+        failures: &[FailureReport],
+        total: usize,
+        is_one: fn(&NetworkPlace) -> bool,
+    ) -> Protected {
+        let parts_of = |which: fn(&&FailureReport) -> bool| -> HashSet<NetworkPlace> {
             failures.iter().filter(which).map(|failure| failure.part).collect()
         };
         let (failed, met) = (parts_of(|_| true), parts_of(|failure| failure.guarded > 0));
@@ -95,8 +100,10 @@ impl Parts {
 pub fn protection(network: &Network, found: &Report) -> Protection {
     let parts = Parts::of(network);
     Protection {
-        links: parts.count(&found.failures, network.links.len(), |part| matches!(part, Place::Link(_))),
-        switches: parts.count(&found.failures, network.nodes.len(), |part| matches!(part, Place::Node(_))),
+        links: parts
+            .count(&found.failures, network.links.len(), |part| matches!(part, NetworkPlace::Link(_))),
+        switches: parts
+            .count(&found.failures, network.nodes.len(), |part| matches!(part, NetworkPlace::Node(_))),
     }
 }
 
@@ -107,7 +114,7 @@ pub fn missed(
     network: &Network,
     found: &Report,
     protection: &Protection,
-    name: impl Fn(&Place) -> String,
+    name: impl Fn(&NetworkPlace) -> String,
 ) -> Vec<String> {
     let mut missed = Vec::new();
     let mut share = |key: &str, least: Option<f64>, part: u64, all: u64, what: &str| {
@@ -133,8 +140,9 @@ pub fn missed(
     }
     let parts = Parts::of(network);
     let ends = network.flows.iter().flat_map(|flow| [flow.from, flow.to]);
-    let ends: HashSet<Place> = ends.map(|host| Place::Node(network.hosts[host].at.node)).collect();
-    let mut told = |what: &str, which: &dyn Fn(&Failure) -> bool| {
+    let ends: HashSet<NetworkPlace> =
+        ends.map(|host| NetworkPlace::Node(network.hosts[host].at.node)).collect();
+    let mut told = |what: &str, which: &dyn Fn(&FailureReport) -> bool| {
         let failures: Vec<_> = found.failures.iter().filter(|failure| which(failure)).collect();
         if let Some(first) = failures.first() {
             let ms = first.from_ns as f64 / 1e6;

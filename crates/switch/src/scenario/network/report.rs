@@ -5,8 +5,8 @@ use super::NetworkScenario;
 use super::protection::{self, Protection};
 use crate::scenario::report::Latency;
 use serde::Serialize;
-use sim::arrivals::Times;
-use sim::network::{Exposure, Failure, Figures, Node, Place, Report, State};
+use sim::arrivals::ArrivalTimes;
+use sim::network::{Exposure, FailureReport, InstanceState, NetworkFigures, NetworkPlace, Node, Report};
 
 /// Result of a simulated network. Times are virtual, in ns.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -186,8 +186,8 @@ pub struct TableState {
     pub without_entries: usize,
 }
 
-impl From<Figures> for Range {
-    fn from(figures: Figures) -> Self {
+impl From<NetworkFigures> for Range {
+    fn from(figures: NetworkFigures) -> Self {
         Self { min: figures.min, mean: thousandths(figures.mean()), max: figures.max }
     }
 }
@@ -197,8 +197,8 @@ fn thousandths(value: f64) -> f64 {
 }
 
 /// Returns the figures of table state over all switches.
-fn table_state(all: &[State]) -> TableState {
-    let states = |of: fn(&State) -> usize| all.iter().map(of).collect::<Figures>().into();
+fn table_state(all: &[InstanceState]) -> TableState {
+    let states = |of: fn(&InstanceState) -> usize| all.iter().map(of).collect::<NetworkFigures>().into();
     TableState {
         entries: states(|state| state.entries),
         groups: states(|state| state.groups),
@@ -209,7 +209,7 @@ fn table_state(all: &[State]) -> TableState {
 }
 
 /// Returns quantiles, mean and standard deviation of latencies.
-fn latency_of(latency: &Times) -> Latency {
+fn latency_of(latency: &ArrivalTimes) -> Latency {
     Latency {
         p50: latency.quantile_ns(0.5),
         p99: latency.quantile_ns(0.99),
@@ -225,10 +225,10 @@ fn latency_of(latency: &Times) -> Latency {
 pub fn outcome(scenario: &NetworkScenario, found: &Report) -> NetworkOutcome {
     let NetworkScenario { path, plan_path, kind, graph, network, key_bits, pairs, renumbered, require } =
         scenario;
-    let place = |place: &Place| match place {
-        Place::Node(node) => network.nodes[*node].name.clone(),
-        Place::Link(link) => graph.links[*link].clone(),
-        Place::Host(host) => format!("host {}", network.hosts[*host].name),
+    let place = |place: &NetworkPlace| match place {
+        NetworkPlace::Node(node) => network.nodes[*node].name.clone(),
+        NetworkPlace::Link(link) => graph.links[*link].clone(),
+        NetworkPlace::Host(host) => format!("host {}", network.hosts[*host].name),
     };
     let reasons =
         found.lost.iter().map(|((reason, at), packets)| Lost { reason, place: place(at), packets: *packets });
@@ -237,11 +237,11 @@ pub fn outcome(scenario: &NetworkScenario, found: &Report) -> NetworkOutcome {
         let (failure, safe) = (exposure.name(), exposure.is_safe());
         Some(Met { failure, safe, delivered: ends.delivered, lost: ends.lost, crowded_out: ends.crowded_out })
     });
-    let switch = |(node, state): (&Node, &State)| {
-        let State { entries, groups, labels, gates } = *state;
+    let switch = |(node, state): (&Node, &InstanceState)| {
+        let InstanceState { entries, groups, labels, gates } = *state;
         SwitchState { name: node.name.clone(), entries, groups, labels, gates }
     };
-    let failure = |failure: &Failure| FailureMet {
+    let failure = |failure: &FailureReport| FailureMet {
         part: place(&failure.part),
         at_ns: failure.from_ns,
         packets: failure.met,
@@ -281,7 +281,7 @@ pub fn outcome(scenario: &NetworkScenario, found: &Report) -> NetworkOutcome {
         paths: found.paths,
         header: LinkHeader {
             on_links_bits: found.added_bits.into(),
-            key_bits: key_bits.iter().map(|bits| *bits as usize).collect::<Figures>().into(),
+            key_bits: key_bits.iter().map(|bits| *bits as usize).collect::<NetworkFigures>().into(),
         },
         state: table_state(&found.states),
         latency_ns: latency_of(&found.latency),
