@@ -48,9 +48,9 @@ pub enum Command {
     Flows(Flows),
     /// Set, show or clear the Tag-and-Forward gates of a running switch
     #[command(subcommand)]
-    Gates(Gates),
+    Gates(GatesCommand),
     /// Show how a packet would be forwarded, table by table, and why
-    Trace(Trace),
+    Trace(TraceArguments),
     /// Send a capture through a switch and write the output captures; needs no running switch and no
     /// privileges
     ///
@@ -184,7 +184,7 @@ pub enum Flows {
 }
 
 #[derive(Debug, Subcommand)]
-pub enum Gates {
+pub enum GatesCommand {
     /// Replace all gates in one operation; returns when they are active
     #[command(
         after_help = "A gate is PORT=NUMBER, with :server or :external where the tag is taken off, or :assists where what \
@@ -244,7 +244,7 @@ pub enum Gates {
                   shunt trace --flows test.flows udp6,ipv6_dst=2001:db8::1 --json\n  \
                   shunt trace --live in_port=1,arp --count 3"
 )]
-pub struct Trace {
+pub struct TraceArguments {
     /// Fields of the packet; others are 0 or a usual value. With --live: filter for the packets to trace
     #[arg(value_name = "FIELDS", required_unless_present_any = ["hex", "pcap", "live"])]
     pub fields: Option<String>,

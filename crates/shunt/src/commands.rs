@@ -4,7 +4,9 @@
 //! A function here asks a running switch over its control socket, or calls the crate that does the work, and
 //! prints the answer with `print`. It does no forwarding itself. Begin with [`run`] and [`show`].
 
-use crate::arguments::{Check, Flows, Gates, Replay, Run, Show, Sim, Switched, Top, Trace, What};
+use crate::arguments::{
+    Check, Flows, GatesCommand, Replay, Run, Show, Sim, Switched, Top, TraceArguments, What,
+};
 use crate::print;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -13,13 +15,14 @@ use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use switch::config::{Config, ConfigError, DEFAULT_CONTROL, Scope};
 use switch::control::{
-    Changes, Client, ClientError, Counters, Ffp, FlowForm, FlowPart, Macs, Ports, Request, Stateless, Tables,
+    Changes, Client, ClientError, ControlRequest, CountersReport, Ffp, FlowForm, FlowPart, Macs, Ports,
+    StatelessReport, Tables,
 };
 use switch::daemon::{self, DaemonError};
 use switch::flow_file::read_pieces;
 use switch::scenario::Scenario;
 use switch::stateless_form::GatesForm;
-use switch::trace::{Real, Summary};
+use switch::trace::{LiveSummary, Real};
 
 /// Size of the pieces in which a flow file is sent, in bytes.
 const PIECE_BYTES: usize = 64 * 1_024;
@@ -29,7 +32,7 @@ const HEX_BYTES: u64 = 512 * 1_024;
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
+pub enum CommandError {
     /// The reader of our output closed it.
     #[error("the output was closed")]
     ClosedPipe,
@@ -73,7 +76,7 @@ pub enum Failure {
     Missed(String),
 }
 
-impl From<io::Error> for Failure {
+impl From<io::Error> for CommandError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             ErrorKind::BrokenPipe => Self::ClosedPipe,
@@ -82,19 +85,19 @@ impl From<io::Error> for Failure {
     }
 }
 
-type Done = Result<(), Failure>;
+type Done = Result<(), CommandError>;
 
 fn stdout() -> BufWriter<io::StdoutLock<'static>> {
     BufWriter::new(io::stdout().lock())
 }
 
 pub fn run(run: &Run, control: Option<&Path>) -> Done {
-    switch::log::start().map_err(Failure::Log)?;
+    switch::log::start().map_err(CommandError::Log)?;
     let mut configs = Config::load(&run.config)?;
     match (control, &mut configs[..]) {
         (None, _) => {}
         (Some(control), [only]) => only.control = control.into(),
-        (Some(_), _) => return Err(Failure::ControlOfSeveral(run.config.clone())),
+        (Some(_), _) => return Err(CommandError::ControlOfSeveral(run.config.clone())),
     }
     Ok(daemon::run(&configs, run.flows.as_deref())?)
 }
@@ -124,7 +127,7 @@ pub fn check(check: &Check) -> Done {
 }
 
 /// Returns the path of the control socket: from `--control`, else from the configuration, else the default.
-fn socket(control: Option<&Path>, config: Option<&Path>) -> Result<PathBuf, Failure> {
+fn socket(control: Option<&Path>, config: Option<&Path>) -> Result<PathBuf, CommandError> {
     Ok(match (control, config) {
         (Some(path), _) => path.to_owned(),
         (None, Some(path)) => match &Config::load(path)?[..] {
@@ -135,12 +138,12 @@ fn socket(control: Option<&Path>, config: Option<&Path>) -> Result<PathBuf, Fail
     })
 }
 
-fn several_datapaths(path: &Path, configs: &[Config]) -> Failure {
+fn several_datapaths(path: &Path, configs: &[Config]) -> CommandError {
     let sockets: Vec<String> = configs.iter().map(|config| config.control.display().to_string()).collect();
-    Failure::Several { path: path.into(), sockets: sockets.join(" ") }
+    CommandError::Several { path: path.into(), sockets: sockets.join(" ") }
 }
 
-fn connect(control: Option<&Path>, config: Option<&Path>) -> Result<Client, Failure> {
+fn connect(control: Option<&Path>, config: Option<&Path>) -> Result<Client, CommandError> {
     Ok(Client::connect(&socket(control, config)?)?)
 }
 
@@ -156,19 +159,23 @@ pub fn show(show: &Show, control: Option<&Path>) -> Done {
     match (show.what, show.json) {
         (What::Flows, false) => print_flows(client, FlowForm::Lines),
         (What::Flows, true) => print_flows(client, FlowForm::Rows),
-        (What::Ports, json) => answer::<Ports>(client, &Request::Ports, json, print::ports),
-        (What::Tables, json) => answer::<Tables>(client, &Request::Tables, json, print::tables),
-        (What::Counters, json) => answer::<Counters>(client, &Request::Counters, json, print::counters),
-        (What::Macs, json) => answer::<Macs>(client, &Request::Macs, json, print::macs),
-        (What::Ffp, json) => answer::<Ffp>(client, &Request::Ffp, json, print::ffp),
-        (What::Cache, json) => answer::<Value>(client, &Request::Cache, json, print::value),
-        (What::Stateless, json) => answer::<Stateless>(client, &Request::Stateless, json, print::stateless),
+        (What::Ports, json) => answer::<Ports>(client, &ControlRequest::Ports, json, print::ports),
+        (What::Tables, json) => answer::<Tables>(client, &ControlRequest::Tables, json, print::tables),
+        (What::Counters, json) => {
+            answer::<CountersReport>(client, &ControlRequest::Counters, json, print::counters)
+        }
+        (What::Macs, json) => answer::<Macs>(client, &ControlRequest::Macs, json, print::macs),
+        (What::Ffp, json) => answer::<Ffp>(client, &ControlRequest::Ffp, json, print::ffp),
+        (What::Cache, json) => answer::<Value>(client, &ControlRequest::Cache, json, print::value),
+        (What::Stateless, json) => {
+            answer::<StatelessReport>(client, &ControlRequest::Stateless, json, print::stateless)
+        }
     }
 }
 
 fn answer<T: DeserializeOwned>(
     client: &mut Client,
-    request: &Request,
+    request: &ControlRequest,
     json: bool,
     print: fn(&mut dyn Write, &T) -> io::Result<()>,
 ) -> Done {
@@ -185,7 +192,7 @@ fn answer<T: DeserializeOwned>(
 fn print_flows(client: &mut Client, form: FlowForm) -> Done {
     let mut out = stdout();
     let mut written = Ok(());
-    let asked = client.ask_parts(&Request::Flows { form }, |part: FlowPart| {
+    let asked = client.ask_parts(&ControlRequest::Flows { form }, |part: FlowPart| {
         written = print::flows(&mut out, &part);
         if written.is_ok() { Ok(()) } else { Err(ClientError::Stopped) }
     });
@@ -199,7 +206,7 @@ pub fn flows(flows: &Flows, control: Option<&Path>) -> Done {
         Flows::Load { file, config } => load(file, control, config.as_deref()),
         Flows::Dump { config } => print_flows(&mut connect(control, config.as_deref())?, FlowForm::File),
         Flows::Clear { config } => {
-            let changes: Changes = connect(control, config.as_deref())?.ask(&Request::Clear)?;
+            let changes: Changes = connect(control, config.as_deref())?.ask(&ControlRequest::Clear)?;
             let (removed, added) =
                 (print::count(changes.removed, "flow"), print::count(changes.added, "default flow"));
             say(&format!("{removed} deleted, {added} added"))
@@ -207,9 +214,9 @@ pub fn flows(flows: &Flows, control: Option<&Path>) -> Done {
     }
 }
 
-pub fn gates(gates: &Gates, control: Option<&Path>) -> Done {
+pub fn gates(gates: &GatesCommand, control: Option<&Path>) -> Done {
     let (request, config) = match gates {
-        Gates::Set { gates, down_d, up_d, external_d, server_gate_max, trusted, config } => {
+        GatesCommand::Set { gates, down_d, up_d, external_d, server_gate_max, trusted, config } => {
             let form = GatesForm {
                 down_d: (*down_d).into(),
                 up_d: (*up_d).into(),
@@ -218,11 +225,12 @@ pub fn gates(gates: &Gates, control: Option<&Path>) -> Done {
                 ports: gates.iter().map(|gate| gate_of(gate)).collect::<Result<_, _>>()?,
             };
             let trusted = trusted.as_ref().map(|ports| ports.iter().copied().map(i64::from).collect());
-            (Request::Gates { gates: Some(form), trusted }, config)
+            (ControlRequest::Gates { gates: Some(form), trusted }, config)
         }
-        Gates::Clear { config } => (Request::Gates { gates: None, trusted: None }, config),
-        Gates::Show { json, config } => {
-            let shown: Stateless = connect(control, config.as_deref())?.ask(&Request::Stateless)?;
+        GatesCommand::Clear { config } => (ControlRequest::Gates { gates: None, trusted: None }, config),
+        GatesCommand::Show { json, config } => {
+            let shown: StatelessReport =
+                connect(control, config.as_deref())?.ask(&ControlRequest::Stateless)?;
             let gates = shown.lane.and_then(|lane| lane.gates);
             let mut out = stdout();
             match (json, &gates) {
@@ -236,8 +244,8 @@ pub fn gates(gates: &Gates, control: Option<&Path>) -> Done {
     let mut client = connect(control, config.as_deref())?;
     let _: Changes = client.ask(&request)?;
     match request {
-        Request::Gates { gates: Some(form), .. } => {
-            let shown: Stateless = client.ask(&Request::Stateless)?;
+        ControlRequest::Gates { gates: Some(form), .. } => {
+            let shown: StatelessReport = client.ask(&ControlRequest::Stateless)?;
             let trusts = shown.lane.is_some_and(|lane| !lane.trusted.is_empty());
             let note =
                 if trusts { "" } else { "; no port is trusted (--trusted), so tagged packets are dropped" };
@@ -248,14 +256,14 @@ pub fn gates(gates: &Gates, control: Option<&Path>) -> Done {
 }
 
 /// Parses a gate, written as `PORT=NUMBER[:FLAG]`.
-fn gate_of(text: &str) -> Result<(i64, i64, String), Failure> {
+fn gate_of(text: &str) -> Result<(i64, i64, String), CommandError> {
     let read = || {
         let (port, gate) = text.split_once('=')?;
         let (number, flag) = gate.split_once(':').unwrap_or((gate, ""));
         Some((port.parse().ok()?, number.parse().ok()?, flag.to_owned()))
     };
     read().ok_or_else(|| {
-        Failure::Gate(format!(
+        CommandError::Gate(format!(
             "\"{text}\" is no gate; write PORT=NUMBER or PORT=NUMBER:FLAG, such as 1=2:server"
         ))
     })
@@ -266,10 +274,11 @@ fn load(path: &Path, control: Option<&Path>, config: Option<&Path>) -> Done {
     let loaded = if path == Path::new("-") {
         client.load(|take| read_pieces(io::stdin().lock(), PIECE_BYTES, take))
     } else {
-        let opened = File::open(path).map_err(|source| Failure::OpenFlows { path: path.into(), source })?;
+        let opened =
+            File::open(path).map_err(|source| CommandError::OpenFlows { path: path.into(), source })?;
         client.load(|take| read_pieces(BufReader::new(opened), PIECE_BYTES, take))
     };
-    let changes: Changes = loaded.map_err(|source| Failure::Load { path: path.into(), source })?;
+    let changes: Changes = loaded.map_err(|source| CommandError::Load { path: path.into(), source })?;
     let added = print::count(changes.added, "flow");
     say(&format!("{added} added, {} modified, {} removed", changes.modified, changes.removed))
 }
@@ -280,16 +289,18 @@ fn say(sentence: &str) -> Done {
     Ok(out.flush()?)
 }
 
-pub fn trace(trace: &Trace, control: Option<&Path>) -> Done {
+pub fn trace(trace: &TraceArguments, control: Option<&Path>) -> Done {
     if trace.live {
         return trace_live(trace, control);
     }
     let packet = match &trace.pcap {
         Some(capture) => switch::trace::packet_of(capture, trace.packet, trace.in_port)?,
-        None => switch::trace::Packet {
+        None => switch::trace::PacketForm {
             fields: trace.fields.clone(),
             hex: match trace.hex.as_deref() {
-                Some("-") => Some(io::read_to_string(io::stdin().take(HEX_BYTES)).map_err(Failure::Input)?),
+                Some("-") => {
+                    Some(io::read_to_string(io::stdin().take(HEX_BYTES)).map_err(CommandError::Input)?)
+                }
                 hex => hex.map(str::to_owned),
             },
             in_port: trace.in_port,
@@ -297,7 +308,7 @@ pub fn trace(trace: &Trace, control: Option<&Path>) -> Done {
     };
     let traced = match &trace.flows {
         Some(flows) => switch::trace::from_file(flows, &packet)?,
-        None => connect(control, trace.config.as_deref())?.ask(&Request::Trace { packet })?,
+        None => connect(control, trace.config.as_deref())?.ask(&ControlRequest::Trace { packet })?,
     };
     let mut out = stdout();
     if trace.json {
@@ -308,7 +319,7 @@ pub fn trace(trace: &Trace, control: Option<&Path>) -> Done {
     Ok(out.flush()?)
 }
 
-fn trace_live(trace: &Trace, control: Option<&Path>) -> Done {
+fn trace_live(trace: &TraceArguments, control: Option<&Path>) -> Done {
     let live = switch::trace::Live {
         filter: trace.fields.clone().unwrap_or_default(),
         count: trace.count,
@@ -317,21 +328,21 @@ fn trace_live(trace: &Trace, control: Option<&Path>) -> Done {
     let mut client = connect(control, trace.config.as_deref())?;
     let mut out = stdout();
     let mut written = Ok(());
-    let asked = client.ask_parts(&Request::TraceLive { live }, |real: Real| {
+    let asked = client.ask_parts(&ControlRequest::TraceLive { live }, |real: Real| {
         written = if trace.json { print::json(&mut out, &real) } else { print::live::real(&mut out, &real) };
         // Flush after each packet, so that the user sees it at once.
         written = std::mem::replace(&mut written, Ok(())).and_then(|()| out.flush());
         if written.is_ok() { Ok(()) } else { Err(ClientError::Stopped) }
     });
     written?;
-    let summary: Summary = asked?;
+    let summary: LiveSummary = asked?;
     if trace.json {
         print::json(&mut out, &summary)?;
     } else {
         print::live::summary(&mut out, &summary)?;
     }
     out.flush()?;
-    if summary.faults > 0 { Err(Failure::Faults(summary.faults, summary.compared)) } else { Ok(()) }
+    if summary.faults > 0 { Err(CommandError::Faults(summary.faults, summary.compared)) } else { Ok(()) }
 }
 
 pub fn replay(replay: &Replay) -> Done {
@@ -371,8 +382,8 @@ pub fn sim(sim: &Sim) -> Done {
                 false => print::network::outcome(&mut out, &outcome)?,
             }
             done = match (outcome.right, outcome.missed.is_empty()) {
-                (false, _) => Err(Failure::WrongNetwork),
-                (true, false) => Err(Failure::Missed(outcome.missed.join("; "))),
+                (false, _) => Err(CommandError::WrongNetwork),
+                (true, false) => Err(CommandError::Missed(outcome.missed.join("; "))),
                 (true, true) => Ok(()),
             };
         }

@@ -14,7 +14,7 @@ mod top;
 
 use arguments::{Arguments, Command};
 use clap::Parser;
-use commands::Failure;
+use commands::CommandError;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -40,10 +40,10 @@ fn main() -> ExitCode {
     code
 }
 
-fn end(done: Result<(), Failure>) -> ExitCode {
+fn end(done: Result<(), CommandError>) -> ExitCode {
     match done {
         // A reader such as `head` may close our output early; this is no failure.
-        Ok(()) | Err(Failure::ClosedPipe) => ExitCode::SUCCESS,
+        Ok(()) | Err(CommandError::ClosedPipe) => ExitCode::SUCCESS,
         Err(failure) => {
             // Frees space in the log queue for the message. With the flush at the end, the wait is at most
             // twice the limit.
@@ -64,5 +64,5 @@ fn show_usage(message: &clap::Error) -> ExitCode {
         let _ = message.print();
         return ExitCode::from(2);
     }
-    end(message.print().and_then(|()| io::stdout().flush()).map_err(Failure::from))
+    end(message.print().and_then(|()| io::stdout().flush()).map_err(CommandError::from))
 }

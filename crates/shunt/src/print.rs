@@ -14,7 +14,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use switch::control::{
-    Counters, Ffp, Figures, FlowPart, Limit, Macs, Ports, Stateless, Tables, microseconds,
+    CountersReport, Ffp, FlowPart, LatencyFigures, Limit, Macs, Ports, StatelessReport, Tables, microseconds,
 };
 use switch::stateless_form::{BankForm, GatesForm, LabelForm};
 use switch::top::Board;
@@ -63,7 +63,7 @@ pub fn ports(out: &mut dyn Write, ports: &Ports) -> io::Result<()> {
         "tx bytes",
         "losses",
     ];
-    let row = |p: &switch::control::Port| {
+    let row = |p: &switch::control::PortRow| {
         let speed = if p.speed_mbps == 0 { "-".to_owned() } else { format!("{} Mbit/s", p.speed_mbps) };
         let losses: Vec<String> = p.dropped.iter().map(|(name, count)| format!("{name}={count}")).collect();
         vec![
@@ -98,7 +98,7 @@ fn queues(out: &mut dyn Write, ports: &Ports) -> io::Result<()> {
         "dropped",
     ];
     let rate = |kbps: Option<u32>| kbps.map_or_else(|| "-".to_owned(), |kbps| kbps.to_string());
-    let row = |port: u32, queue: &switch::control::Queue| {
+    let row = |port: u32, queue: &switch::control::QueueRow| {
         vec![
             port.to_string(),
             queue.queue.to_string(),
@@ -119,7 +119,7 @@ fn queues(out: &mut dyn Write, ports: &Ports) -> io::Result<()> {
 
 pub fn tables(out: &mut dyn Write, tables: &Tables) -> io::Result<()> {
     let head = ["table", "flows", "lookups", "matches", "compiled bytes", "engine"];
-    let row = |t: &switch::control::Table| {
+    let row = |t: &switch::control::TableRow| {
         vec![
             t.table.to_string(),
             t.entries.to_string(),
@@ -134,14 +134,14 @@ pub fn tables(out: &mut dyn Write, tables: &Tables) -> io::Result<()> {
 
 pub fn macs(out: &mut dyn Write, macs: &Macs) -> io::Result<()> {
     let head = ["vlan", "mac", "port", "age"];
-    let row = |m: &switch::control::Mac| {
+    let row = |m: &switch::control::MacRow| {
         let vlan = if m.vid == 0 { "-".to_owned() } else { m.vid.to_string() };
         vec![vlan, m.mac.clone(), m.port.to_string(), format!("{} s", m.age_s)]
     };
     table(out, &head, &macs.macs.iter().map(row).collect::<Vec<_>>())
 }
 
-pub fn stateless(out: &mut dyn Write, shown: &Stateless) -> io::Result<()> {
+pub fn stateless(out: &mut dyn Write, shown: &StatelessReport) -> io::Result<()> {
     let Some(lane) = &shown.lane else {
         return writeln!(out, "there is no stateless lane (datapath.stateless)");
     };
@@ -253,7 +253,7 @@ fn nanoseconds(ps: u64) -> String {
     if ps == 0 { "-".to_owned() } else { format!("{}.{}", ps / 1_000, ps % 1_000 / 100) }
 }
 
-pub fn counters(out: &mut dyn Write, c: &Counters) -> io::Result<()> {
+pub fn counters(out: &mut dyn Write, c: &CountersReport) -> io::Result<()> {
     let sum =
         |reasons: &BTreeMap<String, u64>| reasons.values().fold(0_u64, |sum, count| sum.wrapping_add(*count));
     let dropped = sum(&c.dropped);
@@ -291,7 +291,7 @@ pub fn counters(out: &mut dyn Write, c: &Counters) -> io::Result<()> {
 }
 
 /// Prints the usage of every limited resource.
-fn limits(out: &mut dyn Write, c: &Counters) -> io::Result<()> {
+fn limits(out: &mut dyn Write, c: &CountersReport) -> io::Result<()> {
     let row = |l: &Limit| {
         let limit = l.limit.map_or_else(|| "-".to_owned(), |limit| limit.to_string());
         vec![l.of.clone(), l.name.clone(), l.used.to_string(), limit]
@@ -301,9 +301,9 @@ fn limits(out: &mut dyn Write, c: &Counters) -> io::Result<()> {
 }
 
 /// Prints the time that frames spent in the switch, per lane.
-fn lanes(out: &mut dyn Write, c: &Counters) -> io::Result<()> {
+fn lanes(out: &mut dyn Write, c: &CountersReport) -> io::Result<()> {
     let head = ["lane", "frames", "p50 us", "p99 us", "p99.9 us", "p99.99 us", "max us"];
-    let row = |name: &str, f: &Figures| {
+    let row = |name: &str, f: &LatencyFigures| {
         let mut row = vec![name.to_owned(), f.frames.to_string()];
         row.extend([f.p50_ns, f.p99_ns, f.p999_ns, f.p9999_ns, f.max_ns].map(|ns| match f.frames {
             0 => "-".to_owned(),
@@ -360,7 +360,7 @@ fn table(out: &mut dyn Write, head: &[&str], rows: &[Vec<String>]) -> io::Result
 #[cfg(test)]
 mod tests {
     use super::*;
-    use switch::control::Lane;
+    use switch::control::LaneLatency;
 
     fn text(print: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> String {
         let mut out = Vec::new();
@@ -380,7 +380,7 @@ mod tests {
         let reasons = |counts: [u64; 2]| {
             BTreeMap::from([("runt".to_owned(), counts[0]), ("table_miss".to_owned(), counts[1])])
         };
-        let figures = |frames, p9999_ns, max_ns| Figures {
+        let figures = |frames, p9999_ns, max_ns| LatencyFigures {
             frames,
             p50_ns: 500,
             p99_ns: 700,
@@ -388,9 +388,11 @@ mod tests {
             p9999_ns,
             max_ns,
         };
-        let lane =
-            Lane { raw: figures(2_000, 18_000_000, 18_000_100), gaps_aside: figures(1_999, 1_100, 1_200) };
-        let counters = Counters {
+        let lane = LaneLatency {
+            raw: figures(2_000, 18_000_000, 18_000_100),
+            gaps_aside: figures(1_999, 1_100, 1_200),
+        };
+        let counters = CountersReport {
             received: 10,
             forwarded: 6,
             consumed: 1,
@@ -413,7 +415,10 @@ mod tests {
                     limit: None,
                 },
             ],
-            lanes: BTreeMap::from([("low_latency".to_owned(), lane), ("normal".to_owned(), Lane::default())]),
+            lanes: BTreeMap::from([
+                ("low_latency".to_owned(), lane),
+                ("normal".to_owned(), LaneLatency::default()),
+            ]),
             gaps: 1,
             stolen_ns: 18_000_250,
         };

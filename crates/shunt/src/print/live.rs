@@ -4,7 +4,7 @@
 use super::count;
 use super::trace::trace;
 use std::io::{self, Write};
-use switch::trace::{Real, RealHit, Summary};
+use switch::trace::{LiveSummary, Real, RealHit};
 
 pub fn real(out: &mut dyn Write, real: &Real) -> io::Result<()> {
     let bytes = count(real.bytes as usize, "byte");
@@ -62,7 +62,7 @@ fn time(ns: u64) -> String {
     if ns < 10_000 { format!("{ns} ns") } else { format!("{}.{} us", ns / 1_000, ns % 1_000 / 100) }
 }
 
-pub fn summary(out: &mut dyn Write, summary: &Summary) -> io::Result<()> {
+pub fn summary(out: &mut dyn Write, summary: &LiveSummary) -> io::Result<()> {
     let packets = count(summary.recorded as usize, "packet");
     let faults = count(summary.faults as usize, "fault");
     writeln!(out, "{packets} recorded, {} compared with the rules, {faults}", summary.compared)?;

@@ -3,9 +3,9 @@
 
 use super::{count, table};
 use std::io::{self, Write};
-use switch::scenario::{Outcome, Part};
+use switch::scenario::{ScenarioOutcome, TrafficShare};
 
-pub fn outcome(out: &mut dyn Write, run: &Outcome) -> io::Result<()> {
+pub fn outcome(out: &mut dyn Write, run: &ScenarioOutcome) -> io::Result<()> {
     writeln!(out, "scenario  {}, seed {}", run.scenario, run.seed)?;
     let agreement = run.agreement.map(|ratio| format!("; they sum up to {ratio:.3} of real time"));
     writeln!(out, "costs     {}{}", run.costs, agreement.unwrap_or_default())?;
@@ -44,7 +44,7 @@ pub fn outcome(out: &mut dyn Write, run: &Outcome) -> io::Result<()> {
 }
 
 /// Prints one row of packet counts and latencies per part, then the drops by reason.
-fn parts(out: &mut dyn Write, what: &str, parts: &[Part]) -> io::Result<()> {
+fn parts(out: &mut dyn Write, what: &str, parts: &[TrafficShare]) -> io::Result<()> {
     writeln!(out)?;
     let head = [
         what,
@@ -60,7 +60,7 @@ fn parts(out: &mut dyn Write, what: &str, parts: &[Part]) -> io::Result<()> {
         "p99.99",
         "max",
     ];
-    let row = |part: &Part| {
+    let row = |part: &TrafficShare| {
         let dropped: u64 = part.dropped.values().sum();
         let l = part.latency_ns;
         let counts = [part.offered, part.delivered, part.consumed, dropped].map(|count| count.to_string());

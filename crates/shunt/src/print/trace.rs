@@ -3,9 +3,9 @@
 
 use super::count;
 use std::io::{self, Write};
-use switch::trace::{Group, Near, Output, PacketIn, Table, Trace};
+use switch::trace::{GroupForm, NearMissForm, Output, PacketInForm, TableForm, TraceForm};
 
-pub fn trace(out: &mut dyn Write, trace: &Trace) -> io::Result<()> {
+pub fn trace(out: &mut dyn Write, trace: &TraceForm) -> io::Result<()> {
     writeln!(out, "packet  {}", trace.packet)?;
     trace.tables.iter().try_for_each(|step| table(out, step))?;
     trace.groups.iter().try_for_each(|used| group(out, used))?;
@@ -32,7 +32,7 @@ pub fn trace(out: &mut dyn Write, trace: &Trace) -> io::Result<()> {
     }
 }
 
-fn table(out: &mut dyn Write, table: &Table) -> io::Result<()> {
+fn table(out: &mut dyn Write, table: &TableForm) -> io::Result<()> {
     let size = match table.entries {
         0 => "empty".to_owned(),
         1 => format!("{}, 1 entry", table.engine),
@@ -55,12 +55,12 @@ fn table(out: &mut dyn Write, table: &Table) -> io::Result<()> {
     table.changes.iter().try_for_each(|change| writeln!(out, "  then  {change}"))
 }
 
-fn near(out: &mut dyn Write, near: &Near) -> io::Result<()> {
+fn near(out: &mut dyn Write, near: &NearMissForm) -> io::Result<()> {
     writeln!(out, "  not   {}", near.rule.line())?;
     near.excluded.iter().try_for_each(|why| writeln!(out, "        it {why}"))
 }
 
-fn group(out: &mut dyn Write, group: &Group) -> io::Result<()> {
+fn group(out: &mut dyn Write, group: &GroupForm) -> io::Result<()> {
     let buckets: Vec<String> = group.buckets.iter().map(usize::to_string).collect();
     let used = match buckets.len() {
         0 => "no live bucket".to_owned(),
@@ -77,7 +77,7 @@ fn output(out: &mut dyn Write, output: &Output) -> io::Result<()> {
     output.changes.iter().try_for_each(|change| writeln!(out, "        {change}"))
 }
 
-fn packet_in(out: &mut dyn Write, packet_in: &PacketIn) -> io::Result<()> {
+fn packet_in(out: &mut dyn Write, packet_in: &PacketInForm) -> io::Result<()> {
     let bytes = count(packet_in.bytes, "byte");
     writeln!(
         out,

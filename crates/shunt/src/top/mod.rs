@@ -6,7 +6,7 @@
 
 mod screen;
 
-use crate::commands::Failure;
+use crate::commands::CommandError;
 use crate::print;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
@@ -26,22 +26,22 @@ const KEY_WAIT: Duration = Duration::from_millis(50);
 
 /// Shows a switch until the user quits. With `boards`, prints that number of boards as plain text. Without a
 /// terminal the output is always plain text.
-pub fn run(client: Client, switch: &str, boards: Option<u64>) -> Result<(), Failure> {
+pub fn run(client: Client, switch: &str, boards: Option<u64>) -> Result<(), CommandError> {
     match boards {
         Some(boards) => text(client, Some(boards)),
         None if !io::stdout().is_terminal() || !io::stdin().is_terminal() => text(client, None),
         None => {
-            let mut terminal = ratatui::try_init().map_err(Failure::Output)?;
+            let mut terminal = ratatui::try_init().map_err(CommandError::Output)?;
             let done = watch(&mut terminal, client, switch);
             // Restore the terminal before an error is printed.
-            ratatui::try_restore().map_err(Failure::Output)?;
+            ratatui::try_restore().map_err(CommandError::Output)?;
             done
         }
     }
 }
 
 /// Prints one board per second: `boards` of them, or until the output is closed.
-fn text(mut client: Client, boards: Option<u64>) -> Result<(), Failure> {
+fn text(mut client: Client, boards: Option<u64>) -> Result<(), CommandError> {
     let mut before = Reading::take(&mut client)?;
     let mut printed = 0;
     while boards.is_none_or(|boards| printed < boards) {
@@ -74,17 +74,17 @@ fn readings(mut client: Client) -> Receiver<Result<Reading, ClientError>> {
     readings
 }
 
-fn watch(terminal: &mut DefaultTerminal, client: Client, switch: &str) -> Result<(), Failure> {
+fn watch(terminal: &mut DefaultTerminal, client: Client, switch: &str) -> Result<(), CommandError> {
     let readings = readings(client);
     // There is no earlier reading yet, so the first board has gauges and no rates.
-    let mut last = readings.recv().map_err(|_| Failure::Output(io::ErrorKind::BrokenPipe.into()))??;
+    let mut last = readings.recv().map_err(|_| CommandError::Output(io::ErrorKind::BrokenPipe.into()))??;
     let mut board = last.since(&last);
     let mut screen = Screen::default();
     loop {
-        terminal.draw(|frame| screen.draw(frame, switch, &board)).map_err(Failure::Output)?;
-        if event::poll(KEY_WAIT).map_err(Failure::Input)? {
+        terminal.draw(|frame| screen.draw(frame, switch, &board)).map_err(CommandError::Output)?;
+        if event::poll(KEY_WAIT).map_err(CommandError::Input)? {
             // Other events, such as a new window size, need at most a redraw.
-            match event::read().map_err(Failure::Input)? {
+            match event::read().map_err(CommandError::Input)? {
                 Event::Key(key) if key.kind != KeyEventKind::Release => match asked(key) {
                     Asked::Quit => return Ok(()),
                     Asked::Pause => screen.paused = !screen.paused,

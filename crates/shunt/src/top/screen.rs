@@ -6,7 +6,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Text};
 use ratatui::widgets::{Block, Paragraph};
-use switch::top::{Board, Section};
+use switch::top::{Board, TopSection};
 
 /// Lines of a panel besides its rows: two borders and the column names.
 const FRAME_LINES: u16 = 3;
@@ -70,7 +70,7 @@ impl Screen {
     /// only that one is shown.
     fn panels(&self, area: Rect, board: &Board) -> Vec<(usize, Rect)> {
         let wanted =
-            |section: &Section| FRAME_LINES + u16::try_from(section.rows.len().max(1)).unwrap_or(u16::MAX);
+            |section: &TopSection| FRAME_LINES + u16::try_from(section.rows.len().max(1)).unwrap_or(u16::MAX);
         let heights = board.sections.each_ref().map(wanted);
         let least = heights.map(|height| height.min(FRAME_LINES + 2));
         if area.height < least.iter().sum() {
@@ -88,7 +88,7 @@ impl Screen {
         areas.into_iter().enumerate().collect()
     }
 
-    fn panel(&mut self, frame: &mut Frame<'_>, area: Rect, at: usize, section: &Section) {
+    fn panel(&mut self, frame: &mut Frame<'_>, area: Rect, at: usize, section: &TopSection) {
         let rows = usize::from(area.height.saturating_sub(FRAME_LINES));
         // Limit the scroll position, so that the last row stays at the bottom of the panel.
         self.scrolled[at] = self.scrolled[at].min(section.rows.len().saturating_sub(rows));
@@ -121,7 +121,7 @@ impl Screen {
 }
 
 /// Returns each column's width, and whether it has figures and is right-aligned.
-fn widths(section: &Section) -> Vec<(usize, bool)> {
+fn widths(section: &TopSection) -> Vec<(usize, bool)> {
     let column = |(at, name): (usize, &&str)| {
         let cells = || section.rows.iter().filter_map(|row| row.get(at));
         let longest = cells().map(|cell| cell.chars().count()).max().unwrap_or(0).max(name.len());

@@ -4,14 +4,15 @@
 //! Begin with [`configs`].
 
 use super::endpoint::{controller, listen_address, socket_path};
-use super::file::{self, File};
+use super::file::{self, ConfigFile};
 use super::forwarding::forwarding;
 use super::machine::Scope;
 use super::mistakes::Mistakes;
 use super::ports::{Around, ports};
 use super::value::in_range;
 use super::{
-    Config, DEFAULT_CONTROL, Datapath, Endpoint, Forwarding, Idle, OpenFlow, Pace, PortConfig, WorkerConfig,
+    Config, ConfiguredPort, DEFAULT_CONTROL, Datapath, Endpoint, Forwarding, Idle, OpenFlow, Pace,
+    WorkerConfig,
 };
 use crate::listener::Purpose;
 use std::ops::RangeInclusive;
@@ -32,8 +33,8 @@ const ENDPOINTS: usize = 16;
 const CPUS: i64 = 8_192;
 
 /// Returns the configurations of a file. They are valid only if `mistakes` is empty afterwards.
-pub fn configs(file: File, scope: Scope, mistakes: &mut Mistakes) -> Vec<Config> {
-    let File { control, simd, dpdk: dpdk_of, worker, datapath: datapaths } = file;
+pub fn configs(file: ConfigFile, scope: Scope, mistakes: &mut Mistakes) -> Vec<Config> {
+    let ConfigFile { control, simd, dpdk: dpdk_of, worker, datapath: datapaths } = file;
     let portable = match simd.as_deref() {
         None | Some("auto") => false,
         Some("portable") => true,
@@ -129,7 +130,8 @@ fn apart(key: &str, one: &Config, other: &Config, mistakes: &mut Mistakes) {
             mistakes.wrong(format!("{key}.openflow.listen[{n}]"), problem);
         }
     }
-    let alone = |port: &PortConfig| port::is_of_interfaces(&port.driver) || port.driver == port::dpdk::NAME;
+    let alone =
+        |port: &ConfiguredPort| port::is_of_interfaces(&port.driver) || port.driver == port::dpdk::NAME;
     for (n, port) in other.datapath.ports.iter().enumerate().filter(|(_, port)| alone(port)) {
         if one.datapath.ports.iter().any(|it| alone(it) && it.device == port.device) {
             let problem = format!(
@@ -169,7 +171,7 @@ fn dpdk(section: Option<file::Dpdk>, mistakes: &mut Mistakes) -> Option<port::dp
 
 /// Checks the workers. Returns `None` if there are none or too many; wrong values are replaced by defaults.
 fn workers(
-    list: &[file::Worker],
+    list: &[file::WorkerSection],
     scope: Scope,
     notes: &mut Vec<String>,
     mistakes: &mut Mistakes,

@@ -10,12 +10,12 @@ use std::fmt;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct File {
+pub struct ConfigFile {
     pub control: Option<String>,
     pub simd: Option<String>,
     pub dpdk: Option<Dpdk>,
     #[serde(default)]
-    pub worker: Vec<Worker>,
+    pub worker: Vec<WorkerSection>,
     #[serde(default)]
     pub datapath: Vec<Datapath>,
 }
@@ -30,7 +30,7 @@ pub struct Dpdk {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Worker {
+pub struct WorkerSection {
     pub cpu: Option<i64>,
     pub idle: Option<String>,
 }
@@ -50,10 +50,10 @@ pub struct Datapath {
     #[serde(default)]
     pub lanes: Lanes,
     #[serde(default)]
-    pub port_cache: PortCache,
+    pub port_cache: PortCacheSection,
     pub stateless: Option<StatelessForm>,
     #[serde(default)]
-    pub port: Vec<Port>,
+    pub port: Vec<PortSection>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -71,12 +71,12 @@ pub struct OpenFlow {
 pub struct LowLatency {
     pub cookie: Option<String>,
     #[serde(default)]
-    pub learn: Learn,
+    pub learn: LearnSection,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Learn {
+pub struct LearnSection {
     #[serde(default)]
     pub enabled: bool,
     pub min_pps: Option<i64>,
@@ -107,7 +107,7 @@ pub struct Lanes {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct PortCache {
+pub struct PortCacheSection {
     pub mode: Option<String>,
     pub entries: Option<i64>,
     pub queue: Option<i64>,
@@ -115,7 +115,7 @@ pub struct PortCache {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Port {
+pub struct PortSection {
     pub number: Option<i64>,
     pub name: Option<String>,
     pub driver: Option<String>,
@@ -123,12 +123,12 @@ pub struct Port {
     pub workers: Option<Vec<i64>>,
     pub outstanding_bytes: Option<i64>,
     #[serde(default)]
-    pub queue: Vec<Queue>,
+    pub queue: Vec<QueueSection>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Queue {
+pub struct QueueSection {
     pub id: Option<i64>,
     pub min_rate_kbps: Option<i64>,
     pub max_rate_kbps: Option<i64>,

@@ -30,7 +30,7 @@ pub(crate) fn forwarding(
     low_latency: &file::LowLatency,
     ffp: &file::Ffp,
     waiting: &file::Lanes,
-    port_cache: &file::PortCache,
+    port_cache: &file::PortCacheSection,
     mistakes: &mut Mistakes,
 ) -> Option<Forwarding> {
     let before = mistakes.len();
@@ -60,7 +60,7 @@ pub(crate) fn forwarding(
 
 /// Reads the learning settings. The inner option is `None` if learning is off, the outer one if a value is
 /// wrong.
-fn learning(key: &str, l: &file::Learn, mistakes: &mut Mistakes) -> Option<Option<Learning>> {
+fn learning(key: &str, l: &file::LearnSection, mistakes: &mut Mistakes) -> Option<Option<Learning>> {
     let key = |name: &str| format!("{key}.{name}");
     let min_pps = mistakes.at(key("min_pps"), in_range(l.min_pps.unwrap_or(1_000), 1..=1_000_000_000));
     let window = duration(l.window.as_deref().unwrap_or("5s")).and_then(|window| {
@@ -115,7 +115,12 @@ fn quiet_range(quiet_ns: Nanos) -> Result<Nanos, String> {
 }
 
 /// Returns the number of records per LUT, or 0 if the fast-forwarding path is off.
-fn fast_paths(key: &str, ffp: &file::Ffp, cache: &file::PortCache, mistakes: &mut Mistakes) -> Option<usize> {
+fn fast_paths(
+    key: &str,
+    ffp: &file::Ffp,
+    cache: &file::PortCacheSection,
+    mistakes: &mut Mistakes,
+) -> Option<usize> {
     let lut_entries = in_range(ffp.lut_entries.unwrap_or(4_096), 64..=65_536);
     let lut_entries = mistakes.at(format!("{key}.ffp.lut_entries"), lut_entries);
     let key = |name: &str| format!("{key}.port_cache.{name}");

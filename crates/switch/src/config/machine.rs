@@ -2,7 +2,7 @@
 //! Checks of a configuration against this machine: CPUs, devices and socket directories.
 
 use super::mistakes::Mistakes;
-use super::{Endpoint, PortConfig};
+use super::{ConfiguredPort, Endpoint};
 use crate::listener::{Listener, Purpose};
 use port::{PortError, Spec};
 use std::path::Path;
@@ -43,7 +43,7 @@ impl Scope {
     }
 
     /// Checks that the port of the table at `key` can be opened.
-    pub fn port(self, key: &str, port: &PortConfig, mistakes: &mut Mistakes) {
+    pub fn port(self, key: &str, port: &ConfiguredPort, mistakes: &mut Mistakes) {
         let check = match self {
             Self::File => return,
             Self::Build => port::check,
@@ -83,7 +83,7 @@ fn in_list(list: &str, number: usize) -> bool {
 }
 
 /// Returns the specification that the driver opens a port from.
-pub(crate) fn spec(port: &PortConfig) -> Spec {
+pub(crate) fn spec(port: &ConfiguredPort) -> Spec {
     Spec {
         number: port.number,
         name: port.name.clone(),

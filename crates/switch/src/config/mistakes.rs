@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Collection of all mistakes in a file, with place and key.
 
-use super::places::{Place, Tree, offset_of};
+use super::places::{TextPlace, Tree, offset_of};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ const SHOWN: usize = 20;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
     /// Place in the text, if known.
-    pub place: Option<Place>,
+    pub place: Option<TextPlace>,
     /// Path of the key, such as `datapath.port[2].workers`. Empty if unknown.
     pub key: String,
     /// Description of the mistake and how to fix it.
@@ -75,7 +75,7 @@ impl Mistakes {
     pub fn in_order(mut self, text: &str, tree: &Tree<'_>) -> Vec<Mistake> {
         for mistake in self.0.iter_mut().filter(|mistake| mistake.place.is_none()) {
             let offset = offset_of(tree, &mistake.key);
-            mistake.place = offset.map(|offset| Place::of(text.as_bytes(), offset));
+            mistake.place = offset.map(|offset| TextPlace::of(text.as_bytes(), offset));
         }
         self.0.sort_by_key(|mistake| (mistake.place.is_none(), mistake.place));
         self.0

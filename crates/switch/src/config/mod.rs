@@ -19,7 +19,7 @@ pub use endpoint::Endpoint;
 pub use machine::Scope;
 pub(crate) use machine::spec;
 pub use mistakes::{FileMistakes, Mistake};
-pub use places::Place;
+pub use places::TextPlace;
 
 use flow::{Nanos, StatelessConfig};
 use pipeline::LaneLimits;
@@ -114,7 +114,7 @@ pub struct Datapath {
     /// Settings of the stateless forwarder, if there is one.
     pub stateless: Option<Arc<StatelessConfig>>,
     /// Ports in the order of the file.
-    pub ports: Vec<PortConfig>,
+    pub ports: Vec<ConfiguredPort>,
 }
 
 /// Forwarding settings of a datapath, without ports and controllers.
@@ -130,7 +130,7 @@ pub(crate) struct Forwarding {
     pub consistency: worker::Consistency,
     /// See [`Datapath::lanes`].
     pub lanes: (LaneLimits, Quanta),
-    /// Default of [`PortConfig::outstanding_bytes`].
+    /// Default of [`ConfiguredPort::outstanding_bytes`].
     pub outstanding_bytes: usize,
 }
 
@@ -147,7 +147,7 @@ pub struct OpenFlow {
 
 /// Settings of a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PortConfig {
+pub struct ConfiguredPort {
     /// Port number.
     pub number: flow::PortNo,
     /// Port name.

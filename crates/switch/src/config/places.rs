@@ -8,14 +8,14 @@ use toml::de::{DeTable, DeValue};
 
 /// Place in a text. Lines and columns count from 1, columns in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct TextPlace {
     /// Line, from 1.
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
 }
 
-impl Place {
+impl TextPlace {
     /// Returns the place of the byte at `offset`.
     pub fn of(text: &[u8], offset: usize) -> Self {
         let before = text.get(..offset).unwrap_or(text);
@@ -29,7 +29,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for TextPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.line, self.column)
     }
@@ -44,12 +44,12 @@ enum Step {
 
 /// Path from the root of a file to a key or value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Way(Vec<Step>);
+pub struct KeyPath(Vec<Step>);
 
 /// Tree of a TOML file.
 pub type Tree<'t> = Spanned<DeTable<'t>>;
 
-impl Way {
+impl KeyPath {
     /// Returns the path to the key or value with this span, else to the innermost value that contains its
     /// first byte.
     pub fn to(tree: &Tree<'_>, span: &Range<usize>) -> Self {
@@ -211,7 +211,9 @@ mod tests {
 
     fn at(path: &str) -> Option<(usize, usize)> {
         let tree = DeTable::parse(TEXT).unwrap();
-        offset_of(&tree, path).map(|offset| Place::of(TEXT.as_bytes(), offset)).map(|at| (at.line, at.column))
+        offset_of(&tree, path)
+            .map(|offset| TextPlace::of(TEXT.as_bytes(), offset))
+            .map(|at| (at.line, at.column))
     }
 
     #[test]
@@ -234,7 +236,10 @@ mod tests {
         ] {
             assert_eq!(at(path), place, "{path}");
         }
-        assert_eq!(Place::of(TEXT.as_bytes(), TEXT.find("\" \n").unwrap()), Place { line: 4, column: 7 });
+        assert_eq!(
+            TextPlace::of(TEXT.as_bytes(), TEXT.find("\" \n").unwrap()),
+            TextPlace { line: 4, column: 7 }
+        );
     }
 
     #[test]
@@ -251,18 +256,18 @@ mod tests {
             ("3", "datapath.port[1].learn.window"),
             ("workers", "datapath.port[0].workers"),
         ] {
-            let way = Way::to(&tree, &span(part));
+            let way = KeyPath::to(&tree, &span(part));
             assert_eq!(way.path(&tree), path, "{part}");
         }
-        let way = Way::to(&tree, &span("3"));
+        let way = KeyPath::to(&tree, &span("3"));
         assert_eq!(way.keys(), ("datapath.port.learn.window".to_owned(), "window"));
         assert!(way.remove(&mut tree) && !way.remove(&mut tree));
         assert_eq!(
             offset_of(&tree, "datapath.port[1].learn.window"),
             offset_of(&tree, "datapath.port[1].learn")
         );
-        assert_eq!(Way::to(&tree, &(TEXT.len()..TEXT.len())).path(&tree), "");
-        let port = Way::to(&tree, &offset_of(&tree, "datapath.port[1]").map(|at| at..at + 17).unwrap());
+        assert_eq!(KeyPath::to(&tree, &(TEXT.len()..TEXT.len())).path(&tree), "");
+        let port = KeyPath::to(&tree, &offset_of(&tree, "datapath.port[1]").map(|at| at..at + 17).unwrap());
         assert_eq!(port.path_within(&tree, "name"), "datapath.port[1].name");
     }
 }

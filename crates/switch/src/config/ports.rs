@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Checks of ports and their egress queues.
 
-use super::PortConfig;
+use super::ConfiguredPort;
 use super::file;
 use super::forwarding::outstanding;
 use super::machine::Scope;
@@ -23,7 +23,12 @@ pub struct Around {
 }
 
 /// Checks the ports of the datapath at `key`. Returns those without mistakes.
-pub fn ports(key: &str, list: &[file::Port], around: &Around, mistakes: &mut Mistakes) -> Vec<PortConfig> {
+pub fn ports(
+    key: &str,
+    list: &[file::PortSection],
+    around: &Around,
+    mistakes: &mut Mistakes,
+) -> Vec<ConfiguredPort> {
     if list.len() > Limits::PORTS {
         let problem = format!("there are {}; {} is the most", list.len(), Limits::PORTS);
         mistakes.wrong(format!("{key}.port"), problem);
@@ -40,8 +45,8 @@ pub fn ports(key: &str, list: &[file::Port], around: &Around, mistakes: &mut Mis
 }
 
 /// Checks that a port has another number, name and device than the ports before it.
-fn unlike(key: &str, p: &file::Port, others: &[file::Port], mistakes: &mut Mistakes) {
-    let at = |is_same: &dyn Fn(&file::Port) -> bool| others.iter().position(is_same);
+fn unlike(key: &str, p: &file::PortSection, others: &[file::PortSection], mistakes: &mut Mistakes) {
+    let at = |is_same: &dyn Fn(&file::PortSection) -> bool| others.iter().position(is_same);
     if let (Some(number), Some(m)) = (p.number, at(&|other| other.number == p.number)) {
         let problem = format!("{number} is port[{m}]'s too; give each port a number of its own");
         mistakes.wrong(format!("{key}.number"), problem);
@@ -50,10 +55,10 @@ fn unlike(key: &str, p: &file::Port, others: &[file::Port], mistakes: &mut Mista
         let problem = format!("\"{name}\" is port[{m}]'s too; give each port a name of its own");
         mistakes.wrong(format!("{key}.name"), problem);
     }
-    let alone = |port: &file::Port| {
+    let alone = |port: &file::PortSection| {
         port.driver.as_ref().is_some_and(|it| port::is_of_interfaces(it) || it == port::dpdk::NAME)
     };
-    let same_device = |other: &file::Port| alone(other) && other.device == p.device;
+    let same_device = |other: &file::PortSection| alone(other) && other.device == p.device;
     if let (Some(device), true, Some(m)) = (&p.device, alone(p), at(&same_device)) {
         let problem = format!(
             "\"{device}\" is port[{m}]'s too; give each port a device of its own, and more workers to one for speed"
@@ -62,7 +67,7 @@ fn unlike(key: &str, p: &file::Port, others: &[file::Port], mistakes: &mut Mista
     }
 }
 
-fn port(at: &str, p: &file::Port, around: &Around, mistakes: &mut Mistakes) -> Option<PortConfig> {
+fn port(at: &str, p: &file::PortSection, around: &Around, mistakes: &mut Mistakes) -> Option<ConfiguredPort> {
     let key = |name: &str| format!("{at}.{name}");
     let number = mistakes
         .needed(key("number"), p.number, "number = 1")
@@ -80,7 +85,7 @@ fn port(at: &str, p: &file::Port, around: &Around, mistakes: &mut Mistakes) -> O
     let workers = workers.and_then(|list| mistakes.at(key("workers"), serving(list, around.workers)));
     let outstanding_bytes = outstanding(at, p.outstanding_bytes, around.outstanding_bytes, mistakes);
     let queues = queues(&key("queue"), &p.queue, mistakes);
-    let port = PortConfig {
+    let port = ConfiguredPort {
         number: number? as flow::PortNo,
         name: name?,
         driver: known?,
@@ -115,10 +120,10 @@ fn serving(list: &[i64], workers: Option<usize>) -> Result<Vec<usize>, String> {
 }
 
 /// Checks the egress queues of a port. Returns those without mistakes.
-fn queues(key: &str, list: &[file::Queue], mistakes: &mut Mistakes) -> Vec<EgressQueue> {
+fn queues(key: &str, list: &[file::QueueSection], mistakes: &mut Mistakes) -> Vec<EgressQueue> {
     let mut queues: Vec<EgressQueue> = Vec::with_capacity(list.len());
     for (n, of_file) in list.iter().enumerate() {
-        let same = |other: &file::Queue| other.id.is_some() && other.id == of_file.id;
+        let same = |other: &file::QueueSection| other.id.is_some() && other.id == of_file.id;
         let key = format!("{key}[{n}]");
         let queue = queue(&key, of_file, mistakes);
         if let (Some(id), Some(other)) = (of_file.id, list[..n].iter().position(same)) {
@@ -130,7 +135,7 @@ fn queues(key: &str, list: &[file::Queue], mistakes: &mut Mistakes) -> Vec<Egres
     queues
 }
 
-fn queue(at: &str, queue: &file::Queue, mistakes: &mut Mistakes) -> Option<EgressQueue> {
+fn queue(at: &str, queue: &file::QueueSection, mistakes: &mut Mistakes) -> Option<EgressQueue> {
     let key = |name: &str| format!("{at}.{name}");
     let mut number = |name: &str, value, range| mistakes.at(key(name), in_range(value, range));
     let rates = 1..=i64::from(EgressQueue::RATE_MAX_KBPS);

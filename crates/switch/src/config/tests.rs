@@ -474,7 +474,7 @@ fn what_a_machine_lacks_is_told_only_where_it_is_asked_for() {
 #[test]
 fn the_grammar_has_the_keys_that_are_read() {
     let asked = |table: &str| {
-        let reading = text::read::<file::File>(table, text::CONFIGURATION);
+        let reading = text::read::<file::ConfigFile>(table, text::CONFIGURATION);
         let told = told(reading.mistakes.in_order(table, &reading.tree)).join("\n");
         let known = told
             .split_once("use one of ")

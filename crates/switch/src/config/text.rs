@@ -4,7 +4,7 @@
 //! Begin with [`read`].
 
 use super::mistakes::{Mistake, Mistakes};
-use super::places::{Place, Tree, Way};
+use super::places::{KeyPath, TextPlace, Tree};
 use serde::de::DeserializeOwned;
 use toml::de::{DeTable, Deserializer, Error};
 
@@ -125,7 +125,7 @@ pub fn read<T: DeserializeOwned>(text: &str, grammar: Grammar) -> Reading<'_, T>
             Ok(file) => return Reading { tree, file: Some(file), mistakes },
             Err(error) => error,
         };
-        let way = error.span().map(|span| Way::to(&rest, &span)).unwrap_or_default();
+        let way = error.span().map(|span| KeyPath::to(&rest, &span)).unwrap_or_default();
         let missing = error.message().strip_prefix("missing field `").map(|name| name.trim_end_matches('`'));
         let (key, problem) = match missing {
             Some(name) => (way.path_within(&rest, name), is_missing(name, &way, grammar)),
@@ -139,14 +139,14 @@ pub fn read<T: DeserializeOwned>(text: &str, grammar: Grammar) -> Reading<'_, T>
     Reading { tree, file: None, mistakes }
 }
 
-fn place_of(text: &str, error: &Error) -> Option<Place> {
-    error.span().map(|span| Place::of(text.as_bytes(), span.start))
+fn place_of(text: &str, error: &Error) -> Option<TextPlace> {
+    error.span().map(|span| TextPlace::of(text.as_bytes(), span.start))
 }
 
 /// Collects syntax errors. An error may confuse the parser for some lines, so only the first error of
 /// consecutive lines is kept.
 fn no_toml(text: &str, errors: &[Error]) -> Mistakes {
-    let mut errors: Vec<(Option<Place>, &Error)> =
+    let mut errors: Vec<(Option<TextPlace>, &Error)> =
         errors.iter().map(|error| (place_of(text, error), error)).collect();
     errors.sort_by_key(|(place, _)| *place);
     let mut mistakes = Mistakes::default();
@@ -187,7 +187,7 @@ fn in_our_words(told: &str) -> String {
 /// Decodes a file's bytes as UTF-8.
 pub fn decode(bytes: Vec<u8>) -> Result<String, Mistake> {
     String::from_utf8(bytes).map_err(|error| Mistake {
-        place: Some(Place::of(error.as_bytes(), error.utf8_error().valid_up_to())),
+        place: Some(TextPlace::of(error.as_bytes(), error.utf8_error().valid_up_to())),
         key: String::new(),
         problem: "is not UTF-8 text; write a TOML file, and save it as UTF-8".to_owned(),
     })
@@ -203,7 +203,7 @@ fn known(path: &str, key: &str, grammar: Grammar) -> Option<&'static Key> {
     find(path).or_else(|| find(key))
 }
 
-fn is_missing(name: &str, way: &Way, grammar: Grammar) -> String {
+fn is_missing(name: &str, way: &KeyPath, grammar: Grammar) -> String {
     match known(&format!("{}.{name}", way.keys().0), name, grammar) {
         Some((_, _, example)) => format!("is missing; write {example}"),
         None => "is missing".to_owned(),
@@ -211,7 +211,7 @@ fn is_missing(name: &str, way: &Way, grammar: Grammar) -> String {
 }
 
 /// Replaces the parser's message about a key by one that names a fix.
-fn problem(told: &str, way: &Way, grammar: Grammar) -> String {
+fn problem(told: &str, way: &KeyPath, grammar: Grammar) -> String {
     if let Some((_, known)) = told.strip_prefix("unknown field `").and_then(|rest| rest.split_once('`')) {
         let known = known.trim_start_matches(", expected ").trim_start_matches("one of ");
         return format!("there is no such key here; use one of {known}");

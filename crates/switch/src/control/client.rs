@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Blocking client of the control socket.
 
-use super::protocol::{Answer, Request};
+use super::protocol::{Answer, ControlRequest};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::io::{self, BufRead, BufReader, ErrorKind, Write};
@@ -65,7 +65,7 @@ impl Client {
     /// # Errors
     ///
     /// Returns an error if the daemon refuses the request or the connection breaks.
-    pub fn ask<T: DeserializeOwned>(&mut self, request: &Request) -> Result<T, ClientError> {
+    pub fn ask<T: DeserializeOwned>(&mut self, request: &ControlRequest) -> Result<T, ClientError> {
         self.ask_parts(request, |_: Value| Ok(()))
     }
 
@@ -76,7 +76,7 @@ impl Client {
     /// Returns an error if the daemon refuses the request, if the connection breaks, or the error of `take`.
     pub fn ask_parts<P: DeserializeOwned, T: DeserializeOwned>(
         &mut self,
-        request: &Request,
+        request: &ControlRequest,
         take: impl FnMut(P) -> Result<(), ClientError>,
     ) -> Result<T, ClientError> {
         let id = self.next_id();
@@ -97,7 +97,7 @@ impl Client {
         let id = self.next_id();
         let mut failed = None;
         let read = pieces(&mut |text| {
-            let sent = self.send(id, &Request::Load { text: text.to_owned(), last: false });
+            let sent = self.send(id, &ControlRequest::Load { text: text.to_owned(), last: false });
             sent.map_err(|error| {
                 failed = Some(error);
                 io::Error::from(ErrorKind::BrokenPipe)
@@ -114,7 +114,7 @@ impl Client {
             (None, Err(error)) => return Err(ClientError::Refused(error.to_string())),
             (None, Ok(())) => {}
         }
-        self.send(id, &Request::Load { text: String::new(), last: true })?;
+        self.send(id, &ControlRequest::Load { text: String::new(), last: true })?;
         self.answer(id, |_: Value| Ok(()))
     }
 
@@ -123,12 +123,12 @@ impl Client {
         self.last_id
     }
 
-    fn send(&mut self, id: u64, request: &Request) -> Result<(), ClientError> {
+    fn send(&mut self, id: u64, request: &ControlRequest) -> Result<(), ClientError> {
         #[derive(serde::Serialize)]
         struct Line<'a> {
             id: u64,
             #[serde(flatten)]
-            request: &'a Request,
+            request: &'a ControlRequest,
         }
         let mut line =
             serde_json::to_vec(&Line { id, request }).map_err(|e| ClientError::Broken(e.into()))?;

@@ -5,7 +5,7 @@
 //! made while earlier parts wait to be sent. Begin with [`Connection::step`].
 
 use super::flows::Walk;
-use super::protocol::{Changes, Request};
+use super::protocol::{Changes, ControlRequest};
 use super::request::parse;
 use super::{REQUEST_BYTES, show};
 use crate::flow_file::{FlowFile, PortNames};
@@ -30,7 +30,7 @@ const READ_BYTES: usize = 64 * 1_024;
 pub const PARKED_MAX: usize = 256;
 
 /// Parts of the daemon that requests are answered from.
-pub struct State<'a> {
+pub struct ControlState<'a> {
     pub model: &'a mut Model<WorkerSet>,
     pub now: Nanos,
     /// Publishes the worker counters that are not read live.
@@ -124,7 +124,7 @@ impl Connection {
     }
 
     /// Releases the space of an unfinished load, and stops the trace of real packets.
-    pub fn close(&mut self, state: &mut State<'_>) {
+    pub fn close(&mut self, state: &mut ControlState<'_>) {
         self.drop_load(state);
         if let Some(Job::Live(_, watch)) = self.job.take() {
             watch.stop(state.model);
@@ -133,7 +133,7 @@ impl Connection {
     }
 
     /// Sends, processes and reads a bounded amount. Returns whether there is more to do without waiting.
-    pub fn step(&mut self, state: &mut State<'_>) -> bool {
+    pub fn step(&mut self, state: &mut ControlState<'_>) -> bool {
         self.write();
         self.work(state);
         let mut more = false;
@@ -220,7 +220,7 @@ impl Connection {
     }
 
     /// Continues the unfinished request.
-    fn work(&mut self, state: &mut State<'_>) {
+    fn work(&mut self, state: &mut ControlState<'_>) {
         match self.job.take() {
             Some(Job::Flows(id, mut walk)) => {
                 if self.waiting() >= OUTBOX_BYTES {
@@ -258,7 +258,7 @@ impl Connection {
     }
 
     /// Takes one request from the inbox. Returns `false` if there is no complete line.
-    fn take_line(&mut self, state: &mut State<'_>) -> bool {
+    fn take_line(&mut self, state: &mut ControlState<'_>) -> bool {
         let Some(end) = self.inbox[self.searched..].iter().position(|&byte| byte == b'\n') else {
             self.searched = self.inbox.len();
             if self.inbox.len() - self.taken > REQUEST_BYTES {
@@ -281,46 +281,48 @@ impl Connection {
         true
     }
 
-    fn start(&mut self, id: u64, request: Request, state: &mut State<'_>) {
+    fn start(&mut self, id: u64, request: ControlRequest, state: &mut ControlState<'_>) {
         match request {
-            Request::Ports => {
+            ControlRequest::Ports => {
                 (state.refresh)();
                 self.answer(id, "done", &show::ports(state.model));
             }
-            Request::Tables => self.answer(id, "done", &show::tables(state.model)),
-            Request::Counters => {
+            ControlRequest::Tables => self.answer(id, "done", &show::tables(state.model)),
+            ControlRequest::Counters => {
                 (state.refresh)();
                 self.answer(id, "done", &show::counters(state.model, (state.lost)()));
             }
-            Request::Latencies => self.answer(id, "done", &show::latencies(state.model)),
-            Request::Macs => self.answer(id, "done", &show::macs(state.model, state.now)),
-            Request::Flows { form } => self.job = Some(Job::Flows(id, Walk::new(form))),
-            Request::Ffp => self.answer(id, "done", &show::ffp(state.model)),
-            Request::Cache => {
+            ControlRequest::Latencies => self.answer(id, "done", &show::latencies(state.model)),
+            ControlRequest::Macs => self.answer(id, "done", &show::macs(state.model, state.now)),
+            ControlRequest::Flows { form } => self.job = Some(Job::Flows(id, Walk::new(form))),
+            ControlRequest::Ffp => self.answer(id, "done", &show::ffp(state.model)),
+            ControlRequest::Cache => {
                 self.error(Some(id), "the port cache is not in this build yet; there is nothing to show")
             }
-            Request::Stateless => self.answer(id, "done", &show::stateless(state.model)),
-            Request::Gates { gates, trusted } => match set_gates(gates.as_ref(), trusted.as_deref(), state) {
-                Ok(changed) => self.wait_for(id, changed, state),
-                Err(error) => self.error(Some(id), &error),
-            },
-            Request::Load { text, last } => self.load(id, &text, last, state),
-            Request::Trace { packet } => match crate::trace::trace_synthesized(state.model, &packet) {
+            ControlRequest::Stateless => self.answer(id, "done", &show::stateless(state.model)),
+            ControlRequest::Gates { gates, trusted } => {
+                match set_gates(gates.as_ref(), trusted.as_deref(), state) {
+                    Ok(changed) => self.wait_for(id, changed, state),
+                    Err(error) => self.error(Some(id), &error),
+                }
+            }
+            ControlRequest::Load { text, last } => self.load(id, &text, last, state),
+            ControlRequest::Trace { packet } => match crate::trace::trace_synthesized(state.model, &packet) {
                 Ok(trace) => self.answer(id, "done", &trace),
                 Err(error) => self.error(Some(id), &error.to_string()),
             },
-            Request::TraceLive { live } => match Watch::start(state.model, &live, state.now) {
+            ControlRequest::TraceLive { live } => match Watch::start(state.model, &live, state.now) {
                 Ok(watch) => self.job = Some(Job::Live(id, watch)),
                 Err(error) => self.error(Some(id), &error.to_string()),
             },
-            Request::Clear => {
+            ControlRequest::Clear => {
                 let changed = state.model.clear(state.now);
                 self.wait_for(id, changed, state);
             }
         }
     }
 
-    fn load(&mut self, id: u64, text: &str, last: bool, state: &mut State<'_>) {
+    fn load(&mut self, id: u64, text: &str, last: bool, state: &mut ControlState<'_>) {
         if self.load.as_ref().is_some_and(|load| load.id != id) {
             self.hang_up(
                 Some(id),
@@ -359,7 +361,7 @@ impl Connection {
 
     /// Refuses a request and ends the connection. Bytes that follow belong to the refused request, so they
     /// are discarded.
-    fn hang_up(&mut self, id: Option<u64>, sentence: &str, state: &mut State<'_>) {
+    fn hang_up(&mut self, id: Option<u64>, sentence: &str, state: &mut ControlState<'_>) {
         self.drop_load(state);
         self.error(id, sentence);
         self.inbox = Vec::new();
@@ -367,13 +369,13 @@ impl Connection {
         self.ended = true;
     }
 
-    fn drop_load(&mut self, state: &mut State<'_>) {
+    fn drop_load(&mut self, state: &mut ControlState<'_>) {
         if let Some(load) = self.load.take() {
             *state.loading_room += load.file.len();
         }
     }
 
-    fn wait_for(&mut self, id: u64, changed: Changed, state: &mut State<'_>) {
+    fn wait_for(&mut self, id: u64, changed: Changed, state: &mut ControlState<'_>) {
         let Changed { added, modified, removed } = changed;
         self.job = Some(Job::Barrier(id, state.model.barrier(), Changes { added, modified, removed }));
         self.work(state);
@@ -400,7 +402,7 @@ impl Connection {
 fn set_gates(
     gates: Option<&GatesForm>,
     trusted: Option<&[i64]>,
-    state: &mut State<'_>,
+    state: &mut ControlState<'_>,
 ) -> Result<Changed, String> {
     let told = |(key, problem): (String, String)| format!("{key}: {problem}");
     let gates = gates.map(|gates| gates.read("gates")).transpose().map_err(told)?;

@@ -7,17 +7,17 @@ use worker::{LaneLatencies, Spread};
 
 /// Latency figures of a lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Lane {
+pub struct LaneLatency {
     /// Figures of all frames.
-    pub raw: Figures,
+    pub raw: LatencyFigures,
     /// Figures of the frames that were not in the switch while their worker was preempted.
-    pub gaps_aside: Figures,
+    pub gaps_aside: LatencyFigures,
 }
 
 /// Latencies from receive poll to transmit doorbell, in ns. All except the maximum may be up to 1/32 too
 /// high, because frames are counted in buckets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Figures {
+pub struct LatencyFigures {
     /// Number of frames, including copies.
     pub frames: u64,
     /// Median in ns.
@@ -32,7 +32,7 @@ pub struct Figures {
     pub max_ns: u64,
 }
 
-impl Figures {
+impl LatencyFigures {
     /// Returns the figures of a latency distribution.
     #[must_use]
     pub fn of(spread: &Spread) -> Self {
@@ -47,12 +47,12 @@ impl Figures {
     }
 }
 
-impl Lane {
+impl LaneLatency {
     /// Returns the figures of a lane's latencies.
     #[must_use]
     pub fn of(latencies: &LaneLatencies) -> Self {
         let raw = latencies.whole.with(&latencies.in_gaps);
-        Self { raw: Figures::of(&raw), gaps_aside: Figures::of(&latencies.whole) }
+        Self { raw: LatencyFigures::of(&raw), gaps_aside: LatencyFigures::of(&latencies.whole) }
     }
 }
 
@@ -64,7 +64,7 @@ pub fn microseconds(ns: u64) -> String {
 
 /// Latency distributions of all frames since the start. A client subtracts two of them to get a period.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Latencies {
+pub struct LatencyBuckets {
     /// Latencies by lane: `low_latency`, `normal`.
     pub lanes: BTreeMap<String, LaneBuckets>,
     /// Number of times that a worker was preempted.

@@ -16,7 +16,7 @@
 //!
 //! The server side is plain non-blocking I/O on the control thread. That thread owns the model, and every
 //! answer comes from the model. An asynchronous runtime would only add a second thread and a channel. The
-//! module must not change the model except through requests. Begin with [`Request`], then read `connection`.
+//! module must not change the model except through requests. Begin with [`ControlRequest`], then read `connection`.
 
 mod client;
 mod connection;
@@ -27,13 +27,13 @@ mod request;
 mod show;
 
 pub use client::{Client, ClientError};
-pub use latency::{Buckets, Figures, Lane, LaneBuckets, Latencies, microseconds};
+pub use latency::{Buckets, LaneBuckets, LaneLatency, LatencyBuckets, LatencyFigures, microseconds};
 pub use protocol::{
-    Changes, Counters, FastTable, Ffp, FlowForm, FlowPart, FlowRow, Limit, Mac, Macs, Port, Ports, Queue,
-    Request, Stateless, Table, Tables,
+    Changes, ControlRequest, CountersReport, FastTable, Ffp, FlowForm, FlowPart, FlowRow, Limit, MacRow,
+    Macs, PortRow, Ports, QueueRow, StatelessReport, TableRow, Tables,
 };
 
-pub(crate) use connection::{Connection, PARKED_MAX, State};
+pub(crate) use connection::{Connection, ControlState, PARKED_MAX};
 
 /// Maximum length of a request line in bytes.
 pub const REQUEST_BYTES: usize = 1 << 20;

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Requests and answers of the control socket.
 
-use super::latency::Lane;
+use super::latency::LaneLatency;
 use crate::stateless_form::{GatesForm, StatelessForm};
-use crate::trace::{Live, Packet};
+use crate::trace::{Live, PacketForm};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Request of a client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Request {
+pub enum ControlRequest {
     /// Ports with their counters. The answer is [`Ports`].
     Ports,
     /// Tables that have entries or had lookups. The answer is [`Tables`].
     Tables,
-    /// Counters of all packets. The answer is [`Counters`].
+    /// Counters of all packets. The answer is [`CountersReport`].
     Counters,
-    /// Latencies of frames in the switch. The answer is [`Latencies`](super::Latencies).
+    /// Latencies of frames in the switch. The answer is [`LatencyBuckets`](super::LatencyBuckets).
     Latencies,
     /// Learned MACs. The answer is [`Macs`].
     Macs,
@@ -30,7 +30,7 @@ pub enum Request {
     Ffp,
     /// Port caches, which this build does not have.
     Cache,
-    /// State of the stateless forwarder. The answer is [`Stateless`].
+    /// State of the stateless forwarder. The answer is [`StatelessReport`].
     Stateless,
     /// Sets or removes the gates of Tag-and-Forward. The answer is [`Changes`] with zeros, when the gates are
     /// active on all workers.
@@ -49,13 +49,13 @@ pub enum Request {
         /// Whether this is the last piece.
         last: bool,
     },
-    /// Trace of a given packet. The answer is [`crate::trace::Trace`].
+    /// Trace of a given packet. The answer is [`crate::trace::TraceForm`].
     Trace {
         /// Packet to trace.
-        packet: Packet,
+        packet: PacketForm,
     },
     /// Trace of real packets as workers forward them. The answer has parts of type [`crate::trace::Real`] and
-    /// ends with [`crate::trace::Summary`].
+    /// ends with [`crate::trace::LiveSummary`].
     TraceLive {
         /// Filter and limits of the trace.
         live: Live,
@@ -64,7 +64,7 @@ pub enum Request {
     Clear,
 }
 
-impl Request {
+impl ControlRequest {
     /// Returns the names of the members besides `id` and `request`.
     pub(super) fn members(&self) -> &'static [&'static str] {
         match self {
@@ -102,12 +102,12 @@ pub enum FlowForm {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ports {
     /// Ports in order of their numbers.
-    pub ports: Vec<Port>,
+    pub ports: Vec<PortRow>,
 }
 
 /// Port with its counters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Port {
+pub struct PortRow {
     /// Port number.
     pub number: u32,
     /// Port name.
@@ -133,12 +133,12 @@ pub struct Port {
     /// Losses by the driver's drop reason.
     pub dropped: BTreeMap<String, u64>,
     /// Egress queues in order of their numbers.
-    pub queues: Vec<Queue>,
+    pub queues: Vec<QueueRow>,
 }
 
 /// Egress queue of a port with its counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Queue {
+pub struct QueueRow {
     /// Queue number.
     pub queue: u32,
     /// Guaranteed rate in kbit/s. `null`: none.
@@ -163,12 +163,12 @@ pub struct Queue {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tables {
     /// Table 0, and the tables that have entries or had lookups.
-    pub tables: Vec<Table>,
+    pub tables: Vec<TableRow>,
 }
 
 /// Table with its counters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Table {
+pub struct TableRow {
     /// Table number.
     pub table: u8,
     /// Number of entries.
@@ -200,7 +200,7 @@ pub struct Ffp {
 
 /// State of the stateless forwarder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stateless {
+pub struct StatelessReport {
     /// Settings. `null`: there is no stateless forwarder.
     pub lane: Option<StatelessForm>,
     /// Number of packets received.
@@ -257,7 +257,7 @@ pub struct FastTable {
 
 /// Counters of all packets. `received` = `forwarded` + `consumed` + the sum of `dropped` + `held`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counters {
+pub struct CountersReport {
     /// Number of packets received from ports.
     pub received: u64,
     /// Number of packets with at least one copy sent to a port.
@@ -288,7 +288,7 @@ pub struct Counters {
     /// Usage of every limited resource.
     pub limits: Vec<Limit>,
     /// Latencies of frames in the switch by lane: `low_latency`, `normal`.
-    pub lanes: BTreeMap<String, Lane>,
+    pub lanes: BTreeMap<String, LaneLatency>,
     /// Number of times that a worker was preempted.
     pub gaps: u64,
     /// Total time for which workers were preempted, in ns.
@@ -312,12 +312,12 @@ pub struct Limit {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Macs {
     /// MACs in order of VLAN and address.
-    pub macs: Vec<Mac>,
+    pub macs: Vec<MacRow>,
 }
 
 /// Learned MAC.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mac {
+pub struct MacRow {
     /// VLAN ID. 0: no VLAN.
     pub vid: u16,
     /// MAC address.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Parser of request lines. Unknown members are refused, so that a misspelt name is not ignored.
 
-use super::protocol::Request;
+use super::protocol::ControlRequest;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use serde_json::{Map, Value};
@@ -11,7 +11,7 @@ use std::fmt::{self, Formatter};
 pub type Refusal = (Option<u64>, String);
 
 /// Parses a request and its ID. Returns `None` for an empty line.
-pub fn parse(line: &[u8]) -> Result<Option<(u64, Request)>, Refusal> {
+pub fn parse(line: &[u8]) -> Result<Option<(u64, ControlRequest)>, Refusal> {
     if line.trim_ascii().is_empty() {
         return Ok(None);
     }
@@ -31,7 +31,7 @@ pub fn parse(line: &[u8]) -> Result<Option<(u64, Request)>, Refusal> {
         return Err(wrong(format!("it has \"{name}\" twice; give each member once")));
     }
     let names: Vec<String> = object.keys().filter(|name| *name != "request").cloned().collect();
-    let request: Request =
+    let request: ControlRequest =
         serde_json::from_value(Value::Object(object)).map_err(|error| wrong(error.to_string()))?;
     let members = request.members();
     match names.iter().find(|name| !members.contains(&name.as_str())) {

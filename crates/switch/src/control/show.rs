@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Short answers, each built in one step.
 
-use super::latency::{Lane, Latencies};
+use super::latency::{LaneLatency, LatencyBuckets};
 use super::protocol::{
-    Counters, FastTable, Ffp, Limit, Mac, Macs, Port, Ports, Queue, Stateless, Table, Tables,
+    CountersReport, FastTable, Ffp, Limit, MacRow, Macs, PortRow, Ports, QueueRow, StatelessReport, TableRow,
+    Tables,
 };
 use crate::log::{self, LogCounts};
 use crate::stateless_form::StatelessForm;
@@ -23,7 +24,7 @@ pub fn ports(model: &mut Model<WorkerSet>) -> Ports {
     let list: Vec<_> = model.ports().cloned().collect();
     let row = |port: model::Port| {
         let c = model.port_counters(port.desc.number).unwrap_or_default();
-        Port {
+        PortRow {
             number: port.desc.number,
             up: port.is_up(),
             mac: mac_text(port.desc.mac),
@@ -42,9 +43,9 @@ pub fn ports(model: &mut Model<WorkerSet>) -> Ports {
     Ports { ports: list.into_iter().map(row).collect() }
 }
 
-fn queue(queue: model::PortQueue) -> Queue {
+fn queue(queue: model::PortQueue) -> QueueRow {
     let settings = queue.settings;
-    Queue {
+    QueueRow {
         queue: settings.id,
         min_rate_kbps: settings.min_rate_kbps,
         max_rate_kbps: settings.max_rate_kbps,
@@ -61,7 +62,7 @@ pub fn tables(model: &mut Model<WorkerSet>) -> Tables {
     let used = model.tables().into_iter().filter(|t| t.table == 0 || t.active != 0 || t.lookups != 0);
     let row = |stats: model::TableStats| {
         let (engine, compiled_bytes) = model.plane_mut().engine(stats.table);
-        Table {
+        TableRow {
             table: stats.table,
             entries: stats.active,
             lookups: stats.lookups,
@@ -114,7 +115,7 @@ pub fn ffp(model: &mut Model<WorkerSet>) -> Ffp {
     }
 }
 
-pub fn stateless(model: &mut Model<WorkerSet>) -> Stateless {
+pub fn stateless(model: &mut Model<WorkerSet>) -> StatelessReport {
     /// Drop reasons that apply to tagged packets only.
     const REASONS: [DropReason; 6] = [
         DropReason::UntrustedTag,
@@ -126,7 +127,7 @@ pub fn stateless(model: &mut Model<WorkerSet>) -> Stateless {
     ];
     let totals = model.totals();
     let count = |reason: DropReason| totals.dropped.get(reason as usize).copied().unwrap_or_default();
-    Stateless {
+    StatelessReport {
         lane: model.stateless().map(|lane| StatelessForm::from(&**lane)),
         received: totals.received,
         taken: totals.stateless,
@@ -134,7 +135,7 @@ pub fn stateless(model: &mut Model<WorkerSet>) -> Stateless {
     }
 }
 
-pub fn counters(model: &mut Model<WorkerSet>, lost: LostMessages) -> Counters {
+pub fn counters(model: &mut Model<WorkerSet>, lost: LostMessages) -> CountersReport {
     let totals = model.totals();
     let traced = model.trace_counts();
     let latencies = model.plane_mut().latencies();
@@ -147,7 +148,7 @@ pub fn counters(model: &mut Model<WorkerSet>, lost: LostMessages) -> Counters {
     let by_name = |counts: &[u64]| -> BTreeMap<String, u64> {
         DropReason::ALL.iter().zip(counts).map(|(reason, count)| (reason.name().to_owned(), *count)).collect()
     };
-    Counters {
+    CountersReport {
         received: totals.received,
         forwarded: totals.forwarded,
         consumed: totals.consumed,
@@ -164,7 +165,7 @@ pub fn counters(model: &mut Model<WorkerSet>, lost: LostMessages) -> Counters {
         log_lines_written: log::counts().written,
         log_lines_lost: log_lines_lost(log::counts()),
         limits: limits.collect(),
-        lanes: by_lane(Lane::of(&latencies.low_latency), Lane::of(&latencies.normal)),
+        lanes: by_lane(LaneLatency::of(&latencies.low_latency), LaneLatency::of(&latencies.normal)),
         gaps: latencies.gaps,
         stolen_ns: latencies.stolen_ns,
     }
@@ -181,9 +182,9 @@ fn by_lane<T>(low_latency: T, normal: T) -> BTreeMap<String, T> {
     [("low_latency".to_owned(), low_latency), ("normal".to_owned(), normal)].into()
 }
 
-pub fn latencies(model: &mut Model<WorkerSet>) -> Latencies {
+pub fn latencies(model: &mut Model<WorkerSet>) -> LatencyBuckets {
     let told = model.plane_mut().latencies();
-    Latencies {
+    LatencyBuckets {
         lanes: by_lane(told.low_latency.into(), told.normal.into()),
         gaps: told.gaps,
         stolen_ns: told.stolen_ns,
@@ -191,7 +192,7 @@ pub fn latencies(model: &mut Model<WorkerSet>) -> Latencies {
 }
 
 pub fn macs(model: &mut Model<WorkerSet>, now: Nanos) -> Macs {
-    let row = |mac: model::Mac| Mac {
+    let row = |mac: model::Mac| MacRow {
         vid: mac.vid,
         mac: mac_text(mac.mac),
         port: mac.port,

@@ -10,9 +10,9 @@ const START_NS: Nanos = 1_000_000_000;
 
 /// Monotonic clock.
 #[derive(Clone, Copy, Debug)]
-pub struct Clock(Instant);
+pub struct MonotonicClock(Instant);
 
-impl Clock {
+impl MonotonicClock {
     pub fn new() -> Self {
         Self(Instant::now())
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Loads or checks the flow file that the switch starts with.
 
-use super::clock::Clock;
+use super::clock::MonotonicClock;
 use super::{DaemonError, Stop};
 use crate::flow_file::{FlowFile, read_pieces};
 use model::{Changed, Model};
@@ -19,7 +19,7 @@ const PIECE_BYTES: usize = 64 * 1_024;
 /// Loads a flow file. Returns `None` if the daemon was stopped first.
 pub fn load(
     model: &mut Model<WorkerSet>,
-    clock: Clock,
+    clock: MonotonicClock,
     path: &Path,
     stop: Option<&Stop>,
 ) -> Result<Option<Changed>, DaemonError> {
@@ -33,7 +33,11 @@ pub fn load(
 
 /// Loads a flow file into a model that is used for this check only. Therefore it can continue after a mistake
 /// and report all of them.
-pub fn check(model: &mut Model<WorkerSet>, clock: Clock, path: &Path) -> Result<Changed, DaemonError> {
+pub fn check(
+    model: &mut Model<WorkerSet>,
+    clock: MonotonicClock,
+    path: &Path,
+) -> Result<Changed, DaemonError> {
     let file = read(model, path, None)?.unwrap_or_default();
     file.check(model, clock.now()).map_err(|mistakes| DaemonError::Flows { path: path.into(), mistakes })
 }

@@ -3,7 +3,7 @@
 
 use super::DaemonError;
 use super::device_lock::{DeviceLock, DeviceLockError};
-use crate::config::{Config, PortConfig, spec};
+use crate::config::{Config, ConfiguredPort, spec};
 use port::{Link, Queue};
 
 /// Port whose device is open.
@@ -46,7 +46,7 @@ impl OpenPort {
 pub fn open(config: &Config) -> Result<Vec<OpenPort>, DaemonError> {
     port::dpdk::log_to(crate::log::say);
     port::dpdk::configure(config.dpdk.clone());
-    let open_one = |port: &PortConfig| {
+    let open_one = |port: &ConfiguredPort| {
         let device_lock = device_lock(port)?;
         let queues = port::open(&spec(port))?;
         let queues = port.workers.iter().copied().zip(queues).collect();
@@ -55,7 +55,7 @@ pub fn open(config: &Config) -> Result<Vec<OpenPort>, DaemonError> {
     config.datapath.ports.iter().map(open_one).collect()
 }
 
-fn device_lock(port: &PortConfig) -> Result<Option<DeviceLock>, DaemonError> {
+fn device_lock(port: &ConfiguredPort) -> Result<Option<DeviceLock>, DaemonError> {
     if !port::is_of_interfaces(&port.driver) {
         return Ok(None);
     }

@@ -5,7 +5,7 @@
 //! Begin with [`Daemon::serve`].
 
 use super::{Daemon, DaemonError, Stop, links};
-use crate::control::{Connection, PARKED_MAX, State};
+use crate::control::{Connection, ControlState, PARKED_MAX};
 use flow::Nanos;
 use model::DataPlane;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -64,7 +64,7 @@ impl Daemon {
                     more |= self.openflow.step(model, self.clock.now(), &mut refresh);
                     let now = self.clock.now();
                     let openflow = &self.openflow;
-                    let mut state = State {
+                    let mut state = ControlState {
                         model,
                         now,
                         refresh: &mut refresh,
@@ -170,7 +170,7 @@ impl Daemon {
     }
 }
 
-fn serve_clients(clients: &mut Vec<Connection>, state: &mut State<'_>) -> bool {
+fn serve_clients(clients: &mut Vec<Connection>, state: &mut ControlState<'_>) -> bool {
     let mut more = false;
     clients.retain_mut(|client| {
         more |= client.step(state);

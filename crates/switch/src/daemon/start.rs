@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Start of a switch, from open ports to running worker threads. Begin with [`Daemon::start`].
 
-use super::clock::{self, Clock};
+use super::clock::{self, MonotonicClock};
 use super::link_watch::LinkThread;
 use super::links::{Known, describe};
 use super::load::load;
 use super::model_handle::ModelHandle;
 use super::thread::{self, ControlWake, Shared};
 use super::{DaemonError, DeviceLock, OpenPort, Stop};
-use crate::config::{Config, Endpoint, PortConfig};
+use crate::config::{Config, ConfiguredPort, Endpoint};
 use crate::listener::{Listener, Purpose};
 use crate::openflow::Channels;
 use flow::PortNo;
@@ -26,7 +26,7 @@ use worker::{BackgroundTask, PortQueues, ShutdownLoss, SleepFlag};
 /// Switch of one datapath that forwards packets. Dropping it stops its threads.
 pub struct Daemon {
     pub(super) model_handle: ModelHandle,
-    pub(super) clock: Clock,
+    pub(super) clock: MonotonicClock,
     pub(super) listener: Listener,
     pub(super) openflow: Channels,
     pub(super) workers: Arc<[Arc<Shared>]>,
@@ -57,7 +57,7 @@ fn bases() -> io::Result<Sender<BackgroundTask>> {
 }
 
 /// Returns the kernel interface of a port, if there is one.
-fn interface(port: &PortConfig) -> Option<String> {
+fn interface(port: &ConfiguredPort) -> Option<String> {
     port::interface_of(&port.driver, &port.device).map(str::to_owned)
 }
 
@@ -107,7 +107,7 @@ impl Daemon {
         stop: &Stop,
     ) -> Result<Option<Self>, DaemonError> {
         pipeline::set_portable(config.portable);
-        let clock = Clock::new();
+        let clock = MonotonicClock::new();
         let listener = Listener::bind(&config.control, Purpose::Control)?;
         let openflow = Channels::open(&config.datapath.openflow)?;
         let mut ports = open()?;
@@ -241,7 +241,7 @@ impl Drop for Daemon {
 ///
 /// Returns the error of [`Daemon::start`], if it does not depend on devices or sockets.
 pub fn check(config: &Config, flows: Option<&Path>) -> Result<Option<Changed>, DaemonError> {
-    let clock = Clock::new();
+    let clock = MonotonicClock::new();
     let sizes = worker::WorkerSetConfig { workers: 0, ..worker::WorkerSetConfig::default() };
     let (plane, _) = worker::build(&sizes, Vec::new());
     let mut model = Model::new(model_config(config), plane, clock.now());

@@ -5,7 +5,7 @@
 //! control thread applies operations meanwhile. The alarm of the protocol is an eventfd here. Begin with
 //! [`start`].
 
-use super::clock::Clock;
+use super::clock::MonotonicClock;
 use super::sleeps;
 use crate::config::{Pace, WorkerConfig};
 use flow::Nanos;
@@ -75,7 +75,7 @@ pub fn start(
     number: usize,
     config: WorkerConfig,
     pace: Pace,
-    clock: Clock,
+    clock: MonotonicClock,
     all: Arc<[Arc<Shared>]>,
     control: Arc<ControlWake>,
 ) -> io::Result<JoinHandle<()>> {
@@ -103,7 +103,7 @@ struct Loop<'a> {
     shared: &'a Shared,
     all: &'a [Arc<Shared>],
     control: &'a ControlWake,
-    clock: Clock,
+    clock: MonotonicClock,
     pace: Pace,
     sleeps: bool,
 }

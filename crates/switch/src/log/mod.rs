@@ -18,7 +18,7 @@ mod writer;
 
 pub use queue::LogCounts;
 
-use queue::Queue;
+use queue::LogQueue;
 use rate::RateLimit;
 use std::io::{self, Write};
 use std::panic::PanicHookInfo;
@@ -35,7 +35,7 @@ const FLUSH_LIMIT: Duration = Duration::from_millis(500);
 /// Maximum number of lines of a backtrace that are logged.
 const BACKTRACE_LINES: usize = 100;
 
-static QUEUE: OnceLock<Queue> = OnceLock::new();
+static QUEUE: OnceLock<LogQueue> = OnceLock::new();
 
 /// Starts the log on stderr. The environment variable `RUST_LOG` sets the levels; the default is warnings and
 /// errors. Panics of all threads are logged too.
@@ -47,7 +47,7 @@ pub fn start() -> io::Result<()> {
     if QUEUE.get().is_some() {
         return Ok(());
     }
-    let (queue, lines) = Queue::new();
+    let (queue, lines) = LogQueue::new();
     let tally = queue.tally();
     thread::Builder::new().name("log".into()).spawn(move || writer::run(&io::stderr(), &lines, &tally))?;
     let queue = QUEUE.get_or_init(|| queue);
@@ -84,7 +84,7 @@ pub fn flush() {
 /// Returns the number of lines written, and of lines lost by reason.
 #[must_use]
 pub fn counts() -> LogCounts {
-    QUEUE.get().map(Queue::counts).unwrap_or_default()
+    QUEUE.get().map(LogQueue::counts).unwrap_or_default()
 }
 
 /// Counts a line that another limit suppressed. That limit reports the loss itself.
@@ -111,7 +111,7 @@ fn log_panic(info: &PanicHookInfo<'_>) {
 }
 
 /// Writer of the formatter. Each call writes one line, and never fails.
-struct QueueWriter<'a>(&'a Queue);
+struct QueueWriter<'a>(&'a LogQueue);
 
 impl Write for QueueWriter<'_> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {

@@ -37,7 +37,7 @@ pub struct LogCounts {
 
 /// Counters of the log. The thread that writes or drops a line advances them.
 #[derive(Debug, Default)]
-pub struct Tally {
+pub struct LogCounters {
     queued: AtomicU64,
     written: AtomicU64,
     refused: AtomicU64,
@@ -51,7 +51,7 @@ fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-impl Tally {
+impl LogCounters {
     pub fn written(&self) {
         self.written.fetch_add(1, Ordering::Release);
     }
@@ -94,18 +94,18 @@ impl Tally {
 
 /// Sending end of the queue.
 #[derive(Debug)]
-pub struct Queue {
+pub struct LogQueue {
     sender: SyncSender<Line>,
-    tally: Arc<Tally>,
+    tally: Arc<LogCounters>,
 }
 
-impl Queue {
+impl LogQueue {
     pub fn new() -> (Self, Receiver<Line>) {
         let (sender, lines) = sync_channel(LINES);
         (Self { sender, tally: Arc::default() }, lines)
     }
 
-    pub fn tally(&self) -> Arc<Tally> {
+    pub fn tally(&self) -> Arc<LogCounters> {
         Arc::clone(&self.tally)
     }
 
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_full_queue_loses_the_latest_lines_and_counts_them() {
-        let (queue, lines) = Queue::new();
+        let (queue, lines) = LogQueue::new();
         for n in 0..LINES + 7 {
             queue.put(format!("{n}").as_bytes());
         }
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_queue_whose_writer_is_gone_counts_what_it_loses() {
-        let (queue, lines) = Queue::new();
+        let (queue, lines) = LogQueue::new();
         drop(lines);
         queue.put(b"nobody");
         assert_eq!((queue.counts().no_room, queue.tally().lost()), (1, 1));
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn waiting_for_a_writer_that_hangs_has_an_end() {
-        let (queue, _lines) = Queue::new();
+        let (queue, _lines) = LogQueue::new();
         queue.put(b"never written");
         queue.flush(Duration::from_millis(20));
         assert!(!queue.tally.is_settled());

@@ -2,7 +2,7 @@
 //! Limit of log lines per second. It applies before a line is formatted, so that excess lines cost the
 //! control thread little time.
 
-use super::queue::Tally;
+use super::queue::LogCounters;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -38,11 +38,11 @@ pub struct RateLimit {
     start: Instant,
     warnings: Window,
     others: Window,
-    tally: Arc<Tally>,
+    tally: Arc<LogCounters>,
 }
 
 impl RateLimit {
-    pub fn new(tally: Arc<Tally>) -> Self {
+    pub fn new(tally: Arc<LogCounters>) -> Self {
         Self { start: Instant::now(), warnings: Window::default(), others: Window::default(), tally }
     }
 

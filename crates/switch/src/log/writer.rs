@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Thread that writes the log. Only this thread may wait for stderr.
 
-use super::queue::{Line, Tally};
+use super::queue::{Line, LogCounters};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, write};
 use std::os::fd::AsFd;
@@ -15,7 +15,7 @@ const REPORT_PERIOD: Duration = Duration::from_secs(1);
 const RETRY: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
 /// Writes lines until the sending end of the queue is dropped.
-pub fn run(descriptor: &impl AsFd, lines: &Receiver<Line>, tally: &Tally) {
+pub fn run(descriptor: &impl AsFd, lines: &Receiver<Line>, tally: &LogCounters) {
     let mut output = Output { descriptor, is_torn: false };
     let mut reports = Reports { reported: 0, last: None };
     loop {
@@ -42,7 +42,7 @@ struct Reports {
 }
 
 impl Reports {
-    fn report(&mut self, output: &mut Output<'_, impl AsFd>, tally: &Tally) {
+    fn report(&mut self, output: &mut Output<'_, impl AsFd>, tally: &LogCounters) {
         let lost = tally.lost();
         if lost == self.reported || self.last.is_some_and(|last| last.elapsed() < REPORT_PERIOD) {
             return;
@@ -101,7 +101,7 @@ impl<D: AsFd> Output<'_, D> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::queue::{LINES, LogCounts, Queue};
+    use super::super::queue::{LINES, LogCounts, LogQueue};
     use super::*;
     use std::fs::File;
     use std::io::{BufRead, BufReader, Read, Write};
@@ -115,7 +115,7 @@ mod tests {
     }
 
     /// Waits until the counters are as expected.
-    fn until(queue: &Queue, expected: LogCounts) {
+    fn until(queue: &LogQueue, expected: LogCounts) {
         let start = Instant::now();
         while queue.counts() != expected {
             assert!(start.elapsed() < LIMIT, "{:?}, not {expected:?}", queue.counts());
@@ -123,8 +123,8 @@ mod tests {
         }
     }
 
-    fn started(descriptor: impl AsFd + Send + 'static) -> (Queue, thread::JoinHandle<()>) {
-        let (queue, lines) = Queue::new();
+    fn started(descriptor: impl AsFd + Send + 'static) -> (LogQueue, thread::JoinHandle<()>) {
+        let (queue, lines) = LogQueue::new();
         let tally = queue.tally();
         (queue, thread::spawn(move || run(&descriptor, &lines, &tally)))
     }

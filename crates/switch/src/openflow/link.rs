@@ -16,7 +16,7 @@ const READ_BYTES: usize = 16 * 1_024;
 const LINGER_NS: Nanos = 1_000_000_000;
 
 /// OpenFlow connection with its channel of the agent.
-pub struct Link {
+pub struct ControllerLink {
     stream: Stream,
     /// Name of the peer in the log.
     peer: String,
@@ -39,7 +39,7 @@ pub struct Link {
     interest: PollFlags,
 }
 
-impl Link {
+impl ControllerLink {
     /// Opens a channel on a non-blocking connection.
     pub fn new(stream: Stream, peer: String, agent: &mut Agent, now: Nanos) -> Self {
         Self {

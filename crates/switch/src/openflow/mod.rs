@@ -20,7 +20,7 @@ use acceptor::Acceptor;
 use dialer::Dialer;
 use fallback::Fallback;
 use flow::Nanos;
-use link::Link;
+use link::ControllerLink;
 use log_limit::LogLimit;
 use model::agent::{Agent, ChannelEvent, ChannelId, Context, Done, LostMessages, Progress, Work};
 use model::{AsyncMessage, Model};
@@ -53,7 +53,7 @@ pub struct Channels {
     /// Time until which no connection is accepted.
     deaf_until_ns: Nanos,
     dialers: Vec<Dialer>,
-    links: Vec<(Origin, Link)>,
+    links: Vec<(Origin, ControllerLink)>,
     fallback: Fallback,
     log: LogLimit,
 }
@@ -174,7 +174,8 @@ impl Channels {
             match dialer.step(now) {
                 Some(Ok(stream)) => {
                     more = true;
-                    let link = Link::new(stream, dialer.address().to_string(), &mut self.agent, now);
+                    let link =
+                        ControllerLink::new(stream, dialer.address().to_string(), &mut self.agent, now);
                     self.links.push((Origin::Controller(number), link));
                 }
                 Some(Err(error)) => {
@@ -253,7 +254,8 @@ impl Channels {
                     }
                     Ok(Some((stream, peer))) => {
                         accepted += 1;
-                        self.links.push((Origin::Peer, Link::new(stream, peer, &mut self.agent, now)));
+                        self.links
+                            .push((Origin::Peer, ControllerLink::new(stream, peer, &mut self.agent, now)));
                     }
                     // A client that disconnected before it was accepted does not affect the next one.
                     Err(error)

@@ -42,7 +42,12 @@ pub fn any(path: &Path, text: &str, seed: Option<u64>) -> Result<Scenario, Vec<M
     }
 }
 
-fn scenario(path: &Path, file: file::File, seed: Option<u64>, mistakes: &mut Mistakes) -> Option<Scenario> {
+fn scenario(
+    path: &Path,
+    file: file::ScenarioFile,
+    seed: Option<u64>,
+    mistakes: &mut Mistakes,
+) -> Option<Scenario> {
     let seed = match seed {
         Some(seed) => seed,
         None => mistakes.at("seed", in_range(file.seed.unwrap_or(1), 0..=i64::MAX))?,
@@ -69,7 +74,12 @@ fn scenario(path: &Path, file: file::File, seed: Option<u64>, mistakes: &mut Mis
     network::scenario(path, network, seed, mistakes).map(Scenario::Network)
 }
 
-fn switch(path: &Path, file: file::File, seed: u64, mistakes: &mut Mistakes) -> Option<SwitchScenario> {
+fn switch(
+    path: &Path,
+    file: file::ScenarioFile,
+    seed: u64,
+    mistakes: &mut Mistakes,
+) -> Option<SwitchScenario> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let times = times(&file, mistakes);
     let packets = packets(&file, mistakes);
@@ -114,7 +124,7 @@ struct Times {
     warm_up_ns: f64,
 }
 
-fn times(file: &file::File, mistakes: &mut Mistakes) -> Option<Times> {
+fn times(file: &file::ScenarioFile, mistakes: &mut Mistakes) -> Option<Times> {
     let mut time = |name: &str, text: &Option<String>, usual: &str, least_ns: u64, most_ns: u64| {
         let text = text.as_deref().unwrap_or(usual);
         let checked = duration(text).and_then(|ns| match ns {
@@ -133,7 +143,7 @@ fn times(file: &file::File, mistakes: &mut Mistakes) -> Option<Times> {
 }
 
 /// Returns the number of packets to arrive, if it is given instead of a duration.
-fn packets(file: &file::File, mistakes: &mut Mistakes) -> Option<u64> {
+fn packets(file: &file::ScenarioFile, mistakes: &mut Mistakes) -> Option<u64> {
     let packets = file.packets?;
     if file.duration.is_some() {
         mistakes.wrong("packets", "is there beside duration; give one of them");
@@ -237,7 +247,10 @@ fn rules(datapath: &file::Datapath, folder: &Path) -> Result<String, Mistake> {
 
 /// Returns the traffic classes with their rates, and the load factor, if there is one. With a load factor the
 /// rates are relative, because the capacity is not known yet.
-fn rates(load: Option<file::Load>, traffic: Vec<Traffic>) -> Result<(Vec<Class>, Option<f64>), Mistake> {
+fn rates(
+    load: Option<file::LoadSection>,
+    traffic: Vec<Traffic>,
+) -> Result<(Vec<Class>, Option<f64>), Mistake> {
     let shares: f64 = traffic.iter().filter(|one| one.shared).map(|one| one.class.rate_pps).sum();
     let (all_pps, factor) = match load {
         None if shares > 0.0 => {
@@ -250,10 +263,10 @@ fn rates(load: Option<file::Load>, traffic: Vec<Traffic>) -> Result<(Vec<Class>,
         Some(_) if shares == 0.0 => {
             return Err(wrong("load", "has no effect: no traffic has a share of it; leave it away"));
         }
-        Some(file::Load { rate_pps: Some(pps), factor: None }) => {
+        Some(file::LoadSection { rate_pps: Some(pps), factor: None }) => {
             (at("load.rate_pps", traffic::rate(pps))?, None)
         }
-        Some(file::Load { rate_pps: None, factor: Some(factor) }) => {
+        Some(file::LoadSection { rate_pps: None, factor: Some(factor) }) => {
             if !(factor > 0.0 && factor <= FACTOR) {
                 let problem = format!("{factor} is out of range; use more than 0 and at most {FACTOR:.0}");
                 return Err(wrong("load.factor", problem));

@@ -18,7 +18,7 @@ const COST_NS: f64 = 1e9;
 
 /// Source of the costs.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum Costs {
+pub enum CostsSection {
     /// Measured on this machine before the run.
     #[default]
     Measured,
@@ -52,20 +52,20 @@ struct Even {
     unit_ns: f64,
 }
 
-impl<'de> Deserialize<'de> for Costs {
+impl<'de> Deserialize<'de> for CostsSection {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         struct Read;
 
         impl<'de> Visitor<'de> for Read {
-            type Value = Costs;
+            type Value = CostsSection;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("\"measured\", { unit_ns = 10 } or a list of steps")
             }
 
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Costs, E> {
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<CostsSection, E> {
                 match text {
-                    "measured" => Ok(Costs::Measured),
+                    "measured" => Ok(CostsSection::Measured),
                     _ => {
                         let says = format!(
                             "\"{text}\" is unknown; write \"measured\", {{ unit_ns = 10 }} or a list of steps"
@@ -75,16 +75,17 @@ impl<'de> Deserialize<'de> for Costs {
                 }
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Costs, A::Error> {
-                Even::deserialize(MapAccessDeserializer::new(map)).map(|even| Costs::Even(even.unit_ns))
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<CostsSection, A::Error> {
+                Even::deserialize(MapAccessDeserializer::new(map))
+                    .map(|even| CostsSection::Even(even.unit_ns))
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Costs, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<CostsSection, A::Error> {
                 let mut steps = Vec::new();
                 while let Some(step) = list.next_element()? {
                     steps.push(step);
                 }
-                Ok(Costs::Given(steps))
+                Ok(CostsSection::Given(steps))
             }
         }
 
@@ -92,7 +93,7 @@ impl<'de> Deserialize<'de> for Costs {
     }
 }
 
-impl Costs {
+impl CostsSection {
     /// Returns the cost table of given costs. `None` if the costs are to be measured.
     pub fn table(&self) -> Result<Option<CostTable>, Mistake> {
         match self {

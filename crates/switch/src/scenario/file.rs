@@ -3,24 +3,24 @@
 //!
 //! Numbers are `i64`, so that a value out of range gets an error message of ours instead of serde's.
 
-use super::costs::Costs;
-use super::network::file::Section;
-use crate::config::file::{Ffp, Lanes, LowLatency, PortCache, one_or_more};
+use super::costs::CostsSection;
+use super::network::file::NetworkSection;
+use crate::config::file::{Ffp, Lanes, LowLatency, PortCacheSection, one_or_more};
 use crate::config::text::{FORWARDING, Grammar, Key, NUMBER, STRING, TABLES};
 use serde::Deserialize;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct File {
+pub struct ScenarioFile {
     pub seed: Option<i64>,
     pub warm_up: Option<String>,
     pub duration: Option<String>,
     pub packets: Option<i64>,
     pub ring: Option<i64>,
     pub io: Option<String>,
-    pub costs: Option<Costs>,
-    pub load: Option<Load>,
-    pub network: Option<Section>,
+    pub costs: Option<CostsSection>,
+    pub load: Option<LoadSection>,
+    pub network: Option<NetworkSection>,
     #[serde(default)]
     pub datapath: Vec<Datapath>,
     #[serde(default)]
@@ -29,7 +29,7 @@ pub struct File {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Load {
+pub struct LoadSection {
     pub rate_pps: Option<f64>,
     pub factor: Option<f64>,
 }
@@ -48,7 +48,7 @@ pub struct Datapath {
     #[serde(default)]
     pub lanes: Lanes,
     #[serde(default)]
-    pub port_cache: PortCache,
+    pub port_cache: PortCacheSection,
 }
 
 #[derive(Debug, Deserialize)]

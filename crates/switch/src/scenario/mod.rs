@@ -15,13 +15,13 @@ mod traffic;
 
 pub use costs::StepCost;
 pub use network::{
-    ByEpochs, FailureMet, LinkHeader, Lost, Met, NetworkOutcome, NetworkScenario, Protected, Protection,
-    Range, SwitchState, TableState,
+    ByEpochs, FailureMet, LinkHeader, LossReport, Met, NetworkOutcome, NetworkScenario, Protected,
+    Protection, Range, SwitchState, TableState,
 };
-pub use report::{Latency, Learned, Outcome, Part};
+pub use report::{Latency, LearnedFlows, ScenarioOutcome, TrafficShare};
 
 use crate::config::{FileMistakes, Mistake, read_text};
-use costs::Costs;
+use costs::CostsSection;
 use flow::PortNo;
 use sim::arrivals::{Load, Marks};
 use sim::cost::CostError;
@@ -56,7 +56,7 @@ pub struct SwitchScenario {
     ports: PortNo,
     config: worker::WorkerSetConfig,
     marks: Marks,
-    costs: Costs,
+    costs: CostsSection,
     /// Arriving packets. If `factor` is given, the rates are relative to the switch's capacity.
     load: Load,
     /// Offered load relative to the switch's capacity.

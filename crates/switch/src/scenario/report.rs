@@ -13,7 +13,7 @@ const CONSUMED: &str = "consumed";
 /// Result of a simulated switch. Rates are in packets per second. Times are virtual, in ns, unless the name
 /// says otherwise.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Outcome {
+pub struct ScenarioOutcome {
     /// Path of the scenario file.
     pub scenario: String,
     /// Seed of the random generator.
@@ -41,14 +41,14 @@ pub struct Outcome {
     /// Number of poll iterations of the worker.
     pub turns: u64,
     /// Results by lane: flows whose entries are all low-latency, and the other flows.
-    pub lanes: Vec<Part>,
+    pub lanes: Vec<TrafficShare>,
     /// Results by traffic class.
-    pub traffic: Vec<Part>,
+    pub traffic: Vec<TrafficShare>,
 }
 
 /// Result of some of the packets. `offered` = `delivered` + `consumed` + the sum of `dropped`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Part {
+pub struct TrafficShare {
     /// Name of the lane or of the traffic class.
     pub name: String,
     /// Number of packets that arrived.
@@ -67,7 +67,7 @@ pub struct Part {
     /// Latency from arrival to the end of transmission, plus the fixed time of input and output.
     pub latency_ns: Latency,
     /// Time until flows used the fast-forwarding path.
-    pub learned: Learned,
+    pub learned: LearnedFlows,
 }
 
 /// Latencies of delivered packets in ns. All are 0 if there are none.
@@ -91,7 +91,7 @@ pub struct Latency {
 
 /// Flows that came to use the fast-forwarding path during the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Learned {
+pub struct LearnedFlows {
     /// Number of flows.
     pub flows: u64,
     /// Longest time in ns from the arrival of a flow's first packet to the departure of its first packet over
@@ -100,7 +100,7 @@ pub struct Learned {
 }
 
 /// Offered load, and the capacity that it was derived from.
-pub struct Times<'a> {
+pub struct TimesReport<'a> {
     pub load: &'a Load,
     pub capacity_pps: Option<f64>,
 }
@@ -109,13 +109,13 @@ pub struct Times<'a> {
 pub fn outcome(
     path: &Path,
     report: &Report,
-    times: &Times<'_>,
+    times: &TimesReport<'_>,
     costs: &'static str,
     steps: Vec<StepCost>,
     agreement: Option<f64>,
-) -> Outcome {
-    let Times { load, capacity_pps } = times;
-    Outcome {
+) -> ScenarioOutcome {
+    let TimesReport { load, capacity_pps } = times;
+    ScenarioOutcome {
         scenario: path.display().to_string(),
         seed: load.seed,
         costs,
@@ -133,11 +133,11 @@ pub fn outcome(
     }
 }
 
-fn part(found: &ClassReport) -> Part {
+fn part(found: &ClassReport) -> TrafficShare {
     let mut dropped = found.lost.clone();
     let consumed = dropped.remove(CONSUMED).unwrap_or(0);
     let latency = &found.latency;
-    Part {
+    TrafficShare {
         name: found.name.clone(),
         offered: found.offered,
         delivered: found.delivered,
@@ -154,7 +154,7 @@ fn part(found: &ClassReport) -> Part {
             mean: thousandths(latency.mean_ns()),
             deviation: thousandths(latency.deviation_ns()),
         },
-        learned: Learned { flows: found.learning.count(), longest_ns: found.learning.max_ns() },
+        learned: LearnedFlows { flows: found.learning.count(), longest_ns: found.learning.max_ns() },
     }
 }
 

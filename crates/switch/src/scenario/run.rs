@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Run of a scenario of one switch.
 
-use super::costs::{Costs, StepCost, steps_of, table_of};
-use super::report::{self, Outcome, Times};
+use super::costs::{CostsSection, StepCost, steps_of, table_of};
+use super::report::{self, ScenarioOutcome, TimesReport};
 use super::{LONGEST_NS, ScenarioError, SwitchScenario};
 use sim::arrivals::{Case, Class, ClassReport, Harness, Load, Report, Switch, capacity_pps, measure};
 use sim::cost::{CostTable, MeasurePlan};
@@ -29,12 +29,12 @@ impl SwitchScenario {
     ///
     /// Returns an error if the switch refuses its rules, if its capacity is 0 although the load is relative
     /// to it, or if the run is too long.
-    pub fn run(&self) -> Result<Outcome, ScenarioError> {
+    pub fn run(&self) -> Result<ScenarioOutcome, ScenarioError> {
         sim::fix_hashes(self.seed);
         let mut costs = match self.costs.table().map_err(ScenarioError::Costs)? {
             None => self.measure(false)?,
             Some(table) => {
-                let from = if matches!(self.costs, Costs::Even(_)) { "even" } else { "given" };
+                let from = if matches!(self.costs, CostsSection::Even(_)) { "even" } else { "given" };
                 Measured { steps: steps_of(&table), table, from, agreement: None }
             }
         };
@@ -54,7 +54,7 @@ impl SwitchScenario {
             found = Harness::new(&self.switch(), &load)?.run(&costs.table);
         }
         let Measured { from, steps, agreement, .. } = costs;
-        let times = Times { load: &load, capacity_pps: capacity };
+        let times = TimesReport { load: &load, capacity_pps: capacity };
         Ok(report::outcome(&self.path, &found, &times, from, steps, agreement))
     }
 

@@ -78,7 +78,7 @@ fn every_packet_is_delivered_or_told_of_by_name() {
         assert_eq!(part.offered, part.delivered + part.consumed + dropped, "{part:?}");
         assert_eq!(part.overtaken, 0, "{part:?}");
     }
-    let sum = |parts: &[Part]| parts.iter().map(|part| part.offered).sum::<u64>();
+    let sum = |parts: &[TrafficShare]| parts.iter().map(|part| part.offered).sum::<u64>();
     assert_eq!(sum(&outcome.lanes), sum(&outcome.traffic));
     let [low, normal] = &outcome.lanes[..] else { panic!("two lanes: {outcome:?}") };
     assert_eq!((low.name.as_str(), low.offered, low.dropped.len()), ("low-latency", low.delivered, 0));
@@ -107,7 +107,8 @@ fn a_factor_is_of_what_the_switch_carries() {
         read(&text).unwrap().run().unwrap()
     };
     let (below, beyond) = (at("factor = 0.5"), at("factor = 2"));
-    let dropped = |outcome: &Outcome| outcome.traffic.iter().map(|part| part.dropped.len()).sum::<usize>();
+    let dropped =
+        |outcome: &ScenarioOutcome| outcome.traffic.iter().map(|part| part.dropped.len()).sum::<usize>();
     assert_eq!((dropped(&below), below.capacity_pps), (0, beyond.capacity_pps));
     assert!(dropped(&beyond) > 0);
     assert!((below.offered_pps * 4.0 - beyond.offered_pps).abs() < 4.0);

@@ -3,9 +3,11 @@
 
 mod sections;
 
-pub use sections::{Board, Section};
+pub use sections::{Board, TopSection};
 
-use crate::control::{Client, ClientError, Counters, Ffp, Latencies, Ports, Request, Tables};
+use crate::control::{
+    Client, ClientError, ControlRequest, CountersReport, Ffp, LatencyBuckets, Ports, Tables,
+};
 use std::time::{Duration, Instant};
 
 /// All counters of a switch at one time.
@@ -20,9 +22,9 @@ pub struct Reading {
     /// State of the fast-forwarding path.
     pub ffp: Ffp,
     /// Counters of all packets.
-    pub counters: Counters,
+    pub counters: CountersReport,
     /// Latency distributions of frames in the switch.
-    pub latencies: Latencies,
+    pub latencies: LatencyBuckets,
 }
 
 impl Reading {
@@ -34,11 +36,11 @@ impl Reading {
     pub fn take(client: &mut Client) -> Result<Self, ClientError> {
         Ok(Self {
             at: Instant::now(),
-            ports: client.ask(&Request::Ports)?,
-            tables: client.ask(&Request::Tables)?,
-            ffp: client.ask(&Request::Ffp)?,
-            counters: client.ask(&Request::Counters)?,
-            latencies: client.ask(&Request::Latencies)?,
+            ports: client.ask(&ControlRequest::Ports)?,
+            tables: client.ask(&ControlRequest::Tables)?,
+            ffp: client.ask(&ControlRequest::Ffp)?,
+            counters: client.ask(&ControlRequest::Counters)?,
+            latencies: client.ask(&ControlRequest::Latencies)?,
         })
     }
 

@@ -2,7 +2,7 @@
 //! Rates of a period as tables of text.
 
 use super::Reading;
-use crate::control::{LaneBuckets, Port, Table, microseconds};
+use crate::control::{LaneBuckets, PortRow, TableRow, microseconds};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ pub struct Board {
     /// Summary in one line.
     pub summary: String,
     /// Tables of ports, lanes, tables and drops, in this order.
-    pub sections: [Section; 4],
+    pub sections: [TopSection; 4],
 }
 
 /// Table of text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Section {
+pub struct TopSection {
     /// Title of the table.
     pub title: &'static str,
     /// Column names.
@@ -103,8 +103,8 @@ impl Board {
     }
 }
 
-fn ports(before: &Reading, after: &Reading, rates: &Rates) -> Section {
-    let row = |now: &Port| {
+fn ports(before: &Reading, after: &Reading, rates: &Rates) -> TopSection {
+    let row = |now: &PortRow| {
         // A port that is new since the last reading gets a rate of 0.
         let then = before.ports.ports.iter().find(|port| port.number == now.number).unwrap_or(now);
         vec![
@@ -119,7 +119,7 @@ fn ports(before: &Reading, after: &Reading, rates: &Rates) -> Section {
             rates.text(then.tx_dropped, now.tx_dropped),
         ]
     };
-    Section {
+    TopSection {
         title: "ports",
         head: vec![
             "port",
@@ -136,7 +136,7 @@ fn ports(before: &Reading, after: &Reading, rates: &Rates) -> Section {
     }
 }
 
-fn lanes(before: &Reading, after: &Reading, rates: &Rates) -> Section {
+fn lanes(before: &Reading, after: &Reading, rates: &Rates) -> TopSection {
     let row = |name: &String, now: &LaneBuckets| {
         let then = before.latencies.lanes.get(name).cloned().unwrap_or_default().latencies();
         let now = now.latencies();
@@ -156,7 +156,7 @@ fn lanes(before: &Reading, after: &Reading, rates: &Rates) -> Section {
         row.push(rates.text(0, in_gaps.frames()));
         row
     };
-    Section {
+    TopSection {
         title: "lanes: us from receive poll to transmit doorbell",
         head: vec![
             "lane",
@@ -173,8 +173,8 @@ fn lanes(before: &Reading, after: &Reading, rates: &Rates) -> Section {
     }
 }
 
-fn tables(before: &Reading, after: &Reading, rates: &Rates) -> Section {
-    let row = |now: &Table| {
+fn tables(before: &Reading, after: &Reading, rates: &Rates) -> TopSection {
+    let row = |now: &TableRow| {
         let then = before.tables.tables.iter().find(|table| table.table == now.table);
         let (lookups, matches) = then.map_or((0, 0), |then| (then.lookups, then.matches));
         let found = rates.of(matches, now.matches);
@@ -205,7 +205,7 @@ fn tables(before: &Reading, after: &Reading, rates: &Rates) -> Section {
             now.engine.clone(),
         ]
     };
-    Section {
+    TopSection {
         title: "tables",
         head: vec![
             "table",
@@ -222,7 +222,7 @@ fn tables(before: &Reading, after: &Reading, rates: &Rates) -> Section {
     }
 }
 
-fn drops(before: &Reading, after: &Reading, rates: &Rates) -> Section {
+fn drops(before: &Reading, after: &Reading, rates: &Rates) -> TopSection {
     let mut rows = Vec::new();
     let mut add = |what: &str, then: &BTreeMap<String, u64>, now: &BTreeMap<String, u64>| {
         for (reason, now) in now.iter().filter(|(_, count)| **count != 0) {
@@ -238,7 +238,7 @@ fn drops(before: &Reading, after: &Reading, rates: &Rates) -> Section {
         let none = BTreeMap::new();
         add(&format!("port {}", port.number), earlier.map_or(&none, |port| &port.dropped), &port.dropped);
     }
-    Section { title: "drops", head: vec!["reason", "of", "drops/s", "in all"], rows }
+    TopSection { title: "drops", head: vec!["reason", "of", "drops/s", "in all"], rows }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Reads one packet of a capture.
 
-use super::form::Packet;
+use super::form::PacketForm;
 use super::{TraceError, hexadecimal};
 use port::LARGE_FRAME_BYTES;
 use std::path::Path;
@@ -14,7 +14,7 @@ use wire::capture::CaptureReader;
 ///
 /// Returns an error if the capture cannot be read, has fewer packets, or if the packet is longer than a
 /// frame.
-pub fn packet_of(path: &Path, number: u64, in_port: Option<u32>) -> Result<Packet, TraceError> {
+pub fn packet_of(path: &Path, number: u64, in_port: Option<u32>) -> Result<PacketForm, TraceError> {
     let failed = |source| TraceError::Capture { path: path.into(), source };
     let mut reader = CaptureReader::open(path).map_err(failed)?;
     let mut packets = 0;
@@ -27,7 +27,7 @@ pub fn packet_of(path: &Path, number: u64, in_port: Option<u32>) -> Result<Packe
             return Err(TraceError::TooLong(packet.bytes.len()));
         }
         let in_port = in_port.unwrap_or(packet.interface.saturating_add(1));
-        return Ok(Packet {
+        return Ok(PacketForm {
             fields: None,
             hex: Some(hexadecimal::format(packet.bytes)),
             in_port: Some(in_port),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Synthetic packet, given by either fields or bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Packet {
+pub struct PacketForm {
     /// Fields in flow syntax, such as `in_port=1,tcp,nw_src=10.0.0.1`, and `nw_ttl`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fields: Option<String>,
@@ -20,7 +20,7 @@ pub struct Packet {
 
 /// Trace of a packet: its path through the tables and its outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Trace {
+pub struct TraceForm {
     /// Ingress port.
     pub in_port: u32,
     /// Packet in flow syntax.
@@ -30,13 +30,13 @@ pub struct Trace {
     /// Version of the rules, which is the number of operations so far.
     pub version: u64,
     /// Lookups in order.
-    pub tables: Vec<Table>,
+    pub tables: Vec<TableForm>,
     /// Groups used, in order.
-    pub groups: Vec<Group>,
+    pub groups: Vec<GroupForm>,
     /// Copies sent to ports, in order.
     pub outputs: Vec<Output>,
     /// Copies sent to the controller, in order.
-    pub packet_ins: Vec<PacketIn>,
+    pub packet_ins: Vec<PacketInForm>,
     /// Whether every entry hit is low-latency.
     pub low_latency: bool,
     /// First table in which the packet hit a normal entry.
@@ -59,7 +59,7 @@ pub struct Trace {
 
 /// Lookup in a table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Table {
+pub struct TableForm {
     /// Table number.
     pub table: u8,
     /// Name of the lookup engine.
@@ -73,7 +73,7 @@ pub struct Table {
     /// Values of the packet in the fields that the entry matches.
     pub values: Vec<String>,
     /// Near misses: entries of higher priority that the packet almost matched.
-    pub near: Vec<Near>,
+    pub near: Vec<NearMissForm>,
     /// Number of entries of higher priority that were compared to find near misses.
     pub looked_at: usize,
     /// Changes between this lookup and the next, each as `field: before -> after`.
@@ -116,7 +116,7 @@ impl Rule {
 
 /// Entry that the packet almost matched.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Near {
+pub struct NearMissForm {
     /// The entry.
     pub rule: Rule,
     /// Conditions that the packet failed, each as `wants ..., the packet has ...`.
@@ -125,7 +125,7 @@ pub struct Near {
 
 /// Use of a group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Group {
+pub struct GroupForm {
     /// Group ID.
     pub group: u32,
     /// Type of the group.
@@ -151,7 +151,7 @@ pub struct Output {
 
 /// Copy sent to the controller.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PacketIn {
+pub struct PacketInForm {
     /// Table of the entry that sent the copy.
     pub table: u8,
     /// Reason: `no_match`, `action` or `invalid_ttl`.

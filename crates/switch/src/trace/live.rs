@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Traces of real packets: the workers' records, compared with the result of the rules.
 
-use super::form::Trace;
+use super::form::TraceForm;
 use super::report::{describe, report, rule};
 use super::{TraceError, port_names};
 use flow::syntax::{ParseOptions, parse_match};
@@ -65,7 +65,7 @@ pub struct Real {
     /// Reasons, unless the result is `agrees`.
     pub why: Vec<String>,
     /// Trace of the same packet by the rules as they are now.
-    pub imagined: Trace,
+    pub imagined: TraceForm,
 }
 
 /// Lookup of a real packet.
@@ -93,7 +93,7 @@ pub struct RealHit {
 
 /// Summary at the end of a trace of real packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Summary {
+pub struct LiveSummary {
     /// Number of packets reported.
     pub recorded: u64,
     /// Number of reported packets that could be compared with the rules.
@@ -109,7 +109,7 @@ pub struct Summary {
 pub(crate) struct Watch {
     left: u64,
     end_ns: Nanos,
-    summary: Summary,
+    summary: LiveSummary,
 }
 
 impl Watch {
@@ -137,7 +137,7 @@ impl Watch {
         Ok(Self {
             left: live.count,
             end_ns: now.saturating_add(live.timeout_ms * MS_NS),
-            summary: Summary::default(),
+            summary: LiveSummary::default(),
         })
     }
 
@@ -161,7 +161,7 @@ impl Watch {
     }
 
     /// Stops recording on all workers.
-    pub fn stop(mut self, model: &mut Model<WorkerSet>) -> Summary {
+    pub fn stop(mut self, model: &mut Model<WorkerSet>) -> LiveSummary {
         self.summary.lost = model.plane_mut().records_lost();
         model.plane_mut().stop_recording();
         self.summary

@@ -3,7 +3,7 @@
 //!
 //! A synthetic packet is a list of fields, bytes, or a packet of a capture. [`model::trace`] traces it
 //! through the tables. This module builds the packet and formats the trace. It must not send, count or learn
-//! anything. Begin with [`Trace`] and [`from_file`].
+//! anything. Begin with [`TraceForm`] and [`from_file`].
 
 mod capture;
 mod form;
@@ -15,9 +15,9 @@ pub(crate) mod synthesize;
 mod why;
 
 pub use capture::packet_of;
-pub use form::{Group, Near, Output, Packet, PacketIn, Rule, Table, Trace};
+pub use form::{GroupForm, NearMissForm, Output, PacketForm, PacketInForm, Rule, TableForm, TraceForm};
 pub(crate) use live::Watch;
-pub use live::{Live, Real, RealHit, Summary};
+pub use live::{Live, LiveSummary, Real, RealHit};
 pub use offline::from_file;
 
 use flow::PortNo;
@@ -101,7 +101,7 @@ pub enum TraceError {
 /// # Errors
 ///
 /// Returns an error if the packet cannot be built.
-pub fn trace_synthesized(model: &mut Model<WorkerSet>, packet: &Packet) -> Result<Trace, TraceError> {
+pub fn trace_synthesized(model: &mut Model<WorkerSet>, packet: &PacketForm) -> Result<TraceForm, TraceError> {
     let (in_port, frame) = frame_of(packet, &port_names(model))?;
     let trace = model.trace(in_port, &frame);
     Ok(report::report(model, &trace))
@@ -113,7 +113,10 @@ fn port_names<D: DataPlane>(model: &Model<D>) -> crate::flow_file::PortNames {
 }
 
 /// Builds the frame of a packet, and returns it with its ingress port.
-fn frame_of(packet: &Packet, names: &crate::flow_file::PortNames) -> Result<(PortNo, Vec<u8>), TraceError> {
+fn frame_of(
+    packet: &PacketForm,
+    names: &crate::flow_file::PortNames,
+) -> Result<(PortNo, Vec<u8>), TraceError> {
     let (port, frame) = match (&packet.fields, &packet.hex) {
         (Some(fields), None) => {
             let made = synthesize::synthesize(fields, &|name| names.get(name).copied())?;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Traces without a running switch, by the flows of a file. All ports are up.
 
-use super::form::{Packet, Trace};
+use super::form::{PacketForm, TraceForm};
 use super::{TraceError, frame_of, report};
 use crate::flow_file::{FlowFile, PortNames, read_pieces};
 use model::{Model, ModelConfig, PortDesc};
@@ -17,7 +17,7 @@ const PIECE_BYTES: usize = 64 * 1_024;
 /// # Errors
 ///
 /// Returns an error if the packet cannot be built, or if the file cannot be read or its flows are refused.
-pub fn from_file(path: &Path, packet: &Packet) -> Result<Trace, TraceError> {
+pub fn from_file(path: &Path, packet: &PacketForm) -> Result<TraceForm, TraceError> {
     let (in_port, frame) = frame_of(packet, &PortNames::new())?;
     let failed = |source| TraceError::Flows { path: path.into(), source };
     let mut file = FlowFile::default();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Formats a trace of the model as text.
 
-use super::form::{Group, Near, Output, PacketIn, Rule, Table, Trace};
+use super::form::{GroupForm, NearMissForm, Output, PacketInForm, Rule, TableForm, TraceForm};
 use super::{hexadecimal, why};
 use flow::group::GroupType;
 use flow::{Field, FieldMatch, FlowEntry, Match, Outcome, PacketInReason};
@@ -17,7 +17,7 @@ const COPY_DROPS: usize = 64;
 pub type Ways = BTreeMap<u8, &'static str>;
 
 /// Formats a trace.
-pub fn report(model: &mut Model<WorkerSet>, found: &Found) -> Trace {
+pub fn report(model: &mut Model<WorkerSet>, found: &Found) -> TraceForm {
     let ways: Ways = model
         .plane_mut()
         .fast_tables()
@@ -31,7 +31,7 @@ pub fn report(model: &mut Model<WorkerSet>, found: &Found) -> Trace {
         Outcome::Dropped(reason) => ("dropped", Some(reason)),
     };
     let (fast, fast_why) = why::fast(model, found, &ways);
-    let packet_in = |p: &model::trace::ControllerCopy| PacketIn {
+    let packet_in = |p: &model::trace::ControllerCopy| PacketInForm {
         table: p.table,
         reason: match p.reason {
             PacketInReason::NoMatch => "no_match",
@@ -48,7 +48,7 @@ pub fn report(model: &mut Model<WorkerSet>, found: &Found) -> Trace {
         changes: found.changes(&found.frame, &copy.bytes).iter().map(change).collect(),
         hex: hexadecimal::format(&copy.bytes),
     };
-    Trace {
+    TraceForm {
         in_port: found.in_port,
         packet: describe(found.in_port, &found.frame),
         hex: hexadecimal::format(&found.frame),
@@ -74,9 +74,9 @@ pub fn report(model: &mut Model<WorkerSet>, found: &Found) -> Trace {
     }
 }
 
-fn tables(model: &mut Model<WorkerSet>, found: &Found, ways: &Ways) -> Vec<Table> {
+fn tables(model: &mut Model<WorkerSet>, found: &Found, ways: &Ways) -> Vec<TableForm> {
     let ends = found.steps.iter().skip(1).map(Some).chain([None]);
-    let table = |(step, next): (&TraceStep, Option<&TraceStep>)| Table {
+    let table = |(step, next): (&TraceStep, Option<&TraceStep>)| TableForm {
         table: step.table,
         engine: model.plane_mut().engine(step.table).0.to_owned(),
         entries: step.entries,
@@ -86,7 +86,7 @@ fn tables(model: &mut Model<WorkerSet>, found: &Found, ways: &Ways) -> Vec<Table
         near: step
             .near_misses
             .iter()
-            .map(|near| Near {
+            .map(|near| NearMissForm {
                 rule: rule(&near.entry),
                 excluded: near.excluded.iter().map(excluded).collect(),
             })
@@ -112,7 +112,7 @@ fn changes(found: &Found, before: &TraceStep, after: &TraceStep) -> Vec<String> 
     changes
 }
 
-fn groups(model: &Model<WorkerSet>, found: &Found) -> Vec<Group> {
+fn groups(model: &Model<WorkerSet>, found: &Found) -> Vec<GroupForm> {
     let kind = |id| {
         Some(match model.group_numbered(id)?.kind {
             GroupType::All => "all",
@@ -122,7 +122,7 @@ fn groups(model: &Model<WorkerSet>, found: &Found) -> Vec<Group> {
         })
     };
     let used = found.processed.groups.iter();
-    used.map(|(group, buckets)| Group {
+    used.map(|(group, buckets)| GroupForm {
         group: *group,
         kind: kind(*group).unwrap_or_default().to_owned(),
         buckets: buckets.clone(),

@@ -4,7 +4,7 @@
 use crate::counters;
 use crate::lab::{Lab, until};
 use std::io::Write;
-use switch::control::{Request, Tables};
+use switch::control::{ControlRequest, Tables};
 
 #[test]
 fn malformed_requests_get_a_sentence_and_the_connection_lives() {
@@ -101,7 +101,7 @@ fn two_loads_on_one_connection_do_not_mix() {
         raw.ask("{\"id\":2,\"request\":\"load\",\"text\":\"in_port=2,actions=drop\\n\",\"last\":true}");
     assert!(answer.contains("\"id\":2") && answer.contains("was not finished"), "{answer}");
     assert_eq!(raw.line(), "", "the connection is closed");
-    let tables: Tables = lab.client().ask(&Request::Tables).unwrap();
+    let tables: Tables = lab.client().ask(&ControlRequest::Tables).unwrap();
     assert_eq!(tables.tables[0].entries, 1);
 }
 
@@ -118,7 +118,7 @@ fn clients_that_vanish_leave_nothing() {
     }
     // The switch may notice the closed connections only later.
     until("there is room again", || {
-        lab.client().ask(&Request::Tables).is_ok_and(|tables: Tables| tables.tables[0].entries == 1)
+        lab.client().ask(&ControlRequest::Tables).is_ok_and(|tables: Tables| tables.tables[0].entries == 1)
     });
 }
 
@@ -132,6 +132,6 @@ fn a_crowd_is_bounded_and_served_again_when_it_is_gone() {
     let answer = lab.raw().line();
     assert!(answer.contains("64 clients are connected"), "{answer}");
     drop(crowd);
-    until("there is room again", || lab.client().ask::<Tables>(&Request::Tables).is_ok());
+    until("there is room again", || lab.client().ask::<Tables>(&ControlRequest::Tables).is_ok());
     assert_eq!(counters(&lab).received, 0);
 }

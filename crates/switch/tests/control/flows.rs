@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
-use switch::control::{Changes, Client, FlowForm, FlowPart, FlowRow, Request};
+use switch::control::{Changes, Client, ControlRequest, FlowForm, FlowPart, FlowRow};
 
 fn load(client: &mut Client, text: &str) -> Result<Changes, String> {
     client
@@ -19,7 +19,7 @@ fn load(client: &mut Client, text: &str) -> Result<Changes, String> {
 
 fn lines(client: &mut Client, form: FlowForm) -> Vec<String> {
     let mut all = Vec::new();
-    let done: Result<Value, _> = client.ask_parts(&Request::Flows { form }, |part: FlowPart| {
+    let done: Result<Value, _> = client.ask_parts(&ControlRequest::Flows { form }, |part: FlowPart| {
         if let FlowPart::Lines(lines) = part {
             all.extend(lines);
         }
@@ -32,7 +32,7 @@ fn lines(client: &mut Client, form: FlowForm) -> Vec<String> {
 fn rows(client: &mut Client) -> Vec<FlowRow> {
     let mut all = Vec::new();
     let done: Result<Value, _> =
-        client.ask_parts(&Request::Flows { form: FlowForm::Rows }, |part: FlowPart| {
+        client.ask_parts(&ControlRequest::Flows { form: FlowForm::Rows }, |part: FlowPart| {
             if let FlowPart::Rows(rows) = part {
                 all.extend(rows);
             }
@@ -134,7 +134,7 @@ fn a_dump_loads_to_the_same_flows_and_clear_leaves_the_default() {
     load(&mut client, text).unwrap();
     let dumped = lines(&mut client, FlowForm::File);
     assert_eq!(dumped.len(), 3);
-    let changes: Changes = client.ask(&Request::Clear).unwrap();
+    let changes: Changes = client.ask(&ControlRequest::Clear).unwrap();
     assert_eq!((changes.added, changes.removed), (1, 3));
     let cleared = lines(&mut client, FlowForm::File);
     assert_eq!(cleared, ["priority=0 actions=NORMAL"]);

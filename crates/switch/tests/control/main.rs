@@ -11,7 +11,7 @@ mod top;
 mod trace;
 
 use lab::{Lab, until};
-use switch::control::{Counters, Macs, Ports, Request, Tables};
+use switch::control::{ControlRequest, CountersReport, Macs, Ports, Tables};
 
 /// Returns a 60-byte frame with an experimental EtherType from host `from` to host `to`.
 fn frame(from: u8, to: u8) -> Vec<u8> {
@@ -20,8 +20,8 @@ fn frame(from: u8, to: u8) -> Vec<u8> {
     bytes
 }
 
-fn counters(lab: &Lab) -> Counters {
-    lab.client().ask(&Request::Counters).unwrap()
+fn counters(lab: &Lab) -> CountersReport {
+    lab.client().ask(&ControlRequest::Counters).unwrap()
 }
 
 #[test]
@@ -31,7 +31,7 @@ fn without_a_controller_it_learns_and_what_it_saw_is_shown() {
         assert_eq!(lab.pass(1, &frame(1, 2), 2), frame(1, 2));
         until("the flood has left port 3", || lab.ports[2].pop(0).is_some());
         until("host 1 is learned", || {
-            let macs: Macs = lab.client().ask(&Request::Macs).unwrap();
+            let macs: Macs = lab.client().ask(&ControlRequest::Macs).unwrap();
             macs.macs.iter().any(|m| (m.mac.as_str(), m.port, m.vid) == ("02:00:00:00:00:01", 1, 0))
         });
         assert_eq!(lab.pass(2, &frame(2, 1), 1), frame(2, 1));
@@ -42,7 +42,7 @@ fn without_a_controller_it_learns_and_what_it_saw_is_shown() {
         assert_eq!(seen.dropped.values().sum::<u64>(), 0);
 
         until("the ports' counters are published", || {
-            let ports: Ports = lab.client().ask(&Request::Ports).unwrap();
+            let ports: Ports = lab.client().ask(&ControlRequest::Ports).unwrap();
             let found: Vec<_> = ports
                 .ports
                 .iter()
@@ -50,7 +50,7 @@ fn without_a_controller_it_learns_and_what_it_saw_is_shown() {
                 .collect();
             found == [(1, true, 1, 1, 60), (2, true, 1, 1, 60), (3, true, 0, 1, 60)]
         });
-        let tables: Tables = lab.client().ask(&Request::Tables).unwrap();
+        let tables: Tables = lab.client().ask(&ControlRequest::Tables).unwrap();
         let found: Vec<_> =
             tables.tables.iter().map(|t| (t.table, t.entries, t.lookups, t.matches)).collect();
         assert_eq!(found, [(0, 1, 2, 2)]);
@@ -61,14 +61,14 @@ fn without_a_controller_it_learns_and_what_it_saw_is_shown() {
 fn a_link_that_goes_down_is_seen_and_its_addresses_are_forgotten() {
     let mut lab = Lab::start(1, 2, None);
     lab.pass(1, &frame(1, 2), 2);
-    let macs = |lab: &Lab| lab.client().ask::<Macs>(&Request::Macs).unwrap().macs.len();
+    let macs = |lab: &Lab| lab.client().ask::<Macs>(&ControlRequest::Macs).unwrap().macs.len();
     until("host 1 is learned", || macs(&lab) == 1);
     lab.ports[0].set_link(false);
     until("port 1 is down", || {
-        let ports: Ports = lab.client().ask(&Request::Ports).unwrap();
+        let ports: Ports = lab.client().ask(&ControlRequest::Ports).unwrap();
         !ports.ports[0].up && ports.ports[1].up
     });
     until("host 1 is forgotten", || macs(&lab) == 0);
     lab.ports[0].set_link(true);
-    until("port 1 is up", || lab.client().ask::<Ports>(&Request::Ports).unwrap().ports[0].up);
+    until("port 1 is up", || lab.client().ask::<Ports>(&ControlRequest::Ports).unwrap().ports[0].up);
 }

@@ -4,13 +4,13 @@
 use crate::lab::{Lab, until};
 use crate::{counters, frame};
 use std::time::Duration;
-use switch::control::{Latencies, Request};
+use switch::control::{ControlRequest, LatencyBuckets};
 use switch::top::{Board, Reading};
 
 const FLOWS: &str =
     "in_port=1,low_latency,actions=output:2\nin_port=2,actions=output:1\nin_port=3,actions=drop\n";
 
-fn frames(latencies: &Latencies, lane: &str) -> u64 {
+fn frames(latencies: &LatencyBuckets, lane: &str) -> u64 {
     let lane = latencies.lanes[lane].latencies();
     lane.whole.with(&lane.in_gaps).frames()
 }
@@ -32,7 +32,7 @@ fn each_lane_s_frames_have_their_latencies() {
         assert!(raw.p50_ns > 0 && raw.p50_ns <= raw.p99_ns && raw.p9999_ns <= raw.max_ns, "{raw:?}");
         assert!(lane.gaps_aside.frames <= raw.frames && lane.gaps_aside.max_ns <= raw.max_ns);
     }
-    let latencies: Latencies = lab.client().ask(&Request::Latencies).unwrap();
+    let latencies: LatencyBuckets = lab.client().ask(&ControlRequest::Latencies).unwrap();
     assert_eq!((frames(&latencies, "low_latency"), frames(&latencies, "normal")), (3, 1));
     assert_eq!(told.gaps == 0, told.stolen_ns == 0);
 }

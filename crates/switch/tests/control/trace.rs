@@ -3,15 +3,15 @@
 
 use crate::lab::Lab;
 use crate::{counters, frame};
-use switch::control::{ClientError, Counters, Request};
-use switch::trace::{Packet, Trace};
+use switch::control::{ClientError, ControlRequest, CountersReport};
+use switch::trace::{PacketForm, TraceForm};
 
-fn ask(lab: &Lab, packet: Packet) -> Result<Trace, ClientError> {
-    lab.client().ask(&Request::Trace { packet })
+fn ask(lab: &Lab, packet: PacketForm) -> Result<TraceForm, ClientError> {
+    lab.client().ask(&ControlRequest::Trace { packet })
 }
 
-fn fields(text: &str) -> Packet {
-    Packet { fields: Some(text.to_owned()), ..Packet::default() }
+fn fields(text: &str) -> PacketForm {
+    PacketForm { fields: Some(text.to_owned()), ..PacketForm::default() }
 }
 
 #[test]
@@ -22,8 +22,8 @@ fn a_running_switch_tells_by_its_own_rules_and_nothing_is_counted() {
     assert_eq!(lab.pass(1, &frame(1, 2), 2), frame(1, 2));
     // Usage is published only periodically, and the frame may still be on its way back to its pool.
     // Preemption of the worker is not caused by traces.
-    let counted = |lab: &Lab| Counters { limits: Vec::new(), gaps: 0, stolen_ns: 0, ..counters(lab) };
-    let before = (counted(&lab), lab.client().ask::<serde_json::Value>(&Request::Tables).unwrap());
+    let counted = |lab: &Lab| CountersReport { limits: Vec::new(), gaps: 0, stolen_ns: 0, ..counters(lab) };
+    let before = (counted(&lab), lab.client().ask::<serde_json::Value>(&ControlRequest::Tables).unwrap());
     for _ in 0..3 {
         let told = ask(&lab, fields("in_port=p1,dl_type=0x88b7")).unwrap();
         assert_eq!(
@@ -40,7 +40,7 @@ fn a_running_switch_tells_by_its_own_rules_and_nothing_is_counted() {
     }
     let told = ask(&lab, fields("in_port=9,arp")).unwrap();
     assert_eq!(told.why, "port 9 by which it comes in does not exist");
-    assert_eq!((counted(&lab), lab.client().ask(&Request::Tables).unwrap()), before);
+    assert_eq!((counted(&lab), lab.client().ask(&ControlRequest::Tables).unwrap()), before);
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn a_learned_mac_is_used_and_none_is_learned() {
     let told = ask(&lab, fields("in_port=3,dl_src=02:00:00:00:00:0a,dl_dst=02:00:00:00:00:0b")).unwrap();
     assert_eq!(told.outputs.iter().map(|copy| copy.port).collect::<Vec<_>>(), [1, 2]);
     assert!(told.notes[0].contains("02:00:00:00:00:0a is at port 3"), "{told:?}");
-    let macs: switch::control::Macs = lab.client().ask(&Request::Macs).unwrap();
+    let macs: switch::control::Macs = lab.client().ask(&ControlRequest::Macs).unwrap();
     assert_eq!(macs.macs.len(), 2);
 }
 
@@ -88,7 +88,7 @@ fn wrong_requests_are_answered_with_a_sentence() {
 fn a_trace_of_many_long_copies_is_bounded() {
     let actions = vec!["FLOOD"; 60].join(",");
     let lab = Lab::start(1, 4, Some(&format!("priority=9,actions={actions}\n")));
-    let told = ask(&lab, Packet { hex: Some("00".repeat(65_600)), ..Packet::default() }).unwrap();
+    let told = ask(&lab, PacketForm { hex: Some("00".repeat(65_600)), ..PacketForm::default() }).unwrap();
     assert_eq!((told.outcome.as_str(), told.outputs.len()), ("forwarded", 2 * 1_024 * 1_024 / 65_600));
     assert!(told.copies_dropped[0].starts_with("no_buffer"), "{:?}", told.copies_dropped[0]);
 }

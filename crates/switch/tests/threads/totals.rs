@@ -6,7 +6,7 @@ use crate::book::EGRESS;
 use crate::watchdog::PATIENCE;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-use switch::control::{Client, Counters, Port, Ports, Request};
+use switch::control::{Client, ControlRequest, CountersReport, PortRow, Ports};
 
 /// Totals seen from outside the switch.
 #[derive(Clone, Copy, Debug)]
@@ -49,17 +49,17 @@ const RESTING: [&str; 12] = [
     "outbox_normal",
 ];
 
-fn ask(client: &mut Client) -> Counters {
-    client.ask(&Request::Counters).unwrap()
+fn ask(client: &mut Client) -> CountersReport {
+    client.ask(&ControlRequest::Counters).unwrap()
 }
 
 /// Returns the counters of each port.
-pub fn ports(client: &mut Client) -> Vec<Port> {
-    client.ask::<Ports>(&Request::Ports).unwrap().ports
+pub fn ports(client: &mut Client) -> Vec<PortRow> {
+    client.ask::<Ports>(&ControlRequest::Ports).unwrap().ports
 }
 
 /// Waits until the switch has received all packets and holds none. `turn` must take packets that leave.
-pub fn settle(client: &mut Client, pushed: u64, mut turn: impl FnMut()) -> Counters {
+pub fn settle(client: &mut Client, pushed: u64, mut turn: impl FnMut()) -> CountersReport {
     let mut progress = (0, Instant::now());
     loop {
         turn();
@@ -88,7 +88,7 @@ pub fn settle(client: &mut Client, pushed: u64, mut turn: impl FnMut()) -> Count
 }
 
 /// Compares the counters with the totals seen from outside.
-pub fn judge(counters: &Counters, ports: &[Port], outside: Outside, late: Late) {
+pub fn judge(counters: &CountersReport, ports: &[PortRow], outside: Outside, late: Late) {
     let Outside { pushed, left, seen, missing, only_packet_ins } = outside;
     let dropped: u64 = counters.dropped.values().sum();
     let sum = counters.forwarded + counters.consumed + dropped + counters.held;
@@ -122,7 +122,7 @@ pub fn judge(counters: &Counters, ports: &[Port], outside: Outside, late: Late) 
 }
 
 /// Checks that nothing was dropped and nothing went to the controller.
-pub fn judge_lossless(counters: &Counters) {
+pub fn judge_lossless(counters: &CountersReport) {
     let drops = counters.dropped.values().chain(counters.copies_dropped.values());
     assert_eq!((drops.sum::<u64>(), counters.consumed), (0, 0), "{counters:?}");
 }
@@ -133,6 +133,6 @@ fn count(dropped: &BTreeMap<String, u64>, reasons: &[&str]) -> u64 {
 }
 
 /// Returns the number of packets that the backlog refused.
-pub fn refused(counters: &Counters) -> u64 {
+pub fn refused(counters: &CountersReport) -> u64 {
     counters.dropped.iter().filter(|(name, _)| name.starts_with("backlog")).map(|(_, count)| count).sum()
 }

@@ -12,22 +12,22 @@ fn board(ports: usize) -> Board {
     Board {
         summary: "packets/s: received 1.20k".to_owned(),
         sections: [
-            Section {
+            TopSection {
                 title: "ports",
                 head: vec!["port", "name", "link", "rx", "bit/s", "lost", "tx", "bit/s", "lost"],
                 rows: (1..=ports).map(port).collect(),
             },
-            Section {
+            TopSection {
                 title: "lanes",
                 head: vec!["lane", "frames/s", "p99"],
                 rows: rows(&["low_latency 200 0.812", "normal 0 -"]),
             },
-            Section {
+            TopSection {
                 title: "tables",
                 head: vec!["table", "LUT", "engine"],
                 rows: rows(&["0 99.8 exact", "12 - lpm"]),
             },
-            Section { title: "drops", head: vec!["reason", "in all"], rows: Vec::new() },
+            TopSection { title: "drops", head: vec!["reason", "in all"], rows: Vec::new() },
         ],
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Scheduled changes of a network: failures, their repair, and a change of numbering.
 
-use super::file::{Failure, Renumber};
+use super::file::{FailureSection, Renumber};
 use super::plan::{Graph, Setups};
 use crate::config::Mistake;
 use crate::config::mistakes::{at, wrong};
@@ -35,7 +35,7 @@ fn time(key: &str, text: &str) -> Result<Nanos, Mistake> {
 /// Returns the changes that entry `n` of the failure list describes, with their times in ns.
 pub fn failure(
     n: usize,
-    failure: &Failure,
+    failure: &FailureSection,
     graph: &Graph,
     detection_ns: Nanos,
 ) -> Result<Vec<(Nanos, Act)>, Mistake> {
@@ -109,7 +109,7 @@ fn link_between(
 
 /// Returns the time between two failures of an `each` list, in ns; 0 if there is no such list.
 fn interval(
-    failure: &Failure,
+    failure: &FailureSection,
     lasting_ns: Option<Nanos>,
     detection_ns: Nanos,
     key: &dyn Fn(&str) -> String,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Checks of a scenario of a network.
 
-use super::file::Section;
-use super::plan::Plan;
+use super::file::NetworkSection;
+use super::plan::PathPlan;
 use super::{Names, NetworkScenario, acts, protection, traffic};
 use crate::config::mistakes::{Mistakes, wrong};
 use crate::config::value::{duration, in_range};
@@ -19,7 +19,7 @@ const QUEUE: i64 = 1_000_000;
 /// are mistakes.
 pub fn scenario(
     path: &Path,
-    section: &Section,
+    section: &NetworkSection,
     seed: u64,
     mistakes: &mut Mistakes,
 ) -> Option<NetworkScenario> {
@@ -31,7 +31,7 @@ pub fn scenario(
     let named = mistakes.needed("network.plan", section.plan.as_ref(), "plan = \"plan.json\"")?;
     let plan_path = path.parent().unwrap_or(Path::new(".")).join(named);
     let told = |problem: String| wrong("network.plan", format!("{}: {problem}", plan_path.display()));
-    let mut plan = mistakes.take(Plan::open(&plan_path).map_err(|error| told(error.to_string())))?;
+    let mut plan = mistakes.take(PathPlan::open(&plan_path).map_err(|error| told(error.to_string())))?;
 
     if renumbered && !plan.renumbers() {
         let problem = "needs a plan of two epochs, as plan keyflow --renumber writes it";
@@ -91,7 +91,7 @@ struct LinkDefaults {
     queue_frames: usize,
 }
 
-fn link_defaults(section: &Section, mistakes: &mut Mistakes) -> Option<LinkDefaults> {
+fn link_defaults(section: &NetworkSection, mistakes: &mut Mistakes) -> Option<LinkDefaults> {
     let mut time = |name: &str, text: &Option<String>, usual: &str| {
         let checked = duration(text.as_deref().unwrap_or(usual)).and_then(|ns| match ns {
             ..=LONGEST_NS => Ok(ns),

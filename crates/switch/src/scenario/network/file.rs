@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Section {
+pub struct NetworkSection {
     pub plan: Option<String>,
     pub delay: Option<String>,
     pub rate_bps: Option<i64>,
@@ -14,7 +14,7 @@ pub struct Section {
     #[serde(default)]
     pub traffic: Traffic,
     #[serde(default)]
-    pub failure: Vec<Failure>,
+    pub failure: Vec<FailureSection>,
     pub renumber: Option<Renumber>,
     #[serde(default)]
     pub require: Require,
@@ -33,7 +33,7 @@ pub struct Traffic {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Failure {
+pub struct FailureSection {
     pub at: Option<String>,
     pub lasting: Option<String>,
     pub every: Option<String>,

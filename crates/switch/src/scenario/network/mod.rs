@@ -15,7 +15,7 @@ mod traffic;
 
 pub use protection::{Protected, Protection};
 pub use report::{
-    ByEpochs, FailureMet, LinkHeader, Lost, Met, NetworkOutcome, Range, SwitchState, TableState,
+    ByEpochs, FailureMet, LinkHeader, LossReport, Met, NetworkOutcome, Range, SwitchState, TableState,
 };
 
 use super::ScenarioError;

@@ -52,7 +52,7 @@ pub struct NetworkOutcome {
     /// Requirements of the scenario that were not met, one sentence each.
     pub missed: Vec<String>,
     /// Lost packets by reason and place.
-    pub reasons: Vec<Lost>,
+    pub reasons: Vec<LossReport>,
     /// Packets by the kind of failure that they met.
     pub met: Vec<Met>,
     /// Protection that the plan promises, and the part of it that the run exercised.
@@ -84,7 +84,7 @@ pub struct NetworkOutcome {
 
 /// Packets lost for one reason at one place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Lost {
+pub struct LossReport {
     /// Name of the reason.
     pub reason: &'static str,
     /// Switch, link or host.
@@ -230,8 +230,11 @@ pub fn outcome(scenario: &NetworkScenario, found: &Report) -> NetworkOutcome {
         NetworkPlace::Link(link) => graph.links[*link].clone(),
         NetworkPlace::Host(host) => format!("host {}", network.hosts[*host].name),
     };
-    let reasons =
-        found.lost.iter().map(|((reason, at), packets)| Lost { reason, place: place(at), packets: *packets });
+    let reasons = found.lost.iter().map(|((reason, at), packets)| LossReport {
+        reason,
+        place: place(at),
+        packets: *packets,
+    });
     let met = Exposure::ALL.iter().filter_map(|exposure| {
         let ends = found.ends.get(exposure)?;
         let (failure, safe) = (exposure.name(), exposure.is_safe());

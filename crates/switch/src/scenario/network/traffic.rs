@@ -2,7 +2,7 @@
 //! Traffic between hosts: pairs, flows and packet templates.
 
 use super::file;
-use super::plan::{Graph, Pair, Plan, Way, mac};
+use super::plan::{Graph, Pair, PathPlan, Way, mac};
 use crate::config::Mistake;
 use crate::config::mistakes::{at, wrong};
 use crate::config::value::{duration, in_range};
@@ -36,7 +36,7 @@ pub struct Traffic {
 }
 
 /// Checks the traffic section.
-pub fn traffic(section: &file::Traffic, plan: &mut Plan, seed: u64) -> Result<Traffic, Mistake> {
+pub fn traffic(section: &file::Traffic, plan: &mut PathPlan, seed: u64) -> Result<Traffic, Mistake> {
     let key = |name: &str| format!("network.traffic.{name}");
     let number =
         |name: &str, value: Option<i64>, usual, range| at(key(name), in_range(value.unwrap_or(usual), range));
@@ -76,7 +76,7 @@ pub fn traffic(section: &file::Traffic, plan: &mut Plan, seed: u64) -> Result<Tr
     Ok(traffic)
 }
 
-fn these(listed: &[[String; 2]], plan: &Plan) -> Result<Vec<Pair>, Mistake> {
+fn these(listed: &[[String; 2]], plan: &PathPlan) -> Result<Vec<Pair>, Mistake> {
     let names: HashMap<&str, usize> =
         plan.graph().hosts.iter().enumerate().map(|(at, host)| (host.name.as_str(), at)).collect();
     let mut pairs = Vec::with_capacity(listed.len());
@@ -99,7 +99,7 @@ fn these(listed: &[[String; 2]], plan: &Plan) -> Result<Vec<Pair>, Mistake> {
 
 /// Draws `count` pairs, or all if there are fewer. Hosts send in turn, each to a random host that it has a
 /// route to.
-fn sample(plan: &Plan, count: usize, seed: u64) -> Vec<Pair> {
+fn sample(plan: &PathPlan, count: usize, seed: u64) -> Vec<Pair> {
     let mut random = fastrand::Rng::with_seed(seed);
     let graph = plan.graph();
     let hosts_of = hosts_by_switch(graph);
@@ -141,7 +141,7 @@ pub fn hosts_by_switch(graph: &Graph) -> BTreeMap<usize, Vec<usize>> {
 
 impl Traffic {
     /// Checks the number of flows and packets, and the number of groups at each switch.
-    fn check(&self, plan: &Plan) -> Result<(), Mistake> {
+    fn check(&self, plan: &PathPlan) -> Result<(), Mistake> {
         let told = |problem: String| Err(wrong("network.traffic", problem));
         let flows: u64 = self.pairs.iter().map(|pair| plan.shares(*pair) as u64).sum();
         if flows > FLOWS {
@@ -180,7 +180,12 @@ impl Traffic {
     }
 
     /// Returns the flows of all pairs, and the numbers of bits of their keys.
-    pub fn flows(&self, plan: &Plan, renumbered: bool, seed: u64) -> Result<(Vec<Flow>, Vec<u32>), Mistake> {
+    pub fn flows(
+        &self,
+        plan: &PathPlan,
+        renumbered: bool,
+        seed: u64,
+    ) -> Result<(Vec<Flow>, Vec<u32>), Mistake> {
         let mut random = fastrand::Rng::with_seed(!seed);
         let (mut flows, mut key_bits) = (Vec::with_capacity(self.pairs.len()), Vec::new());
         for &pair in &self.pairs {

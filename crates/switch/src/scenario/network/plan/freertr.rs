@@ -3,8 +3,8 @@
 //! which pops the header.
 
 use super::graph::{self, Graph};
-use super::keyflow::{self, Dialect, Plan, RouteDocument, SegmentDocument};
-use super::{PlanError, wrong};
+use super::keyflow::{self, Dialect, KeyflowPlan, RouteDocument, SegmentDocument};
+use super::{PathPlanError, wrong};
 use flow::PortNo;
 use flow::stateless::{Arithmetic, Bank, Label, NodeId};
 use serde::Deserialize;
@@ -45,7 +45,7 @@ struct Segment {
 }
 
 /// Checks a document and returns its plan.
-pub fn plan(document: Document) -> Result<Plan, PlanError> {
+pub fn plan(document: Document) -> Result<KeyflowPlan, PathPlanError> {
     let Document { ethertype, network, switches, routes } = document;
     let ethertype = hexadecimal(&ethertype)
         .and_then(|it| u16::try_from(it).ok())
@@ -64,7 +64,7 @@ pub fn plan(document: Document) -> Result<Plan, PlanError> {
         segments: segments.into_iter().map(segment).collect(),
     });
     let numbering = keyflow::numbering(&graph, &banks, "", 0, WIDTH_BITS, routes.collect())?;
-    Plan::of(graph, Dialect::Polka(ethertype), banks, vec![numbering])
+    KeyflowPlan::of(graph, Dialect::Polka(ethertype), banks, vec![numbering])
 }
 
 fn bank(graph: &Graph, node: usize, switch: &SwitchDocument) -> Result<Bank, String> {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Network of a plan: switches, links and hosts.
 
-use super::{PlanError, wrong};
+use super::{PathPlanError, wrong};
 use flow::{Limits, PortNo, port_no};
 use serde::Deserialize;
 use sim::network::End;
@@ -59,7 +59,7 @@ pub struct Graph {
 
 impl Graph {
     /// Builds the network. `switches` are the names of the switches; all other nodes are hosts.
-    pub fn new(document: Document, switches: Vec<String>) -> Result<Self, PlanError> {
+    pub fn new(document: Document, switches: Vec<String>) -> Result<Self, PathPlanError> {
         let Document { name, nodes, links } = document;
         if nodes.len() > NODES {
             return Err(wrong("network.nodes", format!("are {}; {NODES} can be simulated", nodes.len())));
@@ -146,7 +146,7 @@ impl Graph {
     }
 
     /// Adds a host at the lowest free port of a switch. It gets the switch's name.
-    pub fn add_host(&mut self, node: usize) -> Result<(), PlanError> {
+    pub fn add_host(&mut self, node: usize) -> Result<(), PathPlanError> {
         let taken = &self.ports[node];
         let port = (1..).find(|port| !taken.contains(port)).unwrap_or_default();
         let name = self.switches[node].clone();

@@ -3,7 +3,7 @@
 
 use super::entries::{self, Failovers, HOSTS, POPPED, Selector};
 use super::graph::{self, Graph};
-use super::{Pair, PlanError, Setups, Way, wrong};
+use super::{Pair, PathPlanError, Setups, Way, wrong};
 use flow::action::{KeyHeader, PolkaHeader};
 use flow::stateless::{Arithmetic, Bank, Label, NodeId, StatelessConfig};
 use flow::{Action, PortNo};
@@ -79,7 +79,7 @@ pub(super) enum Dialect {
 
 /// Plan with one or two epochs. With two, the network is renumbered.
 #[derive(Debug)]
-pub struct Plan {
+pub struct KeyflowPlan {
     pub graph: Graph,
     dialect: Dialect,
     /// Banks of each switch, by epoch.
@@ -147,8 +147,8 @@ impl Place {
 /// Tasks by their places.
 type Tasks<'a> = BTreeMap<Place, Task<'a>>;
 
-impl Plan {
-    pub fn new(document: Document) -> Result<Self, PlanError> {
+impl KeyflowPlan {
+    pub fn new(document: Document) -> Result<Self, PathPlanError> {
         let Document { network, switches, plans } = document;
         let names = switches.iter().map(|switch| switch.name.clone()).collect();
         let graph = Graph::new(network, names)?;
@@ -213,7 +213,7 @@ impl Plan {
         dialect: Dialect,
         banks: Vec<[Option<Bank>; 2]>,
         plans: Vec<Numbering>,
-    ) -> Result<Self, PlanError> {
+    ) -> Result<Self, PathPlanError> {
         if graph.hosts.is_empty() {
             let ends: BTreeSet<usize> =
                 plans.iter().flat_map(|plan| plan.routes.keys().flat_map(|(a, b)| [*a, *b])).collect();
@@ -222,7 +222,7 @@ impl Plan {
         Ok(Self { graph, dialect, banks, plans })
     }
 
-    /// See [`super::Plan::kind`].
+    /// See [`super::PathPlan::kind`].
     pub fn kind(&self) -> &'static str {
         match self.dialect {
             Dialect::KeyFlow => "keyflow",
@@ -246,7 +246,7 @@ impl Plan {
         ends.0 == ends.1 || self.plans.iter().all(|plan| plan.routes.contains_key(&ends))
     }
 
-    /// See [`super::Plan::targets`].
+    /// See [`super::PathPlan::targets`].
     pub fn targets(&self) -> BTreeMap<usize, Rc<[usize]>> {
         let mut targets: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
         for (from, to) in self.plans.iter().flat_map(|plan| plan.routes.keys()) {
@@ -255,7 +255,7 @@ impl Plan {
         targets.into_iter().map(|(from, to)| (from, to.into_iter().collect())).collect()
     }
 
-    /// See [`super::Plan::way`].
+    /// See [`super::PathPlan::way`].
     pub fn way(&self, pair: Pair, renumbered: bool) -> Way {
         let ends = self.switches_of(pair);
         let mut way = Way::default();
@@ -273,8 +273,8 @@ impl Plan {
         way
     }
 
-    /// See [`super::Plan::stages`].
-    pub fn stages(&self, pairs: &[Pair], renumbered: bool) -> Result<Vec<Setups>, PlanError> {
+    /// See [`super::PathPlan::stages`].
+    pub fn stages(&self, pairs: &[Pair], renumbered: bool) -> Result<Vec<Setups>, PathPlanError> {
         let tagged = match self.dialect {
             Dialect::KeyFlow => wire::keyflow::ETHERTYPE,
             Dialect::Polka(eth_type) => eth_type,
@@ -285,7 +285,7 @@ impl Plan {
         let mut failovers: Vec<Failovers> = (0..nodes).map(|_| Failovers::default()).collect();
         let mut doors = vec![false; nodes];
         let mut stages = Vec::new();
-        let mut stage = |tasks: &Tasks<'_>, epochs: Option<&[u8]>| -> Result<(), PlanError> {
+        let mut stage = |tasks: &Tasks<'_>, epochs: Option<&[u8]>| -> Result<(), PathPlanError> {
             let mut setups: Setups = vec![Setup::default(); nodes];
             for (&Place { node, selector }, task) in tasks {
                 let changes = &mut setups[node].changes;
@@ -346,7 +346,7 @@ impl Plan {
     }
 
     /// Returns the tasks of all switches for one numbering.
-    fn tasks<'a>(&'a self, plan: &'a Numbering, pairs: &[Pair]) -> Result<Tasks<'a>, PlanError> {
+    fn tasks<'a>(&'a self, plan: &'a Numbering, pairs: &[Pair]) -> Result<Tasks<'a>, PathPlanError> {
         let mut tasks = Tasks::new();
         for &pair in pairs {
             let ((from, to), host) = (self.switches_of(pair), pair.1);
@@ -418,7 +418,7 @@ pub(super) fn numbering(
     epoch: usize,
     width_bits: usize,
     routes: Vec<RouteDocument>,
-) -> Result<Numbering, PlanError> {
+) -> Result<Numbering, PathPlanError> {
     if ![64, 128, 192, 256].contains(&width_bits) {
         return Err(wrong(format!("{place}width_bits"), format!("is {width_bits}, not 64, 128, 192 or 256")));
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Plans of the route planners (docs/planning.md), and the switch settings and routes that follow from them.
 //!
-//! Begin with [`Plan::read`] and [`Plan::stages`].
+//! Begin with [`PathPlan::read`] and [`PathPlan::stages`].
 
 mod entries;
 mod freertr;
@@ -28,12 +28,12 @@ const FILE_BYTES: u64 = 1 << 28;
 
 /// Mistake in a plan, with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlanError {
+pub struct PathPlanError {
     place: String,
     problem: String,
 }
 
-impl Display for PlanError {
+impl Display for PathPlanError {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.place.as_str() {
             "" => write!(f, "{}", self.problem),
@@ -42,23 +42,23 @@ impl Display for PlanError {
     }
 }
 
-impl From<MatchError> for PlanError {
+impl From<MatchError> for PathPlanError {
     fn from(error: MatchError) -> Self {
         wrong("", error.to_string())
     }
 }
 
-fn wrong(place: impl Into<String>, problem: impl Into<String>) -> PlanError {
-    PlanError { place: place.into(), problem: problem.into() }
+fn wrong(place: impl Into<String>, problem: impl Into<String>) -> PathPlanError {
+    PathPlanError { place: place.into(), problem: problem.into() }
 }
 
 /// Plan that is read and checked.
 #[derive(Debug)]
-pub enum Plan {
+pub enum PathPlan {
     /// Keys with integer or polynomial arithmetic.
-    KeyFlow(keyflow::Plan),
+    KeyFlow(keyflow::KeyflowPlan),
     /// Tags of Tag-and-Forward in a fat tree.
-    Tags(tags::Plan),
+    Tags(tags::TagPlan),
 }
 
 /// Source and destination host, as indices of [`Graph::hosts`].
@@ -86,9 +86,9 @@ struct Head {
     kind: Option<String>,
 }
 
-impl Plan {
+impl PathPlan {
     /// Reads a plan from a file.
-    pub fn open(path: &Path) -> Result<Self, PlanError> {
+    pub fn open(path: &Path) -> Result<Self, PathPlanError> {
         let told = |error: std::io::Error| wrong("", format!("can not read the plan: {error}"));
         // A pipe or a device may deliver data without end.
         if !std::fs::metadata(path).map_err(told)?.is_file() {
@@ -104,7 +104,7 @@ impl Plan {
     }
 
     /// Parses a plan.
-    pub fn read(text: &str) -> Result<Self, PlanError> {
+    pub fn read(text: &str) -> Result<Self, PathPlanError> {
         let head: Head = json(text)?;
         if head.format.as_deref() != Some("shunt-plan") {
             return Err(wrong("format", "is not \"shunt-plan\": this is no plan"));
@@ -113,9 +113,9 @@ impl Plan {
             return Err(wrong("version", "is not 1, the only one that is known"));
         }
         match head.kind.as_deref() {
-            Some("keyflow") => keyflow::Plan::new(json(text)?).map(Self::KeyFlow),
+            Some("keyflow") => keyflow::KeyflowPlan::new(json(text)?).map(Self::KeyFlow),
             Some("polka-freertr") => freertr::plan(json(text)?).map(Self::KeyFlow),
-            Some("tag-and-forward") => tags::Plan::new(json(text)?).map(Self::Tags),
+            Some("tag-and-forward") => tags::TagPlan::new(json(text)?).map(Self::Tags),
             other => {
                 let other = other.unwrap_or_default();
                 Err(wrong(
@@ -163,7 +163,7 @@ impl Plan {
     }
 
     /// Returns the possible destination switches of each source switch. Pairs must still be checked with
-    /// [`Plan::has`].
+    /// [`PathPlan::has`].
     pub fn targets(&self) -> BTreeMap<usize, Rc<[usize]>> {
         match self {
             Self::KeyFlow(plan) => plan.targets(),
@@ -192,7 +192,7 @@ impl Plan {
     /// Returns the switch settings for packets of these pairs, by stage. Stage 0 applies before the first
     /// packet. With `renumbered`, three stages follow: switches know both numberings, packets get new keys,
     /// switches forget the old numbering.
-    pub fn stages(&self, pairs: &[Pair], renumbered: bool) -> Result<Vec<Setups>, PlanError> {
+    pub fn stages(&self, pairs: &[Pair], renumbered: bool) -> Result<Vec<Setups>, PathPlanError> {
         match self {
             Self::KeyFlow(plan) => plan.stages(pairs, renumbered),
             Self::Tags(plan) => Ok(vec![plan.setups(pairs)?]),
@@ -201,7 +201,7 @@ impl Plan {
 }
 
 /// Parses JSON. An error names the line.
-fn json<T: DeserializeOwned>(text: &str) -> Result<T, PlanError> {
+fn json<T: DeserializeOwned>(text: &str) -> Result<T, PathPlanError> {
     serde_json::from_str(text).map_err(|error| wrong(String::new(), format!("is no such plan: {error}")))
 }
 

@@ -3,7 +3,7 @@
 
 use super::entries::{self, Selector};
 use super::graph::{self, Graph};
-use super::{Pair, PlanError, Setups, Way, wrong};
+use super::{Pair, PathPlanError, Setups, Way, wrong};
 use flow::action::TfHeader;
 use flow::stateless::{Gate, GateFlag, Gates, StatelessConfig};
 use flow::{Action, PortNo};
@@ -61,7 +61,7 @@ const PAPER_BITS: [u32; 2] = [32, 13];
 
 /// Plan of tags.
 #[derive(Debug)]
-pub struct Plan {
+pub struct TagPlan {
     pub graph: Graph,
     wide: bool,
     server_gate_max: u32,
@@ -105,7 +105,7 @@ fn check_bits(
     bits: [u32; 2],
     ups: &[Vec<u32>],
     lists: [(&str, &Vec<PlaceDocument>); 2],
-) -> Result<(), PlanError> {
+) -> Result<(), PathPlanError> {
     let [up_bits, down_bits] = bits;
     if [header.up_bits, header.down_bits] != bits {
         let HeaderDocument { name, up_bits: up, down_bits: down } = header;
@@ -130,8 +130,8 @@ fn check_bits(
     Ok(())
 }
 
-impl Plan {
-    pub fn new(document: Document) -> Result<Self, PlanError> {
+impl TagPlan {
+    pub fn new(document: Document) -> Result<Self, PathPlanError> {
         let Document { network, header, server_gate_max, ups, switches, hosts, external } = document;
         let (wide, bits) = match header.name.as_str() {
             "paper" => (false, PAPER_BITS),
@@ -196,7 +196,7 @@ impl Plan {
     }
 
     /// Looks up the gate of each host.
-    fn place(&mut self, hosts: &[PlaceDocument], external: &[PlaceDocument]) -> Result<(), PlanError> {
+    fn place(&mut self, hosts: &[PlaceDocument], external: &[PlaceDocument]) -> Result<(), PathPlanError> {
         let mut gate_at = HashMap::new();
         for (list, places) in [("hosts", hosts), ("external", external)] {
             for (at, place) in places.iter().enumerate().filter(|(_, place)| place.name.is_some()) {
@@ -230,14 +230,14 @@ impl Plan {
         self.shares(pair) > 0
     }
 
-    /// See [`super::Plan::targets`].
+    /// See [`super::PathPlan::targets`].
     pub fn targets(&self) -> BTreeMap<usize, Rc<[usize]>> {
         let nodes: BTreeSet<usize> = self.graph.hosts.iter().map(|host| host.at.node).collect();
         let all: Rc<[usize]> = nodes.iter().copied().collect();
         nodes.into_iter().map(|node| (node, Rc::clone(&all))).collect()
     }
 
-    /// See [`super::Plan::way`].
+    /// See [`super::PathPlan::way`].
     pub fn way(&self, pair: Pair, share: usize) -> Way {
         let Some(Choice { up, down, .. }) = self.choice(pair, share) else {
             return Way { routes: vec![Vec::new()], ..Way::default() };
@@ -357,7 +357,7 @@ impl Plan {
     }
 
     /// Returns the settings of all switches.
-    pub fn setups(&self, pairs: &[Pair]) -> Result<Setups, PlanError> {
+    pub fn setups(&self, pairs: &[Pair]) -> Result<Setups, PathPlanError> {
         let mut setups: Setups = (0..self.switches.len()).map(|node| self.lane(node)).collect();
         let mut groups: HashMap<usize, u32> = HashMap::new();
         // Hosts at the same switch share entries, so each source switch needs one entry per destination host.

@@ -16,11 +16,11 @@ fn document(name: &str) -> Value {
 fn told(name: &str, pointer: &str, value: Value) -> String {
     let mut document = document(name);
     *document.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer}")) = value;
-    Plan::read(&document.to_string()).err().map(|error| error.to_string()).unwrap_or_default()
+    PathPlan::read(&document.to_string()).err().map(|error| error.to_string()).unwrap_or_default()
 }
 
 fn rows(name: &str, rows: &[(&str, Value, &str)]) {
-    assert!(Plan::read(&document(name).to_string()).is_ok(), "{name}");
+    assert!(PathPlan::read(&document(name).to_string()).is_ok(), "{name}");
     for (pointer, value, expected) in rows {
         let told = told(name, pointer, value.clone());
         assert!(told.contains(expected), "{name}, {pointer} = {value}: {told}");
@@ -161,7 +161,7 @@ fn ports_to_send_packets_back_by_are_those_of_a_waypoint() {
     let mut first = plan;
     let segment = first.pointer_mut("/plans/0/routes/0/segments/0").unwrap();
     segment["return_ports"] = json!([segment["out_port"]]);
-    let told = Plan::read(&first.to_string()).unwrap_err().to_string();
+    let told = PathPlan::read(&first.to_string()).unwrap_err().to_string();
     assert!(told.contains("has return ports where it begins; only waypoints have some"), "{told}");
 }
 
@@ -177,7 +177,7 @@ fn entries_for_one_port(before: &Value, after: &Value) -> Vec<(usize, usize)> {
         bank["epoch"] = json!(1);
         banks.push(bank);
     }
-    let plan = Plan::read(&both.to_string()).unwrap();
+    let plan = PathPlan::read(&both.to_string()).unwrap();
     let hosts = 0..plan.graph().hosts.len();
     let pairs: Vec<Pair> = hosts.clone().flat_map(|a| hosts.clone().map(move |b| (a, b))).collect();
     let count = |setups: &Setups, wanted: FlowModCommand| {
@@ -218,7 +218,7 @@ fn only_a_regular_file_is_a_plan() {
     // Sparse file: it has this length but no data on disk.
     let huge = folder.join("huge");
     File::create(&huge).unwrap().set_len(FILE_BYTES + 1).unwrap();
-    let told = |path: &Path| Plan::open(path).unwrap_err().to_string();
+    let told = |path: &Path| PathPlan::open(path).unwrap_err().to_string();
     for path in [Path::new("/dev/zero"), &pipe, &folder] {
         assert_eq!(told(path), "is no regular file; name one that has a plan", "{}", path.display());
     }
@@ -229,7 +229,7 @@ fn only_a_regular_file_is_a_plan() {
 
 #[test]
 fn a_tag_has_the_path_that_it_leads_over() {
-    let plan = Plan::read(&document("tree.json").to_string()).unwrap();
+    let plan = PathPlan::read(&document("tree.json").to_string()).unwrap();
     let graph = plan.graph();
     let named = |pair: Pair, share: usize| {
         let way = plan.way(pair, share, false);
@@ -248,7 +248,7 @@ fn a_tag_has_the_path_that_it_leads_over() {
 fn bits_that_are_cut_off_are_told_with_their_line() {
     let text = document("tree.json").to_string();
     for end in (0..text.len()).step_by(997).filter(|end| text.is_char_boundary(*end)) {
-        let told = Plan::read(&text[..end]).unwrap_err().to_string();
+        let told = PathPlan::read(&text[..end]).unwrap_err().to_string();
         assert!(told.contains("line 1 column"), "{told}");
     }
 }
@@ -265,7 +265,7 @@ fn external_hosts_are_led_to_by_the_core_that_has_them() {
         let is_it = |place: &&mut Value| place["switch"] == core && place["port"] == port;
         places.iter_mut().find(is_it).unwrap()["name"] = json!(name);
     }
-    let plan = Plan::read(&plan.to_string()).unwrap();
+    let plan = PathPlan::read(&plan.to_string()).unwrap();
     let graph = plan.graph();
     let path = |pair| {
         plan.way(pair, 0, false).routes[0]
