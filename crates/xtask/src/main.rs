@@ -14,7 +14,7 @@ mod mutants;
 mod tidy;
 mod tree;
 
-use mutants::Choice;
+use mutants::PatchChoice;
 
 const USAGE: &str = "usage: cargo xtask tidy | mutants [--all | NAME...] | mutants --random N [--seed S] [--crates A,B] [--again | --list]";
 
@@ -28,13 +28,13 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match words.as_slice() {
         ["tidy"] => tidy::run(&root),
-        ["mutants", "--all"] => mutants::run(&root, Choice::All),
+        ["mutants", "--all"] => mutants::run(&root, PatchChoice::All),
         ["mutants", options @ ..] if options.iter().any(|word| word.starts_with('-')) => {
-            let Some(options) = mutants::random::Options::parse(options) else { return usage() };
+            let Some(options) = mutants::random::RandomOptions::parse(options) else { return usage() };
             mutants::random::run(&root, &options)
         }
-        ["mutants"] => mutants::run(&root, Choice::Quick),
-        ["mutants", names @ ..] => mutants::run(&root, Choice::Named(names)),
+        ["mutants"] => mutants::run(&root, PatchChoice::Quick),
+        ["mutants", names @ ..] => mutants::run(&root, PatchChoice::Named(names)),
         _ => return usage(),
     };
     match outcome {

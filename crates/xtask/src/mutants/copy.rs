@@ -13,12 +13,12 @@ use crate::{Failure, tree};
 const TOOLS: &str = "target/tools";
 
 /// Copy of every file that git knows, kept between runs so that only changed files are rebuilt.
-pub struct Copy {
+pub struct TreeCopy {
     original: PathBuf,
     root: PathBuf,
 }
 
-impl Copy {
+impl TreeCopy {
     /// Creates or updates the copy of `original` at `root`. Unchanged files keep their modification time.
     pub fn make(original: &Path, root: &Path) -> Result<Self, Failure> {
         let copy = Self { original: original.into(), root: root.into() };
@@ -133,7 +133,7 @@ mod tests {
         fs::create_dir_all(&root).unwrap();
         fs::write(&tool, "tool").unwrap();
         fs::write(root.join("removed"), "").unwrap();
-        let copy = Copy { original: original.clone(), root: root.clone() };
+        let copy = TreeCopy { original: original.clone(), root: root.clone() };
         for _ in 0..2 {
             copy.remove_others(&root, &[]).unwrap();
             copy.link_tools().unwrap();

@@ -19,10 +19,10 @@ pub mod random;
 mod runner;
 mod seed;
 
-use copy::Copy;
-pub use patch::Choice;
+use copy::TreeCopy;
+pub use patch::PatchChoice;
 use patch::{Patch, TestCommand};
-use runner::{Outcome, Runner};
+use runner::{RunOutcome, Runner};
 
 const FOLDER: &str = "tests/mutations";
 
@@ -35,12 +35,12 @@ struct Row {
 }
 
 /// Runs the chosen mutations of the tree at `root`. Returns true if all are caught.
-pub fn run(root: &Path, choice: Choice<'_>) -> Result<bool, Failure> {
+pub fn run(root: &Path, choice: PatchChoice<'_>) -> Result<bool, Failure> {
     let patches = Patch::read_all(&root.join(FOLDER), choice)?;
     let target = root.join("target");
     let logs = target.join("mutants");
     fs::create_dir_all(&logs).map_err(|error| format!("target/mutants cannot be made: {error}"))?;
-    let copy = Copy::make(root, &logs.join("tree"))?;
+    let copy = TreeCopy::make(root, &logs.join("tree"))?;
     let build = logs.join("build");
     seed::copy_dependencies(&target.join("debug"), &build.join("debug"), &seed::own_packages(root)?)?;
     let runner = Runner::new(copy.root(), &build, &logs)?;
@@ -51,7 +51,7 @@ pub fn run(root: &Path, choice: Choice<'_>) -> Result<bool, Failure> {
         let started = Instant::now();
         let baseline = unpatched.iter().find(|(command, _)| *command == patch.command);
         let (caught, verdict) = match baseline {
-            Some((_, Outcome::Passed)) => judge(&copy, &runner, patch)?,
+            Some((_, RunOutcome::Passed)) => judge(&copy, &runner, patch)?,
             _ => (false, format!("the unpatched code does not pass `{}`", patch.command.line())),
         };
         rows.push(Row {
@@ -66,8 +66,8 @@ pub fn run(root: &Path, choice: Choice<'_>) -> Result<bool, Failure> {
 }
 
 /// Runs every command of the patches once on the unmodified code.
-fn run_unpatched(runner: &Runner, patches: &[Patch]) -> Result<Vec<(TestCommand, Outcome)>, Failure> {
-    let mut done: Vec<(TestCommand, Outcome)> = Vec::new();
+fn run_unpatched(runner: &Runner, patches: &[Patch]) -> Result<Vec<(TestCommand, RunOutcome)>, Failure> {
+    let mut done: Vec<(TestCommand, RunOutcome)> = Vec::new();
     for patch in patches {
         if done.iter().all(|(command, _)| *command != patch.command) {
             let outcome = run_test(runner, &format!("unpatched-{}", done.len()), &patch.command)?;
@@ -78,17 +78,17 @@ fn run_unpatched(runner: &Runner, patches: &[Patch]) -> Result<Vec<(TestCommand,
     Ok(done)
 }
 
-fn run_test(runner: &Runner, name: &str, command: &TestCommand) -> Result<Outcome, Failure> {
+fn run_test(runner: &Runner, name: &str, command: &TestCommand) -> Result<RunOutcome, Failure> {
     runner.run(name, &command.words, &command.environment)
 }
 
-fn judge(copy: &Copy, runner: &Runner, patch: &Patch) -> Result<(bool, String), Failure> {
+fn judge(copy: &TreeCopy, runner: &Runner, patch: &Patch) -> Result<(bool, String), Failure> {
     let outcome = copy.patched(patch, || run_test(runner, &patch.name, &patch.command))?;
-    let caught = matches!(&outcome, Outcome::Failed(tests) if tests.contains(&patch.fails));
+    let caught = matches!(&outcome, RunOutcome::Failed(tests) if tests.contains(&patch.fails));
     let verdict = match &outcome {
-        Outcome::Failed(_) if caught => format!("caught by {}", patch.fails),
-        Outcome::Failed(tests) => format!("{} passes; these failed: {}", patch.fails, tests.join(", ")),
-        Outcome::Passed => "NOT CAUGHT: the test passes with the fault in place".into(),
+        RunOutcome::Failed(_) if caught => format!("caught by {}", patch.fails),
+        RunOutcome::Failed(tests) => format!("{} passes; these failed: {}", patch.fails, tests.join(", ")),
+        RunOutcome::Passed => "NOT CAUGHT: the test passes with the fault in place".into(),
         other => format!("not judged: {other} (target/mutants/{}.log)", patch.name),
     };
     Ok((caught, verdict))

@@ -19,7 +19,7 @@ use crate::Failure;
 
 /// Selection of patches to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Choice<'a> {
+pub enum PatchChoice<'a> {
     /// All patches except nightly ones.
     Quick,
     All,
@@ -61,7 +61,7 @@ pub struct Patch {
 
 impl Patch {
     /// Returns the selected patches in `folder`, sorted by name. An empty selection is an error.
-    pub fn read_all(folder: &Path, choice: Choice<'_>) -> Result<Vec<Self>, Failure> {
+    pub fn read_all(folder: &Path, choice: PatchChoice<'_>) -> Result<Vec<Self>, Failure> {
         let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
         paths.retain(|path| path.extension().is_some_and(|extension| extension == "patch"));
@@ -72,15 +72,15 @@ impl Patch {
             let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
             let patch = Self::parse(&name, &path, &text)?;
             let chosen = match choice {
-                Choice::Quick => !patch.is_nightly,
-                Choice::All => true,
-                Choice::Named(names) => names.contains(&name.as_str()),
+                PatchChoice::Quick => !patch.is_nightly,
+                PatchChoice::All => true,
+                PatchChoice::Named(names) => names.contains(&name.as_str()),
             };
             if chosen {
                 patches.push(patch);
             }
         }
-        if let Choice::Named(names) = choice
+        if let PatchChoice::Named(names) = choice
             && let Some(unknown) = names.iter().find(|name| patches.iter().all(|patch| patch.name != **name))
         {
             return Err(format!("there is no {unknown}.patch in {}", folder.display()));
@@ -167,10 +167,10 @@ mod tests {
         let names = |choice| -> Result<Vec<String>, Failure> {
             Ok(Patch::read_all(&folder, choice)?.into_iter().map(|patch| patch.name).collect())
         };
-        assert_eq!(names(Choice::Quick).unwrap(), ["a"]);
-        assert_eq!(names(Choice::All).unwrap(), ["a", "b"]);
-        assert_eq!(names(Choice::Named(&["b"])).unwrap(), ["b"]);
-        assert!(names(Choice::Named(&["c"])).is_err());
+        assert_eq!(names(PatchChoice::Quick).unwrap(), ["a"]);
+        assert_eq!(names(PatchChoice::All).unwrap(), ["a", "b"]);
+        assert_eq!(names(PatchChoice::Named(&["b"])).unwrap(), ["b"]);
+        assert!(names(PatchChoice::Named(&["c"])).is_err());
         fs::remove_dir_all(&folder).unwrap();
     }
 

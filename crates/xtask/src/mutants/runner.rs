@@ -25,7 +25,7 @@ const POLL: Duration = Duration::from_millis(50);
 
 /// Result of a test command.
 #[derive(Debug, PartialEq)]
-pub enum Outcome {
+pub enum RunOutcome {
     Passed,
     /// At least one test failed; contains the names.
     Failed(Vec<String>),
@@ -36,7 +36,7 @@ pub enum Outcome {
     TooSlow,
 }
 
-impl fmt::Display for Outcome {
+impl fmt::Display for RunOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Passed => write!(f, "passed"),
@@ -79,7 +79,7 @@ impl Runner {
         name: &str,
         command: &[String],
         environment: &[(String, String)],
-    ) -> Result<Outcome, Failure> {
+    ) -> Result<RunOutcome, Failure> {
         let path = self.logs.join(format!("{name}.log"));
         let fault = |error| format!("{}: {error}", path.display());
         let log = File::create(&path).map_err(fault)?;
@@ -97,7 +97,7 @@ impl Runner {
             .stdout(log)
             .spawn()
             .map_err(|error| format!("{program} could not be started: {error}"))?;
-        let Some(status) = self.wait(child)? else { return Ok(Outcome::TooSlow) };
+        let Some(status) = self.wait(child)? else { return Ok(RunOutcome::TooSlow) };
         let output = fs::read(&path).map_err(fault)?;
         Ok(outcome(status.success(), &String::from_utf8_lossy(&output)))
     }
@@ -122,16 +122,16 @@ impl Runner {
 }
 
 /// Parses the test runner's output.
-fn outcome(success: bool, output: &str) -> Outcome {
+fn outcome(success: bool, output: &str) -> RunOutcome {
     let results: Vec<&str> = output.lines().filter(|line| line.starts_with("test result: ")).collect();
     let none_ran = results.iter().all(|line| line.contains(" 0 passed; 0 failed"));
     match (success, results.is_empty()) {
-        (true, _) if none_ran => Outcome::NothingRan,
-        (true, _) => Outcome::Passed,
-        (false, true) => Outcome::NoResult,
+        (true, _) if none_ran => RunOutcome::NothingRan,
+        (true, _) => RunOutcome::Passed,
+        (false, true) => RunOutcome::NoResult,
         (false, false) => match failed_tests(output) {
-            tests if tests.is_empty() => Outcome::NoResult,
-            tests => Outcome::Failed(tests),
+            tests if tests.is_empty() => RunOutcome::NoResult,
+            tests => RunOutcome::Failed(tests),
         },
     }
 }
@@ -152,11 +152,14 @@ mod tests {
 
     #[test]
     fn outcomes_are_told_apart() {
-        assert_eq!(outcome(false, FAILED), Outcome::Failed(vec!["a::b".into(), "c".into()]));
-        assert_eq!(outcome(true, "test result: ok. 3 passed; 0 failed; 0 ignored\n"), Outcome::Passed);
-        assert_eq!(outcome(true, "test result: ok. 0 passed; 0 failed; 1 ignored\n"), Outcome::NothingRan);
-        assert_eq!(outcome(false, "error[E0308]: mismatched types\n"), Outcome::NoResult);
-        assert_eq!(outcome(false, "running 1 test\nmemory allocation failed, aborted\n"), Outcome::NoResult);
+        assert_eq!(outcome(false, FAILED), RunOutcome::Failed(vec!["a::b".into(), "c".into()]));
+        assert_eq!(outcome(true, "test result: ok. 3 passed; 0 failed; 0 ignored\n"), RunOutcome::Passed);
+        assert_eq!(outcome(true, "test result: ok. 0 passed; 0 failed; 1 ignored\n"), RunOutcome::NothingRan);
+        assert_eq!(outcome(false, "error[E0308]: mismatched types\n"), RunOutcome::NoResult);
+        assert_eq!(
+            outcome(false, "running 1 test\nmemory allocation failed, aborted\n"),
+            RunOutcome::NoResult
+        );
     }
 
     /// Whether the process runs. A zombie does not.

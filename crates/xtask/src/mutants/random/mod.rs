@@ -14,8 +14,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use super::copy::Copy;
-use super::runner::{Outcome, Runner};
+use super::copy::TreeCopy;
+use super::runner::{RunOutcome, Runner};
 use super::seed;
 use crate::{Failure, say, tree};
 
@@ -23,7 +23,7 @@ mod results;
 mod sites;
 mod stages;
 
-use results::{Equivalents, Results, Row, Verdict};
+use results::{Equivalents, ResultRow, Results, Verdict};
 use sites::Mutant;
 use stages::{Stage, Stages};
 
@@ -34,7 +34,7 @@ const BAR_PERCENT: usize = 90;
 
 /// Options of the command.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct RandomOptions {
     /// Number of mutants that compile.
     count: usize,
     seed: u64,
@@ -45,7 +45,7 @@ pub struct Options {
     list: bool,
 }
 
-impl Options {
+impl RandomOptions {
     /// Parses `--random N --seed S [--crates A,B] [--again] [--list]`. Returns `None` for other arguments.
     pub fn parse(words: &[&str]) -> Option<Self> {
         let crates = ["flow", "tables", "model", "worker"].map(str::to_owned).to_vec();
@@ -66,7 +66,7 @@ impl Options {
 }
 
 /// Tests a sample. Returns true if enough mutants are caught.
-pub fn run(root: &Path, options: &Options) -> Result<bool, Failure> {
+pub fn run(root: &Path, options: &RandomOptions) -> Result<bool, Failure> {
     if options.list {
         for mutant in sample(root, options)?.iter().take(options.count) {
             say(io::stdout(), &format!("{} {}", place(root, mutant), mutant.name()));
@@ -76,7 +76,7 @@ pub fn run(root: &Path, options: &Options) -> Result<bool, Failure> {
     let mutants = root.join("target/mutants");
     let (folder, logs) = (mutants.join("random"), mutants.join("random/logs"));
     fs::create_dir_all(&logs).map_err(|error| format!("{} cannot be made: {error}", logs.display()))?;
-    let copy = Copy::make(root, &folder.join("tree"))?;
+    let copy = TreeCopy::make(root, &folder.join("tree"))?;
     allow_warnings(copy.root())?;
     let build = folder.join("build");
     seed::copy_dependencies(&root.join("target/debug"), &build.join("debug"), &seed::own_packages(root)?)?;
@@ -124,7 +124,7 @@ fn allow_warnings(root: &Path) -> Result<(), Failure> {
 }
 
 /// Returns all mutants of the crates in an order determined by the seed.
-fn sample(root: &Path, options: &Options) -> Result<Vec<Mutant>, Failure> {
+fn sample(root: &Path, options: &RandomOptions) -> Result<Vec<Mutant>, Failure> {
     let mut all = Vec::new();
     for path in tree::paths(root)? {
         let is_wanted = options.crates.iter().any(|name| path.starts_with(&format!("crates/{name}/src/")));
@@ -170,7 +170,7 @@ fn commit(root: &Path) -> Result<String, Failure> {
 
 /// State of a test run over mutants.
 struct Judge {
-    copy: Copy,
+    copy: TreeCopy,
     runner: Runner,
     stages: Stages,
     results: Results,
@@ -180,7 +180,7 @@ struct Judge {
 }
 
 impl Judge {
-    fn judge(&mut self, mutant: &Mutant, place: &str) -> Result<Row, Failure> {
+    fn judge(&mut self, mutant: &Mutant, place: &str) -> Result<ResultRow, Failure> {
         let started = Instant::now();
         let of = mutant.path.split('/').nth(1).unwrap_or_default();
         let text = fs::read_to_string(self.copy.root().join(&mutant.path))
@@ -199,7 +199,7 @@ impl Judge {
                 break;
             }
         }
-        let row = Row {
+        let row = ResultRow {
             mutant: mutant.name(),
             place: place.to_owned(),
             verdict,
@@ -225,7 +225,7 @@ impl Judge {
             None => {
                 let found = run_stage(&self.runner, stage)?;
                 let (verdict, by) = found.unwrap_or((Verdict::Missed, String::new()));
-                self.results.add(Row {
+                self.results.add(ResultRow {
                     mutant: name,
                     place: String::new(),
                     verdict,
@@ -250,15 +250,15 @@ fn run_stage(runner: &Runner, stage: &Stage) -> Result<Option<(Verdict, String)>
         built = runner.run("build", &stage.build(), &[])?;
     }
     match built {
-        Outcome::TooSlow => return Ok(Some((Verdict::Timeout, "the build took too long".into()))),
-        Outcome::Failed(_) | Outcome::NoResult => {
+        RunOutcome::TooSlow => return Ok(Some((Verdict::Timeout, "the build took too long".into()))),
+        RunOutcome::Failed(_) | RunOutcome::NoResult => {
             let log = runner.log("build")?;
             if !is_refused(&log) {
                 return Err(format!("a build failed twice, and not for the code:\n{}", end_of(&log)));
             }
             return Ok(Some((Verdict::Unviable, "it does not compile".into())));
         }
-        Outcome::Passed | Outcome::NothingRan => {}
+        RunOutcome::Passed | RunOutcome::NothingRan => {}
     }
     let first = run_tests(runner, stage)?;
     // A flaky test failure is not a detection, so the tests run again.
@@ -269,8 +269,8 @@ fn run_stage(runner: &Runner, stage: &Stage) -> Result<Option<(Verdict, String)>
 }
 
 /// Whether a command ended without success.
-fn has_failed(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Failed(_) | Outcome::NoResult)
+fn has_failed(outcome: &RunOutcome) -> bool {
+    matches!(outcome, RunOutcome::Failed(_) | RunOutcome::NoResult)
 }
 
 /// Whether the compiler rejected the code. A build may fail for other reasons: leftovers of an interrupted
@@ -306,14 +306,14 @@ fn end_of(log: &str) -> String {
 /// Runs compiled tests. Returns `None` if they pass.
 fn run_tests(runner: &Runner, stage: &Stage) -> Result<Option<(Verdict, String)>, Failure> {
     Ok(match runner.run("test", &stage.run(), &[])? {
-        Outcome::Passed | Outcome::NothingRan => None,
-        Outcome::Failed(tests) => Some((Verdict::Caught, tests.join(", "))),
-        Outcome::TooSlow => Some((Verdict::Timeout, "the tests took too long".into())),
-        Outcome::NoResult if runner.log("test")?.contains("SIGXCPU") => {
+        RunOutcome::Passed | RunOutcome::NothingRan => None,
+        RunOutcome::Failed(tests) => Some((Verdict::Caught, tests.join(", "))),
+        RunOutcome::TooSlow => Some((Verdict::Timeout, "the tests took too long".into())),
+        RunOutcome::NoResult if runner.log("test")?.contains("SIGXCPU") => {
             let why = format!("a test took more than {} s on the processor", stage.processor_s);
             Some((Verdict::Timeout, why))
         }
-        Outcome::NoResult => Some((Verdict::Caught, "a test process died".into())),
+        RunOutcome::NoResult => Some((Verdict::Caught, "a test process died".into())),
     })
 }
 
@@ -334,7 +334,7 @@ impl Summary {
         self.caught + self.missed.len() + self.timeouts.len() + self.equivalent.len()
     }
 
-    fn add(&mut self, row: &Row, place: &str, is_current: bool) {
+    fn add(&mut self, row: &ResultRow, place: &str, is_current: bool) {
         let line = || format!("{place} {} {}", row.mutant, row.by).trim_end().to_owned();
         if matches!(row.verdict, Verdict::Caught | Verdict::Missed) {
             self.of_other_commits += usize::from(!is_current);
@@ -348,7 +348,7 @@ impl Summary {
     }
 
     /// Prints the table. Returns true if enough mutants are caught.
-    fn print(&self, options: &Options) -> bool {
+    fn print(&self, options: &RandomOptions) -> bool {
         for (title, lines) in
             [("missed", &self.missed), ("timeout", &self.timeouts), ("equivalent", &self.equivalent)]
         {
@@ -382,12 +382,12 @@ mod tests {
     #[test]
     fn options_are_read() {
         let options =
-            Options::parse(&["--random", "60", "--seed", "18", "--crates", "flow,pipeline"]).unwrap();
+            RandomOptions::parse(&["--random", "60", "--seed", "18", "--crates", "flow,pipeline"]).unwrap();
         assert_eq!((options.count, options.seed, options.again, options.list), (60, 18, false, false));
-        assert!(Options::parse(&["--random", "60", "--list"]).unwrap().list);
+        assert!(RandomOptions::parse(&["--random", "60", "--list"]).unwrap().list);
         assert_eq!(options.crates, ["flow", "pipeline"]);
         for wrong in [&["--seed", "1"][..], &["--random"], &["--random", "x"], &["--random", "1", "--fast"]] {
-            assert_eq!(Options::parse(wrong), None);
+            assert_eq!(RandomOptions::parse(wrong), None);
         }
     }
 
@@ -415,7 +415,7 @@ mod tests {
 
     #[test]
     fn verdicts_of_other_commits_are_counted() {
-        let row = |verdict, commit: &str| Row {
+        let row = |verdict, commit: &str| ResultRow {
             mutant: "a".into(),
             place: "a.rs:1".into(),
             verdict,
@@ -454,7 +454,7 @@ mod tests {
 
     #[test]
     fn nine_of_ten_are_asked_for_and_others_stay_apart() {
-        let options = Options::parse(&["--random", "60"]).unwrap();
+        let options = RandomOptions::parse(&["--random", "60"]).unwrap();
         let missed = vec!["a".to_owned()];
         let timeouts = vec!["b".to_owned(); 5];
         let mut summary = Summary { caught: 9, missed, timeouts, unviable: 7, ..Summary::default() };

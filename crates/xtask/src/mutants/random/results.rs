@@ -27,7 +27,7 @@ pub enum Verdict {
 
 /// One line of the file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Row {
+pub struct ResultRow {
     /// Name of the mutant.
     pub mutant: String,
     /// File and line at the time of the test.
@@ -41,7 +41,7 @@ pub struct Row {
     pub commit: String,
 }
 
-impl Row {
+impl ResultRow {
     /// Whether the tested code is exactly that of this commit, without uncommitted changes.
     pub fn is_of(&self, commit: &str) -> bool {
         self.commit == commit && !commit.ends_with("-dirty")
@@ -52,7 +52,7 @@ impl Row {
 pub struct Results {
     path: PathBuf,
     /// Latest verdict of each mutant.
-    rows: HashMap<String, Row>,
+    rows: HashMap<String, ResultRow>,
 }
 
 impl Results {
@@ -61,7 +61,7 @@ impl Results {
         let mut rows = HashMap::new();
         if path.exists() {
             let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-            for row in text.lines().filter_map(|line| serde_json::from_str::<Row>(line).ok()) {
+            for row in text.lines().filter_map(|line| serde_json::from_str::<ResultRow>(line).ok()) {
                 rows.insert(row.mutant.clone(), row);
             }
             if !text.is_empty() && !text.ends_with('\n') {
@@ -71,11 +71,11 @@ impl Results {
         Ok(Self { path: path.into(), rows })
     }
 
-    pub fn get(&self, mutant: &str) -> Option<&Row> {
+    pub fn get(&self, mutant: &str) -> Option<&ResultRow> {
         self.rows.get(mutant)
     }
 
-    pub fn add(&mut self, row: Row) -> Result<(), Failure> {
+    pub fn add(&mut self, row: ResultRow) -> Result<(), Failure> {
         let fault =
             |error: &dyn std::fmt::Display| format!("{} cannot be written: {error}", self.path.display());
         let line = serde_json::to_string(&row).map_err(|error| fault(&error))?;
@@ -122,8 +122,8 @@ impl Equivalents {
 mod tests {
     use super::*;
 
-    fn row(mutant: &str, verdict: Verdict) -> Row {
-        Row {
+    fn row(mutant: &str, verdict: Verdict) -> ResultRow {
+        ResultRow {
             mutant: mutant.into(),
             place: "a.rs:1".into(),
             verdict,
