@@ -113,8 +113,8 @@ struct Link {
 }
 
 impl Link {
-    /// Like `WorkerSet::reclaim_and_flush`: takes back retired objects, sends operations that fit the ring, and wakes the
-    /// worker.
+    /// Like `WorkerSet::reclaim_and_flush`: takes back retired objects, sends operations that fit the ring,
+    /// and wakes the worker.
     fn reclaim_and_flush(&mut self, parked: &mut Vec<u32>, shared: &SharedWorker<Worker, Bell>) {
         while self.spent.pop().is_ok() {}
         let mut moved = false;

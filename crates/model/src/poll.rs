@@ -17,8 +17,8 @@ impl<D: DataPlane> Model<D> {
     /// Takes events of the workers, removes timed-out entries, learns low-latency entries, and releases
     /// entries whose removal is in force.
     ///
-    /// Each call does a bounded part of this (see [`crate::ModelLimits`]) and returns whether more work is ready
-    /// now. The caller must take notices between calls: while the notice queue is full of flow-removed
+    /// Each call does a bounded part of this (see [`crate::ModelLimits`]) and returns whether more work is
+    /// ready now. The caller must take notices between calls: while the notice queue is full of flow-removed
     /// notices, the result stays true.
     pub fn poll(&mut self, now: Nanos) -> bool {
         self.plane.tick(now);

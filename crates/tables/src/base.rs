@@ -30,8 +30,8 @@ pub enum Engine {
 
 /// An engine from outside this crate.
 pub trait Lookup: fmt::Debug + Send + Sync {
-    /// Looks up `slots.len()` keys. Stores for each the best rule that is not in `tombstones`, as its index in the
-    /// rows that the engine was made from, or [`crate::NONE`].
+    /// Looks up `slots.len()` keys. Stores for each the best rule that is not in `tombstones`, as its index
+    /// in the rows that the engine was made from, or [`crate::NONE`].
     fn lookup(&self, keys: &[u64], tombstones: &BitSet, slots: &mut [u32]);
 
     /// Returns the size in memory, bytes.

@@ -11,7 +11,8 @@
 //!   for removed rules of the base. Applying an update takes short, bounded time, whatever the table's size,
 //!   and frees nothing.
 //!
-//! Begin reading with [`table`] (lookup), then [`base`] and [`choice`] (engines), and [`rule_table`] (updates).
+//! Begin reading with [`table`] (lookup), then [`base`] and [`choice`] (engines), and [`rule_table`]
+//! (updates).
 
 pub mod additions;
 pub mod base;

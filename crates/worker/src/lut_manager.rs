@@ -66,8 +66,9 @@ impl LutManager {
         *low_latency = low_latency.saturating_add_signed(by);
     }
 
-    /// Updates a table's lookup mode and LUT after rule changes. `rule_table` has the new rules, and `changes`
-    /// are the changes. `lookup_ps` is the cost of a lookup in the table in picoseconds; 0: unknown.
+    /// Updates a table's lookup mode and LUT after rule changes. `rule_table` has the new rules, and
+    /// `changes` are the changes. `lookup_ps` is the cost of a lookup in the table in picoseconds; 0:
+    /// unknown.
     pub fn follow(
         &mut self,
         number: u8,

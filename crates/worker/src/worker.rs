@@ -178,8 +178,8 @@ impl<P: Probe> Worker<P> {
         turn
     }
 
-    /// Forwards a burst with the instruments of `BurstInstruments`. It is a second instantiation of the same code, so
-    /// that other bursts do not pay for the instruments.
+    /// Forwards a burst with the instruments of `BurstInstruments`. It is a second instantiation of the same
+    /// code, so that other bursts do not pay for the instruments.
     #[inline(never)]
     fn forward_instrumented(&mut self, now: Nanos) -> usize {
         let mut both = (&mut self.probe, &mut self.instruments);

@@ -2,9 +2,9 @@
 //! The OpenFlow agent: the channels of several controllers over one [`Model`], without I/O.
 //!
 //! Each connection is a [`Channel`] with its own `openflow::Session`. The driver passes received bytes to the
-//! channel, calls [`Agent::step`] and writes the channel's output. [`Agent::tell`] forwards a [`AsyncMessage`] to
-//! the channels that subscribe to it. Each call does a bounded amount of work. The agent does no work for a
-//! channel whose peer does not read.
+//! channel, calls [`Agent::step`] and writes the channel's output. [`Agent::tell`] forwards a
+//! [`AsyncMessage`] to the channels that subscribe to it. Each call does a bounded amount of work. The agent
+//! does no work for a channel whose peer does not read.
 
 mod async_message;
 mod buffers;
