@@ -9,8 +9,9 @@
 //!   code.
 //! - [`multipart::parts::Parts`] writes long replies part by part.
 //! - [`Session`] is one connection of a switch. It negotiates the version, answers echoes, refuses
-//! undecodable messages, detects silent peers, and reports when to stop reading. - [`experimenter`] lists
-//! Shunt's extensions of OpenFlow 1.3: slices, stateless headers, stateless forwarding.
+//!   undecodable messages, detects silent peers, and reports when to stop reading.
+//! - [`experimenter`] lists Shunt's extensions of OpenFlow 1.3: slices, stateless headers, stateless
+//!   forwarding.
 
 mod action;
 pub mod bundle;

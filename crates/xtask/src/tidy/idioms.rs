@@ -104,22 +104,12 @@ const UNSAFE_PLACES: &[&str] = &["crates/port/", "crates/frame/src/memory"];
 const UNSAFE_MODULES: &[&str] = &["pages", "prefetch", "tsc", "simd"];
 
 pub fn check(files: &[File]) -> Vec<Finding> {
-    let sources: Vec<(&File, String)> = files
-        .iter()
-        .filter(|file| file.has_extension("rs"))
-        .map(|file| (file, code::without_words(file.text.as_deref().unwrap_or_default())))
-        .collect();
-    let test_files = test_files(&sources);
     let mut findings = Vec::new();
-    for (file, code) in &sources {
+    for (file, shipped) in shipped(files) {
         let Some((room, _)) = file.path.strip_prefix("crates/").and_then(|rest| rest.split_once("/src/"))
         else {
             continue;
         };
-        if test_files.iter().any(|stem| belongs_to(&file.path, stem)) {
-            continue;
-        }
-        let shipped = code::without_tests(code);
         let control_side = is_control_side(file);
         for idiom in IDIOMS.iter().filter(|idiom| idiom.rooms.contains(&room)) {
             if idiom.reach == Reach::Room || !control_side {
@@ -139,6 +129,21 @@ pub fn check(files: &[File]) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// The Rust files that are not for tests only, each with its code without comments, literals and tests.
+pub fn shipped(files: &[File]) -> Vec<(&File, String)> {
+    let sources: Vec<(&File, String)> = files
+        .iter()
+        .filter(|file| file.has_extension("rs"))
+        .map(|file| (file, code::without_words(file.text.as_deref().unwrap_or_default())))
+        .collect();
+    let test_files = test_files(&sources);
+    sources
+        .into_iter()
+        .filter(|(file, _)| !test_files.iter().any(|stem| belongs_to(&file.path, stem)))
+        .map(|(file, code)| (file, code::without_tests(&code)))
+        .collect()
 }
 
 fn is_control_side(file: &File) -> bool {

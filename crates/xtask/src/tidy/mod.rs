@@ -14,6 +14,7 @@ mod functions;
 mod header;
 mod idioms;
 mod length;
+mod names;
 mod pages;
 mod rooms;
 mod width;
@@ -61,6 +62,7 @@ pub fn run(root: &Path) -> Result<bool, Failure> {
 fn check(files: &[File]) -> Vec<Finding> {
     [
         length::check,
+        names::check,
         header::check,
         idioms::check,
         rooms::check,
