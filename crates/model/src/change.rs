@@ -88,7 +88,8 @@ impl<D: DataPlane> Model<D> {
         }
     }
 
-    /// Applies all of these requests in order, or none. No packet is forwarded by a part of them.
+    /// Applies all of these requests in order, or none. Every packet is forwarded with all of them in effect,
+    /// or with none.
     ///
     /// # Errors
     /// Returns the index of the first refused request and the reason. Nothing is changed then.

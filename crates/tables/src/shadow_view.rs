@@ -20,7 +20,8 @@ const EQUAL_TOMBSTONES_MAX: u32 = 64;
 #[derive(Debug)]
 pub(crate) struct Rule {
     pub entry: Arc<FlowEntry>,
-    /// Number of the addition, among all rules of the table.
+    /// Sequence number of the rule's addition to its table. Among rules of equal priority the lowest one
+    /// wins.
     pub sequence: u64,
 }
 

@@ -106,7 +106,8 @@ pub(super) struct Socket {
     /// promiscuous mode.
     packet: OwnedFd,
     queue: u32,
-    /// The other end of the interface is a network stack of this machine, which leaves checksums to it.
+    /// Whether the peer of this interface is a network stack on this machine (veth, TUN). Such a stack may
+    /// send packets whose checksums are unfinished.
     pub(super) is_local: bool,
 }
 

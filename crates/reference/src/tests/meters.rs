@@ -27,7 +27,7 @@ fn a_band_passes_its_burst_and_then_its_rate() {
     let mut bits = meter(false, &[(Band::Drop, 8, 0)]);
     let passes: Vec<bool> = [0, 50, 99, 100, 200].map(|ms| bits.charge(100, ms * MS).is_none()).into();
     assert_eq!(passes, [true, false, false, true, true]);
-    // A packet that costs more than the burst passes when the debt is 0.
+    // A packet larger than the burst size still passes if the debt is 0.
     let passes: Vec<bool> = [400, 1_399, 1_400].map(|ms| bits.charge(1_000, ms * MS).is_none()).into();
     assert_eq!(passes, [true, false, true]);
 }

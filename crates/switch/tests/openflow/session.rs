@@ -669,7 +669,7 @@ fn the_control_thread_sleeps_during_a_long_change() {
     peer.barrier();
     let (start, before) = (Instant::now(), lab.control_cpu());
     peer.send(&flow_mod(FlowModCommand::Modify, "actions=output:2"));
-    // The model is lent at this time.
+    // Another thread now owns the model, until the change is complete.
     std::thread::sleep(Duration::from_millis(20));
     drop(client);
     peer.barrier();

@@ -244,7 +244,7 @@ mod wide {
                 let from = trie.words.as_ptr().cast::<u64>();
                 (gather(lanes, word, from), gather(lanes, word, from.add(1)))
             };
-            // Keeps only the places up to the value's own, shifted to the upper end.
+            // Shifts out the bits above the value's place, so that the bit of this place becomes bit 63.
             let [low_up, high_up] = lengthen(_mm512_andnot_si512(place, each(63)));
             let (low, high) = (_mm512_sllv_epi64(low, low_up), _mm512_sllv_epi64(high, high_up));
             let own = u16::from(_mm512_movepi64_mask(low)) | u16::from(_mm512_movepi64_mask(high)) << 8;

@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn joins_in_vain_are_noted_and_not_tried_again() {
-        // Three fields with a thousand values each, each in separate rules.
+        // Three fields with 1,000 values each. Every rule examines only one of the fields.
         let rows: Vec<u64> =
             (0..3_000).flat_map(|rule| [rule << (16 * (rule % 3)), 0xffff << (16 * (rule % 3))]).collect();
         let slots: Vec<u32> = (0..3_000).collect();

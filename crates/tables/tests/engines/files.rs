@@ -164,7 +164,7 @@ fn many_rules_of_one_coarse_value() {
 
 #[test]
 fn adding_one_by_one_compiles_seldom() {
-    // Each rule has a different mask, and the masks share no leading bits.
+    // The masks are random. Their top bit is clear, so none is a prefix.
     let mut rng = Rng::with_seed(5);
     let mut holes = Rig::default();
     for _ in 0..20_000 {

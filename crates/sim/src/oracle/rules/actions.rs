@@ -55,7 +55,8 @@ impl Style {
         made
     }
 
-    /// Returns the next table, mostly the one behind this table.
+    /// Returns where the packet continues: usually in the table that follows this one, sometimes in a later
+    /// or a linear table. `None` ends the pipeline.
     fn next(&self, rng: &mut Rng, table: u8) -> Option<Next> {
         // In a calm case, enough packets must reach the linear table and find an entry there to check its use
         // of the path.
