@@ -190,7 +190,7 @@ fn base(rng: &mut Rng) -> PacketBuilder {
     PacketBuilder::ethernet([2, 0, 0, 0, 0, rng.u8(..)], [2, 0, 0, 0, 0, rng.u8(..)])
 }
 
-/// Returns a packet of 64 bytes and the FCS behind the headers.
+/// Returns a packet of 64 bytes and the FCS after the headers.
 fn under(header: PacketBuilder) -> Vec<u8> {
     let mut bytes = header.ipv4([10, 0, 0, 1], [10, 0, 0, 2]).udp(1, 2).payload(&[0; 18]).build();
     bytes.resize(bytes.len().max(60), 0);

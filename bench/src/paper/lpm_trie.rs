@@ -37,7 +37,7 @@ pub struct LpmTrie {
 impl LpmTrie {
     /// Builds a trie for keys of `words` words (1 or 2), most significant bit first. Among equal prefixes the
     /// last is kept. Returns `None` for other numbers of words, prefixes longer than a key or with bits
-    /// behind their length, or ids that are too large. The trie takes 64 MiB of address space, of which only
+    /// after their length, or ids that are too large. The trie takes 64 MiB of address space, of which only
     /// the part covered by prefixes is touched, and 1 KiB per group.
     #[must_use]
     pub fn new(words: usize, routes: &[Route]) -> Option<Self> {

@@ -46,18 +46,18 @@ pub enum Action {
     CopyTtlOut,
     /// Copy the TTL from the outermost to the next-to-outermost header with a TTL.
     CopyTtlIn,
-    /// Push a VLAN tag with this TPID (0x8100 or 0x88a8) behind the MAC addresses. VID and PCP are copied
+    /// Push a VLAN tag with this TPID (0x8100 or 0x88a8) after the MAC addresses. VID and PCP are copied
     /// from the outermost tag, or 0 without a tag.
     PushVlan(u16),
     /// Pop the outermost VLAN tag.
     PopVlan,
-    /// Push an MPLS shim with this EtherType (0x8847 or 0x8848) behind the VLAN tags. Label, TC and TTL are
+    /// Push an MPLS shim with this EtherType (0x8847 or 0x8848) after the VLAN tags. Label, TC and TTL are
     /// copied from the outermost shim. Without a shim, label and TC are 0 and the TTL is that of the IP
     /// header, or 0.
     PushMpls(u16),
     /// Pop the outermost MPLS shim and set the EtherType to this value.
     PopMpls(u16),
-    /// Push a PBB I-tag of 18 bytes with this EtherType (0x88e7) behind the MAC addresses. The frame's
+    /// Push a PBB I-tag of 18 bytes with this EtherType (0x88e7) after the MAC addresses. The frame's
     /// addresses become the customer's and are kept as the backbone's. The service instance is copied from an
     /// existing I-tag, the priority from a VLAN tag; otherwise both are 0.
     PushPbb(u16),
@@ -66,17 +66,17 @@ pub enum Action {
     PopPbb,
     /// Write bits of a field.
     SetField(SetField),
-    /// Push a KeyFlow header of 16 to 40 bytes directly behind the MAC addresses.
+    /// Push a KeyFlow header of 16 to 40 bytes directly after the MAC addresses.
     PushKey(KeyHeader),
-    /// Push freeRtr's PolKA header of 20 bytes directly behind the MAC addresses.
+    /// Push freeRtr's PolKA header of 20 bytes directly after the MAC addresses.
     PushPolka(PolkaHeader),
-    /// Pop the KeyFlow header or freeRtr's PolKA header directly behind the MAC addresses.
+    /// Pop the KeyFlow header or freeRtr's PolKA header directly after the MAC addresses.
     PopKey,
-    /// Push a Tag-and-Forward header of 8 bytes directly behind the MAC addresses.
+    /// Push a Tag-and-Forward header of 8 bytes directly after the MAC addresses.
     PushTf(TfHeader),
-    /// Push a wide Tag-and-Forward header of 8 bytes directly behind the MAC addresses.
+    /// Push a wide Tag-and-Forward header of 8 bytes directly after the MAC addresses.
     PushTfWide(TfHeader),
-    /// Pop a Tag-and-Forward header of either form directly behind the MAC addresses.
+    /// Pop a Tag-and-Forward header of either form directly after the MAC addresses.
     PopTf,
 }
 

@@ -8,7 +8,7 @@
 //! | 4..8 | physical ingress port |
 //! | 8..16 | metadata register |
 //! | 16..24 | tunnel ID |
-//! | 24..26 | EtherType behind VLAN tags (0x05ff: LLC) |
+//! | 24..26 | EtherType after VLAN tags (0x05ff: LLC) |
 //! | 26..28 | outermost VLAN: PCP 3 bits, tag present 1 bit, VID 12 bits; 0 without a tag |
 //! | 28 | IPv4 ToS or IPv6 traffic class |
 //! | 29 | upper-layer protocol |

@@ -13,7 +13,7 @@ pub enum FieldBase {
     Frame,
     /// First bit of the extended header.
     Ext,
-    /// Header behind the EtherType (`Layers::l3`).
+    /// Header after the EtherType (`Layers::l3`).
     L3,
     /// Upper-layer header (`Layers::l4`).
     L4,
@@ -95,7 +95,7 @@ fields! {
     EthDst = 3, "dl_dst", Frame, 0, 48, 0;
     /// Source MAC.
     EthSrc = 4, "dl_src", Frame, 48, 48, 0;
-    /// EtherType behind VLAN tags.
+    /// EtherType after VLAN tags.
     EthType = 5, "dl_type", Ext, ext::ETH_TYPE_BIT, 16, 0;
     /// VLAN ID of the outermost tag, with OFPVID_PRESENT (0x1000) as the first of its 13 bits.
     VlanVid = 6, "vlan_vid", Ext, ext::VLAN_BIT + 3, 13, 0;
@@ -105,7 +105,7 @@ fields! {
     IpDscp = 8, "ip_dscp", Ext, ext::IP_TOS_BIT, 6, h::IP;
     /// ECN bits of IPv4 or IPv6.
     IpEcn = 9, "nw_ecn", Ext, ext::IP_TOS_BIT + 6, 2, h::IP;
-    /// Upper-layer protocol behind extension headers.
+    /// Upper-layer protocol after extension headers.
     IpProto = 10, "nw_proto", Ext, ext::IP_PROTO_BIT, 8, h::IP;
     /// IPv4 source.
     Ipv4Src = 11, "nw_src", L3, 96, 32, h::IPV4;

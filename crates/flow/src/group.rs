@@ -44,7 +44,7 @@ pub struct Group {
 /// Hash by which a select group chooses a bucket: FNV-1a (64 bit), mixed and folded to 32 bits.
 ///
 /// The input is the packet as it reaches the group, in network byte order:
-/// - destination MAC, source MAC and the EtherType behind VLAN tags (2 bytes);
+/// - destination MAC, source MAC and the EtherType after VLAN tags (2 bytes);
 /// - the VLAN word of the extended header without priority (2 bytes: tag present, VID);
 /// - for ARP, the sender and target protocol addresses;
 /// - for IPv4 and IPv6, the upper-layer protocol (1 byte), source and destination address;

@@ -10,9 +10,9 @@ pub enum SliceBase {
     Packet,
     /// First bit of the extended header ([`crate::ext`]).
     Metadata,
-    /// First bit behind the EtherType and all VLAN tags.
+    /// First bit after the EtherType and all VLAN tags.
     L3,
-    /// First bit of the upper-layer header behind IP and its extension headers, for a protocol the parser
+    /// First bit of the upper-layer header after IP and its extension headers, for a protocol the parser
     /// knows.
     L4,
 }

@@ -20,7 +20,7 @@ pub struct StatelessConfig {
     pub types: TagTypes,
     /// Ports that lead to other switches of the network.
     pub trusted: BTreeSet<PortNo>,
-    /// MTU of each port in bytes, behind the Ethernet header. A port without an entry has no limit.
+    /// MTU of each port in bytes, after the Ethernet header. A port without an entry has no limit.
     pub mtu_bytes: BTreeMap<PortNo, usize>,
     /// KeyFlow: the configuration bank of each key epoch.
     pub banks: [Option<Bank>; 2],

@@ -60,20 +60,20 @@ pub(crate) fn decode_experimenter(xid: u32, r: &mut Reader<'_>) -> Result<Messag
     }
 }
 
-/// Whether the bytes behind a header are a bundle message.
+/// Whether the bytes after a header are a bundle message.
 pub(crate) fn is_bundle(body: &[u8]) -> bool {
     let begins =
         |exp_type: u32| body.starts_with([experimenter::ONF, exp_type].map(u32::to_be_bytes).as_flattened());
     begins(BUNDLE_CONTROL) || begins(BUNDLE_ADD)
 }
 
-/// Whether the bytes behind a header are a lane_mod.
+/// Whether the bytes after a header are a lane_mod.
 pub(crate) fn is_stateless_mod(body: &[u8]) -> bool {
     let numbers = [experimenter::EXPERIMENTER, experimenter::message::STATELESS_MOD].map(u32::to_be_bytes);
     body.starts_with(numbers.as_flattened())
 }
 
-/// Writes an experimenter message behind its header. Writes nothing for any other message.
+/// Writes an experimenter message after its header. Writes nothing for any other message.
 pub(crate) fn encode_experimenter(message: &Message, xid: u32, out: &mut Vec<u8>) {
     let mut begin = |experimenter: u32, exp_type: u32| {
         out.put_u32(experimenter);

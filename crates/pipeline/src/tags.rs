@@ -21,7 +21,7 @@ const PBB_BYTES: usize = 2 + TAG_BYTES + MACS_BYTES;
 /// Minimum length of an Ethernet frame without its check sequence, bytes.
 pub(crate) const FRAME_BYTES_MIN: usize = 60;
 
-/// Pushes a VLAN tag behind the MAC addresses. Its TCI is copied from the outermost tag, or 0 without one.
+/// Pushes a VLAN tag after the MAC addresses. Its TCI is copied from the outermost tag, or 0 without one.
 ///
 /// # Errors
 /// Returns `NoHeadroom` if the frame has no space in front.
@@ -49,7 +49,7 @@ pub(crate) fn pop_vlan(packet: &mut Packet) -> Result<(), DropReason> {
     pad(packet)
 }
 
-/// Pushes an MPLS shim behind the VLAN tags. Label, traffic class and TTL are copied from the outermost shim.
+/// Pushes an MPLS shim after the VLAN tags. Label, traffic class and TTL are copied from the outermost shim.
 /// Without one, the TTL is copied from the IP header.
 ///
 /// # Errors

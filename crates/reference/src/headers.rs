@@ -11,7 +11,7 @@ use flow::DropReason;
 
 type Done = Result<(), DropReason>;
 
-/// Pushes a VLAN tag behind the MAC addresses. Its control information is copied from the tag that was
+/// Pushes a VLAN tag after the MAC addresses. Its control information is copied from the tag that was
 /// outermost.
 pub(crate) fn push_vlan(packet: &mut ReferencePacket, tpid: u16) -> Done {
     let [t0, t1] = tpid.to_be_bytes();

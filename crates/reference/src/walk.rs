@@ -9,7 +9,7 @@ pub(crate) const LLC: u16 = 0x05ff;
 const VLAN_TAGS_MAX: usize = 8;
 const EXTENSION_HEADERS_MAX: usize = 16;
 
-/// Header behind the EtherType.
+/// Header after the EtherType.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Network {
     #[default]
@@ -38,7 +38,7 @@ pub(crate) enum Upper {
 pub(crate) struct Ip {
     /// ToS or traffic class byte.
     pub tos: u8,
-    /// Protocol behind extension headers.
+    /// Protocol after extension headers.
     pub proto: u8,
     /// Extension headers, as OFPIEH_* bits.
     pub exthdr: u16,
@@ -54,10 +54,10 @@ pub(crate) struct Ip {
 pub(crate) struct Headers {
     /// Control information of the outermost VLAN tag.
     pub vlan_tci: Option<u16>,
-    /// EtherType behind the tags, and its offset.
+    /// EtherType after the tags, and its offset.
     pub eth_type: u16,
     pub type_at: usize,
-    /// Offset of the header behind the EtherType.
+    /// Offset of the header after the EtherType.
     pub l3: usize,
     pub network: Network,
     pub ip: Option<Ip>,

@@ -36,7 +36,7 @@ pub(crate) struct ShadowView {
     base_sequence: u64,
     /// Contents of the deltas; `None` before the first base, or if nothing can be added.
     additions: Option<Additions>,
-    /// Delta slot of each rule behind the last one of the base, in order of addition; [`NONE`] if it is not
+    /// Delta slot of each rule after the last one of the base, in order of addition; [`NONE`] if it is not
     /// in the deltas.
     delta_slots: Vec<u32>,
     /// Number of dead rules in the base for each match, by the hash of the match.

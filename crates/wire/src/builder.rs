@@ -327,7 +327,7 @@ impl PacketBuilder {
         self
     }
 
-    /// Appends payload bytes behind the headers so far.
+    /// Appends payload bytes after the headers so far.
     pub fn payload(mut self, payload: &[u8]) -> Self {
         self.append(payload);
         self

@@ -25,7 +25,7 @@ view! {
     Packet, "IPv6 header", 40, |bytes| bytes[0] >> 4 == 6;
     /// Version (4 bits), traffic class (8), flow label (20).
     0: first_word, set_first_word, u32;
-    /// Length in bytes of the packet behind the fixed header; 0 for a jumbo payload.
+    /// Length in bytes of the packet after the fixed header; 0 for a jumbo payload.
     4: payload_len, set_payload_len, u16;
     /// Number of the next header.
     6: next_header, set_next_header, u8;
@@ -48,7 +48,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
         self.first_word() & 0xf_ffff
     }
 
-    /// Returns the bytes behind the fixed header, up to the payload length. If that is 0 before hop-by-hop
+    /// Returns the bytes after the fixed header, up to the payload length. If that is 0 before hop-by-hop
     /// options, they end with the buffer.
     pub fn payload(&self) -> &[u8] {
         let rest = &self.buffer.as_ref()[40..];
@@ -114,7 +114,7 @@ impl<'a> ExtensionHeaders<'a> {
         self.next_header
     }
 
-    /// Returns, after the last item, the bytes behind the extension headers.
+    /// Returns, after the last item, the bytes after the extension headers.
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Offsets of a packet's headers, found in one walk over its bytes to a requested depth, without allocation.
 //!
-//! The walk returns offsets and the few values without a fixed position (EtherType behind VLAN tags, protocol
-//! behind IPv6 extension headers). It never fails: a header that is cut short or inconsistent is not
+//! The walk returns offsets and the few values without a fixed position (EtherType after VLAN tags, protocol
+//! after IPv6 extension headers). It never fails: a header that is cut short or inconsistent is not
 //! `present`, and the bytes behind it are not examined.
 
 mod ip;
@@ -18,9 +18,9 @@ pub use walk::{deepen, locate};
 pub mod header {
     /// At least one complete VLAN tag (C-tag 0x8100, S-tag 0x88a8, or the older 0x9100).
     pub const VLAN: u32 = 1 << 0;
-    /// Complete MPLS shim (4 bytes) behind EtherType 0x8847 or 0x8848.
+    /// Complete MPLS shim (4 bytes) after EtherType 0x8847 or 0x8848.
     pub const MPLS: u32 = 1 << 1;
-    /// Complete PBB I-tag (4 bytes) behind EtherType 0x88e7.
+    /// Complete PBB I-tag (4 bytes) after EtherType 0x88e7.
     pub const PBB: u32 = 1 << 2;
     /// Complete ARP body for Ethernet and IPv4 (28 bytes).
     pub const ARP: u32 = 1 << 3;
@@ -101,7 +101,7 @@ pub struct Layers {
     pub present: u32,
     /// End of the IP payload: the end of the frame, or earlier if padding follows the datagram; 0 without IP.
     pub l4_end: u32,
-    /// EtherType behind all VLAN tags; [`ETH_TYPE_LLC`] for LLC frames.
+    /// EtherType after all VLAN tags; [`ETH_TYPE_LLC`] for LLC frames.
     pub eth_type: u16,
     /// Offset of the header behind that EtherType: MPLS shim, PBB I-tag, ARP body or IP header.
     pub l3: u16,
@@ -109,7 +109,7 @@ pub struct Layers {
     pub vlan_tci: u16,
     /// Offset of the upper-layer header in the IP payload.
     pub l4: u16,
-    /// Upper-layer protocol behind IPv6 extension headers; 0 without IP.
+    /// Upper-layer protocol after IPv6 extension headers; 0 without IP.
     pub ip_proto: u8,
     /// Whether the packet is an IP fragment. Upper-layer headers are present in the first fragment only, and
     /// their checksum covers more than this frame.

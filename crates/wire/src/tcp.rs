@@ -57,7 +57,7 @@ impl<T: AsRef<[u8]>> Segment<T> {
         self.offset_and_flags() & 0x0fff
     }
 
-    /// Returns the bytes behind the header.
+    /// Returns the bytes after the header.
     pub fn payload(&self) -> &[u8] {
         &self.buffer.as_ref()[self.header_len()..]
     }

@@ -51,7 +51,7 @@ view! {
     Tag, "Tag-and-Forward tag", 8, |_| true;
     /// QID, UP and DOWN in 48 bits, as [`Form::pack`] writes them.
     0: bits, set_bits, [u8; 6];
-    /// EtherType of the data behind the tag.
+    /// EtherType of the data after the tag.
     6: ethertype, set_ethertype, u16;
 }
 

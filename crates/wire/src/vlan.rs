@@ -13,7 +13,7 @@ view! {
     Tag, "VLAN tag", 4, |_| true;
     /// Tag control information: PCP (3 bits), DEI (1), VID (12).
     0: tci, set_tci, u16;
-    /// EtherType of the data behind the tag.
+    /// EtherType of the data after the tag.
     2: ethertype, set_ethertype, u16;
 }
 

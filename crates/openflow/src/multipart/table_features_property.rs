@@ -112,7 +112,7 @@ pub enum TableProperty {
     WriteSetField(Entries, Vec<OxmId>),
     /// Fields that a set-field in apply-actions can write.
     ApplySetField(Entries, Vec<OxmId>),
-    /// Property of an experimenter: the bytes behind the length.
+    /// Property of an experimenter: the bytes after the length.
     Experimenter(Entries, Vec<u8>),
 }
 

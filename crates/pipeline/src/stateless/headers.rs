@@ -15,7 +15,7 @@ use wire::{keyflow, polka, tf};
 /// Offset of the EtherType that identifies the header.
 pub(super) const TYPE_AT: usize = 12;
 
-/// Offset of the bytes behind the EtherType.
+/// Offset of the bytes after the EtherType.
 const HEADER_AT: usize = TYPE_AT + 2;
 
 /// Offset of the hop limit of KeyFlow and of the TTL of PolKA.

@@ -82,7 +82,7 @@ mod tests {
             frame.meta.checksum = Some(found);
             assert!(crate::offload::complete_checksum(&mut frame));
             assert_eq!(find(frame.bytes()), None, "{version} {proto}");
-            // The checksum is also found behind a VLAN tag.
+            // The checksum is also found after a VLAN tag.
             let tagged = [&bytes[..12], &[0x81, 0, 0, 5], &bytes[12..]].concat();
             assert_eq!(find(&tagged).map(|found| found.start), Some(start + 4));
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Headers of stateless forwarding, directly behind the MAC addresses (docs/wire-formats.md).
+//! Headers of stateless forwarding, directly after the MAC addresses (docs/wire-formats.md).
 
 use super::Done;
 use crate::bits;

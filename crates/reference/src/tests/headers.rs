@@ -6,7 +6,7 @@ use super::{after, run};
 use flow::{Action, DropReason, Field, Instructions};
 use proptest::prelude::*;
 
-/// Returns a frame with these bytes behind the MAC addresses.
+/// Returns a frame with these bytes after the MAC addresses.
 fn frame(rest: &[u8]) -> Vec<u8> {
     [&DST[..], &SRC, rest].concat()
 }
@@ -57,7 +57,7 @@ fn push_mpls_takes_from_shim_or_ip() {
     assert_eq!(push(&frame(&[8, 6, 9])), frame(&[0x88, 0x47, 0, 0, 1, 0, 9]));
     let shim = frame(&[0x88, 0x48, 0xab, 0xcd, 0xef, 7]);
     assert_eq!(push(&shim), frame(&[0x88, 0x47, 0xab, 0xcd, 0xee, 7, 0xab, 0xcd, 0xef, 7]));
-    // The shim is pushed behind the tags.
+    // The shim is pushed after the tags.
     let tagged = frame(&[0x81, 0, 0, 1, 8, 6, 9]);
     assert_eq!(push(&tagged), frame(&[0x81, 0, 0, 1, 0x88, 0x47, 0, 0, 1, 0, 9]));
     let llc = frame(&[0, 3, 0x42, 0x42, 3]);
@@ -152,7 +152,7 @@ fn push_pbb_repeats_the_macs() {
         frame(&[&[0x88, 0xe7], &service.to_be_bytes()[..], &frame(rest)].concat())
     };
     assert_eq!(after(&push, &frame(&[8, 6, 9])).unwrap(), customer(0, &[8, 6, 9]));
-    // Priority of a tag, and service instance of an I-tag directly behind the MAC addresses or behind a tag.
+    // Priority of a tag, and service instance of an I-tag directly behind the MAC addresses or after a tag.
     let tagged = [0x81, 0, 0xb0, 5, 8, 6, 9];
     assert_eq!(after(&push, &frame(&tagged)).unwrap(), customer(0xa000_0000, &tagged));
     let bare = [0x88, 0xe7, 0xf8, 1, 2, 3, 9];

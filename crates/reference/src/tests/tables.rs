@@ -150,7 +150,7 @@ fn the_action_set_has_its_own_order() {
     // A group suppresses the output; this group does not exist.
     let done = run(written(vec![Action::output(2), Action::Group(1)]), &udp());
     assert_eq!(done.outcome, Outcome::Dropped(DropReason::NoSuchGroup));
-    // MPLS is pushed first and is behind the tag.
+    // MPLS is pushed first and is after the tag.
     let pushes = vec![Action::PushVlan(0x8100), Action::PushMpls(0x8847), Action::output(2)];
     assert_eq!(run(written(pushes), &udp()).sent[0].bytes[12..18], [0x81, 0, 0, 0, 0x88, 0x47]);
 }

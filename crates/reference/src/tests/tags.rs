@@ -18,7 +18,7 @@ fn padded(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// Returns the same packet behind the header that `built` starts.
+/// Returns the same packet after the header that `built` starts.
 fn under(built: wire::PacketBuilder) -> Vec<u8> {
     let packet = udp();
     let mut bytes = built.ipv4([0; 4], [0; 4]).build();

@@ -70,7 +70,7 @@ fn any_stateless() -> impl Strategy<Value = StatelessConfig> {
     )
 }
 
-/// Generates bytes behind the MAC addresses that are likely to be a complete or truncated header.
+/// Generates bytes after the MAC addresses that are likely to be a complete or truncated header.
 fn any_frame() -> impl Strategy<Value = Vec<u8>> {
     let small = || prop_oneof![2 => 0u8..6, 1 => any::<u8>()];
     let head = prop_oneof![

@@ -109,7 +109,7 @@ fn in_backbone(rng: &mut Rng, customer: Vec<u8>) -> Vec<u8> {
     [&mac(rng)[..], &[0x02, 0, 0, 0, 1, rng.u8(1..6)], &[0x88, 0xe7], &service, &customer].concat()
 }
 
-/// Returns the frame behind a header of stateless forwarding, which is occasionally damaged.
+/// Returns the frame after a header of stateless forwarding, which is occasionally damaged.
 fn tagged(rng: &mut Rng, frame: &[u8]) -> Vec<u8> {
     let (macs, rest) = frame.split_at(12);
     let hops = rng.u8(0..4);
@@ -229,7 +229,7 @@ impl Template {
         bytes
     }
 
-    /// Returns the template with another TTL or hop limit, if it has one directly behind its Ethernet header
+    /// Returns the template with another TTL or hop limit, if it has one directly after its Ethernet header
     /// and tags.
     pub fn with_ttl(&self, ttl: u8) -> Self {
         let mut made = self.clone();

@@ -15,7 +15,7 @@ pub(super) struct Survey {
     pub ports: BTreeSet<PortNo>,
     /// Time of the first packet.
     pub start_ns: Nanos,
-    /// Damage behind the last complete packet.
+    /// Damage after the last complete packet.
     pub damage: Option<String>,
 }
 

@@ -51,7 +51,7 @@ pub struct ReplaySummary {
     pub flows: Vec<FlowStats>,
     /// Number of MAC addresses known at the end.
     pub macs: usize,
-    /// Damage of the capture behind the last packet.
+    /// Damage of the capture after the last packet.
     pub damage: Option<String>,
 }
 

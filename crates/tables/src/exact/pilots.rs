@@ -14,7 +14,7 @@ pub const PILOTS: u8 = u8::MAX;
 /// Pilot of a group for which none was found: its values are spilled.
 const SPILLED: u8 = PILOTS;
 
-/// Bytes behind the last pilot, so that a pilot can be read with an 8-byte load.
+/// Bytes after the last pilot, so that a pilot can be read with an 8-byte load.
 pub const PADDING: usize = 8;
 
 /// Multiplier that spreads pilots. Odd.

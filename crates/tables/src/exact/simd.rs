@@ -402,7 +402,7 @@ mod x86 {
         let pilots: &Pilots = &of.pilots;
         let wide = |number: u32| _mm512_set1_epi64(i64::from(number));
         let groups = _mm512_srli_epi64::<32>(_mm512_mul_epu32(hashes, wide(pilots.groups())));
-        // SAFETY: groups are below the number of groups. `Pilots::new` puts [`PADDING`] bytes behind the last
+        // SAFETY: groups are below the number of groups. `Pilots::new` puts [`PADDING`] bytes after the last
         // pilot, so the 8-byte reads are within the array.
         let pilot = unsafe { _mm512_i64gather_epi64::<1>(groups, pilots.pilots().as_ptr().cast()) };
         let spread = _mm512_mul_epu32(_mm512_and_si512(pilot, wide(0xff)), wide(SPREAD));

@@ -307,7 +307,7 @@ mod wide {
         for v in 0..V {
             let lanes = seen[v].present;
             // SAFETY: `Draft::trie` stores an item for each bit of a node's map, and 8 bytes of padding
-            // behind the last.
+            // after the last.
             let word = unsafe {
                 let byte = _mm512_srli_epi32::<3>(bits.at[v]);
                 _mm512_mask_i32gather_epi32::<1>(zero, lanes, byte, trie.items.as_ptr().cast())
@@ -334,7 +334,7 @@ mod wide {
                 let (rank, width) = rank_of(trie, maps, _mm512_srli_epi32::<{ u32::BITS - STEP }>(rest[v]));
                 let bit = _mm512_mullo_epi32(rank, width);
                 // SAFETY: `Draft::trie` stores an item for each bit of the map behind it, and 8 bytes of
-                // padding behind the last node.
+                // padding after the last node.
                 let word = unsafe {
                     let byte = _mm512_add_epi32(node, _mm512_srli_epi32::<3>(bit));
                     let from = trie.below.as_ptr().add(size_of::<u64>()).cast();

@@ -73,7 +73,7 @@ fn link(data: &[u8], layers: &mut Layers) -> bool {
 
 /// Result of skipping VLAN tags.
 struct Tags {
-    /// EtherType behind the last complete tag and its offset, which is 12 without a tag.
+    /// EtherType after the last complete tag and its offset, which is 12 without a tag.
     eth_type: u16,
     type_at: usize,
     outer_tci: u16,
@@ -115,7 +115,7 @@ fn is_tpid(eth_type: u16) -> bool {
     matches!(eth_type, 0x8100 | 0x88a8 | 0x9100)
 }
 
-/// Parses the header behind the EtherType.
+/// Parses the header after the EtherType.
 #[inline(always)]
 fn network(data: &[u8], l3: usize, layers: &mut Layers) {
     match layers.eth_type {

@@ -130,7 +130,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Walks from the Ethernet header at `at`, behind the headers in `outer`.
+    /// Walks from the Ethernet header at `at`, after the headers in `outer`.
     fn ethernet(&self, at: usize, outer: Outer) -> Option<Outer> {
         let layers = locate(self.frame.get(at..)?, Depth::L3);
         let l3 = at + usize::from(layers.l3);
