@@ -181,10 +181,10 @@ mod tests {
 
     #[test]
     fn a_row_with_two_paths_or_a_missing_item_is_found() {
-        let code = ("crates/a/src/b.rs", "impl Dock { fn send() {} }");
-        let row = "| sends | `crates/a/src/b.rs`: `Dock::send` |\n";
+        let code = ("crates/a/src/b.rs", "impl Egress { fn send() {} }");
+        let row = "| sends | `crates/a/src/b.rs`: `Egress::send` |\n";
         assert!(found(&[code, (WHERE, row)]).is_empty());
-        let missing = "| receives | `crates/a/src/b.rs`: `Dock::receive` |\n";
+        let missing = "| receives | `crates/a/src/b.rs`: `Egress::receive` |\n";
         let two = "| sends | `crates/a/src/b.rs`, `crates/a/src/c.rs` |\n";
         assert_eq!(found(&[code, (WHERE, missing)]).len(), 1);
         assert!(found(&[code, (WHERE, two)])[0].contains("two paths"));
