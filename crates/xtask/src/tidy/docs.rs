@@ -83,12 +83,12 @@ fn missing_names(files: &[File], list: &List) -> Vec<Finding> {
 
 fn missing_crates(files: &[File]) -> Vec<Finding> {
     let Some((page, text)) = text_of(files, ARCHITECTURE) else { return Vec::new() };
-    let rooms = files.iter().filter_map(|file| {
+    let names = files.iter().filter_map(|file| {
         file.path.strip_prefix("crates/")?.strip_suffix("/Cargo.toml").filter(|name| !name.contains('/'))
     });
-    let absent = rooms.filter(|room| !text.contains(&format!("| `{room}` |")));
+    let absent = names.filter(|name| !text.contains(&format!("| `{name}` |")));
     absent
-        .map(|room| Finding::new(page, 0, format!("the crate `{room}` is not in the table of crates")))
+        .map(|name| Finding::new(page, 0, format!("the crate `{name}` is not in the table of crates")))
         .collect()
 }
 

@@ -15,26 +15,26 @@ use crate::tree::File;
 #[derive(Clone, Copy, PartialEq)]
 enum Reach {
     /// All files except tests.
-    Room,
+    Crate,
     /// All files except tests and control-side files.
     PacketPath,
 }
 
 struct Idiom {
-    /// Text in code. Where it begins or ends with a letter, the adjacent character must not be one.
+    /// Text to search for in code. It matches whole words only.
     needle: &'static str,
-    rooms: &'static [&'static str],
+    crates: &'static [&'static str],
     reach: Reach,
     why: &'static str,
 }
 
 const fn idiom(
     needle: &'static str,
-    rooms: &'static [&'static str],
+    crates: &'static [&'static str],
     reach: Reach,
     why: &'static str,
 ) -> Idiom {
-    Idiom { needle, rooms, reach, why }
+    Idiom { needle, crates, reach, why }
 }
 
 const FAST: &[&str] = &["pipeline", "tables"];
@@ -44,7 +44,7 @@ const NO_SOCKET: &[&str] = &["frame", "flow", "reference", "openflow", "model", 
 const NO_THREAD: &[&str] =
     &["pipeline", "tables", "frame", "flow", "reference", "openflow", "model", "worker"];
 
-const IO: &str = "this room does no I/O";
+const IO: &str = "this crate does no I/O";
 const SOCKET: &str = "sockets are opened by `switch`";
 const LOG: &str = "no log in the datapath: count it, or return it as an event";
 const LOCK: &str = "a worker never waits: pass operations on a ring";
@@ -55,48 +55,48 @@ const THREAD: &str = "threads are started by `switch`";
 
 #[rustfmt::skip]
 const IDIOMS: &[Idiom] = &[
-    idiom("println!", FAST, Reach::Room, LOG),
-    idiom("eprintln!", FAST, Reach::Room, LOG),
-    idiom("print!", FAST, Reach::Room, LOG),
-    idiom("eprint!", FAST, Reach::Room, LOG),
-    idiom("dbg!", FAST, Reach::Room, LOG),
-    idiom("log::", FAST, Reach::Room, LOG),
-    idiom("tracing::", FAST, Reach::Room, LOG),
-    idiom("error!", FAST, Reach::Room, LOG),
-    idiom("warn!", FAST, Reach::Room, LOG),
-    idiom("info!", FAST, Reach::Room, LOG),
-    idiom("debug!", FAST, Reach::Room, LOG),
-    idiom("trace!", FAST, Reach::Room, LOG),
-    idiom("Mutex", FAST, Reach::Room, LOCK),
-    idiom("RwLock", FAST, Reach::Room, LOCK),
-    idiom("Condvar", FAST, Reach::Room, LOCK),
-    idiom("std::sync::mpsc", FAST, Reach::Room, LOCK),
-    idiom(".unwrap(", FAST, Reach::Room, PANIC),
-    idiom(".expect(", FAST, Reach::Room, PANIC),
-    idiom("panic!", FAST, Reach::Room, PANIC),
-    idiom("todo!", FAST, Reach::Room, PANIC),
-    idiom("unimplemented!", FAST, Reach::Room, PANIC),
+    idiom("println!", FAST, Reach::Crate, LOG),
+    idiom("eprintln!", FAST, Reach::Crate, LOG),
+    idiom("print!", FAST, Reach::Crate, LOG),
+    idiom("eprint!", FAST, Reach::Crate, LOG),
+    idiom("dbg!", FAST, Reach::Crate, LOG),
+    idiom("log::", FAST, Reach::Crate, LOG),
+    idiom("tracing::", FAST, Reach::Crate, LOG),
+    idiom("error!", FAST, Reach::Crate, LOG),
+    idiom("warn!", FAST, Reach::Crate, LOG),
+    idiom("info!", FAST, Reach::Crate, LOG),
+    idiom("debug!", FAST, Reach::Crate, LOG),
+    idiom("trace!", FAST, Reach::Crate, LOG),
+    idiom("Mutex", FAST, Reach::Crate, LOCK),
+    idiom("RwLock", FAST, Reach::Crate, LOCK),
+    idiom("Condvar", FAST, Reach::Crate, LOCK),
+    idiom("std::sync::mpsc", FAST, Reach::Crate, LOCK),
+    idiom(".unwrap(", FAST, Reach::Crate, PANIC),
+    idiom(".expect(", FAST, Reach::Crate, PANIC),
+    idiom("panic!", FAST, Reach::Crate, PANIC),
+    idiom("todo!", FAST, Reach::Crate, PANIC),
+    idiom("unimplemented!", FAST, Reach::Crate, PANIC),
     idiom("format!", FAST, Reach::PacketPath, ALLOCATE),
     idiom(".to_string(", FAST, Reach::PacketPath, ALLOCATE),
     idiom("String", FAST, Reach::PacketPath, ALLOCATE),
     idiom("HashMap", FAST, Reach::PacketPath, "std's hash is slow and allocates: use an engine or an array"),
     idiom("HashSet", FAST, Reach::PacketPath, "std's hash is slow and allocates: use an engine or an array"),
     idiom("BTreeMap", FAST, Reach::PacketPath, ALLOCATE),
-    idiom("libc", NO_IO, Reach::Room, IO),
-    idiom("std::fs", NO_IO, Reach::Room, IO),
-    idiom("std::net", FAST, Reach::Room, IO),
-    idiom("TcpStream", NO_SOCKET, Reach::Room, SOCKET),
-    idiom("TcpListener", NO_SOCKET, Reach::Room, SOCKET),
-    idiom("UdpSocket", NO_SOCKET, Reach::Room, SOCKET),
-    idiom("UnixStream", NO_SOCKET, Reach::Room, SOCKET),
-    idiom("UnixListener", NO_SOCKET, Reach::Room, SOCKET),
-    idiom("UnixDatagram", NO_SOCKET, Reach::Room, SOCKET),
-    idiom("std::os", NO_IO, Reach::Room, IO),
-    idiom("std::process", NO_IO, Reach::Room, IO),
-    idiom("std::env", NO_IO, Reach::Room, "settings come in as parameters"),
-    idiom("Instant::now", NO_CLOCK, Reach::Room, CLOCK),
-    idiom("SystemTime", NO_CLOCK, Reach::Room, CLOCK),
-    idiom("std::thread", NO_THREAD, Reach::Room, THREAD),
+    idiom("libc", NO_IO, Reach::Crate, IO),
+    idiom("std::fs", NO_IO, Reach::Crate, IO),
+    idiom("std::net", FAST, Reach::Crate, IO),
+    idiom("TcpStream", NO_SOCKET, Reach::Crate, SOCKET),
+    idiom("TcpListener", NO_SOCKET, Reach::Crate, SOCKET),
+    idiom("UdpSocket", NO_SOCKET, Reach::Crate, SOCKET),
+    idiom("UnixStream", NO_SOCKET, Reach::Crate, SOCKET),
+    idiom("UnixListener", NO_SOCKET, Reach::Crate, SOCKET),
+    idiom("UnixDatagram", NO_SOCKET, Reach::Crate, SOCKET),
+    idiom("std::os", NO_IO, Reach::Crate, IO),
+    idiom("std::process", NO_IO, Reach::Crate, IO),
+    idiom("std::env", NO_IO, Reach::Crate, "settings come in as parameters"),
+    idiom("Instant::now", NO_CLOCK, Reach::Crate, CLOCK),
+    idiom("SystemTime", NO_CLOCK, Reach::Crate, CLOCK),
+    idiom("std::thread", NO_THREAD, Reach::Crate, THREAD),
 ];
 
 /// Folders with device memory, and the small modules for frame memory, prefetch, TSC and SIMD.
@@ -106,14 +106,14 @@ const UNSAFE_MODULES: &[&str] = &["pages", "prefetch", "tsc", "simd"];
 pub fn check(files: &[File]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (file, shipped) in shipped(files) {
-        let Some((room, _)) = file.path.strip_prefix("crates/").and_then(|rest| rest.split_once("/src/"))
+        let Some((name, _)) = file.path.strip_prefix("crates/").and_then(|rest| rest.split_once("/src/"))
         else {
             continue;
         };
         let control_side = is_control_side(file);
-        for idiom in IDIOMS.iter().filter(|idiom| idiom.rooms.contains(&room)) {
-            if idiom.reach == Reach::Room || !control_side {
-                let says = format!("`{}` is forbidden in `{room}`: {}", idiom.needle, idiom.why);
+        for idiom in IDIOMS.iter().filter(|idiom| idiom.crates.contains(&name)) {
+            if idiom.reach == Reach::Crate || !control_side {
+                let says = format!("`{}` is forbidden in `{name}`: {}", idiom.needle, idiom.why);
                 findings.extend(
                     lines_with(&shipped, idiom.needle)
                         .into_iter()

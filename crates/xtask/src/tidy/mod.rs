@@ -13,10 +13,10 @@ mod faults;
 mod functions;
 mod header;
 mod idioms;
+mod layers;
 mod length;
 mod names;
 mod pages;
-mod rooms;
 mod width;
 mod words;
 
@@ -65,7 +65,7 @@ fn check(files: &[File]) -> Vec<Finding> {
         names::check,
         header::check,
         idioms::check,
-        rooms::check,
+        layers::check,
         words::check,
         docs::check,
         faults::check,

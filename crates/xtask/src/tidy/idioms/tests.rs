@@ -8,14 +8,14 @@ fn found(path: &str, text: &str) -> Vec<Finding> {
 }
 
 #[test]
-fn every_idiom_is_found_in_each_of_its_rooms() {
+fn every_idiom_is_found_in_each_of_its_crates() {
     for idiom in IDIOMS {
-        for room in idiom.rooms {
+        for name in idiom.crates {
             let text = format!("fn a() {{\n    {} b);\n}}\n", idiom.needle);
-            let found = found(&format!("crates/{room}/src/deep/a.rs"), &text);
+            let found = found(&format!("crates/{name}/src/deep/a.rs"), &text);
             assert!(
                 found.iter().any(|f| f.line == 2 && f.says.contains(idiom.needle)),
-                "{} in {room}",
+                "{} in {name}",
                 idiom.needle
             );
         }
@@ -23,13 +23,13 @@ fn every_idiom_is_found_in_each_of_its_rooms() {
 }
 
 #[test]
-fn rooms_that_do_not_forbid_an_idiom_may_use_it() {
+fn crates_that_do_not_forbid_an_idiom_may_use_it() {
     assert_eq!(found("crates/switch/src/a.rs", "use std::fs; fn a() { format!(); }"), []);
     assert_eq!(found("crates/pipeline/tests/a.rs", "use std::fs;"), []);
 }
 
 #[test]
-fn words_are_no_code() {
+fn comments_and_strings_are_ignored() {
     let text = "//! Never `unwrap(`s, no Mutex.\nconst A: &str = \"println!\"; // format!\nlet unlogged::x = libc_free;\n";
     assert_eq!(found("crates/pipeline/src/a.rs", text), []);
 }
@@ -43,7 +43,7 @@ fn grouped_imports_are_found() {
 }
 
 #[test]
-fn tests_are_exempt_but_what_follows_them_is_not() {
+fn test_modules_are_exempt_but_later_code_is_not() {
     let text = "#[cfg(test)]\nmod tests { fn a() { b.unwrap(); } }\nfn c() { d.unwrap(); }\n";
     let found = found("crates/tables/src/a.rs", text);
     assert_eq!(found.len(), 1, "{found:?}");

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Dependencies between crates: a crate uses only crates of lower layers, and none that it is barred from.
+//! Dependencies between crates: a crate uses only crates of lower layers, except those that it must not use.
 
 use toml::{Table, Value};
 
 use super::Finding;
 use crate::tree::File;
 
-/// Crates in order of their layers, from the lowest.
-const HOUSE: &[&str] = &[
+/// Crates by layer, from the lowest: each uses only crates that are listed before it.
+const LAYERS: &[&str] = &[
     "wire",
     "frame",
     "flow",
@@ -24,8 +24,8 @@ const HOUSE: &[&str] = &[
     "xtask",
 ];
 
-/// Crates of lower layers that must not be used either: (crate, forbidden dependency, reason).
-const BARRED: &[(&str, &str, &str)] = &[
+/// Dependencies on lower layers that are forbidden too: (crate, forbidden dependency, reason).
+const FORBIDDEN: &[(&str, &str, &str)] = &[
     ("flow", "frame", "the flow model knows of packets' headers only"),
     ("reference", "frame", "the oracle shares nothing with the fast paths"),
     ("tables", "wire", "engines know bits, not protocols"),
@@ -40,7 +40,7 @@ const BARRED: &[(&str, &str, &str)] = &[
 ];
 
 /// This file, which holds the list.
-const SELF: &str = "crates/xtask/src/tidy/rooms.rs";
+const SELF: &str = "crates/xtask/src/tidy/layers.rs";
 
 /// Crate that only [`ORACLE_USERS`] may use outside of dev-dependencies, because it must not enter the
 /// forwarding path.
@@ -48,61 +48,59 @@ const ORACLE: &str = "reference";
 const ORACLE_USERS: [&str; 2] = ["model", "sim"];
 
 pub fn check(files: &[File]) -> Vec<Finding> {
-    let manifests = files.iter().filter_map(|file| Some((file, room(&file.path)?)));
-    let mut findings: Vec<Finding> = manifests.flat_map(|(file, room)| check_one(file, room)).collect();
+    let manifests = files.iter().filter_map(|file| Some((file, crate_of(&file.path)?)));
+    let mut findings: Vec<Finding> = manifests.flat_map(|(file, name)| check_one(file, name)).collect();
     findings.extend(missing(files));
     findings
 }
 
-/// Finds crates that the list names and that do not exist.
+/// Finds listed crates that do not exist.
 fn missing(files: &[File]) -> Vec<Finding> {
     let Some(list) = files.iter().find(|file| file.path == SELF) else { return Vec::new() };
-    let exists = |name: &str| files.iter().any(|file| room(&file.path) == Some(name));
+    let exists = |name: &str| files.iter().any(|file| crate_of(&file.path) == Some(name));
     let says = |name: &str| format!("there is no crate `{name}`; remove it from the list");
-    HOUSE.iter().filter(|name| !exists(name)).map(|name| Finding::new(list, 0, says(name))).collect()
+    LAYERS.iter().filter(|name| !exists(name)).map(|name| Finding::new(list, 0, says(name))).collect()
 }
 
 /// Returns the crate whose manifest is `path`.
-fn room(path: &str) -> Option<&str> {
+fn crate_of(path: &str) -> Option<&str> {
     path.strip_prefix("crates/")?.strip_suffix("/Cargo.toml").filter(|name| !name.contains('/'))
 }
 
-fn check_one(file: &File, room: &str) -> Vec<Finding> {
+fn check_one(file: &File, name: &str) -> Vec<Finding> {
     let text = file.text.as_deref().unwrap_or_default();
     let manifest: Table = match text.parse() {
         Ok(manifest) => manifest,
         Err(error) => return vec![Finding::new(file, 0, format!("not a manifest: {error}"))],
     };
-    let Some(floor) = floor(room) else {
-        let says = format!(
-            "`{room}` is not in the list of rooms in crates/xtask/src/tidy/rooms.rs; enter it in its place"
-        );
+    let Some(layer) = layer(name) else {
+        let says = format!("the crate `{name}` is not in {SELF}; add it at the place of its layer");
         return vec![Finding::new(file, 0, says)];
     };
     let mut findings = Vec::new();
     for used in dependencies(&manifest) {
-        if let Some(why) = objection(room, floor, &used) {
+        if let Some(why) = objection(name, layer, &used) {
             let line = text.lines().position(|line| names(line, &used)).map_or(0, |at| at + 1);
-            findings.push(Finding::new(file, line, format!("`{room}` may not use `{used}`: {why}")));
+            findings.push(Finding::new(file, line, format!("`{name}` may not use `{used}`: {why}")));
         }
     }
     findings
 }
 
-fn floor(room: &str) -> Option<usize> {
-    HOUSE.iter().position(|name| *name == room)
+fn layer(name: &str) -> Option<usize> {
+    LAYERS.iter().position(|listed| *listed == name)
 }
 
-fn objection(room: &str, own_floor: usize, used: &str) -> Option<String> {
-    if floor(used)? >= own_floor {
-        return Some("a crate uses only crates above it in the list of rooms".into());
+fn objection(name: &str, own_layer: usize, used: &str) -> Option<String> {
+    if layer(used)? >= own_layer {
+        return Some("a crate uses only crates of lower layers".into());
     }
-    if used == ORACLE && !ORACLE_USERS.contains(&room) {
+    if used == ORACLE && !ORACLE_USERS.contains(&name) {
         let [one, other] = ORACLE_USERS;
         return Some(format!("the oracle is a dev-dependency, except of `{one}` (for traces) and `{other}`"));
     }
-    let barred = BARRED.iter().find(|(from, to, _)| *from == room && *to == used);
-    barred.map(|(_, _, why)| (*why).into())
+    let forbidden = FORBIDDEN.iter().find(|(from, to, _)| *from == name && *to == used);
+    forbidden.map(|(_, _, why)| (*why).into())
 }
 
 /// Returns the packages in `[dependencies]` and `[build-dependencies]`, including per-target sections but not
@@ -135,12 +133,12 @@ fn names(line: &str, package: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn found(room: &str, manifest: &str) -> Vec<Finding> {
-        check(&[File::planted(&format!("crates/{room}/Cargo.toml"), manifest)])
+    fn found(name: &str, manifest: &str) -> Vec<Finding> {
+        check(&[File::planted(&format!("crates/{name}/Cargo.toml"), manifest)])
     }
 
     #[test]
-    fn an_arrow_downwards_is_found() {
+    fn a_dependency_on_a_higher_layer_is_found() {
         let found = found("tables", "[dependencies]\nflow.workspace = true\npipeline.workspace = true\n");
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(found[0].line, 3);
@@ -148,17 +146,17 @@ mod tests {
     }
 
     #[test]
-    fn a_barred_arrow_upwards_is_found() {
-        for (room, used) in
+    fn a_forbidden_dependency_on_a_lower_layer_is_found() {
+        for (name, used) in
             [("port", "pipeline"), ("tables", "wire"), ("model", "port"), ("worker", "reference")]
         {
-            let found = found(room, &format!("[dependencies]\n{used} = {{ workspace = true }}\n"));
-            assert_eq!(found.len(), 1, "{room} -> {used}");
+            let found = found(name, &format!("[dependencies]\n{used} = {{ workspace = true }}\n"));
+            assert_eq!(found.len(), 1, "{name} -> {used}");
         }
     }
 
     #[test]
-    fn an_arrow_is_found_in_every_kind_of_table() {
+    fn a_dependency_is_found_in_every_section_of_a_manifest() {
         for manifest in [
             "[build-dependencies]\nshunt.workspace = true\n",
             "[target.'cfg(unix)'.dependencies]\nshunt.workspace = true\n",
@@ -169,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn lawful_arrows_are_accepted() {
+    fn allowed_dependencies_are_accepted() {
         let oracle = "[dependencies]\nreference.workspace = true\nserde = \"1\"\n";
         assert_eq!(found("sim", oracle), []);
         assert_eq!(
@@ -184,7 +182,7 @@ mod tests {
     #[test]
     fn a_crate_that_does_not_exist_is_found() {
         let manifest = |name: &&str| File::planted(&format!("crates/{name}/Cargo.toml"), "[package]\n");
-        let mut files: Vec<File> = HOUSE.iter().map(manifest).collect();
+        let mut files: Vec<File> = LAYERS.iter().map(manifest).collect();
         files.push(File::planted(SELF, ""));
         assert_eq!(check(&files), []);
         files.remove(0);
@@ -194,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_room_nobody_entered_is_found() {
+    fn a_crate_without_a_layer_is_found() {
         assert_eq!(found("annex", "[package]\nname = \"annex\"\n").len(), 1);
     }
 }
