@@ -18,7 +18,7 @@ parts=$(((NIGHTLY_CASES + 1999) / 2000))
 for ((part = 1; part <= parts; part++)); do
     cases=$(((NIGHTLY_CASES + parts - 1) / parts))
     step "oracle-$part" \
-        "ORACLE_SEED=$((100001 + (part - 1) * cases)) ORACLE_CASES=$cases cargo test --package sim --test oracle -- --nocapture"
+        "ORACLE_SEED=$((100001 + (part - 1) * cases)) ORACLE_CASES=$cases cargo test --package oracle --test oracle -- --nocapture"
 done
 
 # Faults: every patch of tests/mutations, then random mutants. Random mutants continue after an interruption.

@@ -5,7 +5,6 @@
 //! A run is a function of its inputs and its seed. Begin with the module for your task:
 //! - [`arrivals`] simulates load, bursts and overload at one worker.
 //! - [`network`] simulates networks of switches with links, hosts and failures.
-//! - [`oracle`] compares workers with the reference on random rules, packets and updates.
 //! - [`replay`] sends a capture through a switch.
 //! - [`cost`] measures the cost of each processing step, from which virtual time is derived.
 
@@ -13,7 +12,6 @@ pub mod arrivals;
 pub mod clock;
 pub mod cost;
 pub mod network;
-pub mod oracle;
 pub mod replay;
 
 pub use clock::VirtualClock;

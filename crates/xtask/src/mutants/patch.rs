@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! # The worker keeps verdicts of the rules before the change.
-//! # run: cargo test -p sim --test oracle -- stale
+//! # run: cargo test -p oracle --test oracle -- stale
 //! # fails: stale_version_is_caught
 //! # environment: ORACLE_CASES=2000
 //! # nightly: the test takes four minutes
@@ -133,7 +133,7 @@ impl Patch {
 mod tests {
     use super::*;
 
-    const GOOD: &str = "# Why.\n# run: cargo test -p sim --test oracle\n# fails: a::b\n--- a/x/y.rs\n+++ b/x/y.rs\n@@ -1 +1 @@\n-1\n+2\n";
+    const GOOD: &str = "# Why.\n# run: cargo test -p oracle --test oracle\n# fails: a::b\n--- a/x/y.rs\n+++ b/x/y.rs\n@@ -1 +1 @@\n-1\n+2\n";
 
     fn parse(text: &str) -> Result<Patch, Failure> {
         Patch::parse("p", Path::new("p.patch"), text)
@@ -142,8 +142,8 @@ mod tests {
     #[test]
     fn a_patch_is_read() {
         let patch = parse(GOOD).unwrap();
-        assert_eq!(patch.command.words, ["cargo", "test", "-p", "sim", "--test", "oracle"]);
-        assert_eq!(patch.command.line(), "cargo test -p sim --test oracle");
+        assert_eq!(patch.command.words, ["cargo", "test", "-p", "oracle", "--test", "oracle"]);
+        assert_eq!(patch.command.line(), "cargo test -p oracle --test oracle");
         assert_eq!(patch.fails, "a::b");
         assert_eq!(patch.changes, ["x/y.rs"]);
         assert!(!patch.is_nightly);
@@ -153,7 +153,7 @@ mod tests {
     fn environment_and_night_are_read() {
         let more = "# environment: A=1 B=x=y\n# nightly: long\n--- a/x";
         let patch = parse(&GOOD.replace("--- a/x", more)).unwrap();
-        assert_eq!(patch.command.line(), "A=1 B=x=y cargo test -p sim --test oracle");
+        assert_eq!(patch.command.line(), "A=1 B=x=y cargo test -p oracle --test oracle");
         assert!(patch.is_nightly);
         assert_eq!(patch.changes, ["x/y.rs"]);
     }
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn a_patch_without_its_header_says_what_is_missing() {
         for (from, to, says) in [
-            ("# run: cargo test -p sim --test oracle\n", "", "# run:"),
+            ("# run: cargo test -p oracle --test oracle\n", "", "# run:"),
             ("cargo test", "rm -r", "must begin with `cargo test`"),
             ("# fails: a::b\n", "", "# fails:"),
             ("# fails: a::b\n", "# fails:\n", "# fails:"),

@@ -19,6 +19,7 @@ const LAYERS: &[&str] = &[
     "model",
     "worker",
     "sim",
+    "oracle",
     "switch",
     "shunt",
     "xtask",
@@ -27,7 +28,7 @@ const LAYERS: &[&str] = &[
 /// Dependencies on lower layers that are forbidden too: (crate, forbidden dependency, reason).
 const FORBIDDEN: &[(&str, &str, &str)] = &[
     ("flow", "frame", "the flow model knows of packets' headers only"),
-    ("reference", "frame", "the oracle shares nothing with the fast paths"),
+    ("reference", "frame", "the interpreter shares nothing with the fast paths"),
     ("tables", "wire", "engines know bits, not protocols"),
     ("tables", "frame", "engines know bits, not packets"),
     ("port", "flow", "drivers know of no flows"),
@@ -42,10 +43,10 @@ const FORBIDDEN: &[(&str, &str, &str)] = &[
 /// This file, which holds the list.
 const SELF: &str = "crates/xtask/src/tidy/layers.rs";
 
-/// Crate that only [`ORACLE_USERS`] may use outside of dev-dependencies, because it must not enter the
+/// Crate that only [`REFERENCE_USERS`] may use outside of dev-dependencies, because it must not enter the
 /// forwarding path.
-const ORACLE: &str = "reference";
-const ORACLE_USERS: [&str; 2] = ["model", "sim"];
+const REFERENCE: &str = "reference";
+const REFERENCE_USERS: [&str; 3] = ["model", "sim", "oracle"];
 
 pub fn check(files: &[File]) -> Vec<Finding> {
     let manifests = files.iter().filter_map(|file| Some((file, crate_of(&file.path)?)));
@@ -95,9 +96,11 @@ fn objection(name: &str, own_layer: usize, used: &str) -> Option<String> {
     if layer(used)? >= own_layer {
         return Some("a crate uses only crates of lower layers".into());
     }
-    if used == ORACLE && !ORACLE_USERS.contains(&name) {
-        let [one, other] = ORACLE_USERS;
-        return Some(format!("the oracle is a dev-dependency, except of `{one}` (for traces) and `{other}`"));
+    if used == REFERENCE && !REFERENCE_USERS.contains(&name) {
+        let [traces, replay, tests] = REFERENCE_USERS;
+        return Some(format!(
+            "`{REFERENCE}` is a dev-dependency, except of `{traces}` (traces), `{replay}` (replay), and `{tests}`"
+        ));
     }
     let forbidden = FORBIDDEN.iter().find(|(from, to, _)| *from == name && *to == used);
     forbidden.map(|(_, _, why)| (*why).into())
@@ -168,8 +171,8 @@ mod tests {
 
     #[test]
     fn allowed_dependencies_are_accepted() {
-        let oracle = "[dependencies]\nreference.workspace = true\nserde = \"1\"\n";
-        assert_eq!(found("sim", oracle), []);
+        let manifest = "[dependencies]\nreference.workspace = true\nserde = \"1\"\n";
+        assert_eq!(found("oracle", manifest), []);
         assert_eq!(
             found(
                 "worker",

@@ -23,7 +23,8 @@ const COMMANDS: &[(&str, u64, &[&str])] = &[
     ("openflow", 60, &["-p openflow --lib --tests"]),
     ("model", 60, &["-p model --lib", "-p model --tests"]),
     ("worker", 120, &["-p worker --lib", "-p worker --tests"]),
-    ("sim", 240, &["-p sim --test oracle", "-p sim --lib --tests"]),
+    ("oracle", 240, &["-p oracle --test oracle"]),
+    ("sim", 240, &["-p sim --lib --tests"]),
     ("switch", 240, &["-p switch --lib --tests"]),
 ];
 
@@ -138,7 +139,7 @@ mod tests {
             [
                 "-p worker --lib",
                 "-p worker --tests",
-                "-p sim --test oracle",
+                "-p oracle --test oracle",
                 "-p sim --lib --tests",
                 "-p switch --lib --tests"
             ]

@@ -7,7 +7,7 @@ mod setup;
 mod traffic;
 mod update;
 
-use super::Options;
+use super::CaseOptions;
 use super::log::{Control, Moment, OrderLog, Origin, Record, Recorder, STEP_NS_MAX, Submission};
 use super::rules::{Scope, Style};
 use super::templates::Template;
@@ -24,7 +24,7 @@ pub(super) use setup::is_calm;
 
 pub(super) struct Driver {
     rng: Rng,
-    options: Options,
+    options: CaseOptions,
     style: Style,
     templates: Vec<Template>,
     /// Port on which most packets of each template arrive.

@@ -2,7 +2,7 @@
 //! Flow-mods, and bundles of flow-mods.
 
 use super::{Driver, LIVE_TRIES, Subject};
-use crate::oracle::rules::Scope;
+use crate::rules::Scope;
 use flow::{Action, EntryFlags, FlowMod, FlowModCommand, Instructions};
 use model::{Change, GroupCommand};
 

@@ -3,7 +3,7 @@
 //! reference. The result determines the bands that each packet exceeds; the reference receives them when it
 //! processes the packet.
 
-use crate::oracle::log::{Lookup, Moment, Record, Walker};
+use crate::log::{Lookup, Moment, Record, Walker};
 use flow::meter::Band;
 use flow::{EntryChange, EntryId, Operation};
 use model::MeterCounters;

@@ -2,7 +2,7 @@
 //! Messages to the control thread: packet-ins, and the addresses that NORMAL learned.
 
 use super::{Replay, flow_of};
-use crate::oracle::log::{Record, Reported, tag};
+use crate::log::{Record, Reported, tag};
 use flow::PacketInReason;
 use pipeline::MacSeen;
 use std::collections::BTreeMap;

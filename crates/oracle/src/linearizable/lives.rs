@@ -2,7 +2,7 @@
 //! Lifetimes of entries in the serial order: their counters, their uses by packets, and the cause of their
 //! end.
 
-use crate::oracle::log::{Lookup, Moment, Record, Walker};
+use crate::log::{Lookup, Moment, Record, Walker};
 use flow::operation::MAC_TABLE;
 use flow::{EntryChange, EntryId, FlowEntry, Operation};
 use reference::{Processed, Reference};

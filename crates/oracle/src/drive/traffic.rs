@@ -2,9 +2,9 @@
 //! Pushes packets into ports, runs poll iterations of the workers, and collects sent frames.
 
 use super::Driver;
-use crate::oracle::log::Arrival;
-use crate::oracle::offload::{unfinished_frame, unfinished_of};
-use crate::oracle::views;
+use crate::log::Arrival;
+use crate::offload::{unfinished_frame, unfinished_of};
+use crate::views;
 use frame::Meta;
 use model::DataPlane;
 use worker::Turn;

@@ -3,7 +3,7 @@
 
 use super::Replay;
 use super::outcomes::{COPY_LOSSES, Sums, counted};
-use crate::oracle::log::Record;
+use crate::log::Record;
 use flow::DropReason;
 
 /// Compares counters with the reference's and returns their number. A bucket without a frame is counted, but

@@ -5,7 +5,7 @@
 //! the times at which workers executed its instructions.
 
 use super::lives::Life;
-use crate::oracle::log::{Moment, Origin, Record};
+use crate::log::{Moment, Origin, Record};
 use flow::Nanos;
 use flow::operation::MAC_TABLE;
 use model::RemovedReason;

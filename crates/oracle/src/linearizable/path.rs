@@ -2,8 +2,8 @@
 //! Use of the fast-forwarding path: which packets must stay on it, and where each left it.
 
 use super::{Replay, numbers, refused};
-use crate::oracle::PathUse;
-use crate::oracle::log::{Arrival, Entry, Left, Lookup, Record, TAG_BYTES, Walker};
+use crate::PathUse;
+use crate::log::{Arrival, Entry, Left, Lookup, Record, TAG_BYTES, Walker};
 use flow::operation::MAC_TABLE;
 use flow::{EntryChange, Operation, PortNo};
 use pipeline::By;

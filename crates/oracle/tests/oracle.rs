@@ -3,8 +3,8 @@
 //! size (default: 200 rule sets of 850 packets, half of them with two workers), `ORACLE_SEED` the first seed.
 //! With fewer rule sets, coverage is printed and not checked.
 
+use oracle::{CaseOptions, Coverage, PathUse, run_case};
 use pipeline::LaneLimits;
-use sim::oracle::{Coverage, Options, PathUse, run_case};
 use worker::{Consistency, Quanta};
 
 /// Number of rule sets from which coverage is checked; fewer may not reach rare situations.
@@ -59,7 +59,7 @@ fn fast_path_and_reference_agree_by_the_law() {
         };
         let (lanes, quanta) = lanes(seed);
         pipeline::set_portable(seed % 3 == 0);
-        match run_case(seed, Options { packets, workers, lut_entries, consistency, lanes, quanta }) {
+        match run_case(seed, CaseOptions { packets, workers, lut_entries, consistency, lanes, quanta }) {
             Ok(case) => {
                 check_path(seed, &case.path);
                 coverage.add(&case);

@@ -4,7 +4,7 @@
 use super::Replay;
 use super::outcomes::counted;
 use super::sent::egress;
-use crate::oracle::log::Record;
+use crate::log::Record;
 use flow::DropReason;
 use std::collections::BTreeMap;
 

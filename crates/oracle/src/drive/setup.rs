@@ -2,11 +2,11 @@
 //! Set-up of a case: ports, workers, model, and the first rules.
 
 use super::Driver;
-use crate::oracle::Options;
-use crate::oracle::log::{OrderLog, Record, Recorder};
-use crate::oracle::room::Room;
-use crate::oracle::rules::Style;
-use crate::oracle::templates::{Family, Template};
+use crate::CaseOptions;
+use crate::log::{OrderLog, Record, Recorder};
+use crate::room::Room;
+use crate::rules::Style;
+use crate::templates::{Family, Template};
 use fastrand::Rng;
 use flow::{EgressQueue, Nanos, PortNo, Settings};
 use model::{GroupCommand, Learning, MeterCommand, Model, ModelConfig, PortDesc};
@@ -81,12 +81,12 @@ impl Ports {
 }
 
 /// Whether the case with this seed is calm.
-pub(in crate::oracle) fn is_calm(seed: u64) -> bool {
+pub(crate) fn is_calm(seed: u64) -> bool {
     seed.is_multiple_of(CALM)
 }
 
 /// Returns the workers' configuration for these sizes.
-fn worker_config(options: Options, room: Room) -> worker::WorkerSetConfig {
+fn worker_config(options: CaseOptions, room: Room) -> worker::WorkerSetConfig {
     worker::WorkerSetConfig {
         workers: options.workers,
         small_frames: room.small_frames,
@@ -104,7 +104,7 @@ fn worker_config(options: Options, room: Room) -> worker::WorkerSetConfig {
 }
 
 impl Driver {
-    pub fn new(seed: u64, options: Options) -> Self {
+    pub fn new(seed: u64, options: CaseOptions) -> Self {
         let mut rng = Rng::with_seed(seed);
         let calm = is_calm(seed);
         let style = Style::random(&mut rng, calm);

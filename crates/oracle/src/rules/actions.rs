@@ -3,7 +3,7 @@
 
 use super::matching::slice;
 use super::{PLACES, Scope, Style, TAGGED};
-use crate::oracle::templates::{ipv4, ipv6, mac};
+use crate::templates::{ipv4, ipv6, mac};
 use fastrand::Rng;
 use flow::action::{KeyHeader, PolkaHeader, SetField, TfHeader};
 use flow::{Action, Field, Instructions, Next, PortNo, SliceBase, port_no};

@@ -4,7 +4,7 @@
 
 use super::expiry;
 use super::lives::Life;
-use crate::oracle::log::{Origin, Record};
+use crate::log::{Origin, Record};
 use flow::operation::MAC_TABLE;
 use flow::{Action, FlowEntry, Operation};
 use model::{FlowRemoved, RemovedReason};

@@ -2,9 +2,9 @@
 //! Offloads: the work that copies leave to their ports' devices, and its result.
 
 use super::Replay;
-use crate::oracle::Coverage;
-use crate::oracle::log::Record;
-use crate::oracle::offload::unfinished_frame;
+use crate::Coverage;
+use crate::log::Record;
+use crate::offload::unfinished_frame;
 use flow::PortNo;
 use reference::{Unfinished, finished};
 use std::collections::BTreeMap;

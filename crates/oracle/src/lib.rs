@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The oracle: random tables, packets and updates through real workers, compared with the reference. It
-//! checks the ordering and consistency rules ("the law") of ARCHITECTURE.md.
+//! The oracle: random tables, packets and updates through real workers, compared with the reference.
+//!
+//! It checks the ordering and consistency rules ("the law") of ARCHITECTURE.md. It must not fork the code
+//! that it checks: workers, model and tables are those of the switch. Only tests use this crate. Begin with
+//! [`run_case`], then read `drive`, which makes a case, and `linearizable`, which checks it.
 //!
 //! One case is a function of its seed. The driver pushes packets into in-memory ports, changes rules through
 //! the model, and runs poll iterations of workers and of the control thread in random order. All of this
@@ -32,7 +35,7 @@ pub use path_use::{PathUse, TableUse};
 
 /// Parameters of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct CaseOptions {
     /// Number of packets.
     pub packets: usize,
     /// Number of workers, each with a queue of every port.
@@ -66,7 +69,7 @@ pub struct Breach {
 ///
 /// # Errors
 /// The first violation of the law.
-pub fn run_case(seed: u64, options: Options) -> Result<Coverage, Breach> {
+pub fn run_case(seed: u64, options: CaseOptions) -> Result<Coverage, Breach> {
     let breach = |what| Breach { seed, workers: options.workers, what };
     let record = drive::Driver::new(seed, options).run().map_err(breach)?;
     let coverage = linearizable::check_linearizable(record).map_err(breach)?;

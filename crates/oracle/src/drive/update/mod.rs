@@ -8,9 +8,9 @@ mod meters;
 mod ports;
 
 use super::Driver;
-use crate::oracle::log::Arrival;
-use crate::oracle::rules::Scope;
-use crate::oracle::views;
+use crate::log::Arrival;
+use crate::rules::Scope;
+use crate::views;
 use flow::operation::PacketOut;
 use flow::{Action, PortNo, port_no};
 use reference::{Processed, Unfinished};

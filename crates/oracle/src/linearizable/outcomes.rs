@@ -4,7 +4,7 @@
 use super::reported::Reports;
 use super::sent::Copies;
 use super::{Replay, describe};
-use crate::oracle::log::{Left, Record, Walker, tag};
+use crate::log::{Left, Record, Walker, tag};
 use flow::{DropReason, Outcome};
 use std::collections::BTreeMap;
 

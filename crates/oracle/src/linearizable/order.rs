@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Checks of the workers' logs: each packet and each operation appears once, within its bounds.
 
-use crate::oracle::log::{Entry, Record};
+use crate::log::{Entry, Record};
 use flow::PortNo;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -2,7 +2,7 @@
 //! Port changes: link down, configuration, removal and return.
 
 use super::{Driver, Subject};
-use crate::oracle::drive::setup::port_desc;
+use crate::drive::setup::port_desc;
 use flow::PortNo;
 use model::PortConfig;
 

@@ -2,7 +2,7 @@
 //! Sent copies by port and flow: the same frames in the same order.
 
 use super::{Replay, describe, flow_of};
-use crate::oracle::log::{Record, tag};
+use crate::log::{Record, tag};
 use flow::{EgressQueue, PortNo};
 use std::collections::{BTreeMap, BTreeSet};
 
