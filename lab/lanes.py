@@ -110,7 +110,7 @@ class Turn:
         return time.monotonic(), self.road.packets(0, "tx"), self.road.packets(1, "rx")
 
 
-def tell(report, flood, turns):
+def write_figures(report, flood, turns):
     """Writes the figures of a flood. `turns` has the turns of each switch by its name, one per round."""
     kinds = [("ping, p99", "p99_us"), ("ping, median", "median_us"), ("ping, p99, gaps included", "raw_p99_us")]
     for figure, key in kinds:
@@ -152,7 +152,7 @@ def main():
                 for _ in range(options.rounds):
                     for name in order.sample(list(roads), len(roads)):
                         turns[name].append(Turn(roads[name], iperf, options.pings, cpus[:1]))
-                tell(report, flood, turns)
+                write_figures(report, flood, turns)
     except Failed as failed:
         sys.exit("lab/lanes.py: %s" % failed)
     except KeyboardInterrupt:

@@ -147,7 +147,7 @@ def road_of(kind, rooms, name, folder, cpus, hops):
     return road
 
 
-def tell(report, hops, turns):
+def write_figures(report, hops, turns):
     """Writes the figures of roads with `hops` switches. `turns` has the turns of each kind by its name, one
     per round."""
     over = "%d %s" % (hops, "switch" if hops == 1 else "switches")
@@ -169,7 +169,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--rounds", type=int, default=10, help="rounds of each number of switches (10)")
     parser.add_argument("--pings", type=int, default=300, help="pings a turn (300)")
-    parser.add_argument("--hops", type=int, action="append", help="only so many switches; may be given again")
+    parser.add_argument("--hops", type=int, action="append", help="number of switches on the path; may be repeated")
     parser.add_argument("--first", action="store_true", help="go before other programs, for machines that are not idle")
     parser.add_argument("--report", default=REPORT, help="file of figures (%s)" % os.path.relpath(REPORT))
     options = parser.parse_args()
@@ -191,7 +191,7 @@ def main():
                 for _ in range(options.rounds):
                     for name in order.sample(list(roads), len(roads)):
                         turns[name].append(turn_of(roads[name], options.pings, cpus[0]))
-                tell(report, hops, turns)
+                write_figures(report, hops, turns)
     except Failed as failed:
         sys.exit("lab/rtt.py: %s" % failed)
     except KeyboardInterrupt:

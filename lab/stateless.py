@@ -35,7 +35,7 @@ if importlib.util.find_spec("os_ken") is None:
 sys.path.insert(0, os.path.join(ROOT, "controller/src"))
 
 # pylint: disable=wrong-import-position
-from shunt_controller.planned import lanes, read_plan  # noqa: E402
+from shunt_controller.planned import read_plan, sections_of  # noqa: E402
 from shunt_controller.sections import TABLES, Bank, Flag, Gates, Trusted  # noqa: E402
 
 SHUNT = os.environ.get("SHUNT", os.path.join(ROOT, "target/release/shunt"))
@@ -191,13 +191,13 @@ class Network:
 def received_mbit_s(text):
     """Returns the throughput from the JSON output of iperf3."""
     try:
-        told = json.loads(text)
-        found = told["end"]["sum_received"]["bits_per_second"] / 1e6
+        result = json.loads(text)
+        found = result["end"]["sum_received"]["bits_per_second"] / 1e6
     except (ValueError, LookupError, TypeError) as error:
         # The output of iperf3 contains its error message.
         raise Failed("iperf3 has no result: %s" % text.strip()[-500:]) from error
     if found < MBIT_S_MIN:
-        raise Failed("TCP carries %.3f Mbit/s; less than %d is no connection that lives" % (found, MBIT_S_MIN))
+        raise Failed("TCP carries %.3f Mbit/s; a working connection carries at least %d" % (found, MBIT_S_MIN))
     return found
 
 
@@ -276,7 +276,7 @@ def run_path(rooms, folder):
     links = ends_of(planned["network"])
     hosts = [Host(1, names[0], 9), Host(2, names[-1], 9)]
     network = Network(rooms, folder, links, hosts)
-    network.start({name: config_lines(sections, network.mtu) for name, sections in lanes(planned).items()})
+    network.start({name: config_lines(sections, network.mtu) for name, sections in sections_of(planned).items()})
     (route_plan,) = planned["plans"]
     segments = {(route["from"], route["to"]): route["segments"] for route in route_plan["routes"]}
     for host, other in (hosts, hosts[::-1]):
@@ -348,15 +348,15 @@ def run_tree(rooms, folder):
     hosts = [Host(number, short[entry["switch"]], entry["port"]) for number, entry in enumerate(chosen, 1)]
     gate = {host: entry["gate"] for host, entry in zip(hosts, chosen)}
     network = Network(rooms, folder, links, hosts)
-    told = {short[name]: sections for name, sections in lanes(planned).items()}
+    configured = {short[name]: sections for name, sections in sections_of(planned).items()}
     # Core switches are configured by the file, the others by the command line.
     cores = {short[name] for name, switch in switches.items() if switch["layer"] == "core"}
-    network.start({name: config_lines(sections) if name in cores else [] for name, sections in told.items()})
-    for name in told.keys() - cores:
-        network.shunt(name, *gates_command(told[name]))
+    network.start({name: config_lines(sections) if name in cores else [] for name, sections in configured.items()})
+    for name in configured.keys() - cores:
+        network.shunt(name, *gates_command(configured[name]))
     form = "push_tf" if planned["header"]["name"] == "paper" else "push_tf_wide"
     names = {value: key for key, value in short.items()}
-    for name in told:
+    for name in configured:
         network.load(name, [])
     tags, edges = {}, {}
     for host in hosts:
@@ -381,7 +381,7 @@ def run_tree(rooms, folder):
         for other in hosts:
             if other is not host:
                 network.ping(host, other)
-    print("tree: %d hosts under %d switches ping each other, over edges, aggregation and cores" % (len(hosts), len(told)))
+    print("tree: %d hosts under %d switches ping each other, over edges, aggregation and cores" % (len(hosts), len(configured)))
     host, other = hosts[0], hosts[-1]
     uplinks = [network.devices[host.switch, port] for port in switches[names[host.switch]]["uplinks"]]
     # Tags are captured at the far ends of the uplinks.
@@ -395,13 +395,13 @@ def run_tree(rooms, folder):
     expect("tag", frame[12:22], struct.pack(">H", TF) + word.to_bytes(6, "big") + b"\x08\x00")
     print("tree: a tag on the wire is %s, as documented" % frame[12:20].hex())
     print("tree: TCP carries %.0f Mbit/s" % network.throughput(host, other))
-    for name in told:
+    for name in configured:
         if name not in edges:
             tables = json.loads(network.shunt(name, "show", "tables", "--json"))["tables"]
             expect("lookups in tables of %s" % name, sum(table["lookups"] for table in tables), 0)
     shown = network.shunt(host.switch, "gates", "show")
     if not re.search(r"^\s*%d\s+%d\s+server" % (host.port, gate[host]), shown, re.M):
-        raise Failed("`shunt gates show` tells: %s" % shown)
+        raise Failed("`shunt gates show` lacks the server gate: %s" % shown)
     print("tree: no packet met a table but at the edges")
     network.stop()
 

@@ -224,7 +224,7 @@ control show counters
 python3 scripts/demo_figures.py flow "nw_dst=$(address 3)" "$((2 * pings))" <"$tmp/flows.out"
 expect_counters_add_up
 
-begin 'The switch stops when told'
+begin 'The switch stops on SIGTERM'
 stop_switch
 
 # shellcheck source=scripts/demo_lanes.sh

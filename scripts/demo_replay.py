@@ -169,7 +169,7 @@ class Replay:
             self.under_way.popleft()
             self.tally.lost += 1
 
-    def tell(self, name, total):
+    def report(self, name, total):
         """Prints the tally, adds it to the total, and starts a new one."""
         print(self.tally.row(name), flush=True)
         total.add(self.tally)
@@ -181,9 +181,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--from", dest="source", required=True, help="namespace that sends")
     parser.add_argument("--to", required=True, help="namespace that receives")
-    parser.add_argument("--rate", type=int, default=100, help="frames a second (100)")
-    parser.add_argument("--seconds", type=int, default=5, help="how long (5)")
-    parser.add_argument("--least-percent", type=float, default=0, help="of the frames that must arrive (0)")
+    parser.add_argument("--rate", type=int, default=100, help="frames per second (100)")
+    parser.add_argument("--seconds", type=int, default=5, help="duration in seconds (5)")
+    parser.add_argument("--least-percent", type=float, default=0, help="minimum share of the frames that must arrive, in percent (0)")
     parser.add_argument("--result", help="file for the numbers of frames sent, arrived and lost")
     parser.add_argument("captures", nargs="+", help="pcap files")
     options = parser.parse_args()
@@ -200,7 +200,7 @@ def main():
             replay.send(next(frames))
         replay.wait(start + second + 1)
         replay.give_up(time.time_ns() - LATE_NS)
-        replay.tell(second + 1, total)
+        replay.report(second + 1, total)
     replay.wait(time.monotonic() + 0.2)
     replay.give_up(time.time_ns())
     total.add(replay.tally)

@@ -132,7 +132,7 @@ for pattern in "$@"; do
 done
 tested=''
 if [ -z "$list_only" ] && ! tested=$(state); then
-    printf 'nightly: git cannot tell which state of the repository is tested\n' >&2
+    printf 'nightly: git cannot determine the tested commit\n' >&2
     exit 1
 fi
 for index in "${!names[@]}"; do

@@ -36,9 +36,9 @@ def wait_until(what, is_so, process=None, limit_s=30):
     end = time.monotonic() + limit_s
     while not is_so():
         if process is not None and not process.is_alive():
-            raise Failed("waited until %s: the process ended\n%s" % (what, process.told()))
+            raise Failed("waited until %s: the process ended\n%s" % (what, process.output()))
         if time.monotonic() > end:
-            raise Failed("waited %d s in vain until %s\n%s" % (limit_s, what, process.told() if process else ""))
+            raise Failed("waited %d s in vain until %s\n%s" % (limit_s, what, process.output() if process else ""))
         time.sleep(0.02)
 
 
@@ -97,7 +97,7 @@ class Process:
         """Returns whether the process is running."""
         return self.child.poll() is None
 
-    def told(self):
+    def output(self):
         """Returns the end of its output."""
         return text_of(self.log)[-2000:]
 

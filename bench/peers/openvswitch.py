@@ -123,7 +123,7 @@ class OpenVswitch(Switch):
                 except TimeoutError:
                     raise Failed("Open vSwitch does not answer %s" % method) from None
                 if not piece:
-                    raise Failed("Open vSwitch has ended:\n" + self.process.told())
+                    raise Failed("Open vSwitch has ended:\n" + self.process.output())
                 text += piece
                 with contextlib.suppress(ValueError):
                     answer = json.loads(text)

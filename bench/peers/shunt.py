@@ -102,7 +102,7 @@ class Shunt(Switch):
         both = (CONTROL_CPU, FORWARDING_CPU)
         self.process = self.started(Process(command, self._path("log"), cpus=both))
         try:
-            wait_until("shunt is ready", lambda: "ready" in self.process.told(), self.process)
+            wait_until("shunt is ready", lambda: "ready" in self.process.output(), self.process)
         except Failed as failed:
             raise Failed("%s\nShunt's dpdk ports are in builds with `--features dpdk`" % failed) from None
         self.thread = Thread(self.process, "worker")

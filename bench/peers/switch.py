@@ -93,7 +93,7 @@ class Switch:
     def look(self, warm_up_s, window_s, read):
         """Forwards alone and calls `read` at the start and end of the window, which follows the warm-up."""
         if not self.process.is_alive():
-            raise Failed("%s has ended:\n%s" % (self.name, self.process.told()))
+            raise Failed("%s has ended:\n%s" % (self.name, self.process.output()))
         self.go_on()
         try:
             self.thread.go_first(True)

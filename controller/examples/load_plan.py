@@ -25,10 +25,10 @@ from os_ken.controller import ofp_event
 from os_ken.controller.handler import CONFIG_DISPATCHER, MAIN_DISPATCHER, set_ev_cls
 from os_ken.ofproto import ofproto_v1_3
 from shunt_controller.edges import entries, messages
-from shunt_controller.lane import joined
 from shunt_controller.places import listed, names, read_places, unreached
 from shunt_controller.plan.errors import PlanError, need
-from shunt_controller.planned import lanes, read_plan
+from shunt_controller.planned import read_plan, sections_of
+from shunt_controller.stateless import joined
 
 cfg.CONF.register_cli_opts(
     [
@@ -53,7 +53,7 @@ class LoadPlan(OSKenApp):
         try:
             need(cfg.CONF.plan and cfg.CONF.hosts, "--plan and --hosts are needed")
             plan, places = read_plan(cfg.CONF.plan), read_places(cfg.CONF.hosts)
-            self.lanes, self.entries = lanes(plan), entries(plan, places.hosts)
+            self.sections, self.entries = sections_of(plan), entries(plan, places.hosts)
             self.names = names(plan, places.datapaths)
         except PlanError as error:
             raise SystemExit(f"load_plan: {error}") from error
@@ -70,7 +70,7 @@ class LoadPlan(OSKenApp):
         """Sends a switch its part of the plan."""
         switch = event.msg.datapath
         name = self.names.get(switch.id)
-        if name not in self.lanes:
+        if name not in self.sections:
             self.log.warning("datapath %d is no switch of the plan", switch.id)
             return
         self.committed.discard(switch.id)
@@ -79,7 +79,7 @@ class LoadPlan(OSKenApp):
         all_of_it = [
             parser.OFPFlowMod(switch, table_id=ofp.OFPTT_ALL, command=ofp.OFPFC_DELETE, **anything),
             parser.OFPGroupMod(switch, ofp.OFPGC_DELETE, 0, ofp.OFPG_ALL, []),
-            shunt.LaneMod(switch, self.lanes[name]),
+            shunt.StatelessMod(switch, self.sections[name]),
             *messages(switch, self.entries[name]),
         ]
         flags = ofp.ONF_BF_ATOMIC | ofp.ONF_BF_ORDERED
@@ -88,7 +88,7 @@ class LoadPlan(OSKenApp):
             switch.send_msg(parser.ONFBundleAddMsg(switch, BUNDLE, flags, message, []))
         switch.send_msg(parser.ONFBundleCtrlMsg(switch, BUNDLE, ofp.ONF_BCT_COMMIT_REQUEST, flags, []))
         switch.send_msg(parser.OFPBarrierRequest(switch))
-        switch.send_msg(shunt.LaneRequest(switch))
+        switch.send_msg(shunt.StatelessRequest(switch))
         self.log.info("%s: %d messages", name, len(all_of_it))
 
     @set_ev_cls(ofp_event.EventONFBundleCtrlMsg, [CONFIG_DISPATCHER, MAIN_DISPATCHER])
@@ -99,9 +99,9 @@ class LoadPlan(OSKenApp):
             self.committed.add(event.msg.datapath.id)
 
     @set_ev_cls(ofp_event.EventOFPExperimenter, [CONFIG_DISPATCHER, MAIN_DISPATCHER])
-    def told(self, event):
+    def sections_received(self, event):
         """Handles the stateless sections of a switch, which are requested after the bundle."""
-        reply, number = shunt.LaneReply.of(event.msg), event.msg.datapath.id
+        reply, number = shunt.StatelessReply.of(event.msg), event.msg.datapath.id
         if reply is None:
             return
         key = number, reply.xid
@@ -109,7 +109,7 @@ class LoadPlan(OSKenApp):
         if not reply.more:
             has = {section.place: section for section in joined(self.replies.pop(key)) or []}
             name = self.names[number]
-            as_planned = number in self.committed and all(has.get(section.place) == section for section in self.lanes[name])
+            as_planned = number in self.committed and all(has.get(section.place) == section for section in self.sections[name])
             self.log.info("%s is %s", name, "as planned" if as_planned else "otherwise than planned")
 
     @set_ev_cls(ofp_event.EventOFPErrorMsg, [CONFIG_DISPATCHER, MAIN_DISPATCHER])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages of the stateless lane: the examples of the page, encoded and decoded through os-ken's messages."""
+"""Messages of stateless forwarding: the examples of the page, encoded and decoded by os-ken."""
 
 import pytest
 from os_ken.ofproto import ofproto_parser
@@ -9,7 +9,6 @@ from page import PAGE, Example, read_examples
 
 from shunt_controller import sections as codec
 from shunt_controller.experimenter import ExtensionError
-from shunt_controller.lane import LaneMod, LaneReply, LaneRequest, joined
 from shunt_controller.sections import (
     TABLES,
     Bank,
@@ -23,6 +22,7 @@ from shunt_controller.sections import (
     Trusted,
     Types,
 )
+from shunt_controller.stateless import StatelessMod, StatelessReply, StatelessRequest, joined
 
 # Sections of the page's examples as an application writes them.
 SECTIONS = {
@@ -43,14 +43,14 @@ SECTIONS = {
     "gates: none": Gates(None),
 }
 SENT = {
-    "lane_mod: off": lambda datapath: LaneMod(datapath, None),
-    "lane_mod: no sections": lambda datapath: LaneMod(datapath, []),
-    "lane_mod: trusted port 1, no polka": lambda datapath: LaneMod(datapath, [Trusted({1}), Polka(None)]),
-    "lane_request": LaneRequest,
+    "stateless_mod: off": lambda datapath: StatelessMod(datapath, None),
+    "stateless_mod: no sections": lambda datapath: StatelessMod(datapath, []),
+    "stateless_mod: trusted port 1, no polka": lambda datapath: StatelessMod(datapath, [Trusted({1}), Polka(None)]),
+    "stateless_request": StatelessRequest,
 }
-TOLD = {
-    "lane_reply: off": LaneReply(1, False, None),
-    "lane_reply: trusted port 1, more follows": LaneReply(1, True, [Trusted({1})]),
+REPORTED = {
+    "stateless_reply: off": StatelessReply(1, False, None),
+    "stateless_reply: trusted port 1, more follows": StatelessReply(1, True, [Trusted({1})]),
 }
 
 EXAMPLES = read_examples({"section", "message"})
@@ -79,36 +79,39 @@ def test_every_example_is_written_and_read(datapath, example: Example):
         section = SECTIONS[example.says]
         assert codec.pack([section]) == example.data
         assert codec.unpack(example.data) == [section]
-        assert LaneReply.of(received(datapath, reply(example.data))) == LaneReply(1, False, [section])
-    elif example.says in TOLD:
-        assert LaneReply.of(received(datapath, example.data)) == TOLD[example.says]
+        assert StatelessReply.of(received(datapath, reply(example.data))) == StatelessReply(1, False, [section])
+    elif example.says in REPORTED:
+        assert StatelessReply.of(received(datapath, example.data)) == REPORTED[example.says]
     else:
         made = serialized(SENT[example.says](datapath))
         assert made[8:] == example.data
-        assert LaneReply.of(received(datapath, example.data)) is None
+        assert StatelessReply.of(received(datapath, example.data)) is None
 
 
-def test_the_page_has_them_all():
-    assert {example.says for example in EXAMPLES} == SECTIONS.keys() | SENT.keys() | TOLD.keys()
+def test_the_page_has_an_example_of_each_message():
+    assert {example.says for example in EXAMPLES} == SECTIONS.keys() | SENT.keys() | REPORTED.keys()
     assert PAGE.read_text().count("| OFPET_EXPERIMENTER 1") > 8
 
 
-def test_they_go_into_bundles(datapath):
-    inner = LaneMod(datapath, [Trusted({1})])
+def test_messages_can_be_part_of_a_bundle(datapath):
+    inner = StatelessMod(datapath, [Trusted({1})])
     made = serialized(parser.ONFBundleAddMsg(datapath, 5, ofp.ONF_BF_ATOMIC, inner, []))
     assert made.endswith(serialized(inner))
     assert int.from_bytes(made[2:4]) == len(made)
 
 
-def test_a_bank_of_several_messages_is_one():
+def test_parts_of_a_bank_in_several_messages_are_joined():
     first, rest = Residues(70000, {0: TABLES, 1: 1}), Residues(70000, {2: 2}, {1: 2})
     whole = Residues(70000, {0: TABLES, 1: 1, 2: 2}, {1: 2})
     for kind in (lambda residues: Bank(1, residues), Polka):
-        parts = [LaneReply(1, True, [Trusted({1}), kind(first)]), LaneReply(1, False, [kind(rest), Gates(None)])]
+        parts = [
+            StatelessReply(1, True, [Trusted({1}), kind(first)]),
+            StatelessReply(1, False, [kind(rest), Gates(None)]),
+        ]
         assert joined(parts) == [Trusted({1}), kind(whole), Gates(None)]
-    assert joined([LaneReply(1, False, None)]) is None
-    other = LaneReply(1, False, [Bank(1, Residues(5, {}))])
-    for parts in ([LaneReply(1, True, [Bank(1, first)]), other], [LaneReply(1, True, [Gates(None)])] * 2):
+    assert joined([StatelessReply(1, False, None)]) is None
+    other = StatelessReply(1, False, [Bank(1, Residues(5, {}))])
+    for parts in ([StatelessReply(1, True, [Bank(1, first)]), other], [StatelessReply(1, True, [Gates(None)])] * 2):
         with pytest.raises(ExtensionError):
             joined(parts)
 
@@ -126,12 +129,12 @@ def test_a_bank_of_several_messages_is_one():
         lambda: Gates(GateMap(1 << 32, 0, 0, 0, {})),
     ],
 )
-def test_what_the_wire_cannot_say_is_refused(make):
+def test_values_beyond_the_wire_format_are_refused(make):
     with pytest.raises(ExtensionError):
         codec.pack([make()])
 
 
-def test_what_fits_no_message_is_refused():
+def test_sections_too_long_for_a_message_are_refused():
     large = Residues(70000, {label: 1 for label in range(8186)})
     assert len(codec.pack([Polka(large)])) == 65504
     with pytest.raises(ExtensionError):

@@ -62,22 +62,22 @@ def test_every_example_is_written_and_read(datapath, examples):
         said = SAID[example.says]
         made = flow_mod(datapath, said)
         assert example.data in made, f"{example.says}: {made.hex()}"
-        (told,) = statistics(datapath, made).body
-        assert told.packet_count == 5
+        (parsed,) = statistics(datapath, made).body
+        assert parsed.packet_count == 5
         if example.kind == "match":
-            assert dict(told.match.items()) == said
+            assert dict(parsed.match.items()) == said
         elif example.kind == "instruction":
-            assert told.instructions[0] == said
-            assert told.instructions[1].meter_id == 9
+            assert parsed.instructions[0] == said
+            assert parsed.instructions[1].meter_id == 9
         else:
-            action, output = told.instructions[0].actions
+            action, output = parsed.instructions[0].actions
             assert output.port == 2
             if isinstance(action, parser.OFPActionSetField):
                 assert (action.key, action.value) == (said.key, said.value)
             else:
                 assert action == said
         # A reported value can be sent again.
-        again = parser.OFPFlowMod(datapath, match=told.match, instructions=told.instructions)
+        again = parser.OFPFlowMod(datapath, match=parsed.match, instructions=parsed.instructions)
         again.set_xid(1)
         again.serialize()
         assert bytes(again.buf) == made, example.says
@@ -87,20 +87,20 @@ def test_ordinary_fields_and_slices_go_together(datapath):
     match = parser.OFPMatch(eth_type=0x800, ipv4_dst=("10.0.0.0", "255.0.0.0"), **{shunt.slice_name("l3", 64, 8): 1})
     buf = bytearray()
     match.serialize(buf, 0)
-    told = parser.OFPMatch.parser(bytes(buf), 0)
-    assert told["slice(l3,64,8)"] == 1
-    assert told["ipv4_dst"] == ("10.0.0.0", "255.0.0.0")
-    assert "slice(l3,64,8)" in str(told)
+    parsed = parser.OFPMatch.parser(bytes(buf), 0)
+    assert parsed["slice(l3,64,8)"] == 1
+    assert parsed["ipv4_dst"] == ("10.0.0.0", "255.0.0.0")
+    assert "slice(l3,64,8)" in str(parsed)
 
 
 def test_instructions_of_others_are_kept_as_they_are(datapath):
     foreign = bytes.fromhex("ffff0018 00001234 0001 ffffffffffff 0102030405060708")
     newer = bytes.fromhex("ffff0010 ff53484e 0063 010203040506")
     for data in (foreign, newer):
-        told = parser.OFPInstruction.parser(data + bytes(8), 0)
-        assert isinstance(told, Unknown) and told.len == len(data)
+        parsed = parser.OFPInstruction.parser(data + bytes(8), 0)
+        assert isinstance(parsed, Unknown) and parsed.len == len(data)
         buf = bytearray()
-        told.serialize(buf, 0)
+        parsed.serialize(buf, 0)
         assert bytes(buf) == data
 
 
@@ -113,22 +113,22 @@ def test_what_is_cut_short_is_refused(examples):
         for length in range(10, len(data)):
             cut = data[:2] + length.to_bytes(2) + data[4:length]
             try:
-                told = parse(cut, 0)
+                parsed = parse(cut, 0)
             except ExtensionError:
                 continue
             # The missing bytes were padding, or no instruction of Shunt has this length.
-            assert isinstance(told, Unknown) or told == parse(data, 0)
+            assert isinstance(parsed, Unknown) or parsed == parse(data, 0)
             with pytest.raises(ExtensionError):
                 parse(data[:length], 0)
 
 
 def test_actions_of_others_are_os_kens(datapath):
     data = bytes.fromhex("ffff0010 00001234 0102030405060708")
-    told = parser.OFPAction.parser(data, 0)
-    assert (told.experimenter, told.data, told.len) == (0x1234, data[8:], 16)
+    parsed = parser.OFPAction.parser(data, 0)
+    assert (parsed.experimenter, parsed.data, parsed.len) == (0x1234, data[8:], 16)
     # Nicira's reg_load2, in which the switch reports a masked set-field.
-    told = parser.OFPAction.parser(bytes.fromhex("ffff0018 00002320 0021 80001708 0a000000 ff000000 0000"), 0)
-    assert type(told).__name__ == "NXActionRegLoad2"
+    parsed = parser.OFPAction.parser(bytes.fromhex("ffff0018 00002320 0021 80001708 0a000000 ff000000 0000"), 0)
+    assert type(parsed).__name__ == "NXActionRegLoad2"
 
 
 @pytest.mark.parametrize(

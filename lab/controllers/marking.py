@@ -71,12 +71,12 @@ class Marking(OSKenApp):
         switch.send_msg(parser.OFPFlowStatsRequest(switch, match=match))
 
     @set_ev_cls(ofp_event.EventOFPFlowStatsReply, MAIN_DISPATCHER)
-    def told(self, event):
+    def reported(self, event):
         """Logs the word that the switch reports for the flow."""
         for flow in event.msg.body:
             if flow.priority == PRIORITY:
                 words = [i for i in flow.instructions if isinstance(i, shunt.LowLatency)]
-                self.log.info("told %s", next(word for word, said in WORDS.items() if said == words))
+                self.log.info("the switch reports %s", next(word for word, said in WORDS.items() if said == words))
 
     @set_ev_cls(ofp_event.EventOFPErrorMsg, MAIN_DISPATCHER)
     def refused(self, event):

@@ -115,24 +115,24 @@ make_namespace() { # make_namespace NAME
 # Starts a separate Open vSwitch for a shard, with database, files and sockets in the shard's folder.
 start_tester() { # start_tester NAME FOLDER
     local room=$1 home=$2/tester n
-    local tell=(ovs-vsctl "--db=unix:$home/db" --timeout=20)
+    local vsctl=(ovs-vsctl "--db=unix:$home/db" --timeout=20)
     mkdir "$home"
     ovsdb-tool create "$home/conf.db" "$schema"
     export OVS_RUNDIR=$home OVS_LOGDIR=$home OVS_DBDIR=$home OVS_SYSCONFDIR=$home
     ip netns exec "$room" ovsdb-server "$home/conf.db" "--remote=punix:$home/db" --unixctl="$home/ovsdb.ctl" \
         >"$home/ovsdb.log" 2>&1 &
-    wait_until 10 "${tell[@]}" --no-wait init || fail "ovsdb-server does not answer: $(cat "$home/ovsdb.log")"
+    wait_until 10 "${vsctl[@]}" --no-wait init || fail "ovsdb-server does not answer: $(cat "$home/ovsdb.log")"
     ip netns exec "$room" "$vswitchd" "unix:$home/db" --unixctl="$home/vswitchd.ctl" --disable-system \
         >"$home/vswitchd.log" 2>&1 &
     # Disable the flow cache: it follows changes of the tables with a delay after Open vSwitch has answered a
     # barrier.
-    "${tell[@]}" set Open_vSwitch . other-config:flow-limit=0
-    "${tell[@]}" add-br tester -- set bridge tester datapath_type=netdev protocols=OpenFlow13 fail_mode=secure \
+    "${vsctl[@]}" set Open_vSwitch . other-config:flow-limit=0
+    "${vsctl[@]}" add-br tester -- set bridge tester datapath_type=netdev protocols=OpenFlow13 fail_mode=secure \
         other-config:datapath-id=0000000000000002 other-config:disable-in-band=true
     for n in 1 2 3; do
-        "${tell[@]}" add-port tester "t$n" -- set interface "t$n" "ofport_request=$n"
+        "${vsctl[@]}" add-port tester "t$n" -- set interface "t$n" "ofport_request=$n"
     done
-    "${tell[@]}" set-controller tester "tcp:$controller" -- set controller tester max_backoff=1000
+    "${vsctl[@]}" set-controller tester "tcp:$controller" -- set controller tester max_backoff=1000
 }
 
 start_shunt() { # start_shunt NAME FOLDER

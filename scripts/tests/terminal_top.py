@@ -75,7 +75,7 @@ def main() -> None:
     # The terminal library delivers a key that arrives with a resize only at the next key.
     top.until(LEAVE, b"q")
     expect(top.ended(), 0)
-    print("ok: drawn, paused, resized, and the terminal given back")
+    print("ok: drawn, paused, resized, and the terminal restored")
 
     top = Terminal(shunt, control)
     top.until(b"ports")
@@ -83,7 +83,7 @@ def main() -> None:
     top.until(LEAVE)
     top.until(b"shunt: the connection to the switch broke")
     expect(top.ended(), 1)
-    print("ok: a switch that goes is told, with the terminal given back")
+    print("ok: the end of the switch is reported, and the terminal restored")
 
 
 main()

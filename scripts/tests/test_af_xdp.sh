@@ -24,8 +24,8 @@ in_room h1 timeout 20 iperf3 --client 10.0.0.2 --udp --bitrate 20M --length 1000
 python3 - "$folder/udp.log" <<'CHECK' || fail 'UDP does not pass'
 import json, sys
 with open(sys.argv[1]) as file:
-    told = json.load(file)["end"]["sum"]
-assert told["packets"] > 100 and told["lost_percent"] < 50, told
+    total = json.load(file)["end"]["sum"]
+assert total["packets"] > 100 and total["lost_percent"] < 50, total
 CHECK
 ok 'UDP passes'
 for host in h1 h2; do

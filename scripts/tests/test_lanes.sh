@@ -25,12 +25,12 @@ ip link add eth0 netns "$prefix-h3" type veth peer name other netns "$prefix-h3"
 for room in h1 h2 h3; do ip -n "$prefix-$room" link set eth0 up; done
 replay h2 scripts/data/ptp_ethernet.pcap crates/wire/tests/data/802.1ad_QinQ.pcap || fail 'the replay failed'
 [ "$(cat "$folder/result")" = '100 100 0' ] || fail "sent, arrived, lost: $(cat "$folder/result")"
-ok 'all frames of two captures that take turns arrive, tags included'
-if replay h3 --least-percent 1 scripts/data/ptp_ethernet.pcap; then fail 'nothing arrives, and that is said to be enough'; fi
+ok 'all frames of two interleaved captures arrive, tags included'
+if replay h3 --least-percent 1 scripts/data/ptp_ethernet.pcap; then fail 'the replay succeeds although nothing arrives'; fi
 [ "$(cat "$folder/result")" = '100 0 100' ] || fail "sent, arrived, lost: $(cat "$folder/result")"
-ok 'lost frames are told'
+ok 'lost frames are reported'
 if replay h2 crates/wire/tests/data/dsa.pcap; then fail 'a capture that is not Ethernet is replayed'; fi
-grep -q 'frames are not Ethernet' "$folder/replay.log" || fail 'no word of why a capture is refused'
+grep -q 'frames are not Ethernet' "$folder/replay.log" || fail 'the reason of the refusal is missing'
 ok 'a capture that is not Ethernet is refused'
 
 cargo build --quiet --package shunt

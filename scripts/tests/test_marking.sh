@@ -93,16 +93,16 @@ background marking sw env PYTHONPATH=controller/src "$python" lab/controllers/la
     --word-file "$folder/word"
 # Another marked entry keeps the table on the path, where packets leave it.
 add "cookie=0x4c4c000000000001,idle_timeout=500,priority=5,udp,in_port=1,nw_dst=10.9.0.0/16,actions=output:2"
-wait_until 'the application hears of its flow' logged marking 'told nothing'
+wait_until 'the application reads its flow back' logged marking 'the switch reports nothing'
 off_path || fail 'packets take the path without a word'
 for turn in 1 2; do
-    told() { [ "$(grep -c "told $1\$" "$folder/marking.log")" -ge "$turn" ]; }
+    reported() { [ "$(grep -c "the switch reports $1\$" "$folder/marking.log")" -ge "$turn" ]; }
     echo yes >"$folder/word"
-    wait_until 'the application hears yes' told yes
+    wait_until 'the switch reports yes' reported yes
     marked_as 20 ' low_latency' || fail 'the instruction does not mark'
     wait_until 'packets take the path by the instruction' on_path
     echo no >"$folder/word"
-    wait_until 'the application hears no' told no
+    wait_until 'the switch reports no' reported no
     not_marked 20 || fail 'the instruction does not take the mark away'
     off_path || fail 'packets take the path against the instruction'
 done

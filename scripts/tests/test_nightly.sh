@@ -66,7 +66,7 @@ mkdir "$folder/bin"
 printf '#!/bin/sh\nexit 128\n' >"$folder/bin/git"
 chmod +x "$folder/bin/git"
 expect 1 env PATH="$folder/bin:$PATH" scripts/nightly.sh 'f*'
-grep -q '^nightly: git cannot tell' "$folder/out" || fail 'nothing is said of git, which failed'
+grep -q '^nightly: git cannot determine' "$folder/out" || fail 'the failure of git is not reported'
 ! grep -q '^first' "$folder/out" || fail 'a step was counted although git failed'
 
 # The patterns of `make nightly` match names of steps, not files.

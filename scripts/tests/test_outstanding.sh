@@ -47,8 +47,8 @@ sed -n 's/^rtt/rtt of pings beside the flood:/p' "$folder/ping.log"
 "$shunt" show counters -c "$folder/switch.toml" >"$folder/counters.log"
 grep -q "^port 3, worker 0 *outstanding_bytes *[0-9]* *$((frames * frame_bytes))$" "$folder/counters.log" ||
     fail "the limit of port 3 is not shown: $(cat "$folder/counters.log")"
-ok 'the limit is shown beside what is outstanding'
+ok 'the limit is shown with the outstanding bytes'
 kill "$switch"
-wait "$switch" || fail 'the switch did not end well'
-logged switch 'frames for devices (shutdown)' || fail 'what waited at the end is not told'
-ok 'what waited when the switch ended is told'
+wait "$switch" || fail 'the switch did not exit with 0'
+logged switch 'frames for devices (shutdown)' || fail 'the log does not report the frames that waited at shutdown'
+ok 'frames that waited at shutdown are logged'

@@ -31,7 +31,7 @@ pings 2 3 || fail 'no way from h2 to h3'
 ofctl queue-get-config "tcp:$openflow_listen" 3 >"$folder/config.log"
 for part in 'queue 0' 'queue 1: max_rate:0.1%' 'queue 7: min_rate:10.0% max_rate:25.0%'; do
     tr -s ' \n' ' ' <"$folder/config.log" | grep -q "$part" ||
-        fail "queue-get-config does not tell of $part: $(cat "$folder/config.log")"
+        fail "queue-get-config does not report $part: $(cat "$folder/config.log")"
 done
 ofctl queue-get-config "tcp:$openflow_listen" >"$folder/all.log"
 grep -q 'queue 7' "$folder/all.log" || fail "queue-get-config of all ports: $(cat "$folder/all.log")"
@@ -45,7 +45,7 @@ refused() {
 refused OFPQOFC_BAD_PORT queue-stats "tcp:$openflow_listen" 9
 refused OFPQOFC_BAD_QUEUE queue-stats "tcp:$openflow_listen" 3 5
 refused OFPQOFC_BAD_PORT queue-get-config "tcp:$openflow_listen" 9
-ok 'ovs-ofctl reads how queues are set, and is told what is not there'
+ok 'ovs-ofctl reads the configuration of queues, and gets errors for unknown ones'
 
 # sent QUEUE: prints the bytes that the queue has sent.
 sent() { ofctl queue-stats "tcp:$openflow_listen" 3 "$1" | sed -n 's/.*bytes=\([0-9]*\).*/\1/p'; }

@@ -22,8 +22,8 @@ priority=1,udp actions=drop
 FLOWS
 ask() { in_room sw "$shunt" "$@" -c "$folder/switch.toml"; }
 ask flows load "$folder/t.flows" >/dev/null
-# tells TEXT: fails unless the trace has printed this text.
-tells() { grep -F -- "$1" "$folder/trace.log" >/dev/null || fail "no \"$1\" in: $(cat "$folder/trace.log")"; }
+# has TEXT: fails unless the trace has printed this text.
+has() { grep -F -- "$1" "$folder/trace.log" >/dev/null || fail "no \"$1\" in: $(cat "$folder/trace.log")"; }
 # live ARGUMENTS...: traces in the background. The moment when the workers are armed is unknown, so traffic
 # must continue until the trace has printed its results.
 live() {
@@ -47,10 +47,10 @@ traffic=ping_once
 live icmp --count 6 --timeout 60
 traffic_until has_ended
 wait "$trace" || fail "the trace ended with $?"
-tells 'result: forwarded: port 2'
-tells 'result: forwarded: port 1'
-tells 'all the way over the fast-forwarding path'
-tells '6 packets recorded, 6 compared with the rules, 0 faults'
+has 'result: forwarded: port 2'
+has 'result: forwarded: port 1'
+has 'all the way over the fast-forwarding path'
+has '6 packets recorded, 6 compared with the rules, 0 faults'
 ok 'real pings: worker and rules agree, also over the fast-forwarding path'
 
 send_udp() { in_room h1 bash -c 'echo >/dev/udp/10.0.0.2/9'; }
@@ -58,11 +58,11 @@ traffic=send_udp
 live in_port=1,udp --count 1 --timeout 60
 traffic_until has_ended
 wait "$trace" || fail "the trace ended with $?"
-tells 'result: dropped (no_output)'
-tells 'the rules say the same: the entry that it hits in table 0 says so: actions=drop'
+has 'result: dropped (no_output)'
+has 'the rules say the same: the entry that it hits in table 0 says so: actions=drop'
 ask trace in_port=p1,udp,nw_dst=10.0.0.2,tp_dst=9 >"$folder/trace.log"
-tells 'result: dropped (no_output): the entry that it hits in table 0 says so: actions=drop'
-ok 'one command tells why a packet was dropped, of a real and of an imagined one'
+has 'result: dropped (no_output): the entry that it hits in table 0 says so: actions=drop'
+ok 'one command explains why a packet was dropped, for a real and for a synthetic packet'
 
 traffic=ping_once
 live icmp --count 100000 --timeout 600

@@ -2,7 +2,7 @@
 """Shunt's OpenFlow 1.3 extensions for os-ken applications (docs/openflow-extensions.md).
 
 Call :func:`register` once before switches connect. os-ken then accepts these classes in its lists of
-instructions and actions, and returns them in statistics. Messages of the stateless lane (:mod:`.lane`,
+instructions and actions, and returns them in statistics. Messages of stateless forwarding (:mod:`.stateless`,
 :mod:`.sections`) need no registration.
 
 The names of this package are imported when they are first used. The planners (:mod:`.plan`) are part of the
@@ -17,16 +17,13 @@ if TYPE_CHECKING:
     from shunt_controller.experimenter import EXPERIMENTER
     from shunt_controller.fields import INDEX, slice_name
     from shunt_controller.instructions import GotoDirect, LowLatency
-    from shunt_controller.lane import LaneMod, LaneReply, LaneRequest
     from shunt_controller.registration import register
+    from shunt_controller.stateless import StatelessMod, StatelessReply, StatelessRequest
 
 __all__ = [
     "EXPERIMENTER",
     "INDEX",
     "GotoDirect",
-    "LaneMod",
-    "LaneReply",
-    "LaneRequest",
     "LowLatency",
     "PopKey",
     "PopTf",
@@ -34,6 +31,9 @@ __all__ = [
     "PushPolka",
     "PushTf",
     "PushTfWide",
+    "StatelessMod",
+    "StatelessReply",
+    "StatelessRequest",
     "register",
     "slice_name",
 ]
@@ -42,9 +42,6 @@ _MODULES = {
     "EXPERIMENTER": "experimenter",
     "GotoDirect": "instructions",
     "INDEX": "fields",
-    "LaneMod": "lane",
-    "LaneReply": "lane",
-    "LaneRequest": "lane",
     "LowLatency": "instructions",
     "PopKey": "actions",
     "PopTf": "actions",
@@ -52,6 +49,9 @@ _MODULES = {
     "PushPolka": "actions",
     "PushTf": "actions",
     "PushTfWide": "actions",
+    "StatelessMod": "stateless",
+    "StatelessReply": "stateless",
+    "StatelessRequest": "stateless",
     "register": "registration",
     "slice_name": "fields",
 }

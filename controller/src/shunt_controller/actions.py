@@ -70,7 +70,7 @@ class PushKey(Action):
     def of_content(cls, content: bytes) -> "PushKey":
         hops, epoch, length = read(_KEY_HEAD, content)
         key = content[6 : 6 + length]
-        need(len(key) == length, f"a key of {length} bytes, of which {len(key)} are there")
+        need(len(key) == length, f"a key of {length} bytes has only {len(key)} bytes")
         return cls(int.from_bytes(key), 8 * length, hops, epoch)
 
 

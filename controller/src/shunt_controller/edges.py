@@ -105,7 +105,7 @@ def _entries(plan: dict[str, Any], hosts: Sequence[Host]) -> dict[str, list[Entr
         _pop_keys(plan, found)
     for name, made in found.items():
         count = len(groups(name, made))
-        need(count <= GROUPS_MAX, f"{name} needs {count} groups for the hosts elsewhere; a switch takes {GROUPS_MAX}")
+        need(count <= GROUPS_MAX, f"{name} needs {count} groups to reach the hosts of other switches; a switch has at most {GROUPS_MAX}")
     return found
 
 
@@ -121,7 +121,7 @@ def groups(switch: str, made: Iterable[Entry]) -> dict[int, Group]:
     found: dict[int, Group] = {}
     for group in (entry.group for entry in made if entry.group is not None):
         before = found.setdefault(group.number, group)
-        need(before is group or before == group, f"{switch} has group {group.number} twice, with different ways")
+        need(before is group or before == group, f"{switch} has group {group.number} twice, with different buckets")
     return found
 
 
@@ -151,7 +151,7 @@ def _push_keys(plan: dict[str, Any], at: dict[str, list[Host]], found: dict[str,
             # of the route.
             rest = [name for following in route["segments"][number:] for name in following["path"][1:]]
             before = done.setdefault((table, switch, to), rest)
-            need(before == rest, f"two routes to {to} go on differently from {switch}: {before} and {rest}")
+            need(before == rest, f"two routes to {to} continue differently from {switch}: {before} and {rest}")
             entry = {name: segment.get(name) for name in _ENTRY}
             need(pushed.setdefault((table, switch, to), entry) == entry, f"two routes to {to} need different entries at {switch}")
             if before is not rest:
@@ -160,8 +160,8 @@ def _push_keys(plan: dict[str, Any], at: dict[str, list[Host]], found: dict[str,
             ports = [_port(port) for port in (segment["out_port"], backup) if port is not None]
             push = (_push(made, segment),)
             returns = segment.get("return_ports", [])
-            need(set(returns) <= set(ports), f"{switch} is to send back by {returns}, and sends by {ports}")
-            need(not returns or number > 0, f"{switch} is to send back by {returns} where a route begins")
+            need(set(returns) <= set(ports), f"{switch} has the return ports {returns}, which are not among its output ports {ports}")
+            need(not returns or number > 0, f"{switch} has the return ports {returns} although a route begins there; only waypoints have return ports")
             for host in at[to]:
                 found[switch] += _to(table, host, actions=push, **_by(ports))
                 for port in returns:
@@ -188,7 +188,7 @@ def _by(ports: list[int], in_port: int | None = None) -> dict[str, Any]:
 
 
 def _port(value: Any) -> int:
-    need(0 < whole(value) <= PORT_MAX, f"{value} is no port's number")
+    need(0 < whole(value) <= PORT_MAX, f"{value} is not a port number")
     return int(value)
 
 
@@ -198,7 +198,7 @@ def _push_tags(plan: dict[str, Any], at: dict[str, list[Host]], found: dict[str,
     gate_at = {(name, port): gate for name in switches for port, gate, flag, _ in switches[name]["gates"] if flag == SERVER}
     for host in (host for own in at.values() for host in own):
         has_gate = (host.switch, host.port) in gate_at
-        need(has_gate, f"{host.address} is at port {host.port} of {host.switch}, which has no server's gate")
+        need(has_gate, f"{host.address} is at port {host.port} of {host.switch}, which has no server gate")
 
     @cache
     def way(port: int, up: int, down: int) -> Way:

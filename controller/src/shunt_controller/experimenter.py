@@ -33,13 +33,13 @@ def unpack(buf: bytes, offset: int) -> tuple[int, bytes]:
     length."""
     kind, length, experimenter = read(HEADER, buf[offset:])
     if kind != TYPE or length < HEADER.size or len(buf) < offset + length:
-        raise ExtensionError(f"type {kind:#x} with length {length}, of {len(buf) - offset} bytes")
+        raise ExtensionError(f"a structure of type {kind:#x} has the length {length}, but {len(buf) - offset} bytes are left")
     return experimenter, bytes(buf[offset + HEADER.size : offset + length])
 
 
 def read(layout: struct.Struct, data: bytes) -> tuple[Any, ...]:
     """Unpacks the values at the beginning of received bytes."""
-    need(len(data) >= layout.size, f"{len(data)} bytes of the {layout.size} that there must be")
+    need(len(data) >= layout.size, f"{len(data)} bytes are too short; {layout.size} are needed")
     return layout.unpack_from(data)
 
 

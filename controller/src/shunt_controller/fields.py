@@ -67,7 +67,7 @@ def _number(name: str) -> Number:
         return Number(_CLASS << 7 | _INDEX_FIELD, 0, 32)
     found = _NAME.fullmatch(name)
     if found is None or found[1] not in BASES:
-        raise ExtensionError(f"{name} is no slice(BASE,OFFSET,LENGTH); bases are {', '.join(BASES)}")
+        raise ExtensionError(f"{name} is not a slice(BASE,OFFSET,LENGTH); bases are {', '.join(BASES)}")
     offset_bits, length_bits = int(found[2]), int(found[3])
     need(1 <= length_bits <= _SLICE_BITS_MAX, f"a slice has 1 to {_SLICE_BITS_MAX} bits, not {length_bits}")
     need(offset_bits < 1 << 16, f"a slice's offset has 16 bits; {offset_bits} does not fit")

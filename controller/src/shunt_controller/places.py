@@ -44,10 +44,10 @@ def read_places(path: str) -> Places:
     for at, host in enumerate(hosts or []):
         keys = {"address": str, "switch": str, "port": int}
         is_host = isinstance(host, dict) and all(type(host.get(key)) is kind for key, kind in keys.items())
-        need(is_host, f"{path}: hosts[{at}] is no host; hosts have an address, a switch and the number of a port")
+        need(is_host, f"{path}: hosts[{at}] is not a host; hosts have an address, a switch and the number of a port")
     datapaths = data.get("datapaths", {})
     is_map = isinstance(datapaths, dict) and all(type(number) is int for number in datapaths.values())
-    need(is_map, f"{path}: datapaths are an object of names and whole numbers")
+    need(is_map, f"{path}: datapaths must be an object of names and integers")
     return Places([Host(host["address"], host["switch"], host["port"]) for host in hosts or []], datapaths)
 
 
@@ -58,8 +58,8 @@ def check_hosts(plan: dict[str, Any], hosts: Iterable[Host]) -> None:
     seen: dict[str, Host] = {}
     for host in hosts:
         address, where = host.address, f"{host.address} is at port {host.port} of {host.switch}"
-        need(_is_address(address), f"{address!r}, at {host.switch}, is no IPv4 address of a host")
-        need(host.switch in to_switches, f"{address} is at {host.switch}, which is no switch of the plan")
+        need(_is_address(address), f"{address!r}, at {host.switch}, is not an IPv4 address of a host")
+        need(host.switch in to_switches, f"{address} is at {host.switch}, which is not a switch of the plan")
         need(0 < host.port <= PORT_MAX, f"{where}; ports are 1 to {PORT_MAX:#x}")
         need(host.port not in to_switches[host.switch].ports, f"{where}, which leads to another switch")
         before = seen.setdefault(address, host)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Configuration of switches by a plan (docs/planning.md, "JSON"): sections of their stateless lanes, by the
-switch's name.
+"""Configuration of stateless forwarding in the switches of a plan (docs/planning.md, "JSON"): the sections of
+each switch, by its name.
 
 ::
 
     plan = read_plan("plan.json")
-    datapath.send_msg(LaneMod(datapath, lanes(plan)["s1"]))
+    datapath.send_msg(StatelessMod(datapath, sections_of(plan)["s1"]))
 
 A plan contains no EtherTypes and MTUs, and only one dialect. These settings and the other dialects stay
 unchanged.
@@ -30,21 +30,21 @@ _FLAGS = {"": Flag.NONE, SERVER: Flag.SERVER, EXTERNAL: Flag.EXTERNAL, ASSISTS: 
 def read_plan(path: str) -> dict[str, Any]:
     """Reads a plan of any kind from a file that ``shunt-controller plan`` wrote."""
     data = load_json(path)
-    need(isinstance(data, dict) and data.get("format") == FORMAT, f"{path} is no plan (format {FORMAT})")
-    need(data.get("version") == VERSION, f"{path} has version {data.get('version')}; {VERSION} is known")
+    need(isinstance(data, dict) and data.get("format") == FORMAT, f"{path} is not a plan: its format must be {FORMAT}")
+    need(data.get("version") == VERSION, f"{path} has version {data.get('version')}; the supported version is {VERSION}")
     kind = data.get("kind")
-    need(isinstance(kind, str) and kind in _LANES, f"{path} is of kind {kind}; known are {', '.join(_LANES)}")
+    need(isinstance(kind, str) and kind in _KINDS, f"{path} is a plan of kind {kind}; supported kinds are {', '.join(_KINDS)}")
     return dict(data)
 
 
-def lanes(plan: dict[str, Any]) -> dict[str, list[Section]]:
-    """Returns the sections of each switch. The sections of a switch fit one message."""
-    found = guarded(plan, lambda: _LANES[plan["kind"]](plan, trusted(plan)))
+def sections_of(plan: dict[str, Any]) -> dict[str, list[Section]]:
+    """Returns the sections of each switch, by its name. The sections of a switch fit one message."""
+    found = guarded(plan, lambda: _KINDS[plan["kind"]](plan, trusted(plan)))
     for name, sections in found.items():
         try:
             pack(sections)
         except (ExtensionError, struct.error) as error:
-            raise PlanError(f"the lane of {name} cannot be told: {error}") from error
+            raise PlanError(f"the sections of {name} do not fit the wire format: {error}") from error
     return found
 
 
@@ -61,7 +61,7 @@ def guarded(plan: dict[str, Any], made: Callable[[], _Made]) -> _Made:
 
 def whole(value: Any) -> int:
     """Returns the value if it is an integer."""
-    need(type(value) is int, f"{value!r} is no whole number")
+    need(type(value) is int, f"{value!r} is not an integer")
     return int(value)
 
 
@@ -70,7 +70,7 @@ def trusted(plan: dict[str, Any]) -> dict[str, Trusted]:
     servers may lack a role."""
     network = of_json("the plan", plan["network"])
     found: dict[str, set[int]] = {switch["name"]: set() for switch in plan["switches"]}
-    need(len(found) == len(plan["switches"]), "the plan has a switch twice")
+    need(len(found) == len(plan["switches"]), "the plan lists a switch twice")
     for link in network.links:
         a, b = network.nodes[link.a], network.nodes[link.b]
         if a in found and b in found:
@@ -86,7 +86,7 @@ def _keyflow(plan: dict[str, Any], trusted: dict[str, Trusted]) -> dict[str, lis
         banks: dict[int, Residues | None] = {0: None, 1: None}
         for bank in switch["banks"]:
             epoch, name = bank["epoch"], switch["name"]
-            need(epoch in polynomial, f"{name} has a bank of epoch {epoch}, of which there is no plan")
+            need(epoch in polynomial, f"{name} has a bank of epoch {epoch}, for which the plan has no keys")
             need(banks.get(epoch) is None, f"{name} has two banks of epoch {epoch}")
             labels = {label: TO_TABLES if port == TABLES else whole(port) for label, port in enumerate(bank["labels"])}
             backups = {int(port): whole(backup) for port, backup in bank["backups"].items()}
@@ -116,7 +116,7 @@ def _tags(plan: dict[str, Any], trusted: dict[str, Trusted]) -> dict[str, list[S
     return found
 
 
-_LANES: dict[str, Callable[[dict[str, Any], dict[str, Trusted]], dict[str, list[Section]]]] = {
+_KINDS: dict[str, Callable[[dict[str, Any], dict[str, Trusted]], dict[str, list[Section]]]] = {
     "keyflow": _keyflow,
     "polka-freertr": _polka,
     "tag-and-forward": _tags,

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sections of a stateless lane (docs/openflow-extensions.md, "Stateless lane"): the data from which a switch
-forwards tags."""
+"""Sections of the configuration of stateless forwarding (docs/openflow-extensions.md, "Stateless forwarding")."""
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +10,7 @@ from typing import ClassVar, NamedTuple
 from shunt_controller.experimenter import need, read
 
 TABLES = 0xFFFFFFF9
-"""Port number OFPP_TABLE: value of a label that leads to the switch's own tables."""
+"""Port number OFPP_TABLE: the value of a label that leads to the switch's own tables."""
 
 _HEADER = struct.Struct("!HH")
 _TYPES = struct.Struct("!HHHH")
@@ -26,13 +25,13 @@ _SECTION_BYTES_MAX = 0xFFFF - 24
 
 
 class _Single:
-    """Base class of sections that a lane has once."""
+    """Base class of sections that a configuration has once."""
 
     kind: ClassVar[int]
 
     @property
     def place(self) -> tuple[int, int]:
-        """Returns the key of the section within a lane. The sections of a message have distinct keys."""
+        """Returns the key of the section within a configuration. The sections of a message have distinct keys."""
         return self.kind, 0
 
 
@@ -49,7 +48,7 @@ class Types(_Single):
 
     def content(self) -> bytes:
         all_of = (self.keyflow, self.polka, self.tf, self.tf_wide)
-        need(all(0 <= one < 1 << 16 for one in all_of), "an EtherType has 16 bits")
+        need(all(0 <= one < 1 << 16 for one in all_of), "an EtherType must fit 16 bits")
         return _TYPES.pack(*all_of)
 
     @classmethod
@@ -111,7 +110,7 @@ class Residues:
 
     def plus(self, rest: "Residues") -> "Residues":
         """Joins the rest of a bank that was too long for a message."""
-        need((rest.id, rest.polynomial) == (self.id, self.polynomial), f"two banks in one, with IDs {self.id} and {rest.id}")
+        need((rest.id, rest.polynomial) == (self.id, self.polynomial), f"the parts of a bank have different IDs, {self.id} and {rest.id}")
         labels, backups = {**self.labels, **rest.labels}, {**self.backups, **rest.backups}
         return Residues(self.id, labels, backups, self.polynomial)
 
@@ -121,7 +120,7 @@ class Residues:
         epoch, arithmetic, present, modulus, count = read(_BANK, content)
         need(arithmetic <= 1 and present <= 1, f"a bank with arithmetic {arithmetic}, present {present}")
         if not present:
-            need(len(content) == _BANK.size, "a bank that is not there has content")
+            need(len(content) == _BANK.size, "a bank with present = 0 has content")
             return epoch, None
         pairs = _pairs_of(content[_BANK.size :])
         need(count <= len(pairs), f"{count} labels in {len(content)} bytes")
@@ -214,14 +213,14 @@ class Gates(_Single):
     def of_content(cls, content: bytes) -> "Gates":
         present, down_d, up_d, external_d, server_gate_max = read(_GATES, content)
         rows = list(_all(_GATE, content[_GATES.size :]))
-        need(present <= 1 and (present or not rows), f"gates with present {present}, and {len(rows)} of them")
-        need(all(flag <= Flag.ASSISTS for _, _, flag in rows), "a gate with an unknown flag")
+        need(present <= 1 and (present or not rows), f"a gates section has present = {present} and {len(rows)} gates")
+        need(all(flag <= Flag.ASSISTS for _, _, flag in rows), "a gate has an unknown flag")
         gates = {port: Gate(number, Flag(flag)) for port, number, flag in rows}
         return cls(GateMap(down_d, up_d, external_d, server_gate_max, gates) if present else None)
 
 
 Section = Types | Trusted | Mtu | Bank | Polka | Gates
-"""A section of a lane."""
+"""A section of any type."""
 
 KNOWN: dict[int, type[Section]] = {cls.kind: cls for cls in (Types, Trusted, Mtu, Bank, Polka, Gates)}
 
@@ -229,14 +228,14 @@ KNOWN: dict[int, type[Section]] = {cls.kind: cls for cls in (Types, Trusted, Mtu
 def pack(sections: Sequence[Section]) -> bytes:
     """Returns the bytes of all sections of a message."""
     places = [section.place for section in sections]
-    need(len(set(places)) == len(places), "a section comes twice in a message")
+    need(len(set(places)) == len(places), "a message has a section twice")
     packed = b""
     for section in sections:
         content = section.content()
         length = _HEADER.size + len(content)
         need(length <= _SECTION_BYTES_MAX, f"a section of {length} bytes does not fit a message")
         packed += _padded(_HEADER.pack(section.kind, length) + content)
-    need(len(packed) <= _SECTION_BYTES_MAX, f"sections of {len(packed)} bytes do not fit a message; send some in another")
+    need(len(packed) <= _SECTION_BYTES_MAX, f"sections of {len(packed)} bytes do not fit a message; send some of them in another message")
     return packed
 
 
@@ -245,8 +244,8 @@ def unpack(data: bytes) -> list[Section]:
     sections: list[Section] = []
     while data:
         kind, length = read(_HEADER, data)
-        need(kind in KNOWN, f"section {kind} of a lane is not known")
-        need(_HEADER.size <= length <= len(data), f"a section of {length} bytes, of which {len(data)} are there")
+        need(kind in KNOWN, f"the section type {kind} is unknown")
+        need(_HEADER.size <= length <= len(data), f"a section of {length} bytes has only {len(data)} bytes left in the message")
         sections.append(KNOWN[kind].of_content(data[_HEADER.size : length]))
         data = data[-(-length // 8) * 8 :]
     return sections
@@ -270,5 +269,5 @@ def _pairs_of(content: bytes) -> list[tuple[int, int]]:
 
 
 def _all(layout: struct.Struct, content: bytes) -> Iterable[tuple[int, ...]]:
-    need(len(content) % layout.size == 0, f"{len(content)} bytes are not a whole number of {layout.size}")
+    need(len(content) % layout.size == 0, f"{len(content)} bytes are not a multiple of {layout.size}")
     return layout.iter_unpack(content)

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages that configure and report the stateless lane of a switch (docs/openflow-extensions.md, "Stateless
-lane").
+"""Messages that configure and report the stateless forwarding of a switch (docs/openflow-extensions.md,
+"Stateless forwarding").
 
 ::
 
-    datapath.send_msg(LaneMod(datapath, [Trusted({1, 2}), Bank(0, Residues(5, {0: TABLES, 1: 2}))]))
-    datapath.send_msg(LaneRequest(datapath))
+    datapath.send_msg(StatelessMod(datapath, [Trusted({1, 2}), Bank(0, Residues(5, {0: TABLES, 1: 2}))]))
+    datapath.send_msg(StatelessRequest(datapath))
 
     @set_ev_cls(ofp_event.EventOFPExperimenter, MAIN_DISPATCHER)
-    def told(self, event):
-        reply = LaneReply.of(event.msg)         # None: it is another message
+    def received(self, event):
+        reply = StatelessReply.of(event.msg)         # None for any other message
 """
 
 import struct
@@ -28,8 +28,8 @@ _MORE = 2
 _MOD, _REQUEST, _REPLY = 1, 2, 3
 
 
-class LaneMod(parser.OFPExperimenter):  # type: ignore[misc]
-    """Replaces these sections of the lane completely; other sections stay. With None, the lane is removed."""
+class StatelessMod(parser.OFPExperimenter):  # type: ignore[misc]
+    """Replaces each of these sections as a whole; other sections stay. None turns stateless forwarding off."""
 
     def __init__(self, datapath: Any, sections: Sequence[Section] | None) -> None:
         flags, packed = (_OFF, b"") if sections is None else (0, codec.pack(sections))
@@ -37,37 +37,37 @@ class LaneMod(parser.OFPExperimenter):  # type: ignore[misc]
         super().__init__(datapath, EXPERIMENTER, _MOD, _FLAGS.pack(flags) + packed)
 
 
-class LaneRequest(parser.OFPExperimenter):  # type: ignore[misc]
-    """Requests the sections of the lane."""
+class StatelessRequest(parser.OFPExperimenter):  # type: ignore[misc]
+    """Requests all sections."""
 
     def __init__(self, datapath: Any) -> None:
         super().__init__(datapath, EXPERIMENTER, _REQUEST, b"")
 
 
-class LaneReply(NamedTuple):
-    """Sections of the lane. If `more`, further sections are in other messages of the same transaction
+class StatelessReply(NamedTuple):
+    """Sections of a switch. If `more`, further sections are in other messages of the same transaction
     (`xid`)."""
 
     xid: int
     more: bool
     sections: list[Section] | None
-    """Sections; None if the switch has no lane."""
+    """Sections; None if stateless forwarding is off."""
 
     @classmethod
-    def of(cls, message: Any) -> "LaneReply | None":
+    def of(cls, message: Any) -> "StatelessReply | None":
         """Reads an experimenter message. Returns None if it is another message."""
         if (message.experimenter, message.exp_type) != (EXPERIMENTER, _REPLY):
             return None
         data = bytes(message.data)
         (flags,) = read(_FLAGS, data)
-        need(not flags & ~(_OFF | _MORE), f"a lane_reply with the flags {flags:#x}")
+        need(not flags & ~(_OFF | _MORE), f"a stateless_reply has the unknown flags {flags:#x}")
         rest = data[_FLAGS.size :]
-        need(not flags & _OFF or not rest, "a lane that is off has sections")
+        need(not flags & _OFF or not rest, "a stateless_reply with the flag OFF has sections")
         return cls(message.xid, bool(flags & _MORE), None if flags & _OFF else codec.unpack(rest))
 
 
-def joined(replies: Iterable[LaneReply]) -> list[Section] | None:
-    """Returns all sections of a reply's messages, each once; None if the switch has no lane."""
+def joined(replies: Iterable[StatelessReply]) -> list[Section] | None:
+    """Returns all sections of a reply's messages, each once; None if stateless forwarding is off."""
     found: dict[tuple[int, int], Section] = {}
     for reply in replies:
         if reply.sections is None:
@@ -79,9 +79,9 @@ def joined(replies: Iterable[LaneReply]) -> list[Section] | None:
 
 
 def _both(first: Section, rest: Section) -> Section:
-    """Joins two parts of a bank that was too long for a message."""
+    """Joins two parts of a bank that was too long for one message."""
     if isinstance(first, Bank) and isinstance(rest, Bank) and first.residues and rest.residues:
         return Bank(first.epoch, first.residues.plus(rest.residues))
     if isinstance(first, Polka) and isinstance(rest, Polka) and first.residues and rest.residues:
         return Polka(first.residues.plus(rest.residues))
-    raise ExtensionError(f"section {first.kind} comes twice in a reply")
+    raise ExtensionError(f"a reply has two sections of type {first.kind}")

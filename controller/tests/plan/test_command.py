@@ -45,8 +45,8 @@ def walk_document(path: str, epoch: int, failure: Failure | None = None) -> list
 
 def test_a_plan_can_be_followed_by_its_document(out, capsys):
     assert main(["keyflow", BACKBONE, "--protect", "--json", out]) == 0
-    told = capsys.readouterr().out
-    assert "backbone: 11 nodes, 14 links" in told and "110 keys" in told
+    printed = capsys.readouterr().out
+    assert "backbone: 11 nodes, 14 links" in printed and "110 keys" in printed
     assert set(walk_document(out, 0)) == {""}
     data = documents.read_document(out)
     assert data["plans"][0]["width_bits"] == 128 and data["plans"][0]["coded"] == "hops"
@@ -54,15 +54,15 @@ def test_a_plan_can_be_followed_by_its_document(out, capsys):
     assert any(switch["banks"][0]["backups"] for switch in data["switches"])
 
 
-def test_links_that_cannot_be_protected_are_told(tmp_path, out, capsys):
+def test_links_that_cannot_be_protected_are_reported(tmp_path, out, capsys):
     # A ring of four with a leaf, and a bridge to a ring of three.
     links = ["ab", "bc", "cd", "da", "ax", "bp", "pq", "qr", "rp"]
     (tmp_path / "net.json").write_text(json.dumps({"nodes": list("abcdpqrx"), "links": [list(link) for link in links]}))
     assert main(["keyflow", str(tmp_path / "net.json"), "--protect", "--json", out]) == 0
-    told = {line[:32].strip(): line[32:].strip() for line in capsys.readouterr().out.splitlines()}
-    assert told["links protected, by all routes"] == "7 of 9 (77.8 %)"
-    assert told["without any way round"] == "1 that lead to leaves, 1 others"
-    assert told["of those that have one"] == "7 of 7 (100.0 %)"
+    printed = {line[:32].strip(): line[32:].strip() for line in capsys.readouterr().out.splitlines()}
+    assert printed["links protected, by all routes"] == "7 of 9 (77.8 %)"
+    assert printed["without a detour"] == "1 that lead to leaves, 1 others"
+    assert printed["of links with a detour"] == "7 of 7 (100.0 %)"
     assert main(["check", out]) == 0
     assert capsys.readouterr().out.splitlines()[1].split()[-4:] == ["9", "7", "1", "1"]
 
@@ -118,15 +118,15 @@ def test_output_is_the_same_every_time(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["keyflow", BACKBONE, "--extend", "/dev/zero"], "/dev/zero is no regular file"),
-        (["keyflow", BACKBONE, "--routes", "/dev/zero"], "/dev/zero is no regular file"),
-        (["compare", "/dev/zero"], "/dev/zero is no regular file"),
+        (["keyflow", BACKBONE, "--extend", "/dev/zero"], "/dev/zero is not a regular file"),
+        (["keyflow", BACKBONE, "--routes", "/dev/zero"], "/dev/zero is not a regular file"),
+        (["compare", "/dev/zero"], "/dev/zero is not a regular file"),
         (["keyflow", "absent.json"], "plan keyflow: absent.json cannot be read: No such file"),
-        (["keyflow", BACKBONE, "--routes", FIGURE], "routes are a list of lists"),
-        (["keyflow", BACKBONE, "--extend", FIGURE], "is no KeyFlow plan"),
+        (["keyflow", BACKBONE, "--routes", FIGURE], "routes must be a list of lists"),
+        (["keyflow", BACKBONE, "--extend", FIGURE], "is not a KeyFlow plan"),
         (["keyflow", BACKBONE, "--coded", "core"], "is an end of routes and in the keys of others"),
         (["keyflow", BACKBONE, "--reserve", "-1"], "--reserve is 0 to 1024"),
-        (["keyflow", BACKBONE, "--sample", "0"], "one pair at least"),
+        (["keyflow", BACKBONE, "--sample", "0"], "must be at least 1"),
         (["keyflow", BACKBONE, "--json", "/absent/plan.json"], "/absent/plan.json cannot be written"),
         (["keyflow", str(SAMPLES / "odd.graphml")], "2 parts without a link"),
         (["compare", "absent.graphml"], "plan compare: absent.graphml cannot be read"),
@@ -144,7 +144,7 @@ def test_damaged_plans_are_refused(tmp_path, out, capsys):
     (tmp_path / "damaged.json").write_text(json.dumps(data))
     data["version"] = 2
     (tmp_path / "newer.json").write_text(json.dumps(data))
-    for name, says in (("damaged", "the ID of Aalen is None, which is no whole number"), ("newer", "has version 2; 1 is known")):
+    for name, says in (("damaged", "the ID of Aalen is None, which is not an integer"), ("newer", "has version 2; the supported version is 1")):
         assert main(["keyflow", BACKBONE, "--extend", str(tmp_path / f"{name}.json")]) == 1
         assert says in capsys.readouterr().err
 
@@ -177,7 +177,7 @@ def test_check_holds_plans_to_what_they_say(tmp_path, out, capsys):
     assert [line.split()[:2] for line in lines[1:]] == [["0", "110"], ["1", "110"]]
     sound = json.loads(pathlib.Path(out).read_text(encoding="utf-8"))
 
-    def told(change) -> str:
+    def refusal(change) -> str:
         data = json.loads(json.dumps(sound))
         change(data)
         (tmp_path / "changed.json").write_text(json.dumps(data))
@@ -191,17 +191,17 @@ def test_check_holds_plans_to_what_they_say(tmp_path, out, capsys):
             data = data[step]
         data.update(values)
 
-    assert "faults under epoch 0" in told(lambda data: change(data, first, key="0x0"))
-    assert "faults under epoch 0" in told(lambda data: change(data, first, hop_limit=0, key="0x1"))
-    assert "does not end at" in told(lambda data: data["plans"][1]["routes"][3].update(to="Kehl"))
-    assert "with" in told(lambda data: [switch["banks"][0].update(backups={}) for switch in data["switches"]])
-    assert "Gera has no link at port 99" in told(lambda data: change(data, first, out_port=99))
+    assert "faults under epoch 0" in refusal(lambda data: change(data, first, key="0x0"))
+    assert "faults under epoch 0" in refusal(lambda data: change(data, first, hop_limit=0, key="0x1"))
+    assert "does not end at" in refusal(lambda data: data["plans"][1]["routes"][3].update(to="Kehl"))
+    assert "with" in refusal(lambda data: [switch["banks"][0].update(backups={}) for switch in data["switches"]])
+    assert "Gera has no link at port 99" in refusal(lambda data: change(data, first, out_port=99))
     bank = ("switches", 3, "banks", 0)
-    assert "Dorf has no link at port 77" in told(lambda data: change(data, bank, labels=["tables", 77]))
-    assert "Dorf has the ID -3; IDs are 2 to 4294967295" in told(lambda data: change(data, bank, id=-3))
-    assert "have no link" in told(lambda data: change(data, first, path=["Aalen", "Kehl"], guards=[""]))
-    assert "it has no plans" in told(lambda data: data.update(plans=[]))
-    assert "is damaged" in told(lambda data: change(data, first, key=None))
-    assert "has the key -5; keys are 0 and more" in told(lambda data: change(data, first, key="-0x5"))
-    assert "the ID of Dorf is inf, which is no whole number" in told(lambda data: change(data, bank, id=float("inf")))
-    assert "has no node 'nobody'" in told(lambda data: change(data, first, path=["nobody"]))
+    assert "Dorf has no link at port 77" in refusal(lambda data: change(data, bank, labels=["tables", 77]))
+    assert "Dorf has the ID -3; IDs are 2 to 4294967295" in refusal(lambda data: change(data, bank, id=-3))
+    assert "have no link" in refusal(lambda data: change(data, first, path=["Aalen", "Kehl"], guards=[""]))
+    assert "it has no plans" in refusal(lambda data: data.update(plans=[]))
+    assert "is damaged" in refusal(lambda data: change(data, first, key=None))
+    assert "has the key -5; keys are at least 0" in refusal(lambda data: change(data, first, key="-0x5"))
+    assert "the ID of Dorf is inf, which is not an integer" in refusal(lambda data: change(data, bank, id=float("inf")))
+    assert "has no node 'nobody'" in refusal(lambda data: change(data, first, path=["nobody"]))

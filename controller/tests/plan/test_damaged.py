@@ -12,7 +12,7 @@ from networks import SAMPLES
 from os_ken.ofproto import ofproto_protocol
 
 from shunt_controller.edges import Host, entries, messages
-from shunt_controller.lane import LaneMod
+from shunt_controller.stateless import StatelessMod
 from shunt_controller.plan import files
 from shunt_controller.plan.check import check
 from shunt_controller.plan.cli import main
@@ -20,7 +20,7 @@ from shunt_controller.plan.documents import document, plan_of
 from shunt_controller.plan.errors import PlanError
 from shunt_controller.plan.protection import plan_protected
 from shunt_controller.plan.routes import Trees
-from shunt_controller.planned import lanes, read_plan
+from shunt_controller.planned import read_plan, sections_of
 
 TIMES = 400
 WORSE = [
@@ -43,12 +43,12 @@ def made(tmp_path, name):
     return read_plan(path), [Host(f"10.0.0.{at}", *place) for at, place in enumerate(places, 1)]
 
 
-def tell(plan, hosts):
+def make_messages(plan, hosts):
     """Makes all messages that an application sends for a plan."""
     datapath = ofproto_protocol.ProtocolDesc(version=4)
-    told, put = lanes(plan), entries(plan, hosts)
-    for sections in told.values():
-        LaneMod(datapath, sections).serialize()
+    configured, put = sections_of(plan), entries(plan, hosts)
+    for sections in configured.values():
+        StatelessMod(datapath, sections).serialize()
     for own in put.values():
         for message in messages(datapath, own):
             message.serialize()
@@ -68,9 +68,9 @@ def places_of(data):
 
 
 @pytest.mark.parametrize("name", PLANS)
-def test_what_is_damaged_anywhere_is_a_sentence_or_can_be_told(tmp_path, name):
+def test_a_damaged_plan_is_refused_with_a_sentence_or_can_be_sent(tmp_path, name):
     plan, hosts = made(tmp_path, name)
-    tell(plan, hosts)
+    make_messages(plan, hosts)
     draw = random.Random(name)
     refused = 0
     for _ in range(TIMES):
@@ -81,7 +81,7 @@ def test_what_is_damaged_anywhere_is_a_sentence_or_can_be_told(tmp_path, name):
         else:
             holder[at] = draw.choice(WORSE)
         try:
-            tell(worse, hosts)
+            make_messages(worse, hosts)
         except PlanError as error:
             refused += 1
             assert str(error) and "Traceback" not in str(error)
@@ -97,7 +97,7 @@ CHECKED = [name for name, (command, _) in PLANS.items() if command[0] != "fat-tr
 
 
 @pytest.mark.parametrize("name", [*CHECKED, "split"])
-def test_what_check_accepts_can_be_told_and_the_rest_is_a_sentence(tmp_path, capsys, name):
+def test_a_plan_that_check_accepts_can_be_sent_and_others_are_refused(tmp_path, capsys, name):
     plan = split() if name == "split" else made(tmp_path, name)[0]
     path = tmp_path / "damaged.json"
     draw = random.Random(f"check {name}")
@@ -119,7 +119,7 @@ def test_what_check_accepts_can_be_told_and_the_rest_is_a_sentence(tmp_path, cap
         said = capsys.readouterr().err
         assert (said == "") if code == 0 else said.startswith("plan check: ") and said.count("\n") == 1
         if code == 0:
-            tell(worse, everywhere(worse))
+            make_messages(worse, everywhere(worse))
     assert codes[0] > 0 and codes[1] > TIMES // 4, codes
 
 
@@ -184,10 +184,10 @@ def unlike(data):
     [
         (wider, "bits, which does not fit 64"),
         (lasting, "has the hop limit 300; hop limits are 0 to 255"),
-        (returning, "but begins at no waypoint"),
+        (returning, "but does not begin at a waypoint"),
         (without_segments, "has no segments"),
         (other_backup, "has no link at port 77"),
-        (links, "has the guards ['links']; known are '', 'link', 'node', 'link+node'"),
+        (links, "has the guards ['links']; supported are '', 'link', 'node', 'link+node'"),
         (unlike, "needs a different entry there"),
     ],
 )
@@ -202,13 +202,13 @@ def test_check_says_what_cannot_be_deployed(tmp_path, capsys, damage, said):
     assert said in capsys.readouterr().err
 
 
-def test_routes_with_different_entries_at_a_waypoint_are_not_told():
+def test_routes_with_different_entries_at_a_waypoint_are_refused():
     data = split()
     hosts = everywhere(data)
-    tell(data, hosts)
+    make_messages(data, hosts)
     unlike(data)
     with pytest.raises(PlanError, match="need different entries at"):
-        tell(data, hosts)
+        make_messages(data, hosts)
 
 
 def test_no_guard_is_for_the_last_switch():
@@ -221,7 +221,7 @@ def test_no_guard_is_for_the_last_switch():
         guards[-1] = "link+node" if guards[-1] == "link" else "node"
         hops += 1
     faults = check(plan_of("x", data)).faults
-    assert len([fault for fault in faults if "nothing arrives with" in fault]) == hops
+    assert len([fault for fault in faults if "its last guard promises delivery" in fault]) == hops
 
 
 @pytest.mark.parametrize(
@@ -245,32 +245,32 @@ def test_this_is_a_sentence(tmp_path, name, steps, value):
     plan, _ = made(tmp_path, name)
     # A host at each switch, so that the messages cover the whole plan.
     hosts = [Host(f"10.0.0.{at}", switch["name"], 1 if name == "tree" else 900) for at, switch in enumerate(plan["switches"][:8], 1)]
-    tell(plan, hosts)
+    make_messages(plan, hosts)
     holder = plan
     for step in steps[:-1]:
         holder = holder[step]
     holder[steps[-1]] = value
     with pytest.raises(PlanError):
-        tell(plan, hosts)
+        make_messages(plan, hosts)
 
 
 def test_the_kind_is_a_word(tmp_path):
     (tmp_path / "plan.json").write_text(json.dumps({"format": "shunt-plan", "version": 1, "kind": []}))
-    with pytest.raises(PlanError, match=r"is of kind \[\]; known are keyflow"):
+    with pytest.raises(PlanError, match=r"is a plan of kind \[\]; supported kinds are keyflow"):
         read_plan(str(tmp_path / "plan.json"))
 
 
 def test_only_files_are_read_and_no_more_than_there_may_be(tmp_path, monkeypatch):
     os.mkfifo(tmp_path / "pipe")
     for path in ("/dev/zero", str(tmp_path), str(tmp_path / "pipe")):
-        with pytest.raises(PlanError, match=f"{path} is no regular file"):
+        with pytest.raises(PlanError, match=f"{path} is not a regular file"):
             read_plan(path)
     (tmp_path / "large.json").write_text(json.dumps("x" * 98))
     monkeypatch.setattr(files, "PLAN_MAX_BYTES", 100)
-    with pytest.raises(PlanError, match="is no plan"):
+    with pytest.raises(PlanError, match="is not a plan"):
         read_plan(str(tmp_path / "large.json"))
     monkeypatch.setattr(files, "PLAN_MAX_BYTES", 99)
-    with pytest.raises(PlanError, match="large.json has 100 bytes; 99 are the most"):
+    with pytest.raises(PlanError, match="large.json has 100 bytes; at most 99 are supported"):
         read_plan(str(tmp_path / "large.json"))
     # Files that the kernel generates report a size of 0.
     with pytest.raises(PlanError, match="has more than 99 bytes, the most"):
@@ -281,6 +281,6 @@ def test_servers_ports_are_not_trusted_whatever_their_role(tmp_path):
     path = str(tmp_path / "tree.json")
     assert main(["fat-tree", "--k", "4", "--json", path]) == 0
     plan = read_plan(path)
-    with_roles = lanes(plan)
+    with_roles = sections_of(plan)
     plan["network"]["nodes"] = [node if isinstance(node, str) else node["name"] for node in plan["network"]["nodes"]]
-    assert lanes(plan) == with_roles
+    assert sections_of(plan) == with_roles

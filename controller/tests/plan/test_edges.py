@@ -17,7 +17,7 @@ from shunt_controller.plan import gf2
 from shunt_controller.plan.cli import main
 from shunt_controller.plan.errors import PlanError
 from shunt_controller.plan.files import of_json
-from shunt_controller.planned import lanes, read_plan
+from shunt_controller.planned import read_plan, sections_of
 from shunt_controller.sections import TABLES, Bank, Flag, Gates, Polka, Residues, Trusted
 
 SAMPLES = pathlib.Path(__file__).parent / "samples"
@@ -50,7 +50,7 @@ class Net:
         for link in network.links:
             a, b = (network.nodes[link.a], link.a_port), (network.nodes[link.b], link.b_port)
             self.links |= {a: b, b: a}
-        self.lanes = {name: codec.unpack(codec.pack(told)) for name, told in lanes(plan).items()}
+        self.sections = {name: codec.unpack(codec.pack(sections)) for name, sections in sections_of(plan).items()}
         self.entries = entries(plan, hosts)
         self.down = set()
         # Selects the bucket of a group that a flow uses.
@@ -63,9 +63,9 @@ class Net:
         """Returns the port by which a host's packet leaves the network, and its tag there."""
         switch, port, tag = host.switch, host.port, None
         for _ in range(TURNS_MAX):
-            trusted = next(one.ports for one in self.lanes[switch] if isinstance(one, Trusted))
+            trusted = next(one.ports for one in self.sections[switch] if isinstance(one, Trusted))
             assert tag is None or port in trusted, f"a tag by port {port} of {switch}"
-            out, tag = self.lane(switch, port, tag) if tag else (TABLES, tag)
+            out, tag = self.stateless(switch, port, tag) if tag else (TABLES, tag)
             if out == TABLES:
                 out, tag = self.tables(switch, port, tag, address, kind)
             if out is None:
@@ -74,10 +74,10 @@ class Net:
             if (switch, out) not in self.links:
                 return (switch, out), tag
             switch, port = self.links[switch, out]
-        raise AssertionError("it goes round and round")
+        raise AssertionError("the packet loops")
 
-    def lane(self, switch, port, tag):
-        for section in self.lanes[switch]:
+    def stateless(self, switch, port, tag):
+        for section in self.sections[switch]:
             if isinstance(tag, PushKey) and isinstance(section, Bank) and section.epoch == tag.epoch and section.residues:
                 return self.keyed(switch, port, tag, section.residues)
             if isinstance(tag, PushPolka) and isinstance(section, Polka):
@@ -253,7 +253,7 @@ def test_groups_have_no_more_buckets_than_a_switch_takes(tmp_path, monkeypatch):
         for target in hosts[3:]:
             assert net.send(hosts[0], target.address) == ((target.switch, target.port), None)
     monkeypatch.setattr(edges, "GROUPS_MAX", 50)
-    with pytest.raises(PlanError, match="es1 needs 51 groups for the hosts elsewhere; a switch takes 50"):
+    with pytest.raises(PlanError, match="es1 needs 51 groups to reach the hosts of other switches; a switch has at most 50"):
         entries(plan, hosts)
 
 
@@ -321,13 +321,13 @@ def test_protected_routes_survive_any_link(tmp_path):
     assert survived > at_risk * 9 // 10
 
 
-def test_both_epochs_are_told_while_a_plan_is_renumbered(tmp_path):
+def test_both_epochs_are_configured_while_a_plan_is_renumbered(tmp_path):
     old = made(tmp_path, "keyflow", str(SAMPLES / "backbone.json"))
     (tmp_path / "old.json").write_text(json.dumps(old))
     plan = made(tmp_path, "keyflow", str(SAMPLES / "backbone.json"), "--renumber", str(tmp_path / "old.json"), "--reserve", "3")
     changed = set()
-    for name, sections in lanes(plan).items():
-        before = next(one for one in lanes(old)[name] if isinstance(one, Bank) and one.epoch == 0)
+    for name, sections in sections_of(plan).items():
+        before = next(one for one in sections_of(old)[name] if isinstance(one, Bank) and one.epoch == 0)
         banks = [one for one in sections if isinstance(one, Bank)]
         assert banks[0] == before and banks[1].residues
         changed |= {name} if banks[1].residues != before.residues else set()
@@ -341,8 +341,8 @@ def test_both_epochs_are_told_while_a_plan_is_renumbered(tmp_path):
 
 def test_freertrs_nodes_know_their_neighbours_by_index(tmp_path):
     plan = made(tmp_path, "polka", str(SAMPLES / "figure.json"), "--freertr")
-    told = lanes(plan)
-    assert told["4"] == [Trusted({1, 2}), Polka(Residues(0x10003, {0: TABLES, 1: 1, 3: 2}, polynomial=True))]
+    configured = sections_of(plan)
+    assert configured["4"] == [Trusted({1, 2}), Polka(Residues(0x10003, {0: TABLES, 1: 1, 3: 2}, polynomial=True))]
     host = Host("10.0.0.1", "1", HOST_PORT)
     (popped,) = (one for one in entries(plan, [host])["1"] if one.actions)
     assert (popped.match, popped.actions, popped.goto) == ({"eth_type": 0x8842}, (PopKey(),), 2)
@@ -365,7 +365,7 @@ def test_freertrs_headers_are_changed_at_waypoints(tmp_path):
     route = next(route for route in other["routes"] if (route["from"], route["to"]) == ("s13", "s29"))
     there = next(route for route in other["routes"] if (route["from"], route["to"]) == ("s0", "s29"))
     route["segments"][1]["path"] = [there["segments"][-1]["path"][0], "s29"]
-    with pytest.raises(PlanError, match="two routes to s29 go on differently from"):
+    with pytest.raises(PlanError, match="two routes to s29 continue differently from"):
         entries(other, hosts)
 
 
@@ -393,15 +393,15 @@ def test_entries_are_messages(tmp_path):
 
 def test_what_is_damaged_or_does_not_fit_is_refused_with_a_sentence(tmp_path):
     plan = made(tmp_path, "fat-tree", "--k", "4")
-    with pytest.raises(PlanError, match="10.0.0.1 is at nowhere, which is no switch of the plan"):
+    with pytest.raises(PlanError, match="10.0.0.1 is at nowhere, which is not a switch of the plan"):
         entries(plan, [Host("10.0.0.1", "nowhere", 1)])
     edge = next(one["name"] for one in plan["switches"] if one["layer"] == "edge")
-    with pytest.raises(PlanError, match=f"10.0.0.1 is at port 99 of {edge}, which has no server's gate"):
+    with pytest.raises(PlanError, match=f"10.0.0.1 is at port 99 of {edge}, which has no server gate"):
         entries(plan, [Host("10.0.0.1", edge, 99)])
     for cut in ("network", "switches", "server_gate_max"):
         with pytest.raises(PlanError, match="damaged|object"):
-            lanes({key: value for key, value in plan.items() if key != cut})
-    for change, says in (({"kind": "x"}, "of kind x"), ({"version": 9}, "version 9"), ({"format": "x"}, "no plan")):
+            sections_of({key: value for key, value in plan.items() if key != cut})
+    for change, says in (({"kind": "x"}, "of kind x"), ({"version": 9}, "version 9"), ({"format": "x"}, "not a plan")):
         (tmp_path / "changed.json").write_text(json.dumps(plan | change))
         with pytest.raises(PlanError, match=says):
             read_plan(str(tmp_path / "changed.json"))

@@ -234,7 +234,7 @@ def rewire(*moves):
         (lambda graph: graph.add_edge("es1", "as1"), "es1 and as1 have two links between them"),
         (lambda graph: graph.remove_node("cs4"), r"it has 19 switches.*5k\^2/4 \(k = 4 has 20\)"),
         (lambda graph: graph.remove_edge("as1", "cs1"), "as1 has 3 links to switches; with k = 4 edge switches have 2 and"),
-        (lambda graph: graph.add_edge("es1", "extra"), "es1 has 3 servers; with k = 4 it has room for 2"),
+        (lambda graph: graph.add_edge("es1", "extra"), "es1 has 3 servers; with k = 4 it may have 2"),
         (
             lambda graph: graph.add_edge("as1", "extra"),
             "extra is at the aggregation switch as1; servers are at edge switches",
@@ -251,7 +251,7 @@ def rewire(*moves):
         # One pod groups the cores differently: {1, 3} and {2, 4} instead of {1, 2} and {3, 4}.
         (
             rewire(("as3", "cs2", "as3", "cs3"), ("as4", "cs3", "as4", "cs2")),
-            "as3 and as1 share some of their core switches and not all",
+            "as3 and as1 share some but not all core switches",
         ),
         (
             rewire(
@@ -260,25 +260,25 @@ def rewire(*moves):
                 ("as3", "cs1", "as3", "cs4"),
                 ("as4", "cs4", "as4", "cs1"),
             ),
-            "share some of their core switches",
+            "share some but not all core switches",
         ),
         (rewire(("as1", "cs1", "as1", "as2"), ("as2", "cs3", "cs1", "cs3")), "have a link between them"),
     ],
 )
 def test_what_is_no_fat_tree_is_refused_with_the_reason(change, says):
-    with pytest.raises(PlanError, match=f"tree is no fat tree: .*({says})"):
+    with pytest.raises(PlanError, match=f"tree is not a fat tree: .*({says})"):
         fattree.find(changed(change))
 
 
 def test_other_networks_and_another_k_are_refused():
-    with pytest.raises(PlanError, match="backbone is no fat tree: it has 11 switches"):
+    with pytest.raises(PlanError, match="backbone is not a fat tree: it has 11 switches"):
         fattree.find(sample("backbone.json"))
     with pytest.raises(PlanError, match="with 20 switches its k would be 4, not 6"):
         fattree.find(fattree.make(4), 6)
-    with pytest.raises(PlanError, match="even k from 4 to 64, not 5"):
+    with pytest.raises(PlanError, match="an even number from 4 to 64, not 5"):
         fattree.make(5)
     # 20 switches in a ring.
-    with pytest.raises(PlanError, match="20 switches have 2 links to others; with k = 4 that is so of 8"):
+    with pytest.raises(PlanError, match="20 switches have 2 links to others; with k = 4 there must be 8"):
         fattree.find(files.of_graph("ring", networkx.cycle_graph(20)))
 
 
@@ -290,8 +290,8 @@ def test_a_tree_from_graphml_and_back_as_a_document(tmp_path, capsys):
     networkx.write_graphml(graph, tmp_path / "tree.graphml")
     out = str(tmp_path / "plan.json")
     assert main(["fat-tree", str(tmp_path / "tree.graphml"), "--k", "4", "--json", out]) == 0
-    told = capsys.readouterr().out
-    assert "k = 4, 20 switches, 16 servers of 16, 4 links outside" in told and "all arrived" in told
+    printed = capsys.readouterr().out
+    assert "k = 4, 20 switches, 16 servers of 16, 4 links outside" in printed and "all arrived" in printed
     follow(files.read_json(out, (tmp_path / "plan.json").read_bytes()))
 
 
@@ -337,8 +337,8 @@ def arrive(network, switches, server_gate_max, at, port, up, down):
 
 def test_keys_of_fat_trees_share_ids_between_planes(tmp_path, capsys):
     assert main(["keyflow", "--k", "48", "--sample", "300"]) == 0
-    told = capsys.readouterr().out
-    width = next(int(line.split()[-1]) for line in told.splitlines() if line.startswith("key of any path"))
+    printed = capsys.readouterr().out
+    width = next(int(line.split()[-1]) for line in printed.splitlines() if line.startswith("key of any path"))
     assert width <= 24
     # Keys also arrive with other wiring, where a route is a random shortest path.
     write(str(tmp_path / "tree.json"), to_json(shuffled(fattree.make(6), 1)))
@@ -348,14 +348,14 @@ def test_keys_of_fat_trees_share_ids_between_planes(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["fat-tree"], "a GRAPH or --k is needed"),
+        (["fat-tree"], "give a GRAPH or --k"),
         (["fat-tree", "--k", "4", "--external-first", "40"], "which is not 2 more than a multiple of 8"),
-        (["fat-tree", "--k", "4", "--walk", "0"], "one pair at least"),
-        (["fat-tree", "--k", "4", "--external", "99"], "0 to 4 are planned for"),
+        (["fat-tree", "--k", "4", "--walk", "0"], "must be at least 1"),
+        (["fat-tree", "--k", "4", "--external", "99"], "supported are 0 to 4"),
         (["fat-tree", "x.json", "--external", "1"], "--external is for trees that are made"),
-        (["keyflow", "--k", "4", "x.json"], "a GRAPH or --k, not both"),
-        (["keyflow"], "a GRAPH or --k is needed"),
-        (["keyflow", "--k", "4", "--coded", "hops"], "what is between its edge switches"),
+        (["keyflow", "--k", "4", "x.json"], "give either a GRAPH or --k, not both"),
+        (["keyflow"], "give a GRAPH or --k"),
+        (["keyflow", "--k", "4", "--coded", "hops"], "the switches between its edge switches"),
     ],
 )
 def test_errors_are_words(arguments, says, capsys):

@@ -36,7 +36,7 @@ def test_keys_say_what_they_were_made_of(moduli, random):
 
 @pytest.mark.parametrize(
     ("moduli", "labels", "says"),
-    [((4, 6), (0, 0), "ID 6 has the factor 2"), ((4, 3), (4, 0), "label 4 is not below"), ((1,), (0,), "1 is no ID")],
+    [((4, 6), (0, 0), "ID 6 shares the factor 2"), ((4, 3), (4, 0), "label 4 is not below"), ((1,), (0,), "1 is not an ID")],
 )
 def test_what_has_no_key_is_refused(moduli, labels, says):
     with pytest.raises(PlanError, match=says):
@@ -76,7 +76,7 @@ def test_powers_of_primes_are_used():
     assert ids.assign(demand, [8, 8, 8]) == [8, 9, 11]
 
 
-def test_ids_that_do_not_suit_are_told():
+def test_unsuitable_ids_are_reported():
     demand = Demand([set()] * 2, [1, 1], [2, 1])
     with pytest.raises(PlanError, match=r"a \(ID 4\) and b \(ID 6\).*factor 2"):
         ids.check([4, 6], demand, [2, 2], ["a", "b"])

@@ -93,7 +93,7 @@ def test_a_path_that_does_not_fit_is_split_at_the_fewest_waypoints():
             if following:
                 one_more = [*part[1:], following[1]]
                 assert (math.prod(ids[node] for node in one_more) - 1).bit_length() > width_bits
-    with pytest.raises(PlanError, match="one hop alone, with the ID 131, does not fit a key of 7 bits"):
+    with pytest.raises(PlanError, match="a single hop with the ID 131 does not fit a key of 7 bits"):
         cut(range(13), Bank(ids, []), "hops", 7)
 
 
@@ -140,12 +140,12 @@ def test_what_is_said_to_be_protected_loses_nothing(network):
     assert set(deliver(made).values()) == {""}
     claims = 0
     for failure in failures(network):
-        told = deliver(made, failure)
+        arrived = deliver(made, failure)
         for route in made.routes:
             is_cut, is_guarded = crossing(network, route, failure)
             claims += is_guarded
             if is_guarded or not is_cut:
-                assert told[route.source, route.destination] == "", (failure, route)
+                assert arrived[route.source, route.destination] == "", (failure, route)
     assert claims or network.name in ("tree", "path")
 
 
@@ -188,11 +188,11 @@ def test_most_of_geant_is_protected():
     assert protection.count_links(made) == (61, 53, 8, 0)
     assert max(segment.bits for route in made.routes for segment in route.segments) <= 128
     for failure in failures(network)[::3]:
-        told = deliver(made, failure)
+        arrived = deliver(made, failure)
         for route in made.routes:
             is_cut, is_guarded = crossing(network, route, failure)
             if is_guarded or not is_cut:
-                assert told[route.source, route.destination] == ""
+                assert arrived[route.source, route.destination] == ""
 
 
 def test_narrow_keys_are_split_so_that_detours_fit():

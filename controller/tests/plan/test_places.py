@@ -29,10 +29,10 @@ def made(tmp_path, *command):
 @pytest.mark.parametrize(
     ("hosts", "says"),
     [
-        ([("10.0.0.999", "Aalen", 9)], "'10.0.0.999', at Aalen, is no IPv4 address of a host"),
-        ([("10.0.0.01", "Aalen", 9)], "is no IPv4 address"),
-        ([("224.0.0.1", "Aalen", 9)], "is no IPv4 address of a host"),
-        ([("10.0.0.1", "nowhere", 9)], "10.0.0.1 is at nowhere, which is no switch of the plan"),
+        ([("10.0.0.999", "Aalen", 9)], "'10.0.0.999', at Aalen, is not an IPv4 address of a host"),
+        ([("10.0.0.01", "Aalen", 9)], "is not an IPv4 address"),
+        ([("224.0.0.1", "Aalen", 9)], "is not an IPv4 address of a host"),
+        ([("10.0.0.1", "nowhere", 9)], "10.0.0.1 is at nowhere, which is not a switch of the plan"),
         ([("10.0.0.1", "Aalen", 1)], "10.0.0.1 is at port 1 of Aalen, which leads to another switch"),
         ([("10.0.0.1", "Aalen", 0)], "10.0.0.1 is at port 0 of Aalen; ports are 1 to 0xffffff00"),
         ([("10.0.0.1", "Aalen", 1 << 40)], "ports are 1 to 0xffffff00"),
@@ -45,9 +45,9 @@ def made(tmp_path, *command):
 )
 def test_hosts_that_do_not_fit_the_plan_are_refused(tmp_path, hosts, says):
     plan = made(tmp_path, "keyflow", BACKBONE)
-    with pytest.raises(PlanError) as told:
+    with pytest.raises(PlanError) as raised:
         entries(plan, [Host(*host) for host in hosts])
-    assert says in str(told.value)
+    assert says in str(raised.value)
 
 
 def test_several_addresses_may_be_at_a_port(tmp_path):
@@ -69,9 +69,9 @@ def test_several_addresses_may_be_at_a_port(tmp_path):
 )
 def test_datapaths_that_do_not_fit_the_plan_are_refused(tmp_path, datapaths, says):
     plan = made(tmp_path, "keyflow", str(SAMPLES / "figure.json"))
-    with pytest.raises(PlanError) as told:
+    with pytest.raises(PlanError) as raised:
         names(plan, datapaths)
-    assert says in str(told.value)
+    assert says in str(raised.value)
 
 
 def test_datapaths_are_numbered_in_the_order_of_the_plan_unless_they_are_given(tmp_path):
@@ -87,22 +87,22 @@ def test_datapaths_are_numbered_in_the_order_of_the_plan_unless_they_are_given(t
     [
         ("[]", "has no list called hosts"),
         ('{"hosts": {}}', "has no list called hosts"),
-        ('{"hosts": [[]]}', "hosts[0] is no host"),
-        ('{"hosts": [{"address": "10.0.0.1", "switch": "a"}]}', "hosts[0] is no host; hosts have an address, a switch and"),
-        ('{"hosts": [{"address": "10.0.0.1", "switch": "a", "port": 1e400}]}', "hosts[0] is no host"),
-        ('{"hosts": [{"address": "10.0.0.1", "switch": "a", "port": true}]}', "hosts[0] is no host"),
-        ('{"hosts": [], "datapaths": []}', "datapaths are an object of names and whole numbers"),
-        ('{"hosts": [], "datapaths": {"a": 1e400}}', "datapaths are an object of names and whole numbers"),
-        ('{"hosts": [', "is no JSON"),
-        ("[" * 100_000, "is no JSON"),
+        ('{"hosts": [[]]}', "hosts[0] is not a host"),
+        ('{"hosts": [{"address": "10.0.0.1", "switch": "a"}]}', "hosts[0] is not a host; hosts have an address, a switch and"),
+        ('{"hosts": [{"address": "10.0.0.1", "switch": "a", "port": 1e400}]}', "hosts[0] is not a host"),
+        ('{"hosts": [{"address": "10.0.0.1", "switch": "a", "port": true}]}', "hosts[0] is not a host"),
+        ('{"hosts": [], "datapaths": []}', "datapaths must be an object of names and integers"),
+        ('{"hosts": [], "datapaths": {"a": 1e400}}', "datapaths must be an object of names and integers"),
+        ('{"hosts": [', "is not JSON"),
+        ("[" * 100_000, "is not JSON"),
     ],
 )
 def test_files_that_do_not_say_where_hosts_are_are_refused(tmp_path, text, says):
     (tmp_path / "hosts.json").write_text(text)
-    with pytest.raises(PlanError) as told:
+    with pytest.raises(PlanError) as raised:
         read_places(str(tmp_path / "hosts.json"))
-    assert says in str(told.value) and "hosts.json" in str(told.value)
-    with pytest.raises(PlanError, match="/dev/zero is no regular file"):
+    assert says in str(raised.value) and "hosts.json" in str(raised.value)
+    with pytest.raises(PlanError, match="/dev/zero is not a regular file"):
         read_places("/dev/zero")
 
 
@@ -110,12 +110,12 @@ def test_pairs_without_a_route_are_named(tmp_path):
     plan = made(tmp_path, "keyflow", BACKBONE, "--sample", "100")
     planned = {(route["from"], route["to"]) for route in plan["plans"][0]["routes"]}
     hosts = [Host(f"10.0.0.{at}", switch["name"], 900) for at, switch in enumerate(plan["switches"], 1)]
-    told = unreached(plan, hosts)
-    assert len(planned) == 100 and len(told) == 10 and not planned & set(told)
+    missing = unreached(plan, hosts)
+    assert len(planned) == 100 and len(missing) == 10 and not planned & set(missing)
     # No route is missing between switches without hosts.
-    a, b = told[0]
+    a, b = missing[0]
     some = [host for host in hosts if host.switch in (a, b)]
-    assert set(unreached(plan, some)) == {(a, b), (b, a)} & set(told)
+    assert set(unreached(plan, some)) == {(a, b), (b, a)} & set(missing)
     freertr = made(tmp_path, "polka", BACKBONE, "--freertr", "--sample", "100")
     assert len(unreached(freertr, hosts)) == 10
     whole = made(tmp_path, "keyflow", BACKBONE)
@@ -134,7 +134,7 @@ def start(tmp_path, hosts, *options):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"hosts": [{"address": "10.0.0.999", "switch": "Aalen", "port": 9}]}, "'10.0.0.999', at Aalen, is no IPv4 address"),
+        ({"hosts": [{"address": "10.0.0.999", "switch": "Aalen", "port": 9}]}, "'10.0.0.999', at Aalen, is not an IPv4 address"),
         ({"hosts": [{"address": "10.0.0.1", "switch": "Aalen", "port": 1}]}, "which leads to another switch"),
         ({"datapaths": {"Aalen": 1}}, "datapaths do not have these switches of the plan: Berg, Calw, Dorf, Egge, Fels and 5 more"),
     ],

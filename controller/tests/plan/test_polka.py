@@ -85,7 +85,7 @@ def test_keys_say_what_they_were_made_of(moduli, random):
 
 
 def test_polynomials_with_a_common_factor_have_no_key():
-    with pytest.raises(PlanError, match="the ID 6 has the factor 3 in common"):
+    with pytest.raises(PlanError, match="the ID 6 shares the factor 3"):
         keys.key_of([0b101, 0b110], [0, 0], POLYNOMIALS)
 
 
@@ -156,7 +156,7 @@ def test_the_path_that_freertr_cannot_carry_is_split():
     assert all(freertr.encode(part).bit_length() <= 127 for part in parts)
     fits = [8, 7, 6, 5, 4, 3, 2, 1]
     assert freertr.cut(fits) == [fits]
-    with pytest.raises(PlanError, match="has 9 nodes after the first one; a key of 128 bits has room for 8"):
+    with pytest.raises(PlanError, match="has 9 nodes after the first one; a key of 128 bits has at most 8"):
         freertr.encode(list(range(1, 10)))
 
 
@@ -174,7 +174,7 @@ def test_any_path_is_cut_into_the_fewest_keys(path):
     [
         ([], "a node after the first"),
         ([1, 1], "visits a node twice"),
-        ([1, 0], "goes on to index 0"),
+        ([1, 0], "contains index 0"),
         ([9999], "is not 0 to 4095"),
     ],
 )
@@ -189,7 +189,7 @@ def test_plans_from_the_command_line(tmp_path, capsys):
     assert set(walk_document(out, 0)) == {""}
     assert main(["polka", BACKBONE, "--extend", out]) == 0
     assert main(["keyflow", BACKBONE, "--extend", out]) == 1
-    assert "is a plan of polynomial IDs" in capsys.readouterr().err
+    assert "has polynomial IDs" in capsys.readouterr().err
     assert main(["polka", BACKBONE, "--freertr", "--json", out]) == 0
     data = json.loads((tmp_path / "plan.json").read_text())
     switches = {switch["name"]: switch for switch in data["switches"]}
@@ -207,8 +207,8 @@ def test_plans_from_the_command_line(tmp_path, capsys):
 
 def test_a_path_from_the_command_line(capsys):
     assert main(["polka", "--path", "1,2,3,4,5,6,7,8"]) == 0
-    told = capsys.readouterr().out
-    assert "it changes the key on the way" in told and "0x1001d" in told
+    printed = capsys.readouterr().out
+    assert "the key changes on the way" in printed and "0x1001d" in printed
     assert main(["polka", "--path", "2,3", "--ttl", "64", "--ethertype", "0x86dd"]) == 0
     assert "0040 86dd 0000 0000 0000 0000 0000 0000 8003 8005" in capsys.readouterr().out
 
@@ -216,9 +216,9 @@ def test_a_path_from_the_command_line(capsys):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--path", "1,x"], "'x' is no index of a node"),
-        (["--path", "1", "--ethertype", "ip"], "'ip' is no EtherType"),
-        ([BACKBONE, "--freertr", "--protect"], "--protect is not for --freertr"),
+        (["--path", "1,x"], "'x' is not an index of a node"),
+        (["--path", "1", "--ethertype", "ip"], "'ip' is not an EtherType"),
+        ([BACKBONE, "--freertr", "--protect"], "--protect cannot be combined with --freertr"),
         ([BACKBONE, "--degree", "17"], "--degree is 1 to 16"),
         ([BACKBONE, "--degree", "2"], "there are no"),
     ],

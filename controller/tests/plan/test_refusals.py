@@ -53,11 +53,11 @@ def test_they_are_counted_and_written(tmp_path, capsys):
     network, out, refused = (str(tmp_path / name) for name in ("net.json", "plan.json", "refused.txt"))
     (tmp_path / "net.json").write_text(json.dumps({"nodes": list("abcdpqrx"), "links": [list(link) for link in links]}))
     assert main(["keyflow", network, "--protect", "--json", out, "--refused", refused]) == 0
-    told = {line[:32].strip(): line[32:].strip() for line in capsys.readouterr().out.splitlines()}
+    printed = {line[:32].strip(): line[32:].strip() for line in capsys.readouterr().out.splitlines()}
     guards = [guard for route in read_document(out)["plans"][0]["routes"] for guard in route["segments"][0]["guards"]]
     lines = (tmp_path / "refused.txt").read_text().splitlines()
     of_links = [line for line in lines if ": link " in line]
-    assert len(of_links) == sum("link" not in guard for guard in guards) == int(told["hops whose link may not fail"])
+    assert len(of_links) == sum("link" not in guard for guard in guards) == int(printed["hops whose link may not fail"])
     assert "x to a: link x - a: no way leads round" in lines
     assert main(["keyflow", network, "--refused", refused]) == 1
     assert "--refused needs --protect" in capsys.readouterr().err

@@ -151,7 +151,7 @@ def test_returns_are_by_ports_that_the_entry_sends_by():
     segments = [segment for route in data["plans"][0]["routes"] for segment in route["segments"]]
     segment = next(segment for segment in segments if "return_ports" in segment)
     segment["return_ports"] = [77]
-    with pytest.raises(PlanError, match=r"has the return ports \[77\], by which it does not send"):
+    with pytest.raises(PlanError, match=r"has the return ports \[77\], which are not among its output ports"):
         plan_of("x", data)
 
 

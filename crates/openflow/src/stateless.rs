@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Configuration of stateless forwarding in Shunt's experimenter messages: docs/openflow-extensions.md,
-//! section "Stateless lane". [`flow::stateless`] defines the meaning.
+//! section "Stateless forwarding". [`flow::stateless`] defines the meaning.
 
 mod answer;
 mod section;
@@ -43,7 +43,8 @@ fn flags(r: &mut Reader<'_>, known: u32) -> Result<u32, DecodeError> {
     let flags = r.u32()?;
     r.skip(4)?;
     if flags & !known != 0 {
-        return error::BAD_EXP_TYPE.says(format!("flags {flags:#x} of a lane; {known:#x} are known here"));
+        return error::BAD_EXP_TYPE
+            .says(format!("flags {flags:#x} of a stateless message; this message may have {known:#x}"));
     }
     Ok(flags)
 }
@@ -53,7 +54,7 @@ fn sections(r: &mut Reader<'_>, flags: u32) -> Result<Option<Vec<StatelessSectio
         return section::decode_list(r).map(Some);
     }
     if !r.is_empty() {
-        return error::BAD_LEN.says(format!("{} bytes of sections of a lane that is off", r.remaining()));
+        return error::BAD_LEN.says(format!("{} bytes of sections follow the flag 1 (off)", r.remaining()));
     }
     Ok(None)
 }

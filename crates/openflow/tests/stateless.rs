@@ -33,7 +33,7 @@ fn change(sections: Vec<StatelessSection>) -> Message {
     Message::StatelessMod(StatelessChange::Set(sections))
 }
 
-/// Returns the documented meaning of an example: a section of a lane_mod, or a message.
+/// Returns the documented meaning of an example: a section of a stateless_mod, or a message.
 fn meant(says: &str) -> Message {
     use Arithmetic::{Integer, Polynomial};
     let gate = |number, flag| Gate { number: NonZeroU32::new(number).unwrap(), flag };
@@ -68,17 +68,19 @@ fn meant(says: &str) -> Message {
             }))
         }
         "gates: none" => StatelessSection::Gates(None),
-        "lane_mod: off" => return Message::StatelessMod(StatelessChange::Off),
-        "lane_mod: no sections" => return change(vec![]),
-        "lane_mod: trusted port 1, no polka" => {
+        "stateless_mod: off" => return Message::StatelessMod(StatelessChange::Off),
+        "stateless_mod: no sections" => return change(vec![]),
+        "stateless_mod: trusted port 1, no polka" => {
             return change(vec![
                 StatelessSection::Trusted(BTreeSet::from([1])),
                 StatelessSection::Polka(None),
             ]);
         }
-        "lane_request" => return Message::StatelessRequest,
-        "lane_reply: off" => return Message::StatelessReply(StatelessReply { more: false, sections: None }),
-        "lane_reply: trusted port 1, more follows" => {
+        "stateless_request" => return Message::StatelessRequest,
+        "stateless_reply: off" => {
+            return Message::StatelessReply(StatelessReply { more: false, sections: None });
+        }
+        "stateless_reply: trusted port 1, more follows" => {
             let sections = Some(vec![StatelessSection::Trusted(BTreeSet::from([1]))]);
             return Message::StatelessReply(StatelessReply { more: true, sections });
         }
@@ -166,7 +168,7 @@ fn what_the_page_says_is_refused_is_refused() {
 
 #[test]
 fn zeros_are_not_looked_at() {
-    for (said, told) in [
+    for (said, reported) in [
         ("0002000c 00000001 00000003 ffffffff", "0002000c 00000001 00000003 00000000"),
         ("00040010 01 ff 00 ff ffffffff ffffffff", "00040010 01 00 00 00 00000000 00000000"),
         (
@@ -175,7 +177,7 @@ fn zeros_are_not_looked_at() {
         ),
     ] {
         let taken = decode(&stateless_mod(&bytes(said))).unwrap();
-        assert_eq!(hex(&encoded(&taken)), hex(&stateless_mod(&bytes(told))));
+        assert_eq!(hex(&encoded(&taken)), hex(&stateless_mod(&bytes(reported))));
     }
 }
 
@@ -188,14 +190,14 @@ fn large(labels: u32, backups: u32) -> Option<Bank> {
 }
 
 /// Returns the messages of a reply, as a controller decodes them.
-fn told(stateless_config: &StatelessConfig) -> Vec<StatelessReply> {
+fn reported(stateless_config: &StatelessConfig) -> Vec<StatelessReply> {
     let there_and_back = |reply: StatelessReply| {
-        let Ok(Message::StatelessReply(told)) = decode(&encoded(&Message::StatelessReply(reply.clone())))
+        let Ok(Message::StatelessReply(reported)) = decode(&encoded(&Message::StatelessReply(reply.clone())))
         else {
             panic!("no reply")
         };
-        assert_eq!(told, reply);
-        told
+        assert_eq!(reported, reply);
+        reported
     };
     StatelessReplies::new(Some(Arc::new(stateless_config.clone()))).map(there_and_back).collect()
 }
@@ -228,7 +230,7 @@ fn put_together(replies: &[StatelessReply]) -> (StatelessConfig, usize) {
 }
 
 #[test]
-fn a_lane_is_told_in_as_many_messages_as_it_takes() {
+fn a_configuration_is_reported_in_as_many_messages_as_needed() {
     let none: Vec<_> = StatelessReplies::new(None).collect();
     assert_eq!(none, [StatelessReply { more: false, sections: None }]);
     let ports = 1..=1_024;
@@ -251,7 +253,7 @@ fn a_lane_is_told_in_as_many_messages_as_it_takes() {
     ] {
         let stateless_config = StatelessConfig { banks, polka, ..full.clone() };
         assert_eq!(stateless_config.check(), Ok(()));
-        let replies = told(&stateless_config);
+        let replies = reported(&stateless_config);
         let (again, count) = put_together(&replies);
         assert_eq!(again, stateless_config);
         assert_eq!((replies.len(), count), (messages, sections));
@@ -259,7 +261,7 @@ fn a_lane_is_told_in_as_many_messages_as_it_takes() {
 }
 
 #[test]
-fn what_one_lane_mod_can_set_is_told_in_one_section() {
+fn a_bank_that_one_stateless_mod_can_set_is_reported_in_one_section() {
     let longest = |pairs| change(vec![StatelessSection::Bank(1, large(pairs, 0))]);
     let mut out = Vec::new();
     assert!(encode(&longest(PAIRS as u32 + 1), XID, &mut out).is_err());
@@ -267,7 +269,7 @@ fn what_one_lane_mod_can_set_is_told_in_one_section() {
     let Ok(Message::StatelessMod(StatelessChange::Set(sections))) = decode(&sent) else { panic!() };
     let mut stateless_config = StatelessConfig::default();
     sections.into_iter().for_each(|section| stateless_config.set(section));
-    assert_eq!(put_together(&told(&stateless_config)).1, 7);
+    assert_eq!(put_together(&reported(&stateless_config)).1, 7);
 }
 
 #[test]

@@ -71,8 +71,8 @@ def flow(entry):
     return f"{table}{','.join(match)} actions={','.join(actions)}"
 
 
-def lane(plan, switch):
-    """Returns the sections of a switch's stateless lane, derived from the plan's JSON alone."""
+def stateless(plan, switch):
+    """Returns the sections of a switch, derived from the plan's JSON alone."""
     if plan["kind"] == "tag-and-forward":
         gates = {key: switch[key] for key in ("down_d", "up_d", "external_d")}
         gates["ports"] = sorted([port, gate, FLAGS[flag]] for port, gate, flag, _ in switch["gates"])
@@ -101,15 +101,15 @@ def main():
         flows, wanted = sorted(say("flows", "dump").splitlines()), lines(planned[name])
         if flows != wanted:
             sys.exit(f"{name} has the groups and flows {set(flows) - set(wanted)}, and not {set(wanted) - set(flows)}")
-        told = json.loads(say("show", "stateless", "--json"))["lane"]
+        shown = json.loads(say("show", "stateless", "--json"))["lane"]
         ports = []
         for link in plan["network"]["links"]:
             if link["a"] in switches and link["b"] in switches:
                 ports += [link[f"{end}_port"] for end in "ab" if link[end] == name]
-        wanted = lane(plan, switches[name]) | {"trusted": sorted(ports), "polka": None, "mtu": []}
-        found = {key: told[key] for key in wanted}
+        wanted = stateless(plan, switches[name]) | {"trusted": sorted(ports), "polka": None, "mtu": []}
+        found = {key: shown[key] for key in wanted}
         if found != wanted:
-            sys.exit(f"{name} has the lane {found}, and not {wanted}")
+            sys.exit(f"{name} has the stateless sections {found} instead of {wanted}")
 
 
 if __name__ == "__main__":

@@ -87,7 +87,7 @@ class _Checker:
             self._need_one_entry(_Place(number > 0, segment.nodes[0], route.destination), segment)
         if "node" in segments[-1].guards[-1]:
             name = plan.network.nodes[segments[-1].nodes[-1]]
-            report.faults.append(f"{_said(plan, segments[-1])}: nothing arrives with {name} down, and a guard says so")
+            report.faults.append(f"{_said(plan, segments[-1])}: its last guard promises delivery although {name} is down")
         self._walk(route, segments, None, True)
         for failure, is_guarded in _failures(plan, segments) if with_failures else ():
             report.guarded += is_guarded
@@ -182,7 +182,7 @@ def _names(plan: KeyPlan, nodes: list[int] | tuple[int, ...]) -> str:
 def _fate(plan: KeyPlan, outcome: Outcome) -> str:
     where = plan.network.nodes[outcome.node]
     # A waypoint for the same destination sends such a packet on, with a new hop limit.
-    return f"dropped at {where} ({outcome.reason})" if outcome.reason else f"it gets to the tables of {where}"
+    return f"dropped at {where} ({outcome.reason})" if outcome.reason else f"it ends in the tables of {where}"
 
 
 def _down(plan: KeyPlan, failure: Failure | None) -> str:

@@ -52,14 +52,14 @@ def tree_of(options: argparse.Namespace) -> fattree.FatTree:
     if options.graph:
         need(not options.external, "--external is for trees that are made; GRAPH has the links to the outside that it has")
         return fattree.find(read(options.graph), options.k)
-    need(options.k is not None, "a GRAPH or --k is needed")
+    need(options.k is not None, "give a GRAPH or --k")
     return fattree.find(fattree.make(options.k, options.external))
 
 
 def run(options: argparse.Namespace) -> None:
     """Plans the tree, walks it, writes the plan and prints a summary."""
     begin = time.perf_counter()
-    need(options.walk is None or options.walk > 0, "--walk needs one pair at least")
+    need(options.walk is None or options.walk > 0, "--walk must be at least 1")
     tree = tree_of(options)
     numbering = gates.number(tree, gates.WIDE if options.wide else gates.PAPER, options.external_first)
     planned = time.perf_counter() - begin
@@ -75,10 +75,10 @@ def run(options: argparse.Namespace) -> None:
         documents.write(options.graph_json, to_json(tree.network))
     if options.json:
         documents.write(options.json, tagdocuments.document(numbering))
-    print(facts(_told(tree.network, numbering, proof, sample, planned)))
+    print(facts(_summary(tree.network, numbering, proof, sample, planned)))
 
 
-def _told(
+def _summary(
     network: Network, numbering: gates.Numbering, proof: tags.Proof, sample: int | None, planned_s: float
 ) -> list[tuple[str, object]]:
     tree, half = numbering.tree, numbering.tree.half
@@ -97,9 +97,9 @@ def _told(
     ]
     for layer in ("edge", "aggregation", "core"):
         switch = next(switch for switch in numbering.switches.values() if switch.layer == layer)
-        told = [f"down {switch.down_d}", *([f"up {switch.up_d}"] if switch.up_d else [])]
-        told += [f"external {switch.external_d}"] * bool(switch.external_d)
-        rows.append((f"d, {layer}", ", ".join(told)))
+        values = [f"down {switch.down_d}", *([f"up {switch.up_d}"] if switch.up_d else [])]
+        values += [f"external {switch.external_d}"] * bool(switch.external_d)
+        rows.append((f"d, {layer}", ", ".join(values)))
     pairs = "all pairs" if sample is None else f"{sample} pairs"
     return [
         *rows,

@@ -90,17 +90,17 @@ def listed(network: Network, path: str) -> Listed:
     """Reads the routes of a file."""
     data = load_json(path)
     is_list = isinstance(data, list) and bool(data) and all(isinstance(route, list) for route in data)
-    need(is_list, f"{path}: routes are a list of lists of node names")
-    need(all(isinstance(name, str) for route in data for name in route), f"{path}: a route's nodes are given by name")
+    need(is_list, f"{path}: routes must be a list of lists of node names")
+    need(all(isinstance(name, str) for route in data for name in route), f"{path}: nodes of a route must be given by name")
     return Listed(network, [[network.index(name) for name in route] for route in data])
 
 
 def network_of(options: argparse.Namespace) -> Network:
     """Returns the network of the given file, or the requested fat tree."""
     if options.k is not None:
-        need(not options.graph, "a GRAPH or --k, not both")
+        need(not options.graph, "give either a GRAPH or --k, not both")
         return make(options.k)
-    need(options.graph, "a GRAPH or --k is needed")
+    need(options.graph, "give a GRAPH or --k")
     network = read(options.graph, options.internal)
     return network.largest_part() if options.largest else network
 
@@ -118,7 +118,7 @@ def run(options: argparse.Namespace, arithmetic: Arithmetic = INTEGERS) -> None:
     """Makes the plan, writes it and prints a summary."""
     need(0 <= options.reserve <= 1024, f"--reserve is 0 to 1024, not {options.reserve}")
     need(options.protect or not options.refused, "--refused needs --protect")
-    need(options.sample is None or options.sample > 0, "--sample needs one pair at least")
+    need(options.sample is None or options.sample > 0, "--sample must be at least 1")
     begin = time.perf_counter()
     network = network_of(options)
     coded: Coded = options.coded or ("core" if "edge" in network.roles else "hops")
@@ -130,7 +130,7 @@ def run(options: argparse.Namespace, arithmetic: Arithmetic = INTEGERS) -> None:
     planner = plan_protected if options.protect else plan
     width_bits = options.width or (128 if options.protect else 64)
     made = planner(routes, coded, width_bits, pairs, epoch, options.reserve, bank, arithmetic)
-    print(facts([*_told(made, routes), ("time, s", round(time.perf_counter() - begin, 1))]))
+    print(facts([*_summary(made, routes), ("time, s", round(time.perf_counter() - begin, 1))]))
     if options.refused:
         write_refused(options.refused, made)
     if options.json:
@@ -149,7 +149,7 @@ def _older(
     if options.renumber:
         return data, None, 1 - old.epoch
     bank = old.bank
-    need(bank.arithmetic.name == arithmetic.name, f"{path} is a plan of {bank.arithmetic.name} IDs")
+    need(bank.arithmetic.name == arithmetic.name, f"{path} has {bank.arithmetic.name} IDs; give a plan of the same arithmetic")
     return None, grown(old.network, bank, network), old.epoch
 
 
@@ -162,7 +162,7 @@ def pairs_of(options: argparse.Namespace, routes: Routes) -> list[tuple[int, int
     return sorted(random.Random(options.seed).sample(everything, count))
 
 
-def _told(made: KeyPlan, routes: Routes) -> list[tuple[str, object]]:
+def _summary(made: KeyPlan, routes: Routes) -> list[tuple[str, object]]:
     network, bank = made.network, made.bank
     segments = [segment for route in made.routes for segment in route.segments]
     bits = [segment.bits for segment in segments]
@@ -220,8 +220,8 @@ def _protected(made: KeyPlan) -> list[tuple[str, object]]:
     others = links.used - links.to_leaves - links.other_bridges
     return [
         ("links protected, by all routes", f"{links.protected} of {links.used} ({percent(links.protected, links.used)})"),
-        ("  without any way round", f"{links.to_leaves} that lead to leaves, {links.other_bridges} others"),
-        ("  of those that have one", f"{links.protected} of {others} ({percent(links.protected, others)})"),
+        ("  without a detour", f"{links.to_leaves} that lead to leaves, {links.other_bridges} others"),
+        ("  of links with a detour", f"{links.protected} of {others} ({percent(links.protected, others)})"),
         ("hops whose link may fail, %", 100 * sum("link" in guard for guard in hops) / len(hops)),
         ("hops whose next switch may, %", 100 * sum("node" in guard for guard in hops) / max(1, nodes)),
         *_refused(made),

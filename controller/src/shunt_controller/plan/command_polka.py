@@ -38,7 +38,7 @@ def add(commands: Any) -> None:
 def run(options: argparse.Namespace) -> None:
     """Makes the plan, writes it and prints a summary."""
     if options.path:
-        _tell_path(options)
+        _print_path(options)
     elif options.freertr:
         _plan_freertr(options)
     else:
@@ -50,18 +50,18 @@ def _number(said: str, what: str) -> int:
     try:
         return int(said, 0)
     except ValueError as error:
-        raise PlanError(f"{said!r} is no {what}") from error
+        raise PlanError(f"{said!r} is not {what}") from error
 
 
-def _tell_path(options: argparse.Namespace) -> None:
-    path = [_number(part, "index of a node") for part in options.path.split(",")]
+def _print_path(options: argparse.Namespace) -> None:
+    path = [_number(part, "an index of a node") for part in options.path.split(",")]
     parts = freertr.cut(path)
     if len(parts) > 1:
-        print("This path fits no key that freeRtr's encoder takes; it changes the key on the way:")
+        print("freeRtr's encoder has no single key for this path, so the key changes on the way:")
     rows = []
     for part in parts:
         key = freertr.encode(part)
-        data = freertr.header(key, options.ttl, _number(options.ethertype, "EtherType"))
+        data = freertr.header(key, options.ttl, _number(options.ethertype, "an EtherType"))
         rows.append((",".join(map(str, part)), f"{key:032x}", data.hex(" ", 2)))
     print(table(("path", "key", f"header behind EtherType {freertr.ETHERTYPE:#06x}"), rows))
     print("\n" + table(("index", "polynomial"), [(index, f"{freertr.polynomial(index):#x}") for index in sorted(path)]))
@@ -70,7 +70,7 @@ def _tell_path(options: argparse.Namespace) -> None:
 def _plan_freertr(options: argparse.Namespace) -> None:
     begin = time.perf_counter()
     for name in ("width", "coded", "protect", "reserve", "extend", "renumber", "degree"):
-        need(not getattr(options, name), f"--{name} is not for --freertr, whose header and IDs are given")
+        need(not getattr(options, name), f"--{name} cannot be combined with --freertr, which defines header and IDs")
     network = command_keyflow.network_of(options)
     routes = command_keyflow.routes_of(options, network)
     pairs = command_keyflow.pairs_of(options, routes) or routes.pairs()

@@ -37,7 +37,7 @@ def document(plan: KeyPlan, older: dict[str, Any] | None = None) -> dict[str, An
         for switch in older["switches"]:
             kept = [bank for bank in switch["banks"] if bank["epoch"] != plan.epoch]
             need(
-                not kept or switch["name"] in banks, f"{switch['name']} is in use in the old plan and not in the new network"
+                not kept or switch["name"] in banks, f"{switch['name']} is used by the old plan but is not in the new network"
             )
             banks.get(switch["name"], []).extend(kept)
     for node, name in enumerate(network.nodes):
@@ -134,8 +134,8 @@ def read_document(path: str) -> dict[str, Any]:
     """Reads a KeyFlow document."""
     data = load_json(path)
     is_ours = isinstance(data, dict) and data.get("format") == FORMAT and data.get("kind") == "keyflow"
-    need(is_ours, f"{path} is no KeyFlow plan (format {FORMAT}, kind keyflow)")
-    need(data.get("version") == VERSION, f"{path} has version {data.get('version')}; {VERSION} is known")
+    need(is_ours, f"{path} is not a KeyFlow plan: its format must be {FORMAT} and its kind keyflow")
+    need(data.get("version") == VERSION, f"{path} has version {data.get('version')}; the supported version is {VERSION}")
     plans = data.get("plans")
     is_whole = isinstance(plans, list) and bool(plans) and all(isinstance(one, dict) for one in plans)
     need(is_whole, f"{path} is damaged: it has no plans")
@@ -150,7 +150,7 @@ def plan_of(path: str, data: dict[str, Any], at: int = -1) -> KeyPlan:
         epochs = [_whole("the epoch of a plan", one["epoch"]) for one in data["plans"]]
         need(set(epochs) <= {0, 1}, f"{path}: plans have the epochs {epochs}; epochs are 0 and 1")
         need(len(epochs) == len(set(epochs)), f"{path} has two plans of one epoch")
-        need(made["coded"] in _CODED, f"{path}: coded is {made['coded']!r}; known are {', '.join(_CODED)}")
+        need(made["coded"] in _CODED, f"{path}: coded is {made['coded']!r}; supported are {', '.join(_CODED)}")
         width_bits = _whole("width_bits of a plan", made["width_bits"])
         need(width_bits in WIDTHS_BITS, f"{path}: keys have {', '.join(map(str, WIDTHS_BITS))} bits, not {width_bits}")
         bank = _bank_of(network, data["switches"], epochs, epochs[at], _ARITHMETICS[made["arithmetic"]])
@@ -184,7 +184,7 @@ def _bank_of(network: Network, switches: list[dict[str, Any]], epochs: list[int]
         its_epochs = [_whole(f"the epoch of a bank of {name}", one["epoch"]) for one in switch["banks"]]
         need(len(its_epochs) == len(set(its_epochs)), f"{name} has two banks of one epoch")
         unknown = set(its_epochs) - set(epochs)
-        need(not unknown, f"{name} has a bank of the epoch {min(unknown, default=0)}, of which there is no plan")
+        need(not unknown, f"{name} has a bank of the epoch {min(unknown, default=0)}, for which there is no plan")
         for one in switch["banks"]:
             if one["epoch"] == epoch:
                 bank.ids[node] = _whole(f"the ID of {name}", one["id"])
@@ -205,7 +205,7 @@ def _port(network: Network, node: int, value: Any) -> int:
 
 def _whole(what: str, value: Any) -> int:
     """Returns the value if it is an integer, without conversion from a fraction or a string."""
-    need(type(value) is int, f"{what} is {value!r}, which is no whole number")
+    need(type(value) is int, f"{what} is {value!r}, which is not an integer")
     return int(value)
 
 
@@ -215,22 +215,22 @@ def _segment_of(network: Network, data: dict[str, Any], number: int, width_bits:
     said = f"a segment from {data['path'][:1]}"
     for here, there in zip(nodes, nodes[1:], strict=False):
         need(
-            there in network.neighbours[here], f"{network.nodes[here]} and {network.nodes[there]}, of one path, have no link"
+            there in network.neighbours[here], f"{network.nodes[here]} and {network.nodes[there]}, consecutive nodes of a path, have no link"
         )
     guards = list(data["guards"])
-    need(len(nodes) >= 2 and len(guards) == len(nodes) - 1, f"{said} has no hops, or guards for others")
+    need(len(nodes) >= 2 and len(guards) == len(nodes) - 1, f"{said} must have at least one hop and one guard per hop")
     unknown = [guard for guard in guards if guard not in _GUARDS]
-    need(not unknown, f"{said} has the guards {unknown}; known are {', '.join(map(repr, _GUARDS))}")
+    need(not unknown, f"{said} has the guards {unknown}; supported are {', '.join(map(repr, _GUARDS))}")
     key, hop_limit = int(data["key"], 16), _whole(f"the hop limit of {said}", data["hop_limit"])
-    need(key >= 0, f"{said} has the key {key}; keys are 0 and more")
+    need(key >= 0, f"{said} has the key {key}; keys are at least 0")
     need(key.bit_length() <= width_bits, f"{said} has a key of {key.bit_length()} bits, which does not fit {width_bits}")
     need(0 <= hop_limit <= HOP_LIMIT_MAX, f"{said} has the hop limit {hop_limit}; hop limits are 0 to {HOP_LIMIT_MAX}")
     out_port = _port(network, nodes[0], data["out_port"])
     backup_port = None if data["backup_port"] is None else _port(network, nodes[0], data["backup_port"])
     return_ports = [_whole(f"a return port of {said}", port) for port in data.get("return_ports", [])]
-    need(not return_ports or number > 0, f"{said} has the return ports {return_ports}, but begins at no waypoint")
+    need(not return_ports or number > 0, f"{said} has the return ports {return_ports}, but does not begin at a waypoint")
     unsent = sorted(set(return_ports) - {out_port, backup_port})
-    need(not unsent, f"{said} has the return ports {unsent}, by which it does not send")
+    need(not unsent, f"{said} has the return ports {unsent}, which are not among its output ports")
     return Segment(
         nodes,
         out_port,

@@ -56,8 +56,8 @@ class FatTree:
 def make(k: int, outside: int = 0) -> Network:
     """Returns a fat tree with all its servers, and external links at each core switch. Names are those of the
     papers' figure: es, as and cs for switches, s for servers, and x for external nodes."""
-    need(k % 2 == 0 and 4 <= k <= K_MAX, f"fat trees are made of even k from 4 to {K_MAX}, not {k}")
-    need(0 <= outside <= k, f"{outside} links to the outside at each core switch; 0 to {k} are planned for")
+    need(k % 2 == 0 and 4 <= k <= K_MAX, f"k of a fat tree is an even number from 4 to {K_MAX}, not {k}")
+    need(0 <= outside <= k, f"{outside} links to the outside at each core switch; supported are 0 to {k}")
     half = k // 2
     nodes = [(f"es{number + 1}", "edge") for number in range(k * half)]
     nodes += [(f"as{number + 1}", "core") for number in range(k * half)]
@@ -90,7 +90,7 @@ class _Finder:
 
     def refuse(self, says: str) -> None:
         """Raises PlanError with the reason."""
-        raise PlanError(f"{self.network.name} is no fat tree: {says}")
+        raise PlanError(f"{self.network.name} is not a fat tree: {says}")
 
     def find(self, wanted: int | None) -> FatTree:
         """Implements :func:`find`."""
@@ -126,8 +126,8 @@ class _Finder:
         k = next((k for k in range(4, K_MAX + 1, 2) if 5 * k * k // 4 >= count), 0)
         if not k or 5 * k * k // 4 != count:
             around = [other for other in (k - 2, k) if 4 <= other <= K_MAX] or [K_MAX]
-            told = " and ".join(f"k = {other} has {5 * other * other // 4}" for other in around)
-            self.refuse(f"it has {count} switches, and with an even k it would have 5k^2/4 ({told})")
+            counts = " and ".join(f"k = {other} has {5 * other * other // 4}" for other in around)
+            self.refuse(f"it has {count} switches, and with an even k it would have 5k^2/4 ({counts})")
         if wanted is not None and wanted != k:
             self.refuse(f"with {count} switches its k would be {k}, not {wanted}")
         return k
@@ -144,7 +144,7 @@ class _Finder:
             (edges if degree == k // 2 else others).append(node)
         if len(edges) != k * k // 2:
             self.refuse(
-                f"{len(edges)} switches have {k // 2} links to others; with k = {k} that is so of {k * k // 2} edge switches"
+                f"{len(edges)} switches have {k // 2} links to others; with k = {k} there must be {k * k // 2} such edge switches"
             )
         is_edge = set(edges)
         aggregations: list[int] = []
@@ -180,7 +180,7 @@ class _Finder:
                 other = owner.setdefault(switch, edge)
                 if frozenset(self.near[other]) != above:
                     self.refuse(
-                        f"{self.names[other]} and {self.names[edge]} share the aggregation switch {self.names[switch]} and not all others, "
+                        f"{self.names[other]} and {self.names[edge]} share the aggregation switch {self.names[switch]} but not all of them, "
                         "so there are no pods"
                     )
             pods.setdefault(above, []).append(edge)
@@ -202,7 +202,7 @@ class _Finder:
             for core in sorted(group):
                 if core in owner:
                     self.refuse(
-                        f"{self.names[core]} has links to {self.names[owner[core]]} and {self.names[switch]}, of one pod"
+                        f"{self.names[core]} has links to {self.names[owner[core]]} and {self.names[switch]}, both of one pod"
                     )
                 owner[core] = switch
             groups.append(group)
@@ -212,7 +212,7 @@ class _Finder:
                 first = owner.get(min(group), pods[0][0])
                 if group not in groups:
                     self.refuse(
-                        f"{self.names[switch]} and {self.names[first]} share some of their core switches and not all; gates need the "
+                        f"{self.names[switch]} and {self.names[first]} share some but not all core switches; gates need the "
                         "same groups of cores in each pod"
                     )
             if len({self._cores_of(switch, cores) for switch in pod}) != k // 2:
@@ -225,7 +225,7 @@ class _Finder:
     def _servers(self, edge: int, k: int) -> list[Place]:
         found = self._leaves(edge)
         if len(found) > k // 2:
-            self.refuse(f"{self.names[edge]} has {len(found)} servers; with k = {k} it has room for {k // 2}")
+            self.refuse(f"{self.names[edge]} has {len(found)} servers; with k = {k} it may have {k // 2}")
         return filled(self.network, edge, found, k // 2)
 
 

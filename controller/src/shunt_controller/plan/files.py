@@ -35,8 +35,8 @@ def content(path: str, bytes_max: int) -> bytes:
     """Returns the content of a regular file. A pipe is refused, because it may never end."""
     try:
         status = pathlib.Path(path).stat()
-        need(stat.S_ISREG(status.st_mode), f"{path} is no regular file")
-        need(status.st_size <= bytes_max, f"{path} has {status.st_size} bytes; {bytes_max} are the most")
+        need(stat.S_ISREG(status.st_mode), f"{path} is not a regular file")
+        need(status.st_size <= bytes_max, f"{path} has {status.st_size} bytes; at most {bytes_max} are supported")
         with pathlib.Path(path).open("rb") as file:
             data = file.read(bytes_max + 1)
     except OSError as error:
@@ -55,7 +55,7 @@ def read_json(path: str, data: bytes) -> Any:
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise PlanError(f"{path} is no JSON: {error}") from error
+        raise PlanError(f"{path} is not JSON: {error}") from error
 
 
 def _graphml(name: str, data: bytes, internal_only: bool) -> Network:
@@ -64,7 +64,7 @@ def _graphml(name: str, data: bytes, internal_only: bool) -> Network:
             warnings.simplefilter("ignore")
             graph = networkx.parse_graphml(data.decode("utf-8-sig"), force_multigraph=True)
     except (ParseError, networkx.NetworkXException, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
-        raise PlanError(f"{name}.graphml is no GraphML that can be read: {error}") from error
+        raise PlanError(f"{name}.graphml is not valid GraphML: {error}") from error
     notes = []
     if internal_only:
         outside = [node for node, data in graph.nodes(data=True) if str(data.get("Internal", 1)) in ("0", "False")]
@@ -117,7 +117,7 @@ def of_json(name: str, data: Any) -> Network:
         if isinstance(node, str):
             node = {"name": node}
         need(
-            isinstance(node, dict) and isinstance(node.get("name"), str), f"{title}: {node!r} is no node; nodes have a name"
+            isinstance(node, dict) and isinstance(node.get("name"), str), f"{title}: {node!r} is not a node; a node has a name"
         )
         _known(node, {"name", "role"}, title)
         nodes.append((node["name"], str(node.get("role", "core"))))
@@ -126,7 +126,7 @@ def of_json(name: str, data: Any) -> Network:
         if isinstance(link, list) and len(link) == 2:
             link = {"a": link[0], "b": link[1]}
         is_link = isinstance(link, dict) and isinstance(link.get("a"), str) and isinstance(link.get("b"), str)
-        need(is_link, f"{title}: {link!r} is no link; links are [A, B] or objects with a and b")
+        need(is_link, f"{title}: {link!r} is not a link; links are [A, B] or objects with a and b")
         _known(link, {"a", "b", "a_port", "b_port"}, title)
         ports = [link.get("a_port"), link.get("b_port")]
         need(all(port is None or type(port) is int for port in ports), f"{title}: ports of {link!r} are not numbers")

@@ -70,7 +70,7 @@ def key_of(path: Sequence[int]) -> int:
     """Returns the key of a path, given as the indices of the nodes after the first one."""
     need(bool(path), "a path needs a node after the first one")
     need(len(set(path)) == len(path), f"the path {_said(path)} visits a node twice")
-    need(0 not in path[1:], f"the path {_said(path)} goes on to index 0, which stands for its end")
+    need(0 not in path[1:], f"the path {_said(path)} contains index 0, which marks the end of a path")
     key, product = 0, 1
     for index, following in zip(path, [*path[1:], 0], strict=True):
         key = POLYNOMIALS.extend(key, product, polynomial(index), following)
@@ -82,12 +82,12 @@ def encode(path: Sequence[int]) -> int:
     """Returns the key of a path; raises PlanError with the reason if freeRtr cannot carry it."""
     if len(path) > NODES_MAX:
         raise PlanError(
-            f"the path {_said(path)} has {len(path)} nodes after the first one; a key of {KEY_BITS} bits has room for {NODES_MAX}"
+            f"the path {_said(path)} has {len(path)} nodes after the first one; a key of {KEY_BITS} bits has at most {NODES_MAX}"
         )
     key = key_of(path)
     if key.bit_length() > ENCODED_BITS:
         raise PlanError(
-            f"the key {key:032x} of the path {_said(path)} has its highest bit set, which freeRtr's encoder does not take"
+            f"the key {key:032x} of the path {_said(path)} has its highest bit set, which freeRtr's encoder does not accept"
         )
     return key
 
@@ -119,7 +119,7 @@ def cut(path: Sequence[int]) -> list[list[int]]:
         fewest.append(best)
     found = fewest[-1]
     if found is None:
-        raise PlanError(f"no way to cut the path {_said(path)} gives keys that freeRtr's encoder takes")
+        raise PlanError(f"the path {_said(path)} cannot be cut into segments whose keys freeRtr's encoder accepts")
     return found
 
 

@@ -127,7 +127,7 @@ def assign(
     fixed = {node: value for node, value in (fixed or {}).items() if value}
     for node, value in fixed.items():
         room = arithmetic.residues(value)
-        need(room >= max(2, labels[node]), f"the ID {value} leaves room for {room} labels, and {labels[node]} are needed")
+        need(room >= max(2, labels[node]), f"the ID {value} allows {room} labels, but {labels[node]} are needed")
     found = Assignment(demand, labels, fixed, arithmetic)
     found.greedy()
     if len(found.free_nodes) <= EXCHANGE_NODES_MAX:

@@ -87,7 +87,7 @@ def cut(nodes: Sequence[int], bank: Bank, coded: Coded, width_bits: int) -> list
                 break
             end, product = end + 1, larger
         if end == start:
-            raise PlanError(f"one hop alone, with the ID {ids[nodes[start + 1]]}, does not fit a key of {width_bits} bits")
+            raise PlanError(f"a single hop with the ID {ids[nodes[start + 1]]} does not fit a key of {width_bits} bits")
         found.append(list(nodes[start : end + 1]))
         start = end
     return found
@@ -116,7 +116,7 @@ class Keymaker:
             label = self.label_of[node].get(port)
             if label is None:
                 what = f"port {port}" if port else "its tables"
-                raise PlanError(f"{self.network.nodes[node]} has no label for {what}; its routes were planned without")
+                raise PlanError(f"{self.network.nodes[node]} has no label for {what}; its routes were planned without this label")
             labels.append(label)
         bits = bits_of(moduli, self.bank.arithmetic)
         need(bits <= self.width_bits, f"a key of {bits} bits does not fit {self.width_bits}")
@@ -154,7 +154,7 @@ def need_one_way(routes: Iterable[KeyRoute], names: Sequence[str]) -> None:
             need(
                 way == segment.nodes,
                 f"the routes from {names[route.source]} and {names[other.source]} to {names[route.destination]} do not fit one key; "
-                f"both change it at {names[at]} and go on differently from there, which entries by destination cannot tell apart: "
+                f"both change the key at {names[at]} and continue differently, but entries match the destination only: "
                 "take wider keys or other routes",
             )
 
@@ -166,7 +166,7 @@ def need_ends(routes: Routes, bank: Bank, coded: Coded, pairs: Iterable[tuple[in
     for node in {end for pair in chosen for end in pair} if coded == "core" else ():
         need(
             not bank.ids[node],
-            f"{routes.network.nodes[node]} is an end of routes and in the keys of others, so it needs residues of its own: code "
+            f"{routes.network.nodes[node]} is an end of routes and in the keys of others, so it needs its own residues: code "
             'hops or all, or give the ends of routes the role "edge"',
         )
     return chosen

@@ -17,11 +17,11 @@ def key_of(moduli: Sequence[int], labels: Sequence[int], arithmetic: Arithmetic 
     """Returns the smallest key whose residue modulo each ID is the label."""
     key, product = 0, 1
     for modulus, label in zip(moduli, labels, strict=True):
-        need(modulus >= 2, f"{modulus} is no ID; IDs are 2 and more")
+        need(modulus >= 2, f"{modulus} is not an ID; IDs are at least 2")
         need(0 <= label < arithmetic.residues(modulus), f"the label {label} is not below the ID {modulus}")
         for factor in arithmetic.factors(modulus):
             if not arithmetic.residue(product, factor):
-                raise PlanError(f"the ID {modulus} has the factor {factor} in common with another one of its path")
+                raise PlanError(f"the ID {modulus} shares the factor {factor} with another ID of its path")
         key, product = arithmetic.extend(key, product, modulus, label), arithmetic.times(product, modulus)
     return key
 

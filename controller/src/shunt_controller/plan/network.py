@@ -119,12 +119,12 @@ class Network:
 
     def need_connected(self) -> None:
         """Raises unless the network is connected."""
-        need(len(self.nodes) >= 2, f"{self.name} has {len(self.nodes)} nodes; routes need two")
+        need(len(self.nodes) >= 2, f"{self.name} has {len(self.nodes)} nodes; routes need at least two")
         if len(self.components) > 1:
             cut = self.nodes[self.components[1][0]]
             raise PlanError(
                 f"{self.name} has {len(self.components)} parts without a link between them ({cut!r} is not reached from "
-                f"{self.nodes[self.components[0][0]]!r}); --largest plans its largest part alone"
+                f"{self.nodes[self.components[0][0]]!r}); --largest plans only its largest part"
             )
 
 
@@ -141,8 +141,8 @@ def build(name: str, nodes: Sequence[tuple[str, str]], wires: Sequence[Wire], no
     """Builds a network from (name, role) and links. Ports that are not given get the lowest free number, in
     the order of links."""
     need(bool(nodes), f"{name} has no nodes")
-    need(len(nodes) <= NODES_MAX, f"{name} has {len(nodes)} nodes; {NODES_MAX} are the most")
-    need(len(wires) <= LINKS_MAX, f"{name} has {len(wires)} links; {LINKS_MAX} are the most")
+    need(len(nodes) <= NODES_MAX, f"{name} has {len(nodes)} nodes; at most {NODES_MAX} are supported")
+    need(len(wires) <= LINKS_MAX, f"{name} has {len(wires)} links; at most {LINKS_MAX} are supported")
     indices: dict[str, int] = {}
     for node, role in nodes:
         need(node not in indices, f"{name} has two nodes called {node!r}")
@@ -151,7 +151,7 @@ def build(name: str, nodes: Sequence[tuple[str, str]], wires: Sequence[Wire], no
     taken: list[set[int]] = [set() for _ in nodes]
     for wire in wires:
         for node, port in ((wire.a, wire.a_port), (wire.b, wire.b_port)):
-            need(node in indices, f"a link of {name} leads to {node!r}, which is no node")
+            need(node in indices, f"a link of {name} leads to {node!r}, which is not a node")
             if port is not None:
                 need(1 <= port <= PORT_MAX, f"{node!r} has a port {port}; ports are 1 to {PORT_MAX}")
                 need(port not in taken[indices[node]], f"two links of {name} are at port {port} of {node!r}")

@@ -86,12 +86,12 @@ class Trees:
         network.need_connected()
         self.network = network
         self.ends = sorted(range(len(network.nodes)) if ends is None else ends)
-        need(len(self.ends) >= 2, f"{network.name} has {len(self.ends)} end nodes; routes need two")
+        need(len(self.ends) >= 2, f"{network.name} has {len(self.ends)} end nodes; routes need at least two")
         steps = len(self.ends) * len(network.nodes)
         need(
             steps <= STEPS_MAX,
-            f"routes between all {len(self.ends)} ends of {network.name} take {steps} steps, {STEPS_MAX} are the most: give the routes "
-            'that are needed, give ends the role "edge", or, of a fat tree, say that it is one',
+            f"routes between all {len(self.ends)} ends of {network.name} take {steps} steps; at most {STEPS_MAX} are supported: give the routes "
+            'that are needed, give ends the role "edge", or, for a fat tree, use --fat-tree',
         )
         self.is_end = [False] * len(network.nodes)
         for end in self.ends:

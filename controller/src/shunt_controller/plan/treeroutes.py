@@ -68,7 +68,7 @@ class TreeRoutes:
     def demand(self, coded: Coded) -> Demand:
         """Implements :class:`shunt_controller.plan.routes.Routes`. Uses are numbers of keys if each pair
         takes each of its paths equally often, in units of one path."""
-        need(coded == "core", "keys of a fat tree have residues of what is between its edge switches (core)")
+        need(coded == "core", "keys of a fat tree only have residues of the switches between its edge switches; use the coding core")
         tree, half = self.tree, self.tree.half
         demand = Demand.none(len(self.network.nodes))
         pods, edges = tree.k, len(self._edges)

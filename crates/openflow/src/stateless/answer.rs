@@ -17,7 +17,7 @@ const ROOM_BYTES: usize = (MESSAGE_BYTES_MAX - HEAD_BYTES) / 8 * 8;
 const PAIRS: usize = (ROOM_BYTES - section::HEADER_BYTES - BANK_HEAD_BYTES) / 8;
 
 /// Iterator over the messages of a reply. Each section is complete in one message, except a bank of more than
-/// 8,186 labels and backups. A single lane_mod cannot set such a bank.
+/// 8,186 labels and backups. A single stateless_mod cannot set such a bank.
 #[derive(Debug)]
 pub struct StatelessReplies {
     stateless_config: Option<Arc<StatelessConfig>>,
@@ -30,7 +30,7 @@ pub struct StatelessReplies {
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
     section: usize,
-    told: usize,
+    reported: usize,
 }
 
 impl StatelessReplies {
@@ -71,12 +71,12 @@ impl Iterator for StatelessReplies {
 
 /// Returns the section at a position, short enough for one message, and the position behind it.
 fn section_at(stateless_config: &StatelessConfig, at: Place) -> Option<(StatelessSection, Place)> {
-    let behind = Place { section: at.section + 1, told: 0 };
+    let behind = Place { section: at.section + 1, reported: 0 };
     let bank = |bank: &Option<Bank>| match bank {
         Some(bank) => {
-            let (piece, told) = piece(bank, at.told);
-            let is_last = told == bank.labels.len() + bank.backups.len();
-            (Some(piece), if is_last { behind } else { Place { told, ..at } })
+            let (piece, reported) = piece(bank, at.reported);
+            let is_last = reported == bank.labels.len() + bank.backups.len();
+            (Some(piece), if is_last { behind } else { Place { reported, ..at } })
         }
         None => (None, behind),
     };
@@ -99,12 +99,12 @@ fn section_at(stateless_config: &StatelessConfig, at: Place) -> Option<(Stateles
 }
 
 /// Returns the part of a bank behind `told` labels and backups that fits a message, and the new count.
-fn piece(bank: &Bank, told: usize) -> (Bank, usize) {
-    let labels = bank.labels.iter().skip(told).take(PAIRS).map(|(label, target)| (*label, *target));
+fn piece(bank: &Bank, reported: usize) -> (Bank, usize) {
+    let labels = bank.labels.iter().skip(reported).take(PAIRS).map(|(label, target)| (*label, *target));
     let labels: BTreeMap<_, _> = labels.collect();
-    let backups = bank.backups.iter().skip(told.saturating_sub(bank.labels.len()));
+    let backups = bank.backups.iter().skip(reported.saturating_sub(bank.labels.len()));
     let backups: BTreeMap<_, _> =
         backups.take(PAIRS - labels.len()).map(|(port, backup)| (*port, *backup)).collect();
-    let told = told + labels.len() + backups.len();
-    (Bank { id: bank.id, labels, backups }, told)
+    let reported = reported + labels.len() + backups.len();
+    (Bank { id: bank.id, labels, backups }, reported)
 }

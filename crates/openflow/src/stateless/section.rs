@@ -73,7 +73,7 @@ fn decode(r: &mut Reader<'_>) -> Decoded<StatelessSection> {
         return error::BAD_LEN.says(format!("section of type {kind} has length {length}; its header has 4"));
     };
     if !(TYPES..=GATES).contains(&kind) {
-        return error::BAD_EXP_TYPE.says(format!("section type {kind} of a lane; types are 1 to {GATES}"));
+        return error::BAD_EXP_TYPE.says(format!("section type {kind} is unknown; types are 1 to {GATES}"));
     }
     let mut body = r.part(content, name(kind), error::BAD_LEN)?;
     r.skip(length.next_multiple_of(8) - length)?;
