@@ -56,8 +56,8 @@ fn run() -> Result<(), String> {
     let Some(page) = page else {
         return io::stdout().write_all(tables(&paths)?.as_bytes()).map_err(|error| error.to_string());
     };
-    let told = |error: io::Error| format!("{}: {error}", page.display());
-    let text = std::fs::read_to_string(&page).map_err(told)?;
+    let in_page = |error: io::Error| format!("{}: {error}", page.display());
+    let text = std::fs::read_to_string(&page).map_err(in_page)?;
     if arguments.is_empty() {
         let titles: Vec<&str> = sections(&text).map(|(title, _)| title).collect();
         paths.retain(|path| titles.contains(&&*title(path)));
@@ -66,7 +66,7 @@ fn run() -> Result<(), String> {
     let text = put_between(&text, &tables).ok_or_else(|| {
         format!("{}: no line that begins with `{BEGIN}` and one behind it with `{END}`", page.display())
     })?;
-    std::fs::write(&page, text).map_err(told)
+    std::fs::write(&page, text).map_err(in_page)
 }
 
 fn tables(paths: &[PathBuf]) -> Result<String, String> {

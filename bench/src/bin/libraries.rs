@@ -132,7 +132,7 @@ impl Bench {
             return Ok(());
         }
         let case = make(name)?;
-        self.told(&case)?;
+        self.report(&case)?;
         let Some(program) = &self.program else { return self.alone(&case) };
         let path = std::env::temp_dir().join(format!("shunt-libraries-{}", std::process::id()));
         let peer = std::fs::write(&path, &case.file)
@@ -174,7 +174,7 @@ impl Bench {
     }
 
     /// Reports the memory of Shunt's engine and its build time.
-    fn told(&self, case: &Case) -> Result<(), Box<dyn Error>> {
+    fn report(&self, case: &Case) -> Result<(), Box<dyn Error>> {
         let engine = case.engine_name();
         for (what, value, unit) in [("memory", case.bytes() as f64, "bytes"), ("build", case.build_ms, "ms")]
         {

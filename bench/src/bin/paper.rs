@@ -97,7 +97,7 @@ impl Bench {
         let trie = Trie::new(rules).ok_or("the trie refused the rules")?;
         let build_ms = start.elapsed().as_secs_f64() * 1e3;
         let Some(program) = &self.program else {
-            self.told(case, &trie, build_ms, None)?;
+            self.report(case, &trie, build_ms, None)?;
             return self.alone(case, rules, &trie, &keys);
         };
         let file = std::env::temp_dir().join(format!("shunt-paper-{}", std::process::id()));
@@ -107,7 +107,7 @@ impl Bench {
             .and_then(|()| Peer::new(program, self.cpu, &file, Memory::best()));
         std::fs::remove_file(&file)?;
         let mut peer = peer?;
-        self.told(case, &trie, build_ms, Some(peer.build_ms))?;
+        self.report(case, &trie, build_ms, Some(peer.build_ms))?;
         let (library, methods) = match rules {
             Rules::Access(_) => ("rte_acl", &["scalar", "avx2", "avx512"][..]),
             Rules::Routes(_) => ("rte_lpm6", &["bulk"][..]),
@@ -179,7 +179,7 @@ impl Bench {
         Ok(())
     }
 
-    fn told(&self, case: &str, trie: &Trie, ours_ms: f64, peer_ms: Option<f64>) -> io::Result<()> {
+    fn report(&self, case: &str, trie: &Trie, ours_ms: f64, peer_ms: Option<f64>) -> io::Result<()> {
         let peer = peer_ms.map_or(String::new(), |ms| format!(" (the library's {ms:.0})"));
         let (tries, kilobytes) = (trie.tries(), trie.bytes() / 1_024);
         writeln!(io::stdout(), "{case}: built in {ours_ms:.0} ms{peer}, tries {tries}, {kilobytes} KiB")

@@ -117,8 +117,8 @@ fn residues(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
             KEYS_A_TURN as u64
         });
         let case = format!("128-bit keys, {name}, against `u128 % u128`");
-        let told = ("residue", case.as_str(), "M keys/CPU-s");
-        put_down(arguments, told, &mut ours, &mut peer, Bar::AtLeast(2.0))?;
+        let figure = ("residue", case.as_str(), "M keys/CPU-s");
+        put_down(arguments, figure, &mut ours, &mut peer, Bar::AtLeast(2.0))?;
     }
     Ok(())
 }
@@ -136,22 +136,24 @@ fn node(name: &str, flows: String, packets: Vec<Vec<u8>>) -> Case {
     }
 }
 
-fn contender(case: &Case, lane: Option<StatelessConfig>) -> Result<impl Contender + use<>, Box<dyn Error>> {
+fn contender(case: &Case, config: Option<StatelessConfig>) -> Result<impl Contender + use<>, Box<dyn Error>> {
     let mut rig = Rig::new(&Case {
-        flows: if lane.is_some() { "priority=0,actions=output:2".into() } else { case.flows.clone() },
+        flows: if config.is_some() { "priority=0,actions=output:2".into() } else { case.flows.clone() },
         sources: case.sources.clone(),
         name: case.name.clone(),
         ..*case
     })?;
-    if let Some(lane) = lane {
-        rig.model.set_stateless(1, Some(Arc::new(lane)))?;
+    if let Some(config) = config {
+        rig.model.set_stateless(1, Some(Arc::new(config)))?;
         rig.warm_up(1_000);
         let before = rig.model.totals();
         let received: u64 = (0..16).map(|_| rig.turn()).sum();
         let after = rig.model.totals();
         let (taken, copies) = (after.stateless - before.stateless, after.copies - before.copies);
         if (taken, copies) != (received, received) {
-            return Err(format!("{}: of {received} packets the lane took {taken}", case.name).into());
+            return Err(
+                format!("{}: of {received} packets, stateless forwarding took {taken}", case.name).into()
+            );
         }
     }
     Ok(Loop::new(TURNS, move || rig.turn()).gap_limit(GAP_LIMIT))
@@ -163,7 +165,7 @@ fn nodes(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     let tagged: Vec<Vec<u8>> = (0..PACKETS).map(|_| with_tag(&mut rng)).collect();
     let exact = exact();
     let mask = mask(&mut rng);
-    for (name, packets, lane) in [
+    for (name, packets, config) in [
         ("KeyFlow, 128-bit keys", &keyed, keyflow(Arithmetic::Integer)?),
         ("polynomials, 128-bit keys", &keyed, keyflow(Arithmetic::Polynomial)?),
         ("Tag-and-Forward", &tagged, gates()?),
@@ -178,9 +180,9 @@ fn nodes(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
             if !case.contains(&arguments.case) {
                 continue;
             }
-            let mut ours = contender(&node(name, String::new(), packets.clone()), Some(lane.clone()))?;
-            let told = ("core node", case.as_str(), "Mpps/CPU-s");
-            put_down(arguments, told, &mut ours, &mut contender(peer, None)?, Bar::AtLeast(least))?;
+            let mut ours = contender(&node(name, String::new(), packets.clone()), Some(config.clone()))?;
+            let figure = ("core node", case.as_str(), "Mpps/CPU-s");
+            put_down(arguments, figure, &mut ours, &mut contender(peer, None)?, Bar::AtLeast(least))?;
         }
     }
     Ok(())

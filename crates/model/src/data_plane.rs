@@ -71,7 +71,7 @@ impl EntryCounters {
     /// Returns packets and bytes as reported to controllers. A count that the entry's flags switch off is all
     /// ones (OpenFlow 1.3, 5.8).
     #[must_use]
-    pub fn told(&self, flags: EntryFlags) -> (u64, u64) {
+    pub fn reported(&self, flags: EntryFlags) -> (u64, u64) {
         let unless = |off: bool, count| if off { u64::MAX } else { count };
         (unless(flags.no_packet_counts, self.packets), unless(flags.no_byte_counts, self.bytes))
     }

@@ -193,7 +193,7 @@ pub enum ModelError {
     },
     /// The configuration of the stateless forwarder is invalid (experimenter error,
     /// docs/openflow-extensions.md).
-    #[error("the stateless lane: {0}")]
+    #[error("stateless forwarding: {0}")]
     Stateless(#[from] StatelessError),
     /// The port does not exist (OFPPMFC_BAD_PORT).
     #[error("port {0} does not exist")]

@@ -108,15 +108,15 @@ impl<D: DataPlane> Model<D> {
                 continue;
             };
             let created_ns = slot.created_ns;
-            let told = slot.entry.clone().filter(|e| e.flags.send_flow_removed).zip(gone.reason);
-            if told.is_some() && self.async_messages.is_full() {
+            let reported = slot.entry.clone().filter(|e| e.flags.send_flow_removed).zip(gone.reason);
+            if reported.is_some() && self.async_messages.is_full() {
                 return;
             }
             self.dying.pop_front();
-            if told.is_some() || gone.heir.is_some() {
+            if reported.is_some() || gone.heir.is_some() {
                 let last = self.counters_of(gone.id);
-                if let Some((entry, reason)) = told {
-                    let (packets, bytes) = last.told(entry.flags);
+                if let Some((entry, reason)) = reported {
+                    let (packets, bytes) = last.reported(entry.flags);
                     self.async_messages.flow_removed(FlowRemoved {
                         entry,
                         reason,

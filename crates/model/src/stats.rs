@@ -137,7 +137,7 @@ impl<D: DataPlane> Model<D> {
         let slot = self.store.slot(id)?;
         let (entry, created_ns, mark) = (Arc::clone(slot.entry.as_ref()?), slot.created_ns, slot.mark);
         let counters = self.counters_of(id);
-        let (packets, bytes) = counters.told(entry.flags);
+        let (packets, bytes) = counters.reported(entry.flags);
         Some(FlowStats {
             entry,
             packets,

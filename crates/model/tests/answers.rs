@@ -143,7 +143,7 @@ fn a_long_answer_holds_each_entry_once() {
 }
 
 #[test]
-fn every_table_of_the_pipeline_is_told_of() {
+fn every_table_of_the_pipeline_is_reported() {
     let mut bench = Bench::new();
     four_entries(&mut bench);
     let answers = bench.query(Query::Table).unwrap();
@@ -192,7 +192,7 @@ fn every_table_says_what_it_can_do() {
 }
 
 #[test]
-fn ports_are_told_of_one_by_one_or_all_and_none_that_is_not_there() {
+fn ports_are_reported_one_by_one_or_all_together_and_unknown_ones_refused() {
     let mut bench = Bench::new();
     for number in [2, 9] {
         bench.model.add_port(SECOND, port(number), true).unwrap();

@@ -235,23 +235,23 @@ fn patient() -> SessionConfig {
 }
 
 #[test]
-fn up_to_1_mib_a_controller_is_told_of_ports() {
-    for (unread, is_told) in [(KIB * KIB, true), (KIB * KIB + 1, false)] {
+fn port_status_is_queued_up_to_1_mib() {
+    for (unread, is_reported) in [(KIB * KIB, true), (KIB * KIB + 1, false)] {
         let mut bench = Bench::new();
         let one = bench.connect(patient());
         bench.fill_output(one, unread);
         bench.model.add_port(0, port(1), true).unwrap();
         bench.tell();
-        assert_eq!(bench.output(one) > unread, is_told, "{unread} bytes are not read");
-        let port_status = u64::from(!is_told);
+        assert_eq!(bench.output(one) > unread, is_reported, "{unread} bytes are not read");
+        let port_status = u64::from(!is_reported);
         assert_eq!(bench.agent.lost(), LostMessages { port_status, ..LostMessages::default() });
     }
 }
 
 #[test]
-fn up_to_the_limit_of_its_session_a_controller_is_told_of_packets() {
+fn packet_ins_are_queued_up_to_the_limit_of_the_session() {
     let limit = SessionConfig::default().output_limit;
-    for (unread, is_told) in [(limit, true), (limit + 1, false)] {
+    for (unread, is_reported) in [(limit, true), (limit + 1, false)] {
         let mut bench = Bench::new();
         let one = bench.connect(SessionConfig::default());
         bench.fill_output(one, unread);
@@ -265,8 +265,8 @@ fn up_to_the_limit_of_its_session_a_controller_is_told_of_packets() {
             tunnel_id: 0,
         }));
         bench.tell();
-        assert_eq!(bench.output(one) > unread, is_told, "{unread} bytes are not read");
-        let packet_in = u64::from(!is_told);
+        assert_eq!(bench.output(one) > unread, is_reported, "{unread} bytes are not read");
+        let packet_in = u64::from(!is_reported);
         assert_eq!(bench.agent.lost(), LostMessages { packet_in, ..LostMessages::default() });
         assert_eq!(bench.model.plane_mut().recycled, 1);
     }

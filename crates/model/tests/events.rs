@@ -40,11 +40,11 @@ fn places(m: &mut Fake) -> Vec<(u16, [u8; 6], u32)> {
 #[test]
 fn timeouts_ask_only_about_due_entries_and_tell_why() {
     let mut m = plain();
-    let told = EntryFlags { send_flow_removed: true, ..EntryFlags::default() };
+    let reported = EntryFlags { send_flow_removed: true, ..EntryFlags::default() };
     let timed = |n, idle_timeout_s, hard_timeout_s| FlowMod {
         idle_timeout_s,
         hard_timeout_s,
-        flags: told,
+        flags: reported,
         ..add(1, mac(n), 1)
     };
     m.flow_mod(SECOND, timed(1, 2, 0)).unwrap();
@@ -175,7 +175,7 @@ fn a_port_that_changes_and_stays_up_keeps_its_macs() {
 }
 
 #[test]
-fn ports_are_told_to_the_data_plane_and_outward() {
+fn ports_are_reported_to_the_data_plane_and_to_controllers() {
     let mut m = plain();
     m.add_port(0, port(4), false).unwrap();
     assert!(m.add_port(0, port(4), false).is_err());
@@ -242,22 +242,22 @@ fn a_bundle_tells_of_each_port_once() {
         set(1, none, down),
     ];
     m.bundle(0, changes).unwrap();
-    let told: Vec<_> = poll_all(&mut m, 0)
+    let reported: Vec<_> = poll_all(&mut m, 0)
         .into_iter()
         .map(|n| match n {
             AsyncMessage::PortStatus { reason: PortReason::Modify, port } => (port.desc.number, port.config),
             other => panic!("{other:?}"),
         })
         .collect();
-    assert_eq!(told, [(1, no_fwd), (2, down)], "3 is as it was");
+    assert_eq!(reported, [(1, no_fwd), (2, down)], "3 is as it was");
 }
 
 #[test]
 fn packet_ins_carry_the_cookie_and_are_dropped_when_nobody_takes_them() {
     let limits = ModelLimits { async_messages: 2, ..ModelLimits::default() };
     let mut m = with(ModelConfig { limits, ..ModelConfig::default() });
-    let told = EntryFlags { send_flow_removed: true, ..EntryFlags::default() };
-    m.flow_mod(0, FlowMod { cookie: 9, flags: told, ..add(1, mac(1), 1) }).unwrap();
+    let reported = EntryFlags { send_flow_removed: true, ..EntryFlags::default() };
+    m.flow_mod(0, FlowMod { cookie: 9, flags: reported, ..add(1, mac(1), 1) }).unwrap();
     for entry in [0, 77, 0] {
         m.plane_mut().events.push_back(Event::PacketIn(PacketInEvent {
             frame: Frame::from_bytes(&[1; 60]),

@@ -131,11 +131,11 @@ fn overlap_is_refused_where_asked() {
 }
 
 #[test]
-fn removals_are_reported_once_when_in_force_and_only_then_is_the_id_used_again() {
+fn a_removal_is_reported_once_it_is_active_and_only_then_is_the_id_used_again() {
     let mut m = plain();
     m.plane_mut().held = true;
-    let told = FlowMod { cookie: 5, flags: flags(true, false, false), ..add(1, mac(1), 1) };
-    m.flow_mod(0, told).unwrap();
+    let reported = FlowMod { cookie: 5, flags: flags(true, false, false), ..add(1, mac(1), 1) };
+    m.flow_mod(0, reported).unwrap();
     m.flow_mod(2 * SECOND, delete_all()).unwrap();
     let barrier = m.barrier();
     assert!(poll_all(&mut m, 3 * SECOND).is_empty());

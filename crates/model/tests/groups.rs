@@ -38,8 +38,8 @@ fn groups_come_change_and_go_with_their_entries() {
     m.group_mod(9, Delete, all(7, &[])).unwrap();
     assert_eq!((m.group_ids(), m.flow_count()), (vec![], 1), "its entries go with it");
     m.group_mod(9, Delete, all(7, &[])).unwrap();
-    let told = m.plane_mut().operations.iter().filter(|op| matches!(op, Operation::Group(_))).count();
-    assert_eq!(told, 2);
+    let reported = m.plane_mut().operations.iter().filter(|op| matches!(op, Operation::Group(_))).count();
+    assert_eq!(reported, 2);
     let Some(Operation::All(last)) = m.plane_mut().operations.last() else { panic!("not one operation") };
     assert!(matches!(&last[..], [Operation::RemoveGroup(7), Operation::Entries(gone)] if gone.len() == 1));
 }
@@ -52,10 +52,10 @@ fn entries_that_go_with_their_group_say_so() {
     let instructions = Instructions { write: vec![Action::Group(7)], ..Instructions::default() };
     m.flow_mod(0, FlowMod { flags, instructions, ..add(1, mac(1), 0) }).unwrap();
     m.group_mod(2, Delete, all(7, &[])).unwrap();
-    let told = poll_all(&mut m, 3);
+    let reported = poll_all(&mut m, 3);
     assert!(
-        matches!(&told[..], [AsyncMessage::FlowRemoved(f)] if f.reason == RemovedReason::GroupDelete),
-        "{told:?}"
+        matches!(&reported[..], [AsyncMessage::FlowRemoved(f)] if f.reason == RemovedReason::GroupDelete),
+        "{reported:?}"
     );
 }
 

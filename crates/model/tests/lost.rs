@@ -25,9 +25,9 @@ fn what_a_controller_does_not_read_is_counted_by_kind() {
     let pass_on = |agent: &mut Agent, model: &mut Fake| {
         poll_all(model, 0).into_iter().for_each(|async_message| agent.tell(model, 0, async_message));
     };
-    let told = EntryFlags { send_flow_removed: true, ..EntryFlags::default() };
+    let reported = EntryFlags { send_flow_removed: true, ..EntryFlags::default() };
     let remove_one = |agent: &mut Agent, model: &mut Fake| {
-        model.flow_mod(0, FlowMod { flags: told, ..add(1, mac(1), 1) }).unwrap();
+        model.flow_mod(0, FlowMod { flags: reported, ..add(1, mac(1), 1) }).unwrap();
         model.flow_mod(0, delete_all()).unwrap();
         pass_on(agent, model);
     };

@@ -172,7 +172,7 @@ struct Run {
     list: List,
     uids: HashMap<EntryId, usize>,
     operations_seen: usize,
-    told: Vec<(Match, RemovedReason, Nanos, u64)>,
+    reported: Vec<(Match, RemovedReason, Nanos, u64)>,
     now: Nanos,
 }
 
@@ -246,7 +246,7 @@ impl Run {
         for async_message in poll_all(&mut self.model, self.now) {
             let AsyncMessage::FlowRemoved(f) = async_message else { panic!("{async_message:?}") };
             assert_eq!(f.bytes, 100 * f.packets);
-            self.told.push((f.entry.matching.clone(), f.reason, f.duration_ns, f.packets));
+            self.reported.push((f.entry.matching.clone(), f.reason, f.duration_ns, f.packets));
         }
         self.follow();
     }
@@ -289,7 +289,7 @@ fn run(seed: u64) -> (usize, usize) {
         list: List::default(),
         uids: HashMap::new(),
         operations_seen: 0,
-        told: Vec::new(),
+        reported: Vec::new(),
         now: SECOND,
     };
     for _ in 0..300 {
@@ -318,19 +318,19 @@ fn run(seed: u64) -> (usize, usize) {
     let mut want: Vec<_> =
         run.list.removed.into_iter().map(|(uid, m, why, age)| (m, why, age, packets[uid])).collect();
     want.sort();
-    run.told.sort();
-    assert_eq!(run.told, want);
-    (run.told.len(), run.list.entries.len())
+    run.reported.sort();
+    assert_eq!(run.reported, want);
+    (run.reported.len(), run.list.entries.len())
 }
 
 #[test]
 fn the_model_is_the_list() {
-    let (mut told, mut left) = (0, 0);
+    let (mut reported, mut left) = (0, 0);
     for seed in 1..=400 {
         let (t, l) = run(seed);
-        told += t;
+        reported += t;
         left += l;
     }
-    println!("{told} flow-removed notices, {left} entries left at the ends");
-    assert!(told > 4_000 && left > 1_000, "the runs do something");
+    println!("{reported} flow-removed notices, {left} entries left at the ends");
+    assert!(reported > 4_000 && left > 1_000, "the runs do something");
 }

@@ -50,7 +50,7 @@ fn sections_are_replaced_one_by_one() {
 }
 
 #[test]
-fn a_bundle_is_one_operation_however_often_it_changes_the_lane() {
+fn a_bundle_that_changes_the_configuration_twice_is_one_operation() {
     let mut m = plain();
     m.change(0, set(vec![StatelessSection::Polka(Some(bank(7)))])).unwrap();
     let before = m.stateless().cloned();
@@ -59,8 +59,8 @@ fn a_bundle_is_one_operation_however_often_it_changes_the_lane() {
     m.bundle(0, (1..=1_000).map(trusted).chain([Change::Flow(add(1, mac(1), 1))])).unwrap();
     assert_eq!(m.barrier(), version + 1);
     let operation = m.plane_mut().operations.last().cloned().unwrap();
-    let lanes: Vec<_> = operation.parts().iter().filter(|o| matches!(o, Operation::Stateless(_))).collect();
-    let [Operation::Stateless(Some(stateless_config))] = lanes[..] else { panic!("{lanes:?}") };
+    let swaps: Vec<_> = operation.parts().iter().filter(|o| matches!(o, Operation::Stateless(_))).collect();
+    let [Operation::Stateless(Some(stateless_config))] = swaps[..] else { panic!("{swaps:?}") };
     assert_eq!(
         (stateless_config.trusted.clone(), stateless_config.polka.clone()),
         (BTreeSet::from([1_000]), Some(bank(7)))

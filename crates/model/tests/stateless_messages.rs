@@ -87,7 +87,7 @@ impl Bench {
     }
 
     /// Returns the configuration of the stateless forwarder as reported to a controller.
-    fn told(&mut self) -> Option<StatelessConfig> {
+    fn reported(&mut self) -> Option<StatelessConfig> {
         let replies = self.ask(8, &Message::StatelessRequest);
         let [(8, Message::StatelessReply(StatelessReply { more: false, sections }))] = &replies[..] else {
             panic!("{replies:?}")
@@ -112,9 +112,9 @@ fn set(sections: Vec<StatelessSection>) -> Message {
 }
 
 #[test]
-fn what_was_set_is_told() {
+fn the_configuration_that_was_set_is_reported() {
     let mut bench = Bench::new();
-    assert_eq!(bench.told(), None);
+    assert_eq!(bench.reported(), None);
     assert_eq!(bench.ask(1, &set(vec![StatelessSection::Bank(1, Some(bank(5, 4))), trusted([1, 9])])), []);
     assert_eq!(bench.ask(2, &set(vec![StatelessSection::Polka(Some(bank(7, 2)))])), []);
     let stateless_config = StatelessConfig {
@@ -123,13 +123,13 @@ fn what_was_set_is_told() {
         trusted: BTreeSet::from([1, 9]),
         ..StatelessConfig::default()
     };
-    assert_eq!(bench.told(), Some(stateless_config.clone()));
+    assert_eq!(bench.reported(), Some(stateless_config.clone()));
     assert_eq!(bench.model.stateless().map(|stateless_config| &**stateless_config), Some(&stateless_config));
     assert_eq!(bench.ask(3, &Message::StatelessMod(StatelessChange::Off)), []);
-    assert_eq!(bench.told(), None);
+    assert_eq!(bench.reported(), None);
     // An empty request still creates a configuration, so that tagged packets go to the stateless forwarder.
     assert_eq!(bench.ask(4, &set(vec![])), []);
-    assert_eq!(bench.told(), Some(StatelessConfig::default()));
+    assert_eq!(bench.reported(), Some(StatelessConfig::default()));
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn what_cannot_be_is_refused_and_changes_nothing() {
     for bad in [small, StatelessSection::Bank(0, Some(bank(3, 4))), trusted([0]), trusted(1..=1_025)] {
         assert_eq!(bench.refused(&set(vec![trusted([2]), bad])), STATELESS_BAD_CONFIG);
     }
-    assert_eq!(bench.told().unwrap().trusted, BTreeSet::from([1]));
+    assert_eq!(bench.reported().unwrap().trusted, BTreeSet::from([1]));
 }
 
 #[test]
@@ -149,11 +149,11 @@ fn slaves_may_ask_but_not_change() {
     let role = RoleMessage { role: Role::Slave, generation_id: 1 };
     assert!(matches!(bench.ask(1, &Message::RoleRequest(role))[..], [(1, Message::RoleReply(_))]));
     assert_eq!(bench.refused(&Message::StatelessMod(StatelessChange::Off)), IS_SLAVE);
-    assert_eq!(bench.told(), None);
+    assert_eq!(bench.reported(), None);
 }
 
 #[test]
-fn bundles_change_the_lane_and_entries_together() {
+fn bundles_change_the_configuration_and_entries_together() {
     let mut bench = Bench::new();
     let control = |kind, bundle_id| {
         Message::BundleControl(BundleControl { bundle_id, kind, flags: bundle::FLAG_ATOMIC })
@@ -173,7 +173,7 @@ fn bundles_change_the_lane_and_entries_together() {
         panic!("{replies:?}")
     };
     assert_eq!((first.code, second.code), (STATELESS_BAD_CONFIG, bundle::code::MSG_FAILED));
-    assert_eq!((bench.told(), bench.model.flow_count()), (None, 0));
+    assert_eq!((bench.reported(), bench.model.flow_count()), (None, 0));
 
     assert_eq!(bench.ask(1, &added(2, entry())), []);
     assert_eq!(bench.ask(2, &added(2, set(vec![trusted([1])]))), []);
@@ -182,7 +182,7 @@ fn bundles_change_the_lane_and_entries_together() {
         bench.ask(4, &control(BundleKind::CommitRequest, 2))[..],
         [(4, Message::BundleControl(_))]
     ));
-    let stateless_config = bench.told().unwrap();
+    let stateless_config = bench.reported().unwrap();
     assert_eq!(
         (stateless_config.trusted, stateless_config.banks[0].clone()),
         (BTreeSet::from([1]), Some(bank(5, 4)))
@@ -191,7 +191,7 @@ fn bundles_change_the_lane_and_entries_together() {
 }
 
 #[test]
-fn the_longest_lane_is_told_as_it_was_and_no_faster_than_it_is_read() {
+fn the_longest_stateless_reply_is_complete_and_sent_no_faster_than_it_is_read() {
     let mut bench = Bench::new();
     let whole = bank(u32::MAX, 65_536);
     let stateless_config =

@@ -54,7 +54,7 @@ pub(crate) fn decode_experimenter(xid: u32, r: &mut Reader<'_>) -> Result<Messag
             .says(format!("message {exp_type} of experimenter {experimenter:#x} is not known")),
         _ => error::BAD_EXPERIMENTER.says(format!(
             "messages of experimenter {experimenter:#x} (here type {exp_type}) are not known; bundles of the ONF \
-             (0x4f4e4600, 2300 and 2301) are, and the stateless lane ({:#x}, 1 to 3)",
+             (0x4f4e4600, 2300 and 2301) are, and those of stateless forwarding ({:#x}, 1 to 3)",
             experimenter::EXPERIMENTER
         )),
     }
@@ -67,7 +67,7 @@ pub(crate) fn is_bundle(body: &[u8]) -> bool {
     begins(BUNDLE_CONTROL) || begins(BUNDLE_ADD)
 }
 
-/// Whether the bytes after a header are a lane_mod.
+/// Whether the bytes after a header are a stateless_mod.
 pub(crate) fn is_stateless_mod(body: &[u8]) -> bool {
     let numbers = [experimenter::EXPERIMENTER, experimenter::message::STATELESS_MOD].map(u32::to_be_bytes);
     body.starts_with(numbers.as_flattened())

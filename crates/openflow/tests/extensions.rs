@@ -176,11 +176,11 @@ fn in_another_version_nothing_of_it_is_known() {
 
 #[test]
 fn zeros_are_not_looked_at() {
-    for (said, told) in [
+    for (said, reported) in [
         ("ffff0010ff53484e 0002 01 ffffffffff", "ffff0010ff53484e 0002 01 0000000000"),
         ("ffff0010ff53484e 0001 05 ff 00000007", "ffff0010ff53484e 0001 05 00 00000007"),
     ] {
         let of = |hex| Example { kind: "instruction", bytes: bytes(hex), says: "" };
-        assert_eq!(again(&decode(&flow_mod(&of(said))).unwrap()), flow_mod(&of(told)));
+        assert_eq!(again(&decode(&flow_mod(&of(said))).unwrap()), flow_mod(&of(reported)));
     }
 }

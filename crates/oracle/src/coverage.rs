@@ -227,7 +227,7 @@ impl fmt::Display for Coverage {
         let luts = &self.luts;
         writeln!(
             f,
-            "stateless lane: {:.1} %\nfast-forwarding path: {:.1} % of all packets, {:.1} % of {} in cases with LUTs; hits of LUTs {}, known normal {}, misses {}, \
+            "stateless forwarding: {:.1} %\nfast-forwarding path: {:.1} % of all packets, {:.1} % of {} in cases with LUTs; hits of LUTs {}, known normal {}, misses {}, \
              records verified {}, {} of them by what changed, cleaned {}, evicted {}",
             share(self.stateless as usize, self.packets),
             share(self.fast as usize, self.packets),

@@ -40,10 +40,10 @@ pub(super) fn compare<D: DataPlane>(
             trace.processed
         ));
     }
-    let told: Vec<_> =
+    let reported: Vec<_> =
         trace.steps.iter().map(|step| (step.table, step.entry.as_ref().map(|entry| entry.id))).collect();
-    if told != processed.hits {
-        return Err(format!("a trace tells of {told:?}, its packet hits {:?}", processed.hits));
+    if reported != processed.hits {
+        return Err(format!("a trace tells of {reported:?}, its packet hits {:?}", processed.hits));
     }
     for step in &trace.steps {
         let rank = step.entry.as_ref().map_or(0, |entry| entry.priority);

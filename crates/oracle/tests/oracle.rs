@@ -114,7 +114,7 @@ fn check_power(coverage: &Coverage) {
     assert!(coverage.fast as usize * 2 >= packets, "half of all packets take the fast-forwarding path");
     assert!(
         coverage.stateless as usize * 100 > packets,
-        "of the packets that are offered the stateless lane takes a hundredth"
+        "stateless forwarding takes at least 1 % of the offered packets"
     );
 }
 

@@ -203,7 +203,7 @@ impl Pipeline {
             Update::SwapPorts(ports) => std::mem::swap(&mut self.rules.ports, ports),
             Update::SwapGroups(groups) => std::mem::swap(&mut self.rules.groups, groups),
             Update::SwapMeters(meters) => std::mem::swap(&mut self.rules.meters, meters),
-            Update::SwapStateless(lane) => std::mem::swap(&mut self.rules.stateless, lane),
+            Update::SwapStateless(new) => std::mem::swap(&mut self.rules.stateless, new),
             // The worker handles these parts: the first two when the whole operation is applied, and `Record`
             // by keeping the recorder.
             Update::PacketOut(_) | Update::Lanes { .. } | Update::Record(_) => {}

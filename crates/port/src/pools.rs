@@ -153,13 +153,13 @@ mod tests {
         assert!(pools.put(Frame::with_capacity(SMALL_FRAME_BYTES, 4)).is_err());
         let mut pools = Pools::new(0, 8, 4);
         let (frame, other) = (pools.get(60).unwrap(), pools.get(9_000).unwrap());
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for _ in 0..6 {
             let _taken = pools.get(60);
-            told.push((pools.is_half_used(&frame), pools.is_scarce(&frame), pools.is_low()));
+            reported.push((pools.is_half_used(&frame), pools.is_scarce(&frame), pools.is_low()));
         }
         let at = |left: usize| (left < 4, left < 2, left < 2);
-        assert_eq!(told, [6, 5, 4, 3, 2, 1].map(at));
+        assert_eq!(reported, [6, 5, 4, 3, 2, 1].map(at));
         assert!(!pools.is_half_used(&other), "large frames are counted apart");
         assert!(!Pools::new(0, 4, 0).fits(3000));
     }

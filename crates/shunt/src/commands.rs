@@ -231,7 +231,7 @@ pub fn gates(gates: &GatesCommand, control: Option<&Path>) -> Done {
         GatesCommand::Show { json, config } => {
             let shown: StatelessReport =
                 connect(control, config.as_deref())?.ask(&ControlRequest::Stateless)?;
-            let gates = shown.lane.and_then(|lane| lane.gates);
+            let gates = shown.lane.and_then(|stateless| stateless.gates);
             let mut out = stdout();
             match (json, &gates) {
                 (true, gates) => print::json(&mut out, gates)?,
@@ -246,7 +246,7 @@ pub fn gates(gates: &GatesCommand, control: Option<&Path>) -> Done {
     match request {
         ControlRequest::Gates { gates: Some(form), .. } => {
             let shown: StatelessReport = client.ask(&ControlRequest::Stateless)?;
-            let trusts = shown.lane.is_some_and(|lane| !lane.trusted.is_empty());
+            let trusts = shown.lane.is_some_and(|stateless| !stateless.trusted.is_empty());
             let note =
                 if trusts { "" } else { "; no port is trusted (--trusted), so tagged packets are dropped" };
             say(&format!("{} in force{note}", print::count(form.ports.len(), "gate")))

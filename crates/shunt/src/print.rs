@@ -142,10 +142,14 @@ pub fn macs(out: &mut dyn Write, macs: &Macs) -> io::Result<()> {
 }
 
 pub fn stateless(out: &mut dyn Write, shown: &StatelessReport) -> io::Result<()> {
-    let Some(lane) = &shown.lane else {
-        return writeln!(out, "there is no stateless lane (datapath.stateless)");
+    let Some(stateless) = &shown.lane else {
+        return writeln!(out, "stateless forwarding is off (datapath.stateless)");
     };
-    writeln!(out, "{} of {} packets were sent or dropped by the lane", shown.taken, shown.received)?;
+    writeln!(
+        out,
+        "{} of {} packets were sent or dropped by stateless forwarding",
+        shown.taken, shown.received
+    )?;
     for (reason, count) in shown.dropped.iter().filter(|(_, count)| **count > 0) {
         writeln!(out, "dropped {reason}: {count}")?;
     }
@@ -153,25 +157,25 @@ pub fn stateless(out: &mut dyn Write, shown: &StatelessReport) -> io::Result<()>
         [] => "none".to_owned(),
         some => some.iter().map(i64::to_string).collect::<Vec<_>>().join(" "),
     };
-    writeln!(out, "trusted ports: {}", list(&lane.trusted))?;
-    for (port, bytes) in &lane.mtu {
+    writeln!(out, "trusted ports: {}", list(&stateless.trusted))?;
+    for (port, bytes) in &stateless.mtu {
         writeln!(out, "MTU of port {port}: {bytes} bytes")?;
     }
     let types = [
-        ("KeyFlow", lane.types.keyflow),
-        ("PolKA", lane.types.polka),
-        ("TF", lane.types.tf),
-        ("wide TF", lane.types.tf_wide),
+        ("KeyFlow", stateless.types.keyflow),
+        ("PolKA", stateless.types.polka),
+        ("TF", stateless.types.tf),
+        ("wide TF", stateless.types.tf_wide),
     ];
     let types = types.map(|(name, it)| format!("{name} {:#06x}", it.unwrap_or_default()));
     writeln!(out, "EtherTypes: {}", types.join(", "))?;
-    for one in &lane.bank {
+    for one in &stateless.bank {
         bank(out, &format!("KeyFlow, epoch {}", one.epoch), one)?;
     }
-    if let Some(one) = &lane.polka {
+    if let Some(one) = &stateless.polka {
         bank(out, "PolKA", one)?;
     }
-    lane.gates.as_ref().map_or(Ok(()), |lane| gates(out, lane))
+    stateless.gates.as_ref().map_or(Ok(()), |form| gates(out, form))
 }
 
 fn bank(out: &mut dyn Write, name: &str, bank: &BankForm) -> io::Result<()> {
@@ -260,7 +264,7 @@ pub fn counters(out: &mut dyn Write, c: &CountersReport) -> io::Result<()> {
     let mut rows = vec![("received", c.received), ("forwarded", c.forwarded), ("consumed", c.consumed)];
     rows.push(("dropped", dropped));
     rows.extend(reasons(&c.dropped));
-    rows.push(("by the stateless lane", c.stateless));
+    rows.push(("by stateless forwarding", c.stateless));
     rows.push(("held", c.held));
     rows.push(("held back for order", c.held_back));
     rows.push(("copies sent", c.copies));

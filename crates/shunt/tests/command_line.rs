@@ -161,10 +161,10 @@ fn a_switch_runs_is_asked_and_stops() {
     assert!(json.contains("\"low_latency\":{\"gaps_aside\":{\"frames\":0,"), "{json}");
     assert!(place.prints(&["show", "ffp"]).starts_with("0 of 0 packets went all the way"));
     assert!(place.fails(&["show", "cache"]).contains("not in this build yet"));
-    assert_eq!(place.prints(&["show", "stateless"]), "there is no stateless lane (datapath.stateless)\n");
+    assert_eq!(place.prints(&["show", "stateless"]), "stateless forwarding is off (datapath.stateless)\n");
     assert_eq!(place.prints(&["gates", "show"]), "there are no gates\n");
     assert_eq!(place.prints(&["gates", "clear"]), "there are no gates any more\n");
-    assert!(place.prints(&["show", "stateless"]).starts_with("there is no stateless lane"));
+    assert!(place.prints(&["show", "stateless"]).starts_with("stateless forwarding is off"));
     assert!(place.prints(&["gates", "set", "1=2"]).contains("no port is trusted"));
     let set = ["gates", "set", "--down-d", "2", "--trusted", "1,2", "1=2:server", "2=4"];
     assert_eq!(place.prints(&set), "2 gates in force\n");
@@ -178,8 +178,8 @@ fn a_switch_runs_is_asked_and_stops() {
         [("0001", "its tag leads to the gate 2: that of port 1"), ("0005", "the gate 6: no port has it")]
     {
         let frame = format!("020000000001020000000002ff1f00000000{down}0800{}", "00".repeat(46));
-        let told = place.prints(&["trace", "--in-port", "2", "--hex", &frame]);
-        assert!(told.contains(says), "{told}");
+        let reported = place.prints(&["trace", "--in-port", "2", "--hex", &frame]);
+        assert!(reported.contains(says), "{reported}");
     }
     assert!(place.fails(&["gates", "set", "1:2"]).contains("write PORT=NUMBER"));
     assert!(place.fails(&["gates", "set", "1=2", "2=2"]).contains("gate 2 is there twice"));
@@ -243,9 +243,9 @@ fn top_prints_boards_until_the_switch_is_gone() {
     place.signal("TERM");
     reader.read_to_string(&mut printed).unwrap();
     let output = endless.wait_with_output().unwrap();
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{told}");
-    assert!(told.starts_with("shunt: the connection to the switch broke: "), "{told}");
+    let reported = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{reported}");
+    assert!(reported.starts_with("shunt: the connection to the switch broke: "), "{reported}");
     assert!(place.fails(&["top"]).contains("no switch answers on this control socket"));
 }
 
@@ -308,14 +308,14 @@ fn a_running_switch_tells_why_a_packet_is_dropped() {
     );
     let flows = place.path("start.flows");
     assert!(place.start(&["--flows", text(&flows)]).starts_with("shunt: ready"));
-    let told = place.prints(&["trace", "in_port=p1,tcp,tp_dst=81"]);
-    assert!(told.contains("it wants tp_dst=80, the packet has tp_dst=81"), "{told}");
+    let reported = place.prints(&["trace", "in_port=p1,tcp,tp_dst=81"]);
+    assert!(reported.contains("it wants tp_dst=80, the packet has tp_dst=81"), "{reported}");
     let why = "result: dropped (no_output): the entry that it hits in table 0 says so: actions=drop\n";
-    assert!(told.ends_with(why), "{told}");
-    let told = place.prints(&["trace", "in_port=p1,tcp,tp_dst=80"]);
-    assert!(told.ends_with("result: forwarded: it leaves by port 2\n"), "{told}");
-    let told = place.prints(&["trace", "--live", "tcp", "--timeout", "1"]);
-    assert_eq!(told, "0 packets recorded, 0 compared with the rules, 0 faults\n");
+    assert!(reported.ends_with(why), "{reported}");
+    let reported = place.prints(&["trace", "in_port=p1,tcp,tp_dst=80"]);
+    assert!(reported.ends_with("result: forwarded: it leaves by port 2\n"), "{reported}");
+    let reported = place.prints(&["trace", "--live", "tcp", "--timeout", "1"]);
+    assert_eq!(reported, "0 packets recorded, 0 compared with the rules, 0 faults\n");
     assert!(place.fails(&["trace", "--live", "colour=red"]).contains("the filter is not understood"));
     assert!(place.fails(&["trace", "colour=red"]).contains("the packet is not understood"));
 }
@@ -483,7 +483,7 @@ fn check_tells_of_every_flow_that_is_refused() {
 }
 
 #[test]
-fn a_capture_that_is_damaged_is_told_on_stderr() {
+fn a_capture_that_is_damaged_is_reported_on_stderr() {
     let place = Place::new();
     let flows = place.write("one.flows", "in_port=1,actions=output:2\n");
     let (capture, out) = (place.path("in.pcap"), place.path("out"));

@@ -31,7 +31,7 @@ fn two_processes_print_the_same_bytes_and_another_seed_other_ones() {
 }
 
 #[test]
-fn every_packet_of_an_example_is_told_of() {
+fn every_packet_of_an_example_is_reported() {
     let (code, out, _) = sim(&example("capture.toml"), &["--json"]);
     assert_eq!(code, Some(0));
     let run: Value = serde_json::from_str(&out).unwrap();
@@ -63,24 +63,27 @@ fn networks_of_the_examples_are_right_and_a_fault_has_an_exit_code() {
     assert_ne!(plan, wrong);
     std::fs::write(folder.join("plan.json"), wrong).unwrap();
     std::fs::write(folder.join("net.toml"), "[network]\nplan = \"plan.json\"\n").unwrap();
-    let (code, text, told) = sim(&folder.join("net.toml"), &[]);
+    let (code, text, reported) = sim(&folder.join("net.toml"), &[]);
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("\nWRONG     104 misdelivered"), "{text}");
-    assert!(told.starts_with("shunt: packets were misdelivered"), "{told}");
+    assert!(reported.starts_with("shunt: packets were misdelivered"), "{reported}");
     let plain = std::fs::read_to_string(example("plans/abilene.json")).unwrap();
     std::fs::write(folder.join("plan.json"), plain).unwrap();
     let slow =
         "rate_bps = 1000\nqueue = 0\n[network.traffic]\npackets = 100\n[network.require]\ndelivered = 0.9\n";
     std::fs::write(folder.join("net.toml"), format!("[network]\nplan = \"plan.json\"\n{slow}")).unwrap();
-    let (code, text, told) = sim(&folder.join("net.toml"), &[]);
+    let (code, text, reported) = sim(&folder.join("net.toml"), &[]);
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("\nMISSED    delivered: ") && text.contains("  for lack of room\n"), "{text}");
     assert!(!text.contains("as it must be"), "{text}");
-    assert!(told.starts_with("shunt: network.require is not met: delivered: "), "{told}");
+    assert!(reported.starts_with("shunt: network.require is not met: delivered: "), "{reported}");
     std::fs::write(folder.join("plan.json"), &plan[..1_000]).unwrap();
-    let (code, _, told) = sim(&folder.join("net.toml"), &[]);
+    let (code, _, reported) = sim(&folder.join("net.toml"), &[]);
     assert_eq!(code, Some(1));
-    assert!(told.contains("network.plan: ") && told.contains("plan.json: is no such plan: EOF"), "{told}");
+    assert!(
+        reported.contains("network.plan: ") && reported.contains("plan.json: is no such plan: EOF"),
+        "{reported}"
+    );
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
@@ -90,11 +93,11 @@ fn mistakes_have_their_place_and_exit_code() {
     std::fs::create_dir_all(&folder).unwrap();
     let file = folder.join("wrong.toml");
     std::fs::write(&file, "seed = 1\nspeed = 2\n").unwrap();
-    let (code, out, told) = sim(&file, &[]);
+    let (code, out, reported) = sim(&file, &[]);
     assert_eq!((code, out.as_str()), (Some(1), ""));
     assert!(
-        told.starts_with(&format!("shunt: {}:2:1: speed: there is no such key here; ", file.display())),
-        "{told}"
+        reported.starts_with(&format!("shunt: {}:2:1: speed: there is no such key here; ", file.display())),
+        "{reported}"
     );
     std::fs::remove_dir_all(&folder).unwrap();
     assert_eq!(sim(Path::new("none.toml"), &[]).0, Some(1));

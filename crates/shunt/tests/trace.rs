@@ -84,17 +84,20 @@ fn one_command_says_why_a_packet_is_dropped() {
             "result: dropped (ttl_expired): a TTL of 0 or 1 was to be decremented",
         ),
     ] {
-        let told = place.trace(&[packet]);
-        assert!(told.contains(says), "{packet}\n{told}");
+        let reported = place.trace(&[packet]);
+        assert!(reported.contains(says), "{packet}\n{reported}");
     }
-    let told = place.trace(&["--hex", "02:00:00:00:00:01 0200"]);
-    assert!(told.contains("result: dropped (runt): it has 8 bytes, an Ethernet header has 14"), "{told}");
+    let reported = place.trace(&["--hex", "02:00:00:00:00:01 0200"]);
+    assert!(
+        reported.contains("result: dropped (runt): it has 8 bytes, an Ethernet header has 14"),
+        "{reported}"
+    );
 }
 
 #[test]
 fn a_trace_tells_tables_near_misses_changes_and_outputs() {
     let place = Place::new(FLOWS);
-    let told = place.trace(&["in_port=1,tcp,nw_src=10.1.2.3,nw_dst=10.7.0.1,tp_dst=80"]);
+    let reported = place.trace(&["in_port=1,tcp,nw_src=10.1.2.3,nw_dst=10.7.0.1,tp_dst=80"]);
     for says in [
         "packet  tcp,in_port=1,",
         "table 0 (",
@@ -110,24 +113,27 @@ fn a_trace_tells_tables_near_misses_changes_and_outputs() {
         "fast-forwarding path: no, it leaves the path at table 0, where it hits a normal entry",
         "result: forwarded: it leaves by port 2",
     ] {
-        assert!(told.contains(says), "lacks {says:?}:\n{told}");
+        assert!(reported.contains(says), "lacks {says:?}:\n{reported}");
     }
-    let told = place.trace(&["in_port=1,tcp,tp_dst=22"]);
-    assert!(told.contains("low latency: yes, every entry is"), "{told}");
-    assert!(told.contains("fast-forwarding path: yes, all its tables are shared by the path"), "{told}");
-    assert!(told.contains("output  port 2 (port-2): as it came in"), "{told}");
-    assert!(told.contains("it wants tp_dst=80, the packet has tp_dst=22"), "{told}");
+    let reported = place.trace(&["in_port=1,tcp,tp_dst=22"]);
+    assert!(reported.contains("low latency: yes, every entry is"), "{reported}");
+    assert!(
+        reported.contains("fast-forwarding path: yes, all its tables are shared by the path"),
+        "{reported}"
+    );
+    assert!(reported.contains("output  port 2 (port-2): as it came in"), "{reported}");
+    assert!(reported.contains("it wants tp_dst=80, the packet has tp_dst=22"), "{reported}");
 }
 
 #[test]
 fn json_has_what_the_text_has() {
     let place = Place::new(FLOWS);
-    let told: serde_json::Value =
+    let reported: serde_json::Value =
         serde_json::from_str(&place.trace(&["in_port=1,udp,tp_dst=53", "--json"])).unwrap();
-    assert_eq!(told["outcome"], "dropped");
-    assert_eq!(told["reason"], "table_miss");
-    assert_eq!(told["tables"][0]["rule"], serde_json::Value::Null);
-    assert_eq!(told["in_port"], 1);
+    assert_eq!(reported["outcome"], "dropped");
+    assert_eq!(reported["reason"], "table_miss");
+    assert_eq!(reported["tables"][0]["rule"], serde_json::Value::Null);
+    assert_eq!(reported["in_port"], 1);
 }
 
 /// Returns a pcap file with these Ethernet frames.
@@ -152,13 +158,13 @@ fn a_packet_of_a_capture_is_traced() {
     let capture = place.0.join("in.pcap");
     std::fs::write(&capture, pcap(&[&[9; 60], &frame])).unwrap();
     let capture = capture.to_str().unwrap();
-    let told = place.trace(&["--pcap", capture, "--packet", "2", "--in-port", "4"]);
-    assert!(told.contains("it leaves by port 5"), "{told}");
+    let reported = place.trace(&["--pcap", capture, "--packet", "2", "--in-port", "4"]);
+    assert!(reported.contains("it leaves by port 5"), "{reported}");
     assert!(place.trace(&["--pcap", capture]).contains("table_miss"));
-    let told = place.refusal(&["--pcap", capture, "--packet", "3"]);
-    assert!(told.contains("has 2 packets, not 3"), "{told}");
-    let told = place.refusal(&["--pcap", place.0.join("t.flows").to_str().unwrap()]);
-    assert!(told.contains("t.flows"), "{told}");
+    let reported = place.refusal(&["--pcap", capture, "--packet", "3"]);
+    assert!(reported.contains("has 2 packets, not 3"), "{reported}");
+    let reported = place.refusal(&["--pcap", place.0.join("t.flows").to_str().unwrap()]);
+    assert!(reported.contains("t.flows"), "{reported}");
 }
 
 #[test]
@@ -173,8 +179,8 @@ fn hostile_input_is_refused_with_a_sentence() {
         (&["--in-port", "0", "udp"], "0 is no port"),
         (&["--pcap", "/nonexistent"], "/nonexistent"),
     ] {
-        let told = place.refusal(arguments);
-        assert!(told.starts_with("shunt: ") && told.contains(says), "{told}");
+        let reported = place.refusal(arguments);
+        assert!(reported.starts_with("shunt: ") && reported.contains(says), "{reported}");
     }
     for arguments in
         [&[][..], &["udp", "--hex", "00"], &["udp", "--packet", "2"], &["--packet", "0", "--pcap", "x"]]
@@ -185,9 +191,9 @@ fn hostile_input_is_refused_with_a_sentence() {
     let output = place.run_with(&["--hex", "-"], &"00".repeat(65_600));
     assert!(String::from_utf8(output.stdout).unwrap().contains("table_miss"));
     let output = place.run_with(&["--hex", "-"], &"00".repeat(70_000));
-    let told = String::from_utf8(output.stderr).unwrap();
+    let reported = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(told.contains("the packet has 70000 bytes; a frame has at most 65600"), "{told}");
+    assert!(reported.contains("the packet has 70000 bytes; a frame has at most 65600"), "{reported}");
 }
 
 /// Fake control socket that reports a fault, because a real switch has none to report.
@@ -217,22 +223,29 @@ fn a_fault_ends_a_trace_of_real_packets_with_exit_code_1() {
         stream.write_all(format!("{answer}\n").as_bytes()).unwrap();
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(code), "{output:?}");
-        let told = String::from_utf8(output.stdout).unwrap();
-        assert!(told.contains("FAULT: the rules say otherwise: the worker: forwarded"), "{told}");
-        assert!(told.contains("actions=drop") && told.contains(&format!("{faults} fault")), "{told}");
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(told.contains("1 of 1 packets were not forwarded by the rules"), code == 1, "{told}");
+        let reported = String::from_utf8(output.stdout).unwrap();
+        assert!(reported.contains("FAULT: the rules say otherwise: the worker: forwarded"), "{reported}");
+        assert!(
+            reported.contains("actions=drop") && reported.contains(&format!("{faults} fault")),
+            "{reported}"
+        );
+        let reported = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(
+            reported.contains("1 of 1 packets were not forwarded by the rules"),
+            code == 1,
+            "{reported}"
+        );
     }
 }
 
 #[test]
-fn a_flow_file_with_mistakes_and_a_missing_switch_are_told() {
+fn a_flow_file_with_mistakes_and_a_missing_switch_are_reported() {
     let place = Place::new("in_port=1,actions=nonsense");
     assert!(place.refusal(&["udp"]).contains("line 1"));
     let missing = place.0.join("no.sock");
     let mut command = Command::new(env!("CARGO_BIN_EXE_shunt"));
     let output = command.arg("--control").arg(missing).args(["trace", "udp"]).output().unwrap();
-    let told = String::from_utf8(output.stderr).unwrap();
+    let reported = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(told.contains("no switch answers on this control socket"), "{told}");
+    assert!(reported.contains("no switch answers on this control socket"), "{reported}");
 }

@@ -24,9 +24,12 @@ fn a_frame_s_latency_is_what_its_burst_s_steps_cost() {
         let outside_ns = (1 + BURST) as f64 * UNIT_NS;
         longest_ns = longest_ns.max(rig.worker.probe().virtual_ns() - before_ns - outside_ns);
     }
-    let told = rig.model.plane_mut().latencies();
-    let normal = told.normal.whole;
+    let reported = rig.model.plane_mut().latencies();
+    let normal = reported.normal.whole;
     assert_eq!((normal.frames(), normal.max_ns), (BURST * TURNS, longest_ns as u64));
     assert!(normal.quantile_ns(0.5) > 200 * UNIT_NS as u64, "{normal:?}");
-    assert_eq!((told.gaps, told.normal.in_gaps.frames(), told.low_latency.whole.frames()), (0, 0, 0));
+    assert_eq!(
+        (reported.gaps, reported.normal.in_gaps.frames(), reported.low_latency.whole.frames()),
+        (0, 0, 0)
+    );
 }

@@ -124,7 +124,7 @@ fn other_link_types_are_refused_with_a_sentence() {
 }
 
 #[test]
-fn what_is_wrong_is_told_in_a_sentence() {
+fn mistakes_are_reported_as_sentences() {
     let folder = Folder::new("refusals");
     let file = |name: &str, text: &str| {
         let path = folder.path().join(name);
@@ -133,21 +133,21 @@ fn what_is_wrong_is_told_in_a_sentence() {
     };
     let qinq = committed("802.1ad_QinQ.pcap");
     let out = folder.path().join("out");
-    let told = |flows: PathBuf, change: &dyn Fn(&mut Options)| {
+    let reported = |flows: PathBuf, change: &dyn Fn(&mut Options)| {
         let mut options = Options::new(&qinq, flows, &out);
         change(&mut options);
         replay(&options).unwrap_err().to_string()
     };
-    let typo = told(file("typo", "# one\nactions=drop\n\nip,nw_dsst=1.1.1.1 actions=drop\n"), &|_| {});
+    let typo = reported(file("typo", "# one\nactions=drop\n\nip,nw_dsst=1.1.1.1 actions=drop\n"), &|_| {});
     assert!(typo.contains("typo: line 4") && typo.contains("nw_dst"), "{typo}");
     let twice = file("twice", "# one\n\ncheck_overlap,ip actions=drop\ncheck_overlap,ip actions=drop");
-    let twice = told(twice, &|_| {});
+    let twice = reported(twice, &|_| {});
     assert!(twice.contains("twice: line 4: an entry of table 0"), "{twice}");
-    let cache = told(flows_file(), &|options| options.port_cache = CacheMode::Blocking);
+    let cache = reported(flows_file(), &|options| options.port_cache = CacheMode::Blocking);
     assert!(cache.contains("no port cache") && cache.contains("\"blocking\""), "{cache}");
-    let port = told(flows_file(), &|options| options.in_port = Some(0));
+    let port = reported(flows_file(), &|options| options.in_port = Some(0));
     assert!(port.contains("in-port 0 is no port"), "{port}");
-    let missing = told(folder.path().join("none"), &|_| {});
+    let missing = reported(folder.path().join("none"), &|_| {});
     assert!(missing.contains("cannot read the flows"), "{missing}");
     assert!(!out.exists(), "nothing is written");
 }

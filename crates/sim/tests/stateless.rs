@@ -217,7 +217,7 @@ fn expected(reference: &mut Reference, burst: &[(PortNo, Vec<u8>)]) -> Expected 
 }
 
 #[test]
-fn the_lane_is_the_reference_s() {
+fn the_stateless_forwarder_agrees_with_the_reference() {
     let packets = number("STATELESS_PACKETS", 300_000) as usize;
     let mut rng = Rng::with_seed(number("STATELESS_SEED", 1));
     let counters = Arc::new(Counters::default());
@@ -240,7 +240,9 @@ fn the_lane_is_the_reference_s() {
         for state in ports {
             reference.apply(&Operation::Port(state)).expect("a port");
         }
-        reference.apply(&Operation::Stateless(Some(Arc::new(stateless_config.clone())))).expect("a lane");
+        reference
+            .apply(&Operation::Stateless(Some(Arc::new(stateless_config.clone()))))
+            .expect("a valid configuration");
         for _ in 0..PACKETS_PER_LANE / 16 {
             let count = rng.usize(0..=32);
             let burst: Vec<_> =
@@ -257,16 +259,16 @@ fn the_lane_is_the_reference_s() {
                 .collect();
             pipeline.forward(&mut frames, 1, &mut egress, &mut ());
             let expected = expected(&mut reference, &burst);
-            let told = || format!("{stateless_config:?}\n{burst:02x?}");
+            let context = || format!("{stateless_config:?}\n{burst:02x?}");
             let sent: Vec<Sent> = egress.sent.iter().map(|(sent, _)| sent.clone()).collect();
-            assert_eq!(sent, expected.sent, "{}", told());
-            assert!(egress.sent.iter().all(|(_, stateless_config)| *stateless_config == Lane::LowLatency));
+            assert_eq!(sent, expected.sent, "{}", context());
+            assert!(egress.sent.iter().all(|(_, lane)| *lane == Lane::LowLatency));
             assert_eq!(egress.freed, count - sent.len(), "a frame each");
             let after = counters.read().0;
             for reason in DropReason::ALL {
                 let dropped = after.dropped[*reason as usize] - before.dropped[*reason as usize];
                 let expected = expected.dropped.get(reason).copied().unwrap_or_default();
-                assert_eq!(dropped, expected, "{} of {}", reason.name(), told());
+                assert_eq!(dropped, expected, "{} of {}", reason.name(), context());
                 *seen.entry(reason.name()).or_default() += dropped;
             }
             *seen.entry("sent").or_default() += sent.len() as u64;

@@ -18,13 +18,13 @@ fn added_rules_leave_no_wrong_verdict() {
         for consistency in Consistency::ALL {
             for lut_entries in [64, 1_024, 16_384] {
                 let report = run(&case(rules, consistency, lut_entries)).unwrap();
-                let told = format!("{} {consistency} {lut_entries}: {report:?}", rules.name());
-                assert_eq!(report.wrong, 0, "{told}");
-                assert!(report.packets > 0 && report.luts.hits > 0, "{told}");
+                let reported = format!("{} {consistency} {lut_entries}: {report:?}", rules.name());
+                assert_eq!(report.wrong, 0, "{reported}");
+                assert!(report.packets > 0 && report.luts.hits > 0, "{reported}");
                 if lut_entries > 64 {
-                    assert!(report.fast * 2 > report.packets as u64, "{told}");
+                    assert!(report.fast * 2 > report.packets as u64, "{reported}");
                     let kept = report.luts.cleaned + report.luts.verified;
-                    assert!(kept > 0, "{told}");
+                    assert!(kept > 0, "{reported}");
                 }
             }
         }

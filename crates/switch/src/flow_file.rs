@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
 /// Maximum number of mistakes that are reported one by one.
-const MISTAKES_TOLD: usize = 20;
+const MISTAKES_SHOWN: usize = 20;
 
 /// Port numbers by port name.
 pub type PortNames = HashMap<String, PortNo>;
@@ -32,31 +32,31 @@ pub struct FlowFile {
 /// Mistakes in the lines of a file.
 #[derive(Debug, Default)]
 struct Mistakes {
-    /// First `MISTAKES_TOLD` mistakes.
-    told: Vec<String>,
+    /// First `MISTAKES_SHOWN` mistakes.
+    reported: Vec<String>,
     more: usize,
 }
 
 impl Mistakes {
     fn add(&mut self, sentence: impl FnOnce() -> String) {
-        if self.told.len() < MISTAKES_TOLD {
-            self.told.push(sentence());
+        if self.reported.len() < MISTAKES_SHOWN {
+            self.reported.push(sentence());
         } else {
             self.more += 1;
         }
     }
 
     fn is_empty(&self) -> bool {
-        self.told.is_empty()
+        self.reported.is_empty()
     }
 
     /// Returns the error, if there are mistakes.
     fn refuse(&mut self) -> Result<(), FlowFileError> {
-        let mut told = std::mem::take(&mut self.told);
+        let mut reported = std::mem::take(&mut self.reported);
         if self.more > 0 {
-            told.push(format!("... and {} more lines are wrong", self.more));
+            reported.push(format!("... and {} more lines are wrong", self.more));
         }
-        if told.is_empty() { Ok(()) } else { Err(FlowFileError(told.join("\n"))) }
+        if reported.is_empty() { Ok(()) } else { Err(FlowFileError(reported.join("\n"))) }
     }
 }
 
@@ -210,23 +210,23 @@ mod tests {
             let mut file = FlowFile::new(PortNames::from([("p7".to_owned(), 7)]));
             file.push(&text[..cut]);
             file.push(&text[cut..]);
-            assert_eq!((file.lines, file.mistakes.told.len()), (5, 1), "{cut}");
+            assert_eq!((file.lines, file.mistakes.reported.len()), (5, 1), "{cut}");
             assert!(
-                file.mistakes.told[0].starts_with("line 5, column 1: \"nonsense\""),
+                file.mistakes.reported[0].starts_with("line 5, column 1: \"nonsense\""),
                 "{}",
-                file.mistakes.told[0]
+                file.mistakes.reported[0]
             );
             assert!(file.is_empty());
         }
     }
 
     #[test]
-    fn mistakes_are_told_up_to_a_number() {
+    fn mistakes_are_reported_up_to_a_number() {
         let mut file = FlowFile::default();
         file.push(&"in_port=1,actions=drop\n".repeat(3));
         assert_eq!(file.len(), 3);
         file.push(&"wrong\n".repeat(40));
-        assert_eq!((file.mistakes.told.len(), file.mistakes.more), (MISTAKES_TOLD, 20));
+        assert_eq!((file.mistakes.reported.len(), file.mistakes.more), (MISTAKES_SHOWN, 20));
     }
 
     #[test]
@@ -245,9 +245,9 @@ mod tests {
             file.push(text);
             file
         };
-        let told = file(text).check(&mut model(), 0).unwrap_err().to_string();
-        let lines: Vec<&str> = told.lines().map(|line| line.split(':').next().unwrap()).collect();
-        assert_eq!(lines, ["line 2", "line 3", "line 4"], "{told}");
+        let reported = file(text).check(&mut model(), 0).unwrap_err().to_string();
+        let lines: Vec<&str> = reported.lines().map(|line| line.split(':').next().unwrap()).collect();
+        assert_eq!(lines, ["line 2", "line 3", "line 4"], "{reported}");
         let right = text.replace("group:2", "output:2").replace("group:3", "group:1").replace("meter:2,", "");
         assert_eq!(file(&right).check(&mut model(), 0).unwrap().added, 3);
         let mut loaded = model();
@@ -263,6 +263,10 @@ mod tests {
         }
         assert!(file.partial.len() < 2 * LINE_BYTES);
         file.push("\n");
-        assert!(file.mistakes.told[0].starts_with("line 1: is longer than"), "{:?}", file.mistakes.told);
+        assert!(
+            file.mistakes.reported[0].starts_with("line 1: is longer than"),
+            "{:?}",
+            file.mistakes.reported
+        );
     }
 }

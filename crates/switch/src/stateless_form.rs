@@ -401,7 +401,7 @@ gates = { down_d = 4, up_d = 8, external_d = 2, server_gate_max = 30, ports = [[
     }
 
     #[test]
-    fn mistakes_are_told_with_their_places() {
+    fn mistakes_are_reported_with_their_places() {
         for (what, by, key, says) in [
             ("trusted = [1, 2, 3]", "trusted = [1, 1]", "trusted[1]", "port 1 is there twice"),
             ("trusted = [1, 2, 3]", "trusted = [0]", "trusted[0]", "0 is out of range; use 1 to"),

@@ -124,7 +124,7 @@ fn both_formats_hold_the_same() {
 }
 
 #[test]
-fn link_type_is_told() {
+fn link_type_is_reported() {
     let path = samples().into_iter().find(|path| path.ends_with("dsa.pcap")).unwrap();
     let error = CaptureReader::open(path).unwrap_err();
     assert_eq!(error.to_string(), "link type DSA_TAG_DSA (284) is not supported: Ethernet (1) is needed");

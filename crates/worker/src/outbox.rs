@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_outbox_takes_as_many_of_each_lane_as_it_is_told() {
+    fn a_small_outbox_takes_as_many_frames_of_each_lane_as_its_limit() {
         let mut outbox = Outbox::new(3, 100);
         let mut fill = |low_latency| {
             std::iter::from_fn(|| outbox.push(Frame::from_bytes(&[0; 60]), low_latency).ok()).count()

@@ -228,10 +228,10 @@ impl WorkerSet {
             Operation::Settings(settings) => {
                 parts.iter_mut().for_each(|parts| parts.push(Update::Settings(settings)));
             }
-            Operation::Stateless(lane) => {
-                let lane = lane.map(|lane| Arc::new(StatelessForwarder::compile(&lane)));
+            Operation::Stateless(config) => {
+                let forwarder = config.map(|config| Arc::new(StatelessForwarder::compile(&config)));
                 for parts in parts {
-                    parts.push(Update::SwapStateless(lane.clone()));
+                    parts.push(Update::SwapStateless(forwarder.clone()));
                     // Flows may move between the tables and the stateless forwarder, and so to another lane
                     // or egress queue.
                     parts.push(Update::Lanes { promotes: true, requeues: true });

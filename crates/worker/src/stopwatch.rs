@@ -217,7 +217,7 @@ mod tests {
         // A span of more than 2,000 ns per packet is not counted.
         step(ProbeStep::Lookup(7), 6_001, 3);
         step(ProbeStep::Extract(7), 6_000, 3);
-        let told = LookupCosts::over([costs.table(7).unwrap()].into_iter());
-        assert_eq!(told, LookupCosts { extract_ps: 2_000_000, probe_ps: 2_000, lookup_ps: 30_000 });
+        let reported = LookupCosts::over([costs.table(7).unwrap()].into_iter());
+        assert_eq!(reported, LookupCosts { extract_ps: 2_000_000, probe_ps: 2_000, lookup_ps: 30_000 });
     }
 }

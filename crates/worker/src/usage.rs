@@ -50,11 +50,11 @@ impl WorkerSet {
         let port_reports = self.port_reports.iter().filter(|(number, _)| *number == port);
         for report in port_reports.filter_map(|(_, published)| published.get()) {
             for queue in &mut queues {
-                let Some(told) = report.queues.get(queue.settings.id as usize) else { continue };
-                queue.tx_packets += told.tx_packets;
-                queue.tx_bytes += told.tx_bytes;
-                queue.dropped += told.dropped;
-                queue.waiting += told.waiting;
+                let Some(reported) = report.queues.get(queue.settings.id as usize) else { continue };
+                queue.tx_packets += reported.tx_packets;
+                queue.tx_bytes += reported.tx_bytes;
+                queue.dropped += reported.dropped;
+                queue.waiting += reported.waiting;
             }
         }
         queues
@@ -73,10 +73,10 @@ impl WorkerSet {
         }
         for (port, published) in &self.port_reports {
             let report = published.get();
-            let told = report.iter().flat_map(|report| {
+            let reported = report.iter().flat_map(|report| {
                 report.usages.iter().map(|usage| (UsagePlace::Queue(*port, report.worker), *usage))
             });
-            usages.extend(told);
+            usages.extend(reported);
         }
         for port in self.egress.keys() {
             let queues = self.port_queues(*port);

@@ -70,15 +70,15 @@ fn a_frame_that_is_handed_over_keeps_its_stamp() {
     // A low-latency packet for worker 1's port, and a normal packet of which a copy goes there as well.
     assert!(handles[0].push(0, &[1; 60]) && handles[1].push(0, &[2; 60]));
     workers[0].turn(1);
-    let told = set.latencies();
-    assert_eq!(told.normal.whole, spread(&[(0, 1)], 0), "the copy for its own port");
-    assert_eq!(told.low_latency.whole.frames(), 0);
+    let reported = set.latencies();
+    assert_eq!(reported.normal.whole, spread(&[(0, 1)], 0), "the copy for its own port");
+    assert_eq!(reported.low_latency.whole.frames(), 0);
     NOW.fetch_add(50, Ordering::Relaxed);
     workers[1].turn(2);
-    let told = set.latencies();
-    assert_eq!(told.normal.whole, spread(&[(0, 1), (50, 1)], 50));
-    assert_eq!(told.low_latency.whole, spread(&[(50, 1)], 50));
-    assert_eq!((told.gaps, told.low_latency.in_gaps.frames()), (0, 0));
+    let reported = set.latencies();
+    assert_eq!(reported.normal.whole, spread(&[(0, 1), (50, 1)], 50));
+    assert_eq!(reported.low_latency.whole, spread(&[(50, 1)], 50));
+    assert_eq!((reported.gaps, reported.low_latency.in_gaps.frames()), (0, 0));
 }
 
 #[test]
@@ -91,8 +91,8 @@ fn a_packet_of_the_controller_s_is_not_counted() {
     })));
     workers[0].turn(1);
     assert_eq!(handles[1].pop(0), Some(vec![3; 60]));
-    let told = set.latencies();
-    assert_eq!((told.normal.whole.frames(), told.low_latency.whole.frames()), (0, 0));
+    let reported = set.latencies();
+    assert_eq!((reported.normal.whole.frames(), reported.low_latency.whole.frames()), (0, 0));
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn a_frame_that_its_device_does_not_take_is_not_counted_yet() {
 }
 
 #[test]
-fn time_that_is_stolen_is_told_apart() {
+fn stolen_time_is_reported_separately() {
     static NOW: AtomicU64 = AtomicU64::new(1);
     let (set, mut workers, mut handles) = switch(|| NOW.fetch_add(100, Ordering::Relaxed), false);
     // Warm up without operations, which may take longer.
@@ -123,10 +123,10 @@ fn time_that_is_stolen_is_told_apart() {
     workers[0].turn(200);
     NOW.fetch_add(30_000_000, Ordering::Relaxed);
     workers[1].turn(200);
-    let told = set.latencies();
-    assert_eq!((told.gaps, told.normal.in_gaps.frames()), (1, 1));
-    assert!(told.stolen_ns >= 30_000_000 && told.normal.in_gaps.max_ns >= 30_000_000, "{told:?}");
-    assert!(told.normal.whole.max_ns < 10_000, "{told:?}");
+    let reported = set.latencies();
+    assert_eq!((reported.gaps, reported.normal.in_gaps.frames()), (1, 1));
+    assert!(reported.stolen_ns >= 30_000_000 && reported.normal.in_gaps.max_ns >= 30_000_000, "{reported:?}");
+    assert!(reported.normal.whole.max_ns < 10_000, "{reported:?}");
     // No operation was applied, so that a short time counts as well.
     NOW.fetch_add(30_000, Ordering::Relaxed);
     workers[1].turn(200);

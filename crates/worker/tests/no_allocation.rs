@@ -197,13 +197,13 @@ fn run(mut worker: Worker, clock: &AtomicU64, running: &AtomicUsize) -> (Worker,
         turn(&mut worker);
     }
     let before = counting::on_this_thread();
-    let (mut received, mut told) = (0, false);
+    let (mut received, mut reported) = (0, false);
     while running.load(Ordering::Relaxed) > 0 {
         received += turn(&mut worker);
-        if received >= PACKETS && !told {
+        if received >= PACKETS && !reported {
             // The count stays 0 if the control thread has failed.
             let _ = running.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| count.checked_sub(1));
-            told = true;
+            reported = true;
         }
     }
     let counted = counting::on_this_thread() - before;
@@ -257,7 +257,7 @@ fn neither_allocates_nor_frees<const N: usize>(
         let _guard = StopWorkers(&running);
         let threads: Vec<_> =
             workers.into_iter().map(|worker| scope.spawn(|| run(worker, &clock, &running))).collect();
-        let (mut told, begun) = (false, Instant::now());
+        let (mut reported, begun) = (false, Instant::now());
         for round in 0.. {
             // Stop waiting if a worker's thread has failed or an expected event does not occur.
             if threads.iter().any(ScopedJoinHandle::is_finished) {
@@ -274,9 +274,9 @@ fn neither_allocates_nor_frees<const N: usize>(
             let enough = control.model.plane_mut().applied() > first + OPERATIONS
                 && control.recorded > 0
                 && done.iter().all(|done| *done > 0);
-            if !told && (enough || given_up) {
+            if !reported && (enough || given_up) {
                 running.fetch_sub(1, Ordering::Relaxed);
-                told = true;
+                reported = true;
             }
         }
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()

@@ -96,7 +96,7 @@ fn queue(id: u32, max_rate_kbps: Option<u32>, priority: u8) -> EgressQueue {
 }
 
 #[test]
-fn a_rate_is_kept_and_a_worker_that_sleeps_until_told_loses_nothing_of_it() {
+fn a_rate_is_kept_also_by_a_worker_that_sleeps_until_the_next_frame_may_leave() {
     let mut lab = Lab::new(1, 2_048, usize::MAX, vec![queue(1, Some(8_000), 0)]);
     lab.flow("in_port=1,actions=set_queue:1,output:3");
     let (mut bytes, mut turns) = (0, 0);
@@ -267,7 +267,7 @@ fn a_flow_keeps_its_order_when_a_rule_brings_it_to_another_queue() {
 /// Packets that wait as normal packets are sent before later packets of the same flow that use the stateless
 /// forwarder.
 #[test]
-fn a_lane_that_comes_lets_nothing_overtake() {
+fn enabling_stateless_forwarding_keeps_the_order() {
     // The device gets one frame at a time.
     let mut lab = Lab::new(1, 256, 1, Vec::new());
     lab.flow("in_port=1,actions=output:3");
@@ -284,12 +284,12 @@ fn a_lane_that_comes_lets_nothing_overtake() {
     push(&mut lab, 0..8);
     let id = NodeId::new(Arithmetic::Integer, 5).unwrap();
     let bank = Bank { id, labels: BTreeMap::from([(0, Label::Port(OUT))]), backups: BTreeMap::new() };
-    let lane = StatelessConfig {
+    let stateless = StatelessConfig {
         banks: [Some(bank), None],
         trusted: BTreeSet::from([1]),
         ..StatelessConfig::default()
     };
-    lab.model.set_stateless(lab.now, Some(Arc::new(lane))).unwrap();
+    lab.model.set_stateless(lab.now, Some(Arc::new(stateless))).unwrap();
     while lab.workers[0].apply() > 0 {}
     push(&mut lab, 8..16);
     assert_eq!(lab.model.totals().stateless, 8);

@@ -184,8 +184,8 @@ fn is_found_out(lanes: LaneLimits) {
         plant(&mut lab, change);
         let faults = lab.model.trace_counts().faults;
         match lab.compare(1, &arp) {
-            TraceComparison::Disagrees(told) => {
-                assert!(told.iter().any(|one| one.contains(says)), "{actions}: {told:?}")
+            TraceComparison::Disagrees(reported) => {
+                assert!(reported.iter().any(|one| one.contains(says)), "{actions}: {reported:?}")
             }
             other => panic!("{actions}: {other:?}"),
         }
@@ -193,7 +193,7 @@ fn is_found_out(lanes: LaneLimits) {
     }
     plant(&mut lab, EntryChange::Remove { id, table: 0 });
     assert!(
-        matches!(lab.compare(1, &arp), TraceComparison::Disagrees(told) if told[0].starts_with("lookup 1:"))
+        matches!(lab.compare(1, &arp), TraceComparison::Disagrees(reported) if reported[0].starts_with("lookup 1:"))
     );
 }
 

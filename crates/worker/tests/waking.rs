@@ -135,14 +135,14 @@ fn frames_of_reports_go_home_to_the_worker_that_sent_them() {
     }
     assert_eq!(waiting(&mut model, &mut workers), [1, 2]);
     model.poll(2);
-    let mut told = 0;
+    let mut reported = 0;
     while let Some(notice) = model.next_notice() {
         if let model::AsyncMessage::PacketIn(packet_in) = notice {
             model.recycle(packet_in.frame);
-            told += 1;
+            reported += 1;
         }
     }
-    assert_eq!(told, 3);
+    assert_eq!(reported, 3);
     workers.iter_mut().for_each(|worker| assert_eq!(worker.turn(3).received, 0));
     assert_eq!(waiting(&mut model, &mut workers), [0, 0]);
 }

@@ -202,9 +202,9 @@ impl Switch {
     }
 
     fn filled(&self, took: Duration, count: u32) -> Result<Window> {
-        let told = self.ofctl(&[], "dump-aggregate", &[])?;
-        if !told.contains(&format!("flow_count={count}\n")) {
-            return Err(format!("{}: not {count} flows: {told}", self.name).into());
+        let reported = self.ofctl(&[], "dump-aggregate", &[])?;
+        if !reported.contains(&format!("flow_count={count}\n")) {
+            return Err(format!("{}: not {count} flows: {reported}", self.name).into());
         }
         let wall_ns = u64::try_from(took.as_nanos())?;
         // Time of other programs cannot be separated from that of the switch.

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lane_is_as_large_as_its_sections() {
+    fn a_configuration_is_as_large_as_its_sections() {
         let id = NodeId::new(Arithmetic::Integer, 7).unwrap();
         let labels = (0..5).map(|label| (label, Label::Tables)).collect();
         let bank = Bank { id, labels, backups: BTreeMap::from([(1, 2)]) };

@@ -124,7 +124,7 @@ mod tests {
         AsyncMessage::PacketIn(PacketIn { frame, table: 4, cookie: 5, reason, max_len, metadata, tunnel_id })
     }
 
-    fn told(
+    fn reported(
         async_message: &AsyncMessage,
         cut: Option<u16>,
         buffers: &mut Buffers,
@@ -146,9 +146,12 @@ mod tests {
             (0, 9, vec![in_port, tunnel_id]),
             (8, 9, vec![in_port, metadata, tunnel_id]),
         ] {
-            let told = told(&packet_in(128, of_metadata, of_tunnel), None, &mut Buffers::default());
-            assert_eq!((told.table, told.cookie, told.reason), (4, 5, packet::PacketInCode::Action));
-            assert_eq!(told.matching, Match::new(expected).unwrap());
+            let reported = reported(&packet_in(128, of_metadata, of_tunnel), None, &mut Buffers::default());
+            assert_eq!(
+                (reported.table, reported.cookie, reported.reason),
+                (4, 5, packet::PacketInCode::Action)
+            );
+            assert_eq!(reported.matching, Match::new(expected).unwrap());
         }
     }
 
@@ -158,18 +161,18 @@ mod tests {
             for cut in [None, Some(max_len)] {
                 let mut buffers = Buffers::default();
                 let asked = if cut.is_some() { WHOLE_PACKET } else { max_len };
-                let told = told(&packet_in(asked, 0, 0), cut, &mut buffers);
-                assert_eq!((told.total_len, told.data), (60, vec![7; data]), "{max_len} bytes");
-                assert_eq!(told.buffer_id.is_some(), data < 60, "{max_len} bytes");
-                let held = told.buffer_id.and_then(|id| buffers.take(0, id));
+                let reported = reported(&packet_in(asked, 0, 0), cut, &mut buffers);
+                assert_eq!((reported.total_len, reported.data), (60, vec![7; data]), "{max_len} bytes");
+                assert_eq!(reported.buffer_id.is_some(), data < 60, "{max_len} bytes");
+                let held = reported.buffer_id.and_then(|id| buffers.take(0, id));
                 assert!(held.is_none_or(|held| held == (3, vec![7; 60])));
             }
         }
         // Without space in the buffers, the whole packet is sent.
         let mut buffers = Buffers::default();
         while buffers.hold(0, 1, &[]).is_some() {}
-        let told = told(&packet_in(10, 0, 0), None, &mut buffers);
-        assert_eq!((told.buffer_id, told.data.len()), (None, 60));
+        let reported = reported(&packet_in(10, 0, 0), None, &mut buffers);
+        assert_eq!((reported.buffer_id, reported.data.len()), (None, 60));
     }
 
     #[test]
@@ -181,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_that_went_is_told_with_its_reason_and_counts() {
+    fn a_removed_entry_is_reported_with_reason_and_counts() {
         use flow_mod::FlowRemovedReason as Told;
         for (reason, expected) in [
             (RemovedReason::IdleTimeout, Told::IdleTimeout),
@@ -206,7 +209,7 @@ mod tests {
                 FlowRemoved { entry: Arc::new(entry), reason, duration_ns: 6, packets: 7, bytes: 8 };
             let async_message = AsyncMessage::FlowRemoved(removed);
             assert_eq!(kind(&async_message), AsyncKind::FlowRemoved(expected));
-            let told = flow_mod::FlowRemovedMessage {
+            let reported = flow_mod::FlowRemovedMessage {
                 cookie: 5,
                 priority: 2,
                 reason: expected,
@@ -220,7 +223,7 @@ mod tests {
             };
             assert_eq!(
                 messages(&async_message, None, 0, &mut Buffers::default()),
-                [Message::FlowRemoved(told)]
+                [Message::FlowRemoved(reported)]
             );
         }
     }

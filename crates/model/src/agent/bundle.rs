@@ -202,7 +202,7 @@ fn change(message: &Message) -> Result<Change, Refusal> {
         Message::StatelessMod(m) => Ok(Change::Stateless(m.clone())),
         _ => Err(Refusal::new(
             code::MSG_UNSUP,
-            "flow-mods, group-mods, meter-mods, port-mods and lane_mods can be in a bundle, nothing else",
+            "flow-mods, group-mods, meter-mods, port-mods and stateless_mods can be in a bundle, nothing else",
         )),
     }
 }

@@ -127,7 +127,7 @@ pub struct Channel {
     /// Messages dropped because the output was full.
     lost: LostMessages,
     /// Lost messages at the last event about them, and the time of that event.
-    lost_told: (LostMessages, Option<Nanos>),
+    lost_reported: (LostMessages, Option<Nanos>),
 }
 
 impl Channel {
@@ -146,7 +146,7 @@ impl Channel {
             held_bytes: 0,
             crowded: false,
             lost: LostMessages::default(),
-            lost_told: (LostMessages::default(), None),
+            lost_reported: (LostMessages::default(), None),
         }
     }
 
@@ -213,10 +213,10 @@ impl Channel {
     }
 
     fn tell_lost(&mut self, now: Nanos, events: &mut Vec<ChannelEvent>) {
-        let (told, at) = self.lost_told;
-        if told != self.lost && at.is_none_or(|at| now.saturating_sub(at) >= LOST_NS) {
-            events.push(ChannelEvent::Lost(self.lost.since(told)));
-            self.lost_told = (self.lost, Some(now));
+        let (reported, at) = self.lost_reported;
+        if reported != self.lost && at.is_none_or(|at| now.saturating_sub(at) >= LOST_NS) {
+            events.push(ChannelEvent::Lost(self.lost.since(reported)));
+            self.lost_reported = (self.lost, Some(now));
         }
     }
 

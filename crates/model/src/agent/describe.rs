@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_s_counters_are_told_with_its_age() {
+    fn a_port_s_counters_are_reported_with_its_age() {
         let counters = PortCounters {
             rx_packets: 1,
             rx_bytes: 2,
@@ -151,13 +151,14 @@ mod tests {
             tx_dropped: 6,
             by_name: Vec::new(),
         };
-        let told = port_stats(&a_port(), &counters, 150);
-        assert_eq!((told.port, told.duration_ns), (3, 50));
-        assert_eq!((told.rx_packets, told.rx_bytes, told.rx_dropped), (1, 2, 5));
-        assert_eq!((told.tx_packets, told.tx_bytes, told.tx_dropped), (3, 4, 6));
-        let unknown = [told.rx_errors, told.tx_errors, told.rx_frame_errors, told.rx_over_errors];
+        let reported = port_stats(&a_port(), &counters, 150);
+        assert_eq!((reported.port, reported.duration_ns), (3, 50));
+        assert_eq!((reported.rx_packets, reported.rx_bytes, reported.rx_dropped), (1, 2, 5));
+        assert_eq!((reported.tx_packets, reported.tx_bytes, reported.tx_dropped), (3, 4, 6));
+        let unknown =
+            [reported.rx_errors, reported.tx_errors, reported.rx_frame_errors, reported.rx_over_errors];
         assert_eq!(unknown, [u64::MAX; 4]);
-        assert_eq!([told.rx_crc_errors, told.collisions], [u64::MAX; 2]);
+        assert_eq!([reported.rx_crc_errors, reported.collisions], [u64::MAX; 2]);
     }
 
     #[test]

@@ -53,7 +53,7 @@ pub(super) fn changes(in_port: PortNo, before: &[u8], after: &[u8]) -> Vec<Frame
         return Vec::new();
     }
     let mut changes = Vec::new();
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let layers = wire::locate(after, Depth::L4);
     // A frame too short for an Ethernet header has no fields.
     if before.len() >= 14 && after.len() >= 14 {
@@ -65,17 +65,17 @@ pub(super) fn changes(in_port: PortNo, before: &[u8], after: &[u8]) -> Vec<Frame
             before: old.value(*field),
             after: new.value(*field),
         }));
-        told.extend(Field::NAMED.iter().filter(differs).filter_map(|field| bytes_of(*field, &layers)));
+        reported.extend(Field::NAMED.iter().filter(differs).filter_map(|field| bytes_of(*field, &layers)));
         if let (Some((_, old)), Some((at, new))) = (ttl(before), ttl(after))
             && old != new
         {
             changes.push(FrameChange::Ttl { before: old, after: new });
-            told.push(at..at + 1);
+            reported.push(at..at + 1);
         }
     }
     if before.len() == after.len() {
-        let is_told = |at: usize| told.iter().any(|range| range.contains(&at));
-        changes.extend(runs(before, after, is_told).take(RUNS).map(|run| FrameChange::Bytes {
+        let is_reported = |at: usize| reported.iter().any(|range| range.contains(&at));
+        changes.extend(runs(before, after, is_reported).take(RUNS).map(|run| FrameChange::Bytes {
             at: run.start,
             before: before[run.clone()].to_vec(),
             after: after[run].to_vec(),
@@ -115,9 +115,9 @@ fn ttl(frame: &[u8]) -> Option<(usize, u8)> {
 fn runs<'a>(
     before: &'a [u8],
     after: &'a [u8],
-    is_told: impl Fn(usize) -> bool + 'a,
+    is_reported: impl Fn(usize) -> bool + 'a,
 ) -> impl Iterator<Item = Range<usize>> + 'a {
-    let differs = move |at: &usize| before[*at] != after[*at] && !is_told(*at);
+    let differs = move |at: &usize| before[*at] != after[*at] && !is_reported(*at);
     let mut from = 0;
     std::iter::from_fn(move || {
         let start = (from..before.len()).find(&differs)?;
@@ -146,14 +146,14 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_field_is_told_of_and_its_bytes_are_not() {
+    fn a_changed_field_is_reported_and_its_bytes_are_not() {
         let (before, mut after) = (udp(64, [10, 0, 0, 2], 53), udp(64, [10, 0, 0, 2], 53));
         assert_eq!(changes(1, &before, &after), []);
         // The UDP destination port stands at byte 36.
         after[36..38].copy_from_slice(&[0, 80]);
-        let told = changes(1, &before, &after);
-        assert_eq!(fields(&told), [(Field::UdpDst, Some(53), Some(80))]);
-        assert_eq!(told.len(), 1, "{told:?}");
+        let reported = changes(1, &before, &after);
+        assert_eq!(fields(&reported), [(Field::UdpDst, Some(53), Some(80))]);
+        assert_eq!(reported.len(), 1, "{reported:?}");
         // The UDP checksum at byte 40 belongs to no field, so its change is reported as bytes.
         after[40] ^= 0xff;
         let bytes = FrameChange::Bytes { at: 40, before: vec![before[40]], after: vec![after[40]] };
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ttl_is_told_of_by_name_in_both_versions() {
+    fn a_ttl_is_reported_by_name_in_both_versions() {
         let (before, mut after) = (udp(64, [10, 0, 0, 2], 53), udp(64, [10, 0, 0, 2], 53));
         after[22] = 63;
         assert_eq!(changes(1, &before, &after), [FrameChange::Ttl { before: 64, after: 63 }]);
@@ -177,22 +177,25 @@ mod tests {
         let before = udp(64, [10, 0, 0, 2], 53);
         let mut after = before.clone();
         after.splice(12..12, [0x81, 0, 0x60, 7]);
-        let told = changes(1, &before, &after);
-        assert_eq!(told.last(), Some(&FrameChange::Length { before: before.len(), after: before.len() + 4 }));
+        let reported = changes(1, &before, &after);
+        assert_eq!(
+            reported.last(),
+            Some(&FrameChange::Length { before: before.len(), after: before.len() + 4 })
+        );
         let vlan = [(Field::VlanVid, Some(0), Some(0x1007)), (Field::VlanPcp, None, Some(3))];
-        assert_eq!(fields(&told), vlan);
-        assert_eq!(told.len(), 3, "{told:?}");
+        assert_eq!(fields(&reported), vlan);
+        assert_eq!(reported.len(), 3, "{reported:?}");
     }
 
     #[test]
-    fn runs_of_other_bytes_are_told_of_up_to_eight() {
+    fn runs_of_other_bytes_are_reported_up_to_eight() {
         let before = vec![0; 64];
         let mut after = before.clone();
         // No field lies at byte 20 or after it. Runs of two bytes differ.
         (20..64).filter(|at| at % 4 < 2).for_each(|at| after[at] = 1);
-        let told = changes(1, &before, &after);
+        let reported = changes(1, &before, &after);
         let run = |at| FrameChange::Bytes { at, before: vec![0; 2], after: vec![1; 2] };
-        assert_eq!(told, (0..8).map(|n| run(20 + 4 * n)).collect::<Vec<_>>());
+        assert_eq!(reported, (0..8).map(|n| run(20 + 4 * n)).collect::<Vec<_>>());
         // Frames shorter than an Ethernet header have no fields.
         for (length, has_fields) in [(13, false), (14, true)] {
             let (before, after) = (vec![0; length], vec![1; length]);

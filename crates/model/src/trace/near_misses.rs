@@ -111,7 +111,7 @@ mod tests {
 
     /// Returns the IDs of the reported entries, each with the number of fields that exclude it, and the
     /// number of entries examined.
-    fn told(entries: &[FlowEntry]) -> (Vec<(u32, usize)>, usize) {
+    fn reported(entries: &[FlowEntry]) -> (Vec<(u32, usize)>, usize) {
         let (near_misses, looked_at) = nearest(entries.iter(), &packet());
         (
             near_misses
@@ -123,14 +123,14 @@ mod tests {
     }
 
     #[test]
-    fn one_or_two_fields_may_exclude_an_entry_that_is_told_of() {
+    fn one_or_two_fields_may_exclude_an_entry_that_is_reported() {
         let entries = [
             entry(1, [Some(1), Some(0xa), Some(0xb)]),
             entry(2, [Some(9), Some(0xa), Some(0xb)]),
             entry(3, [Some(9), Some(9), Some(0xb)]),
             entry(4, [Some(9), Some(9), Some(9)]),
         ];
-        assert_eq!(told(&entries), (vec![(2, 1), (3, 2)], 4));
+        assert_eq!(reported(&entries), (vec![(2, 1), (3, 2)], 4));
         let (near_misses, _) = nearest(entries[2..3].iter(), &packet());
         let excluded = |field, value| Excluded { condition: FieldMatch::exact(field, 9), value: Some(value) };
         assert_eq!(near_misses[0].excluded, [excluded(Field::InPort, 1), excluded(Field::EthSrc, 0xa)]);
@@ -144,18 +144,18 @@ mod tests {
             entry(2, [Some(0), None, None]),
             entry(3, [Some(0), Some(0xa), Some(0xb)]),
         ];
-        assert_eq!(told(&entries).0, [(3, 1), (2, 1), (1, 2)]);
+        assert_eq!(reported(&entries).0, [(3, 1), (2, 1), (1, 2)]);
         // The packet's value is 0xa. 0xb shares one leading bit more with it than 0x8; 1 << 40 shares fewest.
         let sources = [1 << 40, 0x8, 0xb].map(|value| [None, Some(value), None]);
         let entries: Vec<_> = (1..).zip(sources).map(|(id, values)| entry(id, values)).collect();
-        assert_eq!(told(&entries).0, [(3, 1), (2, 1), (1, 1)]);
+        assert_eq!(reported(&entries).0, [(3, 1), (2, 1), (1, 1)]);
     }
 
     #[test]
-    fn three_are_told_of_and_among_equals_the_first() {
+    fn three_are_reported_and_among_equals_the_first() {
         let entries: Vec<_> = (1..=5).map(|id| entry(id, [Some(0), None, None])).collect();
-        assert_eq!(told(&entries), (vec![(1, 1), (2, 1), (3, 1)], 5));
+        assert_eq!(reported(&entries), (vec![(1, 1), (2, 1), (3, 1)], 5));
         let nearer = entry(9, [Some(0), Some(0xa), None]);
-        assert_eq!(told(&[&entries[..], &[nearer]].concat()).0, [(9, 1), (1, 1), (2, 1)]);
+        assert_eq!(reported(&[&entries[..], &[nearer]].concat()).0, [(9, 1), (1, 1), (2, 1)]);
     }
 }

@@ -73,7 +73,7 @@ fn versions_are_agreed_on_by_bitmap_or_by_the_lower_one() {
 }
 
 #[test]
-fn a_peer_of_version_1_0_is_told_what_to_do() {
+fn a_peer_of_version_1_0_is_advised_to_use_1_3() {
     let mut session = Session::new(SessionConfig::default(), 0);
     session.receive(&message(1, 0, 9, &[]), 0);
     let events = events(&mut session);

@@ -224,8 +224,8 @@ impl Driver {
         let settings =
             Settings { drop_fragments: self.rng.u8(0..8) == 0, report_invalid_ttl: self.rng.bool() };
         self.model.set_settings(settings);
-        let lane = self.style.lane(&mut self.rng).map(Arc::new);
-        let set = self.model.set_stateless(self.now, lane);
+        let stateless = self.style.stateless(&mut self.rng).map(Arc::new);
+        let set = self.model.set_stateless(self.now, stateless);
         debug_assert!(set.is_ok(), "{set:?}");
     }
 }

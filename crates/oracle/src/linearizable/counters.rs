@@ -27,9 +27,13 @@ pub(super) fn check_counters(record: &Record, replay: &Replay) -> Result<usize, 
     }
     for (id, counters) in &record.groups {
         let expected = reference.group_counters(*id).cloned().unwrap_or_default();
-        let at_most = |told: (u64, u64), most: (u64, u64)| told.0 <= most.0 && told.1 <= most.1;
+        let at_most = |reported: (u64, u64), most: (u64, u64)| reported.0 <= most.0 && reported.1 <= most.1;
         let fewer = at_most(counters.total, expected.total)
-            && counters.buckets.iter().zip(&expected.buckets).all(|(told, most)| at_most(*told, *most));
+            && counters
+                .buckets
+                .iter()
+                .zip(&expected.buckets)
+                .all(|(reported, most)| at_most(*reported, *most));
         let same = (counters.total, &counters.buckets) == (expected.total, &expected.buckets);
         if !(same || buckets_lost && fewer) {
             return Err(format!("group {id} counted {counters:?}, expected {expected:?}"));
@@ -41,10 +45,12 @@ pub(super) fn check_counters(record: &Record, replay: &Replay) -> Result<usize, 
 /// Compares the totals with the outcome of each packet.
 pub(super) fn check_totals(record: &Record, replay: &Replay, sums: &Sums) -> Result<usize, String> {
     let totals = &record.totals;
-    let told = (totals.received, totals.forwarded, totals.consumed, totals.held);
+    let reported = (totals.received, totals.forwarded, totals.consumed, totals.held);
     let expected = (record.arrivals.len() as u64, sums.forwarded, sums.consumed, 0);
-    if told != expected {
-        return Err(format!("totals {told:?}, expected {expected:?} (received, forwarded, consumed, held)"));
+    if reported != expected {
+        return Err(format!(
+            "totals {reported:?}, expected {expected:?} (received, forwarded, consumed, held)"
+        ));
     }
     // A frame handed over to another worker counts as sent, and may be lost there.
     let out: u64 = record.sent.iter().map(|(_, _, frames)| frames.len() as u64).sum();

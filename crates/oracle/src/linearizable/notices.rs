@@ -59,7 +59,7 @@ fn is_of(notice: &FlowRemoved, entry: &FlowEntry) -> bool {
 fn check(record: &Record, version: usize, life: &Life, notice: &FlowRemoved) -> Result<(), String> {
     let [added, removed] = [life.added, version].map(|version| &record.submitted[version - 1]);
     let flags = life.entry.flags;
-    let told = |(packets, bytes): (u64, u64)| {
+    let visible = |(packets, bytes): (u64, u64)| {
         (
             removed.moment.at - added.moment.at,
             if flags.no_packet_counts { u64::MAX } else { packets },
@@ -67,7 +67,7 @@ fn check(record: &Record, version: usize, life: &Life, notice: &FlowRemoved) -> 
         )
     };
     let more = (life.counts.0 + life.perhaps.0, life.counts.1 + life.perhaps.1);
-    let expected = [told(life.counts), told(more)];
+    let expected = [visible(life.counts), visible(more)];
     if !expected.contains(&(notice.duration_ns, notice.packets, notice.bytes)) {
         return Err(format!("{notice:?}\n  expected {expected:?} (duration, packets, bytes)"));
     }

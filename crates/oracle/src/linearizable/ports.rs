@@ -35,9 +35,9 @@ pub(super) fn check_ports(record: &Record, replay: &Replay) -> Result<usize, Str
         let runts = record.runts.get(port).copied().unwrap_or_default();
         let queued = record.queues.iter().filter(|(number, _)| number == port).flat_map(|(_, queues)| queues);
         let refused: u64 = queued.map(|queue| queue.dropped).sum();
-        let told = (counters.rx_packets, counters.rx_bytes, counters.tx_packets, counters.tx_bytes);
+        let reported = (counters.rx_packets, counters.rx_bytes, counters.tx_packets, counters.tx_bytes);
         let lost = (counters.rx_dropped, counters.tx_dropped);
-        if told != (rx.0, rx.1, tx.0, tx.1) || lost != (runts, refused) {
+        if reported != (rx.0, rx.1, tx.0, tx.1) || lost != (runts, refused) {
             return Err(format!(
                 "port {port} counted {counters:?}, expected {rx:?} in and {tx:?} out (packets, bytes), \
                  {runts} and {refused} dropped"

@@ -7,7 +7,7 @@ use flow::stateless::{Arithmetic, Bank, Gate, GateFlag, Gates, Label, NodeId, St
 
 impl Style {
     /// Returns a stateless configuration, or none.
-    pub fn lane(&self, rng: &mut Rng) -> Option<StatelessConfig> {
+    pub fn stateless(&self, rng: &mut Rng) -> Option<StatelessConfig> {
         if self.calm || rng.bool() {
             return None;
         }

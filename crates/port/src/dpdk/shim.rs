@@ -37,7 +37,7 @@ unsafe fn give_back(memory: NonNull<u8>) {
 }
 
 /// Converts a result of the shim to DPDK's description of the error.
-fn told(result: c_int) -> Result<(), String> {
+fn check(result: c_int) -> Result<(), String> {
     if result >= 0 {
         return Ok(());
     }
@@ -62,7 +62,7 @@ pub(super) fn log_to(log: fn(&str)) -> Result<(), String> {
     let _ = LOG.set(log);
     // SAFETY: `take_message` is a function, so it lives until the end of the process, and any thread may call
     // it.
-    told(unsafe { ffi::shim_log(Some(take_message)) })
+    check(unsafe { ffi::shim_log(Some(take_message)) })
 }
 
 unsafe extern "C" fn take_message(bytes: *const c_char, len: usize) {
@@ -82,7 +82,7 @@ pub(super) fn start_eal(arguments: &[String]) -> Result<(), String> {
     let strings = Box::leak(strings.into_iter().chain([null_mut()]).collect::<Box<[_]>>());
     // SAFETY: `count` terminated strings and a final null pointer, which are leaked and so live until the end
     // of the process.
-    told(unsafe { ffi::shim_eal(count, strings.as_mut_ptr()) })
+    check(unsafe { ffi::shim_eal(count, strings.as_mut_ptr()) })
 }
 
 /// Registers the calling thread with DPDK, which gives it caches of mbufs. No effect if it is registered
@@ -107,7 +107,7 @@ impl Pool {
         let (name, mut error) = (text(name)?, 0);
         // SAFETY: the terminated name and `error` live until the call returns.
         let pool = unsafe { ffi::shim_pool(name.as_ptr(), count, socket, &raw mut error) };
-        NonNull::new(pool).map(Self).ok_or_else(|| told(error).err().unwrap_or_default())
+        NonNull::new(pool).map(Self).ok_or_else(|| check(error).err().unwrap_or_default())
     }
 }
 
@@ -121,7 +121,7 @@ impl Port {
         let (device, mut port) = (text(device)?, 0);
         let _alone = alone();
         // SAFETY: the terminated string and `port` live until the call returns.
-        told(unsafe { ffi::shim_attach(device.as_ptr(), &raw mut port) })?;
+        check(unsafe { ffi::shim_attach(device.as_ptr(), &raw mut port) })?;
         Ok(Self(port))
     }
 
@@ -144,7 +144,7 @@ impl Port {
     pub(super) fn device(&self) -> Result<Device, String> {
         let mut device = Device::default();
         // SAFETY: `device` lives until the call returns.
-        told(unsafe { ffi::shim_device(self.0, &raw mut device) })?;
+        check(unsafe { ffi::shim_device(self.0, &raw mut device) })?;
         Ok(device)
     }
 
@@ -152,13 +152,13 @@ impl Port {
     pub(super) fn start(&self, queues: u16, descriptors: u16, mtu: u16, pool: Pool) -> Result<(), String> {
         let _alone = alone();
         // SAFETY: pools are never freed, so the pointer is valid.
-        told(unsafe { ffi::shim_start(self.0, queues, descriptors, mtu, pool.0.as_ptr()) })
+        check(unsafe { ffi::shim_start(self.0, queues, descriptors, mtu, pool.0.as_ptr()) })
     }
 
     pub(super) fn link(&self) -> Result<Link, String> {
         let mut link = Link::default();
         // SAFETY: `link` lives until the call returns.
-        told(unsafe { ffi::shim_link(self.0, &raw mut link) })?;
+        check(unsafe { ffi::shim_link(self.0, &raw mut link) })?;
         Ok(link)
     }
 
@@ -166,7 +166,7 @@ impl Port {
     pub(super) fn drops(&self) -> Result<Drops, String> {
         let mut drops = Drops::default();
         // SAFETY: `drops` lives until the call returns.
-        told(unsafe { ffi::shim_drops(self.0, &raw mut drops) })?;
+        check(unsafe { ffi::shim_drops(self.0, &raw mut drops) })?;
         Ok(drops)
     }
 }
@@ -178,7 +178,7 @@ impl Drop for Port {
         //
         // SAFETY: the call takes no pointers. The queues share ownership of this value, so none uses the
         // device any longer.
-        let _ = told(unsafe { ffi::shim_detach(self.0) });
+        let _ = check(unsafe { ffi::shim_detach(self.0) });
     }
 }
 

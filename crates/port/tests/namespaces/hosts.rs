@@ -87,14 +87,14 @@ type Change = fn(&mut Frame, bool);
 impl Forwarder {
     fn start(mut ports: [Box<dyn Queue>; 2], change: Change) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&stop);
+        let reported = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
             let fds: Vec<RawFd> = ports.iter().filter_map(|port| port.descriptor()).collect();
             let mut pools = Pools::new(0, 4096, 256);
             let (mut burst, mut done) = (Vec::new(), Vec::new());
             let mut out = [VecDeque::new(), VecDeque::new()];
             let mut seen = Seen::default();
-            while !told.load(Ordering::Relaxed) {
+            while !reported.load(Ordering::Relaxed) {
                 let mut moved = 0;
                 for (from, to) in [(0, 1), (1, 0)] {
                     ports[from].receive(&mut pools, &mut burst, 32);

@@ -235,8 +235,8 @@ fn a_device_that_goes_and_comes_back_is_survived() {
 }
 
 #[test]
-fn a_reopened_device_keeps_its_descriptor_and_is_told_of() {
-    in_lab("raw::a_reopened_device_keeps_its_descriptor_and_is_told_of", 0, |_: &Lab| {
+fn a_reopened_device_keeps_its_descriptor_and_advances_its_generation() {
+    in_lab("raw::a_reopened_device_keeps_its_descriptor_and_advances_its_generation", 0, |_: &Lab| {
         veth("va", "vb");
         let mut a = open_one(1, "va");
         let descriptor = a.descriptor().unwrap();

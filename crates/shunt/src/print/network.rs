@@ -31,8 +31,8 @@ pub fn outcome(out: &mut dyn Write, run: &NetworkOutcome) -> io::Result<()> {
         (run.over_budget, "over the hop budget"),
         (run.lost_wrongly, "lost without an excuse"),
     ];
-    let told: Vec<String> = faults.iter().map(|(number, what)| format!("{number} {what}")).collect();
-    writeln!(out, "{}{}", if run.right { "right     " } else { "WRONG     " }, told.join(", "))?;
+    let reported: Vec<String> = faults.iter().map(|(number, what)| format!("{number} {what}")).collect();
+    writeln!(out, "{}{}", if run.right { "right     " } else { "WRONG     " }, reported.join(", "))?;
     run.missed.iter().try_for_each(|missed| writeln!(out, "MISSED    {missed}"))?;
 
     let latency = run.latency_ns;
@@ -106,11 +106,11 @@ fn protection(out: &mut dyn Write, run: &NetworkOutcome) -> io::Result<()> {
     let unmet: Vec<_> = run.failures.iter().filter(|failure| failure.packets == 0).collect();
     if !unmet.is_empty() {
         let ms = |ns: u64| ns as f64 / 1e6;
-        let told: Vec<String> =
+        let reported: Vec<String> =
             unmet.iter().take(PLACES).map(|one| format!("{} at {:.3} ms", one.part, ms(one.at_ns))).collect();
         let more = if unmet.len() > PLACES { ", ..." } else { "" };
         let (unmet, all) = (unmet.len(), count(run.failures.len(), "failure"));
-        writeln!(out, "met by no packet: {unmet} of {all}: {}{more}", told.join(", "))?;
+        writeln!(out, "met by no packet: {unmet} of {all}: {}{more}", reported.join(", "))?;
     }
     if let Some(ByEpochs { none, epoch_0, epoch_1, both }) = run.delivered_by {
         writeln!(

@@ -60,12 +60,12 @@ fn text(mut client: Client, boards: Option<u64>) -> Result<(), CommandError> {
 
 /// Starts a thread that takes readings, so that keys work while a switch is slow to answer.
 fn readings(mut client: Client) -> Receiver<Result<Reading, ClientError>> {
-    let (told, readings) = channel();
+    let (sender, readings) = channel();
     thread::spawn(move || {
         loop {
             let reading = Reading::take(&mut client);
             let failed = reading.is_err();
-            if told.send(reading).is_err() || failed {
+            if sender.send(reading).is_err() || failed {
                 return;
             }
             thread::sleep(PERIOD);

@@ -328,12 +328,12 @@ impl Links {
 
     /// Returns the results. May be called only once.
     pub fn report(&mut self, turns: u64, received: u64, busy_ns: f64) -> Report {
-        let told = self.lines.iter().any(|line| !line.low_latency.is_empty());
+        let reported = self.lines.iter().any(|line| !line.low_latency.is_empty());
         let mut lanes: Vec<ClassReport> = Vec::new();
         let mut classes = Vec::with_capacity(self.lines.len());
         for line in std::mem::take(&mut self.lines) {
             let [mut all, low_latency] = line.reports;
-            if told {
+            if reported {
                 for (place, (name, part)) in LANES.iter().zip([&low_latency, &all]).enumerate() {
                     match lanes.get_mut(place) {
                         Some(lane) => lane.merge(part),

@@ -54,14 +54,19 @@ pub struct Phase {
 ///
 /// # Errors
 /// Only if one of the generated flows is refused.
-pub fn run(count: u32, costs: CostSource, only: &str, mut told: impl FnMut(Phase)) -> Result<(), CostError> {
+pub fn run(
+    count: u32,
+    costs: CostSource,
+    only: &str,
+    mut report: impl FnMut(Phase),
+) -> Result<(), CostError> {
     for family in scripts::FAMILIES {
         let Family { frames, scripts } = family(count)?;
         let mut rig = Rig::new(2, frames)?;
         for script in scripts.into_iter().filter(|script| script.name.contains(only)) {
             let (phase, used) = phase(rig, script, costs)?;
             rig = used;
-            told(phase);
+            report(phase);
         }
     }
     Ok(())

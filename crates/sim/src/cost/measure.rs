@@ -302,7 +302,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_and_a_unit_are_told_apart() {
+    fn fixed_and_per_unit_times_are_separated() {
         let net = |units: u64, ns: f64| Net { units, ns };
         let line: Vec<Net> = (0..64).map(|units| net(units, 20.0 + 3.0 * units as f64)).collect();
         let (mark, each) = by_size(&line);

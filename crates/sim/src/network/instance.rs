@@ -84,8 +84,9 @@ impl Instance {
 
     /// Configures the switch. The configuration is applied when this returns.
     pub fn configure(&mut self, now: Nanos, setup: &Setup) -> Result<(), ModelError> {
-        let lane = setup.lane.iter().map(|lane| Change::Stateless(StatelessChange::Set(lane.sections())));
-        let done = self.model.bundle(now, setup.changes.iter().cloned().chain(lane));
+        let stateless =
+            setup.stateless.iter().map(|config| Change::Stateless(StatelessChange::Set(config.sections())));
+        let done = self.model.bundle(now, setup.changes.iter().cloned().chain(stateless));
         done.map_err(|(_, error)| error)?;
         self.settle(now);
         Ok(())
@@ -144,9 +145,9 @@ impl Instance {
     /// Returns the amount of state in the switch.
     pub fn state(&self) -> InstanceState {
         let (mut labels, mut gates) = (0, 0);
-        if let Some(lane) = self.model.stateless() {
-            labels = lane.banks.iter().flatten().chain(&lane.polka).map(|bank| bank.labels.len()).sum();
-            gates = lane.gates.as_ref().map_or(0, |gates| gates.ports.len());
+        if let Some(config) = self.model.stateless() {
+            labels = config.banks.iter().flatten().chain(&config.polka).map(|bank| bank.labels.len()).sum();
+            gates = config.gates.as_ref().map_or(0, |gates| gates.ports.len());
         }
         let groups = self.model.group_ids().len();
         InstanceState { entries: self.model.flow_count(), groups, labels, gates }
@@ -176,12 +177,12 @@ mod tests {
 
     fn node(flows: &str) -> Node {
         let flows = parse_flows(flows, ParseOptions::default()).map(|flow| flow.unwrap().into());
-        let setup = Setup { changes: flows.collect(), lane: None };
+        let setup = Setup { changes: flows.collect(), stateless: None };
         Node { name: "s".into(), ports: vec![1, 2, 3], setup }
     }
 
     #[test]
-    fn a_frame_is_forwarded_or_a_reason_is_told() {
+    fn a_frame_is_forwarded_or_a_reason_is_reported() {
         let node = node(
             "in_port=1,actions=output:2,output:3\nin_port=2,actions=CONTROLLER\nin_port=3,actions=output:1",
         );
@@ -189,13 +190,13 @@ mod tests {
         switch.configure(1, &node.setup).unwrap();
         assert_eq!(switch.state(), InstanceState { entries: 3, ..InstanceState::default() });
         let mut sent = Vec::new();
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for port in [1, 2, 3, 2] {
-            told.push(switch.forward(2, port, 7, vec![port as u8; 60], &mut sent));
+            reported.push(switch.forward(2, port, 7, vec![port as u8; 60], &mut sent));
         }
         switch.set_link(3, 1, false).unwrap();
-        told.push(switch.forward(3, 3, 8, vec![3; 60], &mut sent));
-        assert_eq!(told, [None, Some("consumed"), None, Some("consumed"), Some("port_down")]);
+        reported.push(switch.forward(3, 3, 8, vec![3; 60], &mut sent));
+        assert_eq!(reported, [None, Some("consumed"), None, Some("consumed"), Some("port_down")]);
         let ports: Vec<_> = sent.iter().map(|sent| (sent.port, sent.packet, sent.bytes[0])).collect();
         assert_eq!(ports, [(2, 7, 1), (3, 7, 1), (1, 7, 3)]);
     }

@@ -395,10 +395,10 @@ mod tests {
         let mut outages = Outages::of(&network);
         let way = way(120, &PLANNED[..2]);
         let trip = Trip { sent_ns: 120, ended_ns: 130, way: &way, lost_at: Some(NetworkPlace::Node(2)) };
-        let mut told = |routes| outages.exposure(&network, &flow(routes), trip);
-        assert_eq!(told(vec![path()[..2].to_vec()]), OffPath);
-        assert_eq!(told(vec![path()[..2].to_vec(), path()]), Unguarded);
-        assert_eq!(told(Vec::new()), Unguarded);
+        let mut exposure = |routes| outages.exposure(&network, &flow(routes), trip);
+        assert_eq!(exposure(vec![path()[..2].to_vec()]), OffPath);
+        assert_eq!(exposure(vec![path()[..2].to_vec(), path()]), Unguarded);
+        assert_eq!(exposure(Vec::new()), Unguarded);
         assert_eq!(
             outages.failures(),
             [FailureReport { part: NetworkPlace::Link(2), from_ns: 100, met: 2, guarded: 0 }]

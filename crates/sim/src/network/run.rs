@@ -200,8 +200,8 @@ impl<'a> Running<'a> {
             }
             Event::Detect { link, up } => {
                 for end in self.network.links[link].ends {
-                    let told = self.switches[end.node].set_link(self.now + START_NS, end.port, up);
-                    told.map_err(|source| self.refused(end.node, source))?;
+                    let reported = self.switches[end.node].set_link(self.now + START_NS, end.port, up);
+                    reported.map_err(|source| self.refused(end.node, source))?;
                 }
             }
             Event::Act(place) => match &self.network.acts[place].1 {

@@ -42,7 +42,7 @@ pub struct Setup {
     /// Changes of entries and groups, applied as one operation.
     pub changes: Vec<Change>,
     /// New stateless configuration, or `None` to keep the current one.
-    pub lane: Option<Arc<StatelessConfig>>,
+    pub stateless: Option<Arc<StatelessConfig>>,
 }
 
 /// End of a link.

@@ -40,7 +40,7 @@ fn setup(node: usize) -> Setup {
          priority=1,in_port=2 actions=group:2
          priority=0 actions=group:1"
     )));
-    Setup { changes, lane: None }
+    Setup { changes, stateless: None }
 }
 
 fn flow(from: usize, to: usize) -> Flow {
@@ -115,8 +115,8 @@ fn all_arrive_once_by_the_paths_that_entries_say() {
 fn the_same_network_gives_the_same_report() {
     let mut network = ring();
     network.acts = vec![(200_000, Act::Node { node: 2, works: false })];
-    let told = |network: &Network| format!("{:?}", run(network).unwrap());
-    assert_eq!(told(&network), told(&network));
+    let outcome = |network: &Network| format!("{:?}", run(network).unwrap());
+    assert_eq!(outcome(&network), outcome(&network));
 }
 
 #[test]
@@ -270,7 +270,7 @@ fn a_configuration_is_changed_under_load() {
     let mut network = ring();
     let setup = Setup {
         changes: flows("priority=8,in_port=3,dl_dst=02:00:00:00:00:01 actions=output:2"),
-        lane: None,
+        stateless: None,
     };
     network.acts = vec![(500_000, Act::Configure { node: 2, setup })];
     let report = run(&network).unwrap();

@@ -230,7 +230,7 @@ fn datapath(
     let forwarding = forwarding(key, &d.low_latency, &d.ffp, &d.lanes, &d.port_cache, mistakes);
     let outstanding_bytes = forwarding.as_ref().map_or(0, |forwarding| forwarding.outstanding_bytes);
     let mut ports = ports(key, &d.port, &Around { workers, outstanding_bytes, scope }, mistakes);
-    let stateless = d.stateless.map(|lane| lane.read_all());
+    let stateless = d.stateless.map(|form| form.read_all());
     let stateless = stateless.transpose().unwrap_or_else(|all| {
         for (name, problem) in all {
             let dot = if name.is_empty() { "" } else { "." };

@@ -147,7 +147,7 @@ fn the_fail_mode_says_what_is_done_without_controllers() {
 }
 
 /// Formats mistakes as `line 3: KEY: PROBLEM`.
-fn told(mistakes: Vec<Mistake>) -> Vec<String> {
+fn lines_of(mistakes: Vec<Mistake>) -> Vec<String> {
     let line =
         |mistake: &Mistake| mistake.place.map_or(String::new(), |place| format!("line {}: ", place.line));
     mistakes.iter().map(|mistake| format!("{}{mistake}", line(mistake))).collect()
@@ -355,7 +355,7 @@ fn every_mistake_has_its_sentence() {
         let text = GOOD.replacen(what, by, 1);
         assert_ne!(text, GOOD, "{what}");
         // Each replacement gives exactly one mistake.
-        let [message] = &told(Config::parse(&text).unwrap_err())[..] else {
+        let [message] = &lines_of(Config::parse(&text).unwrap_err())[..] else {
             panic!("{by:?} gives: {:#?}", Config::parse(&text).unwrap_err());
         };
         for part in *says {
@@ -383,7 +383,7 @@ fn a_file_that_is_no_text_is_refused_with_the_line() {
 }
 
 #[test]
-fn all_mistakes_are_told_in_the_order_of_the_text() {
+fn all_mistakes_are_reported_in_the_order_of_the_text() {
     let text = GOOD
         .replace("workers = [0]\n[[", "workers = [0]\nspeed = 3\n[[")
         .replace("cpu = 1", "cpu = \"one\"")
@@ -392,7 +392,7 @@ fn all_mistakes_are_told_in_the_order_of_the_text() {
         .replace("\"50us\"", "\"50\"")
         .replace("name = \"p2\"", "nmae = \"p2\"")
         .replace("hold = 1", "hold = -1");
-    let told = told(Config::parse(&text).unwrap_err());
+    let reported = lines_of(Config::parse(&text).unwrap_err());
     let begins = [
         "line 4: worker[0].cpu: is the string \"one\"",
         "line 6: datapath.id: is missing",
@@ -404,19 +404,19 @@ fn all_mistakes_are_told_in_the_order_of_the_text() {
         "line 46: datapath.lanes.hold: -1 is out of range",
         "line 48: datapath.lanes.quiet: \"50\" is no duration",
     ];
-    assert_eq!(told.len(), begins.len(), "{told:#?}");
-    for (told, begin) in told.iter().zip(begins) {
-        assert!(told.starts_with(begin), "{begin}: {told}");
+    assert_eq!(reported.len(), begins.len(), "{reported:#?}");
+    for (reported, begin) in reported.iter().zip(begins) {
+        assert!(reported.starts_with(begin), "{begin}: {reported}");
     }
 }
 
 #[test]
-fn text_that_is_no_toml_is_told_with_each_place() {
+fn each_place_that_is_not_toml_is_reported() {
     let text = GOOD.replacen("id = 1\n", "id = = 1\n", 1).replace("number = 2", "number 2");
-    let told = told(Config::parse(&text).unwrap_err());
-    assert_eq!(told.len(), 2, "{told:#?}");
-    assert!(told[0].starts_with("line 7: there is a second `=`"), "{told:#?}");
-    assert!(told[1].starts_with("line 29: the key has no value; write KEY = VALUE"), "{told:#?}");
+    let reported = lines_of(Config::parse(&text).unwrap_err());
+    assert_eq!(reported.len(), 2, "{reported:#?}");
+    assert!(reported[0].starts_with("line 7: there is a second `=`"), "{reported:#?}");
+    assert!(reported[1].starts_with("line 29: the key has no value; write KEY = VALUE"), "{reported:#?}");
     for (what, by, says) in [
         ("workers = [0]", "workers = [0", "line 28: the list before is not closed, or lacks a comma"),
         ("name = \"p1\"", "name = \"p1", "line 24: the text is not closed"),
@@ -425,8 +425,8 @@ fn text_that_is_no_toml_is_told_with_each_place() {
         ("[[datapath.port]]\nnumber = 2", "[datapath.port]\nnumber = 2", "line 28: is there already"),
     ] {
         let text = GOOD.replacen(what, by, 1);
-        let told = self::told(Config::parse(&text).unwrap_err());
-        assert!(told.len() == 1 && told[0].starts_with(says), "{by}: {told:#?}");
+        let reported = lines_of(Config::parse(&text).unwrap_err());
+        assert!(reported.len() == 1 && reported[0].starts_with(says), "{by}: {reported:#?}");
     }
 }
 
@@ -448,12 +448,12 @@ fn twenty_mistakes_are_printed_with_file_line_and_column() {
 }
 
 #[test]
-fn what_a_machine_lacks_is_told_only_where_it_is_asked_for() {
+fn missing_cpus_and_devices_are_reported_only_in_the_scope_of_the_machine() {
     let text = GOOD.replace("cpu = 1", "cpu = 8191").replace("\"veth1\"", "\"no-such-dev\"");
     let in_file = text.replace("/tmp/s1.sock", "/dev/null/s1.sock");
-    let told_for = |scope| Config::parse_for(&in_file, scope).map_err(told);
-    assert!(told_for(Scope::File).is_ok() && told_for(Scope::Build).is_ok());
-    let found = told_for(Scope::Machine).unwrap_err();
+    let lines_for = |scope| Config::parse_for(&in_file, scope).map_err(lines_of);
+    assert!(lines_for(Scope::File).is_ok() && lines_for(Scope::Build).is_ok());
+    let found = lines_for(Scope::Machine).unwrap_err();
     assert_eq!(found.len(), 3, "{found:#?}");
     assert!(found[0].starts_with("line 2: control: /dev/null/s1.sock: "), "{found:#?}");
     assert!(found[1].starts_with("line 4: worker[0].cpu: this machine has no CPU 8191"), "{found:#?}");
@@ -463,7 +463,7 @@ fn what_a_machine_lacks_is_told_only_where_it_is_asked_for() {
     );
     let wrong = text.replace("\"null\"", "\"nul\"");
     assert!(Config::parse_for(&wrong, Scope::File).is_ok());
-    let found = Config::parse_for(&wrong, Scope::Build).map_err(told).unwrap_err();
+    let found = Config::parse_for(&wrong, Scope::Build).map_err(lines_of).unwrap_err();
     assert!(
         found.len() == 1 && found[0].starts_with("line 32: datapath.port[1].device: port p2: "),
         "{found:#?}"
@@ -475,12 +475,12 @@ fn what_a_machine_lacks_is_told_only_where_it_is_asked_for() {
 fn the_grammar_has_the_keys_that_are_read() {
     let asked = |table: &str| {
         let reading = text::read::<file::ConfigFile>(table, text::CONFIGURATION);
-        let told = told(reading.mistakes.in_order(table, &reading.tree)).join("\n");
-        let known = told
+        let reported = lines_of(reading.mistakes.in_order(table, &reading.tree)).join("\n");
+        let known = reported
             .split_once("use one of ")
-            .or_else(|| told.split_once("use "))
+            .or_else(|| reported.split_once("use "))
             .map(|(_, keys)| keys.to_owned());
-        known.unwrap_or_else(|| panic!("{table}: {told}"))
+        known.unwrap_or_else(|| panic!("{table}: {reported}"))
     };
     let mut known = std::collections::BTreeSet::new();
     for table in [
@@ -552,8 +552,8 @@ fn each_of_several_datapaths_has_its_own() {
     assert_eq!((&all[0].workers[..], &all[1].workers[..]), (&[worker(0)][..], &[worker(1)][..]));
     assert_eq!(all[1].datapath.ports[0].workers, [0], "numbered among those that it has");
     assert!(all.iter().all(|config| config.notes.is_empty()));
-    let lane = all[0].datapath.stateless.as_ref().unwrap();
-    assert_eq!(lane.banks[0].as_ref().unwrap().labels.len(), 2);
+    let stateless = all[0].datapath.stateless.as_ref().unwrap();
+    assert_eq!(stateless.banks[0].as_ref().unwrap().labels.len(), 2);
     assert_eq!(all[1].datapath.stateless, None);
     for (what, by, says) in [
         ("id = 2", "id = 1", "datapath[1].id: 1 is another datapath's too"),
@@ -576,8 +576,8 @@ fn each_of_several_datapaths_has_its_own() {
     ] {
         let text = TWO.replacen(what, by, 1);
         assert_ne!(text, TWO, "{what}");
-        let messages = told(Config::parse_all(&text).unwrap_err());
+        let messages = lines_of(Config::parse_all(&text).unwrap_err());
         assert!(messages.len() == 1 && messages[0].contains(says), "{by:?} gives: {messages:#?}");
     }
-    assert!(told(Config::parse(TWO).unwrap_err())[0].contains("there are 2, and one is asked for"));
+    assert!(lines_of(Config::parse(TWO).unwrap_err())[0].contains("there are 2, and one is asked for"));
 }

@@ -164,7 +164,7 @@ fn no_toml(text: &str, errors: &[Error]) -> Mistakes {
 }
 
 /// Replaces the parser's message about a syntax error by one that names a fix.
-fn in_our_words(told: &str) -> String {
+fn in_our_words(message: &str) -> String {
     let words = [
         (
             "duplicate key",
@@ -180,8 +180,8 @@ fn in_our_words(told: &str) -> String {
         ("key with no value", "the key has no value; write KEY = VALUE"),
         ("extra `=`", "there is a second `=`; write KEY = VALUE"),
     ];
-    let found = words.into_iter().find(|(begin, _)| told.starts_with(begin));
-    found.map_or_else(|| one_line(told), |(_, ours)| ours.to_owned())
+    let found = words.into_iter().find(|(begin, _)| message.starts_with(begin));
+    found.map_or_else(|| one_line(message), |(_, ours)| ours.to_owned())
 }
 
 /// Decodes a file's bytes as UTF-8.
@@ -193,8 +193,8 @@ pub fn decode(bytes: Vec<u8>) -> Result<String, Mistake> {
     })
 }
 
-fn one_line(told: &str) -> String {
-    told.replace('\n', "; ")
+fn one_line(message: &str) -> String {
+    message.replace('\n', "; ")
 }
 
 /// Returns the grammar's row for a path, or else for the key alone.
@@ -211,20 +211,20 @@ fn is_missing(name: &str, way: &KeyPath, grammar: Grammar) -> String {
 }
 
 /// Replaces the parser's message about a key by one that names a fix.
-fn problem(told: &str, way: &KeyPath, grammar: Grammar) -> String {
-    if let Some((_, known)) = told.strip_prefix("unknown field `").and_then(|rest| rest.split_once('`')) {
+fn problem(message: &str, way: &KeyPath, grammar: Grammar) -> String {
+    if let Some((_, known)) = message.strip_prefix("unknown field `").and_then(|rest| rest.split_once('`')) {
         let known = known.trim_start_matches(", expected ").trim_start_matches("one of ");
         return format!("there is no such key here; use one of {known}");
     }
     let (path, key) = way.keys();
-    let Some((_, needed, example)) = known(&path, key, grammar) else { return one_line(told) };
-    if let Some(found) = told.strip_prefix("invalid type: ") {
+    let Some((_, needed, example)) = known(&path, key, grammar) else { return one_line(message) };
+    if let Some(found) = message.strip_prefix("invalid type: ") {
         let found = in_words(found.rsplit_once(", expected").map_or(found, |(found, _)| found));
         format!("is {found}, and {needed} is needed; write {example}")
-    } else if told.contains("integer") || told.contains("number") {
-        format!("is no number that can be read ({}); write {example}", one_line(told))
+    } else if message.contains("integer") || message.contains("number") {
+        format!("is no number that can be read ({}); write {example}", one_line(message))
     } else {
-        one_line(told)
+        one_line(message)
     }
 }
 

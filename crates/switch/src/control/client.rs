@@ -106,8 +106,8 @@ impl Client {
         match (failed, read) {
             // The daemon may have sent a refusal before it closed the connection. Prefer that message.
             (Some(error), _) => {
-                return self.answer(id, |_: Value| Ok(())).map_err(|told| match told {
-                    ClientError::Refused(_) => told,
+                return self.answer(id, |_: Value| Ok(())).map_err(|refusal| match refusal {
+                    ClientError::Refused(_) => refusal,
                     _ => error,
                 });
             }

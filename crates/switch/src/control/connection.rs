@@ -404,8 +404,8 @@ fn set_gates(
     trusted: Option<&[i64]>,
     state: &mut ControlState<'_>,
 ) -> Result<Changed, String> {
-    let told = |(key, problem): (String, String)| format!("{key}: {problem}");
-    let gates = gates.map(|gates| gates.read("gates")).transpose().map_err(told)?;
+    let refuse = |(key, problem): (String, String)| format!("{key}: {problem}");
+    let gates = gates.map(|gates| gates.read("gates")).transpose().map_err(refuse)?;
     if gates.is_none() && trusted.is_none() && state.model.stateless().is_none() {
         // A new stateless forwarder without gates would drop tagged packets, so none is created.
         return Ok(Changed::default());
@@ -413,7 +413,7 @@ fn set_gates(
     let mut sections = vec![StatelessSection::Gates(gates)];
     if let Some(trusted) = trusted {
         let form = StatelessForm { trusted: trusted.to_vec(), ..StatelessForm::default() };
-        sections.push(StatelessSection::Trusted(form.read().map_err(told)?.trusted));
+        sections.push(StatelessSection::Trusted(form.read().map_err(refuse)?.trusted));
     }
     let change = Change::Stateless(StatelessChange::Set(sections));
     state.model.change(state.now, change).map_err(|error| error.to_string())

@@ -128,7 +128,7 @@ pub fn stateless(model: &mut Model<WorkerSet>) -> StatelessReport {
     let totals = model.totals();
     let count = |reason: DropReason| totals.dropped.get(reason as usize).copied().unwrap_or_default();
     StatelessReport {
-        lane: model.stateless().map(|lane| StatelessForm::from(&**lane)),
+        lane: model.stateless().map(|config| StatelessForm::from(&**config)),
         received: totals.received,
         taken: totals.stateless,
         dropped: REASONS.iter().map(|reason| (reason.name().to_owned(), count(*reason))).collect(),
@@ -183,11 +183,11 @@ fn by_lane<T>(low_latency: T, normal: T) -> BTreeMap<String, T> {
 }
 
 pub fn latencies(model: &mut Model<WorkerSet>) -> LatencyBuckets {
-    let told = model.plane_mut().latencies();
+    let reported = model.plane_mut().latencies();
     LatencyBuckets {
-        lanes: by_lane(told.low_latency.into(), told.normal.into()),
-        gaps: told.gaps,
-        stolen_ns: told.stolen_ns,
+        lanes: by_lane(reported.low_latency.into(), reported.normal.into()),
+        gaps: reported.gaps,
+        stolen_ns: reported.stolen_ns,
     }
 }
 

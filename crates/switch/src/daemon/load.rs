@@ -25,7 +25,7 @@ pub fn load(
 ) -> Result<Option<Changed>, DaemonError> {
     let Some(file) = read(model, path, stop)? else { return Ok(None) };
     match file.apply(model, clock.now()) {
-        Ok(_) if stop.is_some_and(Stop::is_told) => Ok(None),
+        Ok(_) if stop.is_some_and(Stop::is_requested) => Ok(None),
         Ok(changed) => Ok(Some(changed)),
         Err(mistakes) => Err(DaemonError::Flows { path: path.into(), mistakes }),
     }
@@ -47,7 +47,7 @@ fn read(model: &Model<WorkerSet>, path: &Path, stop: Option<&Stop>) -> Result<Op
     let names = model.ports().map(|port| (port.desc.name.clone(), port.desc.number)).collect();
     let mut file = FlowFile::new(names);
     let limit = model.config().limits.entries;
-    let is_stopped = || stop.is_some_and(Stop::is_told);
+    let is_stopped = || stop.is_some_and(Stop::is_requested);
     let read = Stoppable::open(path, stop).and_then(|opened| {
         read_pieces(BufReader::new(opened), PIECE_BYTES, |piece| {
             if is_stopped() {
@@ -94,7 +94,7 @@ impl Read for Stoppable<'_> {
             };
             match polled {
                 // Do not return `Interrupted`, because callers retry it.
-                Ok(_) if self.stop.is_some_and(Stop::is_told) => return Err(ErrorKind::Other.into()),
+                Ok(_) if self.stop.is_some_and(Stop::is_requested) => return Err(ErrorKind::Other.into()),
                 Ok(_) => {}
                 Err(rustix::io::Errno::INTR) => continue,
                 Err(error) => return Err(error.into()),

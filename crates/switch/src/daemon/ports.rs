@@ -23,13 +23,13 @@ impl OpenPort {
     pub(super) fn poll_link(&mut self) -> Link {
         let mut link = Link::default();
         for (n, (_, queue)) in self.queues.iter_mut().enumerate() {
-            let told = queue.poll_link();
+            let reported = queue.poll_link();
             link = if n == 0 {
-                told
+                reported
             } else {
                 Link {
-                    up: link.up && told.up,
-                    index: link.index.filter(|_| link.index == told.index),
+                    up: link.up && reported.up,
+                    index: link.index.filter(|_| link.index == reported.index),
                     ..link
                 }
             };

@@ -133,8 +133,8 @@ impl Daemon {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(DaemonError::Io { what: "wait for clients", source: error.into() }),
         }
-        let told = |n: usize| set.get(n).is_some_and(|fd| !fd.revents().is_empty());
-        let (stopped, woken, called) = (told(0), told(1), serves && told(2));
+        let is_ready = |n: usize| set.get(n).is_some_and(|fd| !fd.revents().is_empty());
+        let (stopped, woken, called) = (is_ready(0), is_ready(1), serves && is_ready(2));
         let answers: Vec<PollFlags> = set.drain(..).skip(of_clients).map(|fd| fd.revents()).collect();
         drop(set);
         if woken {

@@ -186,13 +186,13 @@ impl Daemon {
         let Some(model) = self.model_handle.here() else { return false };
         let barrier = model.barrier();
         while !model.is_applied(barrier) {
-            if stop.is_told() {
+            if stop.is_requested() {
                 return false;
             }
             self.workers.iter().for_each(|worker| worker.apply());
         }
         self.workers.iter().for_each(|worker| worker.keep_house());
-        !stop.is_told()
+        !stop.is_requested()
     }
 
     fn start_threads(&mut self, config: &Config) -> Result<(), DaemonError> {

@@ -18,10 +18,10 @@ impl Stop {
     ///
     /// Returns the error of the system.
     pub fn on_signals() -> io::Result<(Self, UnixStream)> {
-        let (tell, told) = UnixStream::pair()?;
-        signal_hook::low_level::pipe::register(SIGTERM, tell.try_clone()?)?;
-        signal_hook::low_level::pipe::register(SIGINT, tell.try_clone()?)?;
-        Ok((Self(told), tell))
+        let (sender, receiver) = UnixStream::pair()?;
+        signal_hook::low_level::pipe::register(SIGTERM, sender.try_clone()?)?;
+        signal_hook::low_level::pipe::register(SIGINT, sender.try_clone()?)?;
+        Ok((Self(receiver), sender))
     }
 
     /// Creates a signal that is set by writing to the returned stream or dropping it.
@@ -30,12 +30,12 @@ impl Stop {
     ///
     /// Returns the error of the system.
     pub fn by_hand() -> io::Result<(Self, UnixStream)> {
-        let (tell, told) = UnixStream::pair()?;
-        Ok((Self(told), tell))
+        let (sender, receiver) = UnixStream::pair()?;
+        Ok((Self(receiver), sender))
     }
 
     /// Returns whether the daemon must stop.
-    pub(super) fn is_told(&self) -> bool {
+    pub(super) fn is_requested(&self) -> bool {
         let mut set = [PollFd::from_borrowed_fd(self.descriptor(), PollFlags::IN)];
         matches!(poll(&mut set, Some(&Timespec::default())), Ok(ready) if ready > 0)
     }

@@ -230,9 +230,9 @@ fn rules(datapath: &file::Datapath, folder: &Path) -> Result<String, Mistake> {
         (None, Some(rules)) => return Ok(rules.clone()),
         (Some(path), None) => folder.join(path),
     };
-    let told = |problem: String| wrong("datapath.flows", format!("{}: {problem}", path.display()));
+    let refuse = |problem: String| wrong("datapath.flows", format!("{}: {problem}", path.display()));
     let mut text = String::new();
-    let opened = File::open(&path).map_err(|error| told(format!("can not open the flow file: {error}")))?;
+    let opened = File::open(&path).map_err(|error| refuse(format!("can not open the flow file: {error}")))?;
     let read = read_pieces(BufReader::new(opened), PIECE_BYTES, |piece| {
         text.push_str(piece);
         if text.len() > FLOW_FILE_BYTES {
@@ -241,7 +241,7 @@ fn rules(datapath: &file::Datapath, folder: &Path) -> Result<String, Mistake> {
         }
         Ok(())
     });
-    read.map_err(|error| told(error.to_string()))?;
+    read.map_err(|error| refuse(error.to_string()))?;
     Ok(text)
 }
 

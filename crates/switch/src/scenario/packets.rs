@@ -92,30 +92,30 @@ fn too_much() -> String {
 
 /// Reads the packets of a capture. Equal packets are one flow.
 pub fn captured(path: &Path) -> Result<Packets, String> {
-    let told = |problem: String| format!("{}: {problem}", path.display());
+    let refuse = |problem: String| format!("{}: {problem}", path.display());
     // Opening a pipe would block until another process opens it for writing.
     if std::fs::metadata(path).is_ok_and(|there| !there.is_file()) {
-        return Err(told("is no regular file".into()));
+        return Err(refuse("is no regular file".into()));
     }
-    let mut reader = CaptureReader::open(path).map_err(|error| told(error.to_string()))?;
+    let mut reader = CaptureReader::open(path).map_err(|error| refuse(error.to_string()))?;
     let (mut flows, mut places) = (Vec::new(), HashMap::new());
     let (mut order, mut times) = (Vec::new(), Vec::new());
     let mut bytes_left = ALL_BYTES;
-    while let Some(packet) = reader.next_packet().map_err(|error| told(error.to_string()))? {
+    while let Some(packet) = reader.next_packet().map_err(|error| refuse(error.to_string()))? {
         let number = order.len() + 1;
         if packet.bytes.is_empty() || packet.bytes.len() > LARGE_FRAME_BYTES {
             let length = packet.bytes.len();
-            return Err(told(format!(
+            return Err(refuse(format!(
                 "packet {number} has {length} bytes; a frame has 1 to {LARGE_FRAME_BYTES}"
             )));
         }
         if number > CAPTURED {
-            return Err(told(format!("has more than {CAPTURED} packets; take a part of it")));
+            return Err(refuse(format!("has more than {CAPTURED} packets; take a part of it")));
         }
         let place = match places.get(packet.bytes) {
             Some(place) => *place,
             None => {
-                bytes_left = bytes_left.checked_sub(packet.bytes.len()).ok_or_else(|| told(too_much()))?;
+                bytes_left = bytes_left.checked_sub(packet.bytes.len()).ok_or_else(|| refuse(too_much()))?;
                 let place = flows.len() as u32;
                 flows.push(packet.bytes.to_vec());
                 places.insert(packet.bytes.to_vec(), place);
@@ -126,7 +126,7 @@ pub fn captured(path: &Path) -> Result<Packets, String> {
         times.push(packet.timestamp_ns);
     }
     if flows.is_empty() {
-        return Err(told("has no packet".into()));
+        return Err(refuse("has no packet".into()));
     }
     let mut gaps_ns: Vec<f64> = times.windows(2).map(|pair| pair[1].saturating_sub(pair[0]) as f64).collect();
     // When the capture repeats, the gap from its last packet to its first one is the mean gap.

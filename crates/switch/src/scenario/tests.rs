@@ -63,14 +63,14 @@ fn read(text: &str) -> Result<SwitchScenario, Vec<Mistake>> {
 }
 
 /// Formats all mistakes, one per line, as `line 3: KEY: PROBLEM`.
-fn told(mistakes: &[Mistake]) -> String {
+fn refusal(mistakes: &[Mistake]) -> String {
     let line =
         |mistake: &Mistake| mistake.place.map_or(String::new(), |place| format!("line {}: ", place.line));
     mistakes.iter().map(|mistake| format!("{}{mistake}\n", line(mistake))).collect()
 }
 
 #[test]
-fn every_packet_is_delivered_or_told_of_by_name() {
+fn every_packet_is_delivered_or_lost_by_a_named_reason() {
     let outcome = read(GOOD).unwrap().run().unwrap();
     for part in outcome.lanes.iter().chain(&outcome.traffic) {
         let dropped: u64 = part.dropped.values().sum();
@@ -140,7 +140,7 @@ fn shares_that_do_not_quite_add_up_do_the_same_again_by_the_rate() {
 }
 
 #[test]
-fn what_is_dropped_at_the_door_is_in_no_low_latency_lane() {
+fn packets_dropped_at_admission_are_in_no_lane() {
     let folder = std::env::temp_dir().join(format!("shunt-runts-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     let path = folder.join("runts.pcap");
@@ -272,9 +272,10 @@ fn every_mistake_gets_its_sentence() {
     let mut failed = Vec::new();
     for (what, by, says) in MISTAKES {
         assert_eq!(GOOD.matches(what).count(), 1, "{what}");
-        let mistake = read(&GOOD.replace(what, by)).err().map(|mistakes| told(&mistakes));
-        let is_right =
-            |told: &String| told.contains(says) && told.lines().count() == 1 + says.matches('\n').count();
+        let mistake = read(&GOOD.replace(what, by)).err().map(|mistakes| refusal(&mistakes));
+        let is_right = |refusal: &String| {
+            refusal.contains(says) && refusal.lines().count() == 1 + says.matches('\n').count()
+        };
         if !mistake.as_ref().is_some_and(is_right) {
             failed.push(format!("{by}: {mistake:?}, not {says}"));
         }
@@ -289,13 +290,13 @@ fn every_mistake_gets_its_sentence() {
     ] {
         let (start, end) = (GOOD.find("[\n    { step").unwrap(), GOOD.find("\n[load]").unwrap());
         let text = format!("{}{costs}{}", &GOOD[..start], &GOOD[end..]);
-        let mistake = told(&read(&text).unwrap_err());
+        let mistake = refusal(&read(&text).unwrap_err());
         assert!(mistake.contains(says), "{costs}: {mistake}, not {says}");
     }
 }
 
 #[test]
-fn all_mistakes_of_a_scenario_are_told() {
+fn all_mistakes_of_a_scenario_are_reported() {
     let text = GOOD
         .replace("seed = 3", "sead = 3")
         .replace("io = \"2us\"", "io = \"2h\"")
@@ -303,7 +304,7 @@ fn all_mistakes_of_a_scenario_are_told() {
         .replace("normal = 128", "normal = -1")
         .replace("burst = 8", "burst = 0")
         .replace("begin = \"1ms\"", "begin = \"soon\"");
-    let told = told(&read(&text).unwrap_err());
+    let refusal = refusal(&read(&text).unwrap_err());
     let begins = [
         "line 2: sead: there is no such key here; use one of `seed`",
         "line 6: io: \"2h\" is too long",
@@ -312,9 +313,9 @@ fn all_mistakes_of_a_scenario_are_told() {
         "line 39: traffic[1].burst: 0 is out of range",
         "line 47: traffic[2].begin: \"soon\" is no duration",
     ];
-    assert_eq!(told.lines().count(), begins.len(), "{told}");
-    for (told, begin) in told.lines().zip(begins) {
-        assert!(told.starts_with(begin), "{begin}: {told}");
+    assert_eq!(refusal.lines().count(), begins.len(), "{refusal}");
+    for (refusal, begin) in refusal.lines().zip(begins) {
+        assert!(refusal.starts_with(begin), "{begin}: {refusal}");
     }
 }
 
@@ -322,8 +323,11 @@ fn all_mistakes_of_a_scenario_are_told() {
 fn packets_that_would_take_for_ever_are_refused() {
     let text =
         GOOD.replace("duration = \"4ms\"", "packets = 1000000").replace("rate_pps = 4000000", "rate_pps = 1");
-    let told = read(&text).unwrap().run().unwrap_err().to_string();
-    assert!(told.contains("packets: would take 1000000 s to arrive; the longest run has 3600 s"), "{told}");
+    let refusal = read(&text).unwrap().run().unwrap_err().to_string();
+    assert!(
+        refusal.contains("packets: would take 1000000 s to arrive; the longest run has 3600 s"),
+        "{refusal}"
+    );
 }
 
 #[test]
@@ -339,11 +343,11 @@ fn what_is_no_scenario_is_refused() {
     fs::create_dir_all(&folder).unwrap();
     let file = folder.join("bytes.toml");
     fs::write(&file, b"seed = 1\n\xff").unwrap();
-    let told = |path: &Path| Scenario::load(path, None).unwrap_err().to_string();
-    assert!(told(&file).contains("bytes.toml:2:1: is not UTF-8"), "{}", told(&file));
-    assert!(told(&folder).contains("can not read the scenario"));
-    assert!(told(&folder.join("none.toml")).contains("can not read the scenario"));
-    assert!(told(Path::new("/dev/zero")).contains("is longer than"));
+    let refusal = |path: &Path| Scenario::load(path, None).unwrap_err().to_string();
+    assert!(refusal(&file).contains("bytes.toml:2:1: is not UTF-8"), "{}", refusal(&file));
+    assert!(refusal(&folder).contains("can not read the scenario"));
+    assert!(refusal(&folder.join("none.toml")).contains("can not read the scenario"));
+    assert!(refusal(Path::new("/dev/zero")).contains("is longer than"));
     fs::remove_dir_all(&folder).unwrap();
 }
 

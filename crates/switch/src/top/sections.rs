@@ -247,8 +247,8 @@ mod tests {
 
     #[test]
     fn rates_have_three_digits() {
-        let told = [0.0, 0.4, 999.4, 999.6, 1_234.0, 12_345.0, 99_960.0, 999_600.0, 14_880_000.0, 4.2e9];
-        let texts = told.map(short);
+        let rates = [0.0, 0.4, 999.4, 999.6, 1_234.0, 12_345.0, 99_960.0, 999_600.0, 14_880_000.0, 4.2e9];
+        let texts = rates.map(short);
         assert_eq!(texts, ["0", "0", "999", "1.00k", "1.23k", "12.3k", "100k", "1.00M", "14.9M", "4.20G"]);
         assert_eq!((share(1.0, 3.0), share(0.0, 0.0)), ("33.3".to_owned(), "-".to_owned()));
     }

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_come_back_and_mistakes_are_told() {
+    fn formatted_bytes_parse_back_and_mistakes_are_reported() {
         assert_eq!(parse(" 0x02:00 aB\n").unwrap(), [2, 0, 0xab]);
         assert_eq!(parse(&format(&[0, 255, 16])).unwrap(), [0, 255, 16]);
         assert!(parse("").unwrap().is_empty());

@@ -150,9 +150,9 @@ pub fn describe(in_port: u32, frame: &[u8]) -> String {
         Field::Ipv6Exthdr | Field::IpEcn | Field::VlanVid | Field::Ipv6Flabel | Field::IpDscp => value != 0,
         _ => true,
     };
-    let told = Field::NAMED.iter().filter_map(|field| Some((*field, value(*field)?)));
-    let told = told.filter(|(field, value)| says(*field, *value));
-    match Match::unchecked_prerequisites(told.map(|(field, value)| FieldMatch::exact(field, value))) {
+    let named = Field::NAMED.iter().filter_map(|field| Some((*field, value(*field)?)));
+    let named = named.filter(|(field, value)| says(*field, *value));
+    match Match::unchecked_prerequisites(named.map(|(field, value)| FieldMatch::exact(field, value))) {
         Ok(matching) if !matching.is_any() => matching.to_string(),
         _ => format!("in_port={in_port}, {} bytes: too short for Ethernet", frame.len()),
     }

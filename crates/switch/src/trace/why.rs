@@ -129,7 +129,7 @@ pub fn fast(model: &mut Model<WorkerSet>, found: &Trace, ways: &Ways) -> (bool, 
     }
     match (found.steps.is_empty(), luts.is_empty()) {
         (true, _) if found.processed.outcome == Outcome::Forwarded => {
-            (false, "the stateless lane sends it, before any table".into())
+            (false, "stateless forwarding sends it, before any table".into())
         }
         (true, _) => (false, "it does not get as far as the tables".into()),
         (false, true) => (true, "all its tables are shared by the path".into()),

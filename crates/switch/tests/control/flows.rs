@@ -113,9 +113,9 @@ fn a_load_is_all_or_nothing_and_says_what_is_wrong_in_which_line() {
     let error =
         load(&mut client, "in_port=1,actions=output:2\n\nin_prot=2,actions=drop\nnw_dst=1,actions=\n")
             .unwrap_err();
-    let told: Vec<_> = error.lines().collect();
-    assert!(told[0].starts_with("line 3, column 1: ") && told[0].contains("in_port"), "{error}");
-    assert!(told.len() == 2 && told[1].starts_with("line 4, "), "{error}");
+    let reported: Vec<_> = error.lines().collect();
+    assert!(reported[0].starts_with("line 3, column 1: ") && reported[0].contains("in_port"), "{error}");
+    assert!(reported.len() == 2 && reported[1].starts_with("line 4, "), "{error}");
     let error =
         load(&mut client, "in_port=1,actions=drop\n# x\ncheck_overlap,in_port=1,actions=drop\n").unwrap_err();
     assert!(error.starts_with("line 3: ") && error.contains("overlap"), "{error}");

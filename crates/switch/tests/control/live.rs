@@ -32,7 +32,7 @@ fn parsed(line: &str) -> Value {
 }
 
 #[test]
-fn real_packets_are_told_of_with_their_ways_and_the_rules_agree() {
+fn traced_packets_are_reported_with_their_path_and_agree_with_the_rules() {
     for workers in [1, 2] {
         let mut lab = Lab::start(workers, 2, Some(FLOWS));
         let mut raw = begin(&mut lab, &live("dl_type=0x88b7", 3, 20_000));

@@ -106,7 +106,7 @@ fn it_stops_before_it_is_ready() {
     });
     for flows in [&silent, &endless] {
         let (stop, tell) = Stop::by_hand().unwrap();
-        let told = std::thread::spawn(move || {
+        let reported = std::thread::spawn(move || {
             std::thread::sleep(std::time::Duration::from_millis(50));
             drop(tell);
         });
@@ -114,7 +114,7 @@ fn it_stops_before_it_is_ready() {
         let daemon = Daemon::start(&config(&socket, 1, 0), || Ok(Vec::new()), Some(flows), &stop).unwrap();
         assert!(daemon.is_none() && start.elapsed() < LONG);
         assert!(!socket.exists());
-        told.join().unwrap();
+        reported.join().unwrap();
     }
     writer.join().unwrap();
     std::fs::remove_dir_all(&folder).unwrap();

@@ -26,15 +26,15 @@ fn each_lane_s_frames_have_their_latencies() {
         let lanes = counters(&lab).lanes;
         (lanes["low_latency"].raw.frames, lanes["normal"].raw.frames) == (3, 1)
     });
-    let told = counters(&lab);
-    for lane in told.lanes.values() {
+    let reported = counters(&lab);
+    for lane in reported.lanes.values() {
         let raw = lane.raw;
         assert!(raw.p50_ns > 0 && raw.p50_ns <= raw.p99_ns && raw.p9999_ns <= raw.max_ns, "{raw:?}");
         assert!(lane.gaps_aside.frames <= raw.frames && lane.gaps_aside.max_ns <= raw.max_ns);
     }
     let latencies: LatencyBuckets = lab.client().ask(&ControlRequest::Latencies).unwrap();
     assert_eq!((frames(&latencies, "low_latency"), frames(&latencies, "normal")), (3, 1));
-    assert_eq!(told.gaps == 0, told.stolen_ns == 0);
+    assert_eq!(reported.gaps == 0, reported.stolen_ns == 0);
 }
 
 #[test]

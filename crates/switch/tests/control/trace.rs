@@ -25,21 +25,21 @@ fn a_running_switch_tells_by_its_own_rules_and_nothing_is_counted() {
     let counted = |lab: &Lab| CountersReport { limits: Vec::new(), gaps: 0, stolen_ns: 0, ..counters(lab) };
     let before = (counted(&lab), lab.client().ask::<serde_json::Value>(&ControlRequest::Tables).unwrap());
     for _ in 0..3 {
-        let told = ask(&lab, fields("in_port=p1,dl_type=0x88b7")).unwrap();
+        let reported = ask(&lab, fields("in_port=p1,dl_type=0x88b7")).unwrap();
         assert_eq!(
-            (told.outcome.as_str(), told.outputs[0].port, told.outputs[0].name.as_str()),
+            (reported.outcome.as_str(), reported.outputs[0].port, reported.outputs[0].name.as_str()),
             ("forwarded", 2, "p2")
         );
-        assert!(told.low_latency && told.fast, "{told:?}");
-        let told = ask(&lab, fields("in_port=p2,dl_type=0x88b7")).unwrap();
-        assert_eq!((told.outcome.as_str(), told.reason.as_deref()), ("dropped", Some("no_output")));
+        assert!(reported.low_latency && reported.fast, "{reported:?}");
+        let reported = ask(&lab, fields("in_port=p2,dl_type=0x88b7")).unwrap();
+        assert_eq!((reported.outcome.as_str(), reported.reason.as_deref()), ("dropped", Some("no_output")));
         assert!(
-            told.tables[0].near[0].excluded[0].contains("wants in_port=1, the packet has in_port=2"),
-            "{told:?}"
+            reported.tables[0].near[0].excluded[0].contains("wants in_port=1, the packet has in_port=2"),
+            "{reported:?}"
         );
     }
-    let told = ask(&lab, fields("in_port=9,arp")).unwrap();
-    assert_eq!(told.why, "port 9 by which it comes in does not exist");
+    let reported = ask(&lab, fields("in_port=9,arp")).unwrap();
+    assert_eq!(reported.why, "port 9 by which it comes in does not exist");
     assert_eq!((counted(&lab), lab.client().ask(&ControlRequest::Tables).unwrap()), before);
 }
 
@@ -48,12 +48,12 @@ fn a_learned_mac_is_used_and_none_is_learned() {
     let mut lab = Lab::start(1, 3, None);
     lab.pass(1, &frame(1, 2), 2);
     lab.pass(2, &frame(2, 1), 1);
-    let told = ask(&lab, fields("in_port=2,dl_src=02:00:00:00:00:02,dl_dst=02:00:00:00:00:01")).unwrap();
-    assert_eq!(told.outputs.iter().map(|copy| copy.port).collect::<Vec<_>>(), [1]);
-    assert_eq!(told.notes, [""; 0]);
-    let told = ask(&lab, fields("in_port=3,dl_src=02:00:00:00:00:0a,dl_dst=02:00:00:00:00:0b")).unwrap();
-    assert_eq!(told.outputs.iter().map(|copy| copy.port).collect::<Vec<_>>(), [1, 2]);
-    assert!(told.notes[0].contains("02:00:00:00:00:0a is at port 3"), "{told:?}");
+    let reported = ask(&lab, fields("in_port=2,dl_src=02:00:00:00:00:02,dl_dst=02:00:00:00:00:01")).unwrap();
+    assert_eq!(reported.outputs.iter().map(|copy| copy.port).collect::<Vec<_>>(), [1]);
+    assert_eq!(reported.notes, [""; 0]);
+    let reported = ask(&lab, fields("in_port=3,dl_src=02:00:00:00:00:0a,dl_dst=02:00:00:00:00:0b")).unwrap();
+    assert_eq!(reported.outputs.iter().map(|copy| copy.port).collect::<Vec<_>>(), [1, 2]);
+    assert!(reported.notes[0].contains("02:00:00:00:00:0a is at port 3"), "{reported:?}");
     let macs: switch::control::Macs = lab.client().ask(&ControlRequest::Macs).unwrap();
     assert_eq!(macs.macs.len(), 2);
 }
@@ -88,7 +88,10 @@ fn wrong_requests_are_answered_with_a_sentence() {
 fn a_trace_of_many_long_copies_is_bounded() {
     let actions = vec!["FLOOD"; 60].join(",");
     let lab = Lab::start(1, 4, Some(&format!("priority=9,actions={actions}\n")));
-    let told = ask(&lab, PacketForm { hex: Some("00".repeat(65_600)), ..PacketForm::default() }).unwrap();
-    assert_eq!((told.outcome.as_str(), told.outputs.len()), ("forwarded", 2 * 1_024 * 1_024 / 65_600));
-    assert!(told.copies_dropped[0].starts_with("no_buffer"), "{:?}", told.copies_dropped[0]);
+    let reported = ask(&lab, PacketForm { hex: Some("00".repeat(65_600)), ..PacketForm::default() }).unwrap();
+    assert_eq!(
+        (reported.outcome.as_str(), reported.outputs.len()),
+        ("forwarded", 2 * 1_024 * 1_024 / 65_600)
+    );
+    assert!(reported.copies_dropped[0].starts_with("no_buffer"), "{:?}", reported.copies_dropped[0]);
 }

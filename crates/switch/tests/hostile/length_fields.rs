@@ -198,19 +198,19 @@ fn table_features(peer: &mut Peer) {
     right.refuses(peer, LIST_AT + 80 + 2, 8, &[0, 1, 3, 9, 16, 0x7fff, 0xffff], code);
 }
 
-fn lanes(peer: &mut Peer) {
+fn stateless(peer: &mut Peer) {
     let id = NodeId::new(Arithmetic::Integer, 5).unwrap();
     let labels = [(0, Label::Tables), (1, Label::Port(2))].into();
     let bank = Bank { id, labels, backups: [(2, 3)].into() };
     let sections = StatelessChange::Set(vec![StatelessSection::Bank(0, Some(bank))]);
-    let right = Right::new("lane_mod", &Message::StatelessMod(sections));
+    let right = Right::new("stateless_mod", &Message::StatelessMod(sections));
     let section = 24;
     let wrong = [0, 1, 3, 4, 5, 15, 16, 17, 24, 31, 32, 33, 36, 39, 41, 48, 0x7fff, 0xfff8, 0xffff];
     right.refuses(peer, section + 2, 40, &wrong, error::BAD_LEN);
     // Lengths within the list of labels.
     right.refuses(peer, section + 12, 0, &[1, 0x7fff, 0xffff], error::BAD_LEN);
     right.refuses(peer, section + 14, 2, &[4, 5, 0x7fff, 0xffff], error::BAD_LEN);
-    Right::new("lane_request", &Message::StatelessRequest).has_one_size(peer);
+    Right::new("stateless_request", &Message::StatelessRequest).has_one_size(peer);
 }
 
 fn messages_of_one_size(peer: &mut Peer) {
@@ -233,7 +233,7 @@ fn each_wrong_length_is_refused_under_its_code() {
     packets_and_bundles(&mut peer);
     table_features(&mut peer);
     messages_of_one_size(&mut peer);
-    lanes(&mut peer);
+    stateless(&mut peer);
     Right::new("hello", &Message::Hello(Hello::supported())).refuses(
         &mut peer,
         10,

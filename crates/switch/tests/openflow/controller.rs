@@ -21,7 +21,7 @@ fn accept(listener: &TcpListener) -> Peer {
 }
 
 #[test]
-fn a_secure_switch_does_only_what_it_is_told() {
+fn a_secure_switch_forwards_only_by_controllers_entries() {
     let (listener, keys) = listener();
     let mut lab = Lab::start(1, 2, &keys);
     assert_eq!(lab.flows(), [""; 0]);

@@ -85,13 +85,13 @@ impl Lab {
             .unwrap();
         let log = Log::default();
         let subscriber = log.subscriber();
-        let (say, told) = std::sync::mpsc::channel();
+        let (say, reported) = std::sync::mpsc::channel();
         let thread = Some(std::thread::spawn(move || {
             say.send(rustix::thread::gettid()).unwrap();
             let _logging = tracing::subscriber::set_default(subscriber);
             daemon.serve(&stop)
         }));
-        let control_thread = told.recv().unwrap();
+        let control_thread = reported.recv().unwrap();
         Self { ports: handles, address, log, folder, control_thread, stop: Some(tell), thread }
     }
 

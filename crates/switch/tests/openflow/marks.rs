@@ -10,7 +10,7 @@ use openflow::multipart::{Answer, MultipartReply, MultipartRequest, Query};
 use openflow::{Message, error};
 
 /// Returns the low-latency marks that a peer reads in the entries, in ascending order of priority.
-fn told(peer: &mut Peer) -> Vec<Option<bool>> {
+fn reported(peer: &mut Peer) -> Vec<Option<bool>> {
     let query = Query::Flow(FlowQuery::default());
     let asked = peer.send(&Message::MultipartRequest(MultipartRequest { more: false, query }));
     let mut flows = Vec::new();
@@ -30,31 +30,31 @@ fn told(peer: &mut Peer) -> Vec<Option<bool>> {
 }
 
 #[test]
-fn a_mark_is_told_as_it_was_said_to_those_who_use_it() {
+fn a_mark_is_reported_as_it_was_set_to_controllers_that_use_marks() {
     let lab = Lab::start(1, 2, "");
     let (mut user, mut other) = (Peer::connect(lab.address), Peer::connect(lab.address));
     user.send(&flow_mod(FlowModCommand::Delete, "table=0"));
     user.send(&add("priority=1,in_port=1,actions=output:2"));
     user.barrier();
-    assert_eq!(told(&mut user), [None]);
+    assert_eq!(reported(&mut user), [None]);
     user.send(&add("priority=2,low_latency,in_port=1,actions=output:2"));
     user.send(&add("priority=3,low_latency=false,in_port=1,actions=output:2"));
     user.barrier();
-    assert_eq!(told(&mut user), [None, Some(true), Some(false)]);
+    assert_eq!(reported(&mut user), [None, Some(true), Some(false)]);
     // A peer that has not used the instruction gets statistics without it, because it could not parse it.
-    assert_eq!(told(&mut other), [None, None, None]);
+    assert_eq!(reported(&mut other), [None, None, None]);
     assert!(lab.ofctl(&["dump-flows"]).contains("priority=2,in_port=1"));
     // A modify without the instruction keeps the mark, a modify with it changes the mark.
     user.send(&flow_mod(FlowModCommand::Modify, "in_port=1,actions=output:1"));
     user.barrier();
-    assert_eq!(told(&mut user), [None, Some(true), Some(false)]);
+    assert_eq!(reported(&mut user), [None, Some(true), Some(false)]);
     other.send(&flow_mod(FlowModCommand::Modify, "low_latency=false,in_port=1,actions=output:1"));
     other.barrier();
-    assert_eq!(told(&mut other), [Some(false); 3]);
+    assert_eq!(reported(&mut other), [Some(false); 3]);
     // An add that replaces an entry does not inherit its mark.
     other.send(&add("priority=2,in_port=1,actions=output:2"));
     other.barrier();
-    assert_eq!(told(&mut user), [Some(false), None, Some(false)]);
+    assert_eq!(reported(&mut user), [Some(false), None, Some(false)]);
 }
 
 #[test]
@@ -79,5 +79,5 @@ fn bundles_carry_marks_and_refuse_wrong_ones() {
     let Message::Error(refused) = peer.answer_to(9) else { panic!("it is refused") };
     assert_eq!(refused.code, error::INSTRUCTION_UNSUPPORTED);
     assert!(matches!(peer.ask(&control(BundleKind::CommitRequest)), Message::BundleControl(_)));
-    assert_eq!(told(&mut peer), [Some(true), Some(false)]);
+    assert_eq!(reported(&mut peer), [Some(true), Some(false)]);
 }

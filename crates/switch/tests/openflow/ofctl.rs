@@ -215,8 +215,8 @@ fn without_the_version_it_gets_the_standards_answer() {
     assert!(!output.status.success());
     has(&String::from_utf8(output.stderr).unwrap(), &["version negotiation failed"]);
     // The log names a fix, as a warning.
-    let told = ["WARN", "the peer speaks OpenFlow 1.0", "use -O OpenFlow13"];
-    until("the log tells", || lab.log.lines(&told).len() == 1);
+    let reported = ["WARN", "the peer speaks OpenFlow 1.0", "use -O OpenFlow13"];
+    until("the log tells", || lab.log.lines(&reported).len() == 1);
     lab.ofctl(&["probe"]);
 }
 

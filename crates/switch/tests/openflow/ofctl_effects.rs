@@ -18,7 +18,7 @@ fn a_delete_that_is_not_strict_takes_what_is_more_specific() {
 }
 
 #[test]
-fn ports_do_what_they_are_told() {
+fn ports_follow_port_mods() {
     let mut lab = Lab::start(1, 3, "");
     lab.ofctl(&["add-flow", "in_port=1,actions=controller,output:2,output:3"]);
     lab.ofctl(&["add-flow", "in_port=3,actions=output:2"]);
@@ -47,12 +47,12 @@ fn ports_do_what_they_are_told() {
     assert_eq!((lab.pop(2), lab.pop(3)), (frame(2, 1), frame(2, 1)));
     lab.ofctl(&["mod-port", "1", "packet-in"]);
     lab.push(1, &frame(2, 6));
-    let told = loop {
+    let reported = loop {
         if let (_, Message::PacketIn(packet)) = peer.receive() {
             break packet;
         }
     };
-    assert_eq!(told.data, frame(2, 6), "the first that is reported");
+    assert_eq!(reported.data, frame(2, 6), "the first that is reported");
 }
 
 #[test]

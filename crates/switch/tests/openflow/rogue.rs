@@ -56,15 +56,15 @@ fn nonsense_is_refused_with_its_bytes_and_the_connection_lives() {
 }
 
 #[test]
-fn other_versions_and_other_protocols_are_told_and_left() {
+fn peers_of_other_versions_and_protocols_are_logged_and_disconnected() {
     let lab = Lab::start(1, 1, "");
     let mut peer = Peer::silent(TcpStream::connect(lab.address).unwrap());
     peer.send_bytes(&[1, 0, 0, 8, 0, 0, 0, 3]);
     peer.receive_bytes().unwrap();
-    let mut told = peer.receive_bytes().unwrap();
-    assert_eq!(told[0], 1, "in the peer's version");
-    told[0] = 4;
-    let Message::Error(answer) = decode(&told).unwrap() else { panic!("{told:?}") };
+    let mut reported = peer.receive_bytes().unwrap();
+    assert_eq!(reported[0], 1, "in the peer's version");
+    reported[0] = 4;
+    let Message::Error(answer) = decode(&reported).unwrap() else { panic!("{reported:?}") };
     assert_eq!(answer.code, error::HELLO_INCOMPATIBLE);
     assert!(String::from_utf8(answer.data).unwrap().contains("-O OpenFlow13"));
     assert_eq!(peer.receive_bytes(), None);

@@ -132,7 +132,7 @@ fn packets_go_to_the_controller_and_back() {
 }
 
 #[test]
-fn all_are_told_of_flows_and_ports() {
+fn all_controllers_are_notified_of_flows_and_ports() {
     let lab = Lab::start(1, 2, "");
     let (mut one, mut two) = (lab.peer(), lab.peer());
     one.send(&add("priority=7,cookie=0x9,send_flow_rem,tcp,actions=drop"));
@@ -188,7 +188,7 @@ fn lay_out(tables: &[u8], more: bool) -> Message {
 }
 
 /// Returns the tables in a reply to TABLE_FEATURES.
-fn told(reply: &Message) -> Vec<u8> {
+fn reported(reply: &Message) -> Vec<u8> {
     let Message::MultipartReply(reply) = reply else { panic!("{reply:?}") };
     let Answer::TableFeatures(tables) = &reply.answer else { panic!("{reply:?}") };
     tables.iter().map(|features| features.table).collect()
@@ -213,7 +213,7 @@ fn tables_that_are_not_laid_out_are_removed() {
     assert_eq!(lab.flows().len(), 4);
     let asked = peer.send(&lay_out(&[0, 1], false));
     let (xid, reply) = peer.receive();
-    assert_eq!((xid, told(&reply)), (asked, vec![0, 1]), "and no flow-removed message");
+    assert_eq!((xid, reported(&reply)), (asked, vec![0, 1]), "and no flow-removed message");
     assert_eq!(lab.flows().len(), 2, "{:?}", lab.flows());
     lab.push(1, &frame(2, 1));
     assert_eq!(lab.pop(2), frame(2, 1));
@@ -228,13 +228,13 @@ fn tables_that_are_not_laid_out_are_removed() {
     for wrong in [&[1][..], &[0, 1, 1], &[0, 255]] {
         assert_eq!(peer.refused(&lay_out(wrong, false)), error::TABLE_FEATURES_BAD_TABLE, "{wrong:?}");
     }
-    assert_eq!(told(&peer.ask(&lay_out(&[], false))), [0, 1]);
+    assert_eq!(reported(&peer.ask(&lay_out(&[], false))), [0, 1]);
     assert_eq!(lab.flows().len(), 2, "what is refused, or only asks, changes nothing");
 
     // Send the request in two parts. It restores removed tables.
     peer.send(&lay_out(&[0, 1], true));
     let asked = peer.send_part(&lay_out(&[3, 200], false));
-    assert_eq!(told(&peer.answer_to(asked)), [0, 1, 3, 200]);
+    assert_eq!(reported(&peer.answer_to(asked)), [0, 1, 3, 200]);
     assert_eq!(lab.flows().len(), 2);
     peer.send(&add("table=1,priority=7,actions=goto_table:3"));
     peer.send(&add("table=3,actions=output:2"));
@@ -285,7 +285,7 @@ fn parts_of_a_layout_belong_to_one_request() {
     let asked = peer.send(&lay_out(&[1], true));
     peer.send_bytes(&wrong_flow_mod());
     peer.send_part(&lay_out(&[0], false));
-    assert_eq!(told(&peer.answer_to(asked)), [0, 1]);
+    assert_eq!(reported(&peer.answer_to(asked)), [0, 1]);
 }
 
 #[test]
@@ -528,9 +528,9 @@ fn invalid_ttls_and_fragments_are_treated_as_asked() {
     one.send(&Message::SetAsync(asked));
     one.barrier();
     lab.push(1, &ip(1, 0));
-    let told = packet_in(&mut one);
-    assert_eq!((told.reason, told.cookie, told.table), (PacketInCode::InvalidTtl, 7, 0));
-    assert_eq!(told.data, ip(1, 0), "whole, and as it was");
+    let reported = packet_in(&mut one);
+    assert_eq!((reported.reason, reported.cookie, reported.table), (PacketInCode::InvalidTtl, 7, 0));
+    assert_eq!(reported.data, ip(1, 0), "whole, and as it was");
     // The other controller did not request the packet, so its next message must be the barrier's reply.
     two.barrier();
     one.send(&Message::SetAsync(normal));
@@ -576,9 +576,9 @@ fn packets_of_invalid_ttl_are_cut_for_each_as_it_asked() {
     bytes.resize(60, 0);
     lab.push(1, &bytes);
     let [cut, whole, also_cut] = peers.each_mut().map(packet_in);
-    for told in [&cut, &also_cut] {
-        assert_eq!((told.reason, told.total_len), (PacketInCode::InvalidTtl, 60));
-        assert_eq!(told.data, bytes[..40]);
+    for reported in [&cut, &also_cut] {
+        assert_eq!((reported.reason, reported.total_len), (PacketInCode::InvalidTtl, 60));
+        assert_eq!(reported.data, bytes[..40]);
     }
     assert_eq!((whole.buffer_id, &whole.data), (None, &bytes));
     // The buffer holds the whole packet.

@@ -23,7 +23,7 @@ fn set(sections: Vec<StatelessSection>) -> Message {
     Message::StatelessMod(StatelessChange::Set(sections))
 }
 
-fn told(peer: &mut Peer) -> Option<StatelessConfig> {
+fn reported(peer: &mut Peer) -> Option<StatelessConfig> {
     let Message::StatelessReply(StatelessReply { more: false, sections }) =
         peer.ask(&Message::StatelessRequest)
     else {
@@ -44,15 +44,15 @@ fn keyed(hops: u8, key: u8) -> Vec<u8> {
 }
 
 #[test]
-fn packets_go_as_the_lane_says_that_was_set_last() {
+fn packets_follow_the_last_stateless_configuration() {
     let mut lab = Lab::start(2, 3, "");
     let (mut one, mut other) = (Peer::connect(lab.address), Peer::connect(lab.address));
     one.send(&flow_mod(FlowModCommand::Delete, "table=0"));
     one.send(&add("in_port=1,actions=output:1,in_port"));
     one.barrier();
-    assert_eq!(told(&mut other), None);
+    assert_eq!(reported(&mut other), None);
     lab.push(1, &keyed(9, 1));
-    assert_eq!(lab.pop(1), keyed(9, 1), "no lane: the tables have it");
+    assert_eq!(lab.pop(1), keyed(9, 1), "stateless forwarding is off: the tables forward it");
 
     one.send(&set(vec![
         StatelessSection::Trusted(BTreeSet::from([1])),
@@ -62,7 +62,7 @@ fn packets_go_as_the_lane_says_that_was_set_last() {
     let trusted = BTreeSet::from([1]);
     let stateless_config =
         StatelessConfig { trusted, banks: [bank(5, &[2, 3]), None], ..StatelessConfig::default() };
-    assert_eq!(told(&mut other), Some(stateless_config.clone()));
+    assert_eq!(reported(&mut other), Some(stateless_config.clone()));
     lab.push(1, &keyed(9, 6));
     assert_eq!(lab.pop(2), keyed(8, 6));
     lab.push(1, &keyed(9, 7));
@@ -76,7 +76,7 @@ fn packets_go_as_the_lane_says_that_was_set_last() {
     lab.push(1, &keyed(9, 8));
     assert_eq!(lab.pop(3), keyed(8, 8));
     assert_eq!(
-        told(&mut one).unwrap(),
+        reported(&mut one).unwrap(),
         StatelessConfig { banks: [bank(7, &[3, 2]), None], ..stateless_config }
     );
 
@@ -84,7 +84,7 @@ fn packets_go_as_the_lane_says_that_was_set_last() {
     one.barrier();
     lab.push(1, &keyed(9, 8));
     assert_eq!(lab.pop(1), keyed(9, 8));
-    assert_eq!(told(&mut other), None);
+    assert_eq!(reported(&mut other), None);
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn a_bundle_renumbers_edge_and_core_at_once() {
     for message in messages {
         peer.send(&Message::BundleAdd(BundleAdd { bundle_id: 5, flags: 1, message: Box::new(message) }));
     }
-    assert_eq!(told(&mut peer), None);
+    assert_eq!(reported(&mut peer), None);
     assert!(matches!(peer.ask(&control(BundleKind::CommitRequest)), Message::BundleControl(_)));
     peer.barrier();
     lab.push(2, &frame(2, 1));
@@ -126,5 +126,5 @@ fn what_cannot_be_is_refused_with_our_code_and_logged_with_a_sentence() {
     let role = RoleMessage { role: Role::Slave, generation_id: 1 };
     assert!(matches!(peer.ask(&Message::RoleRequest(role)), Message::RoleReply(_)));
     assert_eq!(peer.refused(&Message::StatelessMod(StatelessChange::Off)), error::IS_SLAVE);
-    assert_eq!(told(&mut peer), None);
+    assert_eq!(reported(&mut peer), None);
 }

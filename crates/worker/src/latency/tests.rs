@@ -43,7 +43,7 @@ fn send(monitor: &mut LatencyMonitor, frames: &[Meta]) {
     monitor.sent(&frames.collect::<Vec<_>>(), &());
 }
 
-fn told(cells: &LatencyCells) -> Latencies {
+fn reported(cells: &LatencyCells) -> Latencies {
     Latencies::over(&clock(), [cells].into_iter())
 }
 
@@ -56,7 +56,7 @@ fn quantiles_are_those_of_a_sort_or_up_to_a_32nd_more() {
         .collect();
     all.iter().for_each(|age| cells.ages(Lane::Normal, false).record(*age, 1));
     all.sort_unstable();
-    let spread = told(&cells).normal.whole;
+    let spread = reported(&cells).normal.whole;
     assert_eq!(spread.frames(), 50_000);
     for share in [0.0, 0.001, 0.25, 0.5, 0.9, 0.99, 0.999, 0.9999, 1.0] {
         let exact = u64::from(all[((all.len() as f64 * share).ceil() as usize).max(1) - 1]);
@@ -93,10 +93,10 @@ fn frames_count_in_their_lane_by_their_age() {
     let fast = |meta: Meta| Meta { lane: Lane::LowLatency, ..meta };
     // The last frame was not received from a port: it is a packet-out.
     send(&mut monitor, &[early, early, fast(early), fast(late), late, Meta::default()]);
-    let told = told(&cells);
-    assert_eq!(told.normal.whole, Spread { buckets: vec![(10, 1), (60, 2)], max_ns: 60 });
-    assert_eq!(told.low_latency.whole, Spread { buckets: vec![(10, 1), (60, 1)], max_ns: 60 });
-    assert_eq!((told.gaps, told.low_latency.in_gaps.frames()), (0, 0));
+    let reported = reported(&cells);
+    assert_eq!(reported.normal.whole, Spread { buckets: vec![(10, 1), (60, 2)], max_ns: 60 });
+    assert_eq!(reported.low_latency.whole, Spread { buckets: vec![(10, 1), (60, 1)], max_ns: 60 });
+    assert_eq!((reported.gaps, reported.low_latency.in_gaps.frames()), (0, 0));
 }
 
 #[test]
@@ -110,17 +110,17 @@ fn a_stamp_may_wrap_and_be_a_little_ahead() {
     at(wrap + 20);
     let ahead = Meta { stamp: 30, ..zero };
     send(&mut monitor, &[before, ahead, zero]);
-    assert_eq!(told(&cells).normal.whole.buckets, [(0, 1), (19, 1), (60, 1)]);
+    assert_eq!(reported(&cells).normal.whole.buckets, [(0, 1), (19, 1), (60, 1)]);
 }
 
 #[test]
-fn a_frame_that_stays_for_longer_than_can_be_told_is_told_as_the_longest() {
+fn a_frame_that_stays_for_longer_than_can_be_reported_is_reported_as_the_longest() {
     for age in [(1_u64 << 32) - 1, 1 << 32, (1 << 32) + 100, 1_000 << 32, (1 << 47) + 5] {
         let (mut monitor, cells) = begun(7 << 30);
         let meta = polled(&mut monitor, 1);
         at((7 << 30) + age);
         send(&mut monitor, &[meta]);
-        let normal = told(&cells).normal;
+        let normal = reported(&cells).normal;
         assert_eq!(normal.whole.frames() + normal.in_gaps.frames(), 1);
         assert_eq!(normal.whole.max_ns.max(normal.in_gaps.max_ns), u64::from(u32::MAX), "{age}");
     }
@@ -130,7 +130,7 @@ fn a_frame_that_stays_for_longer_than_can_be_told_is_told_as_the_longest() {
 fn the_longest_age_has_a_bucket() {
     let cells = LatencyCells::default();
     cells.ages(Lane::Normal, false).record(u32::MAX, 3);
-    let spread = told(&cells).normal.whole;
+    let spread = reported(&cells).normal.whole;
     assert_eq!((spread.buckets, spread.max_ns), (vec![(u64::from(u32::MAX), 3)], u64::from(u32::MAX)));
 }
 
@@ -147,21 +147,21 @@ fn frames_that_a_gap_fell_on_are_set_aside() {
     for _ in 0..200 {
         pass(&mut monitor, 2_000);
     }
-    assert_eq!(told(&cells).gaps, 0);
+    assert_eq!(reported(&cells).gaps, 0);
     let held_up = pass(&mut monitor, 1_000_000);
     let after = pass(&mut monitor, 2_000);
     send(&mut monitor, &[held_up, after]);
-    let told_now = told(&cells);
-    assert_eq!((told_now.gaps, told_now.stolen_ns / 1_000), (1, 998));
-    assert_eq!(told_now.normal.in_gaps, Spread { buckets: vec![(1_015_807, 1)], max_ns: 1_002_000 });
-    assert_eq!(told_now.normal.whole, Spread { buckets: vec![(2_015, 1)], max_ns: 2_000 });
+    let reported_now = reported(&cells);
+    assert_eq!((reported_now.gaps, reported_now.stolen_ns / 1_000), (1, 998));
+    assert_eq!(reported_now.normal.in_gaps, Spread { buckets: vec![(1_015_807, 1)], max_ns: 1_002_000 });
+    assert_eq!(reported_now.normal.whole, Spread { buckets: vec![(2_015, 1)], max_ns: 2_000 });
     // Neither sleep nor the processing of operations counts as a gap.
     pass(&mut monitor, 5_000_000);
     monitor.rest();
     monitor.begin(&());
     at(20_000_000);
     monitor.changed(&());
-    assert_eq!(told(&cells).gaps, 1);
+    assert_eq!(reported(&cells).gaps, 1);
 }
 
 #[test]
@@ -181,8 +181,10 @@ fn frames_of_several_bursts_and_lanes_are_counted_each() {
     }
     at(1_300);
     send(&mut monitor, &metas);
-    let told = told(&cells);
-    for (lane, spread) in [(Lane::LowLatency, told.low_latency.whole), (Lane::Normal, told.normal.whole)] {
+    let reported = reported(&cells);
+    for (lane, spread) in
+        [(Lane::LowLatency, reported.low_latency.whole), (Lane::Normal, reported.normal.whole)]
+    {
         let of_lane = || ages.iter().filter(|(_, of)| *of == lane).map(|(age, _)| *age);
         assert_eq!(spread.frames(), of_lane().count() as u64);
         assert_eq!(spread.max_ns, of_lane().max().unwrap());
@@ -199,7 +201,7 @@ fn workers_count_together() {
     both[1].ages(Lane::LowLatency, false).record(50, 1);
     both[1].ages(Lane::LowLatency, false).record(9, 1);
     both.iter().for_each(|cells| cells.add_gap(30));
-    let told = Latencies::over(&clock(), both.iter());
-    assert_eq!(told.low_latency.whole, Spread { buckets: vec![(9, 1), (50, 3)], max_ns: 50 });
-    assert_eq!((told.gaps, told.stolen_ns), (2, 60));
+    let reported = Latencies::over(&clock(), both.iter());
+    assert_eq!(reported.low_latency.whole, Spread { buckets: vec![(9, 1), (50, 3)], max_ns: 50 });
+    assert_eq!((reported.gaps, reported.stolen_ns), (2, 60));
 }

@@ -377,8 +377,8 @@ impl Storm {
         let meter =
             Meter { id: openflow::meter::ALL, packets: false, stats: false, burst: false, bands: Vec::new() };
         let meters = Message::MeterMod(MeterMod { command: GroupChange::Delete, meter });
-        let lane = Message::StatelessMod(StatelessChange::Off);
-        for (_, answer) in self.ask(&[flows, groups, meters, lane]) {
+        let stateless = Message::StatelessMod(StatelessChange::Off);
+        for (_, answer) in self.ask(&[flows, groups, meters, stateless]) {
             assert!(!matches!(answer, Message::Error(_)), "{answer:?}");
         }
         self.turn();

@@ -19,7 +19,7 @@ fn usage(lab: &mut Lab, place: UsagePlace, name: &str) -> (u64, Option<u64>) {
 }
 
 #[test]
-fn what_waits_is_told_beside_its_limit() {
+fn waiting_packets_are_reported_with_their_limit() {
     let worker = UsagePlace::Worker(0);
     for (unknown, normal_share) in [(64, 96), (1, 1), (0, 1)] {
         let mut lab = lab(LaneLimits { normal: normal_share, unknown, hold: 8 });

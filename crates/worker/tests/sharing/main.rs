@@ -166,8 +166,8 @@ fn two_workers_write_no_block_both_but_the_rings_between_them() {
         let near = |block: usize| {
             arena::large(0).into_iter().filter(|(at, size)| touches(block, *at, *size)).collect::<Vec<_>>()
         };
-        let told: Vec<_> = shared.iter().map(|block| (block, near(*block))).collect();
-        assert!(shared.is_empty(), "written by both: {told:?}");
+        let reported: Vec<_> = shared.iter().map(|block| (block, near(*block))).collect();
+        assert!(shared.is_empty(), "written by both: {reported:?}");
     }
 }
 

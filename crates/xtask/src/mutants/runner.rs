@@ -151,7 +151,7 @@ mod tests {
         failures:\n    a::b\n    c\n\ntest result: FAILED. 0 passed; 2 failed; 0 ignored\n";
 
     #[test]
-    fn outcomes_are_told_apart() {
+    fn outcomes_are_distinguished() {
         assert_eq!(outcome(false, FAILED), RunOutcome::Failed(vec!["a::b".into(), "c".into()]));
         assert_eq!(outcome(true, "test result: ok. 3 passed; 0 failed; 0 ignored\n"), RunOutcome::Passed);
         assert_eq!(outcome(true, "test result: ok. 0 passed; 0 failed; 1 ignored\n"), RunOutcome::NothingRan);

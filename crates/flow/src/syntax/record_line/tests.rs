@@ -122,7 +122,7 @@ fn what_is_printed_is_read_back() {
 }
 
 #[test]
-fn mistakes_are_told_with_their_place() {
+fn mistakes_are_reported_with_their_place() {
     for (text, says) in [
         ("group type=all", "line 3, column 1: \"group type=all\": has no number; add group_id=1"),
         ("group group_id=1", "has no type; add type=all, select, indirect or ff"),
@@ -145,7 +145,10 @@ fn mistakes_are_told_with_their_place() {
         ("meter meter=1 bands=type=drop rate=1 size=3", "\"size=3\": is not a setting of a band"),
         ("meter delete meter=1 kbps", "a delete takes meter=N alone"),
     ] {
-        let told = read(text).unwrap_err();
-        assert!(told.starts_with("line 3, column ") && told.contains(says), "{text}: {told}, not {says}");
+        let reported = read(text).unwrap_err();
+        assert!(
+            reported.starts_with("line 3, column ") && reported.contains(says),
+            "{text}: {reported}, not {says}"
+        );
     }
 }

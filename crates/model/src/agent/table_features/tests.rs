@@ -65,7 +65,7 @@ fn less_than_tables_can_do_is_granted() {
 }
 
 #[test]
-fn what_is_told_may_be_asked_for() {
+fn reported_table_features_can_be_requested() {
     let all: Vec<TableFeatures> = (0..=254).map(|number| of(number, LIMIT, &TableSet::ALL)).collect();
     check(&all, TableSet::NONE, LIMIT).unwrap();
 }

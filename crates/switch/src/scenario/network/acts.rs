@@ -25,11 +25,11 @@ fn needed_time(key: &str, text: Option<&String>) -> Result<Nanos, Mistake> {
 }
 
 fn time(key: &str, text: &str) -> Result<Nanos, Mistake> {
-    let told = |ns: Nanos| match ns {
+    let refuse = |ns: Nanos| match ns {
         ..=LATEST_NS => Ok(ns),
         _ => Err(format!("\"{text}\" is too long; use at most \"1h\"")),
     };
-    at(key, duration(text).and_then(told))
+    at(key, duration(text).and_then(refuse))
 }
 
 /// Returns the changes that entry `n` of the failure list describes, with their times in ns.
@@ -153,7 +153,7 @@ pub fn renumber(section: &Renumber, stages: Vec<Setups>, seed: u64) -> Result<Ve
     let mut acts = Vec::new();
     for (number, setups) in stages.into_iter().enumerate() {
         for (node, setup) in setups.into_iter().enumerate() {
-            if setup.changes.is_empty() && setup.lane.is_none() {
+            if setup.changes.is_empty() && setup.stateless.is_none() {
                 continue;
             }
             let at_ns = first_ns + number as Nanos * step_ns + random.u64(0..=spread_ns);

@@ -30,8 +30,8 @@ pub fn scenario(
 
     let named = mistakes.needed("network.plan", section.plan.as_ref(), "plan = \"plan.json\"")?;
     let plan_path = path.parent().unwrap_or(Path::new(".")).join(named);
-    let told = |problem: String| wrong("network.plan", format!("{}: {problem}", plan_path.display()));
-    let mut plan = mistakes.take(PathPlan::open(&plan_path).map_err(|error| told(error.to_string())))?;
+    let refuse = |problem: String| wrong("network.plan", format!("{}: {problem}", plan_path.display()));
+    let mut plan = mistakes.take(PathPlan::open(&plan_path).map_err(|error| refuse(error.to_string())))?;
 
     if renumbered && !plan.renumbers() {
         let problem = "needs a plan of two epochs, as plan keyflow --renumber writes it";
@@ -45,7 +45,7 @@ pub fn scenario(
         acts.extend(mistakes.take(failed).into_iter().flatten());
     }
     let traffic = traffic.filter(|_| mistakes.len() == before)?;
-    let stages = plan.stages(&traffic.pairs, renumbered).map_err(|error| told(error.to_string()));
+    let stages = plan.stages(&traffic.pairs, renumbered).map_err(|error| refuse(error.to_string()));
     let mut stages = mistakes.take(stages)?;
     let (flows, key_bits) = mistakes.take(traffic.flows(&plan, renumbered, seed))?;
     let later = stages.split_off(1);

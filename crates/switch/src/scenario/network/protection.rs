@@ -142,7 +142,7 @@ pub fn missed(
     let ends = network.flows.iter().flat_map(|flow| [flow.from, flow.to]);
     let ends: HashSet<NetworkPlace> =
         ends.map(|host| NetworkPlace::Node(network.hosts[host].at.node)).collect();
-    let mut told = |what: &str, which: &dyn Fn(&FailureReport) -> bool| {
+    let mut report = |what: &str, which: &dyn Fn(&FailureReport) -> bool| {
         let failures: Vec<_> = found.failures.iter().filter(|failure| which(failure)).collect();
         if let Some(first) = failures.first() {
             let ms = first.from_ns as f64 / 1e6;
@@ -153,11 +153,11 @@ pub fn missed(
             missed.push(format!("exercised: {what}: {} at {ms:.3} ms{more}", name(&first.part)));
         }
     };
-    told("no packet met a failure", &|failure| {
+    report("no packet met a failure", &|failure| {
         failure.met == 0 && (parts.0.contains_key(&failure.part) || ends.contains(&failure.part))
     });
     let is_exercised = |part| found.failures.iter().any(|other| other.part == part && other.guarded > 0);
-    told("no packet met a failure of what is protected once it was detected", &|failure| {
+    report("no packet met a failure of what is protected once it was detected", &|failure| {
         failure.met > 0 && parts.0.get(&failure.part) == Some(&true) && !is_exercised(failure.part)
     });
     if !found.failures.is_empty() && links.exercised + switches.exercised == 0 {

@@ -33,8 +33,8 @@ fn read_seeded(plan: &Value, rest: &str, seed: Option<u64>) -> Result<NetworkSce
         Ok(Scenario::Network(scenario)) => Ok(scenario),
         Ok(Scenario::Switch(_)) => panic!("there is a network in it"),
         Err(mistakes) => {
-            let told: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
-            Err(told.join("\n").replace(&folder.display().to_string(), ""))
+            let refusal: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+            Err(refusal.join("\n").replace(&folder.display().to_string(), ""))
         }
     }
 }
@@ -383,13 +383,13 @@ fn of_parallel_links_the_one_that_the_key_chooses_counts() {
     assert_eq!(failed(3), ("Denver-Kansas City (port 3 of Denver)".into(), false, false));
     assert_eq!(failed(4), ("Denver-Kansas City (port 4 of Denver)".into(), true, true));
     let both = "[[network.failure]]\nat = \"1ms\"\nlink = [\"Denver\", \"Kansas City\"]";
-    let told = |rest: &str| read(&plan, &format!("{both}\n{rest}")).unwrap_err();
+    let refusal = |rest: &str| read(&plan, &format!("{both}\n{rest}")).unwrap_err();
     assert!(
-        told("")
+        refusal("")
             .contains("network.failure[0].port: is missing: links to Kansas City are at the ports 3 and 4")
     );
     assert!(
-        told("port = 2")
+        refusal("port = 2")
             .contains("network.failure[0].port: 2 of Denver has no link to Kansas City; 3 and 4 has")
     );
 }
@@ -430,10 +430,10 @@ fn of_tags_too_what_no_failure_explains_is_not_excused() {
 #[test]
 fn what_has_no_room_is_refused_before_it_is_made() {
     let tree = plan("tree.json");
-    let told = |plan: &Value, rest: &str| {
+    let refusal = |plan: &Value, rest: &str| {
         read(plan, &format!("[network.traffic]\n{rest}")).err().unwrap_or_default()
     };
-    let many = told(&tree, "packets = 1000000");
+    let many = refusal(&tree, "packets = 1000000");
     assert!(
         many.contains("network.traffic: has 1000000 packets for each of 848 flows; 100000000 in all"),
         "{many}"
@@ -474,16 +474,16 @@ fn what_has_no_room_is_refused_before_it_is_made() {
         "header": {"name": "paper", "up_bits": 32, "down_bits": 13}, "server_gate_max": 2_002,
         "ups": [(0..cores).map(|at| 4_000 + 2 * at).collect::<Vec<_>>()], "switches": switches, "hosts": hosts, "external": [],
     });
-    let refused = told(&wide, "");
+    let refused = refusal(&wide, "");
     assert!(
         refused.contains(
             "network.traffic: needs more than 4096 groups or 65536 paths in them at e: give sample or paths"
         ),
         "{refused}"
     );
-    assert_eq!(told(&wide, "paths = 60"), "");
+    assert_eq!(refusal(&wide, "paths = 60"), "");
     let pairs: Vec<[&str; 2]> = vec![["s0", "s1"]; 60_000];
-    let refused = told(&wide, &format!("pairs = {}", json!(pairs)));
+    let refused = refusal(&wide, &format!("pairs = {}", json!(pairs)));
     assert!(
         refused.contains("has 4200000 paths of 60000 pairs; 2000000 are the most: give sample or paths"),
         "{refused}"
@@ -534,8 +534,8 @@ fn one_mistake_a_row() {
     ];
     let plan = plan("abilene.json");
     for (text, expected) in rows {
-        let told = read(&plan, text).err().unwrap_or_default();
-        assert!(told.contains(expected) && told.lines().count() == 1, "{text}: {told}");
+        let refusal = read(&plan, text).err().unwrap_or_default();
+        assert!(refusal.contains(expected) && refusal.lines().count() == 1, "{text}: {refusal}");
     }
     let rows = [("delay = \"2m\"", "network.delay: "), ("rate_bps = 5", "network.rate_bps: ")];
     let rows = rows.into_iter().chain([
@@ -544,11 +544,11 @@ fn one_mistake_a_row() {
         ("[network.require]\ndelivered = 1.5", "network.require.delivered: "),
     ]);
     let (texts, expected): (Vec<&str>, Vec<&str>) = rows.unzip();
-    let told = read(&plan, &texts.join("\n")).err().unwrap_or_default();
-    assert_eq!(told.lines().count(), expected.len(), "{told}");
-    assert!(told.lines().zip(&expected).all(|(line, expected)| line.starts_with(expected)), "{told}");
+    let refusal = read(&plan, &texts.join("\n")).err().unwrap_or_default();
+    assert_eq!(refusal.lines().count(), expected.len(), "{refusal}");
+    assert!(refusal.lines().zip(&expected).all(|(line, expected)| line.starts_with(expected)), "{refusal}");
     let renumbered = self::plan("renumbered.json");
-    let told =
+    let refusal =
         read(&renumbered, "[network.renumber]\nat = \"1ms\"\nstep = \"1ms\"\nspread = \"1ms\"").unwrap_err();
-    assert!(told.contains("network.renumber.spread: is 1000000 ns; use less than step"), "{told}");
+    assert!(refusal.contains("network.renumber.spread: is 1000000 ns; use less than step"), "{refusal}");
 }

@@ -81,16 +81,16 @@ fn these(listed: &[[String; 2]], plan: &PathPlan) -> Result<Vec<Pair>, Mistake> 
         plan.graph().hosts.iter().enumerate().map(|(at, host)| (host.name.as_str(), at)).collect();
     let mut pairs = Vec::with_capacity(listed.len());
     for (at, [from, to]) in listed.iter().enumerate() {
-        let told = |problem: String| wrong(format!("network.traffic.pairs[{at}]"), problem);
+        let refuse = |problem: String| wrong(format!("network.traffic.pairs[{at}]"), problem);
         let place = |name: &String| {
             names
                 .get(name.as_str())
                 .copied()
-                .ok_or_else(|| told(format!("\"{name}\" is no host of the plan")))
+                .ok_or_else(|| refuse(format!("\"{name}\" is no host of the plan")))
         };
         let pair = (place(from)?, place(to)?);
         if pair.0 == pair.1 || !plan.has(pair) {
-            return Err(told(format!("the plan has no way from {from} to {to}")));
+            return Err(refuse(format!("the plan has no way from {from} to {to}")));
         }
         pairs.push(pair);
     }
@@ -142,16 +142,16 @@ pub fn hosts_by_switch(graph: &Graph) -> BTreeMap<usize, Vec<usize>> {
 impl Traffic {
     /// Checks the number of flows and packets, and the number of groups at each switch.
     fn check(&self, plan: &PathPlan) -> Result<(), Mistake> {
-        let told = |problem: String| Err(wrong("network.traffic", problem));
+        let refuse = |problem: String| Err(wrong("network.traffic", problem));
         let flows: u64 = self.pairs.iter().map(|pair| plan.shares(*pair) as u64).sum();
         if flows > FLOWS {
-            return told(format!(
+            return refuse(format!(
                 "has {flows} paths of {} pairs; {FLOWS} are the most: give sample or paths",
                 self.pairs.len()
             ));
         }
         if flows * u64::from(self.packets) > PACKETS {
-            return told(format!(
+            return refuse(format!(
                 "has {} packets for each of {flows} flows; {PACKETS} in all are the most: give fewer packets, sample or paths",
                 self.packets
             ));
@@ -171,7 +171,7 @@ impl Traffic {
             if *count > Limits::GROUPS_PER_TYPE || *buckets > Limits::BUCKETS {
                 let (name, groups, all) =
                     (&plan.graph().switches[node], Limits::GROUPS_PER_TYPE, Limits::BUCKETS);
-                return told(format!(
+                return refuse(format!(
                     "needs more than {groups} groups or {all} paths in them at {name}: give sample or paths"
                 ));
             }

@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn code_that_does_not_compile_is_told_from_a_build_that_failed_for_other_reasons() {
+    fn code_that_does_not_compile_is_distinguished_from_other_build_failures() {
         let refused =
             "error[E0308]: mismatched types\nerror: could not compile `tables` (lib) due to 1 previous error";
         assert!(is_refused(refused));

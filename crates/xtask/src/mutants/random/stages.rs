@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_loop_without_end_is_told_from_a_failure() {
+    fn an_endless_loop_is_distinguished_from_a_failure() {
         // The hard limit would end the process with a signal that does not reveal the cause.
         let command = Stage::new("-p flow", 1).run();
         let script = command[2].replace("exec cargo test --quiet -p flow", "while true; do true; done");

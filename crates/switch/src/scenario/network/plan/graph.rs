@@ -89,20 +89,20 @@ impl Graph {
         graph.switches = switches;
         let mut hosts: HashMap<&str, usize> = HashMap::new();
         for (at, link) in links.iter().enumerate() {
-            let told = |problem: String| wrong(format!("network.links[{at}]"), problem);
+            let refuse = |problem: String| wrong(format!("network.links[{at}]"), problem);
             for name in [&link.a, &link.b] {
                 if !known.contains(name.as_str()) {
-                    return Err(told(format!("{name} is no node of the network")));
+                    return Err(refuse(format!("{name} is no node of the network")));
                 }
             }
             let ends = [(&link.a, link.a_port), (&link.b, link.b_port)];
             let places = ends.map(|(name, port)| Some(End { node: *graph.places.get(name)?, port }));
             for end in places.iter().flatten() {
-                graph.take_port(*end).map_err(told)?;
+                graph.take_port(*end).map_err(refuse)?;
             }
             match places {
                 [Some(a), Some(b)] if a.node == b.node => {
-                    return Err(told(format!("{} is linked to itself", link.a)));
+                    return Err(refuse(format!("{} is linked to itself", link.a)));
                 }
                 [Some(a), Some(b)] => {
                     for end in [a, b] {
@@ -114,12 +114,12 @@ impl Graph {
                 [Some(at), None] | [None, Some(at)] => {
                     let name = if places[0].is_none() { &link.a } else { &link.b };
                     if hosts.insert(name, graph.hosts.len()).is_some() {
-                        return Err(told(format!("{name} is no switch and has two links; a host has one")));
+                        return Err(refuse(format!("{name} is no switch and has two links; a host has one")));
                     }
                     graph.hosts.push(HostAt { name: name.clone(), at });
                 }
                 [None, None] => {
-                    return Err(told(format!("neither {} nor {} is a switch", link.a, link.b)));
+                    return Err(refuse(format!("neither {} nor {} is a switch", link.a, link.b)));
                 }
             }
         }

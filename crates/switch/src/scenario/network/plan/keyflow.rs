@@ -307,7 +307,7 @@ impl KeyflowPlan {
                 setups
                     .iter_mut()
                     .enumerate()
-                    .for_each(|(node, setup)| setup.lane = Some(self.lane(node, epochs)));
+                    .for_each(|(node, setup)| setup.stateless = Some(self.stateless_config(node, epochs)));
             }
             stages.push(setups);
             Ok(())
@@ -373,22 +373,22 @@ impl KeyflowPlan {
         Ok(tasks)
     }
 
-    fn lane(&self, node: usize, epochs: &[u8]) -> Arc<StatelessConfig> {
-        let mut lane =
+    fn stateless_config(&self, node: usize, epochs: &[u8]) -> Arc<StatelessConfig> {
+        let mut config =
             StatelessConfig { trusted: self.graph.trusted[node].clone(), ..StatelessConfig::default() };
         match self.dialect {
             Dialect::KeyFlow => {
                 for &epoch in epochs {
                     let epoch = usize::from(epoch);
-                    lane.banks[epoch].clone_from(&self.banks[node][epoch]);
+                    config.banks[epoch].clone_from(&self.banks[node][epoch]);
                 }
             }
             Dialect::Polka(eth_type) => {
-                lane.types.polka = eth_type;
-                lane.polka.clone_from(&self.banks[node][0]);
+                config.types.polka = eth_type;
+                config.polka.clone_from(&self.banks[node][0]);
             }
         }
-        Arc::new(lane)
+        Arc::new(config)
     }
 }
 
@@ -425,29 +425,29 @@ pub(super) fn numbering(
     let mut known = HashMap::with_capacity(routes.len());
     for (number, route) in routes.into_iter().enumerate() {
         let place = format!("{place}routes[{number}] ({} to {})", route.from, route.to);
-        let told = |problem: String| wrong(place.clone(), problem);
+        let refuse = |problem: String| wrong(place.clone(), problem);
         let ends = [&route.from, &route.to].map(|name| graph.place(name));
         let [Some(from), Some(to)] = ends else {
-            return Err(told("begins or ends where no switch is".into()));
+            return Err(refuse("begins or ends where no switch is".into()));
         };
         let mut segments = Vec::with_capacity(route.segments.len());
         for segment in route.segments {
             if segments.is_empty() && !segment.return_ports.is_empty() {
-                return Err(told("has return ports where it begins; only waypoints have some".into()));
+                return Err(refuse("has return ports where it begins; only waypoints have some".into()));
             }
-            segments.push(read_segment(graph, banks, segment, epoch, width_bits).map_err(told)?);
+            segments.push(read_segment(graph, banks, segment, epoch, width_bits).map_err(refuse)?);
         }
         let mut at = from;
         for segment in &segments {
             if std::mem::replace(&mut at, segment.last) != segment.first {
-                return Err(told("has a segment that does not begin where the one before ends".into()));
+                return Err(refuse("has a segment that does not begin where the one before ends".into()));
             }
         }
         if at != to || from == to {
-            return Err(told("does not lead where it is to".into()));
+            return Err(refuse("does not lead where it is to".into()));
         }
         if known.insert((from, to), segments).is_some() {
-            return Err(told("is there twice".into()));
+            return Err(refuse("is there twice".into()));
         }
     }
     Ok(Numbering { epoch: epoch as u8, routes: known })

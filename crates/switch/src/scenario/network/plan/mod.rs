@@ -89,14 +89,14 @@ struct Head {
 impl PathPlan {
     /// Reads a plan from a file.
     pub fn open(path: &Path) -> Result<Self, PathPlanError> {
-        let told = |error: std::io::Error| wrong("", format!("can not read the plan: {error}"));
+        let refuse = |error: std::io::Error| wrong("", format!("can not read the plan: {error}"));
         // A pipe or a device may deliver data without end.
-        if !std::fs::metadata(path).map_err(told)?.is_file() {
+        if !std::fs::metadata(path).map_err(refuse)?.is_file() {
             return Err(wrong("", "is no regular file; name one that has a plan"));
         }
         let mut text = String::new();
-        let file = File::open(path).map_err(told)?;
-        file.take(FILE_BYTES + 1).read_to_string(&mut text).map_err(told)?;
+        let file = File::open(path).map_err(refuse)?;
+        file.take(FILE_BYTES + 1).read_to_string(&mut text).map_err(refuse)?;
         if text.len() as u64 > FILE_BYTES {
             return Err(wrong("", format!("has more than {FILE_BYTES} bytes")));
         }

@@ -150,14 +150,14 @@ impl TagPlan {
         let mut read = Vec::with_capacity(switches.len());
         for (at, switch) in switches.into_iter().enumerate() {
             let place = format!("switches[{at}] ({})", switch.name);
-            let told = |problem: String| wrong(place.clone(), problem);
+            let refuse = |problem: String| wrong(place.clone(), problem);
             let layer = match (switch.layer.as_str(), switch.plane) {
                 ("edge", _) => Layer::Edge,
                 ("aggregation", _) => Layer::Aggregation,
                 ("core", Some(plane)) => {
                     let count = cores.get(plane).map_or(0, Vec::len) + 1;
                     if ups.get(plane).and_then(|ups| ups.get(count - 1)).is_none() {
-                        return Err(told(format!(
+                        return Err(refuse(format!(
                             "is core {count} of plane {plane}, for which ups has no UP"
                         )));
                     }
@@ -165,20 +165,20 @@ impl TagPlan {
                     Layer::Core(plane, count - 1)
                 }
                 (other, _) => {
-                    return Err(told(format!(
+                    return Err(refuse(format!(
                         "is of the layer \"{other}\" or of no plane; core, aggregation and edge are layers"
                     )));
                 }
             };
             if layer == Layer::Edge && switch.uplinks.len() != ups.len() {
-                return Err(told(format!("has {} uplinks for {} planes", switch.uplinks.len(), ups.len())));
+                return Err(refuse(format!("has {} uplinks for {} planes", switch.uplinks.len(), ups.len())));
             }
             for port in &switch.uplinks {
                 if !graph.trusted[at].contains(port) {
-                    return Err(told(format!("has the uplink {port}, where no switch is")));
+                    return Err(refuse(format!("has the uplink {port}, where no switch is")));
                 }
             }
-            let gates = read_gates(&graph, at, &switch, server_gate_max).map_err(told)?;
+            let gates = read_gates(&graph, at, &switch, server_gate_max).map_err(refuse)?;
             read.push(Switch { layer, pod: switch.pod, uplinks: switch.uplinks, gates });
         }
         let mut plan = Self {
@@ -358,7 +358,7 @@ impl TagPlan {
 
     /// Returns the settings of all switches.
     pub fn setups(&self, pairs: &[Pair]) -> Result<Setups, PathPlanError> {
-        let mut setups: Setups = (0..self.switches.len()).map(|node| self.lane(node)).collect();
+        let mut setups: Setups = (0..self.switches.len()).map(|node| self.setup(node)).collect();
         let mut groups: HashMap<usize, u32> = HashMap::new();
         // Hosts at the same switch share entries, so each source switch needs one entry per destination host.
         let mut done = HashSet::new();
@@ -395,11 +395,11 @@ impl TagPlan {
         vec![push, Action::output(port)]
     }
 
-    fn lane(&self, node: usize) -> Setup {
+    fn setup(&self, node: usize) -> Setup {
         let trusted = self.graph.trusted[node].clone();
         let gates = Gates { server_gate_max: self.server_gate_max, ..self.switches[node].gates.clone() };
-        let lane = StatelessConfig { trusted, gates: Some(gates), ..StatelessConfig::default() };
-        Setup { changes: Vec::new(), lane: Some(Arc::new(lane)) }
+        let config = StatelessConfig { trusted, gates: Some(gates), ..StatelessConfig::default() };
+        Setup { changes: Vec::new(), stateless: Some(Arc::new(config)) }
     }
 }
 

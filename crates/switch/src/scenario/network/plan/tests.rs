@@ -13,7 +13,7 @@ fn document(name: &str) -> Value {
 }
 
 /// Returns the error of a plan in which the value at `pointer` is replaced.
-fn told(name: &str, pointer: &str, value: Value) -> String {
+fn refusal(name: &str, pointer: &str, value: Value) -> String {
     let mut document = document(name);
     *document.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer}")) = value;
     PathPlan::read(&document.to_string()).err().map(|error| error.to_string()).unwrap_or_default()
@@ -22,8 +22,8 @@ fn told(name: &str, pointer: &str, value: Value) -> String {
 fn rows(name: &str, rows: &[(&str, Value, &str)]) {
     assert!(PathPlan::read(&document(name).to_string()).is_ok(), "{name}");
     for (pointer, value, expected) in rows {
-        let told = told(name, pointer, value.clone());
-        assert!(told.contains(expected), "{name}, {pointer} = {value}: {told}");
+        let refusal = refusal(name, pointer, value.clone());
+        assert!(refusal.contains(expected), "{name}, {pointer} = {value}: {refusal}");
     }
 }
 
@@ -161,8 +161,8 @@ fn ports_to_send_packets_back_by_are_those_of_a_waypoint() {
     let mut first = plan;
     let segment = first.pointer_mut("/plans/0/routes/0/segments/0").unwrap();
     segment["return_ports"] = json!([segment["out_port"]]);
-    let told = PathPlan::read(&first.to_string()).unwrap_err().to_string();
-    assert!(told.contains("has return ports where it begins; only waypoints have some"), "{told}");
+    let refusal = PathPlan::read(&first.to_string()).unwrap_err().to_string();
+    assert!(refusal.contains("has return ports where it begins; only waypoints have some"), "{refusal}");
 }
 
 /// Returns how many entries for one ingress port each step of a renumbering adds and deletes.
@@ -218,12 +218,12 @@ fn only_a_regular_file_is_a_plan() {
     // Sparse file: it has this length but no data on disk.
     let huge = folder.join("huge");
     File::create(&huge).unwrap().set_len(FILE_BYTES + 1).unwrap();
-    let told = |path: &Path| PathPlan::open(path).unwrap_err().to_string();
+    let refusal = |path: &Path| PathPlan::open(path).unwrap_err().to_string();
     for path in [Path::new("/dev/zero"), &pipe, &folder] {
-        assert_eq!(told(path), "is no regular file; name one that has a plan", "{}", path.display());
+        assert_eq!(refusal(path), "is no regular file; name one that has a plan", "{}", path.display());
     }
-    assert_eq!(told(&huge), "has more than 268435456 bytes");
-    assert!(told(&folder.join("none")).starts_with("can not read the plan: "));
+    assert_eq!(refusal(&huge), "has more than 268435456 bytes");
+    assert!(refusal(&folder.join("none")).starts_with("can not read the plan: "));
     fs::remove_dir_all(&folder).unwrap();
 }
 
@@ -245,11 +245,11 @@ fn a_tag_has_the_path_that_it_leads_over() {
 }
 
 #[test]
-fn bits_that_are_cut_off_are_told_with_their_line() {
+fn truncated_plans_are_reported_with_line_and_column() {
     let text = document("tree.json").to_string();
     for end in (0..text.len()).step_by(997).filter(|end| text.is_char_boundary(*end)) {
-        let told = PathPlan::read(&text[..end]).unwrap_err().to_string();
-        assert!(told.contains("line 1 column"), "{told}");
+        let refusal = PathPlan::read(&text[..end]).unwrap_err().to_string();
+        assert!(refusal.contains("line 1 column"), "{refusal}");
     }
 }
 
