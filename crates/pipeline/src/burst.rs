@@ -24,7 +24,7 @@ use crate::pending_outputs::PendingOutputs;
 use crate::ports::PortTable;
 use crate::probe::{By, Leaving, Probe, ProbeStep};
 use crate::program::Program;
-use crate::slab::Slab;
+use crate::slab::{BURST, Slab};
 use crate::stateless::StatelessForwarder;
 use crate::update::{CompiledPacketOut, Update, Updates};
 use flow::stateless::TagTypes;
@@ -33,9 +33,6 @@ use frame::Frame;
 use std::sync::Arc;
 use tables::{NONE, Table};
 use wire::Depth;
-
-/// Maximum number of packets in a burst.
-pub const BURST: usize = Limits::BURST_PACKETS;
 
 /// Number of tables: the controller's 255 and the table of learned MAC addresses.
 const TABLES: usize = 256;

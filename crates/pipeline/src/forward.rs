@@ -5,12 +5,12 @@
 //! continue at once where nothing may wait. The backlog is processed between bursts, in batches of bounded
 //! size (quanta).
 
-use crate::burst::{BURST, BurstContext, Pipeline, run_tables};
+use crate::burst::{BurstContext, Pipeline, run_tables};
 use crate::lanes::{Kind, Lanes};
 use crate::output::Egress;
 use crate::packet::{Packet, Path, State};
 use crate::probe::{Probe, ProbeStep};
-use crate::slab::{Burst, Slab};
+use crate::slab::{BURST, Burst, Slab};
 use crate::usage::Usage;
 use flow::{DropReason, Nanos};
 use frame::Frame;

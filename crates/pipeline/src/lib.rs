@@ -42,7 +42,7 @@ mod ttl;
 pub mod update;
 pub mod usage;
 
-pub use burst::{BURST, Pipeline};
+pub use burst::Pipeline;
 pub use cells::{Cell, CellPage, Cells, PAGE_CELLS, ProgramId};
 pub use counters::{BurstCounters, Counters};
 pub use event::{Event, MacSeen, PacketInEvent};
@@ -59,6 +59,7 @@ pub use ports::PortTable;
 pub use probe::{By, Leaving, Probe, ProbeStep};
 pub use program::Program;
 pub use record::{Copied, Hit, RECORDER, Record, Recorder};
+pub use slab::BURST;
 pub use stateless::StatelessForwarder;
 pub use tables::simd::set_portable;
 pub use update::{CompiledPacketOut, Update, Updates};

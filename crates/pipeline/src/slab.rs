@@ -2,9 +2,12 @@
 //! Slab of all packets in the pipeline. A packet stays in its slot until it has left, and lists of packets
 //! are lists of slot numbers.
 
-use crate::burst::BURST;
 use crate::packet::Packet;
 use arrayvec::ArrayVec;
+use flow::Limits;
+
+/// Maximum number of packets in a burst.
+pub const BURST: usize = Limits::BURST_PACKETS;
 
 /// Slots of packets that are processed together, in order of arrival.
 pub(crate) type Burst = ArrayVec<u16, BURST>;

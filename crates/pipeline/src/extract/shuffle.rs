@@ -6,9 +6,9 @@
 //! 64 bytes, use loads.
 
 use super::Ends;
-use crate::burst::BURST;
 use crate::packet::Packet;
 use crate::simd::{Choice, Permute, Shape, Source};
+use crate::slab::BURST;
 use arrayvec::ArrayVec;
 use flow::{Field, FieldBase};
 use tables::KeyPlan;

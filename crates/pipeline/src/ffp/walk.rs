@@ -5,12 +5,13 @@
 use super::lut::{Lut, Record};
 use super::queue::Queue;
 use super::{FastMode, Ffp};
-use crate::burst::{BURST, BurstContext};
+use crate::burst::BurstContext;
 use crate::cells::{Cell, Cells};
 use crate::counters::Counters;
 use crate::output::Egress;
 use crate::packet::{Packet, Path, State};
 use crate::probe::{By, Probe, ProbeStep};
+use crate::slab::BURST;
 use flow::{EntryId, Limits};
 use tables::{NONE, Table};
 

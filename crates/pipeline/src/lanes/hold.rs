@@ -2,8 +2,7 @@
 //! Hold queue of low-latency packets that wait until earlier packets of their flow have left.
 
 use super::Window;
-use crate::burst::BURST;
-use crate::slab::Burst;
+use crate::slab::{BURST, Burst};
 use std::collections::VecDeque;
 
 /// Packets in the hold queue.

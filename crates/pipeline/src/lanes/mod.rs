@@ -22,9 +22,8 @@
 pub(crate) mod hold;
 mod shares;
 
-use crate::burst::BURST;
 use crate::packet::Packet;
-use crate::slab::Burst;
+use crate::slab::{BURST, Burst};
 use crate::usage::Usage;
 use hold::Hold;
 pub(crate) use shares::Kind;

@@ -6,8 +6,8 @@
 //! share.
 
 use super::LaneLimits;
-use crate::burst::BURST;
 use crate::packet::{Packet, Path};
+use crate::slab::BURST;
 use flow::DropReason;
 
 /// Number of port counters; ports are mapped to them by their last bits.
