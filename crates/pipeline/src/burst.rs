@@ -13,12 +13,12 @@
 
 use crate::cells::{Cell, Cells};
 use crate::counters::{BurstCounters, Counters};
+use crate::egress::Egress;
 use crate::extract::Extractor;
 use crate::ffp::Ffp;
 use crate::groups::GroupTable;
 use crate::lanes::{LaneLimits, Lanes, Window};
 use crate::meters::MeterTable;
-use crate::output::Egress;
 use crate::packet::{Packet, Path, State};
 use crate::pending_outputs::PendingOutputs;
 use crate::ports::PortTable;

@@ -2,7 +2,7 @@
 //! Execution of an entry's program on a packet, and of the action set at the end of the pipeline.
 
 use crate::burst::BurstContext;
-use crate::output::Egress;
+use crate::egress::Egress;
 use crate::packet::{Packet, State};
 use crate::program::{Program, ProgramStep};
 use crate::{stateless, tags, ttl};

@@ -6,8 +6,8 @@
 //! size (quanta).
 
 use crate::burst::{BurstContext, Pipeline, run_tables};
+use crate::egress::Egress;
 use crate::lanes::{Kind, Lanes};
-use crate::output::Egress;
 use crate::packet::{Packet, Path, State};
 use crate::probe::{Probe, ProbeStep};
 use crate::slab::{BURST, Burst, Slab};

@@ -7,7 +7,7 @@
 use crate::action_set::ActionSet;
 use crate::burst::BurstContext;
 use crate::cells::Cell;
-use crate::output::Egress;
+use crate::egress::Egress;
 use crate::packet::Packet;
 use crate::program::ProgramStep;
 use flow::group::{Bucket, FlowHash, Group, GroupType, pick};

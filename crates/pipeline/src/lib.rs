@@ -6,7 +6,7 @@
 //! implements.
 //!
 //! Begin reading with [`Pipeline::forward`], through which a burst enters, and [`burst`], which processes it
-//! table by table. Continue with [`extract`] (keys), `execute` (instructions) and [`output`]. [`ffp`] is the
+//! table by table. Continue with [`extract`] (keys), `execute` (instructions) and `output`. [`ffp`] is the
 //! fast-forwarding path, [`lanes`] the backlog, and [`update`] the operations of the control thread.
 
 mod action_set;
@@ -15,6 +15,7 @@ pub mod burst;
 pub mod cells;
 mod checksums;
 pub mod counters;
+mod egress;
 pub mod event;
 mod execute;
 pub mod extract;
@@ -27,7 +28,7 @@ pub mod lanes;
 mod mac_write;
 pub mod meters;
 mod normal;
-pub mod output;
+mod output;
 mod packet;
 mod pending_outputs;
 pub mod ports;
@@ -45,6 +46,7 @@ pub mod usage;
 pub use burst::Pipeline;
 pub use cells::{Cell, CellPage, Cells, PAGE_CELLS, ProgramId};
 pub use counters::{BurstCounters, Counters};
+pub use egress::Egress;
 pub use event::{Event, MacSeen, PacketInEvent};
 pub use extract::Extractor;
 pub use ffp::{Clean, Coherence, FastMode, Inheritance, Lut, LutCounters, LutFigures};
@@ -54,7 +56,6 @@ pub use groups::{CompiledGroup, GroupCells, GroupTable};
 pub use lanes::LaneLimits;
 pub use mac_write::MacWrite;
 pub use meters::{MeterState, MeterTable};
-pub use output::Egress;
 pub use ports::PortTable;
 pub use probe::{By, Leaving, Probe, ProbeStep};
 pub use program::Program;

@@ -6,8 +6,8 @@
 //! burst duration.
 
 use crate::burst::BurstContext;
+use crate::egress::Egress;
 use crate::field_write::FieldWrite;
-use crate::output::Egress;
 use crate::packet::Packet;
 use flow::action::SetField;
 use flow::meter::{Band, Meter, MeterBand};

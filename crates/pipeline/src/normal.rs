@@ -6,7 +6,7 @@
 //! an operation.
 
 use crate::burst::BurstContext;
-use crate::output::Egress;
+use crate::egress::Egress;
 use crate::packet::Packet;
 use crate::{Event, MacSeen};
 use flow::operation::MAC_TABLE;

@@ -5,38 +5,13 @@
 //! stay pending until the whole burst is finished ([`crate::pending_outputs`]).
 
 use crate::burst::BurstContext;
+use crate::egress::Egress;
+use crate::event::{Event, PacketInEvent};
+use crate::normal;
 use crate::packet::Packet;
 use crate::pending_outputs::PendingOutput;
-use crate::{Event, PacketInEvent, normal};
 use flow::{DropReason, PacketInReason, PortNo, PortState, port_no};
-use frame::{Frame, Lane};
-
-/// Services that forwarding needs from the worker. The worker calls [`Pipeline`](crate::Pipeline) on its own
-/// thread, and the pipeline calls these functions on the same thread.
-pub trait Egress {
-    /// Returns an empty frame with space for `len` bytes, or `None` if the pool has none.
-    fn buffer(&mut self, len: usize) -> Option<Frame>;
-    /// Returns an empty frame from the pool for packet-ins, or `None` if it has none. Part of the pool is
-    /// reserved for low-latency packets.
-    fn controller_buffer(&mut self, len: usize, low_latency: bool) -> Option<Frame>;
-    /// Queues a frame for a port, in the egress queue of this number if the port has it.
-    ///
-    /// # Errors
-    /// Returns the frame and the drop reason to count if the frame cannot be queued.
-    fn transmit(&mut self, port: PortNo, queue: u32, frame: Frame) -> Result<(), (Frame, DropReason)>;
-    /// Reports an event to the control thread. Part of the ring is reserved for packets whose frame is in the
-    /// low-latency lane.
-    ///
-    /// # Errors
-    /// Returns the event if the ring has no space for it.
-    fn report(&mut self, event: Event) -> Result<(), Event>;
-    /// Returns a frame to its pool.
-    fn free(&mut self, frame: Frame);
-    /// Returns whether a frame may wait in the backlog. It may not if few frames of its size are left for
-    /// receiving. The threshold is higher for packets known to be normal, because unknown packets must still
-    /// reach the tables to be learned.
-    fn may_hold(&self, frame: &Frame, normal: bool) -> bool;
-}
+use frame::Frame;
 
 impl<E: Egress> BurstContext<'_, E> {
     /// Sends the packet to a real or reserved port. `last` is true if nothing happens to the packet
@@ -120,9 +95,8 @@ impl<E: Egress> BurstContext<'_, E> {
             self.egress.free(frame);
             return self.fail(packet, DropReason::NoBuffer);
         }
-        if let Err(PendingOutput::Copy { frame, .. }) =
-            self.outputs.push(packet, PendingOutput::Copy { port, queue: packet.queue, frame })
-        {
+        let (lane, copy) = (packet.lane(), PendingOutput::Copy { port, queue: packet.queue, frame });
+        if let Err(PendingOutput::Copy { frame, .. }) = self.outputs.push(&mut packet.outputs, lane, copy) {
             self.egress.free(frame);
             self.fail(packet, DropReason::TransmitFull);
         }
@@ -150,7 +124,8 @@ impl<E: Egress> BurstContext<'_, E> {
             metadata: packet.ext.metadata(),
             tunnel_id: packet.ext.tunnel_id(),
         };
-        if let Err(PendingOutput::Report(report)) = self.outputs.push(packet, PendingOutput::Report(report)) {
+        let (lane, report) = (packet.lane(), PendingOutput::Report(report));
+        if let Err(PendingOutput::Report(report)) = self.outputs.push(&mut packet.outputs, lane, report) {
             self.egress.free(report.frame);
             self.fail(packet, DropReason::PacketInFull);
         }
@@ -182,7 +157,7 @@ impl<E: Egress> BurstContext<'_, E> {
     }
 
     fn report(&mut self, packet: &mut Packet, mut report: PacketInEvent) {
-        report.frame.meta.lane = lane(packet);
+        report.frame.meta.lane = packet.lane();
         match self.egress.report(Event::PacketIn(report)) {
             Ok(()) => packet.reported += 1,
             Err(Event::PacketIn(report)) => {
@@ -211,7 +186,7 @@ impl<E: Egress> BurstContext<'_, E> {
     fn transmit(&mut self, packet: &mut Packet, port: PortNo, queue: u32, mut frame: Frame) {
         // All copies use the lane that the packet has at its end, including copies made earlier. In another
         // lane they could overtake copies of the flow's previous packet.
-        frame.meta.lane = lane(packet);
+        frame.meta.lane = packet.lane();
         match self.egress.transmit(port, queue, frame) {
             Ok(()) => {
                 packet.sent += 1;
@@ -231,8 +206,4 @@ impl<E: Egress> BurstContext<'_, E> {
             self.burst_counters.copy_dropped(earlier);
         }
     }
-}
-
-fn lane(packet: &Packet) -> Lane {
-    if packet.low_latency { Lane::LowLatency } else { Lane::Normal }
 }

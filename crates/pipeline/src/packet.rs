@@ -4,7 +4,7 @@
 use crate::action_set::ActionSet;
 use crate::pending_outputs::OutputList;
 use flow::{DropReason, EntryId, Ext, Next, PortNo};
-use frame::Frame;
+use frame::{Frame, Lane};
 use wire::layers::header;
 use wire::{Depth, Layers};
 
@@ -137,6 +137,12 @@ impl Packet {
         self.sent = 0;
         self.reported = 0;
         self.reason = None;
+    }
+
+    /// Returns the transmit lane of the packet's frames.
+    #[inline]
+    pub fn lane(&self) -> Lane {
+        if self.low_latency { Lane::LowLatency } else { Lane::Normal }
     }
 
     /// Returns whether the entry just hit is worth a LUT record.

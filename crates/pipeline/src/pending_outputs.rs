@@ -4,11 +4,10 @@
 //! A burst is processed table by table, but its outputs leave packet by packet. This keeps the order of
 //! packets of one flow, and of all packets of one receive queue, on every port.
 
-use crate::PacketInEvent;
-use crate::packet::Packet;
+use crate::event::PacketInEvent;
 use crate::usage::Usage;
 use flow::PortNo;
-use frame::Frame;
+use frame::{Frame, Lane};
 
 /// Index that marks the end of a list.
 const NOWHERE: u32 = u32::MAX;
@@ -72,12 +71,21 @@ impl PendingOutputs {
         Usage::of("copies", self.used, PENDING_OUTPUTS)
     }
 
-    /// Appends an output to the packet's list.
+    /// Appends an output to the list of a packet.
     ///
     /// # Errors
     /// Returns the output if no place is free for a packet of this lane.
-    pub fn push(&mut self, packet: &mut Packet, out: PendingOutput) -> Result<(), PendingOutput> {
-        if self.used >= PENDING_OUTPUTS - if packet.low_latency { 0 } else { RESERVED } {
+    pub fn push(
+        &mut self,
+        list: &mut OutputList,
+        lane: Lane,
+        out: PendingOutput,
+    ) -> Result<(), PendingOutput> {
+        let limit = match lane {
+            Lane::LowLatency => PENDING_OUTPUTS,
+            Lane::Normal => PENDING_OUTPUTS - RESERVED,
+        };
+        if self.used >= limit {
             return Err(out);
         }
         let at = if let Some(place) = self.list.get_mut(self.free as usize) {
@@ -89,11 +97,11 @@ impl PendingOutputs {
             self.list.len() as u32 - 1
         };
         self.used += 1;
-        match self.list.get_mut(packet.outputs.last as usize) {
+        match self.list.get_mut(list.last as usize) {
             Some((_, next)) => *next = at,
-            None => packet.outputs.first = at,
+            None => list.first = at,
         }
-        packet.outputs.last = at;
+        list.last = at;
         Ok(())
     }
 
@@ -106,10 +114,9 @@ impl PendingOutputs {
         Some((std::mem::replace(out, PendingOutput::Gone), next))
     }
 
-    /// Iterates over the packet's pending outputs in order. The frame that leaves without a copy is not one
-    /// of them.
-    pub fn of(&self, packet: &Packet) -> impl Iterator<Item = &PendingOutput> {
-        let mut at = packet.outputs.first;
+    /// Iterates over the outputs of a list in order. The frame that leaves without a copy is not one of them.
+    pub fn of(&self, list: OutputList) -> impl Iterator<Item = &PendingOutput> {
+        let mut at = list.first;
         std::iter::from_fn(move || {
             let (out, next) = self.list.get(at as usize)?;
             at = *next;

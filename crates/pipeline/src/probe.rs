@@ -7,7 +7,7 @@
 
 use crate::counters::BurstCounters;
 use crate::packet::Packet;
-use crate::pending_outputs::{PendingOutput, PendingOutputs};
+use crate::pending_outputs::{OutputList, PendingOutput, PendingOutputs};
 use flow::{DropReason, EntryId, Nanos, Outcome, PortNo};
 use frame::Frame;
 
@@ -125,15 +125,18 @@ impl Probe for () {}
 
 /// Outputs of a packet.
 pub struct Leaving<'a> {
-    /// The packet with pending copies, and the list that holds them.
-    copies: Option<(&'a Packet, &'a PendingOutputs)>,
+    /// The packet's pending copies, and the place of all pending copies.
+    copies: Option<(OutputList, &'a PendingOutputs)>,
     /// The frame that leaves itself, and its port.
     frame: Option<(PortNo, &'a Frame)>,
 }
 
 impl<'a> Leaving<'a> {
     pub(crate) fn of(packet: &'a Packet, outputs: &'a PendingOutputs) -> Self {
-        Self { copies: Some((packet, outputs)), frame: packet.leaves.map(|port| (port, &packet.frame)) }
+        Self {
+            copies: Some((packet.outputs, outputs)),
+            frame: packet.leaves.map(|port| (port, &packet.frame)),
+        }
     }
 
     /// Describes a packet that sends one frame to a port, or nothing.
@@ -143,7 +146,7 @@ impl<'a> Leaving<'a> {
 
     /// Calls `take` for each output in order, with its port; `None` stands for the controller.
     pub fn copies(&self, mut take: impl FnMut(Option<PortNo>, &Frame)) {
-        for out in self.copies.into_iter().flat_map(|(packet, outputs)| outputs.of(packet)) {
+        for out in self.copies.into_iter().flat_map(|(list, outputs)| outputs.of(list)) {
             match out {
                 PendingOutput::Copy { port, frame, .. } => take(Some(*port), frame),
                 PendingOutput::Report(report) => take(None, &report.frame),

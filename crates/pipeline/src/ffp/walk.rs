@@ -8,7 +8,7 @@ use super::{FastMode, Ffp};
 use crate::burst::BurstContext;
 use crate::cells::{Cell, Cells};
 use crate::counters::Counters;
-use crate::output::Egress;
+use crate::egress::Egress;
 use crate::packet::{Packet, Path, State};
 use crate::probe::{By, Probe, ProbeStep};
 use crate::slab::BURST;

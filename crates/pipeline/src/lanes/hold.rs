@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Hold queue of low-latency packets that wait until earlier packets of their flow have left.
 
-use super::Window;
+use super::window::Window;
 use crate::slab::{BURST, Burst};
 use std::collections::VecDeque;
 
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn released_in_order_when_the_fence_is_passed_and_not_before() {
-        let window = |head| Window { head, len: 15 - head };
+        let window = |head| Window::new(head, 15 - head);
         let mut hold = Hold::new(8);
         let waiting = [(1, 12), (2, 11), (3, 14), (4, 12), (5, 11)];
         waiting.into_iter().for_each(|(slot, fence)| hold.push(slot, fence, window(10)));
@@ -102,8 +102,8 @@ mod tests {
     #[test]
     fn more_than_a_burst_goes_on_burst_by_burst() {
         let mut hold = Hold::new(100);
-        (0..80).for_each(|slot| hold.push(slot, 5, Window { head: 4, len: 9 }));
-        let passed = Window { head: 5, len: 8 };
+        (0..80).for_each(|slot| hold.push(slot, 5, Window::new(4, 9)));
+        let passed = Window::new(5, 8);
         let sizes: Vec<usize> = (0..4).map(|_| hold.release(passed).len()).collect();
         assert_eq!(sizes, [32, 32, 16, 0]);
     }

@@ -19,95 +19,21 @@
 //! backlog has drained up to the fence are held ([`hold`]). Later packets of the flow are held, too, so the
 //! fence passes after one length of the backlog, whatever arrives.
 
-pub(crate) mod hold;
+mod hold;
+mod limits;
 mod shares;
+mod window;
 
 use crate::packet::Packet;
 use crate::slab::{BURST, Burst};
 use crate::usage::Usage;
 use hold::Hold;
-pub(crate) use shares::Kind;
 use shares::Shares;
 use std::collections::VecDeque;
 
-/// Limits of a worker's lanes, packets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LaneLimits {
-    /// Maximum number of known normal packets in the backlog.
-    pub normal: u16,
-    /// Maximum number of packets of unknown values in the backlog. If this and `normal` are 0, nothing waits,
-    /// and each burst is finished before the next.
-    pub unknown: u16,
-    /// Maximum number of held low-latency packets. They are never dropped: above the limit the backlog is
-    /// processed before the next burst is received.
-    pub hold: u16,
-}
-
-impl LaneLimits {
-    /// No packet waits.
-    pub const NONE: Self = Self { normal: 0, unknown: 0, hold: 0 };
-
-    /// Default limits of the daemon. At 60 ns per packet the backlog is 0.2 ms of work. Under overload it is
-    /// processed in small quanta between bursts, and its last packet waits several milliseconds.
-    pub const USUAL: Self = Self { normal: 2_048, unknown: 1_024, hold: 256 };
-
-    /// Greatest limit of each kind, packets.
-    pub const MAX: u16 = 16_384;
-
-    /// Returns whether packets may wait.
-    #[must_use]
-    pub fn is_on(&self) -> bool {
-        self.normal > 0 || self.unknown > 0
-    }
-
-    /// Returns the maximum number of packets in the pipeline. Each list may exceed its limit by the burst
-    /// being processed.
-    pub(crate) fn packets(&self) -> usize {
-        if self.is_on() { self.backlog() + usize::from(self.hold) + 3 * BURST } else { BURST }
-    }
-
-    fn backlog(&self) -> usize {
-        usize::from(self.normal) + usize::from(self.unknown) + BURST
-    }
-}
-
-/// Range of backlog positions that wait. Positions count the packets that have joined the backlog, modulo
-/// 2^32.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Window {
-    head: u32,
-    len: u32,
-}
-
-impl Window {
-    /// Returns whether a packet before the fence still waits. After positions wrap around, an old fence may
-    /// be mistaken for a recent one. Its packets are then held needlessly, for one length of the backlog.
-    #[inline]
-    pub fn waits(self, fence: u32) -> bool {
-        fence.wrapping_sub(self.head).wrapping_sub(1) < self.len
-    }
-
-    /// Returns the number of packets that leave before the fence passes.
-    #[inline]
-    pub fn distance(self, fence: u32) -> u32 {
-        fence.wrapping_sub(self.head)
-    }
-
-    /// Returns the fence for a record made now; 0 if the backlog is empty. `None` if the position would be 0
-    /// after wrap-around: no record may be made then.
-    pub fn fence(self) -> Option<u32> {
-        match self.head.wrapping_add(self.len) {
-            _ if self.len == 0 => Some(0),
-            0 => None,
-            fence => Some(fence),
-        }
-    }
-
-    /// Returns whether the backlog is empty.
-    pub fn is_empty(self) -> bool {
-        self.len == 0
-    }
-}
+pub use limits::LaneLimits;
+pub(crate) use shares::Kind;
+pub(crate) use window::Window;
 
 /// Packets that wait between two bursts.
 #[derive(Debug)]
@@ -142,7 +68,7 @@ impl Lanes {
 
     /// Returns the positions of the packets in the backlog.
     pub fn window(&self) -> Window {
-        Window { head: self.head, len: self.backlogged() as u32 }
+        Window::new(self.head, self.backlogged() as u32)
     }
 
     /// Returns the number of packets in the backlog.
@@ -253,19 +179,6 @@ impl Lanes {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn fences_hold_while_what_stood_before_them_waits() {
-        let window = Window { head: 10, len: 3 };
-        let waits: Vec<u32> = (8..16).filter(|fence| window.waits(*fence)).collect();
-        assert_eq!(waits, [11, 12, 13], "what would stand beyond the end is of long ago");
-        assert_eq!(window.fence(), Some(13));
-        assert_eq!(Window { head: 10, len: 0 }.fence(), Some(0));
-        assert!((0..99).all(|fence| !Window { head: 10, len: 0 }.waits(fence)));
-        let round = Window { head: u32::MAX - 1, len: 4 };
-        assert!(round.waits(u32::MAX) && round.waits(1) && round.waits(2) && !round.waits(3));
-        assert_eq!(Window { head: u32::MAX - 1, len: 2 }.fence(), None);
-    }
 
     #[test]
     fn a_quantum_ends_at_the_first_fence_that_a_packet_is_held_back_for() {

@@ -5,7 +5,7 @@
 //! and Hahne). A port that floods leaves capacity to others, and a port alone may use a large part of the
 //! share.
 
-use super::LaneLimits;
+use super::limits::LaneLimits;
 use crate::packet::{Packet, Path};
 use crate::slab::BURST;
 use flow::DropReason;

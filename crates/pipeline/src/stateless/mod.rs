@@ -18,7 +18,7 @@ mod simd;
 pub(crate) use headers::{KeyPush, PolkaPush, TfPush, pop_key, pop_tf};
 
 use crate::burst::BurstContext;
-use crate::output::Egress;
+use crate::egress::Egress;
 use crate::ports::PortTable;
 use crate::probe::{Leaving, Probe};
 use crate::tags::FRAME_BYTES_MIN;

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The trait by which forwarding gives frames and events to the worker.
+
+use crate::event::Event;
+use flow::{DropReason, PortNo};
+use frame::Frame;
+
+/// Services that forwarding needs from the worker. The worker calls [`Pipeline`](crate::Pipeline) on its own
+/// thread, and the pipeline calls these functions on the same thread.
+pub trait Egress {
+    /// Returns an empty frame with space for `len` bytes, or `None` if the pool has none.
+    fn buffer(&mut self, len: usize) -> Option<Frame>;
+    /// Returns an empty frame from the pool for packet-ins, or `None` if it has none. Part of the pool is
+    /// reserved for low-latency packets.
+    fn controller_buffer(&mut self, len: usize, low_latency: bool) -> Option<Frame>;
+    /// Queues a frame for a port, in the egress queue of this number if the port has it.
+    ///
+    /// # Errors
+    /// Returns the frame and the drop reason to count if the frame cannot be queued.
+    fn transmit(&mut self, port: PortNo, queue: u32, frame: Frame) -> Result<(), (Frame, DropReason)>;
+    /// Reports an event to the control thread. Part of the ring is reserved for packets whose frame is in the
+    /// low-latency lane.
+    ///
+    /// # Errors
+    /// Returns the event if the ring has no space for it.
+    fn report(&mut self, event: Event) -> Result<(), Event>;
+    /// Returns a frame to its pool.
+    fn free(&mut self, frame: Frame);
+    /// Returns whether a frame may wait in the backlog. It may not if few frames of its size are left for
+    /// receiving. The threshold is higher for packets known to be normal, because unknown packets must still
+    /// reach the tables to be learned.
+    fn may_hold(&self, frame: &Frame, normal: bool) -> bool;
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Limits of a worker's lanes.
+
+use crate::slab::BURST;
+
+/// Limits of a worker's lanes, packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LaneLimits {
+    /// Maximum number of known normal packets in the backlog.
+    pub normal: u16,
+    /// Maximum number of packets of unknown values in the backlog. If this and `normal` are 0, nothing waits,
+    /// and each burst is finished before the next.
+    pub unknown: u16,
+    /// Maximum number of held low-latency packets. They are never dropped: above the limit the backlog is
+    /// processed before the next burst is received.
+    pub hold: u16,
+}
+
+impl LaneLimits {
+    /// No packet waits.
+    pub const NONE: Self = Self { normal: 0, unknown: 0, hold: 0 };
+
+    /// Default limits of the daemon. At 60 ns per packet the backlog is 0.2 ms of work. Under overload it is
+    /// processed in small quanta between bursts, and its last packet waits several milliseconds.
+    pub const USUAL: Self = Self { normal: 2_048, unknown: 1_024, hold: 256 };
+
+    /// Greatest limit of each kind, packets.
+    pub const MAX: u16 = 16_384;
+
+    /// Returns whether packets may wait.
+    #[must_use]
+    pub fn is_on(&self) -> bool {
+        self.normal > 0 || self.unknown > 0
+    }
+
+    /// Returns the maximum number of packets in the pipeline. Each list may exceed its limit by the burst
+    /// being processed.
+    pub(crate) fn packets(&self) -> usize {
+        if self.is_on() { self.backlog() + usize::from(self.hold) + 3 * BURST } else { BURST }
+    }
+
+    /// Returns the capacity of the backlog: both shares and a burst.
+    pub(super) fn backlog(&self) -> usize {
+        usize::from(self.normal) + usize::from(self.unknown) + BURST
+    }
+}

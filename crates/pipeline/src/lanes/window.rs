@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Positions of packets in the backlog, and fences among them.
+
+/// Range of backlog positions that wait. Positions count the packets that have joined the backlog, modulo
+/// 2^32.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Window {
+    head: u32,
+    len: u32,
+}
+
+impl Window {
+    /// Returns the range of `len` positions from `head` on.
+    pub fn new(head: u32, len: u32) -> Self {
+        Self { head, len }
+    }
+
+    /// Returns whether a packet before the fence still waits. After positions wrap around, an old fence may
+    /// be mistaken for a recent one. Its packets are then held needlessly, for one length of the backlog.
+    #[inline]
+    pub fn waits(self, fence: u32) -> bool {
+        fence.wrapping_sub(self.head).wrapping_sub(1) < self.len
+    }
+
+    /// Returns the number of packets that leave before the fence passes.
+    #[inline]
+    pub fn distance(self, fence: u32) -> u32 {
+        fence.wrapping_sub(self.head)
+    }
+
+    /// Returns the fence for a record made now; 0 if the backlog is empty. `None` if the position would be 0
+    /// after wrap-around: no record may be made then.
+    pub fn fence(self) -> Option<u32> {
+        match self.head.wrapping_add(self.len) {
+            _ if self.len == 0 => Some(0),
+            0 => None,
+            fence => Some(fence),
+        }
+    }
+
+    /// Returns whether the backlog is empty.
+    pub fn is_empty(self) -> bool {
+        self.len == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fences_hold_while_what_stood_before_them_waits() {
+        let window = Window::new(10, 3);
+        let waits: Vec<u32> = (8..16).filter(|fence| window.waits(*fence)).collect();
+        assert_eq!(waits, [11, 12, 13], "what would stand beyond the end is of long ago");
+        assert_eq!(window.fence(), Some(13));
+        assert_eq!(Window::new(10, 0).fence(), Some(0));
+        assert!((0..99).all(|fence| !Window::new(10, 0).waits(fence)));
+        let round = Window::new(u32::MAX - 1, 4);
+        assert!(round.waits(u32::MAX) && round.waits(1) && round.waits(2) && !round.waits(3));
+        assert_eq!(Window::new(u32::MAX - 1, 2).fence(), None);
+    }
+}
