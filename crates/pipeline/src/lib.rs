@@ -5,45 +5,109 @@
 //! no system call. Frames come from the caller and leave through the trait [`Egress`], which the caller
 //! implements.
 //!
-//! Begin reading with [`Pipeline::forward`], through which a burst enters, and [`burst`], which processes it
-//! table by table. Continue with [`extract`] (keys), `execute` (instructions) and `output`. [`ffp`] is the
-//! fast-forwarding path, [`lanes`] the backlog, and [`update`] the operations of the control thread.
+//! Begin with `pipeline.rs`: [`Pipeline::forward`] lists the stages of a burst in order. Each stage is a file
+//! and a method of the burst's context. The modules below are in the order of a packet's way: a module uses
+//! only modules below it.
+
+// The entry points: a burst, the backlog, a packet-out, an operation.
+mod pipeline;
+
+// An operation, and its application to the rules between two bursts.
+mod apply;
+
+mod update;
+
+// Stateless: tagged frames leave before any table is looked up.
+mod pass_stateless;
+
+// Admit: frames become packets.
+mod admit;
+
+// Enqueue: packets that do not leave on the fast-forwarding path wait in the backlog.
+mod enqueue;
+
+// Tables: packets are looked up table by table.
+mod run_tables;
+
+// The fast-forwarding path. Its walk comes before the tables, which fill its LUTs.
+mod ffp;
+
+// Instructions of an entry, and the stages that they lead to.
+mod instructions;
+
+mod groups;
+
+mod meters;
+
+mod output;
+
+mod normal;
+
+// Finish: outputs leave, and the outcome is counted.
+mod finish;
+
+// What the stages share: rules, counters, the packets' destination.
+mod context;
+
+pub mod stateless;
+
+mod lanes;
+
+mod group_table;
+
+mod meter_table;
+
+mod ports;
+
+// Instruments: the recorder of `shunt trace --live`, and the tracepoints that it listens to.
+pub mod record;
+
+mod filter;
+
+mod probe;
+
+// Keys of packets.
+mod extract;
+
+mod bits;
+
+mod simd;
+
+// Packets, their slots and their outputs.
+mod slab;
+
+mod packet;
+
+mod pending_outputs;
+
+mod packet_out;
+
+// Programs and their actions.
+mod program;
 
 mod action_set;
-mod bits;
-pub mod burst;
-pub mod cells;
-mod checksums;
-pub mod counters;
-mod egress;
-pub mod event;
-mod execute;
-pub mod extract;
-pub mod ffp;
-mod field_write;
-pub mod filter;
-mod forward;
-pub mod groups;
-pub mod lanes;
-mod mac_write;
-pub mod meters;
-mod normal;
-mod output;
-mod packet;
-mod pending_outputs;
-pub mod ports;
-pub mod probe;
-pub mod program;
-pub mod record;
-mod simd;
-mod slab;
-pub mod stateless;
-mod tags;
-mod ttl;
-pub mod update;
-pub mod usage;
 
-pub use burst::Pipeline;
+mod field_write;
+
+mod mac_write;
+
+mod tags;
+
+mod ttl;
+
+mod checksums;
+
+// What forwarding and control share.
+mod cells;
+
+mod egress;
+
+pub mod event;
+
+mod counters;
+
+mod usage;
+
 pub use cells::{Cell, CellPage, Cells, PAGE_CELLS, ProgramId};
 pub use counters::{BurstCounters, Counters};
 pub use egress::Egress;
@@ -52,16 +116,18 @@ pub use extract::Extractor;
 pub use ffp::{Clean, Coherence, FastMode, Inheritance, Lut, LutCounters, LutFigures};
 pub use field_write::FieldWrite;
 pub use filter::Filter;
-pub use groups::{CompiledGroup, GroupCells, GroupTable};
+pub use group_table::{CompiledGroup, GroupCells, GroupTable};
 pub use lanes::LaneLimits;
 pub use mac_write::MacWrite;
-pub use meters::{MeterState, MeterTable};
+pub use meter_table::{MeterState, MeterTable};
+pub use packet_out::CompiledPacketOut;
+pub use pipeline::Pipeline;
 pub use ports::PortTable;
 pub use probe::{By, Leaving, Probe, ProbeStep};
 pub use program::Program;
 pub use record::{Copied, Hit, RECORDER, Record, Recorder};
 pub use slab::BURST;
-pub use stateless::StatelessForwarder;
+pub use stateless::forwarder::StatelessForwarder;
 pub use tables::simd::set_portable;
-pub use update::{CompiledPacketOut, Update, Updates};
+pub use update::{Update, Updates};
 pub use usage::Usage;

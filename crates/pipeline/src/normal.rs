@@ -5,7 +5,7 @@
 //! reports a source that is missing or was learned at another port. The control thread turns the report into
 //! an operation.
 
-use crate::burst::BurstContext;
+use crate::context::BurstContext;
 use crate::egress::Egress;
 use crate::packet::Packet;
 use crate::{Event, MacSeen};

@@ -4,14 +4,13 @@
 //! If an output is the last use of a packet, the frame itself leaves. All other outputs are copies. Outputs
 //! stay pending until the whole burst is finished ([`crate::pending_outputs`]).
 
-use crate::burst::BurstContext;
+use crate::context::BurstContext;
 use crate::egress::Egress;
-use crate::event::{Event, PacketInEvent};
+use crate::event::PacketInEvent;
 use crate::normal;
 use crate::packet::Packet;
 use crate::pending_outputs::PendingOutput;
 use flow::{DropReason, PacketInReason, PortNo, PortState, port_no};
-use frame::Frame;
 
 impl<E: Egress> BurstContext<'_, E> {
     /// Sends the packet to a real or reserved port. `last` is true if nothing happens to the packet
@@ -128,82 +127,6 @@ impl<E: Egress> BurstContext<'_, E> {
         if let Err(PendingOutput::Report(report)) = self.outputs.push(&mut packet.outputs, lane, report) {
             self.egress.free(report.frame);
             self.fail(packet, DropReason::PacketInFull);
-        }
-    }
-
-    /// Gives all outputs of the packet to the egress, in order.
-    #[inline]
-    pub(crate) fn release(&mut self, packet: &mut Packet) {
-        if !packet.outputs.is_empty() {
-            self.release_copies(packet);
-        }
-        if let Some(port) = packet.leaves {
-            let frame = packet.take_frame();
-            self.transmit(packet, port, packet.queue, frame);
-        }
-    }
-
-    #[inline(never)]
-    fn release_copies(&mut self, packet: &mut Packet) {
-        let mut at = packet.outputs.first;
-        while let Some((out, next)) = self.outputs.take(at) {
-            at = next;
-            match out {
-                PendingOutput::Copy { port, queue, frame } => self.transmit(packet, port, queue, frame),
-                PendingOutput::Report(report) => self.report(packet, report),
-                PendingOutput::Gone => {}
-            }
-        }
-    }
-
-    fn report(&mut self, packet: &mut Packet, mut report: PacketInEvent) {
-        report.frame.meta.lane = packet.lane();
-        match self.egress.report(Event::PacketIn(report)) {
-            Ok(()) => packet.reported += 1,
-            Err(Event::PacketIn(report)) => {
-                self.egress.free(report.frame);
-                self.fail(packet, DropReason::PacketInFull);
-            }
-            Err(Event::Learn(_)) => {}
-        }
-    }
-
-    /// Frees all pending outputs of the packet without sending them.
-    pub(crate) fn discard(&mut self, packet: &mut Packet) {
-        packet.leaves = None;
-        let mut at = std::mem::take(&mut packet.outputs).first;
-        while let Some((out, next)) = self.outputs.take(at) {
-            at = next;
-            match out {
-                PendingOutput::Copy { frame, .. } => self.egress.free(frame),
-                PendingOutput::Report(report) => self.egress.free(report.frame),
-                PendingOutput::Gone => {}
-            }
-        }
-    }
-
-    #[inline]
-    fn transmit(&mut self, packet: &mut Packet, port: PortNo, queue: u32, mut frame: Frame) {
-        // All copies use the lane that the packet has at its end, including copies made earlier. In another
-        // lane they could overtake copies of the flow's previous packet.
-        frame.meta.lane = packet.lane();
-        match self.egress.transmit(port, queue, frame) {
-            Ok(()) => {
-                packet.sent += 1;
-                self.burst_counters.copies += 1;
-            }
-            Err((frame, reason)) => {
-                self.egress.free(frame);
-                self.fail(packet, reason);
-            }
-        }
-    }
-
-    /// Notes that an output failed. The reason is counted when the packet's outcome is known: as a drop of
-    /// the packet if none of its copies was sent, else as a dropped copy.
-    pub(crate) fn fail(&mut self, packet: &mut Packet, reason: DropReason) {
-        if let Some(earlier) = packet.reason.replace(reason) {
-            self.burst_counters.copy_dropped(earlier);
         }
     }
 }

@@ -7,13 +7,14 @@
 use crate::cells::{Cells, ProgramId};
 use crate::extract::Extractor;
 use crate::ffp::{Clean, Coherence, FastMode};
-use crate::groups::GroupTable;
-use crate::meters::MeterTable;
+use crate::group_table::GroupTable;
+use crate::meter_table::MeterTable;
+use crate::packet_out::CompiledPacketOut;
 use crate::ports::PortTable;
-use crate::program::{Program, ProgramStep};
+use crate::program::Program;
 use crate::record::Recorder;
-use crate::stateless::StatelessForwarder;
-use flow::{Action, EntryId, PortNo, Settings, operation, port_no};
+use crate::stateless::forwarder::StatelessForwarder;
+use flow::{EntryId, Settings};
 use std::sync::Arc;
 use tables::{Table, TableUpdate};
 
@@ -24,31 +25,6 @@ pub struct Updates {
     pub version: u64,
     /// Parts of the operation, in order.
     pub parts: Vec<Update>,
-}
-
-/// A compiled packet-out of the controller.
-#[derive(Debug)]
-pub struct CompiledPacketOut {
-    pub(crate) in_port: PortNo,
-    pub(crate) steps: Box<[ProgramStep]>,
-    pub(crate) to_tables: bool,
-    pub(crate) bytes: Vec<u8>,
-}
-
-impl CompiledPacketOut {
-    /// Compiles a packet-out.
-    #[must_use]
-    pub fn compile(out: &operation::PacketOut) -> Self {
-        let to_table = |action: &Action| matches!(action, Action::Output { port: port_no::TABLE, .. });
-        let to_tables = out.actions.last().is_some_and(to_table);
-        let actions = &out.actions[..out.actions.len() - usize::from(to_tables)];
-        Self {
-            in_port: out.in_port,
-            steps: ProgramStep::applied(actions),
-            to_tables,
-            bytes: out.bytes.clone(),
-        }
-    }
 }
 
 /// A part of an operation.

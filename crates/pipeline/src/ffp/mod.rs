@@ -23,8 +23,8 @@ mod lut;
 mod queue;
 mod walk;
 
-use crate::burst::Slot;
 use crate::cells::Cells;
+use crate::context::TableSlot;
 use crate::lanes::Window;
 use crate::packet::{Packet, Path};
 use flow::Limits;
@@ -34,7 +34,7 @@ use wire::Depth;
 pub use clean::{Clean, Coherence};
 pub use counters::{LutCounters, LutFigures};
 pub use inherit::Inheritance;
-pub use lut::{Lut, Record};
+pub use lut::Lut;
 
 /// Mode in which the fast-forwarding path passes a table.
 #[derive(Debug, Default)]
@@ -77,7 +77,7 @@ impl Ffp {
     }
 
     /// Returns the greatest header depth that a table on the path needs.
-    pub fn depth(&self, tables: &[Slot]) -> Depth {
+    pub fn depth(&self, tables: &[TableSlot]) -> Depth {
         let open = self.modes.iter().zip(tables).filter(|(mode, _)| !matches!(mode, FastMode::Closed));
         open.filter_map(|(_, slot)| slot.as_deref())
             .map(|(_, extractor)| extractor.depth())

@@ -5,9 +5,8 @@
 use super::lut::{Lut, Record};
 use super::queue::Queue;
 use super::{FastMode, Ffp};
-use crate::burst::BurstContext;
 use crate::cells::{Cell, Cells};
-use crate::counters::Counters;
+use crate::context::BurstContext;
 use crate::egress::Egress;
 use crate::packet::{Packet, Path, State};
 use crate::probe::{By, Probe, ProbeStep};
@@ -23,7 +22,6 @@ impl Ffp {
         packets: &mut [Packet],
         burst: &[u16],
         keys: &mut [u64],
-        counters: &Counters,
         probe: &mut P,
     ) {
         let mut queue = Queue::enter(packets, burst);
@@ -84,13 +82,13 @@ impl Ffp {
                     (number, &mut queue),
                     probe,
                 );
-                counters.add_table(number, lookups, passed);
+                context.counters.add_table(number, lookups, passed);
                 passed
             } else {
                 table.lookup(keys, ids);
                 probe.mark(ProbeStep::Lookup(number), count);
                 let passed = share(context, table, packets, (waiting, ids), (number, &mut queue), probe);
-                counters.add_table(number, u64::from(count), passed);
+                context.counters.add_table(number, u64::from(count), passed);
                 passed
             };
             probe.mark(ProbeStep::Execute(number), passed as u32);

@@ -2,7 +2,7 @@
 //! Headers of stateless forwarding: parsing, and the actions that push and pop them. They follow the MAC
 //! addresses.
 
-use super::residue::KEY_BYTES;
+use super::limbs::KEY_BYTES;
 use crate::packet::Packet;
 use crate::tags;
 use flow::DropReason;
@@ -32,7 +32,7 @@ pub(super) const POLKA_BANK: usize = 2;
 
 /// A complete header.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Tag {
+pub(crate) enum Tag {
     /// A key for a bank, with the range of its bytes in the frame.
     Key {
         bank: usize,

@@ -4,14 +4,11 @@
 //! Residues of integer keys use folded limbs and a reciprocal, or vectors for 8 keys at once. Residues of
 //! polynomial keys use carry-less multiplication or tables. Gates use a reciprocal, too.
 
+use super::limbs::{limbs, powers};
 use super::simd::{Carryless, Doubles};
 use flow::stateless::{Arithmetic, NodeId};
 
-/// Maximum length of a key, bytes.
-pub const KEY_BYTES: usize = 32;
-
-/// Eight keys of two limbs, processed together.
-pub type Keys = [[u8; 16]; 8];
+pub use super::limbs::{KEY_BYTES, Keys};
 
 /// A divisor of at least 1, with its reciprocal.
 #[derive(Clone, Copy, Debug)]
@@ -102,12 +99,6 @@ impl Residue {
     }
 }
 
-/// Returns a key's 64-bit limbs, the highest first.
-#[inline(always)]
-pub(super) fn limbs(key: &[u8]) -> impl Iterator<Item = u64> {
-    key.as_chunks::<8>().0.iter().map(|limb| u64::from_be_bytes(*limb))
-}
-
 /// Residues of integers.
 ///
 /// Each limb is added to 2^64 times the limbs before it, and the sum is folded to 64 bits by the residue of
@@ -149,15 +140,6 @@ impl Integer {
         });
         self.divisor.rest(last)
     }
-}
-
-/// Returns the residues of 2^(32 n) for n from 0 to 3.
-pub(super) fn powers(by: u32) -> [u32; 4] {
-    let mut power = 1 % by;
-    [(); 4].map(|()| {
-        let next = (u64::from(power) << 32) % u64::from(by);
-        std::mem::replace(&mut power, next as u32)
-    })
 }
 
 /// Residues of polynomials over GF(2) without vector instructions. A table of 4 KiB holds the residue of each

@@ -3,9 +3,9 @@
 //! type can only be created on a core that has its instructions.
 #![allow(unsafe_code)]
 
-use super::residue::Keys;
+use super::limbs::Keys;
 #[cfg(target_arch = "x86_64")]
-use super::residue::{limbs, powers};
+use super::limbs::{limbs, powers};
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{
     __m128i, __m256, __m256d, __m256i, _CMP_LT_OQ, _mm_clmulepi64_si128, _mm_cvtsi64_si128,

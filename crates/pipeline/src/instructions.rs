@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Execution of an entry's program on a packet, and of the action set at the end of the pipeline.
 
-use crate::burst::BurstContext;
+use crate::context::BurstContext;
 use crate::egress::Egress;
 use crate::packet::{Packet, State};
 use crate::program::{Program, ProgramStep};

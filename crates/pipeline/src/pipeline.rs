@@ -1,21 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Entry points of forwarding.
+//! The pipeline of one worker, and the stages of a burst in order.
 //!
-//! A burst first takes the fast-forwarding path. Packets that do not pass it are queued in the backlog, or
-//! continue at once where nothing may wait. The backlog is processed between bursts, in batches of bounded
-//! size (quanta).
+//! ```text
+//! forward:  stateless ──► admit ──► walk ──┬──► enqueue                   (lanes on: the rest waits)
+//!                                          └──► run_tables ──► finish     (lanes off)
+//! work:     backlog ───────────────────────────► run_tables ──► finish
+//! ```
+//!
+//! The backlog is processed between bursts, in batches of bounded size (quanta). Operations are applied
+//! between bursts only, so a packet sees one version of all rules.
 
-use crate::burst::{BurstContext, Pipeline, run_tables};
+use crate::context::{Rules, TABLES};
+use crate::counters::Counters;
 use crate::egress::Egress;
-use crate::lanes::{Kind, Lanes};
-use crate::packet::{Packet, Path, State};
+use crate::enqueue::{enqueue_or_finish, refuse};
+use crate::ffp::Ffp;
+use crate::lanes::{LaneLimits, Lanes};
+use crate::packet_out::CompiledPacketOut;
+use crate::pending_outputs::PendingOutputs;
 use crate::probe::{Probe, ProbeStep};
+use crate::run_tables::run_tables;
 use crate::slab::{BURST, Burst, Slab};
+use crate::update::Updates;
 use crate::usage::Usage;
-use flow::{DropReason, Nanos};
+use flow::{DropReason, Limits, Nanos};
 use frame::Frame;
+use std::sync::Arc;
+
+/// Forwarding state of one worker.
+#[derive(Debug)]
+pub struct Pipeline {
+    rules: Rules,
+    counters: Arc<Counters>,
+    ffp: Ffp,
+    slab: Slab,
+    lanes: Lanes,
+    keys: Box<[u64]>,
+    outputs: PendingOutputs,
+}
 
 impl Pipeline {
+    /// Creates an empty pipeline that counts in `counters`.
+    #[must_use]
+    pub fn new(counters: Arc<Counters>, limits: LaneLimits) -> Self {
+        let packets = limits.packets();
+        Self {
+            rules: Rules::new(),
+            counters,
+            ffp: Ffp::new(TABLES, packets),
+            slab: Slab::new(packets),
+            lanes: Lanes::new(limits),
+            keys: vec![0; BURST * Limits::KEY_WORDS].into_boxed_slice(),
+            outputs: PendingOutputs::new(),
+        }
+    }
+
     /// Processes a burst of at most [`BURST`] frames. `frames` is empty afterwards.
     ///
     /// Returns the number of low-latency packets. They have left, those of the stateless forwarder first, or
@@ -34,8 +73,9 @@ impl Pipeline {
             frame.prefetch();
         }
         let Self { rules, counters, ffp, slab, lanes, keys, outputs } = self;
-        let mut context = rules.context(egress, outputs, lanes.window(), now);
+        let mut context = rules.context(egress, outputs, counters, lanes.window(), now);
         context.burst_counters.received = received as u64;
+        // Stateless: tagged frames leave before any table is looked up.
         let mut count = received;
         if let Some(forwarder) = context.stateless {
             let slot = slab.burst(1).first().map_or(0, |slot| usize::from(*slot));
@@ -45,35 +85,33 @@ impl Pipeline {
                 probe.mark(ProbeStep::Stateless, taken as u32);
             }
             if count == 0 {
-                counters.add(&context.burst_counters);
+                context.add_counters();
                 return received;
             }
         }
+        // Admit: the other frames become packets, which have their slots until they leave.
         let burst = slab.burst(count);
-        let packets = &mut slab.packets[..];
-        for (slot, frame) in burst.iter().zip(frames.drain(..count)) {
-            let slot = usize::from(*slot);
-            probe.arrives(slot, &frame);
-            probe.packet(frame.meta.in_port, frame.meta.sequence);
-            context.admit(&mut packets[slot], frame);
-        }
+        context.admit_burst(&mut slab.packets, &burst, frames, probe);
         probe.mark(ProbeStep::Admit, count as u32);
+        // Walk: packets that hit low-latency entries in all tables leave.
         let is_open = ffp.is_open();
         if is_open {
-            ffp.walk(&mut context, packets, &burst, keys, counters, probe);
+            ffp.walk(&mut context, &mut slab.packets, &burst, keys, probe);
         }
         let mut low_latency = context.burst_counters.fast as usize;
         if low_latency == count {
             probe.mark(ProbeStep::Finish, count as u32);
         } else if is_open && lanes.is_on() {
+            // Enqueue: the rest waits for `work`, or has nothing left to wait for.
             slab.take(count);
             low_latency += enqueue_or_finish(&mut context, lanes, slab, &burst, probe);
             counters.set_held(lanes.held() as u64);
             probe.mark(ProbeStep::Finish, count as u32);
         } else {
-            run_tables(&mut context, ffp, packets, &burst, keys, counters, probe);
+            // Tables and finish: the rest is processed at once.
+            run_tables(&mut context, ffp, &mut slab.packets, &burst, keys, probe);
         }
-        counters.add(&context.burst_counters);
+        context.add_counters();
         low_latency + (received - count)
     }
 
@@ -94,8 +132,8 @@ impl Pipeline {
         }
         // Held packets that may leave come before the rest of the backlog, which arrived later.
         let quantum = if lanes.releases() { Burst::new() } else { lanes.quantum(most, &slab.packets) };
-        let mut context = rules.context(egress, outputs, lanes.window(), now);
-        run_tables(&mut context, ffp, &mut slab.packets, &quantum, keys, counters, probe);
+        let mut context = rules.context(egress, outputs, counters, lanes.window(), now);
+        run_tables(&mut context, ffp, &mut slab.packets, &quantum, keys, probe);
         slab.free(&quantum);
         let mut worked = quantum.len();
         context.released = true;
@@ -103,21 +141,54 @@ impl Pipeline {
         if !released.is_empty() {
             // Released packets that miss continue through the tables at once. Later packets of their flows
             // may be in the backlog and must not overtake them.
-            ffp.walk(&mut context, &mut slab.packets, &released, keys, counters, probe);
-            run_tables(&mut context, ffp, &mut slab.packets, &released, keys, counters, probe);
+            ffp.walk(&mut context, &mut slab.packets, &released, keys, probe);
+            run_tables(&mut context, ffp, &mut slab.packets, &released, keys, probe);
             slab.free(&released);
             worked += released.len();
         }
-        counters.add(&context.burst_counters);
+        context.add_counters();
         counters.set_held(lanes.held() as u64);
         worked
+    }
+
+    /// Forwards a packet-out of the controller, which counts as received. The backlog must be empty.
+    pub fn packet_out<E: Egress, P: Probe>(
+        &mut self,
+        out: &CompiledPacketOut,
+        now: Nanos,
+        egress: &mut E,
+        probe: &mut P,
+    ) {
+        let Self { rules, counters, ffp, slab, lanes, keys, outputs } = self;
+        let mut context = rules.context(egress, outputs, counters, lanes.window(), now);
+        let burst = slab.burst(1);
+        let packets = &mut slab.packets[..];
+        let Some(packet) = burst.first().and_then(|slot| packets.get_mut(usize::from(*slot))) else { return };
+        context.admit_packet_out(packet, out);
+        if ffp.is_open() {
+            ffp.walk(&mut context, packets, &burst, keys, probe);
+        }
+        run_tables(&mut context, ffp, packets, &burst, keys, probe);
+        context.burst_counters.received = 1;
+        context.add_counters();
+    }
+
+    /// Applies an operation between two bursts. Objects that are no longer used are left in `updates`, for
+    /// the control thread to free.
+    pub fn apply<P: Probe>(&mut self, updates: &mut Updates, probe: &mut P) {
+        for update in &mut updates.parts {
+            let swaps = update.is_swap();
+            self.rules.apply(&mut self.ffp, update);
+            probe.mark(if swaps { ProbeStep::Swap } else { ProbeStep::Change }, 1);
+        }
+        probe.applied(updates.version);
     }
 
     /// Drops all waiting packets and their pending outputs, because the worker ends. Returns the number of
     /// packets.
     pub fn drop_waiting<E: Egress, P: Probe>(&mut self, now: Nanos, egress: &mut E, probe: &mut P) -> usize {
         let Self { rules, counters, slab, lanes, outputs, .. } = self;
-        let mut context = rules.context(egress, outputs, lanes.window(), now);
+        let mut context = rules.context(egress, outputs, counters, lanes.window(), now);
         let mut dropped = 0;
         loop {
             let burst = lanes.take_any(&slab.packets);
@@ -131,7 +202,7 @@ impl Pipeline {
             slab.free(&burst);
             dropped += burst.len();
         }
-        counters.add(&context.burst_counters);
+        context.add_counters();
         counters.set_held(lanes.held() as u64);
         dropped
     }
@@ -188,66 +259,4 @@ impl Pipeline {
     pub fn reopen(&mut self) {
         self.lanes.reopen();
     }
-}
-
-/// Distributes a burst after the fast-forwarding path. Frees the slots of packets that have left, queues
-/// packets with a fence in the hold queue, and admits the rest to the backlog or drops it. Returns the number
-/// of packets newly held.
-fn enqueue_or_finish<E: Egress, P: Probe>(
-    context: &mut BurstContext<'_, E>,
-    lanes: &mut Lanes,
-    slab: &mut Slab,
-    burst: &[u16],
-    probe: &mut P,
-) -> usize {
-    let alone = lanes.backlogged() == 0;
-    lanes.queue_last_burst(&slab.packets);
-    let mut held = 0;
-    for slot in burst {
-        let packet = &mut slab.packets[usize::from(*slot)];
-        if packet.state == State::Finish && packet.path == Path::Tables {
-            context.action_set(packet);
-        }
-        match packet.path {
-            Path::Left => {}
-            Path::Held => {
-                lanes.hold.push(*slot, packet.fence, context.window);
-                context.burst_counters.held_back += 1;
-                held += 1;
-                continue;
-            }
-            // Such a packet sends nothing, so its order is not observable.
-            _ if packet.state == State::Done && packet.outputs.is_empty() && packet.leaves.is_none() => {
-                context.finish(packet, usize::from(*slot), false, probe);
-            }
-            _ if alone => {
-                lanes.last_burst.push(*slot);
-                continue;
-            }
-            _ if context.egress.may_hold(&packet.frame, Kind::of(packet) == Kind::Normal)
-                && lanes.admit(*slot, packet) =>
-            {
-                continue;
-            }
-            _ => refuse(context, packet, usize::from(*slot), Kind::of(packet).refused(), probe),
-        }
-        slab.free(&[*slot]);
-    }
-    held
-}
-
-/// Drops a packet that finds no space in the backlog, with its pending outputs.
-#[inline(never)]
-fn refuse<E: Egress, P: Probe>(
-    context: &mut BurstContext<'_, E>,
-    packet: &mut Packet,
-    slot: usize,
-    reason: DropReason,
-    probe: &mut P,
-) {
-    probe.refused(&packet.frame, packet.state.waits_for(), reason);
-    context.discard(packet);
-    context.fail(packet, reason);
-    packet.state = State::Done;
-    context.finish(packet, slot, false, probe);
 }

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Admission: frames become packets, and frames that must not be forwarded are dropped.
+
+use crate::context::BurstContext;
+use crate::egress::Egress;
+use crate::packet::{Packet, State};
+use crate::packet_out::CompiledPacketOut;
+use crate::probe::Probe;
+use flow::DropReason;
+use frame::Frame;
+use tables::NONE;
+use wire::Depth;
+
+/// Length of an Ethernet header, bytes. Shorter frames are dropped as runts.
+const ETHERNET_BYTES: usize = 14;
+
+impl<E: Egress> BurstContext<'_, E> {
+    /// Sets up packets in the slots of `burst` for the first frames, one each, and removes these frames.
+    pub(crate) fn admit_burst<P: Probe>(
+        &mut self,
+        packets: &mut [Packet],
+        burst: &[u16],
+        frames: &mut Vec<Frame>,
+        probe: &mut P,
+    ) {
+        for (slot, frame) in burst.iter().zip(frames.drain(..burst.len())) {
+            let slot = usize::from(*slot);
+            probe.arrives(slot, &frame);
+            probe.packet(frame.meta.in_port, frame.meta.sequence);
+            self.admit(&mut packets[slot], frame);
+        }
+    }
+
+    /// Sets up a packet. Drops runts, packets of ports that do not receive, and fragments if the settings say
+    /// so.
+    #[inline]
+    fn admit(&mut self, packet: &mut Packet, frame: Frame) {
+        let receives = self.ports.get(frame.meta.in_port).is_some_and(|port| port.up && !port.no_recv);
+        let short = frame.len() < ETHERNET_BYTES;
+        packet.admit(frame);
+        if short || !receives {
+            packet.state = State::Done;
+            packet.reason = Some(if short { DropReason::Runt } else { DropReason::PortNotReceiving });
+        } else if self.settings.drop_fragments && is_fragment(packet) {
+            packet.state = State::Done;
+            packet.reason = Some(DropReason::Fragment);
+        }
+    }
+
+    /// Sets up a packet for a packet-out of the controller, and runs the packet-out's actions.
+    pub(crate) fn admit_packet_out(&mut self, packet: &mut Packet, out: &CompiledPacketOut) {
+        let mut frame = self.egress.buffer(out.bytes.len()).unwrap_or_else(Frame::hollow);
+        let copied = frame.fill(&out.bytes);
+        frame.meta.in_port = out.in_port;
+        let short = frame.len() < ETHERNET_BYTES;
+        packet.admit(frame);
+        (packet.table, packet.entry, packet.miss_entry) = (0, NONE, false);
+        packet.state = State::Done;
+        if short || !copied {
+            packet.reason = Some(if copied { DropReason::Runt } else { DropReason::NoBuffer });
+        } else if self.steps(packet, &out.steps, !out.to_tables, 0) && out.to_tables {
+            packet.state = State::Lookup(0);
+        }
+    }
+}
+
+/// Returns whether a packet is an IP fragment, including the first.
+#[inline(never)]
+fn is_fragment(packet: &mut Packet) -> bool {
+    packet.locate(Depth::L4);
+    packet.layers.fragment
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the stages of a burst share: the rules that they read and the context that they write.
+//!
+//! The stages are methods of [`BurstContext`]; each file of a stage has its own `impl`. The methods here are
+//! those that several stages call.
+
+use crate::cells::{Cell, Cells};
+use crate::counters::{BurstCounters, Counters};
+use crate::extract::Extractor;
+use crate::group_table::GroupTable;
+use crate::lanes::Window;
+use crate::meter_table::MeterTable;
+use crate::packet::Packet;
+use crate::pending_outputs::PendingOutputs;
+use crate::ports::PortTable;
+use crate::program::Program;
+use crate::stateless::forwarder::StatelessForwarder;
+use flow::stateless::TagTypes;
+use flow::{DropReason, EntryId, Nanos, Settings};
+use std::sync::Arc;
+use tables::Table;
+use wire::Depth;
+
+/// Number of tables: the controller's 255 and the table of learned MAC addresses.
+pub(crate) const TABLES: usize = 256;
+
+/// View of a table and the extractor that builds its keys; `None` while the table is empty.
+pub(crate) type TableSlot = Option<Box<(Table, Extractor)>>;
+
+/// Rules that packets are forwarded by. They do not change while a burst runs.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    pub tables: Vec<TableSlot>,
+    /// Greatest header depth that a table on the fast-forwarding path needs.
+    pub depth: Depth,
+    pub programs: Vec<Option<Arc<Program>>>,
+    pub cells: Cells,
+    pub ports: Arc<PortTable>,
+    pub groups: Arc<GroupTable>,
+    pub meters: Arc<MeterTable>,
+    pub stateless: Option<Arc<StatelessForwarder>>,
+    pub settings: Settings,
+}
+
+impl Rules {
+    /// Creates rules without entries, ports, groups and meters.
+    pub fn new() -> Self {
+        let mut tables = Vec::with_capacity(TABLES);
+        tables.resize_with(TABLES, || None);
+        Self {
+            tables,
+            depth: Depth::None,
+            programs: Vec::new(),
+            cells: Cells::default(),
+            ports: Arc::default(),
+            groups: Arc::default(),
+            meters: Arc::default(),
+            stateless: None,
+            settings: Settings::default(),
+        }
+    }
+
+    /// Creates the context of a burst.
+    #[inline]
+    pub fn context<'a, E>(
+        &'a self,
+        egress: &'a mut E,
+        outputs: &'a mut PendingOutputs,
+        counters: &'a Counters,
+        window: Window,
+        now: Nanos,
+    ) -> BurstContext<'a, E> {
+        BurstContext {
+            tables: &self.tables,
+            depth: self.depth,
+            programs: &self.programs,
+            cells: &self.cells,
+            ports: &self.ports,
+            groups: &self.groups,
+            meters: &self.meters,
+            stateless: self.stateless.as_deref(),
+            settings: self.settings,
+            egress,
+            outputs,
+            counters,
+            burst_counters: BurstCounters::default(),
+            window,
+            released: false,
+            now,
+        }
+    }
+}
+
+/// Context of a burst: the rules it reads and the counters it writes.
+pub(crate) struct BurstContext<'a, E> {
+    pub tables: &'a [TableSlot],
+    /// Depth to which headers are parsed on the fast-forwarding path. Most packets pass the whole path, and
+    /// one deep parse costs less than a shallow one followed by a deep one.
+    pub depth: Depth,
+    pub programs: &'a [Option<Arc<Program>>],
+    pub cells: &'a Cells,
+    pub ports: &'a PortTable,
+    pub groups: &'a GroupTable,
+    pub meters: &'a MeterTable,
+    pub stateless: Option<&'a StatelessForwarder>,
+    pub settings: Settings,
+    pub egress: &'a mut E,
+    pub outputs: &'a mut PendingOutputs,
+    /// Counters of the worker, to which the burst's are added at its end.
+    pub counters: &'a Counters,
+    pub burst_counters: BurstCounters,
+    /// Positions of the packets in the backlog.
+    pub window: Window,
+    /// Whether the packets come from the hold queue, so that no earlier packet of their flows waits.
+    pub released: bool,
+    pub now: Nanos,
+}
+
+impl<'a, E> BurstContext<'a, E> {
+    /// Returns the EtherTypes of stateless forwarding.
+    #[inline]
+    pub fn tag_types(&self) -> &TagTypes {
+        self.stateless.map_or(&TagTypes::USUAL, StatelessForwarder::types)
+    }
+
+    /// Returns an entry's cell and program.
+    #[inline]
+    pub fn entry(&self, id: EntryId) -> Option<(&'a Cell, &'a Program)> {
+        let cells = self.cells;
+        let cell = cells.get(id)?;
+        Some((cell, self.program(cell)?))
+    }
+
+    /// Returns the program that a cell's entry runs.
+    #[inline]
+    pub fn program(&self, cell: &Cell) -> Option<&'a Program> {
+        let programs = self.programs;
+        programs.get(cell.program() as usize)?.as_deref()
+    }
+
+    /// Notes that an output failed. The reason is counted when the packet's outcome is known: as a drop of
+    /// the packet if none of its copies was sent, else as a dropped copy.
+    pub fn fail(&mut self, packet: &mut Packet, reason: DropReason) {
+        if let Some(earlier) = packet.reason.replace(reason) {
+            self.burst_counters.copy_dropped(earlier);
+        }
+    }
+
+    /// Adds the counters of the burst to those of the worker.
+    pub fn add_counters(&self) {
+        self.counters.add(&self.burst_counters);
+    }
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What happens to a burst after the fast-forwarding path if lanes are on: packets leave, are held for
+//! earlier packets of their flow, join the backlog, or are dropped because it is full.
+
+use crate::context::BurstContext;
+use crate::egress::Egress;
+use crate::lanes::{Kind, Lanes};
+use crate::packet::{Packet, Path, State};
+use crate::probe::Probe;
+use crate::slab::Slab;
+use flow::DropReason;
+
+/// Distributes a burst after the fast-forwarding path. Frees the slots of packets that have left, queues
+/// packets with a fence in the hold queue, and admits the rest to the backlog or drops it. Returns the number
+/// of packets newly held.
+pub(crate) fn enqueue_or_finish<E: Egress, P: Probe>(
+    context: &mut BurstContext<'_, E>,
+    lanes: &mut Lanes,
+    slab: &mut Slab,
+    burst: &[u16],
+    probe: &mut P,
+) -> usize {
+    let alone = lanes.backlogged() == 0;
+    lanes.queue_last_burst(&slab.packets);
+    let mut held = 0;
+    for slot in burst {
+        let packet = &mut slab.packets[usize::from(*slot)];
+        if packet.state == State::Finish && packet.path == Path::Tables {
+            context.action_set(packet);
+        }
+        match packet.path {
+            Path::Left => {}
+            Path::Held => {
+                lanes.hold.push(*slot, packet.fence, context.window);
+                context.burst_counters.held_back += 1;
+                held += 1;
+                continue;
+            }
+            // Such a packet sends nothing, so its order is not observable.
+            _ if packet.state == State::Done && packet.outputs.is_empty() && packet.leaves.is_none() => {
+                context.finish(packet, usize::from(*slot), false, probe);
+            }
+            _ if alone => {
+                lanes.last_burst.push(*slot);
+                continue;
+            }
+            _ if context.egress.may_hold(&packet.frame, Kind::of(packet) == Kind::Normal)
+                && lanes.admit(*slot, packet) =>
+            {
+                continue;
+            }
+            _ => refuse(context, packet, usize::from(*slot), Kind::of(packet).refused(), probe),
+        }
+        slab.free(&[*slot]);
+    }
+    held
+}
+
+/// Drops a packet that finds no space in the backlog, with its pending outputs.
+#[inline(never)]
+pub(crate) fn refuse<E: Egress, P: Probe>(
+    context: &mut BurstContext<'_, E>,
+    packet: &mut Packet,
+    slot: usize,
+    reason: DropReason,
+    probe: &mut P,
+) {
+    probe.refused(&packet.frame, packet.state.waits_for(), reason);
+    context.discard(packet);
+    context.fail(packet, reason);
+    packet.state = State::Done;
+    context.finish(packet, slot, false, probe);
+}

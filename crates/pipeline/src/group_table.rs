@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Groups: their compiled buckets, and their counters in one worker.
+
+use crate::action_set::ActionSet;
+use crate::cells::Cell;
+use crate::program::ProgramStep;
+use flow::group::{Bucket, Group};
+use std::sync::Arc;
+
+/// A compiled group.
+#[derive(Debug)]
+pub struct CompiledGroup {
+    pub(crate) group: Group,
+    /// Steps of each bucket, in the order of execution.
+    pub(crate) steps: Vec<Box<[ProgramStep]>>,
+}
+
+impl CompiledGroup {
+    /// Compiles a group.
+    ///
+    /// # Errors
+    /// Returns the index of the first bucket with more actions than an action set can hold.
+    pub fn compile(group: &Group) -> Result<Self, usize> {
+        let compile = |(number, bucket): (usize, &Bucket)| {
+            let steps: Vec<ProgramStep> = bucket.actions.iter().map(ProgramStep::compile).collect();
+            let mut set = ActionSet::default();
+            set.write(&steps).map_err(|_| number)?;
+            Ok(set.ordered().into_iter().collect())
+        };
+        let steps = group.buckets.iter().enumerate().map(compile).collect::<Result<_, usize>>()?;
+        Ok(Self { group: group.clone(), steps })
+    }
+}
+
+/// Counters of a group and its buckets in one worker.
+#[derive(Debug)]
+pub struct GroupCells {
+    /// Counters of the group.
+    pub total: Cell,
+    /// Counters of each bucket.
+    pub buckets: Box<[Cell]>,
+}
+
+impl GroupCells {
+    /// Creates cells for a group of `buckets` buckets.
+    #[must_use]
+    pub fn new(buckets: usize) -> Self {
+        Self { total: Cell::default(), buckets: (0..buckets).map(|_| Cell::default()).collect() }
+    }
+}
+
+/// All groups of one worker, sorted by number.
+#[derive(Clone, Debug, Default)]
+pub struct GroupTable {
+    groups: Vec<(u32, Arc<CompiledGroup>, Arc<GroupCells>)>,
+}
+
+impl GroupTable {
+    /// Creates a table of groups, which must be sorted by number.
+    #[must_use]
+    pub fn new(groups: Vec<(u32, Arc<CompiledGroup>, Arc<GroupCells>)>) -> Self {
+        debug_assert!(groups.is_sorted_by_key(|(id, ..)| *id));
+        Self { groups }
+    }
+
+    /// Returns the group of this number, with its counters.
+    pub(crate) fn get(&self, id: u32) -> Option<(&CompiledGroup, &GroupCells)> {
+        let at = self.groups.binary_search_by_key(&id, |(id, ..)| *id).ok()?;
+        Some((&self.groups[at].1, &self.groups[at].2))
+    }
+}

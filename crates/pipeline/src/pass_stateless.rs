@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The stage of stateless forwarding: takes tagged frames out of a burst.
+
+use crate::context::BurstContext;
+use crate::egress::Egress;
+use crate::probe::{Leaving, Probe};
+use crate::stateless::forwarder::{StatelessForwarder, TOGETHER, TagVerdict};
+use flow::Outcome;
+use frame::{Frame, Lane};
+
+impl<E: Egress> BurstContext<'_, E> {
+    /// Forwards or drops tagged frames among the first `count` frames, and returns their number. The
+    /// remaining frames keep their order. `slot` identifies the packets to instruments.
+    #[inline]
+    pub(crate) fn pass_stateless<P: Probe>(
+        &mut self,
+        forwarder: &StatelessForwarder,
+        frames: &mut Vec<Frame>,
+        count: usize,
+        slot: usize,
+        probe: &mut P,
+    ) -> usize {
+        let mut stay = 0;
+        for from in (0..count).step_by(TOGETHER) {
+            let to = count.min(from + TOGETHER);
+            let facts = forwarder.facts(&frames[from..to]);
+            for (at, facts) in (from..to).zip(facts) {
+                let takes = facts.tag.is_some_and(|tag| {
+                    let verdict = forwarder.forward_by_tag(self.ports, &frames[at], tag, facts.label);
+                    self.take_stateless(verdict, &mut frames[at], slot, probe)
+                });
+                if !takes {
+                    frames.swap(stay, at);
+                    stay += 1;
+                }
+            }
+        }
+        frames.drain(stay..count);
+        count - stay
+    }
+
+    /// Carries out the decision about one frame. Returns false if the frame goes to the tables.
+    #[inline]
+    fn take_stateless<P: Probe>(
+        &mut self,
+        verdict: TagVerdict,
+        frame: &mut Frame,
+        slot: usize,
+        probe: &mut P,
+    ) -> bool {
+        if matches!(verdict, TagVerdict::Tables) {
+            return false;
+        }
+        probe.arrives(slot, frame);
+        probe.packet(frame.meta.in_port, frame.meta.sequence);
+        let sent = match verdict {
+            TagVerdict::Send(port, queue, edit) => edit.make(frame).map(|()| (port, queue)),
+            TagVerdict::Drop(reason) => Err(reason),
+            // The early return above has handled this case.
+            TagVerdict::Tables => return false,
+        };
+        probe.leaving(slot, &Leaving::only(sent.ok().map(|(port, _)| (port, &*frame))));
+        let mut frame = std::mem::replace(frame, Frame::hollow());
+        frame.meta.lane = Lane::LowLatency;
+        let sent = match sent {
+            Ok((port, queue)) => self.egress.transmit(port, queue, frame),
+            Err(reason) => Err((frame, reason)),
+        };
+        let outcome = match sent {
+            Ok(()) => {
+                self.burst_counters.copies += 1;
+                Outcome::Forwarded
+            }
+            Err((frame, reason)) => {
+                self.egress.free(frame);
+                Outcome::Dropped(reason)
+            }
+        };
+        self.burst_counters.stateless += 1;
+        self.burst_counters.outcome(outcome);
+        probe.left(slot, outcome, false, &self.burst_counters);
+        true
+    }
+}
