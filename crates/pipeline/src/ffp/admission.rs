@@ -1,135 +1,90 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Admission to a full LUT.
+//! Admission of values to a LUT: records are made, and in a full LUT others give way.
 //!
 //! The first packet of a flow looks like any packet of a storm of values that occur once. Records therefore
 //! earn their place: the more periods a record was hit in, the longer it may be idle. A new value may
-//! displace a record that has been idle for too long, but only if the value has requested a place before. A
-//! Bloom filter remembers such values. No storm can fill it, because it records a sample of the requests.
+//! displace a record that has been idle for too long, but only if the value has requested a place before
+//! ([`super::recency`]).
 
-use super::lut::{Lut, WAYS};
-use flow::Nanos;
+use super::lut::{Lut, Record, WAYS, tag};
+use super::recency::Use;
+use flow::EntryId;
 
 /// Maximum number of records of normal entries in a set.
 const NORMAL_WAYS: usize = 4;
 
-/// Periods that a record may be idle, by the number of periods in which it was hit: none, one, two, three or
-/// more.
-const REST_PERIODS: [u8; 4] = [0, 2, 8, 24];
-
 /// Periods that a normal record may be idle.
 const NORMAL_REST_PERIODS: u8 = 2;
 
-/// Bits of each filter half per record of the LUT. A half has at most [`SEEN_BITS_MAX`] bits.
-const SEEN_BITS: usize = 64;
-const SEEN_BITS_MAX: usize = 1 << 17;
-
-/// Number of filter bits that a value sets.
-const SEEN_PROBES: u32 = 3;
-
-/// Bits of a filter half per value recorded in a period. One in 600 new values is then mistaken for a
-/// recorded one.
-const BITS_PER_VALUE: usize = 32;
-
-/// Period of a record's last hit (low 6 bits) and number of periods with hits, up to 3 (high 2 bits).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Use(u8);
-
-impl Use {
-    /// Mask of the period's low bits that are kept.
-    const PERIOD: u8 = 0x3f;
-
-    /// Returns the use of a record without hits.
-    pub fn never(period: Nanos) -> Self {
-        // Set to the previous period, so that a hit in this one counts.
-        Self((period as u8).wrapping_sub(1) & Self::PERIOD)
-    }
-
-    /// Notes a hit in this period.
-    #[inline(always)]
-    pub fn hit(&mut self, period: Nanos) {
-        let now = period as u8 & Self::PERIOD;
-        // Most hits find the period already set. Skipping the write keeps the cache line clean.
-        if self.0 & Self::PERIOD != now {
-            self.0 = now | (self.0 >> 6).saturating_add(1).min(3) << 6;
-        }
-    }
-
-    /// Returns the number of periods since the last hit.
-    fn rests(self, period: Nanos) -> u8 {
-        (period as u8).wrapping_sub(self.0) & Self::PERIOD
-    }
-
-    /// Returns by how many periods a record is idle beyond its limit; `None` if it is within.
-    fn idles(self, period: Nanos) -> Option<u8> {
-        self.rests(period).checked_sub(REST_PERIODS[usize::from(self.0 >> 6)])
-    }
-}
-
-/// Bloom filter of values that found no free place in this period and the previous one.
-#[derive(Debug)]
-pub(super) struct Seen {
-    halves: [Box<[u64]>; 2],
-    period: Nanos,
-    /// Number of requests in this period.
-    asked: usize,
-    /// Sampling interval: one of this many values is recorded.
-    every: usize,
-}
-
-impl Seen {
-    pub fn new(records: usize) -> Self {
-        let half = || vec![0; Self::bits(records) / 64].into_boxed_slice();
-        Self { halves: [half(), half()], period: 0, asked: 0, every: 1 }
-    }
-
-    /// Returns the size of a half, bits.
-    fn bits(records: usize) -> usize {
-        (records * SEEN_BITS).clamp(64, SEEN_BITS_MAX).next_power_of_two()
-    }
-
-    /// Returns the size of the filter for a LUT of `records` records, bytes.
-    pub fn bytes(records: usize) -> usize {
-        Self::bits(records) / 8 * 2
-    }
-
-    /// Returns whether a value with this hash requested a place before. May record this request.
-    fn ask(&mut self, hash: u64, period: Nanos) -> bool {
-        let bits = self.halves[0].len() * 64;
-        let quota = (bits / BITS_PER_VALUE).max(1);
-        let now = period as usize & 1;
-        if self.period != period {
-            let follows = self.period + 1 == period;
-            // The recorded values must be a sample of all requests, not the first ones.
-            self.every = if follows { (self.asked / quota).max(1) } else { 1 };
-            self.asked = 0;
-            self.halves[now].fill(0);
-            if !follows {
-                self.halves[1 - now].fill(0);
-            }
-            self.period = period;
-        }
-        let places = || {
-            (0..SEEN_PROBES).map(|probe| {
-                let bit = hash.rotate_right(13 * probe + 7) as usize & (bits - 1);
-                (bit / 64, 1 << (bit % 64))
-            })
-        };
-        let before = self.halves.iter().any(|half| places().all(|(word, bit)| half[word] & bit != 0));
-        let taken = self.asked / self.every;
-        if self.asked.is_multiple_of(self.every) && taken < quota {
-            for (word, bit) in places() {
-                self.halves[now][word] |= bit;
-            }
-        }
-        self.asked += 1;
-        before
-    }
-}
-
 impl Lut {
+    /// Makes a record for the value of a row that was looked up in the table. Clears the bits of the row that
+    /// the table does not examine.
+    pub(crate) fn learn(&mut self, key: &mut [u64], id: EntryId, priority: u16, low_latency: bool) {
+        self.learn_behind(key, id, priority, low_latency, 0);
+    }
+
+    /// Makes a record while earlier packets of its value may wait in the backlog, up to position `fence`.
+    pub(crate) fn learn_behind(
+        &mut self,
+        key: &mut [u64],
+        id: EntryId,
+        priority: u16,
+        low_latency: bool,
+        fence: u32,
+    ) {
+        for (word, mask) in key.iter_mut().zip(&self.mask) {
+            *word &= mask;
+        }
+        self.learn_masked(key, id, priority, low_latency, fence);
+    }
+
+    /// Makes a record from a row whose unexamined bits are 0.
+    pub(super) fn learn_masked(
+        &mut self,
+        key: &[u64],
+        id: EntryId,
+        priority: u16,
+        low_latency: bool,
+        fence: u32,
+    ) {
+        let hash = self.hash(key);
+        let used = Use::never(self.period);
+        let record = Record { id, priority, used, low_latency, generation: self.generation, fence };
+        let known = self.find(key, hash);
+        if let Some(place) = self.records.get_mut(known as usize) {
+            // While the record named the same entry, packets of its value were held. So none that joined the
+            // backlog after its fence waits, and the old fence suffices.
+            let same = (place.id, place.low_latency) == (id, low_latency);
+            let fence = if same { place.fence } else { fence };
+            *place = Record { used: place.used, fence, ..record };
+            return;
+        }
+        let Some(place) = self.room(hash, low_latency) else {
+            self.counters.refused(1);
+            return;
+        };
+        if self.is_used(place) {
+            // Packets of the displaced record may wait behind its fence. Later ones must not inherit a record
+            // without a fence and overtake them.
+            self.barred |= self.records[place].fence != 0;
+            self.free(place);
+            if self.records[place].low_latency {
+                self.counters.evicted(1);
+            } else {
+                self.counters.displaced(1);
+            }
+        }
+        self.tags[place / WAYS] |= u64::from(tag(hash)) << (place % WAYS * 8);
+        let words = self.mask.len();
+        self.keys[place * words..][..words].copy_from_slice(key);
+        self.records[place] = record;
+        self.counters.records(1);
+        self.counters.learned(1);
+    }
+
     /// Returns the place for a new record with this hash; `None` if it is refused. The place may hold a
     /// record.
-    pub(super) fn room(&mut self, hash: u64, low_latency: bool) -> Option<usize> {
+    fn room(&mut self, hash: u64, low_latency: bool) -> Option<usize> {
         let sets = self.sets(hash);
         if !low_latency {
             return self.normal_room(sets[0]);
@@ -165,55 +120,5 @@ impl Lut {
         }
         let rests = |place: &usize| self.records[*place].used.rests(self.period) >= NORMAL_REST_PERIODS;
         ways().find(|place| is_normal(place) && rests(place))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn records_earn_their_rest() {
-        let mut record = Use::never(5);
-        assert!(record.idles(5).is_some(), "never hit");
-        let mut rest = |period: Nanos| {
-            record.hit(period);
-            record.hit(period);
-            (0..64).take_while(|after| record.idles(period + after).is_none()).count()
-        };
-        assert_eq!([5, 6, 7, 8, 300].map(&mut rest), [2, 8, 24, 24, 24]);
-    }
-
-    #[test]
-    fn a_value_is_known_again_in_this_period_and_the_next() {
-        let mut seen = Seen::new(256);
-        let [a, b] = [0x1234_5678_9abc_def1, 0xfedc_ba98_7654_3210];
-        assert!(!seen.ask(a, 10) && seen.ask(a, 10) && seen.ask(a, 11));
-        assert!(!seen.ask(b, 11), "another");
-        assert!(seen.ask(b, 12) && !seen.ask(b, 20), "too long ago");
-    }
-
-    #[test]
-    fn a_storm_of_values_that_come_once_does_not_fill_the_filter() {
-        let mut hash = 0_u64;
-        let mut fresh = || {
-            hash = hash.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mixed = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            mixed ^ mixed >> 27
-        };
-        let mut seen = Seen::new(256);
-        for period in 0..8 {
-            let taken_for_known = (0..200_000).filter(|_| seen.ask(fresh(), period)).count();
-            assert!(taken_for_known < 200_000 / 100, "{taken_for_known} in period {period}");
-        }
-        // A value that occurs often is recognized nevertheless.
-        let mut known = 0;
-        for _ in 0..1_000 {
-            known += usize::from(seen.ask(99, 8));
-            for _ in 0..200 {
-                seen.ask(fresh(), 8);
-            }
-        }
-        assert!(known > 100, "{known}");
     }
 }

@@ -7,109 +7,12 @@
 //! next hit against the change ([`Coherence::Lazy`], in [`super::lazy`]) or against the table
 //! ([`Coherence::Generation`]).
 
+use super::change::{Clean, Coherence, SLICE};
 use super::lut::Lut;
-use flow::EntryId;
 use std::ops::Range;
-
-/// Number of records examined in one slice, which takes a few microseconds.
-const SLICE: usize = 512;
 
 /// Number of records sampled to choose the word that excludes most records.
 const ASKED: usize = 16;
-
-/// Maximum number of changes in progress in a LUT.
-const UNDER_WAY: usize = 16;
-
-/// Mode in which the records of a LUT are kept coherent with the rules.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Coherence {
-    /// Eager, but lazy while too many changes are in progress.
-    #[default]
-    Auto,
-    /// Records that the change concerns are removed, by examining all records in bounded slices. A hit is
-    /// checked only against changes in progress. If too many are in progress, all records are verified at
-    /// their next hit.
-    Eager,
-    /// Each record is verified at its next hit against the changes since its last verification.
-    Lazy,
-    /// Each record is verified at its next hit against the table.
-    Generation,
-}
-
-/// Effect of a rule change on the records of the table's LUT.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Clean {
-    /// A rule was added.
-    Added {
-        /// Priority of the rule.
-        priority: u16,
-        /// The rule in the LUT's layout: values, then masks.
-        row: Box<[u64]>,
-        /// The rule in the layout of the previous LUT, as far as that covers it; `None` if both layouts are
-        /// equal.
-        before: Option<Box<[u64]>>,
-        /// Id of the entry.
-        id: EntryId,
-        /// Whether the entry is low-latency and matches one value only, so that its record can be made at
-        /// once.
-        single: bool,
-    },
-    /// An entry was removed.
-    Removed(EntryId),
-    /// An entry became low-latency (`true`) or normal. Its records of the other kind are removed, because the
-    /// kind decides which records a record may displace.
-    Marked(EntryId, bool),
-    /// Many rules changed: every record is verified against the table before it is used again.
-    #[default]
-    All,
-}
-
-/// Changes in progress. Records from a change's `next` on may still be outdated by it.
-#[derive(Debug)]
-pub(super) struct Cleaning {
-    slots: [Slot; UNDER_WAY],
-    active: usize,
-    /// Number of records that may still be examined before the next burst.
-    budget: usize,
-}
-
-impl Default for Cleaning {
-    fn default() -> Self {
-        Self { slots: Default::default(), active: 0, budget: SLICE }
-    }
-}
-
-#[derive(Debug, Default)]
-struct Slot {
-    clean: Clean,
-    next: usize,
-    active: bool,
-}
-
-impl Clean {
-    /// Returns the added rule's row in this LUT's layout.
-    pub(super) fn row_for<'a>(&'a self, lut: &Lut, row: &'a [u64]) -> &'a [u64] {
-        match self {
-            Self::Added { before: Some(before), .. } if lut.is_previous => before,
-            _ => row,
-        }
-    }
-
-    /// Returns whether the change concerns a record.
-    fn concerns(&self, lut: &Lut, place: usize) -> bool {
-        let record = &lut.records[place];
-        match self {
-            Self::Added { priority, row, .. } => {
-                let row = self.row_for(lut, row);
-                let (value, mask) = row.split_at(row.len() / 2);
-                record.priority < *priority && lut.meets(place, value, mask)
-            }
-            Self::Removed(id) => record.id == *id,
-            Self::Marked(id, low_latency) => record.id == *id && record.low_latency != *low_latency,
-            Self::All => true,
-        }
-    }
-}
 
 impl Lut {
     /// Adjusts the records to a change of the rules. Leaves in `clean` what is no longer used.
@@ -191,7 +94,7 @@ impl Lut {
             (from..to).for_each(|place| self.clean_place(clean, place));
             return;
         };
-        let row = clean.row_for(self, row);
+        let row = clean.row_for(self.role, row);
         let Some(word) = self.telling_word(row, from..to) else {
             (from..to).for_each(|place| self.clean_place(clean, place));
             return;
@@ -219,7 +122,7 @@ impl Lut {
 
     #[inline]
     fn clean_place(&mut self, clean: &Clean, place: usize) {
-        if clean.concerns(self, place) && self.is_used(place) {
+        if self.is_concerned(clean, place) && self.is_used(place) {
             self.free(place);
             self.counters.cleaned(1);
         }
@@ -258,12 +161,27 @@ impl Lut {
         let slots = self.cleaning.slots.iter();
         let outdated = slots
             .filter(|slot| slot.active && slot.next <= place)
-            .any(|slot| slot.clean.concerns(self, place));
+            .any(|slot| self.is_concerned(&slot.clean, place));
         if outdated {
             self.free(place);
             self.counters.cleaned(1);
         }
         outdated
+    }
+
+    /// Returns whether a change concerns a record.
+    fn is_concerned(&self, clean: &Clean, place: usize) -> bool {
+        let record = &self.records[place];
+        match clean {
+            Clean::Added { priority, row, .. } => {
+                let row = clean.row_for(self.role, row);
+                let (value, mask) = row.split_at(row.len() / 2);
+                record.priority < *priority && self.meets(place, value, mask)
+            }
+            Clean::Removed(id) => record.id == *id,
+            Clean::Marked(id, low_latency) => record.id == *id && record.low_latency != *low_latency,
+            Clean::All => true,
+        }
     }
 
     /// Returns whether packets of the record's value may match the rule: both are equal in all bits that both

@@ -11,31 +11,14 @@
 //! previous LUT may become one value. A packet of the first could then miss and wait for the table, while a
 //! packet of the second inherits a record by which later packets of the first overtake it.
 
-use super::lut::{Lut, Record};
-use crate::extract::Extractor;
+use super::change::LutRole;
+use super::lut::{Inheritance, Lut, Previous, Record};
 use crate::packet::Packet;
 use flow::{Limits, Nanos};
 use tables::NONE;
 
 /// Time for which the previous LUT serves, ns.
 const SERVES_NS: Nanos = 2_000_000_000;
-
-/// The previous LUT.
-#[derive(Debug)]
-pub(super) struct Previous {
-    pub lut: Box<Lut>,
-    /// Builds the previous LUT's rows; `None` if both layouts are equal.
-    extractor: Option<Box<Extractor>>,
-    /// Time at which it ceases to serve, ns; 0 before its first use.
-    until_ns: Nanos,
-}
-
-/// Data that a LUT needs to use the records of its predecessor.
-#[derive(Debug)]
-pub struct Inheritance {
-    /// Builds the previous LUT's rows; `None` if both layouts are equal.
-    pub extractor: Option<Box<Extractor>>,
-}
 
 impl Previous {
     /// Returns whether the previous LUT still serves.
@@ -54,7 +37,7 @@ impl Lut {
         // Changes in progress there were made for the layout of a current LUT. They are moved to its list
         // before it becomes the previous one.
         before.put_off();
-        before.is_previous = true;
+        before.role = LutRole::Previous;
         self.previous = Some(Previous { lut: before, extractor, until_ns: 0 });
         older.map(|Previous { mut lut, extractor, .. }| {
             // The extractor returns to the control thread with its LUT, because a worker frees nothing.

@@ -8,41 +8,10 @@
 //! by side. A record stores only where its list begins ([`Record::generation`]), which also gives the length.
 //! Verifying a record empties its list and no other.
 
-use super::clean::Clean;
+use super::change::Clean;
 use super::lut::{Lut, Record};
+use super::recent::{Change, ChangeKind, REMEMBERED};
 use flow::EntryId;
-
-/// Number of changes that a LUT remembers, and the maximum length of a list.
-pub(super) const REMEMBERED: usize = 64;
-
-/// Kind of a remembered change.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Kind {
-    /// Empty, or an added rule that was removed again.
-    #[default]
-    Gone,
-    Added,
-    Removed,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Change {
-    id: EntryId,
-    priority: u16,
-    kind: Kind,
-}
-
-/// Last changes of a table's rules. The change that made generation `g` is at index `g % REMEMBERED`.
-#[derive(Debug)]
-pub(super) struct Recent {
-    changes: [Change; REMEMBERED],
-    /// Values and masks of the rule of each change.
-    rows: Box<[u64]>,
-    /// Maximum length of a list that is walked.
-    list_max: u32,
-    /// Place of the record that is checked next for its age.
-    aging: usize,
-}
 
 /// Result of checking a record against its extra rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,31 +22,6 @@ enum Recheck {
     Other(EntryId),
     /// A lookup in the table is needed.
     Unknown,
-}
-
-impl Recent {
-    pub fn new(words: usize) -> Self {
-        Self {
-            changes: [Change::default(); REMEMBERED],
-            rows: vec![0; REMEMBERED * 2 * words].into_boxed_slice(),
-            list_max: REMEMBERED as u32,
-            aging: 0,
-        }
-    }
-
-    /// Returns the size for rows of `words` words, bytes.
-    pub fn bytes(words: usize) -> usize {
-        REMEMBERED * (size_of::<Change>() + 2 * words * 8)
-    }
-
-    /// Removes a deleted rule from all lists.
-    pub fn forget(&mut self, id: EntryId) {
-        for change in &mut self.changes {
-            if change.id == id && change.kind == Kind::Added {
-                change.kind = Kind::Gone;
-            }
-        }
-    }
 }
 
 impl Lut {
@@ -110,7 +54,7 @@ impl Lut {
         let words = 2 * self.mask.len();
         self.recent.changes[at] = match clean {
             Clean::Added { id, priority, row, .. } => {
-                let row = clean.row_for(self, row);
+                let row = clean.row_for(self.role, row);
                 if row.len() != words {
                     return self.suspect_all();
                 }
@@ -119,15 +63,15 @@ impl Lut {
                 // A previous LUT does not know all bits of the rule. Its records may match the rule whatever
                 // the other bits are.
                 kept[words / 2..].iter_mut().zip(&self.mask).for_each(|(mask, own)| *mask &= own);
-                Change { id: *id, priority: *priority, kind: Kind::Added }
+                Change { id: *id, priority: *priority, kind: ChangeKind::Added }
             }
             Clean::Removed(id) => {
                 self.recent.forget(*id);
-                Change { id: *id, priority: 0, kind: Kind::Removed }
+                Change { id: *id, priority: 0, kind: ChangeKind::Removed }
             }
             // Records of that entry are looked up and corrected. If the entry is itself an extra rule, it
             // remains one.
-            Clean::Marked(id, _) => Change { id: *id, priority: 0, kind: Kind::Removed },
+            Clean::Marked(id, _) => Change { id: *id, priority: 0, kind: ChangeKind::Removed },
             Clean::All => return self.suspect_all(),
         };
         self.advance(1);
@@ -151,7 +95,7 @@ impl Lut {
             let change = self.recent.changes[at];
             match change.kind {
                 // Changes are walked in their order, so among rules of equal priority the first one wins.
-                Kind::Added if change.priority > best.1 => {
+                ChangeKind::Added if change.priority > best.1 => {
                     let (value, mask) = self.recent.rows[at * 2 * words..][..2 * words].split_at(words);
                     if matches(key, value, mask) {
                         best = (change.id, change.priority);
@@ -159,7 +103,7 @@ impl Lut {
                         recheck = Recheck::Other(change.id);
                     }
                 }
-                Kind::Removed if change.id == best.0 => return Recheck::Unknown,
+                ChangeKind::Removed if change.id == best.0 => return Recheck::Unknown,
                 _ => {}
             }
         }
@@ -218,7 +162,7 @@ fn matches(key: &[u64], value: &[u64], mask: &[u64]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::clean::Coherence;
+    use super::super::change::Coherence;
     use super::*;
     use std::sync::Arc;
     use tables::NONE;

@@ -10,11 +10,11 @@
 //! entries use at most half of a set and never displace a low-latency record. [`admission`](super::admission)
 //! decides which record is displaced in a full LUT.
 
-use super::admission::{Seen, Use};
-use super::clean::Cleaning;
+use super::change::{Cleaning, LutRole};
 use super::counters::LutCounters;
-use super::inherit::{Inheritance, Previous};
-use super::lazy::Recent;
+use super::recency::{Seen, Use};
+use super::recent::Recent;
+use crate::extract::Extractor;
 use crate::simd::{RowCompare, equal_bytes};
 use crate::slab::BURST;
 use flow::{EntryId, Nanos};
@@ -66,11 +66,27 @@ pub struct Lut {
     /// Set while packets wait that missed without asking the previous LUT. No record is inherited until these
     /// have left.
     pub(super) barred: bool,
-    /// Whether this LUT serves beside its successor.
-    pub(super) is_previous: bool,
+    pub(super) role: LutRole,
     pub(super) cleaning: Cleaning,
     pub(super) recent: Recent,
     pub(super) counters: Arc<LutCounters>,
+}
+
+/// The previous LUT.
+#[derive(Debug)]
+pub(super) struct Previous {
+    pub lut: Box<Lut>,
+    /// Builds the previous LUT's rows; `None` if both layouts are equal.
+    pub extractor: Option<Box<Extractor>>,
+    /// Time at which it ceases to serve, ns; 0 before its first use.
+    pub until_ns: Nanos,
+}
+
+/// Data that a LUT needs to use the records of its predecessor.
+#[derive(Debug)]
+pub struct Inheritance {
+    /// Builds the previous LUT's rows; `None` if both layouts are equal.
+    pub extractor: Option<Box<Extractor>>,
 }
 
 impl Lut {
@@ -92,7 +108,7 @@ impl Lut {
             previous: None,
             inheritance: None,
             barred: false,
-            is_previous: false,
+            role: LutRole::Current,
             cleaning: Cleaning::default(),
             recent: Recent::new(mask.len()),
             counters,
@@ -300,183 +316,13 @@ impl Lut {
             self.counters.records(-1);
         }
     }
-
-    /// Makes a record for the value of a row that was looked up in the table. Clears the bits of the row that
-    /// the table does not examine.
-    pub(crate) fn learn(&mut self, key: &mut [u64], id: EntryId, priority: u16, low_latency: bool) {
-        self.learn_behind(key, id, priority, low_latency, 0);
-    }
-
-    /// Makes a record while earlier packets of its value may wait in the backlog, up to position `fence`.
-    pub(crate) fn learn_behind(
-        &mut self,
-        key: &mut [u64],
-        id: EntryId,
-        priority: u16,
-        low_latency: bool,
-        fence: u32,
-    ) {
-        for (word, mask) in key.iter_mut().zip(&self.mask) {
-            *word &= mask;
-        }
-        self.learn_masked(key, id, priority, low_latency, fence);
-    }
-
-    /// Makes a record from a row whose unexamined bits are 0.
-    pub(super) fn learn_masked(
-        &mut self,
-        key: &[u64],
-        id: EntryId,
-        priority: u16,
-        low_latency: bool,
-        fence: u32,
-    ) {
-        let hash = self.hash(key);
-        let used = Use::never(self.period);
-        let record = Record { id, priority, used, low_latency, generation: self.generation, fence };
-        let known = self.find(key, hash);
-        if let Some(place) = self.records.get_mut(known as usize) {
-            // While the record named the same entry, packets of its value were held. So none that joined the
-            // backlog after its fence waits, and the old fence suffices.
-            let same = (place.id, place.low_latency) == (id, low_latency);
-            let fence = if same { place.fence } else { fence };
-            *place = Record { used: place.used, fence, ..record };
-            return;
-        }
-        let Some(place) = self.room(hash, low_latency) else {
-            self.counters.refused(1);
-            return;
-        };
-        if self.is_used(place) {
-            // Packets of the displaced record may wait behind its fence. Later ones must not inherit a record
-            // without a fence and overtake them.
-            self.barred |= self.records[place].fence != 0;
-            self.free(place);
-            if self.records[place].low_latency {
-                self.counters.evicted(1);
-            } else {
-                self.counters.displaced(1);
-            }
-        }
-        self.tags[place / WAYS] |= u64::from(tag(hash)) << (place % WAYS * 8);
-        let words = self.mask.len();
-        self.keys[place * words..][..words].copy_from_slice(key);
-        self.records[place] = record;
-        self.counters.records(1);
-        self.counters.learned(1);
-    }
 }
 
 /// Returns the tag of a hash. It is never 0, which marks a free place.
 #[inline(always)]
-fn tag(hash: u64) -> u8 {
+pub(super) fn tag(hash: u64) -> u8 {
     (hash >> 56) as u8 | 1
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SECOND: Nanos = 1_000_000_000;
-
-    fn lut(entries: usize) -> Lut {
-        Lut::new(&[u64::MAX, 0xff], entries, Arc::default())
-    }
-
-    fn place(lut: &mut Lut, key: [u64; 2], now: Nanos) -> u32 {
-        let keys = [key[0] & lut.mask()[0], key[1] & lut.mask()[1]];
-        let mut places = [0];
-        lut.probe(&keys, now, &mut places, |_, _| ());
-        places[0]
-    }
-
-    /// Looks up a value and learns it if it is missing, as the walk and the tables do.
-    fn pass(lut: &mut Lut, key: [u64; 2], now: Nanos, low_latency: bool) -> bool {
-        let hit = place(lut, key, now) != NONE;
-        if !hit {
-            lut.learn(&mut key.clone(), 7, 1, low_latency);
-        }
-        hit
-    }
-
-    #[test]
-    fn whole_values_under_the_mask() {
-        let mut lut = lut(64);
-        lut.learn(&mut [5, 0xaa12], 3, 9, true);
-        let at = place(&mut lut, [5, 0xff12], 0);
-        assert_eq!(
-            lut.record(at).map(|r| (r.id, r.priority)),
-            Some((3, 9)),
-            "bits not examined do not count"
-        );
-        assert_eq!(place(&mut lut, [5, 0x13], 0), NONE);
-        assert_eq!(place(&mut lut, [6, 0x12], 0), NONE);
-        lut.free(at as usize);
-        assert_eq!(place(&mut lut, [5, 0x12], 0), NONE);
-    }
-
-    #[test]
-    fn what_is_in_use_is_not_evicted_and_the_idle_only_for_a_value_seen_twice() {
-        let mut lut = lut(256);
-        for flow in 0..180 {
-            pass(&mut lut, [flow, 0], 0, true);
-        }
-        // Both sets of a flow may be full by chance.
-        let flows: Vec<u64> = (0..180).filter(|flow| place(&mut lut, [*flow, 0], 0) != NONE).collect();
-        assert!(flows.len() > 170, "{}", flows.len());
-        // Values that occur once arrive for 20 seconds, while all flows continue.
-        let mut hits = 0;
-        for tick in 0..2_000u64 {
-            let now = tick * SECOND / 100;
-            for storm in 0..50 {
-                pass(&mut lut, [1_000_000 + tick * 50 + storm, 1], now, true);
-            }
-            hits += flows.iter().filter(|flow| pass(&mut lut, [**flow, 0], now, true)).count();
-        }
-        assert_eq!(hits, flows.len() * 2_000);
-        // Flows that have ended make space for new ones.
-        let later = 50 * SECOND;
-        for _ in 0..2 {
-            for flow in 5_000..5_200 {
-                pass(&mut lut, [flow, 2], later, true);
-            }
-        }
-        let known = (5_000..5_200).filter(|flow| place(&mut lut, [*flow, 2], later) != NONE).count();
-        assert!(known > 130, "{known}");
-    }
-
-    #[test]
-    fn a_record_that_is_displaced_with_its_fence_bars_inheritance() {
-        for fence in [0, 5] {
-            let mut lut = lut(8);
-            for flow in 0..16 {
-                lut.learn_behind(&mut [flow, 0], 7, 1, true, fence);
-            }
-            // Later, when these records are idle, another value asks twice.
-            place(&mut lut, [99, 0], 50 * SECOND);
-            let evicted = lut.counters.read().evicted;
-            (0..2).for_each(|_| lut.learn(&mut [99, 0], 7, 1, true));
-            assert_eq!(lut.counters.read().evicted, evicted + 1);
-            assert_eq!(lut.barred, fence != 0);
-        }
-    }
-
-    #[test]
-    fn normal_records_are_bounded_and_give_way() {
-        let mut lut = lut(256);
-        for flow in 0..10_000 {
-            pass(&mut lut, [flow, 0], 0, false);
-        }
-        assert!((100..=128).contains(&lut.counters.read().records));
-        for flow in 0..230 {
-            pass(&mut lut, [flow, 1], 0, true);
-        }
-        let known = (0..230).filter(|flow| place(&mut lut, [*flow, 1], 0) != NONE).count();
-        assert!(known >= 205, "{known}");
-        for flow in 20_000..30_000 {
-            pass(&mut lut, [flow, 0], 5 * SECOND, false);
-        }
-        let still = (0..230).filter(|flow| place(&mut lut, [*flow, 1], 5 * SECOND) != NONE).count();
-        assert_eq!(still, known, "a normal value displaces no low-latency record, not even an idle one");
-    }
-}
+mod tests;

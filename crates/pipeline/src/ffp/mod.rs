@@ -15,12 +15,15 @@
 //! verified at their next hit ([`lazy`]).
 
 mod admission;
+mod change;
 mod clean;
 mod counters;
 mod inherit;
 mod lazy;
 mod lut;
 mod queue;
+mod recency;
+mod recent;
 mod walk;
 
 use crate::cells::Cells;
@@ -31,10 +34,9 @@ use flow::Limits;
 use tables::{NONE, Table};
 use wire::Depth;
 
-pub use clean::{Clean, Coherence};
+pub use change::{Clean, Coherence};
 pub use counters::{LutCounters, LutFigures};
-pub use inherit::Inheritance;
-pub use lut::Lut;
+pub use lut::{Inheritance, Lut};
 
 /// Mode in which the fast-forwarding path passes a table.
 #[derive(Debug, Default)]

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Rule changes as a LUT sees them, and those whose records are being removed.
+
+use flow::EntryId;
+
+/// Number of records examined in one slice, which takes a few microseconds.
+pub(super) const SLICE: usize = 512;
+
+/// Maximum number of changes in progress in a LUT.
+const UNDER_WAY: usize = 16;
+
+/// Mode in which the records of a LUT are kept coherent with the rules.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Coherence {
+    /// Eager, but lazy while too many changes are in progress.
+    #[default]
+    Auto,
+    /// Records that the change concerns are removed, by examining all records in bounded slices. A hit is
+    /// checked only against changes in progress. If too many are in progress, all records are verified at
+    /// their next hit.
+    Eager,
+    /// Each record is verified at its next hit against the changes since its last verification.
+    Lazy,
+    /// Each record is verified at its next hit against the table.
+    Generation,
+}
+
+/// Effect of a rule change on the records of the table's LUT.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Clean {
+    /// A rule was added.
+    Added {
+        /// Priority of the rule.
+        priority: u16,
+        /// The rule in the LUT's layout: values, then masks.
+        row: Box<[u64]>,
+        /// The rule in the layout of the previous LUT, as far as that covers it; `None` if both layouts are
+        /// equal.
+        before: Option<Box<[u64]>>,
+        /// Id of the entry.
+        id: EntryId,
+        /// Whether the entry is low-latency and matches one value only, so that its record can be made at
+        /// once.
+        single: bool,
+    },
+    /// An entry was removed.
+    Removed(EntryId),
+    /// An entry became low-latency (`true`) or normal. Its records of the other kind are removed, because the
+    /// kind decides which records a record may displace.
+    Marked(EntryId, bool),
+    /// Many rules changed: every record is verified against the table before it is used again.
+    #[default]
+    All,
+}
+
+/// Changes in progress. Records from a change's `next` on may still be outdated by it.
+#[derive(Debug)]
+pub(super) struct Cleaning {
+    pub slots: [CleaningSlot; UNDER_WAY],
+    /// Number of slots with a change in progress.
+    pub active: usize,
+    /// Number of records that may still be examined before the next burst.
+    pub budget: usize,
+}
+
+impl Default for Cleaning {
+    fn default() -> Self {
+        Self { slots: Default::default(), active: 0, budget: SLICE }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct CleaningSlot {
+    pub clean: Clean,
+    /// Place of the first record that was not examined yet.
+    pub next: usize,
+    pub active: bool,
+}
+
+/// Place of a LUT among those of its table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum LutRole {
+    /// The table's LUT.
+    #[default]
+    Current,
+    /// The LUT that the table had before, which serves beside its successor.
+    Previous,
+}
+
+impl Clean {
+    /// Returns the added rule's row in the layout of a LUT.
+    pub(super) fn row_for<'a>(&'a self, role: LutRole, row: &'a [u64]) -> &'a [u64] {
+        match self {
+            Self::Added { before: Some(before), .. } if role == LutRole::Previous => before,
+            _ => row,
+        }
+    }
+}

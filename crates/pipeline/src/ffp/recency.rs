@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Recency of values: when a record was hit, and which values asked for a place.
+//!
+//! The more periods a record was hit in, the longer it may be idle. A Bloom filter remembers the values that
+//! requested a place. No storm of values that occur once can fill it, because it records a sample of the
+//! requests.
+
+use flow::Nanos;
+
+/// Periods that a record may be idle, by the number of periods in which it was hit: none, one, two, three or
+/// more.
+const REST_PERIODS: [u8; 4] = [0, 2, 8, 24];
+
+/// Bits of each filter half per record of the LUT. A half has at most [`SEEN_BITS_MAX`] bits.
+const SEEN_BITS: usize = 64;
+const SEEN_BITS_MAX: usize = 1 << 17;
+
+/// Number of filter bits that a value sets.
+const SEEN_PROBES: u32 = 3;
+
+/// Bits of a filter half per value recorded in a period. One in 600 new values is then mistaken for a
+/// recorded one.
+const BITS_PER_VALUE: usize = 32;
+
+/// Period of a record's last hit (low 6 bits) and number of periods with hits, up to 3 (high 2 bits).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Use(u8);
+
+impl Use {
+    /// Mask of the period's low bits that are kept.
+    const PERIOD: u8 = 0x3f;
+
+    /// Returns the use of a record without hits.
+    pub fn never(period: Nanos) -> Self {
+        // Set to the previous period, so that a hit in this one counts.
+        Self((period as u8).wrapping_sub(1) & Self::PERIOD)
+    }
+
+    /// Notes a hit in this period.
+    #[inline(always)]
+    pub fn hit(&mut self, period: Nanos) {
+        let now = period as u8 & Self::PERIOD;
+        // Most hits find the period already set. Skipping the write keeps the cache line clean.
+        if self.0 & Self::PERIOD != now {
+            self.0 = now | (self.0 >> 6).saturating_add(1).min(3) << 6;
+        }
+    }
+
+    /// Returns the number of periods since the last hit.
+    pub fn rests(self, period: Nanos) -> u8 {
+        (period as u8).wrapping_sub(self.0) & Self::PERIOD
+    }
+
+    /// Returns by how many periods a record is idle beyond its limit; `None` if it is within.
+    pub fn idles(self, period: Nanos) -> Option<u8> {
+        self.rests(period).checked_sub(REST_PERIODS[usize::from(self.0 >> 6)])
+    }
+}
+
+/// Bloom filter of values that found no free place in this period and the previous one.
+#[derive(Debug)]
+pub(super) struct Seen {
+    halves: [Box<[u64]>; 2],
+    period: Nanos,
+    /// Number of requests in this period.
+    asked: usize,
+    /// Sampling interval: one of this many values is recorded.
+    every: usize,
+}
+
+impl Seen {
+    pub fn new(records: usize) -> Self {
+        let half = || vec![0; Self::bits(records) / 64].into_boxed_slice();
+        Self { halves: [half(), half()], period: 0, asked: 0, every: 1 }
+    }
+
+    /// Returns the size of a half, bits.
+    fn bits(records: usize) -> usize {
+        (records * SEEN_BITS).clamp(64, SEEN_BITS_MAX).next_power_of_two()
+    }
+
+    /// Returns the size of the filter for a LUT of `records` records, bytes.
+    pub fn bytes(records: usize) -> usize {
+        Self::bits(records) / 8 * 2
+    }
+
+    /// Returns whether a value with this hash requested a place before. May record this request.
+    pub fn ask(&mut self, hash: u64, period: Nanos) -> bool {
+        let bits = self.halves[0].len() * 64;
+        let quota = (bits / BITS_PER_VALUE).max(1);
+        let now = period as usize & 1;
+        if self.period != period {
+            let follows = self.period + 1 == period;
+            // The recorded values must be a sample of all requests, not the first ones.
+            self.every = if follows { (self.asked / quota).max(1) } else { 1 };
+            self.asked = 0;
+            self.halves[now].fill(0);
+            if !follows {
+                self.halves[1 - now].fill(0);
+            }
+            self.period = period;
+        }
+        let places = || {
+            (0..SEEN_PROBES).map(|probe| {
+                let bit = hash.rotate_right(13 * probe + 7) as usize & (bits - 1);
+                (bit / 64, 1 << (bit % 64))
+            })
+        };
+        let before = self.halves.iter().any(|half| places().all(|(word, bit)| half[word] & bit != 0));
+        let taken = self.asked / self.every;
+        if self.asked.is_multiple_of(self.every) && taken < quota {
+            for (word, bit) in places() {
+                self.halves[now][word] |= bit;
+            }
+        }
+        self.asked += 1;
+        before
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_earn_their_rest() {
+        let mut record = Use::never(5);
+        assert!(record.idles(5).is_some(), "never hit");
+        let mut rest = |period: Nanos| {
+            record.hit(period);
+            record.hit(period);
+            (0..64).take_while(|after| record.idles(period + after).is_none()).count()
+        };
+        assert_eq!([5, 6, 7, 8, 300].map(&mut rest), [2, 8, 24, 24, 24]);
+    }
+
+    #[test]
+    fn a_value_is_known_again_in_this_period_and_the_next() {
+        let mut seen = Seen::new(256);
+        let [a, b] = [0x1234_5678_9abc_def1, 0xfedc_ba98_7654_3210];
+        assert!(!seen.ask(a, 10) && seen.ask(a, 10) && seen.ask(a, 11));
+        assert!(!seen.ask(b, 11), "another");
+        assert!(seen.ask(b, 12) && !seen.ask(b, 20), "too long ago");
+    }
+
+    #[test]
+    fn a_storm_of_values_that_come_once_does_not_fill_the_filter() {
+        let mut hash = 0_u64;
+        let mut fresh = || {
+            hash = hash.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mixed = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            mixed ^ mixed >> 27
+        };
+        let mut seen = Seen::new(256);
+        for period in 0..8 {
+            let taken_for_known = (0..200_000).filter(|_| seen.ask(fresh(), period)).count();
+            assert!(taken_for_known < 200_000 / 100, "{taken_for_known} in period {period}");
+        }
+        // A value that occurs often is recognized nevertheless.
+        let mut known = 0;
+        for _ in 0..1_000 {
+            known += usize::from(seen.ask(99, 8));
+            for _ in 0..200 {
+                seen.ask(fresh(), 8);
+            }
+        }
+        assert!(known > 100, "{known}");
+    }
+}
