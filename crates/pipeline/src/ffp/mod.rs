@@ -15,6 +15,7 @@
 //! verified at their next hit ([`lazy`]).
 
 mod admission;
+mod batch;
 mod change;
 mod clean;
 mod counters;
@@ -24,6 +25,7 @@ mod lut;
 mod queue;
 mod recency;
 mod recent;
+mod resolve;
 mod walk;
 
 use crate::cells::Cells;

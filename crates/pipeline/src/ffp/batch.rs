@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The packets of a burst that wait for one table, and what was found for them.
+
+use super::lut::Record;
+use crate::cells::{Cell, Cells};
+use crate::probe::By;
+use flow::EntryId;
+use tables::{NONE, Table};
+
+/// Packets that wait for one table, with their keys and what was found for them.
+#[derive(Clone, Copy)]
+pub(super) struct TableBatch<'a> {
+    /// Number of the table.
+    pub number: u8,
+    pub table: &'a Table,
+    /// Slots of the packets.
+    pub slots: &'a [u16],
+    /// Keys of the packets, one row each.
+    pub keys: &'a [u64],
+    /// Results of the lookup: entries that a shared table returns, or places of records in a LUT. [`NONE`]
+    /// where nothing was found.
+    pub ids: &'a [u32],
+}
+
+/// Result of a LUT lookup for one packet.
+#[derive(Clone, Copy)]
+pub(super) struct CacheHit<'a> {
+    /// Cell of the entry; `None` on a miss.
+    pub cell: Option<&'a Cell>,
+    pub id: EntryId,
+    pub fence: u32,
+    pub by: By,
+}
+
+impl<'a> CacheHit<'a> {
+    /// Copies a record and prefetches the entry's cell.
+    #[inline(always)]
+    pub fn of(record: &Record, cells: &'a Cells) -> Self {
+        Self { cell: cells.prefetched(record.id), id: record.id, fence: record.fence, by: By::Lut }
+    }
+}
+
+impl Default for CacheHit<'_> {
+    fn default() -> Self {
+        Self { cell: None, id: NONE, fence: 0, by: By::Lut }
+    }
+}

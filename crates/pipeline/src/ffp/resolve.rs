@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Packets whose LUT record is not known to be right: the record is checked, or another one is searched for.
+
+use super::batch::{CacheHit, TableBatch};
+use super::lut::{Lut, Record};
+use crate::context::BurstContext;
+use crate::egress::Egress;
+use crate::packet::{Packet, State};
+use crate::probe::{By, Probe, ProbeStep};
+use tables::{NONE, Table};
+
+/// Looks again at packets whose record is not known to be right.
+#[inline(never)]
+pub(super) fn resolve<'a, E: Egress, P: Probe>(
+    context: &BurstContext<'a, E>,
+    lut: &mut Lut,
+    batch: &TableBatch<'_>,
+    packets: &mut [Packet],
+    cache_hits: &mut [CacheHit<'a>],
+    probe: &mut P,
+) {
+    let mut moved = false;
+    let in_flux = lut.is_in_flux(context.now);
+    if in_flux && context.window.is_empty() {
+        lut.barred = false;
+    }
+    for (at, cache_hit) in cache_hits.iter_mut().enumerate() {
+        let (slot, place) = (batch.slots[at], batch.ids[at]);
+        // An entry reached by its index has no value, so it has no record.
+        if matches!(packets[usize::from(slot)].state, State::Direct(..)) {
+            continue;
+        }
+        if !in_flux {
+            // An earlier packet of the burst may have corrected this packet's record.
+            let Some(record) = lut.record(place) else { continue };
+            if record.generation == lut.generation() {
+                *cache_hit = CacheHit::of(record, context.cells);
+                continue;
+            }
+        }
+        let found = doubt(context, lut, batch, at, packets, &mut moved, probe);
+        *cache_hit = found.map_or_else(CacheHit::default, |(by, record)| CacheHit {
+            by,
+            ..CacheHit::of(&record, context.cells)
+        });
+    }
+}
+
+/// Resolves the value of the packet at index `at` of a batch where the LUT alone cannot: a change is in
+/// progress, the previous LUT serves as well, or the record must be verified.
+#[inline(never)]
+fn doubt<E: Egress, P: Probe>(
+    context: &BurstContext<'_, E>,
+    lut: &mut Lut,
+    batch: &TableBatch<'_>,
+    at: usize,
+    packets: &mut [Packet],
+    moved: &mut bool,
+    probe: &mut P,
+) -> Option<(By, Record)> {
+    let TableBatch { number, table, .. } = *batch;
+    let (slot, place) = (batch.slots[at], batch.ids[at]);
+    let key = &batch.keys[at * lut.words()..][..lut.words()];
+    if place == NONE {
+        // Earlier packets of this value in the burst passed by a record inherited for them. This packet uses
+        // the same record, even if `barred` was set since, because later packets will find that record, too.
+        if *moved && let Some(record) = lut.record(lut.find(key, lut.hash(key))) {
+            return Some((By::Inherited, *record));
+        }
+        if lut.barred {
+            return None;
+        }
+        let inherited = lut.ask_previous(packets, slot, key, context.now);
+        *moved |= inherited.is_some();
+        return inherited.map(|record| (By::Inherited, record));
+    }
+    // A newly learned record may have replaced the one found at `place`. The packet then misses, and does not
+    // search for its value elsewhere: earlier packets of the value may have missed as well and must not be
+    // overtaken.
+    if *moved && !lut.has(place, key) || lut.is_outdated(place) {
+        // Later packets must not inherit a record either while these wait.
+        lut.barred = true;
+        return None;
+    }
+    let record = lut.record(place).copied()?;
+    if record.generation == lut.generation() {
+        return Some((By::Lut, record));
+    }
+    probe.mark(ProbeStep::Execute(number), 0);
+    let record = verify(context, lut, table, place, key);
+    probe.mark(ProbeStep::Verify(number), 1);
+    record.map(|record| (By::Verified, record))
+}
+
+/// Verifies a record against the table and corrects it. Returns `None` if the value no longer hits an entry.
+#[inline(never)]
+fn verify<E: Egress>(
+    context: &BurstContext<'_, E>,
+    lut: &mut Lut,
+    table: &Table,
+    place: u32,
+    key: &[u64],
+) -> Option<Record> {
+    let search = || {
+        let mut id = [NONE];
+        table.lookup(key, &mut id);
+        (id[0] != NONE).then_some(id[0])
+    };
+    let entry = |id| context.entry(id).map(|(cell, program)| (cell.priority(), program.low_latency));
+    lut.verify(place, key, search, entry)
+}
