@@ -3,7 +3,7 @@
 
 use crate::context::BurstContext;
 use crate::egress::Egress;
-use crate::packet::{Packet, State};
+use crate::packet::{Packet, State, Take};
 use crate::packet_out::CompiledPacketOut;
 use crate::probe::Probe;
 use flow::DropReason;
@@ -58,8 +58,11 @@ impl<E: Egress> BurstContext<'_, E> {
         packet.state = State::Done;
         if short || !copied {
             packet.reason = Some(if copied { DropReason::Runt } else { DropReason::NoBuffer });
-        } else if self.steps(packet, &out.steps, !out.to_tables, 0) && out.to_tables {
-            packet.state = State::Lookup(0);
+        } else {
+            let last = if out.to_tables { Take::Copy } else { Take::Frame };
+            if self.steps(packet, &out.steps, last, 0) && out.to_tables {
+                packet.state = State::Lookup(0);
+            }
         }
     }
 }

@@ -2,8 +2,9 @@
 //! The trait by which forwarding gives frames and events to the worker.
 
 use crate::event::Event;
+use crate::lanes::BacklogShare;
 use flow::{DropReason, PortNo};
-use frame::Frame;
+use frame::{Frame, Lane};
 
 /// Services that forwarding needs from the worker. The worker calls [`Pipeline`](crate::Pipeline) on its own
 /// thread, and the pipeline calls these functions on the same thread.
@@ -12,7 +13,7 @@ pub trait Egress {
     fn buffer(&mut self, len: usize) -> Option<Frame>;
     /// Returns an empty frame from the pool for packet-ins, or `None` if it has none. Part of the pool is
     /// reserved for low-latency packets.
-    fn controller_buffer(&mut self, len: usize, low_latency: bool) -> Option<Frame>;
+    fn controller_buffer(&mut self, len: usize, lane: Lane) -> Option<Frame>;
     /// Queues a frame for a port, in the egress queue of this number if the port has it.
     ///
     /// # Errors
@@ -29,5 +30,5 @@ pub trait Egress {
     /// Returns whether a frame may wait in the backlog. It may not if few frames of its size are left for
     /// receiving. The threshold is higher for packets known to be normal, because unknown packets must still
     /// reach the tables to be learned.
-    fn may_hold(&self, frame: &Frame, normal: bool) -> bool;
+    fn may_hold(&self, frame: &Frame, share: BacklogShare) -> bool;
 }

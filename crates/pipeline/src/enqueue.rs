@@ -4,7 +4,7 @@
 
 use crate::context::BurstContext;
 use crate::egress::Egress;
-use crate::lanes::{Kind, Lanes};
+use crate::lanes::{BacklogShare, Lanes};
 use crate::packet::{Packet, Path, State};
 use crate::probe::Probe;
 use crate::slab::Slab;
@@ -44,12 +44,12 @@ pub(crate) fn enqueue_or_finish<E: Egress, P: Probe>(
                 lanes.last_burst.push(*slot);
                 continue;
             }
-            _ if context.egress.may_hold(&packet.frame, Kind::of(packet) == Kind::Normal)
+            _ if context.egress.may_hold(&packet.frame, BacklogShare::of(packet))
                 && lanes.admit(*slot, packet) =>
             {
                 continue;
             }
-            _ => refuse(context, packet, usize::from(*slot), Kind::of(packet).refused(), probe),
+            _ => refuse(context, packet, usize::from(*slot), BacklogShare::of(packet).refused(), probe),
         }
         slab.free(&[*slot]);
     }

@@ -7,17 +7,17 @@
 use crate::context::BurstContext;
 use crate::egress::Egress;
 use crate::group_table::{CompiledGroup, GroupCells};
-use crate::packet::Packet;
+use crate::packet::{Packet, Take};
 use flow::group::{Bucket, FlowHash, GroupType, pick};
 use flow::{DropReason, Limits};
 use wire::Depth;
 use wire::layers::header;
 
 impl<E: Egress> BurstContext<'_, E> {
-    /// Processes the packet by a group. `last` is true if nothing happens to the packet afterwards; `chain`
-    /// is the number of groups already entered.
+    /// Processes the packet by a group. `take` is what the group's last output may take of the packet;
+    /// `chain` is the number of groups already entered.
     #[inline(never)]
-    pub(crate) fn group(&mut self, packet: &mut Packet, id: u32, last: bool, chain: usize) {
+    pub(crate) fn group(&mut self, packet: &mut Packet, id: u32, take: Take, chain: usize) {
         let groups = self.groups;
         let Some((compiled, cells)) = groups.get(id).filter(|_| chain < Limits::GROUP_CHAIN) else {
             return self.fail(packet, DropReason::NoSuchGroup);
@@ -27,8 +27,8 @@ impl<E: Egress> BurstContext<'_, E> {
         let one = match group.kind {
             GroupType::All => {
                 for number in 0..group.buckets.len() {
-                    let last = last && number + 1 == group.buckets.len();
-                    self.bucket(packet, compiled, cells, number, last, chain);
+                    let take = if number + 1 == group.buckets.len() { take } else { Take::Copy };
+                    self.bucket(packet, compiled, cells, number, take, chain);
                 }
                 if group.buckets.is_empty() {
                     self.fail(packet, DropReason::NoLiveBucket);
@@ -43,7 +43,7 @@ impl<E: Egress> BurstContext<'_, E> {
             }
         };
         match one {
-            Some(number) => self.bucket(packet, compiled, cells, number, last, chain),
+            Some(number) => self.bucket(packet, compiled, cells, number, take, chain),
             None => self.fail(packet, DropReason::NoLiveBucket),
         }
     }
@@ -54,13 +54,13 @@ impl<E: Egress> BurstContext<'_, E> {
         group: &CompiledGroup,
         cells: &GroupCells,
         number: usize,
-        last: bool,
+        take: Take,
         chain: usize,
     ) {
         cells.buckets[number].count(1, packet.frame.len() as u64, self.now);
         let steps = &group.steps[number];
-        if last {
-            self.steps(packet, steps, true, chain + 1);
+        if take == Take::Frame {
+            self.steps(packet, steps, Take::Frame, chain + 1);
             return;
         }
         // The copy has the same headroom as the packet, so a bucket's pushes succeed or fail alike on both.
@@ -73,7 +73,7 @@ impl<E: Egress> BurstContext<'_, E> {
         }
         let original = std::mem::replace(&mut packet.frame, copy);
         let kept = (packet.ext, packet.layers, packet.queue);
-        self.steps(packet, steps, false, chain + 1);
+        self.steps(packet, steps, Take::Copy, chain + 1);
         (packet.ext, packet.layers, packet.queue) = kept;
         let copy = std::mem::replace(&mut packet.frame, original);
         self.egress.free(copy);

@@ -3,7 +3,7 @@
 
 use crate::context::BurstContext;
 use crate::egress::Egress;
-use crate::packet::{Packet, State};
+use crate::packet::{Packet, State, Take};
 use crate::program::{Program, ProgramStep};
 use crate::{stateless, tags, ttl};
 use flow::action::WHOLE_PACKET;
@@ -32,7 +32,8 @@ impl<E: Egress> BurstContext<'_, E> {
     #[inline(never)]
     fn applied_actions(&mut self, packet: &mut Packet, program: &Program) -> State {
         let ends = program.next.is_none() && packet.set.is_empty();
-        let goes_on = self.steps(packet, &program.apply, ends, 0);
+        let last = if ends { Take::Frame } else { Take::Copy };
+        let goes_on = self.steps(packet, &program.apply, last, 0);
         if goes_on { after(packet, program) } else { State::Done }
     }
 
@@ -40,14 +41,15 @@ impl<E: Egress> BurstContext<'_, E> {
     #[inline(never)]
     fn all_instructions(&mut self, packet: &mut Packet, program: &Program) -> State {
         if let Some(meter) = program.meter
-            && !self.meter(packet, meter, program.next.is_some())
+            && !self.meter(packet, meter, program.next)
         {
             return State::Done;
         }
         // The last applied action ends the packet if neither a table nor an action set follows.
         let ends =
             program.next.is_none() && program.write.is_empty() && (program.clear || packet.set.is_empty());
-        if !self.steps(packet, &program.apply, ends, 0) {
+        let last = if ends { Take::Frame } else { Take::Copy };
+        if !self.steps(packet, &program.apply, last, 0) {
             return State::Done;
         }
         if program.clear {
@@ -69,28 +71,29 @@ impl<E: Egress> BurstContext<'_, E> {
     #[inline(never)]
     pub(crate) fn action_set(&mut self, packet: &mut Packet) {
         let steps = packet.set.ordered();
-        self.steps(packet, &steps, true, 0);
+        self.steps(packet, &steps, Take::Frame, 0);
         packet.state = State::Done;
     }
 
-    /// Runs actions in order. Returns false if one of them ended the packet. `ends` is true if nothing
-    /// follows the last action; `chain` is the number of groups already entered.
+    /// Runs actions in order. Returns false if one of them ended the packet. `last` is what the last action
+    /// may take of the packet; `chain` is the number of groups already entered.
     #[inline(always)]
     pub(crate) fn steps(
         &mut self,
         packet: &mut Packet,
         steps: &[ProgramStep],
-        ends: bool,
+        last: Take,
         chain: usize,
     ) -> bool {
         for (number, step) in steps.iter().enumerate() {
+            let take = if number + 1 == steps.len() { last } else { Take::Copy };
             // Outputs come first in this chain: they are the most frequent action, and often the only one.
             if let ProgramStep::Output { port, max_len } = *step {
-                self.output(packet, port, max_len, ends && number + 1 == steps.len());
+                self.output(packet, port, max_len, take);
             } else if let ProgramStep::WriteMacs(macs) = step {
                 macs.run(packet);
             } else if let ProgramStep::Group(group) = *step {
-                self.group(packet, group, ends && number + 1 == steps.len(), chain);
+                self.group(packet, group, take, chain);
             } else if let Err(reason) = change(packet, step, self.tag_types()) {
                 if reason == DropReason::TtlExpired && self.settings.report_invalid_ttl {
                     self.send_to_controller(packet, WHOLE_PACKET, PacketInReason::InvalidTtl);

@@ -117,7 +117,7 @@ pub use ffp::{Clean, Coherence, FastMode, Inheritance, Lut, LutCounters, LutFigu
 pub use field_write::FieldWrite;
 pub use filter::Filter;
 pub use group_table::{CompiledGroup, GroupCells, GroupTable};
-pub use lanes::LaneLimits;
+pub use lanes::{BacklogShare, LaneLimits};
 pub use mac_write::MacWrite;
 pub use meter_table::{MeterState, MeterTable};
 pub use packet_out::CompiledPacketOut;

@@ -7,20 +7,19 @@ use crate::field_write::FieldWrite;
 use crate::packet::Packet;
 use flow::action::SetField;
 use flow::meter::Band;
-use flow::{DropReason, Field};
+use flow::{DropReason, Field, Next};
 use wire::layers::header;
 
 impl<E: Egress> BurstContext<'_, E> {
-    /// Meters the packet. Returns false if the packet is dropped. `goes_on` is true if it continues with
-    /// another table.
+    /// Meters the packet. Returns false if the packet is dropped. `next` is the table that it continues with.
     ///
     /// If the meter remarks packets and another table follows, packets of one flow may differ in that table.
     /// They are all normal from here on, because they could overtake one another in two lanes.
     #[inline(never)]
-    pub(crate) fn meter(&mut self, packet: &mut Packet, id: u32, goes_on: bool) -> bool {
+    pub(crate) fn meter(&mut self, packet: &mut Packet, id: u32, next: Option<Next>) -> bool {
         let meters = self.meters;
         let Some(meter) = meters.get(id) else { return true };
-        packet.low_latency &= !(goes_on && meter.remarks());
+        packet.low_latency &= !(next.is_some() && meter.remarks());
         let bytes = packet.frame.len() as u64;
         meter.count.add(bytes);
         let Some(bucket) = meter.exceeded(bytes, self.now) else { return true };

@@ -7,7 +7,7 @@
 
 use crate::context::BurstContext;
 use crate::egress::Egress;
-use crate::packet::Packet;
+use crate::packet::{Packet, Take};
 use crate::{Event, MacSeen};
 use flow::operation::MAC_TABLE;
 use flow::{DropReason, EntryId, PortNo};
@@ -22,7 +22,7 @@ const VID: u16 = 0x0fff;
 const RESERVED: [u8; 5] = [0x01, 0x80, 0xc2, 0x00, 0x00];
 
 /// Forwards the packet as a learning bridge does.
-pub(crate) fn forward<E: Egress>(context: &mut BurstContext<'_, E>, packet: &mut Packet, last: bool) {
+pub(crate) fn forward<E: Egress>(context: &mut BurstContext<'_, E>, packet: &mut Packet, take: Take) {
     packet.locate(Depth::L2);
     let vid = if packet.layers.present & header::VLAN != 0 { packet.layers.vlan_tci & VID } else { 0 };
     let [destination, source] = macs(packet);
@@ -36,8 +36,8 @@ pub(crate) fn forward<E: Egress>(context: &mut BurstContext<'_, E>, packet: &mut
     let known = if destination[0] & 1 == 0 { lookup(context, vid, destination) } else { None };
     match known {
         Some((_, port)) if port == in_port => context.fail(packet, DropReason::IngressPort),
-        Some((_, port)) => context.send_to_port(packet, port, last),
-        None => context.send_to_many(packet, |port| !port.no_flood, last),
+        Some((_, port)) => context.send_to_port(packet, port, take),
+        None => context.send_to_many(packet, |port| !port.no_flood, take),
     }
 }
 

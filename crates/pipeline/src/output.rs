@@ -8,32 +8,31 @@ use crate::context::BurstContext;
 use crate::egress::Egress;
 use crate::event::PacketInEvent;
 use crate::normal;
-use crate::packet::Packet;
+use crate::packet::{Packet, Take};
 use crate::pending_outputs::PendingOutput;
 use flow::{DropReason, PacketInReason, PortNo, PortState, port_no};
 
 impl<E: Egress> BurstContext<'_, E> {
-    /// Sends the packet to a real or reserved port. `last` is true if nothing happens to the packet
-    /// afterwards.
+    /// Sends the packet to a real or reserved port.
     #[inline(always)]
-    pub(crate) fn output(&mut self, packet: &mut Packet, port: PortNo, max_len: u16, last: bool) {
+    pub(crate) fn output(&mut self, packet: &mut Packet, port: PortNo, max_len: u16, take: Take) {
         if !port_no::is_real(port) {
-            self.output_reserved(packet, port, max_len, last);
+            self.output_reserved(packet, port, max_len, take);
         } else if port == packet.ext.in_port() {
             // OpenFlow sends a packet back to its ingress port only by the reserved port IN_PORT.
             self.fail(packet, DropReason::IngressPort);
         } else {
-            self.send_to_port(packet, port, last);
+            self.send_to_port(packet, port, take);
         }
     }
 
     #[inline(never)]
-    fn output_reserved(&mut self, packet: &mut Packet, port: PortNo, max_len: u16, last: bool) {
+    fn output_reserved(&mut self, packet: &mut Packet, port: PortNo, max_len: u16, take: Take) {
         match port {
-            port_no::IN_PORT => self.send_to_port(packet, packet.ext.in_port(), last),
-            port_no::ALL => self.send_to_many(packet, |_| true, last),
-            port_no::FLOOD => self.send_to_many(packet, |port| !port.no_flood, last),
-            port_no::NORMAL => normal::forward(self, packet, last),
+            port_no::IN_PORT => self.send_to_port(packet, packet.ext.in_port(), take),
+            port_no::ALL => self.send_to_many(packet, |_| true, take),
+            port_no::FLOOD => self.send_to_many(packet, |port| !port.no_flood, take),
+            port_no::NORMAL => normal::forward(self, packet, take),
             port_no::CONTROLLER => {
                 let reason = if packet.miss_entry { PacketInReason::NoMatch } else { PacketInReason::Action };
                 self.send_to_controller(packet, max_len, reason);
@@ -44,12 +43,12 @@ impl<E: Egress> BurstContext<'_, E> {
 
     /// Sends the packet to one real port.
     #[inline(always)]
-    pub(crate) fn send_to_port(&mut self, packet: &mut Packet, port: PortNo, last: bool) {
+    pub(crate) fn send_to_port(&mut self, packet: &mut Packet, port: PortNo, take: Take) {
         match self.ports.get(port) {
             None => self.fail(packet, DropReason::NoSuchPort),
             Some(port) if !port.up => self.fail(packet, DropReason::PortDown),
             Some(port) if port.no_fwd => self.fail(packet, DropReason::PortNotForwarding),
-            Some(_) => self.send(packet, port, last),
+            Some(_) => self.send(packet, port, take),
         }
     }
 
@@ -59,29 +58,28 @@ impl<E: Egress> BurstContext<'_, E> {
         &mut self,
         packet: &mut Packet,
         wanted: impl Fn(&PortState) -> bool,
-        last: bool,
+        take: Take,
     ) {
         let in_port = packet.ext.in_port();
         let ports = self.ports;
         let mut waiting: Option<PortNo> = None;
         for port in ports.all().iter().filter(|p| p.up && !p.no_fwd && p.number != in_port && wanted(p)) {
             if let Some(earlier) = waiting.replace(port.number) {
-                self.send(packet, earlier, false);
+                self.send(packet, earlier, Take::Copy);
             }
         }
         match waiting {
-            Some(port) => self.send(packet, port, last),
+            Some(port) => self.send(packet, port, take),
             None => self.fail(packet, DropReason::NoFloodPort),
         }
     }
 
     /// Adds an output to a port that has been checked.
     #[inline]
-    fn send(&mut self, packet: &mut Packet, port: PortNo, last: bool) {
-        if last {
-            packet.leaves = Some(port);
-        } else {
-            self.send_copy(packet, port);
+    fn send(&mut self, packet: &mut Packet, port: PortNo, take: Take) {
+        match take {
+            Take::Frame => packet.leaves = Some(port),
+            Take::Copy => self.send_copy(packet, port),
         }
     }
 
@@ -107,7 +105,7 @@ impl<E: Egress> BurstContext<'_, E> {
         if self.ports.get(in_port).is_some_and(|port| port.no_packet_in) {
             return self.fail(packet, DropReason::NoPacketIn);
         }
-        let Some(mut copy) = self.egress.controller_buffer(packet.frame.len(), packet.low_latency) else {
+        let Some(mut copy) = self.egress.controller_buffer(packet.frame.len(), packet.lane()) else {
             return self.fail(packet, DropReason::PacketInFull);
         };
         if !copy.copy_from(&packet.frame) {

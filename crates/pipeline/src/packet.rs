@@ -59,6 +59,15 @@ pub(crate) enum Path {
     Left,
 }
 
+/// What an output takes of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Take {
+    /// A copy, because the packet is still needed.
+    Copy,
+    /// The frame itself, because nothing happens to the packet afterwards.
+    Frame,
+}
+
 /// A packet in the pipeline. It stays in one slot of the slab until it leaves.
 #[derive(Debug)]
 pub(crate) struct Packet {

@@ -10,7 +10,8 @@ use flow::stateless::{Arithmetic, Bank, Gate, GateFlag, Gates, Label, NodeId, St
 use flow::{DropReason, Limits, Operation, Outcome, PortNo, PortState};
 use frame::{Frame, Lane};
 use pipeline::{
-    Counters, Egress, Event, LaneLimits, Pipeline, PortTable, StatelessForwarder, Update, Updates,
+    BacklogShare, Counters, Egress, Event, LaneLimits, Pipeline, PortTable, StatelessForwarder, Update,
+    Updates,
 };
 use reference::{Reference, Sent, Unfinished};
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,7 +41,7 @@ impl Egress for Noted {
         None
     }
 
-    fn controller_buffer(&mut self, _len: usize, _low_latency: bool) -> Option<Frame> {
+    fn controller_buffer(&mut self, _len: usize, _lane: Lane) -> Option<Frame> {
         None
     }
 
@@ -60,7 +61,7 @@ impl Egress for Noted {
         self.freed += 1;
     }
 
-    fn may_hold(&self, _frame: &Frame, _normal: bool) -> bool {
+    fn may_hold(&self, _frame: &Frame, _share: BacklogShare) -> bool {
         true
     }
 }

@@ -7,7 +7,7 @@ use crate::outbox::Outbox;
 use crate::routes::{Route, Routes};
 use flow::{DropReason, Nanos, PortNo};
 use frame::{Frame, Lane, Pool};
-use pipeline::{Egress, Event, Usage};
+use pipeline::{BacklogShare, Egress, Event, Usage};
 use port::Pools;
 use rtrb::{Consumer, Producer};
 
@@ -141,8 +141,8 @@ impl Egress for WorkerEgress {
         self.pools.get(len)
     }
 
-    fn controller_buffer(&mut self, len: usize, low_latency: bool) -> Option<Frame> {
-        if self.lanes && !low_latency && self.stock.lacks(len) {
+    fn controller_buffer(&mut self, len: usize, lane: Lane) -> Option<Frame> {
+        if self.lanes && lane == Lane::Normal && self.stock.lacks(len) {
             return None;
         }
         self.stock.get(len)
@@ -186,9 +186,12 @@ impl Egress for WorkerEgress {
     }
 
     #[inline]
-    fn may_hold(&self, frame: &Frame, normal: bool) -> bool {
+    fn may_hold(&self, frame: &Frame, share: BacklogShare) -> bool {
         frame.home() != self.number
-            || !(if normal { self.pools.is_half_used(frame) } else { self.pools.is_scarce(frame) })
+            || !match share {
+                BacklogShare::Normal => self.pools.is_half_used(frame),
+                BacklogShare::Unknown => self.pools.is_scarce(frame),
+            }
     }
 
     #[inline]

@@ -32,7 +32,7 @@ use shares::Shares;
 use std::collections::VecDeque;
 
 pub use limits::LaneLimits;
-pub(crate) use shares::Kind;
+pub use shares::BacklogShare;
 pub(crate) use window::Window;
 
 /// Packets that wait between two bursts.
@@ -86,9 +86,9 @@ impl Lanes {
     pub fn usages(&self, packets: &[Packet]) -> [Usage; 3] {
         let (mut normal, mut unknown) = self.shares.used();
         for slot in &self.last_burst {
-            match Kind::of(&packets[usize::from(*slot)]) {
-                Kind::Normal => normal += 1,
-                Kind::Unknown => unknown += 1,
+            match BacklogShare::of(&packets[usize::from(*slot)]) {
+                BacklogShare::Normal => normal += 1,
+                BacklogShare::Unknown => unknown += 1,
             }
         }
         [

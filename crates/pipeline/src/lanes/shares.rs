@@ -16,26 +16,27 @@ const PORTS: usize = 64;
 /// Turns that an operation waits before the shares shrink.
 const PATIENT_TURNS: u32 = 8;
 
-/// Maximum number of packets of each kind admitted between two successive operations.
+/// Maximum number of packets of each share admitted between two successive operations.
 const BETWEEN: usize = 4 * BURST;
 
-/// Kind of a waiting packet.
+/// Share of the backlog that a packet counts in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// The packet hit a normal entry, or waits for a table that has only normal entries.
+pub enum BacklogShare {
+    /// Packets that hit a normal entry, or wait for a table that has only normal entries.
     Normal,
-    /// The LUT of the table it waits for has no record of its value.
+    /// Packets of whose value the LUT of the table they wait for has no record.
     Unknown,
 }
 
-impl Kind {
+impl BacklogShare {
+    /// Returns the share of a packet.
     #[inline]
-    pub fn of(packet: &Packet) -> Self {
+    pub(crate) fn of(packet: &Packet) -> Self {
         if packet.path == Path::Missed { Self::Unknown } else { Self::Normal }
     }
 
-    /// Returns the reason for which a packet of this kind is dropped if its share is full.
-    pub fn refused(self) -> DropReason {
+    /// Returns the reason for which a packet is dropped if this share is full.
+    pub(crate) fn refused(self) -> DropReason {
         match self {
             Self::Normal => DropReason::BacklogNormal,
             Self::Unknown => DropReason::BacklogUnknown,
@@ -43,7 +44,7 @@ impl Kind {
     }
 }
 
-/// Number of packets in the backlog, by kind and port.
+/// Number of packets in the backlog, by share and port.
 #[derive(Debug)]
 pub(super) struct Shares {
     limits: LaneLimits,
@@ -75,9 +76,9 @@ impl Shares {
 
     /// Returns whether the packet may join the backlog.
     pub fn has_room(&self, packet: &Packet) -> bool {
-        match Kind::of(packet) {
-            Kind::Normal => self.normal < self.shrunk(self.limits.normal),
-            Kind::Unknown => {
+        match BacklogShare::of(packet) {
+            BacklogShare::Normal => self.normal < self.shrunk(self.limits.normal),
+            BacklogShare::Unknown => {
                 let free = self.shrunk(self.limits.unknown).saturating_sub(self.unknown);
                 usize::from(self.ports[Self::port(packet)]) < free
             }
@@ -86,9 +87,9 @@ impl Shares {
 
     /// Counts a packet that joins the backlog.
     pub fn enter(&mut self, packet: &Packet) {
-        match Kind::of(packet) {
-            Kind::Normal => self.normal += 1,
-            Kind::Unknown => {
+        match BacklogShare::of(packet) {
+            BacklogShare::Normal => self.normal += 1,
+            BacklogShare::Unknown => {
                 self.unknown += 1;
                 self.ports[Self::port(packet)] += 1;
             }
@@ -97,9 +98,9 @@ impl Shares {
 
     /// Counts a packet that leaves the backlog.
     pub fn leave(&mut self, packet: &Packet) {
-        match Kind::of(packet) {
-            Kind::Normal => self.normal -= 1,
-            Kind::Unknown => {
+        match BacklogShare::of(packet) {
+            BacklogShare::Normal => self.normal -= 1,
+            BacklogShare::Unknown => {
                 self.unknown -= 1;
                 self.ports[Self::port(packet)] -= 1;
             }
