@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Test harness: a worker on endless in-memory ports, with its rules installed.
 
+use dataplane::DataPlane;
 use std::collections::VecDeque;
 use std::os::fd::RawFd;
 
 use flow::Nanos;
 use flow::syntax::{ParseOptions, parse_flows};
 use frame::Frame;
-use model::{DataPlane, Model, ModelConfig, PortDesc};
+use model::{Model, ModelConfig, PortDesc};
 use pipeline::Probe;
 use port::mem::LoopQueue;
 use port::{Capabilities, Link, Pools, Queue, Statistics};

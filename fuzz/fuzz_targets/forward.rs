@@ -4,12 +4,11 @@
 //! count the same outcome.
 #![no_main]
 
+use dataplane::{DataPlane, Event};
 use flow::operation::{EntryChange, Operation, PortState};
 use flow::syntax::{ParseOptions, parse_flows};
 use flow::{FlowEntry, FlowModCommand, Outcome, PortNo};
 use libfuzzer_sys::fuzz_target;
-use model::DataPlane;
-use pipeline::Event;
 use port::Queue;
 use port::mem::{self, MemHandle};
 use reference::Reference;

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::rig::Rig;
-use model::DataPlane;
+use dataplane::DataPlane;
 use port::Queue;
 use port::mem::pair;
 use tables::base::Maker;

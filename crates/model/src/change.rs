@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Requests that change the switch, applied one at a time or several as one transaction.
 
-use crate::data_plane::DataPlane;
 use crate::error::ModelError;
 use crate::flow_mod::Changed;
 use crate::groups::GroupCommand;
@@ -10,6 +9,7 @@ use crate::model::Model;
 use crate::pipeline_tables::TableSet;
 use crate::ports::PortMod;
 use crate::stage::Staged;
+use dataplane::DataPlane;
 use flow::group::Group;
 use flow::meter::Meter;
 use flow::stateless::StatelessChange;

@@ -3,7 +3,6 @@
 
 use crate::async_messages::RemovedReason;
 use crate::change::Change;
-use crate::data_plane::DataPlane;
 use crate::error::ModelError;
 use crate::groups::Groups;
 use crate::meters::Meters;
@@ -12,6 +11,7 @@ use crate::records::{Use, note_use};
 use crate::select::Qualities;
 use crate::stage::{Before, Staged, Step};
 use crate::store::{Life, Slot};
+use dataplane::DataPlane;
 use flow::operation::MAC_TABLE;
 use flow::validate::{ValidateError, validate};
 use flow::{

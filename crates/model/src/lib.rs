@@ -4,8 +4,8 @@
 //!
 //! [`Model`] owns flow tables, groups, meters, ports, learned MAC addresses and timers. It opens no socket,
 //! starts no thread and reads no clock: the caller passes the time as `now`. Changes leave as
-//! [`flow::Operation`]s through the trait [`DataPlane`]; messages for controllers wait in a queue as
-//! [`AsyncMessage`]s.
+//! [`flow::Operation`]s through the trait [`dataplane::DataPlane`]; messages for controllers wait in a queue
+//! as [`AsyncMessage`]s.
 //!
 //! Begin reading with [`Model`] in `model.rs`, then `change.rs` (how a request is staged and committed) and
 //! `poll.rs` (events and timeouts). The module `agent` translates OpenFlow messages into calls of the model.
@@ -14,7 +14,6 @@ pub mod agent;
 pub mod async_messages;
 pub mod change;
 pub mod config;
-pub mod data_plane;
 pub mod error;
 pub mod flow_mod;
 pub mod groups;
@@ -40,9 +39,6 @@ pub mod trace;
 pub use async_messages::{AsyncMessage, AsyncMessageDrops, FlowRemoved, PacketIn, PortReason, RemovedReason};
 pub use change::Change;
 pub use config::{ModelConfig, ModelLimits};
-pub use data_plane::{
-    DataPlane, EntryCounters, GroupCounters, MeterCounters, PortCounters, PortQueue, TableCounters, Totals,
-};
 pub use error::ModelError;
 pub use flow_mod::Changed;
 pub use groups::{GroupCommand, GroupStats};

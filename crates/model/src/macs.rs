@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Learned MACs: entries of the internal table [`MAC_TABLE`], in which NORMAL looks up destinations.
 
-use crate::data_plane::DataPlane;
 use crate::model::Model;
 use crate::stage::Staged;
+use dataplane::{DataPlane, MacSeen};
 use flow::operation::MAC_TABLE;
 use flow::{Action, EntryFlags, EntryId, Field, FieldMatch, FlowEntry, Instructions, Match, Nanos, PortNo};
-use pipeline::event::MacSeen;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -6,10 +6,10 @@
 //! window and no call takes long. An entry's rate is computed over the actual time since its last
 //! examination, so a delay does not distort the rate.
 
-use crate::data_plane::DataPlane;
 use crate::model::Model;
 use crate::stage::Staged;
 use crate::store::{Life, Slot};
+use dataplane::DataPlane;
 use flow::operation::MAC_TABLE;
 use flow::{Action, EntryChange, EntryId, FlowEntry, Instructions, Nanos, port_no};
 use std::sync::Arc;

@@ -3,7 +3,6 @@
 
 use crate::async_messages::{AsyncMessage, AsyncMessageDrops, AsyncQueue, RemovedReason};
 use crate::config::{ModelConfig, SECOND_NS};
-use crate::data_plane::{DataPlane, EntryCounters};
 use crate::groups::Groups;
 use crate::macs::Macs;
 use crate::marking::Looks;
@@ -14,6 +13,7 @@ use crate::sharing::Sharing;
 use crate::store::{Life, Store};
 use crate::timers::{Timer, Timers};
 use crate::trace::TraceCounts;
+use dataplane::{DataPlane, EntryCounters};
 use flow::operation::MAC_TABLE;
 use flow::stateless::StatelessConfig;
 use flow::{Action, EntryId, FlowEntry, FlowMod, Instructions, Nanos, Operation, PortNo, Settings, port_no};

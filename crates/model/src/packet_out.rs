@@ -3,7 +3,8 @@
 //! requested before it.
 
 use crate::flow_mod::executable;
-use crate::{DataPlane, Model, ModelError};
+use crate::{Model, ModelError};
+use dataplane::DataPlane;
 use flow::operation::PacketOut;
 use flow::validate::{ValidateError, validate_actions};
 use flow::{Action, Instructions, Operation, port_no};

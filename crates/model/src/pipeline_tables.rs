@@ -4,10 +4,10 @@
 //! messages, and none can be added.
 
 use crate::ModelError;
-use crate::data_plane::DataPlane;
 use crate::model::Model;
 use crate::stage::Staged;
 use crate::store::{Life, Slot};
+use dataplane::DataPlane;
 use flow::operation::MAC_TABLE;
 use flow::{EntryId, FlowEntry, FlowMod, FlowModCommand, Instructions, Next};
 

@@ -2,12 +2,12 @@
 //! Periodic work: events of the workers, timeouts, and the second phase of removals.
 
 use crate::async_messages::{FlowRemoved, PacketIn};
-use crate::data_plane::DataPlane;
 use crate::model::Model;
 use crate::stage::Staged;
+use crate::stats::reported;
+use dataplane::{DataPlane, Event, PacketInEvent, TrafficCount};
 use flow::Nanos;
 use flow::operation::MAC_TABLE;
-use pipeline::Event;
 
 /// Number of events after which all events that were pending at the start have been taken, even if more keep
 /// arriving. Larger than the capacity of the workers' rings.
@@ -56,7 +56,7 @@ impl<D: DataPlane> Model<D> {
         true
     }
 
-    fn packet_in(&mut self, p: pipeline::event::PacketInEvent) {
+    fn packet_in(&mut self, p: PacketInEvent) {
         let cookie = self.store.entry(p.entry).map_or(u64::MAX, |e| e.cookie);
         let async_message = PacketIn {
             frame: p.frame,
@@ -108,15 +108,15 @@ impl<D: DataPlane> Model<D> {
                 continue;
             };
             let created_ns = slot.created_ns;
-            let reported = slot.entry.clone().filter(|e| e.flags.send_flow_removed).zip(gone.reason);
-            if reported.is_some() && self.async_messages.is_full() {
+            let report = slot.entry.clone().filter(|e| e.flags.send_flow_removed).zip(gone.reason);
+            if report.is_some() && self.async_messages.is_full() {
                 return;
             }
             self.dying.pop_front();
-            if reported.is_some() || gone.heir.is_some() {
+            if report.is_some() || gone.heir.is_some() {
                 let last = self.counters_of(gone.id);
-                if let Some((entry, reason)) = reported {
-                    let (packets, bytes) = last.reported(entry.flags);
+                if let Some((entry, reason)) = report {
+                    let TrafficCount { packets, bytes } = reported(last, entry.flags);
                     self.async_messages.flow_removed(FlowRemoved {
                         entry,
                         reason,

@@ -2,10 +2,10 @@
 //! Ports as controllers see them.
 
 use crate::async_messages::PortReason;
-use crate::data_plane::{DataPlane, PortCounters, PortQueue};
 use crate::error::ModelError;
 use crate::model::Model;
 use crate::stage::{Staged, Step};
+use dataplane::{DataPlane, PortCounters, PortQueue};
 use flow::{Limits, Nanos, Operation, PortNo, PortState, port_no};
 
 /// Description of a port. Feature bits are OpenFlow's OFPPF_*.

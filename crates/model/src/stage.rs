@@ -3,7 +3,6 @@
 //! is valid, it is submitted to the data plane as one operation; otherwise it is rolled back.
 
 use crate::async_messages::RemovedReason;
-use crate::data_plane::DataPlane;
 use crate::flow_mod::Changed;
 use crate::marking::Mark;
 use crate::model::{Carried, Dying, Model, timers_of};
@@ -11,6 +10,7 @@ use crate::pipeline_tables::TableSet;
 use crate::ports::Port;
 use crate::records::{Record, Use, note_use};
 use crate::store::Life;
+use dataplane::DataPlane;
 use flow::group::Group;
 use flow::meter::Meter;
 use flow::operation::MAC_TABLE;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Configuration of the stateless forwarder in the model: one configuration, changed in parts.
 
-use crate::data_plane::DataPlane;
 use crate::error::ModelError;
 use crate::model::Model;
 use crate::stage::Staged;
+use dataplane::DataPlane;
 use flow::Nanos;
 use flow::stateless::{StatelessChange, StatelessConfig};
 use std::sync::Arc;

@@ -2,10 +2,10 @@
 //! Statistics. Long answers are produced in parts: a cursor holds the position, also across changes of the
 //! tables.
 
-use crate::data_plane::{DataPlane, Totals};
 use crate::marking::Mark;
 use crate::model::Model;
 use crate::select::FlowFilter;
+use dataplane::{DataPlane, EntryCounters, Totals, TrafficCount};
 use flow::operation::MAC_TABLE;
 use flow::{EntryFlags, EntryId, FlowEntry, Nanos};
 use std::sync::Arc;
@@ -54,6 +54,15 @@ pub struct Aggregate {
     pub bytes: u64,
     /// Number of entries.
     pub flows: usize,
+}
+
+/// Returns an entry's counts as reported to controllers. A count that the entry's flags switch off is all
+/// ones (OpenFlow 1.3, 5.8).
+pub(crate) fn reported(counters: EntryCounters, flags: EntryFlags) -> TrafficCount {
+    TrafficCount {
+        packets: if flags.no_packet_counts { u64::MAX } else { counters.packets },
+        bytes: if flags.no_byte_counts { u64::MAX } else { counters.bytes },
+    }
 }
 
 /// Statistics of a table.
@@ -137,7 +146,7 @@ impl<D: DataPlane> Model<D> {
         let slot = self.store.slot(id)?;
         let (entry, created_ns, mark) = (Arc::clone(slot.entry.as_ref()?), slot.created_ns, slot.mark);
         let counters = self.counters_of(id);
-        let (packets, bytes) = counters.reported(entry.flags);
+        let TrafficCount { packets, bytes } = reported(counters, entry.flags);
         Some(FlowStats {
             entry,
             packets,

@@ -5,13 +5,12 @@
 mod common;
 
 use common::*;
+use dataplane::{Event, PacketInEvent};
 use flow::{Action, FlowMod, Instructions, Nanos, PacketInReason};
 use frame::Frame;
 use model::agent::{Agent, ChannelEvent, ChannelId, Context, LostMessages};
 use openflow::multipart::{MultipartRequest, Query, flow_stats::FlowQuery};
 use openflow::{HEADER_BYTES, Message, SessionConfig, encode};
-use pipeline::Event;
-use pipeline::event::PacketInEvent;
 
 const KIB: usize = 1_024;
 

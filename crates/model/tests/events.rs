@@ -6,6 +6,7 @@
 mod common;
 
 use common::*;
+use dataplane::{Event, MacSeen, PacketInEvent};
 use flow::operation::MAC_TABLE;
 use flow::{EntryChange, EntryFlags, FlowMod, Operation, PacketInReason, PortState};
 use frame::Frame;
@@ -13,8 +14,6 @@ use model::{
     AsyncMessage, Change, ModelConfig, ModelError, ModelLimits, PortConfig, PortMod, PortReason,
     RemovedReason,
 };
-use pipeline::Event;
-use pipeline::event::{MacSeen, PacketInEvent};
 
 const A: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const B: [u8; 6] = [2, 0, 0, 0, 0, 2];

@@ -3,13 +3,14 @@
 
 use super::coverage::ChangeCounts;
 use super::room::Room;
-use flow::{DropReason, EgressQueue, EntryId, Nanos, Operation, Outcome, PacketInReason, PortNo};
-use frame::Frame;
-use model::{
-    DataPlane, EntryCounters, FlowRemoved, GroupCounters, MeterCounters, PortCounters, PortQueue,
+use dataplane::{
+    By, DataPlane, EntryCounters, Event, GroupCounters, MacSeen, MeterCounters, PortCounters, PortQueue,
     TableCounters, Totals,
 };
-use pipeline::{BurstCounters, By, Event, MacSeen, Probe};
+use flow::{DropReason, EgressQueue, EntryId, Nanos, Operation, Outcome, PacketInReason, PortNo};
+use frame::Frame;
+use model::FlowRemoved;
+use pipeline::{BurstCounters, Probe};
 use reference::Unfinished;
 use std::cell::Cell;
 use std::collections::BTreeMap;

@@ -2,9 +2,10 @@
 //! Checks of `shunt trace`: the model's simulated walk over its tables, compared with the reference.
 
 use super::log::Recorder;
+use dataplane::DataPlane;
 use flow::PortNo;
+use model::Model;
 use model::trace::TraceComparison;
-use model::{DataPlane, Model};
 use reference::Reference;
 
 /// Compares the packets that workers have recorded with their traces. Packets whose rules have changed since

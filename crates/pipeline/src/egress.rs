@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The trait by which forwarding gives frames and events to the worker.
 
-use crate::event::Event;
 use crate::lanes::BacklogShare;
+use dataplane::Event;
 use flow::{DropReason, PortNo};
 use frame::{Frame, Lane};
 

@@ -3,10 +3,10 @@
 
 use crate::context::BurstContext;
 use crate::egress::Egress;
-use crate::event::{Event, PacketInEvent};
 use crate::packet::{Packet, State};
 use crate::pending_outputs::PendingOutput;
 use crate::probe::{Leaving, Probe};
+use dataplane::{Event, PacketInEvent};
 use flow::{DropReason, Outcome, PortNo};
 use frame::Frame;
 

@@ -60,7 +60,7 @@ mod meter_table;
 mod ports;
 
 // Instruments: the recorder of `shunt trace --live`, and the tracepoints that it listens to.
-pub mod record;
+mod recorder;
 
 mod filter;
 
@@ -102,32 +102,26 @@ mod cells;
 
 mod egress;
 
-pub mod event;
-
 mod counters;
-
-mod usage;
 
 pub use cells::{Cell, CellPage, Cells, PAGE_CELLS, ProgramId};
 pub use counters::{BurstCounters, Counters};
 pub use egress::Egress;
-pub use event::{Event, MacSeen, PacketInEvent};
 pub use extract::Extractor;
 pub use ffp::{Clean, Coherence, FastMode, Inheritance, Lut, LutCounters, LutFigures};
 pub use field_write::FieldWrite;
 pub use filter::Filter;
 pub use group_table::{CompiledGroup, GroupCells, GroupTable};
-pub use lanes::{BacklogShare, LaneLimits};
+pub use lanes::{BacklogShare, LaneLimits, LaneUsage};
 pub use mac_write::MacWrite;
 pub use meter_table::{MeterState, MeterTable};
 pub use packet_out::CompiledPacketOut;
-pub use pipeline::Pipeline;
+pub use pipeline::{Pipeline, PipelineUsage};
 pub use ports::PortTable;
-pub use probe::{By, Leaving, Probe, ProbeStep};
+pub use probe::{Leaving, Probe, ProbeStep};
 pub use program::Program;
-pub use record::{Copied, Hit, RECORDER, Record, Recorder};
+pub use recorder::{RECORDER, Recorder};
 pub use slab::BURST;
 pub use stateless::forwarder::StatelessForwarder;
 pub use tables::simd::set_portable;
 pub use update::{Update, Updates};
-pub use usage::Usage;

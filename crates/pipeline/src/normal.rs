@@ -8,7 +8,7 @@
 use crate::context::BurstContext;
 use crate::egress::Egress;
 use crate::packet::{Packet, Take};
-use crate::{Event, MacSeen};
+use dataplane::{Event, MacSeen};
 use flow::operation::MAC_TABLE;
 use flow::{DropReason, EntryId, PortNo};
 use tables::NONE;

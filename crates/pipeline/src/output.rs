@@ -6,10 +6,10 @@
 
 use crate::context::BurstContext;
 use crate::egress::Egress;
-use crate::event::PacketInEvent;
 use crate::normal;
 use crate::packet::{Packet, Take};
 use crate::pending_outputs::PendingOutput;
+use dataplane::PacketInEvent;
 use flow::{DropReason, PacketInReason, PortNo, PortState, port_no};
 
 impl<E: Egress> BurstContext<'_, E> {

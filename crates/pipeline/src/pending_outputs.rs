@@ -4,8 +4,7 @@
 //! A burst is processed table by table, but its outputs leave packet by packet. This keeps the order of
 //! packets of one flow, and of all packets of one receive queue, on every port.
 
-use crate::event::PacketInEvent;
-use crate::usage::Usage;
+use dataplane::{PacketInEvent, Usage};
 use flow::PortNo;
 use frame::{Frame, Lane};
 

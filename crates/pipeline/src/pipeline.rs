@@ -15,17 +15,26 @@ use crate::counters::Counters;
 use crate::egress::Egress;
 use crate::enqueue::{enqueue_or_finish, refuse};
 use crate::ffp::Ffp;
-use crate::lanes::{LaneLimits, Lanes};
+use crate::lanes::{LaneLimits, LaneUsage, Lanes};
 use crate::packet_out::CompiledPacketOut;
 use crate::pending_outputs::PendingOutputs;
 use crate::probe::{Probe, ProbeStep};
 use crate::run_tables::run_tables;
 use crate::slab::{BURST, Burst, Slab};
 use crate::update::Updates;
-use crate::usage::Usage;
+use dataplane::Usage;
 use flow::{DropReason, Limits, Nanos};
 use frame::Frame;
 use std::sync::Arc;
+
+/// Usage of the bounded resources of a pipeline.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PipelineUsage {
+    /// Backlog and hold queue.
+    pub lanes: LaneUsage,
+    /// Copies of the burst that wait for their release.
+    pub copies: Usage,
+}
 
 /// Forwarding state of one worker.
 #[derive(Debug)]
@@ -207,11 +216,10 @@ impl Pipeline {
         dropped
     }
 
-    /// Returns the usage of the backlog's shares, of the hold queue and of the pending outputs.
+    /// Returns the usage of the pipeline's bounded resources.
     #[must_use]
-    pub fn usages(&self) -> [Usage; 4] {
-        let [normal, unknown, hold] = self.lanes.usages(&self.slab.packets);
-        [normal, unknown, hold, self.outputs.usage()]
+    pub fn usage(&self) -> PipelineUsage {
+        PipelineUsage { lanes: self.lanes.usage(&self.slab.packets), copies: self.outputs.usage() }
     }
 
     /// Returns whether held packets may leave now.

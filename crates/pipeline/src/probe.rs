@@ -8,27 +8,9 @@
 use crate::counters::BurstCounters;
 use crate::packet::Packet;
 use crate::pending_outputs::{OutputList, PendingOutput, PendingOutputs};
+use dataplane::By;
 use flow::{DropReason, EntryId, Nanos, Outcome, PortNo};
 use frame::Frame;
-
-/// Means by which a packet reached its entry in a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
-    /// The table's lookup.
-    Table,
-    /// The index that an instruction named in a linear table.
-    Index,
-    /// A LUT record.
-    Lut,
-    /// A LUT record that was verified first.
-    Verified,
-    /// A record of the previous LUT.
-    Inherited,
-    /// The table's lookup, on the fast-forwarding path.
-    Shared,
-    /// A LUT record of a normal entry.
-    Known,
-}
 
 /// A step of a worker's loop, as the unit to which time is charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

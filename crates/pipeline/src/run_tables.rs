@@ -9,9 +9,10 @@ use crate::context::BurstContext;
 use crate::egress::Egress;
 use crate::ffp::Ffp;
 use crate::packet::{Packet, Path, State};
-use crate::probe::{By, Probe, ProbeStep};
+use crate::probe::{Probe, ProbeStep};
 use crate::program::Program;
 use crate::slab::BURST;
+use dataplane::By;
 use flow::{DropReason, EntryId};
 use tables::NONE;
 

@@ -12,7 +12,7 @@ use crate::meter_table::MeterTable;
 use crate::packet_out::CompiledPacketOut;
 use crate::ports::PortTable;
 use crate::program::Program;
-use crate::record::Recorder;
+use crate::recorder::Recorder;
 use crate::stateless::forwarder::StatelessForwarder;
 use flow::{EntryId, Settings};
 use std::sync::Arc;

@@ -5,13 +5,13 @@
 
 #![allow(clippy::expect_used, reason = "a test that can not be set up has failed")]
 
+use dataplane::Event;
 use fastrand::Rng;
 use flow::stateless::{Arithmetic, Bank, Gate, GateFlag, Gates, Label, NodeId, StatelessConfig, TagTypes};
 use flow::{DropReason, Limits, Operation, Outcome, PortNo, PortState};
 use frame::{Frame, Lane};
 use pipeline::{
-    BacklogShare, Counters, Egress, Event, LaneLimits, Pipeline, PortTable, StatelessForwarder, Update,
-    Updates,
+    BacklogShare, Counters, Egress, LaneLimits, Pipeline, PortTable, StatelessForwarder, Update, Updates,
 };
 use reference::{Reference, Sent, Unfinished};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Flow files: flows, groups and meters that are read in pieces and loaded as one bundle.
 
+use dataplane::DataPlane;
 use flow::syntax::{FileLine, ParseOptions, parse_line};
 pub use flow::syntax::{LINE_BYTES, read_pieces};
 use flow::{Nanos, PortNo};
-use model::{Changed, DataPlane, Model};
+use model::{Changed, Model};
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 

@@ -8,12 +8,14 @@
 //! - Each protocol has a module with a view. `new_checked` checks the length once, so accessors cannot fail.
 //! - [`builder`] stacks headers into a frame with correct lengths and checksums.
 //! - [`checksum`] computes Internet checksums, updates them incrementally, and computes the CRC32c of SCTP.
+//! - [`digest`] hashes frames, to compare them.
 //! - [`segment`] completes in software what checksum and segmentation offloads leave open.
 //! - [`capture`] reads pcap and pcapng and writes pcap.
 
 pub mod builder;
 pub mod capture;
 pub mod checksum;
+pub mod digest;
 pub mod layers;
 pub mod segment;
 

@@ -2,8 +2,8 @@
 //! The control side of the flow statistics cells: pages for new IDs, sums over the workers, and pages retired
 //! by large modify commands.
 
+use dataplane::EntryCounters;
 use flow::EntryId;
-use model::EntryCounters;
 use pipeline::{Cell, CellPage, Cells, PAGE_CELLS, ProgramId, Update};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;

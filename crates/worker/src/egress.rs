@@ -5,9 +5,10 @@
 use crate::handover::{CachePadded, Peer};
 use crate::outbox::Outbox;
 use crate::routes::{Route, Routes};
+use dataplane::{Event, Usage};
 use flow::{DropReason, Nanos, PortNo};
 use frame::{Frame, Lane, Pool};
-use pipeline::{BacklogShare, Egress, Event, Usage};
+use pipeline::{BacklogShare, Egress};
 use port::Pools;
 use rtrb::{Consumer, Producer};
 
@@ -17,6 +18,23 @@ const LONG_FRAMES: usize = 128;
 
 /// Bit in the home number of frames from the stock for the controller.
 pub(crate) const STOCK: u16 = 0x8000;
+
+/// Usage of a worker's pools and of its rings to other workers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct EgressUsage {
+    /// Frames of the small pool that are not free.
+    pub small_frames: Usage,
+    /// Frames of the large pool that are not free.
+    pub large_frames: Usage,
+    /// Frames that refer to memory of a device.
+    pub frames_on_loan: Usage,
+    /// Frames with packets for the controller.
+    pub controller_frames: Usage,
+    /// Low-latency frames in the fullest ring to another worker.
+    pub handovers_low_latency: Usage,
+    /// Normal frames in the fullest ring to another worker.
+    pub handovers_normal: Usage,
+}
 
 /// Routes, outboxes, rings and pools of one worker.
 pub(crate) struct WorkerEgress {
@@ -75,21 +93,20 @@ impl WorkerEgress {
     }
 
     /// Returns the usage of the pools, and of the fullest rings to other workers.
-    pub fn usages(&self) -> [Usage; 6] {
+    pub fn usage(&self) -> EgressUsage {
         let frames = |name, pool: &Pool| Usage::of(name, pool.total() - pool.available(), pool.total());
-        let [low_latency, other] = [true, false].map(|low_latency| {
+        let handovers = |name, low_latency| {
             let rings = self.peers.iter().flatten().map(|peer| peer.usage(low_latency));
-            let name = if low_latency { "handovers_low_latency" } else { "handovers_normal" };
             rings.max().map_or(Usage::of(name, 0, 0), |(used, limit)| Usage::of(name, used, limit))
-        });
-        [
-            frames("small_frames", &self.pools.small),
-            frames("large_frames", &self.pools.large),
-            frames("frames_on_loan", &self.pools.shells),
-            frames("controller_frames", &self.stock.small),
-            low_latency,
-            other,
-        ]
+        };
+        EgressUsage {
+            small_frames: frames("small_frames", &self.pools.small),
+            large_frames: frames("large_frames", &self.pools.large),
+            frames_on_loan: frames("frames_on_loan", &self.pools.shells),
+            controller_frames: frames("controller_frames", &self.stock.small),
+            handovers_low_latency: handovers("handovers_low_latency", true),
+            handovers_normal: handovers("handovers_normal", false),
+        }
     }
 
     /// Returns whether the frame is sent before normal frames.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The control side of groups: compiled once, with counters in each worker.
 
+use dataplane::{GroupCounters, TrafficCount};
 use flow::group::Group;
-use model::GroupCounters;
 use pipeline::{CompiledGroup, GroupCells, GroupTable, Update};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -48,10 +48,11 @@ impl Groups {
     pub fn counters(&self, id: u32) -> Option<GroupCounters> {
         let (_, cells) = self.groups.get(&id)?;
         let buckets = cells.first().map_or(0, |cells| cells.buckets.len());
-        let mut sum = GroupCounters { total: (0, 0), buckets: vec![(0, 0); buckets] };
-        let add = |sum: &mut (u64, u64), (packets, bytes, _): (u64, u64, u64)| {
-            sum.0 += packets;
-            sum.1 += bytes;
+        let mut sum =
+            GroupCounters { total: TrafficCount::default(), buckets: vec![TrafficCount::default(); buckets] };
+        let add = |sum: &mut TrafficCount, (packets, bytes, _): (u64, u64, u64)| {
+            sum.packets += packets;
+            sum.bytes += bytes;
         };
         for cells in cells {
             add(&mut sum.total, cells.total.read());

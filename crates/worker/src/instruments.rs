@@ -3,9 +3,10 @@
 //! `forward` that is compiled without them. The worker's own probe is independent of both.
 
 use crate::stopwatch::Stopwatch;
+use dataplane::{By, Usage};
 use flow::{EntryId, Outcome};
 use frame::Frame;
-use pipeline::{BurstCounters, By, Leaving, Probe, ProbeStep, RECORDER, Recorder, Usage};
+use pipeline::{BurstCounters, Leaving, Probe, ProbeStep, RECORDER, Recorder};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A worker's instruments for selected bursts.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Workers and their control side: a worker's poll loop over ports and clock, and the set of workers as a
-//! [`model::DataPlane`].
+//! [`dataplane::DataPlane`].
 //!
 //! The crate starts no thread and opens no socket: the owner of a [`Worker`] calls [`Worker::turn`] on a
 //! thread of its choice. A worker allocates no memory, takes no lock and writes no log for a packet.
@@ -42,6 +42,7 @@ pub use clock::Clock;
 pub use consistency::Consistency;
 pub use latency::{LaneLatencies, Latencies, Spread};
 pub use lut_manager::LutState;
+pub use outbox::OutboxUsage;
 pub use published::PortReport;
 pub use quantum::Quanta;
 pub use set::WorkerSet;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The control side of meters. All workers share one state per meter.
 
+use dataplane::{MeterCounters, TrafficCount};
 use flow::meter::Meter;
-use model::MeterCounters;
 use pipeline::{MeterState, MeterTable, Update};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,7 +38,9 @@ impl Meters {
     /// Returns a meter's counters.
     pub fn counters(&self, id: u32) -> Option<MeterCounters> {
         let state = self.meters.get(&id)?;
-        Some(MeterCounters { total: state.count(), bands: state.bands() })
+        let count = |(packets, bytes)| TrafficCount { packets, bytes };
+        let bands = state.bands().into_iter().map(count).collect();
+        Some(MeterCounters { total: count(state.count()), bands })
     }
 }
 

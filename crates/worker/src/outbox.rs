@@ -6,9 +6,9 @@
 mod queues;
 
 use crate::shaper::Shaper;
+use dataplane::Usage;
 use flow::EgressQueue;
 use frame::Frame;
-use pipeline::Usage;
 use port::{Outstanding, Queue};
 use std::collections::VecDeque;
 
@@ -24,6 +24,17 @@ const CHUNK_FRAMES: usize = 32;
 /// Minimum charge of a frame in bytes until the device is queried: the overhead of a buffer, and its size
 /// rounded to a power of two.
 const CHARGE_BYTES: usize = 2_304;
+
+/// Usage of an outbox and of its device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OutboxUsage {
+    /// Low-latency frames that wait.
+    pub low_latency: Usage,
+    /// Normal frames that wait.
+    pub normal: Usage,
+    /// Bytes that the device has accepted and not sent, with its watermark as the limit.
+    pub outstanding_bytes: Usage,
+}
 
 /// The transmit queue of one device.
 #[derive(Debug)]
@@ -108,13 +119,13 @@ impl Outbox {
     }
 
     /// Returns the usage of the outbox, and of the device's watermark.
-    pub fn usages(&self, queue: &dyn Queue) -> [Usage; 3] {
+    pub fn usage(&self, queue: &dyn Queue) -> OutboxUsage {
         let Outstanding { bytes, most_bytes } = queue.outstanding();
-        [
-            Usage::of("outbox_low_latency", self.low_latency.len(), 2 * self.limit),
-            Usage::of("outbox_normal", self.normal.len(), self.limit),
-            Usage::of("outstanding_bytes", bytes, most_bytes),
-        ]
+        OutboxUsage {
+            low_latency: Usage::of("outbox_low_latency", self.low_latency.len(), 2 * self.limit),
+            normal: Usage::of("outbox_normal", self.normal.len(), self.limit),
+            outstanding_bytes: Usage::of("outstanding_bytes", bytes, most_bytes),
+        }
     }
 
     /// Removes any waiting frame, ignoring the order.

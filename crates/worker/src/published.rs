@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Snapshots that workers publish periodically for the control thread: counters, links and resource usage.
 
+use crate::egress::EgressUsage;
+use crate::outbox::OutboxUsage;
 use crate::shaper::QueueReports;
+use dataplane::Usage;
 use flow::PortNo;
-use pipeline::Usage;
+use pipeline::PipelineUsage;
 use port::{Link, Statistics};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,14 +19,20 @@ pub struct PortReport {
     pub link: Link,
     /// Number of the worker that serves the queue.
     pub worker: u16,
-    /// Usage of the queue's bounded resources.
-    pub usages: [Usage; 3],
+    /// Usage of the outbox behind the queue.
+    pub outbox: OutboxUsage,
     /// Reports of the port's egress queues, by queue number. Zero if another worker serves them.
     pub queues: QueueReports,
 }
 
 /// Usage of a worker's bounded resources.
-pub(crate) type WorkerUsage = [Usage; 11];
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct WorkerUsage {
+    pub pipeline: PipelineUsage,
+    pub egress: EgressUsage,
+    /// Packets that the recorder is recording.
+    pub recorder: Usage,
+}
 
 /// A mailbox for the latest report of a queue or worker; `None` before the first one. A worker locks it
 /// during housekeeping, never while it handles packets. The control thread locks it to read.

@@ -2,8 +2,9 @@
 //! Recording of real packets for traces: arms the workers and collects their records.
 
 use crate::set::WorkerSet;
+use dataplane::TraceRecord;
 use flow::Match;
-use pipeline::{Filter, Record, Recorder, Update, Updates};
+use pipeline::{Filter, Recorder, Update, Updates};
 use rtrb::{Consumer, RingBuffer};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -14,7 +15,7 @@ const RECORDS: usize = 256;
 /// The control thread's side of a recording.
 #[derive(Debug)]
 pub(crate) struct Recording {
-    workers: Vec<(Consumer<Record>, Arc<AtomicU64>)>,
+    workers: Vec<(Consumer<TraceRecord>, Arc<AtomicU64>)>,
     next: usize,
 }
 
@@ -54,7 +55,7 @@ impl WorkerSet {
     }
 
     /// Takes the next record.
-    pub fn next_record(&mut self) -> Option<Record> {
+    pub fn next_record(&mut self) -> Option<TraceRecord> {
         let recording = self.recording.as_mut()?;
         for _ in 0..recording.workers.len() {
             let at = recording.next;

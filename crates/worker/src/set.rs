@@ -18,14 +18,15 @@ use crate::requeues::{Choice, Requeues};
 use crate::sleep::{PublishFence, SleepFlag};
 use crate::stopwatch::{Costs, LookupCosts};
 use crate::wiring::WorkerSetConfig;
+use dataplane::{
+    DataPlane, EntryCounters, Event, GroupCounters, MeterCounters, PortCounters, PortQueue, TableCounters,
+    Totals,
+};
 use flow::operation::MAC_TABLE;
 use flow::{DropReason, EgressQueue, EntryChange, EntryId, FlowEntry, Nanos, Operation, PortNo, PortState};
 use frame::Frame;
-use model::{
-    DataPlane, EntryCounters, GroupCounters, MeterCounters, PortCounters, PortQueue, TableCounters, Totals,
-};
 use pipeline::{
-    CompiledPacketOut, Counters, Event, Extractor, PortTable, ProgramId, StatelessForwarder, Update, Updates,
+    CompiledPacketOut, Counters, Extractor, PortTable, ProgramId, StatelessForwarder, Update, Updates,
 };
 use rtrb::{Consumer, Producer};
 use std::collections::{BTreeMap, VecDeque};

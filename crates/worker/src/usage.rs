@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Usage of all bounded resources of a set of workers.
 
+use crate::egress::EgressUsage;
+use crate::outbox::OutboxUsage;
+use crate::published::WorkerUsage;
 use crate::set::WorkerSet;
+use dataplane::{PortQueue, Usage};
 use flow::PortNo;
-use model::PortQueue;
-use pipeline::Usage;
+use pipeline::{LaneUsage, PipelineUsage};
 use std::fmt;
 
 /// Owner of a bounded resource.
@@ -12,10 +15,20 @@ use std::fmt;
 pub enum UsagePlace {
     /// The worker with this number.
     Worker(usize),
-    /// The queue through which a worker serves a port: port number and worker number.
-    Queue(PortNo, u16),
-    /// An egress queue: port number and queue number.
-    Egress(PortNo, u32),
+    /// The queue through which a worker serves a port.
+    Queue {
+        /// Number of the port.
+        port: PortNo,
+        /// Number of the worker.
+        worker: u16,
+    },
+    /// An egress queue.
+    Egress {
+        /// Number of the port.
+        port: PortNo,
+        /// Number of the queue.
+        queue: u32,
+    },
     /// The LUTs of a table in all workers.
     Table(u8),
 }
@@ -24,8 +37,8 @@ impl fmt::Display for UsagePlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Worker(worker) => write!(f, "worker {worker}"),
-            Self::Queue(port, worker) => write!(f, "port {port}, worker {worker}"),
-            Self::Egress(port, queue) => write!(f, "port {port}, queue {queue}"),
+            Self::Queue { port, worker } => write!(f, "port {port}, worker {worker}"),
+            Self::Egress { port, queue } => write!(f, "port {port}, queue {queue}"),
             Self::Table(table) => write!(f, "table {table}"),
         }
     }
@@ -66,26 +79,25 @@ impl WorkerSet {
         let mut usages = Vec::new();
         for (worker, link) in self.links.iter().enumerate() {
             let place = UsagePlace::Worker(worker);
-            usages.extend(link.published.get().into_iter().flatten().map(|usage| (place, usage)));
+            if let Some(usage) = link.published.get() {
+                usages.extend(of_worker(&usage).map(|usage| (place, usage)));
+            }
             let (operations, events) = (link.requests.buffer().capacity(), link.events.buffer().capacity());
             usages.push((place, Usage::of("operations", operations - link.requests.slots(), operations)));
             usages.push((place, Usage::of("events", link.events.slots(), events)));
         }
         for (port, published) in &self.port_reports {
-            let report = published.get();
-            let reported = report.iter().flat_map(|report| {
-                report.usages.iter().map(|usage| (UsagePlace::Queue(*port, report.worker), *usage))
-            });
-            usages.extend(reported);
+            if let Some(report) = published.get() {
+                let place = UsagePlace::Queue { port: *port, worker: report.worker };
+                usages.extend(of_outbox(report.outbox).map(|usage| (place, usage)));
+            }
         }
         for port in self.egress.keys() {
             let queues = self.port_queues(*port);
             usages.extend(queues.iter().map(|queue| {
                 let limit = 2 * usize::from(queue.settings.limit_frames);
-                (
-                    UsagePlace::Egress(*port, queue.settings.id),
-                    Usage::of("queue_frames", queue.waiting, limit),
-                )
+                let place = UsagePlace::Egress { port: *port, queue: queue.settings.id };
+                (place, Usage::of("queue_frames", queue.waiting, limit))
             }));
         }
         let records = self.lut_entries() * self.links.len();
@@ -95,4 +107,28 @@ impl WorkerSet {
         }));
         usages
     }
+}
+
+/// Returns what a worker uses, in the order in which commands show it.
+fn of_worker(usage: &WorkerUsage) -> impl Iterator<Item = Usage> {
+    let WorkerUsage { pipeline: PipelineUsage { lanes, copies }, egress, recorder } = *usage;
+    let LaneUsage { backlog_normal, backlog_unknown, hold } = lanes;
+    let EgressUsage {
+        small_frames,
+        large_frames,
+        frames_on_loan,
+        controller_frames,
+        handovers_low_latency,
+        handovers_normal,
+    } = egress;
+    let of_pipeline = [backlog_normal, backlog_unknown, hold, copies];
+    let of_pools = [small_frames, large_frames, frames_on_loan, controller_frames];
+    let others = [handovers_low_latency, handovers_normal, recorder];
+    of_pipeline.into_iter().chain(of_pools).chain(others)
+}
+
+/// Returns what an outbox uses, in the order in which commands show it.
+fn of_outbox(usage: OutboxUsage) -> impl Iterator<Item = Usage> {
+    let OutboxUsage { low_latency, normal, outstanding_bytes } = usage;
+    [low_latency, normal, outstanding_bytes].into_iter()
 }

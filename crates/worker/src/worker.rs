@@ -363,30 +363,19 @@ impl<P: Probe> Worker<P> {
         self.latency.rest();
         for (served, outbox) in self.served.iter_mut().zip(&self.egress.outboxes) {
             let link = served.queue.poll_link();
-            let usages = outbox.usages(&*served.queue);
-            let (worker, queues) = (self.egress.number, outbox.reports());
-            let statistics = served.queue.statistics();
-            served.published.put(PortReport { statistics, link, worker, usages, queues });
+            served.published.put(PortReport {
+                statistics: served.queue.statistics(),
+                link,
+                worker: self.egress.number,
+                outbox: outbox.usage(&*served.queue),
+                queues: outbox.reports(),
+            });
         }
-        self.published.put(self.usages());
-    }
-
-    fn usages(&self) -> WorkerUsage {
-        let [normal, unknown, hold, copies] = self.pipeline.usages();
-        let [small, large, lent, controller, low_latency, other] = self.egress.usages();
-        [
-            normal,
-            unknown,
-            hold,
-            copies,
-            small,
-            large,
-            lent,
-            controller,
-            low_latency,
-            other,
-            self.instruments.usage(),
-        ]
+        self.published.put(WorkerUsage {
+            pipeline: self.pipeline.usage(),
+            egress: self.egress.usage(),
+            recorder: self.instruments.usage(),
+        });
     }
 
     /// Ends the worker: waiting packets and frames are dropped as `shutdown`. Must be called when no worker

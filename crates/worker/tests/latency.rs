@@ -2,9 +2,9 @@
 //! Each frame that a device accepts is counted in its lane, with the time since the poll that received it.
 #![allow(clippy::unwrap_used, reason = "a test that can not be set up has failed")]
 
+use dataplane::DataPlane;
 use flow::operation::{EntryChange, Operation, PortState};
 use flow::{Action, Field, FieldMatch, FlowEntry, Instructions, Match, Nanos};
-use model::DataPlane;
 use port::mem::{self, MemHandle};
 use port::{Faults, Faulty, Queue};
 use std::sync::Arc;

@@ -8,10 +8,11 @@ mod counting;
 mod traffic;
 
 use counting::Counted;
+use dataplane::{DataPlane, Totals};
 use flow::operation::MAC_TABLE;
 use flow::syntax::{ParseOptions, parse_flow};
 use flow::{DropReason, EgressQueue, FlowMod, FlowModCommand, Match};
-use model::{AsyncMessage, DataPlane, Model, ModelConfig, PortConfig, PortDesc, Totals};
+use model::{AsyncMessage, Model, ModelConfig, PortConfig, PortDesc};
 use pipeline::{LaneLimits, LutFigures};
 use port::Queue;
 use port::mem::{self, LoopQueue, MemHandle};

@@ -4,12 +4,13 @@
 //! table number.
 #![allow(clippy::unwrap_used, reason = "a test that can not be set up has failed")]
 
+use dataplane::DataPlane;
 use flow::group::{Bucket, Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
 use flow::syntax::{ParseOptions, parse_flow};
 use flow::{Action, EgressQueue, FlowModCommand};
 use frame::{Frame, Gso, GsoKind, PartialChecksum};
-use model::{DataPlane, GroupCommand, MeterCommand, Model, ModelConfig, PortDesc};
+use model::{GroupCommand, MeterCommand, Model, ModelConfig, PortDesc};
 use pipeline::LaneLimits;
 use port::Queue;
 use port::mem::{self, MemHandle};
@@ -209,7 +210,7 @@ fn a_meter_that_is_added_changed_or_removed_limits_accordingly() {
     assert_eq!(passed(&mut lab), 10);
     lab.model.meter_mod(1, MeterCommand::Modify, meter(30)).unwrap();
     assert_eq!(passed(&mut lab), 30);
-    assert_eq!(lab.model.plane_mut().meter_counters(1).unwrap().bands[0].0, 70);
+    assert_eq!(lab.model.plane_mut().meter_counters(1).unwrap().bands[0].packets, 70);
     // The entry that uses the meter is removed with it.
     lab.model.meter_mod(1, MeterCommand::Delete, meter(30)).unwrap();
     assert_eq!(passed(&mut lab), 100);

@@ -3,10 +3,11 @@
 //! packets, ports of several workers, and the drop reasons of full queues.
 #![allow(clippy::unwrap_used, reason = "a test that can not be set up has failed")]
 
+use dataplane::DataPlane;
 use flow::stateless::{Arithmetic, Bank, Label, NodeId, StatelessConfig};
 use flow::syntax::{ParseOptions, parse_flow};
 use flow::{DropReason, EgressQueue, FlowModCommand, Nanos};
-use model::{DataPlane, Model, ModelConfig, PortDesc};
+use model::{Model, ModelConfig, PortDesc};
 use pipeline::LaneLimits;
 use port::Queue;
 use port::mem::{self, MemHandle};

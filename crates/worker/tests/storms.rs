@@ -4,10 +4,11 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that can not be set up has failed")]
 
+use dataplane::DataPlane;
 use fastrand::Rng;
 use flow::syntax::{ParseOptions, parse_flow, parse_flows};
 use flow::{FlowModCommand, Limits, Nanos};
-use model::{DataPlane, Model, ModelConfig, PortDesc};
+use model::{Model, ModelConfig, PortDesc};
 use pipeline::{LaneLimits, LutFigures};
 use port::Queue;
 use port::mem::{self, LoopQueue, MemHandle};

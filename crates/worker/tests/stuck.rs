@@ -3,9 +3,9 @@
 //! lose frames that its device would accept.
 #![allow(clippy::unwrap_used, reason = "a test that can not be set up has failed")]
 
+use dataplane::DataPlane;
 use flow::operation::{EntryChange, Operation, PortState};
 use flow::{Action, DropReason, Field, FieldMatch, FlowEntry, Instructions, Match};
-use model::DataPlane;
 use pipeline::LaneLimits;
 use port::mem::{self, MemHandle};
 use port::{Faults, Faulty, Queue};

@@ -5,10 +5,11 @@
 
 mod traffic;
 
+use dataplane::DataPlane;
 use flow::syntax::{ParseOptions, parse_flow, parse_match};
 use flow::{EntryChange, EntryId, FlowMod, FlowModCommand, Instructions, Match, Operation};
 use model::trace::TraceComparison;
-use model::{DataPlane, FlowCursor, FlowFilter, Model, ModelConfig, PortDesc};
+use model::{FlowCursor, FlowFilter, Model, ModelConfig, PortDesc};
 use pipeline::LaneLimits;
 use port::Queue;
 use port::mem::{self, MemHandle};
@@ -142,7 +143,7 @@ fn records_are_traced(lanes: LaneLimits) {
         assert_eq!(lab.model.compare(&record).1, TraceComparison::Agrees);
         ways.push((record.fast, record.missed, record.hits[0].by));
     }
-    assert_eq!(ways, [(false, Some(0), pipeline::By::Table), (true, None, pipeline::By::Lut)]);
+    assert_eq!(ways, [(false, Some(0), dataplane::By::Table), (true, None, dataplane::By::Lut)]);
 }
 
 /// A planted fault: rules that only the worker gets, so that it forwards by other rules than the model.

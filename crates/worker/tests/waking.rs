@@ -3,9 +3,10 @@
 //! thread for events. Also the number of operations that wait because a worker applies none.
 #![allow(clippy::unwrap_used, reason = "a test that can not be set up has failed")]
 
+use dataplane::DataPlane;
 use flow::syntax::{ParseOptions, parse_flow};
 use flow::{FlowModCommand, Operation, PortState};
-use model::{DataPlane, Model, ModelConfig, PortDesc};
+use model::{Model, ModelConfig, PortDesc};
 use port::Queue;
 use port::mem::{self, MemHandle};
 use std::sync::Arc;

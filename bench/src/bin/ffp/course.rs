@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Runs a scenario's traffic through a switch with `mem` ports, and checks the output.
 
+use dataplane::DataPlane;
 use std::error::Error;
 use std::sync::Arc;
 
 use fastrand::Rng;
 use frame::{Frame, HEADROOM_BYTES, TAILROOM_BYTES};
-use model::DataPlane;
 use pipeline::Probe;
 use port::Queue;
 use port::mem::LoopQueue;

@@ -11,7 +11,7 @@ use super::long::Away;
 use super::lost::LostMessages;
 use super::{ChannelId, Context, Refusal, Shared};
 use crate::change::LONG_ENTRIES;
-use crate::data_plane::DataPlane;
+use dataplane::DataPlane;
 use flow::Nanos;
 use openflow::features::SwitchConfig;
 use openflow::role::{AsyncConfig, AsyncKind, Role};

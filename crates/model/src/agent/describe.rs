@@ -3,8 +3,8 @@
 
 use super::buffers::BUFFERS;
 use crate::config::ModelConfig;
-use crate::data_plane::PortCounters;
 use crate::ports::Port;
+use dataplane::PortCounters;
 use flow::{Limits, Nanos};
 use openflow::features::{Features, capability};
 use openflow::multipart::description::Description;

@@ -3,9 +3,9 @@
 
 use super::numbered::Numbered;
 use super::{Context, table_features};
-use crate::data_plane::DataPlane;
 use crate::select::FlowFilter;
 use crate::stats::{self, FlowCursor};
+use dataplane::DataPlane;
 use flow::{Instructions, Limits};
 use openflow::multipart::flow_stats::{self, FlowQuery};
 use openflow::multipart::parts::Parts;

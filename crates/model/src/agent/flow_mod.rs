@@ -2,7 +2,7 @@
 //! Flow-mods of controllers. A flow-mod may name a buffered packet, which is then sent through the tables.
 
 use super::{Context, Refusal, Shared};
-use crate::data_plane::DataPlane;
+use dataplane::DataPlane;
 use flow::operation::PacketOut;
 use flow::{Action, FlowModCommand, Nanos, port_no};
 use openflow::error;

@@ -4,6 +4,7 @@
 use super::table_features::ACTIONS;
 use crate::change::Change;
 use crate::groups::{self, GroupCommand};
+use dataplane::TrafficCount;
 use flow::Limits;
 use openflow::group::{ALL, GroupChange as Do, GroupMod};
 use openflow::multipart::group_stats::{Counts, GroupFeatures, GroupStatsEntry};
@@ -31,7 +32,7 @@ pub fn features() -> GroupFeatures {
 }
 
 pub fn stats(stats: &groups::GroupStats) -> GroupStatsEntry {
-    let counts = |(packets, bytes): (u64, u64)| Counts { packets, bytes };
+    let counts = |count: TrafficCount| Counts { packets: count.packets, bytes: count.bytes };
     GroupStatsEntry {
         group: stats.group.id,
         references: u32::try_from(stats.references).unwrap_or(u32::MAX),

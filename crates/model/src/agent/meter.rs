@@ -3,8 +3,8 @@
 
 use super::{Context, Refusal};
 use crate::change::Change;
-use crate::data_plane::DataPlane;
 use crate::meters::{self, MeterCommand};
+use dataplane::{DataPlane, TrafficCount};
 use flow::Limits;
 use openflow::error;
 use openflow::group::GroupChange as Do;
@@ -46,7 +46,7 @@ pub fn features() -> MeterFeatures {
 }
 
 pub fn stats(stats: &meters::MeterStats) -> MeterStatsEntry {
-    let counts = |(packets, bytes): (u64, u64)| Counts { packets, bytes };
+    let counts = |count: TrafficCount| Counts { packets: count.packets, bytes: count.bytes };
     MeterStatsEntry {
         meter: stats.meter.id,
         flows: u32::try_from(stats.references).unwrap_or(u32::MAX),

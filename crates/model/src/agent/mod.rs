@@ -33,9 +33,9 @@ pub use long::{Done, Work};
 pub use lost::LostMessages;
 
 use crate::async_messages::AsyncMessage;
-use crate::data_plane::DataPlane;
 use crate::model::Model;
 use buffers::Buffers;
+use dataplane::DataPlane;
 use flow::{Nanos, Settings};
 use openflow::packet::PacketInCode;
 use openflow::role::{AsyncKind, Generation};

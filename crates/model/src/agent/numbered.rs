@@ -3,8 +3,8 @@
 //! thousand buckets.
 
 use super::{Context, group, meter};
-use crate::data_plane::DataPlane;
 use crate::records::first;
+use dataplane::DataPlane;
 use flow::meter::Meter;
 use openflow::multipart::group_stats::{GroupDescription, GroupStatsEntry};
 use openflow::multipart::meter_stats::MeterStatsEntry;

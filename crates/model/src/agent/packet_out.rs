@@ -2,7 +2,7 @@
 //! Packet-outs of controllers, with their own bytes or with a buffered packet.
 
 use super::{Context, Refusal, Shared, flow_mod};
-use crate::data_plane::DataPlane;
+use dataplane::DataPlane;
 use flow::operation;
 use openflow::packet::PacketOutMessage;
 

@@ -2,8 +2,8 @@
 //! Egress queues in OpenFlow messages: QUEUE_GET_CONFIG (7.3.6) and OFPMP_QUEUE.
 
 use super::{Context, Refusal};
-use crate::data_plane::{DataPlane, PortQueue};
 use crate::ports::Port;
+use dataplane::{DataPlane, PortQueue};
 use flow::{PortNo, port_no};
 use openflow::Message;
 use openflow::error;

@@ -6,7 +6,7 @@ use super::dump::Dump;
 use super::long::Then;
 use super::{Context, Refusal, Shared, describe};
 use crate::change::Change;
-use crate::data_plane::DataPlane;
+use dataplane::DataPlane;
 use flow::Settings;
 use openflow::error;
 use openflow::features::{Fragments, SwitchConfig};

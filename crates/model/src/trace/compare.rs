@@ -2,12 +2,12 @@
 //! Compares what a worker did with a packet with what the rules require.
 
 use super::Trace;
-use crate::data_plane::DataPlane;
 use crate::model::Model;
+use dataplane::trace_record::{RECORD_COPIES, RECORD_HITS};
+use dataplane::{DataPlane, TraceCopy, TraceRecord};
 use flow::{DropReason, EntryId, Outcome, PortNo};
-use pipeline::record::{RECORD_COPIES, RECORD_HITS, digest};
-use pipeline::{Copied, Record};
 use std::fmt::Write as _;
+use wire::digest::fnv1a;
 
 /// Maximum number of differences reported.
 const DIFFERENCES: usize = 8;
@@ -43,7 +43,7 @@ pub struct TraceCounts {
 
 impl<D: DataPlane> Model<D> {
     /// Compares a recorded packet with a trace of it by the current rules.
-    pub fn compare(&mut self, record: &Record) -> (Trace, TraceComparison) {
+    pub fn compare(&mut self, record: &TraceRecord) -> (Trace, TraceComparison) {
         // Bytes that were not recorded count as zeros: of a long frame, only the end of the payload is
         // missing.
         let mut frame = record.bytes.to_vec();
@@ -64,7 +64,7 @@ impl<D: DataPlane> Model<D> {
     }
 }
 
-fn compare_to_trace(record: &Record, trace: &Trace) -> TraceComparison {
+fn compare_to_trace(record: &TraceRecord, trace: &Trace) -> TraceComparison {
     if record.version != trace.version {
         return TraceComparison::Changed { then: record.version, now: trace.version };
     }
@@ -89,7 +89,7 @@ fn compare_to_trace(record: &Record, trace: &Trace) -> TraceComparison {
 }
 
 /// Describes each difference in a sentence.
-fn differences(record: &Record, trace: &Trace) -> Vec<String> {
+fn differences(record: &TraceRecord, trace: &Trace) -> Vec<String> {
     let expected = &trace.processed;
     let mut found = Vec::new();
     let hits: Vec<(u8, Option<EntryId>)> = record.hits.iter().map(|hit| (hit.table, hit.entry)).collect();
@@ -121,7 +121,7 @@ fn differences(record: &Record, trace: &Trace) -> Vec<String> {
     }
     let did: Vec<PortNo> = record.copies.iter().filter_map(|copy| copy.port).collect();
     let should: Vec<PortNo> = expected.sent.iter().map(|copy| copy.port).collect();
-    let reports = |copies: &[Copied]| copies.iter().filter(|copy| copy.port.is_none()).count();
+    let reports = |copies: &[TraceCopy]| copies.iter().filter(|copy| copy.port.is_none()).count();
     let made = expected.sent.len() + expected.packet_ins.len();
     let all_recorded = made.max(record.made as usize) <= RECORD_COPIES;
     if record.made as usize != made
@@ -137,7 +137,7 @@ fn differences(record: &Record, trace: &Trace) -> Vec<String> {
     } else if all_recorded && record.bytes.len() == record.len as usize && !record.offloaded {
         let sent = record.copies.iter().filter(|copy| copy.port.is_some()).zip(&expected.sent);
         for (did, should) in sent {
-            if did.len as usize != should.bytes.len() || did.digest != digest(&should.bytes) {
+            if did.len as usize != should.bytes.len() || did.digest != fnv1a(&should.bytes) {
                 found.push(format!("the copy for port {} has other bytes than the rules make", should.port));
             }
         }

@@ -13,8 +13,8 @@ pub use compare::{TraceComparison, TraceCounts};
 pub use near_misses::{Excluded, NearMiss};
 pub use reference::{ControllerCopy, LearnedMac, Processed, Sent, Worked};
 
-use crate::data_plane::DataPlane;
 use crate::model::Model;
+use dataplane::DataPlane;
 use flow::group::Group;
 use flow::stateless::StatelessConfig;
 use flow::{DropReason, EntryId, Field, FlowEntry, Outcome, PortNo, PortState, Settings};

@@ -2,17 +2,16 @@
 //! A fake data plane that records and checks the operations submitted to it.
 #![allow(dead_code, missing_docs, clippy::unwrap_used, clippy::panic)]
 
+use dataplane::{
+    DataPlane, EntryCounters, Event, GroupCounters, MeterCounters, PortCounters, TableCounters, Totals,
+};
 use flow::operation::MAC_TABLE;
 use flow::{
     Action, EntryChange, EntryId, Field, FieldMatch, FlowMod, FlowModCommand, Instructions, Match, Nanos,
     Operation, PortNo,
 };
 use frame::Frame;
-use model::{
-    AsyncMessage, DataPlane, EntryCounters, FlowCursor, FlowFilter, FlowStats, GroupCounters, MeterCounters,
-    Model, ModelConfig, PortCounters, PortDesc, TableCounters, Totals,
-};
-use pipeline::Event;
+use model::{AsyncMessage, FlowCursor, FlowFilter, FlowStats, Model, ModelConfig, PortDesc};
 use std::collections::{HashMap, VecDeque};
 
 pub const SECOND: Nanos = 1_000_000_000;

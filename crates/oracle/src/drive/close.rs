@@ -2,8 +2,9 @@
 //! Reads the final state of a case for the checker.
 
 use super::Driver;
+use dataplane::DataPlane;
 use flow::operation::MAC_TABLE;
-use model::{DataPlane, FlowCursor, FlowFilter};
+use model::{FlowCursor, FlowFilter};
 
 impl Driver {
     /// Reads counters, entries and statistics at the end of the case.

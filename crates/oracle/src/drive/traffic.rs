@@ -5,8 +5,8 @@ use super::Driver;
 use crate::log::Arrival;
 use crate::offload::{unfinished_frame, unfinished_of};
 use crate::views;
+use dataplane::DataPlane;
 use frame::Meta;
-use model::DataPlane;
 use worker::Turn;
 
 /// Maximum number of packets queued at one port queue in a tight case.

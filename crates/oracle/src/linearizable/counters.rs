@@ -4,6 +4,7 @@
 use super::Replay;
 use super::outcomes::{COPY_LOSSES, Sums, counted};
 use crate::log::Record;
+use dataplane::TrafficCount;
 use flow::DropReason;
 
 /// Compares counters with the reference's and returns their number. A bucket without a frame is counted, but
@@ -27,14 +28,13 @@ pub(super) fn check_counters(record: &Record, replay: &Replay) -> Result<usize, 
     }
     for (id, counters) in &record.groups {
         let expected = reference.group_counters(*id).cloned().unwrap_or_default();
-        let at_most = |reported: (u64, u64), most: (u64, u64)| reported.0 <= most.0 && reported.1 <= most.1;
-        let fewer = at_most(counters.total, expected.total)
-            && counters
-                .buckets
-                .iter()
-                .zip(&expected.buckets)
-                .all(|(reported, most)| at_most(*reported, *most));
-        let same = (counters.total, &counters.buckets) == (expected.total, &expected.buckets);
+        let pair = |count: &TrafficCount| (count.packets, count.bytes);
+        let at_most = |counted: (u64, u64), most: (u64, u64)| counted.0 <= most.0 && counted.1 <= most.1;
+        let (total, buckets): (_, Vec<_>) =
+            (pair(&counters.total), counters.buckets.iter().map(pair).collect());
+        let fewer = at_most(total, expected.total)
+            && buckets.iter().zip(&expected.buckets).all(|(counted, most)| at_most(*counted, *most));
+        let same = (total, &buckets) == (expected.total, &expected.buckets);
         if !(same || buckets_lost && fewer) {
             return Err(format!("group {id} counted {counters:?}, expected {expected:?}"));
         }

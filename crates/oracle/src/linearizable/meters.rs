@@ -4,9 +4,9 @@
 //! processes the packet.
 
 use crate::log::{Lookup, Moment, Record, Walker};
+use dataplane::{MeterCounters, TrafficCount};
 use flow::meter::Band;
 use flow::{EntryChange, EntryId, Operation};
-use model::MeterCounters;
 use reference::{MeterDebts, Metered, Processed};
 use std::collections::BTreeMap;
 
@@ -130,7 +130,10 @@ impl Bands {
             let Some(meter) = self.meters.get(id) else {
                 return Err(format!("meter {id} was never made"));
             };
-            if (counters.total, counters.bands.as_slice()) != (meter.total(), meter.bands()) {
+            let pair = |count: &TrafficCount| (count.packets, count.bytes);
+            if pair(&counters.total) != meter.total()
+                || !counters.bands.iter().map(pair).eq(meter.bands().iter().copied())
+            {
                 return Err(format!("meter {id} counted {counters:?}, expected {meter:?}"));
             }
         }

@@ -58,7 +58,7 @@ pub(super) fn check_linearizable(record: Record) -> Result<Coverage, String> {
         rate_held: record.rate_held,
         stateless: record.totals.stateless,
         held_back: record.totals.held_back,
-        group_uses: record.groups.iter().map(|(_, counters)| counters.total.0).sum(),
+        group_uses: record.groups.iter().map(|(_, counters)| counters.total.packets).sum(),
         ..Coverage::default()
     };
     let replay = replay(&record, &mut coverage)?;

@@ -4,9 +4,9 @@
 use super::{Replay, numbers, refused};
 use crate::PathUse;
 use crate::log::{Arrival, Entry, Left, Lookup, Record, TAG_BYTES, Walker};
+use dataplane::By;
 use flow::operation::MAC_TABLE;
 use flow::{EntryChange, Operation, PortNo};
-use pipeline::By;
 use std::collections::BTreeMap;
 
 /// Number of leading bytes in which packets of a flow may differ, as their TTL does.

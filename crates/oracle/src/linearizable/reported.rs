@@ -3,8 +3,8 @@
 
 use super::{Replay, flow_of};
 use crate::log::{Record, Reported, tag};
+use dataplane::MacSeen;
 use flow::PacketInReason;
-use pipeline::MacSeen;
 use std::collections::BTreeMap;
 
 /// Compares packet-ins. They are in order within a flow, except those for an expired TTL, which are in order

@@ -3,7 +3,7 @@
 
 use super::lut::Record;
 use crate::cells::{Cell, Cells};
-use crate::probe::By;
+use dataplane::By;
 use flow::EntryId;
 use tables::{NONE, Table};
 

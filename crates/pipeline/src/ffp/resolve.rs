@@ -6,7 +6,8 @@ use super::lut::{Lut, Record};
 use crate::context::BurstContext;
 use crate::egress::Egress;
 use crate::packet::{Packet, State};
-use crate::probe::{By, Probe, ProbeStep};
+use crate::probe::{Probe, ProbeStep};
+use dataplane::By;
 use tables::{NONE, Table};
 
 /// Looks again at packets whose record is not known to be right.

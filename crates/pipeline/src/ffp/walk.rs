@@ -10,8 +10,9 @@ use super::{FastMode, Ffp};
 use crate::context::BurstContext;
 use crate::egress::Egress;
 use crate::packet::{Packet, Path, State};
-use crate::probe::{By, Probe, ProbeStep};
+use crate::probe::{Probe, ProbeStep};
 use crate::slab::BURST;
+use dataplane::By;
 use flow::{EntryId, Limits};
 use tables::{NONE, Table};
 

@@ -26,7 +26,7 @@ mod window;
 
 use crate::packet::Packet;
 use crate::slab::{BURST, Burst};
-use crate::usage::Usage;
+use dataplane::Usage;
 use hold::Hold;
 use shares::Shares;
 use std::collections::VecDeque;
@@ -34,6 +34,17 @@ use std::collections::VecDeque;
 pub use limits::LaneLimits;
 pub use shares::BacklogShare;
 pub(crate) use window::Window;
+
+/// Usage of the lanes. The lists may exceed their limits by a burst or two.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LaneUsage {
+    /// Known normal packets in the backlog.
+    pub backlog_normal: Usage,
+    /// Packets of unknown values in the backlog.
+    pub backlog_unknown: Usage,
+    /// Held low-latency packets.
+    pub hold: Usage,
+}
 
 /// Packets that wait between two bursts.
 #[derive(Debug)]
@@ -81,9 +92,8 @@ impl Lanes {
         self.backlogged() + self.hold.len()
     }
 
-    /// Returns the usage of the backlog's shares and of the hold queue. Each may exceed its limit by a burst
-    /// or two.
-    pub fn usages(&self, packets: &[Packet]) -> [Usage; 3] {
+    /// Returns the usage of the backlog's shares and of the hold queue.
+    pub fn usage(&self, packets: &[Packet]) -> LaneUsage {
         let (mut normal, mut unknown) = self.shares.used();
         for slot in &self.last_burst {
             match BacklogShare::of(&packets[usize::from(*slot)]) {
@@ -91,11 +101,11 @@ impl Lanes {
                 BacklogShare::Unknown => unknown += 1,
             }
         }
-        [
-            Usage::of("backlog_normal", normal, self.limits.normal.into()),
-            Usage::of("backlog_unknown", unknown, self.limits.unknown.into()),
-            Usage::of("hold", self.hold.len(), self.limits.hold.into()),
-        ]
+        LaneUsage {
+            backlog_normal: Usage::of("backlog_normal", normal, self.limits.normal.into()),
+            backlog_unknown: Usage::of("backlog_unknown", unknown, self.limits.unknown.into()),
+            hold: Usage::of("hold", self.hold.len(), self.limits.hold.into()),
+        }
     }
 
     /// Takes up to a burst of waiting packets without regard to fences. The result is empty if no packet

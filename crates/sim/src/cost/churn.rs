@@ -10,8 +10,8 @@ mod scripts;
 
 use crate::cost::stall::Turns;
 use crate::cost::{CostError, CostProbe, CostSource, CostTable, MeasurePlan, Rig, Workload, measure};
+use dataplane::DataPlane;
 use flow::{FlowMod, FlowModCommand, Nanos};
-use model::DataPlane;
 use scripts::{Family, Script};
 use std::collections::VecDeque;
 use std::time::Instant;

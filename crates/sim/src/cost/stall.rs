@@ -4,9 +4,9 @@
 use crate::clock::VirtualClock;
 use crate::cost::rig::udp_frame;
 use crate::cost::{CostError, CostProbe, CostSource, CostTable, Rig};
+use dataplane::{DataPlane, Totals};
 use flow::syntax::{ParseOptions, parse_flows};
 use flow::{DropReason, FlowMod, FlowModCommand};
-use model::{DataPlane, Totals};
 use std::fmt::{self, Display, Formatter, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

@@ -11,8 +11,8 @@ mod plan;
 mod stream;
 
 use crate::cost::{CostError, CostProbe, CostTable, MeasurePlan as Measuring, Rig, Workload, measure};
+use dataplane::DataPlane;
 use flow::Nanos;
-use model::DataPlane;
 use pipeline::{BURST, LutFigures, ProbeStep};
 use plan::{PORTS, Plan, Rule};
 use std::collections::VecDeque;

@@ -3,8 +3,9 @@
 
 use crate::replay::input::Burst;
 use crate::replay::queue::Numbered;
+use dataplane::DataPlane;
 use flow::{Nanos, PortNo};
-use model::{DataPlane, Model};
+use model::Model;
 
 /// Forwards bursts in the calling thread, without leaving work for later.
 pub(super) trait Forwarder {

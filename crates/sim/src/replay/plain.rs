@@ -4,12 +4,13 @@
 use crate::replay::engine::Forwarder;
 use crate::replay::input::Burst;
 use crate::replay::queue::Numbered;
+use dataplane::{
+    DataPlane, EntryCounters, Event, GroupCounters, MacSeen, MeterCounters, PacketInEvent, PortCounters,
+    TableCounters, Totals, TrafficCount,
+};
 use flow::{EntryId, Nanos, Operation, Outcome, PortNo};
 use frame::{Frame, Meta};
-use model::{
-    DataPlane, EntryCounters, GroupCounters, MeterCounters, Model, PortCounters, TableCounters, Totals,
-};
-use pipeline::{Event, MacSeen, PacketInEvent};
+use model::Model;
 use reference::{Processed, Reference};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -113,7 +114,9 @@ impl DataPlane for PlainPlane {
 
     fn group_counters(&mut self, id: u32) -> Option<GroupCounters> {
         let counters = self.reference.group_counters(id)?;
-        Some(GroupCounters { total: counters.total, buckets: counters.buckets.clone() })
+        let count = |(packets, bytes)| TrafficCount { packets, bytes };
+        let buckets = counters.buckets.iter().copied().map(count).collect();
+        Some(GroupCounters { total: count(counters.total), buckets })
     }
 
     /// Returns `None`: the reference has no clock for meters.

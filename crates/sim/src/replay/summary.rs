@@ -2,8 +2,9 @@
 //! Summary of a replay.
 
 use crate::replay::{Options, ReplayEngine};
+use dataplane::Totals;
 use flow::{DropReason, Nanos, PortNo};
-use model::{FlowStats, Totals};
+use model::FlowStats;
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 

@@ -43,7 +43,7 @@ pub fn ports(model: &mut Model<WorkerSet>) -> Ports {
     Ports { ports: list.into_iter().map(row).collect() }
 }
 
-fn queue(queue: model::PortQueue) -> QueueRow {
+fn queue(queue: dataplane::PortQueue) -> QueueRow {
     let settings = queue.settings;
     QueueRow {
         queue: settings.id,

@@ -2,8 +2,9 @@
 //! Reports changes of the ports' links to the model. The inputs are the drivers' and the kernel's view of
 //! each link.
 
+use dataplane::DataPlane;
 use flow::{Nanos, PortNo};
-use model::{DataPlane, Model, PortDesc};
+use model::{Model, PortDesc};
 use port::Link;
 use port::links::WatchedLink;
 use worker::WorkerSet;

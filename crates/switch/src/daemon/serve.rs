@@ -6,8 +6,8 @@
 
 use super::{Daemon, DaemonError, Stop, links};
 use crate::control::{Connection, ControlState, PARKED_MAX};
+use dataplane::DataPlane;
 use flow::Nanos;
-use model::DataPlane;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::AsFd;
 

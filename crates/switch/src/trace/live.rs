@@ -4,11 +4,11 @@
 use super::form::TraceForm;
 use super::report::{describe, report, rule};
 use super::{TraceError, port_names};
+use dataplane::{By, TraceRecord};
 use flow::syntax::{ParseOptions, parse_match};
 use flow::{Match, Nanos, Outcome};
 use model::Model;
 use model::trace::TraceComparison;
-use pipeline::{By, Record};
 use serde::{Deserialize, Serialize};
 use worker::WorkerSet;
 
@@ -173,7 +173,7 @@ fn arm(model: &mut Model<WorkerSet>, matching: &Match, count: u64) -> bool {
 }
 
 /// Compares a record with the rules and formats both.
-fn real(model: &mut Model<WorkerSet>, record: &Record) -> Real {
+fn real(model: &mut Model<WorkerSet>, record: &TraceRecord) -> Real {
     let (trace, verdict) = model.compare(record);
     let (verdict, why) = match verdict {
         TraceComparison::Agrees => ("agrees", Vec::new()),

@@ -20,8 +20,9 @@ pub(crate) use live::Watch;
 pub use live::{Live, LiveSummary, Real, RealHit};
 pub use offline::from_file;
 
+use dataplane::DataPlane;
 use flow::PortNo;
-use model::{DataPlane, Model};
+use model::Model;
 use port::LARGE_FRAME_BYTES;
 use wire::capture::CaptureError;
 use worker::WorkerSet;

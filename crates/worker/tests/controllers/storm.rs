@@ -12,13 +12,14 @@
 use crate::common::{message, mutate};
 use crate::tame::{PORTS, does, tame};
 use crate::watched::Watched;
+use dataplane::DataPlane;
 use fastrand::Rng;
 use flow::group::{Group, GroupType};
 use flow::meter::Meter;
 use flow::stateless::StatelessChange;
 use flow::{FlowMod, FlowModCommand, Nanos, Outcome};
 use model::agent::{Agent, ChannelEvent, ChannelId, Context};
-use model::{DataPlane, Model, ModelConfig, PortDesc};
+use model::{Model, ModelConfig, PortDesc};
 use openflow::group::{GroupChange, GroupMod};
 use openflow::meter::MeterMod;
 use openflow::multipart::flow_stats::FlowQuery;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A set of workers, and a reference that executes the same operations and fails on invalid ones.
 
+use dataplane::{
+    DataPlane, EntryCounters, Event, GroupCounters, MeterCounters, PortCounters, TableCounters, Totals,
+};
 use flow::{EntryId, Operation, PortNo};
 use frame::Frame;
-use model::{DataPlane, EntryCounters, GroupCounters, MeterCounters, PortCounters, TableCounters, Totals};
-use pipeline::Event;
 use reference::Reference;
 use worker::WorkerSet;
 

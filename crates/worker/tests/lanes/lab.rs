@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One worker between in-memory ports.
 
+use dataplane::DataPlane;
 use flow::DropReason;
 use flow::syntax::{ParseOptions, parse_flow};
-use model::{DataPlane, Model, ModelConfig, PortDesc};
+use model::{Model, ModelConfig, PortDesc};
 use pipeline::LaneLimits;
 use port::Queue;
 use port::mem::{self, MemHandle};

@@ -11,9 +11,9 @@ mod match_all;
 mod slots;
 mod turns;
 
+use dataplane::DataPlane;
 use flow::DropReason;
 use lab::{Lab, RULES, USUAL, low, normal};
-use model::DataPlane;
 use pipeline::LaneLimits;
 use std::sync::OnceLock;
 use std::time::Instant;

@@ -2,8 +2,8 @@
 //! Tables whose entries examine few bits of a packet, or none, on the fast-forwarding path.
 
 use crate::lab::{Lab, USUAL, udp};
+use dataplane::DataPlane;
 use flow::{DropReason, FlowModCommand};
-use model::DataPlane;
 use pipeline::LaneLimits;
 
 /// Limits of 16 waiting packets of unknown flows.

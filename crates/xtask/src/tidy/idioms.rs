@@ -38,11 +38,13 @@ const fn idiom(
 }
 
 const FAST: &[&str] = &["pipeline", "tables"];
-const NO_IO: &[&str] = &["pipeline", "tables", "frame", "flow", "reference", "openflow", "model"];
-const NO_CLOCK: &[&str] = &["pipeline", "tables", "frame", "flow", "reference", "openflow", "model"];
-const NO_SOCKET: &[&str] = &["frame", "flow", "reference", "openflow", "model", "worker"];
+const NO_IO: &[&str] =
+    &["pipeline", "tables", "frame", "flow", "reference", "dataplane", "openflow", "model"];
+const NO_CLOCK: &[&str] =
+    &["pipeline", "tables", "frame", "flow", "reference", "dataplane", "openflow", "model"];
+const NO_SOCKET: &[&str] = &["frame", "flow", "reference", "dataplane", "openflow", "model", "worker"];
 const NO_THREAD: &[&str] =
-    &["pipeline", "tables", "frame", "flow", "reference", "openflow", "model", "worker"];
+    &["pipeline", "tables", "frame", "flow", "reference", "dataplane", "openflow", "model", "worker"];
 
 const IO: &str = "this crate does no I/O";
 const SOCKET: &str = "sockets are opened by `switch`";

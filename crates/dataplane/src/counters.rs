@@ -1,59 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The interface between the model and a data plane: workers, hardware, or the reference interpreter.
+//! Counters that a data plane reports. Unless a field says otherwise, they count from the start, or from the
+//! addition of the object that they belong to.
 
-use flow::{EgressQueue, EntryFlags, EntryId, Nanos, Operation, PortNo};
-use frame::Frame;
-use pipeline::Event;
+use flow::{EgressQueue, Nanos};
 
-/// A data plane: applies operations in order and reports counters and events. The control thread calls it; no
-/// method blocks.
-pub trait DataPlane {
-    /// Queues an operation after all earlier ones. Returns its version: 1 for the first operation, then
-    /// counting up.
-    fn submit(&mut self, operation: Operation) -> u64;
-
-    /// Returns the highest version that is in force on all workers: no packet is processed by an older one.
-    fn applied(&mut self) -> u64;
-
-    /// Runs background work that controllers do not see. `Model::poll` calls it on each poll.
-    fn tick(&mut self, _now: Nanos) {}
-
-    /// Returns the number of submitted operations that wait for space in the queues to the workers. The
-    /// caller stops reading requests while the number is above its limit.
-    fn parked(&self) -> usize;
-
-    /// Returns an entry's counters, summed over the workers. Valid from the entry's addition until its
-    /// release.
-    fn entry_counters(&mut self, id: EntryId) -> EntryCounters;
-
-    /// Releases an entry whose removal is in force. Its counters are lost and its ID may be reused.
-    fn release(&mut self, id: EntryId);
-
-    /// Returns a table's counters.
-    fn table_counters(&mut self, table: u8) -> TableCounters;
-
-    /// Returns a group's counters since it was added or replaced, or `None` if the group does not exist.
-    fn group_counters(&mut self, id: u32) -> Option<GroupCounters>;
-
-    /// Returns a meter's counters since it was added or replaced, or `None` if the meter does not exist.
-    fn meter_counters(&mut self, id: u32) -> Option<MeterCounters>;
-
-    /// Returns a port's counters, or `None` if the data plane does not have the port.
-    fn port_counters(&mut self, port: PortNo) -> Option<PortCounters>;
-
-    /// Returns a port's egress queues in order of their numbers; empty if the port has none.
-    fn queues(&mut self, _port: PortNo) -> Vec<PortQueue> {
-        Vec::new()
-    }
-
-    /// Returns the counters of all packets.
-    fn totals(&mut self) -> Totals;
-
-    /// Takes the next event that a worker reported.
-    fn next_event(&mut self) -> Option<Event>;
-
-    /// Takes back the frame of a packet-in for reuse.
-    fn recycle(&mut self, frame: Frame);
+/// Numbers of packets and of their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TrafficCount {
+    /// Number of packets.
+    pub packets: u64,
+    /// Number of bytes of these packets.
+    pub bytes: u64,
 }
 
 /// Counters of an entry.
@@ -65,16 +22,6 @@ pub struct EntryCounters {
     pub bytes: u64,
     /// Time of the last hit; 0: never.
     pub used_ns: Nanos,
-}
-
-impl EntryCounters {
-    /// Returns packets and bytes as reported to controllers. A count that the entry's flags switch off is all
-    /// ones (OpenFlow 1.3, 5.8).
-    #[must_use]
-    pub fn reported(&self, flags: EntryFlags) -> (u64, u64) {
-        let unless = |off: bool, count| if off { u64::MAX } else { count };
-        (unless(flags.no_packet_counts, self.packets), unless(flags.no_byte_counts, self.bytes))
-    }
 }
 
 /// Counters of a table.
@@ -90,18 +37,18 @@ pub struct TableCounters {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GroupCounters {
     /// Packets and bytes that reached the group.
-    pub total: (u64, u64),
-    /// Packets and bytes that each bucket processed.
-    pub buckets: Vec<(u64, u64)>,
+    pub total: TrafficCount,
+    /// Packets and bytes that each bucket processed, in order of the buckets.
+    pub buckets: Vec<TrafficCount>,
 }
 
 /// Counters of a meter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MeterCounters {
     /// Packets and bytes that reached the meter.
-    pub total: (u64, u64),
-    /// Packets and bytes that each band applied to.
-    pub bands: Vec<(u64, u64)>,
+    pub total: TrafficCount,
+    /// Packets and bytes that each band applied to, in order of the bands.
+    pub bands: Vec<TrafficCount>,
 }
 
 /// Counters of a port.

@@ -7,110 +7,17 @@
 
 use crate::counters::BurstCounters;
 use crate::filter::Filter;
-use crate::probe::{By, Leaving, Probe};
-use crate::usage::Usage;
+use crate::probe::{Leaving, Probe};
 use arrayvec::ArrayVec;
-use flow::{EntryId, Nanos, Outcome, PortNo};
+use dataplane::trace_record::RECORD_BYTES;
+use dataplane::{By, TraceCopy, TraceHit, TraceRecord, Usage};
+use flow::{EntryId, Nanos, Outcome};
 use frame::Frame;
 use rtrb::Producer;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tables::NONE;
-
-/// Maximum number of bytes recorded of a packet: a frame of common length fits.
-pub const RECORD_BYTES: usize = 2_048;
-
-/// Maximum number of lookups recorded of a packet.
-pub const RECORD_HITS: usize = 32;
-
-/// Maximum number of copies recorded of a packet.
-pub const RECORD_COPIES: usize = 32;
-
-/// A lookup of a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hit {
-    /// Number of the table.
-    pub table: u8,
-    /// Means by which the entry was found.
-    pub by: By,
-    /// Entry that was hit; `None` for a miss.
-    pub entry: Option<EntryId>,
-    /// Time since the packet's burst began, ns.
-    pub after_ns: Nanos,
-}
-
-/// A copy given to a port or to the controller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Copied {
-    /// Number of the port; `None` for the controller.
-    pub port: Option<PortNo>,
-    /// Length of the copy, bytes.
-    pub len: u32,
-    /// [`digest`] of the copy's bytes.
-    pub digest: u64,
-}
-
-/// Record of how a worker processed one packet.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
-    /// Number of the worker.
-    pub worker: u16,
-    /// Version of the rules that the packet was forwarded by.
-    pub version: u64,
-    /// Ingress port.
-    pub in_port: PortNo,
-    /// Sequence number of the packet on its receive queue.
-    pub sequence: u64,
-    /// Length of the frame, bytes.
-    pub len: u32,
-    /// First bytes of the frame, as received.
-    pub bytes: ArrayVec<u8, RECORD_BYTES>,
-    /// Whether the sender left the checksum or the segmentation to hardware, so that the bytes differ from
-    /// those on a wire.
-    pub offloaded: bool,
-    /// First [`RECORD_HITS`] lookups, in order.
-    pub hits: ArrayVec<Hit, RECORD_HITS>,
-    /// Number of all lookups.
-    pub lookups: u32,
-    /// Table whose LUT had no record of the packet's value, so that the packet left the fast-forwarding path.
-    pub missed: Option<u8>,
-    /// First [`RECORD_COPIES`] copies, in order. A copy may still have been dropped by the egress.
-    pub copies: ArrayVec<Copied, RECORD_COPIES>,
-    /// Number of all copies.
-    pub made: u32,
-    /// Outcome of the packet.
-    pub outcome: Outcome,
-    /// Whether the packet passed the whole fast-forwarding path.
-    pub fast: bool,
-    /// Whether a packet or copy of the burst was dropped for lack of space up to this packet, possibly one of
-    /// its own.
-    pub scarce: bool,
-    /// Time from the start of the burst until the packet left, ns. 0 without a clock, like all times.
-    pub left_ns: Nanos,
-}
-
-impl Record {
-    fn empty(worker: u16) -> Self {
-        Self {
-            worker,
-            version: 0,
-            in_port: 0,
-            sequence: 0,
-            len: 0,
-            bytes: ArrayVec::new(),
-            offloaded: false,
-            hits: ArrayVec::new(),
-            lookups: 0,
-            missed: None,
-            copies: ArrayVec::new(),
-            made: 0,
-            outcome: Outcome::Consumed,
-            fast: false,
-            scarce: false,
-            left_ns: 0,
-        }
-    }
-}
+use wire::digest::fnv1a;
 
 /// Maximum number of packets recorded at the same time: a burst and packets that wait.
 const RECORDS: usize = 64;
@@ -124,7 +31,7 @@ const NOBODY: u8 = u8::MAX;
 /// A record of a packet that has not left yet.
 #[derive(Debug)]
 struct Open {
-    record: Record,
+    record: TraceRecord,
     /// Time at which the packet's burst began, ns.
     began: Nanos,
 }
@@ -133,7 +40,7 @@ struct Open {
 #[derive(Debug)]
 pub struct Recorder {
     filter: Filter,
-    ring: Producer<Record>,
+    ring: Producer<TraceRecord>,
     /// Number of packets still to be recorded.
     left: u64,
     /// Number of selected packets that were not recorded for lack of space, on arrival or when they left.
@@ -157,11 +64,11 @@ impl Recorder {
         worker: u16,
         filter: Filter,
         count: u64,
-        ring: Producer<Record>,
+        ring: Producer<TraceRecord>,
         lost: Arc<AtomicU64>,
         clock: Option<fn() -> Nanos>,
     ) -> Self {
-        let records = (0..RECORDS).map(|_| Open { record: Record::empty(worker), began: 0 }).collect();
+        let records = (0..RECORDS).map(|_| Open { record: empty(worker), began: 0 }).collect();
         let slots = vec![NOBODY; 1 << u16::BITS].into_boxed_slice();
         let free = (0..RECORDS as u8).collect();
         Self { filter, ring, left: count, lost, clock, began: 0, version: 0, slots, records, free }
@@ -195,7 +102,7 @@ impl Recorder {
         self.records.get_mut(usize::from(*self.slots.get(slot)?))
     }
 
-    fn record(&mut self, slot: usize) -> Option<&mut Record> {
+    fn record(&mut self, slot: usize) -> Option<&mut TraceRecord> {
         self.open(slot).map(|open| &mut open.record)
     }
 }
@@ -237,7 +144,7 @@ impl Probe for Recorder {
             record.lookups += 1;
             let after_ns = now.saturating_sub(*began);
             // Excess lookups appear only in the count.
-            let _ = record.hits.try_push(Hit { table, by, entry, after_ns });
+            let _ = record.hits.try_push(TraceHit { table, by, entry, after_ns });
         }
     }
 
@@ -254,7 +161,7 @@ impl Probe for Recorder {
                 let bytes = frame.bytes();
                 // Excess copies appear only in the count.
                 let _ =
-                    record.copies.try_push(Copied { port, len: bytes.len() as u32, digest: digest(bytes) });
+                    record.copies.try_push(TraceCopy { port, len: bytes.len() as u32, digest: fnv1a(bytes) });
             });
         }
     }
@@ -279,10 +186,24 @@ impl Probe for Recorder {
     }
 }
 
-/// Returns a hash that distinguishes frames: FNV-1a over their bytes.
-#[must_use]
-pub fn digest(bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
+/// Returns a record of nothing, of which every field is written before the record is sent.
+fn empty(worker: u16) -> TraceRecord {
+    TraceRecord {
+        worker,
+        version: 0,
+        in_port: 0,
+        sequence: 0,
+        len: 0,
+        bytes: ArrayVec::new(),
+        offloaded: false,
+        hits: ArrayVec::new(),
+        lookups: 0,
+        missed: None,
+        copies: ArrayVec::new(),
+        made: 0,
+        outcome: Outcome::Consumed,
+        fast: false,
+        scarce: false,
+        left_ns: 0,
+    }
 }

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the control plane (`model`) and a data plane share: the trait [`DataPlane`] and the plain types that
+//! cross it.
+//!
+//! The crate holds no logic: neither how to forward nor what a controller wants. `worker` implements the
+//! trait with its set of workers. Hardware or the reference interpreter can implement it without any code of
+//! the fast path. [`flow::Operation`], the type of all changes, is in `flow`, because `reference` applies
+//! operations too.
+//!
+//! Begin with [`DataPlane`] in `data_plane.rs`, which is the whole contract. [`counters`] has the counters
+//! that it returns, [`event`] the reports of workers, [`usage`] the usage of bounded resources, and
+//! [`trace_record`] the records of single packets.
+
+pub mod counters;
+mod data_plane;
+pub mod event;
+pub mod trace_record;
+pub mod usage;
+
+pub use counters::{
+    EntryCounters, GroupCounters, MeterCounters, PortCounters, PortQueue, TableCounters, Totals, TrafficCount,
+};
+pub use data_plane::DataPlane;
+pub use event::{Event, MacSeen, PacketInEvent};
+pub use trace_record::{By, TraceCopy, TraceHit, TraceRecord};
+pub use usage::Usage;
