@@ -56,7 +56,7 @@ fn as_parse_flows(flow: &FlowMod) -> String {
 fn flows_print_as_ovs_ofctl_prints_them_or_differ_as_noted() {
     let mut compared = 0;
     let mut wrong = Vec::new();
-    // Text that Shunt prints instead, for a documented difference.
+    // Text that Shunt prints instead of ovs-ofctl's, if the difference is documented.
     let (mut differs, mut noted) = (false, None);
     let mut lines = OVS.lines().peekable();
     while let Some(line) = lines.next() {

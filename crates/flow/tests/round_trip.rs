@@ -188,7 +188,7 @@ fn no_text_makes_the_parser_panic() {
                 text.push_str(random.of(PIECES));
             }
         } else {
-            // A valid flow with bytes changed, dropped or doubled.
+            // A valid flow in which some bytes are changed, removed or repeated.
             let mut bytes = format_flow(&flow_mod(random)).into_bytes();
             for _ in 0..random.below(4) {
                 let at = random.below(bytes.len() as u64 + 1) as usize;

@@ -40,7 +40,7 @@ impl Bench {
         let Self { agent, model, refreshed } = self;
         let mut refresh = || *refreshed += 1;
         let mut rest = Vec::new();
-        // The rest of a long answer follows when its beginning has been read.
+        // The rest of a long answer is sent only after its beginning has been read.
         loop {
             let more = agent.step(id, &mut Context { model, now: 5 * SECOND, refresh: &mut refresh }).more;
             let channel = agent.channel(id).unwrap();
@@ -184,7 +184,7 @@ fn every_table_says_what_it_can_do() {
             }
             _ => None,
         });
-        // No table follows the last one, so it has no GOTO_TABLE.
+        // The last table has no instruction GOTO_TABLE, because no table follows it.
         let all = [1, 2, 3, 4, 5, 6];
         assert_eq!(instructions.unwrap(), if table.table == 254 { &all[1..] } else { &all[..] });
         assert_eq!(table.max_entries as usize, ModelLimits::default().entries);
@@ -248,7 +248,8 @@ fn the_last_that_asks_is_master_and_slaves_change_nothing() {
     // A request with an older generation ID is refused and changes no role.
     assert!(ask_role(&mut bench, one, Role::Master, 1).is_err());
     assert_eq!(role(&mut bench, two), Ok(Role::Master));
-    // The master becomes equal or disconnects. Its predecessor stays a slave until it asks again.
+    // The master becomes equal or disconnects. Its predecessor stays a slave until it requests the role
+    // again.
     assert_eq!(ask_role(&mut bench, two, Role::Equal, 3), Ok(Role::Equal));
     assert_eq!((role(&mut bench, one), role(&mut bench, two)), (Ok(Role::Slave), Ok(Role::Equal)));
     assert_eq!(ask_role(&mut bench, two, Role::Master, 4), Ok(Role::Master));

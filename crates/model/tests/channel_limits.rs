@@ -160,8 +160,8 @@ fn beyond_16_mib_in_all_channels_each_holds_16_requests_or_16_kib() {
     let last = bench.waiting();
     bench.fill(last, 256 * KIB - HEADER_BYTES);
 
-    // One more request reaches 16 MiB in all channels. Until then, this channel has the limits of a single
-    // one.
+    // One more request brings all channels together to 16 MiB. Up to that total, only the limits of a single
+    // channel apply.
     let late = bench.waiting();
     (0..17).for_each(|_| bench.send(late, &Message::BarrierRequest));
     bench.step(late);

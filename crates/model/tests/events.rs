@@ -167,7 +167,7 @@ fn a_port_that_changes_and_stays_up_keeps_its_macs() {
     m.set_port_desc(2, renamed).unwrap();
     assert_eq!(m.plane_mut().operations.len(), operations, "workers do not know a port's name");
     assert_eq!(places(&mut m).len(), 2);
-    // A port whose link comes up loses no MACs, because it has none.
+    // A port whose link comes up has no learned MACs to lose.
     m.set_link(3, 3, false).unwrap();
     m.set_link(4, 3, true).unwrap();
     assert_eq!(places(&mut m).len(), 2);

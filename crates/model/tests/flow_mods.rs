@@ -30,13 +30,13 @@ fn an_identical_add_replaces_goes_last_and_carries_the_counts_on() {
     m.plane_mut().hit(old, 3, 7);
     let changed = m.flow_mod(10, add(5, mac(1), 9)).unwrap();
     assert_eq!(changed, Changed { added: 1, modified: 0, removed: 1 });
-    // Packets that hit the old entry before the change is in force are counted too.
+    // Packets that hit the old entry before the change is active are counted too.
     m.plane_mut().hit(old, 2, 12);
     let all = dump(&mut m, 15);
     assert_eq!(all.iter().map(|f| f.entry.matching.clone()).collect::<Vec<_>>(), [mac(2), mac(1)]);
     assert_ne!(all[1].entry.id, old);
     assert_eq!((all[1].packets, all[1].bytes, all[1].duration_ns), (5, 500, 5));
-    // The entry is replaced again before the first replacement is in force, then both take effect.
+    // The entry is replaced again before the first replacement is active. Then both become active.
     m.flow_mod(20, add(5, mac(1), 10)).unwrap();
     m.plane_mut().hit(all[1].entry.id, 4, 21);
     assert_eq!(dump(&mut m, 21)[1].packets, 9);
@@ -206,7 +206,8 @@ fn requests_that_break_a_limit_are_refused_with_openflows_numbers() {
     m.flow_mod(0, add(1, mac(2), 2)).unwrap();
     assert_eq!(m.flow_mod(0, add(1, mac(3), 1)).unwrap_err().openflow(), (5, 1));
     m.flow_mod(0, delete_all()).unwrap();
-    // Three entries wait for their release: one more fits, then adds fail until they are released.
+    // Three removed entries wait for their release. One more entry fits; further adds fail until the three
+    // are released.
     m.flow_mod(0, add(1, mac(4), 1)).unwrap();
     let error = m.flow_mod(0, add(1, mac(5), 1)).unwrap_err();
     assert_eq!(error, ModelError::TableFull { in_use: 4, limit: 4 });

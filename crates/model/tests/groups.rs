@@ -183,7 +183,7 @@ fn many_ways_through_few_groups_are_looked_at_once() {
             m.group_mod(0, Add, select).unwrap();
         }
     }
-    // 60 to the power of 8 paths lead to this group.
+    // This group is reached by 60 to the power of 8 paths.
     m.group_mod(0, Modify, group(0, GroupType::Select, &[vec![Action::output(1)]])).unwrap();
     let error = m.group_mod(0, Modify, group(0, GroupType::Select, &[vec![Action::Group(479)]])).unwrap_err();
     assert_eq!(error, ModelError::GroupLoop(0));
@@ -226,7 +226,8 @@ fn chains_end_and_are_not_cut() {
     let last = Limits::GROUP_CHAIN as u32;
     let error = m.group_mod(0, Add, all(last + 1, &[vec![Action::Group(last)]])).unwrap_err();
     assert_eq!(error, ModelError::GroupChain(last + 1));
-    // From the other end: the chain that leads to group 1 has the maximum length.
+    // The chain is also too long if it grows at its other end: the chain that leads to group 1 has the
+    // maximum length.
     m.group_mod(0, Add, all(100, &[])).unwrap();
     let error = m.group_mod(0, Modify, all(1, &[vec![Action::Group(100)]])).unwrap_err();
     assert_eq!(error, ModelError::GroupChain(1));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Long changes: the driver applies them elsewhere. Meanwhile echo requests are answered, and all other
-//! requests keep their order.
+//! Long changes, which the driver applies on another thread. Meanwhile echo requests are answered, and all
+//! other requests wait in order.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod common;
@@ -52,7 +52,8 @@ impl Bench {
         agent.step(id, &mut Context { model, now: 0, refresh: &mut || {} }).more
     }
 
-    /// Applies the changes that were left to the driver. Meanwhile each channel is stepped without the model.
+    /// Applies the changes that the agent left to the driver. Meanwhile calls each channel's step without the
+    /// model.
     fn make(&mut self, channels: &[ChannelId]) {
         let work = self.agent.take_work().unwrap();
         for id in channels {
@@ -96,7 +97,7 @@ fn echoes_are_answered_and_all_else_waits_in_its_order() {
     bench.send(one, 4, &echo());
     bench.step(one);
     assert_eq!(bench.model.flow_count() as u64, MANY, "nothing is deleted, and nothing added");
-    // The other channel has not started: it waits even before the driver has taken the work.
+    // The other channel waits even before the driver has started the long change.
     bench.send(two, 5, &flow_mod(command(FlowModCommand::DeleteStrict, add(1, mac(1), 0))));
     bench.send(two, 6, &Message::BarrierRequest);
     bench.step(two);

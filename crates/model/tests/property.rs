@@ -14,7 +14,7 @@ use std::collections::HashMap;
 
 const LIMIT: usize = 24;
 
-/// An entry of the list. The uid is kept when an add replaces the entry and continues its counts.
+/// Entry of the list. If an add replaces the entry and continues its counts, the new entry has the same uid.
 #[derive(Clone, Debug)]
 struct Plain {
     uid: usize,
@@ -33,8 +33,8 @@ struct List {
     packets: Vec<u64>,
     /// Uids of the entries added by this request, in order.
     added: Vec<usize>,
-    /// Entries that count for another uid from now on. The entries that they replaced still count for the old
-    /// uid.
+    /// Entries whose packets count for another uid from now on. Packets of the entries that they replaced
+    /// still count for the old uid.
     renamed: Vec<(EntryId, usize)>,
     /// Expected flow-removed messages: uid, match, reason, duration.
     removed: Vec<(usize, Match, RemovedReason, Nanos)>,
@@ -166,7 +166,7 @@ fn random_mod(r: &mut Random) -> FlowMod {
     }
 }
 
-/// A test run: the model, the list, and the uid for which the data plane counts each entry's packets.
+/// Test run: the model, the list, and for each entry the uid under which its packets are counted.
 struct Run {
     model: Fake,
     list: List,
@@ -303,7 +303,7 @@ fn run(seed: u64) -> (usize, usize) {
             8 => run.model.plane_mut().held = r.one_in(2),
             _ => run.model.plane_mut().apply_all(),
         }
-        // Entries that wait for their release have a limit too; stay below it.
+        // The number of entries that wait for their release is limited too; stay below the limit.
         if run.model.pending_removals() > LIMIT / 2 {
             run.model.plane_mut().apply_all();
             run.poll();

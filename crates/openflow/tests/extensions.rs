@@ -166,7 +166,7 @@ fn in_another_version_nothing_of_it_is_known() {
             let mut sent = flow_mod(&example);
             sent[0] = version;
             assert_eq!(decode(&sent).unwrap_err().code, BAD_VERSION);
-            // Also if only the message inside a bundle has another version.
+            // Messages are also refused if only the message inside a bundle has another version.
             let mut sent = bundled(&example);
             sent[24] = version;
             assert_eq!(decode(&sent).unwrap_err().code, BAD_VERSION);

@@ -36,7 +36,7 @@ fn what_was_encoded_decodes_to_the_same() {
 
 #[test]
 fn the_longest_message_takes_memory_in_proportion() {
-    // The shortest action has 8 bytes: a packet-out of pop_vlan actions only.
+    // The largest number of actions: a packet-out with pop_vlan actions only, which have 8 bytes each.
     let actions = vec![flow::Action::PopVlan; (MESSAGE_BYTES_MAX - 24) / 8];
     let in_port = flow::port_no::CONTROLLER;
     let sent = openflow::packet::PacketOutMessage { buffer_id: None, in_port, actions, data: Vec::new() };
@@ -51,7 +51,7 @@ fn every_message_cut_anywhere_is_refused_or_a_shorter_message() {
     for _ in 0..1_000 {
         let bytes = encoded(&message(&mut rng), 7);
         for length in (0..bytes.len()).step_by(1 + bytes.len() / 64) {
-            // With the original length, and with a matching one.
+            // Cut messages are tested with their original length field and with a corrected one.
             assert!(decode(&bytes[..length]).is_err());
             let mut cut = bytes[..length].to_vec();
             set_length(&mut cut);
@@ -99,7 +99,7 @@ fn corrupted_messages_are_refused_or_taken_but_never_a_panic() {
             None => taken += 1,
         }
     }
-    // The corruption covers many cases: many messages stay valid, and the refusals are of many kinds.
+    // Many corrupted messages must still be valid, and the others must be refused for many different reasons.
     assert!(taken > MUTATIONS / 20 && taken < MUTATIONS * 19 / 20, "{taken} taken");
     assert!(refused.len() >= 30, "{refused:?}");
     println!("{taken} of {MUTATIONS} taken; {refused:#?}");

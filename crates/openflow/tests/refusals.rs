@@ -85,7 +85,7 @@ fn match_fields() {
         ("80000a02 0806 80002b04 0001 0001", Some(MATCH_BAD_MASK)),
         ("80000a02 8847 80004508 00000001 0000000f", Some(MATCH_BAD_MASK)),
         ("80000a02 8847 80004702 01 01", Some(MATCH_BAD_MASK)),
-        // A full mask counts as none.
+        // A mask of all ones is treated as no mask.
         ("80000b04 0800 ffff", None),
         ("80000004 00000001 80000004 00000001", Some(MATCH_DUP_FIELD)),
         ("80000a02 0800 8000160 4 0a000001", None),
@@ -202,7 +202,7 @@ fn messages() {
         (4, &format!("{bundle_add} 0404000800000001"), Some(bundle::MSG_UNSUP)),
         (4, bundle_add, Some(bundle::MSG_BAD_LEN)),
         (13, "ffffffff 00000001 0000 000000000000", None),
-        // Packets without an ingress port.
+        // Packet-outs without an ingress port.
         (13, "ffffffff 00000000 0000 000000000000", None),
         (13, "ffffffff fffffffd 0000 000000000000", None),
         (13, "ffffffff fffffffe 0000 000000000000", None),

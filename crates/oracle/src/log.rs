@@ -19,7 +19,7 @@ use worker::WorkerSet;
 /// Log entry of a worker: a processed packet or an applied operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entry {
-    /// Packet `sequence` of this worker's queue at `port` was processed.
+    /// The worker processed packet `sequence` of its queue at `port`.
     Packet { port: PortNo, sequence: u64 },
     /// The operation of this version was applied.
     Applied(u64),

@@ -12,20 +12,20 @@ const JUDGED_FROM: usize = 20;
 pub struct TableUse {
     /// Packets that reached the table on the path.
     pub reached: usize,
-    /// Packets among them that continued on the path, or left the switch from it.
+    /// Packets of `reached` that continued on the path, or left the switch from it.
     pub passed: usize,
     /// Lookup method on the path: a LUT, the table itself, or an index of a linear table.
     pub way: &'static str,
 }
 
 /// Use of the path by repeated packets. A packet is repeated if all entries it hits are low-latency and its
-/// values are not new. That is, its worker had finished an earlier packet of the same values, under the same
-/// rules, before it arrived.
+/// values are not new. Values are not new if the worker had finished another packet with the same values,
+/// under the same rules, before the packet arrived.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PathUse {
     /// Repeated packets, without those that a full backlog refused.
     pub repeated: usize,
-    /// Packets among them that stayed on the path.
+    /// Packets of `repeated` that stayed on the path.
     pub fast: usize,
     /// Each table of a case; empty in a sum over cases.
     pub tables: BTreeMap<u8, TableUse>,

@@ -11,9 +11,9 @@ use worker::{Consistency, Quanta};
 const CASES: u64 = 200;
 
 /// Minimum share, in thousandths, of the repeated packets that must pass a table on the path, in each calm
-/// case. No packet passes a table that stays off the path. While a large LUT is cleaned, new records of a
-/// reused entry id are removed once more, so the limit for a single table is low. [`CALM_PERCENT`] checks all
-/// tables together.
+/// case. If a table wrongly stays off the path, no packet passes it there. The limit for a single table is
+/// low, because cleaning a large LUT also removes new records of a reused entry ID. [`CALM_PERCENT`] checks
+/// all tables together.
 const TABLE_PERMILLE: u64 = 100;
 
 /// Minimum share in per cent of the repeated packets of all calm cases that must stay on the path.
@@ -26,8 +26,8 @@ fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// Returns lane limits and budgets. Limits are absent, minimal, up to large enough to drop nothing; budgets
-/// begin with single packets.
+/// Returns lane limits and budgets. Limits range from minimal to large enough to drop nothing, or are absent.
+/// Budgets range from single packets upwards.
 fn lanes(seed: u64) -> (LaneLimits, Quanta) {
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut size = |sizes: [u16; 5]| sizes[rng.usize(0..sizes.len())];

@@ -87,7 +87,7 @@ impl Switch {
         output.status.success().then(|| String::from_utf8(output.stdout).unwrap())
     }
 
-    /// Connects peers that the switch refuses. Each causes some lines in the log.
+    /// Connects peers that the switch refuses. Each peer causes some lines in the log.
     fn storm(&self, peers: usize) {
         for _ in 0..peers {
             let mut peer = UnixStream::connect(&self.openflow).unwrap();
@@ -220,7 +220,7 @@ fn commands_whose_output_is_closed_or_full_end_cleanly() {
         let full = || File::options().write(true).open("/dev/full").unwrap();
         let (reader, closed) = std::io::pipe().unwrap();
         drop(reader);
-        // A closed output is no failure, because its reader may need no more.
+        // A closed output is not a failure, because its reader may not need the rest.
         let output = command().stdout(closed).output().unwrap();
         assert_eq!((output.status.code(), &*output.stderr), (Some(0), &b""[..]), "{arguments:?}");
         let output = command().stdout(full()).output().unwrap();

@@ -15,12 +15,12 @@ fn a_frame_s_latency_is_what_its_burst_s_steps_cost() {
     CostTable::even(UNIT_NS).drive(rig.worker.probe());
     let mut longest_ns = 0.0_f64;
     for turn in 1..=TURNS {
-        // Time between two poll iterations is not part of any latency.
+        // Time that passes between two poll iterations is not part of any latency.
         rig.worker.probe().pass(1e9);
         let before_ns = rig.worker.probe().virtual_ns();
         assert_eq!(rig.worker.turn(turn).sent as u64, BURST);
-        // The iteration itself is charged before the first poll, and the doorbell after all doorbells were
-        // rung.
+        // The cost of the iteration itself counts before the first poll, and the cost of the doorbell after
+        // the last doorbell. Neither is part of a latency.
         let outside_ns = (1 + BURST) as f64 * UNIT_NS;
         longest_ns = longest_ns.max(rig.worker.probe().virtual_ns() - before_ns - outside_ns);
     }

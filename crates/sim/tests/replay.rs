@@ -166,8 +166,8 @@ fn timeouts_follow_the_capture() {
     .unwrap();
     let capture = folder.path().join("in.pcap");
     // Two packets hit the first entry, which ends at 2 s, and two the second, which ends at 7 s. Then NORMAL
-    // learns the sender, refreshes it at 8 s, and forgets it at 308 s. Packets sent back to it before that
-    // stay at its port.
+    // learns the sender, refreshes it at 8 s, and forgets it at 308 s. Until then, packets to the sender
+    // leave by its port only.
     let to = [0, 1_999, 2_000, 4_000, 7_000, 8_000].map(|time_ms| (time_ms, false));
     made::write_at(&capture, &[&to[..], &[(307_999, true), (308_000, true)]].concat());
     for engine in [ReplayEngine::Worker, ReplayEngine::Reference] {

@@ -33,8 +33,9 @@ fn every_step_has_a_cost() {
     assert!(costs.agreement.windows > 0 && costs.agreement.virtual_ns > 0.0);
 }
 
-/// Wildcard delete of all entries: no poll iteration has much work. Each packet is processed by the rules
-/// before the delete or by those after it, and by the latter once the barrier is answered.
+/// All entries are deleted by a wildcard, and no poll iteration has much work. Each packet is processed by
+/// all rules before the delete or by all rules after it. Once the barrier is answered, only the rules after
+/// it may apply.
 #[test]
 fn deleting_everything_stalls_nothing_and_leaves_no_stale_verdict() {
     let report = run(20_000, CostSource::Even(1.0)).unwrap();
@@ -45,7 +46,7 @@ fn deleting_everything_stalls_nothing_and_leaves_no_stale_verdict() {
     assert!(report.is_lawful(), "{report}");
 }
 
-/// Operations of each sort, submitted as fast as they can be queued: no poll iteration has much work.
+/// Operations of each kind are submitted as fast as they can be queued, and no poll iteration has much work.
 #[test]
 fn flow_mods_stall_nothing() {
     let mut phases = 0;

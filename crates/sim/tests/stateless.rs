@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-/// Ports are numbered from 1 to this, and one has a distant number.
+/// Number of ports with consecutive numbers from 1; one more port has a distant number.
 const PORTS: PortNo = 7;
 const FAR: PortNo = 70_000;
 

@@ -28,14 +28,14 @@ pub struct FakePlane {
     /// Operations in order; the first one has version 1.
     pub operations: Vec<Operation>,
     pub applied: u64,
-    /// If set, operations are applied only by `apply_all`.
+    /// Whether operations are applied only by `apply_all`.
     pub held: bool,
     pub counters: HashMap<EntryId, EntryCounters>,
     known: HashMap<EntryId, Known>,
     pub events: VecDeque<Event>,
     pub recycled: usize,
     pub counter_reads: usize,
-    /// The number of parked operations that it reports.
+    /// Number of parked operations that the data plane reports.
     pub parked: usize,
 }
 

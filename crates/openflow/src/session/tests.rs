@@ -270,7 +270,7 @@ fn a_peer_that_floods_and_never_reads_meets_a_limit() {
     }
     assert!(most <= 10_000 + 1_000, "{most} bytes of output");
     assert!(session.is_output_full() && !session.wants_read());
-    // Accepted input is answered once output has space.
+    // Input that was accepted is answered as soon as the output has space.
     session.consume(most);
     assert_eq!(session.next_event(), None);
     assert!(session.output().len() > 10_000);
@@ -365,7 +365,7 @@ fn a_message_that_is_too_long_is_not_sent() {
     assert_eq!(session.output(), []);
 }
 
-/// The driver keeps offering bytes that do not fit; this is no sign of life.
+/// The driver keeps offering bytes that do not fit. They do not count as a sign that the peer is alive.
 #[test]
 fn who_vanishes_with_input_waiting_is_given_up() {
     let config = SessionConfig { output_limit: 100, ..SessionConfig::default() };

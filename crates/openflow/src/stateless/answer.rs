@@ -98,7 +98,8 @@ fn section_at(stateless_config: &StatelessConfig, at: Place) -> Option<(Stateles
     })
 }
 
-/// Returns the part of a bank behind `told` labels and backups that fits a message, and the new count.
+/// Returns the part of a bank that fits into one message, after `reported` labels and backups. Also returns
+/// the number of labels and backups up to its end.
 fn piece(bank: &Bank, reported: usize) -> (Bank, usize) {
     let labels = bank.labels.iter().skip(reported).take(PAIRS).map(|(label, target)| (*label, *target));
     let labels: BTreeMap<_, _> = labels.collect();

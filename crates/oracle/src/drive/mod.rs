@@ -52,7 +52,7 @@ pub(super) struct Driver {
 impl Driver {
     pub fn run(mut self) -> Result<Record, String> {
         self.first_rules()?;
-        // In a calm case, few updates change the treatment of packets, and few are needed.
+        // In a calm case, only few updates may change the treatment of packets.
         let updates = if self.style.calm { 1 } else { 5 };
         while self.record.arrivals.len() < self.options.packets {
             self.now += self.rng.u64(0..STEP_NS_MAX);

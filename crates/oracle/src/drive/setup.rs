@@ -30,11 +30,12 @@ const TIGHT_QUEUE_FRAMES: usize = 8;
 /// Ageing times of learned addresses, used by successive cases. A case lasts about 20 s of virtual time.
 const MAC_AGEING: [Nanos; 4] = [300_000_000_000, 1_000_000_000, 2_500_000_000, 6_000_000_000];
 
-/// All packets are recorded for traces in one of every RECORDED blocks of RECORDED cases.
+/// Cases form blocks of this many cases. In one of every RECORDED blocks, all packets are recorded for
+/// traces.
 const RECORDED: u64 = 3;
 
-/// Ports have egress queues in these two of every 16 cases, one with one worker and one with two. Rules also
-/// select a queue that does not exist.
+/// Cases with egress queues, as remainders of the seed by 16: one with one worker and one with two. Rules
+/// also select a queue that does not exist.
 const QUEUED: [u64; 2] = [1, 8];
 
 /// In one of every LONG cases, some frames need a large buffer.
@@ -54,7 +55,7 @@ const LARGE_FRAMES: usize = 256;
 /// path.
 const CALM: u64 = 7;
 
-/// Ports as the driver and the workers hold them.
+/// Ports, split into the parts of the driver and of the workers.
 struct Ports {
     handles: Vec<MemHandle>,
     queues: Vec<PortQueues>,
@@ -209,8 +210,8 @@ impl Driver {
         }
         // Half of the cases load one bundle, the others single flow-mods.
         if self.rng.bool() {
-            // An index of a linear table may be requested twice with different priorities. The bundle is then
-            // refused as a whole.
+            // Two entries of the bundle may have the same index of a linear table and different priorities.
+            // The bundle is then refused as a whole.
             drop(self.model.bundle(self.now, mods.clone()));
         }
         for m in mods {

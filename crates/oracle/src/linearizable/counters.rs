@@ -7,8 +7,8 @@ use crate::log::Record;
 use dataplane::TrafficCount;
 use flow::DropReason;
 
-/// Compares counters with the reference's and returns their number. A bucket without a frame is counted, but
-/// its effects are not, such as groups that it refers to.
+/// Compares counters with the reference's and returns their number. A bucket that got no frame is counted,
+/// but groups that it refers to are not.
 pub(super) fn check_counters(record: &Record, replay: &Replay) -> Result<usize, String> {
     let buckets_lost = counted(record, DropReason::NoBuffer) > 0;
     let reference = &replay.reference;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Checks when entries expire. No entry may expire before a timeout has passed. Every entry must expire at
-//! most 1 s after it while the control thread runs, with the reason of the timeout that passed first. The
-//! check is independent of the model's timers. It uses the packets that hit the entry in the reference, and
-//! the times at which workers executed its instructions.
+//! Checks when entries expire. No entry may expire before one of its timeouts has passed. While the control
+//! thread runs, every entry must expire at most 1 s after the first of its timeouts, with that timeout as the
+//! reason. The check is independent of the model's timers. It uses the packets that hit the entry in the
+//! reference, and the times at which workers executed its instructions.
 
 use super::lives::Life;
 use crate::log::{Moment, Origin, Record};
@@ -72,7 +72,7 @@ fn created(life: &Life, record: &Record) -> Moment {
     record.submitted[life.added - 1].moment
 }
 
-/// Returns the moment at which the model itself ended this life, unless another entry replaced it.
+/// Returns the moment at which the model itself removed the entry. `None` if another entry replaced it.
 fn timed_out(life: &Life, record: &Record) -> Option<Moment> {
     let submission = &record.submitted[life.removed? - 1];
     (submission.origin == Origin::Poll && !life.replaced).then_some(submission.moment)
@@ -84,7 +84,7 @@ pub(super) fn reason(life: &Life, record: &Record) -> Option<RemovedReason> {
     Due::of(life, record, moment).reason(moment.at)
 }
 
-/// Compares the end of each life with its timeouts. Returns the number of entries that timed out.
+/// Compares the end of each entry's lifetime with its timeouts. Returns the number of entries that timed out.
 pub(super) fn check_expiry(record: &Record, lives: &[Life]) -> Result<usize, String> {
     let mut expired = 0;
     for life in lives {

@@ -9,7 +9,7 @@ use reference::{Processed, Reference};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Use of an entry, which happened between these moments.
+/// Use of an entry by a packet, between two moments.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Use {
     pub first: Moment,
@@ -129,7 +129,8 @@ impl Lives {
         }
         let mut first = lookups.first().map_or(otherwise, |lookup| lookup.moment);
         if lacks_frames && !processed.groups.is_empty() {
-            // A bucket may have found no frame, so that its NORMAL did not process the packet.
+            // A bucket may have got no frame. The NORMAL action of the bucket has then not processed the
+            // packet.
             first.at = 0;
         }
         let last = lookups.last().map_or(otherwise, |lookup| lookup.moment);

@@ -39,8 +39,8 @@ pub(super) fn check_removed(record: &Record, lives: &[Life]) -> Result<usize, St
     }
 }
 
-/// Whether the entry was deleted in the operation that also adds an equal entry. A bundle can do that, and a
-/// deleted entry has a notice. An entry that is overwritten has none.
+/// Whether the entry was deleted in the operation that also adds an equal entry. A bundle can do that. A
+/// deleted entry has a notice, but an overwritten entry has none.
 fn is_deleted_apart(record: &Record, version: usize, notice: Option<&FlowRemoved>) -> bool {
     let removals = record.operations[version - 1].parts().iter().filter_map(|part| match part {
         Operation::Entries(changes) => {

@@ -65,7 +65,7 @@ pub(super) fn check_outcomes(
     }
 }
 
-/// Whether this outcome of a packet is possible, as far as its sent copies are known.
+/// Whether this outcome of a packet is possible, given the copies that are known to be sent.
 fn is_possible(
     record: &Record,
     replay: &Replay,

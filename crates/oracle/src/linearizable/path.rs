@@ -78,8 +78,9 @@ fn changes_rules(operation: &Operation) -> bool {
     })
 }
 
-/// Returns the table at which a packet left the path, or `None` if it did not. An index serves packets on and
-/// off the path alike. If nothing else shows where the packet left, the first index is named.
+/// Returns the table at which a packet left the path, or `None` if it did not. A lookup by index is the same
+/// on and off the path. If no other lookup shows where the packet left, the first table looked up by index is
+/// returned.
 fn left_path_at(left: &Left, lookups: &[Lookup]) -> Option<u8> {
     if left.fast {
         return None;

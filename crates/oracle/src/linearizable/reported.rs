@@ -7,8 +7,8 @@ use dataplane::MacSeen;
 use flow::PacketInReason;
 use std::collections::BTreeMap;
 
-/// Compares packet-ins. They are in order within a flow, except those for an expired TTL, which are in order
-/// among those of the same table.
+/// Compares packet-ins. Packet-ins are in order within a flow. Packet-ins for an expired TTL are in order
+/// among themselves, per table.
 ///
 /// Returns the number of packet-ins of each packet, and the number of missing ones. Some may be missing only
 /// if space is scarce.

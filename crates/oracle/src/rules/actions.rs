@@ -40,7 +40,7 @@ impl Style {
                 made.write.push(output);
             } else {
                 made.apply.push(output);
-                // A second output port makes fewer packets fail with an output to their ingress port.
+                // With a second output port, fewer packets are dropped for an output to their ingress port.
                 let more = (rng.u8(0..3) == 0).then(|| self.output(rng, scope));
                 made.apply.extend(more);
             }
@@ -82,7 +82,7 @@ impl Style {
             made.push(action);
         }
         if rng.u8(0..20) == 0 {
-            // Pushes a second label, and pops one of them.
+            // Pushes a second label, and pops one of the two.
             let inner = if scope.known & header::MPLS != 0 { None } else { Some(Action::PushMpls(MPLS[0])) };
             let [outer, left] = [MPLS[rng.usize(0..2)], MPLS[rng.usize(0..2)]];
             made.extend(inner.into_iter().chain([Action::PushMpls(outer), Action::PopMpls(left)]));

@@ -28,7 +28,8 @@ pub(super) struct Style {
     pub linear: u8,
     /// Slices that rules use in addition to named fields.
     pub slices: Vec<Field>,
-    /// Whether packets of a flow differ in their TTL. No rule examines the TTL then: there are no slices.
+    /// Whether packets of a flow differ in their TTL. The case then has no slices, because no rule may
+    /// examine the TTL.
     pub ttl_varies: bool,
     /// Number of groups, numbered from 1. Some may be missing at times.
     pub groups: u32,
@@ -36,7 +37,7 @@ pub(super) struct Style {
     pub meters: u32,
     /// Number of low-latency entries out of ten.
     pub low_latency: u8,
-    /// Priorities of the entries. There are few, so that entries tie.
+    /// Priorities of the entries, few enough that many entries have equal priorities.
     pub priorities: Vec<u16>,
 }
 

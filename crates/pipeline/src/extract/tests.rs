@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The shuffle builds the same rows as the loads, for any fields and packets.
+//! Extraction by byte shuffles builds the same rows as extraction by loads, for any fields and packets.
 
 use super::*;
 use fastrand::Rng;
@@ -89,6 +89,6 @@ fn shuffled_rows_are_loaded_rows() {
         rows += waiting.len();
     }
     assert!(rows > 5_000);
-    // On cores that can shuffle, most plans of whole bytes are shuffled.
+    // On CPUs with byte shuffles, most plans whose fields are whole bytes use them.
     assert!(shuffled == 0 || shuffled > 150, "{shuffled}");
 }

@@ -229,7 +229,7 @@ fn what_is_held_back_leaves_a_device_without_buffers_only_until_it_is_given_back
         open_one(&format!("net_pcap_hold,rx_pcap={input},infinite_rx=1,tx_pcap={}", folder.file("out")));
     let mut pools = Pools::new(0, 0, 0).with_shells(2 * MBUFS as usize);
     let mut held = Vec::new();
-    // The device keeps some buffers: it returns the others and no more.
+    // The device keeps some buffers and returns all others.
     for _ in 0..1_000 {
         queue.receive(&mut pools, &mut held, 32);
     }
@@ -314,7 +314,7 @@ fn a_device_may_be_taken_away_and_come_back() {
     // Frames to be sent to it are counted drops. Mbufs lent before can still be returned.
     let taken = send(&mut *queue, &mut pools, held);
     assert_eq!((taken, queue.statistics().drops(PortDrop::TxLinkDown)), (4, 4));
-    // The device is back.
+    // The device has been attached again.
     assert!(queue.poll_link().up);
     assert_eq!(queue.generation(), 1);
     let frames = receive(&mut *queue, &mut pools, 4);

@@ -16,14 +16,14 @@ use std::time::{Duration, Instant};
 const TRANSFER_BYTES: usize = 32 * 1024 * 1024;
 const TCP_PORT: u16 = 5001;
 
-/// Returns the content of the transfer, in which neighbouring bytes do not predict each other.
+/// Returns the content of the transfer: pseudo-random bytes, so that lost or reordered parts are detected.
 fn content() -> Vec<u8> {
     (0..TRANSFER_BYTES as u64).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
 }
 
-/// Not a test of its own, but the code of a helper process in a host's namespace. "receive" accepts one
-/// connection, checks the content and returns one byte. "send <address>" is its peer. "unprivileged" checks
-/// that raw sockets are refused.
+/// Code of a helper process in a host's namespace, not a test. "receive" accepts one connection, checks the
+/// content and returns one byte. "send <address>" is its peer. "unprivileged" checks that raw sockets are
+/// refused.
 #[test]
 fn helper() {
     let Some(role) = role() else { return };
@@ -65,7 +65,7 @@ fn watch() {
     std::process::exit(3);
 }
 
-/// Counts of what a forwarder has seen.
+/// Counts of the frames that a forwarder has received.
 #[derive(Default)]
 struct Seen {
     /// Number of super-frames, and length of the longest one in bytes.

@@ -7,9 +7,9 @@ use std::collections::VecDeque;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Set in the test process that runs inside the driver's namespace.
+/// Environment variable that is set in the test process inside the driver's namespace.
 const LAB: &str = "SHUNT_PORT_TEST_LAB";
-/// Task of a helper process in a host's namespace.
+/// Environment variable with the task of a helper process in a host's namespace.
 const ROLE: &str = "SHUNT_PORT_TEST_ROLE";
 /// Time limit of a test in seconds.
 const LIMIT_S: &str = "50";
@@ -24,8 +24,9 @@ pub fn run(command: &str) {
     assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Runs `body` of the test named `test` in its own namespaces, with the host namespaces h1 to h`hosts`. For
-/// that it starts this program again inside them. Without root privileges the test is skipped with a message.
+/// Runs `body`, the code of the test named `test`, in separate namespaces with the host namespaces h1 to
+/// h`hosts`. To do so, the function starts this program again inside the driver's namespace. Without root
+/// privileges the test is skipped with a message.
 pub fn in_lab(test: &str, hosts: usize, body: fn(&Lab)) {
     if std::env::var(LAB).is_ok() {
         quiet("");
@@ -50,7 +51,8 @@ pub fn in_lab(test: &str, hosts: usize, body: fn(&Lab)) {
     assert!(status.success(), "{test} failed inside its namespace: {status}");
 }
 
-/// Stops the kernel from sending packets of its own in the namespace that `enter` enters.
+/// Stops the kernel from sending packets, such as neighbour discovery, in the namespace that the command
+/// `enter` enters.
 fn quiet(enter: &str) {
     let ipv6 = "net.ipv6.conf";
     run(&format!("{enter}sysctl -qw {ipv6}.all.disable_ipv6=1 {ipv6}.default.disable_ipv6=1"));

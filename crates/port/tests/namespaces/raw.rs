@@ -96,7 +96,7 @@ fn link_tells_mac_mtu_and_speed() {
         let link = a.poll_link();
         assert_eq!((link.up, link.mac, link.mtu), (true, Some([2, 0, 0, 0, 0x12, 0x34]), Some(1400)));
         assert_eq!(link.speed_mbps, Some(10_000));
-        // Changes are reported, so they do not wait for the next periodic query.
+        // The kernel reports changes, so they are visible before the next periodic query.
         run("ip link set va address 02:00:00:00:12:35");
         run("ip link set va mtu 1300");
         let link = a.poll_link();
@@ -241,7 +241,8 @@ fn a_reopened_device_keeps_its_descriptor_and_advances_its_generation() {
         let mut a = open_one(1, "va");
         let descriptor = a.descriptor().unwrap();
         run("ip link del va");
-        // The error that reports the loss ends a sleep. Only the queue may clear it.
+        // The socket error that reports the loss of the device ends a sleep. Only the queue may clear the
+        // error.
         let wait = |limit_ms| port::wait::wait(&[descriptor], Some(Duration::from_millis(limit_ms))).unwrap();
         assert_eq!((wait(1000), wait(1000)), (1, 1));
         assert_eq!(a.descriptor(), Some(descriptor));
@@ -307,7 +308,7 @@ fn long_frames_come_whole_and_only_where_there_is_room() {
     in_lab("raw::long_frames_come_whole_and_only_where_there_is_room", 0, |_: &Lab| {
         veth("va", "vb");
         let mut b = open_one(2, "vb");
-        // The ring's slots were sized for the old MTU.
+        // The slots of the ring have the size for the old MTU.
         run("ip link set va mtu 9000");
         run("ip link set vb mtu 9000");
         let mut a = open_one(1, "va");
@@ -348,7 +349,7 @@ fn long_frames_without_room_do_not_hold_short_ones() {
                 assert!(frame.bytes() == packets[at], "packet {at}");
                 pools.put(frame).unwrap();
             });
-            // With neither kind of frame free, all packets wait.
+            // Without any free frame, small or large, all packets wait.
             let mut held: Vec<_> = std::iter::from_fn(|| pools.get(60)).collect();
             held.extend(std::iter::from_fn(|| pools.get(9000)));
             assert_eq!(held.len(), 9);

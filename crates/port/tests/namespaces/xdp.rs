@@ -72,7 +72,7 @@ fn what_can_not_be_sent_is_a_named_drop_and_does_not_hold_the_rest() {
         );
         assert_eq!(a.statistics().tx_packets, 2);
         run("ip link set va down");
-        // More frames than the ring holds. None of them may be sent when the link is up again.
+        // Send more frames than the ring holds. None of them may leave when the link is up again.
         for _ in 0..100 {
             send(&mut *a, &vec![packet(&[], 60, 9); 20]);
         }
@@ -214,7 +214,8 @@ fn without_buffers_packets_wait_and_what_the_ring_can_not_hold_is_counted() {
 fn frames_wait_for_a_device_without_room_and_keep_their_order() {
     in_lab("xdp::frames_wait_for_a_device_without_room_and_keep_their_order", 0, |_: &Lab| {
         const FRAMES: usize = 900;
-        // Frames from va wait behind the bridge, and the kernel limits the unsent bytes of a socket.
+        // Frames from va wait at the far side of the bridge, and the kernel limits the unsent bytes of a
+        // socket.
         let (mut a, mut c) = bridge();
         run("tc qdisc add dev vd root handle 1: htb default 1");
         run("tc class add dev vd parent 1: classid 1:1 htb rate 8kbit burst 1600 cburst 1600");

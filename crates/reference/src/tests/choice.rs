@@ -81,8 +81,8 @@ fn a_select_group_passes_over_what_is_not_live() {
         reset_counts: false,
     };
     reference.apply(&Operation::Entries(vec![modify])).unwrap();
-    // 0xa68fa85f of 2^32 is 0.65: it selects the third of weights 1, 1 and 2, and the second of 1 and 1 or of
-    // 1 and 2.
+    // The hash 0xa68fa85f is 0.65 of 2^32. It selects the third bucket of weights 1, 1 and 2, and the second
+    // of weights 1 and 1 or 1 and 2.
     assert_eq!(reference.process(1, &frame(false)).sent[0].port, 4);
     down(&mut reference, 4);
     assert_eq!(reference.process(1, &frame(false)).sent[0].port, 3);

@@ -11,7 +11,7 @@ fn frame(rest: &[u8]) -> Vec<u8> {
     [&DST[..], &SRC, rest].concat()
 }
 
-/// Pads like a pop does: to the minimum length of an Ethernet frame.
+/// Pads to the minimum length of an Ethernet frame, as a pop does.
 fn padded(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes.resize(bytes.len().max(60), 0);
     bytes
@@ -87,7 +87,7 @@ fn headroom_is_what_frames_grow_by() {
     assert_eq!(after(&pushes(33), &udp()), Err(DropReason::NoHeadroom));
     let shims = vec![Action::PushMpls(0x8847); 33];
     assert_eq!(after(&shims, &udp()), Err(DropReason::NoHeadroom));
-    // A pop frees headroom.
+    // A pop frees headroom for another push.
     let mut back = pushes(32);
     back.extend([Action::PopVlan, Action::PushVlan(0x8100)]);
     assert_eq!(after(&back, &udp()).unwrap().len(), udp().len() + 128);
@@ -136,7 +136,7 @@ fn copying_ttls_needs_two() {
     assert!(wrong_checksums(&copied).is_empty());
     let v6 = ethernet().mpls(1, 0, 5).ipv6([1; 16], [2; 16]).ttl(9).udp(1, 2).build();
     assert_eq!((after(&out, &v6).unwrap()[17], after(&inwards, &v6).unwrap()[25]), (9, 5));
-    // With only one TTL, or a truncated second header, nothing happens.
+    // Copying a TTL does nothing if there is only one TTL, or if the second header is truncated.
     let cut_shims = &shims[..21];
     let not_ip = frame(&[0x88, 0x47, 0, 0, 1, 5, 0x35, 0, 0, 40]);
     for one in [&udp()[..], &v4[..37], &v6[..57], cut_shims, &not_ip, &frame(&[8, 6])] {

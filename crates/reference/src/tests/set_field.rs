@@ -131,7 +131,7 @@ fn of_two_zeros_one_is_written() {
     let checksum = u128::from(u16::from_be_bytes([frame[50], frame[51]]));
     let changed = set(Field::TcpSrc, (1000 + checksum) % 0xffff, &frame).unwrap();
     assert_eq!((&changed[50..52], wrong_checksums(&changed)), (&[0, 0][..], vec![]));
-    // A checksum that is not adjusted stays as it is, even 0xffff.
+    // A checksum that is not adjusted stays unchanged, even if it is 0xffff.
     let mut other_zero = changed;
     other_zero[50..52].fill(0xff);
     assert_eq!(set(Field::TcpDst, 2000, &other_zero).unwrap(), other_zero);
@@ -232,7 +232,7 @@ proptest! {
         prop_assume!(place(&old) == place(&new));
         let (l3, l4) = (usize::from(old.l3), usize::from(old.l4));
         let written = written(&frame, &old, field, mask);
-        // All possible positions of checksums, whatever the protocol.
+        // All positions that a checksum can have in any protocol.
         let checksums = [l3 + 10..l3 + 12, l4 + 2..l4 + 4, l4 + 6..l4 + 12, l4 + 16..l4 + 18];
         prop_assume!(!checksums.into_iter().flatten().any(|at| written.get(at) == Some(&true)));
         prop_assert_eq!(wrong_checksums(&changed), Vec::<&str>::new());

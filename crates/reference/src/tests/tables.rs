@@ -144,10 +144,11 @@ fn the_action_set_has_its_own_order() {
     // Pops precede pushes, so an untagged packet is dropped.
     let done = run(written(vec![Action::PushVlan(0x8100), Action::PopVlan, Action::output(2)]), &udp());
     assert_eq!(done.outcome, Outcome::Dropped(DropReason::MissingVlan));
-    // Fields are set in their own order: the EtherType first, after which there is no UDP port to set.
+    // An action set sets fields in a fixed order. The EtherType is first, and the packet then has no UDP
+    // port.
     let fields = vec![set(Field::UdpSrc, 1), set(Field::EthType, 0x9999), Action::output(2)];
     assert_eq!(run(written(fields), &udp()).outcome, Outcome::Dropped(DropReason::MissingHeader));
-    // A group suppresses the output; this group does not exist.
+    // A group suppresses the output. Here the group does not exist.
     let done = run(written(vec![Action::output(2), Action::Group(1)]), &udp());
     assert_eq!(done.outcome, Outcome::Dropped(DropReason::NoSuchGroup));
     // MPLS is pushed first and is after the tag.
@@ -174,7 +175,7 @@ fn packets_without_output() {
     let nothing = Outcome::Dropped(DropReason::NoOutput);
     assert_eq!(run(Instructions::default(), &udp()).outcome, nothing);
     assert_eq!(run(written(vec![Action::DecNwTtl]), &udp()).outcome, nothing);
-    // A failed output determines the reason, whether applied or in the set. The last failure counts.
+    // The drop reason is that of the last failed output, whether it is applied or in the action set.
     assert_eq!(run(to(99), &udp()).outcome, Outcome::Dropped(DropReason::NoSuchPort));
     let twice = run(Instructions::apply(vec![Action::output(99), Action::output(1)]), &udp());
     assert_eq!(

@@ -12,7 +12,7 @@ fn push_key(key: &[u8], hops: u8, epoch: u8) -> Action {
     Action::PushKey(KeyHeader { key: key.into(), hops, epoch })
 }
 
-/// Pads like a pop does: to the minimum length of an Ethernet frame.
+/// Pads to the minimum length of an Ethernet frame, as a pop does.
 fn padded(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes.resize(bytes.len().max(60), 0);
     bytes

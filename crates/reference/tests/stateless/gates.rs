@@ -138,7 +138,7 @@ fn gates_have_no_backups() {
     assert_eq!(stateless(&edge(), &some, 3, &tagged(4)), StatelessOutcome::Dropped(DropReason::PortDown));
     some.remove(&2);
     assert_eq!(stateless(&edge(), &some, 3, &tagged(4)), StatelessOutcome::Dropped(DropReason::PortDown));
-    // Gates 6 and 0 do not exist; gate 48 is that of the ingress port.
+    // Gates 6 and 0 do not exist. Gate 48 belongs to the ingress port.
     for down in [6, 0, 48] {
         assert_eq!(
             stateless(&edge(), &ports(1..=3), 3, &tagged(down)),

@@ -12,7 +12,8 @@ fn id(arithmetic: Arithmetic, modulus: u32) -> NodeId {
     NodeId::new(arithmetic, modulus).unwrap()
 }
 
-/// CRC of all bytes except the last two, which are then added, as switch hardware computes it.
+/// Residue as switch hardware computes it: the CRC of all bytes except the last two, to which the last two
+/// are added.
 fn crc16(key: &[u8], polynomial: u16) -> u16 {
     let (front, back) = key.split_at(key.len() - 2);
     let mut register = 0_u16;

@@ -68,7 +68,7 @@ fn the_packet_across_the_tree() {
             );
         }
     }
-    // Downwards, the aggregation switch uses DOWN; also if UP or DOWN is 0.
+    // For packets on the way down, the aggregation switch uses DOWN, even if UP or DOWN is 0.
     let by = |in_port, up, down| match stateless(
         &as1,
         &ports(1..=6),
@@ -79,7 +79,7 @@ fn the_packet_across_the_tree() {
         other => panic!("{other:?}"),
     };
     assert_eq!([by(3, 48, 6), by(1, 0, 6), by(1, 44, 6)], [2, 2, 3]);
-    // Out of the network by a core switch.
+    // A core switch sends the packet out of the network.
     let out = stateless(&cs2, &ports(1..=6), 1, &under(ethernet().tf(Form::Paper, 0, 48, 45)));
     assert_eq!(
         out,

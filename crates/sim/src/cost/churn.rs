@@ -27,8 +27,8 @@ const REPEATS: usize = 10;
 /// CPU cache cold.
 const COMPILED_NS: u128 = 50_000;
 
-/// Kinds of poll iterations: first of a window, with an operation, with an operation after a table was
-/// compiled. Kind 0 has no operation.
+/// Kinds of poll iterations. Kind 0 has no operation. The others are the first iteration of a window, an
+/// iteration with an operation, and one with an operation after a table was compiled.
 const FIRST: u8 = 1;
 const WARM: u8 = 2;
 const COLD: u8 = 3;
@@ -36,7 +36,7 @@ const COLD: u8 = 3;
 /// Results of one stream of operations.
 #[derive(Clone, Debug)]
 pub struct Phase {
-    /// Name of the stream.
+    /// Name of the stream of operations.
     pub name: &'static str,
     /// Number of flow-mods.
     pub mods: usize,
@@ -50,7 +50,7 @@ pub struct Phase {
 }
 
 /// Runs every phase whose name contains `only` with `count` flows (at most 2^24), and passes each result to
-/// `told`.
+/// `report`.
 ///
 /// # Errors
 /// Only if one of the generated flows is refused.
@@ -177,8 +177,8 @@ impl Paced {
 }
 
 impl Workload for Paced {
-    /// Returns a kind that is equal for poll iterations with about as many changes and an equally warm CPU
-    /// cache.
+    /// Returns the kind of the poll iteration. Iterations of one kind have about as many changes and an
+    /// equally warm CPU cache.
     fn prepare(&mut self, turn: u64) -> u8 {
         self.rig.clock.advance_by(1_000);
         if turn.is_multiple_of(self.window) && self.extra > 0 {

@@ -10,8 +10,8 @@ use pipeline::ProbeStep;
 use std::time::Instant;
 use worker::Worker;
 
-/// Excess over the usual time of a poll iteration that indicates preemption, in nanoseconds. A whole burst
-/// takes about as long.
+/// Excess over the usual time of a poll iteration that indicates preemption, in nanoseconds. This is about
+/// the duration of a whole burst.
 const STOLEN_NS: u32 = 2_000;
 /// For long poll iterations: the excess that indicates preemption, as a divisor of the usual time.
 const STOLEN_PART: u32 = 2;
@@ -33,7 +33,7 @@ pub trait Workload {
 /// Duration of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MeasurePlan {
-    /// Number of windows of each of the two sorts.
+    /// Number of windows that assign time to steps, and of windows timed as a whole.
     pub windows: usize,
     /// Poll iterations per window.
     pub turns: usize,
@@ -106,7 +106,7 @@ struct Found {
 }
 
 impl Found {
-    /// Runs one window of each sort.
+    /// Runs one window that assigns time to steps, and one timed as a whole.
     fn take(&mut self, workload: &mut impl Workload, plan: MeasurePlan, window: usize) {
         workload.worker().0.probe().start_measuring(plan.turns * SAMPLES_PER_TURN);
         let turns = run(workload, plan.turns, &mut self.turn);

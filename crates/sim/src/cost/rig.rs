@@ -99,7 +99,7 @@ impl Rig {
 }
 
 impl<P: Probe + Default> Rig<P> {
-    /// Creates a switch without entries whose ports, numbered from 1, have these queues. With a maker, it
+    /// Creates a switch without entries whose ports, numbered from 1, have these queues. A maker, if given,
     /// creates the engines. The limit of removals per poll in `model` is replaced by the rig's own.
     ///
     /// # Errors
@@ -173,12 +173,12 @@ pub(super) fn udp_frame(src: [u8; 4], dst: [u8; 4], src_port: u16) -> Frame {
     Frame::from_bytes(&packet.build())
 }
 
-/// Entries that are added, changed and removed while costs are measured; no packet hits them.
+/// Entry that is added, changed and removed while costs are measured; no packet hits it.
 const SINGLE: &str = "udp,nw_src=10.255.255.254,nw_dst=172.16.0.9,tp_src=9,tp_dst=9";
-/// Number of entries that is changed as a whole instead of singly: the table is swapped.
+/// Number of entries changed by one operation, enough that workers swap the whole table.
 const SWAPPED: u16 = 80;
 
-/// Supplies packets, and from time to time an operation of each sort.
+/// Supplies packets, and from time to time an operation of each kind.
 impl Workload for Rig {
     fn prepare(&mut self, turn: u64) -> u8 {
         let now = self.clock.advance_by(1_000);

@@ -89,7 +89,8 @@ impl Course {
     pub fn follow(&mut self, step: ProbeStep, mut units: u32) -> (usize, u32) {
         match step {
             ProbeStep::Receive | ProbeStep::Admit => *self = Self::default(),
-            // The backlog processed in an iteration without arrivals was on the path before.
+            // Without arrivals, an iteration processes the backlog, whose packets passed the fast-forwarding
+            // path before.
             ProbeStep::Turn => *self = Self { again: true, ..Self::default() },
             ProbeStep::Extract(table) => {
                 self.enter(table);

@@ -16,7 +16,7 @@ use worker::Worker;
 const FRAMES: u32 = 4_096;
 /// Duration in nanoseconds above which a poll iteration without operations was preempted.
 const GAP_NS: u64 = 20_000;
-/// Duration of traffic before the delete and after its completion.
+/// Duration of the traffic before the delete, and of the traffic after the delete is complete.
 const FLOW: Duration = Duration::from_millis(50);
 
 /// Results of loading many exact entries and deleting them all.
@@ -26,9 +26,9 @@ pub struct Report {
     pub entries: u32,
     /// Time to parse the flows' text into flow-mods.
     pub parse: Duration,
-    /// Time until they were applied.
+    /// Time until the flows were applied.
     pub load: Duration,
-    /// CPU time of both, which excludes other programs.
+    /// CPU time for parsing and loading, which excludes other programs.
     pub cpu: Duration,
     /// Memory of the process per entry in bytes: model, compiled table and counters.
     pub entry_bytes: f64,
@@ -44,9 +44,9 @@ pub struct Report {
     pub turns: Turns,
     /// Packets processed before the delete was applied, and after it.
     pub judged: [u64; 2],
-    /// Packets that hit the deleted entries. They must be all packets before the delete and none after it.
+    /// Packets that hit the deleted entries: all packets before the delete, none after it.
     pub by_old: u64,
-    /// Packets that missed. They must be all packets after the delete and none before it.
+    /// Packets that missed: none before the delete, all packets after it.
     pub by_new: u64,
     /// Packets that hit deleted entries after the barrier was answered.
     pub stale: u64,
@@ -68,7 +68,7 @@ pub struct Turns {
     pub real_max_ns: u64,
     /// Number of preempted iterations.
     pub gaps: u64,
-    /// Sum of their durations in nanoseconds.
+    /// Sum of the durations of preempted iterations in nanoseconds.
     pub gaps_ns: u64,
 }
 

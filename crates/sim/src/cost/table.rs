@@ -46,7 +46,7 @@ pub struct Agreement {
     pub windows: usize,
     /// Number of windows of both kinds that were excluded because of preemption.
     pub set_aside: usize,
-    /// Preempted time in them, in nanoseconds.
+    /// Preempted time in the excluded windows, in nanoseconds.
     pub stolen_ns: u64,
 }
 

@@ -4,8 +4,8 @@
 //!
 //! In virtual time, packets of low-latency flows arrive at one constant rate and rules at another. Steps have
 //! their mean costs over the same tables, and the steps that only rules cause have the 99.9th percentile. The
-//! same packets also arrive without any rule being added: a packet's additional delay is due to the rules.
-//! Every packet's output port is compared with the rules, flow by flow.
+//! same packets also arrive while no rule is added. The difference of a packet's delay in both runs is due to
+//! the rules. Every packet's output port is compared with the rules, flow by flow.
 
 mod plan;
 mod stream;

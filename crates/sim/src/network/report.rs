@@ -28,7 +28,7 @@ pub struct FailureReport {
     pub from_ns: Nanos,
     /// Packets that encountered the failure on their planned path.
     pub met: u64,
-    /// Those packets among them that the plan protects against it.
+    /// Packets of `met` that the plan protects against the failure.
     pub guarded: u64,
 }
 

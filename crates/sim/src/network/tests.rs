@@ -21,8 +21,9 @@ fn flows(text: &str) -> Vec<Change> {
     parse_flows(text, ParseOptions::default()).map(|flow| flow.unwrap().into()).collect()
 }
 
-/// Packets for the own host use port 3. Other packets use port 1, or port 2 if port 1 is down, even if it is
-/// the ingress port. Packets that were turned back continue in that direction.
+/// Returns the configuration of a switch. Packets for its own host use port 3. Other packets use port 1. If
+/// port 1 is down they use port 2, even if it is their ingress port. Packets that were turned back continue
+/// in the new direction.
 fn setup(node: usize) -> Setup {
     let bucket = |watch, port| Bucket {
         watch_port: Some(watch),
@@ -92,7 +93,7 @@ fn all_arrive_once_by_the_paths_that_entries_say() {
     assert_eq!((report.sent, report.delivered, report.lost()), (1_200, 1_200, 0));
     assert!(report.is_right());
     assert_eq!((report.hops.min, report.hops.max, report.hops.mean()), (1, 3, 2.0));
-    // Besides a path of three links there is one of a single link.
+    // Flows over three links could use a single link instead.
     assert_eq!((report.detours.max, report.detours.sum), (2, 800));
     assert_eq!((report.paths, report.forwarded), (12, 1_200 * 3));
     assert_eq!(report.latency.mean_ns(), 2.0 * DELAY_NS as f64);
@@ -132,7 +133,7 @@ fn a_link_that_fails_loses_packets_until_that_is_detected() {
     let guarded = ends(&report, Exposure::Guarded);
     assert!(guarded.delivered > 400 && guarded.lost == 0, "{report:?}");
     assert!(ends(&report, Exposure::OffPath).delivered > 400);
-    // To switch 2 and back around the whole ring.
+    // The longest path leads to switch 2 and back around the whole ring.
     assert_eq!(report.hops.max, 5);
 }
 

@@ -18,7 +18,7 @@ pub(super) trait Forwarder {
     /// Forwards a burst.
     fn forward(&mut self, model: &mut Model<Self::Plane>, now: Nanos, burst: &Burst);
 
-    /// Passes the frames sent since the last call to `each`, per port in the order of the packets. Copies of
+    /// Calls `each` for every frame sent since the last call, per port in the order of the packets. Copies of
     /// a packet are in the order of their creation.
     fn take_sent(&mut self, model: &mut Model<Self::Plane>, each: impl FnMut(PortNo, Vec<Numbered>));
 }

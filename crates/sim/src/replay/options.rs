@@ -48,9 +48,9 @@ pub enum CacheMode {
     /// No cache.
     #[default]
     Off,
-    /// One miss of each flow continues, and its followers wait.
+    /// The first packet of a flow that misses continues, and later packets of the flow wait.
     Nonblocking,
-    /// All packets behind a miss wait.
+    /// All packets after a miss wait.
     Blocking,
 }
 

@@ -24,8 +24,8 @@ impl Output {
         }
     }
 
-    /// Writes an output of a packet. It has the time stamp of the packet, and the same number of bytes is
-    /// missing.
+    /// Writes a frame that was sent for a packet, with the packet's time stamp. The frame lacks as many bytes
+    /// as the packet.
     pub fn write(&mut self, packet: &Arrival, whole_len: usize, bytes: &[u8]) -> Result<(), ReplayError> {
         let original_len = (whole_len as u32).saturating_add(packet.missing);
         self.writer

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Frame with the number of the packet that it is, or is a copy of.
+/// Frame, and the number of the packet of which it is the original or a copy.
 pub(super) type Numbered = (u64, Vec<u8>);
 
 /// Frames between a queue and the replay.

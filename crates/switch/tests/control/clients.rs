@@ -58,7 +58,8 @@ fn malformed_requests_get_a_sentence_and_the_connection_lives() {
     }
     raw.send(b"\n  \n\xff\xfe\n");
     assert!(raw.line().contains("no JSON object"));
-    // Several requests in one write are answered in order, even if the client has ended its direction.
+    // Several requests in one write are answered in order, even if the client has closed its sending
+    // direction.
     raw.send(b"{\"id\":1,\"request\":\"tables\"}\n{\"id\":2,\"request\":\"ports\"}\n{\"id\":3,\"request\":\"counters\"}\n");
     raw.end();
     for id in 1..=3 {
@@ -108,7 +109,7 @@ fn two_loads_on_one_connection_do_not_mix() {
 #[test]
 fn clients_that_vanish_leave_nothing() {
     let lab = Lab::start(1, 1, None);
-    // There may be so many clients at once that some are refused.
+    // With 200 clients at once, the switch may refuse some.
     for _ in 0..200 {
         let mut raw = lab.raw();
         let _ = raw.try_send(b"{\"id\":1,\"request\":\"load\",\"text\":\"in_port=1,actions=drop\\n\",\"last\":false}\n{\"id\":2");

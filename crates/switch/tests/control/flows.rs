@@ -240,7 +240,7 @@ fn a_dump_of_everything_loads_into_a_fresh_switch_and_dumps_equal() {
     let mut client = fresh.client();
     load(&mut client, &text).unwrap();
     assert_eq!(lines(&mut client, FlowForm::File), dumped);
-    // Leave out the flow with check_overlap, because it overlaps the copy that is already there.
+    // Leave out the flow with check_overlap, because it would overlap the existing copy of itself.
     let again: Vec<&str> = text.lines().filter(|line| !line.contains("check_overlap")).collect();
     assert_eq!(again.len(), dumped.len() - 1);
     load(&mut client, &again.join("\n")).unwrap();

@@ -84,7 +84,7 @@ fn one_client_traces_at_a_time_and_one_that_goes_away_makes_room() {
     until("the recording has ended", || second.ask(&live("in_port=9", 1, 1)).contains("\"recorded\":0"));
 }
 
-/// The client ends its requests during the first trace; the second one begins afterwards.
+/// The client closes its sending direction during the first trace. The second trace begins after that.
 #[test]
 fn a_trace_that_begins_after_its_client_has_gone_ends_at_once() {
     let mut lab = Lab::start(1, 2, Some(FLOWS));

@@ -60,8 +60,8 @@ impl Right {
         u16::from_be_bytes([self.bytes[at], self.bytes[at + 1]])
     }
 
-    /// Checks that each value of `wrong` in the 16 bits at `at` is refused. The field must have the value
-    /// `right` before, which proves that the offset is correct.
+    /// Checks that each value of `wrong` in the 16-bit field at offset `at` is refused. The field of the
+    /// valid message must have the value `right`, which proves that the offset is correct.
     #[track_caller]
     fn refuses(&self, peer: &mut Peer, at: usize, right: u16, wrong: &[u16], code: ErrorCode) {
         assert_eq!(self.length_at(at), right, "{} at {at}: {:02x?}", self.name, self.bytes);
@@ -72,7 +72,7 @@ impl Right {
         }
     }
 
-    /// Checks a field of 8 bits in the same way.
+    /// Checks an 8-bit field as [`Right::refuses`] does a 16-bit field.
     #[track_caller]
     fn refuses_byte(&self, peer: &mut Peer, at: usize, right: u8, wrong: &[u8], code: ErrorCode) {
         assert_eq!(self.bytes[at], right, "{} at {at}: {:02x?}", self.name, self.bytes);

@@ -59,8 +59,8 @@ fn wrong_values_within_a_message_do_no_harm() {
     let mut refused = std::collections::BTreeMap::<String, usize>::new();
     for message in messages() {
         let bytes = bytes_of(&message);
-        // The role is checked before the contents of these messages. Other messages may turn into requests
-        // that slaves may send.
+        // For these messages, the switch checks the role before the contents. Corrupted messages of other
+        // kinds may be requests that slaves may send.
         let is_barred = message.is_barred_for_slaves()
             && !matches!(
                 message,

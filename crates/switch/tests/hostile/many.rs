@@ -23,7 +23,7 @@ fn a_thousand_are_served_and_too_many_turned_away() {
     let start = Instant::now();
     let mut peers: Vec<Peer> = (0..PEERS).map(|_| scene.lab.peer()).collect();
     scene.is_served();
-    // Every tenth peer asks for much and does not read, and every tenth stops within a message.
+    // Every tenth peer requests long answers that it does not read. Every tenth peer stops within a message.
     for (at, peer) in peers.iter_mut().enumerate() {
         match at % 10 {
             0 => peer.send_bytes(&bytes_of(&dump()).repeat(20)),

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 pub const ENTRIES: usize = 5_000;
 /// Maximum time of the well-behaved controller's barrier, on a shared machine.
 const BARRIER_MAX: Duration = Duration::from_secs(2);
-/// Number of packets between the ports at a time.
+/// Number of packets that are in the switch at a time.
 const IN_FLIGHT: u64 = 32;
 const PAUSE: Duration = Duration::from_micros(200);
 

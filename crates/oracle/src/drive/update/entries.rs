@@ -47,7 +47,7 @@ impl Driver {
         let entry = self.style.entry(&mut self.rng, table, template, subject.port);
         let scope = Scope::of(template, subject.port).matching(&mut self.rng, &hit.matching);
         let instructions = self.style.instructions(&mut self.rng, table, scope);
-        // No entry can precede one of the highest priority.
+        // No entry can precede an entry of the highest priority.
         let above = hit.priority.checked_add(self.rng.u16(1..4));
         match (self.rng.u8(0..10), above) {
             (0..2, _) => FlowMod { command: FlowModCommand::DeleteStrict, ..same },
@@ -57,8 +57,8 @@ impl Driver {
             (3 | 4, _) => FlowMod { command: FlowModCommand::ModifyStrict, instructions, ..same },
             (5, _) => FlowMod { command: FlowModCommand::Modify, instructions, ..same },
             (2 | 6, _) | (_, None) => FlowMod { instructions, low_latency: entry.low_latency, ..same },
-            // Behind the first table the packet may have changed. A copy of the hit entry's match is certain
-            // to match it.
+            // After the first table the packet may have changed. The match of the entry that it hits is
+            // certain to match it.
             (_, Some(priority)) if table > 0 && self.rng.u8(0..4) > 0 => {
                 FlowMod { priority, matching: hit.matching.clone(), instructions, ..entry }
             }

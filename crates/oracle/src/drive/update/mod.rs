@@ -31,7 +31,7 @@ impl Driver {
     pub(super) fn update(&mut self) -> Result<(), String> {
         self.control()?;
         let disturbed = self.restore_ports()?;
-        // Packets that nothing forwards have priority for a new entry.
+        // A new entry is preferably made for a packet that no entry forwards.
         let misses = |processed: &Processed| processed.hits.last().is_some_and(|(_, hit)| hit.is_none());
         let mut subject = self.subject(misses);
         if !misses(&subject.before) {

@@ -11,16 +11,16 @@ use frame::Frame;
 
 /// Number of distinct packets, drawn from all flows.
 const FRAMES: u32 = 4_096;
-/// Changes per bundle: workers still apply this many one by one.
+/// Changes per bundle, few enough that workers apply them one by one.
 const BUNDLE: usize = 60;
 /// Tables that one bundle changes.
 const TABLES: u32 = 8;
 /// Maximum number of rules in the access list.
 const ACCESS_RULES_MAX: u32 = 10_000;
-/// Number of rules of equal prefix in the routes with chains, from the best to the worst.
+/// Number of rules per prefix in the routes with chains; they have different priorities.
 const CHAIN: u32 = 500;
 
-/// Operations on a table with initial contents.
+/// Operations on tables, and the initial contents of the tables.
 pub(super) struct Script {
     pub name: &'static str,
     /// Initial flow-mods.
@@ -163,8 +163,8 @@ fn access_list(count: u32) -> Result<Family, CostError> {
     })
 }
 
-/// Adds the second half of the flows to the first, one by one and in bundles, and deletes the first half of
-/// all.
+/// Adds the second half of the flows to a table with the first half, one by one and in bundles. Also deletes
+/// the first half from a table with all flows.
 fn in_bundles(flows: &[FlowMod], [singly, adds, deletes]: [&'static str; 3]) -> Vec<Script> {
     let (first, second) = flows.split_at(flows.len() / 2);
     vec![

@@ -204,7 +204,7 @@ fn entries_for_one_port_change_with_the_entry_beside_them() {
     assert!(all > 5, "{counts:?}");
     // If such an entry stayed, packets of that port would still get old keys.
     assert_eq!(counts, [(all, 0), (0, 0), (0, all), (0, 0)]);
-    // Added earlier, such an entry would push new keys before all switches know the new numbering.
+    // If such an entry were added earlier, it would push new keys before all switches know the new numbering.
     assert_eq!(entries_for_one_port(&without, &plan), [(0, 0), (0, 0), (all, 0), (0, 0)]);
     assert_eq!(entries_for_one_port(&plan, &plan), [(all, 0), (0, 0), (all, 0), (0, 0)]);
 }
