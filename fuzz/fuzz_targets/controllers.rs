@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Drives a switch by three bytes per step: a controller message (valid or mutated), a packet, or the passage
 //! of time. The checks are in `storm`, which the test `controllers` of crate `worker` drives with random
-//! numbers. Prints the number of messages after each million.
+//! numbers. After each million messages, the target prints their number.
 #![no_main]
 
 #[path = "../../crates/openflow/tests/common/mod.rs"]

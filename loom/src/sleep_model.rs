@@ -9,8 +9,8 @@ use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread::{self, Thread};
 use std::sync::{Arc, Mutex};
 
-/// Model of the eventfd: raised until it is cleared. It holds no lock while a thread waits, so that loom
-/// reports a deadlock as a failure of its test.
+/// Model of the eventfd, which stays raised until it is cleared. No lock is held while a thread waits, so
+/// that loom reports a deadlock as a failed test.
 struct Bell {
     raised: AtomicBool,
     waiter: Mutex<Option<Thread>>,
@@ -55,7 +55,7 @@ struct Worker {
     output: bool,
     /// Number of operations, frames and packets not yet processed.
     open: usize,
-    /// Raised when all are processed.
+    /// Bell that is raised when all pending items are processed.
     done: Arc<Bell>,
 }
 
@@ -257,7 +257,7 @@ fn an_operation_that_found_the_spent_ring_full_is_applied_once_it_is_emptied() {
             scene.link.reclaim_and_flush(&mut parked, &scene.shared);
             thread::yield_now();
         }
-        // Like the control thread while it waits for the barrier.
+        // The control thread does the same while it waits for the barrier.
         scene.link.reclaim_and_flush(&mut parked, &scene.shared);
         scene.end();
     });

@@ -89,8 +89,8 @@ fn check_prefixes(packet: &[u8]) {
         for len in 0..packet.len().min(160) {
             let layers = locate(&packet[..len], depth);
             check(&packet[..len], &layers);
-            // A shorter packet has fewer headers, never more. (Only a cut LLC frame looks like one of another
-            // kind.)
+            // A shorter packet has fewer headers, never more. The exception is a cut LLC frame, which looks
+            // like a frame of another kind.
             assert_eq!(layers.present & !whole.present, 0, "{len} of {packet:02x?}");
         }
     }

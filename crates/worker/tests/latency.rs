@@ -67,7 +67,7 @@ fn spread(buckets: &[(Nanos, u64)], max_ns: Nanos) -> Spread {
 fn a_frame_that_is_handed_over_keeps_its_stamp() {
     static NOW: AtomicU64 = AtomicU64::new(5_000_000);
     let (set, mut workers, mut handles) = switch(|| NOW.load(Ordering::Relaxed), false);
-    // A low-latency packet for worker 1's port, and a normal packet of which a copy goes there as well.
+    // Both packets go to the port of worker 1: a low-latency packet, and a copy of a normal packet.
     assert!(handles[0].push(0, &[1; 60]) && handles[1].push(0, &[2; 60]));
     workers[0].turn(1);
     let reported = set.latencies();
@@ -110,7 +110,7 @@ fn a_frame_that_its_device_does_not_take_is_not_counted_yet() {
 fn stolen_time_is_reported_separately() {
     static NOW: AtomicU64 = AtomicU64::new(1);
     let (set, mut workers, mut handles) = switch(|| NOW.fetch_add(100, Ordering::Relaxed), false);
-    // Warm up without operations, which may take longer.
+    // Warm up without operations, because an iteration with an operation may take longer.
     for turn in 0..200 {
         assert!(handles[1].push(0, &[2; 60]));
         workers[0].turn(turn);
@@ -118,7 +118,7 @@ fn stolen_time_is_reported_separately() {
         while handles[0].pop(0).is_some() || handles[2].pop(0).is_some() {}
     }
     assert_eq!(set.latencies().gaps, 0);
-    // The gap is between two poll iterations: a frame was handed off, and its worker was not running.
+    // The gap is between two poll iterations: a frame was handed over to a worker that was not running.
     assert!(handles[1].push(0, &[2; 60]));
     workers[0].turn(200);
     NOW.fetch_add(30_000_000, Ordering::Relaxed);
@@ -127,7 +127,7 @@ fn stolen_time_is_reported_separately() {
     assert_eq!((reported.gaps, reported.normal.in_gaps.frames()), (1, 1));
     assert!(reported.stolen_ns >= 30_000_000 && reported.normal.in_gaps.max_ns >= 30_000_000, "{reported:?}");
     assert!(reported.normal.whole.max_ns < 10_000, "{reported:?}");
-    // No operation was applied, so that a short time counts as well.
+    // No operation was applied, so even a short time counts as a gap.
     NOW.fetch_add(30_000, Ordering::Relaxed);
     workers[1].turn(200);
     assert_eq!(set.latencies().gaps, 2);

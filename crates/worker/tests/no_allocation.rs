@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A worker's thread neither allocates nor frees memory, for any packet or operation. The control thread does
-//! both, and changes rules during the test.
+//! A worker's thread neither allocates nor frees memory, for any packet or operation. The control thread
+//! allocates and frees, and changes rules during the test.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -142,8 +142,8 @@ impl Control {
         self.flow(&format!("delete_strict table=3,index={}", 1 + n % 30));
         self.flow(&format!("modify table=2,actions=write_metadata:{n},goto_table:4"));
         self.flow(&format!("delete_strict table=0,priority=200,udp,tp_src={}", 7_000 + n));
-        // A rule that is added again goes to the delta. The first time, its old slot in the base has a
-        // tombstone.
+        // A rule that is added again goes to the delta. Its first addition leaves a tombstone at its slot in
+        // the base.
         for rule in [traffic::route(8 + n % 24), traffic::listed(n * 2)] {
             let matching = rule.split(",actions").next().unwrap().replace("low_latency,", "");
             self.flow(&format!("delete_strict {matching}"));
@@ -161,8 +161,8 @@ impl Control {
             _ => {}
         }
         match round % 8 {
-            // More changes of a table with a LUT than are tracked one by one: its records are looked up at
-            // their next hits.
+            // More changes of a table with a LUT than are tracked one by one. Its records are therefore
+            // verified at their next hits.
             1 => self.bundle(more_listed()),
             2 => self.flow("delete table=6,udp,nw_src=10.1.0.0/16"),
             3 => self.flow("delete table=1"),
@@ -249,7 +249,7 @@ fn neither_allocates_nor_frees<const N: usize>(
     control.bundle(traffic::rules());
     control.bundle(traffic::hashed_rules(2));
     let clock = AtomicU64::new(1);
-    // The workers, and the control thread until its operations are in force.
+    // Number of running threads: the workers, and the control thread until its operations are active.
     let running = AtomicUsize::new(WORKERS + 1);
     let first = control.model.barrier();
     let mut done = [0; N];

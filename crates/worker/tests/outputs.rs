@@ -174,7 +174,7 @@ fn a_bucket_chooses_the_egress_queue_of_its_own_copy_only() {
     }
 }
 
-/// A packet may grow by 128 bytes, also in a bucket that works on a copy.
+/// A packet may grow by 128 bytes, and so may the copy that a bucket works on.
 #[test]
 fn pushes_of_every_bucket_have_the_room_that_is_left() {
     // A VLAN tag has 4 bytes, a PBB header 18.
@@ -260,7 +260,8 @@ fn a_group_that_changes_by_what_it_watches_only_follows_it() {
 fn tables_are_counted_by_their_full_number_on_every_path() {
     let tables = [0u8, 1, 15, 16, 17, 31, 100, 128, 254];
     for low_latency in ["", "low_latency,"] {
-        // One rule with bits to examine, so that the table has a LUT, and one without.
+        // In the first case the rule examines bits, so that the table has a LUT. In the second case it does
+        // not.
         for matching in ["udp,tp_dst=2000,", "in_port=1,"] {
             let mut lab = Lab::new([64; PORTS as usize]);
             for pair in tables.windows(2) {

@@ -217,7 +217,7 @@ fn low_latency_frames_of_a_stuck_device_leave_frames_to_receive_with_too() {
     let mut lab = Lab::new(1, 256, usize::MAX, vec![queue(1, None, 0)]);
     lab.flow("low_latency,in_port=1,actions=set_queue:1,output:3");
     lab.flow("in_port=2,actions=output:1");
-    // Its device accepts 1,024 frames, and then none.
+    // The device of the port accepts 1,024 frames and then no more.
     for _ in 0..100 {
         for _ in 0..32 {
             lab.push(1, 0, 1, 60);

@@ -37,7 +37,7 @@ impl Sleeper for Fake {
     }
 }
 
-/// Counts how often it was raised since it was last cleared.
+/// Alarm that counts how often it was raised since it was last cleared.
 #[derive(Default)]
 struct Bell(Cell<usize>);
 

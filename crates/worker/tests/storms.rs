@@ -292,8 +292,8 @@ fn unmarked_ones_leave_the_lut(lanes: LaneLimits) {
             .flow_mod(rig.now, parse_flow(&line, FlowModCommand::Modify, ParseOptions::default()).unwrap())
             .unwrap();
     }
-    // In the next table nothing hits their records any longer, but these are kept for some time because of
-    // earlier hits.
+    // In the next table, no packet hits the records of these flows any longer. The table still keeps the
+    // records for some time because of earlier hits.
     for _ in 0..60 {
         assert_eq!(rig.fast(&flows), 0, "at once, and for good");
         rig.send(&others);

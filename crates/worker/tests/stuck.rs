@@ -69,7 +69,7 @@ fn switch(
     (set, workers, handles)
 }
 
-/// Without and with lanes.
+/// Limits without lanes, and limits with lanes.
 const LANES: [LaneLimits; 2] = [LaneLimits::NONE, LaneLimits::USUAL];
 
 fn counts(set: &mut WorkerSet, reason: DropReason) -> u64 {
@@ -91,7 +91,7 @@ fn nor_does_one_of_another_worker() {
     }
 }
 
-/// With lanes, the flow beside it is low-latency and must not lose a packet.
+/// With lanes, the other flow is low-latency and must not lose a packet.
 fn the_others_go_on(lanes: LaneLimits, owner: impl Fn(u32) -> usize) {
     // Port 1 sends to three ports that accept no frames. Together their outboxes could hold more frames than
     // exist.

@@ -146,7 +146,7 @@ fn records_are_traced(lanes: LaneLimits) {
     assert_eq!(ways, [(false, Some(0), dataplane::By::Table), (true, None, dataplane::By::Lut)]);
 }
 
-/// A planted fault: rules that only the worker gets, so that it forwards by other rules than the model.
+/// Planted fault: only the worker gets some rules, so that the worker and the model have different rules.
 #[test]
 fn a_worker_that_forwards_otherwise_is_found_out() {
     [LaneLimits::NONE, LaneLimits::USUAL].into_iter().for_each(is_found_out);
@@ -161,7 +161,7 @@ fn is_found_out(lanes: LaneLimits) {
     let id = lab.entry(0);
     let plant = |lab: &mut Lab, change: EntryChange| {
         lab.model.plane_mut().submit(Operation::Entries(vec![change]));
-        // A change that the model submits too, so that both have the same version of the rules.
+        // This change passes through the model, so that both count the same version of the rules.
         lab.model.set_link(0, 5, false).unwrap();
         lab.model.set_link(0, 5, true).unwrap();
         lab.turn();

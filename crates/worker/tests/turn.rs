@@ -39,7 +39,7 @@ fn waiting(tables: u8, bundles: u32, size: u32) -> (Model<WorkerSet>, Worker) {
 fn bundles_of_single_parts_fill_a_turn_soon() {
     let (mut model, mut worker) = waiting(1, 4, 60);
     let last = model.barrier();
-    // 60 parts each, and some for programs and cells.
+    // Each bundle has 60 parts for rules, and some for programs and cells.
     assert_eq!(worker.turn(1).applied, 3);
     assert!(!model.is_applied(last));
     assert_eq!(worker.turn(2).applied, 1);
@@ -49,7 +49,7 @@ fn bundles_of_single_parts_fill_a_turn_soon() {
 #[test]
 fn a_bundle_for_many_tables_swaps_them() {
     let (mut model, mut worker) = waiting(40, 8, 60);
-    // 40 swaps each instead of 2,400 parts, which is the limit of a poll iteration.
+    // Each bundle is 40 swaps instead of 2,400 parts. The limit of a poll iteration is 40 swaps.
     assert_eq!(worker.turn(1).applied, 1);
     assert_eq!(model.plane_mut().engine(39).0, "exact");
     assert_eq!(worker.turn(2).applied, 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Wake-ups of workers that sleep while operations or frames of others wait for them, and of the control
-//! thread for events. Also the number of operations that wait because a worker applies none.
+//! Wake-ups: of sleeping workers for operations and for frames of other workers, and of the control thread
+//! for events. Also the number of operations that wait for a worker that applies none.
 #![allow(clippy::unwrap_used, reason = "a test that can not be set up has failed")]
 
 use dataplane::DataPlane;

@@ -143,7 +143,7 @@ fn it_sends_packets_and_sets_ports() {
     lab.ofctl(&["add-flow", "in_port=1,actions=output:2"]);
     lab.ofctl(&["packet-out", &format!("in_port=1 packet={hex} actions=table")]);
     assert_eq!(lab.pop(2), frame(9, 8));
-    // The packet has no ingress port of the switch, so a flood leaves by all ports.
+    // A packet-out has no ingress port of the switch, so a flood sends it to all ports.
     lab.ofctl(&["add-flow", "priority=1,actions=flood"]);
     for none in ["none", "any", "local", "controller", "0"] {
         lab.ofctl(&["packet-out", none, "output:2", &hex]);

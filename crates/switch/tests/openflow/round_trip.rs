@@ -19,7 +19,7 @@ fn lines() -> Vec<&'static str> {
     let mut lines = FLOWS.lines().peekable();
     while let Some(line) = lines.next() {
         match lines.next_if(|next| next.starts_with("= ")) {
-            // What Shunt prints instead follows the note.
+            // The line after the note has the text that Shunt prints instead.
             None => differs = line.starts_with("# differs") || differs && line.starts_with("# ours: "),
             Some(printed) => {
                 if !std::mem::take(&mut differs) && printed != "= refused" {

@@ -264,7 +264,7 @@ fn parts_of_a_layout_belong_to_one_request() {
     assert_eq!(refused(&mut peer, asked), error::TABLE_FEATURES_BAD_TABLE);
     peer.send_part(&lay_out(&[0], false));
     assert_eq!(refused(&mut peer, asked), error::TABLE_FEATURES_BAD_ARGUMENT);
-    // The same applies to a part that cannot be decoded, here because of a one-byte property.
+    // The whole request is also refused if a part cannot be decoded, here because of a property of one byte.
     let mut bytes = Vec::new();
     openflow::encode(&lay_out(&[1], true), 5_000, &mut bytes).unwrap();
     let length = u16::try_from(bytes.len() + 8).unwrap();
@@ -277,7 +277,8 @@ fn parts_of_a_layout_belong_to_one_request() {
     openflow::encode(&lay_out(&[0], false), 5_000, &mut bytes).unwrap();
     peer.send_bytes(&bytes);
     assert_eq!(refused(&mut peer, 5_000), error::TABLE_FEATURES_BAD_ARGUMENT);
-    // An unfinished request does not affect other requests, and errors in other messages do not affect it.
+    // An unfinished request does not affect other requests. Errors in other messages do not affect the
+    // unfinished request.
     peer.send(&lay_out(&[0], true));
     assert!(matches!(peer.ask(&lay_out(&[], false)), Message::MultipartReply(_)));
     assert_eq!(tables(&mut peer), 255);
@@ -338,14 +339,15 @@ fn there_is_one_master_and_slaves_only_read() {
     assert_eq!(one.ask(&role(Role::NoChange, 0)), is(Role::Slave, 2));
     assert_eq!(one.refused(&role(Role::Master, 1)), error::ROLE_STALE);
     assert_eq!(one.refused(&add("actions=drop")), error::IS_SLAVE);
-    // A slave's role is checked before the contents. For other peers, the contents are the error.
+    // For a slave, the switch checks the role before the contents. For other peers, it reports the error in
+    // the contents.
     let unknown_field = wrong_flow_mod();
     for (peer, code) in [(&mut one, error::IS_SLAVE), (&mut two, error::MATCH_BAD_FIELD)] {
         peer.send_bytes(&unknown_field);
         let Message::Error(error) = peer.answer_to(77) else { panic!("another message") };
         assert_eq!((error.code, &error.data[..]), (code, &unknown_field[..]));
     }
-    // The role at the time when the message is processed counts.
+    // The switch checks the role that the peer has when the message is processed.
     let asked = one.send(&role(Role::Equal, 0));
     one.send_bytes(&unknown_field);
     assert_eq!(one.answer_to(asked), is(Role::Equal, 2));
@@ -531,7 +533,8 @@ fn invalid_ttls_and_fragments_are_treated_as_asked() {
     let reported = packet_in(&mut one);
     assert_eq!((reported.reason, reported.cookie, reported.table), (PacketInCode::InvalidTtl, 7, 0));
     assert_eq!(reported.data, ip(1, 0), "whole, and as it was");
-    // The other controller did not request the packet, so its next message must be the barrier's reply.
+    // The other controller did not request such packets, so the next message that it gets must be the reply
+    // to its barrier.
     two.barrier();
     one.send(&Message::SetAsync(normal));
     one.barrier();
@@ -590,8 +593,8 @@ fn packets_of_invalid_ttl_are_cut_for_each_as_it_asked() {
     assert_eq!(lab.pop(2), bytes);
 }
 
-/// A modify resets the counters only if it requests that. Counters that an entry does not keep are not
-/// reported.
+/// A modify resets the counters only if its flags request a reset. Counters that an entry does not keep are
+/// not reported.
 #[test]
 fn counts_are_reset_and_left_out_as_asked() {
     let mut lab = Lab::start(1, 2, "");

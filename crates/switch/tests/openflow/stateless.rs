@@ -11,7 +11,7 @@ use openflow::stateless::StatelessReply;
 use openflow::{Message, error};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Returns a bank whose labels from 1 on stand for these ports.
+/// Returns a bank whose labels 1, 2 and so on lead to these ports.
 fn bank(id: u32, ports: &[u32]) -> Option<Bank> {
     let to = (1..).zip(ports.iter().map(|port| Label::Port(*port)));
     let labels = to.chain([(0, Label::Tables)]).collect();

@@ -100,7 +100,7 @@ impl Drop for Ended {
     }
 }
 
-/// The controller starts after the switch, so a later attempt succeeds. Then it restarts.
+/// The controller starts after the switch, so only a later attempt succeeds. Then the controller restarts.
 #[test]
 fn a_controller_is_dialled_again_and_again() {
     let place = Place::new();

@@ -20,7 +20,7 @@ impl Queue for BellQueue {
         self.bell.clear();
         let count = self.inner.receive(pools, burst, max);
         if count == max {
-            // There may be more packets.
+            // Wake the worker again, because there may be more packets.
             self.bell.wake();
         }
         count

@@ -13,8 +13,8 @@ pub const EGRESS: [u32; 3] = [3, 4, 5];
 pub enum Sends {
     /// To all of these ports. The list may be empty.
     All(Vec<u32>),
-    /// To one of these ports, always the same for a flow and a state. The choice depends on the packet's
-    /// header, which table 0 writes.
+    /// To one of these ports, which is the same for all packets of a flow in one state. The choice depends on
+    /// the header, and table 0 writes the header.
     One(Vec<u32>),
 }
 
@@ -44,7 +44,7 @@ impl Sends {
 /// History of a flow's rules. State n is the state after the n-th change.
 #[derive(Clone, Debug, Default)]
 struct History {
-    /// Versions that packets carry in each state, for tables 0 and 1.
+    /// Versions that tables 0 and 1 write into packets, for each state.
     states: Vec<[u32; 2]>,
     /// Output of the rule of table 1, by its version. `None` if a change left that rule unchanged.
     sends: Vec<Option<Sends>>,

@@ -35,7 +35,7 @@ pub struct Judge<'a> {
     streams: Vec<Stream>,
     /// Port that a select group chose, by flow and state.
     chosen: HashMap<(u8, u32), usize>,
-    /// Number of packets with missing copies, if nothing is lost.
+    /// Number of packets with missing copies. Counted only in runs without losses.
     open: usize,
     pub pushed: u64,
     /// Number of copies that left, by port of [`EGRESS`].
@@ -140,8 +140,8 @@ impl<'a> Judge<'a> {
         fate.state.is_some_and(|state| self.book.sends(flow as u8, state).allows(fate.copies, false))
     }
 
-    /// Checks the order and completeness of all packets. Called when the switch is idle. Within a flow, later
-    /// packets met the same or newer rules. Without losses, every packet left completely.
+    /// Checks the order and completeness of all packets. Called when the switch is idle. Later packets of a
+    /// flow must have met the same or newer rules. Without losses, all copies of every packet must have left.
     pub fn end(&self) {
         for (at, stream) in self.streams.iter().enumerate() {
             let flow = at / INGRESSES;

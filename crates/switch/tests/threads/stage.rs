@@ -92,8 +92,9 @@ impl Stage {
 enum Layout {
     /// The same workers receive and send.
     Mixed,
-    /// The last worker sends what the others receive, by ports with egress queues. Then a copy is dropped as
-    /// `queue_full` only after it was counted as sent, and as `transmit_full` only before.
+    /// The last worker sends the packets that the others receive, and its ports have egress queues. A copy is
+    /// then dropped as `queue_full` only after it was counted as sent. It is dropped as `transmit_full` only
+    /// before.
     Apart,
 }
 
@@ -156,7 +157,7 @@ impl Shared {
     }
 }
 
-/// Runs the controller and the wire, if there is one, for the time of the run. Returns their results.
+/// Runs the controller, and the wire if there is one, for the time of the run. Returns the results of both.
 pub fn perform<W: Send + 'static>(
     run: &Run,
     shared: &'static Shared,

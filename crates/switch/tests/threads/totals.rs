@@ -16,7 +16,7 @@ pub struct Outside {
     pub left: [u64; 3],
     /// Number of packets with at least one copy that left.
     pub seen: u64,
-    /// Number of copies of these packets that did not leave.
+    /// Number of copies of the packets in `seen` that did not leave.
     pub missing: u64,
     /// Number of packets that only the controller got.
     pub only_packet_ins: u64,
@@ -26,10 +26,10 @@ pub struct Outside {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Late {
     Nothing,
-    /// Copies to a port of another worker whose outbox is full. They have the same drop reason as copies that
-    /// are refused at once.
+    /// Copies to a port of another worker whose outbox is full. Their drop reason is the same as that of
+    /// copies that are refused immediately and not counted as sent.
     FullOutbox,
-    /// Copies to full egress queues of another worker. They have a separate drop reason.
+    /// Copies to full egress queues of another worker, which have a separate drop reason.
     FullQueue,
 }
 
@@ -110,8 +110,8 @@ pub fn judge(counters: &CountersReport, ports: &[PortRow], outside: Outside, lat
     let unseen = counters.forwarded.checked_sub(seen);
     assert!(unseen.is_some_and(|unseen| unseen <= *late.end()), "{seen} packets left: {counters:?}");
     let unseen = unseen.unwrap_or_default();
-    // Each missing copy of a packet that left was counted as dropped. A packet that was forwarded but did not
-    // leave has at least one such copy.
+    // Each missing copy of a packet was counted as dropped. A packet that counts as forwarded but did not
+    // leave has at least one missing copy.
     let lost = count(&counters.copies_dropped, &["port_down", "no_buffer", "transmit_full", "queue_full"]);
     assert!(missing + unseen <= lost, "{missing} copies of packets that left are missing: {counters:?}");
     let lost: u64 = counters.controllers_lost.values().sum();

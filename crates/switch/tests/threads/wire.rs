@@ -12,9 +12,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Maximum number of packets in flight when none may be lost, which is one burst. A worker forwards a burst
-/// before it applies an operation. With more packets, the backlog would eventually refuse some when
-/// operations follow without a pause.
+/// Maximum number of packets in flight in runs without losses: one burst. A worker forwards a burst before it
+/// applies an operation. With more packets in flight, the backlog would refuse some while operations follow
+/// each other without a pause.
 const WINDOW: usize = 32;
 
 /// Ingress queue that packets are pushed into.
@@ -104,8 +104,8 @@ impl Wire {
         count
     }
 
-    /// Waits until every packet has left completely and the last barrier is answered. Nothing else happens
-    /// meanwhile that could wake a worker which missed a wake.
+    /// Waits until all copies of every packet have left and the last barrier is answered. Meanwhile nothing
+    /// else can wake a worker that missed a wake-up.
     pub fn settle(&mut self) {
         let start = Instant::now();
         self.shared.quiet.store(true, Ordering::SeqCst);

@@ -153,7 +153,8 @@ fn hostile(words: usize) -> Vec<(&'static str, Vec<u64>)> {
             })
             .collect()
     };
-    // AES first mixes bytes 0, 5, 10 and 15 of a block with each other, and bytes 4, 9, 14 and 3.
+    // The first round of AES mixes bytes 0, 5, 10 and 15 of a block with each other, and also bytes 4, 9, 14
+    // and 3.
     let diagonal =
         |at: u64| ((at & 0xff) | (at >> 8 & 0xff) << 40, (at & 0xff) << 16 | (at >> 8 & 0xff) << 56);
     let mut made = vec![
@@ -168,7 +169,7 @@ fn hostile(words: usize) -> Vec<(&'static str, Vec<u64>)> {
             rows(&|at| (1 << (at % 64) | (at / 64) << 50, 1 << (at / 64 % 64))),
         ),
     ];
-    // These would all fall into one of 64 parts of the table if the seed were the guessed one.
+    // All values would fall into one of 64 parts of the table if the seed were the guessed seed.
     let guess = Seed::of_number(7);
     let aes = crate::hash::simd::Aes::new(guess);
     let hash = |key: &[u64]| {
@@ -197,7 +198,7 @@ fn no_choice_of_values_makes_buckets_overflow() {
             for level in levels() {
                 let mask = vec![u64::MAX; words];
                 let exact = Exact::with_level(level, words, &mask, values.clone(), len, len);
-                // Two hashes that agree in 40 of 64 bits occur by chance.
+                // By chance, some pairs of hashes agree in 40 of 64 bits.
                 assert!(
                     exact.spilled() <= 8,
                     "{name}, {words} words, {level:?}: {} of {len}",
@@ -214,7 +215,7 @@ fn no_choice_of_values_makes_buckets_overflow() {
 #[test]
 fn what_tables_hold_is_counted() {
     for (words, bytes) in [(1, 14.8), (2, 24.5), (3, 38.4), (4, 80.4), (7, 80.4)] {
-        // All words of a row tell rules apart.
+        // All words of a row are needed to distinguish rules.
         let values: Vec<u64> = (0..10_000).flat_map(|at: u64| vec![at; words]).collect();
         let exact = Exact::new(words, &vec![u64::MAX; words], values, 10_000, 10_003);
         let store = exact.store.bytes();
@@ -225,7 +226,7 @@ fn what_tables_hold_is_counted() {
         assert_eq!(exact.columns.bytes(), 3 * words * 8);
         assert_eq!(exact.bytes(), size_of::<Exact>() + store + exact.columns.bytes());
     }
-    // Values of two rules each take a place once, and a number for each rule leads to the next.
+    // A value of two rules takes one place. The rules of a value are linked by one number per rule.
     let twice = Exact::new(1, &[u64::MAX], (0..200).map(|at| at / 2).collect(), 200, 200);
     let rest = size_of::<Exact>() + twice.store.bytes() + twice.columns.bytes();
     assert_eq!(twice.bytes(), rest + 200 * 4);

@@ -153,7 +153,7 @@ fn many_rules_of_one_coarse_value() {
     assert_eq!(rig.rule_table.engine_name(), "mask");
     let packets = rig.packets(&mut rng, 50);
     rig.check(&packets, "64k of one coarse value");
-    // The same rules at other priorities: a hundred per value, of which the best hides the others.
+    // The same rules at other priorities. Each value has a hundred rules, of which the best hides the others.
     rig.add((0..6_400).map(|at| (200 + at / 64, rule(u32::from(at % 64)))).collect::<Vec<_>>());
     rig.check(&packets, "a hundred of one value");
     let best: Vec<u32> = rig.entries.iter().filter(|(_, e)| e.priority > 250).map(|(id, _)| *id).collect();

@@ -59,7 +59,7 @@ impl Rows {
         self.hold(rng, keys, engine);
     }
 
-    /// Compares `lpm` in the same way.
+    /// Compares `lpm` at all levels with a linear search, with all rules active and with some of them dead.
     fn check_prefixes(&self, rng: &mut Rng, keys: usize, field: Field) {
         let pieces = Piece::of_field(&self.plan, field);
         let (words, len) = (self.plan.words(), self.matches.len());
@@ -220,7 +220,7 @@ fn rules_one_inside_the_other() {
     }
     let mut rng = Rng::with_seed(20);
     Rows::new(matches.clone()).check(&mut rng, 400);
-    // With the widest first, it hides all others. In random order they hide each other.
+    // If the widest rule is first, it hides all others. In random order, rules hide each other.
     matches.reverse();
     Rows::new(matches.clone()).check(&mut rng, 400);
     rng.shuffle(&mut matches);

@@ -144,7 +144,8 @@ fn every_level_finds_the_same() {
     }
 }
 
-/// Every length nested in the one before, ends of the value range, and single values.
+/// Prefixes of every length, each nested in the next shorter one. Also the ends of the value range, and
+/// single values.
 #[test]
 fn the_deepest_nesting() {
     for bits in [24, 32, 64, 128] {

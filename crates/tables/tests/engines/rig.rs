@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A table with its workers' views, beside a list of the same rules.
+//! A table with the views of its workers, and a plain list of the same rules to compare with.
 
 use crate::packet::Packet;
 use fastrand::Rng;

@@ -83,7 +83,7 @@ fn a_base_with_many_dead_of_one_match_is_compiled() {
         let other = other.map(|field| (7, Match::new([FieldMatch::exact(field, 1)]).unwrap()));
         let ids = rig.add(equal.chain(longer).chain(other).collect::<Vec<_>>());
         assert_eq!((rig.rule_table.engine_name(), rig.rule_table.compiled()), (engine, 1));
-        // The best rules go first.
+        // The best rules are removed first.
         for (gone, id) in ids[..1_000].iter().rev().take(500).enumerate() {
             rig.remove(&[*id]);
             assert_eq!(rig.rule_table.compiled(), 1 + (gone + 1) / 65, "{engine}");
@@ -92,8 +92,8 @@ fn a_base_with_many_dead_of_one_match_is_compiled() {
     }
 }
 
-/// Rules that only a walk finds, beside bases that walk as many: the delta's limit grows with the base's
-/// walked rules.
+/// Rules that are found only by a walk over all of them. The limit of the delta grows with the number of such
+/// rules in the base.
 #[test]
 fn rules_that_match_everything_compile_seldom() {
     let exact = |at: u32| Match::new([FieldMatch::exact(Field::EthDst, at.into())]).unwrap();
@@ -169,7 +169,7 @@ fn numbers_may_be_used_again_while_a_base_is_compiled() {
         (2, 1),
         "the new base knows all by now"
     );
-    // Once more, now that their positions are known.
+    // Remove rules again, now that their positions are known.
     apply_updates(rule_table.change(&[RuleChange::Remove(1_050), RuleChange::Remove(6)], 2, 1).unwrap());
     let key = |value: u32| {
         let plan = Arc::clone(rule_table.plan());
@@ -266,7 +266,8 @@ fn a_base_is_worth_compiling_aside_when_a_128th_stands_beside_it_or_is_dead() {
     assert!(rule_table.job_at_rest().is_some(), "anything is worth it for a table at rest");
 }
 
-/// Each call replays three rules into the new base. So does each change, instead of only its own rule.
+/// Each call replays three rules into the new base. Each change also replays three rules, instead of only the
+/// rule that it changes.
 #[test]
 fn a_base_compiled_aside_catches_up_three_rules_at_a_time() {
     for (meanwhile, calls) in [(0, 1), (3, 1), (4, 2), (9, 3), (10, 4)] {
@@ -289,7 +290,7 @@ fn a_base_compiled_aside_catches_up_three_rules_at_a_time() {
     let job = rule_table.background_job(1).unwrap();
     rule_table.change(&more(10), 10, 1).unwrap();
     rule_table.install(job.run());
-    // Ten queued rules, plus the rules of the changes themselves: each change leaves two fewer.
+    // Ten rules are queued, and each change adds one rule and replays three. So each change leaves two fewer.
     for change in 1..=5 {
         assert_eq!(rule_table.compiled_in_background(), 0, "change {change}");
         let updates = rule_table.change(&more(1), 1, 1).unwrap();

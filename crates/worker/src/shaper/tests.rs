@@ -152,7 +152,7 @@ fn low_latency_frames_go_first_within_the_rate_of_their_queue() {
     for queue in [1, 2, 0] {
         assert!(lab.push(queue, 100, false) && lab.push(queue, 101, true));
     }
-    // Within both lanes, ordered by guarantee and priority; 0 is the default queue.
+    // In each lane, the order follows from guarantee and priority. Queue 0 is the default queue.
     let order: Vec<_> = std::iter::from_fn(|| lab.next()).collect();
     assert_eq!(order, [(2, 101), (1, 101), (0, 101), (2, 100), (1, 100), (0, 100)]);
     while lab.push(1, 1_000, true) {}
@@ -243,7 +243,8 @@ fn a_queue_that_waits_for_its_rate_holds_up_no_other_when_rules_change() {
     assert!(lab.push(2, 61, true) && lab.push(2, 62, false) && lab.push(1, 101, true));
     assert_eq!([lab.next(), lab.next(), lab.next()], [Some((2, 61)), Some((2, 62)), None]);
     lab.shaper.fill(3_600_000 * MS);
-    // Frames queued before the change, low-latency ones first; then later frames.
+    // Frames queued before the change leave first, and low-latency frames lead among them. Later frames
+    // follow.
     assert_eq!([lab.next(), lab.next()], [Some((1, 100)), Some((1, 1_000))]);
     let mut last = None;
     while let Some(next) = lab.next() {

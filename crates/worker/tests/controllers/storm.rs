@@ -163,7 +163,7 @@ impl Storm {
         self.turn();
     }
 
-    /// Requests more than the controller reads. These messages are all equal and not counted.
+    /// Requests more answers than the controller reads. The requests are equal and are not counted.
     fn ask_for_much(&mut self, at: usize) {
         let controller = &mut self.controllers[at];
         controller.reads = false;
@@ -183,7 +183,8 @@ impl Storm {
                 said = message(rng);
             }
         }
-        // The reference has no meters, so half of the storms have none, to make packets comparable.
+        // The reference has no meters. Half of the storms therefore use no meters, so that their packets can
+        // be compared.
         if matches!(said, Message::MeterMod(_)) && !self.meters {
             return;
         }
@@ -426,7 +427,7 @@ impl Controller {
     }
 }
 
-/// Adds a KeyFlow header to a packet, so that the stateless forwarder handles it, if there is one.
+/// Adds a KeyFlow header to a packet, so that stateless forwarding, if it is on, handles the packet.
 fn push_key(rng: &mut Rng, bytes: &mut Vec<u8>) {
     let [high, low] = wire::keyflow::ETHERTYPE.to_be_bytes();
     let (epoch, hops) = (rng.u8(..2), rng.u8(..4));

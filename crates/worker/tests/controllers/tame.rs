@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Makes random messages refer to the same objects: numbers of tables, ports, groups, meters and bundles are
-//! reduced to small ones, so that many messages refer to objects that exist.
+//! Reduces the numbers of tables, ports, groups, meters and bundles in random messages to small values, so
+//! that many messages refer to existing objects.
 
 use fastrand::Rng;
 use flow::group::GroupType;
@@ -76,7 +76,8 @@ fn actions(rng: &mut Rng, list: &mut [Action]) {
             Action::Output { port: to, .. } => *to = port(rng),
             Action::Group(id) => *id = group(rng),
             Action::SetQueue(id) => *id %= 8,
-            // Most random actions of these kinds miss a prerequisite in the match, or refer to no header.
+            // Most random actions of these kinds lack a prerequisite in the match, or need a header that
+            // packets lack.
             Action::SetField(_)
             | Action::PushKey(_)
             | Action::PushPolka(_)

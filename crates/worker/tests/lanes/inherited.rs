@@ -15,9 +15,9 @@ fn push_others(lab: &mut Lab) {
     (0..OTHERS).for_each(|number| lab.push(1, &udp([10, 2, number, 1], 5, 64, 0)));
 }
 
-/// A record of the previous LUT is inherited for the first packet of a burst. Then a record being cleaned
-/// blocks the previous LUT. The flow's next packets must not wait in the backlog, because later packets find
-/// the inherited record.
+/// The first packet of a burst inherits a record of the previous LUT. Then the previous LUT is blocked
+/// because one of its records is being cleaned. The next packets of the flow must not wait in the backlog,
+/// because packets after them find the inherited record and would overtake them.
 #[test]
 fn a_flow_goes_on_by_the_record_that_was_inherited_for_it() {
     let others = format!("low_latency,{OTHERS_RULE}");
@@ -34,7 +34,7 @@ fn a_flow_goes_on_by_the_record_that_was_inherited_for_it() {
         push_others(&mut lab);
         lab.turn();
     }
-    // The change creates another LUT, which examines more bits.
+    // The added rule makes the table create another LUT, which examines more bits.
     lab.rule("priority=1,udp,tp_src=77,actions=drop");
     push_others(&mut lab);
     lab.turn();
@@ -55,9 +55,9 @@ fn a_flow_goes_on_by_the_record_that_was_inherited_for_it() {
     assert_eq!(marks, [1, 2, 3]);
 }
 
-/// A deleted rule can leave a table that no longer examines addresses. Packets with two values in the LUT
-/// before then have one value. If one of them inherits a record, the packets of the other must not use it to
-/// overtake a packet that waits for the table.
+/// After a rule is deleted, its table may no longer examine addresses. Packets of two flows, with different
+/// values in the previous LUT, then have the same value. If a packet of one flow inherits a record, packets
+/// of the other flow must not use the record to overtake a packet that waits for the table.
 #[test]
 fn flows_that_become_one_value_do_not_inherit_from_one_another() {
     let host = "priority=30,udp,nw_dst=10.2.0.1";

@@ -23,7 +23,8 @@ use std::time::Instant;
 /// off, the last eight bursts in small quanta.
 const CLOSING_TURNS: u32 = 8 + 3_072 / 32 + 3_072 / 32 + 256 / 8;
 
-/// All packets are equal in every bit that a table examines. One packet's TTL ends it after its first output.
+/// All packets are equal in every bit that a table examines. One of them is dropped after its first output,
+/// because its TTL expires.
 #[test]
 fn a_packet_that_ends_early_does_not_overtake_its_flow() {
     for (next, lanes) in
@@ -84,7 +85,7 @@ fn nothing_is_lost_of_what_is_held_back() {
         assert_eq!(lab.dropped(DropReason::TransmitFull), 0, "{hold}");
         assert!(unknown < pushed / 2, "{hold}: it is learned");
         assert_eq!(marks.len() as u64, pushed - unknown, "{hold}");
-        // From the first packet after which no other is lost.
+        // Check the second half of the packets, which are sent after the flow is learned.
         let known = &marks[marks.len() / 2..];
         assert!(known.windows(2).all(|pair| pair[1] == pair[0] % 250 + 1 || pair[1] == 1), "{hold}");
     }

@@ -19,7 +19,7 @@ const RULE_SETS: &[&[&str]] = &[
         "table=1,low_latency,actions=write_metadata:5,goto_table:7",
         "table=7,low_latency,actions=output:3",
     ],
-    // After and before a table that has a LUT.
+    // The match-all table is after a table that has a LUT, and before one.
     &[
         "low_latency,priority=20,udp,nw_dst=10.0.0.0/24,actions=goto_table:1",
         "low_latency,priority=20,udp,nw_dst=10.0.0.0/16,tp_dst=7,actions=goto_table:1",
@@ -39,7 +39,8 @@ const RULE_SETS: &[&[&str]] = &[
     &["low_latency,ip,actions=output:3"],
     &["low_latency,vlan_tci=0x1000/0x1000,actions=output:4", "low_latency,priority=1,actions=output:3"],
     &["low_latency,vlan_tci=0/0x1000,actions=output:3"],
-    // By the index of a linear table, which also has an entry that matches everything, or entries with a LUT.
+    // Packets use the index of a linear table. The table also has an entry that matches everything, or
+    // entries with a LUT.
     &[
         "low_latency,actions=goto_direct(table=1,index=2)",
         "table=1,low_latency,index=2,actions=output:3",
@@ -142,7 +143,7 @@ fn tables_may_come_to_examine_no_bits_and_some_again() {
             lab.change(FlowModCommand::Delete, "");
             lab.rule("low_latency,priority=2,actions=output:3");
             check(&mut lab, "emptied and filled again");
-            // Enough rules for the table to be compiled again, first with them, then without.
+            // Enough rules that the table is compiled again after they are added, and after they are deleted.
             for host in 0..=255 {
                 lab.rule(&format!(
                     "low_latency,priority={},nw_dst=10.8.{host}.0/24,ip,actions=drop",
@@ -157,7 +158,8 @@ fn tables_may_come_to_examine_no_bits_and_some_again() {
     }
 }
 
-/// An entry becomes low-latency by a modify, as by learning. Other entries of its table examined bits before.
+/// A modify marks an entry low-latency, as learning does. Before that, other entries of its table examined
+/// bits.
 #[test]
 fn an_entry_that_matches_everything_may_become_low_latency() {
     for others in

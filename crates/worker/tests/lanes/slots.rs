@@ -29,9 +29,9 @@ fn normal() -> Vec<u8> {
 
 #[test]
 fn copies_of_waiting_packets_leave_room_for_those_of_low_latency_ones() {
-    // In the first case there are too few frames. Packets do not wait with more than half of them, so frames
-    // taken for a burst's copies are free again after it. In the second case there are too few slots for
-    // copies.
+    // In the first case there are too few frames. Waiting packets hold at most half of the frames, so frames
+    // taken for the copies of a burst are free again after the burst. In the second case there are too few
+    // slots for copies.
     for (ports, small_frames, scarce) in
         [(20, 1_024, DropReason::NoBuffer), (20, 32_768, DropReason::TransmitFull)]
     {
@@ -76,7 +76,8 @@ fn packet_ins_of_normal_packets_leave_room_for_those_of_low_latency_ones() {
         "low_latency,priority=20,udp,nw_dst=10.0.0.0/16,tp_dst=7,actions=output:3",
         "priority=10,udp,nw_dst=10.1.0.0/16,actions=CONTROLLER:128",
     ];
-    // Either the frames for the controller run out, or the space in the ring to it.
+    // In the first case the frames for the controller run out, in the second the space in the ring to the
+    // controller.
     for (controller_frames, events) in [(64, 1_024), (512, 64)] {
         let config = worker::WorkerSetConfig {
             controller_frames,
@@ -143,7 +144,7 @@ fn frames_that_wait_for_a_slow_device_leave_some_to_low_latency_ones() {
         lab.turn();
     }
     lab.pop(3);
-    // The device's frames are not taken: all frames except a quarter wait for it.
+    // No frames are taken from the device, so three quarters of all frames wait for it.
     for _ in 0..100 {
         (0..8).for_each(|_| lab.push(1, &normal()));
         lab.turn();

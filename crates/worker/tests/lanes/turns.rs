@@ -50,8 +50,8 @@ fn a_turn_that_brings_little_has_a_quantum() {
     }
 }
 
-/// While the hold queue is full, or no frame is free, the queues are polled in turn: none waits while others
-/// are served.
+/// While the hold queue is full, or no frame is free, the worker polls the queues in turn, so that no port is
+/// preferred.
 #[test]
 fn no_port_is_favoured_while_room_is_scarce() {
     const TURNS: u16 = 1_500;

@@ -110,7 +110,7 @@ fn nodes_that_lead_where_nothing_is_are_not_made() {
 fn what_nodes_hold_is_counted() {
     let entries = vec![Entry { mask: 0, next: 0, leaf: 0 }; 5];
     let nodes = Nodes::new(entries, vec![Block::EMPTY; 3], vec![[NONE; LANES]; 3]).unwrap();
-    // docs/engines.md: 16 bytes a node and 144 a block.
+    // By docs/engines.md, a node has 16 bytes and a block 144.
     assert_eq!(nodes.bytes(), 5 * 16 + 3 * 144);
 }
 

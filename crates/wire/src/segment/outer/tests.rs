@@ -42,7 +42,7 @@ fn vxlan_v6(frame: &[u8], _: u16) -> Vec<u8> {
     put(ethernet().ipv6(A6, B6).udp(5, 8472), &[&[8, 0, 0, 0, 0, 0, 7, 0], frame])
 }
 
-/// Geneve with options. Its first byte is also valid for VXLAN.
+/// Geneve with options. The first byte of this header is also valid for VXLAN.
 fn geneve(frame: &[u8], id: u16) -> Vec<u8> {
     put(v4(id).udp(5, 6081), &[&[8, 0, 0x65, 0x58, 0, 0, 7, 0], &[3; 32], frame])
 }
