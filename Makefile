@@ -49,6 +49,13 @@ bench: ## run every benchmark of bench/src/bin, then print the tables of target/
 	done
 	cargo run --quiet --release --package shunt-bench --bin shunt-bench
 
+# STEPS=1 counts by single steps, with the widest vectors of this CPU.
+STEPS ?=
+.PHONY: instructions
+instructions: ## count the instructions per packet, exactly
+	scripts/setup.sh bench
+	bench/instructions.py $(if $(STEPS),--steps,--check)
+
 # FULL=1 measures all rows (hours). PEERS has options of bench/peers/run.py.
 FULL ?=
 PEERS ?=

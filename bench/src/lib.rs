@@ -10,6 +10,7 @@
 //! from which the tables of docs/figures.md are made. The crate must not contain code that a switch needs.
 
 mod alone;
+pub mod cases;
 mod clock;
 mod compare;
 mod data;

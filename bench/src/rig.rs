@@ -4,6 +4,7 @@
 use dataplane::DataPlane;
 use std::collections::VecDeque;
 use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use flow::Nanos;
 use flow::syntax::{ParseOptions, parse_flows};
@@ -51,17 +52,30 @@ pub struct Rig<P: Probe = ()> {
 }
 
 impl Rig {
-    /// Creates a worker with the case's rules, and warms it up.
+    /// Creates a worker with the case's rules and the machine's clock, and warms it up.
     ///
     /// # Errors
     /// A rule is refused, or packets are not treated as the case specifies.
     pub fn new(case: &Case) -> Result<Self, Error> {
+        Self::with_clock(case, worker::Clock::of_machine())
+    }
+
+    /// Creates a worker with the case's rules and a clock that advances 100 ns per reading, and warms it up.
+    /// Such a worker does exactly the same in each run.
+    ///
+    /// # Errors
+    /// A rule is refused, or packets are not treated as the case specifies.
+    pub fn repeatable(case: &Case) -> Result<Self, Error> {
+        static NOW: AtomicU64 = AtomicU64::new(0);
+        Self::with_clock(case, worker::Clock::counting_ns(|| NOW.fetch_add(100, Ordering::Relaxed)))
+    }
+
+    fn with_clock(case: &Case, clock: worker::Clock) -> Result<Self, Error> {
         let queues = (1..=case.ports).map(|number| {
             let set = case.sources.iter().find(|(port, _)| *port == number).map(|(_, set)| set.as_slice());
             let set = set.unwrap_or_default().iter().map(|bytes| Frame::from_bytes(bytes)).collect();
             Box::new(Limited { queue: LoopQueue::new(number, set), burst: case.burst }) as Box<dyn Queue>
         });
-        let clock = worker::Clock::of_machine();
         let config = worker::WorkerSetConfig {
             lut_entries: case.lut_entries,
             clock,

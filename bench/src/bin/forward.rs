@@ -5,17 +5,16 @@
 //! the pipeline, the outbox, and the return of the frame to its pool. 64-byte packets are 60 bytes and the
 //! FCS.
 
-#[path = "forward/cases.rs"]
-mod cases;
-
 use std::error::Error;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Parser;
+use rustix::process::{Signal, getpid, kill_process};
 use shunt_bench::rig::{Case, Rig};
 use shunt_bench::{
-    Alone, Bar, Contender, Figure, GAP_LIMIT, Loop, Plan, Program, allowed_cpus, compare, measure, pin_to,
+    Alone, Bar, Contender, Figure, GAP_LIMIT, Loop, Plan, Program, allowed_cpus, cases, compare, measure,
+    pin_to,
 };
 
 /// Bursts per window: about a millisecond.
@@ -35,9 +34,18 @@ struct Arguments {
     /// Run only the case of this name, or else those whose names begin with it.
     #[arg(long)]
     case: Option<String>,
-    /// Forward this many bursts without output, for strace and callgrind.
+    /// Forward this many bursts, and print the number of packets; for strace and for counting instructions.
     #[arg(long)]
     turns: Option<u64>,
+    /// Stop by SIGUSR1 before and after the bursts of `--turns`, for a tracer.
+    #[arg(long, requires = "turns")]
+    marks: bool,
+    /// Use no vector instructions beyond those that every CPU has.
+    #[arg(long)]
+    portable: bool,
+    /// Print the names of the cases.
+    #[arg(long)]
+    list: bool,
     /// Print one window as JSON; `--against` runs this in both builds.
     #[arg(long)]
     window: bool,
@@ -53,11 +61,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let whole = cases.iter().any(|case| case.name == prefix);
     cases.retain(|case| if whole { case.name == prefix } else { case.name.starts_with(&prefix) });
     let first = cases.first().ok_or_else(|| format!("no case begins with \"{prefix}\""))?;
+    if arguments.list {
+        return cases.iter().try_for_each(|case| Ok(writeln!(io::stdout(), "{}", case.name)?));
+    }
+    pipeline::set_portable(arguments.portable);
     if let Some(turns) = arguments.turns {
-        let mut rig = Rig::new(first)?;
-        for _ in 0..turns {
-            rig.turn();
-        }
+        let packets = turn(first, turns, arguments.marks)?;
+        writeln!(io::stdout(), "{packets}")?;
         return Ok(());
     }
     pin_to(*allowed_cpus()?.last().ok_or("no CPU is allowed")?)?;
@@ -75,6 +85,16 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     Ok(())
+}
+
+/// Forwards `turns` bursts of a case. Returns the number of packets received.
+fn turn(case: &Case, turns: u64, marks: bool) -> Result<u64, Box<dyn Error>> {
+    let mark = || if marks { kill_process(getpid(), Signal::USR1) } else { Ok(()) };
+    let mut rig = Rig::repeatable(case)?;
+    mark()?;
+    let packets = (0..turns).map(|_| rig.turn()).sum();
+    mark()?;
+    Ok(packets)
 }
 
 fn contender(case: &Case) -> Result<impl Contender + use<>, Box<dyn Error>> {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Cases of the benchmark: rules, ports and packets.
+//! Cases of `forward` and of `make instructions`: rules, ports and packets.
 
 use std::fmt::Write;
 
-use shunt_bench::rig::Case;
 use wire::PacketBuilder;
+
+use crate::rig::Case;
 
 /// Length of a 64-byte packet without its FCS, in bytes.
 const PACKET_BYTES: usize = 60;
@@ -12,7 +13,8 @@ const PACKET_BYTES: usize = 60;
 /// Number of rules, flows or addresses of a case.
 const MANY: u8 = 100;
 
-/// Returns every case. `--turns` and `--window` use the first one.
+/// Returns every case. `--turns` and `--window` of `forward` use the first one.
+#[must_use]
 pub fn all() -> Vec<Case> {
     let mut cases = vec![
         exact("exact, 100 rules on the 5-tuple", five_tuple),
@@ -24,7 +26,8 @@ pub fn all() -> Vec<Case> {
             ..exact("exact, 1 rule, every packet misses", |_| String::new())
         },
         normal(),
-        three_tables(),
+        three_tables("3 exact tables of 100 rules, 2 set-field, dec_ttl", ""),
+        three_tables("FFP, 3 LUTs of 100 low-latency flows, 2 set-field, dec_ttl", "low_latency,"),
         exact("mask, 100 rules of 4 masks on nw_dst, in_port and tp_dst", |n| match n % 4 {
             0 => format!("priority={n},ip,nw_dst=10.0.{n}.0/24"),
             1 => format!("priority={n},ip,in_port=1,nw_dst=10.0.{n}.2"),
@@ -35,6 +38,10 @@ pub fn all() -> Vec<Case> {
     for burst in [1, 4, 8, 16] {
         let name = format!("exact, 100 rules on the 5-tuple, bursts of {burst}");
         cases.push(Case { burst, ..exact(&name, five_tuple) });
+    }
+    for burst in [1, 8] {
+        let name = format!("exact, 100 rules on dl_dst, bursts of {burst}");
+        cases.push(Case { burst, ..exact(&name, |n| format!("dl_dst={}", mac(n))) });
     }
     cases
 }
@@ -73,20 +80,21 @@ fn normal() -> Case {
 }
 
 /// Returns a routing pipeline: by MAC address, by destination (which rewrites MAC addresses and TTL), by
-/// protocol.
-fn three_tables() -> Case {
+/// protocol. `flag` is written before each match.
+fn three_tables(name: &str, flag: &str) -> Case {
     let mut flows = String::new();
     for n in 0..MANY {
-        let _ = writeln!(flows, "table=0,dl_dst={},actions=goto_table:1", mac(n));
+        let _ = writeln!(flows, "table=0,{flag}dl_dst={},actions=goto_table:1", mac(n));
         let _ = writeln!(
             flows,
-            "table=1,ip,nw_dst=10.0.{n}.2,actions=set_field:{}->eth_dst,set_field:{}->eth_src,dec_ttl,goto_table:2",
+            "table=1,{flag}ip,nw_dst=10.0.{n}.2,actions=set_field:{}->eth_dst,set_field:{}->eth_src,dec_ttl,goto_table:2",
             mac(n + 100),
             mac(n + 101),
         );
-        let _ = writeln!(flows, "table=2,udp,tp_dst={},actions=output:{}", 2_000 + u16::from(n), 2 + n % 3);
+        let _ =
+            writeln!(flows, "table=2,{flag}udp,tp_dst={},actions=output:{}", 2_000 + u16::from(n), 2 + n % 3);
     }
-    Case { flows, ..exact("3 exact tables of 100 rules, 2 set-field, dec_ttl", |_| String::new()) }
+    Case { flows, ..exact(name, |_| String::new()) }
 }
 
 fn five_tuple(n: u8) -> String {
