@@ -8,15 +8,15 @@
 //! # Order
 //! - Operations take effect in the order of their submission. Each takes effect as a whole, between two
 //!   packets: every packet is processed by exactly one version of the rules.
-//! - `submit` returns before the operation is in force. It is in force when [`DataPlane::applied`] has
-//!   reached its version.
+//! - `submit` returns before the operation is active. It is active when [`DataPlane::applied`] has reached
+//!   its version.
 //! - An event that a packet caused is available from [`DataPlane::next_event`] before `applied` exceeds the
 //!   version by which the packet was processed.
 //!
 //! # Life of an entry
 //! 1. `submit` of `EntryChange::Add` makes the ID known. The ID must be unused until then.
 //! 2. `submit` of `EntryChange::Remove` takes the entry out of its table. Packets may hit it, and are
-//!    counted, until that version is in force.
+//!    counted, until that version is active.
 //! 3. The caller waits for that version, takes the events that were reported before, and reads the final
 //!    counters.
 //! 4. [`DataPlane::release`] ends the life of the ID. Only now may another entry get it.
@@ -45,8 +45,8 @@ pub trait DataPlane {
     /// operations as the caller submits: those that the workers cannot take yet are parked.
     fn submit(&mut self, operation: Operation) -> u64;
 
-    /// Returns the highest version that is in force on all workers, or 0 before the first one: no packet is
-    /// processed by an older version any more. Never decreases.
+    /// Returns the highest version that is active on all workers, or 0 before the first one: no packet is
+    /// processed by an older version any longer. Never decreases.
     fn applied(&mut self) -> u64;
 
     /// Returns the number of submitted operations that wait for space in the queues to the workers. The
@@ -58,13 +58,13 @@ pub trait DataPlane {
     fn tick(&mut self, _now: Nanos) {}
 
     // Counters. They may lag behind the packets by one burst, except that all packets of a version are
-    // counted when the next version is in force.
+    // counted when the next version is active.
 
     /// Returns an entry's counters, summed over the workers. Valid from the submission of its addition until
     /// its release.
     fn entry_counters(&mut self, id: EntryId) -> EntryCounters;
 
-    /// Releases an entry. The caller guarantees that its removal is in force and that all events reported
+    /// Releases an entry. The caller guarantees that its removal is active and that all events reported
     /// before are taken. Its counters are lost, and its ID may be reused.
     fn release(&mut self, id: EntryId);
 

@@ -28,7 +28,7 @@ pub struct PacketInEvent {
     pub entry: EntryId,
     /// Reason of the packet-in.
     pub reason: PacketInReason,
-    /// Maximum number of bytes that the controller asked for.
+    /// Maximum number of bytes that the controller requested.
     pub max_len: u16,
     /// Value of the metadata register.
     pub metadata: u64,

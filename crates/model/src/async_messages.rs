@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Messages to controllers that no request asked for, in a bounded queue.
+//! Messages to controllers that are not replies to requests, in a bounded queue.
 
 use crate::ports::Port;
 use flow::{FlowEntry, Nanos, PacketInReason};

@@ -72,7 +72,7 @@ impl From<FileLine> for Change {
 }
 
 impl<D: DataPlane> Model<D> {
-    /// Applies one request. It is in force once the version that [`Model::barrier`] returns afterwards is
+    /// Applies one request. It is active once the version that [`Model::barrier`] returns afterwards is
     /// applied.
     ///
     /// # Errors

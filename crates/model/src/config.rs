@@ -52,7 +52,7 @@ impl ModelConfig {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelLimits {
     /// Maximum number of entries in all tables together, without learned MACs. As many more may wait until
-    /// their removal is in force.
+    /// their removal is active.
     pub entries: usize,
     /// Maximum number of notices that wait for [`crate::Model::next_notice`]. Packet-ins beyond it are
     /// dropped and counted, and flow-removed notices wait with their entries. Port notices may use as much

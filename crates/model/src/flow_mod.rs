@@ -32,7 +32,7 @@ pub struct Changed {
 }
 
 impl<D: DataPlane> Model<D> {
-    /// Applies one flow-mod. It is in force once the version that [`Model::barrier`] returns afterwards is
+    /// Applies one flow-mod. It is active once the version that [`Model::barrier`] returns afterwards is
     /// applied.
     ///
     /// # Errors
@@ -147,7 +147,7 @@ impl<D: DataPlane> Model<D> {
             staged.log.push(Step::Modified(Box::new(Before { id, entry: before, mark, carried })));
             staged.changed.modified += 1;
             if m.flags.reset_counts {
-                // The data plane resets its own counters when the change is in force; only the carried counts
+                // The data plane resets its own counters when the change is active; only the carried counts
                 // go here.
                 self.carried.remove(&id);
             }
@@ -208,7 +208,7 @@ impl<D: DataPlane> Model<D> {
         }
     }
 
-    /// Returns the number of entries to examine in order to find those that a match covers.
+    /// Returns the number of entries that must be examined to find the entries that a match covers.
     pub(crate) fn covered_cost(&self, table: Option<u8>, matching: &Match) -> usize {
         let (first, last) = table.map_or((0, MAC_TABLE - 1), |t| (t, t));
         (first..=last).map(|table| self.store.table(table).covered_cost(matching)).sum()

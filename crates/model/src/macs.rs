@@ -76,8 +76,8 @@ impl<D: DataPlane> Model<D> {
         }
         let key = (seen.vid, seen.mac);
         let known = self.macs.places.get(&key).copied();
-        // Several workers may report the same address, and so may packets that arrive before the operation is
-        // in force.
+        // Several workers may report the same address. So may one worker, for packets that arrive before the
+        // operation is active.
         if known.is_some_and(|p| p.port == seen.port) {
             return;
         }

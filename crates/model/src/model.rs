@@ -22,7 +22,7 @@ use hashbrown::HashMap;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// Counts shown on top of an entry's own counters: those of the entry that it replaced.
+/// Counts of a replaced entry, which are added to the counters of the entry that replaced it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Carried {
     pub packets: u64,
@@ -151,13 +151,13 @@ impl<D: DataPlane> Model<D> {
     }
 
     /// Returns the version of the last change. Once [`Model::is_applied`] returns true for it, all changes so
-    /// far are in force.
+    /// far are active.
     #[must_use]
     pub fn barrier(&self) -> u64 {
         self.version
     }
 
-    /// Returns whether a version is in force on all workers.
+    /// Returns whether a version is active on all workers.
     pub fn is_applied(&mut self, version: u64) -> bool {
         version == 0 || self.plane.applied() >= version
     }

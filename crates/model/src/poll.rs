@@ -15,7 +15,7 @@ const EVENTS_UNDER_WAY: usize = 65_536;
 
 impl<D: DataPlane> Model<D> {
     /// Takes events of the workers, removes timed-out entries, learns low-latency entries, and releases
-    /// entries whose removal is in force.
+    /// entries whose removal is active.
     ///
     /// Each call does a bounded part of this (see [`crate::ModelLimits`]) and returns whether more work is
     /// ready now. The caller must take notices between calls: while the notice queue is full of flow-removed
@@ -133,7 +133,7 @@ impl<D: DataPlane> Model<D> {
         }
     }
 
-    /// Returns whether a removal is in force but its entry is not released yet.
+    /// Returns whether a removal is active but its entry is not released yet.
     fn can_settle(&mut self) -> bool {
         let applied = self.plane.applied();
         self.dying.front().is_some_and(|d| d.version <= applied)

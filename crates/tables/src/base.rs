@@ -110,7 +110,7 @@ impl Base {
         }
     }
 
-    /// Prefetches the ids that [`Base::name`] reads.
+    /// Prefetches the entry IDs that [`Base::name`] reads.
     #[inline]
     pub(crate) fn ask(&self, slots: &[u32]) {
         let last = self.ids.len().saturating_sub(1);

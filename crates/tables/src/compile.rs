@@ -31,12 +31,12 @@ const HEAD_LARGE_PART: usize = 16;
 /// Minimum capacity of a delta, additions.
 pub(crate) const HEAD_MIN: usize = 64;
 
-/// Returns the capacity of a delta beside a base of `rules` rules, additions.
+/// Returns the capacity of the delta of a base with `rules` rules, in additions.
 fn head_room(rules: usize) -> usize {
     (rules / HEAD_PART).clamp(HEAD_MIN, HEAD_LARGE.max(rules / HEAD_LARGE_PART))
 }
 
-/// A rule of a base, or one that was added since.
+/// A rule of a base, or a rule added since the base was compiled.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     pub entry: Arc<FlowEntry>,
@@ -64,7 +64,7 @@ pub struct Job {
     pub(crate) added: Arc<Vec<Row>>,
     /// Sequence number of the table's last rule.
     pub(crate) sequence: u64,
-    /// Number of bases that the table had before.
+    /// Number of bases compiled for the table before this one.
     pub(crate) compiled: usize,
 }
 

@@ -157,7 +157,7 @@ mod tests {
         let key = [1, 2, 3];
         let hash = Seed::of_process().hash_masked(&key);
         assert_eq!(Seed::of_process().hash_masked(&key), hash);
-        // It has been drawn, so that another one comes too late.
+        // The seed has been drawn, so it can no longer be fixed.
         let other = (0..).find(|number| Seed::of_number(*number).hash_masked(&key) != hash).unwrap();
         assert!(!Seed::fix(other));
         assert_eq!(Seed::of_process().hash_masked(&key), hash);

@@ -42,5 +42,5 @@ pub use plan::{KeyPart, KeyPlan};
 pub use rule_table::RuleTable;
 pub use table::{RulePlace, Table, TableUpdate};
 
-/// Stands for "no slot" or "no entry".
+/// Value that means "no slot" or "no entry".
 pub const NONE: u32 = u32::MAX;

@@ -10,7 +10,8 @@
 //!
 //! Memory is linear in the number of rules, whatever the prefixes are. A lookup takes at most seven steps in
 //! a trie, or at most 2 + log9(2 x rules) steps in a tree (twice that for prefixes beyond 64 bits), and one
-//! more for each dead rule that it visits. Up to 32 keys are processed step by step together (docs/adr/0024).
+//! more for each deleted rule that it visits. Up to 32 keys are processed step by step together
+//! (docs/adr/0024).
 
 mod build;
 mod chains;
@@ -207,7 +208,8 @@ impl Lpm {
 mod tests {
     use super::*;
 
-    /// Prefixes of 64 bits, and rules that match everything for those of no bits.
+    /// Compiles these prefixes as (bits, length). A prefix of length 0 becomes a rule that matches
+    /// everything.
     fn compiled(prefixes: impl IntoIterator<Item = (u64, u32)>) -> Lpm {
         let field = [Piece { word: 0, shift: 0, bits: 64 }];
         let mask = |length: u32| u64::MAX.checked_shl(64 - length).unwrap_or(0);
@@ -229,7 +231,7 @@ mod tests {
     fn what_prefixes_hold_is_counted() {
         let different = || (0..100).map(|at| (at << 50, 20));
         let repeated = || (0..100).map(|at| ((at & !1) << 50, 20));
-        // The shorter prefix is better than one inside of it.
+        // The shorter prefix has precedence over a prefix inside it.
         let contradicting = || [(0, 3)].into_iter().chain((0..99).map(|at| (at << 50, 20)));
         let cases: [(Lpm, usize, usize); 4] = [
             (compiled(different()), 100, 0),
@@ -239,7 +241,7 @@ mod tests {
         ];
         for (lpm, chained, catch_alls) in cases {
             let Search::Trie(trie) = &lpm.prefixes.search else { panic!("short prefixes") };
-            // One group, and one word that matters.
+            // The rules form one group, and only one word of a row is examined.
             let prefixes = size_of::<Prefixes>() + 4 + size_of::<keys::Column>() + trie.bytes();
             assert_eq!(lpm.prefixes.bytes(), prefixes);
             assert_eq!(lpm.bytes(), prefixes + (chained + catch_alls) * 4);

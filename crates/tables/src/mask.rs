@@ -271,8 +271,8 @@ impl Wide {
             for (at, (leaf, found)) in leaves.iter().zip(&mut *slots).enumerate() {
                 let key: [u64; COMPARED] = std::array::from_fn(|word| dense[word][at]);
                 let slot = self.nodes.first(kernel, *leaf, key);
-                // Slow path for further blocks, words that blocks do not compare, and dead rules. These are
-                // rare, or concern all keys alike.
+                // Slow path for further blocks, words that blocks do not compare, and deleted rules. These
+                // are rare, or concern all keys alike.
                 if *leaf >> MORE_SHIFT != 0 || slot.wrapping_add(1) > PARTIAL || tombstones.contains(slot) {
                     *found = self.search(kernel, *leaf, &dense, at, tombstones, *found);
                 } else {
@@ -374,7 +374,7 @@ mod tests {
     #[test]
     fn what_is_held_is_counted() {
         let plan = KeyPlan::new(&[flow::Field::Metadata]).unwrap();
-        // Of equal rules six trees take 32 each, and what they leave is too much for labels.
+        // Six trees take 32 of the equal rules each. The remaining rules are too many for labels.
         let (values, masks) = (vec![5; 4_400], vec![7; 4_400]);
         let mask = Mask::new(&plan, 4_400, &values, &masks);
         let (wide, buckets) = (mask.wide.as_ref().unwrap(), mask.buckets.as_ref().unwrap());

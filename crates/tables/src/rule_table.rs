@@ -26,8 +26,8 @@ const SINGLY: usize = 64;
 /// compiles at most 16 rules on average.
 const COMPILED_PART: usize = 16;
 
-/// Minimum number of dead rules for which a base is compiled anew. In large bases half of the rules must be
-/// dead.
+/// Minimum number of deleted rules for which a base is compiled anew. In large bases half of the rules must
+/// be dead.
 const TOMBSTONES_MIN: usize = 1024;
 
 /// Fraction of a base (1/128) that must be added or dead before background compilation is worthwhile. Lookups
@@ -223,8 +223,8 @@ impl RuleTable {
 
     /// Returns a job for background compilation, or `None` if it is not worthwhile yet or one is in progress.
     ///
-    /// It is worthwhile if at least `least` rules were added or are dead, because they slow lookups down and
-    /// fill the delta. Rules may continue to change while the job runs. Pass its result to
+    /// It is worthwhile if at least `least` rules were added or are deleted, because they slow lookups down
+    /// and fill the delta. Rules may continue to change while the job runs. Pass its result to
     /// [`RuleTable::install`].
     pub fn background_job(&mut self, least: usize) -> Option<Job> {
         let part = self.now.view.base().len() / BACKGROUND_PART;
@@ -236,8 +236,8 @@ impl RuleTable {
         self.now.added().max(self.now.view.tombstones().len())
     }
 
-    /// Returns a job for background compilation if any rule was added or is dead. Used for tables that do not
-    /// change for a while.
+    /// Returns a job for background compilation if any rule was added or is deleted. Used for tables that do
+    /// not change for a while.
     pub fn job_at_rest(&mut self) -> Option<Job> {
         if self.next.is_some() || self.beside() == 0 {
             return None;
@@ -283,7 +283,8 @@ impl RuleTable {
                 None => break,
                 Some(None) => shadow.pass_over(),
                 Some(Some(row)) if shadow.add(&row.entry).is_some() => {}
-                // The new base cannot take so many rules at once, so everything is compiled anew.
+                // The delta of the new base cannot take this many rules, so the whole table is compiled
+                // again.
                 Some(Some(_)) => return self.compile().map(|()| true),
             }
         }

@@ -12,8 +12,8 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
-/// Maximum number of dead rules with the same match in a base, because a lookup may visit them all one by
-/// one. The number of other dead rules it visits is bounded by the structure of the engines.
+/// Maximum number of deleted rules with the same match in a base, because a lookup may visit them all one by
+/// one. The number of other deleted rules it visits is bounded by the structure of the engines.
 const EQUAL_TOMBSTONES_MAX: u32 = 64;
 
 /// An active rule.
@@ -29,7 +29,7 @@ pub(crate) struct Rule {
 #[derive(Debug, Default)]
 pub(crate) struct ShadowView {
     pub view: Table,
-    /// Rules of the base including dead ones, and the slot of each entry by entry id.
+    /// Rules of the base including deleted ones, and the slot of each entry by entry id.
     pub rows: Arc<Vec<Row>>,
     slots: HashMap<EntryId, u32>,
     /// Sequence number of the last rule in the base.
@@ -39,7 +39,7 @@ pub(crate) struct ShadowView {
     /// Delta slot of each rule after the last one of the base, in order of addition; [`NONE`] if it is not
     /// in the deltas.
     delta_slots: Vec<u32>,
-    /// Number of dead rules in the base for each match, by the hash of the match.
+    /// Number of deleted rules in the base for each match, by the hash of the match.
     equal_tombstones: HashMap<u64, u32>,
     hasher: RandomState,
 }
@@ -106,7 +106,7 @@ impl ShadowView {
     }
 
     /// Removes a rule that was taken in. Returns the update for workers, and whether the base has too many
-    /// dead rules of one match and should be replaced.
+    /// deleted rules of one match and should be replaced.
     pub fn remove(&mut self, id: EntryId, rule: &Rule) -> (TableUpdate, bool) {
         let mut many = false;
         let place = if let Some(index) = rule.entry.matching.index() {
@@ -132,7 +132,7 @@ impl ShadowView {
         self.view.apply(&mut TableUpdate::Remove(RulePlace::Base(slot)));
     }
 
-    /// Counts a dead rule of the base. Returns whether there are too many with its match.
+    /// Counts a deleted rule of the base. Returns whether there are too many with its match.
     fn bury(&mut self, matching: &Match) -> bool {
         let tombstones = self.equal_tombstones.entry(self.hasher.hash_one(matching)).or_default();
         *tombstones += 1;

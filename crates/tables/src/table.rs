@@ -19,8 +19,8 @@ pub enum RulePlace {
     Index(u32),
 }
 
-/// A change of one worker's view. Applying it leaves in it what is no longer used, for the control thread to
-/// free.
+/// A change of one worker's view. After it is applied, it holds the parts that are no longer used, for the
+/// control thread to free.
 #[derive(Debug)]
 pub enum TableUpdate {
     /// Adds a rule to the delta.
@@ -69,7 +69,7 @@ impl Table {
         &self.base
     }
 
-    /// Returns the tombstones: dead rules of the base.
+    /// Returns the tombstones: deleted rules of the base.
     pub(crate) fn tombstones(&self) -> &BitSet {
         &self.tombstones
     }
@@ -156,7 +156,7 @@ impl Table {
         self.index.get(index)
     }
 
-    /// Applies a change and leaves in it what is no longer used.
+    /// Applies a change, and leaves the parts that are no longer used in it.
     pub fn apply(&mut self, update: &mut TableUpdate) {
         match update {
             TableUpdate::Add { id, priority, row, link } => self.delta.add(*id, *priority, row, link),

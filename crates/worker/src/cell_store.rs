@@ -8,7 +8,7 @@ use pipeline::{Cell, CellPage, Cells, PAGE_CELLS, ProgramId, Update};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-/// A replaced page. The worker counts in it until the operation is in force.
+/// A replaced page. The worker counts in it until the operation is active.
 #[derive(Debug)]
 struct RetiredPage {
     worker: usize,
@@ -70,7 +70,7 @@ impl CellStore {
 
     /// Replaces the pages of these entries. `running` returns the program of each entry from `version` on.
     /// The old pages do not show it while smaller changes are still queued. Counts in the old pages are kept
-    /// until `version` is in force.
+    /// until `version` is active.
     pub fn replace(&mut self, ids: &[EntryId], running: impl Fn(EntryId) -> Option<ProgramId>, version: u64) {
         let numbers: BTreeSet<usize> = ids.iter().map(|id| *id as usize / PAGE_CELLS).collect();
         for &number in &numbers {
@@ -116,7 +116,7 @@ impl CellStore {
         }
     }
 
-    /// Resets entries: they count from 0 when `version` is in force.
+    /// Resets entries: they count from 0 when `version` is active.
     pub fn reset(&mut self, ids: &[EntryId], version: u64) {
         for id in ids {
             if let Some(had) = self.folded.get_mut(id) {

@@ -29,7 +29,7 @@ impl Choice {
     }
 }
 
-/// Entries and groups in force that may choose a queue. Counted only if some port has egress queues.
+/// Entries and active groups that may choose a queue. Counted only if some port has egress queues.
 #[derive(Debug, Default)]
 pub(crate) struct Requeues {
     on: bool,

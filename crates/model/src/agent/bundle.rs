@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 const BUNDLES: usize = 16;
 /// Maximum number of messages in the open bundles of all channels.
 const MESSAGES: usize = 1_000_000;
-/// Maximum size in bytes of these messages, as received. It is enough for a million ordinary flow-mods.
-/// Decoded, a message takes up to about six times its size (actions of 8 bytes).
+/// Maximum size in bytes of the messages in all open bundles, as received. It is enough for a million
+/// ordinary flow-mods. Decoded, a message takes up to about six times its size (actions of 8 bytes).
 const BYTES: usize = 192 * 1_024 * 1_024;
 
 /// Size of uncommitted bundles.

@@ -33,7 +33,7 @@ const HELD_BYTES: usize = 256 * 1_024;
 pub(super) const HELD_BYTES_ALL: usize = 16 * 1_024 * 1_024;
 /// Requests that every channel may hold, even above the total limit.
 const HELD_FEW: usize = 16;
-/// Size in bytes of these requests; the last one may exceed it.
+/// Size in bytes of the requests of [`HELD_FEW`]; the last request may exceed it.
 const HELD_BYTES_FEW: usize = 16 * 1_024;
 /// Unread output in bytes at which a long answer pauses.
 const ANSWER_BYTES: usize = 64 * 1_024;
@@ -73,7 +73,7 @@ pub struct Progress {
 /// The job that a channel is executing.
 #[derive(Debug)]
 pub(super) enum Job {
-    /// Waits until this version is in force, then answers the barrier request with this transaction ID.
+    /// Waits until this version is active, then answers the barrier request with this transaction ID.
     Barrier(u32, u64),
     Dump(Box<Dump>),
     /// Waits until the driver has applied the changes of the request.
@@ -84,7 +84,8 @@ pub(super) enum Job {
 #[derive(Debug)]
 enum Held {
     Request(Box<Request>),
-    /// A request that will be refused: for its fault, or because the channel is a slave when its turn comes.
+    /// A request that will be refused, because it is invalid or because the channel is a slave when the
+    /// request is processed.
     Undecodable(Box<Undecodable>),
 }
 
@@ -188,7 +189,7 @@ impl Channel {
         self.session.consume(count);
     }
 
-    /// Returns whether the channel waits for a change to be in force.
+    /// Returns whether the channel waits for a change to be active.
     #[must_use]
     pub fn waits_for_barrier(&self) -> bool {
         matches!(self.job, Some(Job::Barrier(..)))
@@ -261,7 +262,7 @@ impl Channel {
         Progress { more: left == 0, events }
     }
 
-    /// Takes the session's next event. Returns false if there is none, or no space to queue it.
+    /// Takes the session's next event. Returns false if there is no event, or no space to queue one.
     fn take_event(&mut self, left: &mut usize, events: &mut Vec<ChannelEvent>) -> bool {
         // The end of a session needs no space: the waiting requests are discarded.
         if !self.can_hold() && !self.session.is_closed() {

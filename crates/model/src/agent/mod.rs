@@ -143,7 +143,8 @@ impl Agent {
     /// Sends a notice to the channels that subscribe to it, and recycles the frame of a packet-in.
     pub fn tell<D: DataPlane>(&mut self, model: &mut Model<D>, now: Nanos, async_message: AsyncMessage) {
         let kind = async_message::kind(&async_message);
-        // Encoded once for all channels that get the same messages.
+        // Messages as encoded last, with the number of packet bytes. Channels with the same number share
+        // them.
         let mut made: Option<(Option<u16>, Vec<Message>)> = None;
         for channel in self.channels.values_mut() {
             if !channel.wants(&self.shared, kind) {

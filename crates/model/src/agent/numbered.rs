@@ -26,7 +26,7 @@ pub struct Numbered {
     rest: RangeInclusive<u32>,
 }
 
-/// Returns the range of numbers that a request asks for.
+/// Returns the range of numbers that a request selects.
 fn asked(number: u32, all: u32) -> RangeInclusive<u32> {
     if number == all { 0..=u32::MAX } else { number..=number }
 }

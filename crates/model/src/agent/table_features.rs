@@ -47,8 +47,8 @@ pub fn of(table: u8, max_entries: usize, pipeline: &TableSet) -> TableFeatures {
     }
 }
 
-/// Checks one part of a request: it may not ask for more than tables support. `named` is the set of tables
-/// that earlier parts name. Returns it with the tables of this part added.
+/// Checks one part of a request: the part may not request more than tables support. `named` is the set of
+/// tables that earlier parts name. Returns this set with the tables of the part added.
 pub fn check(asked: &[TableFeatures], mut named: TableSet, limit: usize) -> Result<TableSet, Refusal> {
     for features in asked {
         let table = features.table;
@@ -83,7 +83,7 @@ pub fn check_whole(named: &TableSet) -> Result<(), Refusal> {
     ))
 }
 
-/// Returns what a property asks for beyond the capabilities of tables, as a sentence.
+/// Returns the first request of a property that exceeds the capabilities of tables, as a sentence.
 fn beyond(table: u8, property: &TableProperty) -> Option<String> {
     let unknown = |list: &[TypeId], known: &[u16], what: &str| {
         let other = list.iter().find(|id| id.experimenter.is_none() && !known.contains(&id.number))?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The packets of a burst that wait for one table, and what was found for them.
+//! The packets of a burst that wait for one table, and the entries found for them.
 
 use super::lut::Record;
 use crate::cells::{Cell, Cells};
@@ -7,7 +7,7 @@ use dataplane::By;
 use flow::EntryId;
 use tables::{NONE, Table};
 
-/// Packets that wait for one table, with their keys and what was found for them.
+/// Packets that wait for one table, with their keys and the entries found for them.
 #[derive(Clone, Copy)]
 pub(super) struct TableBatch<'a> {
     /// Number of the table.

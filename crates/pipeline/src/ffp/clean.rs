@@ -15,7 +15,7 @@ use std::ops::Range;
 const ASKED: usize = 16;
 
 impl Lut {
-    /// Adjusts the records to a change of the rules. Leaves in `clean` what is no longer used.
+    /// Adjusts the records to a change of the rules. Leaves parts that are no longer used in `clean`.
     pub(crate) fn clean(&mut self, coherence: Coherence, clean: &mut Clean) {
         // The previous LUT always works lazily: an eager change in progress would need a second copy of the
         // change.

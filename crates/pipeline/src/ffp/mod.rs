@@ -68,7 +68,7 @@ impl Ffp {
         Self { modes: modes.into_boxed_slice(), rows }
     }
 
-    /// Replaces a table's way and leaves in `mode` what is no longer used, for the control thread to free.
+    /// Replaces a table's mode and leaves the previous one in `mode`, for the control thread to free.
     pub fn swap(&mut self, table: u8, mode: &mut FastMode) {
         let current = &mut self.modes[usize::from(table)];
         std::mem::swap(current, mode);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Recency of values: when a record was hit, and which values asked for a place.
+//! Recency of values: when a record was hit, and which values requested a record.
 //!
 //! The more periods a record was hit in, the longer it may be idle. A Bloom filter remembers the values that
 //! requested a place. No storm of values that occur once can fill it, because it records a sample of the

@@ -41,7 +41,7 @@ pub(super) struct State {
     pub(super) mac: Option<[u8; 6]>,
 }
 
-/// Returns the `N` bytes at offset `at`, if there are so many.
+/// Returns the `N` bytes at offset `at`, or `None` if fewer bytes follow.
 fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..at.checked_add(N)?)?.try_into().ok()
 }

@@ -94,7 +94,7 @@ pub(crate) fn wrong(key: impl Into<String>, problem: impl Into<String>) -> Mista
 
 /// Mistakes of a file.
 ///
-/// They print as one line each: `FILE:LINE:COLUMN: KEY: what is wrong, and what would be right`.
+/// They print as one line each: `FILE:LINE:COLUMN: KEY: PROBLEM; REMEDY`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileMistakes {
     path: PathBuf,

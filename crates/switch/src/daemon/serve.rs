@@ -72,7 +72,7 @@ impl Daemon {
                         loading_room: &mut loading_room,
                     };
                     more |= serve_clients(&mut clients, &mut state);
-                    // Take no further requests while so many operations are parked for the workers.
+                    // Take no further requests while many operations are parked for the workers.
                     congested = model.plane_mut().parked() >= PARKED_MAX;
                     if more {
                         0

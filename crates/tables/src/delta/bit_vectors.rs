@@ -14,13 +14,13 @@ use std::ops::Range;
 /// Maximum number of key bytes used: those that distinguish the base's rules best.
 const BYTES: usize = 8;
 
-/// Number of bytes checked first, which mostly decide.
+/// Number of bytes checked first. For most keys they suffice.
 const FIRST: usize = 4;
 
 /// Number of sets of additions.
 const SETS: usize = 64;
 
-/// Number of rules, spread evenly, that the bytes are chosen by.
+/// Number of sampled rules, spread evenly, by which the bytes are chosen.
 const SAMPLE: usize = 512;
 
 /// A byte of a key.
@@ -229,7 +229,7 @@ mod tests {
             for own in 0..8 * words {
                 let (values, masks) = rules(words, &[own], |rule, _| rule as u8);
                 assert_eq!(Byte::best(words, &values, &masks), [byte(own)], "byte {own} of {words} words");
-                // Earlier bytes have fewer values each, and the first has only one.
+                // Each byte has more values than the byte before it, and the first has only one.
                 let bytes: Vec<usize> = (0..=own).collect();
                 let kinds = |byte: usize| if byte == 0 { 1 } else { 1 + byte };
                 let (values, masks) = rules(words, &bytes, |rule, byte| (rule % kinds(byte)) as u8);

@@ -48,7 +48,7 @@ pub(super) struct BloomFilter {
     /// Number of words in a key.
     words: usize,
     kernel: Kernel,
-    /// Parts, each with the bits of the part before it and more.
+    /// Parts in order; each contains all bits of the previous part.
     parts: Vec<Part>,
     /// Parts in which anything is recorded, one bit each.
     used: u32,

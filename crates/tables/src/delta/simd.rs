@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Kernels of the filter in [`super::bloom`]: eight keys at a time with AVX-512.
+//! SIMD code of the filter in [`super::bloom`], which processes eight keys at a time with AVX-512.
 #![allow(unsafe_code)]
 
 use super::bloom::{Bits, Part};

@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn what_columns_hold_is_counted() {
-        // A mask and what is common of four words each, two words that are alike and one that is stored.
+        // The mask and the common values have four words each. Two words are alike, and one is stored.
         let columns = Columns::new(&[3, 0, 0xff, 7], &[1, 0, 5, 2, 1, 0, 6, 2]);
         assert_eq!(columns.bytes(), (4 + 4 + 2 + 1) * 8);
     }

@@ -22,7 +22,7 @@ pub const SPREAD: u32 = 0x9e37_79b1;
 /// Multiplier that mixes spread pilots with hashes. Odd.
 pub const MIX: u32 = 0x85eb_ca6b;
 
-/// First bit of the product's 32 best-mixed bits.
+/// Position of the 32 bits of the product that are mixed best.
 pub const MIX_SHIFT: u32 = 16;
 
 /// Maximum number of values in a group; larger groups are spilled. A sound hash does not produce them.
@@ -44,8 +44,8 @@ impl Pilots {
     /// [`NONE`] if it is spilled.
     #[must_use]
     pub fn new(hashes: &[u64], ways: usize, tries: u8) -> (Self, Vec<u32>) {
-        // With fewer ways more places must stay free for pilots to be found quickly. Occupied places in
-        // percent, and values per group in tenths.
+        // Occupied places in percent, and values per group in tenths. With fewer ways, more places must stay
+        // free so that pilots are found quickly.
         let (load, in_group) = match ways {
             1 => (80, 25),
             2 => (84, 30),
@@ -193,7 +193,7 @@ fn number_ways(places: &mut [u32], ways: usize, lens: &mut [u8]) {
     }
 }
 
-/// Returns the groups, largest first, while many places are free for them.
+/// Returns the groups, largest first, so that large groups are placed while many places are free.
 fn by_size(ends: &[u32]) -> Vec<usize> {
     let size = |group: usize| ((ends[group + 1] - ends[group]) as usize).min(GROUP_MAX + 1);
     let groups = ends.len() - 1;

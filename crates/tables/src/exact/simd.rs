@@ -208,7 +208,8 @@ mod x86 {
             if _mm512_test_epi64_mask(any, any) == 0 {
                 return;
             }
-            // Masks instead of branches: the core cannot predict which rows are foreign.
+            // This code uses masks instead of branches, because the CPU cannot predict which rows are
+            // foreign.
             let none = _mm256_set1_epi32(NONE.cast_signed());
             let firsts = (0..8).fold(0, |firsts, row| firsts | 1u64 << (row * WORDS));
             for (eight, slots) in keys.chunks(WORDS * LINE).zip(slots.chunks_mut(LINE)) {

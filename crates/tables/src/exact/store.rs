@@ -23,7 +23,7 @@ const KEPT: usize = 256;
 pub struct Values<'v> {
     /// Hashes of the values.
     pub hashes: &'v [u64],
-    /// Best slots of the values.
+    /// Best slot of each value.
     pub slots: &'v [u32],
     /// Number of stored words in a value.
     pub words: usize,

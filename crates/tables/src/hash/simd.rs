@@ -2,8 +2,8 @@
 //! Hash of keys of up to eight words by AES rounds, for four blocks of two words at once.
 //!
 //! Each block is combined with a secret and passes two rounds. The XOR of the blocks passes two more, so that
-//! every bit of a key passes four secret rounds. Keys that differ in one block only never have the same XOR.
-//! For other keys, an attacker who knows the code but not the secrets finds two of the same XOR with a
+//! every bit of a key passes four secret rounds. Two keys that differ in only one block never have the same
+//! XOR. For other keys, an attacker who knows the code but not the secrets finds two of the same XOR with a
 //! probability of at most 2^-30: two rounds have at least five active S-boxes, of 2^-6 each.
 #![allow(unsafe_code)]
 

@@ -16,14 +16,14 @@ pub(super) struct Chains {
 }
 
 impl Chains {
-    /// Returns whether the first rule of each chain is always the result: no rule is dead, and priorities
+    /// Returns whether the first rule of each chain is always the result: no rule is deleted, and priorities
     /// follow lengths.
     #[inline]
     pub fn are_plain(&self, tombstones: &BitSet) -> bool {
         self.best.is_empty() && tombstones.is_empty()
     }
 
-    /// Returns the best rule of a chain that is not dead, or [`NONE`].
+    /// Returns the best rule of a chain that is not deleted, or [`NONE`].
     #[inline]
     pub fn living(&self, first: u32, tombstones: &BitSet) -> u32 {
         if first == NONE {
@@ -64,7 +64,8 @@ mod tests {
 
     #[test]
     fn a_chain_goes_on_behind_dead_rules_to_equal_and_shorter_prefixes() {
-        // Rules 2, 4 and 5 are of one prefix, which 0 and 3 contain, which 1 contains.
+        // Rules 2, 4 and 5 have one prefix. The prefix of rules 0 and 3 contains it, and the prefix of rule 1
+        // contains both.
         let mut chains = Chains {
             up: vec![1, NONE, 0, 1, 0, 0],
             equal: vec![3, NONE, 4, NONE, 5, NONE],
@@ -85,7 +86,7 @@ mod tests {
         assert_eq!(chains.living(NONE, &BitSet::new(6)), NONE);
         assert!(!chains.are_plain(&BitSet::new(6)));
         assert_eq!(chains.bytes(), 18 * 4);
-        // Without a best of their own, longer prefixes are better.
+        // Without `best`, longer prefixes have precedence.
         chains.best.clear();
         assert!(chains.are_plain(&BitSet::new(6)));
         assert_eq!((living(&chains, &[]), living(&chains, &[2]), living(&chains, &[2, 4, 5])), (2, 4, 0));

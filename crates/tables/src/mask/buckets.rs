@@ -6,9 +6,9 @@
 //! walked in blocks, last.
 //!
 //! In the worst case a lookup probes [`crate::tuples::TUPLES_MAX`] tuples and compares
-//! [`crate::tuples::BUCKET_MAX`] rules in each, plus dead rules. It also walks the rules that no tuple took,
-//! eight at a time. There are none unless the rules have hundreds of masks that share no leading bits of any
-//! field.
+//! [`crate::tuples::BUCKET_MAX`] rules in each, plus deleted rules. It also walks the rules that no tuple
+//! took, eight at a time. There are none unless the rules have hundreds of masks that share no leading bits
+//! of any field.
 
 use crate::hash::Seed;
 use crate::scan::Scan;

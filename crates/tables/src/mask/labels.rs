@@ -6,7 +6,7 @@
 //!
 //! Each label also has a vector of the rules it matches, one bit each, best first. The AND of the chunks'
 //! vectors gives the rules that a key matches, and its first bit is the best of them. Vectors are used if the
-//! rule found is dead, and where the tables would take too much memory.
+//! rule found is deleted, and where the tables would take too much memory.
 //!
 //! A dense word that every rule examines completely or not at all (an interface identifier) is hashed instead
 //! of divided into chunks.
@@ -123,7 +123,7 @@ impl Labels {
             }
             return;
         }
-        // Keys whose rule is dead are looked up again by vectors.
+        // Keys whose rule is deleted are looked up again by vectors.
         let (mut again, mut which, mut count) = ([[0; G]; DENSE_MAX], [0; G], 0);
         for (at, found) in found.enumerate().take(slots.len()) {
             if found >= slots[at] {
@@ -161,7 +161,7 @@ impl Labels {
             self.vectors.starts(nth, starts);
         }
         let wanted = |bit: u32| tombstones.is_empty() || !tombstones.contains(self.slots[bit as usize]);
-        // Computed at most once per line and group, and only if the first rule of a key is dead.
+        // Computed at most once per line and group, and only if the first rule of a key is deleted.
         let (mut lines, mut known) = ([Line([0; 8]); LENGTH_MAX], 0u32);
         let living = |line: u32| {
             let at = line as usize % LENGTH_MAX;

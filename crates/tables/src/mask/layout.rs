@@ -138,8 +138,8 @@ impl Layout {
     /// Computes the dense keys of `len` keys. `dense` must be 0 on entry.
     #[inline(always)]
     pub fn keys<K: Kernel, const G: usize>(&self, kernel: K, keys: &[u64], len: usize, dense: &mut Group<G>) {
-        // The offset is advanced by hand, because chunks of a length known only at run time cost a division
-        // each time.
+        // The offset is advanced explicitly, because chunks of a length known only at run time cost a
+        // division each time.
         for step in &self.steps {
             let mut from = usize::from(step.word);
             for dense in &mut dense[usize::from(step.to) % DENSE_MAX][..len.min(G)] {

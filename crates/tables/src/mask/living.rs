@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Active rules of a vector, one line at a time. With it a lookup skips all dead rules of a line in one step.
+//! Active rules of a vector, one line at a time. With it a lookup skips all deleted rules of a line in one
+//! step.
 
 use super::simd::{Kernel, LINE_BITS, Line};
 use crate::BitSet;

@@ -96,11 +96,11 @@ impl Rows {
                 }
                 assert!(found == right, "{level:?} of {len} rules, {} dead", tombstones.len());
             }
-            // Mark some of the rules that were hit as dead, and some others.
+            // Mark some of the rules that were hit as deleted, and some others.
             right.iter().filter(|_| rng.u8(..4) < round + 1).for_each(|slot| tombstones.insert(*slot));
             (0..len as u32).filter(|_| rng.u8(..8) == 0).for_each(|slot| tombstones.insert(slot));
             if round == 3 {
-                // Only few rules stay active, behind many dead ones.
+                // Only few rules stay active, behind many deleted ones.
                 (0..len as u32).filter(|_| rng.u8(..50) > 0).for_each(|slot| tombstones.insert(slot));
             }
         }

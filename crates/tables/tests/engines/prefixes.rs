@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Prefixes at every level of instructions, with bursts of every length, dead rules and groups, compared with
-//! a linear search. Also worst cases for prefixes.
+//! Prefixes at every level of instructions, with bursts of every length, deleted rules and groups, compared
+//! with a linear search. Also worst cases for prefixes.
 
 use fastrand::Rng;
 use tables::lpm::{Lpm, Piece, Prefixes};

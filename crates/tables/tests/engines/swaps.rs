@@ -71,7 +71,7 @@ fn a_base_of_which_half_is_dead_is_compiled() {
     rig.check(&rig.packets(&mut rng, 50), "half gone");
 }
 
-/// A lookup visits the dead rules of one match one by one, so a base may hold only few of them.
+/// A lookup visits the deleted rules of one match one by one, so a base may hold only few of them.
 #[test]
 fn a_base_with_many_dead_of_one_match_is_compiled() {
     let kinds = [("exact", 9..9, None), ("lpm", 9..31, None), ("mask", 9..31, Some(Field::InPort))];

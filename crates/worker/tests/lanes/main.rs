@@ -18,9 +18,9 @@ use pipeline::LaneLimits;
 use std::sync::OnceLock;
 use std::time::Instant;
 
-/// Maximum number of poll iterations until an operation is in force under any load. These are eight
-/// iterations of waiting, those in which the shares shrink to zero, and those in which the backlog is worked
-/// off, the last eight bursts in small quanta.
+/// Maximum number of poll iterations until an operation is active under any load. These are eight iterations
+/// of waiting, those in which the shares shrink to zero, and those in which the backlog is worked off, the
+/// last eight bursts in small quanta.
 const CLOSING_TURNS: u32 = 8 + 3_072 / 32 + 3_072 / 32 + 256 / 8;
 
 /// All packets are equal in every bit that a table examines. One of them is dropped after its first output,
