@@ -8,20 +8,20 @@ use crate::arguments::{
     Check, Flows, GatesCommand, Replay, Run, Show, Sim, Switched, Top, TraceArguments, What,
 };
 use crate::print;
+use config::flow_file::read_pieces;
+use config::stateless_form::GatesForm;
+use config::{Config, ConfigError, DEFAULT_CONTROL, Scope};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
-use switch::config::{Config, ConfigError, DEFAULT_CONTROL, Scope};
 use switch::control::{
     Changes, Client, ClientError, ControlRequest, CountersReport, Ffp, FlowForm, FlowPart, Macs, Ports,
     StatelessReport, Tables,
 };
 use switch::daemon::{self, DaemonError};
-use switch::flow_file::read_pieces;
 use switch::scenario::Scenario;
-use switch::stateless_form::GatesForm;
 use switch::trace::{LiveSummary, Real};
 
 /// Size of the pieces in which a flow file is sent, in bytes.

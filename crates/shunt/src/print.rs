@@ -9,6 +9,7 @@ pub mod network;
 pub mod sim;
 pub mod trace;
 
+use config::stateless_form::{BankForm, GatesForm, LabelForm};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -16,7 +17,6 @@ use std::io::{self, Write};
 use switch::control::{
     CountersReport, Ffp, FlowPart, LatencyFigures, Limit, Macs, Ports, StatelessReport, Tables, microseconds,
 };
-use switch::stateless_form::{BankForm, GatesForm, LabelForm};
 use switch::top::Board;
 
 /// Returns a count with its noun in singular or plural, such as "1 port" or "2 ports".

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The daemon: configuration, threads, control socket, OpenFlow connections and scenario files.
+//! The daemon: threads, control socket, OpenFlow connections and scenario files.
 //!
 //! The crate connects the model with the workers and with the outside. It must not decide how packets are
 //! forwarded: `model` does that for controllers, and `pipeline` for packets. Worker threads must not do other
@@ -8,14 +8,11 @@
 //! Begin with [`daemon::run`], which starts a switch. Then read [`daemon::Daemon::serve`], the loop of the
 //! control thread.
 
-pub mod config;
 pub mod control;
 pub mod daemon;
-pub mod flow_file;
 pub mod listener;
 pub mod log;
 mod openflow;
 pub mod scenario;
-pub mod stateless_form;
 pub mod top;
 pub mod trace;

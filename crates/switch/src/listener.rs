@@ -2,7 +2,7 @@
 //! Listening unix socket. Only its owner may connect. It is never taken from a live process, and is removed
 //! at the end.
 
-use rustix::fs::Access;
+use config::socket::{SocketPathError, SocketPurpose};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::fs::{self, DirBuilder, File, Permissions, TryLockError};
 use std::io::{self, ErrorKind};
@@ -16,66 +16,19 @@ use std::time::{Duration, Instant};
 /// Longest time in which another process may hold the lock of the socket's directory.
 const LOCK_LIMIT: Duration = Duration::from_secs(2);
 
-/// Purpose of a socket, for its settings and error messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
-    /// Control socket, for commands of `shunt`.
-    Control,
-    /// OpenFlow socket, for controllers and tools.
-    OpenFlow,
-}
-
-impl Purpose {
-    /// Returns the configuration key of the socket's path.
-    fn key(self) -> &'static str {
-        match self {
-            Self::Control => "control",
-            Self::OpenFlow => "datapath.openflow.listen",
-        }
-    }
-
-    /// Returns the maximum number of clients that wait to be accepted.
-    fn backlog(self) -> i32 {
-        match self {
-            Self::Control => 64,
-            Self::OpenFlow => crate::openflow::CONNECTIONS as i32,
-        }
-    }
-}
-
-impl std::fmt::Display for Purpose {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Control => "control socket",
-            Self::OpenFlow => "OpenFlow socket",
-        })
-    }
-}
-
 /// Error of [`Listener::bind`] or of a TCP endpoint.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
     /// Another process listens on the path.
     #[error(
         "{}: another {} answers on this {purpose}; stop it first, or give this one another `{}` path",
-        path.display(), if *purpose == Purpose::Control { "switch" } else { "process" }, purpose.key()
+        path.display(), if *purpose == SocketPurpose::Control { "switch" } else { "process" }, purpose.key()
     )]
     InUse {
         /// Path of the socket.
         path: PathBuf,
         /// Purpose of the socket.
-        purpose: Purpose,
-    },
-    /// The path exists and is not a socket.
-    #[error(
-        "{}: is there already and is no socket; move it away, or use another `{}` path",
-        path.display(), purpose.key()
-    )]
-    NoSocket {
-        /// Path of the socket.
-        path: PathBuf,
-        /// Purpose of the socket.
-        purpose: Purpose,
+        purpose: SocketPurpose,
     },
     /// Another process holds the lock of the directory.
     #[error(
@@ -86,20 +39,11 @@ pub enum ListenError {
         /// Path of the directory.
         path: PathBuf,
         /// Purpose of the socket.
-        purpose: Purpose,
+        purpose: SocketPurpose,
     },
-    /// The system refused an operation on a unix socket.
-    #[error("{}: can not {what} the {purpose}: {source}", path.display())]
-    Io {
-        /// Path of the socket.
-        path: PathBuf,
-        /// Purpose of the socket.
-        purpose: Purpose,
-        /// Operation that failed.
-        what: &'static str,
-        /// Error of the system.
-        source: io::Error,
-    },
+    /// Something else has the path, or the system refused an operation on a unix socket.
+    #[error(transparent)]
+    Path(#[from] SocketPathError),
     /// The system refused to listen on a TCP address.
     #[error(
         "can not listen on {address} for OpenFlow: {source}; give datapath.openflow.listen another address"
@@ -122,9 +66,10 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// Creates the socket and its directory. A socket file without a listener is replaced.
-    pub fn bind(path: &Path, purpose: Purpose) -> Result<Self, ListenError> {
-        let io = |what| move |source: io::Error| ListenError::Io { path: path.into(), purpose, what, source };
+    /// Creates the socket and its directory. A socket file without a listener is replaced. At most `backlog`
+    /// clients wait to be accepted.
+    pub fn bind(path: &Path, purpose: SocketPurpose, backlog: i32) -> Result<Self, ListenError> {
+        let io = |what| failed(path, purpose, what);
         let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
         DirBuilder::new().recursive(true).mode(0o755).create(folder).map_err(io("make the folder of"))?;
         // Two daemons that start at once must not take the socket from each other, so check and bind under a
@@ -136,30 +81,9 @@ impl Listener {
         rustix::net::bind(&socket, &address).map_err(|e| io("bind")(e.into()))?;
         // Clients cannot connect before `listen`, so other users have no access at any moment.
         fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(io("set the mode of"))?;
-        rustix::net::listen(&socket, purpose.backlog()).map_err(|e| io("listen on")(e.into()))?;
+        rustix::net::listen(&socket, backlog).map_err(|e| io("listen on")(e.into()))?;
         let made = fs::metadata(path).map_err(io("look at"))?;
         Ok(Self { socket: socket.into(), path: path.into(), identity: (made.dev(), made.ino()) })
-    }
-
-    /// Checks whether a socket can be created at this path, as far as possible without creating anything.
-    pub fn check(path: &Path, purpose: Purpose) -> Result<(), ListenError> {
-        match fs::symlink_metadata(path) {
-            Ok(there) if !there.file_type().is_socket() => {
-                return Err(ListenError::NoSocket { path: path.into(), purpose });
-            }
-            _ => {}
-        }
-        let named = |folder: &&Path| !folder.as_os_str().is_empty();
-        let parents = path.ancestors().skip(1).filter(named);
-        let folder = parents.into_iter().find(|folder| folder.exists()).unwrap_or(Path::new("."));
-        let source: io::Error = if !folder.is_dir() {
-            ErrorKind::NotADirectory.into()
-        } else if let Err(error) = rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK) {
-            error.into()
-        } else {
-            return Ok(());
-        };
-        Err(ListenError::Io { path: path.into(), purpose, what: "write to the folder of", source })
     }
 
     /// Accepts a waiting client, if any. Does not block.
@@ -186,6 +110,11 @@ impl Drop for Listener {
     }
 }
 
+/// Returns a function that adds the path and the failed operation to an error of the system.
+fn failed(path: &Path, purpose: SocketPurpose, what: &'static str) -> impl FnOnce(io::Error) -> ListenError {
+    move |source| SocketPathError::Io { path: path.into(), purpose, what, source }.into()
+}
+
 /// Creates a non-blocking stream socket.
 fn socket() -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -194,8 +123,8 @@ fn socket() -> io::Result<OwnedFd> {
 
 /// Locks the directory until the returned file is dropped. A switch holds the lock for milliseconds; other
 /// processes may hold it longer.
-fn take_turn(folder: &Path, purpose: Purpose) -> Result<File, ListenError> {
-    let io = |what| move |source: io::Error| ListenError::Io { path: folder.into(), purpose, what, source };
+fn take_turn(folder: &Path, purpose: SocketPurpose) -> Result<File, ListenError> {
+    let io = |what| failed(folder, purpose, what);
     let file = File::open(folder).map_err(io("open the folder of"))?;
     let end = Instant::now() + LOCK_LIMIT;
     loop {
@@ -210,13 +139,13 @@ fn take_turn(folder: &Path, purpose: Purpose) -> Result<File, ListenError> {
     }
 }
 
-fn remove_stale(path: &Path, purpose: Purpose) -> Result<(), ListenError> {
-    let io = |what| move |source: io::Error| ListenError::Io { path: path.into(), purpose, what, source };
+fn remove_stale(path: &Path, purpose: SocketPurpose) -> Result<(), ListenError> {
+    let io = |what| failed(path, purpose, what);
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(io("look at")(error)),
         Ok(there) if !there.file_type().is_socket() => {
-            return Err(ListenError::NoSocket { path: path.into(), purpose });
+            return Err(SocketPathError::NoSocket { path: path.into(), purpose }.into());
         }
         Ok(_) => {}
     }

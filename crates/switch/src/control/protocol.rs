@@ -2,8 +2,8 @@
 //! Requests and answers of the control socket.
 
 use super::latency::LaneLatency;
-use crate::stateless_form::{GatesForm, StatelessForm};
 use crate::trace::{Live, PacketForm};
+use config::stateless_form::{GatesForm, StatelessForm};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

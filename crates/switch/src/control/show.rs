@@ -7,7 +7,7 @@ use super::protocol::{
     Tables,
 };
 use crate::log::{self, LogCounts};
-use crate::stateless_form::StatelessForm;
+use config::stateless_form::StatelessForm;
 use flow::{DropReason, Nanos};
 use model::Model;
 use model::agent::LostMessages;

@@ -3,7 +3,7 @@
 
 use super::clock::MonotonicClock;
 use super::{DaemonError, Stop};
-use crate::flow_file::{FlowFile, read_pieces};
+use config::flow_file::{FlowFile, read_pieces};
 use model::{Changed, Model};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, OFlags};

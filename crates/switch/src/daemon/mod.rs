@@ -20,9 +20,9 @@ pub use ports::{OpenPort, open};
 pub use start::{Daemon, check};
 pub use stop::Stop;
 
-use crate::config::{Config, Endpoint, Idle};
-use crate::flow_file::FlowFileError;
 use crate::listener::ListenError;
+use config::flow_file::FlowFileError;
+use config::{Config, Endpoint, Idle};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;
 use std::os::unix::net::UnixStream;

@@ -3,7 +3,7 @@
 
 use super::DaemonError;
 use super::device_lock::{DeviceLock, DeviceLockError};
-use crate::config::{Config, ConfiguredPort, spec};
+use config::{Config, ConfiguredPort};
 use port::{Link, Queue};
 
 /// Port whose device is open.
@@ -48,7 +48,7 @@ pub fn open(config: &Config) -> Result<Vec<OpenPort>, DaemonError> {
     port::dpdk::configure(config.dpdk.clone());
     let open_one = |port: &ConfiguredPort| {
         let device_lock = device_lock(port)?;
-        let queues = port::open(&spec(port))?;
+        let queues = port::open(&port.spec())?;
         let queues = port.workers.iter().copied().zip(queues).collect();
         Ok(OpenPort { number: port.number, name: port.name.clone(), queues, device_lock })
     };

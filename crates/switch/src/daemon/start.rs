@@ -8,9 +8,10 @@ use super::load::load;
 use super::model_handle::ModelHandle;
 use super::thread::{self, ControlWake, Shared};
 use super::{DaemonError, DeviceLock, OpenPort, Stop};
-use crate::config::{Config, ConfiguredPort, Endpoint};
-use crate::listener::{Listener, Purpose};
+use crate::listener::Listener;
 use crate::openflow::Channels;
+use config::socket::SocketPurpose;
+use config::{Config, ConfiguredPort, Endpoint};
 use flow::PortNo;
 use model::{Changed, Model};
 use pipeline::BURST;
@@ -22,6 +23,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use worker::{BackgroundTask, PortQueues, ShutdownLoss, SleepFlag};
+
+/// Maximum number of clients of the control socket that wait to be accepted.
+const CLIENTS_WAITING: i32 = 64;
 
 /// Switch of one datapath that forwards packets. Dropping it stops its threads.
 pub struct Daemon {
@@ -108,7 +112,7 @@ impl Daemon {
     ) -> Result<Option<Self>, DaemonError> {
         pipeline::set_portable(config.portable);
         let clock = MonotonicClock::new();
-        let listener = Listener::bind(&config.control, Purpose::Control)?;
+        let listener = Listener::bind(&config.control, SocketPurpose::Control, CLIENTS_WAITING)?;
         let openflow = Channels::open(&config.datapath.openflow)?;
         let mut ports = open()?;
         let known: Vec<(PortNo, String, Link)> =

@@ -7,7 +7,7 @@
 
 use super::clock::MonotonicClock;
 use super::sleeps;
-use crate::config::{Pace, WorkerConfig};
+use config::{Pace, WorkerConfig};
 use flow::Nanos;
 use port::wait::{MAX_DESCRIPTORS, Wake, wait};
 use rustix::thread::{CpuSet, sched_setaffinity};

@@ -3,8 +3,9 @@
 
 use super::CONNECTIONS;
 use super::stream::Stream;
-use crate::config::Endpoint;
-use crate::listener::{ListenError, Listener, Purpose};
+use crate::listener::{ListenError, Listener};
+use config::Endpoint;
+use config::socket::SocketPurpose;
 use rustix::event::PollFlags;
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener};
@@ -35,9 +36,10 @@ impl Acceptor {
                 let address = listener.local_addr().map_err(tcp)?;
                 (Socket::Tcp(listener), Endpoint::Tcp(address))
             }
-            Endpoint::Unix(path) => {
-                (Socket::Unix(Listener::bind(path, Purpose::OpenFlow)?), endpoint.clone())
-            }
+            Endpoint::Unix(path) => (
+                Socket::Unix(Listener::bind(path, SocketPurpose::OpenFlow, CONNECTIONS as i32)?),
+                endpoint.clone(),
+            ),
         };
         Ok(Self { socket, address, called: false })
     }

@@ -2,7 +2,7 @@
 //! Connects to one controller, and tries again after each failure with pauses that double up to a limit.
 
 use super::stream::Stream;
-use crate::config::Endpoint;
+use config::Endpoint;
 use flow::Nanos;
 use rustix::event::PollFlags;
 use rustix::io::Errno;

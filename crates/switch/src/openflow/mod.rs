@@ -14,9 +14,9 @@ mod link;
 mod log_limit;
 mod stream;
 
-use crate::config::{self, Endpoint};
 use crate::listener::ListenError;
 use acceptor::Acceptor;
+use config::Endpoint;
 use dialer::Dialer;
 use fallback::Fallback;
 use flow::Nanos;

@@ -3,11 +3,11 @@
 
 use super::traffic::{self, Traffic};
 use super::{PORTS, Scenario, SwitchScenario, file, network};
-use crate::config::forwarding::forwarding;
-use crate::config::mistakes::{Mistakes, at, wrong};
-use crate::config::value::{duration, in_range};
-use crate::config::{Forwarding, Mistake, text};
-use crate::flow_file::{FlowFile, read_pieces};
+use config::flow_file::{FlowFile, read_pieces};
+use config::forwarding::{Forwarding, ForwardingSections, forwarding};
+use config::mistakes::{Mistakes, at, wrong};
+use config::value::{duration, in_range};
+use config::{Mistake, text};
 use flow::PortNo;
 use model::{Model, PortDesc};
 use sim::arrivals::{Class, Load, Marks};
@@ -35,11 +35,7 @@ const FACTOR: f64 = 1_000.0;
 
 /// Checks the text of a scenario of one switch or of a network.
 pub fn any(path: &Path, text: &str, seed: Option<u64>) -> Result<Scenario, Vec<Mistake>> {
-    let text::Reading { tree, file, mut mistakes } = text::read(text, file::SCENARIO);
-    match file.and_then(|file| scenario(path, file, seed, &mut mistakes)) {
-        Some(scenario) if mistakes.is_empty() => Ok(scenario),
-        _ => Err(mistakes.in_order(text, &tree)),
-    }
+    text::parse(text, file::SCENARIO, |file, mistakes| scenario(path, file, seed, mistakes))
 }
 
 fn scenario(
@@ -152,8 +148,8 @@ fn packets(file: &file::ScenarioFile, mistakes: &mut Mistakes) -> Option<u64> {
 }
 
 /// Returns the only switch, or adds a mistake.
-fn only(datapaths: Vec<file::Datapath>, mistakes: &mut Mistakes) -> Option<file::Datapath> {
-    match <[file::Datapath; 1]>::try_from(datapaths) {
+fn only(datapaths: Vec<file::SwitchSection>, mistakes: &mut Mistakes) -> Option<file::SwitchSection> {
+    match <[file::SwitchSection; 1]>::try_from(datapaths) {
         Ok([one]) => Some(one),
         Err(none) if none.is_empty() => {
             mistakes.wrong("datapath", "there is none; add [[datapath]] with flows or rules");
@@ -174,10 +170,11 @@ struct Forwarded {
     rules: String,
 }
 
-fn forwarded(datapath: &file::Datapath, folder: &Path, mistakes: &mut Mistakes) -> Option<Forwarded> {
+fn forwarded(datapath: &file::SwitchSection, folder: &Path, mistakes: &mut Mistakes) -> Option<Forwarded> {
     mistakes.at("datapath.id", in_range(datapath.id.unwrap_or(1), 1..=i64::MAX));
-    let file::Datapath { low_latency, ffp, lanes, port_cache, .. } = datapath;
-    let forwarding = forwarding("datapath", low_latency, ffp, lanes, port_cache, mistakes);
+    let file::SwitchSection { low_latency, ffp, lanes, port_cache, .. } = datapath;
+    let sections = ForwardingSections { low_latency, ffp, lanes, port_cache };
+    let forwarding = forwarding("datapath", sections, mistakes);
     let rules = mistakes.take(rules(datapath, folder));
     // Simulated devices send without delay, so no bytes are ever outstanding.
     let Forwarding { low_latency_cookie, learning, lut_entries, consistency, lanes, outstanding_bytes: _ } =
@@ -196,7 +193,7 @@ fn forwarded(datapath: &file::Datapath, folder: &Path, mistakes: &mut Mistakes) 
 
 /// Checks the traffic classes. Returns `None` if one of them is wrong.
 fn sorts(
-    list: Vec<file::Traffic>,
+    list: Vec<file::TrafficSection>,
     folder: &Path,
     seed: u64,
     mistakes: &mut Mistakes,
@@ -221,7 +218,7 @@ fn sorts(
 }
 
 /// Returns the text of the switch's flows.
-fn rules(datapath: &file::Datapath, folder: &Path) -> Result<String, Mistake> {
+fn rules(datapath: &file::SwitchSection, folder: &Path) -> Result<String, Mistake> {
     let path = match (&datapath.flows, &datapath.rules) {
         (Some(_), Some(_)) => return Err(wrong("datapath.rules", "is there beside flows; give one of them")),
         (None, None) => {

@@ -2,8 +2,8 @@
 //! Costs of the worker's steps, as scenarios and reports write them.
 
 use super::ScenarioError;
-use crate::config::Mistake;
-use crate::config::mistakes::{at, wrong};
+use config::Mistake;
+use config::mistakes::{at, wrong};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};

@@ -5,8 +5,8 @@
 
 use super::costs::CostsSection;
 use super::network::file::NetworkSection;
-use crate::config::file::{Ffp, Lanes, LowLatency, PortCacheSection, one_or_more};
-use crate::config::text::{FORWARDING, Grammar, Key, NUMBER, STRING, TABLES};
+use config::file::{FfpSection, LanesSection, LowLatencySection, PortCacheSection, one_or_more};
+use config::text::{FORWARDING, Grammar, Key, NUMBER, STRING, TABLES};
 use serde::Deserialize;
 
 #[derive(Debug, Deserialize)]
@@ -22,9 +22,9 @@ pub struct ScenarioFile {
     pub load: Option<LoadSection>,
     pub network: Option<NetworkSection>,
     #[serde(default)]
-    pub datapath: Vec<Datapath>,
+    pub datapath: Vec<SwitchSection>,
     #[serde(default)]
-    pub traffic: Vec<Traffic>,
+    pub traffic: Vec<TrafficSection>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -37,23 +37,23 @@ pub struct LoadSection {
 /// Settings of a switch: the forwarding keys of the daemon's configuration, and its flows.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Datapath {
+pub struct SwitchSection {
     pub id: Option<i64>,
     pub flows: Option<String>,
     pub rules: Option<String>,
     #[serde(default)]
-    pub low_latency: LowLatency,
+    pub low_latency: LowLatencySection,
     #[serde(default)]
-    pub ffp: Ffp,
+    pub ffp: FfpSection,
     #[serde(default)]
-    pub lanes: Lanes,
+    pub lanes: LanesSection,
     #[serde(default)]
     pub port_cache: PortCacheSection,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Traffic {
+pub struct TrafficSection {
     pub name: Option<String>,
     pub port: Option<i64>,
     #[serde(default, deserialize_with = "one_or_more")]

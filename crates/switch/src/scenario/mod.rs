@@ -20,7 +20,7 @@ pub use network::{
 };
 pub use report::{Latency, LearnedFlows, ScenarioOutcome, TrafficShare};
 
-use crate::config::{FileMistakes, Mistake, read_text};
+use config::{FileMistakes, Mistake, text};
 use costs::CostsSection;
 use flow::PortNo;
 use sim::arrivals::{Load, Marks};
@@ -105,10 +105,9 @@ impl Scenario {
     ///
     /// Returns an error if the file cannot be read, or all mistakes in it.
     pub fn load(path: &Path, seed: Option<u64>) -> Result<Self, ScenarioError> {
-        let read = read_text(path).map_err(|source| ScenarioError::Read { path: path.into(), source })?;
-        read.map_err(|mistake| vec![mistake])
-            .and_then(|text| check::any(path, &text, seed))
-            .map_err(|mistakes| ScenarioError::Wrong(FileMistakes::new(path, mistakes)))
+        text::load(path, |text| check::any(path, text, seed))
+            .map_err(|source| ScenarioError::Read { path: path.into(), source })?
+            .map_err(ScenarioError::Wrong)
     }
 }
 

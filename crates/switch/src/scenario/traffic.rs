@@ -4,9 +4,9 @@
 use super::file;
 use super::packets::{self, Packets};
 use super::{PORTS, RATE_PPS};
-use crate::config::Mistake;
-use crate::config::mistakes::{at, wrong};
-use crate::config::value::{duration, in_range};
+use config::Mistake;
+use config::mistakes::{at, wrong};
+use config::value::{duration, in_range};
 use sim::arrivals::{Class, Pattern, Popularity};
 use std::path::Path;
 
@@ -28,7 +28,7 @@ pub struct Traffic {
 }
 
 /// Checks entry `n` of the traffic list. Paths are relative to `folder`.
-pub fn traffic(n: usize, t: file::Traffic, folder: &Path, seed: u64) -> Result<Traffic, Mistake> {
+pub fn traffic(n: usize, t: file::TrafficSection, folder: &Path, seed: u64) -> Result<Traffic, Mistake> {
     let key = |name: &str| format!("traffic[{n}].{name}");
     let name = t.name.clone().ok_or_else(|| wrong(key("name"), "is missing; write name = \"control\""))?;
     if name.is_empty() || name.len() > 64 || name.chars().any(char::is_control) {
@@ -114,7 +114,7 @@ pub fn rate(pps: f64) -> Result<f64, String> {
 }
 
 fn popularity(
-    t: &file::Traffic,
+    t: &file::TrafficSection,
     captured: bool,
     key: &dyn Fn(&str) -> String,
 ) -> Result<Popularity, Mistake> {
@@ -141,7 +141,11 @@ fn popularity(
     }
 }
 
-fn pattern(t: &file::Traffic, captured: bool, key: &dyn Fn(&str) -> String) -> Result<Pattern, Mistake> {
+fn pattern(
+    t: &file::TrafficSection,
+    captured: bool,
+    key: &dyn Fn(&str) -> String,
+) -> Result<Pattern, Mistake> {
     let usual = if captured { "as_captured" } else { "poisson" };
     let pattern = match t.pattern.as_deref().unwrap_or(usual) {
         "constant" => Pattern::Constant,

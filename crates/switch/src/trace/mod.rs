@@ -109,14 +109,14 @@ pub fn trace_synthesized(model: &mut Model<WorkerSet>, packet: &PacketForm) -> R
 }
 
 /// Returns the port numbers of a model by port name.
-fn port_names<D: DataPlane>(model: &Model<D>) -> crate::flow_file::PortNames {
+fn port_names<D: DataPlane>(model: &Model<D>) -> config::flow_file::PortNames {
     model.ports().map(|port| (port.desc.name.clone(), port.desc.number)).collect()
 }
 
 /// Builds the frame of a packet, and returns it with its ingress port.
 fn frame_of(
     packet: &PacketForm,
-    names: &crate::flow_file::PortNames,
+    names: &config::flow_file::PortNames,
 ) -> Result<(PortNo, Vec<u8>), TraceError> {
     let (port, frame) = match (&packet.fields, &packet.hex) {
         (Some(fields), None) => {

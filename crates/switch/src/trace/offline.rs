@@ -3,7 +3,7 @@
 
 use super::form::{PacketForm, TraceForm};
 use super::{TraceError, frame_of, report};
-use crate::flow_file::{FlowFile, PortNames, read_pieces};
+use config::flow_file::{FlowFile, PortNames, read_pieces};
 use model::{Model, ModelConfig, PortDesc};
 use std::fs::File;
 use std::io::{self, BufReader};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Test harness: a daemon in this process with in-memory ports.
 
+use config::Config;
 use port::mem::{MemHandle, pair};
 use std::io::{BufRead, BufReader, Write};
 use std::net::Shutdown;
@@ -9,7 +10,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use switch::config::Config;
 use switch::control::Client;
 use switch::daemon::{Daemon, DaemonError, OpenPort, Stop};
 

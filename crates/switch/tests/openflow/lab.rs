@@ -3,6 +3,7 @@
 
 use crate::log::Log;
 use crate::peer::Peer;
+use config::{Config, Endpoint};
 use port::mem::{MemHandle, pair};
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
@@ -11,7 +12,6 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use switch::config::{Config, Endpoint};
 use switch::daemon::{Daemon, DaemonError, OpenPort, Stop};
 
 /// Timeout of all waits.

@@ -2,12 +2,12 @@
 //! Tests of OpenFlow channels over unix sockets.
 
 use crate::lab::{Lab, until};
+use config::Config;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use switch::config::Config;
 use switch::daemon::{Daemon, Stop};
 
 /// Path of a socket in a temporary directory. Dropping it removes the directory.

@@ -8,9 +8,9 @@ use crate::judge::Judge;
 use crate::packet::{FLOWS, Tag};
 use crate::stage::{Shared, Stage, folder, head, perform};
 use crate::totals::{self, Late};
+use config::Config;
 use std::fmt::Write;
 use std::path::Path;
-use switch::config::Config;
 use wire::capture::{CaptureReader, CaptureWriter};
 
 /// Number of packets in a file per ms of the run.

@@ -10,6 +10,7 @@ use crate::totals::{self, Late};
 use crate::watchdog::{Pulse, threads, watch};
 use crate::wire::{Ingress, Wire};
 use crate::{Load, Run};
+use config::{Config, Endpoint, Pace};
 use port::mem::{MemHandle, pair};
 use port::wait::Wake;
 use std::os::unix::net::UnixStream;
@@ -18,7 +19,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::Instant;
-use switch::config::{Config, Endpoint, Pace};
 use switch::control::Client;
 use switch::daemon::{Daemon, DaemonError, OpenPort, Stop};
 

@@ -42,9 +42,11 @@ const NO_IO: &[&str] =
     &["pipeline", "tables", "frame", "flow", "reference", "dataplane", "openflow", "model"];
 const NO_CLOCK: &[&str] =
     &["pipeline", "tables", "frame", "flow", "reference", "dataplane", "openflow", "model"];
-const NO_SOCKET: &[&str] = &["frame", "flow", "reference", "dataplane", "openflow", "model", "worker"];
+const NO_SOCKET: &[&str] =
+    &["frame", "flow", "reference", "dataplane", "openflow", "model", "worker", "config"];
+#[rustfmt::skip]
 const NO_THREAD: &[&str] =
-    &["pipeline", "tables", "frame", "flow", "reference", "dataplane", "openflow", "model", "worker"];
+    &["pipeline", "tables", "frame", "flow", "reference", "dataplane", "openflow", "model", "worker", "config"];
 
 const IO: &str = "this crate does no I/O";
 const SOCKET: &str = "sockets are opened by `switch`";

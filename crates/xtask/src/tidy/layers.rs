@@ -19,6 +19,7 @@ const LAYERS: &[&str] = &[
     "openflow",
     "model",
     "worker",
+    "config",
     "sim",
     "oracle",
     "switch",

@@ -3,9 +3,9 @@
 
 use super::file::{FailureSection, Renumber};
 use super::plan::{Graph, Setups};
-use crate::config::Mistake;
-use crate::config::mistakes::{at, wrong};
-use crate::config::value::duration;
+use config::Mistake;
+use config::mistakes::{at, wrong};
+use config::value::duration;
 use flow::{Nanos, PortNo};
 use sim::network::{Act, End};
 

@@ -4,8 +4,8 @@
 use super::file::NetworkSection;
 use super::plan::PathPlan;
 use super::{Names, NetworkScenario, acts, protection, traffic};
-use crate::config::mistakes::{Mistakes, wrong};
-use crate::config::value::{duration, in_range};
+use config::mistakes::{Mistakes, wrong};
+use config::value::{duration, in_range};
 use flow::Nanos;
 use sim::network::{Host, Network, NetworkLink, Node};
 use std::path::Path;

@@ -3,8 +3,8 @@
 //! `[network.require]`.
 
 use super::file::Require;
-use crate::config::Mistake;
-use crate::config::mistakes::wrong;
+use config::Mistake;
+use config::mistakes::wrong;
 use serde::Serialize;
 use sim::network::{FailureReport, Hop, Network, NetworkPlace, Report};
 use std::collections::{HashMap, HashSet};

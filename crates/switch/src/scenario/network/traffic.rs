@@ -3,9 +3,9 @@
 
 use super::file;
 use super::plan::{Graph, Pair, PathPlan, Way, mac};
-use crate::config::Mistake;
-use crate::config::mistakes::{at, wrong};
-use crate::config::value::{duration, in_range};
+use config::Mistake;
+use config::mistakes::{at, wrong};
+use config::value::{duration, in_range};
 use flow::Limits;
 use flow::group::FlowHash;
 use sim::network::Flow;

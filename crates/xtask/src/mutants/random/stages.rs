@@ -23,6 +23,7 @@ const COMMANDS: &[(&str, u64, &[&str])] = &[
     ("openflow", 60, &["-p openflow --lib --tests"]),
     ("model", 60, &["-p model --lib", "-p model --tests"]),
     ("worker", 120, &["-p worker --lib", "-p worker --tests"]),
+    ("config", 60, &["-p config --lib"]),
     ("oracle", 240, &["-p oracle --test oracle"]),
     ("sim", 240, &["-p sim --lib --tests"]),
     ("switch", 240, &["-p switch --lib --tests"]),
@@ -139,6 +140,7 @@ mod tests {
             [
                 "-p worker --lib",
                 "-p worker --tests",
+                "-p config --lib",
                 "-p oracle --test oracle",
                 "-p sim --lib --tests",
                 "-p switch --lib --tests"

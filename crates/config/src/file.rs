@@ -10,19 +10,19 @@ use std::fmt;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ConfigFile {
+pub(crate) struct ConfigFile {
     pub control: Option<String>,
     pub simd: Option<String>,
-    pub dpdk: Option<Dpdk>,
+    pub dpdk: Option<DpdkSection>,
     #[serde(default)]
     pub worker: Vec<WorkerSection>,
     #[serde(default)]
-    pub datapath: Vec<Datapath>,
+    pub datapath: Vec<DatapathSection>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Dpdk {
+pub(crate) struct DpdkSection {
     pub eal: Option<Vec<String>>,
     pub mbufs: Option<i64>,
     pub mtu: Option<i64>,
@@ -30,25 +30,25 @@ pub struct Dpdk {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct WorkerSection {
+pub(crate) struct WorkerSection {
     pub cpu: Option<i64>,
     pub idle: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Datapath {
+pub(crate) struct DatapathSection {
     pub id: Option<i64>,
     pub control: Option<String>,
     pub flows: Option<String>,
     #[serde(default)]
-    pub openflow: OpenFlow,
+    pub openflow: OpenFlowSection,
     #[serde(default)]
-    pub low_latency: LowLatency,
+    pub low_latency: LowLatencySection,
     #[serde(default)]
-    pub ffp: Ffp,
+    pub ffp: FfpSection,
     #[serde(default)]
-    pub lanes: Lanes,
+    pub lanes: LanesSection,
     #[serde(default)]
     pub port_cache: PortCacheSection,
     pub stateless: Option<StatelessForm>,
@@ -58,7 +58,7 @@ pub struct Datapath {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct OpenFlow {
+pub(crate) struct OpenFlowSection {
     #[serde(default)]
     pub controllers: Vec<String>,
     #[serde(default, deserialize_with = "one_or_more")]
@@ -66,17 +66,18 @@ pub struct OpenFlow {
     pub fail_mode: Option<String>,
 }
 
+/// Table `low_latency` of a datapath.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct LowLatency {
-    pub cookie: Option<String>,
+pub struct LowLatencySection {
+    pub(crate) cookie: Option<String>,
     #[serde(default)]
-    pub learn: LearnSection,
+    pub(crate) learn: LearnSection,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct LearnSection {
+pub(crate) struct LearnSection {
     #[serde(default)]
     pub enabled: bool,
     pub min_pps: Option<i64>,
@@ -84,38 +85,41 @@ pub struct LearnSection {
     pub min_timeout: Option<String>,
 }
 
+/// Table `ffp` of a datapath.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Ffp {
-    pub enabled: Option<bool>,
-    pub lut_entries: Option<i64>,
-    pub consistency: Option<String>,
+pub struct FfpSection {
+    pub(crate) enabled: Option<bool>,
+    pub(crate) lut_entries: Option<i64>,
+    pub(crate) consistency: Option<String>,
 }
 
+/// Table `lanes` of a datapath.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Lanes {
-    pub enabled: Option<bool>,
-    pub normal: Option<i64>,
-    pub unknown: Option<i64>,
-    pub hold: Option<i64>,
-    pub small_quantum: Option<i64>,
-    pub large_quantum: Option<i64>,
-    pub quiet: Option<String>,
-    pub outstanding_bytes: Option<i64>,
+pub struct LanesSection {
+    pub(crate) enabled: Option<bool>,
+    pub(crate) normal: Option<i64>,
+    pub(crate) unknown: Option<i64>,
+    pub(crate) hold: Option<i64>,
+    pub(crate) small_quantum: Option<i64>,
+    pub(crate) large_quantum: Option<i64>,
+    pub(crate) quiet: Option<String>,
+    pub(crate) outstanding_bytes: Option<i64>,
 }
 
+/// Table `port_cache` of a datapath.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PortCacheSection {
-    pub mode: Option<String>,
-    pub entries: Option<i64>,
-    pub queue: Option<i64>,
+    pub(crate) mode: Option<String>,
+    pub(crate) entries: Option<i64>,
+    pub(crate) queue: Option<i64>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct PortSection {
+pub(crate) struct PortSection {
     pub number: Option<i64>,
     pub name: Option<String>,
     pub driver: Option<String>,
@@ -128,7 +132,7 @@ pub struct PortSection {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct QueueSection {
+pub(crate) struct QueueSection {
     pub id: Option<i64>,
     pub min_rate_kbps: Option<i64>,
     pub max_rate_kbps: Option<i64>,
@@ -136,7 +140,11 @@ pub struct QueueSection {
     pub limit_frames: Option<i64>,
 }
 
-/// Reads a string or a list of strings.
+/// Reads a string or a list of strings, for `deserialize_with`.
+///
+/// # Errors
+///
+/// Returns the error of the parser for values of other types.
 pub fn one_or_more<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
     struct OneOrMore;
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Checks of ports and their egress queues.
 
-use super::ConfiguredPort;
-use super::file;
-use super::forwarding::outstanding;
-use super::machine::Scope;
-use super::mistakes::Mistakes;
-use super::value::{in_range, port_name};
+use crate::file;
+use crate::forwarding::outstanding;
+use crate::machine::Scope;
+use crate::mistakes::Mistakes;
+use crate::settings::ConfiguredPort;
+use crate::value::{in_range, port_name};
 use flow::{EgressQueue, Limits, port_no};
 
 /// Drivers that are planned but not in this build.

@@ -3,18 +3,17 @@
 //!
 //! Begin with [`configs`].
 
-use super::endpoint::{controller, listen_address, socket_path};
-use super::file::{self, ConfigFile};
-use super::forwarding::forwarding;
-use super::machine::Scope;
-use super::mistakes::Mistakes;
-use super::ports::{Around, ports};
-use super::value::in_range;
-use super::{
-    Config, ConfiguredPort, DEFAULT_CONTROL, Datapath, Endpoint, Forwarding, Idle, OpenFlow, Pace,
-    WorkerConfig,
+use crate::endpoint::{Endpoint, controller, listen_address, socket_path};
+use crate::file::{self, ConfigFile};
+use crate::forwarding::{Forwarding, ForwardingSections, forwarding};
+use crate::machine::Scope;
+use crate::mistakes::Mistakes;
+use crate::ports::{Around, ports};
+use crate::settings::{
+    Config, ConfiguredPort, DEFAULT_CONTROL, Datapath, Idle, OpenFlow, Pace, WorkerConfig,
 };
-use crate::listener::Purpose;
+use crate::socket::SocketPurpose;
+use crate::value::in_range;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -108,7 +107,7 @@ fn socket(
         }
     };
     let path = mistakes.at(&key, socket_path(path, DEFAULT_CONTROL))?;
-    scope.socket_path(&key, &path, Purpose::Control, mistakes);
+    scope.socket_path(&key, &path, SocketPurpose::Control, mistakes);
     Some(path)
 }
 
@@ -161,9 +160,9 @@ fn keep_used_workers(config: &mut Config) {
     config.notes.retain(|note| !note.ends_with("serves no port."));
 }
 
-fn dpdk(section: Option<file::Dpdk>, mistakes: &mut Mistakes) -> Option<port::dpdk::DpdkSettings> {
+fn dpdk(section: Option<file::DpdkSection>, mistakes: &mut Mistakes) -> Option<port::dpdk::DpdkSettings> {
     let default = port::dpdk::DpdkSettings::default();
-    let Some(file::Dpdk { eal, mbufs, mtu }) = section else { return Some(default) };
+    let Some(file::DpdkSection { eal, mbufs, mtu }) = section else { return Some(default) };
     let mbufs = mistakes.at("dpdk.mbufs", in_range(mbufs.unwrap_or(default.mbufs.into()), MBUFS));
     let mtu = mistakes.at("dpdk.mtu", in_range(mtu.unwrap_or(default.mtu.into()), MTU));
     Some(port::dpdk::DpdkSettings { eal: eal.unwrap_or(default.eal), mbufs: mbufs? as u32, mtu: mtu? as u16 })
@@ -216,7 +215,7 @@ struct Context<'a> {
 }
 
 fn datapath(
-    d: file::Datapath,
+    d: file::DatapathSection,
     context: &Context<'_>,
     notes: &mut Vec<String>,
     mistakes: &mut Mistakes,
@@ -227,7 +226,13 @@ fn datapath(
     let id = mistakes.needed(format!("{key}.id"), d.id, "id = 1");
     let id = id.and_then(|id| mistakes.at(format!("{key}.id"), in_range(id, 1..=i64::MAX)));
     let openflow = openflow(&d.openflow, context, notes, mistakes);
-    let forwarding = forwarding(key, &d.low_latency, &d.ffp, &d.lanes, &d.port_cache, mistakes);
+    let sections = ForwardingSections {
+        low_latency: &d.low_latency,
+        ffp: &d.ffp,
+        lanes: &d.lanes,
+        port_cache: &d.port_cache,
+    };
+    let forwarding = forwarding(key, sections, mistakes);
     let outstanding_bytes = forwarding.as_ref().map_or(0, |forwarding| forwarding.outstanding_bytes);
     let mut ports = ports(key, &d.port, &Around { workers, outstanding_bytes, scope }, mistakes);
     let stateless = d.stateless.map(|form| form.read_all());
@@ -274,7 +279,7 @@ fn datapath(
 }
 
 fn openflow(
-    o: &file::OpenFlow,
+    o: &file::OpenFlowSection,
     context: &Context<'_>,
     notes: &mut Vec<String>,
     mistakes: &mut Mistakes,
@@ -287,7 +292,7 @@ fn openflow(
         if context.control.is_some_and(|control| *end == Endpoint::Unix(control.into())) {
             mistakes.wrong(&key, format!("\"{end}\" is the control socket; use another path for OpenFlow"));
         }
-        context.scope.socket(&key, end, Purpose::OpenFlow, mistakes);
+        context.scope.socket(&key, end, SocketPurpose::OpenFlow, mistakes);
     }
     let standalone = match o.fail_mode.as_deref() {
         Some("standalone") => true,

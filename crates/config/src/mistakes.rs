@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Collection of all mistakes in a file, with place and key.
 
-use super::places::{TextPlace, Tree, offset_of};
+use crate::places::{TextPlace, Tree, offset_of};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -62,17 +62,19 @@ impl Mistakes {
     }
 
     /// Returns whether there are no mistakes.
+    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Returns the number of mistakes.
+    #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
     /// Returns all mistakes in the order of the text. Mistakes without a place come last.
-    pub fn in_order(mut self, text: &str, tree: &Tree<'_>) -> Vec<Mistake> {
+    pub(crate) fn in_order(mut self, text: &str, tree: &Tree<'_>) -> Vec<Mistake> {
         for mistake in self.0.iter_mut().filter(|mistake| mistake.place.is_none()) {
             let offset = offset_of(tree, &mistake.key);
             mistake.place = offset.map(|offset| TextPlace::of(text.as_bytes(), offset));
@@ -83,12 +85,16 @@ impl Mistakes {
 }
 
 /// Returns a key's value, or the mistake in it.
-pub(crate) fn at<T>(key: impl Into<String>, value: Result<T, String>) -> Result<T, Mistake> {
+///
+/// # Errors
+///
+/// Returns the mistake.
+pub fn at<T>(key: impl Into<String>, value: Result<T, String>) -> Result<T, Mistake> {
     value.map_err(|problem| wrong(key, problem))
 }
 
 /// Returns a mistake of a key.
-pub(crate) fn wrong(key: impl Into<String>, problem: impl Into<String>) -> Mistake {
+pub fn wrong(key: impl Into<String>, problem: impl Into<String>) -> Mistake {
     Mistake { place: None, key: key.into(), problem: problem.into() }
 }
 
@@ -105,6 +111,7 @@ impl std::error::Error for FileMistakes {}
 
 impl FileMistakes {
     /// Creates the list of mistakes of the file at `path`. The list must not be empty.
+    #[must_use]
     pub fn new(path: &Path, list: Vec<Mistake>) -> Self {
         Self { path: path.into(), list }
     }

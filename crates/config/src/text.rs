@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Reads TOML text into a file's structure. Errors of the parser become mistakes with place and key.
 //!
-//! Begin with [`read`].
+//! Begin with [`load`] and [`parse`].
 
-use super::mistakes::{Mistake, Mistakes};
-use super::places::{KeyPath, TextPlace, Tree};
+use crate::mistakes::{FileMistakes, Mistake, Mistakes, wrong};
+use crate::places::{KeyPath, TextPlace, Tree};
 use serde::de::DeserializeOwned;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
 use toml::de::{DeTable, Deserializer, Error};
 
 /// Keys of one kind of file. A key whose meaning depends on its table is listed with its path.
@@ -15,7 +18,7 @@ pub type Grammar = &'static [&'static [Key]];
 pub type Key = (&'static str, &'static str, &'static str);
 
 /// Grammar of the daemon's configuration file.
-pub const CONFIGURATION: Grammar = &[KEYS, FORWARDING];
+pub(crate) const CONFIGURATION: Grammar = &[KEYS, FORWARDING];
 
 const KEYS: &[Key] = &[
     ("control", STRING, "control = \"/run/shunt/s1.sock\""),
@@ -93,27 +96,76 @@ pub const FORWARDING: &[Key] = &[
     ("queue", NUMBER, "queue = 64"),
 ];
 
+/// Type of a string, in words.
 pub const STRING: &str = "a string";
+/// Type of an integer, in words.
 pub const NUMBER: &str = "a whole number";
+/// Type of a list of tables, in words.
 pub const TABLES: &str = "a list of tables";
+
+/// Maximum size of a file, in bytes.
+const FILE_BYTES: u64 = 16 * 1_024 * 1_024;
 
 /// Maximum number of unknown keys and wrong types that are searched for. Each of them costs one more pass
 /// over the file.
 const READS: usize = 100;
 
 /// Result of reading a file's text.
-pub struct Reading<'t, T> {
+struct Reading<'t, T> {
     /// Tree of all keys and values.
-    pub tree: Tree<'t>,
+    tree: Tree<'t>,
     /// File without its wrong parts. `None` if the text is not TOML, or if not all mistakes can be removed.
-    pub file: Option<T>,
+    file: Option<T>,
     /// Syntax errors, unknown keys and wrong types.
-    pub mistakes: Mistakes,
+    mistakes: Mistakes,
+}
+
+/// Reads the file at `path`, and parses its text with `parse`.
+///
+/// # Errors
+///
+/// The outer error is that of the system. The inner one lists the mistakes in the contents, such as text that
+/// is not UTF-8.
+pub fn load<R>(
+    path: &Path,
+    parse: impl FnOnce(&str) -> Result<R, Vec<Mistake>>,
+) -> io::Result<Result<R, FileMistakes>> {
+    let read = read_file(path)?;
+    let parsed = read.map_err(|mistake| vec![mistake]).and_then(|text| parse(&text));
+    Ok(parsed.map_err(|mistakes| FileMistakes::new(path, mistakes)))
+}
+
+/// Reads a file of at most `FILE_BYTES`. The inner error is a mistake in the contents.
+fn read_file(path: &Path) -> io::Result<Result<String, Mistake>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(FILE_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > FILE_BYTES {
+        return Ok(Err(wrong("", format!("is longer than {FILE_BYTES} bytes; name a TOML file"))));
+    }
+    Ok(decode(bytes))
+}
+
+/// Reads a file's text into its structure, and checks the values with `check`. Unknown keys and values of the
+/// wrong type become mistakes and are left out of the structure.
+///
+/// # Errors
+///
+/// Returns all mistakes in the order of the text.
+pub fn parse<T: DeserializeOwned, R>(
+    text: &str,
+    grammar: Grammar,
+    check: impl FnOnce(T, &mut Mistakes) -> Option<R>,
+) -> Result<R, Vec<Mistake>> {
+    let Reading { tree, file, mut mistakes } = read(text, grammar);
+    match file.and_then(|file| check(file, &mut mistakes)) {
+        Some(checked) if mistakes.is_empty() => Ok(checked),
+        _ => Err(mistakes.in_order(text, &tree)),
+    }
 }
 
 /// Reads a file's text. Unknown keys and values of the wrong type become mistakes and are left out of the
 /// file.
-pub fn read<T: DeserializeOwned>(text: &str, grammar: Grammar) -> Reading<'_, T> {
+fn read<T: DeserializeOwned>(text: &str, grammar: Grammar) -> Reading<'_, T> {
     let (tree, errors) = DeTable::parse_recoverable(text);
     let mut mistakes = no_toml(text, &errors);
     if !mistakes.is_empty() {
@@ -185,7 +237,7 @@ fn in_our_words(message: &str) -> String {
 }
 
 /// Decodes a file's bytes as UTF-8.
-pub fn decode(bytes: Vec<u8>) -> Result<String, Mistake> {
+fn decode(bytes: Vec<u8>) -> Result<String, Mistake> {
     String::from_utf8(bytes).map_err(|error| Mistake {
         place: Some(TextPlace::of(error.as_bytes(), error.utf8_error().valid_up_to())),
         key: String::new(),

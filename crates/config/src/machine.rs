@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Checks of a configuration against this machine: CPUs, devices and socket directories.
 
-use super::mistakes::Mistakes;
-use super::{ConfiguredPort, Endpoint};
-use crate::listener::{Listener, Purpose};
-use port::{PortError, Spec};
+use crate::endpoint::Endpoint;
+use crate::mistakes::Mistakes;
+use crate::settings::ConfiguredPort;
+use crate::socket::{SocketPurpose, check_socket_path};
+use port::PortError;
 use std::path::Path;
 
 /// Extent of the checks beyond the file itself.
@@ -49,7 +50,7 @@ impl Scope {
             Self::Build => port::check,
             Self::Machine => port::find,
         };
-        if let Err(error) = check(&spec(port)) {
+        if let Err(error) = check(&port.spec()) {
             let name = match error {
                 PortError::UnknownDriver { .. } | PortError::NotBuilt { .. } => "driver",
                 PortError::BadQueues { .. } => "workers",
@@ -60,16 +61,16 @@ impl Scope {
     }
 
     /// Checks that a socket can be created at this endpoint. A mistake is reported at `key`.
-    pub fn socket(self, key: &str, end: &Endpoint, purpose: Purpose, mistakes: &mut Mistakes) {
+    pub fn socket(self, key: &str, end: &Endpoint, purpose: SocketPurpose, mistakes: &mut Mistakes) {
         if let (Self::Machine, Endpoint::Unix(path)) = (self, end) {
             self.socket_path(key, path, purpose, mistakes);
         }
     }
 
     /// Checks that a socket can be created at this path.
-    pub fn socket_path(self, key: &str, path: &Path, purpose: Purpose, mistakes: &mut Mistakes) {
+    pub fn socket_path(self, key: &str, path: &Path, purpose: SocketPurpose, mistakes: &mut Mistakes) {
         if self == Self::Machine {
-            mistakes.at(key, Listener::check(path, purpose).map_err(|error| error.to_string()));
+            mistakes.at(key, check_socket_path(path, purpose).map_err(|error| error.to_string()));
         }
     }
 }
@@ -80,18 +81,6 @@ fn in_list(list: &str, number: usize) -> bool {
         let (from, to) = range.split_once('-').unwrap_or((range, range));
         from.parse().is_ok_and(|from: usize| from <= number) && to.parse().is_ok_and(|to: usize| number <= to)
     })
-}
-
-/// Returns the specification that the driver opens a port from.
-pub(crate) fn spec(port: &ConfiguredPort) -> Spec {
-    Spec {
-        number: port.number,
-        name: port.name.clone(),
-        driver: port.driver.clone(),
-        device: port.device.clone(),
-        queues: port.workers.len(),
-        outstanding_bytes: port.outstanding_bytes,
-    }
 }
 
 #[cfg(test)]

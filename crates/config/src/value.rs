@@ -4,6 +4,11 @@
 use flow::Nanos;
 use std::ops::RangeInclusive;
 
+/// Checks that a number is in a range.
+///
+/// # Errors
+///
+/// Returns a sentence with the range.
 pub fn in_range(value: i64, range: RangeInclusive<i64>) -> Result<u64, String> {
     match u64::try_from(value) {
         Ok(number) if range.contains(&value) => Ok(number),
@@ -12,6 +17,10 @@ pub fn in_range(value: i64, range: RangeInclusive<i64>) -> Result<u64, String> {
 }
 
 /// Parses a duration such as `50us`, `200ms`, `5s`, `10m` or `1h`.
+///
+/// # Errors
+///
+/// Returns a sentence with a correct value.
 pub fn duration(text: &str) -> Result<Nanos, String> {
     let wrong = || {
         format!(
@@ -35,6 +44,10 @@ pub fn duration(text: &str) -> Result<Nanos, String> {
 }
 
 /// Parses `VALUE/MASK`, both decimal or hexadecimal with `0x`.
+///
+/// # Errors
+///
+/// Returns a sentence with a correct value.
 pub fn cookie(text: &str) -> Result<(u64, u64), String> {
     let number = |part: &str| match part.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),
@@ -62,6 +75,10 @@ pub fn cookie(text: &str) -> Result<(u64, u64), String> {
 
 /// Checks a port name. Names appear in flow files and OpenFlow messages beside numbers and reserved names, so
 /// they must differ from both.
+///
+/// # Errors
+///
+/// Returns a sentence with a correct value.
 pub fn port_name(text: &str) -> Result<(), String> {
     /// OFP_MAX_PORT_NAME_LEN minus the final zero byte.
     const BYTES: usize = 15;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Settings of a datapath's forwarding: low latency, fast-forwarding path and lanes.
+//! Settings of a datapath's forwarding, which the daemon's file and scenarios share: low latency,
+//! fast-forwarding path and lanes. Begin with [`forwarding`].
 
-use super::Forwarding;
-use super::file;
-use super::mistakes::Mistakes;
-use super::value::{cookie, duration, in_range};
+use crate::file::{FfpSection, LanesSection, LearnSection, LowLatencySection, PortCacheSection};
+use crate::mistakes::Mistakes;
+use crate::value::{cookie, duration, in_range};
 use flow::Nanos;
 use model::Learning;
 use pipeline::{BURST, LaneLimits};
@@ -24,15 +24,43 @@ const OUTSTANDING_MAX_BYTES: i64 = 16 * 1024 * 1024;
 /// Maximum of `quiet`, in ns. With a longer time the small quantum would apply almost always.
 const QUIET_MAX_NS: Nanos = 1_000_000_000;
 
-/// Reads the forwarding settings of the datapath at `key`. Returns `None` if any of them is wrong.
-pub(crate) fn forwarding(
+/// Forwarding settings of a datapath, without ports and controllers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Forwarding {
+    /// See [`crate::Datapath::low_latency_cookie`].
+    pub low_latency_cookie: Option<(u64, u64)>,
+    /// See [`crate::Datapath::learning`].
+    pub learning: Option<Learning>,
+    /// See [`crate::Datapath::lut_entries`].
+    pub lut_entries: usize,
+    /// See [`crate::Datapath::consistency`].
+    pub consistency: Consistency,
+    /// See [`crate::Datapath::lanes`].
+    pub lanes: (LaneLimits, Quanta),
+    /// Default of [`crate::ConfiguredPort::outstanding_bytes`].
+    pub outstanding_bytes: usize,
+}
+
+/// Tables of a file with the forwarding settings of a datapath.
+#[derive(Clone, Copy, Debug)]
+pub struct ForwardingSections<'a> {
+    /// Table `low_latency`.
+    pub low_latency: &'a LowLatencySection,
+    /// Table `ffp`.
+    pub ffp: &'a FfpSection,
+    /// Table `lanes`.
+    pub lanes: &'a LanesSection,
+    /// Table `port_cache`.
+    pub port_cache: &'a PortCacheSection,
+}
+
+/// Checks the forwarding settings of the datapath at `key`. Returns `None` if any of them is wrong.
+pub fn forwarding(
     key: &str,
-    low_latency: &file::LowLatency,
-    ffp: &file::Ffp,
-    waiting: &file::Lanes,
-    port_cache: &file::PortCacheSection,
+    sections: ForwardingSections<'_>,
     mistakes: &mut Mistakes,
 ) -> Option<Forwarding> {
+    let ForwardingSections { low_latency, ffp, lanes: waiting, port_cache } = sections;
     let before = mistakes.len();
     let low_latency_cookie = low_latency
         .cookie
@@ -60,7 +88,7 @@ pub(crate) fn forwarding(
 
 /// Reads the learning settings. The inner option is `None` if learning is off, the outer one if a value is
 /// wrong.
-fn learning(key: &str, l: &file::LearnSection, mistakes: &mut Mistakes) -> Option<Option<Learning>> {
+fn learning(key: &str, l: &LearnSection, mistakes: &mut Mistakes) -> Option<Option<Learning>> {
     let key = |name: &str| format!("{key}.{name}");
     let min_pps = mistakes.at(key("min_pps"), in_range(l.min_pps.unwrap_or(1_000), 1..=1_000_000_000));
     let window = duration(l.window.as_deref().unwrap_or("5s")).and_then(|window| {
@@ -74,7 +102,7 @@ fn learning(key: &str, l: &file::LearnSection, mistakes: &mut Mistakes) -> Optio
 }
 
 /// Reads the capacities of the backlog and the hold queue, and the quanta of the backlog.
-fn lanes(key: &str, l: &file::Lanes, mistakes: &mut Mistakes) -> Option<(LaneLimits, Quanta)> {
+fn lanes(key: &str, l: &LanesSection, mistakes: &mut Mistakes) -> Option<(LaneLimits, Quanta)> {
     let mut number = |name: &str, value: Option<i64>, default: usize, range| {
         let value = value.unwrap_or(default as i64);
         mistakes.at(format!("{key}.{name}"), in_range(value, range))
@@ -96,7 +124,7 @@ fn lanes(key: &str, l: &file::Lanes, mistakes: &mut Mistakes) -> Option<(LaneLim
 }
 
 /// Reads `outstanding_bytes` of the table at `key`, in bytes.
-pub(super) fn outstanding(
+pub(crate) fn outstanding(
     key: &str,
     bytes: Option<i64>,
     default: usize,
@@ -117,8 +145,8 @@ fn quiet_range(quiet_ns: Nanos) -> Result<Nanos, String> {
 /// Returns the number of records per LUT, or 0 if the fast-forwarding path is off.
 fn fast_paths(
     key: &str,
-    ffp: &file::Ffp,
-    cache: &file::PortCacheSection,
+    ffp: &FfpSection,
+    cache: &PortCacheSection,
     mistakes: &mut Mistakes,
 ) -> Option<usize> {
     let lut_entries = in_range(ffp.lut_entries.unwrap_or(4_096), 64..=65_536);

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Configuration and flow files: reads, checks and explains them.
+//!
+//! Every mistake becomes a sentence with its place, its key and a fix. The crate must not forward packets,
+//! open devices or sockets, or start threads. Begin with the module for your task:
+//! - [`Config::load`] reads the daemon's configuration; `check` checks it.
+//! - [`flow_file`] reads flows, groups and meters, and loads them into a model.
+//! - [`stateless_form`] is the text form of the stateless forwarder's settings.
+//! - [`text`], [`mistakes`], [`value`] and [`forwarding`] are what other TOML files, such as scenarios, share
+//!   with the configuration.
+
+mod check;
+mod endpoint;
+pub mod file;
+pub mod flow_file;
+pub mod forwarding;
+mod load;
+mod machine;
+pub mod mistakes;
+mod places;
+mod ports;
+mod settings;
+pub mod socket;
+pub mod stateless_form;
+pub mod text;
+pub mod value;
+
+pub use endpoint::Endpoint;
+pub use load::ConfigError;
+pub use machine::Scope;
+pub use mistakes::{FileMistakes, Mistake};
+pub use places::TextPlace;
+pub use settings::{Config, ConfiguredPort, DEFAULT_CONTROL, Datapath, Idle, OpenFlow, Pace, WorkerConfig};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Checked settings of a datapath and its workers. Begin with [`Config`].
+
+use crate::endpoint::Endpoint;
+use flow::{Nanos, StatelessConfig};
+use pipeline::LaneLimits;
+use port::Spec;
+use std::path::PathBuf;
+use std::sync::Arc;
+use worker::Quanta;
+
+/// Default path of the control socket.
+pub const DEFAULT_CONTROL: &str = "/run/shunt/s1.sock";
+
+/// Checked settings of the daemon of one datapath. A process runs one daemon per datapath.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Path of the control socket.
+    pub control: PathBuf,
+    /// Whether lookups use portable code instead of the CPU's wide SIMD instructions.
+    pub portable: bool,
+    /// Settings of DPDK, for ports of its driver.
+    pub dpdk: port::dpdk::DpdkSettings,
+    /// Workers, indexed by number.
+    pub workers: Vec<WorkerConfig>,
+    /// Timing of the workers' sleep. No file sets it.
+    pub pace: Pace,
+    /// The datapath.
+    pub datapath: Datapath,
+    /// Notes on settings that are accepted but have no effect, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// Settings of a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorkerConfig {
+    /// CPU that the worker is pinned to, if any.
+    pub cpu: Option<usize>,
+    /// Behaviour while there are no packets.
+    pub idle: Idle,
+}
+
+/// Timing of a worker's sleep: how soon it sleeps, and when it wakes without a signal. Production uses the
+/// default. Tests of the threads make workers sleep at once and wake only when they are woken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// Time that a worker spins after its last packet, in ns.
+    pub spin_ns: Nanos,
+    /// Time between two publications of links and counters, in ns.
+    pub keeping_ns: Nanos,
+    /// Shorter time between two publications, in ns. It applies if packets came since the last publication
+    /// and the worker is about to sleep.
+    pub keeping_soon_ns: Nanos,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { spin_ns: 50_000, keeping_ns: 100_000_000, keeping_soon_ns: 20_000_000 }
+    }
+}
+
+/// Behaviour of a worker while there are no packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Idle {
+    /// Spins for a short time, then sleeps until packets arrive.
+    #[default]
+    Adaptive,
+    /// Never sleeps.
+    Busy,
+}
+
+/// Settings of a datapath.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Datapath {
+    /// Datapath ID, 1 or more.
+    pub id: u64,
+    /// Settings of OpenFlow connections.
+    pub openflow: OpenFlow,
+    /// Value and mask of the cookies whose entries are low-latency.
+    pub low_latency_cookie: Option<(u64, u64)>,
+    /// Learning of low-latency entries. `None`: off.
+    pub learning: Option<model::Learning>,
+    /// Number of records per LUT and worker. 0: the fast-forwarding path is off.
+    pub lut_entries: usize,
+    /// Consistency mode of LUT records while rules change.
+    pub consistency: worker::Consistency,
+    /// Capacities of a worker's backlog and hold queue, and the quanta of the backlog.
+    pub lanes: (LaneLimits, Quanta),
+    /// Flow file that is loaded before the first packet.
+    pub flows: Option<PathBuf>,
+    /// Settings of the stateless forwarder, if there is one.
+    pub stateless: Option<Arc<StatelessConfig>>,
+    /// Ports in the order of the file.
+    pub ports: Vec<ConfiguredPort>,
+}
+
+/// Settings of OpenFlow connections.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenFlow {
+    /// Controllers to connect to. Failed attempts are repeated without end, with growing pauses.
+    pub controllers: Vec<Endpoint>,
+    /// Endpoints that controllers and tools can connect to.
+    pub listen: Vec<Endpoint>,
+    /// Whether the datapath forwards by learned MACs while no controller of the list is connected.
+    pub standalone: bool,
+}
+
+/// Settings of a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfiguredPort {
+    /// Port number.
+    pub number: flow::PortNo,
+    /// Port name.
+    pub name: String,
+    /// Name of a driver in [`port::DRIVERS`].
+    pub driver: String,
+    /// Device, in the notation of the driver.
+    pub device: String,
+    /// Numbers of the workers that serve the port's queues.
+    pub workers: Vec<usize>,
+    /// Watermark in bytes. While the device has more outstanding, normal frames wait in the switch.
+    /// `usize::MAX`: they never wait.
+    pub outstanding_bytes: usize,
+    /// Egress queues. Empty: frames leave in the order of output.
+    pub queues: Vec<flow::EgressQueue>,
+}
+
+impl ConfiguredPort {
+    /// Returns the specification that the driver opens the port from.
+    #[must_use]
+    pub fn spec(&self) -> Spec {
+        Spec {
+            number: self.number,
+            name: self.name.clone(),
+            driver: self.driver.clone(),
+            device: self.device.clone(),
+            queues: self.workers.len(),
+            outstanding_bytes: self.outstanding_bytes,
+        }
+    }
+}
