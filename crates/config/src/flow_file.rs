@@ -15,6 +15,12 @@ const MISTAKES_SHOWN: usize = 20;
 /// Port numbers by port name.
 pub type PortNames = HashMap<String, PortNo>;
 
+/// Returns the port numbers of a model by port name.
+#[must_use]
+pub fn port_names<D: DataPlane>(model: &Model<D>) -> PortNames {
+    model.ports().map(|port| (port.desc.name.clone(), port.desc.number)).collect()
+}
+
 /// Flow file that is being read. Begin with [`FlowFile::push`] and [`FlowFile::apply`].
 #[derive(Debug, Default)]
 pub struct FlowFile {

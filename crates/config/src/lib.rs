@@ -6,6 +6,7 @@
 //! - [`Config::load`] reads the daemon's configuration; `check` checks it.
 //! - [`flow_file`] reads flows, groups and meters, and loads them into a model.
 //! - [`stateless_form`] is the text form of the stateless forwarder's settings.
+//! - [`packet`] makes packets from text, and [`trace`] explains how rules treat them.
 //! - [`text`], [`mistakes`], [`value`] and [`forwarding`] are what other TOML files, such as scenarios, share
 //!   with the configuration.
 
@@ -17,12 +18,14 @@ pub mod forwarding;
 mod load;
 mod machine;
 pub mod mistakes;
+pub mod packet;
 mod places;
 mod ports;
 mod settings;
 pub mod socket;
 pub mod stateless_form;
 pub mod text;
+pub mod trace;
 pub mod value;
 
 pub use endpoint::Endpoint;

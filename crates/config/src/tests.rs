@@ -476,8 +476,10 @@ fn missing_cpus_and_devices_are_reported_only_in_the_scope_of_the_machine() {
 fn the_grammar_has_the_keys_that_are_read() {
     let asked = |table: &str| {
         let read = text::parse(table, text::CONFIGURATION, |_: file::ConfigFile, _| Some(()));
-        let reported = lines_of(read.unwrap_err()).join("
-");
+        let reported = lines_of(read.unwrap_err()).join(
+            "
+",
+        );
         let known = reported
             .split_once("use one of ")
             .or_else(|| reported.split_once("use "))

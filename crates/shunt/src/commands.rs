@@ -9,6 +9,7 @@ use crate::arguments::{
 };
 use crate::print;
 use config::flow_file::read_pieces;
+use config::packet::{PacketError, PacketForm, packet_of};
 use config::stateless_form::GatesForm;
 use config::{Config, ConfigError, DEFAULT_CONTROL, Scope};
 use serde::de::DeserializeOwned;
@@ -21,8 +22,8 @@ use switch::control::{
     StatelessReport, Tables,
 };
 use switch::daemon::{self, DaemonError};
+use switch::live_trace::{Live, LiveSummary, Real};
 use switch::scenario::Scenario;
-use switch::trace::{LiveSummary, Real};
 
 /// Size of the pieces in which a flow file is sent, in bytes.
 const PIECE_BYTES: usize = 64 * 1_024;
@@ -63,7 +64,9 @@ pub enum CommandError {
     )]
     Faults(u64, u64),
     #[error("{0}")]
-    Trace(#[from] switch::trace::TraceError),
+    Trace(#[from] config::trace::TraceError),
+    #[error("{0}")]
+    Packet(#[from] PacketError),
     #[error("{0}")]
     Replay(#[from] sim::replay::ReplayError),
     #[error("{0}")]
@@ -294,8 +297,8 @@ pub fn trace(trace: &TraceArguments, control: Option<&Path>) -> Done {
         return trace_live(trace, control);
     }
     let packet = match &trace.pcap {
-        Some(capture) => switch::trace::packet_of(capture, trace.packet, trace.in_port)?,
-        None => switch::trace::PacketForm {
+        Some(capture) => packet_of(capture, trace.packet, trace.in_port)?,
+        None => PacketForm {
             fields: trace.fields.clone(),
             hex: match trace.hex.as_deref() {
                 Some("-") => {
@@ -307,7 +310,7 @@ pub fn trace(trace: &TraceArguments, control: Option<&Path>) -> Done {
         },
     };
     let traced = match &trace.flows {
-        Some(flows) => switch::trace::from_file(flows, &packet)?,
+        Some(flows) => config::trace::from_file(flows, &packet)?,
         None => connect(control, trace.config.as_deref())?.ask(&ControlRequest::Trace { packet })?,
     };
     let mut out = stdout();
@@ -320,7 +323,7 @@ pub fn trace(trace: &TraceArguments, control: Option<&Path>) -> Done {
 }
 
 fn trace_live(trace: &TraceArguments, control: Option<&Path>) -> Done {
-    let live = switch::trace::Live {
+    let live = Live {
         filter: trace.fields.clone().unwrap_or_default(),
         count: trace.count,
         timeout_ms: trace.timeout.saturating_mul(1_000),

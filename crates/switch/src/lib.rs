@@ -11,8 +11,8 @@
 pub mod control;
 pub mod daemon;
 pub mod listener;
+pub mod live_trace;
 pub mod log;
 mod openflow;
 pub mod scenario;
 pub mod top;
-pub mod trace;

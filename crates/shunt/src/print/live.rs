@@ -4,7 +4,7 @@
 use super::count;
 use super::trace::trace;
 use std::io::{self, Write};
-use switch::trace::{LiveSummary, Real, RealHit};
+use switch::live_trace::{LiveSummary, Real, RealHit};
 
 pub fn real(out: &mut dyn Write, real: &Real) -> io::Result<()> {
     let bytes = count(real.bytes as usize, "byte");

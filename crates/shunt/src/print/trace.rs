@@ -2,8 +2,8 @@
 //! A trace as text: the packet, its hits table by table, and its outcome.
 
 use super::count;
+use config::trace::{GroupForm, NearMissForm, Output, PacketInForm, TableForm, TraceForm};
 use std::io::{self, Write};
-use switch::trace::{GroupForm, NearMissForm, Output, PacketInForm, TableForm, TraceForm};
 
 pub fn trace(out: &mut dyn Write, trace: &TraceForm) -> io::Result<()> {
     writeln!(out, "packet  {}", trace.packet)?;

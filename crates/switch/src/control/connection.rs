@@ -8,8 +8,8 @@ use super::flows::Walk;
 use super::protocol::{Changes, ControlRequest};
 use super::request::parse;
 use super::{REQUEST_BYTES, show};
-use crate::trace::Watch;
-use config::flow_file::{FlowFile, PortNames};
+use crate::live_trace::Watch;
+use config::flow_file::{FlowFile, port_names};
 use config::stateless_form::{GatesForm, StatelessForm};
 use dataplane::DataPlane;
 use flow::Nanos;
@@ -308,10 +308,12 @@ impl Connection {
                 }
             }
             ControlRequest::Load { text, last } => self.load(id, &text, last, state),
-            ControlRequest::Trace { packet } => match crate::trace::trace_synthesized(state.model, &packet) {
-                Ok(trace) => self.answer(id, "done", &trace),
-                Err(error) => self.error(Some(id), &error.to_string()),
-            },
+            ControlRequest::Trace { packet } => {
+                match config::trace::trace_synthesized(state.model, &packet) {
+                    Ok(trace) => self.answer(id, "done", &trace),
+                    Err(error) => self.error(Some(id), &error.to_string()),
+                }
+            }
             ControlRequest::TraceLive { live } => match Watch::start(state.model, &live, state.now) {
                 Ok(watch) => self.job = Some(Job::Live(id, watch)),
                 Err(error) => self.error(Some(id), &error.to_string()),
@@ -332,11 +334,7 @@ impl Connection {
             );
             return;
         }
-        let load = self.load.get_or_insert_with(|| {
-            let names: PortNames =
-                state.model.ports().map(|p| (p.desc.name.clone(), p.desc.number)).collect();
-            Load { id, file: FlowFile::new(names) }
-        });
+        let load = self.load.get_or_insert_with(|| Load { id, file: FlowFile::new(port_names(state.model)) });
         let room = *state.loading_room + load.file.len();
         // A mistake discards all flows of the file, which releases their space.
         load.file.push(text);

@@ -2,7 +2,8 @@
 //! Requests and answers of the control socket.
 
 use super::latency::LaneLatency;
-use crate::trace::{Live, PacketForm};
+use crate::live_trace::Live;
+use config::packet::PacketForm;
 use config::stateless_form::{GatesForm, StatelessForm};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -49,13 +50,13 @@ pub enum ControlRequest {
         /// Whether this is the last piece.
         last: bool,
     },
-    /// Trace of a given packet. The answer is [`crate::trace::TraceForm`].
+    /// Trace of a given packet. The answer is [`config::trace::TraceForm`].
     Trace {
         /// Packet to trace.
         packet: PacketForm,
     },
-    /// Trace of real packets as workers forward them. The answer has parts of type [`crate::trace::Real`] and
-    /// ends with [`crate::trace::LiveSummary`].
+    /// Trace of real packets as workers forward them. The answer has parts of type
+    /// [`crate::live_trace::Real`] and ends with [`crate::live_trace::LiveSummary`].
     TraceLive {
         /// Filter and limits of the trace.
         live: Live,

@@ -3,7 +3,7 @@
 
 use super::clock::MonotonicClock;
 use super::{DaemonError, Stop};
-use config::flow_file::{FlowFile, read_pieces};
+use config::flow_file::{FlowFile, port_names, read_pieces};
 use model::{Changed, Model};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, OFlags};
@@ -44,8 +44,7 @@ pub fn check(
 
 /// Reads a flow file. Returns `None` if the daemon was stopped first.
 fn read(model: &Model<WorkerSet>, path: &Path, stop: Option<&Stop>) -> Result<Option<FlowFile>, DaemonError> {
-    let names = model.ports().map(|port| (port.desc.name.clone(), port.desc.number)).collect();
-    let mut file = FlowFile::new(names);
+    let mut file = FlowFile::new(port_names(model));
     let limit = model.config().limits.entries;
     let is_stopped = || stop.is_some_and(Stop::is_requested);
     let read = Stoppable::open(path, stop).and_then(|opened| {

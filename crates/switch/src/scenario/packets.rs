@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Packets of a traffic class, made from templates or read from a capture.
 
-use crate::trace::synthesize::Template;
+use config::packet::{Masks, Template};
 use fastrand::Rng;
 use flow::PortNo;
 use port::LARGE_FRAME_BYTES;
@@ -53,7 +53,8 @@ pub fn made(templates: &[String], flows: usize, bytes: usize, seed: u64) -> Resu
     let mut bytes_left = ALL_BYTES;
     for text in templates {
         let wrong = |why: String| format!("\"{text}\": {why}");
-        let template = Template::parse(text, &|_| None, true).map_err(|error| wrong(error.to_string()))?;
+        let template =
+            Template::parse(text, &|_| None, Masks::Allowed).map_err(|error| wrong(error.to_string()))?;
         if let (Some(one), Some(other)) = (in_port, template.in_port)
             && one != other
         {

@@ -3,8 +3,9 @@
 
 use crate::lab::Lab;
 use crate::{counters, frame};
+use config::packet::PacketForm;
+use config::trace::TraceForm;
 use switch::control::{ClientError, ControlRequest, CountersReport};
-use switch::trace::{PacketForm, TraceForm};
 
 fn ask(lab: &Lab, packet: PacketForm) -> Result<TraceForm, ClientError> {
     lab.client().ask(&ControlRequest::Trace { packet })

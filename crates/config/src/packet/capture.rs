@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Reads one packet of a capture.
 
-use super::form::PacketForm;
-use super::{TraceError, hexadecimal};
+use super::{PacketError, PacketForm, hexadecimal};
 use port::LARGE_FRAME_BYTES;
 use std::path::Path;
 use wire::capture::CaptureReader;
@@ -14,8 +13,8 @@ use wire::capture::CaptureReader;
 ///
 /// Returns an error if the capture cannot be read, has fewer packets, or if the packet is longer than a
 /// frame.
-pub fn packet_of(path: &Path, number: u64, in_port: Option<u32>) -> Result<PacketForm, TraceError> {
-    let failed = |source| TraceError::Capture { path: path.into(), source };
+pub fn packet_of(path: &Path, number: u64, in_port: Option<u32>) -> Result<PacketForm, PacketError> {
+    let failed = |source| PacketError::Capture { path: path.into(), source };
     let mut reader = CaptureReader::open(path).map_err(failed)?;
     let mut packets = 0;
     while let Some(packet) = reader.next_packet().map_err(failed)? {
@@ -24,7 +23,7 @@ pub fn packet_of(path: &Path, number: u64, in_port: Option<u32>) -> Result<Packe
             continue;
         }
         if packet.bytes.len() > LARGE_FRAME_BYTES {
-            return Err(TraceError::TooLong(packet.bytes.len()));
+            return Err(PacketError::TooLong(packet.bytes.len()));
         }
         let in_port = in_port.unwrap_or(packet.interface.saturating_add(1));
         return Ok(PacketForm {
@@ -33,5 +32,5 @@ pub fn packet_of(path: &Path, number: u64, in_port: Option<u32>) -> Result<Packe
             in_port: Some(in_port),
         });
     }
-    Err(TraceError::NoSuchPacket { path: path.into(), packets, number })
+    Err(PacketError::NoSuchPacket { path: path.into(), packets, number })
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Synthetic packets, built from a list of fields such as `ovs-appctl ofproto/trace` accepts.
 
-use super::TraceError;
+use super::PacketError;
 use flow::syntax::{ParseOptions, parse_match};
 use flow::{Field, FieldBase, FieldMatch, Match, PortNo, port_no};
 use port::LARGE_FRAME_BYTES;
@@ -29,10 +29,19 @@ pub struct Synthesized {
 }
 
 /// Builds a packet from fields in flow syntax and `nw_ttl`. `by_name` resolves port names.
-pub fn synthesize(text: &str, by_name: &dyn Fn(&str) -> Option<PortNo>) -> Result<Synthesized, TraceError> {
-    let template = Template::parse(text, by_name, false)?;
+pub fn synthesize(text: &str, by_name: &dyn Fn(&str) -> Option<PortNo>) -> Result<Synthesized, PacketError> {
+    let template = Template::parse(text, by_name, Masks::Refused)?;
     let frame = template.frame(&mut || 0, 0)?;
     Ok(Synthesized { in_port: template.in_port, frame })
+}
+
+/// Whether fields of a template may have masks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Masks {
+    /// Each field has one value, because the template makes one packet.
+    Refused,
+    /// The bits outside a mask differ from packet to packet.
+    Allowed,
 }
 
 /// Template of packets: fields with fixed values, and random values for the bits outside their masks.
@@ -45,31 +54,40 @@ pub struct Template {
 }
 
 impl Template {
-    /// Parses fields in flow syntax and `nw_ttl`. Masks are refused unless `masks` is set.
+    /// Parses fields in flow syntax and `nw_ttl`. `by_name` resolves port names.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the text is wrong, or names what no received packet has.
     pub fn parse(
         text: &str,
         by_name: &dyn Fn(&str) -> Option<PortNo>,
-        masks: bool,
-    ) -> Result<Self, TraceError> {
+        masks: Masks,
+    ) -> Result<Self, PacketError> {
         let (fields, ttl) = take_ttl(text)?;
         let matching = parse_match(&fields, ParseOptions { port_names: by_name })
-            .map_err(|error| TraceError::Fields(error.to_string()))?;
+            .map_err(|error| PacketError::Fields(error.to_string()))?;
         check(&matching, masks)?;
         let in_port = matching.get(Field::InPort).map(|condition| condition.value as PortNo);
         if let Some(port) = in_port.filter(|port| !port_no::is_real(*port)) {
-            return Err(TraceError::InPort(port));
+            return Err(PacketError::InPort(port));
         }
         Ok(Self { matching, ttl, in_port })
     }
 
     /// Returns the number of bits outside the masks.
+    #[must_use]
     pub fn open_bits(&self) -> u32 {
         self.matching.fields().map(|condition| open(&condition).count_ones()).sum()
     }
 
     /// Builds one packet of at least `bytes` bytes. `draw` returns the values of the bits outside the masks,
     /// field by field.
-    pub fn frame(&self, draw: &mut dyn FnMut() -> u128, bytes: usize) -> Result<Vec<u8>, TraceError> {
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a slice is not in the packet's bytes, or makes the packet longer than any frame.
+    pub fn frame(&self, draw: &mut dyn FnMut() -> u128, bytes: usize) -> Result<Vec<u8>, PacketError> {
         let drawn: Vec<(Field, u128)> = self
             .matching
             .fields()
@@ -100,14 +118,14 @@ fn open(condition: &FieldMatch) -> u128 {
 }
 
 /// Removes the TTL from the list.
-fn take_ttl(text: &str) -> Result<(String, u8), TraceError> {
+fn take_ttl(text: &str) -> Result<(String, u8), PacketError> {
     let items = || text.split([',', ' ', '\t']).filter(|item| !item.is_empty());
     let is_ttl = |item: &&str| item.starts_with(TTL_KEY);
     let ttl = match items().find(is_ttl) {
         None => TTL,
         Some(item) => {
             let number = &item[TTL_KEY.len()..];
-            number.parse().map_err(|_| TraceError::Ttl(number.to_owned()))?
+            number.parse().map_err(|_| PacketError::Ttl(number.to_owned()))?
         }
     };
     let rest: Vec<&str> = items().filter(|item| !is_ttl(item)).collect();
@@ -116,12 +134,12 @@ fn take_ttl(text: &str) -> Result<(String, u8), TraceError> {
 
 /// Checks that the fields can be those of a received packet: exact values, and no values that only tables
 /// set.
-fn check(matching: &Match, masks: bool) -> Result<(), TraceError> {
+fn check(matching: &Match, masks: Masks) -> Result<(), PacketError> {
     if matching.index().is_some() {
-        return Err(TraceError::Field("index".into(), "picks an entry of a table; a packet has none"));
+        return Err(PacketError::Field("index".into(), "picks an entry of a table; a packet has none"));
     }
     for condition in matching.fields() {
-        let refuse = |why| Err(TraceError::Field(condition.field.to_string(), why));
+        let refuse = |why| Err(PacketError::Field(condition.field.to_string(), why));
         match condition.field {
             Field::Metadata | Field::TunnelId => {
                 return refuse("is written by tables; a packet comes in with 0");
@@ -135,7 +153,7 @@ fn check(matching: &Match, masks: bool) -> Result<(), TraceError> {
             }
             // A condition on the PCP only has a partial mask of the VLAN ID, which is allowed.
             Field::VlanVid if condition.value & 0x1000 != 0 => {}
-            _ if !condition.is_exact() && !masks => {
+            _ if !condition.is_exact() && masks == Masks::Refused => {
                 return refuse("has a mask; a packet has one value, so give all of it");
             }
             _ => {}
@@ -220,12 +238,12 @@ fn transport(b: PacketBuilder, value: &dyn Fn(Field) -> Option<u128>, source: &[
 }
 
 /// Writes a field that the builder does not support. A slice beyond the end extends the frame.
-fn write(frame: &mut Vec<u8>, field: Field, value: u128) -> Result<(), TraceError> {
+fn write(frame: &mut Vec<u8>, field: Field, value: u128) -> Result<(), PacketError> {
     let location = field.location();
     let layers: Layers = wire::locate(frame, Depth::L4);
     let base = match location.base {
         FieldBase::Ext if matches!(field, Field::Slice(_)) => {
-            return Err(TraceError::Field(field.to_string(), "is no part of the packet's bytes"));
+            return Err(PacketError::Field(field.to_string(), "is no part of the packet's bytes"));
         }
         FieldBase::Ext => return Ok(()),
         FieldBase::Frame => 0,
@@ -244,7 +262,7 @@ fn write(frame: &mut Vec<u8>, field: Field, value: u128) -> Result<(), TraceErro
     let length = usize::from(location.length_bits);
     let end = (first + length).div_ceil(8);
     if end > LARGE_FRAME_BYTES {
-        return Err(TraceError::TooLong(end));
+        return Err(PacketError::TooLong(end));
     }
     if end > frame.len() {
         frame.resize(end, 0);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Traces of real packets: the workers' records, compared with the result of the rules.
 
-use super::form::TraceForm;
-use super::report::{describe, report, rule};
-use super::{TraceError, port_names};
+use config::flow_file::port_names;
+use config::trace::{TraceForm, describe, report, rule};
 use dataplane::{By, TraceRecord};
 use flow::syntax::{ParseOptions, parse_match};
 use flow::{Match, Nanos, Outcome};
@@ -104,6 +103,26 @@ pub struct LiveSummary {
     pub lost: u64,
 }
 
+/// Error of a trace of real packets.
+#[derive(Debug, thiserror::Error)]
+pub enum LiveTraceError {
+    /// The filter cannot be parsed.
+    #[error("the filter is not understood: {0}")]
+    Filter(String),
+    /// The filter has an index, which is not a property of a packet.
+    #[error("the packet is not understood: index={0} picks an entry of a table; a packet has none")]
+    Index(u32),
+    /// The number of packets is out of range.
+    #[error("{0} packets can not be traced; ask for 1 to {1}")]
+    Count(u64, u64),
+    /// The duration is out of range.
+    #[error("a trace can not take {0} ms; give it 1 to {1}")]
+    Timeout(u64, u64),
+    /// Another client traces real packets. Only one trace can be active.
+    #[error("another client traces real packets; wait until it has ended, one does at a time")]
+    Busy,
+}
+
 /// Active trace of real packets. The owner must end it with [`Watch::stop`].
 #[derive(Debug)]
 pub(crate) struct Watch {
@@ -114,25 +133,22 @@ pub(crate) struct Watch {
 
 impl Watch {
     /// Starts recording on all workers. Returns an error for invalid limits, or if another client traces.
-    pub fn start(model: &mut Model<WorkerSet>, live: &Live, now: Nanos) -> Result<Self, TraceError> {
+    pub fn start(model: &mut Model<WorkerSet>, live: &Live, now: Nanos) -> Result<Self, LiveTraceError> {
         let names = port_names(model);
         let matching =
             parse_match(&live.filter, ParseOptions { port_names: &|name| names.get(name).copied() })
-                .map_err(|error| TraceError::Filter(error.to_string()))?;
+                .map_err(|error| LiveTraceError::Filter(error.to_string()))?;
         if live.count == 0 || live.count > PACKETS_MAX {
-            return Err(TraceError::Count(live.count, PACKETS_MAX));
+            return Err(LiveTraceError::Count(live.count, PACKETS_MAX));
         }
         if live.timeout_ms == 0 || live.timeout_ms > TIMEOUT_MS_MAX {
-            return Err(TraceError::Timeout(live.timeout_ms, TIMEOUT_MS_MAX));
+            return Err(LiveTraceError::Timeout(live.timeout_ms, TIMEOUT_MS_MAX));
         }
         if let Some(index) = matching.index() {
-            return Err(TraceError::Field(
-                format!("index={index}"),
-                "picks an entry of a table; a packet has none",
-            ));
+            return Err(LiveTraceError::Index(index));
         }
         if !arm(model, &matching, live.count) {
-            return Err(TraceError::Busy);
+            return Err(LiveTraceError::Busy);
         }
         Ok(Self {
             left: live.count,

@@ -2,21 +2,19 @@
 //! Formats a trace of the model as text.
 
 use super::form::{GroupForm, NearMissForm, Output, PacketInForm, Rule, TableForm, TraceForm};
-use super::{hexadecimal, why};
+use super::why::{self, Ways};
+use crate::packet::hexadecimal;
 use flow::group::GroupType;
 use flow::{Field, FieldMatch, FlowEntry, Match, Outcome, PacketInReason};
 use model::Model;
 use model::trace::{Excluded, FrameChange, Trace as Found, TraceStep, value_of};
-use std::collections::BTreeMap;
 use worker::WorkerSet;
 
 /// Maximum number of dropped copies that are reported.
 const COPY_DROPS: usize = 64;
 
-/// Cache mode of each table on the fast-forwarding path. Other tables are excluded from the path.
-pub type Ways = BTreeMap<u8, &'static str>;
-
 /// Formats a trace.
+#[must_use]
 pub fn report(model: &mut Model<WorkerSet>, found: &Found) -> TraceForm {
     let ways: Ways = model
         .plane_mut()
@@ -131,6 +129,7 @@ fn groups(model: &Model<WorkerSet>, found: &Found) -> Vec<GroupForm> {
 }
 
 /// Formats an entry in flow syntax.
+#[must_use]
 pub fn rule(entry: &FlowEntry) -> Rule {
     Rule {
         cookie: format!("{:#x}", entry.cookie),
@@ -142,6 +141,7 @@ pub fn rule(entry: &FlowEntry) -> Rule {
 }
 
 /// Formats a packet in flow syntax.
+#[must_use]
 pub fn describe(in_port: u32, frame: &[u8]) -> String {
     let value = value_of(in_port, frame);
     // Omit fields that repeat other fields, and fields that are 0 in most packets.

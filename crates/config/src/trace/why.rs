@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Sentences of a trace that explain the outcome of a packet.
 
-use super::report::Ways;
 use flow::stateless::{Arithmetic, Label};
 use flow::{Action, DropReason, FlowEntry, Outcome, PortNo, port_no};
 use model::Model;
 use model::trace::{Trace, Worked};
+use std::collections::BTreeMap;
 use worker::WorkerSet;
+
+/// Cache mode of each table on the fast-forwarding path. Other tables are excluded from the path.
+pub type Ways = BTreeMap<u8, &'static str>;
 
 /// Returns a sentence about the outcome of the packet.
 pub fn outcome(model: &Model<WorkerSet>, found: &Trace) -> String {

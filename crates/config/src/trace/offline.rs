@@ -1,16 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Traces without a running switch, by the flows of a file. All ports are up.
 
-use super::form::{PacketForm, TraceForm};
-use super::{TraceError, frame_of, report};
-use config::flow_file::{FlowFile, PortNames, read_pieces};
+use super::form::TraceForm;
+use super::report::report;
+use crate::flow_file::{FlowFile, PortNames, read_pieces};
+use crate::packet::{PacketError, PacketForm};
 use model::{Model, ModelConfig, PortDesc};
 use std::fs::File;
 use std::io::{self, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Number of bytes of a flow file that are parsed at a time.
 const PIECE_BYTES: usize = 64 * 1_024;
+
+/// Error of a trace by the flows of a file.
+#[derive(Debug, thiserror::Error)]
+pub enum TraceError {
+    /// The packet cannot be built.
+    #[error(transparent)]
+    Packet(#[from] PacketError),
+    /// The flow file cannot be read, or its flows are refused.
+    #[error("{path}: {source}", path = path.display())]
+    Flows {
+        /// Path of the file.
+        path: PathBuf,
+        /// Error of the system, or of the flows.
+        source: io::Error,
+    },
+}
 
 /// Traces a packet by the flows of a file. The ports are those that the flows name, and the ingress port.
 ///
@@ -18,7 +35,7 @@ const PIECE_BYTES: usize = 64 * 1_024;
 ///
 /// Returns an error if the packet cannot be built, or if the file cannot be read or its flows are refused.
 pub fn from_file(path: &Path, packet: &PacketForm) -> Result<TraceForm, TraceError> {
-    let (in_port, frame) = frame_of(packet, &PortNames::new())?;
+    let (in_port, frame) = packet.frame(&PortNames::new())?;
     let failed = |source| TraceError::Flows { path: path.into(), source };
     let mut file = FlowFile::default();
     let limit = flow::Limits::ENTRIES;
@@ -48,5 +65,5 @@ pub fn from_file(path: &Path, packet: &PacketForm) -> Result<TraceForm, TraceErr
     }
     file.apply(&mut model, 0).map_err(|error| invalid(error.to_string()))?;
     let trace = model.trace(in_port, &frame);
-    Ok(report::report(&mut model, &trace))
+    Ok(report(&mut model, &trace))
 }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Hexadecimal text of packets. Spaces, colons and line feeds between digits are ignored.
 
-use super::TraceError;
+use super::PacketError;
 use port::LARGE_FRAME_BYTES;
 use std::fmt::Write as _;
 
 /// Parses hexadecimal text.
-pub fn parse(text: &str) -> Result<Vec<u8>, TraceError> {
+pub fn parse(text: &str) -> Result<Vec<u8>, PacketError> {
     let digits = text.trim_ascii().trim_start_matches("0x");
     let mut bytes = Vec::with_capacity(digits.len() / 2);
     let mut high = None;
     for c in digits.chars().filter(|c| !c.is_ascii_whitespace() && *c != ':') {
         let Some(digit) = c.to_digit(16) else {
-            return Err(TraceError::Hex(format!("'{c}' is no hexadecimal digit")));
+            return Err(PacketError::Hex(format!("'{c}' is no hexadecimal digit")));
         };
         match high.take() {
             None => high = Some(digit as u8),
@@ -20,10 +20,10 @@ pub fn parse(text: &str) -> Result<Vec<u8>, TraceError> {
         }
     }
     if high.is_some() {
-        return Err(TraceError::Hex(format!("{} digits; give two for each byte", 2 * bytes.len() + 1)));
+        return Err(PacketError::Hex(format!("{} digits; give two for each byte", 2 * bytes.len() + 1)));
     }
     if bytes.len() > LARGE_FRAME_BYTES {
-        return Err(TraceError::TooLong(bytes.len()));
+        return Err(PacketError::TooLong(bytes.len()));
     }
     Ok(bytes)
 }

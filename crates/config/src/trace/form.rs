@@ -3,21 +3,6 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Synthetic packet, given by either fields or bytes.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PacketForm {
-    /// Fields in flow syntax, such as `in_port=1,tcp,nw_src=10.0.0.1`, and `nw_ttl`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fields: Option<String>,
-    /// Bytes of the frame in hexadecimal, from the destination MAC on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hex: Option<String>,
-    /// Ingress port. The default is the port in `fields`, or else 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub in_port: Option<u32>,
-}
-
 /// Trace of a packet: its path through the tables and its outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceForm {

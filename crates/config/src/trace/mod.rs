@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Traces: explain how the rules of a switch or of a flow file treat a packet, and why it is dropped.
+//!
+//! [`model::trace`] runs a packet through the tables. This module writes the result as text. It must not
+//! send, count or learn anything. Begin with [`TraceForm`] and [`from_file`].
+
+mod form;
+mod offline;
+mod report;
+mod why;
+
+pub use form::{GroupForm, NearMissForm, Output, PacketInForm, Rule, TableForm, TraceForm};
+pub use offline::{TraceError, from_file};
+pub use report::{describe, report, rule};
+
+use crate::flow_file::port_names;
+use crate::packet::{PacketError, PacketForm};
+use model::Model;
+use worker::WorkerSet;
+
+/// Traces a synthetic packet through a model.
+///
+/// # Errors
+///
+/// Returns an error if the packet cannot be built.
+pub fn trace_synthesized(
+    model: &mut Model<WorkerSet>,
+    packet: &PacketForm,
+) -> Result<TraceForm, PacketError> {
+    let (in_port, frame) = packet.frame(&port_names(model))?;
+    let trace = model.trace(in_port, &frame);
+    Ok(report(model, &trace))
+}
