@@ -12,6 +12,7 @@ use config::flow_file::read_pieces;
 use config::packet::{PacketError, PacketForm, packet_of};
 use config::stateless_form::GatesForm;
 use config::{Config, ConfigError, DEFAULT_CONTROL, Scope};
+use scenario::Scenario;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::fs::File;
@@ -23,7 +24,6 @@ use switch::control::{
 };
 use switch::daemon::{self, DaemonError};
 use switch::live_trace::{Live, LiveSummary, Real};
-use switch::scenario::Scenario;
 
 /// Size of the pieces in which a flow file is sent, in bytes.
 const PIECE_BYTES: usize = 64 * 1_024;
@@ -70,7 +70,7 @@ pub enum CommandError {
     #[error("{0}")]
     Replay(#[from] sim::replay::ReplayError),
     #[error("{0}")]
-    Scenario(#[from] switch::scenario::ScenarioError),
+    Scenario(#[from] scenario::ScenarioError),
     #[error(
         "packets were misdelivered, changed, duplicated, led astray, or lost without a failure that excuses it; see above"
     )]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The daemon: threads, control socket, OpenFlow connections and scenario files.
+//! The daemon: threads, control socket and OpenFlow connections.
 //!
 //! The crate connects the model with the workers and with the outside. It must not decide how packets are
 //! forwarded: `model` does that for controllers, and `pipeline` for packets. Worker threads must not do other
@@ -14,5 +14,4 @@ pub mod listener;
 pub mod live_trace;
 pub mod log;
 mod openflow;
-pub mod scenario;
 pub mod top;

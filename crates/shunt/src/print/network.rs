@@ -2,9 +2,9 @@
 //! The result of a simulated network as text.
 
 use super::{count, table};
+use scenario::{ByEpochs, NetworkOutcome, Protected, Range};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use switch::scenario::{ByEpochs, NetworkOutcome, Protected, Range};
 
 /// Maximum number of places listed per drop reason; the places with the most losses come first.
 const PLACES: usize = 5;

@@ -2,8 +2,8 @@
 //! The result of a simulated switch as text.
 
 use super::{count, table};
+use scenario::{ScenarioOutcome, TrafficShare};
 use std::io::{self, Write};
-use switch::scenario::{ScenarioOutcome, TrafficShare};
 
 pub fn outcome(out: &mut dyn Write, run: &ScenarioOutcome) -> io::Result<()> {
     writeln!(out, "scenario  {}, seed {}", run.scenario, run.seed)?;

@@ -21,6 +21,7 @@ const LAYERS: &[&str] = &[
     "worker",
     "config",
     "sim",
+    "scenario",
     "oracle",
     "switch",
     "shunt",
@@ -42,6 +43,8 @@ const FORBIDDEN: &[(&str, &str, &str)] = &[
     ("openflow", "pipeline", "codecs know of no pipelines"),
     ("openflow", "port", "codecs do no I/O"),
     ("model", "port", "the model sees ports only through `DataPlane`"),
+    ("switch", "sim", "the daemon does not simulate"),
+    ("switch", "scenario", "the daemon does not simulate"),
 ];
 
 /// This file, which holds the list.

@@ -26,6 +26,7 @@ const COMMANDS: &[(&str, u64, &[&str])] = &[
     ("config", 60, &["-p config --lib"]),
     ("oracle", 240, &["-p oracle --test oracle"]),
     ("sim", 240, &["-p sim --lib --tests"]),
+    ("scenario", 240, &["-p scenario --lib"]),
     ("switch", 240, &["-p switch --lib --tests"]),
 ];
 
@@ -143,6 +144,7 @@ mod tests {
                 "-p config --lib",
                 "-p oracle --test oracle",
                 "-p sim --lib --tests",
+                "-p scenario --lib",
                 "-p switch --lib --tests"
             ]
         );

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Costs of the worker's steps, as scenarios and reports write them.
 
-use super::ScenarioError;
+use crate::error::ScenarioError;
 use config::Mistake;
 use config::mistakes::{at, wrong};
 use serde::de::value::MapAccessDeserializer;

@@ -3,7 +3,9 @@
 
 use super::packets::{FLOWS, made};
 use super::*;
+use config::Mistake;
 use std::fs;
+use std::path::Path;
 
 /// Valid file. Each row of [`MISTAKES`] changes one thing in it.
 const GOOD: &str = r#"
@@ -56,7 +58,7 @@ begin = "1ms"
 "#;
 
 fn read(text: &str) -> Result<SwitchScenario, Vec<Mistake>> {
-    match check::any(Path::new("examples/test.toml"), text, None)? {
+    match scenario::parse(Path::new("examples/test.toml"), text, None)? {
         Scenario::Switch(scenario) => Ok(scenario),
         Scenario::Network(_) => panic!("there is no network in it"),
     }

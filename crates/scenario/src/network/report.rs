@@ -3,9 +3,8 @@
 
 use super::NetworkScenario;
 use super::protection::{self, Protection};
-use crate::scenario::report::Latency;
+use crate::figures::{Latency, thousandths};
 use serde::Serialize;
-use sim::arrivals::ArrivalTimes;
 use sim::network::{Exposure, FailureReport, InstanceState, NetworkFigures, NetworkPlace, Node, Report};
 
 /// Result of a simulated network. Times are virtual, in ns.
@@ -192,10 +191,6 @@ impl From<NetworkFigures> for Range {
     }
 }
 
-fn thousandths(value: f64) -> f64 {
-    (value * 1e3).round() / 1e3
-}
-
 /// Returns the figures of table state over all switches.
 fn table_state(all: &[InstanceState]) -> TableState {
     let states = |of: fn(&InstanceState) -> usize| all.iter().map(of).collect::<NetworkFigures>().into();
@@ -205,19 +200,6 @@ fn table_state(all: &[InstanceState]) -> TableState {
         labels: states(|state| state.labels),
         gates: states(|state| state.gates),
         without_entries: all.iter().filter(|state| state.entries == 0).count(),
-    }
-}
-
-/// Returns quantiles, mean and standard deviation of latencies.
-fn latency_of(latency: &ArrivalTimes) -> Latency {
-    Latency {
-        p50: latency.quantile_ns(0.5),
-        p99: latency.quantile_ns(0.99),
-        p99_9: latency.quantile_ns(0.999),
-        p99_99: latency.quantile_ns(0.9999),
-        max: latency.max_ns(),
-        mean: thousandths(latency.mean_ns()),
-        deviation: thousandths(latency.deviation_ns()),
     }
 }
 
@@ -287,7 +269,7 @@ pub fn outcome(scenario: &NetworkScenario, found: &Report) -> NetworkOutcome {
             key_bits: key_bits.iter().map(|bits| *bits as usize).collect::<NetworkFigures>().into(),
         },
         state: table_state(&found.states),
-        latency_ns: latency_of(&found.latency),
+        latency_ns: (&found.latency).into(),
         forwarded: found.forwarded,
         end_ns: found.end_ns,
     }

@@ -1,17 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Run of a scenario of one switch.
 
-use super::costs::{CostsSection, StepCost, steps_of, table_of};
-use super::report::{self, ScenarioOutcome, TimesReport};
-use super::{LONGEST_NS, ScenarioError, SwitchScenario};
-use sim::arrivals::{Case, Class, ClassReport, Harness, Load, Report, Switch, capacity_pps, measure};
+use crate::costs::{CostsSection, StepCost, steps_of, table_of};
+use crate::error::ScenarioError;
+use crate::limits::LONGEST_NS;
+use crate::report::{self, ScenarioOutcome, TimesReport};
+use flow::PortNo;
+use sim::arrivals::{Case, Class, ClassReport, Harness, Load, Marks, Report, Switch, capacity_pps, measure};
 use sim::cost::{CostTable, MeasurePlan};
+use std::path::PathBuf;
 
 /// Duration of the cost measurement.
 const PLAN: MeasurePlan = MeasurePlan { windows: 400, turns: 16, warm_up: 20 };
 
 /// Share of packets lost for lack of space above which the switch counts as overloaded.
 const OVERLOAD: f64 = 0.01;
+
+/// Scenario of one switch and its traffic.
+#[derive(Clone, Debug)]
+pub struct SwitchScenario {
+    pub(crate) path: PathBuf,
+    pub(crate) seed: u64,
+    /// Flows of the switch in flow syntax.
+    pub(crate) rules: String,
+    pub(crate) ports: PortNo,
+    pub(crate) config: worker::WorkerSetConfig,
+    pub(crate) marks: Marks,
+    pub(crate) costs: CostsSection,
+    /// Arriving packets. If `factor` is given, the rates are relative to the switch's capacity.
+    pub(crate) load: Load,
+    /// Offered load relative to the switch's capacity.
+    pub(crate) factor: Option<f64>,
+    /// Number of packets to arrive, instead of a duration.
+    pub(crate) packets: Option<u64>,
+}
 
 /// Costs and their source.
 struct Measured {

@@ -3,8 +3,8 @@
 //!
 //! Numbers are `i64`, so that a value out of range gets an error message of ours instead of serde's.
 
-use super::costs::CostsSection;
-use super::network::file::NetworkSection;
+use crate::costs::CostsSection;
+use crate::network::file::NetworkSection;
 use config::file::{FfpSection, LanesSection, LowLatencySection, PortCacheSection, one_or_more};
 use config::text::{FORWARDING, Grammar, Key, NUMBER, STRING, TABLES};
 use serde::Deserialize;

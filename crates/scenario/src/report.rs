@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Result of a simulated switch, as printed and as JSON.
 
-use super::StepCost;
+use crate::costs::StepCost;
+use crate::figures::{Latency, thousandths};
 use serde::Serialize;
 use sim::arrivals::{ClassReport, Load, Report};
 use std::collections::BTreeMap;
@@ -70,25 +71,6 @@ pub struct TrafficShare {
     pub learned: LearnedFlows,
 }
 
-/// Latencies of delivered packets in ns. All are 0 if there are none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Latency {
-    /// Median.
-    pub p50: f64,
-    /// 99th percentile.
-    pub p99: f64,
-    /// 99.9th percentile.
-    pub p99_9: f64,
-    /// 99.99th percentile.
-    pub p99_99: f64,
-    /// Maximum.
-    pub max: f64,
-    /// Mean.
-    pub mean: f64,
-    /// Standard deviation.
-    pub deviation: f64,
-}
-
 /// Flows that came to use the fast-forwarding path during the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct LearnedFlows {
@@ -136,7 +118,6 @@ pub fn outcome(
 fn part(found: &ClassReport) -> TrafficShare {
     let mut dropped = found.lost.clone();
     let consumed = dropped.remove(CONSUMED).unwrap_or(0);
-    let latency = &found.latency;
     TrafficShare {
         name: found.name.clone(),
         offered: found.offered,
@@ -145,19 +126,7 @@ fn part(found: &ClassReport) -> TrafficShare {
         dropped,
         fast: found.fast,
         overtaken: found.overtaken,
-        latency_ns: Latency {
-            p50: latency.quantile_ns(0.5),
-            p99: latency.quantile_ns(0.99),
-            p99_9: latency.quantile_ns(0.999),
-            p99_99: latency.quantile_ns(0.9999),
-            max: latency.max_ns(),
-            mean: thousandths(latency.mean_ns()),
-            deviation: thousandths(latency.deviation_ns()),
-        },
+        latency_ns: (&found.latency).into(),
         learned: LearnedFlows { flows: found.learning.count(), longest_ns: found.learning.max_ns() },
     }
-}
-
-fn thousandths(value: f64) -> f64 {
-    (value * 1e3).round() / 1e3
 }

@@ -2,8 +2,8 @@
 //! Tests of networks with plans that the planners wrote: correct plans pass, and each planted fault is
 //! detected.
 
-use super::super::{Scenario, check};
 use super::*;
+use crate::scenario::{Scenario, parse};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -27,7 +27,7 @@ fn read_seeded(plan: &Value, rest: &str, seed: Option<u64>) -> Result<NetworkSce
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("plan.json"), plan.to_string()).unwrap();
     let text = format!("seed = 3\n[network]\nplan = \"plan.json\"\n{rest}");
-    let read = check::any(&folder.join("scenario.toml"), &text, seed);
+    let read = parse(&folder.join("scenario.toml"), &text, seed);
     fs::remove_dir_all(&folder).unwrap();
     match read {
         Ok(Scenario::Network(scenario)) => Ok(scenario),

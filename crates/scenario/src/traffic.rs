@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Traffic class of a scenario: its packets and their arrival times.
 
-use super::file;
-use super::packets::{self, Packets};
-use super::{PORTS, RATE_PPS};
+use crate::file;
+use crate::limits::{PORTS, RATE_PPS};
+use crate::packets::{self, Packets};
 use config::Mistake;
 use config::mistakes::{at, wrong};
 use config::value::{duration, in_range};

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Checks of a scenario file. Begin with [`any`].
+//! Checks of a scenario of one switch. Begin with [`switch`].
 
-use super::traffic::{self, Traffic};
-use super::{PORTS, Scenario, SwitchScenario, file, network};
+use crate::file;
+use crate::limits::{LONGEST_NS, PORTS};
+use crate::run::SwitchScenario;
+use crate::traffic::{self, Traffic};
+use config::Mistake;
 use config::flow_file::{FlowFile, read_pieces};
 use config::forwarding::{Forwarding, ForwardingSections, forwarding};
 use config::mistakes::{Mistakes, at, wrong};
 use config::value::{duration, in_range};
-use config::{Mistake, text};
 use flow::PortNo;
 use model::{Model, PortDesc};
 use sim::arrivals::{Class, Load, Marks};
@@ -21,7 +23,7 @@ const TRAFFIC: usize = 64;
 /// Maximum number of packets that wait to be received.
 const RING: i64 = 65_536;
 /// Maximum time of a run, in ns.
-const TIME_NS: u64 = super::LONGEST_NS as u64;
+const TIME_NS: u64 = LONGEST_NS as u64;
 /// Maximum time of input and output, in ns.
 const IO_NS: u64 = 1_000_000_000;
 /// Maximum number of packets of a run.
@@ -33,44 +35,8 @@ const PIECE_BYTES: usize = 64 * 1_024;
 /// Maximum offered load relative to the switch's capacity.
 const FACTOR: f64 = 1_000.0;
 
-/// Checks the text of a scenario of one switch or of a network.
-pub fn any(path: &Path, text: &str, seed: Option<u64>) -> Result<Scenario, Vec<Mistake>> {
-    text::parse(text, file::SCENARIO, |file, mistakes| scenario(path, file, seed, mistakes))
-}
-
-fn scenario(
-    path: &Path,
-    file: file::ScenarioFile,
-    seed: Option<u64>,
-    mistakes: &mut Mistakes,
-) -> Option<Scenario> {
-    let seed = match seed {
-        Some(seed) => seed,
-        None => mistakes.at("seed", in_range(file.seed.unwrap_or(1), 0..=i64::MAX))?,
-    };
-    // Tables use hashes, so fix the seed before any table is made.
-    sim::fix_hashes(seed);
-    let Some(network) = &file.network else {
-        return switch(path, file, seed, mistakes).map(Scenario::Switch);
-    };
-    let others = [
-        ("warm_up", file.warm_up.is_some()),
-        ("duration", file.duration.is_some()),
-        ("packets", file.packets.is_some()),
-        ("ring", file.ring.is_some()),
-        ("io", file.io.is_some()),
-        ("costs", file.costs.is_some()),
-        ("load", file.load.is_some()),
-        ("datapath", !file.datapath.is_empty()),
-        ("traffic", !file.traffic.is_empty()),
-    ];
-    for (key, _) in others.into_iter().filter(|(_, is_there)| *is_there) {
-        mistakes.wrong(key, "is for one switch, and there is a [network]; give one of them");
-    }
-    network::scenario(path, network, seed, mistakes).map(Scenario::Network)
-}
-
-fn switch(
+/// Checks a scenario of one switch.
+pub fn switch(
     path: &Path,
     file: file::ScenarioFile,
     seed: u64,

@@ -18,7 +18,7 @@ pub use report::{
     ByEpochs, FailureMet, LinkHeader, LossReport, Met, NetworkOutcome, Range, SwitchState, TableState,
 };
 
-use super::ScenarioError;
+use crate::error::ScenarioError;
 use plan::Graph;
 use sim::network::{End, Network};
 use std::collections::HashMap;

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Errors of scenarios.
+
+use crate::limits::LONGEST_NS;
+use config::{FileMistakes, Mistake};
+use sim::cost::CostError;
+use sim::network::NetworkError;
+use std::path::PathBuf;
+
+/// Error of a scenario.
+#[derive(Debug, thiserror::Error)]
+pub enum ScenarioError {
+    /// The file cannot be read.
+    #[error("{}: can not read the scenario: {source}", path.display())]
+    Read {
+        /// Path of the file.
+        path: PathBuf,
+        /// Error of the system.
+        source: std::io::Error,
+    },
+    /// The contents are wrong. Each mistake is one line.
+    #[error(transparent)]
+    Wrong(FileMistakes),
+    /// The switch could not be set up.
+    #[error("the switch can not be set up: {0}")]
+    SetUp(#[from] CostError),
+    /// The network could not be set up.
+    #[error("the network can not be set up: {0}")]
+    Network(#[from] NetworkError),
+    /// The capacity of the switch is 0, so no load relative to it can be offered.
+    #[error(
+        "{}: load.factor: the switch loses packets of this traffic at any rate; give load.rate_pps", .0.display()
+    )]
+    NoCapacity(PathBuf),
+    /// The number of packets would take longer than the longest run. The second field is the time in ns.
+    #[error("{}: packets: would take {:.0} s to arrive; the longest run has {:.0} s", .0.display(), .1 / 1e9, LONGEST_NS / 1e9)]
+    TooLong(PathBuf, f64),
+    /// The measured costs are invalid.
+    #[error("the measured costs are of no use: {0}; run it again, or give costs")]
+    Costs(Mistake),
+}

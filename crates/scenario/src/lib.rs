@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Scenarios of `shunt sim`: reads a file, runs a simulation in virtual time, and reports the result.
+//!
+//! The simulation itself is [`sim::arrivals`] for one switch and [`sim::network`] for a network; both run the
+//! real worker. This crate checks the file, makes the packets and formats the result. It must not forward
+//! packets itself. docs/simulation.md describes the file. Begin with [`Scenario::load`], then read `check`
+//! and `run` for one switch, or `network` for a network.
+
+mod check;
+mod costs;
+mod error;
+mod figures;
+mod file;
+mod limits;
+mod network;
+mod packets;
+mod report;
+mod run;
+mod scenario;
+mod traffic;
+
+pub use costs::StepCost;
+pub use error::ScenarioError;
+pub use figures::Latency;
+pub use network::{
+    ByEpochs, FailureMet, LinkHeader, LossReport, Met, NetworkOutcome, NetworkScenario, Protected,
+    Protection, Range, SwitchState, TableState,
+};
+pub use report::{LearnedFlows, ScenarioOutcome, TrafficShare};
+pub use run::SwitchScenario;
+pub use scenario::Scenario;
+
+#[cfg(test)]
+mod tests;

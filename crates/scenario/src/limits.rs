@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Limits of a simulated switch and its traffic.
+
+use flow::PortNo;
+
+/// Maximum number of ports of a simulated switch.
+pub const PORTS: PortNo = 256;
+
+/// Longest time in which packets arrive, in ns: one hour.
+pub const LONGEST_NS: f64 = 3.6e12;
+
+/// Maximum rate of a traffic class and of all traffic, in packets per second.
+pub const RATE_PPS: f64 = 1e9;

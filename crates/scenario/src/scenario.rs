@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Reads a scenario file, and decides what it simulates. Begin with [`Scenario::load`].
+
+use crate::error::ScenarioError;
+use crate::network::{self, NetworkScenario};
+use crate::run::SwitchScenario;
+use crate::{check, file};
+use config::mistakes::Mistakes;
+use config::value::in_range;
+use config::{Mistake, text};
+use std::path::Path;
+
+/// Scenario of one switch or of a network.
+#[derive(Debug)]
+pub enum Scenario {
+    /// One switch and its traffic.
+    Switch(SwitchScenario),
+    /// Network of switches.
+    Network(NetworkScenario),
+}
+
+impl Scenario {
+    /// Reads and checks a file. Paths in it are relative to its directory. `seed` replaces the file's seed.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file cannot be read, or all mistakes in it.
+    pub fn load(path: &Path, seed: Option<u64>) -> Result<Self, ScenarioError> {
+        text::load(path, |text| parse(path, text, seed))
+            .map_err(|source| ScenarioError::Read { path: path.into(), source })?
+            .map_err(ScenarioError::Wrong)
+    }
+}
+
+/// Checks the text of a scenario of one switch or of a network.
+pub(crate) fn parse(path: &Path, text: &str, seed: Option<u64>) -> Result<Scenario, Vec<Mistake>> {
+    text::parse(text, file::SCENARIO, |file, mistakes| scenario(path, file, seed, mistakes))
+}
+
+fn scenario(
+    path: &Path,
+    file: file::ScenarioFile,
+    seed: Option<u64>,
+    mistakes: &mut Mistakes,
+) -> Option<Scenario> {
+    let seed = match seed {
+        Some(seed) => seed,
+        None => mistakes.at("seed", in_range(file.seed.unwrap_or(1), 0..=i64::MAX))?,
+    };
+    // Tables use hashes, so fix the seed before any table is made.
+    sim::fix_hashes(seed);
+    let Some(network) = &file.network else {
+        return check::switch(path, file, seed, mistakes).map(Scenario::Switch);
+    };
+    let others = [
+        ("warm_up", file.warm_up.is_some()),
+        ("duration", file.duration.is_some()),
+        ("packets", file.packets.is_some()),
+        ("ring", file.ring.is_some()),
+        ("io", file.io.is_some()),
+        ("costs", file.costs.is_some()),
+        ("load", file.load.is_some()),
+        ("datapath", !file.datapath.is_empty()),
+        ("traffic", !file.traffic.is_empty()),
+    ];
+    for (key, _) in others.into_iter().filter(|(_, is_there)| *is_there) {
+        mistakes.wrong(key, "is for one switch, and there is a [network]; give one of them");
+    }
+    network::scenario(path, network, seed, mistakes).map(Scenario::Network)
+}
