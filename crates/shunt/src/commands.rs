@@ -7,16 +7,17 @@
 use crate::arguments::{
     Check, Flows, GatesCommand, Replay, Run, Show, Sim, Switched, Top, TraceArguments, What,
 };
+use crate::error::CommandError;
 use crate::print;
 use config::flow_file::read_pieces;
-use config::packet::{PacketError, PacketForm, packet_of};
+use config::packet::{PacketForm, packet_of};
 use config::stateless_form::GatesForm;
-use config::{Config, ConfigError, DEFAULT_CONTROL, Scope};
+use config::{Config, DEFAULT_CONTROL, Scope};
 use scenario::Scenario;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Write};
+use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use switch::control::{
     Changes, Client, ClientError, ControlRequest, CountersReport, Ffp, FlowForm, FlowPart, Macs, Ports,
@@ -30,63 +31,6 @@ const PIECE_BYTES: usize = 64 * 1_024;
 
 /// Longest hexadecimal text of a packet that is read, in bytes. The longest frame needs less.
 const HEX_BYTES: u64 = 512 * 1_024;
-
-/// Why a command failed.
-#[derive(Debug, thiserror::Error)]
-pub enum CommandError {
-    /// The reader of our output closed it.
-    #[error("the output was closed")]
-    ClosedPipe,
-    #[error("can not write the output: {0}")]
-    Output(io::Error),
-    #[error("can not start the thread that writes the log: {0}")]
-    Log(io::Error),
-    #[error("can not read standard input: {0}")]
-    Input(io::Error),
-    #[error("{0}")]
-    Config(#[from] ConfigError),
-    #[error("{}: there are several datapaths; name one's socket by --control: {sockets}", path.display())]
-    Several { path: PathBuf, sockets: String },
-    #[error("{}: there are several datapaths, each with its own control; leave --control out", .0.display())]
-    ControlOfSeveral(PathBuf),
-    #[error("{0}")]
-    Gate(String),
-    #[error("{0}")]
-    Daemon(#[from] DaemonError),
-    #[error("{0}")]
-    Client(#[from] ClientError),
-    #[error("{}: can not open the flow file: {source}", path.display())]
-    OpenFlows { path: PathBuf, source: io::Error },
-    #[error("{}", source.to_string().lines().map(|line| format!("{}: {line}", path.display())).collect::<Vec<_>>().join("\n"))]
-    Load { path: PathBuf, source: ClientError },
-    #[error(
-        "{0} of {1} packets were not forwarded by the rules; this is a fault of the switch, not of the flows"
-    )]
-    Faults(u64, u64),
-    #[error("{0}")]
-    Trace(#[from] config::trace::TraceError),
-    #[error("{0}")]
-    Packet(#[from] PacketError),
-    #[error("{0}")]
-    Replay(#[from] sim::replay::ReplayError),
-    #[error("{0}")]
-    Scenario(#[from] scenario::ScenarioError),
-    #[error(
-        "packets were misdelivered, changed, duplicated, led astray, or lost without a failure that excuses it; see above"
-    )]
-    WrongNetwork,
-    #[error("network.require is not met: {0}")]
-    Missed(String),
-}
-
-impl From<io::Error> for CommandError {
-    fn from(error: io::Error) -> Self {
-        match error.kind() {
-            ErrorKind::BrokenPipe => Self::ClosedPipe,
-            _ => Self::Output(error),
-        }
-    }
-}
 
 type Done = Result<(), CommandError>;
 

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The command `shunt`: parses the arguments, runs one command and prints its result.
 //!
-//! The crate only talks to the user. It must not forward packets, check configurations or decide rules: the
-//! crates `switch` and `sim` do that. Begin with [`arguments`], which lists all commands, then read
-//! [`commands`].
+//! The crate only talks to the user. It must not forward packets, check files or decide rules: the crates
+//! `switch`, `config`, `scenario` and `sim` do that. Begin with [`arguments`], which lists all commands, then
+//! read [`commands`].
 //!
 //! Exit codes: 0 for success, 1 for a failure, 2 for wrong usage.
 
 mod arguments;
 mod commands;
+mod error;
 mod print;
 mod top;
 
 use arguments::{Arguments, Command};
 use clap::Parser;
-use commands::CommandError;
+use error::CommandError;
 use std::io::{self, Write};
 use std::process::ExitCode;
 

@@ -6,7 +6,7 @@
 
 mod screen;
 
-use crate::commands::CommandError;
+use crate::error::CommandError;
 use crate::print;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};

@@ -8,6 +8,7 @@
 //! the same report. Begin with `spec` for the inputs, `run` for the event loop and `report` for the results.
 
 mod events;
+mod exposure;
 mod instance;
 mod link_state;
 mod outages;
@@ -17,8 +18,8 @@ mod report;
 mod run;
 mod spec;
 
+pub use exposure::Exposure;
 pub use instance::InstanceState;
-pub use outages::Exposure;
 pub use report::{Ends, FailureReport, NetworkFigures, NetworkPlace, Report};
 pub use run::{NetworkError, run};
 pub use spec::{Act, End, Flow, Hop, Host, Network, NetworkLink, Node, Setup};

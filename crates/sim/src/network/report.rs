@@ -2,8 +2,8 @@
 //! Results of a network simulation.
 
 use crate::arrivals::ArrivalTimes;
+use crate::network::exposure::Exposure;
 use crate::network::instance::InstanceState;
-use crate::network::outages::Exposure;
 use flow::Nanos;
 use hdrhistogram::CreationError;
 use std::collections::BTreeMap;

@@ -2,9 +2,10 @@
 //! Event loop of a network simulation.
 
 use crate::network::events::Events;
+use crate::network::exposure::Exposure;
 use crate::network::instance::{Instance, InstanceState};
 use crate::network::link_state::{LINK_DOWN, LinkState, QUEUE_FULL};
-use crate::network::outages::{Exposure, Outages, Trip, Visit};
+use crate::network::outages::{Outages, Trip, Visit};
 use crate::network::packets::{self, Packet};
 use crate::network::port::Sent;
 use crate::network::report::{NetworkPlace, Report};

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Errors of commands.
+
+use config::ConfigError;
+use config::packet::PacketError;
+use std::io::{self, ErrorKind};
+use std::path::PathBuf;
+use switch::control::ClientError;
+use switch::daemon::DaemonError;
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// The reader of our output closed it.
+    #[error("the output was closed")]
+    ClosedPipe,
+    #[error("can not write the output: {0}")]
+    Output(io::Error),
+    #[error("can not start the thread that writes the log: {0}")]
+    Log(io::Error),
+    #[error("can not read standard input: {0}")]
+    Input(io::Error),
+    #[error("{0}")]
+    Config(#[from] ConfigError),
+    #[error("{}: there are several datapaths; name one's socket by --control: {sockets}", path.display())]
+    Several { path: PathBuf, sockets: String },
+    #[error("{}: there are several datapaths, each with its own control; leave --control out", .0.display())]
+    ControlOfSeveral(PathBuf),
+    #[error("{0}")]
+    Gate(String),
+    #[error("{0}")]
+    Daemon(#[from] DaemonError),
+    #[error("{0}")]
+    Client(#[from] ClientError),
+    #[error("{}: can not open the flow file: {source}", path.display())]
+    OpenFlows { path: PathBuf, source: io::Error },
+    #[error("{}", source.to_string().lines().map(|line| format!("{}: {line}", path.display())).collect::<Vec<_>>().join("\n"))]
+    Load { path: PathBuf, source: ClientError },
+    #[error(
+        "{0} of {1} packets were not forwarded by the rules; this is a fault of the switch, not of the flows"
+    )]
+    Faults(u64, u64),
+    #[error("{0}")]
+    Trace(#[from] config::trace::TraceError),
+    #[error("{0}")]
+    Packet(#[from] PacketError),
+    #[error("{0}")]
+    Replay(#[from] sim::replay::ReplayError),
+    #[error("{0}")]
+    Scenario(#[from] scenario::ScenarioError),
+    #[error(
+        "packets were misdelivered, changed, duplicated, led astray, or lost without a failure that excuses it; see above"
+    )]
+    WrongNetwork,
+    #[error("network.require is not met: {0}")]
+    Missed(String),
+}
+
+impl From<io::Error> for CommandError {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            ErrorKind::BrokenPipe => Self::ClosedPipe,
+            _ => Self::Output(error),
+        }
+    }
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Classes of packets by the failures that they encountered.
+
+/// Relation of a packet to the failures of the run. Loss for lack of space is not attributed to failures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Exposure {
+    /// Nothing had failed.
+    None,
+    /// A failure existed, but not on the packet's path, or the packet did not reach it.
+    OffPath,
+    /// A failure on the packet's path that the plan protects against, and that its neighbours had detected.
+    Guarded,
+    /// A failure on the packet's path without protection, or the path is unknown.
+    Unguarded,
+    /// The switch of the sender or of the receiver had failed.
+    End,
+    /// The packet ended before the failure was detected.
+    Undetected,
+    /// The repair was detected before the packet ended.
+    Repaired,
+    /// Several failures affected the packet.
+    Several,
+}
+
+impl Exposure {
+    /// All values.
+    pub const ALL: [Self; 8] = [
+        Self::None,
+        Self::OffPath,
+        Self::Guarded,
+        Self::Unguarded,
+        Self::End,
+        Self::Undetected,
+        Self::Repaired,
+        Self::Several,
+    ];
+
+    /// Returns the name in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "no failure",
+            Self::OffPath => "failure off the path",
+            Self::Guarded => "protected hop, detected",
+            Self::Unguarded => "unprotected hop, detected",
+            Self::End => "end of the path failed",
+            Self::Undetected => "not yet detected",
+            Self::Repaired => "repaired under way",
+            Self::Several => "several failures",
+        }
+    }
+
+    /// Whether no packet of this class may be lost.
+    #[must_use]
+    pub fn is_safe(self) -> bool {
+        matches!(self, Self::None | Self::OffPath | Self::Guarded)
+    }
+}
