@@ -8,15 +8,13 @@ use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::fmt;
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub(crate) struct ConfigFile {
     pub control: Option<String>,
     pub simd: Option<String>,
     pub dpdk: Option<DpdkSection>,
-    #[serde(default)]
     pub worker: Vec<WorkerSection>,
-    #[serde(default)]
     pub datapath: Vec<DatapathSection>,
 }
 
@@ -35,50 +33,41 @@ pub(crate) struct WorkerSection {
     pub idle: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub(crate) struct DatapathSection {
     pub id: Option<i64>,
     pub control: Option<String>,
     pub flows: Option<String>,
-    #[serde(default)]
     pub openflow: OpenFlowSection,
-    #[serde(default)]
     pub low_latency: LowLatencySection,
-    #[serde(default)]
     pub ffp: FfpSection,
-    #[serde(default)]
     pub lanes: LanesSection,
-    #[serde(default)]
     pub port_cache: PortCacheSection,
     pub stateless: Option<StatelessForm>,
-    #[serde(default)]
     pub port: Vec<PortSection>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub(crate) struct OpenFlowSection {
-    #[serde(default)]
     pub controllers: Vec<String>,
-    #[serde(default, deserialize_with = "one_or_more")]
+    #[serde(deserialize_with = "one_or_more")]
     pub listen: Vec<String>,
     pub fail_mode: Option<String>,
 }
 
 /// Table `low_latency` of a datapath.
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct LowLatencySection {
     pub(crate) cookie: Option<String>,
-    #[serde(default)]
     pub(crate) learn: LearnSection,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub(crate) struct LearnSection {
-    #[serde(default)]
     pub enabled: bool,
     pub min_pps: Option<i64>,
     pub window: Option<String>,
@@ -117,8 +106,8 @@ pub struct PortCacheSection {
     pub(crate) queue: Option<i64>,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub(crate) struct PortSection {
     pub number: Option<i64>,
     pub name: Option<String>,
@@ -126,7 +115,6 @@ pub(crate) struct PortSection {
     pub device: Option<String>,
     pub workers: Option<Vec<i64>>,
     pub outstanding_bytes: Option<i64>,
-    #[serde(default)]
     pub queue: Vec<QueueSection>,
 }
 

@@ -9,8 +9,8 @@ use config::file::{FfpSection, LanesSection, LowLatencySection, PortCacheSection
 use config::text::{FORWARDING, Grammar, Key, NUMBER, STRING, TABLES};
 use serde::Deserialize;
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct ScenarioFile {
     pub seed: Option<i64>,
     pub warm_up: Option<String>,
@@ -21,9 +21,7 @@ pub struct ScenarioFile {
     pub costs: Option<CostsSection>,
     pub load: Option<LoadSection>,
     pub network: Option<NetworkSection>,
-    #[serde(default)]
     pub datapath: Vec<SwitchSection>,
-    #[serde(default)]
     pub traffic: Vec<TrafficSection>,
 }
 
@@ -35,28 +33,24 @@ pub struct LoadSection {
 }
 
 /// Settings of a switch: the forwarding keys of the daemon's configuration, and its flows.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct SwitchSection {
     pub id: Option<i64>,
     pub flows: Option<String>,
     pub rules: Option<String>,
-    #[serde(default)]
     pub low_latency: LowLatencySection,
-    #[serde(default)]
     pub ffp: FfpSection,
-    #[serde(default)]
     pub lanes: LanesSection,
-    #[serde(default)]
     pub port_cache: PortCacheSection,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct TrafficSection {
     pub name: Option<String>,
     pub port: Option<i64>,
-    #[serde(default, deserialize_with = "one_or_more")]
+    #[serde(deserialize_with = "one_or_more")]
     pub packets: Vec<String>,
     pub flows: Option<i64>,
     pub bytes: Option<i64>,
@@ -69,7 +63,6 @@ pub struct TrafficSection {
     pub rate_pps: Option<f64>,
     pub share: Option<f64>,
     pub begin: Option<String>,
-    #[serde(default)]
     pub known: bool,
     pub returns_by: Option<i64>,
 }

@@ -3,20 +3,17 @@
 
 use serde::Deserialize;
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct NetworkSection {
     pub plan: Option<String>,
     pub delay: Option<String>,
     pub rate_bps: Option<i64>,
     pub queue: Option<i64>,
     pub detection: Option<String>,
-    #[serde(default)]
     pub traffic: Traffic,
-    #[serde(default)]
     pub failure: Vec<FailureSection>,
     pub renumber: Option<Renumber>,
-    #[serde(default)]
     pub require: Require,
 }
 
@@ -52,11 +49,10 @@ pub struct Renumber {
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct Require {
     pub delivered: Option<f64>,
     pub protected_links: Option<f64>,
     pub protected_switches: Option<f64>,
-    #[serde(default)]
     pub exercised: bool,
 }
