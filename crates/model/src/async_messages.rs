@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Messages to controllers that are not replies to requests, in a bounded queue.
 
-use crate::ports::Port;
+use crate::port::Port;
 use flow::{FlowEntry, Nanos, PacketInReason};
 use frame::Frame;
 use std::collections::VecDeque;

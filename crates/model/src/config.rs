@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Configuration of a datapath.
 
-use crate::marking::Learning;
 use flow::Nanos;
 
 /// Nanoseconds per second.
@@ -46,6 +45,18 @@ impl ModelConfig {
     pub fn is_marked_by_cookie(&self, cookie: u64) -> bool {
         self.low_latency_cookie.is_some_and(|(value, mask)| (cookie ^ value) & mask == 0)
     }
+}
+
+/// Thresholds for learning low-latency entries. An entry is marked when its hit rate reaches `min_pps` over
+/// one window. It is unmarked when its rate stays below half of that for two consecutive windows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Learning {
+    /// Hit rate in packets per second.
+    pub min_pps: u64,
+    /// Time in nanoseconds over which the rate is measured.
+    pub window: Nanos,
+    /// Entries with an idle or hard timeout shorter than this (nanoseconds) are not learned.
+    pub min_timeout: Nanos,
 }
 
 /// Limits of the model; each bounds memory or the duration of one call.

@@ -7,46 +7,39 @@
 //! [`flow::Operation`]s through the trait [`dataplane::DataPlane`]; messages for controllers wait in a queue
 //! as [`AsyncMessage`]s.
 //!
-//! Begin reading with [`Model`] in `model.rs`, then `change.rs` (how a request is staged and committed) and
+//! Begin reading with [`Model`] in `model.rs`, then `changes` (how a request is checked and staged) and
 //! `poll.rs` (events and timeouts). The module `agent` translates OpenFlow messages into calls of the model.
 
 pub mod agent;
-pub mod async_messages;
-pub mod change;
-pub mod config;
-pub mod error;
-pub mod flow_mod;
-pub mod groups;
-pub mod macs;
-pub mod marking;
-pub mod meters;
-pub mod model;
-mod packet_out;
-mod pipeline_tables;
+mod async_messages;
+mod changes;
+mod config;
+mod error;
+mod expiry;
+mod macs;
+mod marking;
+mod model;
 mod poll;
-pub mod ports;
-mod records;
-pub mod select;
-mod sharing;
-mod stage;
-mod stateless;
-pub mod stats;
-mod store;
-mod table;
+mod port;
+mod port_changes;
+mod queries;
+mod removals;
+mod requests;
+mod rules;
+mod select;
+mod stats;
 mod timers;
 pub mod trace;
+mod versions;
 
 pub use async_messages::{AsyncMessage, AsyncMessageDrops, FlowRemoved, PacketIn, PortReason, RemovedReason};
-pub use change::Change;
-pub use config::{ModelConfig, ModelLimits};
+pub use changes::{Change, Changed, GroupCommand, MeterCommand, PortMod};
+pub use config::{Learning, ModelConfig, ModelLimits};
 pub use error::ModelError;
-pub use flow_mod::Changed;
-pub use groups::{GroupCommand, GroupStats};
 pub use macs::Mac;
-pub use marking::{Learning, Mark};
-pub use meters::{MeterCommand, MeterStats};
 pub use model::Model;
-pub use pipeline_tables::TableSet;
-pub use ports::{Port, PortConfig, PortDesc, PortMod};
+pub use port::{Port, PortConfig, PortDesc};
+pub use queries::{GroupStats, MeterStats};
+pub use rules::{Mark, TableSet};
 pub use select::FlowFilter;
 pub use stats::{Aggregate, FlowCursor, FlowStats, TableStats};

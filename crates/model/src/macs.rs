@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Learned MACs: entries of the internal table [`MAC_TABLE`], in which NORMAL looks up destinations.
 
-use crate::model::Model;
-use crate::stage::Staged;
+use crate::changes::transaction::{Counts, NewEntry, Transaction};
+use crate::expiry::{Expiry, NextTimer, TimerKind};
+use crate::port::Port;
+use crate::rules::store::Store;
 use dataplane::{DataPlane, MacSeen};
 use flow::operation::MAC_TABLE;
 use flow::{Action, EntryFlags, EntryId, Field, FieldMatch, FlowEntry, Instructions, Match, Nanos, PortNo};
@@ -49,84 +51,96 @@ impl Macs {
         mac.copy_from_slice(&value(Field::EthDst).to_be_bytes()[10..]);
         self.places.remove(&(value(Field::VlanVid) as u16, mac));
     }
-}
 
-impl<D: DataPlane> Model<D> {
     /// Returns the port on which a MAC was learned, and its entry.
-    pub(crate) fn learned(&self, vid: u16, mac: [u8; 6]) -> Option<(EntryId, PortNo)> {
-        self.macs.places.get(&(vid, mac)).map(|place| (place.id, place.port))
+    pub fn get(&self, vid: u16, mac: [u8; 6]) -> Option<(EntryId, PortNo)> {
+        self.places.get(&(vid, mac)).map(|place| (place.id, place.port))
     }
 
     /// Returns the learned MACs, ordered by VLAN ID and address.
-    pub fn macs(&mut self, now: Nanos) -> Vec<Mac> {
-        let mut macs = Vec::with_capacity(self.macs.places.len());
-        for (&(vid, mac), place) in &self.macs.places {
-            let used = self.plane.entry_counters(place.id).used_ns;
-            let learned = self.store.slot(place.id).map_or(0, |s| s.created_ns);
+    pub fn list<D: DataPlane>(&self, now: Nanos, store: &Store, plane: &mut D) -> Vec<Mac> {
+        let mut macs = Vec::with_capacity(self.places.len());
+        for (&(vid, mac), place) in &self.places {
+            let used = plane.entry_counters(place.id).used_ns;
+            let learned = store.slot(place.id).map_or(0, |s| s.created_ns);
             macs.push(Mac { vid, mac, port: place.port, age_ns: now.saturating_sub(used.max(learned)) });
         }
         macs
     }
 
     /// Learns a source address that a worker reported.
-    pub(crate) fn learn(&mut self, now: Nanos, seen: MacSeen, staged: &mut Staged) {
-        let usable = self.ports.get(&seen.port).is_some_and(|p| p.is_up());
-        if !usable || seen.vid > VID_MASK || seen.mac[0] & GROUP_BIT != 0 || self.config.mac_limit == 0 {
+    pub fn learn<D: DataPlane>(
+        &mut self,
+        seen: MacSeen,
+        transaction: &mut Transaction<'_>,
+        expiry: &mut Expiry,
+        plane: &mut D,
+    ) {
+        let config = transaction.config;
+        let usable = transaction.rules.ports.get(&seen.port).is_some_and(Port::is_up);
+        if !usable || seen.vid > VID_MASK || seen.mac[0] & GROUP_BIT != 0 || config.mac_limit == 0 {
             return;
         }
         let key = (seen.vid, seen.mac);
-        let known = self.macs.places.get(&key).copied();
+        let known = self.places.get(&key).copied();
         // Several workers may report the same address. So may one worker, for packets that arrive before the
         // operation is active.
         if known.is_some_and(|p| p.port == seen.port) {
             return;
         }
-        if known.is_none() && self.macs.places.len() >= self.config.mac_limit {
-            self.evict_oldest_mac(staged);
+        if known.is_none() && self.places.len() >= config.mac_limit {
+            self.evict_oldest(transaction, expiry, plane);
         }
-        let instructions = self.sharing.share(Instructions::apply(vec![Action::output(seen.port)]));
+        let instructions =
+            transaction.rules.sharing.share(Instructions::apply(vec![Action::output(seen.port)]));
         let Some(entry) = entry_of(seen, instructions) else { return };
-        let id = self.stage_add(now, entry, None, known.map(|p| p.id), false, staged);
-        self.macs.places.insert(key, Place { id, port: seen.port });
-        self.arm(id, 0);
+        let replaced = known.map(|p| p.id);
+        let id = transaction.add_entry(NewEntry { entry, said: None, replaced, counts: Counts::Reset });
+        self.places.insert(key, Place { id, port: seen.port });
+        expiry.arm(config, &transaction.rules.store, id, 0);
     }
 
-    fn evict_oldest_mac(&mut self, staged: &mut Staged) {
+    fn evict_oldest<D: DataPlane>(
+        &mut self,
+        transaction: &mut Transaction<'_>,
+        expiry: &mut Expiry,
+        plane: &mut D,
+    ) {
+        let config = transaction.config;
         let mut tries = 0;
-        while let Some(timer) = self.timers[1].pop_due(Nanos::MAX) {
-            if !self.store.is_listed(timer.id, timer.serial) {
-                self.timers[1].was_stale();
-                continue;
-            }
-            let used = self.used_ns(timer.id);
-            let Some(slot) = self.store.slot(timer.id) else { continue };
-            let Some(entry) = &slot.entry else { continue };
-            let fresher = self.deadline(entry, slot.created_ns, used).is_some_and(|(at, _)| at > timer.at);
+        loop {
+            let store = &transaction.rules.store;
+            let due = match expiry.pop_due(TimerKind::Mac, Nanos::MAX, config, store, plane) {
+                NextTimer::NotDue => return,
+                NextTimer::Stale => continue,
+                NextTimer::Due(due) => due,
+            };
+            let fresher = due.deadline.is_some_and(|deadline| deadline.at > due.at);
             if fresher && tries < EVICTION_TRIES {
                 tries += 1;
-                self.arm(timer.id, used);
+                expiry.arm(config, store, due.id, due.used_ns);
                 continue;
             }
-            self.macs.forget(entry);
-            self.stage_remove(timer.id, None, staged);
+            if let Some(entry) = store.entry(due.id) {
+                self.forget(entry);
+            }
+            transaction.remove_entry(due.id, None);
             return;
         }
     }
 
     /// Removes all learned MACs of a port.
-    pub(crate) fn forget_macs_of(&mut self, now: Nanos, port: PortNo) {
-        let mut staged = Staged::default();
+    pub fn forget_port(&mut self, port: PortNo, transaction: &mut Transaction<'_>) {
         let mut gone = Vec::new();
-        self.macs.places.retain(|_, place| {
+        self.places.retain(|_, place| {
             if place.port == port {
                 gone.push(place.id);
             }
             place.port != port
         });
         for id in gone {
-            self.stage_remove(id, None, &mut staged);
+            transaction.remove_entry(id, None);
         }
-        self.commit(now, staged);
     }
 }
 

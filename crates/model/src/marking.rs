@@ -6,13 +6,12 @@
 //! window and no call takes long. An entry's rate is computed over the actual time since its last
 //! examination, so a delay does not distort the rate.
 
-use crate::model::Model;
-use crate::stage::Staged;
-use crate::store::{Life, Slot};
+use crate::changes::transaction::Transaction;
+use crate::config::Learning;
+use crate::rules::slot::{Life, Slot};
 use dataplane::DataPlane;
 use flow::operation::MAC_TABLE;
-use flow::{Action, EntryChange, EntryId, FlowEntry, Instructions, Nanos, port_no};
-use std::sync::Arc;
+use flow::{Action, EntryId, FlowEntry, Instructions, Nanos, port_no};
 
 /// Entries examined per step; a step takes about 0.1 ms.
 const ENTRIES_PER_LOOK: usize = 1_024;
@@ -25,44 +24,15 @@ const LOOK_NS: Nanos = 1_000_000;
 const SLOW_WINDOWS: u8 = 2;
 const SECOND_NS: u128 = 1_000_000_000;
 
-/// Why an entry is low-latency, or is not.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Mark {
-    /// Explicit mark of a flow-mod; `None`: the cookie decides, or else learning.
-    pub said: Option<bool>,
-    /// The entry is low-latency because of its learned hit rate.
-    pub learned: bool,
-}
-
-impl Mark {
-    /// Returns the mark after a modify command with this explicit mark.
-    pub(crate) fn after(self, said: Option<bool>) -> Self {
-        if said.is_some() { Self { said, learned: false } } else { self }
-    }
-}
-
-/// Thresholds for learning low-latency entries. An entry is marked when its hit rate reaches `min_pps` over
-/// one window. It is unmarked when its rate stays below half of that for two consecutive windows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Learning {
-    /// Hit rate in packets per second.
-    pub min_pps: u64,
-    /// Time in nanoseconds over which the rate is measured.
-    pub window: Nanos,
-    /// Entries with an idle or hard timeout shorter than this (nanoseconds) are not learned.
-    pub min_timeout: Nanos,
-}
-
-impl Learning {
-    fn is_for(&self, entry: &FlowEntry) -> bool {
-        let lasts = |timeout_s: u16| {
-            timeout_s == 0 || u128::from(timeout_s) * SECOND_NS >= u128::from(self.min_timeout)
-        };
-        entry.table != MAC_TABLE
-            && lasts(entry.idle_timeout_s)
-            && lasts(entry.hard_timeout_s)
-            && forwards(&entry.instructions)
-    }
+/// Returns whether an entry may be learned as low-latency.
+fn is_eligible(learning: Learning, entry: &FlowEntry) -> bool {
+    let lasts = |timeout_s: u16| {
+        timeout_s == 0 || u128::from(timeout_s) * SECOND_NS >= u128::from(learning.min_timeout)
+    };
+    entry.table != MAC_TABLE
+        && lasts(entry.idle_timeout_s)
+        && lasts(entry.hard_timeout_s)
+        && forwards(&entry.instructions)
 }
 
 /// Returns whether packets that hit the entry are forwarded, and not sent to the controller. A flood that a
@@ -84,23 +54,61 @@ struct Seen {
     slow_windows: u8,
 }
 
-/// Progress of learning.
+/// The learner of low-latency marks, and its progress.
 #[derive(Debug, Default)]
-pub(crate) struct Looks {
+pub(crate) struct MarkLearner {
     due: Nanos,
     next: usize,
     /// Indexed by entry ID.
     seen: Vec<Seen>,
 }
 
-impl Looks {
+impl MarkLearner {
     /// Schedules the first step one window after the start.
     pub fn from(learning: Option<Learning>, now: Nanos) -> Self {
         Self { due: now.saturating_add(learning.map_or(0, |l| l.window)), ..Self::default() }
     }
 
+    /// Returns the time at which the next step is due.
     pub fn due(&self) -> Nanos {
         self.due
+    }
+
+    /// Examines the entries whose turn it is. Entries marked by a flow-mod or by their cookie are skipped.
+    pub fn learn<D: DataPlane>(&mut self, transaction: &mut Transaction<'_>, plane: &mut D) {
+        let (config, now) = (transaction.config, transaction.now);
+        let Some(learning) = config.learning.filter(|_| now >= self.due) else { return };
+        let slots = transaction.rules.store.slots().len();
+        let looks = slots.div_ceil(ENTRIES_PER_LOOK).max(1) as u64;
+        self.due = now.saturating_add((learning.window / looks).max(LOOK_NS));
+        let first = self.next;
+        let end = slots.min(first.saturating_add(ENTRIES_PER_LOOK));
+        self.next = if end < slots { end } else { 0 };
+        let mut marks = 0;
+        for id in first as EntryId..end as EntryId {
+            let slot = transaction.rules.store.slot(id).filter(|s| s.life == Life::Live);
+            let Some(slot) = slot else { continue };
+            let (mark, Some(entry)) = (slot.mark, &slot.entry) else { continue };
+            if mark.said.is_some() || config.is_marked_by_cookie(entry.cookie) {
+                continue;
+            }
+            let changed = if is_eligible(learning, entry) {
+                let packets = plane.entry_counters(id).packets;
+                self.of(id, slot).look(learning, now, packets, mark.learned)
+            } else {
+                // A modify command may have made an entry ineligible for learning.
+                mark.learned.then_some(false)
+            };
+            if let Some(learned) = changed {
+                marks += 1;
+                transaction.set_learned(id, learned);
+                if marks == MARKS_PER_LOOK {
+                    // The remaining entries are examined in the next step.
+                    (self.next, self.due) = (id as usize + 1, now.saturating_add(LOOK_NS));
+                    break;
+                }
+            }
+        }
     }
 
     /// Returns the record of an entry's last examination. For a new entry, the record starts at its creation
@@ -139,52 +147,6 @@ impl Seen {
                 self.slow_windows = 0;
                 false
             }),
-        }
-    }
-}
-
-impl<D: DataPlane> Model<D> {
-    /// Examines the entries whose turn it is. Entries marked by a flow-mod or by their cookie are skipped.
-    pub(crate) fn learn_marks(&mut self, now: Nanos, staged: &mut Staged) {
-        let Some(learning) = self.config.learning.filter(|_| now >= self.looks.due) else { return };
-        let slots = self.store.slots().len();
-        let looks = slots.div_ceil(ENTRIES_PER_LOOK).max(1) as u64;
-        self.looks.due = now.saturating_add((learning.window / looks).max(LOOK_NS));
-        let first = self.looks.next;
-        let end = slots.min(first.saturating_add(ENTRIES_PER_LOOK));
-        self.looks.next = if end < slots { end } else { 0 };
-        let mut marks = 0;
-        for id in first as EntryId..end as EntryId {
-            let Some(slot) = self.store.slot(id).filter(|s| s.life == Life::Live) else { continue };
-            let (mark, Some(entry)) = (slot.mark, &slot.entry) else { continue };
-            if mark.said.is_some() || self.config.is_marked_by_cookie(entry.cookie) {
-                continue;
-            }
-            let changed = if learning.is_for(entry) {
-                let packets = self.plane.entry_counters(id).packets;
-                self.looks.of(id, slot).look(learning, now, packets, mark.learned)
-            } else {
-                // A modify command may have made an entry ineligible for learning.
-                mark.learned.then_some(false)
-            };
-            if let Some(learned) = changed {
-                marks += 1;
-                let mut entry = FlowEntry::clone(entry);
-                entry.low_latency = learned;
-                staged.changes.push(EntryChange::Modify {
-                    id,
-                    table: entry.table,
-                    instructions: Arc::clone(&entry.instructions),
-                    low_latency: learned,
-                    reset_counts: false,
-                });
-                self.store.set_entry(id, Arc::new(entry), Mark { learned, ..mark });
-                if marks == MARKS_PER_LOOK {
-                    // The remaining entries are examined in the next step.
-                    (self.looks.next, self.looks.due) = (id as usize + 1, now.saturating_add(LOOK_NS));
-                    break;
-                }
-            }
         }
     }
 }

@@ -1,84 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The type [`Model`]: its state, its constructor and the helpers that all its parts share.
+//! The type [`Model`]: its parts, and how a change passes from one part to the next.
+//!
+//! Each part owns its state and has its own file. A part gets the other parts that it needs as parameters,
+//! and does not know `Model`. The other methods of `Model` are in `requests.rs` (changes), `port_changes.rs`
+//! (ports of the driver), `poll.rs` (time and events), `queries.rs` and `stats.rs` (answers), and `trace/`.
 
-use crate::async_messages::{AsyncMessage, AsyncMessageDrops, AsyncQueue, RemovedReason};
-use crate::config::{ModelConfig, SECOND_NS};
-use crate::groups::Groups;
+use crate::async_messages::{AsyncMessage, AsyncMessageDrops, AsyncQueue, PortReason};
+use crate::changes::staged::{Changed, Staged, Step};
+use crate::changes::transaction::Transaction;
+use crate::changes::{self, Change};
+use crate::config::ModelConfig;
+use crate::error::ModelError;
+use crate::expiry::Expiry;
 use crate::macs::Macs;
-use crate::marking::Looks;
-use crate::meters::Meters;
-use crate::pipeline_tables::TableSet;
-use crate::ports::Port;
-use crate::sharing::Sharing;
-use crate::store::{Life, Store};
-use crate::timers::{Timer, Timers};
-use crate::trace::TraceCounts;
-use dataplane::{DataPlane, EntryCounters};
+use crate::marking::MarkLearner;
+use crate::port::Port;
+use crate::removals::{Dying, Removals};
+use crate::rules::Rules;
+use crate::rules::slot::Life;
+use crate::trace::counts::TraceCounts;
+use crate::versions::VersionedPlane;
+use dataplane::DataPlane;
 use flow::operation::MAC_TABLE;
-use flow::stateless::StatelessConfig;
-use flow::{Action, EntryId, FlowEntry, FlowMod, Instructions, Nanos, Operation, PortNo, Settings, port_no};
+use flow::{Action, FlowMod, Instructions, Nanos, Operation, PortNo, Settings, port_no};
 use frame::Frame;
-use hashbrown::HashMap;
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
-
-/// Counts of a replaced entry, which are added to the counters of the entry that replaced it.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Carried {
-    pub packets: u64,
-    pub bytes: u64,
-    /// The replaced entry, as long as the data plane may still count packets for it.
-    pub from: Option<EntryId>,
-}
-
-/// An entry that left its table and waits until the data plane has released it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Dying {
-    /// Version of the operation that removes the entry.
-    pub version: u64,
-    pub removed_ns: Nanos,
-    pub id: EntryId,
-    /// Reason to report in a flow-removed message; `None`: no message.
-    pub reason: Option<RemovedReason>,
-    /// The entry that replaced this one and continues its counts.
-    pub heir: Option<EntryId>,
-}
+use std::collections::BTreeMap;
 
 /// One datapath as controllers see it, on top of a data plane. Lives on the control thread.
 #[derive(Debug)]
 pub struct Model<D: DataPlane> {
     pub(crate) config: ModelConfig,
-    pub(crate) plane: D,
-    pub(crate) store: Store,
-    pub(crate) sharing: Sharing,
-    pub(crate) carried: HashMap<EntryId, Carried>,
-    pub(crate) dying: VecDeque<Dying>,
-    /// Timers of flow entries (index 0) and of learned MACs (index 1); see [`timers_of`].
-    pub(crate) timers: [Timers; 2],
+    pub(crate) plane: VersionedPlane<D>,
+    pub(crate) rules: Rules,
+    pub(crate) expiry: Expiry,
+    pub(crate) removals: Removals,
     pub(crate) macs: Macs,
-    pub(crate) looks: Looks,
-    pub(crate) ports: BTreeMap<PortNo, Port>,
-    pub(crate) groups: Groups,
-    pub(crate) meters: Meters,
+    pub(crate) learner: MarkLearner,
     pub(crate) async_messages: AsyncQueue,
     settings: Settings,
-    pub(crate) stateless: Option<Arc<StatelessConfig>>,
-    pub(crate) pipeline_tables: TableSet,
-    /// Version of the last operation submitted to the data plane.
-    pub(crate) version: u64,
-    /// A version that was active before the workers reported the current backlog of events.
-    pub(crate) settle_next: u64,
-    /// Version up to which removed entries may be released: no unread event refers to them.
-    pub(crate) settled: u64,
     /// Results of comparing traces of real packets with the rules.
     pub(crate) trace_counts: TraceCounts,
-    /// Events taken since the event queue was last empty.
-    pub(crate) backlog_events: usize,
-}
-
-/// Returns the index into `Model::timers` for entries of this table.
-pub(crate) fn timers_of(table: u8) -> usize {
-    usize::from(table == MAC_TABLE)
 }
 
 impl<D: DataPlane> Model<D> {
@@ -87,27 +48,16 @@ impl<D: DataPlane> Model<D> {
     #[must_use]
     pub fn new(config: ModelConfig, plane: D, now: Nanos) -> Self {
         let mut model = Self {
-            plane,
-            store: Store::new(),
-            sharing: Sharing::default(),
-            carried: HashMap::new(),
-            dying: VecDeque::new(),
-            timers: [Timers::default(), Timers::default()],
+            plane: VersionedPlane::new(plane),
+            rules: Rules::new(),
+            expiry: Expiry::default(),
+            removals: Removals::default(),
             macs: Macs::default(),
-            looks: Looks::from(config.learning, now),
-            ports: BTreeMap::new(),
-            groups: Groups::default(),
-            meters: Meters::new(),
+            learner: MarkLearner::from(config.learning, now),
             async_messages: AsyncQueue::new(config.limits.async_messages),
             settings: Settings::default(),
-            stateless: None,
-            pipeline_tables: TableSet::ALL,
             config,
-            version: 0,
-            settle_next: 0,
-            settled: 0,
             trace_counts: TraceCounts::default(),
-            backlog_events: 0,
         };
         // Refused only if the limit of entries is 0; then the table correctly stays empty.
         let _ = model.bundle(now, model.default_entries());
@@ -141,25 +91,25 @@ impl<D: DataPlane> Model<D> {
     pub fn set_settings(&mut self, settings: Settings) {
         if settings != self.settings {
             self.settings = settings;
-            self.version = self.plane.submit(Operation::Settings(settings));
+            self.plane.submit(Operation::Settings(settings));
         }
     }
 
     /// Returns the data plane.
     pub fn plane_mut(&mut self) -> &mut D {
-        &mut self.plane
+        &mut self.plane.plane
     }
 
     /// Returns the version of the last change. Once [`Model::is_applied`] returns true for it, all changes so
     /// far are active.
     #[must_use]
     pub fn barrier(&self) -> u64 {
-        self.version
+        self.plane.version()
     }
 
     /// Returns whether a version is active on all workers.
     pub fn is_applied(&mut self, version: u64) -> bool {
-        version == 0 || self.plane.applied() >= version
+        self.plane.is_applied(version)
     }
 
     /// Takes the next notice for controllers from the queue.
@@ -175,7 +125,7 @@ impl<D: DataPlane> Model<D> {
 
     /// Returns the frame of a packet-in to the data plane.
     pub fn recycle(&mut self, frame: Frame) {
-        self.plane.recycle(frame);
+        self.plane.plane.recycle(frame);
     }
 
     /// Returns the time at which the next timer or the next learning step is due. Events and completed
@@ -183,64 +133,117 @@ impl<D: DataPlane> Model<D> {
     /// as well.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Nanos> {
-        let looks = self.config.learning.map(|_| self.looks.due());
-        self.timers.iter().filter_map(Timers::next).chain(looks).min()
+        let learning = self.config.learning.map(|_| self.learner.due());
+        self.expiry.next_deadline().into_iter().chain(learning).min()
     }
 
-    /// Returns an entry's counters as a controller sees them, including those of entries that it replaced.
-    pub(crate) fn counters_of(&mut self, id: EntryId) -> EntryCounters {
-        let mut sum = self.plane.entry_counters(id);
-        let mut at = id;
-        while let Some(carried) = self.carried.get(&at) {
-            sum.packets = sum.packets.wrapping_add(carried.packets);
-            sum.bytes = sum.bytes.wrapping_add(carried.bytes);
-            let Some(from) = carried.from else { break };
-            let earlier = self.plane.entry_counters(from);
-            sum.packets = sum.packets.wrapping_add(earlier.packets);
-            sum.bytes = sum.bytes.wrapping_add(earlier.bytes);
-            at = from;
-        }
-        sum
+    /// Applies one request. It is active once the version that [`Model::barrier`] returns afterwards is
+    /// applied.
+    ///
+    /// # Errors
+    /// Returns the error by which OpenFlow 1.3 refuses the request. Nothing is changed then.
+    pub fn change(&mut self, now: Nanos, change: Change) -> Result<Changed, ModelError> {
+        self.transact(now, |transaction| changes::stage(transaction, change))
     }
 
-    /// Returns when an entry times out if it is not hit again, and the reason.
-    pub(crate) fn deadline(
-        &self,
-        entry: &FlowEntry,
-        created: Nanos,
-        used: Nanos,
-    ) -> Option<(Nanos, RemovedReason)> {
-        let last = used.max(created);
-        if entry.table == MAC_TABLE {
-            let ageing = if self.config.mac_ageing == 0 { Nanos::MAX / 2 } else { self.config.mac_ageing };
-            return Some((last.saturating_add(ageing), RemovedReason::IdleTimeout));
-        }
-        let after = |from: Nanos, s: u16| (s != 0).then(|| from.saturating_add(Nanos::from(s) * SECOND_NS));
-        let idle = after(last, entry.idle_timeout_s).map(|at| (at, RemovedReason::IdleTimeout));
-        let hard = after(created, entry.hard_timeout_s).map(|at| (at, RemovedReason::HardTimeout));
-        match (idle, hard) {
-            (Some(idle), Some(hard)) => Some(if hard.0 <= idle.0 { hard } else { idle }),
-            (one, other) => one.or(other),
+    /// Applies all of these requests in order, or none. Every packet is forwarded with all of them in effect,
+    /// or with none.
+    ///
+    /// # Errors
+    /// Returns the index of the first refused request and the reason. Nothing is changed then.
+    pub fn bundle<C: Into<Change>>(
+        &mut self,
+        now: Nanos,
+        changes: impl IntoIterator<Item = C>,
+    ) -> Result<Changed, (usize, ModelError)> {
+        let changes = changes.into_iter();
+        // Large bundles consist mostly of adds.
+        let expected = changes.size_hint().0.min(self.config.limits.entries);
+        self.rules.store.reserve(expected);
+        self.transact(now, |transaction| {
+            transaction.reserve(expected);
+            for (at, change) in changes.enumerate() {
+                changes::stage(transaction, change.into()).map_err(|error| (at, error))?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Commits a transaction, or rolls it back if `stage` fails.
+    pub(crate) fn transact<E>(
+        &mut self,
+        now: Nanos,
+        stage: impl FnOnce(&mut Transaction<'_>) -> Result<(), E>,
+    ) -> Result<Changed, E> {
+        let mut transaction = Transaction::new(&mut self.rules, &self.config, now);
+        match stage(&mut transaction) {
+            Ok(()) => {
+                let staged = transaction.stage();
+                Ok(self.commit(now, staged))
+            }
+            Err(error) => {
+                transaction.roll_back();
+                Err(error)
+            }
         }
     }
 
-    /// Arms the timer of an entry that was last hit at `used`.
-    pub(crate) fn arm(&mut self, id: EntryId, used: Nanos) {
-        let Some(slot) = self.store.slot(id) else { return };
-        let Some(entry) = &slot.entry else { return };
-        if let Some((at, _)) = self.deadline(entry, slot.created_ns, used) {
-            let timer = Timer { at, serial: slot.serial, id };
-            let timers = &mut self.timers[timers_of(entry.table)];
-            timers.arm(timer);
-            timers.compact(|t| self.store.is_listed(t.id, t.serial));
+    /// Submits a complete transaction to the data plane, and tells the other parts about it.
+    pub(crate) fn commit(&mut self, now: Nanos, mut staged: Staged) -> Changed {
+        if let Some(operation) = staged.take_operation(&self.rules) {
+            self.plane.submit(operation);
         }
+        let version = self.plane.version();
+        let store = &mut self.rules.store;
+        let mut ports = BTreeMap::new();
+        for step in staged.log {
+            match step {
+                Step::Added(id) => {
+                    let Some(slot) = store.slot_mut(id).filter(|s| s.life == Life::Fresh) else { continue };
+                    slot.life = Life::Live;
+                    // The timer of a learned MAC was armed when the MAC was learned.
+                    if slot.entry.as_ref().is_some_and(|e| e.table != MAC_TABLE) {
+                        self.expiry.arm(&self.config, store, id, 0);
+                    }
+                }
+                Step::Removed { id, was, reason, heir } => {
+                    self.removals.push(Dying { version, removed_ns: now, id, reason, heir });
+                    // The count of stale timers may be too high; then stale timers are only discarded
+                    // earlier.
+                    if let Some(table) = store.entry(id).map(|e| e.table)
+                        && (was == Life::Live || table == MAC_TABLE)
+                    {
+                        self.expiry.entry_gone(table);
+                    }
+                }
+                // Intermediate states of a port were never visible, so only the first one is compared.
+                Step::Port(before) => drop(ports.entry(before.desc.number).or_insert(before)),
+                Step::Modified(_) | Step::Group(..) | Step::Meter(..) => {}
+            }
+        }
+        for before in ports.values() {
+            self.port_changed(now, before);
+        }
+        staged.changed
     }
 
-    /// Returns when the data plane last hit an entry; 0 if it does not know the entry yet.
-    pub(crate) fn used_ns(&mut self, id: EntryId) -> Nanos {
-        match self.store.slot(id) {
-            Some(slot) if slot.life != Life::Fresh => self.plane.entry_counters(id).used_ns,
-            _ => 0,
+    /// Applies the consequences of committed changes to a port; `before` is its state before the first one.
+    fn port_changed(&mut self, now: Nanos, before: &Port) {
+        let number = before.desc.number;
+        let Some(after) = self.rules.ports.get(&number).filter(|after| *after != before).cloned() else {
+            return;
+        };
+        if before.is_up() && !after.is_up() {
+            self.forget_macs_of(now, number);
         }
+        self.async_messages.port_status(PortReason::Modify, after);
+    }
+
+    /// Removes all learned MACs of a port.
+    pub(crate) fn forget_macs_of(&mut self, now: Nanos, port: PortNo) {
+        let mut transaction = Transaction::new(&mut self.rules, &self.config, now);
+        self.macs.forget_port(port, &mut transaction);
+        let staged = transaction.stage();
+        self.commit(now, staged);
     }
 }

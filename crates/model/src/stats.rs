@@ -2,10 +2,11 @@
 //! Statistics. Long answers are produced in parts: a cursor holds the position, also across changes of the
 //! tables.
 
-use crate::marking::Mark;
 use crate::model::Model;
+use crate::removals::reported;
+use crate::rules::Mark;
 use crate::select::FlowFilter;
-use dataplane::{DataPlane, EntryCounters, Totals, TrafficCount};
+use dataplane::{DataPlane, Totals, TrafficCount};
 use flow::operation::MAC_TABLE;
 use flow::{EntryFlags, EntryId, FlowEntry, Nanos};
 use std::sync::Arc;
@@ -56,15 +57,6 @@ pub struct Aggregate {
     pub flows: usize,
 }
 
-/// Returns an entry's counts as reported to controllers. A count that the entry's flags switch off is all
-/// ones (OpenFlow 1.3, 5.8).
-pub(crate) fn reported(counters: EntryCounters, flags: EntryFlags) -> TrafficCount {
-    TrafficCount {
-        packets: if flags.no_packet_counts { u64::MAX } else { counters.packets },
-        bytes: if flags.no_byte_counts { u64::MAX } else { counters.bytes },
-    }
-}
-
 /// Statistics of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TableStats {
@@ -101,8 +93,8 @@ impl<D: DataPlane> Model<D> {
         sum: &mut Aggregate,
     ) {
         for id in self.walk(filter, cursor, work) {
-            let counters = self.counters_of(id);
-            let flags = self.store.entry(id).map_or(EntryFlags::default(), |entry| entry.flags);
+            let counters = self.rules.carried.counters_of(&mut self.plane.plane, id);
+            let flags = self.rules.store.entry(id).map_or(EntryFlags::default(), |entry| entry.flags);
             if !flags.no_packet_counts {
                 sum.packets = sum.packets.wrapping_add(counters.packets);
             }
@@ -116,19 +108,19 @@ impl<D: DataPlane> Model<D> {
     /// Returns the number of entries in the controller's tables.
     #[must_use]
     pub fn flow_count(&self) -> usize {
-        self.store.live()
+        self.rules.store.live()
     }
 
     /// Returns the number of removed entries that are not released yet.
     #[must_use]
     pub fn pending_removals(&self) -> usize {
-        self.dying.len()
+        self.removals.len()
     }
 
     /// Returns the statistics of one table.
     pub fn table(&mut self, table: u8) -> TableStats {
-        let counters = self.plane.table_counters(table);
-        let active = self.store.table(table).len();
+        let counters = self.plane.plane.table_counters(table);
+        let active = self.rules.store.table(table).len();
         TableStats { table, active, lookups: counters.lookups, matches: counters.matches }
     }
 
@@ -139,13 +131,13 @@ impl<D: DataPlane> Model<D> {
 
     /// Returns the counters of all packets.
     pub fn totals(&mut self) -> Totals {
-        self.plane.totals()
+        self.plane.plane.totals()
     }
 
     fn flow_stats(&mut self, now: Nanos, id: EntryId) -> Option<FlowStats> {
-        let slot = self.store.slot(id)?;
+        let slot = self.rules.store.slot(id)?;
         let (entry, created_ns, mark) = (Arc::clone(slot.entry.as_ref()?), slot.created_ns, slot.mark);
-        let counters = self.counters_of(id);
+        let counters = self.rules.carried.counters_of(&mut self.plane.plane, id);
         let TrafficCount { packets, bytes } = reported(counters, entry.flags);
         Some(FlowStats {
             entry,
@@ -165,13 +157,13 @@ impl<D: DataPlane> Model<D> {
             *cursor = FlowCursor { table, ..FlowCursor::default() };
         }
         while !cursor.done {
-            for (serial, id) in self.store.table(cursor.table).range_from(cursor.serial) {
+            for (serial, id) in self.rules.store.table(cursor.table).range_from(cursor.serial) {
                 if left == 0 {
                     cursor.serial = serial;
                     return found;
                 }
                 left -= 1;
-                if self.store.entry(id).is_some_and(|e| filter.accepts(e)) {
+                if self.rules.store.entry(id).is_some_and(|e| filter.accepts(e)) {
                     found.push(id);
                 }
             }

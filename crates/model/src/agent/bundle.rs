@@ -4,7 +4,7 @@
 use super::channel::Channel;
 use super::long::Then;
 use super::{Context, Refusal, Shared, flow_mod, group, meter, port_mod};
-use crate::change::Change;
+use crate::changes::Change;
 use crate::error::ModelError;
 use dataplane::DataPlane;
 use openflow::bundle::{BundleAdd, BundleControl, BundleKind, FLAG_ATOMIC, FLAG_ORDERED, code};

@@ -10,7 +10,7 @@ use super::layout::Layout;
 use super::long::Away;
 use super::lost::LostMessages;
 use super::{ChannelId, Context, Refusal, Shared};
-use crate::change::LONG_ENTRIES;
+use crate::changes::LONG_ENTRIES;
 use dataplane::DataPlane;
 use flow::Nanos;
 use openflow::features::SwitchConfig;

@@ -3,7 +3,7 @@
 
 use super::buffers::BUFFERS;
 use crate::config::ModelConfig;
-use crate::ports::Port;
+use crate::port::Port;
 use dataplane::PortCounters;
 use flow::{Limits, Nanos};
 use openflow::features::{Features, capability};
@@ -83,7 +83,7 @@ pub fn port_stats(port: &Port, c: &PortCounters, now: Nanos) -> PortStats {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ports::{PortConfig, PortDesc};
+    use crate::port::{PortConfig, PortDesc};
 
     fn a_port() -> Port {
         let desc = PortDesc {

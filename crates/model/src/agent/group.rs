@@ -2,8 +2,8 @@
 //! Conversion of groups between OpenFlow messages and the model.
 
 use super::table_features::ACTIONS;
-use crate::change::Change;
-use crate::groups::{self, GroupCommand};
+use crate::changes::{Change, GroupCommand};
+use crate::queries::GroupStats;
 use dataplane::TrafficCount;
 use flow::Limits;
 use openflow::group::{ALL, GroupChange as Do, GroupMod};
@@ -31,7 +31,7 @@ pub fn features() -> GroupFeatures {
     }
 }
 
-pub fn stats(stats: &groups::GroupStats) -> GroupStatsEntry {
+pub fn stats(stats: &GroupStats) -> GroupStatsEntry {
     let counts = |count: TrafficCount| Counts { packets: count.packets, bytes: count.bytes };
     GroupStatsEntry {
         group: stats.group.id,

@@ -37,8 +37,9 @@ pub(super) struct Part<'a> {
 impl Layout {
     /// Adds a part. Returns the set of tables that the request names after its last part, and `None` before.
     ///
-    /// # Errors Returns an error if this part or an earlier one requests more than tables support, or if the
-    /// complete request omits table 0.
+    /// # Errors
+    /// Returns an error if this part or an earlier one requests more than tables support, or if the complete
+    /// request omits table 0.
     pub fn add(&mut self, part: Part<'_>, max_entries: usize) -> Result<Option<TableSet>, Refusal> {
         let parts = match self.0.take() {
             Some(Pending { xid, parts }) if xid == part.xid => parts,

@@ -4,7 +4,7 @@
 use super::channel::{Channel, ChannelEvent, Job};
 use super::dump::Dump;
 use super::{Agent, ChannelId, Context, Refusal, Shared, bundle, flow_mod};
-use crate::change::{Change, LONG_ENTRIES};
+use crate::changes::{Change, LONG_ENTRIES};
 use crate::{Changed, Model, ModelError};
 use dataplane::DataPlane;
 use flow::Nanos;

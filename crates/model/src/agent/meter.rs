@@ -2,8 +2,8 @@
 //! Conversion of meters between OpenFlow messages and the model.
 
 use super::{Context, Refusal};
-use crate::change::Change;
-use crate::meters::{self, MeterCommand};
+use crate::changes::{Change, MeterCommand};
+use crate::queries::MeterStats;
 use dataplane::{DataPlane, TrafficCount};
 use flow::Limits;
 use openflow::error;
@@ -29,7 +29,7 @@ pub fn change(m: &MeterMod) -> Change {
 
 /// Refuses a query for a meter that does not exist.
 pub fn known<D: DataPlane>(context: &Context<'_, D>, number: u32) -> Result<(), Refusal> {
-    if number == ALL || context.model.meters.contains_key(&number) {
+    if number == ALL || context.model.meter_numbered(number).is_some() {
         return Ok(());
     }
     Err(Refusal::new(error::METER_UNKNOWN, format!("meter {number} does not exist")))
@@ -45,7 +45,7 @@ pub fn features() -> MeterFeatures {
     }
 }
 
-pub fn stats(stats: &meters::MeterStats) -> MeterStatsEntry {
+pub fn stats(stats: &MeterStats) -> MeterStatsEntry {
     let counts = |count: TrafficCount| Counts { packets: count.packets, bytes: count.bytes };
     MeterStatsEntry {
         meter: stats.meter.id,

@@ -3,7 +3,6 @@
 //! thousand buckets.
 
 use super::{Context, group, meter};
-use crate::records::first;
 use dataplane::DataPlane;
 use flow::meter::Meter;
 use openflow::multipart::group_stats::{GroupDescription, GroupStatsEntry};
@@ -51,10 +50,9 @@ impl Numbered {
     /// Produces the next part. Returns the rest of the list, or `None` at its end.
     pub fn advance<D: DataPlane>(mut self, out: &mut Vec<u8>, context: &mut Context<'_, D>) -> Option<Self> {
         let model = &mut *context.model;
-        let (from, to) = (*self.rest.start(), *self.rest.end());
         let next = match &self.list {
-            List::Groups(_) | List::GroupStats(_) => first(model.groups.records(), from, to),
-            List::Meters(_) | List::MeterStats(_) => first(&model.meters, from, to),
+            List::Groups(_) | List::GroupStats(_) => model.first_group(&self.rest),
+            List::Meters(_) | List::MeterStats(_) => model.first_meter(&self.rest),
         };
         let Some(number) = next else {
             match self.list {
@@ -68,19 +66,18 @@ impl Numbered {
         // Each item was received in one message, and its header here is not longer. Statistics are bounded by
         // the numbers of buckets and bands. So each item fits into a message.
         let _ = match &mut self.list {
-            List::Groups(parts) => model
-                .groups
-                .get(number)
-                .map(|record| parts.push(&GroupDescription((*record.what).clone()), out)),
+            List::Groups(parts) => {
+                model.group_numbered(number).map(|group| parts.push(&GroupDescription(group.clone()), out))
+            }
             List::GroupStats(parts) => {
                 model.group(context.now, number).map(|stats| parts.push(&group::stats(&stats), out))
             }
-            List::Meters(parts) => model.meters.get(&number).map(|record| parts.push(&record.what, out)),
+            List::Meters(parts) => model.meter_numbered(number).map(|meter| parts.push(meter, out)),
             List::MeterStats(parts) => {
                 model.meter(context.now, number).map(|stats| parts.push(&meter::stats(&stats), out))
             }
         };
-        self.rest = number.saturating_add(1)..=to;
+        self.rest = number.saturating_add(1)..=*self.rest.end();
         Some(self)
     }
 }

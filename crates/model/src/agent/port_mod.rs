@@ -2,8 +2,8 @@
 //! Conversion of PORT_MOD messages to changes of the model.
 
 use super::Refusal;
-use crate::change::Change;
-use crate::ports::{self, PortConfig};
+use crate::changes::{Change, PortMod};
+use crate::port::PortConfig;
 use openflow::error;
 use openflow::port::{PortModMessage, config};
 
@@ -14,7 +14,7 @@ pub fn change(m: &PortModMessage) -> Result<Change, Refusal> {
             format!("configuration bits {:#x} are not OpenFlow 1.3's", m.mask & !config::ALL),
         ));
     }
-    Ok(Change::Port(ports::PortMod {
+    Ok(Change::Port(PortMod {
         number: m.port,
         mac: m.mac,
         config: settings(m.config),
@@ -53,7 +53,7 @@ mod tests {
             let all =
                 PortConfig { down: true, no_recv: true, no_fwd: true, no_flood: false, no_packet_in: true };
             let (number, mac, advertise) = (7, [1; 6], 9);
-            assert_eq!(change, ports::PortMod { number, mac, config: expected, mask: all, advertise });
+            assert_eq!(change, PortMod { number, mac, config: expected, mask: all, advertise });
         }
     }
 

@@ -2,7 +2,7 @@
 //! Egress queues in OpenFlow messages: QUEUE_GET_CONFIG (7.3.6) and OFPMP_QUEUE.
 
 use super::{Context, Refusal};
-use crate::ports::Port;
+use crate::port::Port;
 use dataplane::{DataPlane, PortQueue};
 use flow::{PortNo, port_no};
 use openflow::Message;

@@ -5,7 +5,7 @@ use super::channel::{Channel, Job};
 use super::dump::Dump;
 use super::long::Then;
 use super::{Context, Refusal, Shared, describe};
-use crate::change::Change;
+use crate::changes::Change;
 use dataplane::DataPlane;
 use flow::Settings;
 use openflow::error;

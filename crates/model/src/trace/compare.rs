@@ -2,6 +2,7 @@
 //! Compares what a worker did with a packet with what the rules require.
 
 use super::Trace;
+use super::counts::TraceCounts;
 use crate::model::Model;
 use dataplane::trace_record::{RECORD_COPIES, RECORD_HITS};
 use dataplane::{DataPlane, TraceCopy, TraceRecord};
@@ -28,17 +29,6 @@ pub enum TraceComparison {
     Unclear(&'static str),
     /// Worker and rules differ without a permitted reason: a fault.
     Disagrees(Vec<String>),
-}
-
-/// Counts of recorded packets and of their comparisons with the rules.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TraceCounts {
-    /// Packets recorded.
-    pub recorded: u64,
-    /// Recorded packets for which the comparison had a definite result.
-    pub compared: u64,
-    /// Compared packets for which the worker deviated from the rules.
-    pub faults: u64,
 }
 
 impl<D: DataPlane> Model<D> {

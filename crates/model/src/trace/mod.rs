@@ -6,14 +6,19 @@
 
 mod change;
 mod compare;
+pub(crate) mod counts;
 mod near_misses;
 
 pub use change::FrameChange;
-pub use compare::{TraceComparison, TraceCounts};
+pub use compare::TraceComparison;
+pub use counts::TraceCounts;
 pub use near_misses::{Excluded, NearMiss};
 pub use reference::{ControllerCopy, LearnedMac, Processed, Sent, Worked};
 
+use crate::macs::Macs;
 use crate::model::Model;
+use crate::port::Port;
+use crate::rules::Rules;
 use dataplane::DataPlane;
 use flow::group::Group;
 use flow::stateless::StatelessConfig;
@@ -83,48 +88,41 @@ impl Trace {
 }
 
 impl<D: DataPlane> Model<D> {
-    /// Returns the entry with this ID. An entry that waits for its release is returned as well.
-    #[must_use]
-    pub fn entry(&self, id: EntryId) -> Option<&FlowEntry> {
-        Some(&**self.store.entry(id)?)
-    }
-
-    /// Returns a group's definition.
-    #[must_use]
-    pub fn group_numbered(&self, id: u32) -> Option<&Group> {
-        Some(&*self.groups.get(id)?.what)
-    }
-
     /// Returns what the rules do with a frame received on `in_port`. The cost grows with the numbers of
     /// priorities and match shapes in the tables visited. It does not grow with the number of entries,
     /// because the search for near misses is bounded.
     #[must_use]
     pub fn trace(&self, in_port: PortNo, frame: &[u8]) -> Trace {
-        let view = View { model: self, steps: RefCell::default() };
+        let view = View {
+            rules: &self.rules,
+            macs: &self.macs,
+            settings: self.settings(),
+            steps: RefCell::default(),
+        };
         let processed = reference::process(&view, in_port, frame);
         let steps = view.steps.into_inner();
         Trace { version: self.barrier(), in_port, frame: frame.to_vec(), steps, processed }
     }
-}
 
-impl<D: DataPlane> Model<D> {
     /// Returns how the stateless forwarder computes the output of a traced packet, or `None` if it does not
     /// handle the packet.
     #[must_use]
     pub fn worked(&self, trace: &Trace) -> Option<Worked> {
         let at_ingress = trace.processed.outcome == Outcome::Dropped(DropReason::PortNotReceiving);
-        let stateless_config = self.stateless.as_deref().filter(|_| !at_ingress)?;
+        let stateless_config = self.rules.stateless.as_deref().filter(|_| !at_ingress)?;
         reference::worked(stateless_config, trace.in_port, &trace.frame)
     }
 }
 
 /// The model's rules, and the lookups made in them.
-struct View<'a, D: DataPlane> {
-    model: &'a Model<D>,
+struct View<'a> {
+    rules: &'a Rules,
+    macs: &'a Macs,
+    settings: Settings,
     steps: RefCell<Vec<TraceStep>>,
 }
 
-impl<D: DataPlane> View<'_, D> {
+impl View<'_> {
     /// Records a lookup and returns the entry hit.
     fn note(
         &self,
@@ -133,7 +131,7 @@ impl<D: DataPlane> View<'_, D> {
         id: Option<EntryId>,
         packet: &ReferencePacket,
     ) -> Option<Arc<FlowEntry>> {
-        let store = &self.model.store;
+        let store = &self.rules.store;
         let entry = id.and_then(|id| store.entry(id).cloned());
         let mut step = TraceStep {
             table,
@@ -160,37 +158,37 @@ impl<D: DataPlane> View<'_, D> {
     }
 }
 
-impl<D: DataPlane> RuleSource for View<'_, D> {
+impl RuleSource for View<'_> {
     fn copy_bytes_max(&self) -> usize {
         COPY_BYTES_MAX
     }
 
     fn settings(&self) -> Settings {
-        self.model.settings()
+        self.settings
     }
 
     fn stateless(&self) -> Option<&StatelessConfig> {
-        self.model.stateless().map(|stateless_config| &**stateless_config)
+        self.rules.stateless.as_deref()
     }
 
     fn port(&self, number: PortNo) -> Option<PortState> {
-        Some(self.model.port(number)?.state())
+        Some(self.rules.ports.get(&number)?.state())
     }
 
     fn ports(&self) -> Vec<PortState> {
-        self.model.ports().map(crate::Port::state).collect()
+        self.rules.ports.values().map(Port::state).collect()
     }
 
     fn group(&self, id: u32) -> Option<Arc<Group>> {
-        Some(Arc::clone(&self.model.groups.get(id)?.what))
+        Some(Arc::clone(&self.rules.groups.get(id)?.what))
     }
 
     fn remarks(&self, meter: u32) -> bool {
-        self.model.meters.get(&meter).is_some_and(|record| record.what.remarks())
+        self.rules.meters.get(&meter).is_some_and(|record| record.what.remarks())
     }
 
     fn lookup(&self, table: u8, packet: &ReferencePacket) -> Option<Arc<FlowEntry>> {
-        let store = &self.model.store;
+        let store = &self.rules.store;
         let mut known: BTreeMap<Field, Option<u128>> = BTreeMap::new();
         let mut value = |field| *known.entry(field).or_insert_with(|| packet.value(field));
         let id = store.table(table).lookup(store.slots(), &mut value);
@@ -198,14 +196,14 @@ impl<D: DataPlane> RuleSource for View<'_, D> {
     }
 
     fn at_index(&self, table: u8, index: u32, packet: &ReferencePacket) -> Option<Arc<FlowEntry>> {
-        let store = &self.model.store;
+        let store = &self.rules.store;
         let id = store.table(table).at_index(store.slots(), index);
         self.note(table, Some(index), id, packet)
     }
 
     fn learned(&self, vid: u16, mac: u64) -> Option<(EntryId, PortNo)> {
         let [_, _, mac @ ..] = mac.to_be_bytes();
-        self.model.learned(vid, mac)
+        self.macs.get(vid, mac)
     }
 }
 

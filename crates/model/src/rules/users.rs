@@ -1,30 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Common bookkeeping of groups and meters: number, time of addition and number of users.
+//! Numbers of entries that use a group or a meter.
 
-use crate::groups::Groups;
-use crate::meters::Meters;
-use flow::{Action, Instructions, Nanos};
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
-/// A group or a meter with its bookkeeping.
-#[derive(Debug)]
-pub(crate) struct Record<T> {
-    pub what: Arc<T>,
-    /// Time when it was added; a modify does not change it.
-    pub since: Nanos,
-    /// Number of entries in tables that use it.
-    pub users: usize,
-}
-
-/// All groups or all meters, by number.
-pub(crate) type Records<T> = BTreeMap<u32, Record<T>>;
-
-/// Returns the lowest number in use within a range.
-pub(crate) fn first<T>(records: &Records<T>, from: u32, to: u32) -> Option<u32> {
-    // `BTreeMap::range` panics if the start is above the end.
-    if from > to { None } else { records.range(from..=to).next().map(|(number, _)| *number) }
-}
+use super::groups::Groups;
+use super::records::Records;
+use flow::meter::Meter;
+use flow::{Action, Instructions};
 
 /// Whether an entry is added or removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +22,12 @@ pub(crate) fn groups_of(instructions: &Instructions) -> impl Iterator<Item = u32
 }
 
 /// Updates the numbers of users when an entry with these instructions is added or removed.
-pub(crate) fn note_use(groups: &mut Groups, meters: &mut Meters, instructions: &Instructions, use_: Use) {
+pub(crate) fn note_use(
+    groups: &mut Groups,
+    meters: &mut Records<Meter>,
+    instructions: &Instructions,
+    use_: Use,
+) {
     let count = |users: &mut usize| match use_ {
         Use::Begins => *users += 1,
         Use::Ends => *users = users.saturating_sub(1),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! All groups, and the graph of which group sends to which.
 
-use crate::ModelError;
-use crate::records::{Record, Records};
+use super::records::{Record, Records};
+use crate::error::ModelError;
 use flow::Limits;
 use flow::group::{Group, GroupType};
 use std::collections::{BTreeMap, BTreeSet};

@@ -6,7 +6,7 @@
 
 mod search;
 
-use crate::store::Slot;
+use super::slot::Slot;
 use flow::{EntryId, Field, FlowEntry, Match};
 use hashbrown::{DefaultHashBuilder, HashTable};
 use std::collections::BTreeMap;

@@ -3,7 +3,7 @@
 //! at most one entry matches a packet's values.
 
 use super::{Table, entry_of};
-use crate::store::Slot;
+use crate::rules::slot::Slot;
 use flow::{EntryId, Field, FieldMatch, FlowEntry, Match};
 
 impl Table {

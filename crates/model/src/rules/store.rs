@@ -1,39 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! All entries by ID, and the tables that index them.
 
-use crate::marking::Mark;
-use crate::table::Table;
+use super::slot::{Life, Mark, Slot};
+use super::table::Table;
 use flow::operation::MAC_TABLE;
 use flow::{EntryId, FlowEntry, Match, Nanos};
 use std::sync::Arc;
-
-/// Life cycle of an entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Life {
-    /// The ID is free.
-    Free,
-    /// Added by a request that is not submitted yet: the data plane does not know it.
-    Fresh,
-    /// Known to the data plane.
-    Live,
-    /// Removed from its table; the data plane may still hit and count it.
-    Dying,
-}
-
-/// An entry and its bookkeeping in the model.
-#[derive(Debug)]
-pub(crate) struct Slot {
-    pub entry: Option<Arc<FlowEntry>>,
-    /// Serial number, increasing in order of adding over all tables and never reused.
-    pub serial: u64,
-    pub created_ns: Nanos,
-    /// Hash of priority and match.
-    pub hash: u32,
-    /// Index among the members of its group in `Table`, while the entry is in its table.
-    pub place: u32,
-    pub life: Life,
-    pub mark: Mark,
-}
 
 #[derive(Debug)]
 pub(crate) struct Store {

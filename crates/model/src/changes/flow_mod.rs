@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Flow-mods (OpenFlow 1.3, section 6.4).
+
+use super::pipeline_tables;
+use super::transaction::{Counts, NewEntry, Transaction};
+use crate::async_messages::RemovedReason;
+use crate::config::ModelConfig;
+use crate::error::ModelError;
+use crate::rules::Rules;
+use crate::select::Qualities;
+use flow::operation::MAC_TABLE;
+use flow::validate::{ValidateError, validate};
+use flow::{EntryId, FlowEntry, FlowMod, FlowModCommand, Limits};
+
+/// Stages a flow-mod.
+pub(super) fn stage(transaction: &mut Transaction<'_>, m: FlowMod) -> Result<(), ModelError> {
+    validate(&m)?;
+    pipeline_tables::check(transaction.rules, &m)?;
+    if matches!(m.command, FlowModCommand::Add | FlowModCommand::Modify | FlowModCommand::ModifyStrict) {
+        transaction.rules.check_references(&m.instructions)?;
+    }
+    match m.command {
+        FlowModCommand::Add => add(transaction, m),
+        FlowModCommand::Modify | FlowModCommand::ModifyStrict => modify(transaction, m),
+        FlowModCommand::Delete | FlowModCommand::DeleteStrict => {
+            delete(transaction, &m);
+            Ok(())
+        }
+    }
+}
+
+/// Returns the number of entries to examine in order to stage the flow-mod.
+pub(super) fn cost(rules: &Rules, m: &FlowMod) -> usize {
+    let table = m.table.map(|table| rules.store.table(table));
+    match (m.command, table) {
+        (FlowModCommand::Modify | FlowModCommand::Delete, _) => {
+            let tables = tables_of(m.table);
+            tables.map(|table| rules.store.table(table).covered_cost(&m.matching)).sum()
+        }
+        // Each index of a linear table has one entry, whatever its priority.
+        (FlowModCommand::Add, Some(table)) if m.matching.index().is_some() => table.covered_cost(&m.matching),
+        (FlowModCommand::Add, Some(table)) if m.flags.check_overlap => {
+            table.overlap_cost(m.priority, &m.matching)
+        }
+        _ => 0,
+    }
+}
+
+/// Returns the tables that a flow-mod names: one, or all tables of controllers.
+fn tables_of(table: Option<u8>) -> std::ops::RangeInclusive<u8> {
+    table.map_or(0..=MAC_TABLE - 1, |table| table..=table)
+}
+
+fn add(transaction: &mut Transaction<'_>, m: FlowMod) -> Result<(), ModelError> {
+    let table = m.table.ok_or(ValidateError::Table)?;
+    let store = &transaction.rules.store;
+    if m.flags.check_overlap && store.table(table).overlaps(store.slots(), m.priority, &m.matching) {
+        return Err(ModelError::Overlap { table, priority: m.priority });
+    }
+    if let Some(index) = m.matching.index() {
+        check_index(transaction, &m, table, index)?;
+    }
+    let slices = store.table(table).slices_with(&m.matching);
+    if slices > Limits::SLICES_PER_TABLE {
+        return Err(ModelError::TooManySlices { table, slices });
+    }
+    let replaced = store.find(table, m.priority, &m.matching);
+    check_room(transaction.rules, transaction.config, replaced)?;
+    let low_latency = m.low_latency.unwrap_or(transaction.config.is_marked_by_cookie(m.cookie));
+    let entry = FlowEntry {
+        id: 0,
+        table,
+        priority: m.priority,
+        matching: m.matching,
+        instructions: transaction.rules.sharing.share(m.instructions),
+        idle_timeout_s: m.idle_timeout_s,
+        hard_timeout_s: m.hard_timeout_s,
+        cookie: m.cookie,
+        flags: m.flags,
+        low_latency,
+    };
+    let counts = Counts::by_flag(m.flags.reset_counts);
+    transaction.add_entry(NewEntry { entry, said: m.low_latency, replaced, counts });
+    Ok(())
+}
+
+fn modify(transaction: &mut Transaction<'_>, m: FlowMod) -> Result<(), ModelError> {
+    let table = m.table.ok_or(ValidateError::Table)?;
+    let ids = selected(transaction.rules, table, &m, Qualities::of_modify(&m));
+    let instructions = transaction.rules.sharing.share(m.instructions);
+    let counts = Counts::by_flag(m.flags.reset_counts);
+    for id in ids {
+        transaction.modify_entry(id, &instructions, m.low_latency, counts);
+    }
+    Ok(())
+}
+
+fn delete(transaction: &mut Transaction<'_>, m: &FlowMod) {
+    let qualities = Qualities::of_delete(m);
+    for table in tables_of(m.table) {
+        if transaction.rules.store.table(table).len() == 0 {
+            continue;
+        }
+        if m.command == FlowModCommand::Delete && m.matching.is_any() && qualities.none_asked() {
+            transaction.empty_table(table, Some(RemovedReason::Delete));
+            continue;
+        }
+        for id in selected(transaction.rules, table, m, qualities) {
+            transaction.remove_entry(id, Some(RemovedReason::Delete));
+        }
+    }
+}
+
+/// Returns the entries of a table that a modify or delete command means.
+fn selected(rules: &Rules, table: u8, m: &FlowMod, qualities: Qualities) -> Vec<EntryId> {
+    let store = &rules.store;
+    let strict = matches!(m.command, FlowModCommand::ModifyStrict | FlowModCommand::DeleteStrict);
+    let mut ids = if strict {
+        store.find(table, m.priority, &m.matching).into_iter().collect()
+    } else {
+        store.table(table).covered(store.slots(), &m.matching)
+    };
+    if !qualities.none_asked() {
+        ids.retain(|&id| store.entry(id).is_some_and(|e| qualities.accept(e)));
+    }
+    ids
+}
+
+/// Checks the index of an entry in a linear table. A linear table is an array: its indices are bounded, and
+/// each has at most one entry.
+fn check_index(transaction: &Transaction<'_>, m: &FlowMod, table: u8, index: u32) -> Result<(), ModelError> {
+    let limit = transaction.config.limits.entries;
+    if index as usize >= limit {
+        return Err(ModelError::IndexTooLarge { index, limit });
+    }
+    let store = &transaction.rules.store;
+    let there = store.table(table).covered(store.slots(), &m.matching);
+    match there.first().and_then(|&id| store.entry(id)).filter(|e| e.priority != m.priority) {
+        Some(other) => Err(ModelError::IndexTaken { table, index, priority: other.priority }),
+        None => Ok(()),
+    }
+}
+
+/// Checks that there is space for one more entry. The entry that it replaces does not count.
+fn check_room(rules: &Rules, config: &ModelConfig, replaced: Option<EntryId>) -> Result<(), ModelError> {
+    let limit = config.limits.entries;
+    let live = rules.store.live() - usize::from(replaced.is_some());
+    let in_use = rules.store.used() - rules.store.table(MAC_TABLE).len();
+    if live >= limit {
+        return Err(ModelError::TableFull { in_use: live, limit });
+    }
+    // Removed entries keep their memory until their release, so a burst of adds and deletes needs a bound
+    // too.
+    if in_use >= 2 * limit {
+        return Err(ModelError::TableFull { in_use, limit: 2 * limit });
+    }
+    Ok(())
+}

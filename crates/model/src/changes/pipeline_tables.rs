@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The set of tables in the pipeline. A controller sets it by TABLE_FEATURES; tables that the request does
+//! not name are removed (OpenFlow 1.3.5, 7.3.5.5). Entries of removed tables are deleted without flow-removed
+//! messages, and none can be added.
+
+use super::transaction::Transaction;
+use crate::error::ModelError;
+use crate::rules::{Rules, TableSet};
+use flow::operation::MAC_TABLE;
+use flow::{FlowEntry, FlowMod, FlowModCommand, Instructions, Next};
+
+/// Replaces the set of pipeline tables. Removes the entries of other tables and the entries that lead to
+/// them.
+pub(super) fn stage(transaction: &mut Transaction<'_>, tables: TableSet) {
+    transaction.set_pipeline_tables(tables);
+    for table in (0..MAC_TABLE).filter(|table| !tables.contains(*table)) {
+        if transaction.rules.store.table(table).len() > 0 {
+            transaction.empty_table(table, None);
+        }
+    }
+    let leads_out = |entry: &FlowEntry| {
+        entry.table != MAC_TABLE && next_of(&entry.instructions).is_some_and(|next| !tables.contains(next))
+    };
+    transaction.remove_where(usize::MAX, leads_out, None);
+}
+
+/// Refuses a flow-mod if its table or its next table was removed from the pipeline.
+pub(super) fn check(rules: &Rules, m: &FlowMod) -> Result<(), ModelError> {
+    if let Some(table) = m.table.filter(|table| !rules.pipeline_tables.contains(*table)) {
+        return Err(ModelError::RemovedTable(table));
+    }
+    let next = match m.command {
+        FlowModCommand::Add | FlowModCommand::Modify | FlowModCommand::ModifyStrict => {
+            next_of(&m.instructions)
+        }
+        FlowModCommand::Delete | FlowModCommand::DeleteStrict => None,
+    };
+    match next.filter(|next| !rules.pipeline_tables.contains(*next)) {
+        Some(next) => Err(ModelError::RemovedNextTable(next)),
+        None => Ok(()),
+    }
+}
+
+fn next_of(instructions: &Instructions) -> Option<u8> {
+    match instructions.next? {
+        Next::Table(table) | Next::Direct { table, .. } => Some(table),
+    }
+}

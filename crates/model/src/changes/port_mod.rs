@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Port-mods.
+
+use super::transaction::Transaction;
+use crate::error::ModelError;
+use crate::port::PortConfig;
+use flow::PortNo;
+
+/// A port-mod: a request to change a port's configuration.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct PortMod {
+    /// Port number.
+    pub number: PortNo,
+    /// MAC address of the port; must match, as a check against mistakes.
+    pub mac: [u8; 6],
+    /// Values to set.
+    pub config: PortConfig,
+    /// Settings to change; the others are kept.
+    pub mask: PortConfig,
+    /// Features to advertise; must be 0 or the features already advertised.
+    pub advertise: u32,
+}
+
+/// Stages a port-mod.
+pub(super) fn stage(transaction: &mut Transaction<'_>, m: &PortMod) -> Result<(), ModelError> {
+    let port = transaction.rules.ports.get(&m.number).ok_or(ModelError::NoSuchPort(m.number))?;
+    if port.desc.mac != m.mac {
+        return Err(ModelError::PortMac(m.number));
+    }
+    if m.advertise != 0 && m.advertise != port.desc.advertised {
+        return Err(ModelError::PortAdvertise(m.number));
+    }
+    transaction.change_port(m.number, |port| port.config = port.config.with(m.config, m.mask));
+    Ok(())
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The stateless forwarder's configuration, changed in parts or as a whole.
+
+use super::transaction::Transaction;
+use crate::error::ModelError;
+use flow::stateless::{StatelessChange, StatelessConfig};
+use std::sync::Arc;
+
+/// Replaces the whole configuration, or removes it.
+///
+/// # Errors
+/// Returns an error if the configuration is invalid. Nothing is changed then.
+pub(crate) fn replace(
+    transaction: &mut Transaction<'_>,
+    stateless_config: Option<Arc<StatelessConfig>>,
+) -> Result<(), ModelError> {
+    if let Some(stateless_config) = &stateless_config {
+        stateless_config.check()?;
+    }
+    *transaction.stateless_mut() = stateless_config;
+    Ok(())
+}
+
+/// Changes some sections. The first change of a request copies the configuration; each further one costs
+/// only its own size.
+pub(super) fn stage(transaction: &mut Transaction<'_>, change: StatelessChange) -> Result<(), ModelError> {
+    let StatelessChange::Set(sections) = change else {
+        *transaction.stateless_mut() = None;
+        return Ok(());
+    };
+    // Whether a section is valid does not depend on other sections.
+    let mut alone = StatelessConfig::default();
+    sections.iter().for_each(|section| alone.set(section.clone()));
+    alone.check()?;
+    let stateless_config = Arc::make_mut(transaction.stateless_mut().get_or_insert_default());
+    sections.into_iter().for_each(|section| stateless_config.set(section));
+    Ok(())
+}

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Transactions: a request changes the rules at once, and each step is logged so that it can be undone. When
+//! all of the request is valid, it is submitted to the data plane as one operation; otherwise it is rolled
+//! back.
+
+use super::staged::{Before, Staged, Step};
+use crate::async_messages::RemovedReason;
+use crate::config::ModelConfig;
+use crate::port::Port;
+use crate::rules::records::Record;
+use crate::rules::slot::Life;
+use crate::rules::users::{Use, note_use};
+use crate::rules::{Mark, Rules, TableSet};
+use flow::group::Group;
+use flow::meter::Meter;
+use flow::stateless::StatelessConfig;
+use flow::{EntryChange, EntryId, FlowEntry, Instructions, Nanos, Operation};
+use std::sync::Arc;
+
+/// An entry to add.
+#[derive(Debug)]
+pub(crate) struct NewEntry {
+    pub entry: FlowEntry,
+    /// Explicit low-latency mark of the flow-mod.
+    pub said: Option<bool>,
+    /// The identical entry that this one replaces.
+    pub replaced: Option<EntryId>,
+    /// What happens to the counts of the replaced entry.
+    pub counts: Counts,
+}
+
+/// Whether counts go on or start at 0 when an entry is replaced or modified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Counts {
+    Continue,
+    Reset,
+}
+
+impl Counts {
+    /// Returns the counts for the flag `reset_counts` of a flow-mod.
+    pub fn by_flag(reset_counts: bool) -> Self {
+        if reset_counts { Self::Reset } else { Self::Continue }
+    }
+}
+
+/// A request in progress. It ends by [`Transaction::stage`] or [`Transaction::roll_back`].
+#[derive(Debug)]
+pub(crate) struct Transaction<'a> {
+    pub rules: &'a mut Rules,
+    pub config: &'a ModelConfig,
+    pub now: Nanos,
+    staged: Staged,
+}
+
+impl<'a> Transaction<'a> {
+    pub fn new(rules: &'a mut Rules, config: &'a ModelConfig, now: Nanos) -> Self {
+        Self { rules, config, now, staged: Staged::default() }
+    }
+
+    /// Reserves space for changes of so many entries.
+    pub fn reserve(&mut self, entries: usize) {
+        self.staged.changes.reserve(entries);
+        self.staged.log.reserve(entries);
+    }
+
+    /// Adds an entry to its table.
+    pub fn add_entry(&mut self, new: NewEntry) -> EntryId {
+        if let Some(old) = new.replaced {
+            self.remove_entry(old, None);
+        }
+        let Rules { store, groups, meters, carried, .. } = &mut *self.rules;
+        note_use(groups, meters, &new.entry.instructions, Use::Begins);
+        let id = store.insert(new.entry, Mark { said: new.said, learned: false }, self.now);
+        if let Some(old) = new.replaced.filter(|_| new.counts == Counts::Continue) {
+            if let Some(Step::Removed { heir, .. }) = self.staged.log.last_mut() {
+                *heir = Some(id);
+            }
+            carried.inherit(id, old);
+        }
+        if let Some(entry) = store.entry(id) {
+            self.staged.changes.push(EntryChange::Add(Arc::clone(entry)));
+        }
+        self.staged.log.push(Step::Added(id));
+        self.staged.changed.added += 1;
+        id
+    }
+
+    /// Gives an entry new instructions. `said` is the explicit low-latency mark of the flow-mod.
+    pub fn modify_entry(
+        &mut self,
+        id: EntryId,
+        instructions: &Arc<Instructions>,
+        said: Option<bool>,
+        counts: Counts,
+    ) {
+        let Rules { store, groups, meters, carried, .. } = &mut *self.rules;
+        let Some(slot) = store.slot(id) else { return };
+        let (mark, Some(before)) = (slot.mark, slot.entry.clone()) else { return };
+        let mut entry = FlowEntry::clone(&before);
+        entry.instructions = Arc::clone(instructions);
+        entry.low_latency = said.unwrap_or(before.low_latency);
+        self.staged.changes.push(EntryChange::Modify {
+            id,
+            table: entry.table,
+            instructions: Arc::clone(instructions),
+            low_latency: entry.low_latency,
+            reset_counts: counts == Counts::Reset,
+        });
+        note_use(groups, meters, &before.instructions, Use::Ends);
+        note_use(groups, meters, &entry.instructions, Use::Begins);
+        store.set_entry(id, Arc::new(entry), mark.after(said));
+        let step = Before { id, entry: before, mark, carried: carried.get(id) };
+        self.staged.log.push(Step::Modified(Box::new(step)));
+        self.staged.changed.modified += 1;
+        if counts == Counts::Reset {
+            // The data plane resets its own counters when the change is active; only the carried counts go
+            // here.
+            carried.forget(id);
+        }
+    }
+
+    /// Sets the learned mark of an entry. Learning is never rolled back, so no step is logged.
+    pub fn set_learned(&mut self, id: EntryId, learned: bool) {
+        let Some(slot) = self.rules.store.slot(id) else { return };
+        let (mark, Some(entry)) = (slot.mark, &slot.entry) else { return };
+        let mut entry = FlowEntry::clone(entry);
+        entry.low_latency = learned;
+        self.staged.changes.push(EntryChange::Modify {
+            id,
+            table: entry.table,
+            instructions: Arc::clone(&entry.instructions),
+            low_latency: learned,
+            reset_counts: false,
+        });
+        self.rules.store.set_entry(id, Arc::new(entry), Mark { learned, ..mark });
+    }
+
+    /// Removes an entry from its table. `reason` is for the flow-removed message; `None`: no message.
+    pub fn remove_entry(&mut self, id: EntryId, reason: Option<RemovedReason>) {
+        let Some(was) = self.rules.store.slot(id).map(|s| s.life) else { return };
+        self.rules.store.unlink(id);
+        self.log_removal(id, was, reason);
+    }
+
+    /// Empties a table without looking up its entries one by one.
+    pub fn empty_table(&mut self, table: u8, reason: Option<RemovedReason>) {
+        let ids = self.rules.store.unlink_all(table);
+        self.reserve(ids.len());
+        for (id, was) in ids {
+            self.log_removal(id, was, reason);
+        }
+    }
+
+    fn log_removal(&mut self, id: EntryId, was: Life, reason: Option<RemovedReason>) {
+        let Rules { store, groups, meters, .. } = &mut *self.rules;
+        let Some(entry) = store.entry(id) else { return };
+        note_use(groups, meters, &entry.instructions, Use::Ends);
+        self.staged.changes.push(EntryChange::Remove { id, table: entry.table });
+        self.staged.log.push(Step::Removed { id, was, reason, heir: None });
+        self.staged.changed.removed += 1;
+    }
+
+    /// Removes the entries that `wanted` accepts. At most `users` entries are removed: there the scan of all
+    /// entries stops.
+    pub fn remove_where(
+        &mut self,
+        users: usize,
+        wanted: impl Fn(&FlowEntry) -> bool,
+        reason: Option<RemovedReason>,
+    ) {
+        let slots = self.rules.store.slots().iter().enumerate();
+        let wanted = slots.filter(|(_, slot)| slot.listed().is_some_and(|entry| wanted(entry)));
+        let ids: Vec<EntryId> = wanted.map(|(id, _)| id as EntryId).take(users).collect();
+        for id in ids {
+            self.remove_entry(id, reason);
+        }
+    }
+
+    /// Adds or replaces a group. It keeps its number of users, and the time of its first addition. The caller
+    /// checks it afterwards, together with the groups around it.
+    pub fn set_group(&mut self, group: &Arc<Group>) {
+        let (id, groups) = (group.id, &mut self.rules.groups);
+        let (since, users) = groups.get(id).map_or((self.now, 0), |old| (old.since, old.users));
+        let old = groups.set(id, Some(Record { what: Arc::clone(group), since, users }));
+        self.staged.log.push(Step::Group(id, old));
+        self.staged.others.push(Operation::Group(Arc::clone(group)));
+    }
+
+    /// Removes a group to which no other group sends, and which no entry uses.
+    pub fn remove_group(&mut self, id: u32) {
+        self.staged.log.push(Step::Group(id, self.rules.groups.set(id, None)));
+        self.staged.others.push(Operation::RemoveGroup(id));
+    }
+
+    /// Adds or replaces a meter. It keeps its number of users, and the time of its first addition.
+    pub fn set_meter(&mut self, meter: Meter) {
+        let (id, what) = (meter.id, Arc::new(meter));
+        let meters = &mut self.rules.meters;
+        let (since, users) = meters.get(&id).map_or((self.now, 0), |old| (old.since, old.users));
+        let old = meters.insert(id, Record { what: Arc::clone(&what), since, users });
+        self.staged.log.push(Step::Meter(id, old));
+        self.staged.others.push(Operation::Meter(what));
+    }
+
+    /// Removes a meter that no entry uses.
+    pub fn remove_meter(&mut self, id: u32) {
+        self.staged.log.push(Step::Meter(id, self.rules.meters.remove(&id)));
+        self.staged.others.push(Operation::RemoveMeter(id));
+    }
+
+    /// Changes a port that exists.
+    pub fn change_port(&mut self, port: flow::PortNo, change: impl FnOnce(&mut Port)) {
+        let Some(port) = self.rules.ports.get_mut(&port) else { return };
+        let before = port.clone();
+        change(port);
+        if *port == before {
+            return;
+        }
+        if port.state() != before.state() {
+            self.staged.others.push(Operation::Port(port.state()));
+        }
+        self.staged.log.push(Step::Port(Box::new(before)));
+    }
+
+    /// Returns the configuration of the stateless forwarder, to change it.
+    pub fn stateless_mut(&mut self) -> &mut Option<Arc<StatelessConfig>> {
+        let stateless = &mut self.rules.stateless;
+        self.staged.stateless_config.get_or_insert_with(|| stateless.clone());
+        stateless
+    }
+
+    /// Replaces the set of pipeline tables, without removing entries.
+    pub fn set_pipeline_tables(&mut self, tables: TableSet) {
+        let before = std::mem::replace(&mut self.rules.pipeline_tables, tables);
+        self.staged.tables.get_or_insert(before);
+    }
+
+    /// Ends the transaction. Its changes stay.
+    pub fn stage(self) -> Staged {
+        self.staged
+    }
+
+    /// Ends the transaction and restores the rules as they were before it.
+    pub fn roll_back(self) {
+        let Rules { store, carried, groups, meters, ports, stateless, pipeline_tables, .. } = self.rules;
+        if let Some(before) = self.staged.stateless_config {
+            *stateless = before;
+        }
+        if let Some(before) = self.staged.tables {
+            *pipeline_tables = before;
+        }
+        for step in self.staged.log.into_iter().rev() {
+            match step {
+                Step::Added(id) => {
+                    if let Some(entry) = store.entry(id) {
+                        note_use(groups, meters, &entry.instructions, Use::Ends);
+                    }
+                    store.unlink(id);
+                    store.release(id);
+                    carried.forget(id);
+                }
+                Step::Removed { id, was, .. } => {
+                    store.relink(id, was);
+                    if let Some(entry) = store.entry(id) {
+                        note_use(groups, meters, &entry.instructions, Use::Begins);
+                    }
+                }
+                Step::Group(id, before) => drop(groups.set(id, before)),
+                Step::Meter(id, Some(before)) => drop(meters.insert(id, before)),
+                Step::Meter(id, None) => drop(meters.remove(&id)),
+                Step::Port(before) => drop(ports.insert(before.desc.number, *before)),
+                Step::Modified(before) => {
+                    let Before { id, entry, mark, carried: counts } = *before;
+                    if let Some(now) = store.entry(id) {
+                        note_use(groups, meters, &now.instructions, Use::Ends);
+                    }
+                    note_use(groups, meters, &entry.instructions, Use::Begins);
+                    store.set_entry(id, entry, mark);
+                    carried.set(id, counts);
+                }
+            }
+        }
+    }
+}

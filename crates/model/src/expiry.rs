@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Timeouts of entries: when each is due, and the timers of flow entries and of learned MACs.
+
+use crate::async_messages::RemovedReason;
+use crate::config::{ModelConfig, SECOND_NS};
+use crate::rules::slot::Life;
+use crate::rules::store::Store;
+use crate::timers::{Timer, Timers};
+use dataplane::DataPlane;
+use flow::operation::MAC_TABLE;
+use flow::{EntryId, FlowEntry, Nanos};
+
+/// When and why an entry times out if it is not hit again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Deadline {
+    pub at: Nanos,
+    pub reason: RemovedReason,
+}
+
+/// Kind of the entries whose timers are in one queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TimerKind {
+    /// Entries of controllers' tables.
+    Flow,
+    /// Learned MACs.
+    Mac,
+}
+
+impl TimerKind {
+    fn of(table: u8) -> Self {
+        if table == MAC_TABLE { Self::Mac } else { Self::Flow }
+    }
+}
+
+/// Timers of all entries.
+#[derive(Debug, Default)]
+pub(crate) struct Expiry {
+    flows: Timers,
+    macs: Timers,
+}
+
+/// Result of taking a timer that is due.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum NextTimer {
+    /// No timer is due.
+    NotDue,
+    /// The timer's entry is no longer in its table.
+    Stale,
+    Due(Due),
+}
+
+/// An entry whose timer was due, and that is still in its table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Due {
+    pub id: EntryId,
+    /// Time at which the timer was due.
+    pub at: Nanos,
+    /// Time of the last hit.
+    pub used_ns: Nanos,
+    /// When the entry times out in fact; `None`: never.
+    pub deadline: Option<Deadline>,
+}
+
+impl Expiry {
+    /// Returns the time at which the next timer is due.
+    pub fn next_deadline(&self) -> Option<Nanos> {
+        self.flows.next().into_iter().chain(self.macs.next()).min()
+    }
+
+    /// Returns whether a timer is due.
+    pub fn is_due(&self, kind: TimerKind, now: Nanos) -> bool {
+        let timers = if kind == TimerKind::Mac { &self.macs } else { &self.flows };
+        timers.next().is_some_and(|at| at <= now)
+    }
+
+    /// Arms the timer of an entry that was last hit at `used`.
+    pub fn arm(&mut self, config: &ModelConfig, store: &Store, id: EntryId, used: Nanos) {
+        let Some(slot) = store.slot(id) else { return };
+        let Some(entry) = &slot.entry else { return };
+        if let Some(Deadline { at, .. }) = deadline(config, entry, slot.created_ns, used) {
+            let timer = Timer { at, serial: slot.serial, id };
+            let timers = self.timers(TimerKind::of(entry.table));
+            timers.arm(timer);
+            timers.compact(|t| store.is_listed(t.id, t.serial));
+        }
+    }
+
+    /// Records that an entry of this table with an armed timer was removed.
+    pub fn entry_gone(&mut self, table: u8) {
+        self.timers(TimerKind::of(table)).entry_gone();
+    }
+
+    /// Takes the next timer that is due by `now`.
+    pub fn pop_due<D: DataPlane>(
+        &mut self,
+        kind: TimerKind,
+        now: Nanos,
+        config: &ModelConfig,
+        store: &Store,
+        plane: &mut D,
+    ) -> NextTimer {
+        let Some(timer) = self.timers(kind).pop_due(now) else { return NextTimer::NotDue };
+        if !store.is_listed(timer.id, timer.serial) {
+            self.timers(kind).was_stale();
+            return NextTimer::Stale;
+        }
+        let used_ns = used_ns(store, plane, timer.id);
+        let Some(slot) = store.slot(timer.id) else { return NextTimer::Stale };
+        let Some(entry) = &slot.entry else { return NextTimer::Stale };
+        let deadline = deadline(config, entry, slot.created_ns, used_ns);
+        NextTimer::Due(Due { id: timer.id, at: timer.at, used_ns, deadline })
+    }
+
+    fn timers(&mut self, kind: TimerKind) -> &mut Timers {
+        match kind {
+            TimerKind::Flow => &mut self.flows,
+            TimerKind::Mac => &mut self.macs,
+        }
+    }
+}
+
+/// Returns when the data plane last hit an entry; 0 if it does not know the entry yet.
+fn used_ns<D: DataPlane>(store: &Store, plane: &mut D, id: EntryId) -> Nanos {
+    match store.slot(id) {
+        Some(slot) if slot.life != Life::Fresh => plane.entry_counters(id).used_ns,
+        _ => 0,
+    }
+}
+
+/// Returns when an entry times out if it is not hit again.
+fn deadline(config: &ModelConfig, entry: &FlowEntry, created: Nanos, used: Nanos) -> Option<Deadline> {
+    let last = used.max(created);
+    if entry.table == MAC_TABLE {
+        let ageing = if config.mac_ageing == 0 { Nanos::MAX / 2 } else { config.mac_ageing };
+        return Some(Deadline { at: last.saturating_add(ageing), reason: RemovedReason::IdleTimeout });
+    }
+    let after = |from: Nanos, s: u16| (s != 0).then(|| from.saturating_add(Nanos::from(s) * SECOND_NS));
+    let idle =
+        after(last, entry.idle_timeout_s).map(|at| Deadline { at, reason: RemovedReason::IdleTimeout });
+    let hard =
+        after(created, entry.hard_timeout_s).map(|at| Deadline { at, reason: RemovedReason::HardTimeout });
+    match (idle, hard) {
+        (Some(idle), Some(hard)) => Some(if hard.at <= idle.at { hard } else { idle }),
+        (one, other) => one.or(other),
+    }
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Questions about ports, groups, meters, learned MACs and the stateless forwarder. Statistics of entries and
+//! tables are in `stats`.
+
+use crate::macs::Mac;
+use crate::model::Model;
+use crate::port::Port;
+use crate::rules::TableSet;
+use crate::rules::records::first;
+use dataplane::{DataPlane, GroupCounters, MeterCounters, PortCounters, PortQueue};
+use flow::group::Group;
+use flow::meter::Meter;
+use flow::stateless::StatelessConfig;
+use flow::{EntryId, FlowEntry, Nanos, PortNo};
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+/// A group with its counters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupStats {
+    /// Definition of the group.
+    pub group: Arc<Group>,
+    /// Time since the group was added, in nanoseconds.
+    pub duration_ns: Nanos,
+    /// Number of entries and groups that send to the group.
+    pub references: usize,
+    /// Counters of the group.
+    pub counters: GroupCounters,
+}
+
+/// A meter with its counters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MeterStats {
+    /// Definition of the meter, as requested.
+    pub meter: Arc<Meter>,
+    /// Time since the meter was added, in nanoseconds.
+    pub duration_ns: Nanos,
+    /// Number of entries that use the meter.
+    pub references: usize,
+    /// Counters of the meter.
+    pub counters: MeterCounters,
+}
+
+impl<D: DataPlane> Model<D> {
+    /// Returns a group with its counters.
+    pub fn group(&mut self, now: Nanos, id: u32) -> Option<GroupStats> {
+        let record = self.rules.groups.get(id)?;
+        Some(GroupStats {
+            references: record.users + self.rules.groups.senders(id).count(),
+            duration_ns: now.saturating_sub(record.since),
+            counters: self.plane.plane.group_counters(id).unwrap_or_default(),
+            group: Arc::clone(&record.what),
+        })
+    }
+
+    /// Returns the numbers of all groups.
+    #[must_use]
+    pub fn group_ids(&self) -> Vec<u32> {
+        self.rules.groups.records().keys().copied().collect()
+    }
+
+    /// Returns the numbers of all groups, each after the groups that it sends to or watches. In this order
+    /// they can be added.
+    #[must_use]
+    pub fn groups_in_order(&self) -> Vec<u32> {
+        let mut ids = self.rules.groups.senders_first();
+        ids.reverse();
+        ids
+    }
+
+    /// Returns a group's definition.
+    #[must_use]
+    pub fn group_numbered(&self, id: u32) -> Option<&Group> {
+        Some(&*self.rules.groups.get(id)?.what)
+    }
+
+    /// Returns the lowest number of a group within a range.
+    pub(crate) fn first_group(&self, range: &RangeInclusive<u32>) -> Option<u32> {
+        first(self.rules.groups.records(), range)
+    }
+
+    /// Returns a meter with its counters.
+    pub fn meter(&mut self, now: Nanos, id: u32) -> Option<MeterStats> {
+        let record = self.rules.meters.get(&id)?;
+        Some(MeterStats {
+            references: record.users,
+            duration_ns: now.saturating_sub(record.since),
+            counters: self.plane.plane.meter_counters(id).unwrap_or_default(),
+            meter: Arc::clone(&record.what),
+        })
+    }
+
+    /// Returns the numbers of all meters.
+    #[must_use]
+    pub fn meter_ids(&self) -> Vec<u32> {
+        self.rules.meters.keys().copied().collect()
+    }
+
+    /// Returns a meter's definition, as requested.
+    pub(crate) fn meter_numbered(&self, id: u32) -> Option<&Meter> {
+        Some(&*self.rules.meters.get(&id)?.what)
+    }
+
+    /// Returns the lowest number of a meter within a range.
+    pub(crate) fn first_meter(&self, range: &RangeInclusive<u32>) -> Option<u32> {
+        first(&self.rules.meters, range)
+    }
+
+    /// Returns the ports in order of their numbers.
+    pub fn ports(&self) -> impl Iterator<Item = &Port> {
+        self.rules.ports.values()
+    }
+
+    /// Returns the port with this number.
+    #[must_use]
+    pub fn port(&self, number: PortNo) -> Option<&Port> {
+        self.rules.ports.get(&number)
+    }
+
+    /// Returns a port's counters, or `None` if the port does not exist.
+    pub fn port_counters(&mut self, number: PortNo) -> Option<PortCounters> {
+        self.rules
+            .ports
+            .contains_key(&number)
+            .then(|| self.plane.plane.port_counters(number).unwrap_or_default())
+    }
+
+    /// Returns a port's egress queues in order of their numbers; empty if the port has none.
+    pub fn queues(&mut self, number: PortNo) -> Vec<PortQueue> {
+        self.plane.plane.queues(number)
+    }
+
+    /// Returns the learned MACs, ordered by VLAN ID and address.
+    pub fn macs(&mut self, now: Nanos) -> Vec<Mac> {
+        self.macs.list(now, &self.rules.store, &mut self.plane.plane)
+    }
+
+    /// Returns the configuration of the stateless forwarder, if it is configured.
+    #[must_use]
+    pub fn stateless(&self) -> Option<&Arc<StatelessConfig>> {
+        self.rules.stateless.as_ref()
+    }
+
+    /// Returns the tables of the pipeline.
+    #[must_use]
+    pub fn pipeline_tables(&self) -> &TableSet {
+        &self.rules.pipeline_tables
+    }
+
+    /// Returns the entry with this ID. An entry that waits for its release is returned as well.
+    #[must_use]
+    pub fn entry(&self, id: EntryId) -> Option<&FlowEntry> {
+        Some(&**self.rules.store.entry(id)?)
+    }
+}

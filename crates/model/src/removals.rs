@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Second phase of removals: an entry that left its table is released when no packet can hit it any longer
+//! and no unread event refers to it.
+
+use crate::async_messages::{AsyncQueue, FlowRemoved, RemovedReason};
+use crate::rules::Rules;
+use dataplane::{DataPlane, EntryCounters, TrafficCount};
+use flow::{EntryFlags, EntryId, Nanos};
+use std::collections::VecDeque;
+
+/// Number of events after which all events that were pending at the start have been taken, even if more keep
+/// arriving. Larger than the capacity of the workers' rings.
+const EVENTS_UNDER_WAY: usize = 65_536;
+
+/// An entry that left its table and waits until the data plane has released it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Dying {
+    /// Version of the operation that removes the entry.
+    pub version: u64,
+    pub removed_ns: Nanos,
+    pub id: EntryId,
+    /// Reason to report in a flow-removed message; `None`: no message.
+    pub reason: Option<RemovedReason>,
+    /// The entry that replaced this one and continues its counts.
+    pub heir: Option<EntryId>,
+}
+
+/// Removed entries that are not released yet, oldest removal first.
+#[derive(Debug, Default)]
+pub(crate) struct Removals {
+    dying: VecDeque<Dying>,
+    /// A version that was active before the workers reported the current backlog of events.
+    settle_next: u64,
+    /// Version up to which removed entries may be released: no unread event refers to them.
+    settled: u64,
+    /// Events taken since the event queue was last empty.
+    backlog_events: usize,
+}
+
+impl Removals {
+    /// Adds an entry that was removed from its table.
+    pub fn push(&mut self, gone: Dying) {
+        self.dying.push_back(gone);
+    }
+
+    /// Returns the number of entries that are not released yet.
+    pub fn len(&self) -> usize {
+        self.dying.len()
+    }
+
+    /// Begins to take events, while the data plane has applied version `applied`.
+    pub fn events_begin(&mut self, applied: u64) {
+        if self.backlog_events == 0 {
+            self.settle_next = applied;
+        }
+    }
+
+    /// Notes that an event was taken.
+    pub fn event_taken(&mut self) {
+        self.backlog_events += 1;
+    }
+
+    /// Notes that all events were taken that the data plane reported up to version `applied`.
+    pub fn events_drained(&mut self, applied: u64) {
+        self.settled = applied;
+        self.backlog_events = 0;
+    }
+
+    /// Notes that more events may wait, and that no more are taken now.
+    pub fn events_end(&mut self) {
+        if self.backlog_events > EVENTS_UNDER_WAY {
+            self.settled = self.settle_next;
+            self.backlog_events = 0;
+        }
+    }
+
+    /// Returns whether a removal is active but its entry is not released yet.
+    pub fn can_settle(&self, applied: u64) -> bool {
+        self.dying.front().is_some_and(|d| d.version <= applied)
+    }
+
+    /// Releases at most `limit` entries whose counters are final. Stops while the queue of messages has no
+    /// space for a flow-removed message.
+    pub fn settle<D: DataPlane>(
+        &mut self,
+        limit: usize,
+        rules: &mut Rules,
+        plane: &mut D,
+        async_messages: &mut AsyncQueue,
+    ) {
+        for _ in 0..limit {
+            let Some(gone) = self.dying.front().filter(|d| d.version <= self.settled).copied() else {
+                return;
+            };
+            let Some(slot) = rules.store.slot(gone.id) else {
+                self.dying.pop_front();
+                continue;
+            };
+            let created_ns = slot.created_ns;
+            let report = slot.entry.clone().filter(|e| e.flags.send_flow_removed).zip(gone.reason);
+            if report.is_some() && async_messages.is_full() {
+                return;
+            }
+            self.dying.pop_front();
+            if report.is_some() || gone.heir.is_some() {
+                let last = rules.carried.counters_of(plane, gone.id);
+                if let Some((entry, reason)) = report {
+                    let TrafficCount { packets, bytes } = reported(last, entry.flags);
+                    async_messages.flow_removed(FlowRemoved {
+                        entry,
+                        reason,
+                        duration_ns: gone.removed_ns.saturating_sub(created_ns),
+                        packets,
+                        bytes,
+                    });
+                }
+                if let Some(heir) = gone.heir {
+                    let count = TrafficCount { packets: last.packets, bytes: last.bytes };
+                    rules.carried.hand_on(gone.id, heir, count);
+                }
+            }
+            rules.carried.forget(gone.id);
+            plane.release(gone.id);
+            rules.store.release(gone.id);
+        }
+    }
+}
+
+/// Returns an entry's counts as reported to controllers. A count that the entry's flags switch off is all
+/// ones (OpenFlow 1.3, 5.8).
+pub(crate) fn reported(counters: EntryCounters, flags: EntryFlags) -> TrafficCount {
+    TrafficCount {
+        packets: if flags.no_packet_counts { u64::MAX } else { counters.packets },
+        bytes: if flags.no_byte_counts { u64::MAX } else { counters.bytes },
+    }
+}

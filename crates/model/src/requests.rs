@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Requests of controllers and of the driver, by kind. Most are a [`Change`], which `changes` checks and
+//! applies.
+
+use crate::changes::{self, Change, Changed, GroupCommand, MeterCommand};
+use crate::error::ModelError;
+use crate::model::Model;
+use dataplane::DataPlane;
+use flow::group::Group;
+use flow::meter::Meter;
+use flow::operation::PacketOut;
+use flow::stateless::StatelessConfig;
+use flow::validate::{ValidateError, validate_actions};
+use flow::{Action, FlowMod, FlowModCommand, Instructions, Nanos, Operation, port_no};
+use std::sync::Arc;
+
+/// Bytes of an Ethernet header.
+const ETHERNET_BYTES: usize = 14;
+
+impl<D: DataPlane> Model<D> {
+    /// Applies one flow-mod. It is active once the version that [`Model::barrier`] returns afterwards is
+    /// applied.
+    ///
+    /// # Errors
+    /// Returns the error by which OpenFlow 1.3 refuses the flow-mod. Nothing is changed then.
+    pub fn flow_mod(&mut self, now: Nanos, m: FlowMod) -> Result<Changed, ModelError> {
+        self.change(now, Change::Flow(m))
+    }
+
+    /// Deletes all entries of the controller's tables and restores the standalone default entry, in one
+    /// operation.
+    pub fn clear(&mut self, now: Nanos) -> Changed {
+        let all = FlowMod { command: FlowModCommand::Delete, table: None, ..FlowMod::default() };
+        let mods = std::iter::once(all).chain(self.default_entries());
+        self.bundle(now, mods).unwrap_or_default()
+    }
+
+    /// Switches between fail-secure and fail-standalone mode, when a datapath has found or lost its
+    /// controllers. Standalone mode deletes all entries of controllers and forwards by learned MACs. Secure
+    /// mode deletes the standalone default entry if it is unchanged.
+    pub fn set_standalone(&mut self, now: Nanos, standalone: bool) -> Changed {
+        let default = self.default_entries().pop();
+        self.config.standalone = standalone;
+        if standalone {
+            return self.clear(now);
+        }
+        let Some(mut default) = default else { return Changed::default() };
+        let store = &self.rules.store;
+        let there = store.find(0, default.priority, &default.matching);
+        if !there.and_then(|id| store.entry(id)).is_some_and(|e| *e.instructions == default.instructions) {
+            return Changed::default();
+        }
+        default.command = FlowModCommand::DeleteStrict;
+        self.flow_mod(now, default).unwrap_or_default()
+    }
+
+    /// Applies one group-mod. A delete uses only the number of `group`.
+    ///
+    /// # Errors
+    /// Returns the error by which OpenFlow 1.3 refuses the group-mod (OFPET_GROUP_MOD_FAILED). Nothing is
+    /// changed then.
+    pub fn group_mod(&mut self, now: Nanos, command: GroupCommand, group: Group) -> Result<(), ModelError> {
+        self.change(now, Change::Group(command, group)).map(|_| ())
+    }
+
+    /// Applies one meter-mod. A delete uses only the number of `meter`.
+    ///
+    /// # Errors
+    /// Returns the error by which OpenFlow 1.3 refuses the meter-mod (OFPET_METER_MOD_FAILED). Nothing is
+    /// changed then.
+    pub fn meter_mod(&mut self, now: Nanos, command: MeterCommand, meter: Meter) -> Result<(), ModelError> {
+        self.change(now, Change::Meter(command, meter)).map(|_| ())
+    }
+
+    /// Replaces the whole configuration of the stateless forwarder, or removes it.
+    ///
+    /// # Errors
+    /// Returns an error if the configuration is invalid. Nothing is changed then.
+    pub fn set_stateless(
+        &mut self,
+        now: Nanos,
+        stateless_config: Option<Arc<StatelessConfig>>,
+    ) -> Result<(), ModelError> {
+        self.transact(now, |transaction| changes::stateless::replace(transaction, stateless_config))?;
+        Ok(())
+    }
+
+    /// Estimates the number of entries that the changes examine or modify, up to a bound.
+    pub(crate) fn cost_of(&self, changes: &[Change]) -> usize {
+        changes::cost_of(&self.rules, changes)
+    }
+
+    /// Sends a packet of a controller. A packet-out has its place in the order of operations, so it is
+    /// forwarded by the rules requested before it.
+    ///
+    /// # Errors
+    /// Returns an error if the ingress port does not exist, the packet is too short, or an action is invalid.
+    pub fn packet_out(&mut self, packet: PacketOut) -> Result<(), ModelError> {
+        let from = packet.in_port;
+        if !port_no::is_none(from) && !self.rules.ports.contains_key(&from) {
+            return Err(ModelError::BadInPort(from));
+        }
+        if packet.bytes.len() < ETHERNET_BYTES {
+            return Err(ModelError::BadPacket(packet.bytes.len()));
+        }
+        let to_table = |action: &Action| matches!(action, Action::Output { port: port_no::TABLE, .. });
+        let actions = match packet.actions.split_last() {
+            Some((last, before)) if to_table(last) => before,
+            _ => &packet.actions,
+        };
+        if actions.iter().any(to_table) {
+            return Err(ValidateError::OutPort(port_no::TABLE).into());
+        }
+        validate_actions(actions)?;
+        self.rules.check_references(&Instructions::apply(actions.to_vec()))?;
+        self.plane.submit(Operation::PacketOut(Arc::new(packet)));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_have_openflows_numbers() {
+        assert_eq!(ModelError::BadInPort(9).openflow(), (1, 11));
+        assert_eq!(ModelError::BadPacket(3).openflow(), (1, 12));
+    }
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The rules: what controllers program, and what a request can change and roll back.
+//!
+//! [`Rules`] holds state and answers questions about it. It knows of no request, no timer and no message.
+//! Requests change it through a `Transaction` (`crate::changes`), which logs how to undo each step.
+//!
+//! Begin with [`Rules`], then [`store`] (all entries by ID) and [`table`] (the index of one table).
+
+pub(crate) mod carried;
+pub(crate) mod groups;
+pub(crate) mod records;
+mod sharing;
+pub(crate) mod slot;
+pub(crate) mod store;
+mod table;
+mod table_set;
+pub(crate) mod users;
+
+pub use slot::Mark;
+pub use table_set::TableSet;
+
+use crate::error::ModelError;
+use crate::port::Port;
+use carried::CarriedCounts;
+use flow::meter::Meter;
+use flow::stateless::StatelessConfig;
+use flow::{Action, Instructions, PortNo};
+use groups::Groups;
+use records::Records;
+use sharing::Sharing;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use store::Store;
+
+/// What controllers program.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    pub store: Store,
+    pub sharing: Sharing,
+    /// Counts that entries continue from those that they replaced.
+    pub carried: CarriedCounts,
+    pub groups: Groups,
+    pub meters: Records<Meter>,
+    pub ports: BTreeMap<PortNo, Port>,
+    pub stateless: Option<Arc<StatelessConfig>>,
+    /// Tables of the pipeline.
+    pub pipeline_tables: TableSet,
+}
+
+impl Rules {
+    /// Returns rules without entries, groups, meters and ports. All tables are in the pipeline.
+    pub fn new() -> Self {
+        Self {
+            store: Store::new(),
+            sharing: Sharing::default(),
+            carried: CarriedCounts::default(),
+            groups: Groups::default(),
+            meters: Records::new(),
+            ports: BTreeMap::new(),
+            stateless: None,
+            pipeline_tables: TableSet::ALL,
+        }
+    }
+
+    /// Refuses instructions that use a missing group or meter: an error now is better than dropped packets
+    /// later.
+    pub fn check_references(&self, instructions: &Instructions) -> Result<(), ModelError> {
+        if let Some(meter) = instructions.meter.filter(|meter| !self.meters.contains_key(meter)) {
+            return Err(ModelError::NoSuchMeter(meter));
+        }
+        for action in instructions.apply.iter().chain(&instructions.write) {
+            if let Action::Group(group) = action
+                && self.groups.get(*group).is_none()
+            {
+                return Err(ModelError::NoSuchGroup(*group));
+            }
+        }
+        Ok(())
+    }
+}

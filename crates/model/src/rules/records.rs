@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Common bookkeeping of groups and meters: number, time of addition and number of users.
+
+use flow::Nanos;
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+/// A group or a meter with its bookkeeping.
+#[derive(Debug)]
+pub(crate) struct Record<T> {
+    pub what: Arc<T>,
+    /// Time when it was added; a modify does not change it.
+    pub since: Nanos,
+    /// Number of entries in tables that use it.
+    pub users: usize,
+}
+
+/// All groups or all meters, by number.
+pub(crate) type Records<T> = BTreeMap<u32, Record<T>>;
+
+/// Returns the lowest number in use within a range.
+pub(crate) fn first<T>(records: &Records<T>, range: &RangeInclusive<u32>) -> Option<u32> {
+    // `BTreeMap::range` panics if the start is above the end.
+    if range.start() > range.end() {
+        return None;
+    }
+    records.range(range.clone()).next().map(|(number, _)| *number)
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//! An entry with its bookkeeping.
+
+use flow::{FlowEntry, Nanos};
+use std::sync::Arc;
+
+/// Life cycle of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Life {
+    /// The ID is free.
+    Free,
+    /// Added by a request that is not submitted yet: the data plane does not know it.
+    Fresh,
+    /// Known to the data plane.
+    Live,
+    /// Removed from its table; the data plane may still hit and count it.
+    Dying,
+}
+
+/// Why an entry is low-latency, or is not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mark {
+    /// Explicit mark of a flow-mod; `None`: the cookie decides, or else learning.
+    pub said: Option<bool>,
+    /// The entry is low-latency because of its learned hit rate.
+    pub learned: bool,
+}
+
+impl Mark {
+    /// Returns the mark after a modify command with this explicit mark.
+    pub(crate) fn after(self, said: Option<bool>) -> Self {
+        if said.is_some() { Self { said, learned: false } } else { self }
+    }
+}
+
+/// An entry and its bookkeeping in the model.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    pub entry: Option<Arc<FlowEntry>>,
+    /// Serial number, increasing in order of adding over all tables and never reused.
+    pub serial: u64,
+    pub created_ns: Nanos,
+    /// Hash of priority and match.
+    pub hash: u32,
+    /// Index among the members of its group in `Table`, while the entry is in its table.
+    pub place: u32,
+    pub life: Life,
+    pub mark: Mark,
+}
+
+impl Slot {
+    /// Returns the entry if it is in its table.
+    pub fn listed(&self) -> Option<&Arc<FlowEntry>> {
+        self.entry.as_ref().filter(|_| matches!(self.life, Life::Fresh | Life::Live))
+    }
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The data plane together with the version of the last operation.
+
+use dataplane::DataPlane;
+use flow::Operation;
+
+/// A data plane, and the version of the last operation submitted to it.
+#[derive(Debug)]
+pub(crate) struct VersionedPlane<D: DataPlane> {
+    pub plane: D,
+    version: u64,
+}
+
+impl<D: DataPlane> VersionedPlane<D> {
+    /// Takes a data plane to which nothing was submitted.
+    pub fn new(plane: D) -> Self {
+        Self { plane, version: 0 }
+    }
+
+    /// Submits an operation.
+    pub fn submit(&mut self, operation: Operation) {
+        self.version = self.plane.submit(operation);
+    }
+
+    /// Returns the version of the last operation; 0 before the first one.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Returns whether a version is active on all workers.
+    pub fn is_applied(&mut self, version: u64) -> bool {
+        version == 0 || self.plane.applied() >= version
+    }
+}
