@@ -5,13 +5,12 @@
 //! output waits.
 
 use super::bundle::Bundles;
+use super::context::{ChannelId, Refusal};
 use super::dump::Dump;
 use super::layout::Layout;
 use super::long::Away;
 use super::lost::LostMessages;
-use super::{ChannelId, Context, Refusal, Shared};
-use crate::changes::LONG_ENTRIES;
-use dataplane::DataPlane;
+use super::shared::Shared;
 use flow::Nanos;
 use openflow::features::SwitchConfig;
 use openflow::role::{AsyncConfig, AsyncKind, Role};
@@ -20,8 +19,8 @@ use openflow::{
 };
 use std::collections::VecDeque;
 
-/// Requests started in one step; fewer if their changes examine [`LONG_ENTRIES`] entries together.
-const REQUESTS_PER_STEP: usize = 64;
+/// Requests started in one step; fewer if their changes together examine many entries.
+pub(super) const REQUESTS_PER_STEP: usize = 64;
 /// Maximum number of waiting requests per channel. Requests wait behind a barrier, a long answer, a full data
 /// plane or a lent model. At the limit the session is no longer read, so echo requests are not answered
 /// either.
@@ -37,8 +36,6 @@ const HELD_FEW: usize = 16;
 const HELD_BYTES_FEW: usize = 16 * 1_024;
 /// Unread output in bytes at which a long answer pauses.
 const ANSWER_BYTES: usize = 64 * 1_024;
-/// Number of operations waiting for workers at which no further request is started.
-const PARKED_MAX: usize = 256;
 /// Unread output in bytes above which asynchronous messages are dropped. Packet-ins stop earlier, at the
 /// session's limit.
 const ASYNC_BYTES: usize = 1_024 * 1_024;
@@ -82,7 +79,7 @@ pub(super) enum Job {
 
 /// A request that waits for its turn.
 #[derive(Debug)]
-enum Held {
+pub(super) enum Held {
     Request(Box<Request>),
     /// A request that will be refused, because it is invalid or because the channel is a slave when the
     /// request is processed.
@@ -99,7 +96,7 @@ impl Held {
     }
 
     /// Returns whether the request must not overtake a long answer in progress.
-    fn waits_for_others(&self) -> bool {
+    pub(super) fn waits_for_others(&self) -> bool {
         matches!(self, Self::Request(request) if waits_for_others(&request.message))
     }
 }
@@ -119,7 +116,7 @@ pub struct Channel {
     /// The peer has used the `low_latency` instruction. Other controllers, such as ovs-ofctl, cannot parse
     /// answers with it.
     pub(super) knows_marks: bool,
-    job: Option<Job>,
+    pub(super) job: Option<Job>,
     held: VecDeque<Held>,
     held_bytes: usize,
     /// The waiting requests of all channels exceed the total limit, so this channel may hold only
@@ -213,43 +210,12 @@ impl Channel {
         self.lost
     }
 
-    fn tell_lost(&mut self, now: Nanos, events: &mut Vec<ChannelEvent>) {
+    pub(super) fn tell_lost(&mut self, now: Nanos, events: &mut Vec<ChannelEvent>) {
         let (reported, at) = self.lost_reported;
         if reported != self.lost && at.is_none_or(|at| now.saturating_sub(at) >= LOST_NS) {
             events.push(ChannelEvent::Lost(self.lost.since(reported)));
             self.lost_reported = (self.lost, Some(now));
         }
-    }
-
-    pub(super) fn step<D: DataPlane>(
-        &mut self,
-        shared: &mut Shared,
-        context: &mut Context<'_, D>,
-    ) -> Progress {
-        self.session.tick(context.now);
-        let mut events = Vec::new();
-        self.tell_lost(context.now, &mut events);
-        let mut left = REQUESTS_PER_STEP;
-        shared.spent = 0;
-        self.advance(context);
-        while left > 0 {
-            if let Some(held) = self.next_ready(shared, context) {
-                left -= 1;
-                events.extend(self.take_up(held, shared, context));
-                // Other channels get a turn after this much work. `Agent::step` updates the settings before a
-                // barrier can start.
-                if shared.spent >= LONG_ENTRIES || shared.asked_anew {
-                    left = 0;
-                }
-                self.advance(context);
-                continue;
-            }
-            if !self.take_event(&mut left, &mut events) {
-                break;
-            }
-        }
-        let dumps = matches!(self.job, Some(Job::Dump(_))) && self.has_room();
-        Progress { more: left == 0 || dumps, events }
     }
 
     /// Handles received messages without access to the model.
@@ -263,7 +229,7 @@ impl Channel {
     }
 
     /// Takes the session's next event. Returns false if there is no event, or no space to queue one.
-    fn take_event(&mut self, left: &mut usize, events: &mut Vec<ChannelEvent>) -> bool {
+    pub(super) fn take_event(&mut self, left: &mut usize, events: &mut Vec<ChannelEvent>) -> bool {
         // The end of a session needs no space: the waiting requests are discarded.
         if !self.can_hold() && !self.session.is_closed() {
             return false;
@@ -291,6 +257,18 @@ impl Channel {
         true
     }
 
+    /// Returns the request whose turn is next.
+    pub(super) fn front(&self) -> Option<&Held> {
+        self.held.front()
+    }
+
+    /// Takes the request whose turn is next.
+    pub(super) fn pop_held(&mut self) -> Option<Held> {
+        let held = self.held.pop_front()?;
+        self.held_bytes -= held.bytes();
+        Some(held)
+    }
+
     fn hold(&mut self, held: Held) {
         self.held_bytes += held.bytes();
         self.held.push_back(held);
@@ -313,43 +291,8 @@ impl Channel {
         }
     }
 
-    fn has_room(&self) -> bool {
+    pub(super) fn has_room(&self) -> bool {
         self.session.output().len() < ANSWER_BYTES
-    }
-
-    /// Takes the next request if it may start now.
-    fn next_ready<D: DataPlane>(&mut self, shared: &Shared, context: &mut Context<'_, D>) -> Option<Held> {
-        let held = self.held.front()?;
-        let free = match &self.job {
-            None => true,
-            Some(Job::Barrier(..) | Job::Away(_)) => false,
-            Some(Job::Dump(_)) => !held.waits_for_others(),
-        };
-        if !free
-            || shared.work.is_some()
-            || self.session.is_output_full()
-            || context.model.plane_mut().parked() >= PARKED_MAX
-        {
-            return None;
-        }
-        let held = self.held.pop_front()?;
-        self.held_bytes -= held.bytes();
-        Some(held)
-    }
-
-    /// Continues the current job.
-    fn advance<D: DataPlane>(&mut self, context: &mut Context<'_, D>) {
-        self.job = match self.job.take() {
-            Some(Job::Barrier(xid, version)) if context.model.is_applied(version) => {
-                self.reply(xid, &Message::BarrierReply);
-                None
-            }
-            Some(Job::Dump(dump)) if self.has_room() => {
-                self.session.answer_goes_on(context.now);
-                dump.advance(&mut self.session, context).map(|rest| Job::Dump(Box::new(rest)))
-            }
-            other => other,
-        };
     }
 
     pub(super) fn begin(&mut self, job: Job) {
@@ -410,42 +353,5 @@ fn waits_for_others(message: &Message) -> bool {
             )
         }
         _ => false,
-    }
-}
-
-impl Channel {
-    /// Executes or refuses a request whose turn has come.
-    fn take_up<D: DataPlane>(
-        &mut self,
-        held: Held,
-        shared: &mut Shared,
-        context: &mut Context<'_, D>,
-    ) -> Option<ChannelEvent> {
-        match held {
-            Held::Request(request) => {
-                let refusal = self.start(&request, shared, context).err()?;
-                Some(self.refuse(request.xid, &request.head, &refusal))
-            }
-            Held::Undecodable(request) => {
-                let Undecodable { xid, error, head } = *request;
-                if let Some(more) = head.table_features_part() {
-                    self.layout.refuse(xid, more);
-                }
-                let refusal = self.barred(shared).unwrap_or(Refusal::new(error.code, error.problem));
-                Some(self.refuse(xid, &head, &refusal))
-            }
-        }
-    }
-
-    fn start<D: DataPlane>(
-        &mut self,
-        request: &Request,
-        shared: &mut Shared,
-        context: &mut Context<'_, D>,
-    ) -> Result<(), Refusal> {
-        if let Some(reply) = self.answer(request, shared, context)? {
-            self.reply(request.xid, &reply);
-        }
-        Ok(())
     }
 }

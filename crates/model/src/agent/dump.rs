@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Long answers, produced in several steps.
 
+use super::context::Context;
 use super::numbered::Numbered;
-use super::{Context, table_features};
+use super::table_features;
 use crate::select::FlowFilter;
 use crate::stats::{self, FlowCursor};
 use dataplane::DataPlane;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Flow-mods of controllers. A flow-mod may name a buffered packet, which is then sent through the tables.
 
-use super::{Context, Refusal, Shared};
+use super::context::{Context, Refusal};
+use super::shared::Shared;
 use dataplane::DataPlane;
 use flow::operation::PacketOut;
 use flow::{Action, FlowModCommand, Nanos, port_no};

@@ -2,7 +2,7 @@
 //! TABLE_FEATURES requests in several parts. The parts share a transaction ID. The request takes effect with
 //! its last part; if one part is refused, the whole request is refused.
 
-use super::Refusal;
+use super::context::Refusal;
 use super::table_features::{check, check_whole};
 use crate::TableSet;
 use openflow::error;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Conversion of meters between OpenFlow messages and the model.
 
-use super::{Context, Refusal};
+use super::context::{Context, Refusal};
 use crate::changes::{Change, MeterCommand};
 use crate::queries::MeterStats;
 use dataplane::{DataPlane, TrafficCount};

@@ -6,10 +6,13 @@
 //! [`AsyncMessage`] to the channels that subscribe to it. Each call does a bounded amount of work. The agent
 //! does no work for a channel whose peer does not read.
 
+mod apply;
 mod async_message;
 mod buffers;
 mod bundle;
+mod bundle_request;
 mod channel;
+mod context;
 mod describe;
 mod dump;
 mod finish_offloads;
@@ -26,77 +29,24 @@ mod query;
 mod queues;
 mod request;
 mod role;
+mod shared;
+mod step;
 mod table_features;
 
 pub use channel::{Channel, ChannelEvent, Progress};
+pub use context::{ChannelId, Context};
 pub use long::{Done, Work};
 pub use lost::LostMessages;
 
 use crate::async_messages::AsyncMessage;
 use crate::model::Model;
-use buffers::Buffers;
 use dataplane::DataPlane;
 use flow::{Nanos, Settings};
 use openflow::packet::PacketInCode;
-use openflow::role::{AsyncKind, Generation};
-use openflow::{ErrorCode, Message, SessionConfig};
-use std::borrow::Cow;
+use openflow::role::AsyncKind;
+use openflow::{Message, SessionConfig};
+use shared::Shared;
 use std::collections::BTreeMap;
-
-/// The model and its environment, as a step needs them to answer requests.
-pub struct Context<'a, D: DataPlane> {
-    /// Model of the datapath.
-    pub model: &'a mut Model<D>,
-    /// Current time.
-    pub now: Nanos,
-    /// Publishes counters that the data plane does not update continuously. Called before ports are read.
-    pub refresh: &'a mut dyn FnMut(),
-}
-
-/// ID of a channel; never reused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ChannelId(u64);
-
-/// State shared by all channels.
-#[derive(Debug, Default)]
-struct Shared {
-    generation: Generation,
-    master: Option<ChannelId>,
-    /// Size of the uncommitted bundles of all channels.
-    bundled: bundle::Size,
-    buffers: Buffers,
-    /// A change of role or subscription may have changed which channels get which asynchronous messages.
-    asked_anew: bool,
-    /// Total size in bytes of the requests that wait in all channels.
-    held_bytes: usize,
-    /// Approximate number of entries that the changes of this step have examined.
-    spent: usize,
-    /// Messages lost on channels that are closed.
-    lost: LostMessages,
-    /// Whether the driver applies long changes on another thread.
-    lends: bool,
-    /// Long changes for the driver to take. No request starts before they are taken.
-    work: Option<Work>,
-}
-
-/// Reason why a request is refused, with its OpenFlow error code.
-#[derive(Debug)]
-struct Refusal {
-    code: ErrorCode,
-    problem: Cow<'static, str>,
-}
-
-impl Refusal {
-    fn new(code: ErrorCode, problem: impl Into<Cow<'static, str>>) -> Self {
-        Self { code, problem: problem.into() }
-    }
-}
-
-impl From<crate::ModelError> for Refusal {
-    fn from(error: crate::ModelError) -> Self {
-        Self::new(error.openflow().into(), error.to_string())
-    }
-}
 
 /// All channels of a datapath.
 #[derive(Debug, Default)]
@@ -138,6 +88,35 @@ impl Agent {
     pub fn step_alone(&mut self, id: ChannelId, now: Nanos) -> Progress {
         let Some(channel) = self.channels.get_mut(&id) else { return Progress::default() };
         counting_held(channel, &mut self.shared, |channel, _| channel.step_alone(now))
+    }
+
+    /// Announces that the driver calls [`Agent::take_work`] after each step and applies long changes itself.
+    pub fn lend_long_work(&mut self) {
+        self.shared.lends = true;
+    }
+
+    /// Takes the pending long changes. Until [`Agent::finish`], call [`Agent::step_alone`] instead of
+    /// [`Agent::step`], and use the model only in [`Work::run`].
+    pub fn take_work(&mut self) -> Option<Work> {
+        self.shared.work.take()
+    }
+
+    /// Returns whether long changes are pending.
+    #[must_use]
+    pub fn has_work(&self) -> bool {
+        self.shared.work.is_some()
+    }
+
+    /// Answers the request whose changes were applied. Returns an event to log, if any.
+    pub fn finish<D: DataPlane>(
+        &mut self,
+        done: Done,
+        context: &mut Context<'_, D>,
+    ) -> Option<(ChannelId, ChannelEvent)> {
+        let id = done.channel;
+        // The connection may have been closed meanwhile.
+        let event = self.channels.get_mut(&id)?.finish(done, &mut self.shared, context)?;
+        Some((id, event))
     }
 
     /// Sends a notice to the channels that subscribe to it, and recycles the frame of a packet-in.

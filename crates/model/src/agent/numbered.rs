@@ -2,7 +2,8 @@
 //! Lists of groups and meters in order of their numbers, one item per step because a group can have a
 //! thousand buckets.
 
-use super::{Context, group, meter};
+use super::context::Context;
+use super::{group, meter};
 use dataplane::DataPlane;
 use flow::meter::Meter;
 use openflow::multipart::group_stats::{GroupDescription, GroupStatsEntry};

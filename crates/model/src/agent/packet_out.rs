@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Packet-outs of controllers, with their own bytes or with a buffered packet.
 
-use super::{Context, Refusal, Shared, flow_mod};
+use super::context::{Context, Refusal};
+use super::flow_mod;
+use super::shared::Shared;
 use dataplane::DataPlane;
 use flow::operation;
 use openflow::packet::PacketOutMessage;

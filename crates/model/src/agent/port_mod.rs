@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Conversion of PORT_MOD messages to changes of the model.
 
-use super::Refusal;
+use super::context::Refusal;
 use crate::changes::{Change, PortMod};
 use crate::port::PortConfig;
 use openflow::error;

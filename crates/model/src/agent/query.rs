@@ -2,11 +2,13 @@
 //! Answers to multipart requests.
 
 use super::channel::{Channel, Job};
+use super::context::{Context, Refusal};
 use super::dump::Dump;
 use super::layout::Part;
 use super::long::Then;
 use super::numbered::Numbered;
-use super::{Context, Refusal, Shared, describe, group, meter};
+use super::shared::Shared;
+use super::{describe, group, meter};
 use crate::{Change, TableSet};
 use dataplane::DataPlane;
 use flow::{PortNo, port_no};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Egress queues in OpenFlow messages: QUEUE_GET_CONFIG (7.3.6) and OFPMP_QUEUE.
 
-use super::{Context, Refusal};
+use super::context::{Context, Refusal};
 use crate::port::Port;
 use dataplane::{DataPlane, PortQueue};
 use flow::{PortNo, port_no};

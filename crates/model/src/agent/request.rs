@@ -2,9 +2,11 @@
 //! Dispatch of requests to the functions that answer them.
 
 use super::channel::{Channel, Job};
+use super::context::{Context, Refusal};
+use super::describe;
 use super::dump::Dump;
 use super::long::Then;
-use super::{Context, Refusal, Shared, describe};
+use super::shared::Shared;
 use crate::changes::Change;
 use dataplane::DataPlane;
 use flow::Settings;

@@ -2,7 +2,8 @@
 //! Roles of channels. At most one channel is master; its predecessor becomes slave.
 
 use super::channel::Channel;
-use super::{Refusal, Shared};
+use super::context::Refusal;
+use super::shared::Shared;
 use openflow::role::{Role, RoleMessage};
 use openflow::{Message, error};
 

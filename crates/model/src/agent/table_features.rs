@@ -2,7 +2,7 @@
 //! TABLE_FEATURES. All tables have the same capabilities. A request for fewer capabilities is granted and
 //! changes only the set of tables: it declares what the controller is going to use.
 
-use super::Refusal;
+use super::context::Refusal;
 use crate::TableSet;
 use flow::{Field, Limits};
 use openflow::error;

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Application of a request's changes, at once or by the driver, and the answer afterwards.
+
+use super::channel::{Channel, ChannelEvent, Job};
+use super::context::{Context, Refusal};
+use super::dump::Dump;
+use super::long::{Away, Done, Then, Work};
+use super::shared::Shared;
+use super::{bundle_request, flow_mod};
+use crate::changes::{Change, Changed, LONG_ENTRIES};
+use crate::error::ModelError;
+use dataplane::DataPlane;
+use openflow::{Message, Request};
+
+impl Channel {
+    /// Applies changes, or hands them to the driver if they take long and the driver accepts them.
+    pub(super) fn make<D: DataPlane>(
+        &mut self,
+        request: &Request,
+        changes: Vec<Change>,
+        then: Then,
+        shared: &mut Shared,
+        context: &mut Context<'_, D>,
+    ) -> Result<Option<Message>, Refusal> {
+        let cost = context.model.cost_of(&changes);
+        shared.spent = shared.spent.saturating_add(cost);
+        if shared.lends && cost > LONG_ENTRIES {
+            shared.work = Some(Work { channel: self.id, now: context.now, changes });
+            self.begin(Job::Away(Box::new(Away { xid: request.xid, head: request.head, then })));
+            return Ok(None);
+        }
+        let result = context.model.bundle(context.now, changes);
+        self.made(then, result, shared, context)
+    }
+
+    fn made<D: DataPlane>(
+        &mut self,
+        then: Then,
+        result: Result<Changed, (usize, ModelError)>,
+        shared: &mut Shared,
+        context: &mut Context<'_, D>,
+    ) -> Result<Option<Message>, Refusal> {
+        match then {
+            Then::Packet(buffer) => {
+                result.map_err(|(_, error)| error)?;
+                flow_mod::release(buffer, shared, context);
+                Ok(None)
+            }
+            Then::TellTables(xid) => {
+                result.map_err(|(_, error)| error)?;
+                self.begin(Job::Dump(Box::new(Dump::table_features(xid))));
+                Ok(None)
+            }
+            Then::Commit(control, origins) => {
+                result.map_err(|(at, error)| self.refuse_bundle(&control, &origins, at, &error))?;
+                Ok(Some(bundle_request::committed(control)))
+            }
+        }
+    }
+
+    /// Continues the request whose changes the driver has applied.
+    pub(super) fn finish<D: DataPlane>(
+        &mut self,
+        done: Done,
+        shared: &mut Shared,
+        context: &mut Context<'_, D>,
+    ) -> Option<ChannelEvent> {
+        let away = self.take_away()?;
+        match self.made(away.then, done.result, shared, context) {
+            Ok(Some(reply)) => self.reply(away.xid, &reply),
+            Ok(None) => {}
+            Err(refusal) => return Some(self.refuse(away.xid, &away.head, &refusal)),
+        }
+        None
+    }
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What every request needs: the model, the time, and a way to be refused.
+
+use crate::error::ModelError;
+use crate::model::Model;
+use dataplane::DataPlane;
+use flow::Nanos;
+use openflow::ErrorCode;
+use std::borrow::Cow;
+
+/// The model and its environment, as a step needs them to answer requests.
+pub struct Context<'a, D: DataPlane> {
+    /// Model of the datapath.
+    pub model: &'a mut Model<D>,
+    /// Current time.
+    pub now: Nanos,
+    /// Publishes counters that the data plane does not update continuously. Called before ports are read.
+    pub refresh: &'a mut dyn FnMut(),
+}
+
+/// ID of a channel; never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ChannelId(pub(super) u64);
+
+/// Reason why a request is refused, with its OpenFlow error code.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    pub(super) code: ErrorCode,
+    pub(super) problem: Cow<'static, str>,
+}
+
+impl Refusal {
+    pub(super) fn new(code: ErrorCode, problem: impl Into<Cow<'static, str>>) -> Self {
+        Self { code, problem: problem.into() }
+    }
+}
+
+impl From<ModelError> for Refusal {
+    fn from(error: ModelError) -> Self {
+        Self::new(error.openflow().into(), error.to_string())
+    }
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//! State that all channels share.
+
+use super::buffers::Buffers;
+use super::bundle;
+use super::context::ChannelId;
+use super::long::Work;
+use super::lost::LostMessages;
+use openflow::role::Generation;
+
+/// State shared by all channels.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    pub(super) generation: Generation,
+    pub(super) master: Option<ChannelId>,
+    /// Size of the uncommitted bundles of all channels.
+    pub(super) bundled: bundle::Size,
+    pub(super) buffers: Buffers,
+    /// A change of role or subscription may have changed which channels get which asynchronous messages.
+    pub(super) asked_anew: bool,
+    /// Total size in bytes of the requests that wait in all channels.
+    pub(super) held_bytes: usize,
+    /// Approximate number of entries that the changes of this step have examined.
+    pub(super) spent: usize,
+    /// Messages lost on channels that are closed.
+    pub(super) lost: LostMessages,
+    /// Whether the driver applies long changes on another thread.
+    pub(super) lends: bool,
+    /// Long changes for the driver to take. No request starts before they are taken.
+    pub(super) work: Option<Work>,
+}

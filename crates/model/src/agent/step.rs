@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A step of a channel: continues the job in progress, and starts requests whose turn has come.
+
+use super::channel::{Channel, ChannelEvent, Held, Job, Progress, REQUESTS_PER_STEP};
+use super::context::{Context, Refusal};
+use super::shared::Shared;
+use crate::changes::LONG_ENTRIES;
+use dataplane::DataPlane;
+use openflow::{Message, Request, Undecodable};
+
+/// Number of operations waiting for workers at which no further request is started.
+const PARKED_MAX: usize = 256;
+impl Channel {
+    /// Handles a bounded number of requests.
+    pub(super) fn step<D: DataPlane>(
+        &mut self,
+        shared: &mut Shared,
+        context: &mut Context<'_, D>,
+    ) -> Progress {
+        self.session.tick(context.now);
+        let mut events = Vec::new();
+        self.tell_lost(context.now, &mut events);
+        let mut left = REQUESTS_PER_STEP;
+        shared.spent = 0;
+        self.advance(context);
+        while left > 0 {
+            if let Some(held) = self.next_ready(shared, context) {
+                left -= 1;
+                events.extend(self.take_up(held, shared, context));
+                // Other channels get a turn after this much work. `Agent::step` updates the settings before a
+                // barrier can start.
+                if shared.spent >= LONG_ENTRIES || shared.asked_anew {
+                    left = 0;
+                }
+                self.advance(context);
+                continue;
+            }
+            if !self.take_event(&mut left, &mut events) {
+                break;
+            }
+        }
+        let dumps = matches!(self.job, Some(Job::Dump(_))) && self.has_room();
+        Progress { more: left == 0 || dumps, events }
+    }
+
+    /// Takes the next request if it may start now.
+    fn next_ready<D: DataPlane>(&mut self, shared: &Shared, context: &mut Context<'_, D>) -> Option<Held> {
+        let held = self.front()?;
+        let free = match &self.job {
+            None => true,
+            Some(Job::Barrier(..) | Job::Away(_)) => false,
+            Some(Job::Dump(_)) => !held.waits_for_others(),
+        };
+        if !free
+            || shared.work.is_some()
+            || self.session.is_output_full()
+            || context.model.plane_mut().parked() >= PARKED_MAX
+        {
+            return None;
+        }
+        self.pop_held()
+    }
+
+    /// Continues the current job.
+    fn advance<D: DataPlane>(&mut self, context: &mut Context<'_, D>) {
+        self.job = match self.job.take() {
+            Some(Job::Barrier(xid, version)) if context.model.is_applied(version) => {
+                self.reply(xid, &Message::BarrierReply);
+                None
+            }
+            Some(Job::Dump(dump)) if self.has_room() => {
+                self.session.answer_goes_on(context.now);
+                dump.advance(&mut self.session, context).map(|rest| Job::Dump(Box::new(rest)))
+            }
+            other => other,
+        };
+    }
+
+    /// Executes or refuses a request whose turn has come.
+    fn take_up<D: DataPlane>(
+        &mut self,
+        held: Held,
+        shared: &mut Shared,
+        context: &mut Context<'_, D>,
+    ) -> Option<ChannelEvent> {
+        match held {
+            Held::Request(request) => {
+                let refusal = self.start(&request, shared, context).err()?;
+                Some(self.refuse(request.xid, &request.head, &refusal))
+            }
+            Held::Undecodable(request) => {
+                let Undecodable { xid, error, head } = *request;
+                if let Some(more) = head.table_features_part() {
+                    self.layout.refuse(xid, more);
+                }
+                let refusal = self.barred(shared).unwrap_or(Refusal::new(error.code, error.problem));
+                Some(self.refuse(xid, &head, &refusal))
+            }
+        }
+    }
+
+    fn start<D: DataPlane>(
+        &mut self,
+        request: &Request,
+        shared: &mut Shared,
+        context: &mut Context<'_, D>,
+    ) -> Result<(), Refusal> {
+        if let Some(reply) = self.answer(request, shared, context)? {
+            self.reply(request.xid, &reply);
+        }
+        Ok(())
+    }
+}
