@@ -191,7 +191,7 @@ impl Contender for Program {
         let text = String::from_utf8_lossy(&output.stdout);
         let line = text.lines().last().unwrap_or_default();
         serde_json::from_str(line)
-            .map_err(|error| self.fault(format!("ended with `{line}`, which is no window: {error}")))
+            .map_err(|error| self.fault(format!("ended with `{line}`, which is not a window: {error}")))
     }
 }
 

@@ -59,14 +59,14 @@ live in_port=1,udp --count 1 --timeout 60
 traffic_until has_ended
 wait "$trace" || fail "the trace ended with $?"
 has 'result: dropped (no_output)'
-has 'the rules say the same: the entry that it hits in table 0 says so: actions=drop'
+has 'the rules agree: the entry that it hits in table 0 drops it: actions=drop'
 ask trace in_port=p1,udp,nw_dst=10.0.0.2,tp_dst=9 >"$folder/trace.log"
-has 'result: dropped (no_output): the entry that it hits in table 0 says so: actions=drop'
+has 'result: dropped (no_output): the entry that it hits in table 0 drops it: actions=drop'
 ok 'one command explains why a packet was dropped, for a real and for a synthetic packet'
 
 traffic=ping_once
 live icmp --count 100000 --timeout 600
-traffic_until logged trace 'the rules say the same'
+traffic_until logged trace 'the rules agree'
 kill "$trace"
 wait "$trace" 2>/dev/null && fail 'the trace has not ended'
 wait_until 'another can trace' ask trace --live in_port=99 --count 1 --timeout 1

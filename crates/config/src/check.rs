@@ -51,7 +51,7 @@ pub fn configs(file: ConfigFile, scope: Scope, mistakes: &mut Mistakes) -> Vec<C
         mistakes.wrong("datapath", "there is none; add [[datapath]] with an id and ports");
     }
     if count > DATAPATHS {
-        mistakes.wrong("datapath", format!("there are {count}; {DATAPATHS} is the most"));
+        mistakes.wrong("datapath", format!("there are {count}; the maximum is {DATAPATHS}"));
         return Vec::new();
     }
     let mut made: Vec<(usize, Config)> = Vec::with_capacity(count);
@@ -101,7 +101,7 @@ fn socket(
         None if n == 0 => ("control".to_owned(), file.unwrap_or(DEFAULT_CONTROL)),
         None => {
             let problem =
-                "is missing: each further datapath needs a socket of its own, such as \"/run/shunt/s2.sock\"";
+                "is missing: each further datapath needs its own socket, such as \"/run/shunt/s2.sock\"";
             mistakes.wrong(format!("{datapath}.control"), problem);
             return None;
         }
@@ -115,17 +115,19 @@ fn socket(
 fn apart(key: &str, one: &Config, other: &Config, mistakes: &mut Mistakes) {
     let id = other.datapath.id;
     if one.datapath.id == id {
-        let problem = format!("{id} is another datapath's too; number each differently");
+        let problem = format!("{id} is also the id of another datapath; give each a different id");
         mistakes.wrong(format!("{key}.id"), problem);
     }
     if one.control == other.control {
-        let problem = format!("\"{}\" is another datapath's too; name each once", other.control.display());
+        let problem =
+            format!("\"{}\" is also used by another datapath; use each once", other.control.display());
         mistakes.wrong(format!("{key}.control"), problem);
     }
     let listens = &other.datapath.openflow.listen;
     for (n, twice) in listens.iter().enumerate() {
         if one.datapath.openflow.listen.contains(twice) {
-            let problem = format!("\"{twice}\" is another datapath's too; listen on each once");
+            let problem =
+                format!("\"{twice}\" is also used by another datapath; listen on each address once");
             mistakes.wrong(format!("{key}.openflow.listen[{n}]"), problem);
         }
     }
@@ -134,7 +136,7 @@ fn apart(key: &str, one: &Config, other: &Config, mistakes: &mut Mistakes) {
     for (n, port) in other.datapath.ports.iter().enumerate().filter(|(_, port)| alone(port)) {
         if one.datapath.ports.iter().any(|it| alone(it) && it.device == port.device) {
             let problem = format!(
-                "\"{}\" is another datapath's too; datapaths are linked by pairs of interfaces, one end each",
+                "\"{}\" is also used by another datapath; to link datapaths, give each one end of a pair of interfaces",
                 port.device
             );
             mistakes.wrong(format!("{key}.port[{n}].device"), problem);
@@ -181,7 +183,7 @@ fn workers(
         return None;
     }
     if list.len() > WORKERS {
-        mistakes.wrong("worker", format!("there are {}; {WORKERS} is the most", list.len()));
+        mistakes.wrong("worker", format!("there are {}; the maximum is {WORKERS}", list.len()));
         return None;
     }
     let mut workers = Vec::with_capacity(list.len());
@@ -258,8 +260,7 @@ fn datapath(
     }
     if let Some(port) = ports.iter().find(|port| port.driver == port::af_xdp::NAME) {
         notes.push(format!(
-            "port {}: af_xdp does not see VLAN tags that a sender leaves to its device, or that the device takes off; \
-             `ethtool -K DEVICE txvlan off` there, or rxvlan, lets them be.",
+            "port {}: af_xdp does not see VLAN tags that the device of a sender inserts or this device removes; `ethtool -K DEVICE txvlan off` at the sender and `rxvlan off` here turn this off.",
             port.name
         ));
     }
@@ -319,7 +320,7 @@ fn endpoints(
     mistakes: &mut Mistakes,
 ) -> Vec<Endpoint> {
     if texts.len() > ENDPOINTS {
-        mistakes.wrong(key, format!("there are {}; {ENDPOINTS} is the most", texts.len()));
+        mistakes.wrong(key, format!("there are {}; the maximum is {ENDPOINTS}", texts.len()));
         return Vec::new();
     }
     let mut all = Vec::with_capacity(texts.len());
@@ -327,7 +328,7 @@ fn endpoints(
         let key = format!("{key}[{n}]");
         let Some(endpoint) = mistakes.at(&key, read(text)) else { continue };
         if all.contains(&endpoint) {
-            mistakes.wrong(&key, format!("\"{text}\" is there twice; name each once"));
+            mistakes.wrong(&key, format!("\"{text}\" is given twice; name each once"));
         }
         all.push(endpoint);
     }

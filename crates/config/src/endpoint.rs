@@ -31,7 +31,7 @@ impl fmt::Display for Endpoint {
 pub fn socket_path(text: &str, example: &str) -> Result<PathBuf, String> {
     if text.is_empty() || text.len() > PATH_BYTES || text.contains('\0') {
         return Err(format!(
-            "\"{}\" is no socket's path; it has 1 to {PATH_BYTES} bytes, such as \"{example}\"",
+            "\"{}\" is not a socket path; a path has 1 to {PATH_BYTES} bytes, such as \"{example}\"",
             text.replace('\0', "\\0")
         ));
     }
@@ -45,7 +45,7 @@ pub fn listen_address(text: &str) -> Result<Endpoint, String> {
     }
     text.parse().map(Endpoint::Tcp).map_err(|_| {
         format!(
-            "\"{text}\" is no address to listen on; write IP:PORT or unix:PATH, such as \"127.0.0.1:6654\", \
+            "\"{text}\" is not a listen address; write IP:PORT or unix:PATH, such as \"127.0.0.1:6654\", \
              \"[::1]:6654\" or \"unix:/run/shunt/s1.mgmt\""
         )
     })
@@ -63,7 +63,7 @@ pub fn controller(text: &str) -> Result<Endpoint, String> {
     let without_port = || address.parse::<IpAddr>().ok().map(|ip| SocketAddr::new(ip, PORT));
     whole.or_else(without_port).map(Endpoint::Tcp).ok_or_else(|| {
         format!(
-            "\"{text}\" is no controller; write tcp:IP:PORT or unix:PATH, such as \"tcp:127.0.0.1:6653\", \
+            "\"{text}\" is not a controller address; write tcp:IP:PORT or unix:PATH, such as \"tcp:127.0.0.1:6653\", \
              \"tcp:[::1]:6653\" or \"unix:/run/controller.sock\""
         )
     })

@@ -61,7 +61,7 @@ impl Mistakes {
     fn refuse(&mut self) -> Result<(), FlowFileError> {
         let mut reported = std::mem::take(&mut self.reported);
         if self.more > 0 {
-            reported.push(format!("... and {} more lines are wrong", self.more));
+            reported.push(format!("... and {} more lines have errors", self.more));
         }
         if reported.is_empty() { Ok(()) } else { Err(FlowFileError(reported.join("\n"))) }
     }

@@ -92,7 +92,7 @@ fn learning(key: &str, l: &LearnSection, mistakes: &mut Mistakes) -> Option<Opti
     let key = |name: &str| format!("{key}.{name}");
     let min_pps = mistakes.at(key("min_pps"), in_range(l.min_pps.unwrap_or(1_000), 1..=1_000_000_000));
     let window = duration(l.window.as_deref().unwrap_or("5s")).and_then(|window| {
-        let problem = "is the time over which a rate is taken; use \"100ms\" to \"1h\", such as \"5s\"";
+        let problem = "is out of range; rates are measured over \"100ms\" to \"1h\", such as \"5s\"";
         if LEARN_WINDOWS_NS.contains(&window) { Ok(window) } else { Err(problem.to_owned()) }
     });
     let window = mistakes.at(key("window"), window);
@@ -138,7 +138,7 @@ pub(crate) fn outstanding(
 fn quiet_range(quiet_ns: Nanos) -> Result<Nanos, String> {
     match quiet_ns {
         ..=QUIET_MAX_NS => Ok(quiet_ns),
-        _ => Err("is a time without low-latency packets; use \"0us\" to \"1s\"".to_owned()),
+        _ => Err("is out of range; use \"0us\" to \"1s\"".to_owned()),
     }
 }
 

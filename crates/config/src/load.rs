@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
-    #[error("{}: can not read the configuration: {source}", path.display())]
+    #[error("{}: cannot read the configuration: {source}", path.display())]
     Read {
         /// Path of the file.
         path: PathBuf,
@@ -66,7 +66,7 @@ impl Config {
     /// Returns all mistakes in the order of the text, or an error if the number of datapaths is not one.
     pub fn parse(text: &str) -> Result<Self, Vec<Mistake>> {
         let [one] = <[Self; 1]>::try_from(Self::parse_all(text)?).map_err(|all| {
-            vec![wrong("datapath", format!("there are {}, and one is asked for", all.len()))]
+            vec![wrong("datapath", format!("there are {}, but one is expected", all.len()))]
         })?;
         Ok(one)
     }

@@ -32,13 +32,13 @@ impl Scope {
         let online = std::fs::read_to_string(ONLINE).unwrap_or_default();
         let online = online.trim();
         if !online.is_empty() && !in_list(online, cpu) {
-            return Err(format!("this machine has no CPU {cpu} that is online; use one of {online}"));
+            return Err(format!("this machine has no online CPU {cpu}; use one of {online}"));
         }
         let allowed = rustix::thread::sched_getaffinity(None);
         let is_allowed = allowed.is_ok_and(|set| cpu < rustix::thread::CpuSet::MAX_CPU && set.is_set(cpu));
         Ok((!is_allowed).then(|| {
             format!(
-                "this process may not use CPU {cpu}; a switch that may not either runs the worker unpinned."
+                "this process may not use CPU {cpu}; a switch with the same restriction runs the worker unpinned."
             )
         }))
     }
@@ -101,10 +101,7 @@ mod tests {
         assert_eq!(Scope::File.cpu(8_191), Ok(None));
         assert_eq!(Scope::Build.cpu(8_191), Ok(None));
         let problem = Scope::Machine.cpu(8_191).unwrap_err();
-        assert!(
-            problem.starts_with("this machine has no CPU 8191 that is online; use one of 0"),
-            "{problem}"
-        );
+        assert!(problem.starts_with("this machine has no online CPU 8191; use one of 0"), "{problem}");
         assert!(Scope::Machine.cpu(0).is_ok());
     }
 }

@@ -30,7 +30,7 @@ pub fn ports(
     mistakes: &mut Mistakes,
 ) -> Vec<ConfiguredPort> {
     if list.len() > Limits::PORTS {
-        let problem = format!("there are {}; {} is the most", list.len(), Limits::PORTS);
+        let problem = format!("there are {}; the maximum is {}", list.len(), Limits::PORTS);
         mistakes.wrong(format!("{key}.port"), problem);
         return Vec::new();
     }
@@ -48,11 +48,11 @@ pub fn ports(
 fn unlike(key: &str, p: &file::PortSection, others: &[file::PortSection], mistakes: &mut Mistakes) {
     let at = |is_same: &dyn Fn(&file::PortSection) -> bool| others.iter().position(is_same);
     if let (Some(number), Some(m)) = (p.number, at(&|other| other.number == p.number)) {
-        let problem = format!("{number} is port[{m}]'s too; give each port a number of its own");
+        let problem = format!("{number} is also that of port[{m}]; give each port a different number");
         mistakes.wrong(format!("{key}.number"), problem);
     }
     if let (Some(name), Some(m)) = (&p.name, at(&|other| other.name == p.name)) {
-        let problem = format!("\"{name}\" is port[{m}]'s too; give each port a name of its own");
+        let problem = format!("\"{name}\" is also that of port[{m}]; give each port a different name");
         mistakes.wrong(format!("{key}.name"), problem);
     }
     let alone = |port: &file::PortSection| {
@@ -61,7 +61,7 @@ fn unlike(key: &str, p: &file::PortSection, others: &[file::PortSection], mistak
     let same_device = |other: &file::PortSection| alone(other) && other.device == p.device;
     if let (Some(device), true, Some(m)) = (&p.device, alone(p), at(&same_device)) {
         let problem = format!(
-            "\"{device}\" is port[{m}]'s too; give each port a device of its own, and more workers to one for speed"
+            "\"{device}\" is also that of port[{m}]; give each port a different device; for speed, give a port several workers"
         );
         mistakes.wrong(format!("{key}.device"), problem);
     }
@@ -101,7 +101,7 @@ fn port(at: &str, p: &file::PortSection, around: &Around, mistakes: &mut Mistake
 /// Checks the list of workers that serve a port. The number of workers may be unknown.
 fn serving(list: &[i64], workers: Option<usize>) -> Result<Vec<usize>, String> {
     if list.is_empty() {
-        return Err("is empty, so nobody would serve the port; name a worker, such as [0]".to_owned());
+        return Err("is empty, so no worker would serve the port; name a worker, such as [0]".to_owned());
     }
     let mut serving = Vec::with_capacity(list.len());
     for worker in list {
@@ -127,7 +127,7 @@ fn queues(key: &str, list: &[file::QueueSection], mistakes: &mut Mistakes) -> Ve
         let key = format!("{key}[{n}]");
         let queue = queue(&key, of_file, mistakes);
         if let (Some(id), Some(other)) = (of_file.id, list[..n].iter().position(same)) {
-            let problem = format!("{id} is queue[{other}]'s too; number each queue differently");
+            let problem = format!("{id} is also that of queue[{other}]; give each queue a different id");
             mistakes.wrong(format!("{key}.id"), problem);
         }
         queues.extend(queue);

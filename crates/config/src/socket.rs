@@ -41,7 +41,7 @@ impl std::fmt::Display for SocketPurpose {
 pub enum SocketPathError {
     /// The path exists and is not a socket.
     #[error(
-        "{}: is there already and is no socket; move it away, or use another `{}` path",
+        "{}: exists already and is not a socket; move it, or use another `{}` path",
         path.display(), purpose.key()
     )]
     NoSocket {
@@ -51,7 +51,7 @@ pub enum SocketPathError {
         purpose: SocketPurpose,
     },
     /// The system refused an operation.
-    #[error("{}: can not {what} the {purpose}: {source}", path.display())]
+    #[error("{}: cannot {what} the {purpose}: {source}", path.display())]
     Io {
         /// Path of the socket, or of its directory.
         path: PathBuf,

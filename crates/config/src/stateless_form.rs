@@ -116,7 +116,7 @@ fn port(key: &str, value: i64) -> Result<u32, Wrong> {
 fn once<V>(key: &str, map: &mut BTreeMap<u32, V>, at: u32, value: V) -> Result<(), Wrong> {
     match map.insert(at, value) {
         None => Ok(()),
-        Some(_) => Err((key.to_owned(), format!("port {at} is there twice; name each once"))),
+        Some(_) => Err((key.to_owned(), format!("port {at} is given twice; name each once"))),
     }
 }
 
@@ -167,7 +167,7 @@ impl StatelessForm {
         for (n, trusted) in self.trusted.iter().enumerate() {
             let key = format!("trusted[{n}]");
             if !stateless_config.trusted.insert(port(&key, *trusted)?) {
-                return Err((key, format!("port {trusted} is there twice; name each once")));
+                return Err((key, format!("port {trusted} is given twice; name each once")));
             }
         }
         Ok(())
@@ -184,7 +184,7 @@ impl StatelessForm {
 
     fn read_polka(&self, stateless_config: &mut StatelessConfig) -> Result<(), Wrong> {
         if let Some(polka) = self.polka.as_ref().filter(|polka| polka.epoch != 0) {
-            let problem = format!("{} means nothing to PolKA; leave it out", polka.epoch);
+            let problem = format!("{} has no meaning for PolKA; leave it out", polka.epoch);
             return Err(("polka.epoch".to_owned(), problem));
         }
         stateless_config.polka = self.polka.as_ref().map(|bank| bank.read("polka")).transpose()?;
@@ -231,7 +231,7 @@ impl BankForm {
         };
         let modulus = number(&format!("{key}.id"), self.id, 2, u32::MAX.into())?;
         let Some(id) = NodeId::new(arithmetic, modulus) else {
-            return Err((format!("{key}.id"), "is no ID; use 2 and more".to_owned()));
+            return Err((format!("{key}.id"), "is not an ID; use 2 or more".to_owned()));
         };
         let mut labels = BTreeMap::new();
         for (label, what) in (0_u32..).zip(&self.labels) {
@@ -269,7 +269,7 @@ impl GatesForm {
             let key = format!("{key}.ports[{n}]");
             let gate = number(&key, *gate, 1, u32::MAX.into())?;
             let Some(number) = NonZeroU32::new(gate).filter(|_| taken.insert(gate)) else {
-                return Err((key, format!("gate {gate} is there twice; give each port a gate of its own")));
+                return Err((key, format!("gate {gate} is given twice; give each port a different gate")));
             };
             let flag = flag_of(flag).map_err(|problem| (key.clone(), problem))?;
             once(&key, &mut ports, port(&key, *of)?, Gate { number, flag })?;
@@ -403,7 +403,7 @@ gates = { down_d = 4, up_d = 8, external_d = 2, server_gate_max = 30, ports = [[
     #[test]
     fn mistakes_are_reported_with_their_places() {
         for (what, by, key, says) in [
-            ("trusted = [1, 2, 3]", "trusted = [1, 1]", "trusted[1]", "port 1 is there twice"),
+            ("trusted = [1, 2, 3]", "trusted = [1, 1]", "trusted[1]", "port 1 is given twice"),
             ("trusted = [1, 2, 3]", "trusted = [0]", "trusted[0]", "0 is out of range; use 1 to"),
             ("[2, 9000]", "[1, 9000]", "mtu[1]", "twice"),
             ("[2, 9000]", "[2, 9]", "mtu[1]", "9 is out of range; use 68 to 65535"),
@@ -412,12 +412,17 @@ gates = { down_d = 4, up_d = 8, external_d = 2, server_gate_max = 30, ports = [[
             ("epoch = 1", "epoch = 2", "bank[0].epoch", "use 0 to 1"),
             ("epoch = 1, ", "", "bank[1].epoch", "0 has a bank already"),
             ("id = 5", "id = 1", "bank[0].id", "1 is out of range"),
-            ("id = 0x1002d", "epoch = 1, id = 0x1002d", "polka.epoch", "1 means nothing"),
+            ("id = 0x1002d", "epoch = 1, id = 0x1002d", "polka.epoch", "1 has no meaning"),
             ("\"tables\", 1, 0", "\"table\", 1, 0", "bank[0].labels[0]", "use a port, \"tables\""),
             ("[1, 2], [2, 1]]", "[1, 2], [1, 1]]", "bank[0].backups[1]", "twice"),
             ("\"polynomial\", labels = [3]", "\"real\"", "bank[1].arithmetic", "\"real\" is unknown"),
-            ("labels = [3]", "labels = [3,3,3,3,3,3,3,3,3]", "", "label 8 is no residue by ID 0xb"),
-            ("[2, 4, \"\"]", "[2, 2, \"\"]", "gates.ports[1]", "gate 2 is there twice"),
+            (
+                "labels = [3]",
+                "labels = [3,3,3,3,3,3,3,3,3]",
+                "",
+                "label 8 is not a residue modulo the ID 0xb",
+            ),
+            ("[2, 4, \"\"]", "[2, 2, \"\"]", "gates.ports[1]", "gate 2 is given twice"),
             ("[2, 4, \"\"]", "[2, 4, \"srv\"]", "gates.ports[1]", "\"srv\" is unknown"),
             ("down_d = 4", "down_d = -4", "gates.down_d", "-4 is out of range"),
         ] {

@@ -156,38 +156,38 @@ fn lines_of(mistakes: Vec<Mistake>) -> Vec<String> {
 
 /// Rows of: replaced text, replacement, and parts of the expected message.
 const MISTAKES: &[(&str, &str, &[&str])] = &[
-    ("control = \"/tmp/s1.sock\"", "control = \"\"", &["control: ", "no socket's path", "such as"]),
+    ("control = \"/tmp/s1.sock\"", "control = \"\"", &["control: ", "not a socket path", "such as"]),
     (
         "control = \"/tmp/s1.sock\"",
         "kontrol = \"\"",
-        &["line 2: kontrol: there is no such key here; use one of `control`, `simd`"],
+        &["line 2: kontrol: unknown key; use one of `control`, `simd`"],
     ),
     (
         "control = \"/tmp/s1.sock\"",
         "control = 3",
-        &["line 2: control: is the number 3, and a string is needed; write control = \"/run/shunt/s1.sock\""],
+        &["line 2: control: is the number 3, but a string is needed; write control = \"/run/shunt/s1.sock\""],
     ),
     (
         "[[worker]]",
         "[worker]",
-        &["line 3: worker: is a table, and a list of tables is needed; write [[worker]]"],
+        &["line 3: worker: is a table, but a list of tables is needed; write [[worker]]"],
     ),
     (
         "[[datapath]]\nid",
         "[datapath]\nid",
-        &["line 6: datapath: is a table, and a list of tables is needed; write [[datapath]]"],
+        &["line 6: datapath: is a table, but a list of tables is needed; write [[datapath]]"],
     ),
     (
         "cpu = 1",
         "cpu = \"one\"",
-        &["line 4: worker[0].cpu: is the string \"one\", and a whole number is needed; write cpu = 1"],
+        &["line 4: worker[0].cpu: is the string \"one\", but an integer is needed; write cpu = 1"],
     ),
-    ("cpu = 1", "cpu = 1.5", &["line 4: worker[0].cpu: is the fraction 1.5, and a whole number is needed"]),
+    ("cpu = 1", "cpu = 1.5", &["line 4: worker[0].cpu: is the fraction 1.5, but an integer is needed"]),
     ("cpu = 1", "cpu = 99999999999999999999", &["line 4: worker[0].cpu: ", "write cpu = 1"]),
     (
         "enabled = false",
         "enabled = 0",
-        &["line 13: datapath.low_latency.learn.enabled: is the number 0, and true or false is needed"],
+        &["line 13: datapath.low_latency.learn.enabled: is the number 0, but true or false is needed"],
     ),
     (
         "enabled = true",
@@ -197,13 +197,13 @@ const MISTAKES: &[(&str, &str, &[&str])] = &[
     (
         "number = 2",
         "number = true",
-        &["line 29: datapath.port[1].number: is true, and a whole number is needed; write number = 1"],
+        &["line 29: datapath.port[1].number: is true, but an integer is needed; write number = 1"],
     ),
     (
         "workers = [0]",
         "workers = 0",
         &[
-            "line 27: datapath.port[0].workers: is the number 0, and a list of whole numbers is needed; write workers = [0]",
+            "line 27: datapath.port[0].workers: is the number 0, but a list of integers is needed; write workers = [0]",
         ],
     ),
     ("workers = [0]", "workers = [\n  \"0\"]", &["line 28: datapath.port[0].workers: is the string \"0\""]),
@@ -211,10 +211,10 @@ const MISTAKES: &[(&str, &str, &[&str])] = &[
         "hold = 1",
         "outstanding_bytes = \"1\"",
         &[
-            "lanes.outstanding_bytes: is the string \"1\", and a whole number is needed; write outstanding_bytes = 262144",
+            "lanes.outstanding_bytes: is the string \"1\", but an integer is needed; write outstanding_bytes = 262144",
         ],
     ),
-    ("id = 1", "id = [1]", &["line 7: datapath.id: is a list, and a whole number is needed; write id = 1"]),
+    ("id = 1", "id = [1]", &["line 7: datapath.id: is a list, but an integer is needed; write id = 1"]),
     ("control = \"/tmp/s1.sock\"", "control = \"/tmp", &["line 2: "]),
     ("[[worker]]\ncpu = 1\nidle = \"adaptive\"", "", &["worker: ", "add [[worker]]"]),
     ("cpu = 1", "cpu = -1", &["worker[0].cpu: -1 is out of range; use 0 to 8191"]),
@@ -226,12 +226,16 @@ const MISTAKES: &[(&str, &str, &[&str])] = &[
     (
         "controllers = []",
         "controllers = [\"tcp:1.2.3.4\", \"tcp:1.2.3.4:6653\"]",
-        &["controllers[1]: \"tcp:1.2.3.4:6653\" is there twice"],
+        &["controllers[1]: \"tcp:1.2.3.4:6653\" is given twice"],
     ),
-    ("controllers = []", "controllers = [\"unix:\"]", &["controllers[0]: \"\" is no socket's path"]),
+    ("controllers = []", "controllers = [\"unix:\"]", &["controllers[0]: \"\" is not a socket path"]),
     ("controllers = []", "listen = \"x:1\"", &["datapath.openflow.listen[0]: \"x:1\"", "127.0.0.1:6654"]),
-    ("controllers = []", "listen = [\"unix:/l\", \"/l\"]", &["listen[1]: \"/l\" is no address", "unix:PATH"]),
-    ("controllers = []", "listen = [\"unix:/l\", \"unix:/l\"]", &["listen[1]: \"unix:/l\" is there twice"]),
+    (
+        "controllers = []",
+        "listen = [\"unix:/l\", \"/l\"]",
+        &["listen[1]: \"/l\" is not a listen address", "unix:PATH"],
+    ),
+    ("controllers = []", "listen = [\"unix:/l\", \"unix:/l\"]", &["listen[1]: \"unix:/l\" is given twice"]),
     (
         "controllers = []",
         "listen = \"unix:/tmp/s1.sock\"",
@@ -241,7 +245,7 @@ const MISTAKES: &[(&str, &str, &[&str])] = &[
         "controllers = []",
         "listen = 6654",
         &[
-            "line 9: datapath.openflow.listen: is the number 6654, and a string or a list of strings is needed",
+            "line 9: datapath.openflow.listen: is the number 6654, but a string or a list of strings is needed",
         ],
     ),
     ("controllers = []", "listen = [\"unix:/l\", 3]", &["line 9: datapath.openflow.listen: is the number 3"]),
@@ -254,8 +258,8 @@ const MISTAKES: &[(&str, &str, &[&str])] = &[
     ("0x4c4c000000000000/", "0x4c4c000000000001/", &["low_latency.cookie: ", "outside its mask"]),
     ("min_pps = 1000", "min_pps = 0", &["learn.min_pps: 0 is out of range; use 1 to"]),
     ("\"5s\"", "\"5 seconds\"", &["learn.window: \"5 seconds\"", "\"5s\""]),
-    ("\"5s\"", "\"0s\"", &["learn.window: is the time", "\"100ms\" to \"1h\""]),
-    ("\"5s\"", "\"2h\"", &["learn.window: is the time"]),
+    ("\"5s\"", "\"0s\"", &["learn.window: is out of range", "\"100ms\" to \"1h\""]),
+    ("\"5s\"", "\"2h\"", &["learn.window: is out of range"]),
     ("\"10m\"", "\"10\"", &["learn.min_timeout: \"10\"", "\"10m\""]),
     ("normal = 0", "normal = 16385", &["lanes.normal: 16385 is out of range"]),
     ("large_quantum = 16", "small_quantum = 0", &["lanes.small_quantum: 0 is out of range"]),
@@ -269,7 +273,7 @@ const MISTAKES: &[(&str, &str, &[&str])] = &[
         "outstanding_bytes = 16777217",
         &["port[1].outstanding_bytes: 16777217 is out"],
     ),
-    ("\"50us\"", "\"50\"", &["lanes.quiet: ", "is no duration", "\"100us\""]),
+    ("\"50us\"", "\"50\"", &["lanes.quiet: ", "is not a duration", "\"100us\""]),
     ("\"50us\"", "\"2s\"", &["lanes.quiet: ", "\"0us\" to \"1s\""]),
     ("lut_entries = 4096", "lut_entries = 0", &["ffp.lut_entries: 0 is out of range"]),
     ("\"lazy\"", "\"late\"", &["ffp.consistency: \"late\" is unknown", "\"generation\""]),
@@ -279,9 +283,9 @@ const MISTAKES: &[(&str, &str, &[&str])] = &[
     ("queue = 64", "queue = 0", &["port_cache.queue: 0 is out of range"]),
     ("number = 1", "number = 0", &["port[0].number: 0 is out of range; use 1 to 4294967040"]),
     ("number = 1", "number = 4294967294", &["port[0].number: 4294967294 is out of range"]),
-    ("number = 2", "number = 1", &["port[1].number: 1 is port[0]'s too"]),
-    ("name = \"p2\"", "name = \"p1\"", &["port[1].name: \"p1\" is port[0]'s too"]),
-    ("name = \"p2\"", "name = \"2\"", &["port[1].name: \"2\" can be taken for a port number"]),
+    ("number = 2", "number = 1", &["port[1].number: 1 is also that of port[0]"]),
+    ("name = \"p2\"", "name = \"p1\"", &["port[1].name: \"p1\" is also that of port[0]"]),
+    ("name = \"p2\"", "name = \"2\"", &["port[1].name: \"2\" looks like a port number"]),
     ("name = \"p2\"", "name = \"local\"", &["port[1].name: \"local\" is a reserved port"]),
     ("driver = \"mem\"", "driver = \"me\"", &["port[1].driver: there is no driver \"me\"", "\"mem\""]),
     (
@@ -297,12 +301,12 @@ const MISTAKES: &[(&str, &str, &[&str])] = &[
     (
         "driver = \"mem\"\ndevice = \"null\"",
         "driver = \"af_packet\"\ndevice = \"veth1\"",
-        &["port[1].device: \"veth1\" is port[0]'s too"],
+        &["port[1].device: \"veth1\" is also that of port[0]"],
     ),
     (
         "driver = \"mem\"\ndevice = \"null\"",
         "driver = \"af_xdp\"\ndevice = \"veth1\"",
-        &["port[1].device: \"veth1\" is port[0]'s too"],
+        &["port[1].device: \"veth1\" is also that of port[0]"],
     ),
     ("workers = [0]", "workers = []", &["port[0].workers: is empty"]),
     ("workers = [0]", "workers = [1]", &["port[0].workers: there is no worker 1; the only one is 0"]),
@@ -310,7 +314,11 @@ const MISTAKES: &[(&str, &str, &[&str])] = &[
     ("workers = [0]", "workers = [0, 0]", &["port[0].workers: worker 0 is named twice"]),
     ("id = 7", "id = 8", &["port[1].queue[0].id: 8 is out of range; use 0 to 7"]),
     ("id = 7", "", &["line 35: datapath.port[1].queue[0].id: is missing; write id = 1"]),
-    ("id = 7", "id = 1", &["port[1].queue[1].id: 1 is queue[0]'s too; number each queue differently"]),
+    (
+        "id = 7",
+        "id = 1",
+        &["port[1].queue[1].id: 1 is also that of queue[0]; give each queue a different id"],
+    ),
     ("id = 7", "id = \"7\"", &["line 36: datapath.port[1].queue[0].id: is the string \"7\""]),
     (
         "max_rate_kbps = 2000",
@@ -333,20 +341,20 @@ const MISTAKES: &[(&str, &str, &[&str])] = &[
     (
         "limit_frames = 64",
         "limit = 64",
-        &["line 40: datapath.port[1].queue[0].limit: there is no such key", "`limit_frames`"],
+        &["line 40: datapath.port[1].queue[0].limit: unknown key", "`limit_frames`"],
     ),
     (
         "[[datapath.port.queue]]\nid = 7\nmin_rate_kbps = 1000\nmax_rate_kbps = 2000\npriority = 3\nlimit_frames = 64\n[[datapath.port.queue]]\nid = 1",
         "[datapath.port.queue]\nid = 7",
         &[
-            "line 35: datapath.port[1].queue: is a table, and a list of tables is needed; write [[datapath.port.queue]]",
+            "line 35: datapath.port[1].queue: is a table, but a list of tables is needed; write [[datapath.port.queue]]",
         ],
     ),
     ("workers = [0]", "", &["line 22: datapath.port[0].workers: is missing; write workers = [0]"]),
     (
         "workers = [0]",
         "workers = [0]\nspeed = 3",
-        &["line 28: datapath.port[0].speed: there is no such key here; use one of `number`", "`workers`"],
+        &["line 28: datapath.port[0].speed: unknown key; use one of `number`", "`workers`"],
     ),
 ];
 
@@ -369,7 +377,7 @@ fn every_mistake_has_its_sentence() {
 #[test]
 fn a_file_that_is_not_there_is_named() {
     let message = Config::load(Path::new("no/such.toml")).unwrap_err().to_string();
-    assert!(message.starts_with("no/such.toml: can not read the configuration: "), "{message}");
+    assert!(message.starts_with("no/such.toml: cannot read the configuration: "), "{message}");
 }
 
 #[test]
@@ -397,13 +405,13 @@ fn all_mistakes_are_reported_in_the_order_of_the_text() {
     let begins = [
         "line 4: worker[0].cpu: is the string \"one\"",
         "line 6: datapath.id: is missing",
-        "line 8: datapath.openflow.id: there is no such key here",
-        "line 28: datapath.port[0].speed: there is no such key here",
+        "line 8: datapath.openflow.id: unknown key",
+        "line 28: datapath.port[0].speed: unknown key",
         "line 29: datapath.port[1].name: is missing",
-        "line 30: datapath.port[1].number: 1 is port[0]'s too",
-        "line 31: datapath.port[1].nmae: there is no such key here",
+        "line 30: datapath.port[1].number: 1 is also that of port[0]",
+        "line 31: datapath.port[1].nmae: unknown key",
         "line 46: datapath.lanes.hold: -1 is out of range",
-        "line 48: datapath.lanes.quiet: \"50\" is no duration",
+        "line 48: datapath.lanes.quiet: \"50\" is not a duration",
     ];
     assert_eq!(reported.len(), begins.len(), "{reported:#?}");
     for (reported, begin) in reported.iter().zip(begins) {
@@ -419,11 +427,11 @@ fn each_place_that_is_not_toml_is_reported() {
     assert!(reported[0].starts_with("line 7: there is a second `=`"), "{reported:#?}");
     assert!(reported[1].starts_with("line 29: the key has no value; write KEY = VALUE"), "{reported:#?}");
     for (what, by, says) in [
-        ("workers = [0]", "workers = [0", "line 28: the list before is not closed, or lacks a comma"),
+        ("workers = [0]", "workers = [0", "line 28: the preceding list is not closed, or lacks a comma"),
         ("name = \"p1\"", "name = \"p1", "line 24: the text is not closed"),
-        ("enabled = true", "enabled = yes", "line 15: is no value; write a text in quotes"),
-        ("number = 2", "number = 2\nnumber = 3", "line 30: is there already; keep one"),
-        ("[[datapath.port]]\nnumber = 2", "[datapath.port]\nnumber = 2", "line 28: is there already"),
+        ("enabled = true", "enabled = yes", "line 15: is not a value; write a text in quotes"),
+        ("number = 2", "number = 2\nnumber = 3", "line 30: is given twice; keep one"),
+        ("[[datapath.port]]\nnumber = 2", "[datapath.port]\nnumber = 2", "line 28: is given twice"),
     ] {
         let text = GOOD.replacen(what, by, 1);
         let reported = lines_of(Config::parse(&text).unwrap_err());
@@ -457,7 +465,7 @@ fn missing_cpus_and_devices_are_reported_only_in_the_scope_of_the_machine() {
     let found = lines_for(Scope::Machine).unwrap_err();
     assert_eq!(found.len(), 3, "{found:#?}");
     assert!(found[0].starts_with("line 2: control: /dev/null/s1.sock: "), "{found:#?}");
-    assert!(found[1].starts_with("line 4: worker[0].cpu: this machine has no CPU 8191"), "{found:#?}");
+    assert!(found[1].starts_with("line 4: worker[0].cpu: this machine has no online CPU 8191"), "{found:#?}");
     assert!(
         found[2].starts_with("line 26: datapath.port[0].device: port p1: there is no network device"),
         "{found:#?}"
@@ -560,22 +568,22 @@ fn each_of_several_datapaths_has_its_own() {
     assert_eq!(stateless.banks[0].as_ref().unwrap().labels.len(), 2);
     assert_eq!(all[1].datapath.stateless, None);
     for (what, by, says) in [
-        ("id = 2", "id = 1", "datapath[1].id: 1 is another datapath's too"),
+        ("id = 2", "id = 1", "datapath[1].id: 1 is also the id of another datapath"),
         ("control = \"/tmp/s2.sock\"", "", "datapath[1].control: is missing"),
-        ("/tmp/s2.sock", "/tmp/s1.sock", "datapath[1].control: \"/tmp/s1.sock\" is another"),
-        ("veth2", "veth1", "datapath[1].port[0].device: \"veth1\" is another datapath's too"),
+        ("/tmp/s2.sock", "/tmp/s1.sock", "datapath[1].control: \"/tmp/s1.sock\" is also used"),
+        ("veth2", "veth1", "datapath[1].port[0].device: \"veth1\" is also used by another datapath"),
         ("workers = [1]", "workers = [2]", "datapath[1].port[0].workers: there is no worker 2"),
         ("id = 5", "id = 1", "datapath[0].stateless.bank[0].id: 1 is out of range"),
         ("id = 5", "id = \"5\"", "datapath[0].stateless.bank[0].id: is the string \"5\""),
         (
             "trusted = [1]",
             "trusted = 1",
-            "datapath[0].stateless.trusted: is the number 1, and a list of ports",
+            "datapath[0].stateless.trusted: is the number 1, but a list of ports",
         ),
         (
             "trusted = [1]",
             "trust = [1]",
-            "line 10: datapath[0].stateless.trust: there is no such key here; use one of `trusted`",
+            "line 10: datapath[0].stateless.trust: unknown key; use one of `trusted`",
         ),
     ] {
         let text = TWO.replacen(what, by, 1);
@@ -583,5 +591,5 @@ fn each_of_several_datapaths_has_its_own() {
         let messages = lines_of(Config::parse_all(&text).unwrap_err());
         assert!(messages.len() == 1 && messages[0].contains(says), "{by:?} gives: {messages:#?}");
     }
-    assert!(lines_of(Config::parse(TWO).unwrap_err())[0].contains("there are 2, and one is asked for"));
+    assert!(lines_of(Config::parse(TWO).unwrap_err())[0].contains("there are 2, but one is expected"));
 }

@@ -41,7 +41,7 @@ const KEYS: &[Key] = &[
     ("name", STRING, "name = \"p1\""),
     ("driver", STRING, "driver = \"af_packet\""),
     ("device", STRING, "device = \"veth1\""),
-    ("workers", "a list of whole numbers", "workers = [0]"),
+    ("workers", "a list of integers", "workers = [0]"),
     ("datapath.port.queue", TABLES, "[[datapath.port.queue]]"),
     ("min_rate_kbps", NUMBER, "min_rate_kbps = 1000"),
     ("max_rate_kbps", NUMBER, "max_rate_kbps = 10000"),
@@ -99,7 +99,7 @@ pub const FORWARDING: &[Key] = &[
 /// Type of a string, in words.
 pub const STRING: &str = "a string";
 /// Type of an integer, in words.
-pub const NUMBER: &str = "a whole number";
+pub const NUMBER: &str = "an integer";
 /// Type of a list of tables, in words.
 pub const TABLES: &str = "a list of tables";
 
@@ -220,14 +220,13 @@ fn in_our_words(message: &str) -> String {
     let words = [
         (
             "duplicate key",
-            "is there already; keep one of the two. A further entry of a list has double brackets, such as \
-             [[datapath.port]], and stands behind the entry that it belongs to",
+            "is given twice; keep one of the two. A further entry of a list has double brackets, such as [[datapath.port]], and follows the entry that it belongs to",
         ),
-        ("string values must be quoted", "is no value; write a text in quotes, a number, true or false"),
+        ("string values must be quoted", "is not a value; write a text in quotes, a number, true or false"),
         ("invalid basic string", "the text is not closed; end it with a quote in the same line"),
         (
             "missing comma between array elements",
-            "the list before is not closed, or lacks a comma; write [1, 2]",
+            "the preceding list is not closed, or lacks a comma; write [1, 2]",
         ),
         ("key with no value", "the key has no value; write KEY = VALUE"),
         ("extra `=`", "there is a second `=`; write KEY = VALUE"),
@@ -266,15 +265,15 @@ fn is_missing(name: &str, way: &KeyPath, grammar: Grammar) -> String {
 fn problem(message: &str, way: &KeyPath, grammar: Grammar) -> String {
     if let Some((_, known)) = message.strip_prefix("unknown field `").and_then(|rest| rest.split_once('`')) {
         let known = known.trim_start_matches(", expected ").trim_start_matches("one of ");
-        return format!("there is no such key here; use one of {known}");
+        return format!("unknown key; use one of {known}");
     }
     let (path, key) = way.keys();
     let Some((_, needed, example)) = known(&path, key, grammar) else { return one_line(message) };
     if let Some(found) = message.strip_prefix("invalid type: ") {
         let found = in_words(found.rsplit_once(", expected").map_or(found, |(found, _)| found));
-        format!("is {found}, and {needed} is needed; write {example}")
+        format!("is {found}, but {needed} is needed; write {example}")
     } else if message.contains("integer") || message.contains("number") {
-        format!("is no number that can be read ({}); write {example}", one_line(message))
+        format!("is not a valid number ({}); write {example}", one_line(message))
     } else {
         one_line(message)
     }

@@ -24,7 +24,7 @@ pub fn in_range(value: i64, range: RangeInclusive<i64>) -> Result<u64, String> {
 pub fn duration(text: &str) -> Result<Nanos, String> {
     let wrong = || {
         format!(
-            "\"{text}\" is no duration; use a number and its unit, such as \"100us\", \"200ms\", \"5s\", \"10m\" or \"1h\""
+            "\"{text}\" is not a duration; use a number and its unit, such as \"100us\", \"200ms\", \"5s\", \"10m\" or \"1h\""
         )
     };
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
@@ -56,7 +56,7 @@ pub fn cookie(text: &str) -> Result<(u64, u64), String> {
     let parts = text.split_once('/').and_then(|(value, mask)| Some((number(value)?, number(mask)?)));
     let Some((value, mask)) = parts else {
         return Err(format!(
-            "\"{text}\" is no cookie with mask; write two 64-bit numbers, such as \"0x4c4c000000000000/0xffff000000000000\""
+            "\"{text}\" is not a cookie with mask; write two 64-bit numbers, such as \"0x4c4c000000000000/0xffff000000000000\""
         ));
     };
     if mask == 0 {
@@ -85,13 +85,11 @@ pub fn port_name(text: &str) -> Result<(), String> {
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
     if text.is_empty() || text.len() > BYTES || !text.bytes().all(legal) {
         return Err(format!(
-            "\"{text}\" is no port name; use 1 to {BYTES} of the characters a-z A-Z 0-9 _ - ."
+            "\"{text}\" is not a port name; use 1 to {BYTES} of the characters a-z A-Z 0-9 _ - ."
         ));
     }
     if !text.bytes().any(|byte| byte.is_ascii_alphabetic()) {
-        return Err(format!(
-            "\"{text}\" can be taken for a port number; put a letter into it, such as \"p{text}\""
-        ));
+        return Err(format!("\"{text}\" looks like a port number; add a letter, such as \"p{text}\""));
     }
     let reserved = (flow::port_no::MAX..=flow::port_no::ANY)
         .filter_map(flow::port_no::reserved_name)

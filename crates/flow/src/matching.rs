@@ -74,7 +74,7 @@ pub enum MatchError {
     #[error("{0} needs {1} in the same match")]
     Prerequisite(String, &'static str),
     /// An index combined with match fields.
-    #[error("index={0} picks an entry of a linear table and stands alone; drop the other match fields")]
+    #[error("index={0} selects an entry of a linear table; leave out all other match fields")]
     IndexWithFields(u32),
 }
 

@@ -33,12 +33,12 @@ pub enum ModelError {
     Invalid(#[from] ValidateError),
     /// The table was removed from the pipeline (OFPFMFC_BAD_TABLE_ID).
     #[error(
-        "table {0} was left out when a controller laid the tables out (TABLE_FEATURES); name it there first"
+        "table {0} is not in the table features that a controller has set (TABLE_FEATURES); add it there first"
     )]
     RemovedTable(u8),
     /// The next table was removed from the pipeline (OFPBIC_BAD_TABLE_ID).
     #[error(
-        "next table {0} was left out when a controller laid the tables out (TABLE_FEATURES); name it there first"
+        "next table {0} is not in the table features that a controller has set (TABLE_FEATURES); add it there first"
     )]
     RemovedNextTable(u8),
     /// The limit of entries is reached (OFPFMFC_TABLE_FULL).
@@ -80,8 +80,7 @@ pub enum ModelError {
     },
     /// The table's lookup would examine too many different slices (OFPFMFC_TABLE_FULL).
     #[error(
-        "the entries of table {table} would examine {slices} different slices; {} is the most, use the same slices \
-         or another table",
+        "the entries of table {table} would examine {slices} different slices; the maximum is {}, so use the same slices or another table",
         flow::Limits::SLICES_PER_TABLE
     )]
     TooManySlices {
@@ -94,10 +93,10 @@ pub enum ModelError {
     #[error("group {0} does not exist; add it before what sends to it")]
     NoSuchGroup(u32),
     /// A packet-out names an ingress port that does not exist (OFPBRC_BAD_PORT).
-    #[error("the packet cannot have come in by port {0:#x}; give a port that exists, or CONTROLLER")]
+    #[error("{0:#x} cannot be the ingress port of a packet; give a port that exists, or CONTROLLER")]
     BadInPort(PortNo),
     /// A packet-out is too short for an Ethernet header (OFPBRC_BAD_PACKET).
-    #[error("a packet of {0} bytes has no Ethernet header; 14 bytes are the least")]
+    #[error("a packet of {0} bytes has no Ethernet header; the minimum is 14 bytes")]
     BadPacket(usize),
     /// The group to be added exists already (OFPGMFC_GROUP_EXISTS).
     #[error("group {0} exists already; modify or delete it instead")]
@@ -114,10 +113,16 @@ pub enum ModelError {
         why: &'static str,
     },
     /// There are too many groups of one type (OFPGMFC_OUT_OF_GROUPS).
-    #[error("there are {} groups of this type, the most; delete some first", flow::Limits::GROUPS_PER_TYPE)]
+    #[error(
+        "there are {} groups of this type, the maximum; delete some first",
+        flow::Limits::GROUPS_PER_TYPE
+    )]
     TooManyGroups,
     /// All groups together would have too many buckets (OFPGMFC_OUT_OF_BUCKETS).
-    #[error("with group {group} all groups have {buckets} buckets; {} is the most", flow::Limits::BUCKETS)]
+    #[error(
+        "with group {group} all groups have {buckets} buckets together; the maximum is {}",
+        flow::Limits::BUCKETS
+    )]
     NoRoomForBuckets {
         /// Number of the group in the request.
         group: u32,
@@ -134,7 +139,7 @@ pub enum ModelError {
         group: u32,
     },
     /// The group has too many buckets (OFPGMFC_OUT_OF_BUCKETS).
-    #[error("group {group} has {buckets} buckets; {} is the most", flow::Limits::GROUP_BUCKETS)]
+    #[error("group {group} has {buckets} buckets; the maximum is {}", flow::Limits::GROUP_BUCKETS)]
     TooManyBuckets {
         /// Number of the group.
         group: u32,
@@ -170,10 +175,10 @@ pub enum ModelError {
         why: &'static str,
     },
     /// The limit of meters is reached (OFPMMFC_OUT_OF_METERS).
-    #[error("there are {} meters, the most; delete some first", flow::Limits::METERS)]
+    #[error("there are {} meters, the maximum; delete some first", flow::Limits::METERS)]
     TooManyMeters,
     /// The meter has too many bands (OFPMMFC_OUT_OF_BANDS).
-    #[error("meter {meter} has {bands} bands; {most} is the most", most = flow::Limits::METER_BANDS)]
+    #[error("meter {meter} has {bands} bands; the maximum is {most}", most = flow::Limits::METER_BANDS)]
     TooManyBands {
         /// Number of the meter.
         meter: u32,
@@ -202,16 +207,16 @@ pub enum ModelError {
     #[error("port {0} has another MAC address than the one given")]
     PortMac(PortNo),
     /// A port-mod changes the advertised features (OFPPMFC_BAD_ADVERTISE).
-    #[error("what port {0} advertises can not be changed; use 0")]
+    #[error("the advertised features of port {0} cannot be changed; use 0")]
     PortAdvertise(PortNo),
     /// The port number is reserved or 0.
-    #[error("{0:#x} is no port number; ports are 1 to {max:#x}", max = flow::port_no::MAX)]
+    #[error("{0:#x} is not a port number; ports are 1 to {max:#x}", max = flow::port_no::MAX)]
     BadPortNumber(PortNo),
     /// The port to be added exists already.
-    #[error("port {0} exists already; give each port a number of its own")]
+    #[error("port {0} exists already; give each port a different number")]
     PortExists(PortNo),
     /// The limit of ports is reached.
-    #[error("{} ports exist already, the most a datapath has", flow::Limits::PORTS)]
+    #[error("{} ports exist already, the maximum of a datapath", flow::Limits::PORTS)]
     TooManyPorts,
 }
 

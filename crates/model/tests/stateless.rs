@@ -44,7 +44,7 @@ fn sections_are_replaced_one_by_one() {
     assert_eq!(copy, expected, "all of it is in its sections");
     let before = m.barrier();
     m.change(0, set(vec![StatelessSection::Bank(1, Some(bank(5)))])).unwrap();
-    assert_eq!(m.barrier(), before, "what changes nothing is no operation");
+    assert_eq!(m.barrier(), before, "what changes nothing is not an operation");
     m.change(0, Change::Stateless(StatelessChange::Off)).unwrap();
     assert_eq!((m.stateless(), m.barrier()), (None, before + 1));
 }

@@ -107,7 +107,7 @@ fn set_field(r: &mut Reader<'_>, mask_allowed: bool) -> Result<Action, DecodeErr
             }
             if r.remaining() >= 8 {
                 return error::ACTION_BAD_LEN.says(format!(
-                    "set_field has {} bytes behind its field; less than 8 pad it",
+                    "set_field has {} bytes after its field; padding has less than 8",
                     r.remaining()
                 ));
             }

@@ -37,7 +37,7 @@ impl<'a> Reader<'a> {
     pub fn take(&mut self, length: usize) -> Read<&'a [u8]> {
         let Some((taken, rest)) = self.rest.split_at_checked(length) else {
             return self.short.says(format!(
-                "{} is cut short: {length} bytes are to follow, {} do",
+                "{} is cut short: {length} more bytes are needed, {} follow",
                 self.what,
                 self.rest.len()
             ));

@@ -76,7 +76,7 @@ pub struct DecodeError {
 
 /// A message that exceeds the 16-bit length fields. None of it was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the message would have {0} bytes; an OpenFlow message has at most 65535, so it must say less")]
+#[error("the message would have {0} bytes; an OpenFlow message has at most 65535; split its content")]
 pub struct TooLong(pub usize);
 
 macro_rules! codes {

@@ -104,7 +104,8 @@ pub enum Message {
 /// OFPBRC_BAD_VERSION, or OFPBRC_BAD_LEN for bytes that are not one message.
 pub fn decode(bytes: &[u8]) -> Result<Message, DecodeError> {
     let Some(header) = Header::read(bytes) else {
-        return error::BAD_LEN.says(format!("{} bytes are no message; its header has 8", bytes.len()));
+        return error::BAD_LEN
+            .says(format!("{} bytes are too short for a message; its header has 8", bytes.len()));
     };
     if usize::from(header.length) != bytes.len() {
         return error::BAD_LEN.says(format!(

@@ -97,7 +97,7 @@ impl PacketOutMessage {
         r.skip(6)?;
         if !port_no::is_real(in_port) && !port_no::is_none(in_port) {
             return error::BAD_PORT.says(format!(
-                "packet-out from port {in_port:#x}; it is a port of the switch, CONTROLLER (0xfffffffd), LOCAL, ANY or 0"
+                "packet-out from port {in_port:#x}; use a port of the switch, CONTROLLER (0xfffffffd), LOCAL, ANY or 0"
             ));
         }
         let mut list = r.part(length, "the list of actions", error::BAD_LEN)?;

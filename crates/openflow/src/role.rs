@@ -75,7 +75,7 @@ impl Generation {
             && (id.wrapping_sub(newest) as i64) < 0
         {
             return error::ROLE_STALE
-                .says(format!("generation {id:#x} is older than {newest:#x}, which was asked for already"));
+                .says(format!("generation {id:#x} is older than {newest:#x}, which was requested already"));
         }
         self.0 = Some(id);
         Ok(())

@@ -53,8 +53,7 @@ pub(crate) fn decode_experimenter(xid: u32, r: &mut Reader<'_>) -> Result<Messag
         (experimenter::ONF | experimenter::EXPERIMENTER, _) => error::BAD_EXP_TYPE
             .says(format!("message {exp_type} of experimenter {experimenter:#x} is not known")),
         _ => error::BAD_EXPERIMENTER.says(format!(
-            "messages of experimenter {experimenter:#x} (here type {exp_type}) are not known; bundles of the ONF \
-             (0x4f4e4600, 2300 and 2301) are, and those of stateless forwarding ({:#x}, 1 to 3)",
+            "messages of experimenter {experimenter:#x} (here type {exp_type}) are unknown; supported are bundles of the ONF (0x4f4e4600, types 2300 and 2301) and stateless forwarding ({:#x}, types 1 to 3)",
             experimenter::EXPERIMENTER
         )),
     }

@@ -187,7 +187,7 @@ mod tests {
             ("mem", "null", 0, "at least 1"),
             ("pcap", "a.pcap", 1, "KEY=VALUE"),
             ("pcap", "in=a", 2, "exactly 1"),
-            ("af_packet", "", 1, "has no bytes"),
+            ("af_packet", "", 1, "is empty"),
             ("af_packet", "sixteen-bytes-xx", 1, "16 bytes"),
             ("af_packet", "eth 0", 1, "' '"),
             ("af_packet", "eth0\u{b}", 1, "'\\u{b}'"),

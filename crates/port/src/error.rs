@@ -61,7 +61,7 @@ pub enum PortError {
         needs: &'static str,
     },
     /// The driver cannot open this number of queues.
-    #[error("port {port}: driver {driver} can not open {queues} queues; it needs {expected}")]
+    #[error("port {port}: driver {driver} cannot open {queues} queues; it needs {expected}")]
     BadQueues {
         /// Name of the port.
         port: String,
@@ -73,7 +73,7 @@ pub enum PortError {
         expected: &'static str,
     },
     /// A system call failed for another reason.
-    #[error("port {port}: can not {what} for device \"{device}\": {source}")]
+    #[error("port {port}: cannot {what} for device \"{device}\": {source}")]
     Io {
         /// Name of the port.
         port: String,

@@ -12,11 +12,11 @@ pub(crate) fn check_name(spec: &Spec, driver: &'static str) -> Result<(), PortEr
     let name = &spec.device;
     let refused = |c: &char| matches!(c, '/' | ':' | '\0' | '\u{b}') || c.is_ascii_whitespace();
     let wrong = match name.len() {
-        0 => "the name has no bytes".into(),
+        0 => "the name is empty".into(),
         len if len > sys::NAME_BYTES => format!("the name has {len} bytes"),
-        _ if name == "." || name == ".." => format!("no interface can be named {name:?}"),
+        _ if name == "." || name == ".." => format!("an interface cannot have the name {name:?}"),
         _ => match name.chars().find(refused) {
-            Some(c) => format!("no interface can have {c:?} in its name"),
+            Some(c) => format!("the name of an interface cannot contain {c:?}"),
             None => return Ok(()),
         },
     };

@@ -215,9 +215,11 @@ impl Reference {
                 self.ports.insert(state.number, *state);
                 Ok(())
             }
-            Operation::Port(state) => {
-                Err(format!("port {:#x} is not a port's number: 1 to {:#x} are", state.number, port_no::MAX))
-            }
+            Operation::Port(state) => Err(format!(
+                "port {:#x} is not a port number; ports are 1 to {:#x}",
+                state.number,
+                port_no::MAX
+            )),
             Operation::Group(group) => {
                 if let Some(missing) = group.references().find(|id| !self.groups.contains_key(id)) {
                     return Err(format!(

@@ -69,14 +69,14 @@ impl Tables {
         entries
             .iter_mut()
             .find(|entry| entry.id == id)
-            .ok_or_else(|| format!("no entry {id} lives in table {table}; add it first"))
+            .ok_or_else(|| format!("there is no entry {id} in table {table}; add it first"))
     }
 
     fn add(&mut self, new: &Arc<FlowEntry>) -> Result<(), String> {
         check(new)?;
         let id = new.id;
         if self.living.contains(&id) {
-            return Err(format!("entry {id} lives already; remove it before its id is used again"));
+            return Err(format!("entry {id} exists already; remove it before its id is used again"));
         }
         let entries = self.tables.entry(new.table).or_default();
         let twin = |e: &&Arc<FlowEntry>| e.priority == new.priority && e.matching == new.matching;

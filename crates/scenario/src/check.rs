@@ -108,7 +108,7 @@ fn times(file: &file::ScenarioFile, mistakes: &mut Mistakes) -> Option<Times> {
 fn packets(file: &file::ScenarioFile, mistakes: &mut Mistakes) -> Option<u64> {
     let packets = file.packets?;
     if file.duration.is_some() {
-        mistakes.wrong("packets", "is there beside duration; give one of them");
+        mistakes.wrong("packets", "cannot be combined with duration; give one of them");
     }
     mistakes.at("packets", in_range(packets, 1..=PACKETS as i64))
 }
@@ -122,7 +122,7 @@ fn only(datapaths: Vec<file::SwitchSection>, mistakes: &mut Mistakes) -> Option<
             None
         }
         Err(many) => {
-            let problem = format!("there are {}, and this build simulates one", many.len());
+            let problem = format!("there are {}, but this build simulates one", many.len());
             mistakes.wrong("datapath", problem);
             None
         }
@@ -165,7 +165,7 @@ fn sorts(
     mistakes: &mut Mistakes,
 ) -> Option<Vec<Traffic>> {
     if list.is_empty() || list.len() > TRAFFIC {
-        let problem = format!("there are {}; give 1 to {TRAFFIC} [[traffic]]", list.len());
+        let problem = format!("there are {}; give 1 to {TRAFFIC}", list.len());
         mistakes.wrong("traffic", problem);
         return None;
     }
@@ -176,7 +176,7 @@ fn sorts(
         if let Some(name) = &names[n]
             && names[..n].iter().any(|other| other.as_ref() == Some(name))
         {
-            let problem = format!("\"{name}\" is there twice; give each a name of its own");
+            let problem = format!("\"{name}\" is given twice; give each a different name");
             mistakes.wrong(format!("traffic[{n}].name"), problem);
         }
     }
@@ -186,7 +186,9 @@ fn sorts(
 /// Returns the text of the switch's flows.
 fn rules(datapath: &file::SwitchSection, folder: &Path) -> Result<String, Mistake> {
     let path = match (&datapath.flows, &datapath.rules) {
-        (Some(_), Some(_)) => return Err(wrong("datapath.rules", "is there beside flows; give one of them")),
+        (Some(_), Some(_)) => {
+            return Err(wrong("datapath.rules", "cannot be combined with flows; give one of them"));
+        }
         (None, None) => {
             return Err(wrong("datapath.flows", "is missing; name a flow file, or give the flows as rules"));
         }
@@ -195,7 +197,7 @@ fn rules(datapath: &file::SwitchSection, folder: &Path) -> Result<String, Mistak
     };
     let refuse = |problem: String| wrong("datapath.flows", format!("{}: {problem}", path.display()));
     let mut text = String::new();
-    let opened = File::open(&path).map_err(|error| refuse(format!("can not open the flow file: {error}")))?;
+    let opened = File::open(&path).map_err(|error| refuse(format!("cannot open the flow file: {error}")))?;
     let read = read_pieces(BufReader::new(opened), PIECE_BYTES, |piece| {
         text.push_str(piece);
         if text.len() > FLOW_FILE_BYTES {
@@ -219,12 +221,12 @@ fn rates(
         None if shares > 0.0 => {
             return Err(wrong(
                 "load",
-                "is missing, and traffic has a share of it; add [load] with rate_pps or factor",
+                "is missing, but traffic has a share of it; add [load] with rate_pps or factor",
             ));
         }
         None => (0.0, None),
         Some(_) if shares == 0.0 => {
-            return Err(wrong("load", "has no effect: no traffic has a share of it; leave it away"));
+            return Err(wrong("load", "has no effect: no traffic has a share of it; leave it out"));
         }
         Some(file::LoadSection { rate_pps: Some(pps), factor: None }) => {
             (at("load.rate_pps", traffic::rate(pps))?, None)
@@ -235,15 +237,15 @@ fn rates(
                 return Err(wrong("load.factor", problem));
             }
             if let Some(n) = traffic.iter().position(|one| !one.shared) {
-                let problem = "is there beside load.factor; give a share";
+                let problem = "cannot be combined with load.factor; give a share";
                 return Err(wrong(format!("traffic[{n}].rate_pps"), problem));
             }
             (1.0, Some(factor))
         }
-        Some(_) => return Err(wrong("load", "takes one of rate_pps and factor")),
+        Some(_) => return Err(wrong("load", "needs exactly one of rate_pps and factor")),
     };
     if shares > 0.0 && (shares - 1.0).abs() > 1e-6 {
-        return Err(wrong("traffic", format!("has shares that add up to {shares}; they must to 1")));
+        return Err(wrong("traffic", format!("has shares that add up to {shares}; they must add up to 1")));
     }
     let rated = |one: Traffic| {
         // Divide by the exact sum, so that a repeated run with the reported rate has the same rates.

@@ -109,17 +109,17 @@ impl CostsSection {
 
 fn given(list: &[StepCost]) -> Result<CostTable, Mistake> {
     if list.len() > STEPS {
-        return Err(wrong("costs", format!("has {} steps; {STEPS} is the most", list.len())));
+        return Err(wrong("costs", format!("has {} steps; the maximum is {STEPS}", list.len())));
     }
     let mut steps = Vec::with_capacity(list.len());
     for (n, given) in list.iter().enumerate() {
         let key = |name: &str| format!("costs[{n}].{name}");
         let step = at(key("step"), step_named(&given.step, given.table))?;
         if given.again && given.table.is_none() {
-            return Err(wrong(key("again"), "is for steps of tables; leave it away"));
+            return Err(wrong(key("again"), "is for steps of tables; leave it out"));
         }
         if steps.iter().any(|(other, again, _, _)| (*other, *again) == (step, given.again)) {
-            return Err(wrong(key("step"), "is there twice; give each step once"));
+            return Err(wrong(key("step"), "is given twice; give each step once"));
         }
         at(key("time_ns"), cost(given.time_ns))?;
         at(key("unit_ns"), cost(given.unit_ns))?;

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
     /// The file cannot be read.
-    #[error("{}: can not read the scenario: {source}", path.display())]
+    #[error("{}: cannot read the scenario: {source}", path.display())]
     Read {
         /// Path of the file.
         path: PathBuf,
@@ -22,10 +22,10 @@ pub enum ScenarioError {
     #[error(transparent)]
     Wrong(FileMistakes),
     /// The switch could not be set up.
-    #[error("the switch can not be set up: {0}")]
+    #[error("the switch cannot be set up: {0}")]
     SetUp(#[from] CostError),
     /// The network could not be set up.
-    #[error("the network can not be set up: {0}")]
+    #[error("the network cannot be set up: {0}")]
     Network(#[from] NetworkError),
     /// The capacity of the switch is 0, so no load relative to it can be offered.
     #[error(
@@ -33,9 +33,9 @@ pub enum ScenarioError {
     )]
     NoCapacity(PathBuf),
     /// The number of packets would take longer than the longest run. The second field is the time in ns.
-    #[error("{}: packets: would take {:.0} s to arrive; the longest run has {:.0} s", .0.display(), .1 / 1e9, LONGEST_NS / 1e9)]
+    #[error("{}: packets: would take {:.0} s to arrive; a run has at most {:.0} s", .0.display(), .1 / 1e9, LONGEST_NS / 1e9)]
     TooLong(PathBuf, f64),
     /// The measured costs are invalid.
-    #[error("the measured costs are of no use: {0}; run it again, or give costs")]
+    #[error("the costs cannot be measured: {0}; run it again, or give costs")]
     Costs(Mistake),
 }

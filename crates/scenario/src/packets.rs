@@ -44,7 +44,7 @@ pub struct Packets {
 pub fn made(templates: &[String], flows: usize, bytes: usize, seed: u64) -> Result<Packets, String> {
     if templates.len().saturating_mul(flows) > FLOWS {
         return Err(format!(
-            "are {} templates of {flows} flows each; {FLOWS} flows are the most",
+            "are {} templates of {flows} flows each; the maximum is {FLOWS} flows",
             templates.len()
         ));
     }
@@ -59,7 +59,7 @@ pub fn made(templates: &[String], flows: usize, bytes: usize, seed: u64) -> Resu
             && one != other
         {
             return Err(wrong(format!(
-                "in_port={other} is not that of the others, {one}; make it traffic of its own"
+                "in_port={other} differs from that of the others, {one}; put it into a separate [[traffic]]"
             )));
         }
         in_port = in_port.or(template.in_port);
@@ -73,9 +73,9 @@ pub fn made(templates: &[String], flows: usize, bytes: usize, seed: u64) -> Resu
         let mut attempts = flows.saturating_mul(ATTEMPTS);
         let until = all.len() + flows;
         while all.len() < until {
-            attempts = attempts
-                .checked_sub(1)
-                .ok_or_else(|| wrong(format!("gave no {flows} packets that differ; leave more bits open")))?;
+            attempts = attempts.checked_sub(1).ok_or_else(|| {
+                wrong(format!("gave fewer than {flows} different packets; leave more bits open"))
+            })?;
             let frame = template.frame(&mut || rng.u128(..), bytes - FCS_BYTES);
             let frame = frame.map_err(|error| wrong(error.to_string()))?;
             if seen.insert(frame.clone()) {
@@ -96,7 +96,7 @@ pub fn captured(path: &Path) -> Result<Packets, String> {
     let refuse = |problem: String| format!("{}: {problem}", path.display());
     // Opening a pipe would block until another process opens it for writing.
     if std::fs::metadata(path).is_ok_and(|there| !there.is_file()) {
-        return Err(refuse("is no regular file".into()));
+        return Err(refuse("is not a regular file".into()));
     }
     let mut reader = CaptureReader::open(path).map_err(|error| refuse(error.to_string()))?;
     let (mut flows, mut places) = (Vec::new(), HashMap::new());
@@ -111,7 +111,7 @@ pub fn captured(path: &Path) -> Result<Packets, String> {
             )));
         }
         if number > CAPTURED {
-            return Err(refuse(format!("has more than {CAPTURED} packets; take a part of it")));
+            return Err(refuse(format!("has more than {CAPTURED} packets; use a part of it")));
         }
         let place = match places.get(packet.bytes) {
             Some(place) => *place,

@@ -93,9 +93,9 @@ impl SwitchScenario {
         // Use the rounded steps that the report prints, so that a run with them has the same result.
         let steps = tables.first().map(steps_of).unwrap_or_default();
         let from = if overloaded {
-            "measured, of a worker that is overloaded"
+            "measured with an overloaded worker"
         } else {
-            "measured, of a worker that keeps up"
+            "measured with a worker that keeps up"
         };
         Ok(Measured { table: table_of(&steps)?, from, steps, agreement })
     }

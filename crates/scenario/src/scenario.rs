@@ -64,7 +64,7 @@ fn scenario(
         ("traffic", !file.traffic.is_empty()),
     ];
     for (key, _) in others.into_iter().filter(|(_, is_there)| *is_there) {
-        mistakes.wrong(key, "is for one switch, and there is a [network]; give one of them");
+        mistakes.wrong(key, "is for one switch and cannot be combined with [network]; give one of them");
     }
     network::scenario(path, network, seed, mistakes).map(Scenario::Network)
 }

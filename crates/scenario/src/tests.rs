@@ -184,23 +184,23 @@ fn costs_can_be_measured_and_written_down() {
 const MISTAKES: &[(&str, &str, &str)] = &[
     ("seed = 3", "seed = -1", "seed: -1 is out of range; use 0"),
     ("seed = 3", "seed = \"x\"", "line 2: seed: is the string \"x\""),
-    ("seed = 3", "sead = 3", "line 2: sead: there is no such key here; use one of `seed`"),
+    ("seed = 3", "sead = 3", "line 2: sead: unknown key; use one of `seed`"),
     ("seed = 3", "seed = ", "line 2"),
-    ("\"4ms\"", "\"4 ms\"", "duration: \"4 ms\" is no duration"),
+    ("\"4ms\"", "\"4 ms\"", "duration: \"4 ms\" is not a duration"),
     ("\"4ms\"", "\"0ms\"", "duration: is 0"),
     ("\"4ms\"", "\"4000h\"", "duration: \"4000h\" is too long"),
-    ("\"4ms\"", "\"4ms\"\npackets = 5", "packets: is there beside duration"),
+    ("\"4ms\"", "\"4ms\"\npackets = 5", "packets: cannot be combined with duration"),
     ("duration = \"4ms\"", "packets = 0", "packets: 0 is out of range"),
     ("ring = 256", "ring = 0", "ring: 0 is out of range; use 1 to"),
     ("io = \"2us\"", "io = \"2h\"", "io: \"2h\" is too long"),
-    ("step = \"turn\"", "step = \"ponder\"", "costs[0].step: there is no step \"ponder\"; there are turn, "),
-    ("step = \"turn\"", "step = \"turn\", table = 3", "costs[0].step: \"turn\" is no step of a table"),
+    ("step = \"turn\"", "step = \"ponder\"", "costs[0].step: there is no step \"ponder\"; steps are turn, "),
+    ("step = \"turn\"", "step = \"turn\", table = 3", "costs[0].step: \"turn\" is not a step of a table"),
     ("step = \"turn\"", "step = \"turn\", again = true", "costs[0].again: is for steps of tables"),
-    ("step = \"turn\"", "step = \"receive\"", "costs[1].step: is there twice"),
+    ("step = \"turn\"", "step = \"receive\"", "costs[1].step: is given twice"),
     (
         "step = \"turn\"",
         "stop = \"turn\"",
-        "line 8: costs[0].step: is missing; write step = \"turn\"\nline 8: costs[0].stop: there is no such",
+        "line 8: costs[0].step: is missing; write step = \"turn\"\nline 8: costs[0].stop: unknown key",
     ),
     ("time_ns = 150.0, unit_ns = 0.0", "time_ns = -1, unit_ns = 0", "costs[0].time_ns: -1 is out of range"),
     ("time_ns = 150.0, unit_ns = 0.0", "time_ns = nan, unit_ns = 0", "costs[0].time_ns: NaN is out of range"),
@@ -209,24 +209,24 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ("rate_pps = 4000000", "rate_pps = 1e-300", "load.rate_pps: 0.000"),
     ("rate_pps = 4000000", "rate_pps = inf", "load.rate_pps: inf is out of range"),
     ("rate_pps = 4000000", "factor = nan", "load.factor: NaN is out of range"),
-    ("rate_pps = 4000000", "rate_pps = 1\nfactor = 1", "load: takes one of rate_pps and factor"),
-    ("rate_pps = 4000000", "", "load: takes one of rate_pps and factor"),
+    ("rate_pps = 4000000", "rate_pps = 1\nfactor = 1", "load: needs exactly one of rate_pps and factor"),
+    ("rate_pps = 4000000", "", "load: needs exactly one of rate_pps and factor"),
     ("[load]\nrate_pps = 4000000", "", "load: is missing"),
     ("share = 0.05", "share = 0.06", "shares that add up to 1.01"),
     ("share = 0.05", "share = 0", "traffic[2].share: 0 is out of range"),
-    ("share = 0.05", "share = 0.05\nrate_pps = 1", "traffic[2].share: is there beside rate_pps"),
+    ("share = 0.05", "share = 0.05\nrate_pps = 1", "traffic[2].share: cannot be combined with rate_pps"),
     ("share = 0.05", "", "traffic[2].rate_pps: is missing"),
     ("id = 1", "id = 0", "datapath.id: 0 is out of range"),
-    ("id = 1", "id = 1\nflows = \"x\"", "datapath.rules: is there beside flows"),
+    ("id = 1", "id = 1\nflows = \"x\"", "datapath.rules: cannot be combined with flows"),
     (
         "id = 1",
         "id = 1\n[[datapath.port]]",
-        "line 16: datapath.flows: is missing; name a flow file, or give the flows as rules\nline 18: datapath.port: there",
+        "line 16: datapath.flows: is missing; name a flow file, or give the flows as rules\nline 18: datapath.port: unknown key",
     ),
     (
         "[datapath.lanes]",
         "[[datapath]]\n[datapath.lanes]",
-        "datapath: there are 2, and this build simulates one",
+        "datapath: there are 2, but this build simulates one",
     ),
     ("normal = 128", "normal = -1", "datapath.lanes.normal: -1 is out of range"),
     ("low_latency,priority=20", "low_latency,prioritee=20", "datapath.rules: line 1, column"),
@@ -240,9 +240,9 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ("in_port=4,udp", "metadata=4,udp", "traffic[0].packets: \"metadata=4"),
     ("flows = 20", "flows = 2000000", "traffic[0].flows: 2000000 is out of range"),
     ("flows = 100", "flows = 100\nbytes = 20", "traffic[1].bytes: 20 is out of range; use 64 to"),
-    ("flows = 100", "flows = 100\npcap = \"x.pcap\"", "traffic[1].pcap: is there beside packets"),
-    ("name = \"other\"", "name = \"control\"", "traffic[1].name: \"control\" is there twice"),
-    ("name = \"other\"", "name = \"\"", "traffic[1].name: is no name"),
+    ("flows = 100", "flows = 100\npcap = \"x.pcap\"", "traffic[1].pcap: cannot be combined with packets"),
+    ("name = \"other\"", "name = \"control\"", "traffic[1].name: \"control\" is given twice"),
+    ("name = \"other\"", "name = \"\"", "traffic[1].name: is not a name"),
     ("name = \"other\"", "name = 7", "traffic[1].name: is the number 7"),
     (
         "port = 1\nshare = 0.85",
@@ -259,14 +259,14 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ("\"bursts\"", "\"poisson\"", "traffic[1].burst: is for pattern"),
     ("burst = 8", "spacing_ns = -1", "traffic[1].spacing_ns: -1 is out of range"),
     ("burst = 8", "burst = 0", "traffic[1].burst: 0 is out of range"),
-    ("begin = \"1ms\"", "begin = \"soon\"", "traffic[2].begin: \"soon\" is no duration"),
+    ("begin = \"1ms\"", "begin = \"soon\"", "traffic[2].begin: \"soon\" is not a duration"),
     ("packets = \"udp,nw_dst=10.2.0.0/16\"", "", "traffic[2].packets: are missing"),
     (
         "packets = \"udp,nw_dst=10.2.0.0/16\"",
         "pcap = \"no.pcap\"",
         "traffic[2].pcap: examples/no.pcap: cannot read",
     ),
-    ("packets = \"udp,nw_dst=10.2.0.0/16\"", "pcap = \"/\"", "traffic[2].pcap: /: is no regular file"),
+    ("packets = \"udp,nw_dst=10.2.0.0/16\"", "pcap = \"/\"", "traffic[2].pcap: /: is not a regular file"),
 ];
 
 #[test]
@@ -288,7 +288,7 @@ fn every_mistake_gets_its_sentence() {
         ("{ unit_ns = 0 }", "costs.unit_ns: is 0"),
         ("{ unit_ns = 1, x = 2 }", "line 7"),
         ("[]", "costs: has no step that costs anything"),
-        ("7", "line 7: costs: is the number 7, and \"measured\""),
+        ("7", "line 7: costs: is the number 7, but \"measured\""),
     ] {
         let (start, end) = (GOOD.find("[\n    { step").unwrap(), GOOD.find("\n[load]").unwrap());
         let text = format!("{}{costs}{}", &GOOD[..start], &GOOD[end..]);
@@ -308,12 +308,12 @@ fn all_mistakes_of_a_scenario_are_reported() {
         .replace("begin = \"1ms\"", "begin = \"soon\"");
     let refusal = refusal(&read(&text).unwrap_err());
     let begins = [
-        "line 2: sead: there is no such key here; use one of `seed`",
+        "line 2: sead: unknown key; use one of `seed`",
         "line 6: io: \"2h\" is too long",
         "line 8: costs[0].step: there is no step",
         "line 24: datapath.lanes.normal: -1 is out of range",
         "line 39: traffic[1].burst: 0 is out of range",
-        "line 47: traffic[2].begin: \"soon\" is no duration",
+        "line 47: traffic[2].begin: \"soon\" is not a duration",
     ];
     assert_eq!(refusal.lines().count(), begins.len(), "{refusal}");
     for (refusal, begin) in refusal.lines().zip(begins) {
@@ -327,7 +327,7 @@ fn packets_that_would_take_for_ever_are_refused() {
         GOOD.replace("duration = \"4ms\"", "packets = 1000000").replace("rate_pps = 4000000", "rate_pps = 1");
     let refusal = read(&text).unwrap().run().unwrap_err().to_string();
     assert!(
-        refusal.contains("packets: would take 1000000 s to arrive; the longest run has 3600 s"),
+        refusal.contains("packets: would take 1000000 s to arrive; a run has at most 3600 s"),
         "{refusal}"
     );
 }
@@ -347,8 +347,8 @@ fn what_is_no_scenario_is_refused() {
     fs::write(&file, b"seed = 1\n\xff").unwrap();
     let refusal = |path: &Path| Scenario::load(path, None).unwrap_err().to_string();
     assert!(refusal(&file).contains("bytes.toml:2:1: is not UTF-8"), "{}", refusal(&file));
-    assert!(refusal(&folder).contains("can not read the scenario"));
-    assert!(refusal(&folder.join("none.toml")).contains("can not read the scenario"));
+    assert!(refusal(&folder).contains("cannot read the scenario"));
+    assert!(refusal(&folder.join("none.toml")).contains("cannot read the scenario"));
     assert!(refusal(Path::new("/dev/zero")).contains("is longer than"));
     fs::remove_dir_all(&folder).unwrap();
 }
@@ -368,10 +368,10 @@ fn flows_of_a_template_differ_in_what_is_left_open() {
     }
     let error = |templates: &[String], flows| made(templates, flows, 64, 1).unwrap_err();
     assert!(error(std::slice::from_ref(&template), 257).contains("has 8 open bits, too few for 257 flows"));
-    assert!(error(&vec![template.clone(); FLOWS], 2).contains("flows are the most"));
+    assert!(error(&vec![template.clone(); FLOWS], 2).contains("the maximum is"));
     assert!(error(&[template.clone(), template], 200).contains("leave more bits open"));
     let ports = ["in_port=1,arp".to_owned(), "in_port=2,arp".to_owned()];
-    assert!(error(&ports, 1).contains("is not that of the others"));
+    assert!(error(&ports, 1).contains("differs from that of the others"));
 }
 
 #[test]

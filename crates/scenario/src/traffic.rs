@@ -32,7 +32,7 @@ pub fn traffic(n: usize, t: file::TrafficSection, folder: &Path, seed: u64) -> R
     let key = |name: &str| format!("traffic[{n}].{name}");
     let name = t.name.clone().ok_or_else(|| wrong(key("name"), "is missing; write name = \"control\""))?;
     if name.is_empty() || name.len() > 64 || name.chars().any(char::is_control) {
-        return Err(wrong(key("name"), "is no name; use 1 to 64 characters"));
+        return Err(wrong(key("name"), "is not a name; use 1 to 64 characters"));
     }
     let port = |name: &str, number: i64| {
         at(key(name), in_range(number, 1..=i64::from(PORTS)).map(|number| number as u32))
@@ -54,7 +54,9 @@ pub fn traffic(n: usize, t: file::TrafficSection, folder: &Path, seed: u64) -> R
             let seed = seed ^ (n as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             at(key("packets"), packets::made(&t.packets, flows as usize, bytes as usize, seed))?
         }
-        (Some(_), false) => return Err(wrong(key("pcap"), "is there beside packets; give one of them")),
+        (Some(_), false) => {
+            return Err(wrong(key("pcap"), "cannot be combined with packets; give one of them"));
+        }
         (None, true) => {
             let example = "packets = \"udp,nw_dst=10.0.0.0/24\"";
             return Err(wrong(key("packets"), format!("are missing; write {example}, or name a pcap")));
@@ -71,7 +73,9 @@ pub fn traffic(n: usize, t: file::TrafficSection, folder: &Path, seed: u64) -> R
     };
     let captured_pps = capture.as_ref().map(|capture| capture.rate_pps()).filter(|pps| *pps > 0.0);
     let (rate_pps, shared) = match (t.rate_pps, t.share) {
-        (Some(_), Some(_)) => return Err(wrong(key("share"), "is there beside rate_pps; give one of them")),
+        (Some(_), Some(_)) => {
+            return Err(wrong(key("share"), "cannot be combined with rate_pps; give one of them"));
+        }
         (Some(pps), None) => (at(key("rate_pps"), rate(pps))?, false),
         (None, Some(share)) if share > 0.0 && share <= 1.0 => (share, true),
         (None, Some(share)) => {
@@ -136,7 +140,7 @@ fn popularity(
         }
     };
     match t.exponent {
-        Some(_) => Err(wrong(key("exponent"), "is for popularity = \"zipf\"; leave it away")),
+        Some(_) => Err(wrong(key("exponent"), "is for popularity = \"zipf\"; leave it out")),
         None => Ok(popularity),
     }
 }
@@ -167,7 +171,7 @@ fn pattern(
     };
     for (name, there) in [("burst", t.burst.is_some()), ("spacing_ns", t.spacing_ns.is_some())] {
         if there {
-            return Err(wrong(key(name), "is for pattern = \"bursts\"; leave it away"));
+            return Err(wrong(key(name), "is for pattern = \"bursts\"; leave it out"));
         }
     }
     Ok(pattern)

@@ -135,7 +135,7 @@ pub enum What {
 #[command(
     long_about = "Watch what a running switch does, once a second: rates of ports, latencies of lanes from receive poll to \
                   transmit doorbell, rates of tables and of their LUTs, drops by reason.\n\nKeys: q quits, p pauses, tab and \
-                  left and right choose a section, up and down scroll it. Where input or output is no terminal, plain \
+                  left and right choose a section, up and down scroll it. Where input or output is not a terminal, plain \
                   text.",
     after_help = "Examples:\n  shunt top\n  shunt top --once\n  shunt top --batch 60 -c switch.toml > minute.txt"
 )]
@@ -155,9 +155,7 @@ pub struct Top {
 pub enum Flows {
     /// Load the flows, groups and meters of a file: all at once, or none if one is wrong
     #[command(
-        long_about = "Put the flows of a file into force: all at once, or none if one is wrong. Flows that are there \
-                      already stay; one with the same table, priority and match is replaced. Returns when the flows \
-                      are in force.",
+        long_about = "Load the flows of a file: all at once, or none if one is wrong. Existing flows stay, except that a flow with the same table, priority and match is replaced. Returns when the flows are active.",
         after_help = "The syntax is that of `ovs-ofctl add-flows`, with extensions (docs/commands.md).\n\nExamples:\n  \
                       shunt flows load new.flows\n  echo 'in_port=p1,actions=output:p2' | shunt flows load -"
     )]
@@ -233,10 +231,10 @@ pub enum GatesCommand {
 
 #[derive(Debug, Args)]
 #[command(
-    long_about = "Show what would become of a packet: for each table the entry that it hits, and entries of higher \
+    long_about = "Show what the switch would do with a packet: for each table the entry that it hits, and entries of higher \
                   priority that it nearly hit and what excluded it there; what actions change; and where it leaves, or \
                   why it is dropped. Nothing is sent, counted or learned.\n\nWith --live, real packets that match FIELDS: \
-                  what the worker did with each, and whether the rules say the same. A worker that did otherwise is a \
+                  what the worker did with each, and whether the rules agree. A worker that did otherwise is a \
                   fault: exit code 1.",
     after_help = "The packet is given in flow syntax, with nw_ttl besides, as bytes, or as a packet of a capture.\n\n\
                   Examples:\n  shunt trace in_port=1,tcp,nw_dst=10.0.0.5,tp_dst=80\n  \

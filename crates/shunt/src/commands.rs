@@ -63,12 +63,12 @@ pub fn check(check: &Check) -> Done {
     let ports = print::count(configs.iter().map(|config| config.datapath.ports.len()).sum(), "port");
     let workers = print::count(configs.iter().map(|config| config.workers.len()).sum(), "worker");
     let datapaths = if configs.len() > 1 { format!("{} datapaths, ", configs.len()) } else { String::new() };
-    writeln!(out, "{}: right; {datapaths}{ports}, {workers}", check.config.display())?;
+    writeln!(out, "{}: OK; {datapaths}{ports}, {workers}", check.config.display())?;
     for note in configs.iter().flat_map(|config| &config.notes) {
         writeln!(out, "note: {note}")?;
     }
     if let (Some(flows), Some(changes)) = (&check.flows, changes) {
-        writeln!(out, "{}: right; {}", flows.display(), print::count(changes.added, "flow"))?;
+        writeln!(out, "{}: OK; {}", flows.display(), print::count(changes.added, "flow"))?;
     }
     Ok(out.flush()?)
 }
@@ -196,9 +196,9 @@ pub fn gates(gates: &GatesCommand, control: Option<&Path>) -> Done {
             let trusts = shown.lane.is_some_and(|stateless| !stateless.trusted.is_empty());
             let note =
                 if trusts { "" } else { "; no port is trusted (--trusted), so tagged packets are dropped" };
-            say(&format!("{} in force{note}", print::count(form.ports.len(), "gate")))
+            say(&format!("{} active{note}", print::count(form.ports.len(), "gate")))
         }
-        _ => say("there are no gates any more"),
+        _ => say("all gates are removed"),
     }
 }
 
@@ -211,7 +211,7 @@ fn gate_of(text: &str) -> Result<(i64, i64, String), CommandError> {
     };
     read().ok_or_else(|| {
         CommandError::Gate(format!(
-            "\"{text}\" is no gate; write PORT=NUMBER or PORT=NUMBER:FLAG, such as 1=2:server"
+            "\"{text}\" is not a gate; write PORT=NUMBER or PORT=NUMBER:FLAG, such as 1=2:server"
         ))
     })
 }

@@ -14,15 +14,15 @@ pub enum CommandError {
     /// The reader of our output closed it.
     #[error("the output was closed")]
     ClosedPipe,
-    #[error("can not write the output: {0}")]
+    #[error("cannot write the output: {0}")]
     Output(io::Error),
-    #[error("can not start the thread that writes the log: {0}")]
+    #[error("cannot start the thread that writes the log: {0}")]
     Log(io::Error),
-    #[error("can not read standard input: {0}")]
+    #[error("cannot read standard input: {0}")]
     Input(io::Error),
     #[error("{0}")]
     Config(#[from] ConfigError),
-    #[error("{}: there are several datapaths; name one's socket by --control: {sockets}", path.display())]
+    #[error("{}: there are several datapaths; select one with --control: {sockets}", path.display())]
     Several { path: PathBuf, sockets: String },
     #[error("{}: there are several datapaths, each with its own control; leave --control out", .0.display())]
     ControlOfSeveral(PathBuf),
@@ -32,7 +32,7 @@ pub enum CommandError {
     Daemon(#[from] DaemonError),
     #[error("{0}")]
     Client(#[from] ClientError),
-    #[error("{}: can not open the flow file: {source}", path.display())]
+    #[error("{}: cannot open the flow file: {source}", path.display())]
     OpenFlows { path: PathBuf, source: io::Error },
     #[error("{}", source.to_string().lines().map(|line| format!("{}: {line}", path.display())).collect::<Vec<_>>().join("\n"))]
     Load { path: PathBuf, source: ClientError },
@@ -49,7 +49,7 @@ pub enum CommandError {
     #[error("{0}")]
     Scenario(#[from] scenario::ScenarioError),
     #[error(
-        "packets were misdelivered, changed, duplicated, led astray, or lost without a failure that excuses it; see above"
+        "packets were misdelivered, changed, duplicated, sent over too many hops, or lost without a failure that explains it; see above"
     )]
     WrongNetwork,
     #[error("network.require is not met: {0}")]

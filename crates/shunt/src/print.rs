@@ -316,13 +316,13 @@ fn lanes(out: &mut dyn Write, c: &CountersReport) -> io::Result<()> {
         row
     };
     let rows = c.lanes.iter().flat_map(|(name, lane)| {
-        let aside = (lane.raw != lane.gaps_aside).then(|| row("  gaps set aside", &lane.gaps_aside));
+        let aside = (lane.raw != lane.gaps_aside).then(|| row("  without gaps", &lane.gaps_aside));
         [row(name, &lane.raw)].into_iter().chain(aside)
     });
-    writeln!(out, "\nfrom receive poll to transmit doorbell:")?;
+    writeln!(out, "\nlatency from receive poll to transmit doorbell:")?;
     table(out, &head, &rows.collect::<Vec<_>>())?;
     let (gaps, stolen) = (count(c.gaps as usize, "gap"), microseconds(c.stolen_ns));
-    writeln!(out, "{gaps}, in which something else had a worker's core: {stolen} us in all")
+    writeln!(out, "{gaps} in which something else used the CPU of a worker, {stolen} us in all")
 }
 
 /// Prints the rates and gauges of a switch in one period.
@@ -435,12 +435,12 @@ worker 0          hold                    3    256
 port 1, worker 0  outstanding_bytes     768      -";
         assert_eq!(limits, expected);
         let expected = "\
-from receive poll to transmit doorbell:
-lane              frames  p50 us  p99 us  p99.9 us  p99.99 us     max us
-low_latency         2000   0.500   0.700     0.900  18000.000  18000.100
-  gaps set aside    1999   0.500   0.700     0.900      1.100      1.200
-normal                 0       -       -         -          -          -
-1 gap, in which something else had a worker's core: 18000.250 us in all
+latency from receive poll to transmit doorbell:
+lane            frames  p50 us  p99 us  p99.9 us  p99.99 us     max us
+low_latency       2000   0.500   0.700     0.900  18000.000  18000.100
+  without gaps    1999   0.500   0.700     0.900      1.100      1.200
+normal               0       -       -         -          -          -
+1 gap in which something else used the CPU of a worker, 18000.250 us in all
 ";
         assert_eq!(lanes, expected);
         assert!(printed.contains("\n  table_miss              "), "{printed}");

@@ -226,7 +226,7 @@ fn commands_whose_output_is_closed_or_full_end_cleanly() {
         let output = command().stdout(full()).output().unwrap();
         let message = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{arguments:?}: {message}");
-        assert!(message.starts_with("shunt: can not write the output: "), "{arguments:?}: {message}");
+        assert!(message.starts_with("shunt: cannot write the output: "), "{arguments:?}: {message}");
         let status = command().stdout(full()).stderr(full()).status().unwrap();
         assert_eq!(status.code(), Some(1), "{arguments:?}");
     }

@@ -163,11 +163,11 @@ fn a_switch_runs_is_asked_and_stops() {
     assert!(place.fails(&["show", "cache"]).contains("not in this build yet"));
     assert_eq!(place.prints(&["show", "stateless"]), "stateless forwarding is off (datapath.stateless)\n");
     assert_eq!(place.prints(&["gates", "show"]), "there are no gates\n");
-    assert_eq!(place.prints(&["gates", "clear"]), "there are no gates any more\n");
+    assert_eq!(place.prints(&["gates", "clear"]), "all gates are removed\n");
     assert!(place.prints(&["show", "stateless"]).starts_with("stateless forwarding is off"));
     assert!(place.prints(&["gates", "set", "1=2"]).contains("no port is trusted"));
     let set = ["gates", "set", "--down-d", "2", "--trusted", "1,2", "1=2:server", "2=4"];
-    assert_eq!(place.prints(&set), "2 gates in force\n");
+    assert_eq!(place.prints(&set), "2 gates active\n");
     let gates = place.prints(&["gates", "show"]);
     assert!(gates.starts_with("gates: down-d 2, up-d 0,") && gates.contains("server"), "{gates}");
     let json = place.prints(&["gates", "show", "--json"]);
@@ -182,8 +182,8 @@ fn a_switch_runs_is_asked_and_stops() {
         assert!(reported.contains(says), "{reported}");
     }
     assert!(place.fails(&["gates", "set", "1:2"]).contains("write PORT=NUMBER"));
-    assert!(place.fails(&["gates", "set", "1=2", "2=2"]).contains("gate 2 is there twice"));
-    assert_eq!(place.prints(&["gates", "clear"]), "there are no gates any more\n");
+    assert!(place.fails(&["gates", "set", "1=2", "2=2"]).contains("gate 2 is given twice"));
+    assert_eq!(place.prints(&["gates", "clear"]), "all gates are removed\n");
     assert_eq!(place.prints(&["gates", "show", "--json"]), "null\n");
 
     assert_eq!(place.prints(&["flows", "clear"]), "4 flows deleted, 1 default flow added\n");
@@ -291,7 +291,7 @@ fn a_flow_file_that_is_wrong_changes_nothing() {
     let message = place.fails(&["flows", "load", text(&wrong)]);
     assert!(message.starts_with("shunt: ") && message.contains("wrong.flows: line 2, column "), "{message}");
     let message = place.fails(&["flows", "load", text(&place.path("none.flows"))]);
-    assert!(message.contains("none.flows: can not open the flow file"), "{message}");
+    assert!(message.contains("none.flows: cannot open the flow file"), "{message}");
     let binary = place.path("binary.flows");
     std::fs::write(&binary, [0xff, 0xfe, b'\n']).unwrap();
     let message = place.fails(&["flows", "load", text(&binary)]);
@@ -310,7 +310,7 @@ fn a_running_switch_tells_why_a_packet_is_dropped() {
     assert!(place.start(&["--flows", text(&flows)]).starts_with("shunt: ready"));
     let reported = place.prints(&["trace", "in_port=p1,tcp,tp_dst=81"]);
     assert!(reported.contains("it wants tp_dst=80, the packet has tp_dst=81"), "{reported}");
-    let why = "result: dropped (no_output): the entry that it hits in table 0 says so: actions=drop\n";
+    let why = "result: dropped (no_output): the entry that it hits in table 0 drops it: actions=drop\n";
     assert!(reported.ends_with(why), "{reported}");
     let reported = place.prints(&["trace", "in_port=p1,tcp,tp_dst=80"]);
     assert!(reported.ends_with("result: forwarded: it leaves by port 2\n"), "{reported}");
@@ -342,7 +342,7 @@ fn several_datapaths_are_one_process() {
     assert!(asks(&sockets[1]).contains("priority=7"));
     let config = place.path("switch.toml");
     let shown = shunt().args(["show", "ports", "-c", text(&config)]).output().unwrap();
-    assert!(failed(shown, 1).contains("name one's socket by --control: "));
+    assert!(failed(shown, 1).contains("select one with --control: "));
     let (code, rest) = place.signal("TERM");
     assert_eq!(code, Some(0), "{rest}");
     assert!(rest.contains("shunt: ready") && rest.contains("s2.sock"), "{rest}");
@@ -391,15 +391,15 @@ fn check_tells_mistakes_and_what_has_no_effect() {
     let output = shunt().args(["check", "-c", text(&config)]).output().unwrap();
     assert_eq!(output.status.code(), Some(0));
     let said = String::from_utf8(output.stdout).unwrap();
-    assert!(said.contains("switch.toml: right; 2 ports, 1 worker\n"), "{said}");
+    assert!(said.contains("switch.toml: OK; 2 ports, 1 worker\n"), "{said}");
     let flows = place.write("one.flows", "in_port=p2,actions=drop\n");
     let output = shunt().args(["check", "-c", text(&config), "--flows", text(&flows)]).output().unwrap();
-    assert!(String::from_utf8(output.stdout).unwrap().contains("one.flows: right; 1 flow\n"));
+    assert!(String::from_utf8(output.stdout).unwrap().contains("one.flows: OK; 1 flow\n"));
     let flows = place.write("one.flows", "in_port=p3,actions=drop\n");
     let output = shunt().args(["check", "-c", text(&config), "--flows", text(&flows)]).output().unwrap();
     assert!(failed(output, 1).contains("one.flows: line 1, "));
     let text_of = |control: &Path| format!("control = {control:?}\n[[worker]]\n[[datapath]]\nid = 1\n");
-    for (control, says) in [(place.path(""), "is no socket"), (config.join("x.sock"), "not a directory")] {
+    for (control, says) in [(place.path(""), "is not a socket"), (config.join("x.sock"), "not a directory")] {
         let wrong = place.write("wrong.toml", &text_of(&control));
         let message = failed(shunt().args(["check", "-c", text(&wrong)]).output().unwrap(), 1);
         assert!(message.contains(text(&control)) && message.contains(says), "{message}");
@@ -421,10 +421,7 @@ fn check_tells_mistakes_and_what_has_no_effect() {
     let wrong = place.write("wrong.toml", "[[worker]]\n[[datapath]]\nid = 1\nmode = 3\n");
     let output = shunt().args(["check", "-c", text(&wrong)]).output().unwrap();
     let message = failed(output, 1);
-    assert!(
-        message.contains("wrong.toml:4:1: datapath.mode: there is no such key here; use one of `id`"),
-        "{message}"
-    );
+    assert!(message.contains("wrong.toml:4:1: datapath.mode: unknown key; use one of `id`"), "{message}");
 }
 
 /// The file names CPUs and devices that this machine does not have, and has two more mistakes.
@@ -443,7 +440,7 @@ fn check_looks_for_what_a_file_needs_unless_it_is_offline() {
         let begin = format!("shunt: {}:{line_and_column}: {says}", file.display());
         assert!(message.lines().any(|line| line.starts_with(&begin)), "{begin}: {message}");
     };
-    at("3:7", "worker[0].cpu: this machine has no CPU 8191 that is online; use one of 0");
+    at("3:7", "worker[0].cpu: this machine has no online CPU 8191; use one of 0");
     at("10:10", "datapath.port[0].device: port p1: there is no network device \"no-such-dev\"");
     at("16:10", "datapath.port[1].device: port p2: device \"in=no/such.pcap\"");
     assert_eq!(message.lines().count(), 3, "{message}");

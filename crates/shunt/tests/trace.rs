@@ -73,11 +73,11 @@ fn one_command_says_why_a_packet_is_dropped() {
         ),
         (
             "in_port=1,tcp,tp_dst=23",
-            "result: dropped (no_output): the entry that it hits in table 0 says so: actions=drop",
+            "result: dropped (no_output): the entry that it hits in table 0 drops it: actions=drop",
         ),
         (
             "in_port=1,tcp,tp_dst=24",
-            "result: dropped (ingress_port): an action sends it to port 1, by which it came in",
+            "result: dropped (ingress_port): an action sends it to port 1, its ingress port",
         ),
         (
             "in_port=1,tcp,tp_dst=80,nw_ttl=1",
@@ -171,12 +171,12 @@ fn a_packet_of_a_capture_is_traced() {
 fn hostile_input_is_refused_with_a_sentence() {
     let place = Place::new(FLOWS);
     for (arguments, says) in [
-        (&["--hex", "0102zz"][..], "'z' is no hexadecimal digit"),
+        (&["--hex", "0102zz"][..], "'z' is not a hexadecimal digit"),
         (&["--hex", "010"], "give two for each byte"),
         (&["in_port=1,colour=red"], "colour"),
         (&["ip,nw_src=10.0.0.0/8"], "has a mask"),
-        (&["in_port=1,tcp", "--in-port", "2"], "by port 1 and by port 2"),
-        (&["--in-port", "0", "udp"], "0 is no port"),
+        (&["in_port=1,tcp", "--in-port", "2"], "the ingress ports 1 and 2"),
+        (&["--in-port", "0", "udp"], "0 is not an ingress port"),
         (&["--pcap", "/nonexistent"], "/nonexistent"),
     ] {
         let reported = place.refusal(arguments);
@@ -224,7 +224,7 @@ fn a_fault_ends_a_trace_of_real_packets_with_exit_code_1() {
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(code), "{output:?}");
         let reported = String::from_utf8(output.stdout).unwrap();
-        assert!(reported.contains("FAULT: the rules say otherwise: the worker: forwarded"), "{reported}");
+        assert!(reported.contains("FAULT: the rules differ: the worker: forwarded"), "{reported}");
         assert!(
             reported.contains("actions=drop") && reported.contains(&format!("{faults} fault")),
             "{reported}"

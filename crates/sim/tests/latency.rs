@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Latencies in virtual time: the switch's own code, timed by the costs of its steps only.
-#![allow(clippy::unwrap_used, reason = "a test that can not be set up has failed")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use sim::cost::{CostTable, Rig};
 

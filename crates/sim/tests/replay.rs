@@ -146,7 +146,7 @@ fn mistakes_are_reported_as_sentences() {
     let cache = reported(flows_file(), &|options| options.port_cache = CacheMode::Blocking);
     assert!(cache.contains("no port cache") && cache.contains("\"blocking\""), "{cache}");
     let port = reported(flows_file(), &|options| options.in_port = Some(0));
-    assert!(port.contains("in-port 0 is no port"), "{port}");
+    assert!(port.contains("in-port 0 is not a port"), "{port}");
     let missing = reported(folder.path().join("none"), &|_| {});
     assert!(missing.contains("cannot read the flows"), "{missing}");
     assert!(!out.exists(), "nothing is written");
@@ -219,7 +219,7 @@ fn what_is_no_file_is_refused_without_waiting_for_it() {
     for capture in [pipe.as_path(), folder.path(), Path::new("/dev/zero")] {
         let out = folder.path().join("out");
         let error = replay(&Options::new(capture, flows_file(), &out)).unwrap_err().to_string();
-        assert!(error.contains("is no regular file; a capture is read twice"), "{error}");
+        assert!(error.contains("is not a regular file; a capture is read twice"), "{error}");
         assert!(!out.exists(), "nothing is written for it");
     }
 }

@@ -3,7 +3,7 @@
 //! and damaged headers, burst by burst. `STATELESS_PACKETS` (default 300,000) and `STATELESS_SEED` set the
 //! number of packets and the seed.
 
-#![allow(clippy::expect_used, reason = "a test that can not be set up has failed")]
+#![allow(clippy::expect_used, reason = "a test that cannot be set up has failed")]
 
 use dataplane::Event;
 use fastrand::Rng;
@@ -83,7 +83,7 @@ fn any_bank(rng: &mut Rng) -> Bank {
         _ => rng.u32(2..40),
     };
     let arithmetic = if rng.bool() { Arithmetic::Integer } else { Arithmetic::Polynomial };
-    let id = NodeId::new(arithmetic, modulus).expect("2 and more");
+    let id = NodeId::new(arithmetic, modulus).expect("a valid ID");
     let most = id.residues().min(Limits::LABEL_MAX + 1);
     let any_label = |rng: &mut Rng| match rng.u8(0..8) {
         0 => Label::Tables,

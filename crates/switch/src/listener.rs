@@ -32,7 +32,7 @@ pub enum ListenError {
     },
     /// Another process holds the lock of the directory.
     #[error(
-        "{}: another process has locked this folder of the {purpose} for {} s; look who (`fuser -v`), or use \
+        "{}: another process has locked this folder of the {purpose} for {} s; find the process with `fuser -v`, or use \
          another `{}` path", path.display(), LOCK_LIMIT.as_secs(), purpose.key()
     )]
     Locked {
@@ -46,7 +46,7 @@ pub enum ListenError {
     Path(#[from] SocketPathError),
     /// The system refused to listen on a TCP address.
     #[error(
-        "can not listen on {address} for OpenFlow: {source}; give datapath.openflow.listen another address"
+        "cannot listen on {address} for OpenFlow: {source}; give datapath.openflow.listen another address"
     )]
     Tcp {
         /// IP address and TCP port.
@@ -71,7 +71,7 @@ impl Listener {
     pub fn bind(path: &Path, purpose: SocketPurpose, backlog: i32) -> Result<Self, ListenError> {
         let io = |what| failed(path, purpose, what);
         let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        DirBuilder::new().recursive(true).mode(0o755).create(folder).map_err(io("make the folder of"))?;
+        DirBuilder::new().recursive(true).mode(0o755).create(folder).map_err(io("create the folder of"))?;
         // Two daemons that start at once must not take the socket from each other, so check and bind under a
         // lock.
         let _turn = take_turn(folder, purpose)?;
@@ -82,7 +82,7 @@ impl Listener {
         // Clients cannot connect before `listen`, so other users have no access at any moment.
         fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(io("set the mode of"))?;
         rustix::net::listen(&socket, backlog).map_err(|e| io("listen on")(e.into()))?;
-        let made = fs::metadata(path).map_err(io("look at"))?;
+        let made = fs::metadata(path).map_err(io("inspect"))?;
         Ok(Self { socket: socket.into(), path: path.into(), identity: (made.dev(), made.ino()) })
     }
 
@@ -143,7 +143,7 @@ fn remove_stale(path: &Path, purpose: SocketPurpose) -> Result<(), ListenError> 
     let io = |what| failed(path, purpose, what);
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(io("look at")(error)),
+        Err(error) => return Err(io("inspect")(error)),
         Ok(there) if !there.file_type().is_socket() => {
             return Err(SocketPathError::NoSocket { path: path.into(), purpose }.into());
         }
@@ -158,7 +158,9 @@ fn remove_stale(path: &Path, purpose: SocketPurpose) -> Result<(), ListenError> 
             fs::remove_file(path).map_err(io("remove the stale file of"))
         }
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        Err(error) if error.kind() != ErrorKind::WouldBlock => Err(io("try what is there instead of")(error)),
+        Err(error) if error.kind() != ErrorKind::WouldBlock => {
+            Err(io("connect to the existing socket in place of")(error))
+        }
         // The connection was accepted, or the listener's queue is full.
         _ => Err(ListenError::InUse { path: path.into(), purpose }),
     }

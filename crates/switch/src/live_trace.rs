@@ -110,16 +110,16 @@ pub enum LiveTraceError {
     #[error("the filter is not understood: {0}")]
     Filter(String),
     /// The filter has an index, which is not a property of a packet.
-    #[error("the packet is not understood: index={0} picks an entry of a table; a packet has none")]
+    #[error("the packet is not understood: index={0} selects an entry of a table; packets have no index")]
     Index(u32),
     /// The number of packets is out of range.
-    #[error("{0} packets can not be traced; ask for 1 to {1}")]
+    #[error("{0} packets cannot be traced; ask for 1 to {1}")]
     Count(u64, u64),
     /// The duration is out of range.
-    #[error("a trace can not take {0} ms; give it 1 to {1}")]
+    #[error("a trace cannot take {0} ms; give it 1 to {1}")]
     Timeout(u64, u64),
     /// Another client traces real packets. Only one trace can be active.
-    #[error("another client traces real packets; wait until it has ended, one does at a time")]
+    #[error("another client traces real packets, and only one can at a time; wait until it has ended")]
     Busy,
 }
 

@@ -178,13 +178,13 @@ impl CaptureReader {
                     interface: 0,
                     original_len: record.orig_len,
                     truncated: false,
-                    bytes: borrowed(record.data).ok_or_else(|| bad("its bytes are not at hand".into()))?,
+                    bytes: borrowed(record.data).ok_or_else(|| bad("its bytes are not available".into()))?,
                 }
             }
             Format::Ng { reader, section } => loop {
                 let Some(block) = reader.next_raw_block() else { return Ok(None) };
                 let block = block.map_err(|error| bad(reason(error)))?;
-                let body = borrowed(block.body).ok_or_else(|| bad("its bytes are not at hand".into()))?;
+                let body = borrowed(block.body).ok_or_else(|| bad("its bytes are not available".into()))?;
                 match section.block(block.type_, body) {
                     Ok(Some(found)) => {
                         self.bytes.clear();
@@ -221,7 +221,7 @@ fn need_ethernet(number: u32) -> Result<(), CaptureError> {
         return Ok(());
     }
     let name = match DataLink::from(number) {
-        DataLink::Unknown(_) => "of no known name".to_owned(),
+        DataLink::Unknown(_) => "of unknown name".to_owned(),
         known => format!("{known:?}"),
     };
     Err(CaptureError::LinkType { name, number })

@@ -3,7 +3,7 @@
 
 /// Error of a view: the bytes are not the expected header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no {header} in {len} bytes: cut short or contradicting itself, at least {len_min} bytes are needed")]
+#[error("no {header} in {len} bytes: truncated or inconsistent; at least {len_min} bytes are needed")]
 pub struct Malformed {
     /// Name of the expected header.
     pub header: &'static str,

@@ -55,7 +55,7 @@ mod tests {
         let bands = |band| vec![MeterBand { rate: 1, burst: 1, band }];
         let meter = |band| Meter { id: 1, packets: false, stats: true, burst: true, bands: bands(band) };
         let (drops, remarks) = (meter(Band::Drop), meter(Band::DscpRemark { precedence_level: 1 }));
-        assert!(!meters.set(&drops) && !meters.set(&drops), "another rate is no other lane");
+        assert!(!meters.set(&drops) && !meters.set(&drops), "another rate is not another lane");
         assert!(meters.set(&remarks) && meters.set(&remarks));
         assert!(meters.set(&drops) && !meters.set(&drops), "it remarked before");
     }

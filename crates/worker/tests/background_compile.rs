@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Rules are added and removed one at a time while tables are compiled on another thread. Packets must always
 //! be forwarded by the active rules.
-#![allow(clippy::unwrap_used, reason = "a test that can not be set up has failed")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use flow::{Action, Field, FieldMatch, FlowMod, FlowModCommand, Instructions, Match};
 use model::{Model, ModelConfig, PortDesc};

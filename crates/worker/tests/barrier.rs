@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Barriers with workers in their own threads: after the reply, no worker forwards a packet by older rules.
-#![allow(clippy::unwrap_used, reason = "a test that can not be set up has failed")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use flow::{Field, FieldMatch, FlowMod, FlowModCommand, Instructions, Match};
 use model::{Model, ModelConfig, PortDesc};

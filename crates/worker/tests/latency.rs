@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Each frame that a device accepts is counted in its lane, with the time since the poll that received it.
-#![allow(clippy::unwrap_used, reason = "a test that can not be set up has failed")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use dataplane::DataPlane;
 use flow::operation::{EntryChange, Operation, PortState};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Marks of the steps of a turn, with the number of units, as a worker's probe receives them. Virtual time is
 //! charged by these marks.
-#![allow(clippy::unwrap_used, reason = "a test that can not be set up has failed")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use flow::syntax::{ParseOptions, parse_flow};
 use flow::{EgressQueue, FlowModCommand};

@@ -2,7 +2,7 @@
 //! Outputs of packets in whole workers. Each output is transmitted or counted as lost, with its own egress
 //! queue and offload metadata. Groups and meters apply in their latest version. Table counters use the full
 //! table number.
-#![allow(clippy::unwrap_used, reason = "a test that can not be set up has failed")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use dataplane::DataPlane;
 use flow::group::{Bucket, Group, GroupType};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Egress queues in whole workers: rates in virtual time, priorities before a slow device, low-latency
 //! packets, ports of several workers, and the drop reasons of full queues.
-#![allow(clippy::unwrap_used, reason = "a test that can not be set up has failed")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use dataplane::DataPlane;
 use flow::stateless::{Arithmetic, Bank, Label, NodeId, StatelessConfig};

@@ -2,7 +2,7 @@
 //! Attacks on the LUTs of the fast-forwarding path, in virtual time: scans and storms of new flows compete
 //! with established flows. The LUTs have 256 records, all of them in use.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that can not be set up has failed")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be set up has failed")]
 
 use dataplane::DataPlane;
 use fastrand::Rng;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A device that accepts no frames must not block the other ports. A port to which many others send must not
 //! lose frames that its device would accept.
-#![allow(clippy::unwrap_used, reason = "a test that can not be set up has failed")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use dataplane::DataPlane;
 use flow::operation::{EntryChange, Operation, PortState};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Traces of real packets: the records of a worker are compared with the rules, and a worker that deviates is
 //! detected.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that can not be set up has failed")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be set up has failed")]
 
 mod traffic;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The number of operations that a worker applies per poll iteration is bounded.
-#![allow(clippy::unwrap_used, reason = "a test that can not be set up has failed")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use flow::{Action, Field, FieldMatch, FlowMod, Instructions, Match};
 use model::Model;

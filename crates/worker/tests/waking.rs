@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Wake-ups: of sleeping workers for operations and for frames of other workers, and of the control thread
 //! for events. Also the number of operations that wait for a worker that applies none.
-#![allow(clippy::unwrap_used, reason = "a test that can not be set up has failed")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use dataplane::DataPlane;
 use flow::syntax::{ParseOptions, parse_flow};

@@ -15,13 +15,13 @@ pub enum PacketError {
     #[error("the packet is not understood: {0} {1}")]
     Field(String, &'static str),
     /// The TTL is invalid.
-    #[error("the packet is not understood: \"{0}\" is no TTL; give nw_ttl=0 to nw_ttl=255")]
+    #[error("the packet is not understood: \"{0}\" is not a TTL; give nw_ttl=0 to nw_ttl=255")]
     Ttl(String),
     /// The number cannot be an ingress port.
-    #[error("{0} is no port that packets come in by; give one of 1 to 4294967040")]
+    #[error("{0} is not an ingress port; use 1 to 4294967040")]
     InPort(u32),
     /// Two different ingress ports are given.
-    #[error("the packet comes in by port {0} and by port {1}; give one of them")]
+    #[error("the packet has the ingress ports {0} and {1}; give one of them")]
     TwoPorts(u32, u32),
     /// The bytes are not hexadecimal.
     #[error("the packet's bytes are not understood: {0}")]

@@ -12,7 +12,7 @@ pub fn parse(text: &str) -> Result<Vec<u8>, PacketError> {
     let mut high = None;
     for c in digits.chars().filter(|c| !c.is_ascii_whitespace() && *c != ':') {
         let Some(digit) = c.to_digit(16) else {
-            return Err(PacketError::Hex(format!("'{c}' is no hexadecimal digit")));
+            return Err(PacketError::Hex(format!("'{c}' is not a hexadecimal digit")));
         };
         match high.take() {
             None => high = Some(digit as u8),

@@ -136,17 +136,19 @@ fn take_ttl(text: &str) -> Result<(String, u8), PacketError> {
 /// set.
 fn check(matching: &Match, masks: Masks) -> Result<(), PacketError> {
     if matching.index().is_some() {
-        return Err(PacketError::Field("index".into(), "picks an entry of a table; a packet has none"));
+        return Err(PacketError::Field("index".into(), "selects an entry of a table; packets have no index"));
     }
     for condition in matching.fields() {
         let refuse = |why| Err(PacketError::Field(condition.field.to_string(), why));
         match condition.field {
             Field::Metadata | Field::TunnelId => {
-                return refuse("is written by tables; a packet comes in with 0");
+                return refuse("is written by tables; it is 0 when a packet arrives");
             }
             Field::InPhyPort => return refuse("is the ingress port; give in_port"),
             Field::Ipv6Exthdr => {
-                return refuse("tells of headers that a list of fields does not; give the packet's bytes");
+                return refuse(
+                    "needs headers that a list of fields cannot describe; give the packet's bytes",
+                );
             }
             Field::EthType if condition.value < 0x600 => {
                 return refuse("names no Ethernet II frame; give the packet's bytes");
@@ -243,7 +245,7 @@ fn write(frame: &mut Vec<u8>, field: Field, value: u128) -> Result<(), PacketErr
     let layers: Layers = wire::locate(frame, Depth::L4);
     let base = match location.base {
         FieldBase::Ext if matches!(field, Field::Slice(_)) => {
-            return Err(PacketError::Field(field.to_string(), "is no part of the packet's bytes"));
+            return Err(PacketError::Field(field.to_string(), "is not part of the packet's bytes"));
         }
         FieldBase::Ext => return Ok(()),
         FieldBase::Frame => 0,
@@ -329,12 +331,12 @@ mod tests {
         for (text, says) in [
             ("nw_src=10.0.0.1", "needs dl_type"),
             ("ip,nw_src=10.0.0.0/8", "has a mask"),
-            ("metadata=5", "comes in with 0"),
-            ("index=5", "picks an entry"),
+            ("metadata=5", "is 0 when a packet arrives"),
+            ("index=5", "selects an entry"),
             ("ip,nw_ttl=900", "900"),
             ("tcp,colour=red", "colour"),
             ("in_port=controller", "port"),
-            ("slice(metadata,224,8)=1", "no part of the packet"),
+            ("slice(metadata,224,8)=1", "not part of the packet"),
         ] {
             let error = synthesize(text, &|_| None).unwrap_err().to_string();
             assert!(error.contains(says), "{text}: {error}");

@@ -43,7 +43,7 @@ pub fn from_file(path: &Path, packet: &PacketForm) -> Result<TraceForm, TraceErr
     read_pieces(BufReader::new(opened), PIECE_BYTES, |piece| {
         file.push(piece);
         if file.len() > limit {
-            let sentence = format!("has more than {limit} flows, the most a switch holds");
+            let sentence = format!("has more than {limit} flows, the maximum of a switch");
             return Err(io::Error::new(io::ErrorKind::InvalidData, sentence));
         }
         Ok(())

@@ -24,7 +24,7 @@ pub fn outcome(model: &Model<WorkerSet>, found: &Trace) -> String {
             }
             format!("it leaves by {}", list("port", &ports))
         }
-        Outcome::Consumed => "no port gets it, only the controller".into(),
+        Outcome::Consumed => "it goes only to the controller".into(),
         Outcome::Dropped(reason) => dropped(model, found, reason),
     }
 }
@@ -34,7 +34,7 @@ pub fn dropped(model: &Model<WorkerSet>, found: &Trace, reason: DropReason) -> S
     let last = found.steps.last();
     match reason {
         DropReason::PortNotReceiving => match model.port(found.in_port) {
-            None => format!("port {} by which it comes in does not exist", found.in_port),
+            None => format!("its ingress port {} does not exist", found.in_port),
             Some(port) if port.config.no_recv => {
                 format!("{} is set not to receive (NO_RECV)", port_text(model, found.in_port))
             }
@@ -60,7 +60,7 @@ pub fn dropped(model: &Model<WorkerSet>, found: &Trace, reason: DropReason) -> S
         },
         DropReason::NoOutput => match last.and_then(|step| Some((step, step.entry.as_ref()?))) {
             Some((step, entry)) if entry.instructions.is_empty() => {
-                format!("the entry that it hits in table {} says so: actions=drop", step.table)
+                format!("the entry that it hits in table {} drops it: actions=drop", step.table)
             }
             Some((step, _)) => format!(
                 "no entry that it hits sends it anywhere: the last one, in table {}, has neither an output nor a \
@@ -93,7 +93,7 @@ pub fn dropped(model: &Model<WorkerSet>, found: &Trace, reason: DropReason) -> S
             }
         }
         DropReason::IngressPort => format!(
-            "an action sends it to port {}, by which it came in; only output:IN_PORT does that",
+            "an action sends it to port {}, its ingress port; only output:IN_PORT can do that",
             found.in_port
         ),
         DropReason::Runt => format!("it has {} bytes, an Ethernet header has 14", found.frame.len()),
@@ -134,7 +134,7 @@ pub fn fast(model: &mut Model<WorkerSet>, found: &Trace, ways: &Ways) -> (bool, 
         (true, _) if found.processed.outcome == Outcome::Forwarded => {
             (false, "stateless forwarding sends it, before any table".into())
         }
-        (true, _) => (false, "it does not get as far as the tables".into()),
+        (true, _) => (false, "it does not reach the tables".into()),
         (false, true) => (true, "all its tables are shared by the path".into()),
         (false, false) => {
             (true, format!("once its values have records in the LUTs of {}", list("table", &luts)))
@@ -150,14 +150,14 @@ pub fn notes(model: &Model<WorkerSet>, found: &Trace) -> Vec<String> {
             learned.mac.to_be_bytes()[2..].iter().map(|byte| format!("{byte:02x}")).collect();
         let vlan = if learned.vid == 0 { String::new() } else { format!(" in VLAN {}", learned.vid) };
         notes.push(format!(
-            "a real packet would teach NORMAL that {}{vlan} is at port {}",
+            "from a real packet, NORMAL would learn that {}{vlan} is at port {}",
             mac.join(":"),
             learned.port
         ));
     }
     for meter in meters(found) {
         notes.push(format!(
-            "meter {meter} lets every traced packet pass as it is; a real one over its rate is dropped or remarked"
+            "meter {meter} passes every traced packet unchanged; real packets above its rate are dropped or remarked"
         ));
     }
     notes
@@ -172,11 +172,11 @@ fn worked(worked: Worked) -> String {
                 Arithmetic::Polynomial => format!("polynomial {:#x}", id.modulus()),
             };
             let what = match what {
-                None => "of which the lane knows nothing".into(),
+                None => "which is not configured".into(),
                 Some(Label::Tables) => "this switch's tables".into(),
                 Some(Label::Port(port)) => format!("port {}", number(port)),
             };
-            format!("by the {arithmetic} its key leaves the label {label}: {what}")
+            format!("its key modulo the {arithmetic} is the label {label}: {what}")
         }
         Worked::Gate(gate, port) => {
             let port = port.map_or("no port has it".into(), |port| format!("that of port {}", number(port)));

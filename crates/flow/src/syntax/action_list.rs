@@ -27,9 +27,9 @@ pub(super) fn parse<'t>(
     while let Some(item) = scanner.item()? {
         let name = find_name(&item, options)?;
         if dropping || (name == Name::Drop && stage.is_some()) {
-            return Err(
-                item.refuse("stands beside drop; drop means no other action or instruction, write it alone")
-            );
+            return Err(item.refuse(
+                "is combined with drop; write drop alone, because it excludes other actions and instructions",
+            ));
         }
         check_order(&mut stage, name.stage(), &item)?;
         match name {
@@ -63,7 +63,7 @@ fn check_order<'t>(stage: &mut Option<Stage>, next: Stage, item: &Item<'t>) -> P
             format!("is a second {}; give it once", next.text())
         } else {
             format!(
-                "stands behind {}; the order is meter, the actions, clear_actions, write_actions, write_metadata, \
+                "comes after {}; the order is meter, the actions, clear_actions, write_actions, write_metadata, \
                  goto_table",
                 last.text()
             )
@@ -86,13 +86,13 @@ pub(super) fn parse_list<'t>(
     while let Some(item) = scanner.item()? {
         let name = find_name(&item, options)?;
         if dropping || (name == Name::Drop && count > 0) {
-            return Err(item.refuse("stands beside drop; write drop alone"));
+            return Err(item.refuse("is combined with drop; write drop alone"));
         }
         count += 1;
         if name == Name::Drop {
             dropping = true;
         } else if name.stage() != Stage::Apply || name == Name::ApplyActions {
-            return Err(item.refuse("is an instruction; write it beside the list, not in it"));
+            return Err(item.refuse("is an instruction; write it outside the list"));
         } else {
             parse_action(name, &item, &mut list, headers, options)?;
         }
@@ -137,7 +137,7 @@ fn find_name<'t>(item: &Item<'t>, options: ParseOptions<'_>) -> Parsed<'t, Name>
 pub(super) fn argument<'t>(item: &Item<'t>) -> Parsed<'t, &'t str> {
     item.argument()
         .filter(|a| !a.is_empty())
-        .ok_or_else(|| item.refuse(format!("lacks its argument; write {}:VALUE", item.key)))
+        .ok_or_else(|| item.refuse(format!("has no argument; write {}:VALUE", item.key)))
 }
 
 fn no_argument<'t>(item: &Item<'t>) -> Parsed<'t, ()> {
@@ -150,7 +150,7 @@ fn no_argument<'t>(item: &Item<'t>) -> Parsed<'t, ()> {
 fn list_text<'t>(item: &Item<'t>) -> Parsed<'t, &'t str> {
     item.arguments
         .filter(|_| item.value.is_none())
-        .ok_or_else(|| item.refuse(format!("lacks its list; write {}(action,action,...)", item.key)))
+        .ok_or_else(|| item.refuse(format!("has no list; write {}(action,action,...)", item.key)))
 }
 
 fn parse_action<'t>(
@@ -219,7 +219,7 @@ fn output<'t>(item: &Item<'t>, options: ParseOptions<'_>) -> Parsed<'t, Action> 
     if target.is_none() && !item.key.eq_ignore_ascii_case("output") {
         target = Some(item.key);
     }
-    let text = target.ok_or_else(|| item.refuse("lacks its port; write output:PORT"))?;
+    let text = target.ok_or_else(|| item.refuse("has no port; write output:PORT"))?;
     let mut port_text = text;
     if item.arguments.is_some() && text.contains('=') {
         let form = "write output(port=controller,max_len=N)";
@@ -270,7 +270,7 @@ fn controller<'t>(item: &Item<'t>) -> Parsed<'t, Action> {
                     "is Open vSwitch's extension; OpenFlow 1.3 gives max_len only, write controller(max_len=N)",
                 ));
             }
-            _ => return Err(Fault::new(name, "is not known here; write controller(max_len=N)")),
+            _ => return Err(Fault::new(name, "is unknown; write controller(max_len=N)")),
         }
     }
     Ok(action)

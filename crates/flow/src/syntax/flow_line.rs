@@ -138,7 +138,7 @@ fn take_setting<'t>(
                 item.refuse("chooses entries to delete; it has a meaning in delete and delete_strict only")
             );
         }
-        _ if deletes => return Err(item.refuse("has no meaning in a delete; drop it")),
+        _ if deletes => return Err(item.refuse("has no meaning in a delete; leave it out")),
         Key::IdleTimeout => flow.idle_timeout_s = integer(value()?)?,
         Key::HardTimeout => flow.hard_timeout_s = integer(value()?)?,
         Key::SendFlowRem => flow.flags.send_flow_removed = flag()?,
@@ -175,14 +175,13 @@ fn take_cookie<'t>(flow: &mut FlowMod, item: &Item<'t>, text: &'t str) -> Parsed
     match (mask, flow.command) {
         (None, FlowModCommand::Add) => {}
         (Some(_), FlowModCommand::Add) => {
-            return Err(item.refuse("has a mask, but an add sets the whole cookie; drop the mask"));
+            return Err(item.refuse("has a mask, but an add sets the whole cookie; leave the mask out"));
         }
         (Some("-1"), _) => flow.cookie_mask = u64::MAX,
         (Some(mask), _) => flow.cookie_mask = integer(mask)?,
         (None, _) => {
             return Err(item.refuse(
-                "has no mask; OpenFlow 1.3 cannot change the cookie of an entry, and to choose entries by their \
-                 cookie write cookie=VALUE/MASK (all bits: /-1)",
+                "has no mask; OpenFlow 1.3 cannot change the cookie of an entry, and to select entries by cookie, write cookie=VALUE/MASK (all bits: /-1)",
             ));
         }
     }

@@ -96,7 +96,7 @@ impl<'t> Conditions<'t> {
             _ => {
                 return Err(Fault::new(
                     value,
-                    "is no VLAN ID; write 0 to 4095, or 0xffff for packets without a tag",
+                    "is not a VLAN ID; write 0 to 4095, or 0xffff for packets without a tag",
                 ));
             }
         }
@@ -236,7 +236,7 @@ pub(super) fn transport_field(ip_proto: Option<u128>, at: &str, source: bool) ->
         _ => {
             return Err(Fault::new(
                 at,
-                "hangs on the transport protocol; put tcp, udp or sctp (or tcp6, udp6, sctp6) into the match",
+                "depends on the transport protocol; add tcp, udp or sctp (or tcp6, udp6, sctp6) to the match",
             ));
         }
     })
@@ -250,7 +250,7 @@ pub(super) fn slice<'t>(whole: &'t str, arguments: Option<&'t str>) -> Parsed<'t
     let base = SliceBase::ALL
         .into_iter()
         .find(|b| b.name() == base_text)
-        .ok_or_else(|| Fault::new(base_text, "is no base of a slice; it is packet, metadata, l3 or l4"))?;
+        .ok_or_else(|| Fault::new(base_text, "is not a base of a slice; use packet, metadata, l3 or l4"))?;
     let offset = integer(arguments.positional("offset")?)?;
     let length = integer(arguments.positional("length")?)?;
     arguments.end()?;

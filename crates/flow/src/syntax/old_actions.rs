@@ -141,6 +141,6 @@ fn push_missing_tag(list: &mut Vec<Action>, headers: &mut Headers) {
 pub(super) fn enqueue<'t>(item: &Item<'t>, options: ParseOptions<'_>) -> Parsed<'t, (PortNo, u32)> {
     let text = argument(item)?;
     let (port_text, queue) =
-        text.split_once([':', ',']).ok_or_else(|| item.refuse("names no queue; write enqueue:PORT:QUEUE"))?;
+        text.split_once([':', ',']).ok_or_else(|| item.refuse("has no queue; write enqueue:PORT:QUEUE"))?;
     Ok((port(port_text.trim_ascii(), options)?, integer(queue.trim_ascii())?))
 }

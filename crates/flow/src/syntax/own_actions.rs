@@ -40,7 +40,7 @@ pub(super) fn push_key<'t>(item: &Item<'t>) -> Parsed<'t, Action> {
     let lacks = |what| item.refuse(format!("lacks {what}; {form}"));
     let (width_text, width) = width.ok_or_else(|| lacks("width"))?;
     if !matches!(width, 64 | 128 | 192 | 256) {
-        return Err(Fault::new(width_text, "is no width of a key; it is 64, 128, 192 or 256 bits"));
+        return Err(Fault::new(width_text, "is not a key width; use 64, 128, 192 or 256 bits"));
     }
     let key = key_bytes(key.ok_or_else(|| lacks("key"))?, width as usize / 8)?;
     Ok(Action::PushKey(KeyHeader {

@@ -170,7 +170,7 @@ fn group_type<'t>(item: &Item<'t>) -> Parsed<'t, GroupType> {
         "select" => Ok(GroupType::Select),
         "indirect" => Ok(GroupType::Indirect),
         "ff" | "fast_failover" => Ok(GroupType::FastFailover),
-        _ => Err(Fault::new(text, "is no type of a group; write all, select, indirect or ff")),
+        _ => Err(Fault::new(text, "is not a group type; write all, select, indirect or ff")),
     }
 }
 
@@ -268,14 +268,14 @@ fn bands(text: &str) -> Parsed<'_, Vec<MeterBand>> {
             let band = match value(&item)? {
                 "drop" => Band::Drop,
                 "dscp_remark" => Band::DscpRemark { precedence_level: 0 },
-                other => return Err(Fault::new(other, "is no type of a band; write drop or dscp_remark")),
+                other => return Err(Fault::new(other, "is not a band type; write drop or dscp_remark")),
             };
             bands.push((item.whole, MeterBand { band, rate: 0, burst: 0 }, None));
             continue;
         }
         let Some((_, band, level)) = bands.last_mut() else {
             return Err(
-                item.refuse("stands before the band's type; begin with type=drop or type=dscp_remark")
+                item.refuse("comes before the type of the band; begin with type=drop or type=dscp_remark")
             );
         };
         match item.key {

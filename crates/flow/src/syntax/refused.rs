@@ -19,12 +19,12 @@ pub(super) fn refused_key(key: &str) -> Option<String> {
             "matches TCP flags, which is not in OpenFlow 1.3's basic class; use slice(l4,103,9)=value/mask"
         }
         "mpls_ttl" => "matches the MPLS TTL, which is not in OpenFlow 1.3's basic class; use slice(l3,24,8)",
-        "importance" => "is of OpenFlow 1.4; OpenFlow 1.3 has no eviction, drop it",
+        "importance" => "is of OpenFlow 1.4; OpenFlow 1.3 has no eviction, leave it out",
         "fragment" | "frag" => "is not a field of OpenFlow 1.3; use slice(l3,50,14)=value/mask",
-        "packet_type" => "is of OpenFlow 1.5; all packets here begin with an Ethernet header, drop it",
+        "packet_type" => "is of OpenFlow 1.5; all packets here begin with an Ethernet header, leave it out",
         "actset_output" => "is of OpenFlow 1.5; there is no field for it in OpenFlow 1.3",
         "conj_id" | "recirc_id" | "dp_hash" | "pkt_mark" | "skb_mark" | "skb_priority" | "vlan_tci1" => {
-            "is internal to Open vSwitch and has no meaning here; drop it"
+            "is internal to Open vSwitch and has no meaning here; leave it out"
         }
         "nd_options_type" | "nd_reserved" => {
             "is Open vSwitch's extension; use slice(l4,offset,length) for bits of the ICMPv6 message"
@@ -50,7 +50,7 @@ pub(super) fn refused_action(name: &str) -> Option<&'static str> {
                             write_metadata";
     Some(match name {
         "resubmit" => {
-            "is Open vSwitch's action; go on in a higher table with goto_table:N (or goto_direct(table,index))"
+            "is Open vSwitch's action; continue in a higher table with goto_table:N (or goto_direct(table,index))"
         }
         "learn" => {
             "is Open vSwitch's action; let the controller add entries, or use NORMAL, which learns MAC addresses"
@@ -64,11 +64,11 @@ pub(super) fn refused_action(name: &str) -> Option<&'static str> {
         "bundle" | "bundle_load" | "multipath" => {
             "is Open vSwitch's action; use a group of type select with group:N"
         }
-        "note" => "is Open vSwitch's action; put the mark into the cookie, or behind # in the file",
+        "note" => "is Open vSwitch's action; put the mark into the cookie, or after # in the file",
         "sample" => "is Open vSwitch's action; use a meter (meter:N), or output to the controller",
         "output_trunc" => "cuts packets, which OpenFlow 1.3 cannot",
         "clone" => "is Open vSwitch's action; use a group of type all with group:N",
-        "exit" => "is Open vSwitch's action; without goto_table the pipeline ends by itself, drop it",
+        "exit" => "is Open vSwitch's action; without goto_table the pipeline ends by itself, leave it out",
         "fin_timeout" => "is Open vSwitch's action; use idle_timeout",
         "set_tunnel64" => "is Open vSwitch's name; use set_tunnel:N (64 bits here)",
         "pop_queue" => "is Open vSwitch's action; choose another queue with set_queue:N",
@@ -76,8 +76,8 @@ pub(super) fn refused_action(name: &str) -> Option<&'static str> {
         | "unroll_xlate" | "debug_recirc" | "debug_slow" => {
             "is Open vSwitch's action and has no counterpart in OpenFlow 1.3"
         }
-        "table" => "as a port is for packet-outs only; in a flow, go on with goto_table:N",
-        "none" | "any" => "is no port to output to; use drop to output nowhere",
+        "table" => "as a port is for packet-outs only; in a flow, continue with goto_table:N",
+        "none" | "any" => "is not an output port; use drop to output nowhere",
         _ => return None,
     })
 }

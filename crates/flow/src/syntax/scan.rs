@@ -98,7 +98,7 @@ impl<'t> Scanner<'t> {
             return Err(Fault::new(self.rest(), "is not expected here; separate items by commas"));
         }
         if key.is_empty() {
-            return Err(Fault::new(whole, "has no name in front; write name=value"));
+            return Err(Fault::new(whole, "has no name before it; write name=value"));
         }
         Ok(Some(Item { whole, key, arguments, value }))
     }

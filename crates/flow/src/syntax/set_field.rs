@@ -14,7 +14,7 @@ use crate::{Action, Field};
 
 pub(super) fn parse<'t>(item: &Item<'t>, options: ParseOptions<'_>) -> Parsed<'t, Action> {
     let form = "write set_field:VALUE->FIELD";
-    let text = item.argument().ok_or_else(|| item.refuse(format!("lacks its argument; {form}")))?;
+    let text = item.argument().ok_or_else(|| item.refuse(format!("has no argument; {form}")))?;
     let (value_text, target) =
         text.split_once("->").ok_or_else(|| item.refuse(format!("names no field; {form}")))?;
     let field = match target {
@@ -30,10 +30,7 @@ pub(super) fn parse<'t>(item: &Item<'t>, options: ParseOptions<'_>) -> Parsed<'t
         ));
     }
     if !field.settable() {
-        return Err(Fault::new(
-            target,
-            "cannot be written; it tells what the switch found out about the packet",
-        ));
+        return Err(Fault::new(target, "cannot be written; the switch derives it from the packet"));
     }
     let (value, mask) = field_value(field, value_text, options)?;
     if mask == 0 {

@@ -57,9 +57,7 @@ pub(super) fn number(text: &str) -> Option<u128> {
 pub(super) fn number_to(text: &str, most: u128) -> Parsed<'_, u128> {
     match number(text) {
         Some(n) if n <= most => Ok(n),
-        Some(_) => {
-            Err(Fault::new(text, format!("is too large; the greatest value here is {most} ({most:#x})")))
-        }
+        Some(_) => Err(Fault::new(text, format!("is too large; the maximum is {most} ({most:#x})"))),
         None => Err(Fault::new(
             text,
             "is not a number; write decimal digits without a leading zero, or 0x and hexadecimal digits",
@@ -214,7 +212,7 @@ fn address_mask(form: Form, text: &str, length: u32) -> Parsed<'_, u128> {
     }
     let mask = if form == Form::Ipv4 { ipv4(text) } else { ipv6(text) };
     mask.ok_or_else(|| {
-        Fault::new(text, format!("is no mask; write a prefix length (0 to {length}) or an address"))
+        Fault::new(text, format!("is not a mask; write a prefix length (0 to {length}) or an address"))
     })
 }
 

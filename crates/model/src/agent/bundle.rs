@@ -81,7 +81,10 @@ impl Bundles {
             return Err(Refusal::new(code::BUNDLE_EXIST, format!("bundle {id:#x} is open already")));
         }
         if self.0.len() >= BUNDLES {
-            return Err(Refusal::new(code::OUT_OF_BUNDLES, format!("{BUNDLES} bundles are open, the most")));
+            return Err(Refusal::new(
+                code::OUT_OF_BUNDLES,
+                format!("{BUNDLES} bundles are open, the maximum"),
+            ));
         }
         let (size, origins, changes) = Default::default();
         self.0.insert(id, Bundle { flags, closed: false, size, origins, changes });

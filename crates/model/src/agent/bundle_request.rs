@@ -99,8 +99,7 @@ impl Channel {
             return Err(Refusal::new(
                 code::MSG_TOO_MANY,
                 format!(
-                    "bundles hold {messages} messages of {bytes} bytes; {MESSAGES} of {BYTES} are the most; commit \
-                     some first"
+                    "bundles hold {messages} messages of {bytes} bytes; the maximum is {MESSAGES} messages of {BYTES} bytes; commit some first"
                 ),
             ));
         }
@@ -120,7 +119,7 @@ pub fn committed(control: BundleControl) -> Message {
 fn change(message: &Message) -> Result<Change, Refusal> {
     match message {
         Message::FlowMod(m) if flow_mod::buffer(m).is_some() => {
-            Err(Refusal::new(code::MSG_UNSUP, "a flow-mod in a bundle can not name a held packet"))
+            Err(Refusal::new(code::MSG_UNSUP, "a flow-mod in a bundle cannot name a held packet"))
         }
         Message::FlowMod(m) => Ok(Change::Flow(m.flow.clone())),
         Message::GroupMod(m) => Ok(group::change(m)),
@@ -129,7 +128,7 @@ fn change(message: &Message) -> Result<Change, Refusal> {
         Message::StatelessMod(m) => Ok(Change::Stateless(m.clone())),
         _ => Err(Refusal::new(
             code::MSG_UNSUP,
-            "flow-mods, group-mods, meter-mods, port-mods and stateless_mods can be in a bundle, nothing else",
+            "a bundle can contain only flow-mods, group-mods, meter-mods, port-mods and stateless_mods",
         )),
     }
 }

@@ -32,5 +32,8 @@ pub fn buffer(m: &FlowModMessage) -> Option<u32> {
 }
 
 pub fn unknown(id: u32) -> Refusal {
-    Refusal::new(error::BUFFER_UNKNOWN, format!("no packet is held under number {id:#x}, or no longer"))
+    Refusal::new(
+        error::BUFFER_UNKNOWN,
+        format!("no packet is held with the buffer ID {id:#x}; it was used or dropped, or the ID is wrong"),
+    )
 }

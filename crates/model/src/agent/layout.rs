@@ -49,7 +49,7 @@ impl Layout {
             Parts::Named(before) => check(part.tables, before, max_entries),
             Parts::Refused => Err(Refusal::new(
                 error::TABLE_FEATURES_BAD_ARGUMENT,
-                "an earlier part of this request was refused, so all of it is",
+                "an earlier part of this request was refused, so the whole request is",
             )),
         };
         if part.more {

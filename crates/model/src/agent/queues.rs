@@ -28,7 +28,7 @@ pub(super) fn config<D: DataPlane>(port: PortNo, context: &mut Context<'_, D>) -
     if queues.len() > QUEUES_PER_MESSAGE {
         return Err(Refusal::new(
             error::QUEUE_EPERM,
-            format!("{} queues do not fit into a message; ask for one port at a time", queues.len()),
+            format!("{} queues do not fit into a message; request one port at a time", queues.len()),
         ));
     }
     Ok(Message::QueueGetConfigReply(QueueConfig { port, queues }))

@@ -19,7 +19,7 @@ impl Channel {
     /// Returns the reason for refusing a change if this channel is a slave.
     pub(super) fn barred(&self, shared: &Shared) -> Option<Refusal> {
         let is_slave = self.role(shared) == Role::Slave;
-        is_slave.then(|| Refusal::new(error::IS_SLAVE, "a slave may only read; ask for another role first"))
+        is_slave.then(|| Refusal::new(error::IS_SLAVE, "a slave may only read; request another role first"))
     }
 
     pub(super) fn role_request(

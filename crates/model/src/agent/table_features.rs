@@ -55,13 +55,13 @@ pub fn check(asked: &[TableFeatures], mut named: TableSet, limit: usize) -> Resu
         if usize::from(table) >= Limits::TABLES || named.contains(table) {
             return Err(Refusal::new(
                 error::TABLE_FEATURES_BAD_TABLE,
-                format!("table {table} is named twice, or is none; tables are 0 to 254"),
+                format!("table {table} is listed twice or does not exist; tables are 0 to 254"),
             ));
         }
         if features.max_entries as usize > limit {
             return Err(Refusal::new(
                 error::TABLE_FEATURES_BAD_ARGUMENT,
-                format!("table {table} can not have {} entries; {limit} is the most", features.max_entries),
+                format!("table {table} cannot have {} entries; the maximum is {limit}", features.max_entries),
             ));
         }
         if let Some(problem) = features.properties.iter().find_map(|property| beyond(table, property)) {
@@ -79,7 +79,7 @@ pub fn check_whole(named: &TableSet) -> Result<(), Refusal> {
     }
     Err(Refusal::new(
         error::TABLE_FEATURES_BAD_TABLE,
-        "table 0 can not be left out: packets enter the pipeline there",
+        "table 0 cannot be left out: packets enter the pipeline there",
     ))
 }
 
@@ -96,7 +96,7 @@ fn beyond(table: u8, property: &TableProperty) -> Option<String> {
             .iter()
             .find(|id| id.experimenter.is_none() && !id.field().is_some_and(|field| can(field, id.masked)))?;
         let mask = if other.masked { " with a mask" } else { "" };
-        Some(format!("table {table} can not {what} field {} of class {:#x}{mask}", other.number, other.class))
+        Some(format!("table {table} cannot {what} field {} of class {:#x}{mask}", other.number, other.class))
     };
     match property {
         TableProperty::Instructions(_, list) => unknown(list, &INSTRUCTIONS, "instruction"),
@@ -105,7 +105,7 @@ fn beyond(table: u8, property: &TableProperty) -> Option<String> {
         }
         TableProperty::NextTables(_, list) => {
             let other = list.iter().find(|next| **next <= table || usize::from(**next) >= Limits::TABLES)?;
-            Some(format!("table {table} can not lead to table {other}"))
+            Some(format!("table {table} cannot lead to table {other}"))
         }
         TableProperty::Match(list) => field(list, |field, masked| !masked || field.maskable(), "match on"),
         // Faucet repeats the fields of its matches here, with masks. For a wildcarded field the mask has no

@@ -79,7 +79,7 @@ fn check(rules: &Rules, group: &Group) -> Result<(), ModelError> {
     if id > GROUP_MAX {
         return Err(ModelError::InvalidGroup {
             group: id,
-            why: "its number is reserved; take one up to 0xffffff00",
+            why: "its number is reserved; use one up to 0xffffff00",
         });
     }
     if group.buckets.len() > Limits::GROUP_BUCKETS {

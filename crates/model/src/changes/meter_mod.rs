@@ -68,7 +68,7 @@ fn check(meter: &Meter) -> Result<(), ModelError> {
     if !(1..=METER_MAX).contains(&id) {
         return Err(ModelError::InvalidMeter {
             meter: id,
-            why: "its number is reserved; take 1 to 0xffff0000",
+            why: "its number is reserved; use 1 to 0xffff0000",
         });
     }
     if meter.bands.len() > Limits::METER_BANDS {

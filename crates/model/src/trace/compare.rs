@@ -66,13 +66,15 @@ fn compare_to_trace(record: &TraceRecord, trace: &Trace) -> TraceComparison {
     if differences.is_empty() {
         TraceComparison::Agrees
     } else if metered {
-        TraceComparison::Unclear("it passes a meter, which drops or remarks what is over its rate")
+        TraceComparison::Unclear("it passes a meter, which drops or remarks packets above its rate")
     } else if trace.processed.copy_drops.contains(&DropReason::NoBuffer) {
-        TraceComparison::Unclear("it has more copies than a trace makes")
+        TraceComparison::Unclear("it has more copies than a trace records")
     } else if record.offloaded && trace.processed.outcome == Outcome::Dropped(DropReason::OverMtu) {
-        TraceComparison::Unclear("its sender left it to be cut into segments, and an MTU counts each")
+        TraceComparison::Unclear(
+            "its sender left segmentation to the switch, and an MTU applies to each segment",
+        )
     } else if record.scarce {
-        TraceComparison::Unclear("its burst met a lack of room for copies, which the rules do not tell of")
+        TraceComparison::Unclear("its burst ran out of space for copies, which the rules do not determine")
     } else {
         TraceComparison::Disagrees(differences)
     }
@@ -128,7 +130,7 @@ fn differences(record: &TraceRecord, trace: &Trace) -> Vec<String> {
         let sent = record.copies.iter().filter(|copy| copy.port.is_some()).zip(&expected.sent);
         for (did, should) in sent {
             if did.len as usize != should.bytes.len() || did.digest != fnv1a(&should.bytes) {
-                found.push(format!("the copy for port {} has other bytes than the rules make", should.port));
+                found.push(format!("the copy for port {} has other bytes than by the rules", should.port));
             }
         }
     }

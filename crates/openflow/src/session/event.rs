@@ -129,7 +129,7 @@ pub struct Undecodable {
 pub enum CloseReason {
     /// The peers have no version in common.
     #[error(
-        "the peer speaks OpenFlow {peer}, this switch 1.3 only; make the peer speak 1.3 (ovs-ofctl and its like: use -O OpenFlow13)"
+        "the peer speaks OpenFlow {peer}, this switch only 1.3; enable 1.3 in the peer (ovs-ofctl: use -O OpenFlow13)"
     )]
     Version {
         /// Versions that the peer supports.
@@ -145,7 +145,7 @@ pub enum CloseReason {
     #[error("the peer did not answer an echo request in time")]
     EchoTimeout,
     /// The end of a message is unknown, or it has another version.
-    #[error("{0}; what follows cannot be understood")]
+    #[error("{0}; the following bytes cannot be parsed")]
     Framing(DecodeError),
 }
 

@@ -80,8 +80,8 @@ fn a_peer_of_version_1_0_is_advised_to_use_1_3() {
     let [SessionEvent::Closed { reason }] = &events[..] else { panic!("{events:?}") };
     assert_eq!(
         reason.to_string(),
-        "the peer speaks OpenFlow 1.0 at most, this switch 1.3 only; make the peer speak 1.3 (ovs-ofctl and its \
-         like: use -O OpenFlow13)"
+        "the peer speaks OpenFlow 1.0 at most, this switch only 1.3; enable 1.3 in the peer (ovs-ofctl: \
+         use -O OpenFlow13)"
     );
     let answer = session.output()[16..].to_vec();
     assert_eq!(answer[..2], [1, 1], "an ERROR in the peer's own version");

@@ -91,7 +91,7 @@ fn decode(r: &mut Reader<'_>) -> Decoded<StatelessSection> {
         POLKA => {
             let (epoch, bank) = bank(&mut body)?;
             if epoch != 0 {
-                return refused(format!("PolKA of epoch {epoch}; it has none, so give 0"));
+                return refused(format!("PolKA of epoch {epoch}; PolKA has no epochs, so use 0"));
             }
             StatelessSection::Polka(bank)
         }
@@ -133,10 +133,10 @@ fn bank(r: &mut Reader<'_>) -> Decoded<(u8, Option<Bank>)> {
     let arithmetic = match arithmetic {
         0 => Arithmetic::Integer,
         1 => Arithmetic::Polynomial,
-        _ => return refused(format!("arithmetic {arithmetic}; 0 is of integers, 1 of polynomials")),
+        _ => return refused(format!("arithmetic {arithmetic}; it must be 0 (integers) or 1 (polynomials)")),
     };
     let Some(id) = NodeId::new(arithmetic, modulus) else {
-        return refused(format!("ID {modulus} leaves nothing to tell ports by; 2 is the least"));
+        return refused(format!("ID {modulus} has too few residues for ports; the minimum is 2"));
     };
     let (mut labels, mut backups) = (BTreeMap::new(), BTreeMap::new());
     for _ in 0..count {
@@ -184,7 +184,7 @@ fn is_present(present: u8) -> Decoded<bool> {
     match present {
         0 => Ok(false),
         1 => Ok(true),
-        _ => refused(format!("present is {present}; 0 says that there is none, 1 that there is")),
+        _ => refused(format!("present is {present}; it must be 0 (absent) or 1 (present)")),
     }
 }
 

@@ -62,22 +62,22 @@ impl Socket {
         let socket = fd.as_fd();
         let interface = Interface::new(socket, &port.owner.device);
         let ifindex = interface.index().map_err(|e| port.error("find the interface", e))?;
-        let (kind, _) = interface.hardware().map_err(|e| port.error("ask for the link layer", e))?;
+        let (kind, _) = interface.hardware().map_err(|e| port.error("query the link layer", e))?;
         port.owner.check_link_layer(kind)?;
         // Best effort: if the interface cannot be brought up, the link state shows it.
         let _ = interface.bring_up();
-        let mtu = interface.mtu().map_err(|e| port.error("ask for the MTU", e))?;
+        let mtu = interface.mtu().map_err(|e| port.error("query the MTU", e))?;
 
         sys::refuse_all(socket).map_err(|e| port.error("attach a filter", e))?;
         for (name, value, what) in [
             (
                 libc::PACKET_VERSION,
                 libc::tpacket_versions::TPACKET_V2 as libc::c_int,
-                "choose ring version 2",
+                "select ring version 2",
             ),
-            (libc::PACKET_VNET_HDR, 1, "ask for offload headers"),
+            (libc::PACKET_VNET_HDR, 1, "enable offload headers"),
             (libc::PACKET_IGNORE_OUTGOING, 1, "ignore outgoing packets"),
-            (libc::PACKET_COPY_THRESH, 1, "have long packets queued"),
+            (libc::PACKET_COPY_THRESH, 1, "enable queueing of long packets"),
         ] {
             sys::set_option(socket, libc::SOL_PACKET, name, &value).map_err(|e| port.error(what, e))?;
         }

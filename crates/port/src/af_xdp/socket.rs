@@ -80,7 +80,7 @@ impl Port {
     fn attach_error(&self, error: io::Error) -> PortError {
         match error.raw_os_error() {
             Some(libc::ERANGE) => {
-                self.owner.bad_device("its driver can not run XDP with this MTU".into(), MTU_EXPECTED)
+                self.owner.bad_device("its driver cannot run XDP with this MTU".into(), MTU_EXPECTED)
             }
             // The veth driver returns this error if its peer has more transmit queues than it has receive
             // queues.
@@ -123,9 +123,9 @@ impl Socket {
         let packet = sys::packet_socket().map_err(|e| port.error("open a raw packet socket", e))?;
         let interface = Interface::new(packet.as_fd(), &port.owner.device);
         let ifindex = interface.index().map_err(|e| port.error("find the interface", e))?;
-        let (kind, _) = interface.hardware().map_err(|e| port.error("ask for the link layer", e))?;
+        let (kind, _) = interface.hardware().map_err(|e| port.error("query the link layer", e))?;
         port.owner.check_link_layer(kind)?;
-        let mtu = interface.mtu().map_err(|e| port.error("ask for the MTU", e))?;
+        let mtu = interface.mtu().map_err(|e| port.error("query the MTU", e))?;
         if mtu > MTU_MAX {
             return Err(port.owner.bad_device(format!("its MTU is {mtu}"), MTU_EXPECTED));
         }

@@ -126,18 +126,18 @@ pub(super) fn open(spec: &Spec, settings: &DpdkSettings) -> Result<Queues, PortE
         port.forget();
         return Err(bad(spec, "another port has this device".into()));
     }
-    let known = known.map_err(|error| failed("ask what DPDK knows", error))?;
+    let known = known.map_err(|error| failed("query the device", error))?;
     let most = usize::from(known.max_rx_queues.min(known.max_tx_queues));
     if spec.queues > most {
         let driver = shim::driver(&known);
         return Err(bad(
             spec,
-            format!("{driver} gives {most} queues here, and {} workers serve it", spec.queues),
+            format!("{driver} supports {most} queues here, but {} workers serve the port", spec.queues),
         ));
     }
     let name = format!("shunt-{}", POOLS.fetch_add(1, Ordering::Relaxed));
     let pool = Pool::new(&name, settings.mbufs, known.socket)
-        .map_err(|error| failed("make its packet buffers (dpdk.mbufs, 2.4 KB each)", error))?;
+        .map_err(|error| failed("allocate its packet buffers (dpdk.mbufs, 2.4 KB each)", error))?;
     let device = Device {
         arguments: spec.device.clone(),
         queues: spec.queues as u16,
@@ -152,7 +152,7 @@ pub(super) fn open(spec: &Spec, settings: &DpdkSettings) -> Result<Queues, PortE
     port.forget();
     let attached = device
         .attach()
-        .map_err(|error| failed("start it (of dpdk.mbufs a quarter is for its receive queues)", error))?;
+        .map_err(|error| failed("start it (a quarter of dpdk.mbufs is for its receive queues)", error))?;
     lock(&device.attached).0 = Arc::downgrade(&attached);
     let device = Arc::new(device);
     let queue = |number| {

@@ -18,7 +18,7 @@ pub(super) fn start(settings: &DpdkSettings) -> Result<(), String> {
 /// Refuses options with which DPDK would print a text and exit the process.
 pub(super) fn check(eal: &[String]) -> Result<(), String> {
     eal.iter().find(|option| ends_the_process(option)).map_or(Ok(()), |option| {
-        Err(format!("the EAL argument \"{option}\" is for programs that do nothing else; leave it away"))
+        Err(format!("the EAL argument \"{option}\" makes DPDK print a text and exit; leave it out"))
     })
 }
 
@@ -46,7 +46,7 @@ fn start_once(eal: &[String]) -> Result<(), String> {
     };
     match result {
         Ok(Ok(())) => Ok(()),
-        Ok(Err(error)) => Err(format!("DPDK can not be started with {eal:?}: {error}; {hint}")),
+        Ok(Err(error)) => Err(format!("DPDK cannot be started with {eal:?}: {error}; {hint}")),
         Err(_) => Err("the thread that starts DPDK ended early".into()),
     }
 }

@@ -333,7 +333,7 @@ fn what_can_not_be_opened_says_why() {
     let many = pcap.replace("twice", "many");
     let _first = try_open(&pcap, 1).unwrap();
     for (device, queues, part) in [
-        ("", 1, "has no bytes"),
+        ("", 1, "is empty"),
         ("net_null\n", 1, "'\\n'"),
         ("-l 3", 1, "begins with no name"),
         ("/class=eth", 1, "begins with no name"),

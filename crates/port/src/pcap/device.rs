@@ -30,7 +30,7 @@ impl<'a> Device<'a> {
                 return Err(format!("\"{key}\" has no value"));
             }
             if place.replace(value).is_some() {
-                return Err(format!("\"{key}\" stands there twice"));
+                return Err(format!("\"{key}\" is given twice"));
             }
         }
         if input.is_none() && rounds.is_some() {
@@ -41,7 +41,7 @@ impl<'a> Device<'a> {
             Some(text) => match text.parse() {
                 Ok(0) => None,
                 Ok(count) => Some(count),
-                Err(_) => return Err(format!("loop \"{text}\" is not a number (0: for ever)")),
+                Err(_) => return Err(format!("loop \"{text}\" is not a number (0: forever)")),
             },
         };
         Ok(Self { input, output, rounds })

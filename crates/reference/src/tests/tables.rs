@@ -229,7 +229,7 @@ fn broken_promises_are_reported() {
     let refused =
         |reference: &mut Reference, entry| change(reference, EntryChange::Add(Arc::new(entry))).unwrap_err();
     let reported = refused(&mut reference, entry(7, 1, Match::any(), to(2)));
-    assert_eq!(reported, "entry 7 lives already; remove it before its id is used again");
+    assert_eq!(reported, "entry 7 exists already; remove it before its id is used again");
     assert!(refused(&mut reference, entry(8, 0, Match::any(), to(2))).contains("has the priority and match"));
     assert!(
         refused(&mut reference, entry(8, 3, Match::any(), goto(3))).contains("it must go to a higher one")

@@ -43,7 +43,7 @@ pub fn failure(
     let first_ns = needed_time(&key("at"), failure.at.as_ref())?;
     let lasting_ns = failure.lasting.as_ref().map(|text| time(&key("lasting"), text)).transpose()?;
     let node = |name: &str, of: &str| {
-        graph.place(name).ok_or_else(|| wrong(key(of), format!("\"{name}\" is no switch of the plan")))
+        graph.place(name).ok_or_else(|| wrong(key(of), format!("\"{name}\" is not a switch of the plan")))
     };
     let parts: Vec<Part> = match (&failure.link, &failure.node, failure.each.as_deref()) {
         (Some([a, b]), None, None) => {
@@ -56,10 +56,10 @@ pub fn failure(
         (None, None, Some(other)) => {
             return Err(wrong(key("each"), format!("\"{other}\" is unknown; use \"link\" or \"node\"")));
         }
-        _ => return Err(wrong(format!("network.failure[{n}]"), "takes one of link, node and each")),
+        _ => return Err(wrong(format!("network.failure[{n}]"), "needs exactly one of link, node and each")),
     };
     if failure.port.is_some() && failure.link.is_none() {
-        return Err(wrong(key("port"), "has no effect without link; leave it away"));
+        return Err(wrong(key("port"), "has no effect without link; leave it out"));
     }
     let every_ns = interval(failure, lasting_ns, detection_ns, &key)?;
     let mut acts = Vec::with_capacity(2 * parts.len());
@@ -116,7 +116,7 @@ fn interval(
 ) -> Result<Nanos, Mistake> {
     if failure.each.is_none() {
         return match failure.every {
-            Some(_) => Err(wrong(key("every"), "has no effect without each; leave it away")),
+            Some(_) => Err(wrong(key("every"), "has no effect without each; leave it out")),
             None => Ok(0),
         };
     }

@@ -106,7 +106,7 @@ fn link_defaults(section: &NetworkSection, mistakes: &mut Mistakes) -> Option<Li
         None => Some(None),
     };
     if section.queue.is_some() && section.rate_bps.is_none() {
-        mistakes.wrong("network.queue", "has no effect without rate_bps: nothing waits; leave it away");
+        mistakes.wrong("network.queue", "has no effect without rate_bps: nothing waits; leave it out");
     }
     let queue_frames = mistakes.at("network.queue", in_range(section.queue.unwrap_or(1_000), 0..=QUEUE));
     Some(LinkDefaults {

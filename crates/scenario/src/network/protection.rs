@@ -48,7 +48,7 @@ pub fn check(require: &Require, has_acts: bool) -> Result<(), Mistake> {
         }
     }
     if exercised && !has_acts {
-        let problem = "has no effect without [[network.failure]] or [network.renumber]; leave it away";
+        let problem = "has no effect without [[network.failure]] or [network.renumber]; leave it out";
         return Err(wrong(key("exercised"), problem));
     }
     Ok(())

@@ -485,7 +485,7 @@ fn what_has_no_room_is_refused_before_it_is_made() {
     let pairs: Vec<[&str; 2]> = vec![["s0", "s1"]; 60_000];
     let refused = refusal(&wide, &format!("pairs = {}", json!(pairs)));
     assert!(
-        refused.contains("has 4200000 paths of 60000 pairs; 2000000 are the most: give sample or paths"),
+        refused.contains("has 4200000 paths of 60000 pairs; 2000000 are the maximum: give sample or paths"),
         "{refused}"
     );
 }
@@ -496,17 +496,20 @@ fn one_mistake_a_row() {
         ("delay = \"2m\"", "network.delay: is too long"),
         ("queue = 5", "network.queue: has no effect without rate_bps"),
         ("rate_bps = 5", "network.rate_bps: 5 is out of range"),
-        ("speed = 5", "network.speed: there is no such key here; use one of `plan`"),
-        ("delay = 5", "network.delay: is the number 5, and a string is needed; write delay = \"10us\""),
+        ("speed = 5", "network.speed: unknown key; use one of `plan`"),
+        ("delay = 5", "network.delay: is the number 5, but a string is needed; write delay = \"10us\""),
         ("[network.traffic]\nbytes = 64", "network.traffic.bytes: 64 is out of range; use 82 to 1518"),
         ("[network.traffic]\ninterval = \"0us\"", "network.traffic.interval: \"0us\" is out of range"),
-        ("[network.traffic]\nsample = 1\npairs = []", "network.traffic.sample: is there beside pairs"),
+        (
+            "[network.traffic]\nsample = 1\npairs = []",
+            "network.traffic.sample: cannot be combined with pairs",
+        ),
         ("[network.traffic]\npairs = []", "network.traffic.pairs: has none"),
-        ("[network.traffic]\npairs = [[\"Denver\", \"x\"]]", "network.traffic.pairs[0]: \"x\" is no host"),
+        ("[network.traffic]\npairs = [[\"Denver\", \"x\"]]", "network.traffic.pairs[0]: \"x\" is not a host"),
         ("[network.traffic]\npairs = [[\"Denver\", \"Denver\"]]", "has no way from Denver to Denver"),
-        ("[[network.failure]]\nat = \"1ms\"", "network.failure[0]: takes one of link, node and each"),
+        ("[[network.failure]]\nat = \"1ms\"", "network.failure[0]: needs exactly one of link, node and each"),
         ("[[network.failure]]\nat = \"1ms\"\nnode = \"Denver\"\nport = 1", "failure[0].port: has no effect"),
-        ("[[network.failure]]\nat = \"1ms\"\nnode = \"x\"", "network.failure[0].node: \"x\" is no switch"),
+        ("[[network.failure]]\nat = \"1ms\"\nnode = \"x\"", "network.failure[0].node: \"x\" is not a switch"),
         (
             "[[network.failure]]\nat = \"1ms\"\nlink = [\"Denver\", \"New York\"]",
             "network.failure[0].link: there is no link between Denver and New York",
@@ -524,13 +527,10 @@ fn one_mistake_a_row() {
         ("[network.renumber]\nat = \"1ms\"", "network.renumber: needs a plan of two epochs"),
         ("[network.require]\nexercised = true", "network.require.exercised: has no effect without"),
         ("[network.require]\ndelivered = 1.5", "network.require.delivered: 1.5 is out of range"),
-        (
-            "[network.require]\nloss = 1",
-            "network.require.loss: there is no such key here; use one of `delivered`",
-        ),
+        ("[network.require]\nloss = 1", "network.require.loss: unknown key; use one of `delivered`"),
         ("[[network.failure]]\nnode = \"Denver\"", "network.failure[0].at: is missing; write at = \"10ms\""),
-        ("[load]\nrate_pps = 1.0", "load: is for one switch, and there is a [network]"),
-        ("[[traffic]]\nname = \"x\"", "traffic: is for one switch, and there is a [network]"),
+        ("[load]\nrate_pps = 1.0", "load: is for one switch and cannot be combined with [network]"),
+        ("[[traffic]]\nname = \"x\"", "traffic: is for one switch and cannot be combined with [network]"),
     ];
     let plan = plan("abilene.json");
     for (text, expected) in rows {

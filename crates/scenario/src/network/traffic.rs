@@ -50,7 +50,9 @@ pub fn traffic(section: &file::Traffic, plan: &mut PathPlan, seed: u64) -> Resul
         return Err(wrong(key("interval"), format!("\"{interval}\" is out of range; use \"1us\" to \"1h\"")));
     }
     let pairs = match (&section.pairs, section.sample) {
-        (Some(_), Some(_)) => return Err(wrong(key("sample"), "is there beside pairs; give one of them")),
+        (Some(_), Some(_)) => {
+            return Err(wrong(key("sample"), "cannot be combined with pairs; give one of them"));
+        }
         (Some(listed), None) => these(listed, plan)?,
         (None, Some(count)) => {
             let count = at(key("sample"), in_range(count, 1..=FLOWS as i64))? as usize;
@@ -86,7 +88,7 @@ fn these(listed: &[[String; 2]], plan: &PathPlan) -> Result<Vec<Pair>, Mistake> 
             names
                 .get(name.as_str())
                 .copied()
-                .ok_or_else(|| refuse(format!("\"{name}\" is no host of the plan")))
+                .ok_or_else(|| refuse(format!("\"{name}\" is not a host of the plan")))
         };
         let pair = (place(from)?, place(to)?);
         if pair.0 == pair.1 || !plan.has(pair) {
@@ -146,13 +148,13 @@ impl Traffic {
         let flows: u64 = self.pairs.iter().map(|pair| plan.shares(*pair) as u64).sum();
         if flows > FLOWS {
             return refuse(format!(
-                "has {flows} paths of {} pairs; {FLOWS} are the most: give sample or paths",
+                "has {flows} paths of {} pairs; {FLOWS} are the maximum: give sample or paths",
                 self.pairs.len()
             ));
         }
         if flows * u64::from(self.packets) > PACKETS {
             return refuse(format!(
-                "has {} packets for each of {flows} flows; {PACKETS} in all are the most: give fewer packets, sample or paths",
+                "has {} packets for each of {flows} flows; {PACKETS} in all are the maximum: give fewer packets, sample or paths",
                 self.packets
             ));
         }
@@ -191,7 +193,7 @@ impl Traffic {
         for &pair in &self.pairs {
             let ports = source_ports(pair, plan.shares(pair)).ok_or_else(|| {
                 let [from, to] = [pair.0, pair.1].map(|host| &plan.graph().hosts[host].name);
-                let problem = format!("are more than the hash tells apart from {from} to {to}; give fewer");
+                let problem = format!("are more than the hash distinguishes from {from} to {to}; give fewer");
                 wrong("network.traffic.paths", problem)
             })?;
             for (share, port) in ports.into_iter().enumerate() {

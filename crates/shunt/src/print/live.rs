@@ -20,13 +20,13 @@ pub fn real(out: &mut dyn Write, real: &Real) -> io::Result<()> {
     writeln!(out, "result: {}{reason}{copies}, after {}{path}", real.outcome, time(real.left_ns))?;
     match real.verdict.as_str() {
         "agrees" => {
-            writeln!(out, "the rules say the same: {}", real.imagined.why)
+            writeln!(out, "the rules agree: {}", real.imagined.why)
         }
         verdict => {
             let says = match verdict {
-                "fault" => "FAULT: the rules say otherwise",
+                "fault" => "FAULT: the rules differ",
                 "changed" => "not compared",
-                _ => "not the same, but this may be",
+                _ => "different, but this is allowed",
             };
             writeln!(out, "{says}: {}", real.why.join("; "))?;
             writeln!(out, "by the rules as they are now:")?;
@@ -38,14 +38,14 @@ pub fn real(out: &mut dyn Write, real: &Real) -> io::Result<()> {
 
 fn hit(out: &mut dyn Write, hit: &RealHit, missed: Option<u8>) -> io::Result<()> {
     let by = match hit.by.as_str() {
-        "table" if missed == Some(hit.table) => "the table, after its LUT knew nothing",
+        "table" if missed == Some(hit.table) => "the table, after a miss in its LUT",
         "table" => "the table",
         "index" => "its index",
         "lut" => "a record of the LUT",
-        "verified" => "a record of the LUT, held against the table",
-        "inherited" => "a record of the LUT before",
+        "verified" => "a record of the LUT, verified against the table",
+        "inherited" => "a record of the previous LUT",
         "shared" => "the table, on the fast-forwarding path",
-        "known" => "a record of the LUT, which told a normal entry",
+        "known" => "a record of the LUT, for a normal entry",
         other => other,
     };
     let what = match (&hit.line, hit.hit) {
@@ -67,7 +67,7 @@ pub fn summary(out: &mut dyn Write, summary: &LiveSummary) -> io::Result<()> {
     let faults = count(summary.faults as usize, "fault");
     writeln!(out, "{packets} recorded, {} compared with the rules, {faults}", summary.compared)?;
     if summary.lost > 0 {
-        writeln!(out, "{} more matched and found no room", summary.lost)?;
+        writeln!(out, "{} more matched but were not recorded for lack of space", summary.lost)?;
     }
     Ok(())
 }

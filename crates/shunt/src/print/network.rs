@@ -29,7 +29,7 @@ pub fn outcome(out: &mut dyn Write, run: &NetworkOutcome) -> io::Result<()> {
         (run.damaged, "changed"),
         (run.duplicated, "more than once"),
         (run.over_budget, "over the hop budget"),
-        (run.lost_wrongly, "lost without an excuse"),
+        (run.lost_wrongly, "unexcused losses"),
     ];
     let reported: Vec<String> = faults.iter().map(|(number, what)| format!("{number} {what}")).collect();
     writeln!(out, "{}{}", if run.right { "right     " } else { "WRONG     " }, reported.join(", "))?;
@@ -64,7 +64,7 @@ pub fn outcome(out: &mut dyn Write, run: &NetworkOutcome) -> io::Result<()> {
     let met = run.met.iter().map(|met| {
         let counts = [met.delivered, met.lost, met.crowded_out].map(|number| number.to_string());
         let verdict = match (met.lost, met.crowded_out) {
-            (0, 0) if met.safe => "none, as it must be",
+            (0, 0) if met.safe => "none, as required",
             (0, 0) => "none",
             (0, _) => "for lack of room",
             _ if met.safe => "WRONG",
@@ -100,7 +100,7 @@ fn protection(out: &mut dyn Write, run: &NetworkOutcome) -> io::Result<()> {
     let (links, switches) = (run.protection.links, run.protection.switches);
     if !run.failures.is_empty() || links.protected + switches.protected > 0 {
         writeln!(out)?;
-        let head = ["", "in all", "on paths", "protected", "failed", "put to the test"];
+        let head = ["", "in all", "on paths", "protected", "failed", "tested"];
         table(out, &head, &[row("links", links), row("switches", switches)])?;
     }
     let unmet: Vec<_> = run.failures.iter().filter(|failure| failure.packets == 0).collect();

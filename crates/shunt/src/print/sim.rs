@@ -32,7 +32,7 @@ pub fn outcome(out: &mut dyn Write, run: &ScenarioOutcome) -> io::Result<()> {
         writeln!(out, "{name}: {fast} over the fast-forwarding path{learned}{overtaken}")?;
     }
     if run.agreement.is_some() {
-        writeln!(out, "\nThe same again, in the scenario:")?;
+        writeln!(out, "\nTo repeat this run, put into the scenario:")?;
         if run.capacity_pps.is_some() {
             writeln!(out, "load.rate_pps = {:.1} in place of load.factor, and", run.offered_pps)?;
         }

@@ -56,12 +56,12 @@ pub fn step_named(name: &str, table: Option<u8>) -> Result<ProbeStep, String> {
     match (single, of_table, table) {
         (Some(step), _, None) => Ok(step),
         (_, Some(step), Some(table)) => Ok(step(table)),
-        (Some(_), _, Some(_)) => Err(format!("\"{name}\" is no step of a table; leave the table away")),
+        (Some(_), _, Some(_)) => Err(format!("\"{name}\" is not a step of a table; leave the table out")),
         (_, Some(_), None) => Err(format!("\"{name}\" is a table's step; say which, such as table = 0")),
         (None, None, _) => {
             let known = SINGLE.iter().map(|(name, _)| *name).chain(OF_TABLE.iter().map(|(name, _)| *name));
             let known = known.collect::<Vec<_>>().join(", ");
-            Err(format!("there is no step \"{name}\"; there are {known}"))
+            Err(format!("there is no step \"{name}\"; steps are {known}"))
         }
     }
 }
@@ -74,7 +74,7 @@ mod tests {
     fn every_name_is_its_step_s() {
         for (name, step) in SINGLE {
             assert_eq!((step_name(step), step_named(name, None)), ((name, None), Ok(step)));
-            assert!(step_named(name, Some(1)).unwrap_err().contains("leave the table away"));
+            assert!(step_named(name, Some(1)).unwrap_err().contains("leave the table out"));
         }
         for (name, step) in OF_TABLE {
             assert_eq!((step_name(step(7)), step_named(name, Some(7))), ((name, Some(7)), Ok(step(7))));

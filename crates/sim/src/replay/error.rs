@@ -21,7 +21,7 @@ pub enum ReplayError {
         source: CaptureError,
     },
     /// The capture is a pipe, a folder or a device.
-    #[error("{}: is no regular file; a capture is read twice, so write it to a file first", .0.display())]
+    #[error("{}: is not a regular file; a capture is read twice, so write it to a file first", .0.display())]
     NoFile(PathBuf),
     /// The flows cannot be read.
     #[error("{}: cannot read the flows: {source}", path.display())]
@@ -53,7 +53,7 @@ pub enum ReplayError {
     #[error("the flows and the capture name ports that cannot be: {0}")]
     Port(#[from] ModelError),
     /// The configured ingress port is not a valid port.
-    #[error("in-port {0} is no port; ports are 1 to {max}", max = flow::port_no::MAX)]
+    #[error("in-port {0} is not a port; ports are 1 to {max}", max = flow::port_no::MAX)]
     InPort(PortNo),
     /// A port cache was requested.
     #[error("this build has no port cache, so the mode \"{0}\" cannot be replayed; use \"off\"")]

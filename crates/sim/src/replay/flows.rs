@@ -34,7 +34,7 @@ impl Flows {
                 })?;
                 if flows.lines.len() > Limits::ENTRIES {
                     let sentence =
-                        format!("has more than {} flows, the most a switch holds", Limits::ENTRIES);
+                        format!("has more than {} flows, the maximum of a switch", Limits::ENTRIES);
                     return Err(io::Error::new(io::ErrorKind::InvalidData, sentence));
                 }
                 Ok(())

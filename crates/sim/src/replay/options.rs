@@ -37,7 +37,7 @@ impl FromStr for ReplayEngine {
         match text {
             "worker" => Ok(Self::Worker),
             "reference" => Ok(Self::Reference),
-            _ => Err(format!("\"{text}\" is no engine; \"worker\" and \"reference\" are")),
+            _ => Err(format!("\"{text}\" is not an engine; use \"worker\" or \"reference\"")),
         }
     }
 }
@@ -75,7 +75,7 @@ impl FromStr for CacheMode {
             "nonblocking" => Ok(Self::Nonblocking),
             "blocking" => Ok(Self::Blocking),
             _ => Err(format!(
-                "\"{text}\" is no port cache mode; \"off\", \"nonblocking\" and \"blocking\" are"
+                "\"{text}\" is not a port cache mode; use \"off\", \"nonblocking\" or \"blocking\""
             )),
         }
     }

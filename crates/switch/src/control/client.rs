@@ -32,7 +32,7 @@ pub enum ClientError {
     #[error("{0}")]
     Refused(String),
     /// The caller did not want the rest of the answer.
-    #[error("the rest of the answer was not wanted")]
+    #[error("the rest of the answer was not read")]
     Stopped,
     /// The answer does not have the expected form.
     #[error("the switch's answer is not understood: {0}; use the same version of shunt on both sides")]

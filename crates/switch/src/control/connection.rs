@@ -148,10 +148,7 @@ impl Connection {
                 self.close(state);
             } else if self.inbox.len() - self.taken > REQUEST_BYTES {
                 self.close(state);
-                self.error(
-                    Some(id),
-                    "the trace has ended: more requests came meanwhile than can wait for it",
-                );
+                self.error(Some(id), "the trace has ended because too many requests waited for it");
             }
         }
         if self.job.is_none()
@@ -264,7 +261,7 @@ impl Connection {
             self.searched = self.inbox.len();
             if self.inbox.len() - self.taken > REQUEST_BYTES {
                 let sentence = format!(
-                    "the request has no end within {REQUEST_BYTES} bytes; send one JSON object a line"
+                    "the request is longer than {REQUEST_BYTES} bytes; send one JSON object per line"
                 );
                 self.hang_up(None, &sentence, state);
             }
@@ -329,7 +326,7 @@ impl Connection {
         if self.load.as_ref().is_some_and(|load| load.id != id) {
             self.hang_up(
                 Some(id),
-                "another load of this connection was not finished; nothing of it is loaded",
+                "the previous load of this connection was not finished and is discarded",
                 state,
             );
             return;
@@ -383,7 +380,7 @@ impl Connection {
     fn answer(&mut self, id: u64, key: &str, value: &impl Serialize) {
         match serde_json::to_value(value) {
             Ok(value) => self.put(&json!({ "id": id, key: value })),
-            Err(error) => self.error(Some(id), &format!("the answer can not be written: {error}")),
+            Err(error) => self.error(Some(id), &format!("the answer cannot be written: {error}")),
         }
     }
 

@@ -16,15 +16,11 @@ pub fn parse(line: &[u8]) -> Result<Option<(u64, ControlRequest)>, Refusal> {
         return Ok(None);
     }
     let Members(mut object, twice) = serde_json::from_slice(line).map_err(|error| {
-        (None, format!("the request is no JSON object: {error}; send lines such as {{\"id\":1,\"request\":\"ports\"}}"))
+        (None, format!("the request is not a JSON object: {error}; send lines such as {{\"id\":1,\"request\":\"ports\"}}"))
     })?;
     let id = object.remove("id").filter(|_| twice.as_deref() != Some("id")).and_then(|id| id.as_u64());
     let id = id.ok_or_else(|| {
-        (
-            None,
-            "the request has no \"id\"; give it one, a whole number from 0, which the answer repeats"
-                .to_owned(),
-        )
+        (None, "the request has no \"id\"; add one, an integer from 0 that the answer repeats".to_owned())
     })?;
     let wrong = |sentence| (Some(id), format!("the request is not understood: {sentence}"));
     if let Some(name) = twice {

@@ -54,7 +54,9 @@ fn read(model: &Model<WorkerSet>, path: &Path, stop: Option<&Stop>) -> Result<Op
             }
             file.push(piece);
             if file.len() > limit {
-                let sentence = format!("has more than {limit} flows, groups and meters; {limit} flows are the most a switch holds");
+                let sentence = format!(
+                    "has more than {limit} flows, groups and meters; a switch holds at most {limit} flows"
+                );
                 return Err(io::Error::new(ErrorKind::InvalidData, sentence));
             }
             Ok(())

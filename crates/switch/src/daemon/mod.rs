@@ -49,7 +49,7 @@ pub enum DaemonError {
     #[error(transparent)]
     Listen(#[from] ListenError),
     /// The flow file cannot be read.
-    #[error("{}: can not read the flow file: {source}", path.display())]
+    #[error("{}: cannot read the flow file: {source}", path.display())]
     ReadFlows {
         /// Path of the file.
         path: PathBuf,
@@ -69,27 +69,25 @@ pub enum DaemonError {
     Model(#[from] model::ModelError),
     /// A flow file was given for several datapaths.
     #[error(
-        "{}: several datapaths are configured, and a flow file is one's; load each one's by `shunt --control PATH flows load`",
+        "{}: several datapaths are configured, but a flow file is for one; load each with `shunt --control PATH flows load`",
         .0.display()
     )]
     FlowsOfSeveral(PathBuf),
     /// A control thread ended unexpectedly.
     #[error(
-        "a control thread ended unexpectedly; this is a mistake in shunt, please report it with what is printed above"
+        "a control thread ended unexpectedly; this is a bug in shunt; please report it with the output above"
     )]
     ControlEnded,
     /// A worker's thread ended unexpectedly.
-    #[error(
-        "worker {0} ended unexpectedly; this is a mistake in shunt, please report it with what is printed above"
-    )]
+    #[error("worker {0} ended unexpectedly; this is a bug in shunt; please report it with the output above")]
     WorkerEnded(usize),
     /// The thread for long-running changes ended unexpectedly, and the model is lost.
     #[error(
-        "a change of many flows ended unexpectedly; this is a mistake in shunt, please report it with what is printed above"
+        "a change of many flows ended unexpectedly; this is a bug in shunt; please report it with the output above"
     )]
     LongWorkEnded,
     /// The system refused an operation.
-    #[error("can not {what}: {source}")]
+    #[error("cannot {what}: {source}")]
     Io {
         /// Operation that failed.
         what: &'static str,

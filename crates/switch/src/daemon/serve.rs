@@ -154,9 +154,7 @@ impl Daemon {
                 Ok(Some(stream)) => {
                     let mut client = Connection::new(stream);
                     if clients.len() >= CLIENTS {
-                        client.refuse(
-                            "64 clients are connected, the most a switch serves; close one and try again",
-                        );
+                        client.refuse("64 clients are connected, the maximum; close one and try again");
                         continue;
                     }
                     clients.push(client);

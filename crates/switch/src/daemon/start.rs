@@ -142,7 +142,7 @@ impl Daemon {
             .into_iter()
             .map(|worker| Shared::new(worker).map(Arc::new))
             .collect::<Result<_, _>>()
-            .map_err(DaemonError::io("make a worker's wake-up"))?;
+            .map_err(DaemonError::io("create the wake-up descriptor of a worker"))?;
         for (number, shared) in shared.iter().enumerate() {
             let shared = Arc::clone(shared);
             plane.set_waker(number, Box::new(move || shared.apply_or_wake()));
@@ -159,7 +159,8 @@ impl Daemon {
         {
             return Ok(None);
         }
-        let wake = Wake::new().map_err(DaemonError::io("make the control thread's wake-up"))?;
+        let wake =
+            Wake::new().map_err(DaemonError::io("create the wake-up descriptor of the control thread"))?;
         let control = Arc::new(ControlWake { wake, asleep: SleepFlag::default() });
         let interfaces = config.datapath.ports.iter().filter_map(interface).collect();
         let link_thread = LinkThread::start(interfaces, Arc::clone(&control))
@@ -231,7 +232,7 @@ impl Drop for Daemon {
             let ShutdownLoss { packets, frames } = worker.end();
             if packets + frames > 0 {
                 tracing::warn!(
-                    "worker {number} ended with {packets} packets that waited, and {frames} frames for devices (shutdown)"
+                    "worker {number} ended with {packets} waiting packets and {frames} frames for devices (shutdown)"
                 );
             }
         }

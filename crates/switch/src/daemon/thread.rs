@@ -95,7 +95,7 @@ fn pin(number: usize, cpu: usize) {
         cpus.set(cpu);
     }
     if let Err(error) = sched_setaffinity(None, &cpus) {
-        tracing::warn!("worker {number} is not pinned to CPU {cpu}, which this process can not use: {error}");
+        tracing::warn!("worker {number} is not pinned to CPU {cpu}, which this process cannot use: {error}");
     }
 }
 

@@ -126,7 +126,11 @@ impl Channels {
         more |= self.step_links(now, |agent, channel| agent.step(channel, &mut context));
         let connected = self.dialers.iter().any(Dialer::is_open);
         if let Some(standalone) = self.fallback.step(connected, model.config().standalone, now) {
-            let words = if standalone { "lost: the datapath learns by itself" } else { "is there again" };
+            let words = if standalone {
+                "lost: the datapath forwards as a learning switch"
+            } else {
+                "is connected again"
+            };
             tracing::info!("controller {words}");
             model.set_standalone(now, standalone);
             more = true;
@@ -180,7 +184,7 @@ impl Channels {
                 }
                 Some(Err(error)) => {
                     let address = dialer.address();
-                    self.log.info(now, || tracing::info!("controller {address} is not reached: {error}"));
+                    self.log.info(now, || tracing::info!("controller {address} cannot be reached: {error}"));
                 }
                 None => {}
             }
@@ -248,7 +252,7 @@ impl Channels {
                     Ok(Some((_, peer))) if accepted >= CONNECTIONS => {
                         self.log.warn(now, || {
                             tracing::warn!(
-                                "{peer} is turned away: {CONNECTIONS} OpenFlow connections are the most"
+                                "{peer} is rejected: {CONNECTIONS} OpenFlow connections are open, the maximum"
                             );
                         });
                     }
@@ -262,7 +266,8 @@ impl Channels {
                         if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
                     Err(error) => {
                         self.deaf_until_ns = now.saturating_add(ACCEPT_PAUSE_NS);
-                        self.log.warn(now, || tracing::warn!("no OpenFlow connection is accepted: {error}"));
+                        self.log
+                            .warn(now, || tracing::warn!("OpenFlow connections cannot be accepted: {error}"));
                     }
                 }
             }
@@ -280,7 +285,7 @@ fn log(limit: &mut LogLimit, now: Nanos, peer: &str, event: &ChannelEvent) {
         ChannelEvent::Refused(problem) => limit.info(now, || tracing::info!("{peer}: refused: {problem}")),
         ChannelEvent::Error(code) => limit.info(now, || tracing::info!("{peer}: sent an error: {code}")),
         ChannelEvent::Lost(lost) => {
-            limit.warn(now, || tracing::warn!("{peer}: does not read; lost for it: {lost}"))
+            limit.warn(now, || tracing::warn!("{peer}: does not read its messages; lost: {lost}"))
         }
         ChannelEvent::Closed(reason) => limit.warn(now, || tracing::warn!("{peer}: closed: {reason}")),
     }

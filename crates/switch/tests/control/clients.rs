@@ -11,10 +11,10 @@ fn malformed_requests_get_a_sentence_and_the_connection_lives() {
     let lab = Lab::start(1, 1, None);
     let mut raw = lab.raw();
     let rows: &[(&str, &str, &str)] = &[
-        ("hello", "\"id\":null", "no JSON object"),
-        ("[1]", "\"id\":null", "no JSON object"),
+        ("hello", "\"id\":null", "not a JSON object"),
+        ("[1]", "\"id\":null", "not a JSON object"),
         ("{}", "\"id\":null", "has no \\\"id\\\""),
-        ("{\"id\":-1,\"request\":\"ports\"}", "\"id\":null", "whole number"),
+        ("{\"id\":-1,\"request\":\"ports\"}", "\"id\":null", "an integer from 0"),
         ("{\"id\":5}", "\"id\":5", "missing field `request`"),
         ("{\"id\":5,\"request\":\"prots\"}", "\"id\":5", "expected one of `ports`"),
         ("{\"id\":5,\"request\":\"flows\",\"form\":\"xml\"}", "\"id\":5", "expected one of `lines`"),
@@ -36,7 +36,7 @@ fn malformed_requests_get_a_sentence_and_the_connection_lives() {
             "\"id\":5",
             "\\\"form\\\" twice",
         ),
-        ("{\"id\":4,\"id\":5,\"request\":\"ports\"}", "\"id\":null", "give it one"),
+        ("{\"id\":4,\"id\":5,\"request\":\"ports\"}", "\"id\":null", "add one"),
         ("{\"id\":6,\"request\":\"cache\"}", "\"id\":6", "not in this build yet"),
         (
             "{\"id\":7,\"request\":\"gates\",\"gates\":{\"ports\":[[1,0,\"\"]]},\"trusted\":null}",
@@ -57,7 +57,7 @@ fn malformed_requests_get_a_sentence_and_the_connection_lives() {
         );
     }
     raw.send(b"\n  \n\xff\xfe\n");
-    assert!(raw.line().contains("no JSON object"));
+    assert!(raw.line().contains("not a JSON object"));
     // Several requests in one write are answered in order, even if the client has closed its sending
     // direction.
     raw.send(b"{\"id\":1,\"request\":\"tables\"}\n{\"id\":2,\"request\":\"ports\"}\n{\"id\":3,\"request\":\"counters\"}\n");
@@ -89,7 +89,7 @@ fn a_request_without_end_is_cut_off() {
     let mut raw = lab.raw();
     raw.send(&vec![b'x'; switch::control::REQUEST_BYTES + 1]);
     let answer = raw.line();
-    assert!(answer.contains("no end within 1048576 bytes"), "{answer}");
+    assert!(answer.contains("is longer than 1048576 bytes"), "{answer}");
     assert_eq!(raw.line(), "");
 }
 

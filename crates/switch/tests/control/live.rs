@@ -131,11 +131,11 @@ fn wrong_requests_are_refused() {
     let mut raw = lab.raw();
     for (request, says) in [
         (live("colour=red", 1, 1), "the filter is not understood"),
-        (live("index=3", 1, 1), "picks an entry"),
-        (live("", 0, 1), "0 packets can not be traced"),
-        (live("", 100_001, 1), "100001 packets can not be traced"),
-        (live("", 1, 0), "a trace can not take 0 ms"),
-        (live("", 1, 3_600_001), "a trace can not take"),
+        (live("index=3", 1, 1), "selects an entry"),
+        (live("", 0, 1), "0 packets cannot be traced"),
+        (live("", 100_001, 1), "100001 packets cannot be traced"),
+        (live("", 1, 0), "a trace cannot take 0 ms"),
+        (live("", 1, 3_600_001), "a trace cannot take"),
         (r#"{"id":7,"request":"trace_live"}"#.to_owned(), "live"),
         (r#"{"id":7,"request":"trace_live","live":{"count":1}}"#.to_owned(), "timeout_ms"),
     ] {

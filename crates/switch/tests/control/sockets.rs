@@ -39,7 +39,7 @@ fn a_stale_socket_is_replaced_and_a_file_is_not() {
 
     std::fs::write(&path, "precious").unwrap();
     let message = start_bare(&config(&path, 1, 0), None).err().unwrap().to_string();
-    assert!(message.contains("is no socket"), "{message}");
+    assert!(message.contains("is not a socket"), "{message}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
     std::fs::remove_dir_all(&folder).unwrap();
 }
@@ -85,7 +85,7 @@ fn a_flow_file_that_is_wrong_keeps_it_from_starting() {
     assert!(message.contains("start.flows: line 2, column "), "{message}");
     assert!(!socket.exists());
     let message = start_bare(&config(&socket, 1, 0), Some(&folder.join("none"))).err().unwrap().to_string();
-    assert!(message.contains("none: can not read the flow file"), "{message}");
+    assert!(message.contains("none: cannot read the flow file"), "{message}");
     std::fs::remove_dir_all(&folder).unwrap();
 }
 

@@ -40,7 +40,7 @@ fn a_running_switch_tells_by_its_own_rules_and_nothing_is_counted() {
         );
     }
     let reported = ask(&lab, fields("in_port=9,arp")).unwrap();
-    assert_eq!(reported.why, "port 9 by which it comes in does not exist");
+    assert_eq!(reported.why, "its ingress port 9 does not exist");
     assert_eq!((counted(&lab), lab.client().ask(&ControlRequest::Tables).unwrap()), before);
 }
 
@@ -71,7 +71,7 @@ fn wrong_requests_are_answered_with_a_sentence() {
         (r#"{"id":1,"request":"trace","packet":{"colour":"red"}}"#.to_owned(), "colour"),
         (
             r#"{"id":1,"request":"trace","packet":{"fields":"arp","in_port":4294967295}}"#.to_owned(),
-            "is no port",
+            "is not an ingress port",
         ),
         (
             format!(r#"{{"id":1,"request":"trace","packet":{{"hex":"{}"}}}}"#, "00".repeat(65_601)),

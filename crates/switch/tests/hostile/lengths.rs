@@ -125,7 +125,7 @@ fn wrong_lengths_in_the_header_end_the_connection_at_worst() {
         }
         scene.is_served();
     }
-    scene.is_logged(1, &["WARN", "closed: ", "what follows cannot be understood"]);
+    scene.is_logged(1, &["WARN", "closed: ", "the following bytes cannot be parsed"]);
     scene.is_logged(1, &["closed by the peer"]);
     scene.has_grown_at_most(16 * 1_024 * 1_024);
     scene.end();

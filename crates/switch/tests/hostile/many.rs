@@ -51,7 +51,7 @@ fn a_thousand_are_served_and_too_many_turned_away() {
         }
     }
     assert!((20..=22).contains(&away), "{away} were turned away");
-    scene.is_logged(1, &["WARN", "is turned away: 1024 OpenFlow connections are the most"]);
+    scene.is_logged(1, &["WARN", "is rejected: 1024 OpenFlow connections are open, the maximum"]);
     scene.is_served();
     // When the peers leave, new connections are accepted again.
     drop((peers, more));

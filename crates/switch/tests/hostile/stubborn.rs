@@ -61,7 +61,7 @@ fn those_that_say_nothing_are_left() {
     // The next line of the log reports how many lines were left out.
     std::thread::sleep(Duration::from_secs(1));
     scene.lab.peer().barrier();
-    scene.is_logged(1, &["lines about OpenFlow connections are left out"]);
+    scene.is_logged(1, &["lines about OpenFlow connections were suppressed"]);
     scene.end();
 }
 
@@ -116,7 +116,7 @@ fn floods_are_slowed_down_and_nobody_else() {
     let sent: usize = floods.into_iter().map(|flood| flood.join().unwrap()).sum();
     assert!(sent > MIB, "{sent}");
     scene.is_logged(1, &["refused: "]);
-    scene.is_logged(1, &["lines about OpenFlow connections are left out"]);
+    scene.is_logged(1, &["lines about OpenFlow connections were suppressed"]);
     scene.end();
 }
 

@@ -87,7 +87,7 @@ fn a_stale_socket_is_replaced_and_what_is_in_use_is_not() {
     drop(lab);
     std::fs::write(&place.0, "precious").unwrap();
     let message = place.refusal();
-    assert!(message.contains("is there already and is no socket; move it away, or use"), "{message}");
+    assert!(message.contains("exists already and is not a socket; move it, or use"), "{message}");
     assert_eq!(std::fs::read_to_string(&place.0).unwrap(), "precious");
 }
 
@@ -106,7 +106,7 @@ fn a_controller_is_dialled_again_and_again() {
     let place = Place::new();
     let lab = Lab::start(1, 2, &format!("controllers = [{:?}]", place.endpoint()));
     until("the first try has failed", || {
-        !lab.log.lines(&["controller unix:", "of.sock is not reached"]).is_empty()
+        !lab.log.lines(&["controller unix:", "of.sock cannot be reached"]).is_empty()
     });
     for _ in 0..2 {
         let controller = lab

@@ -215,7 +215,7 @@ fn malformed_headers_are_refused() {
     let error = arp::Packet::new_checked(&[0; 10][..]).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "no ARP body for Ethernet and IPv4 in 10 bytes: cut short or contradicting itself, at least 28 bytes are needed"
+        "no ARP body for Ethernet and IPv4 in 10 bytes: truncated or inconsistent; at least 28 bytes are needed"
     );
 }
 

@@ -89,7 +89,7 @@ fn other_link_types_are_named() {
     let (_, error) = read([section(), interface(285, &[])].concat());
     assert_eq!(error.unwrap(), sentence);
     let (_, error) = read(pcap(0xa1b2_c3d4, 12345));
-    assert_eq!(error.unwrap(), "link type of no known name (12345) is not supported: Ethernet (1) is needed");
+    assert_eq!(error.unwrap(), "link type of unknown name (12345) is not supported: Ethernet (1) is needed");
 }
 
 #[test]

@@ -106,7 +106,7 @@ fn a_stamp_may_wrap_and_be_a_little_ahead() {
     let before = polled(&mut monitor, 1);
     at(wrap);
     let zero = polled(&mut monitor, 1);
-    assert_eq!(zero.stamp, 1, "0 is no stamp");
+    assert_eq!(zero.stamp, 1, "0 is not a stamp");
     at(wrap + 20);
     let ahead = Meta { stamp: 30, ..zero };
     send(&mut monitor, &[before, ahead, zero]);

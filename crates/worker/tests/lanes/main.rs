@@ -2,7 +2,7 @@
 //! The two lanes of an overloaded worker: which packets are lost, in which order packets leave, and how long
 //! operations wait.
 
-#![allow(clippy::unwrap_used, reason = "a test that can not be set up has failed")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 mod inherited;
 mod lab;

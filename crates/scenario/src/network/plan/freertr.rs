@@ -79,10 +79,10 @@ fn bank(graph: &Graph, node: usize, switch: &SwitchDocument) -> Result<Bank, Str
             return Err(format!("names port {port}, which the network does not have"));
         }
         if labels.insert(*index, Label::Port(*port)).is_some() {
-            return Err("goes on to index 0, which stands for the end".into());
+            return Err("leads to index 0, which marks the end".into());
         }
         if *index >= id.residues() {
-            return Err(format!("goes on to index {index}, which {polynomial} does not leave"));
+            return Err(format!("leads to index {index}, which is not a residue modulo {polynomial}"));
         }
     }
     Ok(Bank { id, labels, backups: BTreeMap::new() })

@@ -68,7 +68,7 @@ impl Graph {
         for (at, node) in nodes.iter().enumerate() {
             let (NodeDocument::Name(name) | NodeDocument::Node { name }) = node;
             if !known.insert(name.as_str()) {
-                return Err(wrong(format!("network.nodes[{at}]"), format!("{name} is there twice")));
+                return Err(wrong(format!("network.nodes[{at}]"), format!("{name} is given twice")));
             }
         }
         let count = switches.len();
@@ -80,10 +80,10 @@ impl Graph {
         };
         for (at, name) in switches.iter().enumerate() {
             if !known.contains(name.as_str()) {
-                return Err(wrong(format!("switches[{at}]"), format!("{name} is no node of the network")));
+                return Err(wrong(format!("switches[{at}]"), format!("{name} is not a node of the network")));
             }
             if graph.places.insert(name.clone(), at).is_some() {
-                return Err(wrong(format!("switches[{at}]"), format!("{name} is there twice")));
+                return Err(wrong(format!("switches[{at}]"), format!("{name} is given twice")));
             }
         }
         graph.switches = switches;
@@ -92,7 +92,7 @@ impl Graph {
             let refuse = |problem: String| wrong(format!("network.links[{at}]"), problem);
             for name in [&link.a, &link.b] {
                 if !known.contains(name.as_str()) {
-                    return Err(refuse(format!("{name} is no node of the network")));
+                    return Err(refuse(format!("{name} is not a node of the network")));
                 }
             }
             let ends = [(&link.a, link.a_port), (&link.b, link.b_port)];
@@ -114,7 +114,9 @@ impl Graph {
                 [Some(at), None] | [None, Some(at)] => {
                     let name = if places[0].is_none() { &link.a } else { &link.b };
                     if hosts.insert(name, graph.hosts.len()).is_some() {
-                        return Err(refuse(format!("{name} is no switch and has two links; a host has one")));
+                        return Err(refuse(format!(
+                            "{name} is not a switch and has two links; a host has one"
+                        )));
                     }
                     graph.hosts.push(HostAt { name: name.clone(), at });
                 }
@@ -129,7 +131,7 @@ impl Graph {
     fn take_port(&mut self, end: End) -> Result<(), String> {
         let (name, ports) = (&self.switches[end.node], &mut self.ports[end.node]);
         if !port_no::is_real(end.port) {
-            return Err(format!("{} is no number of a port", end.port));
+            return Err(format!("{} is not a port number", end.port));
         }
         if !ports.insert(end.port) {
             return Err(format!("port {} of {name} has two links", end.port));

@@ -164,7 +164,7 @@ impl KeyflowPlan {
                 "integer" => Arithmetic::Integer,
                 "polynomial" => Arithmetic::Polynomial,
                 other => {
-                    let problem = format!("\"{other}\" is unknown; integer and polynomial are known");
+                    let problem = format!("\"{other}\" is unknown; use integer or polynomial");
                     return Err(wrong(format!("plans[{at}].arithmetic"), problem));
                 }
             };
@@ -189,7 +189,7 @@ impl KeyflowPlan {
                 let Some(arithmetic) = arithmetics[bank.epoch] else {
                     return Err(wrong(
                         place,
-                        format!("has the epoch {}, of which there is no plan", bank.epoch),
+                        format!("has the epoch {}, for which there is no plan", bank.epoch),
                     ));
                 };
                 if slot.is_some() {
@@ -394,7 +394,7 @@ impl KeyflowPlan {
 
 fn read_bank(graph: &Graph, node: usize, bank: BankDocument, arithmetic: Arithmetic) -> Result<Bank, String> {
     let id = NodeId::new(arithmetic, bank.id)
-        .ok_or_else(|| format!("has the id {}, and 2 is the least", bank.id))?;
+        .ok_or_else(|| format!("has the id {}; the minimum is 2", bank.id))?;
     let check = |port: PortNo| match graph.ports[node].contains(&port) {
         true => Ok(port),
         false => Err(format!("names port {port}, which the network does not have")),
@@ -402,7 +402,9 @@ fn read_bank(graph: &Graph, node: usize, bank: BankDocument, arithmetic: Arithme
     let label = |label| match label {
         LabelDocument::Port(port) => check(port).map(Label::Port),
         LabelDocument::Word(word) if word == "tables" => Ok(Label::Tables),
-        LabelDocument::Word(word) => Err(format!("has the label \"{word}\"; a port or \"tables\" is one")),
+        LabelDocument::Word(word) => {
+            Err(format!("has the label \"{word}\"; a label is a port or \"tables\""))
+        }
     };
     let labels = bank.labels.into_iter().map(label).collect::<Result<Vec<_>, _>>()?;
     let backups = bank.backups.into_iter().map(|(port, backup)| Ok((check(port)?, check(backup)?)));
@@ -428,12 +430,14 @@ pub(super) fn numbering(
         let refuse = |problem: String| wrong(place.clone(), problem);
         let ends = [&route.from, &route.to].map(|name| graph.place(name));
         let [Some(from), Some(to)] = ends else {
-            return Err(refuse("begins or ends where no switch is".into()));
+            return Err(refuse("does not begin and end at switches".into()));
         };
         let mut segments = Vec::with_capacity(route.segments.len());
         for segment in route.segments {
             if segments.is_empty() && !segment.return_ports.is_empty() {
-                return Err(refuse("has return ports where it begins; only waypoints have some".into()));
+                return Err(refuse(
+                    "has return ports where it begins; only waypoints have return ports".into(),
+                ));
             }
             segments.push(read_segment(graph, banks, segment, epoch, width_bits).map_err(refuse)?);
         }
@@ -444,10 +448,10 @@ pub(super) fn numbering(
             }
         }
         if at != to || from == to {
-            return Err(refuse("does not lead where it is to".into()));
+            return Err(refuse("does not lead to its destination".into()));
         }
         if known.insert((from, to), segments).is_some() {
-            return Err(refuse("is there twice".into()));
+            return Err(refuse("is given twice".into()));
         }
     }
     Ok(Numbering { epoch: epoch as u8, routes: known })
@@ -461,7 +465,7 @@ fn read_segment(
     width_bits: usize,
 ) -> Result<Segment, String> {
     let SegmentDocument { path, out_port, backup_port, return_ports, key, bits, hop_limit, guards } = segment;
-    let nodes = path.iter().map(|name| graph.place(name).ok_or_else(|| format!("{name} is no switch")));
+    let nodes = path.iter().map(|name| graph.place(name).ok_or_else(|| format!("{name} is not a switch")));
     let nodes = nodes.collect::<Result<Vec<_>, _>>()?;
     let (Some(&first), Some(&last)) = (nodes.first(), nodes.last()) else {
         return Err("has an empty path".into());
@@ -483,7 +487,7 @@ fn read_segment(
     let own_bits = 8 * key.len() as u32 - leading_zeros(&key);
     if bits < own_bits || bits as usize > width_bits {
         return Err(format!(
-            "tells of {bits} bits for a key of {own_bits}; they are of the largest key with its IDs, {width_bits} at most"
+            "has {bits} bits for a key of {own_bits}; this is the size of the largest key with its IDs, at most {width_bits}"
         ));
     }
     let mut hops = Vec::with_capacity(guards.len());
@@ -542,7 +546,7 @@ fn leading_zeros(key: &[u8]) -> u32 {
 
 /// Parses a key of `bytes` bytes.
 fn read_key(text: &str, bytes: usize) -> Result<Vec<u8>, String> {
-    let wrong = || format!("has the key \"{text}\", which is no hexadecimal number with 0x");
+    let wrong = || format!("has the key \"{text}\", which is not a hexadecimal number with 0x");
     let digits = text.strip_prefix("0x").filter(|digits| !digits.is_empty()).ok_or_else(wrong)?;
     let digits = digits.trim_start_matches('0');
     if digits.len() > 2 * bytes {

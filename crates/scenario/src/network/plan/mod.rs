@@ -89,10 +89,10 @@ struct Head {
 impl PathPlan {
     /// Reads a plan from a file.
     pub fn open(path: &Path) -> Result<Self, PathPlanError> {
-        let refuse = |error: std::io::Error| wrong("", format!("can not read the plan: {error}"));
+        let refuse = |error: std::io::Error| wrong("", format!("cannot read the plan: {error}"));
         // A pipe or a device may deliver data without end.
         if !std::fs::metadata(path).map_err(refuse)?.is_file() {
-            return Err(wrong("", "is no regular file; name one that has a plan"));
+            return Err(wrong("", "is not a regular file; name one that has a plan"));
         }
         let mut text = String::new();
         let file = File::open(path).map_err(refuse)?;
@@ -107,10 +107,10 @@ impl PathPlan {
     pub fn read(text: &str) -> Result<Self, PathPlanError> {
         let head: Head = json(text)?;
         if head.format.as_deref() != Some("shunt-plan") {
-            return Err(wrong("format", "is not \"shunt-plan\": this is no plan"));
+            return Err(wrong("format", "is not \"shunt-plan\": this is not a plan"));
         }
         if head.version != Some(1) {
-            return Err(wrong("version", "is not 1, the only one that is known"));
+            return Err(wrong("version", "is not 1, the only supported version"));
         }
         match head.kind.as_deref() {
             Some("keyflow") => keyflow::KeyflowPlan::new(json(text)?).map(Self::KeyFlow),
@@ -120,7 +120,9 @@ impl PathPlan {
                 let other = other.unwrap_or_default();
                 Err(wrong(
                     "kind",
-                    format!("\"{other}\" is not simulated; keyflow, polka-freertr and tag-and-forward are"),
+                    format!(
+                        "\"{other}\" is not simulated; supported are keyflow, polka-freertr and tag-and-forward"
+                    ),
                 ))
             }
         }
@@ -202,7 +204,7 @@ impl PathPlan {
 
 /// Parses JSON. An error names the line.
 fn json<T: DeserializeOwned>(text: &str) -> Result<T, PathPlanError> {
-    serde_json::from_str(text).map_err(|error| wrong(String::new(), format!("is no such plan: {error}")))
+    serde_json::from_str(text).map_err(|error| wrong(String::new(), format!("is not a valid plan: {error}")))
 }
 
 #[cfg(test)]

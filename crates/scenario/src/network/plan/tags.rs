@@ -110,14 +110,14 @@ fn check_bits(
     if [header.up_bits, header.down_bits] != bits {
         let HeaderDocument { name, up_bits: up, down_bits: down } = header;
         let problem =
-            format!("tells of {up} and {down} bits; UP and DOWN have {up_bits} and {down_bits} in {name}");
+            format!("has {up} and {down} bits; UP and DOWN have {up_bits} and {down_bits} in {name}");
         return Err(wrong("header", problem));
     }
     for (plane, ups) in ups.iter().enumerate() {
         if let Some(up) = ups.iter().find(|up| **up == 0 || u64::from(**up) >> up_bits != 0) {
             return Err(wrong(
                 format!("ups[{plane}]"),
-                format!("has {up}; UP is 1 and more, of {up_bits} bits"),
+                format!("has {up}; UP is at least 1 and has {up_bits} bits"),
             ));
         }
     }
@@ -137,10 +137,7 @@ impl TagPlan {
             "paper" => (false, PAPER_BITS),
             "wide" => (true, WIDE_BITS),
             other => {
-                return Err(wrong(
-                    "header.name",
-                    format!("\"{other}\" is unknown; paper and wide are known"),
-                ));
+                return Err(wrong("header.name", format!("\"{other}\" is unknown; use paper or wide")));
             }
         };
         check_bits(&header, bits, &ups, [("hosts", &hosts), ("external", &external)])?;
@@ -166,7 +163,7 @@ impl TagPlan {
                 }
                 (other, _) => {
                     return Err(refuse(format!(
-                        "is of the layer \"{other}\" or of no plane; core, aggregation and edge are layers"
+                        "is of the layer \"{other}\" or of no plane; layers are core, aggregation and edge"
                     )));
                 }
             };
@@ -203,7 +200,7 @@ impl TagPlan {
                 let Some(node) = self.graph.place(&place.switch) else {
                     return Err(wrong(
                         format!("{list}[{at}]"),
-                        format!("is at {}, which is no switch", place.switch),
+                        format!("is at {}, which is not a switch", place.switch),
                     ));
                 };
                 gate_at.insert(End { node, port: place.port }, place.gate);
@@ -424,7 +421,7 @@ fn read_gates(
             return Err(format!("has a gate at port {port}, which the network does not have"));
         }
         let number = NonZeroU32::new(*number)
-            .ok_or_else(|| format!("has the gate 0 at port {port}; 1 is the least"))?;
+            .ok_or_else(|| format!("has the gate 0 at port {port}; the minimum is 1"))?;
         if ports.insert(*port, Gate { number, flag }).is_some() {
             return Err(format!("has two gates at port {port}"));
         }

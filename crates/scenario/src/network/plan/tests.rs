@@ -34,47 +34,51 @@ fn damaged_plans_are_refused_by_place() {
         &[
             ("/format", json!("x"), "format: is not \"shunt-plan\""),
             ("/version", json!(2), "version: is not 1"),
-            ("/kind", json!("x"), "kind: \"x\" is not simulated; keyflow"),
+            ("/kind", json!("x"), "kind: \"x\" is not simulated; supported are keyflow"),
             (
                 "/switches",
                 json!(7),
-                "is no such plan: invalid type: integer `7`, expected a sequence at line 1",
+                "is not a valid plan: invalid type: integer `7`, expected a sequence at line 1",
             ),
             ("/plans", json!([]), "plans: are 0"),
-            ("/network/nodes/0", json!("Denver"), "network.nodes[6]: Denver is there twice"),
-            ("/network/links/0/a", json!("x"), "network.links[0]: x is no node of the network"),
+            ("/network/nodes/0", json!("Denver"), "network.nodes[6]: Denver is given twice"),
+            ("/network/links/0/a", json!("x"), "network.links[0]: x is not a node of the network"),
             ("/network/links/1/a_port", json!(1), "network.links[1]: port 1 of New York has two links"),
             ("/network/links/0/b", json!("New York"), "network.links[0]: port 1 of New York has two links"),
-            ("/network/links/0/a_port", json!(0), "network.links[0]: 0 is no number of a port"),
-            ("/switches/0/name", json!("x"), "switches[0]: x is no node of the network"),
-            ("/switches/0/name", json!("Denver"), "switches[6]: Denver is there twice"),
+            ("/network/links/0/a_port", json!(0), "network.links[0]: 0 is not a port number"),
+            ("/switches/0/name", json!("x"), "switches[0]: x is not a node of the network"),
+            ("/switches/0/name", json!("Denver"), "switches[6]: Denver is given twice"),
             ("/switches/0/banks/0/epoch", json!(2), "switches[0].banks[0] (New York): has the epoch 2"),
-            ("/switches/0/banks/0/epoch", json!(1), "has the epoch 1, of which there is no plan"),
+            ("/switches/0/banks/0/epoch", json!(1), "has the epoch 1, for which there is no plan"),
             ("/switches/0/banks/0/id", json!(1), "switches[0].banks[0] (New York): has the id 1"),
-            ("/switches/0/banks/0/labels/0", json!("x"), "has the label \"x\"; a port or \"tables\""),
+            (
+                "/switches/0/banks/0/labels/0",
+                json!("x"),
+                "has the label \"x\"; a label is a port or \"tables\"",
+            ),
             ("/switches/0/banks/0/labels/0", json!(77), "names port 77, which the network does not have"),
             ("/switches/0/banks/0/backups", json!({"1": 77}), "names port 77"),
             ("/plans/0/epoch", json!(2), "plans[0].epoch: is 2, not 0 or 1"),
             ("/plans/0/arithmetic", json!("real"), "plans[0].arithmetic: \"real\" is unknown"),
             ("/plans/0/width_bits", json!(100), "plans[0].width_bits: is 100"),
             ("/plans/0/routes/0/from", json!("x"), "plans[0].routes[0] (x to "),
-            ("/plans/0/routes/0/segments", json!([]), "does not lead where it is to"),
+            ("/plans/0/routes/0/segments", json!([]), "does not lead to its destination"),
             ("/plans/0/routes/0/segments/0/path", json!([]), "has an empty path"),
-            ("/plans/0/routes/0/segments/0/path/0", json!("x"), "x is no switch"),
+            ("/plans/0/routes/0/segments/0/path/0", json!("x"), "x is not a switch"),
             ("/plans/0/routes/0/segments/0/out_port", json!(9), "has the port 9, which does not lead to"),
             ("/plans/0/routes/0/segments/0/backup_port", json!(9), "has the backup port 9"),
-            ("/plans/0/routes/0/segments/0/key", json!("77"), "no hexadecimal number with 0x"),
-            ("/plans/0/routes/0/segments/0/key", json!("0xg"), "no hexadecimal number with 0x"),
+            ("/plans/0/routes/0/segments/0/key", json!("77"), "not a hexadecimal number with 0x"),
+            ("/plans/0/routes/0/segments/0/key", json!("0xg"), "not a hexadecimal number with 0x"),
             (
                 "/plans/0/routes/0/segments/0/key",
                 json!("0x100000000000000000000000000000000"),
                 "does not fit into 128 bits",
             ),
-            ("/plans/0/routes/7/segments/0/bits", json!(21), "tells of 21 bits for a key of 22"),
+            ("/plans/0/routes/7/segments/0/bits", json!(21), "has 21 bits for a key of 22"),
             (
                 "/plans/0/routes/7/segments/0/bits",
                 json!(129),
-                "tells of 129 bits for a key of 22; they are of the largest",
+                "has 129 bits for a key of 22; this is the size of the largest",
             ),
             ("/plans/0/routes/0/segments/0/hop_limit", json!(256), "invalid value: integer `256`"),
             ("/plans/0/routes/0/segments/0/guards", json!([]), "has 0 guards for a path of"),
@@ -97,11 +101,15 @@ fn damaged_plans_are_refused_by_place() {
                 json!({"2": 77}),
                 "switches[0] (s1): names port 77, which the network does not have",
             ),
-            ("/switches/0/next", json!({"0": 1}), "goes on to index 0, which stands for the end"),
-            ("/switches/0/next", json!({"65536": 1}), "goes on to index 65536, which 0x10001 does not leave"),
+            ("/switches/0/next", json!({"0": 1}), "leads to index 0, which marks the end"),
+            (
+                "/switches/0/next",
+                json!({"65536": 1}),
+                "leads to index 65536, which is not a residue modulo 0x10001",
+            ),
             ("/switches/0/next", json!({"x": 1}), "expected key to be a number in quotes"),
             ("/routes/0/from", json!("x"), "routes[0] (x to "),
-            ("/routes/0/segments/0/key", json!("0x"), "no hexadecimal number with 0x"),
+            ("/routes/0/segments/0/key", json!("0x"), "not a hexadecimal number with 0x"),
             (
                 "/routes/0/segments/0/key",
                 json!("0x100000000000000000000000000000000"),
@@ -114,18 +122,10 @@ fn damaged_plans_are_refused_by_place() {
     rows(
         "tree.json",
         &[
-            ("/header/name", json!("x"), "header.name: \"x\" is unknown; paper and wide are known"),
-            (
-                "/header/up_bits",
-                json!(29),
-                "header: tells of 29 and 13 bits; UP and DOWN have 32 and 13 in paper",
-            ),
-            (
-                "/header/name",
-                json!("wide"),
-                "header: tells of 32 and 13 bits; UP and DOWN have 29 and 16 in wide",
-            ),
-            ("/ups/1/0", json!(0), "ups[1]: has 0; UP is 1 and more, of 32 bits"),
+            ("/header/name", json!("x"), "header.name: \"x\" is unknown; use paper or wide"),
+            ("/header/up_bits", json!(29), "header: has 29 and 13 bits; UP and DOWN have 32 and 13 in paper"),
+            ("/header/name", json!("wide"), "header: has 32 and 13 bits; UP and DOWN have 29 and 16 in wide"),
+            ("/ups/1/0", json!(0), "ups[1]: has 0; UP is at least 1 and has 32 bits"),
             ("/hosts/3/gate", json!(8192), "hosts[3]: has the gate 8192; DOWN has 13 bits"),
             ("/ups/0", json!([44]), "is core 2 of plane 0, for which ups has no UP"),
             ("/switches/0/layer", json!("x"), "switches[0] (es1): is of the layer \"x\""),
@@ -135,9 +135,9 @@ fn damaged_plans_are_refused_by_place() {
             ("/switches/0/gates/0/0", json!(2), "has two gates at port 2"),
             ("/switches/0/gates/0/1", json!(0), "has the gate 0 at port 1"),
             ("/switches/0/gates/0/2", json!("G_X"), "has the flag \"G_X\""),
-            ("/hosts/0/switch", json!("x"), "hosts[0]: is at x, which is no switch"),
+            ("/hosts/0/switch", json!("x"), "hosts[0]: is at x, which is not a switch"),
             ("/hosts/0/port", json!(9), "have none at port 1 of es1, where s1 is"),
-            ("/network/links/1/b", json!("s1"), "network.links[1]: s1 is no switch and has two links"),
+            ("/network/links/1/b", json!("s1"), "network.links[1]: s1 is not a switch and has two links"),
         ],
     );
 }
@@ -162,7 +162,10 @@ fn ports_to_send_packets_back_by_are_those_of_a_waypoint() {
     let segment = first.pointer_mut("/plans/0/routes/0/segments/0").unwrap();
     segment["return_ports"] = json!([segment["out_port"]]);
     let refusal = PathPlan::read(&first.to_string()).unwrap_err().to_string();
-    assert!(refusal.contains("has return ports where it begins; only waypoints have some"), "{refusal}");
+    assert!(
+        refusal.contains("has return ports where it begins; only waypoints have return ports"),
+        "{refusal}"
+    );
 }
 
 /// Returns how many entries for one ingress port each step of a renumbering adds and deletes.
@@ -220,10 +223,10 @@ fn only_a_regular_file_is_a_plan() {
     File::create(&huge).unwrap().set_len(FILE_BYTES + 1).unwrap();
     let refusal = |path: &Path| PathPlan::open(path).unwrap_err().to_string();
     for path in [Path::new("/dev/zero"), &pipe, &folder] {
-        assert_eq!(refusal(path), "is no regular file; name one that has a plan", "{}", path.display());
+        assert_eq!(refusal(path), "is not a regular file; name one that has a plan", "{}", path.display());
     }
     assert_eq!(refusal(&huge), "has more than 268435456 bytes");
-    assert!(refusal(&folder.join("none")).starts_with("can not read the plan: "));
+    assert!(refusal(&folder.join("none")).starts_with("cannot read the plan: "));
     fs::remove_dir_all(&folder).unwrap();
 }
 
