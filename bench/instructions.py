@@ -82,7 +82,10 @@ def by_steps(program: str, case: str) -> float:
         libc.ptrace(PTRACE_TRACEME, 0, None, None)
         os.dup2(writer, 1)
         arguments = [program, "--marks", "--case", case, "--turns", str(STEPPED_TURNS)]
-        os.execv(program, arguments)
+        try:
+            os.execv(program, arguments)
+        finally:
+            os._exit(127)
     os.close(writer)
     try:
         steps = count_steps(libc, child)
@@ -144,14 +147,14 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="fail if a case has grown by more than 3 percent")
     parser.add_argument("--write", action="store_true", help="write the counts to the file of limits")
     parser.add_argument("--limits", type=Path, default=LIMITS, help="file of cases and usual counts")
-    parser.add_argument("--program", help="count this build of the benchmark `forward` instead of a new one")
+    parser.add_argument("--program", type=Path, help="count this build of the benchmark `forward` instead of a new one")
     options = parser.parse_args()
     if options.steps and (options.check or options.write):
         parser.error("limits hold for portable vectors; leave out --steps")
     counted, grown = {}, []
     try:
         limits = json.loads(options.limits.read_text(encoding="utf-8"))
-        program = options.program or build()
+        program = str(options.program.resolve()) if options.program else build()
         for case, usual in limits.items():
             count = (by_steps if options.steps else by_callgrind)(program, case)
             limit = usual * GROWTH_MAX if options.check else None

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Events that a worker reports to the control thread.
+//! Events that the data plane reports to the control thread.
 
 use flow::{EntryId, PacketInReason, PortNo};
 use frame::Frame;
 
-/// An event of a worker.
+/// An event of the data plane.
 ///
 /// If the control thread does not keep up, packet-ins are counted as drops. A lost learning report is
 /// repeated by the source's next packet.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The oracle: random tables, packets and updates through real workers, compared with the reference.
 //!
-//! It checks the ordering and consistency rules ("the law") of ARCHITECTURE.md. It must not fork the code
-//! that it checks: workers, model and tables are those of the switch. Only tests use this crate. Begin with
+//! It checks the equivalence rule of ARCHITECTURE.md. It must not fork the code that it checks: workers,
+//! model and tables are those of the switch. Only tests use this crate. Begin with
 //! [`run_case`], then read `drive`, which makes a case, and `linearizable`, which checks it.
 //!
 //! One case is a function of its seed. The driver pushes packets into in-memory ports, changes rules through
@@ -53,7 +53,7 @@ pub struct CaseOptions {
 /// Records of a LUT that holds all values of a case.
 const CALM_LUT_ENTRIES: usize = 256;
 
-/// Violation of the law.
+/// Violation of the equivalence rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("seed {seed}, {workers} worker(s): {what}")]
 pub struct Breach {
@@ -68,7 +68,7 @@ pub struct Breach {
 /// Runs one case.
 ///
 /// # Errors
-/// The first violation of the law.
+/// The first violation of the equivalence rule.
 pub fn run_case(seed: u64, options: CaseOptions) -> Result<Coverage, Breach> {
     let breach = |what| Breach { seed, workers: options.workers, what };
     let record = drive::Driver::new(seed, options).run().map_err(breach)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The oracle: the law on random tables, packets and updates. `ORACLE_CASES` and `ORACLE_PACKETS` set the
+//! The oracle: the equivalence rule on random tables, packets and updates. `ORACLE_CASES` and `ORACLE_PACKETS` set the
 //! size (default: 200 rule sets of 850 packets, half of them with two workers), `ORACLE_SEED` the first seed.
 //! With fewer rule sets, coverage is printed and not checked.
 

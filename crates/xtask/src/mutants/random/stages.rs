@@ -12,7 +12,7 @@ use crate::Failure;
 
 /// Test commands of each crate, ordered from lower to higher crates, and the CPU time limit of each test
 /// process in seconds. The limit is several times the usual time. `port` and `shunt` are missing, because
-/// their tests need devices.
+/// their tests need devices, and `dataplane`, because it has no logic.
 const COMMANDS: &[(&str, u64, &[&str])] = &[
     ("wire", 60, &["-p wire --lib --tests"]),
     ("frame", 60, &["-p frame --lib --tests"]),
