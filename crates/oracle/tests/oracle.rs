@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The oracle: the equivalence rule on random tables, packets and updates. `ORACLE_CASES` and `ORACLE_PACKETS` set the
-//! size (default: 200 rule sets of 850 packets, half of them with two workers), `ORACLE_SEED` the first seed.
-//! With fewer rule sets, coverage is printed and not checked.
+//! The oracle: the equivalence rule on random tables, packets and updates. `ORACLE_CASES` and
+//! `ORACLE_PACKETS` set the size (default: 200 rule sets of 850 packets, half of them with two workers),
+//! `ORACLE_SEED` the first seed. With fewer rule sets, coverage is printed and not checked.
 
 use oracle::{CaseOptions, Coverage, PathUse, run_case};
 use pipeline::LaneLimits;
