@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Actions on a packet. An action that needs a header which the packet lacks drops the packet under a named
 //! reason. Examples are a pop without a tag, a TTL action without IP, or a set-field of an absent field.
-//! Copies sent before that stay sent.
+//! Copies that were sent before are not affected.
 
 use crate::{Field, PortNo, port_no};
 
@@ -112,14 +112,14 @@ pub struct TfHeader {
 }
 
 impl Action {
-    /// Output of the whole packet to `port`. For the controller this sets the largest `max_len`, for other
-    /// ports 0.
+    /// Returns the action that outputs the whole packet to `port`. For the controller this sets the largest
+    /// `max_len`, for other ports 0.
     #[must_use]
     pub fn output(port: PortNo) -> Self {
         Self::Output { port, max_len: if port == port_no::CONTROLLER { WHOLE_PACKET } else { 0 } }
     }
 
-    /// Set-field action that writes a whole field.
+    /// Returns the set-field action that writes the whole field.
     #[must_use]
     pub fn set(field: Field, value: u128) -> Self {
         Self::SetField(SetField { field, value, mask: field.full_mask() })

@@ -45,7 +45,8 @@ pub struct FlowEntry {
     pub cookie: u64,
     /// Flags of the flow-mod that added the entry.
     pub flags: EntryFlags,
-    /// Whether the entry is low-latency. A packet is low-latency while every entry it hits is.
+    /// Whether the entry is low-latency. A packet is low-latency as long as every entry it hits is
+    /// low-latency.
     pub low_latency: bool,
 }
 

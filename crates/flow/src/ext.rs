@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Extended header: the fields a lookup can examine beside the packet's own bytes. It is laid out as bytes,
-//! so that a match on it is a slice like any other (`slice(metadata,offset,length)`).
+//! Extended header: the fields that a lookup can examine in addition to the packet's own bytes. It is laid
+//! out as bytes, so a match on it is a slice like any other (`slice(metadata,offset,length)`).
 //!
 //! | bytes | content |
 //! |---|---|

@@ -54,9 +54,9 @@ impl Instructions {
 
     /// Whether packets that hit an entry with these instructions may stay low-latency.
     ///
-    /// Returns false for an entry that sends copies and continues with another table. Such a packet may still
-    /// be dropped later, for a value that no table examines (its TTL). Its copies could then overtake those
-    /// of other packets of the flow, whose lane is known only at the end of their walk.
+    /// Returns false for an entry that sends copies and continues with another table. A packet of this entry
+    /// may still be dropped later, because of a value that no table examines (its TTL). Its copies could then
+    /// overtake the copies of other packets of the flow, whose lane is known only after their last table.
     #[must_use]
     pub fn may_be_low_latency(&self) -> bool {
         let sends = |action: &Action| matches!(action, Action::Output { .. } | Action::Group(_));

@@ -22,7 +22,7 @@ impl Limits {
     /// Distinct fields that a packet's action set can hold. A packet that exceeds this is dropped as
     /// `action_set_full`.
     pub const ACTION_SET_FIELDS: usize = 16;
-    /// VLAN tags that the parser skips.
+    /// VLAN tags of a packet that the parser skips.
     pub const VLAN_TAGS: usize = 8;
     /// Length of a chain of groups.
     pub const GROUP_CHAIN: usize = 8;

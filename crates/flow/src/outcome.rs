@@ -26,8 +26,8 @@ pub enum Outcome {
 
 macro_rules! reasons {
     ($(#[doc = $doc:literal] $name:ident = $text:literal;)*) => {
-        /// Reason for which a packet, or a copy of it, was dropped. A packet without any copy is counted
-        /// under the last reason.
+        /// Reason for which a packet, or a copy of it, was dropped. If all copies of a packet are dropped,
+        /// the packet is counted under the last reason.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum DropReason { $(#[doc = $doc] $name,)* }
 

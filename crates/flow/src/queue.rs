@@ -33,7 +33,7 @@ impl EgressQueue {
     /// Default of `limit_frames`.
     pub const FRAMES: u16 = 512;
 
-    /// Returns the queues of a port, completed with the default queue if there are any without it. The caller
+    /// Returns the queues of a port. Adds the default queue if the list has other queues only. The caller
     /// passes queues with distinct numbers.
     #[must_use]
     pub fn complete(mut queues: Vec<Self>) -> Vec<Self> {

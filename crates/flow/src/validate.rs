@@ -32,7 +32,7 @@ pub enum ValidateError {
     /// OFPET_METER_MOD_FAILED, OFPMMFC_INVALID_METER: a meter number out of range.
     #[error("meter {0} cannot exist; meters are numbered 1 to 0xffff0000")]
     Meter(u32),
-    /// OFPET_BAD_ACTION, OFPBAC_TOO_MANY: a list of too many actions.
+    /// OFPET_BAD_ACTION, OFPBAC_TOO_MANY: a list with too many actions.
     #[error("a list has {0} actions; at most {max} fit", max = Limits::ACTIONS_PER_LIST)]
     TooManyActions(usize),
     /// OFPET_BAD_ACTION, OFPBAC_BAD_OUT_PORT: an invalid port, or one that a flow cannot output to.
@@ -95,7 +95,7 @@ pub enum ValidateError {
     },
 }
 
-/// Checks a flow-mod. The instructions of a delete have no meaning and are not checked.
+/// Checks a flow-mod. The instructions of a delete have no effect and are not checked.
 ///
 /// # Errors
 /// The first violation of OpenFlow 1.3 or of [`Limits`].

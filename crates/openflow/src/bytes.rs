@@ -5,7 +5,8 @@ use crate::error::{DecodeError, ErrorCode};
 
 type Read<T> = Result<T, DecodeError>;
 
-/// Unread rest of a structure. Reading past its end is refused under the structure's error code.
+/// Reader of the unread rest of a structure. Reading past its end is an error with the structure's error
+/// code.
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
     rest: &'a [u8],
@@ -14,7 +15,7 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Creates a reader of the structure `what`. A wrong length is refused under the code `short`.
+    /// Creates a reader of the structure `what`. A wrong length is an error with the code `short`.
     pub fn new(bytes: &'a [u8], what: &'static str, short: ErrorCode) -> Self {
         Self { rest: bytes, what, short }
     }
@@ -90,14 +91,14 @@ impl<'a> Reader<'a> {
         self.rest.is_empty()
     }
 
-    /// Returns the 16-bit number `at` bytes ahead without reading it.
+    /// Returns the 16-bit number `at` bytes ahead without consuming it.
     pub fn peek_u16(&self, at: usize) -> Read<u16> {
         let mut ahead = self.clone();
         ahead.skip(at)?;
         ahead.u16()
     }
 
-    /// Refuses bytes behind the end of a structure.
+    /// Returns an error if the structure has unread bytes.
     pub fn end(&self) -> Read<()> {
         if self.rest.is_empty() {
             return Ok(());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Error types and codes of OpenFlow 1.3 (section 7.4.4), and refusals of the codec.
+//! Error types and codes of OpenFlow 1.3 (section 7.4.4), and the error types of the codec.
 
 use crate::experimenter;
 use std::borrow::Cow;
@@ -32,7 +32,7 @@ impl ErrorCode {
         Self { kind: EXPERIMENTER, code: exp_type, experimenter: Some(experimenter) }
     }
 
-    /// Returns a refusal under this code.
+    /// Returns an error with this code and the description `problem`.
     pub(crate) fn says<T>(self, problem: impl Into<Cow<'static, str>>) -> Result<T, DecodeError> {
         Err(DecodeError { code: self, problem: problem.into() })
     }
@@ -63,8 +63,8 @@ impl fmt::Display for ErrorCode {
 /// Invalid stateless configuration (Shunt's own code).
 pub const STATELESS_BAD_CONFIG: ErrorCode = ErrorCode::of_experimenter(experimenter::EXPERIMENTER, 1);
 
-/// Refusal of a message, with the error code to answer. The connection can continue behind the message unless
-/// its end is unknown.
+/// Reason why a message is refused, with the code to send in the ERROR message. The connection continues
+/// after the message unless the end of the message is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem} ({code})")]
 pub struct DecodeError {
@@ -74,7 +74,7 @@ pub struct DecodeError {
     pub problem: Cow<'static, str>,
 }
 
-/// A message that exceeds the 16-bit length fields. None of it was written.
+/// Error for a message of this many bytes, which exceeds the 16-bit length field. Nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the message would have {0} bytes; an OpenFlow message has at most 65535; split its content")]
 pub struct TooLong(pub usize);

@@ -72,7 +72,8 @@ pub enum Fragments {
 pub struct SwitchConfig {
     /// Treatment of IP fragments.
     pub fragments: Fragments,
-    /// Maximum bytes of a packet-in that no output action caused; 0xffff: the whole packet, not buffered.
+    /// Maximum length in bytes of a packet-in that no output action caused; 0xffff: the whole packet, not
+    /// buffered.
     pub miss_send_len: u16,
 }
 

@@ -20,7 +20,7 @@ const COMMANDS: [FlowModCommand; 5] = [
     FlowModCommand::DeleteStrict,
 ];
 
-/// Flow-mod message. The caller still validates it by `flow::validate::validate`.
+/// Flow-mod message. Decoding does not validate it; the caller must call `flow::validate::validate`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowModMessage {
     /// Change of the tables.

@@ -12,14 +12,14 @@ pub const ALL: u32 = 0xffff_fffc;
 /// Length of a bucket without its actions, in bytes.
 const BUCKET_BYTES: usize = 16;
 
-/// Command for a group (OFPGC_*) or for a meter (OFPMC_*), which have equal numbers.
+/// Command for a group (OFPGC_*) or a meter (OFPMC_*). Both use the same numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GroupChange {
-    /// Add it.
+    /// Add the group or meter.
     Add,
-    /// Modify it.
+    /// Modify the group or meter.
     Modify,
-    /// Delete it. Deleting a number that does not exist is no error.
+    /// Delete the group or meter. Deleting a number that does not exist is not an error.
     Delete,
 }
 
@@ -34,7 +34,7 @@ impl GroupChange {
     }
 }
 
-/// Change of a group. The caller still checks the buckets' actions by `flow::validate::validate_actions`.
+/// Change of a group. The caller must check the buckets' actions with `flow::validate::validate_actions`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupMod {
     /// Command of the request.

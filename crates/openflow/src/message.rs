@@ -97,11 +97,11 @@ pub enum Message {
 }
 
 /// Decodes one complete message. Memory use is bounded by a small multiple of its length. A HELLO may have
-/// any version; all other messages must have that of OpenFlow 1.3.
+/// any version. All other messages must have the version of OpenFlow 1.3.
 ///
 /// # Errors
-/// The refusal to answer in an ERROR message. The following message can be read unless the code is
-/// OFPBRC_BAD_VERSION, or OFPBRC_BAD_LEN for bytes that are not one message.
+/// Returns an error with the code of the ERROR message to send. The next message can be decoded unless the
+/// code is OFPBRC_BAD_VERSION, or OFPBRC_BAD_LEN because `bytes` is not exactly one message.
 pub fn decode(bytes: &[u8]) -> Result<Message, DecodeError> {
     let Some(header) = Header::read(bytes) else {
         return error::BAD_LEN
@@ -120,7 +120,7 @@ pub fn decode(bytes: &[u8]) -> Result<Message, DecodeError> {
 /// Appends a message to `out`. A multipart reply that exceeds one message is written as several parts.
 ///
 /// # Errors
-/// A message that exceeds 65535 bytes; `out` is then unchanged.
+/// Returns an error if the message exceeds 65535 bytes; `out` is then unchanged.
 pub fn encode(message: &Message, xid: u32, out: &mut Vec<u8>) -> Result<(), TooLong> {
     let start = out.len();
     let done = match message {
@@ -191,7 +191,7 @@ impl Message {
         Ok(message)
     }
 
-    /// Writes the message as a single one, whatever its length.
+    /// Writes the message without splitting it, whatever its length.
     pub(crate) fn encode_one(&self, xid: u32, out: &mut Vec<u8>) {
         let start = out.len();
         let version = if let Self::Hello(hello) = self { hello.version } else { VERSION };
@@ -273,7 +273,7 @@ impl Message {
         }
     }
 
-    /// Whether only a switch sends the message, so a switch that receives it refuses it.
+    /// Whether only switches send the message. A switch that receives the message refuses it.
     #[must_use]
     pub fn is_from_switch(&self) -> bool {
         matches!(

@@ -76,7 +76,7 @@ impl PacketInMessage {
     }
 }
 
-/// Packet to send. The caller still checks its actions by `flow::validate::validate_actions`. In addition to
+/// Packet to send. The caller must check its actions with `flow::validate::validate_actions`. In addition to
 /// the output ports of a flow, `port_no::TABLE` is allowed and starts the pipeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacketOutMessage {

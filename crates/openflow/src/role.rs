@@ -61,8 +61,8 @@ impl Generation {
         self.0.unwrap_or(u64::MAX)
     }
 
-    /// Processes a role request. A request for master or slave must not come from an older election. Numbers
-    /// wrap around.
+    /// Processes a role request. A request for master or slave must not come from an older election. Election
+    /// numbers wrap around.
     ///
     /// # Errors
     /// OFPRRFC_STALE for an older election.

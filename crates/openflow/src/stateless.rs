@@ -21,8 +21,8 @@ const MORE: u32 = 2;
 pub struct StatelessReply {
     /// Whether another message of the same reply follows.
     pub more: bool,
-    /// Sections of the configuration. A repeated bank continues one that is too long for a message. `None`:
-    /// stateless forwarding is off.
+    /// Sections of the configuration. A section that repeats a bank continues it, because the bank is too
+    /// long for one message. `None`: stateless forwarding is off.
     pub sections: Option<Vec<StatelessSection>>,
 }
 

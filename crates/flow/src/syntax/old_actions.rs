@@ -71,7 +71,7 @@ fn demand<'t>(met: bool, item: &Item<'t>, wanted: &str) -> Parsed<'t, ()> {
     if met { Ok(()) } else { Err(item.refuse(format!("needs {wanted} in the match"))) }
 }
 
-/// Parses an OpenFlow 1.0 action. `name` is the name of one.
+/// Parses an OpenFlow 1.0 action. `name` must be the name of an OpenFlow 1.0 action.
 pub(super) fn parse<'t>(
     name: Name,
     item: &Item<'t>,

@@ -50,7 +50,7 @@ impl<'t> Scanner<'t> {
     }
 
     // Offsets always lie beside an ASCII byte or at an end, so they are character boundaries. `get` avoids a
-    // panic if they were not.
+    // panic in case an offset is wrong nevertheless.
     fn part(&self, from: usize) -> &'t str {
         self.text.get(from..self.at).unwrap_or_default()
     }
@@ -103,7 +103,7 @@ impl<'t> Scanner<'t> {
         Ok(Some(Item { whole, key, arguments, value }))
     }
 
-    /// After a key without a value: skips white space and `=` if they follow, and returns whether they did.
+    /// Skips white space and `=` after a key without a value, if they follow. Returns whether they did.
     pub fn late_equals(&mut self) -> bool {
         let rest = self.rest();
         let trimmed = rest.trim_ascii_start();

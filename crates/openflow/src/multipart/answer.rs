@@ -47,7 +47,7 @@ pub enum Answer {
     PortDesc(Vec<PortDescription>),
 }
 
-/// Multipart reply. Encoding splits it into several messages if it exceeds one. For replies too large for
+/// Multipart reply. Encoding splits a reply that does not fit into one message. For replies too large for
 /// memory, see [`parts::Parts`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MultipartReply {

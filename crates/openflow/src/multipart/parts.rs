@@ -37,8 +37,8 @@ pub(crate) fn decode_all<T: Item>(r: &mut Reader<'_>) -> Result<Vec<T>, DecodeEr
     Ok(items)
 }
 
-/// Writes one multipart reply as one or more messages. All but the last announce that more follow. Other
-/// messages may be sent between the parts.
+/// Writes one multipart reply as one or more messages. All messages except the last announce that another one
+/// follows. Other messages may be sent between the parts.
 #[derive(Debug)]
 pub struct Parts<T> {
     xid: u32,
@@ -63,11 +63,11 @@ impl<T: Item> Parts<T> {
         put_multipart_header(T::KIND, false, &mut self.part);
     }
 
-    /// Adds an item. When the part is full, it is written to `out` as a complete message, and the item begins
-    /// the next part.
+    /// Adds an item. When the part is full, the part is written to `out` as a complete message, and the item
+    /// begins the next part.
     ///
     /// # Errors
-    /// An item that does not fit an empty part; it is left out.
+    /// Returns an error if the item does not fit into an empty part. The reply then lacks the item.
     pub fn push(&mut self, item: &T, out: &mut Vec<u8>) -> Result<(), TooLong> {
         let end = self.part.len();
         item.encode(&mut self.part);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Statistics of ports (section 7.3.5.6) and queues (7.3.5.8), and descriptions of ports (7.3.5.7). A counter
-//! of all ones is not supported.
+//! with all bits set is one that the switch does not support.
 
 use super::kind;
 use super::parts::private::Coded;

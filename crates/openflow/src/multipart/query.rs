@@ -53,7 +53,7 @@ pub enum Query {
     },
     /// Capabilities and limits of meters.
     MeterFeatures,
-    /// Capabilities of tables. A non-empty list requests to change them.
+    /// Capabilities of tables. A non-empty list requests a change of the capabilities.
     TableFeatures(Vec<TableFeatures>),
     /// Descriptions of ports.
     PortDesc,
@@ -62,8 +62,8 @@ pub enum Query {
 /// Multipart request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MultipartRequest {
-    /// Whether the request continues in another message with the same transaction number. Only table features
-    /// can be that long.
+    /// Whether the request continues in another message with the same transaction number. Only a request for
+    /// table features can exceed one message.
     pub more: bool,
     /// Contents of the request.
     pub query: Query,

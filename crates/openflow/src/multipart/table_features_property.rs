@@ -87,7 +87,7 @@ impl OxmId {
 /// Entries that a property applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Entries {
-    /// Ordinary entries. Also table-miss entries, if no property covers these.
+    /// Ordinary entries. Also table-miss entries, if no separate property covers them.
     Ordinary,
     /// Table-miss entries.
     Miss,

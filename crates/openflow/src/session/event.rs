@@ -112,8 +112,9 @@ pub struct Request {
     pub head: RequestHead,
 }
 
-/// Undecodable request that a slave must not make. The driver knows the role, so it decides whether role or
-/// message is at fault. It answers with [`crate::Session::send_error`].
+/// Request that cannot be decoded and that a slave must not send. The driver knows the sender's role, so it
+/// decides whether the ERROR reports the role or the malformed message. It answers with
+/// [`crate::Session::send_error`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Undecodable {
     /// Transaction number.
@@ -158,7 +159,7 @@ pub enum SessionEvent {
     Request(Box<Request>),
     /// The controller sent a request that cannot be decoded and is not answered yet.
     Undecodable(Box<Undecodable>),
-    /// A message was refused, and the ERROR is sent. For the log.
+    /// A message was refused. The session has queued the ERROR, if one is due. The event is for the log.
     Refused {
         /// Transaction number of the message.
         xid: u32,

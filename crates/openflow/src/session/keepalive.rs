@@ -19,7 +19,7 @@ pub(super) enum Step {
 pub(super) struct Keepalive {
     begun_ns: Nanos,
     heard_ns: Nanos,
-    /// Time of an echo request that no message followed yet.
+    /// Time of the echo request that the peer has not answered with any message yet.
     asked_ns: Option<Nanos>,
     /// Whether the peer accepted output since the last step, while the session did not read.
     unblocked: bool,

@@ -126,8 +126,8 @@ impl Session {
         }
     }
 
-    /// Reports that the peer accepts a long reply, which is a sign of life. Its echo replies may be queued
-    /// behind requests that wait for the end of the reply.
+    /// Reports that the peer accepts a long reply, which is a sign of life. The peer's echo replies may be
+    /// queued behind requests that wait for the end of the long reply.
     pub fn answer_goes_on(&mut self, now: Nanos) {
         self.keepalive.heard(now);
     }

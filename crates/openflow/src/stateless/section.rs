@@ -204,7 +204,7 @@ pub(super) fn encode(section: &StatelessSection, out: &mut Vec<u8>) {
         StatelessSection::MtuBytes(ports) => {
             for (port, bytes) in ports {
                 out.put_u32(*port);
-                // A larger value exceeds what any port carries, so it means no limit.
+                // No port carries longer packets, so a larger value means no limit.
                 out.put_u32(u32::try_from(*bytes).unwrap_or(u32::MAX));
             }
         }

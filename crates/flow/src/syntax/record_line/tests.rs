@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Groups and meters are parsed like `ovs-ofctl` does, and printed records parse to the original.
+//! Groups and meters are parsed as by `ovs-ofctl`, and printed records parse to the original.
 
 use super::*;
 use crate::Action;
