@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Checks of a configuration file against itself and against the features of this build.
+//! Checks that the settings of a configuration file are consistent and that this build supports them.
 //!
 //! Begin with [`configs`].
 
@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 /// Range of the number of packet buffers of a DPDK port.
 const MBUFS: RangeInclusive<i64> = 64..=16_777_216;
-/// Range of the MTU of a DPDK port, in bytes: from the least that IPv4 needs to the largest frame.
+/// Range of the MTU of a DPDK port, in bytes: from the minimum of IPv4 to the MTU of the largest frame.
 const MTU: RangeInclusive<i64> = 68..=65_500;
 /// Maximum number of workers of a daemon.
 const WORKERS: usize = 64;
@@ -157,7 +157,7 @@ fn keep_used_workers(config: &mut Config) {
         }
     }
     let kept: Vec<WorkerConfig> = used.iter().map(|worker| config.workers[*worker]).collect();
-    // A datapath without ports also keeps one worker, because a controller may give it packets.
+    // A datapath without ports also keeps one worker, because a controller may send packets through it.
     config.workers = if kept.is_empty() { config.workers[..1].to_vec() } else { kept };
     config.notes.retain(|note| !note.ends_with("serves no port."));
 }
@@ -312,7 +312,7 @@ fn openflow(
     OpenFlow { standalone: standalone || controllers.is_empty(), controllers, listen }
 }
 
-/// Parses a list of distinct endpoints, without those that are wrong.
+/// Parses a list of distinct endpoints. The result lacks the endpoints that are wrong.
 fn endpoints(
     key: &str,
     texts: &[String],

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Structure of the configuration file, as serde reads it.
 //!
-//! Numbers are `i64`, so that a value out of range gets an error message of ours instead of serde's.
+//! Numbers are `i64`, so that a value out of range gets an error message of this crate instead of serde's.
 
 use crate::stateless_form::StatelessForm;
 use serde::de::{SeqAccess, Visitor};

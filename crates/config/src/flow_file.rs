@@ -57,7 +57,7 @@ impl Mistakes {
         self.reported.is_empty()
     }
 
-    /// Returns the error, if there are mistakes.
+    /// Returns an error that lists the mistakes, if there are any.
     fn refuse(&mut self) -> Result<(), FlowFileError> {
         let mut reported = std::mem::take(&mut self.reported);
         if self.more > 0 {
@@ -67,7 +67,7 @@ impl Mistakes {
     }
 }
 
-/// Refusal of a flow file, one sentence per line.
+/// Error of a refused flow file, with one sentence per line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct FlowFileError(String);

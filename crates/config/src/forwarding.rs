@@ -14,8 +14,9 @@ use worker::{Consistency, Quanta};
 /// Range of the window over which learning measures packet rates, in ns: 100 ms to 1 hour.
 const LEARN_WINDOWS_NS: RangeInclusive<Nanos> = 100_000_000..=3_600_000_000_000;
 
-/// Default of the bytes outstanding at a device above which normal frames wait. A 10 Gbit/s device needs 0.2
-/// ms to send them, which is longer than it takes to report that they are sent.
+/// Default of `outstanding_bytes`: normal frames wait while their device has more bytes outstanding. A 10
+/// Gbit/s device needs 0.2 ms to send this many bytes, which is longer than it takes to report that they are
+/// sent.
 const OUTSTANDING_BYTES: usize = 256 * 1024;
 
 /// Maximum of `outstanding_bytes`. It is more than a socket's buffer holds, so it means no limit.

@@ -7,8 +7,8 @@
 //! - [`flow_file`] reads flows, groups and meters, and loads them into a model.
 //! - [`stateless_form`] is the text form of the stateless forwarder's settings.
 //! - [`packet`] makes packets from text, and [`trace`] explains how rules treat them.
-//! - [`text`], [`mistakes`], [`value`] and [`forwarding`] are what other TOML files, such as scenarios, share
-//!   with the configuration.
+//! - [`text`], [`mistakes`], [`value`] and [`forwarding`] are shared with other TOML files, such as
+//!   scenarios.
 
 mod check;
 mod endpoint;

@@ -12,7 +12,7 @@ use flow::{EgressQueue, Limits, port_no};
 /// Drivers that are planned but not in this build.
 const LATER_DRIVERS: [&str; 1] = ["rtl"];
 
-/// Settings that ports are checked against.
+/// Settings of the daemon that ports are checked against.
 pub struct Around {
     /// Number of workers. `None` if unknown.
     pub workers: Option<usize>,
@@ -22,7 +22,7 @@ pub struct Around {
     pub scope: Scope,
 }
 
-/// Checks the ports of the datapath at `key`. Returns those without mistakes.
+/// Checks the ports of the datapath at `key`. Returns the ports without mistakes.
 pub fn ports(
     key: &str,
     list: &[file::PortSection],
@@ -44,7 +44,7 @@ pub fn ports(
     ports
 }
 
-/// Checks that a port has another number, name and device than the ports before it.
+/// Checks that a port's number, name and device differ from those of the ports before it.
 fn unlike(key: &str, p: &file::PortSection, others: &[file::PortSection], mistakes: &mut Mistakes) {
     let at = |is_same: &dyn Fn(&file::PortSection) -> bool| others.iter().position(is_same);
     if let (Some(number), Some(m)) = (p.number, at(&|other| other.number == p.number)) {
@@ -119,7 +119,7 @@ fn serving(list: &[i64], workers: Option<usize>) -> Result<Vec<usize>, String> {
     Ok(serving)
 }
 
-/// Checks the egress queues of a port. Returns those without mistakes.
+/// Checks the egress queues of a port. Returns the queues without mistakes.
 fn queues(key: &str, list: &[file::QueueSection], mistakes: &mut Mistakes) -> Vec<EgressQueue> {
     let mut queues: Vec<EgressQueue> = Vec::with_capacity(list.len());
     for (n, of_file) in list.iter().enumerate() {

@@ -97,7 +97,7 @@ pub struct Datapath {
 /// Settings of OpenFlow connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenFlow {
-    /// Controllers to connect to. Failed attempts are repeated without end, with growing pauses.
+    /// Controllers to connect to. Failed attempts are repeated indefinitely, with increasing pauses.
     pub controllers: Vec<Endpoint>,
     /// Endpoints that controllers and tools can connect to.
     pub listen: Vec<Endpoint>,
@@ -126,7 +126,7 @@ pub struct ConfiguredPort {
 }
 
 impl ConfiguredPort {
-    /// Returns the specification that the driver opens the port from.
+    /// Returns the specification with which the driver opens the port.
     #[must_use]
     pub fn spec(&self) -> Spec {
         Spec {

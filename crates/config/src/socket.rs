@@ -68,7 +68,7 @@ pub enum SocketPathError {
 ///
 /// # Errors
 ///
-/// Returns an error if something else has this path, or if its directory is not writable.
+/// Returns an error if the path exists and is not a socket, or if its directory is not writable.
 pub fn check_socket_path(path: &Path, purpose: SocketPurpose) -> Result<(), SocketPathError> {
     match fs::symlink_metadata(path) {
         Ok(there) if !there.file_type().is_socket() => {

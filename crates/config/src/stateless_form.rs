@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 
 /// Settings of the stateless forwarder. Numbers are `i64`, so that a value out of range gets an error message
-/// of ours instead of serde's.
+/// of this crate instead of serde's.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StatelessForm {
@@ -71,7 +71,7 @@ pub struct BankForm {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum LabelForm {
-    /// Port number. 0: no meaning.
+    /// Port number. 0: the label has no meaning.
     Port(i64),
     /// The word `tables`: the packet goes to the tables.
     Word(String),
@@ -209,7 +209,7 @@ impl TypesForm {
 }
 
 impl BankForm {
-    /// Reads the bank at index `n` into the place of its epoch.
+    /// Reads the bank at index `n`, and stores it as the bank of its epoch.
     fn read_into(&self, n: usize, stateless_config: &mut StatelessConfig) -> Result<(), Wrong> {
         let key = format!("bank[{n}]");
         let epoch = number(&format!("{key}.epoch"), self.epoch, 0, 1)? as usize;

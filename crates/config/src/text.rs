@@ -124,8 +124,8 @@ struct Reading<'t, T> {
 ///
 /// # Errors
 ///
-/// The outer error is that of the system. The inner one lists the mistakes in the contents, such as text that
-/// is not UTF-8.
+/// The outer error is the error of the system. The inner error lists the mistakes in the contents, such as
+/// text that is not UTF-8.
 pub fn load<R>(
     path: &Path,
     parse: impl FnOnce(&str) -> Result<R, Vec<Mistake>>,

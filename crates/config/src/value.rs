@@ -73,8 +73,8 @@ pub fn cookie(text: &str) -> Result<(u64, u64), String> {
     Ok((value, mask))
 }
 
-/// Checks a port name. Names appear in flow files and OpenFlow messages beside numbers and reserved names, so
-/// they must differ from both.
+/// Checks a port name. Flow files and OpenFlow messages use names in the same places as numbers and reserved
+/// names, so a name must differ from both.
 ///
 /// # Errors
 ///

@@ -4,7 +4,7 @@
 use serde::Serialize;
 use sim::arrivals::ArrivalTimes;
 
-/// Latencies of delivered packets in ns. All are 0 if there are none.
+/// Latencies of delivered packets in ns. All are 0 if no packet was delivered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Latency {
     /// Median.

@@ -54,8 +54,8 @@ pub struct TrafficShare {
     pub name: String,
     /// Number of packets that arrived.
     pub offered: u64,
-    /// Number of packets with at least one copy sent to a port. For packets that return: sent the second
-    /// time.
+    /// Number of packets with at least one copy sent to a port. A packet that returns to the switch is
+    /// counted when it is sent the second time.
     pub delivered: u64,
     /// Number of packets that only the controller got.
     pub consumed: u64,

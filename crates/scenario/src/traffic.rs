@@ -49,8 +49,8 @@ pub fn traffic(n: usize, t: file::TrafficSection, folder: &Path, seed: u64) -> R
         (None, false) => {
             let flows = at(key("flows"), in_range(t.flows.unwrap_or(1), 1..=packets::FLOWS as i64))?;
             let bytes = at(key("bytes"), in_range(t.bytes.unwrap_or(64), packets::BYTES))?;
-            // Each class has a seed derived from its index, so that adding a class does not change the
-            // others.
+            // Each class has a seed derived from its index, so that adding a class does not change the other
+            // classes.
             let seed = seed ^ (n as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             at(key("packets"), packets::made(&t.packets, flows as usize, bytes as usize, seed))?
         }

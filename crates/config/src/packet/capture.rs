@@ -6,8 +6,8 @@ use port::LARGE_FRAME_BYTES;
 use std::path::Path;
 use wire::capture::CaptureReader;
 
-/// Returns packet `number` of a capture, counted from 1. Its ingress port is `in_port`, or else the number of
-/// its interface + 1.
+/// Returns packet `number` of a capture, counted from 1. The ingress port is `in_port` if given, otherwise
+/// the number of the packet's capture interface plus 1.
 ///
 /// # Errors
 ///

@@ -58,7 +58,7 @@ impl Template {
     ///
     /// # Errors
     ///
-    /// Returns an error if the text is wrong, or names what no received packet has.
+    /// Returns an error if the text is wrong, or if it names a field that no received packet has.
     pub fn parse(
         text: &str,
         by_name: &dyn Fn(&str) -> Option<PortNo>,
@@ -132,8 +132,8 @@ fn take_ttl(text: &str) -> Result<(String, u8), PacketError> {
     Ok((rest.join(","), ttl))
 }
 
-/// Checks that the fields can be those of a received packet: exact values, and no values that only tables
-/// set.
+/// Checks that the fields can be those of a received packet: exact values, and no fields that only tables
+/// write.
 fn check(matching: &Match, masks: Masks) -> Result<(), PacketError> {
     if matching.index().is_some() {
         return Err(PacketError::Field("index".into(), "selects an entry of a table; packets have no index"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Traces without a running switch, by the flows of a file. All ports are up.
+//! Traces without a running switch, based on the flows of a file. All ports are up.
 
 use super::form::TraceForm;
 use super::report::report;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// Number of bytes of a flow file that are parsed at a time.
 const PIECE_BYTES: usize = 64 * 1_024;
 
-/// Error of a trace by the flows of a file.
+/// Error of a trace that is based on the flows of a file.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// The packet cannot be built.
@@ -29,7 +29,8 @@ pub enum TraceError {
     },
 }
 
-/// Traces a packet by the flows of a file. The ports are those that the flows name, and the ingress port.
+/// Traces a packet through the flows of a file. The ports are those that the flows name, and the ingress
+/// port.
 ///
 /// # Errors
 ///

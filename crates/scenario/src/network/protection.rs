@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Protection that a plan promises, the part of it that a run exercised, and the checks of
+//! Protection that a plan promises, the part of this protection that a run exercised, and the checks of
 //! `[network.require]`.
 
 use super::file::Require;
@@ -54,7 +54,7 @@ pub fn check(require: &Require, has_acts: bool) -> Result<(), Mistake> {
     Ok(())
 }
 
-/// Parts that are used, each with whether it is protected for every path.
+/// Links and switches that planned paths use. The value is true if every path protects the part.
 struct Parts(HashMap<NetworkPlace, bool>);
 
 impl Parts {

@@ -34,7 +34,7 @@ pub struct NetworkOutcome {
     pub sent: u64,
     /// Number of packets that arrived unchanged at the right host.
     pub delivered: u64,
-    /// Number of packets that did not.
+    /// Number of packets that did not arrive unchanged at the right host.
     pub lost: u64,
     /// Number of packets that arrived at a wrong host.
     pub misdelivered: u64,
@@ -162,8 +162,8 @@ pub struct Range {
 /// Sizes of the headers that packets carry, in bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct LinkHeader {
-    /// Bits that packets are longer on links between switches than at the sending host, as measured in the
-    /// run.
+    /// Number of bits by which packets are longer on links between switches than at the sending host, as
+    /// measured in the run.
     pub on_links_bits: Range,
     /// Sizes of keys or tags in bits. A KeyFlow key counts as the largest key with the same IDs, a freeRtr
     /// key as its own length, and a tag as the lengths of its UP and DOWN.

@@ -222,8 +222,8 @@ impl Traffic {
     }
 }
 
-/// Returns for each share the first source port whose packets fall into it. `None` if a share has no such
-/// port.
+/// Returns for each share the first source port whose packets fall into that share. `None` if a share has no
+/// such port.
 fn source_ports(pair: Pair, shares: usize) -> Option<Vec<u16>> {
     let mut found = vec![None; shares];
     let (mut missing, before) = (shares, hash(pair));

@@ -103,7 +103,8 @@ struct Segment {
     last: usize,
     out_port: PortNo,
     backup_port: Option<PortNo>,
-    /// For a segment that begins at a waypoint: its ports by which packets may be sent back.
+    /// Ports of the waypoint at which the segment begins, by which packets may be sent back. Empty if the
+    /// segment does not begin at a waypoint.
     return_ports: Vec<PortNo>,
     key: KeyHeader,
     bits: u32,
@@ -323,7 +324,7 @@ impl KeyflowPlan {
                 stage(&Tasks::new(), Some(&[new.epoch]))?;
                 for place in before.keys().filter(|place| !after.contains_key(*place)) {
                     if let [.., change, end] = &mut stages[..] {
-                        // An entry for one port that stays would hide the changed entry for all ports.
+                        // If the entry for one port stayed, it would hide the changed entry for all ports.
                         let stage = if after.contains_key(&place.by_any()) { change } else { end };
                         stage[place.node].changes.push(entries::without(place.selector)?);
                     }

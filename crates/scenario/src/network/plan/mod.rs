@@ -173,8 +173,8 @@ impl PathPlan {
         }
     }
 
-    /// Returns the number of paths of a pair. Each path gets the packets whose hash falls into its share. 1:
-    /// there is only one path.
+    /// Returns the number of paths of a pair, 1 or more. Each path gets the packets whose hash falls into its
+    /// share.
     pub fn shares(&self, pair: Pair) -> usize {
         match self {
             Self::KeyFlow(_) => 1,
