@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use flow::Nanos;
 use flow::syntax::{ParseOptions, parse_flows};
+use flow::{Nanos, PortNo};
 use frame::Frame;
 use model::{Model, ModelConfig, PortDesc};
 use pipeline::Probe;
@@ -119,7 +119,7 @@ impl<P: Probe + Default> Rig<P> {
         maker: Option<Maker>,
     ) -> Result<Self, Error> {
         let ports = (1..).zip(queues).map(|(number, queue)| PortQueues {
-            number,
+            number: PortNo(number),
             queues: vec![(0, queue)],
             egress: Vec::new(),
         });
@@ -132,7 +132,7 @@ impl<P: Probe + Default> Rig<P> {
         let refused =
             |what: String, error: &dyn std::fmt::Display| Error::Contender(format!("{what}: {error}"));
         for number in numbers {
-            let desc = PortDesc { number, name: format!("p{number}"), ..PortDesc::default() };
+            let desc = PortDesc { number: PortNo(number), name: format!("p{number}"), ..PortDesc::default() };
             rig.model
                 .add_port(rig.now, desc, true)
                 .map_err(|error| refused(format!("port {number}"), &error))?;

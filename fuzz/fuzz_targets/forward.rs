@@ -16,7 +16,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use worker::{PortQueues, Worker, WorkerSet, WorkerSetConfig, build};
 
-const PORTS: PortNo = 8;
+const PORTS: u32 = 8;
 const FLOWS: &str = include_str!("../../crates/sim/tests/data/replay.flows");
 
 struct Pair {
@@ -37,12 +37,12 @@ fn pair() -> Pair {
         let (made, handle) = mem::pair(number, 1, 256);
         handles.push(handle);
         let boxed = made.into_iter().map(|queue| (0, Box::new(queue) as Box<dyn Queue>));
-        queues.push(PortQueues { number, queues: boxed.collect(), egress: Vec::new() });
+        queues.push(PortQueues { number: PortNo(number), queues: boxed.collect(), egress: Vec::new() });
     }
     let (mut set, mut workers) =
         build(&WorkerSetConfig { large_frames: 16, ..WorkerSetConfig::default() }, queues);
     let mut reference = Reference::new();
-    let mut operations: Vec<Operation> = (1..=PORTS).map(|n| Operation::Port(PortState::up(n))).collect();
+    let mut operations: Vec<Operation> = (1..=PORTS).map(|n| Operation::Port(PortState::up(PortNo(n)))).collect();
     let entries = parse_flows(FLOWS, ParseOptions::default()).enumerate().map(|(id, parsed)| {
         let m = parsed.expect("the committed flow file parses");
         assert_eq!(m.command, FlowModCommand::Add);
@@ -76,18 +76,18 @@ fuzz_target!(|data: &[u8]| {
     if !(port::MIN_FRAME_BYTES..2_000).contains(&frame.len()) {
         return;
     }
-    PAIR.with_borrow_mut(|pair| pair.hold(1 + u32::from(*port) % PORTS, frame));
+    PAIR.with_borrow_mut(|pair| pair.hold(PortNo(1 + u32::from(*port) % PORTS), frame));
 });
 
 impl Pair {
     fn hold(&mut self, in_port: PortNo, frame: &[u8]) {
         let before = self.set.totals();
-        assert!(self.handles[in_port as usize - 1].push(0, frame));
+        assert!(self.handles[in_port.0 as usize - 1].push(0, frame));
         let turn = self.worker.turn(1);
         assert_eq!(turn.received, 1);
         let expected = self.reference.process(in_port, frame);
         for port in 1..=PORTS {
-            for copy in expected.sent.iter().filter(|copy| copy.port == port) {
+            for copy in expected.sent.iter().filter(|copy| copy.port.0 == port) {
                 let sent = self.handles[port as usize - 1].pop(0);
                 assert_eq!(sent.as_deref(), Some(&copy.bytes[..]), "a copy by port {port}");
             }

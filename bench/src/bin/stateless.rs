@@ -2,6 +2,7 @@
 //! Stateless forwarding: residues compared with the processor's remainder instruction. A core node is
 //! compared with port-to-port forwarding, and with the same node using tables of 10,000 entries.
 
+use flow::PortNo;
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::fmt::Write as _;
@@ -211,11 +212,11 @@ fn with_tag(rng: &mut Rng) -> Vec<u8> {
 /// Returns a node whose residues lead to three ports.
 fn keyflow(arithmetic: Arithmetic) -> Result<StatelessConfig, Box<dyn Error>> {
     let id = NodeId::new(arithmetic, 251).ok_or("an ID is 2 and more")?;
-    let labels = (0..id.residues()).map(|label| (label, Label::Port(2 + label % 3))).collect();
+    let labels = (0..id.residues()).map(|label| (label, Label::Port(PortNo(2 + label % 3)))).collect();
     let bank = Bank { id, labels, backups: BTreeMap::new() };
     Ok(StatelessConfig {
-        trusted: BTreeSet::from([1]),
-        mtu_bytes: BTreeMap::from([(2, 1_600), (3, 1_600), (4, 1_600)]),
+        trusted: BTreeSet::from([PortNo(1)]),
+        mtu_bytes: BTreeMap::from([(PortNo(2), 1_600), (PortNo(3), 1_600), (PortNo(4), 1_600)]),
         banks: [Some(bank), None],
         ..StatelessConfig::default()
     })
@@ -227,9 +228,13 @@ fn gates() -> Result<StatelessConfig, Box<dyn Error>> {
         let number = NonZeroU32::new(number).ok_or("a gate is 1 and more")?;
         Ok::<_, Box<dyn Error>>(Gate { number, flag: GateFlag::None })
     };
-    let ports = BTreeMap::from([(2, gate(16)?), (3, gate(32)?), (4, gate(48)?)]);
+    let ports = BTreeMap::from([(PortNo(2), gate(16)?), (PortNo(3), gate(32)?), (PortNo(4), gate(48)?)]);
     let gates = Gates { down_d: 16, ports, ..Gates::default() };
-    Ok(StatelessConfig { trusted: BTreeSet::from([1]), gates: Some(gates), ..StatelessConfig::default() })
+    Ok(StatelessConfig {
+        trusted: BTreeSet::from([PortNo(1)]),
+        gates: Some(gates),
+        ..StatelessConfig::default()
+    })
 }
 
 /// Returns a case with 10,000 addresses.

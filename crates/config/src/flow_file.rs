@@ -214,7 +214,7 @@ mod tests {
     fn pieces_may_end_anywhere_and_lines_keep_their_numbers() {
         let text = "# flows\nin_port=p7,actions=output:2\n\nin_port=3,actions=output:p7\nnonsense\n";
         for cut in 0..text.len() {
-            let mut file = FlowFile::new(PortNames::from([("p7".to_owned(), 7)]));
+            let mut file = FlowFile::new(PortNames::from([("p7".to_owned(), PortNo(7))]));
             file.push(&text[..cut]);
             file.push(&text[cut..]);
             assert_eq!((file.lines, file.mistakes.reported.len()), (5, 1), "{cut}");

@@ -7,7 +7,7 @@ use crate::machine::Scope;
 use crate::mistakes::Mistakes;
 use crate::settings::ConfiguredPort;
 use crate::value::{in_range, port_name};
-use flow::{EgressQueue, Limits, port_no};
+use flow::{EgressQueue, Limits, PortNo, port_no};
 
 /// Drivers that are planned but not in this build.
 const LATER_DRIVERS: [&str; 1] = ["rtl"];
@@ -71,7 +71,7 @@ fn port(at: &str, p: &file::PortSection, around: &Around, mistakes: &mut Mistake
     let key = |name: &str| format!("{at}.{name}");
     let number = mistakes
         .needed(key("number"), p.number, "number = 1")
-        .and_then(|number| mistakes.at(key("number"), in_range(number, 1..=i64::from(port_no::MAX))));
+        .and_then(|number| mistakes.at(key("number"), in_range(number, 1..=i64::from(port_no::MAX.0))));
     let name = mistakes.needed(key("name"), p.name.clone(), "name = \"p1\"");
     let name = name.filter(|name| mistakes.at(key("name"), port_name(name)).is_some());
     let known = mistakes.needed(key("driver"), p.driver.clone(), "driver = \"af_packet\"");
@@ -86,7 +86,7 @@ fn port(at: &str, p: &file::PortSection, around: &Around, mistakes: &mut Mistake
     let outstanding_bytes = outstanding(at, p.outstanding_bytes, around.outstanding_bytes, mistakes);
     let queues = queues(&key("queue"), &p.queue, mistakes);
     let port = ConfiguredPort {
-        number: number? as flow::PortNo,
+        number: PortNo(number? as u32),
         name: name?,
         driver: known?,
         device: device?,

@@ -130,7 +130,7 @@ impl ConfiguredPort {
     #[must_use]
     pub fn spec(&self) -> Spec {
         Spec {
-            number: self.number,
+            number: self.number.0,
             name: self.name.clone(),
             driver: self.driver.clone(),
             device: self.device.clone(),

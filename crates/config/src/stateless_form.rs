@@ -4,6 +4,7 @@
 //!
 //! Begin with [`StatelessForm::read_all`].
 
+use flow::PortNo;
 use flow::stateless::{
     Arithmetic, Bank, Gate, GateFlag, Gates, Label, NodeId, StatelessConfig, StatelessError, TagTypes,
 };
@@ -108,12 +109,12 @@ fn number(key: &str, value: i64, from: i64, to: i64) -> Result<u32, Wrong> {
     }
 }
 
-fn port(key: &str, value: i64) -> Result<u32, Wrong> {
-    number(key, value, 1, flow::port_no::MAX.into())
+fn port(key: &str, value: i64) -> Result<PortNo, Wrong> {
+    number(key, value, 1, flow::port_no::MAX.0.into()).map(PortNo)
 }
 
 /// Inserts a pair into a map. Returns a mistake if the port is in it already.
-fn once<V>(key: &str, map: &mut BTreeMap<u32, V>, at: u32, value: V) -> Result<(), Wrong> {
+fn once<V>(key: &str, map: &mut BTreeMap<PortNo, V>, at: PortNo, value: V) -> Result<(), Wrong> {
     match map.insert(at, value) {
         None => Ok(()),
         Some(_) => Err((key.to_owned(), format!("port {at} is given twice; name each once"))),
@@ -310,11 +311,11 @@ impl From<&StatelessConfig> for StatelessForm {
         let TagTypes { keyflow, polka, tf, tf_wide } = stateless_config.types;
         let some = |it: u16| Some(i64::from(it));
         Self {
-            trusted: stateless_config.trusted.iter().map(|port| i64::from(*port)).collect(),
+            trusted: stateless_config.trusted.iter().map(|port| i64::from(port.0)).collect(),
             mtu: stateless_config
                 .mtu_bytes
                 .iter()
-                .map(|(port, bytes)| ((*port).into(), *bytes as i64))
+                .map(|(port, bytes)| (port.0.into(), *bytes as i64))
                 .collect(),
             types: TypesForm {
                 keyflow: some(keyflow),
@@ -336,7 +337,7 @@ fn bank_form(epoch: i64, bank: &Bank) -> BankForm {
     let count = bank.labels.last_key_value().map_or(0, |(label, _)| label + 1);
     let label = |label: u32| match bank.labels.get(&label) {
         None => LabelForm::Port(0),
-        Some(Label::Port(port)) => LabelForm::Port((*port).into()),
+        Some(Label::Port(port)) => LabelForm::Port(port.0.into()),
         Some(Label::Tables) => LabelForm::Word("tables".to_owned()),
     };
     let arithmetic = match bank.id.arithmetic() {
@@ -348,14 +349,14 @@ fn bank_form(epoch: i64, bank: &Bank) -> BankForm {
         arithmetic: Some(arithmetic.to_owned()),
         id: bank.id.modulus().into(),
         labels: (0..count).map(label).collect(),
-        backups: bank.backups.iter().map(|(port, backup)| ((*port).into(), (*backup).into())).collect(),
+        backups: bank.backups.iter().map(|(port, backup)| (port.0.into(), backup.0.into())).collect(),
     }
 }
 
 impl From<&Gates> for GatesForm {
     fn from(gates: &Gates) -> Self {
-        let row = |(port, gate): (&u32, &Gate)| {
-            ((*port).into(), gate.number.get().into(), word_of(gate.flag).to_owned())
+        let row = |(port, gate): (&PortNo, &Gate)| {
+            (port.0.into(), gate.number.get().into(), word_of(gate.flag).to_owned())
         };
         Self {
             down_d: gates.down_d.into(),
@@ -392,11 +393,12 @@ gates = { down_d = 4, up_d = 8, external_d = 2, server_gate_max = 30, ports = [[
         let stateless_config = read(WHOLE).unwrap();
         assert_eq!(StatelessForm::from(&stateless_config).read(), Ok(stateless_config.clone()));
         assert_eq!(stateless_config.types, TagTypes { keyflow: 0x9999, ..TagTypes::default() });
-        let labels = BTreeMap::from([(0, Label::Tables), (1, Label::Port(1)), (3, Label::Port(2))]);
+        let labels =
+            BTreeMap::from([(0, Label::Tables), (1, Label::Port(PortNo(1))), (3, Label::Port(PortNo(2)))]);
         assert_eq!(stateless_config.banks[1].as_ref().unwrap().labels, labels);
-        assert_eq!(stateless_config.mtu_bytes, BTreeMap::from([(1, 1_600), (2, 9_000)]));
+        assert_eq!(stateless_config.mtu_bytes, BTreeMap::from([(PortNo(1), 1_600), (PortNo(2), 9_000)]));
         let gates = stateless_config.gates.unwrap();
-        assert_eq!(gates.ports[&3], Gate { number: 8.try_into().unwrap(), flag: GateFlag::Assists });
+        assert_eq!(gates.ports[&PortNo(3)], Gate { number: 8.try_into().unwrap(), flag: GateFlag::Assists });
         assert_eq!((gates.down_d, gates.up_d, gates.external_d, gates.server_gate_max), (4, 8, 2, 30));
     }
 

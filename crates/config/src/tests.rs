@@ -2,7 +2,7 @@
 //! Tests of the documented example, and of one mistake per row with its error message.
 
 use super::*;
-use flow::EgressQueue;
+use flow::{EgressQueue, PortNo};
 use model::Learning;
 use pipeline::LaneLimits;
 use std::path::Path;
@@ -66,7 +66,7 @@ fn the_example_of_the_contract_is_read() {
     assert_eq!((config.datapath.id, config.datapath.openflow.standalone), (1, true));
     assert_eq!(config.datapath.low_latency_cookie, Some((0x4c4c << 48, 0xffff << 48)));
     let p1 = &config.datapath.ports[0];
-    assert_eq!((p1.number, p1.name.as_str(), p1.device.as_str()), (1, "p1", "veth1"));
+    assert_eq!((p1.number, p1.name.as_str(), p1.device.as_str()), (PortNo(1), "p1", "veth1"));
     assert_eq!((p1.driver.as_str(), p1.workers.as_slice()), ("af_packet", &[0][..]));
     assert_eq!(config.datapath.lut_entries, 4_096);
     assert_eq!(config.datapath.consistency, worker::Consistency::Lazy);

@@ -91,7 +91,8 @@ pub fn port_name(text: &str) -> Result<(), String> {
     if !text.bytes().any(|byte| byte.is_ascii_alphabetic()) {
         return Err(format!("\"{text}\" looks like a port number; add a letter, such as \"p{text}\""));
     }
-    let reserved = (flow::port_no::MAX..=flow::port_no::ANY)
+    let reserved = (flow::port_no::MAX.0..=flow::port_no::ANY.0)
+        .map(flow::PortNo)
         .filter_map(flow::port_no::reserved_name)
         .any(|name| name.eq_ignore_ascii_case(text));
     if reserved {

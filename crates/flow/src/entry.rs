@@ -90,7 +90,7 @@ pub struct FlowMod {
     /// Flags of the entry.
     pub flags: EntryFlags,
     /// For deletes, selects only entries that output to this port; `None`: no restriction.
-    pub out_port: Option<u32>,
+    pub out_port: Option<PortNo>,
     /// For deletes, selects only entries that use this group; `None`: no restriction.
     pub out_group: Option<u32>,
     /// Whether the entry is low-latency. `None`: the cookie decides.
@@ -100,7 +100,7 @@ pub struct FlowMod {
 impl FlowMod {
     /// Returns the real ports that the flow-mod matches or sends to.
     pub fn ports(&self) -> impl Iterator<Item = PortNo> + '_ {
-        let matched = self.matching.get(Field::InPort).map(|condition| condition.value as PortNo);
+        let matched = self.matching.get(Field::InPort).map(|condition| PortNo(condition.value as u32));
         let actions = self.instructions.apply.iter().chain(&self.instructions.write);
         let sent = actions.filter_map(|action| match action {
             Action::Output { port, .. } => Some(*port),

@@ -16,6 +16,7 @@
 //!
 //! All values are big-endian. The parser writes bytes 24 to 31, to the depth that the tables require.
 
+use crate::PortNo;
 use wire::Layers;
 use wire::layers::header;
 
@@ -60,10 +61,10 @@ impl Ext {
     /// Returns the extended header of a packet received on `in_port`.
     #[must_use]
     #[inline]
-    pub fn arriving(in_port: u32) -> Self {
+    pub fn arriving(in_port: PortNo) -> Self {
         let mut ext = Self::default();
-        ext.bytes[0..4].copy_from_slice(&in_port.to_be_bytes());
-        ext.bytes[4..8].copy_from_slice(&in_port.to_be_bytes());
+        ext.bytes[0..4].copy_from_slice(&in_port.0.to_be_bytes());
+        ext.bytes[4..8].copy_from_slice(&in_port.0.to_be_bytes());
         ext
     }
 
@@ -90,8 +91,8 @@ impl Ext {
 
     /// Ingress port.
     #[must_use]
-    pub fn in_port(&self) -> u32 {
-        u32::from_be_bytes([self.bytes[0], self.bytes[1], self.bytes[2], self.bytes[3]])
+    pub fn in_port(&self) -> PortNo {
+        PortNo(u32::from_be_bytes([self.bytes[0], self.bytes[1], self.bytes[2], self.bytes[3]]))
     }
 
     /// Metadata register.
@@ -137,8 +138,8 @@ mod tests {
 
     #[test]
     fn the_vlan_word_tells_a_tag_from_none() {
-        let mut ext = Ext::arriving(7);
-        assert_eq!((ext.in_port(), &ext.bytes()[4..8]), (7, &[0, 0, 0, 7][..]));
+        let mut ext = Ext::arriving(PortNo(7));
+        assert_eq!((ext.in_port(), &ext.bytes()[4..8]), (PortNo(7), &[0, 0, 0, 7][..]));
         ext.set_layers(&Layers {
             present: header::VLAN,
             vlan_tci: 0xb00a,

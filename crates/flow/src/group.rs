@@ -23,7 +23,7 @@ pub struct Bucket {
     /// Weight in a select group: the bucket's share of the packets.
     pub weight: u16,
     /// Port whose state decides whether the bucket is live.
-    pub watch_port: Option<u32>,
+    pub watch_port: Option<PortNo>,
     /// Group whose state decides whether the bucket is live.
     pub watch_group: Option<u32>,
     /// Actions, executed as an action set.

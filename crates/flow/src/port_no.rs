@@ -1,27 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Port numbers, and the reserved ports of OpenFlow 1.3 (OFPP_*).
 
-/// Port number. Real ports have 1 to [`MAX`].
-pub type PortNo = u32;
+use crate::PortNo;
 
 /// Highest number of a real port.
-pub const MAX: PortNo = 0xffff_ff00;
+pub const MAX: PortNo = PortNo(0xffff_ff00);
 /// Ingress port of the packet.
-pub const IN_PORT: PortNo = 0xffff_fff8;
+pub const IN_PORT: PortNo = PortNo(0xffff_fff8);
 /// First table of the pipeline (packet-out only).
-pub const TABLE: PortNo = 0xffff_fff9;
+pub const TABLE: PortNo = PortNo(0xffff_fff9);
 /// Forwarding as a learning bridge.
-pub const NORMAL: PortNo = 0xffff_fffa;
+pub const NORMAL: PortNo = PortNo(0xffff_fffa);
 /// Every port except the ingress port and those with flooding disabled.
-pub const FLOOD: PortNo = 0xffff_fffb;
+pub const FLOOD: PortNo = PortNo(0xffff_fffb);
 /// Every port except the ingress port.
-pub const ALL: PortNo = 0xffff_fffc;
+pub const ALL: PortNo = PortNo(0xffff_fffc);
 /// The controller.
-pub const CONTROLLER: PortNo = 0xffff_fffd;
+pub const CONTROLLER: PortNo = PortNo(0xffff_fffd);
 /// Network stack of the switch itself.
-pub const LOCAL: PortNo = 0xffff_fffe;
+pub const LOCAL: PortNo = PortNo(0xffff_fffe);
 /// No port, or any port.
-pub const ANY: PortNo = 0xffff_ffff;
+pub const ANY: PortNo = PortNo(0xffff_ffff);
 
 /// Returns the name of a reserved port as ovs-ofctl writes it.
 #[must_use]
@@ -42,12 +41,12 @@ pub fn reserved_name(port: PortNo) -> Option<&'static str> {
 /// True if `port` is the number of a real port.
 #[must_use]
 pub fn is_real(port: PortNo) -> bool {
-    (1..=MAX).contains(&port)
+    (PortNo(1)..=MAX).contains(&port)
 }
 
 /// Whether this ingress port of a packet-out means that the packet was received on no port of the switch.
 /// OpenFlow 1.3 requires CONTROLLER. Open vSwitch accepts the other values as well, and its tools send ANY.
 #[must_use]
 pub fn is_none(in_port: PortNo) -> bool {
-    matches!(in_port, 0 | CONTROLLER | LOCAL | ANY)
+    matches!(in_port, PortNo(0) | CONTROLLER | LOCAL | ANY)
 }

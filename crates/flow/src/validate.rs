@@ -3,7 +3,7 @@
 //! exist.
 
 use crate::action::{KeyHeader, SetField, TfHeader};
-use crate::{Action, Field, FlowMod, FlowModCommand, Limits, Match, MatchError, port_no};
+use crate::{Action, Field, FlowMod, FlowModCommand, Limits, Match, MatchError, PortNo, port_no};
 
 /// Highest group number (OFPG_MAX).
 pub const GROUP_MAX: u32 = 0xffff_ff00;
@@ -39,7 +39,7 @@ pub enum ValidateError {
     #[error(
         "output to port {0:#x}; a flow outputs to 1 to 0xffffff00, IN_PORT, NORMAL, FLOOD, ALL or CONTROLLER; this switch has no LOCAL port"
     )]
-    OutPort(u32),
+    OutPort(PortNo),
     /// OFPET_BAD_ACTION, OFPBAC_BAD_OUT_GROUP: a group number out of range.
     #[error("group {0:#x} cannot exist; groups are numbered 0 to 0xffffff00")]
     OutGroup(u32),
@@ -146,9 +146,9 @@ fn validate_action(action: &Action) -> Result<(), ValidateError> {
     match action {
         Action::Output { port, .. } => match *port {
             // Shunt has no LOCAL port by design.
-            port_no::TABLE | port_no::ANY | port_no::LOCAL => Err(ValidateError::OutPort(*port)),
+            port_no::TABLE | port_no::ANY | port_no::LOCAL => Err(ValidateError::OutPort(PortNo(port.0))),
             real if port_no::is_real(real) || port_no::reserved_name(real).is_some() => Ok(()),
-            other => Err(ValidateError::OutPort(other)),
+            other => Err(ValidateError::OutPort(PortNo(other.0))),
         },
         Action::Group(group) if *group > GROUP_MAX => Err(ValidateError::OutGroup(*group)),
         Action::SetQueue(QUEUE_ALL) => Err(ValidateError::Queue),
@@ -190,7 +190,7 @@ fn validate_tf(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Instructions, Next};
+    use crate::{Instructions, Next, PortNo};
 
     fn with(instructions: Instructions) -> Result<(), ValidateError> {
         validate(&FlowMod { table: Some(3), instructions, ..FlowMod::default() })
@@ -218,12 +218,19 @@ mod tests {
 
     #[test]
     fn actions_are_held_against_what_openflow_allows() {
-        for port in [1, port_no::MAX, port_no::IN_PORT, port_no::NORMAL, port_no::CONTROLLER] {
+        for port in [PortNo(1), port_no::MAX, port_no::IN_PORT, port_no::NORMAL, port_no::CONTROLLER] {
             assert_eq!(one(Action::output(port)), Ok(()));
         }
-        for port in [0, port_no::MAX + 1, port_no::TABLE, port_no::ANY, port_no::LOCAL, port_no::IN_PORT - 1]
-        {
-            assert_eq!(one(Action::output(port)), Err(ValidateError::OutPort(port)));
+        for port in [
+            0,
+            port_no::MAX.0 + 1,
+            port_no::TABLE.0,
+            port_no::ANY.0,
+            port_no::LOCAL.0,
+            port_no::IN_PORT.0 - 1,
+        ] {
+            let port = PortNo(port);
+            assert_eq!(one(Action::output(port)), Err(ValidateError::OutPort(PortNo(port.0))));
         }
         assert_eq!(one(Action::set(Field::InPort, 1)), Err(ValidateError::SetType(Field::InPort)));
         let outside = SetField { field: Field::EthSrc, value: 3, mask: 1 };

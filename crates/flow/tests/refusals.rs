@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Invalid flows are refused at the right position, with a helpful message.
 
-use flow::FlowModCommand;
 use flow::syntax::{ParseOptions, parse_flow};
+use flow::{FlowModCommand, PortNo};
 
 /// Flow, the text that the error points at, and a part of the message.
 const REFUSED: &[(&str, &str, &str)] = &[
@@ -142,7 +142,7 @@ fn columns_count_characters_and_long_texts_are_cut() {
 
 #[test]
 fn port_names_are_resolved() {
-    let names = |name: &str| (name == "up-link.1").then_some(7);
+    let names = |name: &str| (name == "up-link.1").then_some(PortNo(7));
     let options = ParseOptions { port_names: &names };
     for text in ["in_port=up-link.1 actions=output:up-link.1", "in_port=7 actions=up-link.1"] {
         let flow = parse_flow(text, FlowModCommand::Add, options).unwrap();

@@ -121,10 +121,11 @@ impl<D: DataPlane> Model<D> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flow::PortNo;
 
     #[test]
     fn errors_have_openflows_numbers() {
-        assert_eq!(ModelError::BadInPort(9).openflow(), (1, 11));
+        assert_eq!(ModelError::BadInPort(PortNo(9)).openflow(), (1, 11));
         assert_eq!(ModelError::BadPacket(3).openflow(), (1, 12));
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Selection of the entries that a request applies to.
 
-use flow::{Action, FlowEntry, FlowMod, Match};
+use flow::{Action, FlowEntry, FlowMod, Match, PortNo};
 
 /// Filter of a statistics request; the default accepts all entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct FlowFilter {
     /// Bits of the cookie to compare; 0: any cookie.
     pub cookie_mask: u64,
     /// Port that the entry must output to, if set.
-    pub out_port: Option<u32>,
+    pub out_port: Option<PortNo>,
     /// Group that the entry must use, if set.
     pub out_group: Option<u32>,
 }
@@ -44,7 +44,7 @@ impl FlowFilter {
 pub(crate) struct Qualities {
     cookie: u64,
     cookie_mask: u64,
-    out_port: Option<u32>,
+    out_port: Option<PortNo>,
     out_group: Option<u32>,
 }
 

@@ -6,7 +6,7 @@ mod common;
 
 use common::*;
 use flow::validate::ValidateError;
-use flow::{Action, FlowMod, Instructions, Operation, port_no};
+use flow::{Action, FlowMod, Instructions, Operation, PortNo, port_no};
 use model::agent::{Agent, ChannelId, Context};
 use model::{Learning, ModelError, ModelLimits};
 use openflow::multipart::flow_stats::FlowQuery;
@@ -80,10 +80,10 @@ fn four_entries(bench: &mut Bench) {
     bench.model.group_mod(0, model::GroupCommand::Add, group(7)).unwrap();
     let to_group = Instructions::apply(vec![Action::Group(7)]);
     for flow in [
-        FlowMod { cookie: 0x10, ..add(1, mac(1), 5) },
-        FlowMod { cookie: 0x11, table: Some(3), ..add(2, mac(2), 6) },
-        FlowMod { instructions: to_group, table: Some(3), ..add(3, mac(1), 0) },
-        FlowMod { table: Some(254), ..add(4, flow::Match::any(), 5) },
+        FlowMod { cookie: 0x10, ..add(1, mac(1), PortNo(5)) },
+        FlowMod { cookie: 0x11, table: Some(3), ..add(2, mac(2), PortNo(6)) },
+        FlowMod { instructions: to_group, table: Some(3), ..add(3, mac(1), PortNo(0)) },
+        FlowMod { table: Some(254), ..add(4, flow::Match::any(), PortNo(5)) },
     ] {
         bench.model.flow_mod(0, flow).unwrap();
     }
@@ -105,7 +105,7 @@ fn entries_are_asked_for_by_each_of_their_qualities() {
         (FlowQuery { table: Some(3), ..all() }, &[2, 3]),
         (FlowQuery { table: Some(254), ..all() }, &[4]),
         (FlowQuery { table: Some(4), ..all() }, &[]),
-        (FlowQuery { out_port: Some(5), ..all() }, &[1, 4]),
+        (FlowQuery { out_port: Some(PortNo(5)), ..all() }, &[1, 4]),
         (FlowQuery { out_group: Some(7), ..all() }, &[3]),
         (FlowQuery { out_group: Some(8), ..all() }, &[]),
         (FlowQuery { cookie: 0x10, cookie_mask: 0x10, ..all() }, &[1, 2]),
@@ -132,7 +132,7 @@ fn entries_are_asked_for_by_each_of_their_qualities() {
 fn a_long_answer_holds_each_entry_once() {
     for entries in [255_u64, 256, 257, 5_000] {
         let mut bench = Bench::new();
-        bench.model.bundle(0, (0..entries).map(|n| add(1, mac(n.into()), 1))).unwrap();
+        bench.model.bundle(0, (0..entries).map(|n| add(1, mac(n.into()), PortNo(1)))).unwrap();
         let answers = bench.query(Query::Flow(FlowQuery::default())).unwrap();
         let flows = answers.iter().flat_map(|answer| match answer {
             Answer::Flow(flows) => flows.iter().map(|flow| flow.matching.clone()),
@@ -195,18 +195,18 @@ fn every_table_says_what_it_can_do() {
 fn ports_are_reported_one_by_one_or_all_together_and_unknown_ones_refused() {
     let mut bench = Bench::new();
     for number in [2, 9] {
-        bench.model.add_port(SECOND, port(number), true).unwrap();
+        bench.model.add_port(SECOND, port(PortNo(number)), true).unwrap();
     }
-    for (asked, expected) in [(port_no::ANY, &[2, 9][..]), (2, &[2]), (9, &[9])] {
+    for (asked, expected) in [(port_no::ANY, &[2, 9][..]), (PortNo(2), &[2]), (PortNo(9), &[9])] {
         let refreshed = bench.refreshed;
         let answers = bench.query(Query::PortStats { port: asked }).unwrap();
         let [Answer::PortStats(ports)] = &answers[..] else { panic!("{answers:?}") };
-        assert!(ports.iter().map(|port| port.port).eq(expected.iter().copied()));
-        assert!(ports.iter().all(|port| port.rx_packets == u64::from(port.port)));
+        assert!(ports.iter().map(|port| port.port.0).eq(expected.iter().copied()));
+        assert!(ports.iter().all(|port| port.rx_packets == u64::from(port.port.0)));
         assert!(ports.iter().all(|port| port.duration_ns == 4 * SECOND));
         assert_eq!(bench.refreshed, refreshed + 1);
     }
-    assert_eq!(bench.query(Query::PortStats { port: 3 }), Err(error::BAD_PORT));
+    assert_eq!(bench.query(Query::PortStats { port: PortNo(3) }), Err(error::BAD_PORT));
     let none = Bench::new().query(Query::PortStats { port: port_no::ANY });
     assert_eq!(none, Ok(vec![Answer::PortStats(Vec::new())]));
 }
@@ -225,7 +225,7 @@ fn the_last_that_asks_is_master_and_slaves_change_nothing() {
     let mut priority = 0;
     let mut may_change = |bench: &mut Bench, id| {
         priority += 1;
-        let flow = add(priority, mac(1), 1);
+        let flow = add(priority, mac(1), PortNo(1));
         let answers =
             bench.ask(id, &Message::FlowMod(openflow::flow_mod::FlowModMessage { flow, buffer_id: None }));
         match &answers[..] {
@@ -264,20 +264,20 @@ fn the_last_that_asks_is_master_and_slaves_change_nothing() {
 #[test]
 fn a_packet_out_is_checked_before_it_takes_its_place() {
     let mut m = plain();
-    m.add_port(0, port(4), true).unwrap();
+    m.add_port(0, port(PortNo(4)), true).unwrap();
     let packet = |in_port, bytes: usize, actions: &[Action]| flow::operation::PacketOut {
         in_port,
         actions: actions.to_vec(),
         bytes: vec![0; bytes],
     };
-    let output = Action::output(4);
+    let output = Action::output(PortNo(4));
     let to_table = Action::output(port_no::TABLE);
     let lists =
         [vec![], vec![output.clone()], vec![output.clone(), to_table.clone()], vec![to_table.clone()]];
-    for in_port in [4, 0, port_no::CONTROLLER, port_no::LOCAL, port_no::ANY] {
+    for in_port in [4, 0, port_no::CONTROLLER.0, port_no::LOCAL.0, port_no::ANY.0] {
         for actions in &lists {
             let before = m.barrier();
-            assert_eq!(m.packet_out(packet(in_port, 14, actions)), Ok(()), "{in_port}, {actions:?}");
+            assert_eq!(m.packet_out(packet(PortNo(in_port), 14, actions)), Ok(()), "{in_port}, {actions:?}");
             assert_eq!(m.barrier(), before + 1);
             assert!(matches!(m.plane_mut().operations.last(), Some(Operation::PacketOut(_))));
         }
@@ -285,13 +285,13 @@ fn a_packet_out_is_checked_before_it_takes_its_place() {
     let before = m.barrier();
     let to_tables = ModelError::from(ValidateError::OutPort(port_no::TABLE));
     for (packet, expected) in [
-        (packet(5, 14, &[]), ModelError::BadInPort(5)),
+        (packet(PortNo(5), 14, &[]), ModelError::BadInPort(PortNo(5))),
         (packet(port_no::IN_PORT, 14, &[]), ModelError::BadInPort(port_no::IN_PORT)),
-        (packet(4, 13, &[]), ModelError::BadPacket(13)),
-        (packet(4, 14, &[to_table.clone(), output.clone()]), to_tables.clone()),
-        (packet(4, 14, &[to_table.clone(), to_table]), to_tables),
-        (packet(4, 14, &[Action::Group(9)]), ModelError::NoSuchGroup(9)),
-        (packet(4, 14, &[Action::output(0)]), ValidateError::OutPort(0).into()),
+        (packet(PortNo(4), 13, &[]), ModelError::BadPacket(13)),
+        (packet(PortNo(4), 14, &[to_table.clone(), output.clone()]), to_tables.clone()),
+        (packet(PortNo(4), 14, &[to_table.clone(), to_table]), to_tables),
+        (packet(PortNo(4), 14, &[Action::Group(9)]), ModelError::NoSuchGroup(9)),
+        (packet(PortNo(4), 14, &[Action::output(PortNo(0))]), ValidateError::OutPort(PortNo(0)).into()),
     ] {
         assert_eq!(m.packet_out(packet), Err(expected));
     }
@@ -303,8 +303,8 @@ fn the_clock_makes_something_to_do_at_the_first_deadline() {
     let learning = Learning { min_pps: 1, window: 10 * SECOND, min_timeout: 0 };
     let mut m = with(model::ModelConfig { learning: Some(learning), ..model::ModelConfig::default() });
     assert_eq!(m.next_deadline(), Some(10 * SECOND));
-    m.flow_mod(0, FlowMod { idle_timeout_s: 11, ..add(1, mac(1), 1) }).unwrap();
+    m.flow_mod(0, FlowMod { idle_timeout_s: 11, ..add(1, mac(1), PortNo(1)) }).unwrap();
     assert_eq!(m.next_deadline(), Some(10 * SECOND));
-    m.flow_mod(0, FlowMod { hard_timeout_s: 9, ..add(2, mac(1), 1) }).unwrap();
+    m.flow_mod(0, FlowMod { hard_timeout_s: 9, ..add(2, mac(1), PortNo(1)) }).unwrap();
     assert_eq!(m.next_deadline(), Some(9 * SECOND));
 }

@@ -6,7 +6,7 @@ mod common;
 
 use common::*;
 use dataplane::{Event, PacketInEvent};
-use flow::{Action, FlowMod, Instructions, Nanos, PacketInReason};
+use flow::{Action, FlowMod, Instructions, Nanos, PacketInReason, PortNo};
 use frame::Frame;
 use model::agent::{Agent, ChannelEvent, ChannelId, Context, LostMessages};
 use openflow::multipart::{MultipartRequest, Query, flow_stats::FlowQuery};
@@ -24,7 +24,7 @@ impl Bench {
     fn new() -> Self {
         let mut model = plain();
         model.plane_mut().held = true;
-        model.flow_mod(0, add(1, mac(1), 1)).unwrap();
+        model.flow_mod(0, add(1, mac(1), PortNo(1))).unwrap();
         Self { agent: Agent::default(), model }
     }
 
@@ -123,7 +123,7 @@ fn flow_mod_of(bytes: usize) -> Message {
     const ACTION_BYTES: usize = 8;
     let of = |actions| {
         let instructions = Instructions::apply(vec![Action::PopVlan; actions]);
-        let flow = FlowMod { instructions, ..add(1, mac(2), 1) };
+        let flow = FlowMod { instructions, ..add(1, mac(2), PortNo(1)) };
         Message::FlowMod(openflow::flow_mod::FlowModMessage { flow, buffer_id: None })
     };
     let message = of(1 + (bytes - bytes_of(&of(1)).len()) / ACTION_BYTES);
@@ -239,7 +239,7 @@ fn port_status_is_queued_up_to_1_mib() {
         let mut bench = Bench::new();
         let one = bench.connect(patient());
         bench.fill_output(one, unread);
-        bench.model.add_port(0, port(1), true).unwrap();
+        bench.model.add_port(0, port(PortNo(1)), true).unwrap();
         bench.tell();
         assert_eq!(bench.output(one) > unread, is_reported, "{unread} bytes are not read");
         let port_status = u64::from(!is_reported);
@@ -277,11 +277,11 @@ fn the_log_hears_of_losses_once_a_second() {
     let one = bench.connect(patient());
     bench.fill_output(one, KIB * KIB + 1);
     let lose_one = |bench: &mut Bench, now| {
-        bench.model.set_link(0, 1, now % 2 == 0).unwrap();
+        bench.model.set_link(0, PortNo(1), now % 2 == 0).unwrap();
         bench.tell();
         bench.step_at(one, now).1
     };
-    bench.model.add_port(0, port(1), false).unwrap();
+    bench.model.add_port(0, port(PortNo(1)), false).unwrap();
     let lost =
         |port_status| vec![ChannelEvent::Lost(LostMessages { port_status, ..LostMessages::default() })];
     assert_eq!(lose_one(&mut bench, 10), lost(2));

@@ -5,7 +5,7 @@
 use flow::action::TfHeader;
 use flow::stateless::StatelessError;
 use flow::validate::ValidateError;
-use flow::{Field, MatchError};
+use flow::{Field, MatchError, PortNo};
 use model::ModelError::{self, *};
 
 const BAD_REQUEST: u16 = 1;
@@ -34,9 +34,9 @@ fn flow_mods_and_packet_outs() {
         (Overlap { table: 1, priority: 3 }, (FLOW_MOD_FAILED, 3)),
         (IndexTooLarge { index: 2, limit: 1 }, (BAD_MATCH, 7)),
         (IndexTaken { table: 1, index: 2, priority: 3 }, (FLOW_MOD_FAILED, 3)),
-        (BadInPort(3), (BAD_REQUEST, 11)),
+        (BadInPort(PortNo(3)), (BAD_REQUEST, 11)),
         (BadPacket(3), (BAD_REQUEST, 12)),
-        (Stateless(StatelessError::Port(0)), (EXPERIMENTER, 1)),
+        (Stateless(StatelessError::Port(PortNo(0))), (EXPERIMENTER, 1)),
     ]);
 }
 
@@ -50,7 +50,7 @@ fn what_is_wrong_with_a_flow_mod_by_itself() {
         (V::Prerequisite(MatchError::Prerequisite("tcp_dst".into(), "tcp")), (BAD_MATCH, 9)),
         (V::Meter(0), (METER_MOD_FAILED, 2)),
         (V::TooManyActions(99), (BAD_ACTION, 7)),
-        (V::OutPort(0), (BAD_ACTION, 4)),
+        (V::OutPort(PortNo(0)), (BAD_ACTION, 4)),
         (V::OutGroup(0), (BAD_ACTION, 9)),
         (V::Queue, (BAD_ACTION, 8)),
         (V::SetType(Field::InPort), (BAD_ACTION, 13)),
@@ -95,11 +95,11 @@ fn meters() {
 #[test]
 fn ports() {
     check([
-        (NoSuchPort(1), (PORT_MOD_FAILED, 0)),
-        (BadPortNumber(0), (PORT_MOD_FAILED, 0)),
-        (PortExists(1), (PORT_MOD_FAILED, 0)),
+        (NoSuchPort(PortNo(1)), (PORT_MOD_FAILED, 0)),
+        (BadPortNumber(PortNo(0)), (PORT_MOD_FAILED, 0)),
+        (PortExists(PortNo(1)), (PORT_MOD_FAILED, 0)),
         (TooManyPorts, (PORT_MOD_FAILED, 0)),
-        (PortMac(1), (PORT_MOD_FAILED, 1)),
-        (PortAdvertise(1), (PORT_MOD_FAILED, 3)),
+        (PortMac(PortNo(1)), (PORT_MOD_FAILED, 1)),
+        (PortAdvertise(PortNo(1)), (PORT_MOD_FAILED, 3)),
     ]);
 }

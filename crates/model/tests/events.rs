@@ -8,7 +8,7 @@ mod common;
 use common::*;
 use dataplane::{Event, MacSeen, PacketInEvent};
 use flow::operation::MAC_TABLE;
-use flow::{EntryChange, EntryFlags, FlowMod, Operation, PacketInReason, PortState};
+use flow::{EntryChange, EntryFlags, FlowMod, Operation, PacketInReason, PortNo, PortState};
 use frame::Frame;
 use model::{
     AsyncMessage, Change, ModelConfig, ModelError, ModelLimits, PortConfig, PortMod, PortReason,
@@ -19,20 +19,20 @@ const A: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const B: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
 fn learn(m: &mut Fake, now: u64, vid: u16, mac: [u8; 6], port: u32) {
-    m.plane_mut().events.push_back(Event::Learn(MacSeen { vid, mac, port }));
+    m.plane_mut().events.push_back(Event::Learn(MacSeen { vid, mac, port: PortNo(port) }));
     poll_all(m, now);
 }
 
 fn bridge(config: ModelConfig) -> Fake {
     let mut m = with(config);
     for number in 1..=3 {
-        m.add_port(0, port(number), true).unwrap();
+        m.add_port(0, port(PortNo(number)), true).unwrap();
     }
     poll_all(&mut m, 0);
     m
 }
 
-fn places(m: &mut Fake) -> Vec<(u16, [u8; 6], u32)> {
+fn places(m: &mut Fake) -> Vec<(u16, [u8; 6], PortNo)> {
     m.macs(0).into_iter().map(|p| (p.vid, p.mac, p.port)).collect()
 }
 
@@ -44,7 +44,7 @@ fn timeouts_ask_only_about_due_entries_and_tell_why() {
         idle_timeout_s,
         hard_timeout_s,
         flags: reported,
-        ..add(1, mac(n), 1)
+        ..add(1, mac(n), PortNo(1))
     };
     m.flow_mod(SECOND, timed(1, 2, 0)).unwrap();
     m.flow_mod(SECOND, timed(2, 0, 4)).unwrap();
@@ -81,7 +81,7 @@ fn macs_are_learned_moved_and_aged() {
     learn(&mut m, SECOND, 0, A, 1);
     let changes = last_changes(&mut m);
     let [EntryChange::Add(entry)] = &changes[..] else { panic!("{changes:?}") };
-    assert_eq!((entry.table, entry.priority, &*entry.instructions), (MAC_TABLE, 1, &output(1)));
+    assert_eq!((entry.table, entry.priority, &*entry.instructions), (MAC_TABLE, 1, &output(PortNo(1))));
     assert_eq!(entry.matching.to_string(), "vlan_tci=0x0000/0x0fff,dl_dst=02:00:00:00:00:01");
     let operations = m.plane_mut().operations.len();
     learn(&mut m, SECOND, 0, A, 1);
@@ -93,7 +93,7 @@ fn macs_are_learned_moved_and_aged() {
     learn(&mut m, 2 * SECOND, 0, A, 3);
     let changes = last_changes(&mut m);
     assert!(matches!(changes[..], [EntryChange::Remove { .. }, EntryChange::Add(_)]), "moved: {changes:?}");
-    assert_eq!(places(&mut m), [(0, A, 3), (7, A, 2)]);
+    assert_eq!(places(&mut m), [(0, A, PortNo(3)), (7, A, PortNo(2))]);
     assert!(dump(&mut m, 0).is_empty(), "no entry of the controller's");
     m.flow_mod(2 * SECOND, delete_all()).unwrap();
     assert_eq!(places(&mut m).len(), 2);
@@ -106,7 +106,7 @@ fn macs_are_learned_moved_and_aged() {
     m.plane_mut().hit(moved, 0, 8 * SECOND);
     assert_eq!(m.macs(9 * SECOND)[0].age_ns, SECOND);
     poll_all(&mut m, 12 * SECOND);
-    assert_eq!(places(&mut m), [(0, A, 3)]);
+    assert_eq!(places(&mut m), [(0, A, PortNo(3))]);
     poll_all(&mut m, 18 * SECOND);
     assert_eq!(places(&mut m), []);
     assert_eq!(m.plane_mut().known_ids(), 0);
@@ -123,7 +123,7 @@ fn the_mac_not_seen_for_longest_makes_room() {
     assert_eq!(m.macs(0).iter().map(|p| p.mac[5]).collect::<Vec<_>>(), [1, 3, 9]);
     for n in 20..60_u8 {
         let mac = [2, 0, 0, 0, 0, n];
-        m.plane_mut().events.push_back(Event::Learn(MacSeen { vid: 0, mac, port: 2 }));
+        m.plane_mut().events.push_back(Event::Learn(MacSeen { vid: 0, mac, port: PortNo(2) }));
     }
     poll_all(&mut m, 7 * SECOND);
     assert_eq!(m.macs(0).iter().map(|p| p.mac[5]).collect::<Vec<_>>(), [57, 58, 59]);
@@ -136,13 +136,13 @@ fn a_port_that_goes_takes_its_macs_with_it() {
     for (mac, port) in [(A, 1), (B, 2), ([2, 0, 0, 0, 0, 3], 3)] {
         learn(&mut m, 0, 0, mac, port);
     }
-    m.set_link(1, 1, false).unwrap();
+    m.set_link(1, PortNo(1), false).unwrap();
     assert_eq!(places(&mut m).len(), 2);
     learn(&mut m, 1, 0, A, 1);
     assert_eq!(places(&mut m).len(), 2, "nothing is learned at a port that is down");
-    m.remove_port(2, 2).unwrap();
+    m.remove_port(2, PortNo(2)).unwrap();
     let down = PortConfig { down: true, ..PortConfig::default() };
-    m.set_port_config(3, 3, down).unwrap();
+    m.set_port_config(3, PortNo(3), down).unwrap();
     assert_eq!(places(&mut m), []);
     poll_all(&mut m, 4);
     assert_eq!(m.plane_mut().known_ids(), 0);
@@ -159,39 +159,39 @@ fn a_port_that_changes_and_stays_up_keeps_its_macs() {
         PortConfig { no_fwd: true, no_packet_in: true, ..PortConfig::default() },
         PortConfig::default(),
     ] {
-        m.set_port_config(1, 1, config).unwrap();
-        assert_eq!(places(&mut m), [(0, A, 1), (0, B, 2)], "{config:?}");
+        m.set_port_config(1, PortNo(1), config).unwrap();
+        assert_eq!(places(&mut m), [(0, A, PortNo(1)), (0, B, PortNo(2))], "{config:?}");
     }
-    let renamed = model::PortDesc { name: "other".into(), ..port(2) };
+    let renamed = model::PortDesc { name: "other".into(), ..port(PortNo(2)) };
     let operations = m.plane_mut().operations.len();
     m.set_port_desc(2, renamed).unwrap();
     assert_eq!(m.plane_mut().operations.len(), operations, "workers do not know a port's name");
     assert_eq!(places(&mut m).len(), 2);
     // A port whose link comes up has no learned MACs to lose.
-    m.set_link(3, 3, false).unwrap();
-    m.set_link(4, 3, true).unwrap();
+    m.set_link(3, PortNo(3), false).unwrap();
+    m.set_link(4, PortNo(3), true).unwrap();
     assert_eq!(places(&mut m).len(), 2);
 }
 
 #[test]
 fn ports_are_reported_to_the_data_plane_and_to_controllers() {
     let mut m = plain();
-    m.add_port(0, port(4), false).unwrap();
-    assert!(m.add_port(0, port(4), false).is_err());
-    assert!(m.add_port(0, port(0), false).is_err());
-    assert_eq!(m.set_link(0, 5, true).unwrap_err().openflow(), (7, 0));
-    m.set_link(0, 4, true).unwrap();
-    m.set_link(0, 4, true).unwrap();
-    m.set_port_config(0, 4, PortConfig { no_fwd: true, ..PortConfig::default() }).unwrap();
-    m.remove_port(0, 4).unwrap();
-    let up = PortState::up(4);
+    m.add_port(0, port(PortNo(4)), false).unwrap();
+    assert!(m.add_port(0, port(PortNo(4)), false).is_err());
+    assert!(m.add_port(0, port(PortNo(0)), false).is_err());
+    assert_eq!(m.set_link(0, PortNo(5), true).unwrap_err().openflow(), (7, 0));
+    m.set_link(0, PortNo(4), true).unwrap();
+    m.set_link(0, PortNo(4), true).unwrap();
+    m.set_port_config(0, PortNo(4), PortConfig { no_fwd: true, ..PortConfig::default() }).unwrap();
+    m.remove_port(0, PortNo(4)).unwrap();
+    let up = PortState::up(PortNo(4));
     assert_eq!(
         m.plane_mut().operations,
         [
             Operation::Port(PortState { up: false, ..up }),
             Operation::Port(up),
             Operation::Port(PortState { no_fwd: true, ..up }),
-            Operation::RemovePort(4),
+            Operation::RemovePort(PortNo(4)),
         ]
     );
     let reasons: Vec<_> = std::iter::from_fn(|| m.next_notice())
@@ -202,22 +202,25 @@ fn ports_are_reported_to_the_data_plane_and_to_controllers() {
         .collect();
     let modified = (PortReason::Modify, true);
     assert_eq!(reasons, [(PortReason::Add, false), modified, modified, (PortReason::Delete, true)]);
-    assert_eq!(m.port_counters(4), None);
+    assert_eq!(m.port_counters(PortNo(4)), None);
 }
 
 #[test]
 fn a_datapath_has_1024_ports_each_with_a_number_of_its_own() {
     let mut m = plain();
     for number in 1..=1_023 {
-        m.add_port(0, port(number), true).unwrap();
+        m.add_port(0, port(PortNo(number)), true).unwrap();
     }
-    assert_eq!(m.add_port(0, port(0), true), Err(ModelError::BadPortNumber(0)));
-    assert_eq!(m.add_port(0, port(0xffff_ff01), true), Err(ModelError::BadPortNumber(0xffff_ff01)));
-    assert_eq!(m.add_port(0, port(7), true), Err(ModelError::PortExists(7)));
-    m.add_port(0, port(0xffff_ff00), true).unwrap();
-    assert_eq!(m.add_port(0, port(2_000), true), Err(ModelError::TooManyPorts));
-    m.remove_port(0, 7).unwrap();
-    m.add_port(0, port(2_000), true).unwrap();
+    assert_eq!(m.add_port(0, port(PortNo(0)), true), Err(ModelError::BadPortNumber(PortNo(0))));
+    assert_eq!(
+        m.add_port(0, port(PortNo(0xffff_ff01)), true),
+        Err(ModelError::BadPortNumber(PortNo(0xffff_ff01)))
+    );
+    assert_eq!(m.add_port(0, port(PortNo(7)), true), Err(ModelError::PortExists(PortNo(7))));
+    m.add_port(0, port(PortNo(0xffff_ff00)), true).unwrap();
+    assert_eq!(m.add_port(0, port(PortNo(2_000)), true), Err(ModelError::TooManyPorts));
+    m.remove_port(0, PortNo(7)).unwrap();
+    m.add_port(0, port(PortNo(2_000)), true).unwrap();
     assert_eq!(m.ports().count(), 1_024);
 }
 
@@ -225,7 +228,7 @@ fn a_datapath_has_1024_ports_each_with_a_number_of_its_own() {
 fn a_bundle_tells_of_each_port_once() {
     let mut m = plain();
     for number in 1..=3 {
-        m.add_port(0, port(number), true).unwrap();
+        m.add_port(0, port(PortNo(number)), true).unwrap();
     }
     poll_all(&mut m, 0);
     let down = PortConfig { down: true, ..PortConfig::default() };
@@ -233,12 +236,12 @@ fn a_bundle_tells_of_each_port_once() {
     let set = |number, config, mask| Change::Port(PortMod { number, config, mask, ..PortMod::default() });
     let none = PortConfig::default();
     let changes = vec![
-        set(2, down, down),
-        set(1, down, down),
-        set(3, down, down),
-        set(1, no_fwd, no_fwd),
-        set(3, none, down),
-        set(1, none, down),
+        set(PortNo(2), down, down),
+        set(PortNo(1), down, down),
+        set(PortNo(3), down, down),
+        set(PortNo(1), no_fwd, no_fwd),
+        set(PortNo(3), none, down),
+        set(PortNo(1), none, down),
     ];
     m.bundle(0, changes).unwrap();
     let reported: Vec<_> = poll_all(&mut m, 0)
@@ -248,7 +251,7 @@ fn a_bundle_tells_of_each_port_once() {
             other => panic!("{other:?}"),
         })
         .collect();
-    assert_eq!(reported, [(1, no_fwd), (2, down)], "3 is as it was");
+    assert_eq!(reported, [(PortNo(1), no_fwd), (PortNo(2), down)], "3 is as it was");
 }
 
 #[test]
@@ -256,7 +259,7 @@ fn packet_ins_carry_the_cookie_and_are_dropped_when_nobody_takes_them() {
     let limits = ModelLimits { async_messages: 2, ..ModelLimits::default() };
     let mut m = with(ModelConfig { limits, ..ModelConfig::default() });
     let reported = EntryFlags { send_flow_removed: true, ..EntryFlags::default() };
-    m.flow_mod(0, FlowMod { cookie: 9, flags: reported, ..add(1, mac(1), 1) }).unwrap();
+    m.flow_mod(0, FlowMod { cookie: 9, flags: reported, ..add(1, mac(1), PortNo(1)) }).unwrap();
     for entry in [0, 77, 0] {
         m.plane_mut().events.push_back(Event::PacketIn(PacketInEvent {
             frame: Frame::from_bytes(&[1; 60]),
@@ -288,10 +291,10 @@ fn packet_ins_carry_the_cookie_and_are_dropped_when_nobody_takes_them() {
 fn ids_wait_for_events_that_are_under_way() {
     let limits = ModelLimits { events_per_poll: 2, ..ModelLimits::default() };
     let mut m = with(ModelConfig { limits, ..ModelConfig::default() });
-    m.flow_mod(0, add(1, mac(1), 1)).unwrap();
+    m.flow_mod(0, add(1, mac(1), PortNo(1))).unwrap();
     m.flow_mod(0, delete_all()).unwrap();
     for _ in 0..3 {
-        m.plane_mut().events.push_back(Event::Learn(MacSeen { vid: 0, mac: A, port: 1 }));
+        m.plane_mut().events.push_back(Event::Learn(MacSeen { vid: 0, mac: A, port: PortNo(1) }));
     }
     assert!(m.poll(0));
     assert_eq!(m.plane_mut().known_ids(), 1);
@@ -305,7 +308,7 @@ fn a_poll_says_that_timers_are_left_which_are_due_now() {
     for (entries, polls) in [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3)] {
         let mut m = with(ModelConfig { limits: limits.clone(), ..ModelConfig::default() });
         for n in 0..entries {
-            m.flow_mod(0, FlowMod { hard_timeout_s: 3, ..add(1, mac(n), 1) }).unwrap();
+            m.flow_mod(0, FlowMod { hard_timeout_s: 3, ..add(1, mac(n), PortNo(1)) }).unwrap();
         }
         assert!(!m.poll(3 * SECOND - 1));
         // The removals are not applied, so `poll` has no removed entries to release.
@@ -320,11 +323,11 @@ fn entries_are_forgotten_though_events_never_end() {
     const PER_POLL: usize = 1_024;
     let limits = ModelLimits { events_per_poll: PER_POLL, ..ModelLimits::default() };
     let mut m = with(ModelConfig { limits, ..ModelConfig::default() });
-    m.flow_mod(0, add(1, mac(1), 1)).unwrap();
+    m.flow_mod(0, add(1, mac(1), PortNo(1))).unwrap();
     m.flow_mod(0, delete_all()).unwrap();
     let mut polls = 0;
     while m.plane_mut().known_ids() > 0 {
-        let learn = || Event::Learn(MacSeen { vid: 0, mac: A, port: 1 });
+        let learn = || Event::Learn(MacSeen { vid: 0, mac: A, port: PortNo(1) });
         m.plane_mut().events.extend(std::iter::repeat_with(learn).take(PER_POLL));
         assert!(m.poll(0));
         polls += 1;

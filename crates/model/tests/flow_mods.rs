@@ -8,7 +8,8 @@ mod common;
 use common::*;
 use flow::validate::ValidateError;
 use flow::{
-    Action, EntryChange, EntryFlags, FlowMod, FlowModCommand, Instructions, Match, Next, Slice, SliceBase,
+    Action, EntryChange, EntryFlags, FlowMod, FlowModCommand, Instructions, Match, Next, PortNo, Slice,
+    SliceBase,
 };
 use flow::{Field, FieldMatch, port_no};
 use model::{
@@ -23,12 +24,12 @@ fn flags(send_flow_removed: bool, check_overlap: bool, reset_counts: bool) -> En
 #[test]
 fn an_identical_add_replaces_goes_last_and_carries_the_counts_on() {
     let mut m = plain();
-    m.flow_mod(0, add(5, mac(1), 1)).unwrap();
-    m.flow_mod(0, add(5, mac(2), 1)).unwrap();
+    m.flow_mod(0, add(5, mac(1), PortNo(1))).unwrap();
+    m.flow_mod(0, add(5, mac(2), PortNo(1))).unwrap();
     let old = dump(&mut m, 0)[0].entry.id;
     m.plane_mut().held = true;
     m.plane_mut().hit(old, 3, 7);
-    let changed = m.flow_mod(10, add(5, mac(1), 9)).unwrap();
+    let changed = m.flow_mod(10, add(5, mac(1), PortNo(9))).unwrap();
     assert_eq!(changed, Changed { added: 1, modified: 0, removed: 1 });
     // Packets that hit the old entry before the change is active are counted too.
     m.plane_mut().hit(old, 2, 12);
@@ -37,13 +38,13 @@ fn an_identical_add_replaces_goes_last_and_carries_the_counts_on() {
     assert_ne!(all[1].entry.id, old);
     assert_eq!((all[1].packets, all[1].bytes, all[1].duration_ns), (5, 500, 5));
     // The entry is replaced again before the first replacement is active. Then both become active.
-    m.flow_mod(20, add(5, mac(1), 10)).unwrap();
+    m.flow_mod(20, add(5, mac(1), PortNo(10))).unwrap();
     m.plane_mut().hit(all[1].entry.id, 4, 21);
     assert_eq!(dump(&mut m, 21)[1].packets, 9);
     m.plane_mut().apply_all();
     assert!(poll_all(&mut m, 22).is_empty(), "a replaced entry is not reported");
     assert_eq!((dump(&mut m, 22)[1].packets, m.pending_removals()), (9, 0));
-    let resetting = FlowMod { flags: flags(false, false, true), ..add(5, mac(1), 10) };
+    let resetting = FlowMod { flags: flags(false, false, true), ..add(5, mac(1), PortNo(10)) };
     m.flow_mod(30, resetting).unwrap();
     assert_eq!(dump(&mut m, 30)[1].packets, 0);
     assert_eq!(m.plane_mut().known_ids(), 3);
@@ -52,29 +53,32 @@ fn an_identical_add_replaces_goes_last_and_carries_the_counts_on() {
 #[test]
 fn modify_keeps_all_but_the_instructions() {
     let mut m = plain();
-    let first = FlowMod { cookie: 7, hard_timeout_s: 9, ..add(5, mac(1), 1) };
+    let first = FlowMod { cookie: 7, hard_timeout_s: 9, ..add(5, mac(1), PortNo(1)) };
     m.flow_mod(0, first).unwrap();
-    m.flow_mod(0, add(6, dst(0xff << 40, 0xff << 40), 1)).unwrap();
+    m.flow_mod(0, add(6, dst(0xff << 40, 0xff << 40), PortNo(1))).unwrap();
     let id = dump(&mut m, 0)[0].entry.id;
     m.plane_mut().hit(id, 3, 5);
     // A cookie without a mask is not a condition, and a modify does not store it.
-    let change =
-        FlowMod { cookie: 8, idle_timeout_s: 1, ..command(FlowModCommand::Modify, add(1, mac(1), 2)) };
+    let change = FlowMod {
+        cookie: 8,
+        idle_timeout_s: 1,
+        ..command(FlowModCommand::Modify, add(1, mac(1), PortNo(2)))
+    };
     assert_eq!(m.flow_mod(6, change).unwrap().modified, 1);
     let now = dump(&mut m, 10)[0].clone();
     assert_eq!((now.entry.id, now.entry.cookie, now.entry.priority), (id, 7, 5));
     assert_eq!((now.entry.idle_timeout_s, now.entry.hard_timeout_s), (0, 9));
     assert_eq!((now.packets, now.duration_ns), (3, 10));
-    assert_eq!(*now.entry.instructions, output(2));
+    assert_eq!(*now.entry.instructions, output(PortNo(2)));
     assert!(matches!(last_changes(&mut m)[..], [EntryChange::Modify { id: i, .. }] if i == id));
 
-    let strict = |priority| command(FlowModCommand::ModifyStrict, add(priority, mac(1), 3));
+    let strict = |priority| command(FlowModCommand::ModifyStrict, add(priority, mac(1), PortNo(3)));
     assert_eq!(m.flow_mod(11, strict(4)).unwrap(), Changed::default());
     let reset = FlowMod { flags: flags(false, false, true), ..strict(5) };
     assert_eq!(m.flow_mod(11, reset).unwrap().modified, 1);
     m.plane_mut().hit(id, 2, 12);
     assert_eq!(dump(&mut m, 12)[0].packets, 2);
-    let wide = command(FlowModCommand::Modify, add(1, Match::any(), 4));
+    let wide = command(FlowModCommand::Modify, add(1, Match::any(), PortNo(4)));
     assert_eq!(m.flow_mod(13, wide).unwrap().modified, 2);
     assert_eq!(m.flow_count(), 2, "modify adds nothing");
 }
@@ -82,20 +86,20 @@ fn modify_keeps_all_but_the_instructions() {
 #[test]
 fn deletes_select_by_match_cookie_port_and_group() {
     let mut m = plain();
-    m.flow_mod(0, FlowMod { cookie: 0x10, ..add(1, mac(1), 1) }).unwrap();
-    m.flow_mod(0, FlowMod { cookie: 0x21, table: Some(3), ..add(1, mac(1), 2) }).unwrap();
-    m.flow_mod(0, add(2, mac(2), 4)).unwrap();
-    m.flow_mod(0, add(1, dst(0xff << 40, 0xff << 40), 1)).unwrap();
+    m.flow_mod(0, FlowMod { cookie: 0x10, ..add(1, mac(1), PortNo(1)) }).unwrap();
+    m.flow_mod(0, FlowMod { cookie: 0x21, table: Some(3), ..add(1, mac(1), PortNo(2)) }).unwrap();
+    m.flow_mod(0, add(2, mac(2), PortNo(4))).unwrap();
+    m.flow_mod(0, add(1, dst(0xff << 40, 0xff << 40), PortNo(1))).unwrap();
     let delete = |m: FlowMod| command(FlowModCommand::Delete, FlowMod { table: None, ..m });
     let mut removed = |f: FlowMod| m.flow_mod(1, f).unwrap().removed;
     assert_eq!(removed(FlowMod { cookie: 0x31, cookie_mask: 0xff, ..delete_all() }), 0);
-    assert_eq!(removed(FlowMod { out_port: Some(3), ..delete_all() }), 0);
+    assert_eq!(removed(FlowMod { out_port: Some(PortNo(3)), ..delete_all() }), 0);
     assert_eq!(removed(FlowMod { cookie: 0x20, cookie_mask: 0xf0, ..delete_all() }), 1);
     assert_eq!(removed(FlowMod { out_group: Some(4), ..delete_all() }), 0);
-    assert_eq!(removed(FlowMod { out_port: Some(4), ..delete_all() }), 1);
-    assert_eq!(removed(command(FlowModCommand::DeleteStrict, add(2, mac(1), 0))), 0);
-    assert_eq!(removed(delete(add(0, dst(0, 0xff << 40), 0))), 1, "the mask covers mac(1)");
-    assert_eq!(removed(FlowMod { out_port: Some(1), ..delete_all() }), 1);
+    assert_eq!(removed(FlowMod { out_port: Some(PortNo(4)), ..delete_all() }), 1);
+    assert_eq!(removed(command(FlowModCommand::DeleteStrict, add(2, mac(1), PortNo(0)))), 0);
+    assert_eq!(removed(delete(add(0, dst(0, 0xff << 40), PortNo(0)))), 1, "the mask covers mac(1)");
+    assert_eq!(removed(FlowMod { out_port: Some(PortNo(1)), ..delete_all() }), 1);
     assert_eq!(m.flow_count(), 0);
 }
 
@@ -105,10 +109,11 @@ fn what_is_not_there_is_refused() {
     let group = Instructions { write: vec![Action::Group(4)], ..Instructions::default() };
     let meter = Instructions { meter: Some(9), ..Instructions::default() };
     for (instructions, numbers) in [(group, (2, 9)), (meter, (12, 3))] {
-        let added = m.flow_mod(0, FlowMod { instructions: instructions.clone(), ..add(2, mac(2), 0) });
+        let added =
+            m.flow_mod(0, FlowMod { instructions: instructions.clone(), ..add(2, mac(2), PortNo(0)) });
         assert_eq!(added.unwrap_err().openflow(), numbers);
-        m.flow_mod(0, add(1, mac(1), 1)).unwrap();
-        let modify = command(FlowModCommand::Modify, FlowMod { instructions, ..add(1, mac(1), 0) });
+        m.flow_mod(0, add(1, mac(1), PortNo(1))).unwrap();
+        let modify = command(FlowModCommand::Modify, FlowMod { instructions, ..add(1, mac(1), PortNo(0)) });
         assert_eq!(m.flow_mod(0, modify).unwrap_err().openflow(), numbers);
     }
     assert_eq!(m.flow_count(), 1);
@@ -118,15 +123,15 @@ fn what_is_not_there_is_refused() {
 fn overlap_is_refused_where_asked() {
     let mut m = plain();
     let checked = |f: FlowMod| FlowMod { flags: flags(false, true, false), ..f };
-    m.flow_mod(0, checked(add(5, mac(1), 1))).unwrap();
-    m.flow_mod(0, checked(add(5, mac(2), 1))).unwrap();
-    m.flow_mod(0, checked(add(4, Match::any(), 1))).unwrap();
-    let error = m.flow_mod(0, checked(add(5, dst(1, 0xff), 1))).unwrap_err();
+    m.flow_mod(0, checked(add(5, mac(1), PortNo(1)))).unwrap();
+    m.flow_mod(0, checked(add(5, mac(2), PortNo(1)))).unwrap();
+    m.flow_mod(0, checked(add(4, Match::any(), PortNo(1)))).unwrap();
+    let error = m.flow_mod(0, checked(add(5, dst(1, 0xff), PortNo(1)))).unwrap_err();
     assert_eq!(error, ModelError::Overlap { table: 0, priority: 5 });
     assert_eq!(error.openflow(), (5, 3));
-    assert!(m.flow_mod(0, checked(add(5, mac(2), 1))).is_err(), "an identical entry overlaps");
-    m.flow_mod(0, checked(add(5, dst(3, 0xff), 1))).unwrap();
-    m.flow_mod(0, checked(FlowMod { table: Some(1), ..add(5, dst(1, 0xff), 1) })).unwrap();
+    assert!(m.flow_mod(0, checked(add(5, mac(2), PortNo(1)))).is_err(), "an identical entry overlaps");
+    m.flow_mod(0, checked(add(5, dst(3, 0xff), PortNo(1)))).unwrap();
+    m.flow_mod(0, checked(FlowMod { table: Some(1), ..add(5, dst(1, 0xff), PortNo(1)) })).unwrap();
     assert_eq!(m.flow_count(), 5);
 }
 
@@ -134,13 +139,13 @@ fn overlap_is_refused_where_asked() {
 fn a_removal_is_reported_once_it_is_active_and_only_then_is_the_id_used_again() {
     let mut m = plain();
     m.plane_mut().held = true;
-    let reported = FlowMod { cookie: 5, flags: flags(true, false, false), ..add(1, mac(1), 1) };
+    let reported = FlowMod { cookie: 5, flags: flags(true, false, false), ..add(1, mac(1), PortNo(1)) };
     m.flow_mod(0, reported).unwrap();
     m.flow_mod(2 * SECOND, delete_all()).unwrap();
     let barrier = m.barrier();
     assert!(poll_all(&mut m, 3 * SECOND).is_empty());
     assert!(!m.is_applied(barrier));
-    m.flow_mod(3 * SECOND, add(1, mac(2), 1)).unwrap();
+    m.flow_mod(3 * SECOND, add(1, mac(2), PortNo(1))).unwrap();
     m.plane_mut().hit(0, 6, 3 * SECOND);
     assert_eq!(dump(&mut m, 0)[0].entry.id, 1);
     m.plane_mut().apply_all();
@@ -149,36 +154,36 @@ fn a_removal_is_reported_once_it_is_active_and_only_then_is_the_id_used_again() 
     assert_eq!((gone.entry.cookie, gone.reason, gone.packets), (5, RemovedReason::Delete, 6));
     assert_eq!(gone.duration_ns, 2 * SECOND);
     assert!(poll_all(&mut m, 9 * SECOND).is_empty() && m.is_applied(barrier));
-    m.flow_mod(9 * SECOND, add(1, mac(3), 1)).unwrap();
+    m.flow_mod(9 * SECOND, add(1, mac(3), PortNo(1))).unwrap();
     assert_eq!(dump(&mut m, 0)[1].entry.id, 0);
 }
 
 #[test]
 fn a_bundle_is_one_operation_or_nothing() {
     let mut m = plain();
-    m.flow_mod(0, add(1, mac(1), 1)).unwrap();
-    m.flow_mod(0, add(1, mac(2), 1)).unwrap();
+    m.flow_mod(0, add(1, mac(1), PortNo(1))).unwrap();
+    m.flow_mod(0, add(1, mac(2), PortNo(1))).unwrap();
     m.plane_mut().hit(1, 4, 1);
     let before = dump(&mut m, 5);
-    let reset = FlowMod { flags: flags(false, false, true), ..add(1, mac(2), 8) };
+    let reset = FlowMod { flags: flags(false, false, true), ..add(1, mac(2), PortNo(8)) };
     let good = vec![
-        add(1, mac(3), 1),
-        command(FlowModCommand::Modify, add(0, Match::any(), 7)),
+        add(1, mac(3), PortNo(1)),
+        command(FlowModCommand::Modify, add(0, Match::any(), PortNo(7))),
         command(FlowModCommand::ModifyStrict, reset),
-        add(1, mac(1), 2),
-        command(FlowModCommand::DeleteStrict, add(1, mac(3), 0)),
+        add(1, mac(1), PortNo(2)),
+        command(FlowModCommand::DeleteStrict, add(1, mac(3), PortNo(0))),
         delete_all(),
-        add(9, mac(4), 4),
-        add(9, mac(4), 5),
+        add(9, mac(4), PortNo(4)),
+        add(9, mac(4), PortNo(5)),
     ];
     let mut bad = good.clone();
-    bad.push(FlowMod { table: Some(255), ..add(1, mac(5), 1) });
+    bad.push(FlowMod { table: Some(255), ..add(1, mac(5), PortNo(1)) });
     let operations = m.plane_mut().operations.len();
     assert_eq!(m.bundle(5, bad).unwrap_err(), (8, ModelError::Invalid(ValidateError::Table)));
     assert_eq!(m.plane_mut().operations.len(), operations);
     assert_eq!(dump(&mut m, 5), before);
     for field in [mac(1), mac(2)] {
-        let strict = command(FlowModCommand::ModifyStrict, add(1, field, 1));
+        let strict = command(FlowModCommand::ModifyStrict, add(1, field, PortNo(1)));
         assert_eq!(m.flow_mod(5, strict).unwrap().modified, 1, "still found");
     }
     m.bundle(6, good).unwrap();
@@ -196,24 +201,24 @@ fn requests_that_break_a_limit_are_refused_with_openflows_numbers() {
     let mut m = with(ModelConfig { limits, ..ModelConfig::default() });
     let goto = Instructions { next: Some(Next::Table(0)), ..Instructions::default() };
     let mut refused = |f: FlowMod| m.flow_mod(0, f).unwrap_err().openflow();
-    assert_eq!(refused(FlowMod { table: None, ..add(1, mac(1), 1) }), (5, 2));
-    assert_eq!(refused(FlowMod { instructions: goto, ..add(1, mac(1), 1) }), (3, 2));
+    assert_eq!(refused(FlowMod { table: None, ..add(1, mac(1), PortNo(1)) }), (5, 2));
+    assert_eq!(refused(FlowMod { instructions: goto, ..add(1, mac(1), PortNo(1)) }), (3, 2));
     assert_eq!(refused(add(1, mac(1), port_no::ANY)), (2, 4));
-    assert_eq!(refused(add(1, Match::at_index(2), 1)), (4, 7));
+    assert_eq!(refused(add(1, Match::at_index(2), PortNo(1))), (4, 7));
     m.plane_mut().held = true;
-    m.flow_mod(0, add(1, mac(1), 1)).unwrap();
-    m.flow_mod(0, add(1, mac(2), 1)).unwrap();
-    m.flow_mod(0, add(1, mac(2), 2)).unwrap();
-    assert_eq!(m.flow_mod(0, add(1, mac(3), 1)).unwrap_err().openflow(), (5, 1));
+    m.flow_mod(0, add(1, mac(1), PortNo(1))).unwrap();
+    m.flow_mod(0, add(1, mac(2), PortNo(1))).unwrap();
+    m.flow_mod(0, add(1, mac(2), PortNo(2))).unwrap();
+    assert_eq!(m.flow_mod(0, add(1, mac(3), PortNo(1))).unwrap_err().openflow(), (5, 1));
     m.flow_mod(0, delete_all()).unwrap();
     // Three removed entries wait for their release. One more entry fits; further adds fail until the three
     // are released.
-    m.flow_mod(0, add(1, mac(4), 1)).unwrap();
-    let error = m.flow_mod(0, add(1, mac(5), 1)).unwrap_err();
+    m.flow_mod(0, add(1, mac(4), PortNo(1))).unwrap();
+    let error = m.flow_mod(0, add(1, mac(5), PortNo(1))).unwrap_err();
     assert_eq!(error, ModelError::TableFull { in_use: 4, limit: 4 });
     m.plane_mut().apply_all();
     poll_all(&mut m, 1);
-    m.flow_mod(0, add(1, mac(5), 1)).unwrap();
+    m.flow_mod(0, add(1, mac(5), PortNo(1))).unwrap();
 }
 
 #[test]
@@ -224,14 +229,15 @@ fn a_table_examines_few_slices_and_a_linear_number_has_one_entry() {
         Match::new([FieldMatch::exact(field, 1)]).unwrap()
     };
     for n in 0..flow::Limits::SLICES_PER_TABLE as u32 {
-        m.flow_mod(0, add(1, slice(n), 1)).unwrap();
+        m.flow_mod(0, add(1, slice(n), PortNo(1))).unwrap();
     }
-    assert!(matches!(m.flow_mod(0, add(1, slice(99), 1)), Err(ModelError::TooManySlices { .. })));
-    m.flow_mod(0, add(2, slice(3), 1)).unwrap();
-    m.flow_mod(0, command(FlowModCommand::Delete, add(0, slice(3), 1))).unwrap();
-    m.flow_mod(0, add(1, slice(99), 1)).unwrap();
+    assert!(matches!(m.flow_mod(0, add(1, slice(99), PortNo(1))), Err(ModelError::TooManySlices { .. })));
+    m.flow_mod(0, add(2, slice(3), PortNo(1))).unwrap();
+    m.flow_mod(0, command(FlowModCommand::Delete, add(0, slice(3), PortNo(1)))).unwrap();
+    m.flow_mod(0, add(1, slice(99), PortNo(1))).unwrap();
 
-    let linear = |priority, index| FlowMod { table: Some(1), ..add(priority, Match::at_index(index), 1) };
+    let linear =
+        |priority, index| FlowMod { table: Some(1), ..add(priority, Match::at_index(index), PortNo(1)) };
     m.flow_mod(0, linear(1, 4)).unwrap();
     m.flow_mod(0, linear(2, 5)).unwrap();
     assert!(matches!(m.flow_mod(0, linear(2, 4)), Err(ModelError::IndexTaken { priority: 1, .. })));
@@ -245,7 +251,7 @@ fn low_latency_comes_from_the_flow_mod_or_the_cookie() {
     for (cookie, asked, want) in
         [(0x4c01, None, true), (0x4d01, None, false), (0x4c01, Some(false), false), (0, Some(true), true)]
     {
-        m.flow_mod(0, FlowMod { cookie, low_latency: asked, ..add(1, mac(1), 1) }).unwrap();
+        m.flow_mod(0, FlowMod { cookie, low_latency: asked, ..add(1, mac(1), PortNo(1)) }).unwrap();
         assert_eq!(dump(&mut m, 0)[0].entry.low_latency, want);
     }
 }
@@ -253,7 +259,7 @@ fn low_latency_comes_from_the_flow_mod_or_the_cookie() {
 #[test]
 fn clearing_leaves_the_standalone_default() {
     let mut m = with(ModelConfig { standalone: true, ..ModelConfig::default() });
-    m.flow_mod(0, add(1, mac(1), 1)).unwrap();
+    m.flow_mod(0, add(1, mac(1), PortNo(1))).unwrap();
     let operations = m.plane_mut().operations.len();
     assert_eq!(m.clear(5), Changed { added: 1, modified: 0, removed: 2 });
     assert_eq!(m.plane_mut().operations.len(), operations + 1);
@@ -267,7 +273,7 @@ fn clearing_leaves_the_standalone_default() {
 fn a_walk_survives_changes_and_shows_what_lives_throughout_once() {
     let mut m = plain();
     for n in 0..20 {
-        m.flow_mod(0, FlowMod { table: Some((n % 3) as u8), ..add(1, mac(n), 1) }).unwrap();
+        m.flow_mod(0, FlowMod { table: Some((n % 3) as u8), ..add(1, mac(n), PortNo(1)) }).unwrap();
     }
     let mut cursor = FlowCursor::default();
     let mut seen = Vec::new();
@@ -278,11 +284,14 @@ fn a_walk_survives_changes_and_shows_what_lives_throughout_once() {
         seen.extend(part.into_iter().map(|f| f.entry.matching.fields().next().unwrap().value));
         let gone = 19 - step % 20;
         if gone % 4 == 0 {
-            m.flow_mod(0, command(FlowModCommand::Delete, FlowMod { table: None, ..add(0, mac(gone), 0) }))
-                .unwrap();
+            m.flow_mod(
+                0,
+                command(FlowModCommand::Delete, FlowMod { table: None, ..add(0, mac(gone), PortNo(0)) }),
+            )
+            .unwrap();
         } else if gone % 4 == 1 {
             // The replacement has another ID but counts as the same entry.
-            m.flow_mod(0, FlowMod { table: Some((gone % 3) as u8), ..add(1, mac(gone), 2) }).unwrap();
+            m.flow_mod(0, FlowMod { table: Some((gone % 3) as u8), ..add(1, mac(gone), PortNo(2)) }).unwrap();
         }
         poll_all(&mut m, 0);
         step += 1;
@@ -307,9 +316,9 @@ fn a_walk_survives_changes_and_shows_what_lives_throughout_once() {
 fn entries_of_many_priorities_go_in_the_order_they_came() {
     let mut m = plain();
     for n in 0..40 {
-        m.flow_mod(0, add(n * 7 % 40, mac(1), 1)).unwrap();
+        m.flow_mod(0, add(n * 7 % 40, mac(1), PortNo(1))).unwrap();
     }
-    m.flow_mod(0, command(FlowModCommand::Delete, add(0, mac(1), 1))).unwrap();
+    m.flow_mod(0, command(FlowModCommand::Delete, add(0, mac(1), PortNo(1)))).unwrap();
     let removed = last_changes(&mut m).into_iter().map(|c| match c {
         EntryChange::Remove { id, .. } => id,
         other => panic!("{other:?}"),

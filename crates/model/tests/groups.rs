@@ -9,7 +9,7 @@ use common::*;
 use flow::action::KeyHeader;
 use flow::group::{Bucket, Group, GroupType};
 use flow::meter::Meter;
-use flow::{Action, EntryFlags, FlowMod, FlowModCommand, Instructions, Limits, Match, Operation};
+use flow::{Action, EntryFlags, FlowMod, FlowModCommand, Instructions, Limits, Match, Operation, PortNo};
 use model::GroupCommand::{Add, Delete, DeleteAll, Modify};
 use model::{AsyncMessage, Change, MeterCommand, ModelError, PortConfig, PortMod, RemovedReason};
 
@@ -27,11 +27,11 @@ fn all(id: u32, actions: &[Vec<Action>]) -> Group {
 fn groups_come_change_and_go_with_their_entries() {
     let mut m = plain();
     let to_group = |id| Instructions { write: vec![Action::Group(id)], ..Instructions::default() };
-    let entry = |id| FlowMod { instructions: to_group(id), ..add(1, mac(1), 0) };
+    let entry = |id| FlowMod { instructions: to_group(id), ..add(1, mac(1), PortNo(0)) };
     assert_eq!(m.flow_mod(0, entry(7)).unwrap_err(), ModelError::NoSuchGroup(7));
-    m.group_mod(0, Add, all(7, &[vec![Action::output(1)], vec![Action::output(2)]])).unwrap();
+    m.group_mod(0, Add, all(7, &[vec![Action::output(PortNo(1))], vec![Action::output(PortNo(2))]])).unwrap();
     m.flow_mod(0, entry(7)).unwrap();
-    m.flow_mod(0, add(1, mac(2), 1)).unwrap();
+    m.flow_mod(0, add(1, mac(2), PortNo(1))).unwrap();
     assert_eq!(m.group(5, 7).unwrap().references, 1);
     m.group_mod(0, Modify, all(7, &[])).unwrap();
     assert_eq!(m.group(5, 7).unwrap().group.buckets.len(), 0);
@@ -50,7 +50,7 @@ fn entries_that_go_with_their_group_say_so() {
     m.group_mod(0, Add, all(7, &[])).unwrap();
     let flags = EntryFlags { send_flow_removed: true, ..EntryFlags::default() };
     let instructions = Instructions { write: vec![Action::Group(7)], ..Instructions::default() };
-    m.flow_mod(0, FlowMod { flags, instructions, ..add(1, mac(1), 0) }).unwrap();
+    m.flow_mod(0, FlowMod { flags, instructions, ..add(1, mac(1), PortNo(0)) }).unwrap();
     m.group_mod(2, Delete, all(7, &[])).unwrap();
     let reported = poll_all(&mut m, 3);
     assert!(
@@ -66,7 +66,7 @@ fn references_are_counted_through_all_that_happens_to_entries() {
         m.group_mod(0, Add, all(id, &[])).unwrap();
     }
     let to = |id| Instructions::apply(vec![Action::Group(id), Action::Group(id)]);
-    let entry = |n: u64, id| FlowMod { instructions: to(id), ..add(1, mac(n.into()), 0) };
+    let entry = |n: u64, id| FlowMod { instructions: to(id), ..add(1, mac(n.into()), PortNo(0)) };
     let references = |m: &mut Fake| [1, 2].map(|id| m.group(0, id).unwrap().references);
     for n in 0..4 {
         m.flow_mod(0, entry(n, 1)).unwrap();
@@ -100,22 +100,22 @@ fn references_are_counted_through_all_that_happens_to_entries() {
 #[test]
 fn a_bundle_of_groups_meters_ports_and_flows_is_one_operation_or_none() {
     let mut m = plain();
-    m.add_port(0, port(4), true).unwrap();
+    m.add_port(0, port(PortNo(4)), true).unwrap();
     poll_all(&mut m, 0);
     let before = m.barrier();
     let meter = Meter { id: 5, packets: true, stats: true, burst: false, bands: Vec::new() };
     let down = PortConfig { down: true, ..PortConfig::default() };
-    let port_mod = PortMod { number: 4, config: down, mask: down, ..PortMod::default() };
+    let port_mod = PortMod { number: PortNo(4), config: down, mask: down, ..PortMod::default() };
     let entry = FlowMod {
         instructions: Instructions {
             meter: Some(5),
             apply: vec![Action::Group(2)],
             ..Instructions::default()
         },
-        ..add(1, mac(1), 0)
+        ..add(1, mac(1), PortNo(0))
     };
     let good = vec![
-        Change::Group(Add, all(1, &[vec![Action::output(4)]])),
+        Change::Group(Add, all(1, &[vec![Action::output(PortNo(4))]])),
         Change::Group(Add, all(2, &[vec![Action::Group(1)]])),
         Change::Meter(MeterCommand::Add, meter),
         Change::Port(port_mod),
@@ -123,13 +123,13 @@ fn a_bundle_of_groups_meters_ports_and_flows_is_one_operation_or_none() {
     ];
     let mut bad = good.clone();
     bad.push(Change::Port(PortMod { mac: [1; 6], ..port_mod }));
-    assert_eq!(m.bundle(0, bad).unwrap_err(), (5, ModelError::PortMac(4)));
+    assert_eq!(m.bundle(0, bad).unwrap_err(), (5, ModelError::PortMac(PortNo(4))));
     assert_eq!((m.barrier(), m.group_ids(), m.meter_ids(), m.flow_count()), (before, vec![], vec![], 0));
-    assert!(m.port(4).unwrap().is_up() && poll_all(&mut m, 0).is_empty(), "nothing has happened");
+    assert!(m.port(PortNo(4)).unwrap().is_up() && poll_all(&mut m, 0).is_empty(), "nothing has happened");
 
     m.bundle(0, good).unwrap();
     assert_eq!((m.barrier(), m.group_ids(), m.meter_ids()), (before + 1, vec![1, 2], vec![5]));
-    assert!(!m.port(4).unwrap().is_up());
+    assert!(!m.port(PortNo(4)).unwrap().is_up());
     assert!(matches!(&poll_all(&mut m, 0)[..], [AsyncMessage::PortStatus { port, .. }] if port.config.down));
     let Some(Operation::All(parts)) = m.plane_mut().operations.last() else { panic!("one operation") };
     assert_eq!(parts.len(), 5);
@@ -162,11 +162,11 @@ fn numbers_of_groups_and_buckets_are_bounded_by_what_is_advertised() {
 #[test]
 fn chains_do_not_multiply_packets_without_bound() {
     let mut m = plain();
-    m.group_mod(0, Add, all(1, &vec![vec![Action::output(1)]; 60])).unwrap();
+    m.group_mod(0, Add, all(1, &vec![vec![Action::output(PortNo(1))]; 60])).unwrap();
     m.group_mod(0, Add, all(2, &vec![vec![Action::Group(1)]; 60])).unwrap();
     let error = m.group_mod(0, Add, all(3, &vec![vec![Action::Group(2)]; 2])).unwrap_err();
     assert_eq!((error.openflow(), m.group_ids()), ((6, 4), vec![1, 2]));
-    let error = m.group_mod(0, Modify, all(1, &vec![vec![Action::output(1)]; 70])).unwrap_err();
+    let error = m.group_mod(0, Modify, all(1, &vec![vec![Action::output(PortNo(1))]; 70])).unwrap_err();
     assert_eq!(error, ModelError::TooManyPasses { group: 2 }, "told of the one that leads to it");
     let select = group(3, GroupType::Select, &vec![vec![Action::Group(2)]; 9]);
     m.group_mod(0, Add, select).unwrap();
@@ -184,7 +184,7 @@ fn many_ways_through_few_groups_are_looked_at_once() {
         }
     }
     // This group is reached by 60 to the power of 8 paths.
-    m.group_mod(0, Modify, group(0, GroupType::Select, &[vec![Action::output(1)]])).unwrap();
+    m.group_mod(0, Modify, group(0, GroupType::Select, &[vec![Action::output(PortNo(1))]])).unwrap();
     let error = m.group_mod(0, Modify, group(0, GroupType::Select, &[vec![Action::Group(479)]])).unwrap_err();
     assert_eq!(error, ModelError::GroupLoop(0));
 }
@@ -192,17 +192,18 @@ fn many_ways_through_few_groups_are_looked_at_once() {
 #[test]
 fn what_openflow_refuses_is_refused_with_its_numbers() {
     let mut m = plain();
-    m.group_mod(0, Add, all(1, &[vec![Action::output(1)]])).unwrap();
+    m.group_mod(0, Add, all(1, &[vec![Action::output(PortNo(1))]])).unwrap();
     let mut refused = |command, group: Group| m.group_mod(0, command, group).unwrap_err().openflow();
     assert_eq!(refused(Add, all(1, &[])), (6, 0), "exists");
     assert_eq!(refused(Modify, all(2, &[])), (6, 8), "unknown");
     assert_eq!(refused(Add, group(2, GroupType::Indirect, &[])), (6, 1));
-    let mut weightless = group(2, GroupType::Select, &[vec![Action::output(1)]]);
+    let mut weightless = group(2, GroupType::Select, &[vec![Action::output(PortNo(1))]]);
     weightless.buckets[0].weight = 0;
     assert_eq!(refused(Add, weightless), (6, 1));
     for kind in [GroupType::All, GroupType::Indirect, GroupType::FastFailover] {
         for command in [Add, Modify] {
-            let mut weighted = group(if command == Add { 2 } else { 1 }, kind, &[vec![Action::output(1)]]);
+            let mut weighted =
+                group(if command == Add { 2 } else { 1 }, kind, &[vec![Action::output(PortNo(1))]]);
             weighted.buckets[0].weight = 1;
             assert_eq!(refused(command, weighted), (6, 1), "{kind:?} with a weight");
         }

@@ -8,7 +8,7 @@ mod common;
 use common::*;
 use flow::group::{Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
-use flow::{Action, FlowMod, FlowModCommand, Instructions};
+use flow::{Action, FlowMod, FlowModCommand, Instructions, PortNo};
 use model::agent::{Agent, ChannelId, Context};
 use openflow::bundle::{BundleAdd, BundleControl, BundleKind};
 use openflow::group::{GroupChange, GroupMod};
@@ -26,7 +26,7 @@ struct Bench {
 impl Bench {
     fn new() -> Self {
         let mut model = plain();
-        model.bundle(0, (0..MANY).map(|n| add(1, mac(n.into()), 1))).unwrap();
+        model.bundle(0, (0..MANY).map(|n| add(1, mac(n.into()), PortNo(1)))).unwrap();
         let mut agent = Agent::default();
         agent.lend_long_work();
         Self { agent, model }
@@ -92,13 +92,13 @@ fn echoes_are_answered_and_all_else_waits_in_its_order() {
     let mut bench = Bench::new();
     let (one, two) = (bench.connect(), bench.connect());
     bench.send(one, 1, &flow_mod(delete_all()));
-    bench.send(one, 2, &flow_mod(add(1, mac(1), 2)));
+    bench.send(one, 2, &flow_mod(add(1, mac(1), PortNo(2))));
     bench.send(one, 3, &Message::BarrierRequest);
     bench.send(one, 4, &echo());
     bench.step(one);
     assert_eq!(bench.model.flow_count() as u64, MANY, "nothing is deleted, and nothing added");
     // The other channel waits even before the driver has started the long change.
-    bench.send(two, 5, &flow_mod(command(FlowModCommand::DeleteStrict, add(1, mac(1), 0))));
+    bench.send(two, 5, &flow_mod(command(FlowModCommand::DeleteStrict, add(1, mac(1), PortNo(0)))));
     bench.send(two, 6, &Message::BarrierRequest);
     bench.step(two);
     bench.send(two, 7, &echo());
@@ -124,7 +124,7 @@ fn what_is_done_elsewhere_is_answered_as_here() {
     let group = Group { id: 5, kind: GroupType::All, buckets: Vec::new() };
     let unknown = Message::GroupMod(GroupMod { command: GroupChange::Modify, group });
     let mut commit = |last: Message| {
-        bench.model.bundle(0, (0..MANY).map(|n| add(2, mac(n.into()), 1))).unwrap();
+        bench.model.bundle(0, (0..MANY).map(|n| add(2, mac(n.into()), PortNo(1)))).unwrap();
         bench.send(one, 1, &control(BundleKind::OpenRequest));
         bench.send(one, 2, &part(flow_mod(delete_all())));
         bench.send(one, 3, &part(last));
@@ -135,7 +135,7 @@ fn what_is_done_elsewhere_is_answered_as_here() {
         (bench.replies(one), bench.model.flow_count())
     };
     let reply = (4, control(BundleKind::CommitReply));
-    assert_eq!(commit(flow_mod(add(1, mac(1), 2))), (vec![reply], 1));
+    assert_eq!(commit(flow_mod(add(1, mac(1), PortNo(2)))), (vec![reply], 1));
     let (replies, left) = commit(unknown);
     let code = |(xid, message): &(u32, Message)| match message {
         Message::Error(error) => (*xid, error.code),
@@ -167,7 +167,7 @@ fn a_channel_that_closes_meanwhile_is_not_answered() {
 fn short_changes_are_made_at_once() {
     let mut bench = Bench::new();
     let one = bench.connect();
-    bench.send(one, 1, &flow_mod(command(FlowModCommand::Delete, add(0, mac(3), 0))));
+    bench.send(one, 1, &flow_mod(command(FlowModCommand::Delete, add(0, mac(3), PortNo(0)))));
     bench.send(one, 2, &flow_mod(FlowMod { table: Some(9), ..delete_all() }));
     bench.step(one);
     assert!(!bench.agent.has_work());
@@ -200,7 +200,7 @@ fn deletes_of_groups_and_meters_are_long_if_entries_use_what_they_delete() {
         }
         if used {
             let instructions = Instructions { meter: Some(1), ..Instructions::apply(vec![Action::Group(1)]) };
-            bench.model.flow_mod(0, FlowMod { instructions, ..add(2, mac(1), 1) }).unwrap();
+            bench.model.flow_mod(0, FlowMod { instructions, ..add(2, mac(1), PortNo(1)) }).unwrap();
         }
         let one = bench.connect();
         bench.send(one, 1, &delete);
@@ -216,7 +216,7 @@ fn deletes_of_groups_and_meters_are_long_if_entries_use_what_they_delete() {
 
 fn checked(priority: u16, value: u128) -> Message {
     let flags = flow::EntryFlags { check_overlap: true, ..flow::EntryFlags::default() };
-    flow_mod(FlowMod { flags, ..add(priority, dst(value, 0xffff), 1) })
+    flow_mod(FlowMod { flags, ..add(priority, dst(value, 0xffff), PortNo(1)) })
 }
 
 #[test]
@@ -245,7 +245,7 @@ fn an_overlap_check_is_long_if_there_are_many_entries_of_its_priority() {
 fn a_step_ends_when_its_changes_have_looked_at_many_entries() {
     let mut bench = Bench::new();
     let one = bench.connect();
-    bench.model.bundle(0, (0..1_000).map(|n| add(3, mac(n), 1))).unwrap();
+    bench.model.bundle(0, (0..1_000).map(|n| add(3, mac(n), PortNo(1)))).unwrap();
     for n in 0..10 {
         bench.send(one, n, &checked(3, 10_000 + u128::from(n)));
     }
@@ -266,7 +266,7 @@ fn a_channel_with_many_requests_goes_on_answering_echoes() {
     let work = bench.agent.take_work().unwrap();
     let alone = |bench: &mut Bench| while bench.agent.step_alone(two, 0).more {};
     for n in 0..1_000 {
-        bench.send(two, n, &flow_mod(add(1, mac(n.into()), 1)));
+        bench.send(two, n, &flow_mod(add(1, mac(n.into()), PortNo(1))));
         alone(&mut bench);
     }
     bench.send(two, 2_000, &echo());
@@ -294,7 +294,7 @@ fn a_channel_with_many_requests_goes_on_answering_echoes() {
 /// Returns a flow-mod of about 60,000 bytes.
 fn large(n: u64) -> Message {
     let instructions = Instructions::apply(vec![Action::PopVlan; 7_500]);
-    flow_mod(FlowMod { instructions, ..add(1, mac(n.into()), 1) })
+    flow_mod(FlowMod { instructions, ..add(1, mac(n.into()), PortNo(1)) })
 }
 
 #[test]
@@ -302,7 +302,7 @@ fn what_waits_behind_a_barrier_is_bounded_in_bytes() {
     let mut bench = Bench::new();
     let one = bench.connect();
     bench.model.plane_mut().held = true;
-    bench.send(one, 1, &flow_mod(add(1, mac(77_777), 1)));
+    bench.send(one, 1, &flow_mod(add(1, mac(77_777), PortNo(1))));
     bench.send(one, 2, &Message::BarrierRequest);
     while bench.step(one) {}
     assert!(bench.agent.channel(one).unwrap().waits_for_barrier());

@@ -8,7 +8,7 @@ mod common;
 use common::*;
 use flow::group::{Group, GroupType};
 use flow::meter::Meter;
-use flow::{Action, EntryFlags, Field, FieldMatch, FlowMod, FlowModCommand, Instructions, Match};
+use flow::{Action, EntryFlags, Field, FieldMatch, FlowMod, FlowModCommand, Instructions, Match, PortNo};
 use model::{Change, GroupCommand, MeterCommand, ModelConfig, ModelError, ModelLimits};
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ fn exact(n: u128) -> FlowMod {
         FieldMatch::exact(Field::Ipv4Dst, 0x0a00_0001),
         FieldMatch::exact(Field::TcpDst, 80),
     ]);
-    add(100, matching.unwrap(), 1)
+    add(100, matching.unwrap(), PortNo(1))
 }
 
 fn timed<T>(what: &str, most: Duration, work: impl FnOnce() -> T) -> T {
@@ -44,7 +44,7 @@ fn a_million_entries() {
     assert_eq!(changed.added, COUNT as usize);
     assert_eq!(m.barrier(), 1);
     // The recorded operation occupies memory of the fake data plane, not of the model.
-    m.plane_mut().operations[0] = flow::Operation::RemovePort(0);
+    m.plane_mut().operations[0] = flow::Operation::RemovePort(PortNo(0));
 
     timed("10,000 strict modifies and deletes", second, || {
         for n in 0..5_000 {
@@ -68,11 +68,11 @@ fn a_million_entries() {
         for n in 0..1_000 {
             let flags = EntryFlags { check_overlap: true, ..EntryFlags::default() };
             let matching = if n % 2 == 0 { mac(n) } else { dst(n, 0xffff) };
-            m.flow_mod(0, FlowMod { flags, ..add(7, matching, 1) }).unwrap();
+            m.flow_mod(0, FlowMod { flags, ..add(7, matching, PortNo(1)) }).unwrap();
         }
     });
     timed("1,000 non-strict deletes of the wider shape", second, || {
-        let delete = |n| command(FlowModCommand::Delete, add(0, dst(n, 0xffff), 1));
+        let delete = |n| command(FlowModCommand::Delete, add(0, dst(n, 0xffff), PortNo(1)));
         let removed = (0..1_000).map(|n| m.flow_mod(0, delete(n)).unwrap().removed).sum::<usize>();
         assert_eq!(removed, 1_000);
     });
@@ -119,12 +119,12 @@ fn all_groups_and_meters_go_in_one_walk_over_the_entries() {
         let instructions = if n.is_multiple_of(2) {
             Instructions::apply(vec![Action::Group(id), Action::Group(id % NUMBERS + 1)])
         } else {
-            Instructions { meter: Some(id), ..output(1) }
+            Instructions { meter: Some(id), ..output(PortNo(1)) }
         };
-        FlowMod { instructions, ..add(1, mac(n.into()), 1) }
+        FlowMod { instructions, ..add(1, mac(n.into()), PortNo(1)) }
     };
     m.bundle(0, (0..ENTRIES).map(entry)).unwrap();
-    m.flow_mod(0, add(2, mac(1), 1)).unwrap();
+    m.flow_mod(0, add(2, mac(1), PortNo(1))).unwrap();
     let second = Duration::from_secs(1);
     timed("delete 2,000 groups", 3 * second, || m.group_mod(0, GroupCommand::DeleteAll, group(0)).unwrap());
     assert_eq!((m.group_ids().len(), m.flow_count() as u32), (0, ENTRIES / 2 + 1));

@@ -5,7 +5,7 @@
 mod common;
 
 use common::*;
-use flow::{EntryFlags, FlowMod};
+use flow::{EntryFlags, FlowMod, PortNo};
 use model::agent::{Agent, ChannelEvent, ChannelId, Context, LostMessages};
 use openflow::{Message, SessionConfig, encode};
 
@@ -27,7 +27,7 @@ fn what_a_controller_does_not_read_is_counted_by_kind() {
     };
     let reported = EntryFlags { send_flow_removed: true, ..EntryFlags::default() };
     let remove_one = |agent: &mut Agent, model: &mut Fake| {
-        model.flow_mod(0, FlowMod { flags: reported, ..add(1, mac(1), 1) }).unwrap();
+        model.flow_mod(0, FlowMod { flags: reported, ..add(1, mac(1), PortNo(1)) }).unwrap();
         model.flow_mod(0, delete_all()).unwrap();
         pass_on(agent, model);
     };
@@ -41,7 +41,7 @@ fn what_a_controller_does_not_read_is_counted_by_kind() {
     for _ in 0..4 {
         remove_one(&mut agent, &mut model);
     }
-    model.add_port(0, port(1), true).unwrap();
+    model.add_port(0, port(PortNo(1)), true).unwrap();
     pass_on(&mut agent, &mut model);
     let lost = LostMessages { flow_removed: 5, port_status: 1, ..LostMessages::default() };
     assert_eq!(agent.lost(), lost);

@@ -7,7 +7,7 @@ mod common;
 
 use common::{Fake, SECOND, add, command, dump, last_changes, mac, with};
 use flow::syntax::{ParseOptions, parse_flow};
-use flow::{EntryChange, EntryFlags, FlowMod, FlowModCommand, Match, Nanos};
+use flow::{EntryChange, EntryFlags, FlowMod, FlowModCommand, Match, Nanos, PortNo};
 use model::{Learning, Mark, ModelConfig, ModelLimits};
 
 /// Entries become low-latency at 100 packets per second over a window of 1 s, and normal below 50.
@@ -46,8 +46,8 @@ const NOTHING: (bool, Mark) = (false, Mark { said: None, learned: false });
 #[test]
 fn busy_entries_are_learned_and_idle_ones_forgotten() {
     let mut m = learner();
-    m.flow_mod(0, add(1, mac(1), 1)).unwrap();
-    m.flow_mod(0, add(2, mac(2), 1)).unwrap();
+    m.flow_mod(0, add(1, mac(1), PortNo(1))).unwrap();
+    m.flow_mod(0, add(2, mac(2), PortNo(1))).unwrap();
     let mut now = 0;
     let rates = [99, 100, 50, 49, 50, 49, 49, 99, 100];
     let wanted = [NOTHING, LEARNED, LEARNED, LEARNED, LEARNED, LEARNED, NOTHING, NOTHING, LEARNED];
@@ -72,7 +72,8 @@ fn busy_entries_are_learned_and_idle_ones_forgotten() {
 #[test]
 fn what_was_said_and_cookies_come_before_learning() {
     let mut m = learner();
-    let said = |priority, low_latency, cookie| FlowMod { low_latency, cookie, ..add(priority, mac(9), 1) };
+    let said =
+        |priority, low_latency, cookie| FlowMod { low_latency, cookie, ..add(priority, mac(9), PortNo(1)) };
     for (priority, low_latency, cookie) in
         [(1, Some(false), 0), (2, Some(true), 0), (3, None, 0x4c01), (4, Some(false), 0x4c01)]
     {
@@ -105,11 +106,13 @@ fn what_was_said_and_cookies_come_before_learning() {
 #[test]
 fn a_modify_that_says_something_ends_learning_and_one_that_does_not_leaves_it() {
     let mut m = learner();
-    m.flow_mod(0, add(1, mac(1), 1)).unwrap();
+    m.flow_mod(0, add(1, mac(1), PortNo(1))).unwrap();
     let mut now = 0;
     second(&mut m, &mut now, 1, 100);
-    let modify =
-        |low_latency| FlowMod { low_latency, ..command(FlowModCommand::Modify, add(1, Match::any(), 2)) };
+    let modify = |low_latency| FlowMod {
+        low_latency,
+        ..command(FlowModCommand::Modify, add(1, Match::any(), PortNo(2)))
+    };
     m.flow_mod(now, modify(None)).unwrap();
     assert_eq!(state(&mut m, now, 1), LEARNED);
     let EntryChange::Modify { low_latency: true, .. } = last_changes(&mut m)[0] else { panic!("stays so") };
@@ -121,7 +124,7 @@ fn a_modify_that_says_something_ends_learning_and_one_that_does_not_leaves_it() 
         assert_eq!(state(&mut m, now, 1), never);
     }
     // A refused bundle leaves all entries unchanged.
-    let refused = m.bundle(now, [modify(Some(true)), FlowMod { table: None, ..add(1, mac(1), 1) }]);
+    let refused = m.bundle(now, [modify(Some(true)), FlowMod { table: None, ..add(1, mac(1), PortNo(1)) }]);
     assert_eq!(refused.map_err(|(at, _)| at), Err(1));
     assert_eq!(state(&mut m, now, 1), never);
 }
@@ -132,7 +135,8 @@ fn entries_that_do_not_last_are_not_learned() {
     for (priority, idle_timeout_s, hard_timeout_s) in
         [(1, 599, 0), (2, 0, 599), (3, 600, 0), (4, 600, 600), (5, 599, 600)]
     {
-        m.flow_mod(0, FlowMod { idle_timeout_s, hard_timeout_s, ..add(priority, mac(1), 1) }).unwrap();
+        m.flow_mod(0, FlowMod { idle_timeout_s, hard_timeout_s, ..add(priority, mac(1), PortNo(1)) })
+            .unwrap();
     }
     let mut now = 0;
     for priority in 1..=5 {
@@ -173,11 +177,11 @@ fn floods_that_are_dropped_or_go_to_the_controller_are_not_learned() {
 #[test]
 fn an_entry_in_place_of_another_begins_anew() {
     let mut m = learner();
-    m.flow_mod(0, add(1, mac(1), 1)).unwrap();
+    m.flow_mod(0, add(1, mac(1), PortNo(1))).unwrap();
     let mut now = 0;
     second(&mut m, &mut now, 1, 100);
     assert_eq!(state(&mut m, now, 1), LEARNED);
-    m.flow_mod(now, add(1, mac(1), 1)).unwrap();
+    m.flow_mod(now, add(1, mac(1), PortNo(1))).unwrap();
     assert_eq!(state(&mut m, now, 1), NOTHING);
     assert_eq!(dump(&mut m, now)[0].packets, 100, "its counts go on");
     second(&mut m, &mut now, 1, 99);
@@ -186,8 +190,11 @@ fn an_entry_in_place_of_another_begins_anew() {
     assert_eq!(state(&mut m, now, 1), LEARNED);
     // A modify that resets the counters does not disturb learning.
     let reset = EntryFlags { reset_counts: true, ..EntryFlags::default() };
-    m.flow_mod(now, FlowMod { flags: reset, ..command(FlowModCommand::Modify, add(1, Match::any(), 2)) })
-        .unwrap();
+    m.flow_mod(
+        now,
+        FlowMod { flags: reset, ..command(FlowModCommand::Modify, add(1, Match::any(), PortNo(2))) },
+    )
+    .unwrap();
     second(&mut m, &mut now, 1, 50);
     second(&mut m, &mut now, 1, 50);
     assert_eq!(state(&mut m, now, 1), LEARNED);
@@ -197,7 +204,7 @@ fn an_entry_in_place_of_another_begins_anew() {
 fn a_look_is_short_and_all_entries_come_within_a_window() {
     const ENTRIES: u64 = 5_000;
     let mut m = learner();
-    let flows = (0..ENTRIES).map(|n| add(1, mac(n.into()), 1));
+    let flows = (0..ENTRIES).map(|n| add(1, mac(n.into()), PortNo(1)));
     m.bundle(0, flows).unwrap();
     let ids: Vec<_> = dump(&mut m, 0).iter().map(|f| f.entry.id).collect();
     let mut now = 0;
@@ -225,7 +232,7 @@ fn a_look_is_short_and_all_entries_come_within_a_window() {
 #[test]
 fn without_learning_nothing_is_looked_at() {
     let mut m = with(ModelConfig { learning: None, ..config() });
-    m.flow_mod(0, add(1, mac(1), 1)).unwrap();
+    m.flow_mod(0, add(1, mac(1), PortNo(1))).unwrap();
     assert_eq!(m.next_deadline(), None);
     let reads = m.plane_mut().counter_reads;
     m.poll(100 * SECOND);

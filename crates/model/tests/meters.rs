@@ -7,7 +7,7 @@ mod common;
 
 use common::*;
 use flow::meter::{Band, Meter, MeterBand};
-use flow::{FlowMod, Instructions, Operation};
+use flow::{FlowMod, Instructions, Operation, PortNo};
 use model::MeterCommand::{Add, Delete, DeleteAll, Modify};
 use model::ModelError;
 
@@ -21,12 +21,12 @@ fn meters_come_change_and_go_with_their_entries() {
     let mut m = plain();
     let entry = || FlowMod {
         instructions: Instructions { meter: Some(3), ..Instructions::default() },
-        ..add(1, mac(1), 0)
+        ..add(1, mac(1), PortNo(0))
     };
     assert_eq!(m.flow_mod(0, entry()).unwrap_err(), ModelError::NoSuchMeter(3));
     m.meter_mod(0, Add, meter(3, &[10])).unwrap();
     m.flow_mod(0, entry()).unwrap();
-    m.flow_mod(0, add(1, mac(2), 1)).unwrap();
+    m.flow_mod(0, add(1, mac(2), PortNo(1))).unwrap();
     m.meter_mod(4, Modify, meter(3, &[10, 20])).unwrap();
     let stats = m.meter(9, 3).unwrap();
     assert_eq!((stats.references, stats.duration_ns, stats.meter.bands.len()), (1, 9, 2));

@@ -8,6 +8,7 @@ mod common;
 use common::*;
 use flow::{
     Action, EntryChange, EntryFlags, EntryId, FlowMod, FlowModCommand, Instructions, Match, Nanos, Operation,
+    PortNo,
 };
 use model::{AsyncMessage, Changed, ModelConfig, ModelError, ModelLimits, RemovedReason};
 use std::collections::HashMap;
@@ -150,7 +151,7 @@ fn random_mod(r: &mut Random) -> FlowMod {
         table: if deletes && r.one_in(3) { None } else { Some(r.below(2) as u8) },
         priority,
         matching,
-        instructions: Instructions::apply(vec![Action::output(1 + r.below(3) as u32)]),
+        instructions: Instructions::apply(vec![Action::output(PortNo(1 + r.below(3) as u32))]),
         idle_timeout_s: if r.one_in(3) { 1 + r.below(4) as u16 } else { 0 },
         hard_timeout_s: if r.one_in(3) { 1 + r.below(6) as u16 } else { 0 },
         cookie: r.below(16),
@@ -161,7 +162,7 @@ fn random_mod(r: &mut Random) -> FlowMod {
             reset_counts: r.one_in(4),
             ..EntryFlags::default()
         },
-        out_port: if deletes && r.one_in(3) { Some(1 + r.below(3) as u32) } else { None },
+        out_port: if deletes && r.one_in(3) { Some(PortNo(1 + r.below(3) as u32)) } else { None },
         ..FlowMod::default()
     }
 }

@@ -5,17 +5,21 @@
 mod common;
 
 use common::{add, mac, plain};
-use flow::Operation;
 use flow::stateless::{
     Arithmetic, Bank, Label, NodeId, StatelessChange, StatelessConfig, StatelessError, StatelessSection,
 };
+use flow::{Operation, PortNo};
 use model::{Change, ModelError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 fn bank(id: u32) -> Bank {
     let id = NodeId::new(Arithmetic::Integer, id).unwrap();
-    Bank { id, labels: BTreeMap::from([(0, Label::Tables), (1, Label::Port(2))]), backups: BTreeMap::new() }
+    Bank {
+        id,
+        labels: BTreeMap::from([(0, Label::Tables), (1, Label::Port(PortNo(2)))]),
+        backups: BTreeMap::new(),
+    }
 }
 
 fn set(sections: Vec<StatelessSection>) -> Change {
@@ -29,13 +33,16 @@ fn sections_are_replaced_one_by_one() {
     m.change(0, set(vec![StatelessSection::Bank(1, Some(bank(5)))])).unwrap();
     m.change(
         0,
-        set(vec![StatelessSection::Trusted(BTreeSet::from([2, 3])), StatelessSection::Polka(Some(bank(7)))]),
+        set(vec![
+            StatelessSection::Trusted(BTreeSet::from([PortNo(2), PortNo(3)])),
+            StatelessSection::Polka(Some(bank(7))),
+        ]),
     )
     .unwrap();
     let expected = StatelessConfig {
         banks: [None, Some(bank(5))],
         polka: Some(bank(7)),
-        trusted: BTreeSet::from([2, 3]),
+        trusted: BTreeSet::from([PortNo(2), PortNo(3)]),
         ..StatelessConfig::default()
     };
     assert_eq!(m.stateless().map(|stateless_config| &**stateless_config), Some(&expected));
@@ -56,14 +63,15 @@ fn a_bundle_that_changes_the_configuration_twice_is_one_operation() {
     let before = m.stateless().cloned();
     let version = m.barrier();
     let trusted = |port| set(vec![StatelessSection::Trusted(BTreeSet::from([port]))]);
-    m.bundle(0, (1..=1_000).map(trusted).chain([Change::Flow(add(1, mac(1), 1))])).unwrap();
+    m.bundle(0, (1..=1_000).map(PortNo).map(trusted).chain([Change::Flow(add(1, mac(1), PortNo(1)))]))
+        .unwrap();
     assert_eq!(m.barrier(), version + 1);
     let operation = m.plane_mut().operations.last().cloned().unwrap();
     let swaps: Vec<_> = operation.parts().iter().filter(|o| matches!(o, Operation::Stateless(_))).collect();
     let [Operation::Stateless(Some(stateless_config))] = swaps[..] else { panic!("{swaps:?}") };
     assert_eq!(
         (stateless_config.trusted.clone(), stateless_config.polka.clone()),
-        (BTreeSet::from([1_000]), Some(bank(7)))
+        (BTreeSet::from([PortNo(1_000)]), Some(bank(7)))
     );
     assert_eq!(m.stateless(), Some(stateless_config));
     // A bundle that ends with the initial configuration is no change.
@@ -81,15 +89,15 @@ fn what_cannot_be_changes_nothing() {
     let mut m = plain();
     let stateless_config = StatelessConfig { polka: Some(bank(5)), ..StatelessConfig::default() };
     m.set_stateless(0, Some(Arc::new(stateless_config.clone()))).unwrap();
-    let bad = || StatelessSection::MtuBytes(BTreeMap::from([(1, 20)]));
-    let refused = ModelError::Stateless(StatelessError::Mtu(1, 20));
+    let bad = || StatelessSection::MtuBytes(BTreeMap::from([(PortNo(1), 20)]));
+    let refused = ModelError::Stateless(StatelessError::Mtu(PortNo(1), 20));
     assert_eq!(m.change(0, set(vec![StatelessSection::Polka(None), bad()])).unwrap_err(), refused);
     assert_eq!(refused.openflow(), (0xffff, 1));
-    let broken = StatelessConfig { mtu_bytes: BTreeMap::from([(1, 20)]), ..stateless_config.clone() };
+    let broken = StatelessConfig { mtu_bytes: BTreeMap::from([(PortNo(1), 20)]), ..stateless_config.clone() };
     assert_eq!(m.set_stateless(0, Some(Arc::new(broken))).unwrap_err(), refused);
     // A failed bundle undoes its earlier changes.
     let bundle =
-        [Change::Flow(add(1, mac(1), 1)), set(vec![StatelessSection::Polka(None)]), set(vec![bad()])];
+        [Change::Flow(add(1, mac(1), PortNo(1))), set(vec![StatelessSection::Polka(None)]), set(vec![bad()])];
     assert_eq!(m.bundle(0, bundle).unwrap_err(), (2, refused));
     assert_eq!(
         (m.stateless().map(|stateless_config| &**stateless_config), m.flow_count()),

@@ -3,6 +3,7 @@
 //! refused if invalid.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+use flow::PortNo;
 mod common;
 
 use common::{Fake, add, mac, plain};
@@ -100,11 +101,15 @@ impl Bench {
 
 fn bank(id: u32, labels: u32) -> Bank {
     let id = NodeId::new(Arithmetic::Integer, id).unwrap();
-    Bank { id, labels: (0..labels).map(|n| (n, Label::Port(n % 4 + 1))).collect(), backups: BTreeMap::new() }
+    Bank {
+        id,
+        labels: (0..labels).map(|n| (n, Label::Port(PortNo(n % 4 + 1)))).collect(),
+        backups: BTreeMap::new(),
+    }
 }
 
 fn trusted(ports: impl IntoIterator<Item = u32>) -> StatelessSection {
-    StatelessSection::Trusted(ports.into_iter().collect())
+    StatelessSection::Trusted(ports.into_iter().map(PortNo).collect())
 }
 
 fn set(sections: Vec<StatelessSection>) -> Message {
@@ -120,7 +125,7 @@ fn the_configuration_that_was_set_is_reported() {
     let stateless_config = StatelessConfig {
         banks: [None, Some(bank(5, 4))],
         polka: Some(bank(7, 2)),
-        trusted: BTreeSet::from([1, 9]),
+        trusted: BTreeSet::from([PortNo(1), PortNo(9)]),
         ..StatelessConfig::default()
     };
     assert_eq!(bench.reported(), Some(stateless_config.clone()));
@@ -136,11 +141,11 @@ fn the_configuration_that_was_set_is_reported() {
 fn what_cannot_be_is_refused_and_changes_nothing() {
     let mut bench = Bench::new();
     bench.ask(1, &set(vec![trusted([1])]));
-    let small = StatelessSection::MtuBytes(BTreeMap::from([(1, 20)]));
+    let small = StatelessSection::MtuBytes(BTreeMap::from([(PortNo(1), 20)]));
     for bad in [small, StatelessSection::Bank(0, Some(bank(3, 4))), trusted([0]), trusted(1..=1_025)] {
         assert_eq!(bench.refused(&set(vec![trusted([2]), bad])), STATELESS_BAD_CONFIG);
     }
-    assert_eq!(bench.reported().unwrap().trusted, BTreeSet::from([1]));
+    assert_eq!(bench.reported().unwrap().trusted, BTreeSet::from([PortNo(1)]));
 }
 
 #[test]
@@ -161,9 +166,13 @@ fn bundles_change_the_configuration_and_entries_together() {
     let added = |bundle_id, message| {
         Message::BundleAdd(BundleAdd { bundle_id, flags: bundle::FLAG_ATOMIC, message: Box::new(message) })
     };
-    let entry =
-        || Message::FlowMod(openflow::flow_mod::FlowModMessage { flow: add(1, mac(1), 1), buffer_id: None });
-    let small = StatelessSection::MtuBytes(BTreeMap::from([(1, 20)]));
+    let entry = || {
+        Message::FlowMod(openflow::flow_mod::FlowModMessage {
+            flow: add(1, mac(1), PortNo(1)),
+            buffer_id: None,
+        })
+    };
+    let small = StatelessSection::MtuBytes(BTreeMap::from([(PortNo(1), 20)]));
     assert_eq!(bench.ask(1, &added(1, entry())), []);
     assert_eq!(bench.ask(2, &added(1, set(vec![trusted([1])]))), []);
     assert_eq!(bench.ask(3, &added(1, set(vec![small]))), []);
@@ -185,7 +194,7 @@ fn bundles_change_the_configuration_and_entries_together() {
     let stateless_config = bench.reported().unwrap();
     assert_eq!(
         (stateless_config.trusted, stateless_config.banks[0].clone()),
-        (BTreeSet::from([1]), Some(bank(5, 4)))
+        (BTreeSet::from([PortNo(1)]), Some(bank(5, 4)))
     );
     assert_eq!(bench.model.flow_count(), 1);
 }

@@ -7,7 +7,7 @@ use crate::experimenter;
 use crate::nicira;
 use crate::oxm::{self, Tlv};
 use flow::action::{KeyHeader, PolkaHeader, SetField, TfHeader};
-use flow::{Action, Field};
+use flow::{Action, Field, PortNo};
 
 const OUTPUT: u16 = 0;
 const COPY_TTL_OUT: u16 = 11;
@@ -59,7 +59,7 @@ fn decode_body(kind: u16, r: &mut Reader<'_>) -> Result<Action, DecodeError> {
         OUTPUT => {
             let (port, max_len) = (r.u32()?, r.u16()?);
             r.skip(6)?;
-            Ok(Action::Output { port, max_len })
+            Ok(Action::Output { port: PortNo(port), max_len })
         }
         COPY_TTL_OUT => bare(r, Action::CopyTtlOut),
         COPY_TTL_IN => bare(r, Action::CopyTtlIn),
@@ -192,7 +192,7 @@ fn encode(action: &Action, out: &mut Vec<u8>) {
     };
     match action {
         Action::Output { port, max_len } => {
-            number(out, OUTPUT, *port);
+            number(out, OUTPUT, port.0);
             out.put_u16(*max_len);
             out.zeros(6);
         }

@@ -5,6 +5,7 @@ use crate::action;
 use crate::bytes::{Put, Reader, unless};
 use crate::error::{self, DecodeError, ErrorCode};
 use crate::flow_mod::ANY;
+use flow::PortNo;
 use flow::group::{Bucket, Group, GroupType};
 
 /// OFPG_ALL: all groups, for deletes.
@@ -97,7 +98,7 @@ pub(crate) fn decode_buckets(r: &mut Reader<'_>) -> Result<Vec<Bucket>, DecodeEr
         let mut b = r.part(length, "a bucket", error::GROUP_BAD_BUCKET)?;
         b.skip(2)?;
         let weight = b.u16()?;
-        let (watch_port, watch_group) = (unless(ANY, b.u32()?), unless(ANY, b.u32()?));
+        let (watch_port, watch_group) = (unless(ANY, b.u32()?).map(PortNo), unless(ANY, b.u32()?));
         b.skip(4)?;
         buckets.push(Bucket { weight, watch_port, watch_group, actions: action::decode_list(&mut b)? });
     }
@@ -109,7 +110,7 @@ pub(crate) fn encode_buckets(buckets: &[Bucket], out: &mut Vec<u8>) {
         let start = out.len();
         out.zeros(2);
         out.put_u16(bucket.weight);
-        out.put_u32(bucket.watch_port.unwrap_or(ANY));
+        out.put_u32(bucket.watch_port.map_or(ANY, u32::from));
         out.put_u32(bucket.watch_group.unwrap_or(ANY));
         out.zeros(4);
         action::encode_list(&bucket.actions, out);

@@ -173,7 +173,7 @@ impl Message {
             kind::QUEUE_GET_CONFIG_REQUEST => {
                 let port = r.u32()?;
                 r.skip(4)?;
-                Self::QueueGetConfigRequest { port }
+                Self::QueueGetConfigRequest { port: PortNo(port) }
             }
             kind::QUEUE_GET_CONFIG_REPLY => Self::QueueGetConfigReply(QueueConfig::decode(r)?),
             kind::ROLE_REQUEST => Self::RoleRequest(RoleMessage::decode(r)?),
@@ -218,7 +218,7 @@ impl Message {
             Self::MultipartRequest(m) => m.encode(out),
             Self::MultipartReply(m) => m.encode_one(out),
             Self::QueueGetConfigRequest { port } => {
-                out.put_u32(*port);
+                out.put_u32(port.0);
                 out.zeros(4);
             }
             Self::QueueGetConfigReply(m) => m.encode(out),

@@ -95,19 +95,19 @@ impl PacketOutMessage {
         let (buffer_id, in_port) = (unless(NO_BUFFER, r.u32()?), r.u32()?);
         let length = usize::from(r.u16()?);
         r.skip(6)?;
-        if !port_no::is_real(in_port) && !port_no::is_none(in_port) {
+        if !port_no::is_real(PortNo(in_port)) && !port_no::is_none(PortNo(in_port)) {
             return error::BAD_PORT.says(format!(
                 "packet-out from port {in_port:#x}; use a port of the switch, CONTROLLER (0xfffffffd), LOCAL, ANY or 0"
             ));
         }
         let mut list = r.part(length, "the list of actions", error::BAD_LEN)?;
         let actions = action::decode_list(&mut list)?;
-        Ok(Self { buffer_id, in_port, actions, data: r.rest().to_vec() })
+        Ok(Self { buffer_id, in_port: PortNo(in_port), actions, data: r.rest().to_vec() })
     }
 
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         out.put_u32(self.buffer_id.unwrap_or(NO_BUFFER));
-        out.put_u32(self.in_port);
+        out.put_u32(self.in_port.0);
         let length_at = out.len();
         out.zeros(8);
         let start = out.len();

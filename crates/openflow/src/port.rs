@@ -66,7 +66,7 @@ impl PortDescription {
         let mac = r.array()?;
         r.skip(2)?;
         Ok(Self {
-            number,
+            number: PortNo(number),
             mac,
             name: r.text::<NAME_BYTES>()?,
             config: r.u32()?,
@@ -81,7 +81,7 @@ impl PortDescription {
     }
 
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
-        out.put_u32(self.number);
+        out.put_u32(self.number.0);
         out.zeros(4);
         out.put(&self.mac);
         out.zeros(2);
@@ -157,11 +157,11 @@ impl PortModMessage {
         r.skip(2)?;
         let (config, mask, advertise) = (r.u32()?, r.u32()?, r.u32()?);
         r.skip(4)?;
-        Ok(Self { port, mac, config, mask, advertise })
+        Ok(Self { port: PortNo(port), mac, config, mask, advertise })
     }
 
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
-        out.put_u32(self.port);
+        out.put_u32(self.port.0);
         out.zeros(4);
         out.put(&self.mac);
         out.zeros(2);

@@ -42,11 +42,11 @@ impl QueueConfig {
         while !r.is_empty() {
             queues.push(QueueDescription::decode(r)?);
         }
-        Ok(Self { port, queues })
+        Ok(Self { port: PortNo(port), queues })
     }
 
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
-        out.put_u32(self.port);
+        out.put_u32(self.port.0);
         out.zeros(4);
         for queue in &self.queues {
             queue.encode(out);
@@ -63,7 +63,7 @@ impl QueueDescription {
         let mut r = r.part(length, "a queue", error::BAD_LEN)?;
         let (id, port) = (r.u32()?, r.u32()?);
         r.skip(8)?;
-        let mut queue = Self { id, port, min_rate: None, max_rate: None };
+        let mut queue = Self { id, port: PortNo(port), min_rate: None, max_rate: None };
         while !r.is_empty() {
             let (kind, length) = (r.u16()?, r.u16()?);
             if length < 8 {
@@ -83,7 +83,7 @@ impl QueueDescription {
     fn encode(&self, out: &mut Vec<u8>) {
         let start = out.len();
         out.put_u32(self.id);
-        out.put_u32(self.port);
+        out.put_u32(self.port.0);
         out.zeros(8);
         for (kind, rate) in [(MIN_RATE, self.min_rate), (MAX_RATE, self.max_rate)] {
             if let Some(rate) = rate {

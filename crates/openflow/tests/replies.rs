@@ -11,7 +11,7 @@ use common::hex;
 use flow::action::SetField;
 use flow::group::{Bucket, Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
-use flow::{Action, EntryFlags, Field, FieldMatch, Instructions, Match, Next, port_no};
+use flow::{Action, EntryFlags, Field, FieldMatch, Instructions, Match, Next, PortNo, port_no};
 use openflow::bundle::{BundleControl, BundleKind};
 use openflow::features::{Features, SwitchConfig, capability};
 use openflow::flow_mod::{FlowRemovedMessage, FlowRemovedReason};
@@ -52,7 +52,7 @@ fn instructions() -> Instructions {
             Action::DecNwTtl,
             Action::set(Field::Ipv4Src, 0x0102_0304),
             Action::SetField(masked),
-            Action::output(2),
+            Action::output(PortNo(2)),
             Action::Output { port: port_no::CONTROLLER, max_len: 96 },
         ],
         clear: true,
@@ -64,7 +64,7 @@ fn instructions() -> Instructions {
 
 fn port() -> PortDescription {
     PortDescription {
-        number: 1,
+        number: PortNo(1),
         mac: [2, 0, 0, 0, 0, 1],
         name: "p1".into(),
         config: openflow::port::config::NO_FWD,
@@ -141,7 +141,7 @@ fn multiparts() -> Vec<(&'static str, Answer)> {
         (
             "port_stats",
             Answer::PortStats(vec![PortStats {
-                port: 1,
+                port: PortNo(1),
                 rx_packets: 1,
                 tx_packets: 2,
                 rx_bytes: 3,
@@ -160,7 +160,7 @@ fn multiparts() -> Vec<(&'static str, Answer)> {
         (
             "queue",
             Answer::Queue(vec![QueueStats {
-                port: 1,
+                port: PortNo(1),
                 queue: 2,
                 tx_bytes: 3,
                 tx_packets: 4,
@@ -184,7 +184,7 @@ fn multiparts() -> Vec<(&'static str, Answer)> {
                 GroupDescription(Group {
                     id: 7,
                     kind: GroupType::Select,
-                    buckets: vec![bucket(1), bucket(2)],
+                    buckets: vec![bucket(PortNo(1)), bucket(PortNo(2))],
                 }),
                 GroupDescription(Group { id: 8, kind: GroupType::All, buckets: Vec::new() }),
             ]),
@@ -286,8 +286,13 @@ fn replies() -> Vec<(&'static str, Message)> {
         (
             "queue_get_config_reply",
             Message::QueueGetConfigReply(QueueConfig {
-                port: 1,
-                queues: vec![QueueDescription { id: 2, port: 1, min_rate: Some(100), max_rate: Some(500) }],
+                port: PortNo(1),
+                queues: vec![QueueDescription {
+                    id: 2,
+                    port: PortNo(1),
+                    min_rate: Some(100),
+                    max_rate: Some(500),
+                }],
             }),
         ),
         ("role_reply", Message::RoleReply(RoleMessage { role: Role::Master, generation_id: 5 })),

@@ -7,6 +7,7 @@
 mod common;
 
 use common::hex;
+use flow::PortNo;
 use flow::stateless::{
     Arithmetic, Bank, Gate, GateFlag, Gates, Label, NodeId, StatelessChange, StatelessConfig,
     StatelessSection, TagTypes,
@@ -23,7 +24,12 @@ const XID: u32 = 7;
 /// Maximum number of labels and backups in a message.
 const PAIRS: usize = 8_186;
 
-fn bank(arithmetic: Arithmetic, id: u32, labels: &[(u32, Label)], backups: &[(u32, u32)]) -> Option<Bank> {
+fn bank(
+    arithmetic: Arithmetic,
+    id: u32,
+    labels: &[(u32, Label)],
+    backups: &[(PortNo, PortNo)],
+) -> Option<Bank> {
     let id = NodeId::new(arithmetic, id).unwrap();
     let (labels, backups) = (labels.iter().copied().collect(), backups.iter().copied().collect());
     Some(Bank { id, labels, backups })
@@ -41,14 +47,22 @@ fn meant(says: &str) -> Message {
         "types: 0x88b5, 0x8842, 0xff1f, 0x88b6" => {
             StatelessSection::Types(TagTypes { keyflow: 0x88b5, polka: 0x8842, tf: 0xff1f, tf_wide: 0x88b6 })
         }
-        "trusted: 1, 3" => StatelessSection::Trusted(BTreeSet::from([1, 3])),
+        "trusted: 1, 3" => StatelessSection::Trusted(BTreeSet::from([PortNo(1), PortNo(3)])),
         "trusted: none" => StatelessSection::Trusted(BTreeSet::new()),
-        "mtu: 1500 at port 2" => StatelessSection::MtuBytes(BTreeMap::from([(2, 1_500)])),
+        "mtu: 1500 at port 2" => StatelessSection::MtuBytes(BTreeMap::from([(PortNo(2), 1_500)])),
         "bank of epoch 0: integer 5, label 0 tables, label 1 port 2, in place of 2 port 3" => {
-            StatelessSection::Bank(0, bank(Integer, 5, &[(0, Label::Tables), (1, Label::Port(2))], &[(2, 3)]))
+            StatelessSection::Bank(
+                0,
+                bank(
+                    Integer,
+                    5,
+                    &[(0, Label::Tables), (1, Label::Port(PortNo(2)))],
+                    &[(PortNo(2), PortNo(3))],
+                ),
+            )
         }
         "bank of epoch 1: polynomial 11, label 7 port 1" => {
-            StatelessSection::Bank(1, bank(Polynomial, 11, &[(7, Label::Port(1))], &[]))
+            StatelessSection::Bank(1, bank(Polynomial, 11, &[(7, Label::Port(PortNo(1)))], &[]))
         }
         "bank of epoch 1: none" => StatelessSection::Bank(1, None),
         "polka: polynomial 0x1002d, label 0 tables" => {
@@ -57,7 +71,7 @@ fn meant(says: &str) -> Message {
         "polka: none" => StatelessSection::Polka(None),
         "gates: down-d 2, up-d 3, external-d 0, server_gate_max 16, port 1 gate 4 G_SRV, port 2 gate 6 G_ASS" =>
         {
-            let ports = [(1, gate(4, GateFlag::Server)), (2, gate(6, GateFlag::Assists))];
+            let ports = [(PortNo(1), gate(4, GateFlag::Server)), (PortNo(2), gate(6, GateFlag::Assists))];
             let (down_d, up_d, external_d, server_gate_max) = (2, 3, 0, 16);
             StatelessSection::Gates(Some(Gates {
                 down_d,
@@ -72,7 +86,7 @@ fn meant(says: &str) -> Message {
         "stateless_mod: no sections" => return change(vec![]),
         "stateless_mod: trusted port 1, no polka" => {
             return change(vec![
-                StatelessSection::Trusted(BTreeSet::from([1])),
+                StatelessSection::Trusted(BTreeSet::from([PortNo(1)])),
                 StatelessSection::Polka(None),
             ]);
         }
@@ -81,7 +95,7 @@ fn meant(says: &str) -> Message {
             return Message::StatelessReply(StatelessReply { more: false, sections: None });
         }
         "stateless_reply: trusted port 1, more follows" => {
-            let sections = Some(vec![StatelessSection::Trusted(BTreeSet::from([1]))]);
+            let sections = Some(vec![StatelessSection::Trusted(BTreeSet::from([PortNo(1)]))]);
             return Message::StatelessReply(StatelessReply { more: true, sections });
         }
         other => panic!("the page says {other}, which is not known here"),
@@ -183,9 +197,10 @@ fn zeros_are_not_looked_at() {
 
 /// Returns a bank with this many labels, and backups of ports from 1.
 fn large(labels: u32, backups: u32) -> Option<Bank> {
-    let label = |label| (label, if label == 0 { Label::Tables } else { Label::Port(1 + label % 1_024) });
+    let label =
+        |label| (label, if label == 0 { Label::Tables } else { Label::Port(PortNo(1 + label % 1_024)) });
     let id = NodeId::new(Arithmetic::Integer, 65_537).unwrap();
-    let backups = (1..=backups).map(|port| (port, 1 + port % 1_024)).collect();
+    let backups = (1..=backups).map(|port| (PortNo(port), PortNo(1 + port % 1_024))).collect();
     Some(Bank { id, labels: (0..labels).map(label).collect(), backups })
 }
 
@@ -233,8 +248,9 @@ fn put_together(replies: &[StatelessReply]) -> (StatelessConfig, usize) {
 fn a_configuration_is_reported_in_as_many_messages_as_needed() {
     let none: Vec<_> = StatelessReplies::new(None).collect();
     assert_eq!(none, [StatelessReply { more: false, sections: None }]);
-    let ports = 1..=1_024;
-    let gate = |port| (port, Gate { number: NonZeroU32::new(2 * port).unwrap(), flag: GateFlag::Server });
+    let ports = (1..=1_024).map(PortNo);
+    let gate =
+        |port: PortNo| (port, Gate { number: NonZeroU32::new(2 * port.0).unwrap(), flag: GateFlag::Server });
     let gates = Gates { ports: ports.clone().map(gate).collect(), ..Gates::default() };
     let full = StatelessConfig {
         trusted: ports.clone().collect(),

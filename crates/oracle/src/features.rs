@@ -4,7 +4,7 @@
 use super::coverage::Coverage;
 use super::log::Arrival;
 use flow::group::Bucket;
-use flow::{Action, EntryChange, EntryId, FlowEntry, Instructions, Operation, Outcome, port_no};
+use flow::{Action, EntryChange, EntryId, FlowEntry, Instructions, Operation, Outcome, PortNo, port_no};
 use reference::{Processed, Unfinished};
 use std::collections::BTreeMap;
 
@@ -130,7 +130,7 @@ fn of_arrival(arrival: &Arrival) -> Set {
         port_no::ANY => FROM_ANY,
         port_no::LOCAL => FROM_LOCAL,
         port_no::CONTROLLER => FROM_CONTROLLER,
-        0 => FROM_0,
+        PortNo(0) => FROM_0,
         _ => FROM_PORT,
     };
     from | if long { LONG } else { 0 }

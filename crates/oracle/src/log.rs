@@ -119,12 +119,12 @@ impl OrderLog {
 }
 
 impl Probe for OrderLog {
-    fn packet(&mut self, port: u32, sequence: u64) {
+    fn packet(&mut self, port: PortNo, sequence: u64) {
         self.log(Entry::Packet { port, sequence });
     }
 
     fn arrives(&mut self, slot: usize, frame: &Frame) {
-        let (port, sequence) = (frame.meta.in_port, frame.meta.sequence);
+        let (port, sequence) = (PortNo(frame.meta.in_port), frame.meta.sequence);
         self.slots.insert(slot, Walker::Arrived { port, sequence });
     }
 
@@ -150,7 +150,7 @@ impl Probe for OrderLog {
     }
 
     fn refused(&mut self, frame: &Frame, table: Option<u8>, reason: DropReason) {
-        let (port, sequence) = (frame.meta.in_port, frame.meta.sequence);
+        let (port, sequence) = (PortNo(frame.meta.in_port), frame.meta.sequence);
         self.log(Entry::Refused { port, sequence, table, reason });
     }
 
@@ -254,7 +254,7 @@ impl DataPlane for Recorder {
                 entry: report.entry,
                 reason: report.reason,
                 max_len: report.max_len,
-                in_port: report.frame.meta.in_port,
+                in_port: PortNo(report.frame.meta.in_port),
                 metadata: report.metadata,
                 tunnel_id: report.tunnel_id,
                 bytes: report.frame.bytes().to_vec(),

@@ -3,7 +3,7 @@
 
 use super::log::{TAG_BYTES, tag_of};
 use fastrand::Rng;
-use flow::{Ext, Field, FieldBase};
+use flow::{Ext, Field, FieldBase, PortNo};
 use reference::Unfinished;
 use wire::layers::header;
 use wire::tf::{self, Form};
@@ -271,7 +271,7 @@ impl Template {
     }
 
     /// Returns a field's value in the packet received on `in_port`, or `None` if the packet lacks the field.
-    pub fn value(&self, field: Field, in_port: u32) -> Option<u128> {
+    pub fn value(&self, field: Field, in_port: PortNo) -> Option<u128> {
         let layers = self.layers();
         let location = field.location();
         if layers.present & location.needs != location.needs {

@@ -168,14 +168,14 @@ mod tests {
         let mut set = ActionSet::default();
         assert!(set.is_empty());
         set.write(&[
-            ProgramStep::Output { port: 1, max_len: 0 },
+            ProgramStep::Output { port: PortNo(1), max_len: 0 },
             write(Field::TcpDst, 5),
             ProgramStep::PushVlan(0x8100),
         ])
         .unwrap();
         set.write(&[
             write(Field::EthSrc, 9),
-            ProgramStep::Output { port: 2, max_len: 0 },
+            ProgramStep::Output { port: PortNo(2), max_len: 0 },
             write(Field::TcpDst, 6),
         ])
         .unwrap();
@@ -188,7 +188,7 @@ mod tests {
                 ProgramStep::DecNwTtl,
                 write(Field::EthSrc, 9),
                 write(Field::TcpDst, 6),
-                ProgramStep::Output { port: 2, max_len: 0 }
+                ProgramStep::Output { port: PortNo(2), max_len: 0 }
             ]
         );
         set.write(&[ProgramStep::Group(4)]).unwrap();

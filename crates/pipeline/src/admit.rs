@@ -6,7 +6,7 @@ use crate::egress::Egress;
 use crate::packet::{Packet, State, Take};
 use crate::packet_out::CompiledPacketOut;
 use crate::probe::Probe;
-use flow::DropReason;
+use flow::{DropReason, PortNo};
 use frame::Frame;
 use tables::NONE;
 use wire::Depth;
@@ -26,7 +26,7 @@ impl<E: Egress> BurstContext<'_, E> {
         for (slot, frame) in burst.iter().zip(frames.drain(..burst.len())) {
             let slot = usize::from(*slot);
             probe.arrives(slot, &frame);
-            probe.packet(frame.meta.in_port, frame.meta.sequence);
+            probe.packet(PortNo(frame.meta.in_port), frame.meta.sequence);
             self.admit(&mut packets[slot], frame);
         }
     }
@@ -35,7 +35,8 @@ impl<E: Egress> BurstContext<'_, E> {
     /// so.
     #[inline]
     fn admit(&mut self, packet: &mut Packet, frame: Frame) {
-        let receives = self.ports.get(frame.meta.in_port).is_some_and(|port| port.up && !port.no_recv);
+        let receives =
+            self.ports.get(PortNo(frame.meta.in_port)).is_some_and(|port| port.up && !port.no_recv);
         let short = frame.len() < ETHERNET_BYTES;
         packet.admit(frame);
         if short || !receives {
@@ -51,7 +52,7 @@ impl<E: Egress> BurstContext<'_, E> {
     pub(crate) fn admit_packet_out(&mut self, packet: &mut Packet, out: &CompiledPacketOut) {
         let mut frame = self.egress.buffer(out.bytes.len()).unwrap_or_else(Frame::hollow);
         let copied = frame.fill(&out.bytes);
-        frame.meta.in_port = out.in_port;
+        frame.meta.in_port = out.in_port.0;
         let short = frame.len() < ETHERNET_BYTES;
         packet.admit(frame);
         (packet.table, packet.entry, packet.miss_entry) = (0, NONE, false);

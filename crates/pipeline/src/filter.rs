@@ -108,11 +108,11 @@ mod tests {
             ("index=3", false),
         ] {
             let filter = Filter::compile(&parse_match(text, ParseOptions::default()).unwrap());
-            assert_eq!(filter.accepts(7, &frame), wanted, "{text}");
+            assert_eq!(filter.accepts(PortNo(7), &frame), wanted, "{text}");
         }
         let any = Filter::compile(&Match::any());
-        assert!(any.accepts(1, &[]));
+        assert!(any.accepts(PortNo(1), &[]));
         let filter = Filter::compile(&parse_match("slice(l4,0,16)=0", ParseOptions::default()).unwrap());
-        assert!(!filter.accepts(1, &[0; 5]) && !filter.accepts(1, &[0; 60]));
+        assert!(!filter.accepts(PortNo(1), &[0; 5]) && !filter.accepts(PortNo(1), &[0; 60]));
     }
 }

@@ -133,7 +133,7 @@ impl Packet {
     /// Sets up the slot for a frame that has just arrived.
     #[inline]
     pub fn admit(&mut self, frame: Frame) {
-        self.ext = Ext::arriving(frame.meta.in_port);
+        self.ext = Ext::arriving(PortNo(frame.meta.in_port));
         self.frame = frame;
         self.layers = Layers::default();
         self.set.clear();

@@ -5,7 +5,7 @@ use crate::context::BurstContext;
 use crate::egress::Egress;
 use crate::probe::{Leaving, Probe};
 use crate::stateless::forwarder::{StatelessForwarder, TOGETHER, TagVerdict};
-use flow::Outcome;
+use flow::{Outcome, PortNo};
 use frame::{Frame, Lane};
 
 impl<E: Egress> BurstContext<'_, E> {
@@ -52,7 +52,7 @@ impl<E: Egress> BurstContext<'_, E> {
             return false;
         }
         probe.arrives(slot, frame);
-        probe.packet(frame.meta.in_port, frame.meta.sequence);
+        probe.packet(PortNo(frame.meta.in_port), frame.meta.sequence);
         let sent = match verdict {
             TagVerdict::Send(port, queue, edit) => edit.make(frame).map(|()| (port, queue)),
             TagVerdict::Drop(reason) => Err(reason),

@@ -22,7 +22,7 @@ impl PortTable {
     #[inline]
     pub fn get(&self, number: PortNo) -> Option<&PortState> {
         // Fast path: most switches number their ports 1, 2, 3 and so on.
-        match self.ports.get((number as usize).wrapping_sub(1)) {
+        match self.ports.get((number.0 as usize).wrapping_sub(1)) {
             Some(port) if port.number == number => Some(port),
             _ => self.ports.binary_search_by_key(&number, |port| port.number).ok().map(|at| &self.ports[at]),
         }

@@ -81,7 +81,7 @@ pub trait Probe {
     /// Called for the packet with number `sequence` of this worker's receive queue at `port`, before it is
     /// admitted.
     #[inline]
-    fn packet(&mut self, _port: u32, _sequence: u64) {}
+    fn packet(&mut self, _port: PortNo, _sequence: u64) {}
 
     /// Called when the operation of this version has been applied. A version is repeated if something changes
     /// that is not an operation.
@@ -150,7 +150,7 @@ impl<A: Probe, B: Probe> Probe for (&mut A, &mut B) {
     }
 
     #[inline]
-    fn packet(&mut self, port: u32, sequence: u64) {
+    fn packet(&mut self, port: PortNo, sequence: u64) {
         self.0.packet(port, sequence);
         self.1.packet(port, sequence);
     }

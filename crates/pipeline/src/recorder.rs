@@ -11,7 +11,7 @@ use crate::probe::{Leaving, Probe};
 use arrayvec::ArrayVec;
 use dataplane::trace_record::RECORD_BYTES;
 use dataplane::{By, TraceCopy, TraceHit, TraceRecord, Usage};
-use flow::{EntryId, Nanos, Outcome};
+use flow::{EntryId, Nanos, Outcome, PortNo};
 use frame::Frame;
 use rtrb::Producer;
 use std::sync::Arc;
@@ -109,7 +109,7 @@ impl Recorder {
 
 impl Probe for Recorder {
     fn arrives(&mut self, slot: usize, frame: &Frame) {
-        if self.left == 0 || !self.filter.accepts(frame.meta.in_port, frame.bytes()) {
+        if self.left == 0 || !self.filter.accepts(PortNo(frame.meta.in_port), frame.bytes()) {
             return;
         }
         let (Some(number), Some(place)) = (self.free.pop(), self.slots.get_mut(slot)) else {
@@ -123,7 +123,7 @@ impl Probe for Recorder {
         let record = &mut open.record;
         let bytes = frame.bytes();
         record.version = version;
-        record.in_port = frame.meta.in_port;
+        record.in_port = PortNo(frame.meta.in_port);
         record.sequence = frame.meta.sequence;
         record.len = bytes.len() as u32;
         record.bytes.clear();
@@ -191,7 +191,7 @@ fn empty(worker: u16) -> TraceRecord {
     TraceRecord {
         worker,
         version: 0,
-        in_port: 0,
+        in_port: PortNo(0),
         sequence: 0,
         len: 0,
         bytes: ArrayVec::new(),

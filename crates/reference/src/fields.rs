@@ -82,7 +82,7 @@ fn slice_in_frame(packet: &ReferencePacket, slice: Slice) -> Option<(usize, usiz
 pub(crate) fn get(packet: &ReferencePacket, field: Field) -> Option<u128> {
     let found = &packet.headers;
     match field {
-        Field::InPort | Field::InPhyPort => Some(packet.in_port.into()),
+        Field::InPort | Field::InPhyPort => Some(packet.in_port.0.into()),
         Field::Metadata => Some(packet.metadata.into()),
         Field::TunnelId => Some(packet.tunnel_id.into()),
         Field::EthType => Some(found.eth_type.into()),

@@ -59,8 +59,8 @@ impl ReferencePacket {
         let vlan = found.vlan_tci.map_or(0, |tci| (tci & 0xefff) | 0x1000);
         let ip = found.ip.unwrap_or_default();
         let mut bytes = [0; 32];
-        bytes[0..4].copy_from_slice(&self.in_port.to_be_bytes());
-        bytes[4..8].copy_from_slice(&self.in_port.to_be_bytes());
+        bytes[0..4].copy_from_slice(&self.in_port.0.to_be_bytes());
+        bytes[4..8].copy_from_slice(&self.in_port.0.to_be_bytes());
         bytes[8..16].copy_from_slice(&self.metadata.to_be_bytes());
         bytes[16..24].copy_from_slice(&self.tunnel_id.to_be_bytes());
         bytes[24..26].copy_from_slice(&found.eth_type.to_be_bytes());

@@ -16,7 +16,7 @@ use crate::{Processed, Reference};
 use flow::action::SetField;
 use flow::{
     Action, DropReason, EntryChange, EntryFlags, Field, FieldMatch, FlowEntry, Instructions, Match,
-    Operation, Outcome, PortState,
+    Operation, Outcome, PortNo, PortState,
 };
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ pub(super) fn add(reference: &mut Reference, entry: FlowEntry) {
 pub(super) fn four_ports() -> Reference {
     let mut reference = Reference::new();
     for number in 1..=4 {
-        reference.apply(&Operation::Port(PortState::up(number))).unwrap();
+        reference.apply(&Operation::Port(PortState::up(PortNo(number)))).unwrap();
     }
     reference
 }
@@ -64,13 +64,13 @@ pub(super) fn with_instructions(instructions: Instructions) -> Reference {
 
 /// Processes a frame from port 1 with a single entry that matches every packet.
 pub(super) fn run(instructions: Instructions, frame: &[u8]) -> Processed {
-    with_instructions(instructions).process(1, frame)
+    with_instructions(instructions).process(PortNo(1), frame)
 }
 
 /// Returns the frame after these actions, applied in order.
 pub(super) fn after(actions: &[Action], frame: &[u8]) -> Result<Vec<u8>, DropReason> {
     let mut applied = actions.to_vec();
-    applied.push(Action::output(2));
+    applied.push(Action::output(PortNo(2)));
     let mut done = run(Instructions::apply(applied), frame);
     match done.outcome {
         Outcome::Dropped(reason) => Err(reason),

@@ -266,14 +266,14 @@ fn model(
     key: &str,
     marks: Marks,
     classes: &[Class],
-) -> Result<(Model<WorkerSet>, PortNo), Mistake> {
+) -> Result<(Model<WorkerSet>, u32), Mistake> {
     let mut file = FlowFile::default();
     file.push(rules);
     // The last line may have no line feed.
     file.push("\n");
     let mut ports = file.ports();
     ports.extend(classes.iter().flat_map(|class| [Some(class.port), class.comes_back]).flatten());
-    let most = ports.last().copied().unwrap_or(1);
+    let most = ports.last().map_or(1, |port| port.0);
     if most > PORTS {
         return Err(wrong(key, format!("name port {most}; a simulated switch has ports 1 to {PORTS}")));
     }
@@ -283,7 +283,7 @@ fn model(
     );
     let config = model::ModelConfig { low_latency_cookie: marks.cookie, ..model::ModelConfig::default() };
     let mut model = Model::new(config, plane, 0);
-    for number in 1..=most {
+    for number in (1..=most).map(PortNo) {
         let added = model.add_port(0, PortDesc { number, ..PortDesc::default() }, true);
         at(key, added.map_err(|error| error.to_string()))?;
     }

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Limits of a simulated switch and its traffic.
 
-use flow::PortNo;
-
 /// Maximum number of ports of a simulated switch.
-pub const PORTS: PortNo = 256;
+pub const PORTS: u32 = 256;
 
 /// Longest time in which packets arrive, in ns: one hour.
 pub const LONGEST_NS: f64 = 3.6e12;

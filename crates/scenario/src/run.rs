@@ -5,7 +5,6 @@ use crate::costs::{CostsSection, StepCost, steps_of, table_of};
 use crate::error::ScenarioError;
 use crate::limits::LONGEST_NS;
 use crate::report::{self, ScenarioOutcome, TimesReport};
-use flow::PortNo;
 use sim::arrivals::{Case, Class, ClassReport, Harness, Load, Marks, Report, Switch, capacity_pps, measure};
 use sim::cost::{CostTable, MeasurePlan};
 use std::path::PathBuf;
@@ -23,7 +22,7 @@ pub struct SwitchScenario {
     pub(crate) seed: u64,
     /// Flows of the switch in flow syntax.
     pub(crate) rules: String,
-    pub(crate) ports: PortNo,
+    pub(crate) ports: u32,
     pub(crate) config: worker::WorkerSetConfig,
     pub(crate) marks: Marks,
     pub(crate) costs: CostsSection,

@@ -7,6 +7,7 @@ use crate::packets::{self, Packets};
 use config::Mistake;
 use config::mistakes::{at, wrong};
 use config::value::{duration, in_range};
+use flow::PortNo;
 use sim::arrivals::{Class, Pattern, Popularity};
 use std::path::Path;
 
@@ -35,7 +36,7 @@ pub fn traffic(n: usize, t: file::TrafficSection, folder: &Path, seed: u64) -> R
         return Err(wrong(key("name"), "is not a name; use 1 to 64 characters"));
     }
     let port = |name: &str, number: i64| {
-        at(key(name), in_range(number, 1..=i64::from(PORTS)).map(|number| number as u32))
+        at(key(name), in_range(number, 1..=i64::from(PORTS)).map(|number| PortNo(number as u32)))
     };
     let named = t.port.map(|number| port("port", number)).transpose()?;
     let Packets { flows, capture, in_port } = match (&t.pcap, t.packets.is_empty()) {
@@ -69,7 +70,7 @@ pub fn traffic(n: usize, t: file::TrafficSection, folder: &Path, seed: u64) -> R
                 format!("is {one}, and the packets' in_port {other}; give one of them"),
             ));
         }
-        (one, other) => port("packets", i64::from(one.or(other).unwrap_or(1)))?,
+        (one, other) => port("packets", i64::from(one.or(other).map_or(1, |port| port.0)))?,
     };
     let captured_pps = capture.as_ref().map(|capture| capture.rate_pps()).filter(|pps| *pps > 0.0);
     let (rate_pps, shared) = match (t.rate_pps, t.share) {

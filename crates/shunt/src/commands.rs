@@ -241,7 +241,7 @@ pub fn trace(trace: &TraceArguments, control: Option<&Path>) -> Done {
         return trace_live(trace, control);
     }
     let packet = match &trace.pcap {
-        Some(capture) => packet_of(capture, trace.packet, trace.in_port)?,
+        Some(capture) => packet_of(capture, trace.packet, trace.in_port.map(Into::into))?,
         None => PacketForm {
             fields: trace.fields.clone(),
             hex: match trace.hex.as_deref() {
@@ -250,7 +250,7 @@ pub fn trace(trace: &TraceArguments, control: Option<&Path>) -> Done {
                 }
                 hex => hex.map(str::to_owned),
             },
-            in_port: trace.in_port,
+            in_port: trace.in_port.map(Into::into),
         },
     };
     let traced = match &trace.flows {
@@ -294,7 +294,7 @@ fn trace_live(trace: &TraceArguments, control: Option<&Path>) -> Done {
 
 pub fn replay(replay: &Replay) -> Done {
     let options = sim::replay::Options {
-        in_port: replay.in_port,
+        in_port: replay.in_port.map(Into::into),
         ffp: replay.ffp == Switched::On,
         port_cache: replay.port_cache,
         engine: replay.engine,

@@ -2,6 +2,7 @@
 //! Open-loop load in virtual time with equal costs: every packet is accounted for, and the same seed gives
 //! the same run.
 
+use flow::PortNo;
 use pipeline::LaneLimits;
 use sim::arrivals::{Class, Harness, Load, Marks, Pattern, Popularity, Report, Switch};
 use sim::cost::{CostError, CostTable};
@@ -28,7 +29,7 @@ fn flows(network: u8, count: u8) -> Arc<[Vec<u8>]> {
 fn class(name: &str, network: u8, rate_pps: f64, pattern: Pattern) -> Class {
     Class {
         name: name.into(),
-        port: 1,
+        port: PortNo(1),
         flows: flows(network, 100),
         popularity: Popularity::Zipf(1.0),
         pattern,
@@ -44,7 +45,7 @@ fn class(name: &str, network: u8, rate_pps: f64, pattern: Pattern) -> Class {
 /// A packet costs about 10 units of 10 ns, so the worker sustains ten million packets/s.
 fn run(normal_pps: f64, seed: u64, comes_back: Option<u32>, lanes: LaneLimits) -> Result<Report, CostError> {
     let bursts = Pattern::Bursts { packets: 16, spacing_ns: 10.0 };
-    let low = Class { comes_back, ..class("low", 0, 5e5, Pattern::Poisson) };
+    let low = Class { comes_back: comes_back.map(PortNo), ..class("low", 0, 5e5, Pattern::Poisson) };
     let late = Class {
         begin_ns: 3e6,
         flows: flows(0, 101)[100..].into(),

@@ -4,6 +4,7 @@
 // Clippy recognises tests by their attribute; helper functions here have none.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
+use flow::PortNo;
 #[path = "replay/checksums.rs"]
 mod checksums;
 #[path = "replay/common.rs"]
@@ -145,7 +146,7 @@ fn mistakes_are_reported_as_sentences() {
     assert!(twice.contains("twice: line 4: an entry of table 0"), "{twice}");
     let cache = reported(flows_file(), &|options| options.port_cache = CacheMode::Blocking);
     assert!(cache.contains("no port cache") && cache.contains("\"blocking\""), "{cache}");
-    let port = reported(flows_file(), &|options| options.in_port = Some(0));
+    let port = reported(flows_file(), &|options| options.in_port = Some(PortNo(0)));
     assert!(port.contains("in-port 0 is not a port"), "{port}");
     let missing = reported(folder.path().join("none"), &|_| {});
     assert!(missing.contains("cannot read the flows"), "{missing}");
@@ -173,7 +174,11 @@ fn timeouts_follow_the_capture() {
     for engine in [ReplayEngine::Worker, ReplayEngine::Reference] {
         let (summary, _) = run(&Options::new(&capture, &flows, ""), engine, &folder);
         let sent: Vec<_> = summary.ports.iter().map(|(number, port)| (*number, port.sent)).collect();
-        assert_eq!(sent, [(1, 0), (2, 2 + 3), (3, 2 + 3), (4, 7)], "{summary}");
+        assert_eq!(
+            sent,
+            [(PortNo(1), 0), (PortNo(2), 2 + 3), (PortNo(3), 2 + 3), (PortNo(4), 7)],
+            "{summary}"
+        );
         assert_eq!((summary.flows.len(), summary.macs), (1, 1), "{summary}");
     }
 }
@@ -186,12 +191,12 @@ fn interfaces_are_ports() {
     made::write_interfaces(&capture, &[0, 2, 2, 0, 1]);
     let options = Options::new(&capture, flows_file(), "");
     let (each, _) = compare(&capture, 10_000, &folder);
-    let (one, _) = run(&Options { in_port: Some(7), ..options }, ReplayEngine::Worker, &folder);
-    let received = |summary: &sim::replay::ReplaySummary| -> Vec<(u32, u64)> {
+    let (one, _) = run(&Options { in_port: Some(PortNo(7)), ..options }, ReplayEngine::Worker, &folder);
+    let received = |summary: &sim::replay::ReplaySummary| -> Vec<(PortNo, u64)> {
         summary.ports.iter().filter(|(_, p)| p.received != 0).map(|(n, p)| (*n, p.received)).collect()
     };
-    assert_eq!(received(&one), [(7, 5)]);
-    assert_eq!(received(&each), [(1, 2), (2, 1), (3, 2)]);
+    assert_eq!(received(&one), [(PortNo(7), 5)]);
+    assert_eq!(received(&each), [(PortNo(1), 2), (PortNo(2), 1), (PortNo(3), 2)]);
 }
 
 #[test]

@@ -19,8 +19,8 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 /// Number of ports with consecutive numbers from 1; one more port has a distant number.
-const PORTS: PortNo = 7;
-const FAR: PortNo = 70_000;
+const PORTS: PortNo = PortNo(7);
+const FAR: PortNo = PortNo(70_000);
 
 /// Number of packets per configuration.
 const PACKETS_PER_LANE: usize = 96;
@@ -67,12 +67,12 @@ impl Egress for Noted {
 }
 
 fn any_port(rng: &mut Rng) -> PortNo {
-    if rng.u8(0..12) == 0 { FAR } else { rng.u32(1..=PORTS) }
+    if rng.u8(0..12) == 0 { FAR } else { PortNo(rng.u32(1..=PORTS.0)) }
 }
 
 fn some_ports(rng: &mut Rng) -> BTreeSet<PortNo> {
     let often = rng.u8(2..=12);
-    (1..=PORTS).chain([FAR]).filter(|_| rng.u8(0..8) < often).collect()
+    (1..=PORTS.0).map(PortNo).chain([FAR]).filter(|_| rng.u8(0..8) < often).collect()
 }
 
 fn any_bank(rng: &mut Rng) -> Bank {
@@ -137,7 +137,7 @@ fn any_stateless(rng: &mut Rng) -> StatelessConfig {
 }
 
 fn any_ports(rng: &mut Rng) -> Vec<PortState> {
-    let there: Vec<PortNo> = (1..=PORTS).chain([FAR]).filter(|_| rng.u8(0..30) != 0).collect();
+    let there: Vec<PortNo> = (1..=PORTS.0).map(PortNo).chain([FAR]).filter(|_| rng.u8(0..30) != 0).collect();
     let mut odd = || rng.u8(0..25) == 0;
     there
         .into_iter()
@@ -254,7 +254,7 @@ fn the_stateless_forwarder_agrees_with_the_reference() {
                 .iter()
                 .map(|(port, bytes)| {
                     let mut frame = Frame::from_bytes(bytes);
-                    frame.meta.in_port = *port;
+                    frame.meta.in_port = port.0;
                     frame
                 })
                 .collect();

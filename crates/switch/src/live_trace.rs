@@ -5,7 +5,7 @@ use config::flow_file::port_names;
 use config::trace::{TraceForm, describe, report, rule};
 use dataplane::{By, TraceRecord};
 use flow::syntax::{ParseOptions, parse_match};
-use flow::{Match, Nanos, Outcome};
+use flow::{Match, Nanos, Outcome, PortNo};
 use model::Model;
 use model::trace::TraceComparison;
 use serde::{Deserialize, Serialize};
@@ -36,7 +36,7 @@ pub struct Real {
     /// Number of the worker that forwarded the packet.
     pub worker: u16,
     /// Ingress port.
-    pub in_port: u32,
+    pub in_port: PortNo,
     /// Packet in flow syntax.
     pub packet: String,
     /// Length of the packet in bytes.
@@ -50,7 +50,7 @@ pub struct Real {
     /// Whether the packet left by the fast-forwarding path alone.
     pub fast: bool,
     /// Ports that got a copy, in order.
-    pub ports: Vec<u32>,
+    pub ports: Vec<PortNo>,
     /// Number of copies for the controller.
     pub packet_ins: usize,
     /// Outcome: `forwarded`, `consumed` or `dropped`.

@@ -71,18 +71,28 @@ mod tests {
         let mut push = |name: PortNo, low_latency, epoch| {
             assert!(peer.push((name, 0), Frame::hollow(), low_latency, epoch).is_ok());
         };
-        push(1, false, 0);
-        push(2, true, 0);
-        push(3, false, 4);
-        push(4, true, 4);
-        push(5, true, 5);
-        push(6, false, 7);
+        push(PortNo(1), false, 0);
+        push(PortNo(2), true, 0);
+        push(PortNo(3), false, 4);
+        push(PortNo(4), true, 4);
+        push(PortNo(5), true, 5);
+        push(PortNo(6), false, 7);
         assert_eq!(arrivals.len(), 6);
         assert_eq!((peer.usage(true), peer.usage(false)), ((3, 8), (3, 8)));
         let order: Vec<_> = std::iter::from_fn(|| arrivals.next())
             .map(|(handover, begins)| (handover.port, begins))
             .collect();
-        assert_eq!(order, [(2, false), (1, false), (4, true), (3, false), (5, true), (6, true)]);
+        assert_eq!(
+            order,
+            [
+                (PortNo(2), false),
+                (PortNo(1), false),
+                (PortNo(4), true),
+                (PortNo(3), false),
+                (PortNo(5), true),
+                (PortNo(6), true)
+            ]
+        );
         assert!(arrivals.is_empty() && !peer.is_awaited());
     }
 
@@ -92,10 +102,10 @@ mod tests {
         for low_latency in [true, false] {
             for used in 0..3 {
                 assert_eq!(peer.usage(low_latency), (used, 3));
-                assert!(peer.push((1, 0), Frame::hollow(), low_latency, 0).is_ok());
+                assert!(peer.push((PortNo(1), 0), Frame::hollow(), low_latency, 0).is_ok());
                 assert!(peer.is_awaited());
             }
-            assert!(peer.push((1, 0), Frame::hollow(), low_latency, 0).is_err());
+            assert!(peer.push((PortNo(1), 0), Frame::hollow(), low_latency, 0).is_err());
         }
         for left in (0..6).rev() {
             assert!(!arrivals.is_empty());

@@ -105,15 +105,15 @@ impl Programs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flow::Action;
+    use flow::{Action, PortNo};
 
     #[test]
     fn equal_instructions_share_a_program_and_the_last_user_frees_it() {
         let out = |port| Arc::new(Instructions::apply(vec![Action::output(port)]));
         let mut programs = Programs::default();
-        let a = programs.acquire(&out(1), false, false);
-        assert_eq!(programs.acquire(&out(1), false, false), a);
-        let b = programs.acquire(&out(1), true, false);
+        let a = programs.acquire(&out(PortNo(1)), false, false);
+        assert_eq!(programs.acquire(&out(PortNo(1)), false, false), a);
+        let b = programs.acquire(&out(PortNo(1)), true, false);
         assert_ne!(a, b);
         let mut parts = [Vec::new(), Vec::new()];
         programs.updates(&mut parts);
@@ -122,7 +122,7 @@ mod tests {
         assert!(programs.slots[a as usize].program.is_some());
         programs.release(a);
         assert!(programs.slots[a as usize].program.is_none());
-        assert_eq!(programs.acquire(&out(2), false, false), a, "the number is used again");
+        assert_eq!(programs.acquire(&out(PortNo(2)), false, false), a, "the number is used again");
         let mut parts = [Vec::new()];
         programs.updates(&mut parts);
         assert!(matches!(&parts[0].last(), Some(Update::Program(id, Some(_))) if *id == a));
@@ -137,7 +137,7 @@ mod tests {
             released.iter().for_each(|id| programs.release(*id));
             (0..count).for_each(|_| {
                 port += 1;
-                programs.acquire(&out(port), false, false);
+                programs.acquire(&out(PortNo(port)), false, false);
             });
             let mut parts = [Vec::new()];
             programs.updates(&mut parts);

@@ -101,6 +101,7 @@ impl Requeues {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flow::PortNo;
     use flow::group::{Bucket, GroupType};
 
     fn choice(apply: Vec<Action>, write: Vec<Action>) -> Choice {
@@ -120,7 +121,7 @@ mod tests {
         requeues.count(0, writes, false);
         requeues.count(2, applies, false);
         assert!(!requeues.by_table(0));
-        requeues.count(0, choice(vec![Action::output(1)], vec![]), true);
+        requeues.count(0, choice(vec![Action::output(PortNo(1))], vec![]), true);
         assert!(!requeues.by_table(0));
         let mut off = Requeues::new(false);
         off.count(2, applies, true);
@@ -135,10 +136,10 @@ mod tests {
         };
         let mut requeues = Requeues::new(true);
         requeues.count(1, choice(vec![Action::Group(7)], vec![]), true);
-        assert!(!requeues.set_group(&group(7, vec![Action::output(1)])) && !requeues.by_table(1));
-        assert!(requeues.set_group(&group(7, vec![Action::SetQueue(3), Action::output(1)])));
+        assert!(!requeues.set_group(&group(7, vec![Action::output(PortNo(1))])) && !requeues.by_table(1));
+        assert!(requeues.set_group(&group(7, vec![Action::SetQueue(3), Action::output(PortNo(1))])));
         assert!(requeues.by_table(1) && !requeues.by_table(2) && requeues.by_groups());
-        assert!(requeues.set_group(&group(7, vec![Action::output(1)])), "away from a queue");
+        assert!(requeues.set_group(&group(7, vec![Action::output(PortNo(1))])), "away from a queue");
         assert!(!requeues.by_groups() && !requeues.remove_group(7));
     }
 }

@@ -27,7 +27,7 @@ impl Routes {
     #[inline]
     pub fn get(&self, port: PortNo) -> Option<Route> {
         // On most switches the ports are numbered 1, 2, 3 and so on.
-        match self.routes.get((port as usize).wrapping_sub(1)) {
+        match self.routes.get((port.0 as usize).wrapping_sub(1)) {
             Some((number, route)) if *number == port => Some(*route),
             _ => self
                 .routes

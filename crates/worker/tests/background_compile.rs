@@ -3,7 +3,7 @@
 //! be forwarded by the active rules.
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
-use flow::{Action, Field, FieldMatch, FlowMod, FlowModCommand, Instructions, Match};
+use flow::{Action, Field, FieldMatch, FlowMod, FlowModCommand, Instructions, Match, PortNo};
 use model::{Model, ModelConfig, PortDesc};
 use port::Queue;
 use port::mem;
@@ -34,7 +34,7 @@ fn rule(address: u32, length: u32, port: u32, command: FlowModCommand) -> FlowMo
         command,
         matching: Match::new([FieldMatch::exact(Field::EthType, 0x0800), prefix]).unwrap(),
         priority: 100 + length as u16,
-        instructions: Instructions::apply(vec![Action::output(port)]),
+        instructions: Instructions::apply(vec![Action::output(PortNo(port))]),
         ..FlowMod::default()
     }
 }
@@ -46,7 +46,7 @@ fn one_worker() -> (WorkerSet, Vec<Worker>, Vec<mem::MemHandle>) {
         let (mut queues, handle) = mem::pair(number, 1, 64);
         handles.push(handle);
         ports.push(PortQueues {
-            number,
+            number: PortNo(number),
             queues: vec![(0, Box::new(queues.remove(0)) as Box<dyn Queue>)],
             egress: Vec::new(),
         });
@@ -59,7 +59,7 @@ fn one_worker() -> (WorkerSet, Vec<Worker>, Vec<mem::MemHandle>) {
 fn model_of(set: WorkerSet) -> Model<WorkerSet> {
     let mut model = Model::new(ModelConfig::default(), set, 0);
     for number in 1..=3 {
-        let desc = PortDesc { number, name: format!("p{number}"), ..PortDesc::default() };
+        let desc = PortDesc { number: PortNo(number), name: format!("p{number}"), ..PortDesc::default() };
         model.add_port(0, desc, true).unwrap();
     }
     model

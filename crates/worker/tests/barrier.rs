@@ -2,7 +2,7 @@
 //! Barriers with workers in their own threads: after the reply, no worker forwards a packet by older rules.
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
-use flow::{Field, FieldMatch, FlowMod, FlowModCommand, Instructions, Match};
+use flow::{Field, FieldMatch, FlowMod, FlowModCommand, Instructions, Match, PortNo};
 use model::{Model, ModelConfig, PortDesc};
 use pipeline::LaneLimits;
 use port::Queue;
@@ -22,7 +22,7 @@ const LONGEST: Duration = Duration::from_secs(20);
 fn to(port: u32) -> FlowMod {
     FlowMod {
         matching: Match::new([FieldMatch::exact(Field::InPort, 1)]).unwrap(),
-        instructions: Instructions::apply(vec![flow::Action::output(port)]),
+        instructions: Instructions::apply(vec![flow::Action::output(PortNo(port))]),
         ..FlowMod::default()
     }
 }
@@ -63,7 +63,7 @@ fn judges_by_the_new_rules(lanes: LaneLimits, rounds: u64) {
         let (queues, handle) = mem::pair(number, WORKERS, 64);
         handles.push(handle);
         let boxed = queues.into_iter().enumerate().map(|(w, queue)| (w, Box::new(queue) as Box<dyn Queue>));
-        ports.push(PortQueues { number, queues: boxed.collect(), egress: Vec::new() });
+        ports.push(PortQueues { number: PortNo(number), queues: boxed.collect(), egress: Vec::new() });
     }
     let config = worker::WorkerSetConfig {
         workers: WORKERS,
@@ -76,7 +76,11 @@ fn judges_by_the_new_rules(lanes: LaneLimits, rounds: u64) {
     let mut model = Model::new(ModelConfig::default(), set, 0);
     for number in 1..=3 {
         model
-            .add_port(0, PortDesc { number, name: format!("p{number}"), ..PortDesc::default() }, true)
+            .add_port(
+                0,
+                PortDesc { number: PortNo(number), name: format!("p{number}"), ..PortDesc::default() },
+                true,
+            )
             .unwrap();
     }
     model.flow_mod(0, to(2)).unwrap();

@@ -4,7 +4,7 @@
 
 use dataplane::DataPlane;
 use flow::operation::{EntryChange, Operation, PortState};
-use flow::{Action, Field, FieldMatch, FlowEntry, Instructions, Match, Nanos};
+use flow::{Action, Field, FieldMatch, FlowEntry, Instructions, Match, Nanos, PortNo};
 use port::mem::{self, MemHandle};
 use port::{Faults, Faulty, Queue};
 use std::sync::Arc;
@@ -43,15 +43,19 @@ fn switch(read: fn() -> Nanos, refuses: bool) -> (WorkerSet, Vec<Worker>, Vec<Me
         handles.push(handle);
         let refuse_per_mille = if refuses && number == 2 { 1_000 } else { 0 };
         let queue = Faulty::new(queues.remove(0), Faults { refuse_per_mille, ..Faults::default() });
-        PortQueues { number, queues: vec![(worker, Box::new(queue) as Box<dyn Queue>)], egress: Vec::new() }
+        PortQueues {
+            number: PortNo(number),
+            queues: vec![(worker, Box::new(queue) as Box<dyn Queue>)],
+            egress: Vec::new(),
+        }
     });
     let (mut set, mut workers) = build(&config, ports.into());
     (1..=3).for_each(|number| {
-        set.submit(Operation::Port(PortState::up(number)));
+        set.submit(Operation::Port(PortState::up(PortNo(number))));
     });
     set.submit(Operation::Entries(vec![
-        entry(1, 1, vec![Action::output(3)], true),
-        entry(2, 2, vec![Action::output(1), Action::output(3)], false),
+        entry(1, 1, vec![Action::output(PortNo(3))], true),
+        entry(2, 2, vec![Action::output(PortNo(1)), Action::output(PortNo(3))], false),
     ]));
     for worker in &mut workers {
         while worker.apply() > 0 {}
@@ -86,7 +90,7 @@ fn a_packet_of_the_controller_s_is_not_counted() {
     let (mut set, mut workers, mut handles) = switch(|| 1_000, false);
     set.submit(Operation::PacketOut(Arc::new(flow::operation::PacketOut {
         in_port: flow::port_no::CONTROLLER,
-        actions: vec![Action::output(2)],
+        actions: vec![Action::output(PortNo(2))],
         bytes: vec![3; 60],
     })));
     workers[0].turn(1);

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use flow::syntax::{ParseOptions, parse_flow};
-use flow::{EgressQueue, FlowModCommand};
+use flow::{EgressQueue, FlowModCommand, PortNo};
 use model::{Model, ModelConfig, PortDesc};
 use pipeline::{Probe, ProbeStep};
 use port::Queue;
@@ -36,7 +36,7 @@ impl Lab {
             handles.push(handle);
             let queues = queues.into_iter().map(|queue| (0, Box::new(queue) as Box<dyn Queue>)).collect();
             let egress = if number == 2 { egress.clone() } else { Vec::new() };
-            ports.push(PortQueues { number, queues, egress });
+            ports.push(PortQueues { number: PortNo(number), queues, egress });
         }
         let config = worker::WorkerSetConfig {
             small_frames: 256,
@@ -46,7 +46,7 @@ impl Lab {
         let (plane, mut workers) = build_with(&config, ports, Marks::default);
         let mut model = Model::new(ModelConfig::default(), plane, 0);
         for number in 1..=2 {
-            let desc = PortDesc { number, name: format!("p{number}"), ..PortDesc::default() };
+            let desc = PortDesc { number: PortNo(number), name: format!("p{number}"), ..PortDesc::default() };
             model.add_port(0, desc, true).unwrap();
         }
         let mut lab = Self { model, worker: workers.remove(0), handles };

@@ -11,7 +11,7 @@ use counting::Counted;
 use dataplane::{DataPlane, Totals};
 use flow::operation::MAC_TABLE;
 use flow::syntax::{ParseOptions, parse_flow};
-use flow::{DropReason, EgressQueue, FlowMod, FlowModCommand, Match};
+use flow::{DropReason, EgressQueue, FlowMod, FlowModCommand, Match, PortNo};
 use model::{AsyncMessage, Model, ModelConfig, PortConfig, PortDesc};
 use pipeline::{LaneLimits, LutFigures};
 use port::Queue;
@@ -86,17 +86,21 @@ fn make(consistency: Consistency, lanes: LaneLimits) -> (Control, Vec<Worker>) {
         let workers = if number == FAR_PORT { 1..2 } else { 0..2 };
         let queue =
             |worker| (worker, Box::new(LoopQueue::new(number, traffic::frames(number))) as Box<dyn Queue>);
-        ports.push(PortQueues { number, queues: workers.map(queue).collect(), egress: Vec::new() });
+        ports.push(PortQueues {
+            number: PortNo(number),
+            queues: workers.map(queue).collect(),
+            egress: Vec::new(),
+        });
     }
     let (queues, pair) = mem::pair(PAIR_PORT, 1, 256);
     let queues = queues.into_iter().map(|queue| (0, Box::new(queue) as Box<dyn Queue>)).collect();
     let egress = vec![EgressQueue { max_rate_kbps: Some(1_000), ..EgressQueue::new(0) }];
-    ports.push(PortQueues { number: PAIR_PORT, queues, egress });
+    ports.push(PortQueues { number: PortNo(PAIR_PORT), queues, egress });
     let (plane, workers) = build(&config, ports);
     let model = Model::new(ModelConfig::default(), plane, 0);
     let mut control = Control { model, pair, now: 1, turns: 0, packet_ins: 0, recorded: 0 };
     for number in 1..=PAIR_PORT {
-        let desc = PortDesc { number, name: format!("p{number}"), ..PortDesc::default() };
+        let desc = PortDesc { number: PortNo(number), name: format!("p{number}"), ..PortDesc::default() };
         control.model.add_port(1, desc, true).unwrap();
     }
     (control, workers)
@@ -175,7 +179,7 @@ impl Control {
             _ => {}
         }
         let config = PortConfig { no_flood: n % 2 == 0, ..PortConfig::default() };
-        self.model.set_port_config(self.now, 3, config).unwrap();
+        self.model.set_port_config(self.now, PortNo(3), config).unwrap();
     }
 }
 
@@ -334,7 +338,7 @@ fn everything_happened(control: &mut Control) {
         assert!(plane.table_counters(table).matches > 0, "table {table}");
     }
     for port in 1..=PAIR_PORT {
-        let counters = plane.port_counters(port).unwrap();
+        let counters = plane.port_counters(PortNo(port)).unwrap();
         assert!(counters.rx_packets > 0 && counters.tx_packets > 0, "port {port}: {counters:?}");
     }
 }

@@ -8,7 +8,7 @@ use dataplane::DataPlane;
 use flow::group::{Bucket, Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
 use flow::syntax::{ParseOptions, parse_flow};
-use flow::{Action, EgressQueue, FlowModCommand};
+use flow::{Action, EgressQueue, FlowModCommand, PortNo};
 use frame::{Frame, Gso, GsoKind, PartialChecksum};
 use model::{GroupCommand, MeterCommand, Model, ModelConfig, PortDesc};
 use pipeline::LaneLimits;
@@ -39,7 +39,7 @@ impl Lab {
             let queues = made.into_iter().map(|queue| (0, Box::new(queue) as Box<dyn Queue>)).collect();
             let egress = [EgressQueue::new(1), EgressQueue::new(2)];
             let egress = if number == QUEUED { egress.to_vec() } else { Vec::new() };
-            ports.push(PortQueues { number, queues, egress });
+            ports.push(PortQueues { number: PortNo(number), queues, egress });
         }
         let config = worker::WorkerSetConfig {
             small_frames: 8_192,
@@ -50,7 +50,7 @@ impl Lab {
         let (plane, mut workers) = build(&config, ports);
         let mut model = Model::new(ModelConfig::default(), plane, 0);
         for number in 1..=PORTS {
-            let desc = PortDesc { number, name: format!("p{number}"), ..PortDesc::default() };
+            let desc = PortDesc { number: PortNo(number), name: format!("p{number}"), ..PortDesc::default() };
             model.add_port(0, desc, true).unwrap();
         }
         Self { model, worker: workers.remove(0), handles, now: 1 }
@@ -101,7 +101,7 @@ fn packet(source: u16) -> Frame {
 }
 
 fn bucket(weight: u16, watch_port: Option<u32>, actions: Vec<Action>) -> Bucket {
-    Bucket { weight, watch_port, watch_group: None, actions }
+    Bucket { weight, watch_port: watch_port.map(PortNo), watch_group: None, actions }
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn each_output_is_transmitted_or_counted_as_lost() {
         ("group:1", 3, true),
     ] {
         let mut lab = Lab::new([64, 2_048, 8, 8]);
-        let buckets = [3, 2, 4].map(|port| bucket(0, None, vec![Action::output(port)]));
+        let buckets = [3, 2, 4].map(|port| bucket(0, None, vec![Action::output(PortNo(port))]));
         lab.group(GroupCommand::Add, GroupType::All, &buckets);
         lab.flow(&format!("actions={actions}"));
         lab.apply();
@@ -146,7 +146,7 @@ fn each_output_is_transmitted_or_counted_as_lost() {
 
 #[test]
 fn a_bucket_chooses_the_egress_queue_of_its_own_copy_only() {
-    let to_queue = |queue| vec![Action::SetQueue(queue), Action::output(QUEUED)];
+    let to_queue = |queue| vec![Action::SetQueue(queue), Action::output(PortNo(QUEUED))];
     for kind in [GroupType::All, GroupType::Indirect, GroupType::Select, GroupType::FastFailover] {
         // Actions after the group use the packet's queue. The last group of a packet works on the packet
         // itself.
@@ -168,7 +168,7 @@ fn a_bucket_chooses_the_egress_queue_of_its_own_copy_only() {
             lab.turn();
             lab.worker.housekeeping();
             let sent: Vec<u64> =
-                lab.model.plane_mut().queues(QUEUED).iter().map(|queue| queue.tx_packets).collect();
+                lab.model.plane_mut().queues(PortNo(QUEUED)).iter().map(|queue| queue.tx_packets).collect();
             assert_eq!(sent, expected, "{kind:?}, {actions}");
         }
     }
@@ -181,7 +181,11 @@ fn pushes_of_every_bucket_have_the_room_that_is_left() {
     for (tags, sent) in [(27, [1, 1, 1]), (28, [0, 0, 0])] {
         let mut lab = Lab::new([64; PORTS as usize]);
         let actions = |port| vec![Action::PushPbb(0x88e7), Action::output(port)];
-        lab.group(GroupCommand::Add, GroupType::All, &[2, 3, 4].map(|port| bucket(0, None, actions(port))));
+        lab.group(
+            GroupCommand::Add,
+            GroupType::All,
+            &[2, 3, 4].map(|port| bucket(0, None, actions(PortNo(port)))),
+        );
         lab.flow(&format!("actions={}group:1", "push_vlan:0x8100,".repeat(tags)));
         lab.apply();
         assert_eq!(lab.shares(1), sent, "{tags} tags");
@@ -219,7 +223,7 @@ fn a_meter_that_is_added_changed_or_removed_limits_accordingly() {
 #[test]
 fn a_group_that_changes_by_a_weight_only_shares_by_the_new_one() {
     let mut lab = Lab::new([512; PORTS as usize]);
-    let mut buckets = [2, 3].map(|port| bucket(1, None, vec![Action::output(port)]));
+    let mut buckets = [2, 3].map(|port| bucket(1, None, vec![Action::output(PortNo(port))]));
     lab.group(GroupCommand::Add, GroupType::Select, &buckets);
     lab.flow("actions=group:1");
     lab.apply();
@@ -236,14 +240,14 @@ fn a_group_that_changes_by_a_weight_only_shares_by_the_new_one() {
 #[test]
 fn a_group_that_changes_by_what_it_watches_only_follows_it() {
     let mut lab = Lab::new([64; PORTS as usize]);
-    lab.model.set_link(1, 4, false).unwrap();
+    lab.model.set_link(1, PortNo(4), false).unwrap();
     let mut buckets =
-        [(2, 2), (3, 3)].map(|(watched, port)| bucket(0, Some(watched), vec![Action::output(port)]));
+        [(2, 2), (3, 3)].map(|(watched, port)| bucket(0, Some(watched), vec![Action::output(PortNo(port))]));
     lab.group(GroupCommand::Add, GroupType::FastFailover, &buckets);
     lab.flow("actions=group:1");
     lab.apply();
     assert_eq!(lab.shares(1), [1, 0, 0]);
-    buckets[0].watch_port = Some(4);
+    buckets[0].watch_port = Some(PortNo(4));
     lab.group(GroupCommand::Modify, GroupType::FastFailover, &buckets);
     lab.apply();
     assert_eq!(lab.shares(1), [0, 1, 0], "the first bucket watches a port that is down");
@@ -296,7 +300,7 @@ fn copies_of_a_super_frame_are_super_frames() {
     let mut frame = Frame::from_bytes(&bytes);
     frame.meta.checksum = Some(PartialChecksum { start: 34, offset: 16 });
     frame.meta.gso = Some(Gso { kind: GsoKind::Tcp4, ecn: true, size: 1_448, header_len: 54 });
-    let everywhere = [2, 3, 4].map(|port| bucket(0, None, vec![Action::output(port)]));
+    let everywhere = [2, 3, 4].map(|port| bucket(0, None, vec![Action::output(PortNo(port))]));
     for actions in ["output:2,output:3,output:4", "ALL", "group:1"] {
         let mut lab = Lab::new([64; PORTS as usize]);
         lab.group(GroupCommand::Add, GroupType::All, &everywhere);

@@ -6,7 +6,7 @@
 use dataplane::DataPlane;
 use flow::stateless::{Arithmetic, Bank, Label, NodeId, StatelessConfig};
 use flow::syntax::{ParseOptions, parse_flow};
-use flow::{DropReason, EgressQueue, FlowModCommand, Nanos};
+use flow::{DropReason, EgressQueue, FlowModCommand, Nanos, PortNo};
 use model::{Model, ModelConfig, PortDesc};
 use pipeline::LaneLimits;
 use port::Queue;
@@ -47,12 +47,12 @@ impl Lab {
                 (worker, Box::new(queue) as Box<dyn Queue>)
             });
             let egress = if number == OUT { egress.clone() } else { Vec::new() };
-            ports.push(PortQueues { number, queues: queues.collect(), egress });
+            ports.push(PortQueues { number: PortNo(number), queues: queues.collect(), egress });
         }
         let (plane, workers) = build(&config, ports);
         let mut lab = Self { model: Model::new(ModelConfig::default(), plane, 0), workers, handles, now: 1 };
         for number in 1..=OUT {
-            let desc = PortDesc { number, name: format!("p{number}"), ..PortDesc::default() };
+            let desc = PortDesc { number: PortNo(number), name: format!("p{number}"), ..PortDesc::default() };
             lab.model.add_port(0, desc, true).unwrap();
         }
         lab
@@ -118,11 +118,11 @@ fn a_rate_is_kept_also_by_a_worker_that_sleeps_until_the_next_frame_may_leave() 
     for worker in &mut lab.workers {
         worker.housekeeping();
     }
-    let [default, one] = lab.model.plane_mut().queues(OUT)[..] else { panic!("two queues") };
+    let [default, one] = lab.model.plane_mut().queues(PortNo(OUT))[..] else { panic!("two queues") };
     assert_eq!((default.settings.id, default.tx_packets), (0, 0));
     assert!(one.tx_bytes.abs_diff(1_000_000) <= 20_000 && one.waiting == 512, "{one:?}");
     assert_eq!(one.dropped, lab.dropped(DropReason::QueueFull));
-    let counters = lab.model.port_counters(OUT).unwrap();
+    let counters = lab.model.port_counters(PortNo(OUT)).unwrap();
     assert_eq!((counters.tx_dropped, counters.by_name), (one.dropped, vec![("queue_full", one.dropped)]));
     let totals = lab.model.totals();
     let dropped: u64 = totals.dropped.iter().sum();
@@ -284,10 +284,10 @@ fn enabling_stateless_forwarding_keeps_the_order() {
     };
     push(&mut lab, 0..8);
     let id = NodeId::new(Arithmetic::Integer, 5).unwrap();
-    let bank = Bank { id, labels: BTreeMap::from([(0, Label::Port(OUT))]), backups: BTreeMap::new() };
+    let bank = Bank { id, labels: BTreeMap::from([(0, Label::Port(PortNo(OUT)))]), backups: BTreeMap::new() };
     let stateless = StatelessConfig {
         banks: [Some(bank), None],
-        trusted: BTreeSet::from([1]),
+        trusted: BTreeSet::from([PortNo(1)]),
         ..StatelessConfig::default()
     };
     lab.model.set_stateless(lab.now, Some(Arc::new(stateless))).unwrap();

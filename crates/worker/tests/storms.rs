@@ -7,7 +7,7 @@
 use dataplane::DataPlane;
 use fastrand::Rng;
 use flow::syntax::{ParseOptions, parse_flow, parse_flows};
-use flow::{FlowModCommand, Limits, Nanos};
+use flow::{FlowModCommand, Limits, Nanos, PortNo};
 use model::{Model, ModelConfig, PortDesc};
 use pipeline::{LaneLimits, LutFigures};
 use port::Queue;
@@ -46,11 +46,11 @@ impl Rig {
         let queues = queues.into_iter().map(|queue| (0, Box::new(queue) as Box<dyn Queue>)).collect();
         let sink = vec![(0, Box::new(LoopQueue::new(2, Vec::new())) as Box<dyn Queue>)];
         let plain = |number, queues| PortQueues { number, queues, egress: Vec::new() };
-        let ports = vec![plain(1, queues), plain(2, sink)];
+        let ports = vec![plain(PortNo(1), queues), plain(PortNo(2), sink)];
         let (plane, mut workers) = build(&config, ports);
         let mut model = Model::new(ModelConfig::default(), plane, 0);
         for number in 1..=2 {
-            let desc = PortDesc { number, name: format!("p{number}"), ..PortDesc::default() };
+            let desc = PortDesc { number: PortNo(number), name: format!("p{number}"), ..PortDesc::default() };
             model.add_port(1, desc, true).unwrap();
         }
         let mut rules = String::new();

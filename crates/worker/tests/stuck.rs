@@ -5,7 +5,7 @@
 
 use dataplane::DataPlane;
 use flow::operation::{EntryChange, Operation, PortState};
-use flow::{Action, DropReason, Field, FieldMatch, FlowEntry, Instructions, Match};
+use flow::{Action, DropReason, Field, FieldMatch, FlowEntry, Instructions, Match, PortNo};
 use pipeline::LaneLimits;
 use port::mem::{self, MemHandle};
 use port::{Faults, Faulty, Queue};
@@ -56,11 +56,11 @@ fn switch(
             };
             (owner(number), Box::new(Faulty::new(queue, faults)) as Box<dyn Queue>)
         });
-        queues.push(PortQueues { number, queues: wrapped.collect(), egress: Vec::new() });
+        queues.push(PortQueues { number: PortNo(number), queues: wrapped.collect(), egress: Vec::new() });
     }
     let (mut set, mut workers) = build(&config, queues);
     for number in 1..=ports {
-        set.submit(Operation::Port(PortState::up(number)));
+        set.submit(Operation::Port(PortState::up(PortNo(number))));
     }
     set.submit(Operation::Entries(entries));
     for worker in &mut workers {
@@ -96,8 +96,13 @@ fn the_others_go_on(lanes: LaneLimits, owner: impl Fn(u32) -> usize) {
     // Port 1 sends to three ports that accept no frames. Together their outboxes could hold more frames than
     // exist.
     let entries = vec![
-        entry(1, 1, vec![Action::output(5), Action::output(6), Action::output(7)], false),
-        entry(2, 9, vec![Action::output(8)], lanes.is_on()),
+        entry(
+            1,
+            1,
+            vec![Action::output(PortNo(5)), Action::output(PortNo(6)), Action::output(PortNo(7))],
+            false,
+        ),
+        entry(2, 9, vec![Action::output(PortNo(8))], lanes.is_on()),
     ];
     let (mut set, mut workers, mut handles) = switch(lanes, 9, &[5, 6, 7], owner, entries);
     let frame = [7; 60];
@@ -130,7 +135,7 @@ fn bursts_of_many_ports_to_one_that_takes_all_lose_nothing() {
 
 fn many_lose_nothing(lanes: LaneLimits) {
     let ports = 40;
-    let to_one = |port| entry(port, port, vec![Action::output(ports)], lanes.is_on());
+    let to_one = |port| entry(port, port, vec![Action::output(PortNo(ports))], lanes.is_on());
     let entries = (1..ports).map(to_one).collect();
     let (mut set, mut workers, mut handles) = switch(lanes, ports, &[], |_| 0, entries);
     let mut arrived = 0;

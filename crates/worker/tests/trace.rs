@@ -7,7 +7,7 @@ mod traffic;
 
 use dataplane::DataPlane;
 use flow::syntax::{ParseOptions, parse_flow, parse_match};
-use flow::{EntryChange, EntryId, FlowMod, FlowModCommand, Instructions, Match, Operation};
+use flow::{EntryChange, EntryId, FlowMod, FlowModCommand, Instructions, Match, Operation, PortNo};
 use model::trace::TraceComparison;
 use model::{FlowCursor, FlowFilter, Model, ModelConfig, PortDesc};
 use pipeline::LaneLimits;
@@ -36,7 +36,7 @@ impl Lab {
             let (queues, handle) = mem::pair(number, 1, 512);
             handles.push(handle);
             let queues = queues.into_iter().map(|queue| (0, Box::new(queue) as Box<dyn Queue>)).collect();
-            ports.push(PortQueues { number, queues, egress: Vec::new() });
+            ports.push(PortQueues { number: PortNo(number), queues, egress: Vec::new() });
         }
         let config = worker::WorkerSetConfig {
             small_frames: 2_048,
@@ -47,7 +47,7 @@ impl Lab {
         let (plane, mut workers) = build(&config, ports);
         let mut model = Model::new(ModelConfig::default(), plane, 0);
         for number in 1..=PORTS {
-            let desc = PortDesc { number, name: format!("p{number}"), ..PortDesc::default() };
+            let desc = PortDesc { number: PortNo(number), name: format!("p{number}"), ..PortDesc::default() };
             model.add_port(0, desc, true).unwrap();
         }
         model.bundle(0, flows.into_iter().map(|line| parse(&line)).collect::<Vec<_>>()).unwrap();
@@ -162,8 +162,8 @@ fn is_found_out(lanes: LaneLimits) {
     let plant = |lab: &mut Lab, change: EntryChange| {
         lab.model.plane_mut().submit(Operation::Entries(vec![change]));
         // This change passes through the model, so that both count the same version of the rules.
-        lab.model.set_link(0, 5, false).unwrap();
-        lab.model.set_link(0, 5, true).unwrap();
+        lab.model.set_link(0, PortNo(5), false).unwrap();
+        lab.model.set_link(0, PortNo(5), true).unwrap();
         lab.turn();
     };
     let instructions = |text: &str| std::sync::Arc::new(parse(&format!("actions={text}")).instructions);
@@ -232,7 +232,7 @@ fn a_filter_a_count_and_a_full_ring_bound_what_is_recorded() {
     while let Some(record) = lab.model.plane_mut().next_record() {
         ports.push(record.in_port);
     }
-    assert_eq!(ports, [3, 3, 3]);
+    assert_eq!(ports, [3, 3, 3].map(PortNo));
     lab.model.plane_mut().stop_recording();
     assert!(lab.model.plane_mut().record(&Match::any(), 1_000));
     for _ in 0..3 {

@@ -2,7 +2,7 @@
 //! The number of operations that a worker applies per poll iteration is bounded.
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
-use flow::{Action, Field, FieldMatch, FlowMod, Instructions, Match};
+use flow::{Action, Field, FieldMatch, FlowMod, Instructions, Match, PortNo};
 use model::Model;
 use worker::{Worker, WorkerSet, WorkerSetConfig, build};
 
@@ -12,7 +12,7 @@ fn add(table: u8, number: u32) -> FlowMod {
     FlowMod {
         table: Some(table),
         matching: Match::new([FieldMatch::exact(Field::EthType, 0x0800), prefix]).unwrap(),
-        instructions: Instructions::apply(vec![Action::output(1)]),
+        instructions: Instructions::apply(vec![Action::output(PortNo(1))]),
         ..FlowMod::default()
     }
 }

@@ -5,7 +5,7 @@
 
 use dataplane::DataPlane;
 use flow::syntax::{ParseOptions, parse_flow};
-use flow::{FlowModCommand, Operation, PortState};
+use flow::{FlowModCommand, Operation, PortNo, PortState};
 use model::{Model, ModelConfig, PortDesc};
 use port::Queue;
 use port::mem::{self, MemHandle};
@@ -21,7 +21,7 @@ fn switch(flows: &[&str]) -> (Model<WorkerSet>, Vec<Worker>, Vec<MemHandle>) {
         handles.push(handle);
         let owner = number as usize - 1;
         let queues = queues.into_iter().map(|queue| (owner, Box::new(queue) as Box<dyn Queue>)).collect();
-        ports.push(PortQueues { number, queues, egress: Vec::new() });
+        ports.push(PortQueues { number: PortNo(number), queues, egress: Vec::new() });
     }
     let config = worker::WorkerSetConfig {
         workers: 2,
@@ -32,7 +32,7 @@ fn switch(flows: &[&str]) -> (Model<WorkerSet>, Vec<Worker>, Vec<MemHandle>) {
     let (plane, mut workers) = build(&config, ports);
     let mut model = Model::new(ModelConfig::default(), plane, 0);
     for number in 1..=2 {
-        let desc = PortDesc { number, name: format!("p{number}"), ..PortDesc::default() };
+        let desc = PortDesc { number: PortNo(number), name: format!("p{number}"), ..PortDesc::default() };
         model.add_port(0, desc, true).unwrap();
     }
     for flow in flows {
@@ -57,7 +57,7 @@ fn an_operation_wakes_the_workers_that_sleep() {
         model.plane_mut().set_waker(worker, Box::new(waker));
     }
     let wakes = |model: &mut Model<WorkerSet>| {
-        model.plane_mut().submit(Operation::Port(PortState::up(1)));
+        model.plane_mut().submit(Operation::Port(PortState::up(PortNo(1))));
         woken.each_ref().map(|count| count.swap(0, Ordering::Relaxed))
     };
     assert_eq!(wakes(&mut model), [0, 0]);
@@ -90,7 +90,7 @@ fn a_worker_tells_what_waits_in_it_and_for_its_devices() {
         switch(&["in_port=1,actions=IN_PORT", "in_port=2,actions=output:1"]);
     let state = |worker: &Worker| (worker.has_operations(), worker.has_pending(), worker.has_output());
     assert_eq!(state(&workers[0]), (false, false, false));
-    model.plane_mut().submit(Operation::Port(PortState::up(1)));
+    model.plane_mut().submit(Operation::Port(PortState::up(PortNo(1))));
     assert_eq!(state(&workers[0]), (true, true, false));
     while workers[0].apply() > 0 {}
     assert_eq!(state(&workers[0]), (false, false, false));
@@ -153,7 +153,7 @@ fn operations_that_a_worker_does_not_take_are_counted_as_parked() {
     let (mut model, mut workers, _handles) = switch(&[]);
     let (idle, others) = workers.split_at_mut(1);
     let mut submit = |model: &mut Model<WorkerSet>| {
-        model.plane_mut().submit(Operation::Port(PortState::up(1)));
+        model.plane_mut().submit(Operation::Port(PortState::up(PortNo(1))));
         while others[0].apply() > 0 {}
         model.plane_mut().parked()
     };

@@ -2,6 +2,7 @@
 //! Table 3 of the paper: round trips of low-latency packets, which are a fifth of the traffic, in bursts and
 //! at nearly the worker's capacity. Also the number of losses among very many packets.
 
+use flow::PortNo;
 use std::error::Error;
 use std::io::{self, Write};
 use std::thread;
@@ -88,7 +89,7 @@ pub fn run(
 /// Returns the classes for a total receive rate of `pps` packets/s. Each low-latency packet is received
 /// twice.
 fn classes(traffic: &Traffic, pps: f64) -> Vec<Class> {
-    let low = Class { comes_back: Some(BACK), ..traffic.low(pps * SHARE / 2.0) };
+    let low = Class { comes_back: Some(PortNo(BACK)), ..traffic.low(pps * SHARE / 2.0) };
     let normal = traffic.normal(Normal::Repeating, pps * (1.0 - SHARE));
     [low, normal].map(|class| Class { pattern: BURSTS, ..class }).to_vec()
 }

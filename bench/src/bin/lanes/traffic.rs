@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Switches and traffic of all parts: a scenario's rules, and its flows by kind.
 
+use flow::PortNo;
 use std::error::Error;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
@@ -129,7 +130,7 @@ impl Traffic {
     fn class(name: &str, flows: &Arc<[Vec<u8>]>, rate_pps: f64) -> Class {
         Class {
             name: name.into(),
-            port: 1,
+            port: PortNo(1),
             flows: Arc::clone(flows),
             popularity: Popularity::Zipf(1.0),
             pattern: Pattern::Poisson,

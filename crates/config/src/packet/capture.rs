@@ -2,6 +2,7 @@
 //! Reads one packet of a capture.
 
 use super::{PacketError, PacketForm, hexadecimal};
+use flow::PortNo;
 use port::LARGE_FRAME_BYTES;
 use std::path::Path;
 use wire::capture::CaptureReader;
@@ -13,7 +14,7 @@ use wire::capture::CaptureReader;
 ///
 /// Returns an error if the capture cannot be read, has fewer packets, or if the packet is longer than a
 /// frame.
-pub fn packet_of(path: &Path, number: u64, in_port: Option<u32>) -> Result<PacketForm, PacketError> {
+pub fn packet_of(path: &Path, number: u64, in_port: Option<PortNo>) -> Result<PacketForm, PacketError> {
     let failed = |source| PacketError::Capture { path: path.into(), source };
     let mut reader = CaptureReader::open(path).map_err(failed)?;
     let mut packets = 0;
@@ -25,7 +26,7 @@ pub fn packet_of(path: &Path, number: u64, in_port: Option<u32>) -> Result<Packe
         if packet.bytes.len() > LARGE_FRAME_BYTES {
             return Err(PacketError::TooLong(packet.bytes.len()));
         }
-        let in_port = in_port.unwrap_or(packet.interface.saturating_add(1));
+        let in_port = in_port.unwrap_or(PortNo(packet.interface.saturating_add(1)));
         return Ok(PacketForm {
             fields: None,
             hex: Some(hexadecimal::format(packet.bytes)),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Errors of packets that are given as text or in a capture.
 
+use flow::PortNo;
 use port::LARGE_FRAME_BYTES;
 use std::path::PathBuf;
 use wire::capture::CaptureError;
@@ -19,10 +20,10 @@ pub enum PacketError {
     Ttl(String),
     /// The number cannot be an ingress port.
     #[error("{0} is not an ingress port; use 1 to 4294967040")]
-    InPort(u32),
+    InPort(PortNo),
     /// Two different ingress ports are given.
     #[error("the packet has the ingress ports {0} and {1}; give one of them")]
-    TwoPorts(u32, u32),
+    TwoPorts(PortNo, PortNo),
     /// The bytes are not hexadecimal.
     #[error("the packet's bytes are not understood: {0}")]
     Hex(String),

@@ -17,7 +17,7 @@ use flow::PortNo;
 use serde::{Deserialize, Serialize};
 
 /// Default ingress port.
-const IN_PORT: PortNo = 1;
+const IN_PORT: PortNo = PortNo(1);
 
 /// Synthetic packet, given by either fields or bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,7 +31,7 @@ pub struct PacketForm {
     pub hex: Option<String>,
     /// Ingress port. The default is the port in `fields`, or else 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub in_port: Option<u32>,
+    pub in_port: Option<PortNo>,
 }
 
 impl PacketForm {

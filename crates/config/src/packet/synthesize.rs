@@ -68,7 +68,7 @@ impl Template {
         let matching = parse_match(&fields, ParseOptions { port_names: by_name })
             .map_err(|error| PacketError::Fields(error.to_string()))?;
         check(&matching, masks)?;
-        let in_port = matching.get(Field::InPort).map(|condition| condition.value as PortNo);
+        let in_port = matching.get(Field::InPort).map(|condition| PortNo(condition.value as u32));
         if let Some(port) = in_port.filter(|port| !port_no::is_real(*port)) {
             return Err(PacketError::InPort(port));
         }
@@ -297,7 +297,7 @@ mod tests {
     use super::*;
 
     fn made(text: &str) -> Synthesized {
-        synthesize(text, &|name| (name == "p7").then_some(7)).unwrap()
+        synthesize(text, &|name| (name == "p7").then_some(PortNo(7))).unwrap()
     }
 
     /// A packet built from a match satisfies this match.
@@ -317,8 +317,8 @@ mod tests {
             "ip,nw_proto=47",
         ] {
             let packet = made(text);
-            let port = packet.in_port.unwrap_or(1);
-            let matching = parse_match(text, ParseOptions { port_names: &|_| Some(7) }).unwrap();
+            let port = packet.in_port.unwrap_or(PortNo(1));
+            let matching = parse_match(text, ParseOptions { port_names: &|_| Some(PortNo(7)) }).unwrap();
             let seen = model::trace::value_of(port, &packet.frame);
             for c in matching.fields() {
                 assert_eq!(seen(c.field).map(|value| value & c.mask), Some(c.value), "{text}: {}", c.field);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Traces in the form of the control socket and of `--json`.
 
+use flow::PortNo;
 use serde::{Deserialize, Serialize};
 
 /// Trace of a packet: its path through the tables and its outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceForm {
     /// Ingress port.
-    pub in_port: u32,
+    pub in_port: PortNo,
     /// Packet in flow syntax.
     pub packet: String,
     /// Bytes of the packet in hexadecimal.
@@ -123,7 +124,7 @@ pub struct GroupForm {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Output {
     /// Port number.
-    pub port: u32,
+    pub port: PortNo,
     /// Port name.
     pub name: String,
     /// Egress queue.

@@ -5,7 +5,7 @@ use super::form::{GroupForm, NearMissForm, Output, PacketInForm, Rule, TableForm
 use super::why::{self, Ways};
 use crate::packet::hexadecimal;
 use flow::group::GroupType;
-use flow::{Field, FieldMatch, FlowEntry, Match, Outcome, PacketInReason};
+use flow::{Field, FieldMatch, FlowEntry, Match, Outcome, PacketInReason, PortNo};
 use model::Model;
 use model::trace::{Excluded, FrameChange, Trace as Found, TraceStep, value_of};
 use worker::WorkerSet;
@@ -142,7 +142,7 @@ pub fn rule(entry: &FlowEntry) -> Rule {
 
 /// Formats a packet in flow syntax.
 #[must_use]
-pub fn describe(in_port: u32, frame: &[u8]) -> String {
+pub fn describe(in_port: PortNo, frame: &[u8]) -> String {
     let value = value_of(in_port, frame);
     // Omit fields that repeat other fields, and fields that are 0 in most packets.
     let says = |field: Field, value: u128| match field {

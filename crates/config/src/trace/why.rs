@@ -106,7 +106,7 @@ pub fn fast(model: &mut Model<WorkerSet>, found: &Trace, ways: &Ways) -> (bool, 
     if model.plane_mut().lut_entries() == 0 {
         return (false, "the path is off (datapath.ffp.enabled)".into());
     }
-    let mut luts: Vec<PortNo> = Vec::new();
+    let mut luts: Vec<u8> = Vec::new();
     for step in &found.steps {
         let Some(way) = ways.get(&step.table) else {
             return (
@@ -126,7 +126,7 @@ pub fn fast(model: &mut Model<WorkerSet>, found: &Trace, ways: &Ways) -> (bool, 
                     format!("it leaves the path at table {}, which it enters by index", step.table),
                 );
             }
-            Some(_) if *way == "lut" => luts.push(step.table.into()),
+            Some(_) if *way == "lut" => luts.push(step.table),
             Some(_) => {}
         }
     }
@@ -250,8 +250,8 @@ fn sentence(text: &str) -> String {
 }
 
 /// Formats a list such as "port 1", "ports 1 and 2" or "ports 1, 2 and 3".
-fn list(thing: &str, numbers: &[u32]) -> String {
-    let texts: Vec<String> = numbers.iter().map(u32::to_string).collect();
+fn list(thing: &str, numbers: &[impl ToString]) -> String {
+    let texts: Vec<String> = numbers.iter().map(ToString::to_string).collect();
     match texts.split_last() {
         None => format!("no {thing}"),
         Some((one, [])) => format!("{thing} {one}"),

@@ -143,23 +143,26 @@ mod tests {
         let twice = Err(E::Type(ours.tf, "is given twice"));
         assert_eq!(types(TagTypes { tf_wide: ours.tf, ..ours }), twice);
 
-        assert_eq!(bank(5, &[(4, Label::Tables), (0, Label::Port(1))]).check(), Ok(()));
+        assert_eq!(bank(5, &[(4, Label::Tables), (0, Label::Port(PortNo(1)))]).check(), Ok(()));
         assert_eq!(bank(5, &[(5, Label::Tables)]).check(), Err(E::LabelBeyondId(5, 5)));
         assert_eq!(bank(u32::MAX, &[(65_536, Label::Tables)]).check(), Err(E::Label(65_536)));
-        assert_eq!(bank(5, &[(1, Label::Port(0))]).check(), Err(E::Port(0)));
+        assert_eq!(bank(5, &[(1, Label::Port(PortNo(0)))]).check(), Err(E::Port(PortNo(0))));
         let mut backed = bank(5, &[]);
-        backed.banks[1].as_mut().unwrap().backups.insert(1, port_no::ALL);
+        backed.banks[1].as_mut().unwrap().backups.insert(PortNo(1), port_no::ALL);
         assert_eq!(backed.check(), Err(E::Port(port_no::ALL)));
 
-        let mtu = StatelessConfig { mtu_bytes: BTreeMap::from([(3, 67)]), ..StatelessConfig::default() };
-        assert_eq!(mtu.check(), Err(E::Mtu(3, 67)));
-        let many = StatelessConfig { trusted: (1..=1_025).collect(), ..StatelessConfig::default() };
+        let mtu =
+            StatelessConfig { mtu_bytes: BTreeMap::from([(PortNo(3), 67)]), ..StatelessConfig::default() };
+        assert_eq!(mtu.check(), Err(E::Mtu(PortNo(3), 67)));
+        let many =
+            StatelessConfig { trusted: (1..=1_025).map(PortNo).collect(), ..StatelessConfig::default() };
         assert_eq!(many.check(), Err(E::TooManyPorts("trusted", 1_025)));
         let number = NonZeroU32::new(4).unwrap();
         let gate = Gate { number, flag: GateFlag::None };
-        let gates = Gates { ports: BTreeMap::from([(1, gate), (2, gate)]), ..Gates::default() };
+        let gates =
+            Gates { ports: BTreeMap::from([(PortNo(1), gate), (PortNo(2), gate)]), ..Gates::default() };
         let same = StatelessConfig { gates: Some(gates), ..StatelessConfig::default() };
-        assert_eq!(same.check(), Err(E::SameGate(1, 2, number)));
+        assert_eq!(same.check(), Err(E::SameGate(PortNo(1), PortNo(2), number)));
     }
 
     #[test]

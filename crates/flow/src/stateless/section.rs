@@ -108,10 +108,10 @@ mod tests {
     fn a_configuration_is_as_large_as_its_sections() {
         let id = NodeId::new(Arithmetic::Integer, 7).unwrap();
         let labels = (0..5).map(|label| (label, Label::Tables)).collect();
-        let bank = Bank { id, labels, backups: BTreeMap::from([(1, 2)]) };
+        let bank = Bank { id, labels, backups: BTreeMap::from([(PortNo(1), PortNo(2))]) };
         let stateless_config = StatelessConfig {
-            trusted: BTreeSet::from([1, 2, 3]),
-            mtu_bytes: BTreeMap::from([(1, 1_500)]),
+            trusted: [1, 2, 3].map(PortNo).into(),
+            mtu_bytes: BTreeMap::from([(PortNo(1), 1_500)]),
             banks: [Some(bank.clone()), None],
             polka: Some(bank),
             ..StatelessConfig::default()

@@ -2,7 +2,7 @@
 //! Prints matches in the order and notation of ovs-ofctl.
 
 use super::value::{Form, form};
-use crate::{Field, FieldMatch, Match, port_no};
+use crate::{Field, FieldMatch, Match, PortNo, port_no};
 use std::fmt::{self, Display, Formatter};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -20,9 +20,9 @@ impl Display for Value {
             Form::Hex { digits } => write!(f, "0x{value:0digits$x}"),
             Form::Ipv4 => write!(f, "{}", Ipv4Addr::from(value as u32)),
             Form::Ipv6 => write!(f, "{}", Ipv6Addr::from(value)),
-            Form::Port => match port_no::reserved_name(value as u32) {
+            Form::Port => match port_no::reserved_name(PortNo(value as u32)) {
                 // As a value, ANY would mean that there is no condition.
-                Some(name) if value as u32 != port_no::ANY => f.write_str(name),
+                Some(name) if value as u32 != port_no::ANY.0 => f.write_str(name),
                 _ => write!(f, "{value}"),
             },
             Form::Mac => {

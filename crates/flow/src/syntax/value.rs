@@ -130,7 +130,7 @@ pub(super) fn port<'t>(text: &'t str, options: ParseOptions<'_>) -> Parsed<'t, P
     if text.as_bytes().first().is_some_and(u8::is_ascii_digit)
         && let Some(n) = number(text).and_then(|n| u32::try_from(n).ok())
     {
-        return Ok(n);
+        return Ok(PortNo(n));
     }
     let bare = text.strip_prefix('"').and_then(|t| t.strip_suffix('"')).unwrap_or(text);
     if let Some(port) = (options.port_names)(bare) {
@@ -147,7 +147,8 @@ pub(super) fn port<'t>(text: &'t str, options: ParseOptions<'_>) -> Parsed<'t, P
 
 /// Returns the reserved port of this name, in any case.
 pub(super) fn reserved_port(text: &str) -> Option<PortNo> {
-    (port_no::IN_PORT..=port_no::ANY)
+    (port_no::IN_PORT.0..=port_no::ANY.0)
+        .map(PortNo)
         .find(|&port| port_no::reserved_name(port).is_some_and(|name| name.eq_ignore_ascii_case(text)))
 }
 
@@ -191,7 +192,7 @@ fn literal_form(field: Field, text: &str) -> Form {
 fn literal<'t>(form: Form, text: &'t str, full: u128, options: ParseOptions<'_>) -> Parsed<'t, u128> {
     match form {
         Form::Decimal | Form::Hex { .. } => number_to(text, full),
-        Form::Port => port(text, options).map(u128::from),
+        Form::Port => port(text, options).map(|port| u128::from(port.0)),
         Form::Mac => {
             mac(text).ok_or_else(|| Fault::new(text, "is not a MAC address; write 00:11:22:33:44:55"))
         }

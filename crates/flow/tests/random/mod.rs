@@ -3,7 +3,7 @@
 
 use flow::action::{KeyHeader, PolkaHeader, SetField, TfHeader, WHOLE_PACKET};
 use flow::{
-    Action, EntryFlags, Field, FieldMatch, FlowMod, FlowModCommand, Instructions, Match, Next, Slice,
+    Action, EntryFlags, Field, FieldMatch, FlowMod, FlowModCommand, Instructions, Match, Next, PortNo, Slice,
     SliceBase, port_no,
 };
 
@@ -160,13 +160,13 @@ fn action(r: &mut Random) -> Action {
             let port = *r.of::<u32>(&[
                 1,
                 65_534,
-                port_no::MAX,
-                port_no::IN_PORT,
-                port_no::NORMAL,
-                port_no::FLOOD,
-                port_no::ALL,
+                port_no::MAX.0,
+                port_no::IN_PORT.0,
+                port_no::NORMAL.0,
+                port_no::FLOOD.0,
+                port_no::ALL.0,
             ]);
-            Action::output(port)
+            Action::output(PortNo(port))
         }
         3 => Action::Output {
             port: port_no::CONTROLLER,
@@ -262,7 +262,7 @@ pub fn flow_mod(r: &mut Random) -> FlowMod {
         };
     }
     if deletes {
-        flow.out_port = r.chance(4).then(|| r.below(0xffff_ffff) as u32);
+        flow.out_port = r.chance(4).then(|| PortNo(r.below(0xffff_ffff) as u32));
         flow.out_group = r.chance(4).then(|| r.below(0xffff_ffff) as u32);
         return flow;
     }

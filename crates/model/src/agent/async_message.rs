@@ -5,7 +5,7 @@ use super::buffers::Buffers;
 use super::{describe, finish_offloads};
 use crate::async_messages::{AsyncMessage, FlowRemoved, PacketIn, PortReason, RemovedReason};
 use flow::action::WHOLE_PACKET;
-use flow::{Field, FieldMatch, Match, Nanos};
+use flow::{Field, FieldMatch, Match, Nanos, PortNo};
 use openflow::role::AsyncKind;
 use openflow::{Message, flow_mod, packet, port};
 
@@ -75,7 +75,7 @@ fn packet_ins(p: &PacketIn, max_len: u16, now: Nanos, buffers: &mut Buffers) -> 
         let total_len = u16::try_from(data.len()).unwrap_or(u16::MAX);
         let mut buffer_id = None;
         if max_len != WHOLE_PACKET && usize::from(max_len) < data.len() {
-            buffer_id = buffers.hold(now, p.frame.meta.in_port, &data);
+            buffer_id = buffers.hold(now, PortNo(p.frame.meta.in_port), &data);
         }
         if buffer_id.is_some() {
             data.truncate(max_len.into());
@@ -165,12 +165,12 @@ mod tests {
                 assert_eq!((reported.total_len, reported.data), (60, vec![7; data]), "{max_len} bytes");
                 assert_eq!(reported.buffer_id.is_some(), data < 60, "{max_len} bytes");
                 let held = reported.buffer_id.and_then(|id| buffers.take(0, id));
-                assert!(held.is_none_or(|held| held == (3, vec![7; 60])));
+                assert!(held.is_none_or(|held| held == (PortNo(3), vec![7; 60])));
             }
         }
         // Without space in the buffers, the whole packet is sent.
         let mut buffers = Buffers::default();
-        while buffers.hold(0, 1, &[]).is_some() {}
+        while buffers.hold(0, PortNo(1), &[]).is_some() {}
         let reported = reported(&packet_in(10, 0, 0), None, &mut buffers);
         assert_eq!((reported.buffer_id, reported.data.len()), (None, 60));
     }

@@ -84,10 +84,11 @@ pub fn port_stats(port: &Port, c: &PortCounters, now: Nanos) -> PortStats {
 mod tests {
     use super::*;
     use crate::port::{PortConfig, PortDesc};
+    use flow::PortNo;
 
     fn a_port() -> Port {
         let desc = PortDesc {
-            number: 3,
+            number: PortNo(3),
             name: "p3".into(),
             mac: [1; 6],
             current: 4,
@@ -104,7 +105,7 @@ mod tests {
     fn a_port_has_the_bits_of_its_configuration_and_state() {
         let described = port(&a_port());
         let expected = of::PortDescription {
-            number: 3,
+            number: PortNo(3),
             mac: [1; 6],
             name: "p3".into(),
             config: 0,
@@ -152,7 +153,7 @@ mod tests {
             by_name: Vec::new(),
         };
         let reported = port_stats(&a_port(), &counters, 150);
-        assert_eq!((reported.port, reported.duration_ns), (3, 50));
+        assert_eq!((reported.port, reported.duration_ns), (PortNo(3), 50));
         assert_eq!((reported.rx_packets, reported.rx_bytes, reported.rx_dropped), (1, 2, 5));
         assert_eq!((reported.tx_packets, reported.tx_bytes, reported.tx_dropped), (3, 4, 6));
         let unknown =

@@ -36,6 +36,7 @@ fn settings(bits: u32) -> PortConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flow::PortNo;
 
     #[test]
     fn each_bit_sets_its_own_setting() {
@@ -47,12 +48,17 @@ mod tests {
             (1 << 5, PortConfig { no_fwd: true, ..none }),
             (1 << 6, PortConfig { no_packet_in: true, ..none }),
         ] {
-            let asked =
-                PortModMessage { port: 7, mac: [1; 6], config: bits, mask: config::ALL, advertise: 9 };
+            let asked = PortModMessage {
+                port: PortNo(7),
+                mac: [1; 6],
+                config: bits,
+                mask: config::ALL,
+                advertise: 9,
+            };
             let Ok(Change::Port(change)) = change(&asked) else { panic!("{bits:#x} is refused") };
             let all =
                 PortConfig { down: true, no_recv: true, no_fwd: true, no_flood: false, no_packet_in: true };
-            let (number, mac, advertise) = (7, [1; 6], 9);
+            let (number, mac, advertise) = (PortNo(7), [1; 6], 9);
             assert_eq!(change, PortMod { number, mac, config: expected, mask: all, advertise });
         }
     }
@@ -60,7 +66,8 @@ mod tests {
     #[test]
     fn bits_that_are_not_openflows_are_refused_where_they_are_asked_for() {
         for bit in 0..32 {
-            let asked = PortModMessage { port: 7, mac: [1; 6], config: 0, mask: 1 << bit, advertise: 0 };
+            let asked =
+                PortModMessage { port: PortNo(7), mac: [1; 6], config: 0, mask: 1 << bit, advertise: 0 };
             assert_eq!(change(&asked).is_ok(), [0, 2, 5, 6].contains(&bit), "bit {bit}");
             let not_asked = PortModMessage { config: 1 << bit, mask: 0, ..asked };
             assert!(change(&not_asked).is_ok(), "bit {bit} is not in the mask");

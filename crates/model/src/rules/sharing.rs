@@ -43,18 +43,18 @@ impl Sharing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flow::Action;
+    use flow::{Action, PortNo};
 
     #[test]
     fn equal_instructions_are_one_and_unused_ones_go() {
         let mut sharing = Sharing::default();
         let to = |port| Instructions::apply(vec![Action::output(port)]);
-        let kept = sharing.share(to(1));
-        assert!(Arc::ptr_eq(&kept, &sharing.share(to(1))));
+        let kept = sharing.share(to(PortNo(1)));
+        assert!(Arc::ptr_eq(&kept, &sharing.share(to(PortNo(1)))));
         for port in 2..100_000 {
-            drop(sharing.share(to(port)));
+            drop(sharing.share(to(PortNo(port))));
         }
         assert!(sharing.known.len() <= SWEEP_MIN);
-        assert!(Arc::ptr_eq(&kept, &sharing.share(to(1))));
+        assert!(Arc::ptr_eq(&kept, &sharing.share(to(PortNo(1)))));
     }
 }

@@ -148,28 +148,31 @@ mod tests {
     #[test]
     fn a_changed_field_is_reported_and_its_bytes_are_not() {
         let (before, mut after) = (udp(64, [10, 0, 0, 2], 53), udp(64, [10, 0, 0, 2], 53));
-        assert_eq!(changes(1, &before, &after), []);
+        assert_eq!(changes(PortNo(1), &before, &after), []);
         // The UDP destination port stands at byte 36.
         after[36..38].copy_from_slice(&[0, 80]);
-        let reported = changes(1, &before, &after);
+        let reported = changes(PortNo(1), &before, &after);
         assert_eq!(fields(&reported), [(Field::UdpDst, Some(53), Some(80))]);
         assert_eq!(reported.len(), 1, "{reported:?}");
         // The UDP checksum at byte 40 belongs to no field, so its change is reported as bytes.
         after[40] ^= 0xff;
         let bytes = FrameChange::Bytes { at: 40, before: vec![before[40]], after: vec![after[40]] };
-        assert_eq!(changes(1, &before, &after)[1..], [bytes]);
+        assert_eq!(changes(PortNo(1), &before, &after)[1..], [bytes]);
     }
 
     #[test]
     fn a_ttl_is_reported_by_name_in_both_versions() {
         let (before, mut after) = (udp(64, [10, 0, 0, 2], 53), udp(64, [10, 0, 0, 2], 53));
         after[22] = 63;
-        assert_eq!(changes(1, &before, &after), [FrameChange::Ttl { before: 64, after: 63 }]);
+        assert_eq!(changes(PortNo(1), &before, &after), [FrameChange::Ttl { before: 64, after: 63 }]);
         let packet = PacketBuilder::ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
         let before = packet.ipv6([1; 16], [2; 16]).udp(5, 6).pad_to(80).build();
         let mut after = before.clone();
         after[21] = before[21] - 1;
-        assert_eq!(changes(1, &before, &after), [FrameChange::Ttl { before: before[21], after: after[21] }]);
+        assert_eq!(
+            changes(PortNo(1), &before, &after),
+            [FrameChange::Ttl { before: before[21], after: after[21] }]
+        );
     }
 
     #[test]
@@ -177,7 +180,7 @@ mod tests {
         let before = udp(64, [10, 0, 0, 2], 53);
         let mut after = before.clone();
         after.splice(12..12, [0x81, 0, 0x60, 7]);
-        let reported = changes(1, &before, &after);
+        let reported = changes(PortNo(1), &before, &after);
         assert_eq!(
             reported.last(),
             Some(&FrameChange::Length { before: before.len(), after: before.len() + 4 })
@@ -193,14 +196,18 @@ mod tests {
         let mut after = before.clone();
         // No field lies at byte 20 or after it. Runs of two bytes differ.
         (20..64).filter(|at| at % 4 < 2).for_each(|at| after[at] = 1);
-        let reported = changes(1, &before, &after);
+        let reported = changes(PortNo(1), &before, &after);
         let run = |at| FrameChange::Bytes { at, before: vec![0; 2], after: vec![1; 2] };
         assert_eq!(reported, (0..8).map(|n| run(20 + 4 * n)).collect::<Vec<_>>());
         // Frames shorter than an Ethernet header have no fields.
         for (length, has_fields) in [(13, false), (14, true)] {
             let (before, after) = (vec![0; length], vec![1; length]);
-            assert_eq!(!fields(&changes(1, &before, &after)).is_empty(), has_fields, "{length} bytes");
+            assert_eq!(
+                !fields(&changes(PortNo(1), &before, &after)).is_empty(),
+                has_fields,
+                "{length} bytes"
+            );
         }
-        assert_eq!(changes(1, &[0; 13], &[0; 14]), [FrameChange::Length { before: 13, after: 14 }]);
+        assert_eq!(changes(PortNo(1), &[0; 13], &[0; 14]), [FrameChange::Length { before: 13, after: 14 }]);
     }
 }

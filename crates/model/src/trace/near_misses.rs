@@ -82,13 +82,13 @@ fn agreeing_bits(excluded: &Excluded) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flow::{Field, Match};
+    use flow::{Field, Match, PortNo};
 
     /// An Ethernet frame from 00:00:00:00:00:0a to 00:00:00:00:00:0b, received at port 1.
     fn packet() -> ReferencePacket {
         let mut bytes = [0; 60];
         (bytes[5], bytes[11]) = (0xb, 0xa);
-        ReferencePacket::arriving(1, &bytes)
+        ReferencePacket::arriving(PortNo(1), &bytes)
     }
 
     /// Returns an entry with this ID that matches these values of ingress port, source and destination.

@@ -128,7 +128,7 @@ impl DataPlane for FakePlane {
     }
 
     fn port_counters(&mut self, port: PortNo) -> Option<PortCounters> {
-        Some(PortCounters { rx_packets: u64::from(port), ..PortCounters::default() })
+        Some(PortCounters { rx_packets: u64::from(port.0), ..PortCounters::default() })
     }
 
     fn totals(&mut self) -> Totals {

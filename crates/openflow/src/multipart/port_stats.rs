@@ -49,7 +49,7 @@ impl Coded for PortStats {
         let port = r.u32()?;
         r.skip(4)?;
         Ok(Self {
-            port,
+            port: PortNo(port),
             rx_packets: r.u64()?,
             tx_packets: r.u64()?,
             rx_bytes: r.u64()?,
@@ -67,7 +67,7 @@ impl Coded for PortStats {
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
-        out.put_u32(self.port);
+        out.put_u32(self.port.0);
         out.zeros(4);
         for counter in [
             self.rx_packets,
@@ -111,7 +111,7 @@ impl Coded for QueueStats {
 
     fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         Ok(Self {
-            port: r.u32()?,
+            port: PortNo(r.u32()?),
             queue: r.u32()?,
             tx_bytes: r.u64()?,
             tx_packets: r.u64()?,
@@ -121,7 +121,7 @@ impl Coded for QueueStats {
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
-        out.put_u32(self.port);
+        out.put_u32(self.port.0);
         out.put_u32(self.queue);
         out.put_u64(self.tx_bytes);
         out.put_u64(self.tx_packets);

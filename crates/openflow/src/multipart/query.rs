@@ -73,7 +73,6 @@ impl MultipartRequest {
     pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let (number, flags) = (r.u16()?, r.u16()?);
         r.skip(4)?;
-        let port = |r: &mut Reader<'_>| r.u32();
         let padded = |r: &mut Reader<'_>| {
             let number = r.u32()?;
             r.skip(4)?;
@@ -84,8 +83,8 @@ impl MultipartRequest {
             kind::FLOW => Query::Flow(FlowQuery::decode(r)?),
             kind::AGGREGATE => Query::Aggregate(FlowQuery::decode(r)?),
             kind::TABLE => Query::Table,
-            kind::PORT_STATS => Query::PortStats { port: padded(r)? },
-            kind::QUEUE => Query::Queue { port: port(r)?, queue: r.u32()? },
+            kind::PORT_STATS => Query::PortStats { port: PortNo(padded(r)?) },
+            kind::QUEUE => Query::Queue { port: PortNo(r.u32()?), queue: r.u32()? },
             kind::GROUP => Query::Group { group: padded(r)? },
             kind::GROUP_DESC => Query::GroupDesc,
             kind::GROUP_FEATURES => Query::GroupFeatures,
@@ -127,16 +126,15 @@ impl MultipartRequest {
         put_multipart_header(number, self.more, out);
         match &self.query {
             Query::Flow(query) | Query::Aggregate(query) => query.encode(out),
-            Query::PortStats { port: number } | Query::Group { group: number } => {
+            Query::PortStats { port: PortNo(number) }
+            | Query::Group { group: number }
+            | Query::Meter { meter: number }
+            | Query::MeterConfig { meter: number } => {
                 out.put_u32(*number);
                 out.zeros(4);
             }
-            Query::Meter { meter } | Query::MeterConfig { meter } => {
-                out.put_u32(*meter);
-                out.zeros(4);
-            }
             Query::Queue { port, queue } => {
-                out.put_u32(*port);
+                out.put_u32(port.0);
                 out.put_u32(*queue);
             }
             Query::TableFeatures(tables) => tables.iter().for_each(|table| table.encode(out)),

@@ -109,7 +109,7 @@ fn trusted(r: &mut Reader<'_>) -> Decoded<BTreeSet<PortNo>> {
     let mut ports = BTreeSet::new();
     while !r.is_empty() {
         let port = r.u32()?;
-        once(ports.insert(port), "port", port)?;
+        once(ports.insert(PortNo(port)), "port", port)?;
     }
     Ok(ports)
 }
@@ -118,7 +118,7 @@ fn mtu(r: &mut Reader<'_>) -> Decoded<BTreeMap<PortNo, usize>> {
     let mut ports = BTreeMap::new();
     while !r.is_empty() {
         let (port, bytes) = (r.u32()?, r.u32()?);
-        once(ports.insert(port, bytes as usize).is_none(), "port", port)?;
+        once(ports.insert(PortNo(port), bytes as usize).is_none(), "port", port)?;
     }
     Ok(ports)
 }
@@ -141,15 +141,15 @@ fn bank(r: &mut Reader<'_>) -> Decoded<(u8, Option<Bank>)> {
     let (mut labels, mut backups) = (BTreeMap::new(), BTreeMap::new());
     for _ in 0..count {
         let label = r.u32()?;
-        let target = match r.u32()? {
+        let target = match PortNo(r.u32()?) {
             port_no::TABLE => Label::Tables,
             port => Label::Port(port),
         };
         once(labels.insert(label, target).is_none(), "label", label)?;
     }
     while !r.is_empty() {
-        let port = r.u32()?;
-        once(backups.insert(port, r.u32()?).is_none(), "the backup of port", port)?;
+        let port = PortNo(r.u32()?);
+        once(backups.insert(port, PortNo(r.u32()?)).is_none(), "the backup of port", port)?;
     }
     Ok((epoch, Some(Bank { id, labels, backups })))
 }
@@ -175,7 +175,7 @@ fn gates(r: &mut Reader<'_>) -> Decoded<Option<Gates>> {
             3 => GateFlag::Assists,
             _ => return refused(format!("the gate of port {port} has flag {flag}; flags are 0 to 3")),
         };
-        once(ports.insert(port, Gate { number, flag }).is_none(), "the gate of port", port)?;
+        once(ports.insert(PortNo(port), Gate { number, flag }).is_none(), "the gate of port", port)?;
     }
     Ok(Some(Gates { down_d, up_d, external_d, server_gate_max, ports }))
 }
@@ -200,10 +200,10 @@ pub(super) fn encode(section: &StatelessSection, out: &mut Vec<u8>) {
         StatelessSection::Types(t) => {
             [t.keyflow, t.polka, t.tf, t.tf_wide].into_iter().for_each(|one| out.put_u16(one))
         }
-        StatelessSection::Trusted(ports) => ports.iter().for_each(|port| out.put_u32(*port)),
+        StatelessSection::Trusted(ports) => ports.iter().for_each(|port| out.put_u32(port.0)),
         StatelessSection::MtuBytes(ports) => {
             for (port, bytes) in ports {
-                out.put_u32(*port);
+                out.put_u32(port.0);
                 // No port carries longer packets, so a larger value means no limit.
                 out.put_u32(u32::try_from(*bytes).unwrap_or(u32::MAX));
             }
@@ -232,13 +232,13 @@ fn put_bank(epoch: u8, bank: Option<&Bank>, out: &mut Vec<u8>) {
     for (label, target) in labels {
         out.put_u32(*label);
         out.put_u32(match target {
-            Label::Tables => port_no::TABLE,
-            Label::Port(port) => *port,
+            Label::Tables => port_no::TABLE.0,
+            Label::Port(port) => port.0,
         });
     }
     for (port, backup) in backups {
-        out.put_u32(*port);
-        out.put_u32(*backup);
+        out.put_u32(port.0);
+        out.put_u32(backup.0);
     }
 }
 
@@ -251,7 +251,7 @@ fn put_gates(gates: Option<&Gates>, out: &mut Vec<u8>) {
     let Gates { down_d, up_d, external_d, server_gate_max, ports } = gates;
     [down_d, up_d, external_d, server_gate_max].into_iter().for_each(|number| out.put_u32(*number));
     for (port, gate) in ports {
-        out.put_u32(*port);
+        out.put_u32(port.0);
         out.put_u32(gate.number.get());
         out.put_u8(match gate.flag {
             GateFlag::None => 0,

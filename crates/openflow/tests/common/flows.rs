@@ -3,7 +3,7 @@
 
 use super::some;
 use flow::action::{KeyHeader, PolkaHeader, SetField, TfHeader};
-use flow::{Action, Field, FieldMatch, Instructions, Match, Next, Slice, SliceBase, port_no};
+use flow::{Action, Field, FieldMatch, Instructions, Match, Next, PortNo, Slice, SliceBase, port_no};
 
 type Rng = fastrand::Rng;
 
@@ -91,7 +91,7 @@ fn action(rng: &mut Rng) -> Action {
     let tf = |rng: &mut Rng| TfHeader { qid: rng.u8(..), up: rng.u32(..), down: rng.u16(..) };
     match rng.u8(..25) {
         0 => Action::Output { port: port_no::CONTROLLER, max_len: rng.u16(..) },
-        1 | 2 => Action::Output { port: rng.u32(..port_no::CONTROLLER), max_len: rng.u16(..) },
+        1 | 2 => Action::Output { port: PortNo(rng.u32(..port_no::CONTROLLER.0)), max_len: rng.u16(..) },
         3 => Action::Group(rng.u32(..)),
         4 => Action::SetQueue(rng.u32(..)),
         5 => Action::SetMplsTtl(rng.u8(..)),

@@ -7,7 +7,7 @@ use super::{
 };
 use flow::group::{Bucket, Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
-use flow::{EntryFlags, FlowModCommand, port_no};
+use flow::{EntryFlags, FlowModCommand, PortNo, port_no};
 use openflow::bundle::{BundleAdd, BundleControl, BundleKind};
 use openflow::features::{Features, Fragments, SwitchConfig, TableMod};
 use openflow::flow_mod::{FlowModMessage, FlowRemovedMessage, FlowRemovedReason};
@@ -106,15 +106,15 @@ pub fn message(rng: &mut Rng) -> Message {
         24 => {
             [Message::BarrierRequest, Message::BarrierReply, Message::GetAsyncRequest][rng.usize(..3)].clone()
         }
-        25 => Message::QueueGetConfigRequest { port: rng.u32(..) },
+        25 => Message::QueueGetConfigRequest { port: PortNo(rng.u32(..)) },
         26 => {
             let queue = |rng: &mut Rng| QueueDescription {
                 id: rng.u32(..),
-                port: rng.u32(..),
+                port: PortNo(rng.u32(..)),
                 min_rate: rng.bool().then(|| rng.u16(..)),
                 max_rate: rng.bool().then(|| rng.u16(..)),
             };
-            Message::QueueGetConfigReply(QueueConfig { port: rng.u32(..), queues: some(rng, queue) })
+            Message::QueueGetConfigReply(QueueConfig { port: PortNo(rng.u32(..)), queues: some(rng, queue) })
         }
         27 => Message::RoleRequest(role(rng)),
         28 => Message::RoleReply(role(rng)),
@@ -144,13 +144,25 @@ fn asynchronous(rng: &mut Rng) -> AsyncConfig {
 }
 
 fn packet_out(rng: &mut Rng) -> PacketOutMessage {
-    let in_port = [1, port_no::MAX, 0, port_no::CONTROLLER, port_no::LOCAL, port_no::ANY][rng.usize(..6)];
-    PacketOutMessage { buffer_id: maybe(rng), in_port, actions: actions(rng), data: data(rng, 200) }
+    let in_port =
+        [1, port_no::MAX.0, 0, port_no::CONTROLLER.0, port_no::LOCAL.0, port_no::ANY.0][rng.usize(..6)];
+    PacketOutMessage {
+        buffer_id: maybe(rng),
+        in_port: PortNo(in_port),
+        actions: actions(rng),
+        data: data(rng, 200),
+    }
 }
 
 fn port_mod(rng: &mut Rng) -> PortModMessage {
     let mac = std::array::from_fn(|_| rng.u8(..));
-    PortModMessage { port: rng.u32(..), mac, config: rng.u32(..), mask: rng.u32(..), advertise: rng.u32(..) }
+    PortModMessage {
+        port: PortNo(rng.u32(..)),
+        mac,
+        config: rng.u32(..),
+        mask: rng.u32(..),
+        advertise: rng.u32(..),
+    }
 }
 
 pub(super) fn flags(rng: &mut Rng) -> EntryFlags {
@@ -176,7 +188,7 @@ fn flow_mod(rng: &mut Rng) -> FlowModMessage {
         cookie: rng.u64(..),
         cookie_mask: rng.u64(..),
         flags: flags(rng),
-        out_port: maybe(rng),
+        out_port: maybe(rng).map(PortNo),
         out_group: maybe(rng),
         low_latency: rng.bool().then(|| rng.bool()),
     };
@@ -191,7 +203,7 @@ pub(super) fn group(rng: &mut Rng) -> Group {
     use GroupType as G;
     let bucket = |rng: &mut Rng| Bucket {
         weight: rng.u16(..),
-        watch_port: maybe(rng),
+        watch_port: maybe(rng).map(PortNo),
         watch_group: maybe(rng),
         actions: actions(rng),
     };
@@ -216,7 +228,7 @@ pub(super) fn meter(rng: &mut Rng) -> Meter {
 fn query(rng: &mut Rng) -> Query {
     let entries = |rng: &mut Rng| FlowQuery {
         table: rng.bool().then(|| rng.u8(..255)),
-        out_port: maybe(rng),
+        out_port: maybe(rng).map(PortNo),
         out_group: maybe(rng),
         cookie: rng.u64(..),
         cookie_mask: rng.u64(..),
@@ -227,8 +239,8 @@ fn query(rng: &mut Rng) -> Query {
         1 => Query::Flow(entries(rng)),
         2 => Query::Aggregate(entries(rng)),
         3 => Query::Table,
-        4 => Query::PortStats { port: rng.u32(..) },
-        5 => Query::Queue { port: rng.u32(..), queue: rng.u32(..) },
+        4 => Query::PortStats { port: PortNo(rng.u32(..)) },
+        5 => Query::Queue { port: PortNo(rng.u32(..)), queue: rng.u32(..) },
         6 => Query::Group { group: rng.u32(..) },
         7 => Query::GroupDesc,
         8 => Query::GroupFeatures,

@@ -3,7 +3,7 @@
 
 use super::messages::{flags, group, meter};
 use super::{data, duration, instructions, matching, some, text};
-use flow::Field;
+use flow::{Field, PortNo};
 use openflow::multipart::Answer;
 use openflow::multipart::description::Description;
 use openflow::multipart::flow_stats::{AggregateStats, FlowStatsEntry, TableStatsEntry};
@@ -37,7 +37,7 @@ pub fn answer(rng: &mut Rng) -> Answer {
         })),
         4 => Answer::PortStats(some(rng, port_stats)),
         5 => Answer::Queue(some(rng, |rng| QueueStats {
-            port: rng.u32(..),
+            port: PortNo(rng.u32(..)),
             queue: rng.u32(..),
             tx_bytes: rng.u64(..),
             tx_packets: rng.u64(..),
@@ -105,7 +105,7 @@ pub fn flow_stats(rng: &mut Rng) -> FlowStatsEntry {
 
 fn port_stats(rng: &mut Rng) -> PortStats {
     PortStats {
-        port: rng.u32(..),
+        port: PortNo(rng.u32(..)),
         rx_packets: rng.u64(..),
         tx_packets: rng.u64(..),
         rx_bytes: rng.u64(..),
@@ -124,7 +124,7 @@ fn port_stats(rng: &mut Rng) -> PortStats {
 
 pub fn port(rng: &mut Rng) -> PortDescription {
     PortDescription {
-        number: rng.u32(..),
+        number: PortNo(rng.u32(..)),
         mac: std::array::from_fn(|_| rng.u8(..)),
         name: text(rng, 15),
         config: rng.u32(..),

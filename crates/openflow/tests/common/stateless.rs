@@ -2,19 +2,19 @@
 //! Random stateless configurations that cover the wire format.
 
 use super::some;
-use flow::port_no;
 use flow::stateless::{
     Arithmetic, Bank, Gate, GateFlag, Gates, Label, NodeId, StatelessChange, StatelessConfig,
     StatelessSection, TagTypes,
 };
+use flow::{PortNo, port_no};
 use openflow::stateless::StatelessReply;
 use std::num::NonZeroU32;
 
 type Rng = fastrand::Rng;
 
 /// Returns a port number, mostly a real one.
-fn port(rng: &mut Rng) -> u32 {
-    if rng.u8(..8) == 0 { rng.u32(..port_no::TABLE) } else { rng.u32(1..=1_024) }
+fn port(rng: &mut Rng) -> PortNo {
+    PortNo(if rng.u8(..8) == 0 { rng.u32(..port_no::TABLE.0) } else { rng.u32(1..=1_024) })
 }
 
 fn bank(rng: &mut Rng) -> Option<Bank> {

@@ -23,7 +23,7 @@ impl Driver {
         let plane = self.model.plane_mut();
         self.record.meters =
             meters.into_iter().filter_map(|id| Some((id, plane.meter_counters(id)?))).collect();
-        let ports = 1..=self.style.ports;
+        let ports = self.style.port_numbers();
         self.record.ports =
             ports.clone().filter_map(|port| Some((port, plane.port_counters(port)?))).collect();
         self.record.queues = ports.map(|port| (port, plane.queues(port))).collect();

@@ -80,7 +80,7 @@ impl Driver {
 
     /// Returns a port on which a template's packets arrive, mostly the usual one.
     fn port_of(&mut self, template: usize) -> PortNo {
-        if self.rng.u8(0..6) == 0 { self.rng.u32(1..=self.style.ports) } else { self.homes[template] }
+        if self.rng.u8(0..6) == 0 { self.style.any_port(&mut self.rng) } else { self.homes[template] }
     }
 
     /// Returns an entry that matches some of the packets.

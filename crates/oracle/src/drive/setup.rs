@@ -64,7 +64,7 @@ struct Ports {
 }
 
 impl Ports {
-    fn new(count: PortNo, workers: usize, tight: bool, egress: &[EgressQueue]) -> Self {
+    fn new(count: u32, workers: usize, tight: bool, egress: &[EgressQueue]) -> Self {
         let mut made = Self { handles: Vec::new(), queues: Vec::new(), sent: Vec::new() };
         for number in 1..=count {
             // One worker serves the last port, so other workers hand frames over to it.
@@ -72,10 +72,14 @@ impl Ports {
             let capacity = if tight { TIGHT_QUEUE_FRAMES } else { QUEUE_FRAMES };
             let (pairs, handle) = mem::pair(number, queues, capacity);
             made.handles.push(handle);
-            made.sent.extend((0..queues).map(|queue| (number, queue, Vec::new())));
+            made.sent.extend((0..queues).map(|queue| (PortNo(number), queue, Vec::new())));
             let boxed =
                 pairs.into_iter().enumerate().map(|(w, queue)| (w, Box::new(queue) as Box<dyn Queue>));
-            made.queues.push(PortQueues { number, queues: boxed.collect(), egress: egress.to_vec() });
+            made.queues.push(PortQueues {
+                number: PortNo(number),
+                queues: boxed.collect(),
+                egress: egress.to_vec(),
+            });
         }
         made
     }
@@ -118,7 +122,7 @@ impl Driver {
         let templates = (0..rng.usize(6..20))
             .map(|_| Template::random(&mut rng, family, longest, offloads))
             .collect::<Vec<_>>();
-        let homes = templates.iter().map(|_| rng.u32(1..=style.ports)).collect();
+        let homes = templates.iter().map(|_| style.any_port(&mut rng)).collect();
         let queued = QUEUED.contains(&(seed % 16)) || scarce && !seed.is_multiple_of(3);
         let config = worker::WorkerSetConfig {
             large_frames: if long { LARGE_FRAMES } else { 0 },
@@ -145,7 +149,7 @@ impl Driver {
         let mac_ageing = MAC_AGEING[(seed / 2 % 4) as usize];
         let mut model =
             Model::new(ModelConfig { learning, mac_ageing, ..ModelConfig::default() }, recorder, 0);
-        for number in 1..=style.ports {
+        for number in style.port_numbers() {
             let added = model.add_port(0, port_desc(number), true);
             debug_assert!(added.is_ok());
         }

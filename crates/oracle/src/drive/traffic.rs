@@ -41,7 +41,7 @@ impl Driver {
         for _ in 0..self.rng.usize(1..12) {
             let template = self.rng.usize(0..most);
             let port = one.unwrap_or_else(|| self.port_of(template));
-            let at = port as usize - 1;
+            let at = port.0 as usize - 1;
             let worker = worker % self.handles[at].queues();
             let most = if self.tight { TIGHT_WAITING_MAX } else { WAITING_MAX };
             let all: usize = self.waiting.iter().map(|waiting| waiting[worker]).sum();
@@ -126,7 +126,7 @@ impl Driver {
         let mut taken = 0;
         self.untaken = 0;
         for ((port, queue, frames), left) in self.record.sent.iter_mut().zip(&mut self.record.unfinished) {
-            let handle = &mut self.handles[*port as usize - 1];
+            let handle = &mut self.handles[port.0 as usize - 1];
             let look = |bytes: &[u8], meta: &Meta| (bytes.to_vec(), unfinished_of(meta));
             while let Some((bytes, unfinished)) = handle.pop_with(*queue, look) {
                 frames.push(bytes);

@@ -5,7 +5,7 @@ use super::Replay;
 use super::outcomes::counted;
 use super::sent::egress;
 use crate::log::Record;
-use flow::DropReason;
+use flow::{DropReason, PortNo};
 use std::collections::BTreeMap;
 
 /// Packets and bytes.
@@ -18,14 +18,14 @@ fn add(sum: &mut Count, bytes: usize) {
 /// Compares each port's counters with the arrivals, the sent frames, and the queues that the reference
 /// selected. Returns the number of counters.
 pub(super) fn check_ports(record: &Record, replay: &Replay) -> Result<usize, String> {
-    let mut arrived: BTreeMap<u32, Count> = BTreeMap::new();
+    let mut arrived: BTreeMap<PortNo, Count> = BTreeMap::new();
     let injected: Vec<usize> = record.injected.values().copied().collect();
     for (number, arrival) in record.arrivals.iter().enumerate() {
         if !injected.contains(&number) {
             add(arrived.entry(arrival.port).or_default(), arrival.bytes.len());
         }
     }
-    let mut left: BTreeMap<u32, Count> = BTreeMap::new();
+    let mut left: BTreeMap<PortNo, Count> = BTreeMap::new();
     for (port, _, frames) in &record.sent {
         let sum = left.entry(*port).or_default();
         frames.iter().for_each(|bytes| add(sum, bytes.len()));
@@ -55,7 +55,7 @@ pub(super) fn check_ports(record: &Record, replay: &Replay) -> Result<usize, Str
 
 /// Checks that each egress queue sent the frames that the reference assigned to it.
 fn check_queues(record: &Record, replay: &Replay) -> Result<(), String> {
-    let mut expected: BTreeMap<(u32, u32), Count> = BTreeMap::new();
+    let mut expected: BTreeMap<(PortNo, u32), Count> = BTreeMap::new();
     for copy in replay.in_order().flat_map(|(_, processed)| &processed.sent) {
         add(expected.entry((copy.port, egress(record, copy.queue))).or_default(), copy.bytes.len());
     }

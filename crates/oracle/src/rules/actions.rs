@@ -100,8 +100,8 @@ impl Style {
             3 | 4 => port_no::NORMAL,
             6 => port_no::CONTROLLER,
             // A port that does not exist.
-            7 if rng.u8(0..4) == 0 => self.ports + 1,
-            8 => rng.u32(1..=self.ports),
+            7 if rng.u8(0..4) == 0 => PortNo(self.ports + 1),
+            8 => self.any_port(rng),
             _ => self.other_port(rng, scope.in_port),
         })
     }
@@ -109,7 +109,7 @@ impl Style {
     /// Returns a port other than `in_port`.
     fn other_port(&self, rng: &mut Rng, in_port: PortNo) -> PortNo {
         let port = rng.u32(1..self.ports);
-        if port >= in_port { port + 1 } else { port }
+        PortNo(if port >= in_port.0 { port + 1 } else { port })
     }
 
     /// Returns an action that is applicable to most of the packets.

@@ -35,7 +35,7 @@ impl Style {
         let watches = kind == GroupType::FastFailover || rng.u8(0..6) == 0;
         Bucket {
             weight: if kind == GroupType::Select { rng.u16(1..5) } else { 0 },
-            watch_port: (watches && rng.u8(0..4) > 0).then(|| rng.u32(1..=self.ports)),
+            watch_port: (watches && rng.u8(0..4) > 0).then(|| self.any_port(rng)),
             watch_group: (watches && id > 1 && rng.u8(0..4) == 0).then(|| rng.u32(1..id)),
             ..bucket
         }

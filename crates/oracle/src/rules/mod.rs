@@ -21,7 +21,7 @@ pub(super) struct Style {
     /// must then stay on the fast-forwarding path.
     pub calm: bool,
     /// Number of initial ports, numbered from 1.
-    pub ports: PortNo,
+    pub ports: u32,
     /// Tables in use in ascending order, without the linear one. The first is table 0.
     pub tables: Vec<Table>,
     /// Number of the linear table.
@@ -191,6 +191,16 @@ impl Style {
             low_latency,
             priorities,
         }
+    }
+
+    /// Returns the numbers of the initial ports.
+    pub fn port_numbers(&self) -> impl Iterator<Item = PortNo> + Clone + use<> {
+        (1..=self.ports).map(PortNo)
+    }
+
+    /// Returns the number of a random initial port.
+    pub fn any_port(&self, rng: &mut Rng) -> PortNo {
+        PortNo(rng.u32(1..=self.ports))
     }
 
     fn kind(&self, table: u8) -> &Kind {

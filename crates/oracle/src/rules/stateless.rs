@@ -11,7 +11,7 @@ impl Style {
         if self.calm || rng.bool() {
             return None;
         }
-        let port = |rng: &mut Rng| rng.u32(1..=self.ports);
+        let port = |rng: &mut Rng| self.any_port(rng);
         let bank = |rng: &mut Rng| {
             let arithmetic = if rng.bool() { Arithmetic::Integer } else { Arithmetic::Polynomial };
             let id = NodeId::new(arithmetic, rng.u32(2..8)).filter(|_| rng.u8(0..4) != 0)?;
@@ -26,13 +26,13 @@ impl Style {
         };
         let (banks, polka) = ([bank(rng), bank(rng)], bank(rng));
         let flags = [GateFlag::None, GateFlag::Server, GateFlag::External, GateFlag::Assists];
-        let gates = (1..=self.ports).zip((1..).filter_map(std::num::NonZeroU32::new));
+        let gates = self.port_numbers().zip((1..).filter_map(std::num::NonZeroU32::new));
         let ports =
             gates.map(|(port, number)| (port, Gate { number, flag: flags[rng.usize(0..4)] })).collect();
         let [down_d, up_d, external_d, server_gate_max] = std::array::from_fn(|_| rng.u32(0..4));
         let gates = Gates { down_d, up_d, external_d, server_gate_max, ports };
         Some(StatelessConfig {
-            trusted: (1..=self.ports).filter(|_| rng.u8(0..4) != 0).collect(),
+            trusted: self.port_numbers().filter(|_| rng.u8(0..4) != 0).collect(),
             mtu_bytes: (0..rng.usize(0..2)).map(|_| (port(rng), rng.usize(68..160))).collect(),
             banks,
             polka,

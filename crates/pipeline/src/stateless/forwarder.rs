@@ -172,7 +172,7 @@ impl StatelessForwarder {
 
     #[inline]
     fn port(&self, number: PortNo) -> Option<&PortRow> {
-        match self.ports.get((number as usize).wrapping_sub(1)) {
+        match self.ports.get((number.0 as usize).wrapping_sub(1)) {
             Some(row) if row.number == number => Some(row),
             _ => self.ports.binary_search_by_key(&number, |row| row.number).ok().map(|at| &self.ports[at]),
         }
@@ -198,7 +198,7 @@ impl StatelessForwarder {
         tag: Result<Tag, DropReason>,
         label: u32,
     ) -> Step<TagVerdict> {
-        let in_port = frame.meta.in_port;
+        let in_port = PortNo(frame.meta.in_port);
         if !ports.get(in_port).is_some_and(|port| port.up && !port.no_recv) {
             // The pipeline drops the frame when it is admitted.
             return Err(TagVerdict::Tables);
@@ -290,7 +290,7 @@ impl KeyBank {
     /// Returns the output port of a frame's label.
     #[inline(always)]
     fn port(&self, ports: &PortTable, frame: &Frame, label: u32, hops_min: u8) -> Step<PortNo> {
-        let in_port = frame.meta.in_port;
+        let in_port = PortNo(frame.meta.in_port);
         let (out, backup) = match self.targets.get(label as usize) {
             None | Some(Target::None) => return Err(DropReason::NoLabel.into()),
             Some(Target::Tables) => return Err(TagVerdict::Tables),

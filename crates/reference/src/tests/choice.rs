@@ -6,12 +6,13 @@ use crate::Reference;
 use crate::choice::{hash_of, is_live, mixed, share_of};
 use crate::packet::ReferencePacket;
 use flow::group::{Bucket, FlowHash, Group, GroupType, pick};
-use flow::{Action, Instructions, Operation, PortState};
+use flow::{Action, Instructions, Operation, PortNo, PortState};
 use proptest::prelude::*;
 use std::sync::Arc;
 
 fn bucket(weight: u16, watch_port: Option<u32>, watch_group: Option<u32>, port: u32) -> Bucket {
-    Bucket { weight, watch_port, watch_group, actions: vec![Action::output(port)] }
+    let watch_port = watch_port.map(PortNo);
+    Bucket { weight, watch_port, watch_group, actions: vec![Action::output(PortNo(port))] }
 }
 
 fn set(reference: &mut Reference, id: u32, kind: GroupType, buckets: Vec<Bucket>) {
@@ -19,7 +20,7 @@ fn set(reference: &mut Reference, id: u32, kind: GroupType, buckets: Vec<Bucket>
 }
 
 fn down(reference: &mut Reference, port: u32) {
-    reference.apply(&Operation::Port(PortState { up: false, ..PortState::up(port) })).unwrap();
+    reference.apply(&Operation::Port(PortState { up: false, ..PortState::up(PortNo(port)) })).unwrap();
 }
 
 /// Returns a UDP packet from 10.0.0.1:1000 to 10.0.0.2:2000, in VLAN 5 if `tagged`.
@@ -37,8 +38,8 @@ fn frame(tagged: bool) -> Vec<u8> {
 #[test]
 fn hashes_have_fixed_values() {
     assert_eq!([mixed(b""), mixed(b"a"), mixed(b"shunt")], [0x8570_e254, 0x82b1_9d9c, 0x054a_69b3]);
-    assert_eq!(hash_of(&ReferencePacket::arriving(1, &frame(false))), 0xa68f_a85f);
-    assert_eq!(hash_of(&ReferencePacket::arriving(1, &frame(true))), 0x67ff_ac21);
+    assert_eq!(hash_of(&ReferencePacket::arriving(PortNo(1), &frame(false))), 0xa68f_a85f);
+    assert_eq!(hash_of(&ReferencePacket::arriving(PortNo(1), &frame(true))), 0x67ff_ac21);
 }
 
 #[test]
@@ -83,11 +84,11 @@ fn a_select_group_passes_over_what_is_not_live() {
     reference.apply(&Operation::Entries(vec![modify])).unwrap();
     // The hash 0xa68fa85f is 0.65 of 2^32. It selects the third bucket of weights 1, 1 and 2, and the second
     // of weights 1 and 1 or 1 and 2.
-    assert_eq!(reference.process(1, &frame(false)).sent[0].port, 4);
+    assert_eq!(reference.process(PortNo(1), &frame(false)).sent[0].port, PortNo(4));
     down(&mut reference, 4);
-    assert_eq!(reference.process(1, &frame(false)).sent[0].port, 3);
+    assert_eq!(reference.process(PortNo(1), &frame(false)).sent[0].port, PortNo(3));
     down(&mut reference, 2);
-    assert_eq!(reference.process(1, &frame(false)).groups, [(1, vec![1])]);
+    assert_eq!(reference.process(PortNo(1), &frame(false)).groups, [(1, vec![1])]);
 }
 
 proptest! {

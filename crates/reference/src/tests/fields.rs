@@ -5,12 +5,12 @@ use super::frames::{self, ethernet, ipv4, ipv6, udp};
 use crate::bits;
 use crate::fields::get;
 use crate::packet::ReferencePacket;
-use flow::{Field, FieldBase, Slice, SliceBase};
+use flow::{Field, FieldBase, PortNo, Slice, SliceBase};
 use proptest::prelude::*;
 use wire::{Depth, locate};
 
 fn value(frame: &[u8], field: Field) -> Option<u128> {
-    get(&ReferencePacket::arriving(3, frame), field)
+    get(&ReferencePacket::arriving(PortNo(3), frame), field)
 }
 
 fn slice(base: SliceBase, offset_bits: u32, length_bits: u32) -> Field {
@@ -117,9 +117,9 @@ proptest! {
     #[test]
     fn reads_what_the_field_table_locates(frame in frames::broken()) {
         prop_assume!(frame.len() >= 14);
-        let packet = ReferencePacket::arriving(3, &frame);
+        let packet = ReferencePacket::arriving(PortNo(3), &frame);
         let layers = locate(&frame, Depth::L4);
-        let mut ext = flow::Ext::arriving(3);
+        let mut ext = flow::Ext::arriving(PortNo(3));
         ext.set_layers(&layers);
         for field in Field::NAMED {
             let at = field.location();

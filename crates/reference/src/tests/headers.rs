@@ -3,7 +3,7 @@
 
 use super::frames::{self, DST, SRC, ethernet, ipv4, ipv6, udp, wrong_checksums};
 use super::{after, run};
-use flow::{Action, DropReason, Field, Instructions};
+use flow::{Action, DropReason, Field, Instructions, PortNo};
 use proptest::prelude::*;
 
 /// Returns a frame with these bytes after the MAC addresses.
@@ -195,15 +195,15 @@ fn pop_pbb_leaves_the_customers_frame() {
 fn unsupported_actions_drop() {
     assert_eq!(after(&[Action::set(Field::Metadata, 1)], &udp()), Err(DropReason::UnsupportedAction));
     // A missing group is recorded, and the packet continues.
-    let done = run(Instructions::apply(vec![Action::Group(1), Action::output(2)]), &udp());
+    let done = run(Instructions::apply(vec![Action::Group(1), Action::output(PortNo(2))]), &udp());
     assert_eq!((done.outcome, done.copy_drops), (flow::Outcome::Forwarded, vec![DropReason::NoSuchGroup]));
 }
 
 #[test]
 fn outputs_before_a_failing_action_stay() {
-    let actions = vec![Action::output(2), Action::PopVlan, Action::output(3)];
+    let actions = vec![Action::output(PortNo(2)), Action::PopVlan, Action::output(PortNo(3))];
     let done = run(Instructions::apply(actions), &udp());
-    assert_eq!((done.sent.len(), done.sent[0].port), (1, 2));
+    assert_eq!((done.sent.len(), done.sent[0].port), (1, PortNo(2)));
     assert_eq!((done.outcome, done.copy_drops), (flow::Outcome::Forwarded, vec![DropReason::MissingVlan]));
 }
 

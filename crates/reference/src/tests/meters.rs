@@ -5,7 +5,7 @@ use super::frames::udp;
 use super::with_instructions;
 use crate::{MeterDebts, Metered};
 use flow::meter::{Band, Meter, MeterBand};
-use flow::{Action, DropReason, Instructions, Outcome};
+use flow::{Action, DropReason, Instructions, Outcome, PortNo};
 use std::collections::BTreeMap;
 
 const MS: u64 = 1_000_000;
@@ -43,12 +43,12 @@ fn of_the_bands_exceeded_the_highest_rate_applies_and_the_others_are_charged() {
 
 #[test]
 fn drop_bands_end_packets_and_remark_bands_raise_the_drop_precedence() {
-    let metered = Instructions { meter: Some(5), ..Instructions::apply(vec![Action::output(2)]) };
+    let metered = Instructions { meter: Some(5), ..Instructions::apply(vec![Action::output(PortNo(2))]) };
     let mut reference = with_instructions(metered);
     let mut frame = udp();
     let process = |reference: &mut crate::Reference, frame: &[u8], band: Option<Band>| {
         reference.exceed(band.map(|band| (0, band)).into_iter().collect::<BTreeMap<_, _>>());
-        reference.process(1, frame)
+        reference.process(PortNo(1), frame)
     };
     let dropped = process(&mut reference, &frame, Some(Band::Drop));
     assert_eq!(dropped.outcome, Outcome::Dropped(DropReason::MeterBand));

@@ -7,16 +7,16 @@ use crate::{LearnedMac, Processed, Reference};
 use flow::operation::MAC_TABLE;
 use flow::{
     Action, DropReason, Field, FieldMatch, FlowEntry, Instructions, Match, Operation, Outcome,
-    PacketInReason, PortState, port_no,
+    PacketInReason, PortNo, PortState, port_no,
 };
 use wire::PacketBuilder;
 
 fn to(port: u32) -> Instructions {
-    Instructions { write: vec![Action::output(port)], ..Instructions::default() }
+    Instructions { write: vec![Action::output(PortNo(port))], ..Instructions::default() }
 }
 
 fn ports(done: &Processed) -> Vec<u32> {
-    done.sent.iter().map(|sent| sent.port).collect()
+    done.sent.iter().map(|sent| sent.port.0).collect()
 }
 
 fn set_port(reference: &mut Reference, state: PortState) {
@@ -26,7 +26,7 @@ fn set_port(reference: &mut Reference, state: PortState) {
 fn learn(reference: &mut Reference, id: u32, vid: u16, mac: u128, port: u32) {
     let vid = FieldMatch { field: Field::VlanVid, value: vid.into(), mask: 0xfff };
     let matching = Match::new([vid, FieldMatch::exact(Field::EthDst, mac)]).unwrap();
-    add(reference, entry(id, MAC_TABLE, matching, Instructions::apply(vec![Action::output(port)])));
+    add(reference, entry(id, MAC_TABLE, matching, Instructions::apply(vec![Action::output(PortNo(port))])));
 }
 
 fn number(mac: [u8; 6]) -> u128 {
@@ -42,15 +42,15 @@ fn to_one_port() {
         (4, Some(DropReason::PortNotForwarding)),
         (5, Some(DropReason::NoSuchPort)),
         (0, Some(DropReason::NoSuchPort)),
-        (port_no::LOCAL, Some(DropReason::NoSuchPort)),
-        (port_no::TABLE, Some(DropReason::NoSuchPort)),
-        (port_no::ANY, Some(DropReason::NoSuchPort)),
+        (port_no::LOCAL.0, Some(DropReason::NoSuchPort)),
+        (port_no::TABLE.0, Some(DropReason::NoSuchPort)),
+        (port_no::ANY.0, Some(DropReason::NoSuchPort)),
         (0xffff_ff01, Some(DropReason::NoSuchPort)),
     ] {
         let mut reference = with_instructions(to(port));
-        set_port(&mut reference, PortState { up: false, no_fwd: true, ..PortState::up(3) });
-        set_port(&mut reference, PortState { no_fwd: true, ..PortState::up(4) });
-        let done = reference.process(1, &udp());
+        set_port(&mut reference, PortState { up: false, no_fwd: true, ..PortState::up(PortNo(3)) });
+        set_port(&mut reference, PortState { no_fwd: true, ..PortState::up(PortNo(4)) });
+        let done = reference.process(PortNo(1), &udp());
         assert_eq!(done.outcome, reason.map_or(Outcome::Forwarded, Outcome::Dropped), "port {port:#x}");
         assert_eq!(done.sent.len(), usize::from(reason.is_none()));
         assert_eq!(reference.drops().values().sum::<u64>(), u64::from(reason.is_some()));
@@ -59,24 +59,24 @@ fn to_one_port() {
 
 #[test]
 fn in_port_goes_back() {
-    let mut reference = with_instructions(to(port_no::IN_PORT));
-    assert_eq!(ports(&reference.process(1, &udp())), [1]);
-    set_port(&mut reference, PortState { no_fwd: true, ..PortState::up(1) });
-    assert_eq!(reference.process(1, &udp()).outcome, Outcome::Dropped(DropReason::PortNotForwarding));
+    let mut reference = with_instructions(to(port_no::IN_PORT.0));
+    assert_eq!(ports(&reference.process(PortNo(1), &udp())), [1]);
+    set_port(&mut reference, PortState { no_fwd: true, ..PortState::up(PortNo(1)) });
+    assert_eq!(reference.process(PortNo(1), &udp()).outcome, Outcome::Dropped(DropReason::PortNotForwarding));
 }
 
 #[test]
 fn all_and_flood() {
     for (output, expected) in [(port_no::ALL, vec![2, 6]), (port_no::FLOOD, vec![2])] {
-        let mut reference = with_instructions(to(output));
-        set_port(&mut reference, PortState { up: false, ..PortState::up(3) });
-        set_port(&mut reference, PortState { no_fwd: true, ..PortState::up(4) });
-        set_port(&mut reference, PortState { no_flood: true, ..PortState::up(6) });
-        let done = reference.process(1, &udp());
+        let mut reference = with_instructions(to(output.0));
+        set_port(&mut reference, PortState { up: false, ..PortState::up(PortNo(3)) });
+        set_port(&mut reference, PortState { no_fwd: true, ..PortState::up(PortNo(4)) });
+        set_port(&mut reference, PortState { no_flood: true, ..PortState::up(PortNo(6)) });
+        let done = reference.process(PortNo(1), &udp());
         assert_eq!((ports(&done), done.copy_drops), (expected, vec![]));
-        reference.apply(&Operation::RemovePort(2)).unwrap();
-        reference.apply(&Operation::RemovePort(6)).unwrap();
-        assert_eq!(reference.process(1, &udp()).outcome, Outcome::Dropped(DropReason::NoFloodPort));
+        reference.apply(&Operation::RemovePort(PortNo(2))).unwrap();
+        reference.apply(&Operation::RemovePort(PortNo(6))).unwrap();
+        assert_eq!(reference.process(PortNo(1), &udp()).outcome, Outcome::Dropped(DropReason::NoFloodPort));
     }
 }
 
@@ -85,100 +85,103 @@ fn to_the_controller() {
     let asked = Action::Output { port: port_no::CONTROLLER, max_len: 64 };
     let instructions = Instructions::apply(vec![Action::PushVlan(0x8100), asked]);
     let mut reference = with_instructions(instructions.clone());
-    let done = reference.process(1, &udp());
+    let done = reference.process(PortNo(1), &udp());
     let packet_in = &done.packet_ins[0];
-    assert_eq!((packet_in.table, packet_in.entry, packet_in.max_len, packet_in.in_port), (0, 7, 64, 1));
+    assert_eq!(
+        (packet_in.table, packet_in.entry, packet_in.max_len, packet_in.in_port),
+        (0, 7, 64, PortNo(1))
+    );
     assert_eq!((packet_in.reason, packet_in.bytes.len()), (PacketInReason::Action, 46));
     assert_eq!((done.outcome, done.copy_drops), (Outcome::Consumed, vec![]));
-    set_port(&mut reference, PortState { no_packet_in: true, ..PortState::up(1) });
-    assert!(reference.process(1, &udp()).packet_ins.is_empty());
+    set_port(&mut reference, PortState { no_packet_in: true, ..PortState::up(PortNo(1)) });
+    assert!(reference.process(PortNo(1), &udp()).packet_ins.is_empty());
     // The table-miss entry has priority 0 and matches every packet.
     let mut reference = super::four_ports();
     add(&mut reference, FlowEntry { priority: 0, ..entry(1, 0, Match::any(), instructions) });
-    assert_eq!(reference.process(1, &udp()).packet_ins[0].reason, PacketInReason::NoMatch);
+    assert_eq!(reference.process(PortNo(1), &udp()).packet_ins[0].reason, PacketInReason::NoMatch);
 }
 
 #[test]
 fn no_packet_ins_from_such_a_port() {
-    let mut reference = with_instructions(to(port_no::CONTROLLER));
-    set_port(&mut reference, PortState { no_packet_in: true, ..PortState::up(1) });
-    assert_eq!(reference.process(1, &udp()).outcome, Outcome::Dropped(DropReason::NoPacketIn));
-    assert_eq!(reference.process(2, &udp()).outcome, Outcome::Consumed);
+    let mut reference = with_instructions(to(port_no::CONTROLLER.0));
+    set_port(&mut reference, PortState { no_packet_in: true, ..PortState::up(PortNo(1)) });
+    assert_eq!(reference.process(PortNo(1), &udp()).outcome, Outcome::Dropped(DropReason::NoPacketIn));
+    assert_eq!(reference.process(PortNo(2), &udp()).outcome, Outcome::Consumed);
 }
 
 #[test]
 fn each_copy_is_the_packet_of_its_moment() {
     let done = run(
         Instructions::apply(vec![
-            Action::output(2),
+            Action::output(PortNo(2)),
             Action::SetQueue(3),
             Action::SetNwTtl(9),
-            Action::output(1),
-            Action::output(3),
+            Action::output(PortNo(1)),
+            Action::output(PortNo(3)),
         ]),
         &udp(),
     );
     let sent: Vec<_> = done.sent.iter().map(|sent| (sent.port, sent.queue, sent.bytes[22])).collect();
-    assert_eq!(sent, [(2, 0, 64), (3, 3, 9)]);
+    assert_eq!(sent, [(PortNo(2), 0, 64), (PortNo(3), 3, 9)]);
     assert_eq!((done.outcome, done.copy_drops), (Outcome::Forwarded, vec![DropReason::IngressPort]));
 }
 
 #[test]
 fn normal_floods_learns_and_forwards() {
-    let mut reference = with_instructions(to(port_no::NORMAL));
-    let done = reference.process(1, &udp());
-    let learned = LearnedMac { vid: 0, mac: number(SRC) as u64, port: 1 };
+    let mut reference = with_instructions(to(port_no::NORMAL.0));
+    let done = reference.process(PortNo(1), &udp());
+    let learned = LearnedMac { vid: 0, mac: number(SRC) as u64, port: PortNo(1) };
     assert_eq!((ports(&done), done.learn), (vec![2, 3, 4], vec![learned]));
     // Only an operation adds a learned address.
-    assert_eq!(reference.process(1, &udp()).learn, vec![learned]);
+    assert_eq!(reference.process(PortNo(1), &udp()).learn, vec![learned]);
     learn(&mut reference, 100, 0, number(SRC), 1);
     learn(&mut reference, 101, 0, number(DST), 3);
-    let done = reference.process(1, &udp());
+    let done = reference.process(PortNo(1), &udp());
     assert_eq!((ports(&done), done.learn, done.hits), (vec![3], vec![], vec![(0, Some(7))]));
     assert_eq!(reference.table_counters(MAC_TABLE), (0, 0));
     assert_eq!(reference.entry_counters(101), Some((0, 0)));
     // The source moved to another port, and the destination is on the ingress port.
-    let done = reference.process(3, &udp());
-    assert_eq!(done.learn, vec![LearnedMac { port: 3, ..learned }]);
+    let done = reference.process(PortNo(3), &udp());
+    assert_eq!(done.learn, vec![LearnedMac { port: PortNo(3), ..learned }]);
     assert_eq!(done.outcome, Outcome::Dropped(DropReason::IngressPort));
-    reference.apply(&Operation::RemovePort(3)).unwrap();
-    assert_eq!(reference.process(1, &udp()).outcome, Outcome::Dropped(DropReason::NoSuchPort));
+    reference.apply(&Operation::RemovePort(PortNo(3))).unwrap();
+    assert_eq!(reference.process(PortNo(1), &udp()).outcome, Outcome::Dropped(DropReason::NoSuchPort));
 }
 
 #[test]
 fn normal_keeps_vlans_apart() {
-    let mut reference = with_instructions(to(port_no::NORMAL));
+    let mut reference = with_instructions(to(port_no::NORMAL.0));
     learn(&mut reference, 100, 5, number(DST), 3);
     let tagged =
         |vid: u16| PacketBuilder::ethernet(DST, SRC).vlan(0x8100, 0xe000 | vid).ethertype(0x1234).build();
-    assert_eq!(ports(&reference.process(1, &tagged(5))), [3]);
-    let done = reference.process(1, &tagged(6));
+    assert_eq!(ports(&reference.process(PortNo(1), &tagged(5))), [3]);
+    let done = reference.process(PortNo(1), &tagged(6));
     assert_eq!((ports(&done), done.learn[0].vid), (vec![2, 3, 4], 6));
-    assert_eq!(ports(&reference.process(1, &udp())), [2, 3, 4]);
+    assert_eq!(ports(&reference.process(PortNo(1), &udp())), [2, 3, 4]);
     assert_eq!(
         (reference.learned(5, number(DST) as u64), reference.learned(6, number(DST) as u64)),
-        (Some(3), None)
+        (Some(PortNo(3)), None)
     );
 }
 
 #[test]
 fn normal_and_special_addresses() {
     let frame = |dst, src| PacketBuilder::ethernet(dst, src).ethertype(0x1234).build();
-    let mut reference = with_instructions(to(port_no::NORMAL));
+    let mut reference = with_instructions(to(port_no::NORMAL.0));
     for (last, outcome) in [
         (0, Outcome::Dropped(DropReason::ReservedMulticast)),
         (15, Outcome::Dropped(DropReason::ReservedMulticast)),
         (16, Outcome::Forwarded),
     ] {
-        let done = reference.process(1, &frame([1, 0x80, 0xc2, 0, 0, last], SRC));
+        let done = reference.process(PortNo(1), &frame([1, 0x80, 0xc2, 0, 0, last], SRC));
         assert_eq!((done.outcome, !done.learn.is_empty()), (outcome, outcome == Outcome::Forwarded));
     }
-    assert_eq!(reference.process(1, &frame(DST, [0; 6])).learn, vec![]);
-    assert_eq!(reference.process(1, &frame(DST, [3, 0, 0, 0, 0, 1])).learn, vec![]);
+    assert_eq!(reference.process(PortNo(1), &frame(DST, [0; 6])).learn, vec![]);
+    assert_eq!(reference.process(PortNo(1), &frame(DST, [3, 0, 0, 0, 0, 1])).learn, vec![]);
     // A group address is flooded even if the table contains it.
     learn(&mut reference, 100, 0, 0xffff_ffff_ffff, 3);
-    assert_eq!(ports(&reference.process(1, &frame([0xff; 6], SRC))), [2, 3, 4]);
+    assert_eq!(ports(&reference.process(PortNo(1), &frame([0xff; 6], SRC))), [2, 3, 4]);
     // Ports with NO_FLOOD are excluded.
-    set_port(&mut reference, PortState { no_flood: true, ..PortState::up(3) });
-    assert_eq!(ports(&reference.process(1, &frame([0xff; 6], SRC))), [2, 4]);
+    set_port(&mut reference, PortState { no_flood: true, ..PortState::up(PortNo(3)) });
+    assert_eq!(ports(&reference.process(PortNo(1), &frame([0xff; 6], SRC))), [2, 4]);
 }

@@ -7,12 +7,12 @@ use crate::Reference;
 use flow::operation::MAC_TABLE;
 use flow::{
     Action, DropReason, EntryChange, Field, FieldMatch, FlowEntry, Instructions, Match, Next, Operation,
-    Outcome, PortState,
+    Outcome, PortNo, PortState,
 };
 use std::sync::Arc;
 
 fn to(port: u32) -> Instructions {
-    Instructions::apply(vec![Action::output(port)])
+    Instructions::apply(vec![Action::output(PortNo(port))])
 }
 
 fn goto(table: u8) -> Instructions {
@@ -24,7 +24,7 @@ fn written(actions: Vec<Action>) -> Instructions {
 }
 
 fn ports(reference: &mut Reference, frame: &[u8]) -> Vec<u32> {
-    reference.process(1, frame).sent.iter().map(|sent| sent.port).collect()
+    reference.process(PortNo(1), frame).sent.iter().map(|sent| sent.port.0).collect()
 }
 
 fn change(reference: &mut Reference, change: EntryChange) -> Result<(), String> {
@@ -47,8 +47,8 @@ fn highest_priority_then_first_added() {
         reset_counts: false,
     };
     change(&mut reference, modify).unwrap();
-    let done = reference.process(1, &udp());
-    assert_eq!((done.sent[0].port, done.low_latency, done.hits), (4, true, vec![(0, Some(1))]));
+    let done = reference.process(PortNo(1), &udp());
+    assert_eq!((done.sent[0].port, done.low_latency, done.hits), (PortNo(4), true, vec![(0, Some(1))]));
     change(&mut reference, EntryChange::Remove { id: 1, table: 0 }).unwrap();
     assert_eq!(ports(&mut reference, &udp()), [3]);
     add(&mut reference, FlowEntry { priority: PRIORITY + 1, ..entry(4, 0, Match::any(), to(2)) });
@@ -76,16 +76,16 @@ fn masked_conditions_and_absent_fields() {
 
 #[test]
 fn a_miss_ends_without_the_action_set() {
-    let first = Instructions { write: vec![Action::output(2)], ..goto(3) };
+    let first = Instructions { write: vec![Action::output(PortNo(2))], ..goto(3) };
     let mut reference = with_instructions(first);
-    let done = reference.process(1, &udp());
+    let done = reference.process(PortNo(1), &udp());
     assert_eq!(
         (done.outcome, done.hits),
         (Outcome::Dropped(DropReason::TableMiss), vec![(0, Some(7)), (3, None)])
     );
     assert_eq!((reference.table_counters(0), reference.table_counters(3)), ((1, 1), (1, 0)));
     assert_eq!(reference.drops()[&DropReason::TableMiss], 1);
-    let sent_before = Instructions { apply: vec![Action::output(2)], ..goto(3) };
+    let sent_before = Instructions { apply: vec![Action::output(PortNo(2))], ..goto(3) };
     let done = run(sent_before, &udp());
     assert_eq!((done.outcome, done.copy_drops), (Outcome::Forwarded, vec![DropReason::TableMiss]));
 }
@@ -101,7 +101,7 @@ fn linear_tables_are_reached_by_index_only() {
     ] {
         let mut reference = with_instructions(instructions);
         add(&mut reference, entry(1, 5, Match::at_index(8), to(2)));
-        assert_eq!(reference.process(1, &udp()).outcome, outcome);
+        assert_eq!(reference.process(PortNo(1), &udp()).outcome, outcome);
         assert_eq!(reference.table_counters(5).0, 1);
     }
 }
@@ -111,12 +111,13 @@ fn instructions_in_order() {
     // Apply precedes clear and write. Metadata is written before the next lookup.
     let mut reference = with_instructions(Instructions {
         apply: vec![Action::PushVlan(0x8100)],
-        write: vec![Action::output(2)],
+        write: vec![Action::output(PortNo(2))],
         metadata: Some((0xabcd, 0xff)),
         ..goto(1)
     });
     let both = [FieldMatch::exact(Field::Metadata, 0xcd), FieldMatch::exact(Field::VlanVid, 0x1000)];
-    let cleared = Instructions { clear: true, write: vec![Action::output(3)], ..Instructions::default() };
+    let cleared =
+        Instructions { clear: true, write: vec![Action::output(PortNo(3))], ..Instructions::default() };
     add(&mut reference, entry(8, 1, Match::unchecked_prerequisites(both).unwrap(), cleared));
     assert_eq!(ports(&mut reference, &udp()), [3]);
     // Bytes are counted with the frame's length at that moment.
@@ -127,10 +128,10 @@ fn instructions_in_order() {
 fn the_action_set_has_its_own_order() {
     let set = |field, value| Action::set(field, value);
     let actions = vec![
-        Action::output(4),
+        Action::output(PortNo(4)),
         Action::SetQueue(6),
         set(Field::VlanVid, 0x1001),
-        Action::output(2),
+        Action::output(PortNo(2)),
         Action::SetNwTtl(50),
         Action::DecNwTtl,
         Action::PushVlan(0x8100),
@@ -139,20 +140,21 @@ fn the_action_set_has_its_own_order() {
     let done = run(written(actions), &udp());
     assert_eq!(done.sent.len(), 1);
     let sent = &done.sent[0];
-    assert_eq!((sent.port, sent.queue, &sent.bytes[12..18]), (2, 6, &[0x81, 0, 0, 2, 8, 0][..]));
+    assert_eq!((sent.port, sent.queue, &sent.bytes[12..18]), (PortNo(2), 6, &[0x81, 0, 0, 2, 8, 0][..]));
     assert_eq!(sent.bytes[26], 50);
     // Pops precede pushes, so an untagged packet is dropped.
-    let done = run(written(vec![Action::PushVlan(0x8100), Action::PopVlan, Action::output(2)]), &udp());
+    let done =
+        run(written(vec![Action::PushVlan(0x8100), Action::PopVlan, Action::output(PortNo(2))]), &udp());
     assert_eq!(done.outcome, Outcome::Dropped(DropReason::MissingVlan));
     // An action set sets fields in a fixed order. The EtherType is first, and the packet then has no UDP
     // port.
-    let fields = vec![set(Field::UdpSrc, 1), set(Field::EthType, 0x9999), Action::output(2)];
+    let fields = vec![set(Field::UdpSrc, 1), set(Field::EthType, 0x9999), Action::output(PortNo(2))];
     assert_eq!(run(written(fields), &udp()).outcome, Outcome::Dropped(DropReason::MissingHeader));
     // A group suppresses the output. Here the group does not exist.
-    let done = run(written(vec![Action::output(2), Action::Group(1)]), &udp());
+    let done = run(written(vec![Action::output(PortNo(2)), Action::Group(1)]), &udp());
     assert_eq!(done.outcome, Outcome::Dropped(DropReason::NoSuchGroup));
     // MPLS is pushed first and is after the tag.
-    let pushes = vec![Action::PushVlan(0x8100), Action::PushMpls(0x8847), Action::output(2)];
+    let pushes = vec![Action::PushVlan(0x8100), Action::PushMpls(0x8847), Action::output(PortNo(2))];
     assert_eq!(run(written(pushes), &udp()).sent[0].bytes[12..18], [0x81, 0, 0, 0, 0x88, 0x47]);
 }
 
@@ -163,10 +165,10 @@ fn the_action_set_holds_so_many_fields() {
         Action::set(Field::Slice(slice), 0xee)
     };
     let mut actions: Vec<Action> = (0..16).map(field).collect();
-    actions.extend([field(3), Action::output(2)]);
+    actions.extend([field(3), Action::output(PortNo(2))]);
     assert_eq!(run(written(actions.clone()), &udp()).sent[0].bytes[..16], [0xee; 16]);
     actions.push(field(16));
-    let done = run(Instructions { apply: vec![Action::output(3)], ..written(actions) }, &udp());
+    let done = run(Instructions { apply: vec![Action::output(PortNo(3))], ..written(actions) }, &udp());
     assert_eq!((done.sent.len(), done.copy_drops), (1, vec![DropReason::ActionSetFull]));
 }
 
@@ -177,12 +179,12 @@ fn packets_without_output() {
     assert_eq!(run(written(vec![Action::DecNwTtl]), &udp()).outcome, nothing);
     // The drop reason is that of the last failed output, whether it is applied or in the action set.
     assert_eq!(run(to(99), &udp()).outcome, Outcome::Dropped(DropReason::NoSuchPort));
-    let twice = run(Instructions::apply(vec![Action::output(99), Action::output(1)]), &udp());
+    let twice = run(Instructions::apply(vec![Action::output(PortNo(99)), Action::output(PortNo(1))]), &udp());
     assert_eq!(
         (twice.outcome, twice.copy_drops),
         (Outcome::Dropped(DropReason::IngressPort), vec![DropReason::NoSuchPort])
     );
-    let failed = run(written(vec![Action::output(99)]), &udp());
+    let failed = run(written(vec![Action::output(PortNo(99))]), &udp());
     assert_eq!(failed.outcome, Outcome::Dropped(DropReason::NoSuchPort));
     assert_eq!(run(to(2), &udp()).copy_drops, []);
 }
@@ -195,18 +197,18 @@ fn low_latency_until_another_entry_or_a_miss() {
     };
     let mut reference = four_ports();
     add(&mut reference, low(1, 0, goto(1)));
-    assert!(!reference.process(1, &udp()).low_latency);
+    assert!(!reference.process(PortNo(1), &udp()).low_latency);
     add(&mut reference, low(2, 1, to(2)));
-    assert!(reference.process(1, &udp()).low_latency);
+    assert!(reference.process(PortNo(1), &udp()).low_latency);
     add(&mut reference, FlowEntry { priority: 99, ..entry(3, 1, Match::any(), to(2)) });
-    assert!(!reference.process(1, &udp()).low_latency);
+    assert!(!reference.process(PortNo(1), &udp()).low_latency);
 }
 
 #[test]
 fn what_cannot_be_received() {
     let mut reference = with_instructions(to(2));
-    reference.apply(&Operation::Port(PortState { up: false, ..PortState::up(3) })).unwrap();
-    reference.apply(&Operation::Port(PortState { no_recv: true, ..PortState::up(4) })).unwrap();
+    reference.apply(&Operation::Port(PortState { up: false, ..PortState::up(PortNo(3)) })).unwrap();
+    reference.apply(&Operation::Port(PortState { no_recv: true, ..PortState::up(PortNo(4)) })).unwrap();
     let not_receiving = Outcome::Dropped(DropReason::PortNotReceiving);
     for (in_port, frame, outcome) in [
         (1, &udp()[..13], Outcome::Dropped(DropReason::Runt)),
@@ -216,10 +218,10 @@ fn what_cannot_be_received() {
         (4, &udp()[..], not_receiving),
         (9, &udp()[..], not_receiving),
     ] {
-        assert_eq!(reference.process(in_port, frame).outcome, outcome);
+        assert_eq!(reference.process(PortNo(in_port), frame).outcome, outcome);
     }
-    reference.apply(&Operation::RemovePort(1)).unwrap();
-    assert_eq!(reference.process(1, &udp()).outcome, not_receiving);
+    reference.apply(&Operation::RemovePort(PortNo(1))).unwrap();
+    assert_eq!(reference.process(PortNo(1), &udp()).outcome, not_receiving);
     assert_eq!((reference.drops()[&DropReason::PortNotReceiving], reference.table_counters(0)), (4, (1, 1)));
 }
 
@@ -249,7 +251,7 @@ fn broken_promises_are_reported() {
     };
     assert!(change(&mut reference, modify(1, to(3))).is_err());
     assert!(change(&mut reference, modify(0, goto(0))).is_err());
-    assert!(reference.apply(&Operation::RemovePort(9)).is_err());
-    assert!(reference.apply(&Operation::Port(PortState::up(0))).is_err());
+    assert!(reference.apply(&Operation::RemovePort(PortNo(9))).is_err());
+    assert!(reference.apply(&Operation::Port(PortState::up(PortNo(0)))).is_err());
     assert_eq!(ports(&mut reference, &ethernet().ethertype(0x1234).build()), [2]);
 }

@@ -26,7 +26,7 @@ fn gate(word: &str) -> (PortNo, Gate) {
         "G_ASS" => GateFlag::Assists,
         _ => GateFlag::None,
     };
-    (port, Gate { number: NonZeroU32::new(number).unwrap(), flag })
+    (PortNo(port), Gate { number: NonZeroU32::new(number).unwrap(), flag })
 }
 
 impl Tree {
@@ -47,7 +47,7 @@ impl Tree {
             ..StatelessConfig::default()
         };
         let tagged = under(ethernet().tf(form, 3, up, down));
-        match stateless(&config, &ports(every()), in_port, &tagged) {
+        match stateless(&config, &ports(every().map(u32::from)), in_port, &tagged) {
             StatelessOutcome::Tables => panic!("{node} leaves a tag to its tables"),
             StatelessOutcome::Dropped(reason) => Err(reason),
             StatelessOutcome::Sent(Sent { port, bytes, queue, .. }) => {
@@ -69,7 +69,7 @@ fn tags_lead_where_the_planner_says() {
         let (node, down) = (number(1) as usize, |at: usize| number(at) as u16);
         for form in [Form::Paper, Form::Wide] {
             match words[0] {
-                "link" => tree.links.add((node, number(2)), (number(3) as usize, number(4))),
+                "link" => tree.links.add((node, PortNo(number(2))), (number(3) as usize, PortNo(number(4)))),
                 "gates" => {
                     let gates = Gates {
                         down_d: number(2),
@@ -82,7 +82,7 @@ fn tags_lead_where_the_planner_says() {
                 }
                 "walk" => {
                     let visited = numbers(words[5]);
-                    let (mut at, mut out) = (node, number(2));
+                    let (mut at, mut out) = (node, PortNo(number(2)));
                     for next in &visited[1..] {
                         let in_port;
                         (at, in_port) = tree.links.0[&(at, out)];
@@ -97,7 +97,7 @@ fn tags_lead_where_the_planner_says() {
                 }
                 // UP has 29 bits in the wide form.
                 "step" if form == Form::Paper || number(3) >> 29 == 0 => {
-                    let found = tree.step(node, number(2), form, number(3), down(4));
+                    let found = tree.step(node, PortNo(number(2)), form, number(3), down(4));
                     let said =
                         found.map_or_else(|e| e.name().to_owned(), |(_, gate)| gate.number.to_string());
                     assert_eq!(said, words[5], "{words:?}");
@@ -115,7 +115,7 @@ fn tags_lead_where_the_planner_says() {
 fn edge() -> StatelessConfig {
     let ports = ["1:2:G_SRV", "2:4:G_SRV", "3:48:-"].map(gate);
     let gates = Gates { down_d: 2, up_d: 8, external_d: 0, server_gate_max: 32, ports: ports.into() };
-    StatelessConfig { gates: Some(gates), trusted: [3].into(), ..StatelessConfig::default() }
+    StatelessConfig { gates: Some(gates), trusted: [PortNo(3)].into(), ..StatelessConfig::default() }
 }
 
 fn tagged(down: u16) -> Vec<u8> {
@@ -124,24 +124,30 @@ fn tagged(down: u16) -> Vec<u8> {
 
 #[test]
 fn servers_may_not_tag() {
-    let verdict = stateless(&edge(), &ports(1..=3), 1, &tagged(4));
+    let verdict = stateless(&edge(), &ports(1..=3), PortNo(1), &tagged(4));
     assert_eq!(verdict, StatelessOutcome::Dropped(DropReason::UntrustedTag));
-    assert!(matches!(stateless(&edge(), &ports(1..=3), 3, &tagged(4)), StatelessOutcome::Sent(_)));
+    assert!(matches!(stateless(&edge(), &ports(1..=3), PortNo(3), &tagged(4)), StatelessOutcome::Sent(_)));
     let unset = StatelessConfig { gates: None, ..edge() };
-    assert_eq!(stateless(&unset, &ports(1..=3), 3, &tagged(4)), StatelessOutcome::Tables);
+    assert_eq!(stateless(&unset, &ports(1..=3), PortNo(3), &tagged(4)), StatelessOutcome::Tables);
 }
 
 #[test]
 fn gates_have_no_backups() {
     let mut some = ports(1..=3);
-    some.get_mut(&2).unwrap().up = false;
-    assert_eq!(stateless(&edge(), &some, 3, &tagged(4)), StatelessOutcome::Dropped(DropReason::PortDown));
-    some.remove(&2);
-    assert_eq!(stateless(&edge(), &some, 3, &tagged(4)), StatelessOutcome::Dropped(DropReason::PortDown));
+    some.get_mut(&PortNo(2)).unwrap().up = false;
+    assert_eq!(
+        stateless(&edge(), &some, PortNo(3), &tagged(4)),
+        StatelessOutcome::Dropped(DropReason::PortDown)
+    );
+    some.remove(&PortNo(2));
+    assert_eq!(
+        stateless(&edge(), &some, PortNo(3), &tagged(4)),
+        StatelessOutcome::Dropped(DropReason::PortDown)
+    );
     // Gates 6 and 0 do not exist. Gate 48 belongs to the ingress port.
     for down in [6, 0, 48] {
         assert_eq!(
-            stateless(&edge(), &ports(1..=3), 3, &tagged(down)),
+            stateless(&edge(), &ports(1..=3), PortNo(3), &tagged(down)),
             StatelessOutcome::Dropped(DropReason::NoGate)
         );
     }
@@ -150,17 +156,17 @@ fn gates_have_no_backups() {
 #[test]
 fn a_popped_packet_is_an_ethernet_frame_of_its_own() {
     let short = ethernet().tf(Form::Wide, 7, 0, 4).ethertype(0x0800).payload(&[9]).build();
-    let StatelessOutcome::Sent(sent) = stateless(&edge(), &ports(1..=3), 3, &short) else {
+    let StatelessOutcome::Sent(sent) = stateless(&edge(), &ports(1..=3), PortNo(3), &short) else {
         panic!("it is sent")
     };
     let padded = ethernet().ethertype(0x0800).payload(&[9]).pad_to(60).build();
-    assert_eq!(sent, Sent { port: 2, bytes: padded, queue: 7, unfinished: Unfinished::default() });
+    assert_eq!(sent, Sent { port: PortNo(2), bytes: padded, queue: 7, unfinished: Unfinished::default() });
     // The MTU applies to the frame as sent.
-    let config = StatelessConfig { mtu_bytes: [(2, inner().len() - 14)].into(), ..edge() };
-    assert!(matches!(stateless(&config, &ports(1..=3), 3, &tagged(4)), StatelessOutcome::Sent(_)));
-    let config = StatelessConfig { mtu_bytes: [(2, inner().len() - 15)].into(), ..edge() };
+    let config = StatelessConfig { mtu_bytes: [(PortNo(2), inner().len() - 14)].into(), ..edge() };
+    assert!(matches!(stateless(&config, &ports(1..=3), PortNo(3), &tagged(4)), StatelessOutcome::Sent(_)));
+    let config = StatelessConfig { mtu_bytes: [(PortNo(2), inner().len() - 15)].into(), ..edge() };
     assert_eq!(
-        stateless(&config, &ports(1..=3), 3, &tagged(4)),
+        stateless(&config, &ports(1..=3), PortNo(3), &tagged(4)),
         StatelessOutcome::Dropped(DropReason::OverMtu)
     );
 }
@@ -170,7 +176,7 @@ fn each_condition_decides_by_itself() {
     let port_by = |gates: &Gates, in_port, up, down| {
         let config = StatelessConfig {
             gates: Some(gates.clone()),
-            trusted: (1..=5).collect(),
+            trusted: (1..=5).map(PortNo).collect(),
             ..StatelessConfig::default()
         };
         let tagged = under(ethernet().tf(Form::Paper, 0, up, down));
@@ -187,20 +193,27 @@ fn each_condition_decides_by_itself() {
         server_gate_max: 30,
         ports: ["1:4:G_ASS", "2:44:-", "3:30:-", "4:32:-", "5:40:-"].map(gate).into(),
     };
-    assert_eq!(port_by(&gates, 1, 44, 32), Ok(2), "upwards");
-    assert_eq!(port_by(&gates, 1, 44, 0), Err(DropReason::NoGate), "DOWN is 0, so it is looked at");
-    assert_eq!(port_by(&gates, 1, 0, 40), Ok(5), "UP is 0");
-    assert_eq!(port_by(&gates, 2, 44, 30), Ok(4), "not above the highest server gate");
-    assert_eq!(port_by(&gates, 2, 44, 33), Err(DropReason::NoGate), "34 by the external d, 40 by the other");
+    assert_eq!(port_by(&gates, PortNo(1), 44, 32), Ok(PortNo(2)), "upwards");
+    assert_eq!(port_by(&gates, PortNo(1), 44, 0), Err(DropReason::NoGate), "DOWN is 0, so it is looked at");
+    assert_eq!(port_by(&gates, PortNo(1), 0, 40), Ok(PortNo(5)), "UP is 0");
+    assert_eq!(port_by(&gates, PortNo(2), 44, 30), Ok(PortNo(4)), "not above the highest server gate");
+    assert_eq!(
+        port_by(&gates, PortNo(2), 44, 33),
+        Err(DropReason::NoGate),
+        "34 by the external d, 40 by the other"
+    );
     gates.external_d = 0;
-    assert_eq!(port_by(&gates, 2, 44, 33), Ok(5), "no external d");
+    assert_eq!(port_by(&gates, PortNo(2), 44, 33), Ok(PortNo(5)), "no external d");
 }
 
 #[test]
 fn the_ethertype_behind_belongs_to_the_tag() {
     for len in 14..22 {
-        let verdict = stateless(&edge(), &ports(1..=3), 3, &tagged(4)[..len]);
+        let verdict = stateless(&edge(), &ports(1..=3), PortNo(3), &tagged(4)[..len]);
         assert_eq!(verdict, StatelessOutcome::Dropped(DropReason::MalformedTag), "{len} bytes");
     }
-    assert!(matches!(stateless(&edge(), &ports(1..=3), 3, &tagged(4)[..22]), StatelessOutcome::Sent(_)));
+    assert!(matches!(
+        stateless(&edge(), &ports(1..=3), PortNo(3), &tagged(4)[..22]),
+        StatelessOutcome::Sent(_)
+    ));
 }

@@ -27,10 +27,15 @@ fn crc16(key: &[u8], polynomial: u16) -> u16 {
     register ^ u16::from_be_bytes([back[0], back[1]])
 }
 
+/// Generates the number of a port below `end`.
+fn any_port(end: u32) -> impl Strategy<Value = PortNo> {
+    (1..end).prop_map(PortNo)
+}
+
 fn any_bank() -> impl Strategy<Value = Bank> {
-    let labels = prop_oneof![3 => (1u32..6).prop_map(Label::Port), 1 => Just(Label::Tables)];
+    let labels = prop_oneof![3 => any_port(6).prop_map(Label::Port), 1 => Just(Label::Tables)];
     let labels = prop::collection::btree_map(0u32..40, labels, 0..40);
-    let backups = prop::collection::btree_map(1u32..6, 1u32..6, 0..4);
+    let backups = prop::collection::btree_map(any_port(6), any_port(6), 0..4);
     let modulus = prop_oneof![4 => 2u32..40, 1 => 2u32..];
     (any::<bool>(), modulus, labels, backups).prop_map(|(is_integer, modulus, labels, backups)| {
         let arithmetic = if is_integer { Arithmetic::Integer } else { Arithmetic::Polynomial };
@@ -43,7 +48,7 @@ fn any_gates() -> impl Strategy<Value = Gates> {
         prop::sample::select(vec![GateFlag::None, GateFlag::Server, GateFlag::External, GateFlag::Assists]);
     let gate =
         (1u32..30, flag).prop_map(|(number, flag)| Gate { number: NonZeroU32::new(number).unwrap(), flag });
-    let ports = prop::collection::btree_map(1u32..7, gate, 0..7);
+    let ports = prop::collection::btree_map(any_port(7), gate, 0..7);
     (0u32..9, 0u32..9, 0u32..4, 0u32..30, ports).prop_map(
         |(down_d, up_d, external_d, server_gate_max, ports)| Gates {
             down_d,
@@ -57,8 +62,8 @@ fn any_gates() -> impl Strategy<Value = Gates> {
 
 fn any_stateless() -> impl Strategy<Value = StatelessConfig> {
     let bank = || prop::option::weighted(0.8, any_bank());
-    let trusted = prop::collection::btree_set(1u32..7, 0..7);
-    let mtu_bytes = prop::collection::btree_map(1u32..7, 20usize..70, 0..3);
+    let trusted = prop::collection::btree_set(any_port(7), 0..7);
+    let mtu_bytes = prop::collection::btree_map(any_port(7), 20usize..70, 0..3);
     (bank(), bank(), bank(), prop::option::weighted(0.8, any_gates()), trusted, mtu_bytes).prop_map(
         |(first, second, polka, gates, trusted, mtu_bytes)| StatelessConfig {
             banks: [first, second],
@@ -146,8 +151,8 @@ proptest! {
     /// No input causes a failure. Tags from untrusted ports are not forwarded, and sent frames have no
     /// undocumented changes.
     #[test]
-    fn no_packet_goes_where_it_should_not(config in any_stateless(), frame in any_frame(), in_port in 1u32..7, up in prop::collection::btree_set(1u32..7, 0..7)) {
-        match stateless(&config, &ports(up.iter().copied()), in_port, &frame) {
+    fn no_packet_goes_where_it_should_not(config in any_stateless(), frame in any_frame(), in_port in any_port(7), up in prop::collection::btree_set(any_port(7), 0..7)) {
+        match stateless(&config, &ports(up.iter().map(|port| port.0)), in_port, &frame) {
             StatelessOutcome::Tables => prop_assert!(!is_tag(&frame) || config.trusted.contains(&in_port)),
             StatelessOutcome::Dropped(reason) => {
                 prop_assert!(is_tag(&frame));

@@ -101,7 +101,7 @@ fn walks_end_where_the_planner_says() {
                         .map(|(port, backup)| (port.parse().unwrap(), backup.parse().unwrap()))
                 };
                 let bank = Bank {
-                    id: NodeId::new(plan.arithmetic, port(2)).unwrap(),
+                    id: NodeId::new(plan.arithmetic, port(2).0).unwrap(),
                     labels: (0..).zip(words[3].split(',').map(label)).collect(),
                     backups: words[4].split(',').filter_map(pair).collect(),
                 };
@@ -137,8 +137,8 @@ fn walks_end_where_the_planner_says() {
 /// ID 5: label 0 selects the tables, 1 port 1, 2 port 2, and 3 port 3 (which does not exist). Port 4 is the
 /// backup of port 2, and port 2 of port 1.
 fn node() -> StatelessConfig {
-    let mut bank = bank(Arithmetic::Integer, 5, &[None, Some(1), Some(2), Some(3)]);
-    bank.backups = [(2, 4), (1, 2)].into();
+    let mut bank = bank(Arithmetic::Integer, 5, &[None, Some(PortNo(1)), Some(PortNo(2)), Some(PortNo(3))]);
+    bank.backups = [(PortNo(2), PortNo(4)), (PortNo(1), PortNo(2))].into();
     keyed(bank, [1, 2])
 }
 
@@ -149,7 +149,7 @@ fn frame(key: u64, hops: u8) -> Vec<u8> {
 
 fn port_of(verdict: StatelessOutcome) -> Result<PortNo, DropReason> {
     match verdict {
-        StatelessOutcome::Tables => Ok(0),
+        StatelessOutcome::Tables => Ok(PortNo(0)),
         StatelessOutcome::Sent(sent) => Ok(sent.port),
         StatelessOutcome::Dropped(reason) => Err(reason),
     }
@@ -164,64 +164,72 @@ fn backups_stand_in_for_what_is_down_or_the_ingress_port() {
         ports
     };
     let by = |ports, in_port, key| port_of(stateless(&node(), &ports, in_port, &frame(key, 1)));
-    assert_eq!(by(up.clone(), 1, 12), Ok(2));
-    assert_eq!(by(without(&[2]), 1, 12), Ok(4));
-    assert_eq!(by(up.clone(), 2, 12), Ok(4), "it came by port 2");
-    assert_eq!(by(without(&[1]), 2, 11), Ok(2), "back by the port it came in by");
-    assert_eq!(by(without(&[2, 4]), 1, 12), Err(DropReason::PortDown));
+    assert_eq!(by(up.clone(), PortNo(1), 12), Ok(PortNo(2)));
+    assert_eq!(by(without(&[PortNo(2)]), PortNo(1), 12), Ok(PortNo(4)));
+    assert_eq!(by(up.clone(), PortNo(2), 12), Ok(PortNo(4)), "it came by port 2");
+    assert_eq!(by(without(&[PortNo(1)]), PortNo(2), 11), Ok(PortNo(2)), "back by the port it came in by");
+    assert_eq!(by(without(&[PortNo(2), PortNo(4)]), PortNo(1), 12), Err(DropReason::PortDown));
     assert_eq!(
-        by(up.clone(), 1, 13),
+        by(up.clone(), PortNo(1), 13),
         Err(DropReason::PortDown),
         "a port that is not there, without a backup"
     );
     let mut silent = up.clone();
-    silent.get_mut(&2).unwrap().no_fwd = true;
-    assert_eq!(by(silent, 1, 12), Ok(4));
+    silent.get_mut(&PortNo(2)).unwrap().no_fwd = true;
+    assert_eq!(by(silent, PortNo(1), 12), Ok(PortNo(4)));
 }
 
 #[test]
 fn what_comes_first_counts() {
     let up = ports([1, 2, 4]);
     let by = |in_port, frame: &[u8]| port_of(stateless(&node(), &up, in_port, frame));
-    assert_eq!(by(4, &frame(10, 0)), Err(DropReason::UntrustedTag), "whatever is in it");
-    assert_eq!(by(4, &frame(10, 0)[..20]), Err(DropReason::UntrustedTag));
-    assert_eq!(by(1, &frame(14, 0)), Err(DropReason::NoLabel));
-    assert_eq!(by(1, &frame(10, 0)), Ok(0), "the tables do not ask for hops");
-    assert_eq!(by(1, &frame(13, 0)), Err(DropReason::HopLimit), "before ports are looked at");
-    assert_eq!(by(1, &under(ethernet().keyflow(1, 9, &[0; 8]))), Ok(0), "no bank of this epoch");
+    assert_eq!(by(PortNo(4), &frame(10, 0)), Err(DropReason::UntrustedTag), "whatever is in it");
+    assert_eq!(by(PortNo(4), &frame(10, 0)[..20]), Err(DropReason::UntrustedTag));
+    assert_eq!(by(PortNo(1), &frame(14, 0)), Err(DropReason::NoLabel));
+    assert_eq!(by(PortNo(1), &frame(10, 0)), Ok(PortNo(0)), "the tables do not ask for hops");
+    assert_eq!(by(PortNo(1), &frame(13, 0)), Err(DropReason::HopLimit), "before ports are looked at");
+    assert_eq!(
+        by(PortNo(1), &under(ethernet().keyflow(1, 9, &[0; 8]))),
+        Ok(PortNo(0)),
+        "no bank of this epoch"
+    );
     let mut damaged = under(ethernet().keyflow(1, 9, &[0; 8]));
     damaged[16] = 5;
-    assert_eq!(by(1, &damaged), Err(DropReason::MalformedTag));
+    assert_eq!(by(PortNo(1), &damaged), Err(DropReason::MalformedTag));
     // Packets that are untagged or not configured enter the tables.
-    assert_eq!([by(4, &inner()), by(1, &inner()), by(1, &inner()[..13])], [Ok(0); 3]);
-    assert_eq!(by(1, &under(ethernet().polka(0, 1))), Ok(0));
-    assert_eq!(by(1, &under(ethernet().vlan(0x8100, 1).keyflow(0, 9, &[0xff; 8]))), Ok(0));
+    assert_eq!(
+        [by(PortNo(4), &inner()), by(PortNo(1), &inner()), by(PortNo(1), &inner()[..13])],
+        [Ok(PortNo(0)); 3]
+    );
+    assert_eq!(by(PortNo(1), &under(ethernet().polka(0, 1))), Ok(PortNo(0)));
+    assert_eq!(by(PortNo(1), &under(ethernet().vlan(0x8100, 1).keyflow(0, 9, &[0xff; 8]))), Ok(PortNo(0)));
 }
 
 #[test]
 fn other_ethertypes_can_be_configured() {
     let mut config = node();
     config.types.keyflow = 0x88b7;
-    let by = |frame: &[u8]| port_of(stateless(&config, &ports([1, 2]), 1, frame));
+    let by = |frame: &[u8]| port_of(stateless(&config, &ports([1, 2]), PortNo(1), frame));
     let mut other = frame(12, 1);
     other[12..14].copy_from_slice(&[0x88, 0xb7]);
-    assert_eq!([by(&frame(12, 1)), by(&other)], [Ok(0), Ok(2)]);
+    assert_eq!([by(&frame(12, 1)), by(&other)], [Ok(PortNo(0)), Ok(PortNo(2))]);
 }
 
 #[test]
 fn a_port_carries_its_mtu() {
     let mut config = node();
-    let by = |config: &StatelessConfig| port_of(stateless(config, &ports([1, 2, 4]), 1, &frame(12, 1)));
-    config.mtu_bytes = [(2, frame(12, 1).len() - 14)].into();
-    assert_eq!(by(&config), Ok(2));
-    config.mtu_bytes = [(2, frame(12, 1).len() - 15)].into();
+    let by =
+        |config: &StatelessConfig| port_of(stateless(config, &ports([1, 2, 4]), PortNo(1), &frame(12, 1)));
+    config.mtu_bytes = [(PortNo(2), frame(12, 1).len() - 14)].into();
+    assert_eq!(by(&config), Ok(PortNo(2)));
+    config.mtu_bytes = [(PortNo(2), frame(12, 1).len() - 15)].into();
     assert_eq!(by(&config), Err(DropReason::OverMtu), "and no backup");
 }
 
 #[test]
 fn other_versions_and_lengths_are_damaged() {
     let up = ports([1, 2, 4]);
-    let by = |frame: &[u8]| port_of(stateless(&node(), &up, 1, frame));
+    let by = |frame: &[u8]| port_of(stateless(&node(), &up, PortNo(1), frame));
     for (at, value) in [(14, 0x00), (14, 0x20), (14, 0xf0), (16, 0), (16, 5)] {
         let mut damaged = frame(12, 1);
         damaged[at] = value;
@@ -230,8 +238,8 @@ fn other_versions_and_lengths_are_damaged() {
     for len in 14..30 {
         assert_eq!(by(&frame(12, 1)[..len]), Err(DropReason::MalformedTag), "{len} bytes");
     }
-    assert_eq!(by(&frame(12, 1)[..30]), Ok(2));
+    assert_eq!(by(&frame(12, 1)[..30]), Ok(PortNo(2)));
     let mut reserved = frame(12, 1);
     (reserved[14], reserved[17], reserved[20], reserved[21]) = (0x17, 0xff, 0xff, 0xff);
-    assert_eq!(by(&reserved), Ok(2), "reserved bits are not looked at");
+    assert_eq!(by(&reserved), Ok(PortNo(2)), "reserved bits are not looked at");
 }

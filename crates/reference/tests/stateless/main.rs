@@ -16,8 +16,8 @@ use std::collections::BTreeMap;
 use wire::PacketBuilder;
 
 /// Returns ports that are up.
-fn ports(numbers: impl IntoIterator<Item = PortNo>) -> BTreeMap<PortNo, PortState> {
-    numbers.into_iter().map(|number| (number, PortState::up(number))).collect()
+fn ports(numbers: impl IntoIterator<Item = u32>) -> BTreeMap<PortNo, PortState> {
+    numbers.into_iter().map(PortNo).map(|number| (number, PortState::up(number))).collect()
 }
 
 /// Returns the inner packet, long enough to be sent without padding.
@@ -48,10 +48,10 @@ fn bank(arithmetic: Arithmetic, id: u32, labels: &[Option<PortNo>]) -> Bank {
 }
 
 /// Returns a configuration that trusts these ports and has a bank of epoch 0.
-fn keyed(bank: Bank, trusted: impl IntoIterator<Item = PortNo>) -> StatelessConfig {
+fn keyed(bank: Bank, trusted: impl IntoIterator<Item = u32>) -> StatelessConfig {
     StatelessConfig {
         banks: [Some(bank), None],
-        trusted: trusted.into_iter().collect(),
+        trusted: trusted.into_iter().map(PortNo).collect(),
         ..StatelessConfig::default()
     }
 }

@@ -2,8 +2,8 @@
 //! Examples of the papers.
 
 use super::{bank, ethernet, inner, keyed, ports, under};
-use flow::StatelessConfig;
 use flow::stateless::{Arithmetic, Gate, GateFlag, Gates, NodeId};
+use flow::{PortNo, StatelessConfig};
 use reference::{Sent, StatelessOutcome, Unfinished, output_gate, residue, stateless};
 use std::num::NonZeroU32;
 use wire::tf::Form;
@@ -16,12 +16,15 @@ fn the_key_25() {
     // The same example as packets. A residue is a label: here label 0 is port 10 and label 1 port 11.
     let mut frame = under(ethernet().keyflow(0, 9, &25_u64.to_be_bytes()));
     for (id, out, hops) in [(4, 11, 8), (3, 11, 7), (5, 10, 6)] {
-        let config = keyed(bank(Arithmetic::Integer, id, &[Some(10), Some(11)]), [1]);
-        let StatelessOutcome::Sent(sent) = stateless(&config, &ports([1, 10, 11]), 1, &frame) else {
+        let config = keyed(bank(Arithmetic::Integer, id, &[Some(PortNo(10)), Some(PortNo(11))]), [1]);
+        let StatelessOutcome::Sent(sent) = stateless(&config, &ports([1, 10, 11]), PortNo(1), &frame) else {
             panic!("node {id} does not send it")
         };
         let expected = under(ethernet().keyflow(0, hops, &25_u64.to_be_bytes()));
-        assert_eq!(sent, Sent { port: out, bytes: expected, queue: 0, unfinished: Unfinished::default() });
+        assert_eq!(
+            sent,
+            Sent { port: PortNo(out), bytes: expected, queue: 0, unfinished: Unfinished::default() }
+        );
         frame = sent.bytes;
     }
 }
@@ -34,9 +37,13 @@ fn switch(down_d: u32, up_d: u32, external_d: u32, gates: &[(u32, GateFlag)]) ->
         up_d,
         external_d,
         server_gate_max: 32,
-        ports: (1..).zip(gates.iter().map(gate)).collect(),
+        ports: (1..).map(PortNo).zip(gates.iter().map(gate)).collect(),
     };
-    StatelessConfig { gates: Some(gates), trusted: (1..=6).collect(), ..StatelessConfig::default() }
+    StatelessConfig {
+        gates: Some(gates),
+        trusted: (1..=6).map(PortNo).collect(),
+        ..StatelessConfig::default()
+    }
 }
 
 /// Figure of the Tag-and-Forward paper with k = 4. The packet goes from the first edge switch via its first
@@ -56,11 +63,11 @@ fn the_packet_across_the_tree() {
         for (config, in_port, out_port, bytes) in
             [(&as1, 1, 4, &tagged), (&cs2, 1, 4, &tagged), (&as7, 4, 2, &tagged), (&es8, 3, 1, &inner())]
         {
-            let verdict = stateless(config, &ports(1..=6), in_port, &tagged);
+            let verdict = stateless(config, &ports(1..=6), PortNo(in_port), &tagged);
             assert_eq!(
                 verdict,
                 StatelessOutcome::Sent(Sent {
-                    port: out_port,
+                    port: PortNo(out_port),
                     bytes: bytes.clone(),
                     queue: 5,
                     unfinished: Unfinished::default()
@@ -78,11 +85,16 @@ fn the_packet_across_the_tree() {
         StatelessOutcome::Sent(sent) => sent.port,
         other => panic!("{other:?}"),
     };
-    assert_eq!([by(3, 48, 6), by(1, 0, 6), by(1, 44, 6)], [2, 2, 3]);
+    assert_eq!([by(PortNo(3), 48, 6), by(PortNo(1), 0, 6), by(PortNo(1), 44, 6)], [2, 2, 3].map(PortNo));
     // A core switch sends the packet out of the network.
-    let out = stateless(&cs2, &ports(1..=6), 1, &under(ethernet().tf(Form::Paper, 0, 48, 45)));
+    let out = stateless(&cs2, &ports(1..=6), PortNo(1), &under(ethernet().tf(Form::Paper, 0, 48, 45)));
     assert_eq!(
         out,
-        StatelessOutcome::Sent(Sent { port: 5, bytes: inner(), queue: 0, unfinished: Unfinished::default() })
+        StatelessOutcome::Sent(Sent {
+            port: PortNo(5),
+            bytes: inner(),
+            queue: 0,
+            unfinished: Unfinished::default()
+        })
     );
 }

@@ -3,7 +3,7 @@
 
 use super::{bank, ethernet, ports, under};
 use flow::stateless::{Arithmetic, Label};
-use flow::{DropReason, StatelessConfig};
+use flow::{DropReason, PortNo, StatelessConfig};
 use reference::{StatelessOutcome, stateless};
 
 /// Polynomials of the indices 0, 1, and so on.
@@ -23,8 +23,8 @@ const GOLDEN: [(&[u32], u128); 6] = [
 /// Returns a node. Its port to index `i` is 100 + i, and packets for itself enter its tables.
 fn node(index: u32) -> StatelessConfig {
     let mut bank = bank(Arithmetic::Polynomial, POLYNOMIALS[index as usize], &[None]);
-    bank.labels.extend((1..9).map(|next| (next, Label::Port(100 + next))));
-    StatelessConfig { polka: Some(bank), trusted: [99].into(), ..StatelessConfig::default() }
+    bank.labels.extend((1..9).map(|next| (next, Label::Port(PortNo(100 + next)))));
+    StatelessConfig { polka: Some(bank), trusted: [PortNo(99)].into(), ..StatelessConfig::default() }
 }
 
 #[test]
@@ -33,20 +33,23 @@ fn keys_lead_from_index_to_index() {
     for (path, key) in GOLDEN {
         let mut frame = under(ethernet().polka(64, key));
         for (ttl, hop) in (0..64).rev().zip(path.windows(2)) {
-            let StatelessOutcome::Sent(sent) = stateless(&node(hop[0]), &ports, 99, &frame) else {
+            let StatelessOutcome::Sent(sent) = stateless(&node(hop[0]), &ports, PortNo(99), &frame) else {
                 panic!("{} of {path:?} does not send it", hop[0])
             };
-            assert_eq!((sent.port, &sent.bytes), (100 + hop[1], &under(ethernet().polka(ttl, key))));
+            assert_eq!((sent.port, &sent.bytes), (PortNo(100 + hop[1]), &under(ethernet().polka(ttl, key))));
             frame = sent.bytes;
         }
-        assert_eq!(stateless(&node(path[path.len() - 1]), &ports, 99, &frame), StatelessOutcome::Tables);
+        assert_eq!(
+            stateless(&node(path[path.len() - 1]), &ports, PortNo(99), &frame),
+            StatelessOutcome::Tables
+        );
     }
 }
 
 #[test]
 fn a_ttl_of_1_is_used_up() {
     let at = |index, ttl| {
-        stateless(&node(index), &ports(99..=108), 99, &under(ethernet().polka(ttl, GOLDEN[0].1)))
+        stateless(&node(index), &ports(99..=108), PortNo(99), &under(ethernet().polka(ttl, GOLDEN[0].1)))
     };
     assert!(matches!(at(2, 2), StatelessOutcome::Sent(_)));
     assert_eq!([at(2, 1), at(2, 0)], [const { StatelessOutcome::Dropped(DropReason::HopLimit) }; 2]);
@@ -58,9 +61,12 @@ fn bitmaps_and_what_is_cut_short_are_damaged() {
     let damaged = StatelessOutcome::Dropped(DropReason::MalformedTag);
     let mut frame = under(ethernet().polka(64, GOLDEN[0].1));
     for len in 14..34 {
-        assert_eq!(stateless(&node(2), &ports(99..=108), 99, &frame[..len]), damaged, "{len} bytes");
+        assert_eq!(stateless(&node(2), &ports(99..=108), PortNo(99), &frame[..len]), damaged, "{len} bytes");
     }
-    assert!(matches!(stateless(&node(2), &ports(99..=108), 99, &frame[..34]), StatelessOutcome::Sent(_)));
+    assert!(matches!(
+        stateless(&node(2), &ports(99..=108), PortNo(99), &frame[..34]),
+        StatelessOutcome::Sent(_)
+    ));
     frame[14] = 1;
-    assert_eq!(stateless(&node(2), &ports(99..=108), 99, &frame), damaged);
+    assert_eq!(stateless(&node(2), &ports(99..=108), PortNo(99), &frame), damaged);
 }

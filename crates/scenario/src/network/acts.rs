@@ -98,7 +98,7 @@ fn link_between(
             return Err(wrong(key("port"), problem));
         }
         (Some(asked), _) => {
-            let port = ports.iter().copied().find(|port| i64::from(*port) == asked);
+            let port = ports.iter().copied().find(|port| i64::from(port.0) == asked);
             port.ok_or_else(|| {
                 wrong(key("port"), format!("{asked} of {a} has no link to {b}; {listed} has"))
             })?

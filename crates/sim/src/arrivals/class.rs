@@ -32,7 +32,7 @@ pub struct Switch<'a> {
     /// Rules added one by one after `rules`.
     pub added: &'a str,
     /// Number of ports; they are numbered from 1.
-    pub ports: PortNo,
+    pub ports: u32,
     /// Sizes of the worker; enables or disables the fast-forwarding path.
     pub config: worker::WorkerSetConfig,
     /// Further criteria for low-latency entries.

@@ -5,7 +5,7 @@ use crate::arrivals::links::{LinkQueue, Links, VirtualTime, lock};
 use crate::arrivals::observer::Observer;
 use crate::arrivals::{Load, Report, Switch};
 use crate::cost::{CostError, CostProbe, CostTable, MeasurePlan, Rig, Workload, measure_all};
-use flow::Nanos;
+use flow::{Nanos, PortNo};
 use model::AsyncMessage;
 use pipeline::{BURST, LaneLimits, Probe};
 use port::Queue;
@@ -46,7 +46,7 @@ impl<P: Probe + Default> Harness<P> {
         let links = Links::new(load, switch.ports, Arc::clone(&clock), end_ns)?;
         let links = Arc::new(Mutex::new(links));
         let queue = |port| Box::new(LinkQueue { port, links: Arc::clone(&links) }) as Box<dyn Queue>;
-        let queues = (1..=switch.ports).map(queue).collect();
+        let queues = (1..=switch.ports).map(PortNo).map(queue).collect();
         let mut rig = Rig::over(&switch.config, queues, switch.maker, switch.marks.model())?;
         rig.clock.advance_to(START_NS);
         rig.load(switch.rules)?;

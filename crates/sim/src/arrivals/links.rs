@@ -104,17 +104,12 @@ pub(super) struct Links {
 }
 
 impl Links {
-    pub fn new(
-        load: &Load,
-        ports: PortNo,
-        clock: Arc<VirtualTime>,
-        end_ns: f64,
-    ) -> Result<Self, CreationError> {
+    pub fn new(load: &Load, ports: u32, clock: Arc<VirtualTime>, end_ns: f64) -> Result<Self, CreationError> {
         let lines = load.classes.iter().map(|class| {
             let flows = class.flows.len();
             Ok(Line {
-                port: class.port.saturating_sub(1) as usize,
-                comes_back: class.comes_back.map(|port| port.saturating_sub(1) as usize),
+                port: class.port.0.saturating_sub(1) as usize,
+                comes_back: class.comes_back.map(|port| port.0.saturating_sub(1) as usize),
                 flows: Arc::clone(&class.flows),
                 last: [vec![0; flows], vec![0; flows]],
                 first_ns: vec![f64::NAN; flows],
@@ -244,7 +239,7 @@ impl Links {
             let filled = frame.fill(bytes);
             debug_assert!(filled, "the pool was chosen by length");
             let sequence = self.sequences[port];
-            frame.meta = frame::Meta { in_port: port as PortNo + 1, sequence, ..frame::Meta::default() };
+            frame.meta = frame::Meta { in_port: port as u32 + 1, sequence, ..frame::Meta::default() };
             self.inside[port][sequence as usize % INSIDE] = *passage;
             self.sequences[port] += 1;
             self.rings[port].pop_front();
@@ -260,7 +255,7 @@ impl Links {
     }
 
     fn passage(&mut self, port: PortNo, sequence: u64) -> Option<&mut Passage> {
-        self.inside.get_mut(port.checked_sub(1)? as usize)?.get_mut(sequence as usize % INSIDE)
+        self.inside.get_mut(port.0.checked_sub(1)? as usize)?.get_mut(sequence as usize % INSIDE)
     }
 
     /// Records the outcome of a packet in the worker.
@@ -369,13 +364,13 @@ pub(super) struct LinkQueue {
 
 impl Queue for LinkQueue {
     fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize) -> usize {
-        lock(&self.links).receive(self.port.saturating_sub(1) as usize, pools, burst, max)
+        lock(&self.links).receive(self.port.0.saturating_sub(1) as usize, pools, burst, max)
     }
 
     fn transmit(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) -> usize {
         let count = frames.len();
         let mut links = lock(&self.links);
-        links.given.extend(frames.iter().map(|frame| (frame.meta.in_port, frame.meta.sequence)));
+        links.given.extend(frames.iter().map(|frame| (PortNo(frame.meta.in_port), frame.meta.sequence)));
         done.extend(frames.drain(..));
         count
     }

@@ -66,9 +66,9 @@ impl Probe for Observer {
     #[inline]
     fn arrives(&mut self, slot: usize, frame: &Frame) {
         if self.places.len() <= slot {
-            self.places.resize(slot + 1, (0, 0));
+            self.places.resize(slot + 1, (PortNo(0), 0));
         }
-        self.places[slot] = (frame.meta.in_port, frame.meta.sequence);
+        self.places[slot] = (PortNo(frame.meta.in_port), frame.meta.sequence);
     }
 
     #[inline]

@@ -110,11 +110,12 @@ impl Source {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flow::PortNo;
 
     fn class(pattern: Pattern) -> Class {
         Class {
             name: "x".into(),
-            port: 1,
+            port: PortNo(1),
             flows: vec![vec![0; 60]; 3].into(),
             popularity: Popularity::InTurn,
             pattern,

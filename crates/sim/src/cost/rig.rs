@@ -52,7 +52,7 @@ impl Rig {
     ///
     /// # Errors
     /// More ports than a switch may have.
-    pub fn new(ports: PortNo, frames: Vec<Frame>) -> Result<Self, CostError> {
+    pub fn new(ports: u32, frames: Vec<Frame>) -> Result<Self, CostError> {
         let mut frames = Some(frames);
         let queues = (1..=ports).map(|number| {
             Box::new(LoopQueue::new(number, frames.take().unwrap_or_default())) as Box<dyn Queue>
@@ -110,8 +110,8 @@ impl<P: Probe + Default> Rig<P> {
         maker: Option<Maker>,
         model: ModelConfig,
     ) -> Result<Self, CostError> {
-        let ports = queues.len() as PortNo;
-        let queues = (1..=ports).zip(queues).map(|(number, queue)| PortQueues {
+        let ports = queues.len() as u32;
+        let queues = (1..=ports).map(PortNo).zip(queues).map(|(number, queue)| PortQueues {
             number,
             queues: vec![(0, queue)],
             egress: Vec::new(),
@@ -120,7 +120,7 @@ impl<P: Probe + Default> Rig<P> {
         maker.into_iter().for_each(|maker| set.set_maker(maker));
         let limits = ModelLimits { removals_per_poll: 65_536, ..model.limits };
         let mut model = Model::new(ModelConfig { limits, ..model }, set, 0);
-        for number in 1..=ports {
+        for number in (1..=ports).map(PortNo) {
             model.add_port(0, PortDesc { number, ..PortDesc::default() }, true)?;
         }
         let worker = workers.remove(0);

@@ -196,7 +196,7 @@ impl UpdateHarness {
     /// Runs one poll iteration and returns the number of packets received. Counts those that were not sent to
     /// their ports.
     fn turn(&mut self, wrong: &mut u64) -> usize {
-        let sent = |lines: &[Arc<Line>]| PORTS.map(|port| lines[port as usize - 1].sent.load(Relaxed));
+        let sent = |lines: &[Arc<Line>]| PORTS.map(|port| lines[port.0 as usize - 1].sent.load(Relaxed));
         let before = sent(&self.lines);
         let turn = self.rig.worker.turn(self.rig.clock.now());
         for _ in 0..turn.applied {

@@ -178,7 +178,7 @@ mod tests {
     fn node(flows: &str) -> Node {
         let flows = parse_flows(flows, ParseOptions::default()).map(|flow| flow.unwrap().into());
         let setup = Setup { changes: flows.collect(), stateless: None };
-        Node { name: "s".into(), ports: vec![1, 2, 3], setup }
+        Node { name: "s".into(), ports: vec![PortNo(1), PortNo(2), PortNo(3)], setup }
     }
 
     #[test]
@@ -192,13 +192,13 @@ mod tests {
         let mut sent = Vec::new();
         let mut reported = Vec::new();
         for port in [1, 2, 3, 2] {
-            reported.push(switch.forward(2, port, 7, vec![port as u8; 60], &mut sent));
+            reported.push(switch.forward(2, PortNo(port), 7, vec![port as u8; 60], &mut sent));
         }
-        switch.set_link(3, 1, false).unwrap();
-        reported.push(switch.forward(3, 3, 8, vec![3; 60], &mut sent));
+        switch.set_link(3, PortNo(1), false).unwrap();
+        reported.push(switch.forward(3, PortNo(3), 8, vec![3; 60], &mut sent));
         assert_eq!(reported, [None, Some("consumed"), None, Some("consumed"), Some("port_down")]);
         let ports: Vec<_> = sent.iter().map(|sent| (sent.port, sent.packet, sent.bytes[0])).collect();
-        assert_eq!(ports, [(2, 7, 1), (3, 7, 1), (1, 7, 3)]);
+        assert_eq!(ports, [(PortNo(2), 7, 1), (PortNo(3), 7, 1), (PortNo(1), 7, 3)]);
     }
 
     #[test]
@@ -208,9 +208,9 @@ mod tests {
         switch.configure(1, &node.setup).unwrap();
         let mut sent = Vec::new();
         // One copy of this packet is dropped.
-        assert_eq!(switch.forward(2, 1, 7, vec![0; 60], &mut sent), None);
-        switch.set_link(3, 2, false).unwrap();
-        assert_eq!(switch.forward(3, 3, 8, vec![0; 60], &mut sent), Some("port_down"));
+        assert_eq!(switch.forward(2, PortNo(1), 7, vec![0; 60], &mut sent), None);
+        switch.set_link(3, PortNo(2), false).unwrap();
+        assert_eq!(switch.forward(3, PortNo(3), 8, vec![0; 60], &mut sent), Some("port_down"));
     }
 
     #[test]
@@ -220,7 +220,7 @@ mod tests {
         switch.configure(1, &node.setup).unwrap();
         for packet in 0..1_000 {
             let mut sent = Vec::new();
-            assert_eq!(switch.forward(2, 1, packet, vec![0; 1_500], &mut sent), None);
+            assert_eq!(switch.forward(2, PortNo(1), packet, vec![0; 1_500], &mut sent), None);
             assert_eq!(sent.len(), 2);
         }
     }

@@ -83,9 +83,10 @@ impl LinkState {
 mod tests {
     use super::*;
     use crate::network::spec::End;
+    use flow::PortNo;
 
     fn link_state(rate_bps: Option<u64>) -> LinkState {
-        let ends = [End { node: 0, port: 1 }, End { node: 1, port: 1 }];
+        let ends = [End { node: 0, port: PortNo(1) }, End { node: 1, port: PortNo(1) }];
         LinkState::new(NetworkLink { ends, delay_ns: 100, rate_bps, queue_frames: 2 })
     }
 

@@ -195,15 +195,16 @@ mod tests {
     use Exposure::{
         End as AtEnd, Guarded, None as Nothing, OffPath, Repaired, Several, Undetected, Unguarded,
     };
+    use flow::PortNo;
 
     /// Switches 0 to 3 in a row, an alternative path from 0 via 4 to 2, and link 7 between the distant
     /// switches 8 and 9.
     fn network(acts: Vec<(Nanos, Act)>) -> Network {
-        let host = |node| Host { name: String::new(), at: End { node, port: 9 } };
+        let host = |node| Host { name: String::new(), at: End { node, port: PortNo(9) } };
         let ends = [(0, 1), (1, 2), (2, 3), (0, 4), (4, 2), (5, 6), (6, 7), (8, 9)];
         let end = |node, port| End { node, port };
         let links = ends.map(|(a, b)| NetworkLink {
-            ends: [end(a, 1), end(b, 2)],
+            ends: [end(a, PortNo(1)), end(b, PortNo(2))],
             delay_ns: 5,
             rate_bps: None,
             queue_frames: 0,

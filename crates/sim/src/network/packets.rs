@@ -43,9 +43,9 @@ pub(super) fn epoch(frame: &[u8]) -> Option<u8> {
     keyflow::Header::new_checked(rest).ok().map(|header| header.epoch())
 }
 
-/// Appends a step to the hash that identifies a path.
-pub(super) fn trail(before: u64, node: usize, port: u32) -> u64 {
-    let step = (node as u64) << 32 | u64::from(port);
+/// Appends a step to the hash that identifies a path: a node, and the port or host that a packet leaves to.
+pub(super) fn trail(before: u64, node: usize, end: u32) -> u64 {
+    let step = (node as u64) << 32 | u64::from(end);
     (before.rotate_left(5) ^ step).wrapping_mul(0x517c_c1b7_2722_0a95)
 }
 

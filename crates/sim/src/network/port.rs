@@ -36,7 +36,7 @@ impl Side {
     /// Makes a frame arrive.
     pub fn arrive(&self, port: PortNo, packet: u64, bytes: Vec<u8>) {
         self.with(|frames| frames.arriving = Some((packet, bytes)));
-        self.arriving.store(port, Relaxed);
+        self.arriving.store(port.0, Relaxed);
     }
 
     /// Whether a frame was not received yet.
@@ -69,7 +69,7 @@ impl NetworkQueue {
 
 impl Queue for NetworkQueue {
     fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, _: usize) -> usize {
-        if self.side.arriving.load(Relaxed) != self.number {
+        if self.side.arriving.load(Relaxed) != self.number.0 {
             return 0;
         }
         let taken = self.side.with(|frames| {
@@ -81,7 +81,7 @@ impl Queue for NetworkQueue {
         self.side.arriving.store(0, Relaxed);
         let filled = frame.fill(&bytes);
         debug_assert!(filled, "the pool was chosen by length");
-        frame.meta.in_port = self.number;
+        frame.meta.in_port = self.number.0;
         frame.meta.sequence = packet;
         self.statistics.rx_packets += 1;
         self.statistics.rx_bytes += frame.len() as u64;

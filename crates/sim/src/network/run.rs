@@ -285,7 +285,7 @@ impl<'a> Running<'a> {
             known.copies += sent.len() as u32 - 1;
         }
         for Sent { port, bytes, .. } in sent.drain(..) {
-            let trail = packets::trail(trail, at.node, port);
+            let trail = packets::trail(trail, at.node, port.0);
             self.leave(End { port, ..at }, Copy { packet, hops, trail, bytes, way: way.clone() });
         }
         self.sent = sent;

@@ -5,7 +5,7 @@
 use super::*;
 use flow::group::{Bucket, Group, GroupType};
 use flow::syntax::{ParseOptions, parse_flows};
-use flow::{Action, Nanos, port_no};
+use flow::{Action, Nanos, PortNo, port_no};
 use model::{Change, GroupCommand};
 use wire::PacketBuilder;
 
@@ -32,9 +32,12 @@ fn setup(node: usize) -> Setup {
     };
     let group = |id, back| {
         let kind = GroupType::FastFailover;
-        Change::Group(GroupCommand::Add, Group { id, kind, buckets: vec![bucket(1, 1), bucket(2, back)] })
+        Change::Group(
+            GroupCommand::Add,
+            Group { id, kind, buckets: vec![bucket(PortNo(1), PortNo(1)), bucket(PortNo(2), back)] },
+        )
     };
-    let mut changes = vec![group(1, 2), group(2, port_no::IN_PORT)];
+    let mut changes = vec![group(1, PortNo(2)), group(2, port_no::IN_PORT)];
     changes.extend(flows(&format!(
         "priority=2,dl_dst=02:00:00:00:00:0{node} actions=output:3
          priority=1,in_port=1 actions=output:2
@@ -65,12 +68,13 @@ fn flow(from: usize, to: usize) -> Flow {
 }
 
 fn ring() -> Network {
-    let node = |at| Node { name: format!("s{at}"), ports: vec![1, 2, 3], setup: setup(at) };
+    let node =
+        |at| Node { name: format!("s{at}"), ports: vec![PortNo(1), PortNo(2), PortNo(3)], setup: setup(at) };
     let link = |at| {
-        let ends = [End { node: at, port: 1 }, End { node: (at + 1) % NODES, port: 2 }];
+        let ends = [End { node: at, port: PortNo(1) }, End { node: (at + 1) % NODES, port: PortNo(2) }];
         NetworkLink { ends, delay_ns: DELAY_NS, rate_bps: None, queue_frames: 0 }
     };
-    let host = |at| Host { name: format!("h{at}"), at: End { node: at, port: 3 } };
+    let host = |at| Host { name: format!("h{at}"), at: End { node: at, port: PortNo(3) } };
     let pairs = (0..NODES).flat_map(|from| (0..NODES).map(move |to| (from, to)));
     Network {
         nodes: (0..NODES).map(node).collect(),
@@ -304,9 +308,9 @@ fn what_is_not_there_is_refused() {
         refused(|n| n.acts.push((0, Act::Link { link: 9, works: true }))),
         "act 0 is of a host, link or switch that is not there"
     );
-    assert_eq!(refused(|n| n.hosts[0].at.port = 9), "port 9 of s0: there is no such port");
+    assert_eq!(refused(|n| n.hosts[0].at.port = PortNo(9)), "port 9 of s0: there is no such port");
     assert_eq!(
-        refused(|n| n.hosts[0].at.port = 1),
+        refused(|n| n.hosts[0].at.port = PortNo(1)),
         "port 1 of s0: two things are at this port; give each a port of its own"
     );
     let why = refused(|n| n.nodes[3].setup.changes.extend(flows("actions=group:7")));

@@ -80,7 +80,7 @@ mod tests {
         ] {
             flows.take(piece, &mut lines).unwrap();
         }
-        assert_eq!(flows.ports().into_iter().collect::<Vec<_>>(), [4, 5, 6, 7, 9]);
+        assert_eq!(flows.ports().into_iter().collect::<Vec<_>>(), [4, 5, 6, 7, 9].map(PortNo));
         assert_eq!(flows.line_of, [3, 4, 5, 6]);
         assert_eq!(flows.take("actions=drop\nnonsense\n", &mut lines).unwrap_err().line, Some(8));
     }

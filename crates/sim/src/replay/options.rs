@@ -121,7 +121,7 @@ impl Options {
     /// Returns the ingress port for packets of a pcapng interface.
     #[must_use]
     pub fn port_of(&self, interface: u32) -> PortNo {
-        self.in_port.unwrap_or(interface.saturating_add(1))
+        self.in_port.unwrap_or(PortNo(interface.saturating_add(1)))
     }
 
     pub(crate) fn check(&self) -> Result<(), ReplayError> {

@@ -42,7 +42,7 @@ impl PlainPlane {
         self.count(&processed, now);
         for copy in processed.packet_ins {
             let mut frame = Frame::from_bytes(&copy.bytes);
-            frame.meta = Meta { in_port, sequence: number, ..Meta::default() };
+            frame.meta = Meta { in_port: in_port.0, sequence: number, ..Meta::default() };
             self.events.push_back(Event::PacketIn(PacketInEvent {
                 frame,
                 table: copy.table,

@@ -42,7 +42,7 @@ impl Workers {
         let sides: BTreeMap<PortNo, Side> = ports.iter().map(|port| (*port, Side::default())).collect();
         let queues = sides.iter().map(|(number, side)| PortQueues {
             number: *number,
-            queues: vec![(0, Box::new(ReplayQueue::new(*number, side.clone())))],
+            queues: vec![(0, Box::new(ReplayQueue::new(number.0, side.clone())))],
             egress: Vec::new(),
         });
         let sizes = WorkerSetConfig { lut_entries: if ffp { SIZES.lut_entries } else { 0 }, ..SIZES };

@@ -5,6 +5,7 @@ use super::latency::LaneLatency;
 use crate::live_trace::Live;
 use config::packet::PacketForm;
 use config::stateless_form::{GatesForm, StatelessForm};
+use flow::PortNo;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -324,7 +325,7 @@ pub struct MacRow {
     /// MAC address.
     pub mac: String,
     /// Port number.
-    pub port: u32,
+    pub port: PortNo,
     /// Seconds since a packet with this source was last seen, rounded down.
     pub age_s: u64,
 }

@@ -25,7 +25,7 @@ pub fn ports(model: &mut Model<WorkerSet>) -> Ports {
     let row = |port: model::Port| {
         let c = model.port_counters(port.desc.number).unwrap_or_default();
         PortRow {
-            number: port.desc.number,
+            number: port.desc.number.0,
             up: port.is_up(),
             mac: mac_text(port.desc.mac),
             speed_mbps: port.desc.speed_kbps / 1_000,

@@ -73,7 +73,7 @@ fn report(model: &mut Model<WorkerSet>, now: Nanos, number: PortNo, link: &Link)
         tracing::info!(port = desc.name, up = link.up, "link");
     }
     if set(model, now, desc, link.up).is_err() {
-        tracing::error!(port = number, "the link of a port changed that the model does not have");
+        tracing::error!(port = number.0, "the link of a port changed that the model does not have");
     }
 }
 

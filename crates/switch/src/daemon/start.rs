@@ -288,7 +288,7 @@ mod tests {
             handles.push(handle);
             let queue = Box::new(queues.remove(0)) as Box<dyn port::Queue>;
             OpenPort {
-                number,
+                number: PortNo(number),
                 name: format!("p{number}"),
                 queues: vec![(number as usize % 2, queue)],
                 device_lock: None,

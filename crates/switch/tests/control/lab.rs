@@ -75,7 +75,7 @@ impl Lab {
         });
         let mut handles = Vec::new();
         let open = config.datapath.ports.iter().map(|port| {
-            let (mut queues, mut handle) = pair(port.number, 1, PORT_FRAMES);
+            let (mut queues, mut handle) = pair(port.number.0, 1, PORT_FRAMES);
             assert!(waiting.iter().all(|bytes| handle.push(0, bytes)));
             handles.push(handle);
             let queues = vec![(port.workers[0], Box::new(queues.remove(0)) as Box<dyn port::Queue>)];

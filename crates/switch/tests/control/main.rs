@@ -2,6 +2,7 @@
 //! Tests of the control socket of a daemon with in-memory ports.
 #![allow(clippy::unwrap_used)]
 
+use flow::PortNo;
 mod clients;
 mod flows;
 mod lab;
@@ -32,7 +33,7 @@ fn without_a_controller_it_learns_and_what_it_saw_is_shown() {
         until("the flood has left port 3", || lab.ports[2].pop(0).is_some());
         until("host 1 is learned", || {
             let macs: Macs = lab.client().ask(&ControlRequest::Macs).unwrap();
-            macs.macs.iter().any(|m| (m.mac.as_str(), m.port, m.vid) == ("02:00:00:00:00:01", 1, 0))
+            macs.macs.iter().any(|m| (m.mac.as_str(), m.port, m.vid) == ("02:00:00:00:00:01", PortNo(1), 0))
         });
         assert_eq!(lab.pass(2, &frame(2, 1), 1), frame(2, 1));
         until("both packets are counted", || counters(&lab).received == 2);

@@ -5,6 +5,7 @@ use crate::lab::Lab;
 use crate::{counters, frame};
 use config::packet::PacketForm;
 use config::trace::TraceForm;
+use flow::PortNo;
 use switch::control::{ClientError, ControlRequest, CountersReport};
 
 fn ask(lab: &Lab, packet: PacketForm) -> Result<TraceForm, ClientError> {
@@ -29,7 +30,7 @@ fn a_running_switch_tells_by_its_own_rules_and_nothing_is_counted() {
         let reported = ask(&lab, fields("in_port=p1,dl_type=0x88b7")).unwrap();
         assert_eq!(
             (reported.outcome.as_str(), reported.outputs[0].port, reported.outputs[0].name.as_str()),
-            ("forwarded", 2, "p2")
+            ("forwarded", PortNo(2), "p2")
         );
         assert!(reported.low_latency && reported.fast, "{reported:?}");
         let reported = ask(&lab, fields("in_port=p2,dl_type=0x88b7")).unwrap();
@@ -50,10 +51,10 @@ fn a_learned_mac_is_used_and_none_is_learned() {
     lab.pass(1, &frame(1, 2), 2);
     lab.pass(2, &frame(2, 1), 1);
     let reported = ask(&lab, fields("in_port=2,dl_src=02:00:00:00:00:02,dl_dst=02:00:00:00:00:01")).unwrap();
-    assert_eq!(reported.outputs.iter().map(|copy| copy.port).collect::<Vec<_>>(), [1]);
+    assert_eq!(reported.outputs.iter().map(|copy| copy.port).collect::<Vec<_>>(), [PortNo(1)]);
     assert_eq!(reported.notes, [""; 0]);
     let reported = ask(&lab, fields("in_port=3,dl_src=02:00:00:00:00:0a,dl_dst=02:00:00:00:00:0b")).unwrap();
-    assert_eq!(reported.outputs.iter().map(|copy| copy.port).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(reported.outputs.iter().map(|copy| copy.port).collect::<Vec<_>>(), [PortNo(1), PortNo(2)]);
     assert!(reported.notes[0].contains("02:00:00:00:00:0a is at port 3"), "{reported:?}");
     let macs: switch::control::Macs = lab.client().ask(&ControlRequest::Macs).unwrap();
     assert_eq!(macs.macs.len(), 2);

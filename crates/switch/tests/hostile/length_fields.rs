@@ -7,7 +7,7 @@ use crate::scene::{Scene, bytes_of};
 use flow::group::{Bucket, Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
 use flow::stateless::{Arithmetic, Bank, Label, NodeId, StatelessChange, StatelessSection};
-use flow::{Action, Field, port_no};
+use flow::{Action, Field, PortNo, port_no};
 use openflow::bundle::{self, BundleAdd, FLAG_ATOMIC};
 use openflow::error::{self, ErrorCode};
 use openflow::features::SwitchConfig;
@@ -98,7 +98,7 @@ impl Right {
 
 /// Returns two actions of 16 bytes each.
 fn actions() -> Vec<Action> {
-    vec![Action::set(Field::EthSrc, 0x0200_0000_0001), Action::output(2)]
+    vec![Action::set(Field::EthSrc, 0x0200_0000_0001), Action::output(PortNo(2))]
 }
 
 /// Checks wrong lengths of [`actions`], which begin at offset `at`.
@@ -200,8 +200,8 @@ fn table_features(peer: &mut Peer) {
 
 fn stateless(peer: &mut Peer) {
     let id = NodeId::new(Arithmetic::Integer, 5).unwrap();
-    let labels = [(0, Label::Tables), (1, Label::Port(2))].into();
-    let bank = Bank { id, labels, backups: [(2, 3)].into() };
+    let labels = [(0, Label::Tables), (1, Label::Port(PortNo(2)))].into();
+    let bank = Bank { id, labels, backups: [(PortNo(2), PortNo(3))].into() };
     let sections = StatelessChange::Set(vec![StatelessSection::Bank(0, Some(bank))]);
     let right = Right::new("stateless_mod", &Message::StatelessMod(sections));
     let section = 24;
@@ -214,7 +214,7 @@ fn stateless(peer: &mut Peer) {
 }
 
 fn messages_of_one_size(peer: &mut Peer) {
-    let port = PortModMessage { port: 1, mac: [0; 6], config: 0, mask: 0, advertise: 0 };
+    let port = PortModMessage { port: PortNo(1), mac: [0; 6], config: 0, mask: 0, advertise: 0 };
     Right::new("port-mod", &Message::PortMod(port)).has_one_size(peer);
     Right::new("set-config", &Message::SetConfig(SwitchConfig::default())).has_one_size(peer);
     Right::new("set-async", &Message::SetAsync(AsyncConfig::default())).has_one_size(peer);

@@ -5,7 +5,7 @@ use crate::peer::{Peer, add};
 use crate::scene::{Scene, bytes_of};
 use flow::group::{Bucket, Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
-use flow::{Action, Field, port_no};
+use flow::{Action, Field, PortNo, port_no};
 use openflow::bundle::{BundleAdd, FLAG_ATOMIC};
 use openflow::group::{GroupChange, GroupMod};
 use openflow::meter::MeterMod;
@@ -17,8 +17,11 @@ use openflow::{Hello, Message, error};
 use std::net::{Shutdown, TcpStream};
 
 fn messages() -> Vec<Message> {
-    let actions =
-        vec![Action::set(Field::EthSrc, 0x0200_0000_0001), Action::PushVlan(0x8100), Action::output(2)];
+    let actions = vec![
+        Action::set(Field::EthSrc, 0x0200_0000_0001),
+        Action::PushVlan(0x8100),
+        Action::output(PortNo(2)),
+    ];
     let bucket = Bucket { weight: 0, watch_port: None, watch_group: None, actions: actions.clone() };
     let group = Group { id: 1, kind: GroupType::All, buckets: vec![bucket.clone(), bucket] };
     let band = MeterBand { band: Band::Drop, rate: 5, burst: 5 };

@@ -68,7 +68,7 @@ impl Lab {
         let config = Config::parse(&text).unwrap();
         let mut handles = Vec::new();
         let open = config.datapath.ports.iter().map(|port| {
-            let (mut queues, handle) = pair(port.number, 1, PORT_FRAMES);
+            let (mut queues, handle) = pair(port.number.0, 1, PORT_FRAMES);
             handles.push(handle);
             let queues = vec![(port.workers[0], Box::new(queues.remove(0)) as Box<dyn port::Queue>)];
             OpenPort { number: port.number, name: port.name.clone(), queues, device_lock: None }

@@ -2,7 +2,7 @@
 //! OpenFlow peer of the tests, which sends and receives single messages.
 
 use crate::lab::LONG;
-use flow::{Action, FlowModCommand, Instructions};
+use flow::{Action, FlowModCommand, Instructions, PortNo};
 use openflow::flow_mod::FlowModMessage;
 use openflow::{ErrorCode, HEADER_BYTES, Hello, Message, decode, encode};
 use std::io::{Read, Write};
@@ -124,7 +124,7 @@ pub fn add(line: &str) -> Message {
 pub fn all_to(port: u32) -> Message {
     let flow = flow::FlowMod {
         priority: 1,
-        instructions: Instructions::apply(vec![Action::output(port)]),
+        instructions: Instructions::apply(vec![Action::output(PortNo(port))]),
         ..flow::FlowMod::default()
     };
     Message::FlowMod(FlowModMessage { flow, buffer_id: None })

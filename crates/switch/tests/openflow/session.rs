@@ -6,7 +6,7 @@ use crate::lab::{Lab, frame};
 use crate::peer::{Peer, add, all_to, flow_mod};
 use flow::group::{Bucket, Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
-use flow::{Action, Field, FlowModCommand, port_no};
+use flow::{Action, Field, FlowModCommand, PortNo, port_no};
 use openflow::bundle::{BundleAdd, BundleControl, BundleKind};
 use openflow::features::{Fragments, SwitchConfig};
 use openflow::flow_mod::FlowRemovedReason;
@@ -104,13 +104,13 @@ fn packets_go_to_the_controller_and_back() {
     let mut out = PacketOutMessage {
         buffer_id: None,
         in_port: port_no::CONTROLLER,
-        actions: vec![Action::set(Field::EthDst, 0x0a0b_0c0d_0e0f), Action::output(2)],
+        actions: vec![Action::set(Field::EthDst, 0x0a0b_0c0d_0e0f), Action::output(PortNo(2))],
         data: frame(2, 1),
     };
     peer.send(&Message::PacketOut(out.clone()));
     peer.barrier();
     assert_eq!(lab.pop(2)[..6], [10, 11, 12, 13, 14, 15]);
-    out.in_port = 1;
+    out.in_port = PortNo(1);
     out.actions = vec![Action::output(port_no::FLOOD)];
     peer.send(&Message::PacketOut(out.clone()));
     assert_eq!((lab.pop(2), lab.pop(3)), (frame(2, 1), frame(2, 1)));
@@ -152,7 +152,7 @@ fn all_controllers_are_notified_of_flows_and_ports() {
         }
     }
     let down = PortModMessage {
-        port: 2,
+        port: PortNo(2),
         mac: [0; 6],
         config: config::PORT_DOWN,
         mask: config::PORT_DOWN | config::NO_RECV,
@@ -161,10 +161,10 @@ fn all_controllers_are_notified_of_flows_and_ports() {
     one.send(&Message::PortMod(down));
     for peer in [&mut one, &mut two] {
         let (0, Message::PortStatus(status)) = peer.receive() else { panic!("another message") };
-        assert_eq!((status.reason, status.port.number), (PortStatusReason::Modify, 2));
+        assert_eq!((status.reason, status.port.number), (PortStatusReason::Modify, PortNo(2)));
         assert_eq!((status.port.config, status.port.state), (config::PORT_DOWN, 0));
     }
-    let other = Message::PortMod(PortModMessage { port: 3, ..down });
+    let other = Message::PortMod(PortModMessage { port: PortNo(3), ..down });
     assert_eq!(one.refused(&other), error::PORT_MOD_BAD_PORT);
     let other = Message::PortMod(PortModMessage { mac: [1; 6], ..down });
     assert_eq!(one.refused(&other), error::PORT_MOD_BAD_HW_ADDR);
@@ -456,10 +456,16 @@ fn a_bundle_may_change_groups_meters_and_ports() {
     let bands = vec![MeterBand { band: Band::Drop, rate: 1_000_000, burst: 0 }];
     let meter = Meter { id: 2, packets: true, stats: true, burst: false, bands };
     let port = |config| {
-        Message::PortMod(PortModMessage { port: 3, mac: [0; 6], config, mask: config::NO_FWD, advertise: 0 })
+        Message::PortMod(PortModMessage {
+            port: PortNo(3),
+            mac: [0; 6],
+            config,
+            mask: config::NO_FWD,
+            advertise: 0,
+        })
     };
     let messages = [
-        group(GroupChange::Add, 1, 2),
+        group(GroupChange::Add, 1, PortNo(2)),
         Message::MeterMod(MeterMod { command: GroupChange::Add, meter }),
         add("send_flow_rem,in_port=1,actions=meter:2,group:1"),
         port(config::NO_FWD),
@@ -468,7 +474,7 @@ fn a_bundle_may_change_groups_meters_and_ports() {
     for message in &messages {
         peer.send(&part(message.clone()));
     }
-    let wrong = peer.send(&part(group(GroupChange::Modify, 9, 2)));
+    let wrong = peer.send(&part(group(GroupChange::Modify, 9, PortNo(2))));
     let commit = peer.send(&control(BundleKind::CommitRequest));
     assert!(
         matches!(peer.receive(), (xid, Message::Error(e)) if xid == wrong && e.code == error::GROUP_UNKNOWN)
@@ -480,7 +486,7 @@ fn a_bundle_may_change_groups_meters_and_ports() {
     for message in &messages {
         peer.send(&part(message.clone()));
     }
-    peer.send(&part(group(GroupChange::Modify, 1, 3)));
+    peer.send(&part(group(GroupChange::Modify, 1, PortNo(3))));
     peer.send(&part(port(0)));
     // The two changes of the port are reported before the reply.
     let commit = peer.send(&control(BundleKind::CommitRequest));
@@ -496,7 +502,7 @@ fn a_bundle_may_change_groups_meters_and_ports() {
     };
     assert_eq!(peer.refused(&part(Message::PacketOut(out))), bundle::code::MSG_UNSUP);
 
-    peer.send(&group(GroupChange::Delete, 1, 2));
+    peer.send(&group(GroupChange::Delete, 1, PortNo(2)));
     loop {
         match peer.receive() {
             (_, Message::PortStatus(_)) => {}
@@ -585,8 +591,8 @@ fn packets_of_invalid_ttl_are_cut_for_each_as_it_asked() {
     }
     assert_eq!((whole.buffer_id, &whole.data), (None, &bytes));
     // The buffer holds the whole packet.
-    let actions = vec![Action::output(2)];
-    let out = PacketOutMessage { buffer_id: cut.buffer_id, in_port: 1, actions, data: Vec::new() };
+    let actions = vec![Action::output(PortNo(2))];
+    let out = PacketOutMessage { buffer_id: cut.buffer_id, in_port: PortNo(1), actions, data: Vec::new() };
     assert!(out.buffer_id.is_some() && also_cut.buffer_id.is_some());
     peers[0].send(&Message::PacketOut(out));
     peers[0].barrier();

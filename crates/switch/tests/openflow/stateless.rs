@@ -3,8 +3,8 @@
 
 use crate::lab::{Lab, frame};
 use crate::peer::{Peer, add, flow_mod};
-use flow::FlowModCommand;
 use flow::stateless::{Arithmetic, Bank, Label, NodeId, StatelessChange, StatelessConfig, StatelessSection};
+use flow::{FlowModCommand, PortNo};
 use openflow::bundle::{BundleAdd, BundleControl, BundleKind};
 use openflow::role::{Role, RoleMessage};
 use openflow::stateless::StatelessReply;
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Returns a bank whose labels 1, 2 and so on lead to these ports.
 fn bank(id: u32, ports: &[u32]) -> Option<Bank> {
-    let to = (1..).zip(ports.iter().map(|port| Label::Port(*port)));
+    let to = (1..).zip(ports.iter().map(|port| Label::Port(PortNo(*port))));
     let labels = to.chain([(0, Label::Tables)]).collect();
     let id = NodeId::new(Arithmetic::Integer, id).unwrap();
     Some(Bank { id, labels, backups: BTreeMap::new() })
@@ -55,11 +55,11 @@ fn packets_follow_the_last_stateless_configuration() {
     assert_eq!(lab.pop(1), keyed(9, 1), "stateless forwarding is off: the tables forward it");
 
     one.send(&set(vec![
-        StatelessSection::Trusted(BTreeSet::from([1])),
+        StatelessSection::Trusted(BTreeSet::from([PortNo(1)])),
         StatelessSection::Bank(0, bank(5, &[2, 3])),
     ]));
     one.barrier();
-    let trusted = BTreeSet::from([1]);
+    let trusted = BTreeSet::from([PortNo(1)]);
     let stateless_config =
         StatelessConfig { trusted, banks: [bank(5, &[2, 3]), None], ..StatelessConfig::default() };
     assert_eq!(reported(&mut other), Some(stateless_config.clone()));
@@ -95,7 +95,7 @@ fn a_bundle_renumbers_edge_and_core_at_once() {
     peer.send(&flow_mod(FlowModCommand::Delete, "table=0"));
     let messages = [
         add("in_port=2,actions=push_key(key=0x6,width=64,hops=4,epoch=0),output:1"),
-        set(vec![StatelessSection::Trusted(BTreeSet::from([1]))]),
+        set(vec![StatelessSection::Trusted(BTreeSet::from([PortNo(1)]))]),
         set(vec![StatelessSection::Bank(0, bank(5, &[3])), StatelessSection::Polka(None)]),
     ];
     for message in messages {
@@ -115,7 +115,7 @@ fn a_bundle_renumbers_edge_and_core_at_once() {
 fn what_cannot_be_is_refused_with_our_code_and_logged_with_a_sentence() {
     let lab = Lab::start(1, 1, "");
     let mut peer = Peer::connect(lab.address);
-    let small = set(vec![StatelessSection::MtuBytes(BTreeMap::from([(1, 20)]))]);
+    let small = set(vec![StatelessSection::MtuBytes(BTreeMap::from([(PortNo(1), 20)]))]);
     assert_eq!(peer.refused(&small), error::STATELESS_BAD_CONFIG);
     let log = &lab.log;
     crate::lab::until("the refusal is logged", || {

@@ -9,7 +9,7 @@ use crate::peer::{Peer, add, flow_mod};
 use crate::stage::Shared;
 use flow::group::{Bucket, Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
-use flow::{Action, FlowModCommand};
+use flow::{Action, FlowModCommand, PortNo};
 use openflow::Message;
 use openflow::bundle::{BundleAdd, BundleControl, BundleKind};
 use openflow::group::{GroupChange, GroupMod};
@@ -83,7 +83,7 @@ impl Way {
         let set = set.unwrap().instructions.apply;
         let bucket = |port: &u32| Bucket {
             weight: u16::from(self.kind == Kind::Choose),
-            actions: set.iter().cloned().chain([Action::output(*port)]).collect(),
+            actions: set.iter().cloned().chain([Action::output(PortNo(*port))]).collect(),
             ..Bucket::default()
         };
         let kind = if self.kind == Kind::Choose { GroupType::Select } else { GroupType::All };

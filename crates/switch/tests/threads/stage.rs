@@ -11,6 +11,7 @@ use crate::watchdog::{Pulse, threads, watch};
 use crate::wire::{Ingress, Wire};
 use crate::{Load, Run};
 use config::{Config, Endpoint, Pace};
+use flow::PortNo;
 use port::mem::{MemHandle, pair};
 use port::wait::Wake;
 use std::os::unix::net::UnixStream;
@@ -200,7 +201,12 @@ fn ports(run: &Run, served: &[Vec<usize>]) -> (Vec<OpenPort>, Vec<MemHandle>, Ve
             };
             boxed.push((*worker, queue));
         }
-        open.push(OpenPort { number, name: format!("p{number}"), queues: boxed, device_lock: None });
+        open.push(OpenPort {
+            number: PortNo(number),
+            name: format!("p{number}"),
+            queues: boxed,
+            device_lock: None,
+        });
     }
     assert!(ingresses.len() <= INGRESSES);
     (open, handles, ingresses)

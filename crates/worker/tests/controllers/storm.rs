@@ -17,7 +17,7 @@ use fastrand::Rng;
 use flow::group::{Group, GroupType};
 use flow::meter::Meter;
 use flow::stateless::StatelessChange;
-use flow::{FlowMod, FlowModCommand, Nanos, Outcome};
+use flow::{FlowMod, FlowModCommand, Nanos, Outcome, PortNo};
 use model::agent::{Agent, ChannelEvent, ChannelId, Context};
 use model::{Model, ModelConfig, PortDesc};
 use openflow::group::{GroupChange, GroupMod};
@@ -102,7 +102,7 @@ impl Storm {
             let (queues, handle) = mem::pair(number, 1, PORT_FRAMES);
             ports.push(handle);
             let boxed = queues.into_iter().map(|queue| (0, Box::new(queue) as Box<dyn Queue>));
-            served.push(PortQueues { number, queues: boxed.collect(), egress: Vec::new() });
+            served.push(PortQueues { number: PortNo(number), queues: boxed.collect(), egress: Vec::new() });
         }
         let frames = worker::WorkerSetConfig {
             small_frames: 1_024,
@@ -115,7 +115,7 @@ impl Storm {
         let config = ModelConfig { standalone: rng.bool(), ..ModelConfig::default() };
         let mut model = Model::new(config, plane, 1);
         for number in 1..=PORTS {
-            let desc = PortDesc { number, name: format!("p{number}"), ..PortDesc::default() };
+            let desc = PortDesc { number: PortNo(number), name: format!("p{number}"), ..PortDesc::default() };
             model.add_port(1, desc, true).unwrap();
         }
         let mut storm = Self {
@@ -317,13 +317,13 @@ impl Storm {
         self.worker.turn(self.now);
         let after = self.model.plane_mut().totals();
         assert_eq!(after.received, before.received + 1);
-        let expected = self.model.plane_mut().reference.process(in_port, &bytes);
+        let expected = self.model.plane_mut().reference.process(PortNo(in_port), &bytes);
         if !self.model.meter_ids().is_empty() {
             return;
         }
         self.counts.compared += 1;
         for port in 1..=PORTS {
-            for copy in expected.sent.iter().filter(|copy| copy.port == port) {
+            for copy in expected.sent.iter().filter(|copy| copy.port == PortNo(port)) {
                 let sent = self.ports[port as usize - 1].pop(0);
                 assert_eq!(sent.as_deref(), Some(&copy.bytes[..]), "a copy by port {port}");
                 self.counts.sent += 1;

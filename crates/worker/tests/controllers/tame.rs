@@ -5,7 +5,7 @@
 use fastrand::Rng;
 use flow::group::GroupType;
 use flow::stateless::{Bank, Label, StatelessChange, StatelessSection};
-use flow::{Action, Field, FieldMatch, Instructions, Match, Next, port_no};
+use flow::{Action, Field, FieldMatch, Instructions, Match, Next, PortNo, port_no};
 use openflow::Message;
 use openflow::bundle::BundleKind;
 use openflow::multipart::Query;
@@ -20,8 +20,8 @@ const GROUPS: u32 = 6;
 const METERS: u32 = 4;
 const BUNDLES: u32 = 3;
 
-fn port(rng: &mut Rng) -> u32 {
-    const RESERVED: [u32; 8] = [
+fn port(rng: &mut Rng) -> PortNo {
+    const RESERVED: [PortNo; 8] = [
         port_no::IN_PORT,
         port_no::TABLE,
         port_no::NORMAL,
@@ -31,7 +31,7 @@ fn port(rng: &mut Rng) -> u32 {
         port_no::LOCAL,
         port_no::ANY,
     ];
-    if rng.u8(..4) == 0 { RESERVED[rng.usize(..8)] } else { rng.u32(1..=PORTS + 1) }
+    if rng.u8(..4) == 0 { RESERVED[rng.usize(..8)] } else { PortNo(rng.u32(1..=PORTS + 1)) }
 }
 
 fn group(rng: &mut Rng) -> u32 {
@@ -68,6 +68,11 @@ fn matching(rng: &mut Rng) -> Match {
         }
     }
     Match::new(fields).unwrap()
+}
+
+/// Returns the number of a port that exists at the start.
+fn real_port(rng: &mut Rng) -> PortNo {
+    PortNo(rng.u32(1..=PORTS))
 }
 
 fn actions(rng: &mut Rng, list: &mut [Action]) {
@@ -112,11 +117,11 @@ fn flow_mod(rng: &mut Rng, m: &mut flow::FlowMod) {
     }
     instructions(rng, m.table, &mut m.instructions);
     if rng.bool() {
-        m.instructions = Instructions::apply(vec![Action::output(rng.u32(1..=PORTS))]);
+        m.instructions = Instructions::apply(vec![Action::output(real_port(rng))]);
     }
     m.cookie %= 4;
     m.cookie_mask = if rng.u8(..4) == 0 { m.cookie_mask } else { 0 };
-    m.out_port = seldom(rng, m.out_port, PORTS);
+    m.out_port = seldom(rng, m.out_port.map(u32::from), PORTS).map(PortNo);
     m.out_group = seldom(rng, m.out_group, GROUPS);
     if rng.bool() {
         (m.idle_timeout_s, m.hard_timeout_s) = (m.idle_timeout_s % 20, m.hard_timeout_s % 20);
@@ -127,11 +132,11 @@ fn bank(rng: &mut Rng, bank: &mut Bank) {
     let residues = bank.id.residues();
     let labels = std::mem::take(&mut bank.labels).into_iter().map(|(label, target)| match target {
         Label::Tables => (label % residues, target),
-        Label::Port(_) => (label % residues, Label::Port(rng.u32(1..=PORTS))),
+        Label::Port(_) => (label % residues, Label::Port(real_port(rng))),
     });
     bank.labels = labels.collect();
     let backups = std::mem::take(&mut bank.backups).into_keys();
-    bank.backups = backups.map(|_| (rng.u32(1..=PORTS), rng.u32(1..=PORTS))).collect();
+    bank.backups = backups.map(|_| (real_port(rng), real_port(rng))).collect();
 }
 
 fn section(rng: &mut Rng, section: &mut StatelessSection) {
@@ -139,10 +144,12 @@ fn section(rng: &mut Rng, section: &mut StatelessSection) {
         StatelessSection::Types(types) => {
             *types = flow::stateless::TagTypes { tf: 0x7000 + rng.u16(..4), ..*types }
         }
-        StatelessSection::Trusted(ports) => *ports = (1..=PORTS).filter(|_| rng.u8(..8) != 0).collect(),
+        StatelessSection::Trusted(ports) => {
+            *ports = (1..=PORTS).filter(|_| rng.u8(..8) != 0).map(PortNo).collect()
+        }
         StatelessSection::MtuBytes(ports) => {
             let bytes = std::mem::take(ports).into_values();
-            *ports = bytes.map(|bytes| (rng.u32(1..=PORTS), 68 + bytes % 100)).collect();
+            *ports = bytes.map(|bytes| (real_port(rng), 68 + bytes % 100)).collect();
         }
         StatelessSection::Bank(_, some) | StatelessSection::Polka(some) => {
             some.iter_mut().for_each(|one| bank(rng, one))
@@ -151,7 +158,7 @@ fn section(rng: &mut Rng, section: &mut StatelessSection) {
         StatelessSection::Gates(Some(gates)) => {
             (gates.down_d, gates.up_d) = (gates.down_d % 4, gates.up_d % 4);
             let ports = std::mem::take(&mut gates.ports).into_values();
-            gates.ports = ports.map(|gate| (rng.u32(1..=PORTS), gate)).collect();
+            gates.ports = ports.map(|gate| (real_port(rng), gate)).collect();
         }
     }
 }
@@ -163,7 +170,7 @@ fn query(rng: &mut Rng, q: &mut Query) {
                 *query = FlowQuery::default();
             }
             query.table = query.table.map(|table| table % TABLES);
-            query.out_port = seldom(rng, query.out_port, PORTS);
+            query.out_port = seldom(rng, query.out_port.map(u32::from), PORTS).map(PortNo);
             query.out_group = seldom(rng, query.out_group, GROUPS);
         }
         Query::PortStats { port: number } | Query::Queue { port: number, .. } => *number = port(rng),

@@ -2,8 +2,8 @@
 //! One worker between in-memory ports.
 
 use dataplane::DataPlane;
-use flow::DropReason;
 use flow::syntax::{ParseOptions, parse_flow};
+use flow::{DropReason, PortNo};
 use model::{Model, ModelConfig, PortDesc};
 use pipeline::LaneLimits;
 use port::Queue;
@@ -56,7 +56,7 @@ impl Lab {
             }
             handles.push(handle);
             let boxed = made.into_iter().map(|q| (0, Box::new(q) as Box<dyn Queue>)).collect();
-            queues.push(PortQueues { number, queues: boxed, egress: Vec::new() });
+            queues.push(PortQueues { number: PortNo(number), queues: boxed, egress: Vec::new() });
         }
         let (set, mut workers) = build(config, queues);
         let mut lab = Self {
@@ -66,7 +66,7 @@ impl Lab {
             now: 1,
         };
         for number in 1..=ports {
-            let desc = PortDesc { number, name: format!("p{number}"), ..PortDesc::default() };
+            let desc = PortDesc { number: PortNo(number), name: format!("p{number}"), ..PortDesc::default() };
             lab.model.add_port(1, desc, true).unwrap();
         }
         for rule in rules {

@@ -3,7 +3,7 @@
 
 use crate::lab::{Lab, RULES, low, normal, other_low};
 use dataplane::DataPlane;
-use flow::{DropReason, Match};
+use flow::{DropReason, Match, PortNo};
 use pipeline::{BURST, LaneLimits};
 use worker::{ShutdownLoss, UsagePlace};
 
@@ -51,9 +51,12 @@ fn waiting_packets_are_reported_with_their_limit() {
         ] {
             assert_eq!(usage(&mut lab, worker, name), (0, Some(limit)), "{name}");
         }
-        let outbox = usage(&mut lab, UsagePlace::Queue { port: 3, worker: 0 }, "outbox_normal");
+        let outbox = usage(&mut lab, UsagePlace::Queue { port: PortNo(3), worker: 0 }, "outbox_normal");
         assert_eq!(outbox, (0, Some(512)));
-        assert_eq!(usage(&mut lab, UsagePlace::Queue { port: 3, worker: 0 }, "outstanding_bytes").1, None);
+        assert_eq!(
+            usage(&mut lab, UsagePlace::Queue { port: PortNo(3), worker: 0 }, "outstanding_bytes").1,
+            None
+        );
         assert_eq!(usage(&mut lab, UsagePlace::Table(0), "lut_records").1, Some(4_096));
     }
 }

@@ -11,7 +11,7 @@ mod traffic;
 
 use arena::Snapshot;
 use flow::syntax::{ParseOptions, parse_flow};
-use flow::{FlowMod, FlowModCommand};
+use flow::{FlowMod, FlowModCommand, PortNo};
 use model::{AsyncMessage, Model, ModelConfig, PortDesc};
 use pipeline::LaneLimits;
 use port::Queue;
@@ -75,12 +75,12 @@ impl Lab {
             let queue = |worker| {
                 (worker, Box::new(LoopQueue::new(number, traffic::frames(number))) as Box<dyn Queue>)
             };
-            PortQueues { number, queues: workers.map(queue).collect(), egress: Vec::new() }
+            PortQueues { number: PortNo(number), queues: workers.map(queue).collect(), egress: Vec::new() }
         });
         let (plane, workers) = build(&config, ports.collect());
         let mut model = Model::new(ModelConfig::default(), plane, 0);
         for number in 1..=NEAR_PORT {
-            let desc = PortDesc { number, name: format!("p{number}"), ..PortDesc::default() };
+            let desc = PortDesc { number: PortNo(number), name: format!("p{number}"), ..PortDesc::default() };
             model.add_port(1, desc, true).unwrap();
         }
         let workers = workers.into_iter().map(|worker| Arc::new(Mutex::new(worker))).collect();

@@ -58,7 +58,8 @@ fn public_types(code: &str) -> impl Iterator<Item = (usize, &str)> {
         let kind = words.find(|word| *word != "unsafe" && *word != "auto")?;
         let name = words.next().filter(|_| KINDS.contains(&kind))?;
         let end = name.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(name.len());
-        Some((number, &name[..end]))
+        // A macro's parameter stands for many names.
+        (end > 0).then_some((number, &name[..end]))
     })
 }
 

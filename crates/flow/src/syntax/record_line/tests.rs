@@ -6,7 +6,7 @@ use crate::Action;
 use crate::syntax::{format_line, parse_line};
 
 fn read(text: &str) -> Result<FileLine, String> {
-    let by_name = |name: &str| (name == "p7").then_some(7);
+    let by_name = |name: &str| (name == "p7").then_some(PortNo(7));
     let parsed = parse_line(text, 3, ParseOptions { port_names: &by_name });
     parsed.unwrap().map_err(|error| error.to_string())
 }
@@ -34,10 +34,14 @@ fn groups_are_read_as_ovs_ofctl_writes_them() {
         Group {
             id: 1,
             kind: GroupType::Select,
-            buckets: vec![bucket(3, [output(1), output(2)].concat()), bucket(1, output(7))],
+            buckets: vec![
+                bucket(3, [output(PortNo(1)), output(PortNo(2))].concat()),
+                bucket(1, output(PortNo(7)))
+            ],
         }
     );
-    let watched = Bucket { watch_port: Some(7), watch_group: Some(9), ..bucket(0, output(1)) };
+    let watched =
+        Bucket { watch_port: Some(PortNo(7)), watch_group: Some(9), ..bucket(0, output(PortNo(1))) };
     let ff = "group add group_id=0xffffff00 type=ff \
               bucket=bucket_id:0,watch_port:p7,watch_group:9,actions=1, bucket=watch_port:any,actions=drop";
     assert_eq!(
@@ -47,7 +51,10 @@ fn groups_are_read_as_ovs_ofctl_writes_them() {
     let nested = "group group_id=2,type=all,bucket=actions=set_field:1->slice(l3,0,8),group:1,\
                   bucket=push_key(key=0x5,width=64,hops=3),output:2";
     assert_eq!(group_of(nested).buckets.len(), 2);
-    assert_eq!(group_of("group group_id=3,type=indirect,buckets=output:1").buckets, [bucket(0, output(1))]);
+    assert_eq!(
+        group_of("group group_id=3,type=indirect,buckets=output:1").buckets,
+        [bucket(0, output(PortNo(1)))]
+    );
     assert_eq!(group_of("group group_id=3,type=all").buckets, []);
 }
 

@@ -99,9 +99,9 @@ impl Driver {
     fn inject(&mut self, template: usize) -> Result<(), String> {
         let tag = self.record.arrivals.len();
         let in_port = if self.rng.bool() {
-            [port_no::CONTROLLER, port_no::ANY, port_no::LOCAL, 0][self.rng.usize(0..4)]
+            [port_no::CONTROLLER, port_no::ANY, port_no::LOCAL, PortNo(0)][self.rng.usize(0..4)]
         } else {
-            self.rng.u32(1..=self.style.ports)
+            self.style.any_port(&mut self.rng)
         };
         let scope = Scope::of(&self.templates[template], in_port);
         let mut actions = self.style.instructions(&mut self.rng, self.style.linear, scope).apply;

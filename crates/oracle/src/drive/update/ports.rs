@@ -13,7 +13,7 @@ impl Driver {
             model.port(number).is_some_and(|port| port.is_up() && !port.config.no_recv)
         };
         let lacking: Vec<PortNo> =
-            (1..=self.style.ports).filter(|number| !whole(&self.model, *number)).collect();
+            self.style.port_numbers().filter(|number| !whole(&self.model, *number)).collect();
         self.record.changes.several_ports_down += usize::from(lacking.len() > 1);
         if lacking.is_empty() || self.rng.u8(0..4) == 0 {
             return Ok(!lacking.is_empty());
@@ -37,7 +37,7 @@ impl Driver {
         self.disturb_port(egress);
         if self.rng.u8(0..3) == 0 {
             for _ in 0..self.rng.usize(1..3) {
-                let other = self.rng.u32(1..=self.style.ports);
+                let other = self.style.any_port(&mut self.rng);
                 self.disturb_port(other);
             }
         }

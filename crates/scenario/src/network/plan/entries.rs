@@ -40,7 +40,7 @@ impl Selector {
 
     fn flow_mod(self, command: FlowModCommand, apply: Vec<Action>) -> Result<Change, MatchError> {
         let address = mac(self.host).iter().fold(0, |value, byte| value << 8 | u128::from(*byte));
-        let in_port = self.in_port.map(|port| FieldMatch::exact(Field::InPort, port.into()));
+        let in_port = self.in_port.map(|port| FieldMatch::exact(Field::InPort, port.0.into()));
         let fields = in_port.into_iter().chain([FieldMatch::exact(Field::EthDst, address)]);
         let priority = DEFAULT_PRIORITY + u16::from(self.in_port.is_some());
         let (table, matching) = (Some(self.table), Match::new(fields)?);

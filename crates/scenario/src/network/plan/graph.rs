@@ -150,7 +150,7 @@ impl Graph {
     /// Adds a host at the lowest free port of a switch. It gets the switch's name.
     pub fn add_host(&mut self, node: usize) -> Result<(), PathPlanError> {
         let taken = &self.ports[node];
-        let port = (1..).find(|port| !taken.contains(port)).unwrap_or_default();
+        let port = (1..).map(PortNo).find(|port| !taken.contains(port)).unwrap_or_default();
         let name = self.switches[node].clone();
         let end = End { node, port };
         self.take_port(end).map_err(|problem| wrong("network", problem))?;

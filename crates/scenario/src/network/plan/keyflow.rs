@@ -568,15 +568,25 @@ mod tests {
     #[test]
     fn a_switch_sends_a_key_by_its_residue() {
         let port = |arithmetic, id, key: &[u8]| {
-            let labels = [(0, Label::Tables), (1, Label::Port(7)), (2, Label::Port(9))].into();
+            let labels =
+                [(0, Label::Tables), (1, Label::Port(PortNo(7))), (2, Label::Port(PortNo(9)))].into();
             let id = NodeId::new(arithmetic, id).unwrap();
             output(&Bank { id, labels, backups: BTreeMap::new() }, key)
         };
         // 25 is 1, 1 and 0 modulo 4, 3 and 5; 256 * 25 is 2 modulo 7.
-        assert_eq!([4, 3, 5].map(|id| port(Arithmetic::Integer, id, &[0, 25])), [Some(7), Some(7), None]);
-        assert_eq!([7, 3].map(|id| port(Arithmetic::Integer, id, &[0, 25, 0])), [Some(9), Some(7)]);
+        assert_eq!(
+            [4, 3, 5].map(|id| port(Arithmetic::Integer, id, &[0, 25])),
+            [Some(PortNo(7)), Some(PortNo(7)), None]
+        );
+        assert_eq!(
+            [7, 3].map(|id| port(Arithmetic::Integer, id, &[0, 25, 0])),
+            [Some(PortNo(9)), Some(PortNo(7))]
+        );
         // Modulo x^2 + x + 1, x^3 is 1. So x^4 is x, x^4 + x + 1 is 1, and x^8 is x^2, which is x + 1.
         let keys: [&[u8]; 4] = [&[0x10], &[0x13], &[1, 0], &[7]];
-        assert_eq!(keys.map(|key| port(Arithmetic::Polynomial, 7, key)), [Some(9), Some(7), None, None]);
+        assert_eq!(
+            keys.map(|key| port(Arithmetic::Polynomial, 7, key)),
+            [Some(PortNo(9)), Some(PortNo(7)), None, None]
+        );
     }
 }

@@ -6,7 +6,7 @@ use crate::cost::CostError;
 use crate::cost::rig::udp_frame;
 use fastrand::Rng;
 use flow::syntax::{ParseOptions, parse_flows};
-use flow::{Action, FlowMod, FlowModCommand, Instructions};
+use flow::{Action, FlowMod, FlowModCommand, Instructions, PortNo};
 use frame::Frame;
 
 /// Number of distinct packets, drawn from all flows.
@@ -46,7 +46,7 @@ fn parsed(text: &str) -> Result<FlowMod, CostError> {
 }
 
 /// Returns the same flows under another command, with an output to `port` as their action.
-fn each(command: FlowModCommand, flows: &[FlowMod], port: u32) -> Vec<FlowMod> {
+fn each(command: FlowModCommand, flows: &[FlowMod], port: PortNo) -> Vec<FlowMod> {
     let instructions = Instructions::apply(vec![Action::output(port)]);
     flows.iter().map(|m| FlowMod { command, instructions: instructions.clone(), ..m.clone() }).collect()
 }
@@ -59,7 +59,7 @@ fn bundles(mods: &[FlowMod], size: usize) -> Vec<Vec<FlowMod>> {
     mods.chunks(size).map(<[_]>::to_vec).collect()
 }
 
-fn of_all(command: FlowModCommand, port: u32) -> FlowMod {
+fn of_all(command: FlowModCommand, port: PortNo) -> FlowMod {
     let instructions = Instructions::apply(vec![Action::output(port)]);
     FlowMod { command, table: Some(0), instructions, ..FlowMod::default() }
 }
@@ -98,20 +98,20 @@ fn five_tuple_frames(flows: u32) -> Vec<Frame> {
 /// Flow-mods one by one, and all in one bundle.
 fn one_table(count: u32) -> Result<Family, CostError> {
     let flows: Vec<FlowMod> = (0..count).map(|n| five_tuple(0, 1, n)).collect::<Result<_, _>>()?;
-    let mut replaced = vec![of_all(FlowModCommand::Delete, 1)];
+    let mut replaced = vec![of_all(FlowModCommand::Delete, PortNo(1))];
     replaced.extend_from_slice(&flows);
     let all = Script {
         repeats: true,
-        ..script("a modify of all", &flows, vec![vec![of_all(FlowModCommand::Modify, 2)]])
+        ..script("a modify of all", &flows, vec![vec![of_all(FlowModCommand::Modify, PortNo(2))]])
     };
     let bundle =
         Script { repeats: true, ..script("a replacement of all in a bundle", &flows, vec![replaced]) };
     let scripts = vec![
         script("adds", &[], singles(flows.clone())),
-        script("strict modifies", &flows, singles(each(FlowModCommand::ModifyStrict, &flows, 1))),
+        script("strict modifies", &flows, singles(each(FlowModCommand::ModifyStrict, &flows, PortNo(1)))),
         all,
         bundle,
-        script("strict deletes", &flows, singles(each(FlowModCommand::DeleteStrict, &flows, 1))),
+        script("strict deletes", &flows, singles(each(FlowModCommand::DeleteStrict, &flows, PortNo(1)))),
     ];
     Ok(Family { frames: five_tuple_frames(count), scripts })
 }
@@ -128,7 +128,7 @@ fn eight_tables(count: u32) -> Result<Family, CostError> {
         }
     }
     let size = BUNDLE * TABLES as usize;
-    let removed = bundles(&each(FlowModCommand::DeleteStrict, &flows, 1), size);
+    let removed = bundles(&each(FlowModCommand::DeleteStrict, &flows, PortNo(1)), size);
     let scripts = vec![
         script("8 tables, bundles of 60 adds to each", &[], bundles(&flows, size)),
         script("8 tables, bundles of 60 deletes from each", &flows, removed),
@@ -170,7 +170,7 @@ fn in_bundles(flows: &[FlowMod], [singly, adds, deletes]: [&'static str; 3]) -> 
     vec![
         script(singly, first, singles(second.to_vec())),
         script(adds, first, bundles(second, BUNDLE)),
-        script(deletes, flows, bundles(&each(FlowModCommand::DeleteStrict, first, 1), BUNDLE)),
+        script(deletes, flows, bundles(&each(FlowModCommand::DeleteStrict, first, PortNo(1)), BUNDLE)),
     ]
 }
 
@@ -200,7 +200,7 @@ fn routes(count: u32) -> Result<Family, CostError> {
         }
     }
     let half = &chained[..chained.len() / 2];
-    let deletes = bundles(&each(FlowModCommand::DeleteStrict, half, 1), BUNDLE);
+    let deletes = bundles(&each(FlowModCommand::DeleteStrict, half, PortNo(1)), BUNDLE);
     scripts.push(script("routes, 500 rules of each prefix, bundles of 60 deletes", &chained, deletes));
     let frames = frames(nests, |nest| {
         // Half of the packets hit prefixes with many rules.

@@ -8,7 +8,7 @@ use flow::{Action, Field, FieldMatch, FlowMod, Instructions, Match, MatchError, 
 use frame::Frame;
 
 /// Output ports of the rules.
-pub(super) const PORTS: [PortNo; 2] = [2, 3];
+pub(super) const PORTS: [PortNo; 2] = [PortNo(2), PortNo(3)];
 
 /// One in this many added rules matches a flow in use.
 const AIMED: usize = 10;
@@ -102,7 +102,7 @@ impl Plan {
     pub fn new(kind: UpdateRules, flows: usize, rules: usize) -> (Self, Vec<Rule>) {
         let mut rng = Rng::with_seed(1);
         let made = (0..flows).map(|_| Flow { from: rng.u32(..), to: rng.u32(..) }).collect();
-        let mut plan = Self { kind, rng, flows: made, best: vec![(0, 0); flows] };
+        let mut plan = Self { kind, rng, flows: made, best: vec![(0, PortNo(0)); flows] };
         let mut start: Vec<Rule> = (0..rules).map(|_| plan.any()).collect();
         // Default rule for flows that no other rule matches.
         start.push(Rule { from: (0, 0), to: (0, 0), priority: 1, port: PORTS[0] });

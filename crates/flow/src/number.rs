@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Numbers with a type of their own, so that a port cannot be passed where a queue is expected.
+//!
+//! Each type wraps one integer and prints as that integer. It costs nothing at run time.
+
+use std::fmt;
+use std::num::ParseIntError;
+use std::str::FromStr;
+
+/// Declares types that wrap an integer.
+macro_rules! numbers {
+    ($($(#[$doc:meta])* $name:ident($inner:ty);)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(transparent))]
+        #[repr(transparent)]
+        pub struct $name(pub $inner);
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(&self.0, f)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Debug::fmt(&self.0, f)
+            }
+        }
+
+        impl fmt::LowerHex for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::LowerHex::fmt(&self.0, f)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = ParseIntError;
+
+            fn from_str(text: &str) -> Result<Self, ParseIntError> {
+                text.parse().map(Self)
+            }
+        }
+
+        impl From<$inner> for $name {
+            #[inline]
+            fn from(number: $inner) -> Self {
+                Self(number)
+            }
+        }
+
+        impl From<$name> for $inner {
+            #[inline]
+            fn from(number: $name) -> Self {
+                number.0
+            }
+        }
+    )*};
+}
+
+numbers! {
+    /// Port number. Real ports have 1 to [`port_no::MAX`](crate::port_no::MAX); higher numbers are reserved.
+    PortNo(u32);
+}
