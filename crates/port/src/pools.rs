@@ -69,7 +69,7 @@ impl Pools {
         len > self.small.capacity_bytes() && self.large.available() == 0 && self.small.available() > 0
     }
 
-    /// Returns a frame to its pool. Returns it to the caller if it belongs to another home.
+    /// Puts a frame back into its pool. A frame of another home is returned to the caller as the error.
     #[inline]
     pub fn put(&mut self, frame: Frame) -> Result<(), Frame> {
         self.small.put(frame).or_else(|frame| self.shells.put(frame)).or_else(|frame| self.large.put(frame))

@@ -21,8 +21,8 @@ pub struct Outstanding {
     /// Bytes of the buffers in use, as far as the driver can tell.
     pub bytes: usize,
     /// Watermark in bytes. From this amount on, the worker passes no more normal frames to the device, except
-    /// one if it has none. The limit exists because low-latency frames cannot overtake frames that the device
-    /// has already accepted.
+    /// one frame if the device has none. The limit exists because low-latency frames cannot overtake frames
+    /// that the device has already accepted.
     pub most_bytes: usize,
 }
 
@@ -66,7 +66,8 @@ pub trait Queue: Send {
     /// drop.
     fn transmit(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) -> usize;
 
-    /// Returns what the device has not sent yet. It may take a system call, so it is not called per packet.
+    /// Returns the amount of data that the device has not sent yet. The call may take a system call, so it is
+    /// not made per packet.
     fn outstanding(&self) -> Outstanding {
         Outstanding::NONE
     }
@@ -74,12 +75,12 @@ pub trait Queue: Send {
     /// Returns the offloads that `transmit` accepts.
     fn capabilities(&self) -> Capabilities;
 
-    /// Returns a descriptor that is readable when packets wait, or `None` if the queue must be polled, always
-    /// or for now.
+    /// Returns a descriptor that is readable when packets wait, or `None` if the queue must be polled, either
+    /// always or at present.
     ///
-    /// The thread that serves the queue must call this before each sleep, because it clears a pending error
-    /// that would end the sleep at once. The number is the same for the lifetime of the queue, even when
-    /// `poll_link` reopens the device.
+    /// The thread that serves the queue must call this before each sleep, because the call clears a pending
+    /// error that would end the sleep at once. The number of the descriptor is the same for the lifetime of
+    /// the queue, even when `poll_link` reopens the device.
     fn descriptor(&self) -> Option<RawFd>;
 
     /// Returns how often `poll_link` has reopened the device. A thread that calls `poll_link` must wake the

@@ -18,7 +18,7 @@ pub(crate) struct LinkReport {
     pub(crate) link: Link,
     /// Index of the interface to which the socket is bound.
     pub(crate) bound_index: i32,
-    /// The socket is bound to another interface than the one of this name.
+    /// Whether the socket is bound to an interface other than the one of this name.
     pub(crate) is_stale: bool,
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Listening unix socket. Only its owner may connect. It is never taken from a live process, and is removed
-//! at the end.
+//! Listening unix socket. Only its owner may connect. The path of a live process's socket is never taken
+//! over. The socket file is removed when the listener is dropped.
 
 use config::socket::{SocketPathError, SocketPurpose};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
@@ -41,7 +41,7 @@ pub enum ListenError {
         /// Purpose of the socket.
         purpose: SocketPurpose,
     },
-    /// Something else has the path, or the system refused an operation on a unix socket.
+    /// The path belongs to another file, or the system refused an operation on a unix socket.
     #[error(transparent)]
     Path(#[from] SocketPathError),
     /// The system refused to listen on a TCP address.

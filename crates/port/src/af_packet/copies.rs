@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Packets longer than their ring slot. The kernel queues each of them whole in the socket's receive queue
-//! (PACKET_COPY_THRESH): one for each slot with TP_STATUS_COPY, in the order of the slots. Nothing else
-//! relates slots and copies, so a copy that is not fetched for its slot would be returned for the next one.
+//! (PACKET_COPY_THRESH). The queue holds one copy for each slot with TP_STATUS_COPY, in the order of the
+//! slots. Only this order relates slots and copies, so a copy that is not fetched for its slot would be
+//! returned for the next slot.
 
 use crate::sys::{self, Slot, VnetBytes};
 use std::os::fd::BorrowedFd;
@@ -17,15 +18,16 @@ const DRAIN_MAX: usize = 64;
 /// Tracks whether slots and copies match.
 #[derive(Debug, Default)]
 pub(super) struct Copies {
-    /// Slots and copies do not match: both are discarded until ring and queue are empty.
+    /// Whether slots and copies do not match. If so, both are discarded until ring and queue are empty.
     lost: bool,
-    /// Ring and queue were both empty at the last check, so any slot being filled then has been filled since.
+    /// Whether ring and queue were both empty at the last check. A slot that was being filled then is filled
+    /// by now.
     was_empty: bool,
 }
 
 impl Copies {
     /// Copies the whole packet of `slot` to `bytes`, whose length must be the packet's. Returns the packet's
-    /// offload header, or `None` if no matching copy is found; then the caller must drop the slot.
+    /// offload header. Returns `None` if there is no matching copy; the caller must then drop the slot.
     pub(super) fn take(
         &mut self,
         socket: BorrowedFd<'_>,

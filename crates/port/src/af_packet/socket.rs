@@ -55,8 +55,8 @@ pub(super) struct Socket {
 
 impl Socket {
     /// Opens the port's device in the calling thread's network namespace. The socket receives nothing before
-    /// `start`. So no packet is received twice while the sockets of a port join their group one after the
-    /// other.
+    /// `start`. Therefore no packet is received twice while the sockets of a port join their group one after
+    /// the other.
     pub(super) fn open(port: &Port) -> Result<Self, PortError> {
         let fd = sys::packet_socket().map_err(|e| port.error("open a raw packet socket", e))?;
         let socket = fd.as_fd();

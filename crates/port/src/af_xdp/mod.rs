@@ -73,7 +73,7 @@ struct XdpQueue {
     generation: u64,
     watch: Watch,
     statistics: Statistics,
-    /// The device was down or gone when frames were last sent.
+    /// Whether the device was down or gone when frames were last sent.
     is_down: bool,
     outstanding_most_bytes: usize,
 }

@@ -49,7 +49,7 @@ impl Attached {
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        // The lock is held until the device is closed, so that no other port gets its number before.
+        // The lock is held until the device is closed, so no other port can get the device's number earlier.
         let mut open = lock(&OPEN);
         if let Some(port) = self.port.take() {
             let number = port.number();
@@ -148,7 +148,7 @@ pub(super) fn open(spec: &Spec, settings: &DpdkSettings) -> Result<Queues, PortE
         attached: Mutex::default(),
         link: Mutex::default(),
     };
-    // Forgotten, so that the device stays attached; `attach` attaches it again.
+    // Forget the value without detaching the device; `attach` finds the device attached and starts it.
     port.forget();
     let attached = device
         .attach()

@@ -28,7 +28,8 @@ pub(super) struct DpdkQueue {
     has_thread: bool,
     sequence: u64,
     link: Link,
-    /// Drops of the device at the last query; `earlier_drops` adds those of its predecessors that are gone.
+    /// Drops that the device reported at the last query. `earlier_drops` counts the drops of earlier devices
+    /// that are gone.
     device_drops: Drops,
     earlier_drops: Drops,
     segment: Box<[u8]>,

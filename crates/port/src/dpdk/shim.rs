@@ -26,8 +26,8 @@ fn alone() -> MutexGuard<'static, ()> {
 }
 
 /// The lender of all mbufs.
-// SAFETY: `give_back` expects the start of an mbuf's memory, and every loan of this lender is created with
-// that (see `Burst::next`).
+// SAFETY: `give_back` expects the start of an mbuf's memory. `Burst::next` creates every loan of this lender
+// from such an address.
 static LENDER: Lender = unsafe { Lender::new(give_back) };
 
 unsafe fn give_back(memory: NonNull<u8>) {

@@ -154,8 +154,8 @@ impl LinkWatch {
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return changed,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // Reports were lost because the buffer was full. The answers and the kernel's counters make
-                // up for them.
+                // Reports were lost because the buffer was full. The answers and the kernel's counters
+                // replace the lost reports.
                 Err(_) => self.ask(|_| true),
             }
         }

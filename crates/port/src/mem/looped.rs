@@ -11,8 +11,8 @@ use std::os::fd::RawFd;
 /// cache.
 const AHEAD: usize = 16;
 
-/// A frame of the set. Its memory stays where it was allocated, so that a set spread over memory stays
-/// spread. The other fields are in one array.
+/// A frame of the set. Its bytes stay where they were allocated, so the set keeps its distribution over
+/// memory. The other fields of all frames are in one array.
 #[derive(Debug)]
 struct Source {
     memory: Memory,

@@ -53,8 +53,8 @@ struct Receiver {
 }
 
 impl Receiver {
-    /// Calls `take` with the oldest buffer and returns its result. If that is `None`, the buffer stays first
-    /// in the ring.
+    /// Calls `take` with the oldest buffer and returns its result. If the result is `None`, the buffer stays
+    /// first in the ring.
     fn take<T>(&mut self, take: impl FnOnce(&Parcel) -> Option<T>) -> Option<T> {
         let answer = take(self.full.peek().ok()?)?;
         if let Ok(parcel) = self.full.pop() {

@@ -90,8 +90,8 @@ impl Monitor {
         if len < 0 { Err(io::Error::last_os_error()) } else { Ok(len as usize) }
     }
 
-    /// Returns what has changed since the last call, for the interface `index`. Takes one system call if
-    /// nothing has.
+    /// Returns the changes since the last call, as far as they concern the interface `index`. Takes one
+    /// system call if nothing has changed.
     pub(crate) fn look(&self, index: i32) -> Change {
         let mut change = Change::Nothing;
         for _ in 0..MESSAGES_MAX {

@@ -25,7 +25,7 @@ pub enum ClientError {
     /// The socket belongs to another user.
     #[error("{}: no permission to open this control socket; run as the user who started the switch", .0.display())]
     NoPermission(PathBuf),
-    /// The connection broke.
+    /// The connection failed after it was established.
     #[error("the connection to the switch broke: {0}")]
     Broken(io::Error),
     /// The switch refused the request with this sentence.
@@ -69,11 +69,12 @@ impl Client {
         self.ask_parts(request, |_: Value| Ok(()))
     }
 
-    /// Sends a request and gives each part of the answer to `take`. Returns the end of the answer.
+    /// Sends a request and passes each part of the answer to `take`. Returns the value of the answer's last
+    /// line.
     ///
     /// # Errors
     ///
-    /// Returns an error if the daemon refuses the request, if the connection breaks, or the error of `take`.
+    /// Returns the error of `take`, or an error if the daemon refuses the request or the connection breaks.
     pub fn ask_parts<P: DeserializeOwned, T: DeserializeOwned>(
         &mut self,
         request: &ControlRequest,
@@ -89,7 +90,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Returns an error if the daemon refuses the file, if the connection breaks, or the error of `pieces`.
+    /// Returns the error of `pieces`, or an error if the daemon refuses the file or the connection breaks.
     pub fn load<T: DeserializeOwned>(
         &mut self,
         pieces: impl FnOnce(&mut dyn FnMut(&str) -> io::Result<()>) -> io::Result<()>,

@@ -23,20 +23,20 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use worker::WorkerSet;
 
-/// Size of unsent answers in bytes from which no further parts are made.
+/// Limit of unsent answers in bytes. From this size on, no further parts are made.
 const OUTBOX_BYTES: usize = 256 * 1_024;
 /// Maximum number of bytes read at a time.
 const READ_BYTES: usize = 64 * 1_024;
-/// Number of operations parked on the control thread from which no further request is taken.
+/// Limit of the operations parked on the control thread. From this number on, no further request is taken.
 pub const PARKED_MAX: usize = 256;
 
-/// Parts of the daemon that requests are answered from.
+/// State of the daemon that requests read and change.
 pub struct ControlState<'a> {
     pub model: &'a mut Model<WorkerSet>,
     pub now: Nanos,
     /// Publishes the worker counters that are not read live.
     pub refresh: &'a mut dyn FnMut(),
-    /// Returns the number of messages that OpenFlow controllers did not get.
+    /// Returns the number of messages that were lost on the way to OpenFlow controllers.
     pub lost: &'a dyn Fn() -> LostMessages,
     /// Number of flows that all clients together may still send before they are loaded.
     pub loading_room: &'a mut usize,
@@ -45,7 +45,7 @@ pub struct ControlState<'a> {
 /// Unfinished request of a client, with its ID.
 enum Job {
     Flows(u64, Walk),
-    /// Change with its barrier's version and its result. It is not active on all workers yet.
+    /// Change that is not active on all workers yet: request ID, version of its barrier, and its result.
     Barrier(u64, u64, Changes),
     /// Trace of real packets.
     Live(u64, Watch),
@@ -114,7 +114,8 @@ impl Connection {
         matches!(self.job, Some(Job::Barrier(..)))
     }
 
-    /// Returns whether the client waits for real packets. Workers do not wake the control thread for them.
+    /// Returns whether the client waits for real packets. Workers do not wake the control thread for such
+    /// packets.
     pub fn waits_for_records(&self) -> bool {
         matches!(self.job, Some(Job::Live(..)))
     }

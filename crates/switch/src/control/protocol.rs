@@ -34,8 +34,8 @@ pub enum ControlRequest {
     Cache,
     /// State of the stateless forwarder. The answer is [`StatelessReport`].
     Stateless,
-    /// Sets or removes the gates of Tag-and-Forward. The answer is [`Changes`] with zeros, when the gates are
-    /// active on all workers.
+    /// Sets or removes the gates of Tag-and-Forward. When the gates are active on all workers, the answer is
+    /// [`Changes`] with zeros.
     Gates {
         /// New gates. `null`: no gates.
         #[serde(deserialize_with = "Option::deserialize")]
@@ -280,7 +280,7 @@ pub struct CountersReport {
     pub copies_dropped: BTreeMap<String, u64>,
     /// Traces of real packets: `recorded`, of these `compared` with the rules, of these `faults`.
     pub traced: BTreeMap<String, u64>,
-    /// Number of messages that OpenFlow controllers did not get because they did not read in time, by kind.
+    /// Number of messages that were lost because OpenFlow controllers did not read in time, by kind.
     pub controllers_lost: BTreeMap<String, u64>,
     /// Number of lines written to the log of the process.
     pub log_lines_written: u64,
@@ -361,7 +361,7 @@ pub struct FlowRow {
     pub hard_timeout_s: u16,
     /// Whether the entry is low-latency.
     pub low_latency: bool,
-    /// Whether the low-latency mark was learned from its packets.
+    /// Whether the low-latency mark was learned from the flow's packets.
     pub learned: bool,
     /// Match in flow syntax. Empty: all packets.
     #[serde(rename = "match")]

@@ -31,8 +31,8 @@ pub fn load(
     }
 }
 
-/// Loads a flow file into a model that is used for this check only. Therefore it can continue after a mistake
-/// and report all of them.
+/// Loads a flow file into a model that is used for this check only. The check continues after a mistake and
+/// reports all mistakes.
 pub fn check(
     model: &mut Model<WorkerSet>,
     clock: MonotonicClock,

@@ -104,8 +104,8 @@ impl DaemonError {
 
 /// Runs a switch in the foreground until SIGTERM or SIGINT.
 ///
-/// Each datapath gets a daemon with separate threads and a control socket. When all of them forward packets,
-/// it prints one line per datapath to stderr. `flows` is allowed only with a single datapath.
+/// Each datapath gets a daemon with separate threads and a control socket. When all daemons forward packets,
+/// the function prints one line per datapath to stderr. `flows` is allowed only with a single datapath.
 ///
 /// # Errors
 ///

@@ -33,7 +33,8 @@ impl Daemon {
         loop {
             let done = self.model_handle.take_back()?;
             // Announce the sleep before looking for work. A worker that reports something later then wakes
-            // this thread. While the model is lent, its reports must wait, so they need not wake this thread.
+            // this thread. While the model is lent, reports of workers must wait, so they need not wake this
+            // thread.
             match self.model_handle.here() {
                 Some(_) => self.control.asleep.announce(),
                 None => self.control.asleep.end(),

@@ -42,16 +42,16 @@ pub struct Daemon {
     _device_locks: Vec<DeviceLock>,
 }
 
-/// Returns the number of frames per worker for memory that a driver lends, 0 if no driver lends any. It is at
-/// most the number of a worker's own small frames. All workers together take at most half of a port's
-/// buffers.
+/// Returns the number of frames per worker that hold memory lent by a driver; 0 if no driver lends memory.
+/// The number is at most that of the worker's own small frames. All workers together take at most half of a
+/// port's buffers.
 fn shells(config: &Config) -> usize {
     let lends = config.datapath.ports.iter().any(|port| port.driver == port::dpdk::NAME);
     let share = config.dpdk.mbufs as usize / 2 / config.workers.len().max(1);
     if lends { share.clamp(BURST, worker::WorkerSetConfig::default().small_frames) } else { 0 }
 }
 
-/// Starts the thread that compiles tables in the background. It ends when the sender is dropped.
+/// Starts the thread that compiles tables in the background. The thread ends when the sender is dropped.
 fn bases() -> io::Result<Sender<BackgroundTask>> {
     let (sender, tasks) = channel::<BackgroundTask>();
     std::thread::Builder::new()
@@ -244,7 +244,7 @@ impl Drop for Daemon {
 ///
 /// # Errors
 ///
-/// Returns the error of [`Daemon::start`], if it does not depend on devices or sockets.
+/// Returns the errors of [`Daemon::start`] that do not depend on devices or sockets.
 pub fn check(config: &Config, flows: Option<&Path>) -> Result<Option<Changed>, DaemonError> {
     let clock = MonotonicClock::new();
     let sizes = worker::WorkerSetConfig { workers: 0, ..worker::WorkerSetConfig::default() };

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Log of the daemon on stderr. It may lose lines, but it never blocks, panics or ends the process.
 //!
-//! Threads put finished lines into a bounded queue without waiting. One thread writes them, and may block for
-//! ever on a pipe that is not read. Therefore the end of the process waits at most [`FLUSH_LIMIT`] for that
-//! thread. After a failure it waits at most twice that: once to get space for the message, and once to write
-//! it.
+//! Threads put finished lines into a bounded queue without waiting. One thread writes the lines. It may block
+//! forever on a pipe that is not read, so the process waits at most [`FLUSH_LIMIT`] for that thread before it
+//! exits. After a failure it waits at most twice this limit: once to get space for the message, and once to
+//! write the message.
 //!
 //! Lost lines are counted and reported as soon as the log can be written again. Workers write no log per
 //! packet.

@@ -49,8 +49,8 @@ impl Acceptor {
         &self.address
     }
 
-    /// Returns the descriptor to poll. `None` if a client already waits: while accepting is paused, it would
-    /// end each sleep at once.
+    /// Returns the descriptor to poll. `None` if a client already waits: while accepting is paused, the ready
+    /// descriptor would end each sleep at once.
     pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         let descriptor = match &self.socket {
             Socket::Tcp(listener) => listener.as_fd(),

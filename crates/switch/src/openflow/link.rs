@@ -107,7 +107,7 @@ impl ControllerLink {
             let read = self.read(agent, now);
             progress = work(agent, self.channel);
             // The channel may have space for bytes in the inbox. Polling the descriptor would not report
-            // these.
+            // these bytes.
             let has_room = agent.channel(self.channel).is_some_and(|channel| channel.wants_read());
             progress.more |= read || (has_room && !self.inbox.is_empty());
             if progress.events.iter().any(|event| matches!(event, ChannelEvent::Closed(_))) {

@@ -150,7 +150,7 @@ impl Channels {
         self.agent.take_work()
     }
 
-    /// Returns the number of messages that controllers did not get.
+    /// Returns the number of messages that were lost on the way to controllers.
     pub fn lost(&self) -> LostMessages {
         self.agent.lost()
     }
