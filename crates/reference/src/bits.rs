@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Access to bits of byte strings, one bit at a time. Bit 0 is the most significant bit of the first byte.
 
-/// Returns `length` bits (at most 128) from `first` on, right-aligned. Returns `None` if the bytes end
-/// before.
+/// Returns `length` bits (at most 128) from `first` on, right-aligned. Returns `None` if `bytes` has fewer
+/// bits.
 pub(crate) fn read(bytes: &[u8], first: usize, length: usize) -> Option<u128> {
     let mut value = 0;
     for bit in first..first + length {

@@ -9,7 +9,7 @@ use flow::group::{Bucket, Group, GroupType};
 use flow::{DropReason, FlowEntry};
 
 impl Run<'_> {
-    /// Processes the packet by a group, or records the reason if it cannot.
+    /// Processes the packet by a group. Records the drop reason if the group cannot process it.
     pub(crate) fn group(&mut self, id: u32, entry: &FlowEntry) {
         let Some(group) = self.rules.group(id) else {
             self.reasons.push(DropReason::NoSuchGroup);

@@ -206,8 +206,8 @@ impl Reference {
     /// Executes an operation.
     ///
     /// # Errors
-    /// A description if the operation violates a precondition that `flow::operation` states. Changes of
-    /// entries before the invalid one are made.
+    /// Returns a description if the operation violates a precondition that `flow::operation` states. Changes
+    /// of entries before the invalid one remain.
     pub fn apply(&mut self, operation: &Operation) -> Result<(), String> {
         match operation {
             Operation::Entries(changes) => changes.iter().try_for_each(|change| self.change(change)),
@@ -278,8 +278,8 @@ impl Reference {
         Ok(())
     }
 
-    /// Sets the bands that the next packet exceeds, by the table of the entry that has the meter. It exceeds
-    /// no others.
+    /// Sets the bands that the next packet exceeds, by the table of the entry that has the meter. The packet
+    /// exceeds no other bands.
     pub fn exceed(&mut self, bands: BTreeMap<u8, Band>) {
         self.bands = bands;
     }

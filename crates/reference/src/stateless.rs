@@ -32,7 +32,7 @@ pub enum Worked {
 }
 
 /// Returns the value computed from a frame's header, to explain a decision. Returns `None` if processing ends
-/// before.
+/// before a value is computed.
 #[must_use]
 pub fn worked(stateless_config: &StatelessConfig, in_port: PortNo, frame: &[u8]) -> Option<Worked> {
     let label = |bank: &Option<Bank>, key: Range<usize>| {

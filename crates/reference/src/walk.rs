@@ -75,7 +75,7 @@ pub(crate) fn word(bytes: &[u8], at: usize) -> Option<u16> {
 }
 
 /// True if a valid IPv4 header begins at `at`: version 4, at least five words, complete, and a total length
-/// not shorter.
+/// not shorter than the header.
 pub(crate) fn is_ipv4(bytes: &[u8], at: usize) -> bool {
     let Some(total_len) = word(bytes, at + 2) else { return false };
     let header_len = usize::from(bytes[at] & 15) * 4;

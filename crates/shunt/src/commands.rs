@@ -305,7 +305,7 @@ pub fn replay(replay: &Replay) -> Done {
     write!(out, "{summary}")?;
     out.flush()?;
     if let Some(damage) = &summary.damage {
-        // A closed stderr is no failure: the summary on stdout also reports the damage.
+        // A closed stderr is not a failure, because the summary on stdout also reports the damage.
         let _ = writeln!(io::stderr(), "shunt: {}: the capture ends early: {damage}", replay.pcap.display());
     }
     Ok(())

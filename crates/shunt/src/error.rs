@@ -11,7 +11,7 @@ use switch::daemon::DaemonError;
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
-    /// The reader of our output closed it.
+    /// The reader of the output closed the pipe.
     #[error("the output was closed")]
     ClosedPipe,
     #[error("cannot write the output: {0}")]

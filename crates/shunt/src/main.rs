@@ -43,7 +43,7 @@ fn main() -> ExitCode {
 
 fn end(done: Result<(), CommandError>) -> ExitCode {
     match done {
-        // A reader such as `head` may close our output early; this is no failure.
+        // A reader such as `head` may close the output early. This is not a failure.
         Ok(()) | Err(CommandError::ClosedPipe) => ExitCode::SUCCESS,
         Err(failure) => {
             // Frees space in the log queue for the message. With the flush at the end, the wait is at most

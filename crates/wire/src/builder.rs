@@ -23,9 +23,9 @@ mod tests;
 use crate::view::Field;
 use crate::{arp, ethernet, icmpv4, icmpv6, ipv6, sctp, tcp, udp};
 
-/// Frame under construction. Each method appends a header, or sets a field of the last header that has it.
-/// Without such a header it does nothing. An IP packet holds at most 65,535 bytes; the length field of a
-/// longer one is too small.
+/// Frame under construction. Each method appends a header, or sets a field of the last header that has this
+/// field. If no header has the field, the method does nothing. An IP packet holds at most 65,535 bytes; the
+/// length field of a longer packet is too small.
 #[derive(Clone, Debug)]
 pub struct PacketBuilder {
     bytes: Vec<u8>,

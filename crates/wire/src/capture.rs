@@ -86,7 +86,7 @@ pub struct CapturedPacket<'a> {
     pub bytes: &'a [u8],
 }
 
-/// Input from its start: the first four bytes were read to detect the format and are chained in front.
+/// The whole input: the first four bytes, which were read to detect the format, chained before the rest.
 type Input = Chain<Cursor<Vec<u8>>, Box<dyn Read + Send>>;
 
 /// Reads a capture packet by packet.
@@ -115,7 +115,7 @@ impl CaptureReader {
     /// Opens a capture file.
     ///
     /// # Errors
-    /// The file cannot be read, or its header is invalid.
+    /// Returns an error if the file cannot be read or its header is invalid.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, CaptureError> {
         Self::new(File::open(path).map_err(CaptureError::Read)?)
     }
@@ -123,7 +123,7 @@ impl CaptureReader {
     /// Reads a capture from any source. Reads are large, so the source needs no buffering.
     ///
     /// # Errors
-    /// The source cannot be read, or the file header is invalid.
+    /// Returns an error if the source cannot be read or the file header is invalid.
     pub fn new(input: impl Read + Send + 'static) -> Result<Self, CaptureError> {
         let mut input: Box<dyn Read + Send> = Box::new(input);
         let mut magic = Vec::new();
@@ -158,7 +158,7 @@ impl CaptureReader {
     /// Returns the next packet, or `None` at the end of the file and after an error.
     ///
     /// # Errors
-    /// The packet or its file cannot be read, see [`CaptureError`].
+    /// Returns an error if the packet or its file cannot be read, see [`CaptureError`].
     pub fn next_packet(&mut self) -> Result<Option<CapturedPacket<'_>>, CaptureError> {
         if self.ended {
             return Ok(None);

@@ -48,8 +48,8 @@ impl<T: AsRef<[u8]>> Packet<T> {
         self.first_word() & 0xf_ffff
     }
 
-    /// Returns the bytes after the fixed header, up to the payload length. If that is 0 before hop-by-hop
-    /// options, they end with the buffer.
+    /// Returns the bytes after the fixed header, up to the payload length. If the payload length is 0 and
+    /// hop-by-hop options follow, the bytes end with the buffer.
     pub fn payload(&self) -> &[u8] {
         let rest = &self.buffer.as_ref()[40..];
         let jumbo = self.payload_len() == 0 && self.next_header() == HOP_BY_HOP;
@@ -100,8 +100,8 @@ pub struct ExtensionHeader<'a> {
     pub bytes: &'a [u8],
 }
 
-/// Iterator over extension headers. Ends before a header that is no extension header, is cut short, or is an
-/// encapsulating security payload. It also ends behind the fragment header of a later fragment.
+/// Iterator over extension headers. Ends before a header that is not an extension header, is cut short, or is
+/// an encapsulating security payload. It also ends behind the fragment header of a later fragment.
 #[derive(Clone, Debug)]
 pub struct ExtensionHeaders<'a> {
     next_header: u8,

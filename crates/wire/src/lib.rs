@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Views and builders of packet headers, checksums, and capture files.
 //!
-//! The crate must not know flows, tables or ports, and no view allocates. Begin with [`locate`] for parsing
-//! and with [`builder`] for test frames.
+//! The crate must not depend on flows, tables or ports, and views must not allocate memory. Begin with
+//! [`locate`] for parsing and with [`builder`] for test frames.
 //!
 //! - [`locate`] finds a frame's headers in one walk; [`Layers`] holds their offsets.
 //! - Each protocol has a module with a view. `new_checked` checks the length once, so accessors cannot fail.
 //! - [`builder`] stacks headers into a frame with correct lengths and checksums.
 //! - [`checksum`] computes Internet checksums, updates them incrementally, and computes the CRC32c of SCTP.
 //! - [`digest`] hashes frames, to compare them.
-//! - [`segment`] completes in software what checksum and segmentation offloads leave open.
+//! - [`segment`] implements checksum and segmentation offloads in software.
 //! - [`capture`] reads pcap and pcapng and writes pcap.
 
 pub mod builder;

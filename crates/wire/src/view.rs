@@ -80,7 +80,7 @@ macro_rules! view {
             /// Checks that the header is complete and valid. Afterwards no accessor can fail.
             ///
             /// # Errors
-            /// [`Malformed`](crate::Malformed) if it is not.
+            /// Returns [`Malformed`](crate::Malformed) if the header is incomplete or invalid.
             pub fn new_checked(buffer: T) -> Result<Self, $crate::Malformed> {
                 let bytes = buffer.as_ref();
                 let check: fn(&[u8]) -> bool = $check;

@@ -22,7 +22,7 @@ impl CaptureWriter<BufWriter<File>> {
     /// Creates a file, or overwrites an existing one.
     ///
     /// # Errors
-    /// The file cannot be created or its header cannot be written.
+    /// Returns an error if the file cannot be created or its header cannot be written.
     pub fn create(path: impl AsRef<Path>) -> Result<Self, CaptureError> {
         let file = File::create(path)
             .map_err(|error| CaptureError::Write { packet: 0, reason: error.to_string() })?;
@@ -34,7 +34,7 @@ impl<W: Write> CaptureWriter<W> {
     /// Writes to any output. Each field is a separate write, so the output should be buffered.
     ///
     /// # Errors
-    /// The header cannot be written.
+    /// Returns an error if the header cannot be written.
     pub fn new(output: W) -> Result<Self, CaptureError> {
         let header = PcapHeader {
             snaplen: PACKET_LEN_MAX as u32,
@@ -51,7 +51,7 @@ impl<W: Write> CaptureWriter<W> {
     /// [`PACKET_LEN_MAX`] bytes.
     ///
     /// # Errors
-    /// The packet cannot be written.
+    /// Returns an error if the packet cannot be written.
     pub fn write(&mut self, timestamp_ns: u64, original_len: u32, bytes: &[u8]) -> Result<(), CaptureError> {
         let packet = self.packets + 1;
         let original_len = original_len.max(u32::try_from(bytes.len()).unwrap_or(u32::MAX));
@@ -71,7 +71,7 @@ impl<W: Write> CaptureWriter<W> {
     /// noticed.
     ///
     /// # Errors
-    /// The output cannot be flushed.
+    /// Returns an error if the output cannot be flushed.
     pub fn finish(self) -> Result<W, CaptureError> {
         let mut output = self.writer.into_writer();
         output

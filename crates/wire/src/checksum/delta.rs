@@ -19,8 +19,8 @@ impl ChecksumDelta {
     }
 
     /// Records the change of a range of bytes. `odd`: the range begins at an odd offset of the covered bytes.
-    /// The lengths may differ if the bytes that follow move by an even number; one may be empty, for inserted
-    /// or removed bytes.
+    /// The lengths may differ if the bytes behind the range move by an even number. `old` is empty for
+    /// inserted bytes, `new` for removed bytes.
     #[inline]
     pub fn replace_bytes(&mut self, old: &[u8], new: &[u8], odd: bool) {
         let (old, new) = (sum(old), sum(new));

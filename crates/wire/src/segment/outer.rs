@@ -160,8 +160,9 @@ impl Walk<'_> {
         }
     }
 
-    /// Returns the IP header at `at`. Returns `None` if the header is incomplete, its length does not reach
-    /// the frame's end, it is a fragment's, or it has extension headers other than options.
+    /// Returns the IP header at `at`. Returns `None` in these cases: the header is incomplete, its length
+    /// does not reach the frame's end, the packet is a fragment, or there are extension headers other than
+    /// options.
     fn ip_at(&self, at: usize) -> Option<Ip> {
         let bytes = self.frame.get(at..)?;
         if let Ok(ip) = ipv4::Packet::new_checked(bytes) {
@@ -194,7 +195,7 @@ impl Walk<'_> {
         self.typed(kind, at + 4 + 4 * options, outer)
     }
 
-    /// Walks on from a tunnel payload with this EtherType.
+    /// Continues the walk at a tunnel payload with this EtherType.
     fn typed(&self, kind: u16, at: usize, outer: Outer) -> Option<Outer> {
         match kind {
             ETHERNET => self.ethernet(at, outer),
@@ -204,8 +205,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Walks into a UDP payload. Tunnels choose their ports, so the payload is recognised by whether it leads
-    /// to the innermost packet.
+    /// Continues the walk in a UDP payload. Tunnels choose their ports, so the payload is a tunnel header if
+    /// the walk from it reaches the innermost packet.
     fn udp(&self, at: usize, ip: usize, outer: Outer) -> Option<Outer> {
         let head = self.frame.get(at..at + 16)?;
         let len: u16 = Field::load(&head[super::UDP_LENGTH..]);

@@ -85,7 +85,7 @@ impl TreeCopy {
         if let Some(folder) = to.parent() {
             fs::create_dir_all(folder).map_err(fault)?;
         }
-        // Written instead of copied: cargo must see a new modification time.
+        // Write the file instead of copying it, because cargo must see a new modification time.
         fs::write(&to, content).map_err(fault)
     }
 

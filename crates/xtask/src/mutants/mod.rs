@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Planted faults: each patch of `tests/mutations` must make the test it names fail, and that test must pass
-//! without it.
+//! Planted faults: each patch of `tests/mutations` must make the test it names fail. The test must pass
+//! without the patch.
 //!
 //! The tree is copied once to `target/mutants/tree`, where the patches are applied, tested and reverted one
 //! after another. A single copy keeps the builds incremental. The build folder is `target/mutants/build`; it

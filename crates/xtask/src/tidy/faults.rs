@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Planted faults (`tests/mutations/*.patch`) still apply: a patch that fits the code no longer proves
+//! Planted faults (`tests/mutations/*.patch`) still apply. A patch that no longer applies to the code proves
 //! nothing.
 
 use super::Finding;

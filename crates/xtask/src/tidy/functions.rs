@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Functions that a reader can hold in the head: at most 80 lines from signature to closing brace. Tests may
-//! be longer.
+//! Length of functions: at most 80 lines from signature to closing brace, so that a reader keeps the
+//! overview. Tests may be longer.
 
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Idioms that a crate must not use, and `unsafe` outside the permitted files.
 //!
-//! Tests are exempt. A file of a packet-path crate may run on the control thread only, such as table
-//! compilation. It declares this by a line `//! Control side: ...` in its module documentation, and is then
-//! exempt from the idioms of [`Reach::PacketPath`].
+//! Tests are exempt. Some files of packet-path crates run on the control thread only, such as table
+//! compilation. Such a file declares this by a line `//! Control side: ...` in its module documentation, and
+//! is then exempt from the idioms of [`Reach::PacketPath`].
 
 use std::collections::HashSet;
 
@@ -135,7 +135,8 @@ pub fn check(files: &[File]) -> Vec<Finding> {
     findings
 }
 
-/// The Rust files that are not for tests only, each with its code without comments, literals and tests.
+/// Returns the Rust files except those for tests only, each with its code without comments, literals and
+/// tests.
 pub fn shipped(files: &[File]) -> Vec<(&File, String)> {
     let sources: Vec<(&File, String)> = files
         .iter()

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Dependencies between crates: a crate uses only crates of lower layers, except those that it must not use.
+//! Dependencies between crates: a crate uses only crates of lower layers, and none that [`FORBIDDEN`]
+//! excludes.
 
 use toml::{Table, Value};
 

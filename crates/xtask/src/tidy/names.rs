@@ -22,7 +22,7 @@ const KINDS: [&str; 5] = ["struct", "enum", "union", "trait", "type"];
 
 pub fn check(files: &[File]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    // Of each name, the crate and the file that declared it first.
+    // Crate and file that declared each name first.
     let mut owners: BTreeMap<String, (String, String)> = BTreeMap::new();
     let sources = idioms::shipped(files);
     for (file, shipped) in &sources {
@@ -48,7 +48,7 @@ pub fn check(files: &[File]) -> Vec<Finding> {
     findings
 }
 
-/// Line and name of each type that is declared `pub`.
+/// Returns the line and name of each type that is declared `pub`.
 fn public_types(code: &str) -> impl Iterator<Item = (usize, &str)> {
     (1..).zip(code.lines()).filter_map(|(number, line)| {
         let mut words = line.split_whitespace();

@@ -53,7 +53,8 @@ fn decision(page: &File) -> Vec<Finding> {
         .collect()
 }
 
-/// Links to files and headings that do not exist. Links with a scheme, such as `https:`, are not followed.
+/// Returns the links to files and headings that do not exist. Links with a scheme, such as `https:`, are not
+/// followed.
 fn dead_links(files: &[File], page: &File) -> Vec<Finding> {
     let folder = page.path.rsplit_once('/').map_or("", |(folder, _)| folder);
     let mut findings = Vec::new();
@@ -78,7 +79,7 @@ fn dead_links(files: &[File], page: &File) -> Vec<Finding> {
     findings
 }
 
-/// Lines outside of code blocks, with their numbers from 1.
+/// Returns the lines outside of code blocks, with their numbers from 1.
 fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut in_code = false;
     text.lines().enumerate().filter_map(move |(at, line)| {
@@ -88,7 +89,7 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Targets of the links in a line, without those in back quotes.
+/// Returns the targets of the links in a line, except links in back quotes.
 fn links(line: &str) -> impl Iterator<Item = &str> {
     line.match_indices("](").filter_map(|(at, open)| {
         let in_code = line[..at].matches('`').count() % 2 == 1 && line[at..].contains('`');
@@ -97,7 +98,7 @@ fn links(line: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// `path` as seen from `folder`, without `.` and `..`.
+/// Returns `path` as seen from `folder`, without `.` and `..`.
 fn joined(folder: &str, path: &str) -> String {
     let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
     for part in path.split('/') {
@@ -110,7 +111,7 @@ fn joined(folder: &str, path: &str) -> String {
     parts.join("/")
 }
 
-/// The names that GitHub gives a page's headings.
+/// Returns the names that GitHub gives a page's headings.
 fn headings(text: &str) -> impl Iterator<Item = String> {
     prose(text).filter_map(|(_, line)| {
         let title = line.strip_prefix('#')?.trim_start_matches('#').strip_prefix(' ')?;
@@ -119,7 +120,7 @@ fn headings(text: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// Checks that each row names at most one path, and that the file has the items named behind it.
+/// Checks that each row names at most one path, and that the file contains the items named behind the path.
 fn rows(files: &[File], page: &File) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (number, line) in prose(text(page)).filter(|(_, line)| line.starts_with('|')) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Comments and Markdown are at most as wide as the code: rustfmt breaks code, but neither of these.
+//! Width of comments and Markdown, which rustfmt does not break: at most the width of code.
 
 use super::Finding;
 use crate::tree::File;
@@ -35,7 +35,7 @@ fn first((number, _): (usize, &str)) -> usize {
     number
 }
 
-/// Returns whether the line is a comment, and no row of a table.
+/// Returns whether the line is a comment that is not a row of a table.
 fn is_comment(line: &str) -> bool {
     let start = line.trim_start();
     start.starts_with("//") && !start.trim_start_matches(['/', '!', ' ']).starts_with('|')
@@ -46,7 +46,7 @@ fn is_wide(line: &str) -> bool {
     columns(line) > COLUMNS_MAX && !line.split_whitespace().any(|word| columns(word) >= WORD_COLUMNS)
 }
 
-/// Lines of a Markdown page that can be broken: no tables, no code blocks, no headings.
+/// Returns the lines of a Markdown page that can be broken: no tables, no code blocks, no headings.
 fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut in_code = false;
     numbered(text).filter(move |(_, line)| {

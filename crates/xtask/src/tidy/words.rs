@@ -7,7 +7,7 @@ use crate::tree::File;
 /// Prefixes of paths that exist on one machine or for one user only.
 const MACHINE_PATHS: &[&str] = &["/home/", "/root/", "/work/", "/farm/", "/Users/", "/mnt/"];
 
-/// Hosts of package registries. The user's settings choose these, not the project.
+/// Hosts of package registries. The user's settings choose these hosts, not the project.
 const REGISTRIES: &[&str] = &[
     "index.crates.io",
     "static.crates.io",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Random mutants: a sample of small generated changes ([`sites`]). Each is tested by its own crate and then
-//! by dependent crates ([`stages`]) until a test fails.
+//! Random mutants: a sample of small generated changes ([`sites`]). Each mutant is tested by the tests of its
+//! own crate and then by those of dependent crates ([`stages`]) until a test fails.
 //!
 //! The sample depends only on the seed and the names of the mutants, so a change elsewhere in the code does
 //! not change the sample. Verdicts are stored in `target/mutants/random.jsonl` ([`results`]), and a second
@@ -274,7 +274,8 @@ fn has_failed(outcome: &RunOutcome) -> bool {
 }
 
 /// Whether the compiler rejected the code. A build may fail for other reasons: leftovers of an interrupted
-/// build, a compiler or linker killed for lack of memory, a full disk. These say nothing about the code.
+/// build, a compiler or linker killed for lack of memory, a full disk. Such a failure does not show that the
+/// code is wrong.
 fn is_refused(log: &str) -> bool {
     const OTHER_ERRORS: &[&str] = &[
         "error: linking with",
@@ -407,7 +408,7 @@ mod tests {
             "error: could not execute process `rustc` (never executed)\n",
         ] {
             assert!(!is_refused(other), "{other}");
-            // A failed compiler process beside this one may have caused the error.
+            // Another compiler process that failed at the same time may have caused the error.
             assert!(!is_refused(&format!("{other}{refused}\n")), "{other}");
         }
         assert!(!is_refused(""));
