@@ -6,7 +6,8 @@ use crate::{KeyPlan, NONE};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-/// Least number of rules that a delta may walk. The limit grows with the number of rules that the base walks.
+/// Lower bound of the maximum number of rules that a delta walks. The maximum grows with the number of rules
+/// that the base walks.
 const WALKED_MIN: usize = 64;
 
 /// Position of an addition in a delta.

@@ -34,7 +34,7 @@ pub trait Lookup: fmt::Debug + Send + Sync {
     /// in the rows that the engine was made from, or [`crate::NONE`].
     fn lookup(&self, keys: &[u64], tombstones: &BitSet, slots: &mut [u32]);
 
-    /// Returns the size in memory, bytes.
+    /// Returns the memory size in bytes.
     fn bytes(&self) -> usize;
 }
 
@@ -157,7 +157,7 @@ impl Base {
         }
     }
 
-    /// Returns the size in memory, bytes.
+    /// Returns the memory size in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let engine = match &self.engine {

@@ -44,7 +44,7 @@ impl BitSet {
         self.count
     }
 
-    /// Returns whether the set is empty, which is the common case and checked before each lookup.
+    /// Returns whether the set is empty. This is the common case, and it is checked before each lookup.
     #[must_use]
     #[inline]
     pub fn is_empty(&self) -> bool {

@@ -28,7 +28,7 @@ const HEAD_PART: usize = 4;
 const HEAD_LARGE: usize = 16_384;
 const HEAD_LARGE_PART: usize = 16;
 
-/// Minimum capacity of a delta, additions.
+/// Minimum capacity of a delta in additions.
 pub(crate) const HEAD_MIN: usize = 64;
 
 /// Returns the capacity of the delta of a base with `rules` rules, in additions.

@@ -77,7 +77,7 @@ pub enum FilterHint {
     Rules(Vec<Byte>, Ranks),
 }
 
-/// Filter for keys that match no addition, as most do.
+/// Filter that skips keys which match no addition. Most keys match none.
 #[derive(Clone, Debug)]
 enum DeltaFilter {
     Open,

@@ -154,14 +154,14 @@ impl Exact {
         self.columns.mask()
     }
 
-    /// Returns the number of values that found no bucket and take longer to find. It is 0 unless the hash is
-    /// bad.
+    /// Returns the number of values that found no bucket and take longer to find. The number is 0 unless the
+    /// hash is bad.
     #[must_use]
     pub fn spilled(&self) -> usize {
         self.store.spilled()
     }
 
-    /// Returns the size in memory, bytes.
+    /// Returns the memory size in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         size_of::<Self>() + self.store.bytes() + self.columns.bytes() + self.later.len() * 4

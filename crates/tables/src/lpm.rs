@@ -145,7 +145,7 @@ impl Prefixes {
         }
     }
 
-    /// Returns the size in memory, bytes.
+    /// Returns the memory size in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let search = match &self.search {
@@ -197,7 +197,7 @@ impl Lpm {
         self.catch_alls.len()
     }
 
-    /// Returns the size in memory, bytes.
+    /// Returns the memory size in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.prefixes.bytes() + self.chains.bytes() + self.catch_alls.len() * 4

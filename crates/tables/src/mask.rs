@@ -40,7 +40,7 @@ mod whole;
 
 pub use vain::Vain;
 
-/// Maximum number of rules that use labels without trees: the bits of so many rules fit into four cache
+/// Maximum number of rules that use labels without trees: the bits of this many rules fit into four cache
 /// lines.
 const LABELED_MAX: usize = 2_048;
 
@@ -154,7 +154,7 @@ impl Mask {
         self.buckets.as_ref().map_or(0, Buckets::walked)
     }
 
-    /// Returns the size in memory, bytes.
+    /// Returns the memory size in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.wide.as_ref().map_or(0, |wide| wide.bytes()) + self.buckets.as_ref().map_or(0, Buckets::bytes)
@@ -223,7 +223,7 @@ struct Lookup<'l> {
 impl Work for Lookup<'_> {
     #[inline(always)]
     fn run<K: Kernel>(self, kernel: K) {
-        // Small groups use small arrays, because these must be cleared.
+        // Small groups use small arrays, because an array must be cleared before use.
         match self.slots.len() {
             0..=1 => self.groups::<K, 1>(kernel),
             2..=8 => self.groups::<K, 8>(kernel),

@@ -5,10 +5,10 @@
 
 use rustix::mm::{Advice, madvise};
 
-/// Size of a huge page, bytes.
+/// Size of a huge page in bytes.
 const PAGE_BYTES: usize = 2 << 20;
 
-/// Minimum size that benefits from huge pages, bytes.
+/// Minimum size in bytes that benefits from huge pages.
 const LEAST_BYTES: usize = 16 * PAGE_BYTES;
 
 /// Returns `count` zero words, in huge pages if they are many and the system provides them.

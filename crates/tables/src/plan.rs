@@ -100,7 +100,7 @@ impl KeyPlan {
         Ok(Self { fields, parts, words: used.len(), needs, slices })
     }
 
-    /// Returns the length of a key, words.
+    /// Returns the length of a key in words.
     #[must_use]
     pub fn words(&self) -> usize {
         self.words

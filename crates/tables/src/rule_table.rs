@@ -27,11 +27,11 @@ const SINGLY: usize = 64;
 const COMPILED_PART: usize = 16;
 
 /// Minimum number of deleted rules for which a base is compiled anew. In large bases half of the rules must
-/// be dead.
+/// be deleted.
 const TOMBSTONES_MIN: usize = 1024;
 
-/// Fraction of a base (1/128) that must be added or dead before background compilation is worthwhile. Lookups
-/// get slower with these rules, and the delta must not be full before the next base is ready.
+/// Fraction of a base (1/128) that must be added or deleted before background compilation is worthwhile.
+/// Lookups get slower with these rules, and the delta must not be full before the next base is ready.
 const BACKGROUND_PART: usize = 128;
 
 /// Queued changes replayed into the new base per rule change. Above 1, so that catching up ends; small, so
@@ -231,7 +231,8 @@ impl RuleTable {
         if self.beside() < least.max(part) { None } else { self.job_at_rest() }
     }
 
-    /// Returns the number of rules added beside the base or dead in it, whichever is greater.
+    /// Returns the number of rules added since the base was compiled, or the number of deleted rules in the
+    /// base, whichever is greater.
     fn beside(&self) -> usize {
         self.now.added().max(self.now.view.tombstones().len())
     }
@@ -300,7 +301,7 @@ impl RuleTable {
         Ok(true)
     }
 
-    /// Returns the data that is no longer used since the last call. Freeing it takes long.
+    /// Returns the data that has become unused since the last call. Freeing it takes long.
     pub fn take_retired(&mut self) -> Vec<Retired> {
         std::mem::take(&mut self.retired)
     }
@@ -329,7 +330,7 @@ impl RuleTable {
         self.compiled
     }
 
-    /// Returns how many of them were compiled in the background.
+    /// Returns the number of bases compiled in the background.
     #[must_use]
     pub fn compiled_in_background(&self) -> usize {
         self.compiled_in_background
@@ -364,7 +365,7 @@ impl RuleTable {
         if self.now.view.index_capacity() > 0 && base.is_empty() { "index" } else { base.engine_name() }
     }
 
-    /// Returns the size of the compiled base, bytes.
+    /// Returns the size of the compiled base in bytes.
     #[must_use]
     pub fn base_bytes(&self) -> usize {
         self.now.view.base().bytes()

@@ -90,7 +90,7 @@ impl Scan {
         self.find_from(0, key, end, wanted)
     }
 
-    /// Returns the same, beginning with group number `group` of [`BLOCKS`] blocks.
+    /// Like [`Scan::find_if`], but begins with group number `group` of [`BLOCKS`] blocks.
     #[inline]
     fn find_from(&self, group: usize, key: &[u64], end: usize, wanted: impl Fn(u32) -> bool) -> u32 {
         let groups = self.rows.chunks(self.group()).enumerate().skip(group);
@@ -104,13 +104,13 @@ impl Scan {
         NONE
     }
 
-    /// Returns the size of [`BLOCKS`] blocks, words.
+    /// Returns the size of [`BLOCKS`] blocks in words.
     #[inline]
     fn group(&self) -> usize {
         BLOCKS * self.words * 2 * BLOCK
     }
 
-    /// Returns the size in memory, bytes.
+    /// Returns the memory size in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.rows.len() * 8

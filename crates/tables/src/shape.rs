@@ -101,7 +101,7 @@ impl Shape {
             }
     }
 
-    /// Returns the signatures without repeats, and without that of rules that match everything.
+    /// Returns the signatures without repeats, except the signature of rules that match everything.
     pub fn signatures(&self) -> impl Iterator<Item = &Signature> + Clone {
         self.signatures.keys()
     }

@@ -26,7 +26,7 @@ const VALUES_MAX: u32 = 256;
 /// Number under which the secrets are derived from the seed.
 const SECRET: u64 = 0x0073_6965_7665;
 
-/// Share of a word in a part's hash.
+/// Contribution of a word to a part's hash.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Term {
     pub word: usize,

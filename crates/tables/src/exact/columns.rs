@@ -36,7 +36,8 @@ impl Columns {
         let (mut alike, mut stored): (Vec<usize>, Vec<usize>) =
             (0..words).partition(|&word| differing[word] == 0);
         if stored.len() >= WHOLE_MIN && words < LINE {
-            // A whole row fits anyway, and words need not be picked from it before the comparison.
+            // A whole row fits anyway. If it is stored whole, no words need to be picked before the
+            // comparison.
             stored = (0..words).collect();
             alike.clear();
         }
@@ -54,7 +55,7 @@ impl Columns {
         &self.mask
     }
 
-    /// Returns the length of a row, words.
+    /// Returns the length of a row in words.
     #[must_use]
     #[inline]
     pub fn words(&self) -> usize {
@@ -95,7 +96,7 @@ impl Columns {
         }
     }
 
-    /// Returns the size in memory, bytes.
+    /// Returns the memory size in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         (self.mask.len() + self.common.len() + self.alike.len() + self.stored.len()) * 8

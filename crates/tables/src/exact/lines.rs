@@ -6,13 +6,13 @@ use crate::pages::zeros;
 /// Number of words in a cache line.
 pub const LINE: usize = 8;
 
-/// Size of a cache line, bytes.
+/// Size of a cache line in bytes.
 const LINE_BYTES: usize = 64;
 
 /// Cache lines of words, initially 0.
 #[derive(Debug)]
 pub struct Lines {
-    /// Words, with some in front that are skipped for alignment.
+    /// Words. A few at the front are skipped for alignment.
     words: Box<[u64]>,
     from: usize,
 }
@@ -47,7 +47,7 @@ impl Lines {
         self.words().as_chunks().0
     }
 
-    /// Returns the size in memory, bytes.
+    /// Returns the memory size in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.words.len() * 8

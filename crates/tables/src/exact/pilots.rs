@@ -100,7 +100,7 @@ impl Pilots {
     }
 
     /// Returns the first pilot that maps all values of a group to buckets with free places, and occupies
-    /// these.
+    /// these places.
     fn pilot(&self, hashes: &[u64], values: &[u32], room: Room<'_>) -> Option<u8> {
         let Room { ways, tries, lens } = room;
         (0..tries).find(|&pilot| {
@@ -170,7 +170,7 @@ impl Pilots {
         self.pilots[self.group(hash)] == SPILLED
     }
 
-    /// Returns the size in memory, bytes.
+    /// Returns the memory size in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.pilots.len()

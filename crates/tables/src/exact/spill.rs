@@ -56,7 +56,7 @@ impl Spill {
         (0..).zip(&self.slots).map(|(at, slot)| (self.row(at), *slot))
     }
 
-    /// Returns the size in memory, bytes.
+    /// Returns the memory size in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.rows.len() * 8 + self.slots.len() * 4

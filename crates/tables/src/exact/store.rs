@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Values in buckets of one cache line.
 //!
-//! A bucket holds as many values as fit with their slots. If a value takes more than half of a line, it has a
-//! bucket of its own. If it takes more than a line, buckets are longer.
+//! A bucket holds as many values as fit with their slots. A value that takes more than half of a line has a
+//! bucket to itself. Buckets for values that take more than a line are longer.
 
 use super::columns::Columns;
 use super::lines::{LINE, Lines};
@@ -182,7 +182,7 @@ impl Store {
         self.spill.iter().for_each(|(packed, slot)| each(packed, slot));
     }
 
-    /// Returns the size in memory, bytes.
+    /// Returns the memory size in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.pilots.bytes() + self.buckets.bytes() + self.spill.bytes()

@@ -3,8 +3,8 @@
 //!
 //! Each block is combined with a secret and passes two rounds. The XOR of the blocks passes two more, so that
 //! every bit of a key passes four secret rounds. Two keys that differ in only one block never have the same
-//! XOR. For other keys, an attacker who knows the code but not the secrets finds two of the same XOR with a
-//! probability of at most 2^-30: two rounds have at least five active S-boxes, of 2^-6 each.
+//! XOR. For other keys, an attacker who knows the code but not the secrets finds two keys with the same XOR
+//! with a probability of at most 2^-30: two rounds have at least five active S-boxes, of 2^-6 each.
 #![allow(unsafe_code)]
 
 use super::Seed;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Control side: compiles prefixes into intervals, in one pass over the sorted prefixes with a stack of the
-//! open ones.
+//! open prefixes.
 
 use super::chains::Chains;
 use super::forest::Forest;
@@ -303,7 +303,7 @@ impl Intervals {
     }
 
     /// Builds the structure that finds the interval of a value. `longest` is the length of the longest
-    /// prefix, bits.
+    /// prefix in bits.
     fn search(&self, longest: u32) -> Search {
         let ranges = self.ends.iter().scan(0, |from, &end| Some(std::mem::replace(from, end)..end));
         if longest <= TRIE_BITS {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Chains of the rules that match a value: from the first rule of its longest prefix through equal prefixes
-//! to shorter ones. Dead rules, and priorities that contradict lengths, cost steps on the chain.
+//! to shorter ones. Deleted rules, and priorities that contradict lengths, cost steps on the chain.
 
 use crate::{BitSet, NONE};
 
@@ -52,7 +52,7 @@ impl Chains {
         found
     }
 
-    /// Returns the size in memory, bytes.
+    /// Returns the memory size in bytes.
     pub fn bytes(&self) -> usize {
         (self.up.len() + self.equal.len() + self.best.len()) * 4
     }

@@ -28,7 +28,7 @@ pub(super) struct Node(pub [u64; NODE]);
 pub(super) struct Tree {
     level: u32,
     depth: u32,
-    /// Index of the number of its first interval.
+    /// Index of the number of the tree's first interval.
     number: u32,
 }
 
@@ -111,8 +111,8 @@ impl Forest {
             self.levels.push(first);
             for node in 0..*size {
                 let key = |at: usize| {
-                    // In a leaf these are all keys. Above, each key is the first key of a child's subtree,
-                    // except the first child's.
+                    // The leaves hold all keys in order. A key of a node above is the first key below its
+                    // child. The first child of a node has no such key.
                     let leaves = (WAYS as usize).pow((height as u32).saturating_sub(1));
                     let place = match height {
                         0 => node * NODE + at,
@@ -168,7 +168,7 @@ impl Forest {
         self.numbers_of(tree)[place as usize]
     }
 
-    /// Returns the size in memory, bytes.
+    /// Returns the memory size in bytes.
     pub fn bytes(&self) -> usize {
         size_of_val(&*self.nodes)
             + size_of_val(&*self.levels)

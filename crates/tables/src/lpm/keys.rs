@@ -73,7 +73,7 @@ impl Keys {
         Seen { ours: differing == 0, present: missing == 0, high }
     }
 
-    /// Returns the size in memory, bytes.
+    /// Returns the memory size in bytes.
     pub fn bytes(&self) -> usize {
         size_of_val(&*self.columns)
     }

@@ -195,7 +195,7 @@ mod wide {
         }
     }
 
-    /// What the root of a trie gives for each value.
+    /// Result of a trie's root for each value.
     struct Steps<const V: usize> {
         /// The value, from the bits behind the root's on.
         rest: [__m512i; V],
@@ -460,7 +460,7 @@ mod wide {
         }
     }
 
-    /// Forces the number into a register of its own. The compiler would otherwise keep eight in one vector,
+    /// Forces the number into a separate register. The compiler would otherwise keep eight in one vector,
     /// whose elements wait for each other.
     #[inline(always)]
     fn apart(mut number: usize) -> usize {

@@ -10,9 +10,9 @@
 //! 2. In the node's bitmap the next six bits give the item.
 //! 3. Items are read from an array packed to as few bits as they need.
 //!
-//! Where no interval begins within a place, no node begins, and the last item of the node before it counts.
-//! Intervals that differ in later bits are found below the front, in nodes with their items right behind
-//! their bitmaps.
+//! A place within which no interval begins has no node. For such a place, the last item of the previous node
+//! counts. Intervals that differ in later bits are found below the front, in nodes with their items right
+//! behind their bitmaps.
 
 use crate::NONE;
 
@@ -22,20 +22,20 @@ pub(super) const STEP: u32 = 6;
 /// Possible numbers of bits that the front's places resolve. They leave whole steps up to bit 24.
 const FRONT_BITS: [u32; 3] = [18, 12, 6];
 
-/// Maximum size of a front per interval, bytes.
+/// Maximum size of a front in bytes per interval.
 const FRONT_BYTES: usize = 64;
 
-/// Maximum width of an item, bits. An item and the bits before it in its first byte are read with one 4-byte
-/// load.
+/// Maximum width of an item in bits. An item and the bits before it in its first byte are read with one
+/// 4-byte load.
 const WIDTH_MAX: u32 = 25;
 
 /// Flag of an item that leads to a node below.
 const CHILD: u32 = 1 << 31;
 
-/// Alignment of nodes below, bytes.
+/// Alignment in bytes of the nodes below the front.
 pub(super) const UNIT: u32 = 2;
 
-/// Alignment of the items of the front's nodes, bits.
+/// Alignment in bits of the items of the front's nodes.
 pub(super) const ITEM_UNIT: u32 = 2;
 
 /// At most one of this many items may be deeper than the steps that every lookup takes.
@@ -152,7 +152,7 @@ impl Trie {
         word >> (bit % 8) & !(u32::MAX << width)
     }
 
-    /// Returns the size in memory, bytes.
+    /// Returns the memory size in bytes.
     pub fn bytes(&self) -> usize {
         let front = size_of_val(&*self.words) + size_of_val(&*self.maps) + size_of_val(&*self.offsets);
         size_of_val(&*self.roots) + front + self.items.len() + self.below.len()

@@ -4,11 +4,10 @@
 //! A lookup probes the tuples in the order of their best rules, and stops when its result beats all remaining
 //! rules. Rules of a bucket are compared one by one, best first. Rules of tuples that hold very few are
 //! walked in blocks, last.
-//!
 //! In the worst case a lookup probes [`crate::tuples::TUPLES_MAX`] tuples and compares
 //! [`crate::tuples::BUCKET_MAX`] rules in each, plus deleted rules. It also walks the rules that no tuple
-//! took, eight at a time. There are none unless the rules have hundreds of masks that share no leading bits
-//! of any field.
+//! took, eight at a time. Such rules exist only if the rules have hundreds of masks that share no leading
+//! bits of any field.
 
 use crate::hash::Seed;
 use crate::scan::Scan;
@@ -243,7 +242,7 @@ impl Buckets {
         self.walked_slots.len()
     }
 
-    /// Returns the size in memory, bytes.
+    /// Returns the memory size in bytes.
     pub fn bytes(&self) -> usize {
         let tuples: usize = self
             .tuples

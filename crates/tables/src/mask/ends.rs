@@ -55,7 +55,7 @@ impl Ends {
         held[0]
     }
 
-    /// Returns the size in memory, bytes.
+    /// Returns the memory size in bytes.
     pub fn bytes(&self) -> usize {
         let table = |step: &Step| if let Step::Join { table, .. } = step { table.bytes() } else { 0 };
         self.steps.iter().map(|step| size_of::<Step>() + table(step)).sum()

@@ -2,10 +2,10 @@
 //! Control side: joins the labels of two sources to one until one table identifies the rule (recursive flow
 //! classification).
 //!
-//! A label of a join stands for the rules that match both operands. Among all possible joins, the one is
-//! chosen that leaves the smallest fraction of the label combinations. This joins sources that belong
-//! together, such as the halves of an address. Rules that can no longer win, whatever the rest of a key is,
-//! are ignored when labels are compared.
+//! A label of a join stands for the rules that match both operands. Of all possible joins, the join that
+//! leaves the smallest fraction of the label combinations is chosen. This joins sources that belong together,
+//! such as the halves of an address. Rules that can no longer win, whatever the rest of a key is, are ignored
+//! when labels are compared.
 
 use super::ends::{Ends, Node};
 use super::layout::Dense;
@@ -28,7 +28,7 @@ const SAMPLE: usize = 32;
 /// Maximum number of entries in a table that is stored without pages.
 const JOINS_DIRECT: usize = 1 << 14;
 
-/// Maximum size of all tables, bytes.
+/// Maximum size of all tables in bytes.
 const BYTES_MAX: usize = 1 << 21;
 
 /// Maximum number of vector words and rules examined while sources are joined.

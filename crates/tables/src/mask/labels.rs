@@ -176,7 +176,7 @@ impl Labels {
         });
     }
 
-    /// Returns the size in memory, bytes.
+    /// Returns the memory size in bytes.
     pub fn bytes(&self) -> usize {
         let source = |source: &Source| match &source.kind {
             Kind::Chunk { labels, .. } => labels.bytes(),

@@ -53,8 +53,8 @@ pub(super) struct Layout {
 struct Asked {
     zeros: u64,
     ones: u64,
-    /// Sum of the marks of these rules. It is equal for bits that the same rules examine, and otherwise
-    /// almost never.
+    /// Sum of the marks of these rules. Bits that the same rules examine have equal sums. Other bits almost
+    /// never have equal sums.
     marks: u64,
 }
 
@@ -125,7 +125,7 @@ impl Layout {
         Self { words, dense, steps, commons }
     }
 
-    /// Returns the length of a key, words.
+    /// Returns the length of a key in words.
     pub fn words(&self) -> usize {
         self.words
     }
@@ -173,7 +173,7 @@ impl Layout {
         (values, masks)
     }
 
-    /// Returns the size in memory, bytes.
+    /// Returns the memory size in bytes.
     pub fn bytes(&self) -> usize {
         self.steps.len() * size_of::<Step>() + self.commons.len() * size_of::<Common>()
     }

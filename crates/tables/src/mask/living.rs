@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Active rules of a vector, one line at a time. With it a lookup skips all deleted rules of a line in one
+//! Active rules of a vector, one line at a time. A lookup thereby skips all deleted rules of a line in one
 //! step.
 
 use super::simd::{Kernel, LINE_BITS, Line};
@@ -56,7 +56,7 @@ impl Living {
         Line(bits)
     }
 
-    /// Returns the size in memory, bytes.
+    /// Returns the memory size in bytes.
     pub fn bytes(&self) -> usize {
         self.pieces.len() * size_of::<Piece>() + self.lines.len() * 4
     }

@@ -37,7 +37,7 @@ pub(super) fn paged(entries: &[u16], shift: u32, direct: usize) -> Option<Paged>
 mod tests {
     use super::*;
 
-    /// Returns the size of a table of `blocks` pages of 16 entries, of which `kinds` are different, bytes.
+    /// Returns the size in bytes of a table of `blocks` pages of 16 entries, of which `kinds` are different.
     fn bytes(blocks: u16, kinds: u16, direct: usize) -> usize {
         let entries: Vec<u16> = (0..blocks).flat_map(|block| [block % kinds; 16]).collect();
         paged(&entries, 4, direct).unwrap().bytes()

@@ -145,7 +145,7 @@ impl Nodes {
         NONE
     }
 
-    /// Returns the size in memory, bytes.
+    /// Returns the memory size in bytes.
     pub fn bytes(&self) -> usize {
         self.entries.len() * size_of::<Entry>() + self.blocks.len() * (size_of::<Block>() + 4 * LANES)
     }
@@ -159,8 +159,8 @@ pub(super) struct Line(pub [u64; 8]);
 /// Number of bits in a line.
 pub(super) const LINE_BITS: u32 = 512;
 
-/// A table of numbers below 2^16. Equal pages are stored once. Most pages are equal to others, so the hot
-/// ones stay in the L1 cache.
+/// A table of numbers below 2^16. Equal pages are stored once. Most pages are equal to others, so the pages
+/// that are often read stay in the L1 cache.
 #[derive(Debug)]
 pub(super) struct Paged {
     /// Index of each page among the stored pages; empty if all are stored in order. Two unused elements
@@ -209,7 +209,7 @@ impl Paged {
         }
     }
 
-    /// Returns the size in memory, bytes.
+    /// Returns the memory size in bytes.
     pub fn bytes(&self) -> usize {
         (self.pages.len() + self.items.len()) * 2
     }
@@ -336,7 +336,7 @@ impl Vectors {
         }
     }
 
-    /// Returns the size in memory, bytes.
+    /// Returns the memory size in bytes.
     pub fn bytes(&self) -> usize {
         self.lines.len() * size_of::<Line>()
     }

@@ -33,7 +33,7 @@ const COPIES_MAX: u32 = 16;
 /// Number of blocks per rule of a tree above which no rule is copied.
 const BLOCKS_PART: usize = 1;
 
-/// Average group size at which no more bits are chosen, rules.
+/// Average number of rules in a group at which no more bits are chosen.
 const GROUP_WANTED: f32 = 2.0;
 
 /// A bit is worth choosing if it separates at least one pair per this many rules.

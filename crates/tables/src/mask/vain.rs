@@ -5,7 +5,8 @@
 /// Fraction of a table (1/4) whose change invalidates the record.
 const CHANGED_PART: usize = 4;
 
-/// Joins are retried with fewer rules by at least this fraction, as a binary logarithm: an eighth.
+/// Joins are retried if the table has fewer rules than at the failure, by at least this fraction: an eighth,
+/// given as a binary logarithm.
 const FEWER_SHIFT: u32 = 3;
 
 /// Number of rules whose joins failed, and number of rules changed since then.
@@ -31,7 +32,7 @@ impl Vain {
 
     /// Records that joining `rules` rules failed.
     pub(super) fn note(&mut self, rules: usize) {
-        // An earlier failure was with more rules.
+        // Joins are retried with fewer rules only, so this failure covers an earlier one.
         *self = Self { rules, changed: 0 };
     }
 }

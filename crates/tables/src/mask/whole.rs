@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Hash table for a dense word that every rule examines completely or not at all. Each value has a place of
-//! its own, which is found without a data-dependent branch (perfect hashing).
+//! Hash table for a dense word that every rule examines completely or not at all. Each value has a separate
+//! place, which is found without a data-dependent branch (perfect hashing).
 
 use crate::hash::{Seed, fold};
 
@@ -88,7 +88,7 @@ impl Whole {
         if known == value { label } else { 0 }
     }
 
-    /// Returns the size in memory, bytes.
+    /// Returns the memory size in bytes.
     pub fn bytes(&self) -> usize {
         self.pilots.len() * 2 + self.places.len() * 16
     }
