@@ -21,11 +21,11 @@ pub struct Alone {
     pub set_aside: usize,
 }
 
-/// Runs windows of one contender until as many are undisturbed as `plan` has pairs. The caller pins the
-/// thread first ([`crate::pin_to`]).
+/// Runs windows of one contender until the number of undisturbed windows equals the pairs of `plan`. The
+/// caller pins the thread first ([`crate::pin_to`]).
 ///
 /// # Errors
-/// The contender fails or does no work, or every window was disturbed.
+/// Returns an error if the contender fails or does no work, or if every window was disturbed.
 pub fn measure(plan: &Plan, contender: &mut dyn Contender) -> Result<Alone, Error> {
     for _ in 0..plan.warm_up {
         contender.window()?;

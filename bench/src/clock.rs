@@ -31,7 +31,7 @@ impl ThreadCpu {
 /// processes.
 ///
 /// # Errors
-/// There is no such thread, or the kernel keeps no scheduler statistics.
+/// Returns an error if there is no such thread, or if the kernel keeps no scheduler statistics.
 pub fn task_cpu_ns(pid: u32, tid: u32) -> Result<u64, Error> {
     let path = format!("/proc/{pid}/task/{tid}/schedstat");
     let fault = |source| Error::System { what: format!("CPU time of thread {tid} ({path})"), source };
@@ -43,7 +43,7 @@ pub fn task_cpu_ns(pid: u32, tid: u32) -> Result<u64, Error> {
 /// Returns the CPUs on which the calling thread may run.
 ///
 /// # Errors
-/// The system call failed.
+/// Returns an error if the system call fails.
 pub fn allowed_cpus() -> Result<Vec<usize>, Error> {
     let set = sched_getaffinity(None)
         .map_err(|errno| Error::System { what: "the list of allowed CPUs".into(), source: errno.into() })?;
@@ -53,7 +53,7 @@ pub fn allowed_cpus() -> Result<Vec<usize>, Error> {
 /// Pins the calling thread, and programs that it starts, to `cpu`.
 ///
 /// # Errors
-/// The CPU does not exist or is not allowed.
+/// Returns an error if the CPU does not exist or is not allowed.
 pub fn pin_to(cpu: usize) -> Result<(), Error> {
     let refused = |source| Error::System { what: format!("pinning to CPU {cpu}"), source };
     if cpu >= CpuSet::MAX_CPU {

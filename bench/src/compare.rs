@@ -72,7 +72,7 @@ pub struct Side {
     pub median: f64,
     /// Number of windows with preemption.
     pub disturbed: usize,
-    /// Preempted time in them, in nanoseconds.
+    /// Preempted time in these windows, in nanoseconds.
     pub stolen_ns: u64,
 }
 
@@ -118,7 +118,7 @@ impl Comparison {
 /// Runs the windows of both contenders in pairs. The caller pins the thread first ([`crate::pin_to`]).
 ///
 /// # Errors
-/// A contender fails or does no work, or every pair was disturbed.
+/// Returns an error if a contender fails or does no work, or if every pair was disturbed.
 pub fn compare(plan: &Plan, ours: &mut dyn Contender, peer: &mut dyn Contender) -> Result<Comparison, Error> {
     let mut pool = Pool::default();
     pool.run(plan, ours, peer)?;
@@ -137,7 +137,7 @@ impl Pool {
     /// Runs pairs at one time. Returns the median of their ratios, if any pair was undisturbed.
     ///
     /// # Errors
-    /// A contender fails or does no work.
+    /// Returns an error if a contender fails or does no work.
     pub fn run(
         &mut self,
         plan: &Plan,
@@ -163,7 +163,7 @@ impl Pool {
     /// Returns the comparison over all pairs.
     ///
     /// # Errors
-    /// Every pair was disturbed.
+    /// Returns an error if every pair was disturbed.
     pub fn sum_up(self) -> Result<Comparison, Error> {
         self.tally.sum_up()
     }

@@ -10,7 +10,7 @@ use crate::Error;
 /// Reads the text of a file, unpacked if its name ends in `.gz`.
 ///
 /// # Errors
-/// The file cannot be read, or `zcat` fails.
+/// Returns an error if the file cannot be read or `zcat` fails.
 pub fn read_text(path: &Path) -> Result<String, Error> {
     let fault = |source| Error::File { path: path.to_path_buf(), source };
     if path.extension().is_none_or(|extension| extension != "gz") {
@@ -26,7 +26,7 @@ pub fn read_text(path: &Path) -> Result<String, Error> {
 /// Reads a file of the full data sets by its name below `shared/data`. Returns `None` if it does not exist.
 ///
 /// # Errors
-/// The file exists and cannot be read.
+/// Returns an error if the file exists and cannot be read.
 pub fn whole(name: &str) -> Result<Option<String>, Error> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data").join(name);
     if path.exists() { read_text(&path).map(Some) } else { Ok(None) }
@@ -58,7 +58,7 @@ impl Sources {
     /// such as `acl1_10k`.
     ///
     /// # Errors
-    /// A file exists and cannot be read.
+    /// Returns an error if a file exists and cannot be read.
     pub fn best(list: &str) -> Result<Self, Error> {
         let samples = Self::samples();
         let rules = whole(&format!("classbench/{list}.rules.gz"))?;
@@ -72,7 +72,7 @@ impl Sources {
     /// Returns the given rule sets, and the samples for those not given.
     ///
     /// # Errors
-    /// A file cannot be read.
+    /// Returns an error if a file cannot be read.
     pub fn from_files(rules: Option<&Path>, routes: Option<&Path>) -> Result<Self, Error> {
         let mut made = Self::samples();
         if let Some(path) = rules {

@@ -191,7 +191,7 @@ impl Figure {
     /// supersede earlier ones of the same figure and case.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn append(&self, folder: &Path, name: &str) -> Result<(), Error> {
         let path = folder.join(format!("{name}.jsonl"));
         let fault = |source| Error::File { path: path.clone(), source };
@@ -207,7 +207,7 @@ impl Figure {
 /// Reads a report file. Returns the latest of each figure and case, in the order of their first appearance.
 ///
 /// # Errors
-/// The file cannot be read, or one of its lines is not a figure.
+/// Returns an error if the file cannot be read, or if one of its lines is not a figure.
 pub fn read(path: &Path) -> Result<Vec<Figure>, Error> {
     let text = fs::read_to_string(path).map_err(|source| Error::File { path: path.to_path_buf(), source })?;
     let mut figures: Vec<Figure> = Vec::new();

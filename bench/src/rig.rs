@@ -55,7 +55,7 @@ impl Rig {
     /// Creates a worker with the case's rules and the machine's clock, and warms it up.
     ///
     /// # Errors
-    /// A rule is refused, or packets are not treated as the case specifies.
+    /// Returns an error if a rule is refused, or if packets are not treated as the case specifies.
     pub fn new(case: &Case) -> Result<Self, Error> {
         Self::with_clock(case, worker::Clock::of_machine())
     }
@@ -64,7 +64,7 @@ impl Rig {
     /// Such a worker does exactly the same in each run.
     ///
     /// # Errors
-    /// A rule is refused, or packets are not treated as the case specifies.
+    /// Returns an error if a rule is refused, or if packets are not treated as the case specifies.
     pub fn repeatable(case: &Case) -> Result<Self, Error> {
         static NOW: AtomicU64 = AtomicU64::new(0);
         Self::with_clock(case, worker::Clock::counting_ns(|| NOW.fetch_add(100, Ordering::Relaxed)))
@@ -108,10 +108,10 @@ impl Rig {
 
 impl<P: Probe + Default> Rig<P> {
     /// Creates a worker with one queue for each of ports 1, 2, and so on. Its rules are applied after a few
-    /// poll iterations. With a maker, it creates the engines.
+    /// poll iterations. The maker, if given, creates the engines.
     ///
     /// # Errors
-    /// A rule is refused.
+    /// Returns an error if a rule is refused.
     pub fn with_queues(
         config: &worker::WorkerSetConfig,
         queues: Vec<Box<dyn Queue>>,

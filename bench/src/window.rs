@@ -114,7 +114,7 @@ pub trait Contender {
     /// Performs one window of work.
     ///
     /// # Errors
-    /// The work could not be done or timed.
+    /// Returns an error if the work could not be done or timed.
     fn window(&mut self) -> Result<Window, Error>;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Engine `exact` under traffic and rules of an attacker who knows its code but not its hash seed. The peer
-//! is random packets for the same rules, in alternating windows. Also measures build time and memory.
+//! looks up random packets under the same rules, in alternating windows. Also measures build time and memory.
 
 use std::collections::HashSet;
 use std::error::Error;
@@ -96,7 +96,7 @@ impl Rules {
         Ok(Self { name, words: words + 1, rows, engine })
     }
 
-    /// Returns as many packets as there are rules.
+    /// Returns the packets of one kind of traffic, as many as there are rules.
     fn traffic(&self, kind: &str) -> Vec<u64> {
         let mut rng = Rng::with_seed(2);
         let count = self.rows.len() / self.words;

@@ -5,9 +5,9 @@
 //!
 //! A state of a trie is the list of rules that a key may still match. The remaining conditions of these rules
 //! determine all further steps, which permits three reductions. Rules of one id with equal remaining
-//! conditions count as one (such as the prefixes of a port range). Rules after one without further conditions
-//! are dropped. States with equal lists are merged. Bytes that no rule of the state examines are skipped.
-//! With rules sorted by decreasing prefix length, the trie also serves prefixes.
+//! conditions count as one (such as the prefixes of a port range). Rules after a rule without further
+//! conditions are dropped. States with equal lists are merged. Bytes that no rule of the state examines are
+//! skipped. With rules sorted by decreasing prefix length, the trie also serves prefixes.
 
 use std::collections::{HashMap, HashSet};
 

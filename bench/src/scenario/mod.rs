@@ -7,7 +7,7 @@
 //! describes byte layouts and key bits. Rules and packets are generated from a seed: the same [`Options`] and
 //! [`Sources`] give the same scenario.
 //!
-//! For each flow the generator determines the expected output of a switch by walking its lists:
+//! For each flow the generator determines the expected output of a switch by a linear search of the rules:
 //! [`Flow::sent`].
 
 mod acl;
@@ -150,7 +150,7 @@ impl Scenario {
     /// Generates a scenario.
     ///
     /// # Errors
-    /// The sources contain no rules, or no rules that the requested flows can hit.
+    /// Returns an error if the sources contain no rules, or no rules that the requested flows can hit.
     pub fn new(options: &Options, sources: &Sources) -> Result<Self, Error> {
         let mut recipe = match options.kind {
             Kind::Server => server::recipe(options, sources),

@@ -88,7 +88,7 @@ impl Rule {
         self.conditions.iter().all(|c| (values[c.field] ^ c.value) & c.mask == 0)
     }
 
-    /// Whether values, of which the bits in `fixed` are given, can be made to match.
+    /// Whether values can be changed to match without changing the bits in `fixed`.
     pub fn agrees(&self, values: &[u128], fixed: &[u128]) -> bool {
         self.conditions.iter().all(|c| (values[c.field] ^ c.value) & c.mask & fixed[c.field] == 0)
     }

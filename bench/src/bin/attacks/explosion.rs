@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Traffic crafted to touch every mask. A switch with a wildcard cache creates one mask for each combination
-//! of bits that distinguished a packet from the rules. One packet per bit of a rule differs from the rule in
-//! that bit first. Together these packets create as many masks as there are bits, and every later lookup
-//! searches all masks.
+//! of bits that distinguished a packet from the rules. For each bit of a rule, one packet agrees with the
+//! rule up to that bit and differs in it. Together these packets create as many masks as there are bits, and
+//! every later lookup searches all masks.
 
 use std::fmt::Write;
 

@@ -2,9 +2,9 @@
 //! Low-latency flows over the path, compared with the same switch without it. The tables of the peer are of
 //! the paper's kind (tries) or Shunt's own. Figures are packets per second at full load (the paper's figure
 //! 11) and latency at equal load below saturation (its figure 12).
-//!
 //! Latency is the time from the poll that receives a burst to the end of its transmission, and counts for
-//! every packet of the burst. Bursts come at fixed times, at such an interval that the peer is busy for
+//! every packet of the burst. Bursts arrive at fixed times. The interval between them keeps the peer busy for
+//! [`LOAD`] of the time.
 //! [`LOAD`] of the time.
 
 use std::error::Error;
@@ -106,7 +106,7 @@ fn one(name: &str, options: &Options, pairs: usize) -> Result<(), Box<dyn Error>
     ours.verify()
 }
 
-/// Runs bursts that come at fixed times. A unit is a burst; its time is the duration of its turn.
+/// Runs bursts that arrive at fixed times. A unit is a burst; its time is the duration of its turn.
 fn paced(course: &mut Course, every: Duration) -> Window {
     let begin = Instant::now();
     let (mut busy, mut gaps, mut stolen) = (Duration::ZERO, 0, Duration::ZERO);

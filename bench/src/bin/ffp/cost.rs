@@ -46,8 +46,8 @@ impl Part {
     }
 }
 
-/// Probe that assigns time to stages: to the path until a table follows itself or a lower one, then to the
-/// tables.
+/// Probe that assigns time to stages. Time belongs to the path until a step in a table follows a step in a
+/// higher table. From then on it belongs to the tables.
 #[derive(Debug)]
 struct Stages {
     last: Instant,
@@ -170,7 +170,7 @@ impl Law {
 struct Switches {
     /// With the path and low-latency packets only, in full bursts and in small ones.
     path: [Course<Stages>; 2],
-    /// The same without the path.
+    /// As `path`, for switches without the path.
     tables: [Course<Stages>; 2],
     mixed: Course<Stages>,
 }
@@ -181,7 +181,7 @@ fn round(switches: &mut Switches) -> Vec<Pair> {
     let [tables, small_tables] = switches.tables.each_mut().map(measured);
     let mix = measured(&mut switches.mixed);
     let normal = switches.mixed.normal_share();
-    // Without the path, no table follows a lower one, so all time is assigned to the path's stages.
+    // Without the path, no table follows a higher one, so all time is assigned to the path's stages.
     let laws = |large: &Run, small: &Run| -> Vec<Law> {
         let parts = large.path.iter().zip(&small.path);
         parts.map(|(large, small)| Law::new(large.each(), small.each())).collect()
@@ -203,8 +203,8 @@ fn round(switches: &mut Switches) -> Vec<Pair> {
         let part = mix.path[i];
         pairs.push((format!("rho of stage {}", i + 1), rho, part.ran / part.packets.max(1.0)));
     }
-    // Normal values are known to the LUT, so the lookup at the stage where packets leave is saved. Its
-    // instructions are executed.
+    // Normal values are known to the LUT, so no lookup is needed at the stage where packets leave the path.
+    // The instructions of that stage are executed.
     let low_latency = path.rest + t_l.iter().sum::<f64>();
     let leaving = path.rest + t_l[0] + t_l[1] + t_p;
     let mix_low = mix.rest + mix.path.iter().map(|part| part.each()).sum::<f64>();

@@ -44,9 +44,9 @@ pub fn frames_in(bytes: usize, packet: usize) -> usize {
 }
 
 impl Course {
-    /// Creates a switch that repeatedly receives `frames` packets on port 1. They are drawn from the
-    /// scenario's low-latency flows by Zipf's law, and each is in a separate buffer; buffers are in random
-    /// order. `lut_entries` 0 disables the path. With a maker, it creates the tables.
+    /// Creates a switch that repeatedly receives `frames` packets on port 1. The packets are drawn from the
+    /// scenario's low-latency flows by Zipf's law. Each is in a separate buffer, and the buffers are in
+    /// random order. `lut_entries` 0 disables the path. The maker, if given, creates the tables.
     pub fn new(
         scenario: &Arc<Scenario>,
         frames: usize,

@@ -118,7 +118,7 @@ impl Traffic {
         self.switch(worker::WorkerSetConfig { lanes: LaneLimits::NONE, ..ours() }, None)
     }
 
-    /// Returns a switch without path and lanes. With a maker, it creates the tables.
+    /// Returns a switch without path and lanes. The maker, if given, creates the tables.
     pub fn tables(&self, maker: Option<Maker>) -> Switch<'_> {
         self.switch(tables(), maker)
     }

@@ -77,7 +77,7 @@ impl Case {
         while addresses.len() < KEYS {
             let (value, length) = routes[rng.usize(..routes.len())];
             let address = value | rng.u128(..) & field.full_mask() & !mask_of(length);
-            // A table that covers few addresses has too few distinct ones.
+            // A table that covers few addresses has too few distinct addresses.
             if known.insert(address) || rng.u8(..64) == 0 {
                 addresses.push(address);
             }
