@@ -95,7 +95,7 @@ impl Match {
     /// prerequisites present.
     ///
     /// # Errors
-    /// Any condition that OpenFlow 1.3 refuses, see [`MatchError`].
+    /// Returns an error for any condition that OpenFlow 1.3 refuses, see [`MatchError`].
     pub fn new(conditions: impl IntoIterator<Item = FieldMatch>) -> Result<Self, MatchError> {
         let made = Self::unchecked_prerequisites(conditions)?;
         made.check_prerequisites()?;
@@ -106,7 +106,7 @@ impl Match {
     /// expressed.
     ///
     /// # Errors
-    /// Every [`MatchError`] except `Prerequisite`.
+    /// Returns every [`MatchError`] except `Prerequisite`.
     pub fn unchecked_prerequisites(
         conditions: impl IntoIterator<Item = FieldMatch>,
     ) -> Result<Self, MatchError> {
@@ -196,7 +196,7 @@ impl Match {
     /// Checks that each field's prerequisites (OpenFlow 1.3, table of match fields) are in the match.
     ///
     /// # Errors
-    /// [`MatchError::Prerequisite`] for the first field without its prerequisite.
+    /// Returns [`MatchError::Prerequisite`] for the first field without its prerequisite.
     pub fn check_prerequisites(&self) -> Result<(), MatchError> {
         use Field as F;
         for c in self.fields() {

@@ -60,7 +60,8 @@ impl Slice {
     /// Returns a checked slice.
     ///
     /// # Errors
-    /// The length is not 1 to 128 bits, or the slice ends beyond the last bit that its base allows.
+    /// Returns an error if the length is not 1 to 128 bits, or if the slice ends beyond the last bit that its
+    /// base allows.
     pub fn new(base: SliceBase, offset_bits: u32, length_bits: u32) -> Result<Self, SliceError> {
         if length_bits == 0 || length_bits > u32::from(Limits::SLICE_BITS) {
             return Err(SliceError::Length(length_bits));

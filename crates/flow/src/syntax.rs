@@ -92,7 +92,7 @@ impl std::fmt::Debug for ParseOptions<'_> {
 /// flow-mod has passed [`crate::validate::validate`].
 ///
 /// # Errors
-/// The first mistake in the text, with its column.
+/// Returns the first mistake in the text, with its column.
 pub fn parse_flow(
     text: &str,
     default_command: FlowModCommand,
@@ -140,7 +140,7 @@ pub fn parse_flows<'a>(
 /// Parses the conditions of a match, such as `tcp,nw_dst=10.0.0.0/8`.
 ///
 /// # Errors
-/// The first mistake in the text, with its column.
+/// Returns the first mistake in the text, with its column.
 pub fn parse_match(text: &str, options: ParseOptions<'_>) -> Result<Match, SyntaxError> {
     flow_line::parse_match(text, options).map_err(|fault| fault.locate(text, None))
 }
@@ -149,7 +149,7 @@ pub fn parse_match(text: &str, options: ParseOptions<'_>) -> Result<Match, Synta
 /// such as `mod_tp_dst`, take their protocol from `matching`. No limits are checked.
 ///
 /// # Errors
-/// The first mistake in the text, with its column.
+/// Returns the first mistake in the text, with its column.
 pub fn parse_actions(
     text: &str,
     matching: &Match,

@@ -98,7 +98,7 @@ pub enum ValidateError {
 /// Checks a flow-mod. The instructions of a delete have no effect and are not checked.
 ///
 /// # Errors
-/// The first violation of OpenFlow 1.3 or of [`Limits`].
+/// Returns the first violation of OpenFlow 1.3 or of [`Limits`].
 pub fn validate(flow: &FlowMod) -> Result<(), ValidateError> {
     check_prerequisites(&flow.matching)?;
     if flow.table == Some(u8::MAX) {
@@ -131,7 +131,7 @@ fn check_prerequisites(matching: &Match) -> Result<(), ValidateError> {
 /// Checks one list of actions, of an entry or of a group's bucket.
 ///
 /// # Errors
-/// The first action that violates OpenFlow 1.3 or [`Limits`].
+/// Returns an error for the first action that violates OpenFlow 1.3 or [`Limits`].
 pub fn validate_actions(actions: &[Action]) -> Result<(), ValidateError> {
     if actions.len() > Limits::ACTIONS_PER_LIST {
         return Err(ValidateError::TooManyActions(actions.len()));

@@ -56,7 +56,7 @@ pub struct FrameDescriptor {
     pub meta: Meta,
 }
 
-/// The label of a hollow frame.
+/// Descriptor of a hollow frame.
 static BLANK: FrameDescriptor = FrameDescriptor { meta: Meta::NONE };
 
 impl Deref for Frame {
@@ -293,7 +293,8 @@ impl Frame {
         self.body.as_ref().filter(|body| !body.memory.is_on_loan()).map_or(0, |body| body.capacity())
     }
 
-    /// Returns the size of the frame's memory in bytes, including headroom and tailroom; 0 if it is borrowed.
+    /// Returns the size of the frame's memory in bytes, including headroom and tailroom; 0 if the memory is
+    /// borrowed.
     #[inline]
     pub(crate) fn own_bytes(&self) -> usize {
         self.body.as_ref().map_or(0, |body| body.memory.own_bytes())
@@ -376,9 +377,9 @@ impl Frame {
         own.map_or(0, |body| (body.start as usize).saturating_sub(HEADROOM_BYTES))
     }
 
-    /// Makes this frame a copy of `other`, with bytes, metadata and the remaining headroom of `other`. So
-    /// pushes succeed or fail for both alike. Returns false, and leaves the frame unchanged, if it does not
-    /// fit.
+    /// Makes this frame a copy of `other`, with bytes, metadata and the remaining headroom of `other`. A push
+    /// of a header therefore succeeds or fails for both frames alike. Returns false, and leaves the frame
+    /// unchanged, if the copy does not fit.
     #[must_use]
     pub fn copy_with_room(&mut self, other: &Self) -> bool {
         let Some(from) = &other.body else { return self.copy_from(other) };

@@ -14,8 +14,8 @@ pub enum Lane {
 /// A partial checksum, which the sender left to the hardware.
 ///
 /// The 16-bit field at `start + offset` holds the folded sum of the pseudo-header, not complemented. To
-/// complete it, the one's-complement sum of all bytes from `start` to the end of the frame is stored there,
-/// complemented. Offsets are bytes from the start of the frame.
+/// complete the checksum, the one's-complement sum of all bytes from `start` to the end of the frame is
+/// complemented and stored in the field. Offsets are bytes from the start of the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartialChecksum {
     /// Offset of the first byte that the checksum covers (the L4 header).
@@ -41,7 +41,7 @@ pub enum GsoKind {
 pub struct Gso {
     /// Protocol of the segments.
     pub kind: GsoKind,
-    /// The sender has set the ECN flag: only the first segment gets CWR.
+    /// Whether the sender has set the ECN flag. If so, only the first segment gets CWR.
     pub ecn: bool,
     /// Payload bytes per segment.
     pub size: u16,
@@ -59,7 +59,7 @@ pub struct Meta {
     /// Time of the receive poll in units of the worker's latency clock, modulo 2^32; 0: the frame was not
     /// received. Copies have the same stamp.
     pub stamp: u32,
-    /// Higher bits of that time, modulo 2^16.
+    /// Higher bits of the time in `stamp`, modulo 2^16.
     pub stamp_round: u16,
     /// Index of the frame among all frames received from its queue, from 0. Tests identify packets by it.
     pub sequence: u64,

@@ -39,8 +39,8 @@ impl Pool {
         self.free.pop()
     }
 
-    /// Returns a frame to the pool and ends its loan, if any. Returns the frame to the caller if it belongs
-    /// to another home or the pool is full.
+    /// Puts a frame back into the pool and ends its loan, if any. If the frame belongs to another home or the
+    /// pool is full, the frame is returned to the caller as the error.
     #[inline]
     pub fn put(&mut self, mut frame: Frame) -> Result<(), Frame> {
         if frame.home() != self.home

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Prefetch of memory into the cache, so that the cache misses of a burst's packets overlap. It has no other
-//! effect.
+//! Prefetch of memory into the cache, so that the cache misses of a burst's packets overlap. A prefetch has
+//! no other effect.
 #![allow(unsafe_code)]
 
 /// Prefetches the cache line of the element `at` of a slice. An index out of range does no harm.

@@ -65,7 +65,7 @@ impl Generation {
     /// numbers wrap around.
     ///
     /// # Errors
-    /// OFPRRFC_STALE for an older election.
+    /// Returns OFPRRFC_STALE for an older election.
     pub fn accept(&mut self, request: &RoleMessage) -> Result<(), DecodeError> {
         if !matches!(request.role, Role::Master | Role::Slave) {
             return Ok(());

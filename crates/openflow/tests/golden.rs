@@ -38,7 +38,7 @@ fn ovs_ofctls_messages_decode_and_encode_to_the_same_bytes() {
         let (message, made) = again(bytes);
         exact += usize::from(made == *bytes);
         // Three differences are permitted. `reg_load` is encoded as the equivalent `reg_load2`. ovs-ofctl
-        // orders fields differently. It deletes meters without a unit.
+        // orders fields differently. ovs-ofctl deletes meters without giving their unit.
         assert_eq!(decode(&made).unwrap(), message, "{name}");
         if !hex(bytes).contains("ffff001800002320") && name != "del_meter" {
             let sorted = |bytes: &[u8]| {

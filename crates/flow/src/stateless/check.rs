@@ -45,7 +45,7 @@ impl StatelessConfig {
     /// Checks that the configuration is valid.
     ///
     /// # Errors
-    /// The first violation found.
+    /// Returns the first violation found.
     pub fn check(&self) -> Result<(), StatelessError> {
         self.types.check()?;
         ports("trusted", self.trusted.iter())?;

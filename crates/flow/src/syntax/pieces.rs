@@ -10,7 +10,7 @@ pub const LINE_BYTES: usize = 65_536;
 /// bytes, except the last.
 ///
 /// # Errors
-/// An error of the reader or of `take`, or text that is not UTF-8.
+/// Returns an error of the reader or of `take`, or an error if the text is not UTF-8.
 pub fn read_pieces(
     mut reader: impl BufRead,
     piece_bytes: usize,

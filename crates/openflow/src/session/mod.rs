@@ -136,7 +136,7 @@ impl Session {
     /// end.
     ///
     /// # Errors
-    /// A message that exceeds 65535 bytes.
+    /// Returns an error if the message exceeds 65535 bytes.
     pub fn send(&mut self, xid: u32, message: &Message) -> Result<(), TooLong> {
         if self.state != State::Open {
             return Ok(());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tests of clients that make mistakes, disconnect, or are very many.
+//! Tests of clients that make mistakes or disconnect, and of very many clients.
 
 use crate::counters;
 use crate::lab::{Lab, until};

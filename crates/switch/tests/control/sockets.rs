@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tests of the socket's file.
+//! Tests of the file of the control socket.
 
 use crate::lab::{LONG, Lab, config, folder, start_bare};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};

@@ -101,8 +101,8 @@ fn wrong_values_within_a_message_do_no_harm() {
     scene.end();
 }
 
-/// Tests wrong lengths in the header. The switch reads on as if the length were right. The connection
-/// survives or is closed with a reason.
+/// Tests wrong lengths in the header. The switch continues to read as if the length were right. The
+/// connection survives or is closed with a reason.
 #[test]
 fn wrong_lengths_in_the_header_end_the_connection_at_worst() {
     let mut scene = Scene::start();

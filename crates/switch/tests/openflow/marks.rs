@@ -41,7 +41,8 @@ fn a_mark_is_reported_as_it_was_set_to_controllers_that_use_marks() {
     user.send(&add("priority=3,low_latency=false,in_port=1,actions=output:2"));
     user.barrier();
     assert_eq!(reported(&mut user), [None, Some(true), Some(false)]);
-    // A peer that has not used the instruction gets statistics without it, because it could not parse it.
+    // A peer that has not used the instruction gets statistics without it, because the peer could not parse
+    // it.
     assert_eq!(reported(&mut other), [None, None, None]);
     assert!(lab.ofctl(&["dump-flows"]).contains("priority=2,in_port=1"));
     // A modify without the instruction keeps the mark, a modify with it changes the mark.

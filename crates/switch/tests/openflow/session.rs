@@ -21,8 +21,8 @@ use openflow::role::{AsyncConfig, Role, RoleMessage};
 use openflow::{Message, bundle, error};
 use std::time::{Duration, Instant};
 
-/// Number of rounds with busy workers. They occupy the CPUs of a small machine, so each round waits for the
-/// scheduler.
+/// Number of rounds with busy workers. Such workers occupy the CPUs of a small machine, so each round waits
+/// for the scheduler.
 const BUSY_ROUNDS: u32 = 2_000;
 
 fn query(query: Query) -> Message {

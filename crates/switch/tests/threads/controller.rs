@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Controller that constantly changes random rules, groups and meters. It records each change in the book
-//! before it sends it.
+//! Controller that constantly changes random rules, groups and meters. The controller records each change in
+//! the book before sending it.
 
 use crate::Load;
 use crate::book::{Book, EGRESS, Sends};

@@ -32,7 +32,7 @@ mod wire;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Only one run at a time, so that a slow run is not mistaken for a hang.
+/// Lock that permits only one run at a time, so that a slow run is not mistaken for a hang.
 static ALONE: Mutex<()> = Mutex::new(());
 
 /// Load of a run.

@@ -94,8 +94,8 @@ enum Layout {
     /// The same workers receive and send.
     Mixed,
     /// The last worker sends the packets that the others receive, and its ports have egress queues. A copy is
-    /// then dropped as `queue_full` only after it was counted as sent. It is dropped as `transmit_full` only
-    /// before.
+    /// then dropped as `queue_full` only after it was counted as sent, and as `transmit_full` only before it
+    /// is counted.
     Apart,
 }
 

@@ -50,7 +50,8 @@ impl Rows {
         keys
     }
 
-    /// Compares `mask` at all levels with a linear search, with all rules active and with some of them dead.
+    /// Compares `mask` at all levels with a linear search, first with all rules active, then with some
+    /// deleted.
     fn check(&self, rng: &mut Rng, keys: usize) {
         let engine = |level| {
             let mask = self.mask(level);
@@ -59,7 +60,8 @@ impl Rows {
         self.hold(rng, keys, engine);
     }
 
-    /// Compares `lpm` at all levels with a linear search, with all rules active and with some of them dead.
+    /// Compares `lpm` at all levels with a linear search, first with all rules active, then with some
+    /// deleted.
     fn check_prefixes(&self, rng: &mut Rng, keys: usize, field: Field) {
         let pieces = Piece::of_field(&self.plan, field);
         let (words, len) = (self.plan.words(), self.matches.len());
