@@ -19,7 +19,7 @@ const BEGIN: &str = "<!-- figures";
 /// Start of a table's title.
 const TITLE: &str = "### ";
 
-/// Start of the line behind the tables.
+/// Start of the line after the tables.
 const END: &str = "<!-- end of figures";
 
 fn main() -> ExitCode {

@@ -11,9 +11,9 @@ use super::{DESTINATION, Options, Recipe, WSM_ETHERTYPE, ethernet, routes};
 
 const MAC: usize = 0;
 const VERSION: usize = 1;
-/// The 32 bits behind the version: a PSID of 1 to 4 bytes, and the bytes after it.
+/// The 32 bits after the version: a PSID of 1 to 4 bytes, and the bytes after it.
 const PSID: usize = 2;
-/// Number of the channel, at its position behind a PSID of 4 bytes.
+/// Number of the channel, at its position after a PSID of 4 bytes.
 const CHANNEL: usize = 3;
 
 /// WSM version of IEEE 1609.3-2010.

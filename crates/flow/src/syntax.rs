@@ -103,8 +103,8 @@ pub fn parse_flow(
 
 /// Parses one line of a flow file. The line is one of:
 /// - a flow, as for [`parse_flow`] with `add` as the default command;
-/// - a group behind `group`, as for `ovs-ofctl add-group`;
-/// - a meter behind `meter`, as for `ovs-ofctl add-meter`.
+/// - a group after `group`, as for `ovs-ofctl add-group`;
+/// - a meter after `meter`, as for `ovs-ofctl add-meter`.
 ///
 /// `#` starts a comment. Returns `None` for a line without other text. `number` is the line number for
 /// errors.
@@ -145,7 +145,7 @@ pub fn parse_match(text: &str, options: ParseOptions<'_>) -> Result<Match, Synta
     flow_line::parse_match(text, options).map_err(|fault| fault.locate(text, None))
 }
 
-/// Parses actions and instructions (the text behind `actions=`). Actions whose meaning depends on the match,
+/// Parses actions and instructions (the text after `actions=`). Actions whose meaning depends on the match,
 /// such as `mod_tp_dst`, take their protocol from `matching`. No limits are checked.
 ///
 /// # Errors

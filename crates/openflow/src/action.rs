@@ -93,7 +93,7 @@ fn ethertype(r: &mut Reader<'_>) -> Result<u16, DecodeError> {
     Ok(ethertype)
 }
 
-/// Reads an OXM field and the padding behind it, which ends the action.
+/// Reads an OXM field and the padding after it, which ends the action.
 fn set_field(r: &mut Reader<'_>, mask_allowed: bool) -> Result<Action, DecodeError> {
     match oxm::decode(r, oxm::IN_SET_FIELD)? {
         Tlv::Index(_) => error::ACTION_BAD_SET_TYPE.says("set_field cannot write an entry's index"),

@@ -41,7 +41,7 @@ const NXM_NX: &[(u8, Field)] = &[
     (28, Field::IpEcn),
 ];
 
-/// Decodes a `reg_load` behind its subtype, as a masked set-field.
+/// Decodes a `reg_load` after its subtype, as a masked set-field.
 pub(crate) fn reg_load(r: &mut Reader<'_>) -> Result<Action, DecodeError> {
     let bits = r.u16()?;
     let (offset, count) = (u32::from(bits >> 6), u32::from(bits & 0x3f) + 1);

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
     use frame::Gso;
 
-    /// Returns a TCP over IPv4 super-frame behind `outer`, with 100 bytes of payload and segments of 40
+    /// Returns a TCP over IPv4 super-frame after `outer`, with 100 bytes of payload and segments of 40
     /// bytes.
     fn super_frame(outer: &[u8]) -> Frame {
         let mut bytes = outer.to_vec();

@@ -13,7 +13,7 @@ pub(crate) fn read(bytes: &[u8], first: usize, length: usize) -> Option<u128> {
 }
 
 /// Writes the bits of `value` that are set in `mask`, both right-aligned in `length` bits from `first` on.
-/// Bits behind the end of `bytes` are ignored.
+/// Bits after the end of `bytes` are ignored.
 pub(crate) fn write(bytes: &mut [u8], first: usize, length: usize, value: u128, mask: u128) {
     for (index, bit) in (first..first + length).enumerate() {
         let shift = length - 1 - index;

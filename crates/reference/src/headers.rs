@@ -51,7 +51,7 @@ pub(crate) fn pop_mpls(packet: &mut ReferencePacket, eth_type: u16) -> Done {
 }
 
 /// Pushes EtherType, I-tag (priority 3 bits, 5 zero bits, service instance 24) and a copy of the MAC
-/// addresses. The addresses before the I-tag are then the backbone's, those behind it the customer's.
+/// addresses. The addresses before the I-tag are then the backbone's, those after it the customer's.
 pub(crate) fn push_pbb(packet: &mut ReferencePacket, eth_type: u16) -> Done {
     let found = &packet.headers;
     let priority = (found.vlan_tci.unwrap_or(0) >> 13) as u8;
@@ -65,7 +65,7 @@ pub(crate) fn push_pbb(packet: &mut ReferencePacket, eth_type: u16) -> Done {
     packet.insert(12, &inserted, None)
 }
 
-/// Pops the I-tag. The customer's frame behind it must have at least an EtherType.
+/// Pops the I-tag. The customer's frame that follows must have at least an EtherType.
 pub(crate) fn pop_pbb(packet: &mut ReferencePacket) -> Done {
     let found = &packet.headers;
     if found.network != Network::Pbb || found.type_at != 12 || packet.bytes.len() < 18 + 14 {
@@ -123,7 +123,7 @@ pub(crate) fn dec_nw_ttl(packet: &mut ReferencePacket) -> Done {
     decrement(packet, at)
 }
 
-/// Header behind the outermost shim.
+/// Header after the outermost shim.
 enum Inner {
     Shim,
     Ipv4,

@@ -163,7 +163,7 @@ impl Node<'_> {
         self.ports.get(&port).is_some_and(|state| state.up && !state.no_fwd)
     }
 
-    /// Sends a frame if the part behind its 14 bytes of Ethernet header fits the port's MTU.
+    /// Sends a frame if the part after its 14 bytes of Ethernet header fits the port's MTU.
     fn send(&self, port: PortNo, queue: u32, bytes: Vec<u8>) -> Step {
         match self.stateless_config.mtu_bytes.get(&port) {
             Some(mtu) if bytes.len() - 14 > *mtu => Err(DropReason::OverMtu),

@@ -55,7 +55,7 @@ impl Additions {
         }
     }
 
-    /// Adds a rule behind all others of its priority. Returns the row for the deltas, its position and its
+    /// Adds a rule after all others of its priority. Returns the row for the deltas, its position and its
     /// slot; `None` if the deltas have no space for it.
     pub fn add(
         &mut self,

@@ -119,7 +119,7 @@ impl Exact {
         }
     }
 
-    /// Returns the first active rule behind a deleted rule of the same value, or [`NONE`].
+    /// Returns the first active rule after a deleted rule of the same value, or [`NONE`].
     fn living(&self, dead_slot: u32, tombstones: &BitSet) -> u32 {
         let next = |slot: u32| self.later.get(slot as usize).copied().unwrap_or(NONE);
         let mut slot = next(dead_slot);

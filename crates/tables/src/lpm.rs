@@ -90,7 +90,7 @@ pub struct Prefixes {
     no_tombstones: BitSet,
     /// Number of the prefix of length 0 in each group, or [`NONE`].
     wholes: Vec<u32>,
-    /// Bits of the field behind the first 64.
+    /// Bits of the field after the first 64.
     low: Option<Piece>,
     search: Search,
     kernel: Kernel,

@@ -176,7 +176,7 @@ impl PacketBuilder {
         self
     }
 
-    /// Appends an IPv6 extension header: its number, and the body behind its two bytes of next header and
+    /// Appends an IPv6 extension header: its number, and the body after its two bytes of next header and
     /// length. The body is padded with zeros to the unit of the length (4 bytes for an authentication header,
     /// else 8).
     pub fn extension(mut self, number: u8, body: &[u8]) -> Self {
@@ -290,7 +290,7 @@ impl PacketBuilder {
         self.ports(Kind::Sctp, sctp::PROTO, src_port, dst_port, &mut header)
     }
 
-    /// Appends an ICMP header: type, code, and the 4 bytes behind the checksum.
+    /// Appends an ICMP header: type, code, and the 4 bytes after the checksum.
     pub fn icmpv4(mut self, kind: u8, code: u8, rest: [u8; 4]) -> Self {
         self.tell_proto(icmpv4::PROTO);
         self.append_layer(Kind::Icmpv4, &[&[kind, code, 0, 0], &rest[..]].concat());
@@ -298,7 +298,7 @@ impl PacketBuilder {
         self
     }
 
-    /// Appends an ICMPv6 header: type, code, and the 4 bytes behind the checksum.
+    /// Appends an ICMPv6 header: type, code, and the 4 bytes after the checksum.
     pub fn icmpv6(mut self, kind: u8, code: u8, rest: [u8; 4]) -> Self {
         self.tell_proto(icmpv6::PROTO);
         self.append_layer(Kind::Icmpv6, &[&[kind, code, 0, 0], &rest[..]].concat());
@@ -333,7 +333,7 @@ impl PacketBuilder {
         self
     }
 
-    /// Pads the frame with zeros behind all payloads to at least `len_min` bytes.
+    /// Pads the frame with zeros after all payloads to at least `len_min` bytes.
     pub fn pad_to(mut self, len_min: usize) -> Self {
         self.len_min = len_min;
         self

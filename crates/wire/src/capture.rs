@@ -163,7 +163,7 @@ impl CaptureReader {
         if self.ended {
             return Ok(None);
         }
-        // Set before parsing: after an error no length behind it can be trusted.
+        // Set before parsing, because no later length can be trusted after an error.
         self.ended = true;
         let packet = self.packets + 1;
         let bad = |reason| CaptureError::Packet { packet, reason };

@@ -42,7 +42,7 @@ view! {
 }
 
 impl<T: AsRef<[u8]>> Neighbour<T> {
-    /// Returns the options behind the target address.
+    /// Returns the options after the target address.
     pub fn options(&self) -> NdOptions<'_> {
         NdOptions { rest: &self.buffer.as_ref()[24..] }
     }
@@ -53,7 +53,7 @@ impl<T: AsRef<[u8]>> Neighbour<T> {
 pub struct NdOption<'a> {
     /// Type of the option.
     pub kind: u8,
-    /// Body behind type and length. For a link-layer address option this is the address.
+    /// Body after type and length. For a link-layer address option this is the address.
     pub body: &'a [u8],
 }
 

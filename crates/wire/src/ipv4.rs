@@ -54,7 +54,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
         self.tos() & 3
     }
 
-    /// Returns the payload, without padding behind the total length.
+    /// Returns the payload, without padding after the total length.
     pub fn payload(&self) -> &[u8] {
         let bytes = self.buffer.as_ref();
         &bytes[self.header_len()..bytes.len().min(usize::from(self.total_len()))]

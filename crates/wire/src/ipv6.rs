@@ -101,7 +101,7 @@ pub struct ExtensionHeader<'a> {
 }
 
 /// Iterator over extension headers. Ends before a header that is not an extension header, is cut short, or is
-/// an encapsulating security payload. It also ends behind the fragment header of a later fragment.
+/// an encapsulating security payload. It also ends after the fragment header of a later fragment.
 #[derive(Clone, Debug)]
 pub struct ExtensionHeaders<'a> {
     next_header: u8,

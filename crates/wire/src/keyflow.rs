@@ -26,7 +26,7 @@ view! {
     1: hop_limit, set_hop_limit, u8;
     /// Length of the key in units of 8 bytes, 1 to 4.
     2: key_units, set_key_units, u8;
-    /// EtherType of the data behind the key.
+    /// EtherType of the data after the key.
     4: ethertype, set_ethertype, u16;
 }
 

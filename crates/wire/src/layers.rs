@@ -3,7 +3,7 @@
 //!
 //! The walk returns offsets and the few values without a fixed position (EtherType after VLAN tags, protocol
 //! after IPv6 extension headers). It never fails: a header that is cut short or inconsistent is not
-//! `present`, and the bytes behind it are not examined.
+//! `present`, and the bytes after it are not examined.
 
 mod ip;
 mod upper;
@@ -103,7 +103,7 @@ pub struct Layers {
     pub l4_end: u32,
     /// EtherType after all VLAN tags; [`ETH_TYPE_LLC`] for LLC frames.
     pub eth_type: u16,
-    /// Offset of the header behind that EtherType: MPLS shim, PBB I-tag, ARP body or IP header.
+    /// Offset of the header after that EtherType: MPLS shim, PBB I-tag, ARP body or IP header.
     pub l3: u16,
     /// Tag control information of the outermost VLAN tag (PCP 3, DEI 1, VID 12 bits); 0 without a tag.
     pub vlan_tci: u16,

@@ -13,7 +13,7 @@ view! {
     0: version, set_version, u8;
     /// Time to live.
     1: ttl, set_ttl, u8;
-    /// EtherType of the data behind the key.
+    /// EtherType of the data after the key.
     2: ethertype, set_ethertype, u16;
     /// Key: a polynomial over GF(2), highest coefficient first.
     4: key, set_key, [u8; 16];

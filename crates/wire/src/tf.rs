@@ -47,7 +47,7 @@ impl Form {
 }
 
 view! {
-    /// Tag and the EtherType behind it.
+    /// Tag and the EtherType after it.
     Tag, "Tag-and-Forward tag", 8, |_| true;
     /// QID, UP and DOWN in 48 bits, as [`Form::pack`] writes them.
     0: bits, set_bits, [u8; 6];

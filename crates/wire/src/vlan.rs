@@ -9,7 +9,7 @@ pub const C_TAG: u16 = 0x8100;
 pub const S_TAG: u16 = 0x88a8;
 
 view! {
-    /// Tag control information and the EtherType behind it.
+    /// Tag control information and the EtherType after it.
     Tag, "VLAN tag", 4, |_| true;
     /// Tag control information: PCP (3 bits), DEI (1), VID (12).
     0: tci, set_tci, u16;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Parser of actions and instructions: the text behind `actions=`.
+//! Parser of actions and instructions: the text after `actions=`.
 
 use super::ParseOptions;
 use super::action_names::{ACTION_NAMES, Name, Stage, name};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Names of actions and instructions.
 
-/// Kind of an item behind `actions=`.
+/// Kind of an item after `actions=`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Name {
     Output,

@@ -80,7 +80,7 @@ fn command_word(text: &str) -> Option<(FlowModCommand, &str)> {
     Some((command, rest))
 }
 
-/// Returns the text behind `actions=`.
+/// Returns the text after `actions=`.
 fn actions_text<'t>(item: &Item<'t>, body: &'t str, scanner: &mut Scanner<'t>) -> Parsed<'t, &'t str> {
     match item.value {
         Some(value) => {

@@ -68,7 +68,7 @@ pub(super) fn parse<'t>(text: &'t str, options: ParseOptions<'_>) -> Parsed<'t, 
     flow_line::parse(text, FlowModCommand::Add, options).map(FileLine::Flow)
 }
 
-/// Returns the text behind `word` and white space, if `text` begins with them.
+/// Returns the text after `word` and white space, if `text` begins with them.
 fn after_word<'t>(text: &'t str, word: &str) -> Option<&'t str> {
     let rest = text.strip_prefix(word)?;
     rest.starts_with([' ', '\t']).then(|| rest.trim_ascii_start())
@@ -85,7 +85,7 @@ fn command(text: &str) -> (RecordCommand, &str) {
     found.unwrap_or((RecordCommand::Add, text))
 }
 
-/// Returns the offsets of the next `bucket=` behind a separator, and of its value.
+/// Returns the offsets of the next `bucket=` after a separator, and of its value.
 fn next_bucket(text: &str) -> Option<(usize, usize)> {
     let mut depth = 0_u32;
     let mut separated = true;

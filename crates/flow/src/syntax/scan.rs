@@ -11,9 +11,9 @@ pub(super) struct Item<'t> {
     pub whole: &'t str,
     /// Text before `=`, `:` or `(`.
     pub key: &'t str,
-    /// Text in the parentheses behind the key.
+    /// Text in the parentheses after the key.
     pub arguments: Option<&'t str>,
-    /// Text behind `=` or `:`.
+    /// Text after `=` or `:`.
     pub value: Option<&'t str>,
 }
 
@@ -114,7 +114,7 @@ impl<'t> Scanner<'t> {
         found
     }
 
-    /// Skips from an opening parenthesis to behind the closing one.
+    /// Skips from an opening parenthesis past the closing one.
     fn skip_parentheses(&mut self) -> Parsed<'t, ()> {
         let open = self.at;
         let mut depth = 0u32;

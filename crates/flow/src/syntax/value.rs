@@ -33,7 +33,7 @@ pub(super) fn form(field: Field) -> Form {
     }
 }
 
-/// Parses a decimal number, or a hexadecimal one behind `0x`. Returns `None` for other text, a leading zero
+/// Parses a decimal number, or a hexadecimal one after `0x`. Returns `None` for other text, a leading zero
 /// or an overflow.
 pub(super) fn number(text: &str) -> Option<u128> {
     let bytes = text.as_bytes();

@@ -69,7 +69,7 @@ impl Iterator for StatelessReplies {
     }
 }
 
-/// Returns the section at a position, short enough for one message, and the position behind it.
+/// Returns the section at a position, short enough for one message, and the position after it.
 fn section_at(stateless_config: &StatelessConfig, at: Place) -> Option<(StatelessSection, Place)> {
     let behind = Place { section: at.section + 1, reported: 0 };
     let bank = |bank: &Option<Bank>| match bank {

@@ -364,7 +364,7 @@ fn long_frames_without_room_do_not_hold_short_ones() {
     });
 }
 
-/// Returns a super-frame with 5,000 bytes of payload and a partial checksum behind `front`: Ethernet header,
+/// Returns a super-frame with 5,000 bytes of payload and a partial checksum after `front`: Ethernet header,
 /// tags and IP header.
 pub fn super_frame(front: &[u8], kind: GsoKind, size: u16) -> Frame {
     let (l4_len, offset) = if kind == GsoKind::Udp { (8, 6) } else { (20, 16) };

@@ -78,7 +78,7 @@ fn fields_without_a_tag_and_of_other_protocols() {
 fn slices_reach_to_the_end_of_the_frame() {
     let frame = ipv4().udp(7, 8).payload(&[0xaa]).pad_to(60).build();
     assert_eq!(frame.len(), 60);
-    // Padding behind the datagram can be read from every base.
+    // Padding after the datagram can be read from every base.
     assert_eq!(value(&frame, slice(SliceBase::Packet, 59 * 8, 8)), Some(0));
     assert_eq!(value(&frame, slice(SliceBase::Packet, 59 * 8 + 1, 8)), None);
     assert_eq!(value(&frame, slice(SliceBase::L3, 45 * 8, 8)), Some(0));

@@ -73,7 +73,7 @@ fn pop_mpls_is_push_mpls_undone() {
         after(std::slice::from_ref(&pop), &frame(&[0x88, 0x47, 0, 0, 1])),
         Err(DropReason::MissingMpls)
     );
-    // The headers behind the shim are parsed again.
+    // The headers after the shim are parsed again.
     let shimmed = ethernet().mpls(5, 0, 9).ipv4([10, 0, 0, 1], [10, 0, 0, 2]).udp(1, 2).build();
     let popped = after(&[pop, Action::set(Field::UdpDst, 53)], &shimmed).unwrap();
     assert_eq!((popped[12..14].to_vec(), popped[36..38].to_vec()), (vec![8, 0], vec![0, 53]));
@@ -109,7 +109,7 @@ fn network_ttl() {
     let arp = ethernet().arp(1, SRC, [1; 4], DST, [2; 4]).build();
     assert_eq!(after(&[Action::DecNwTtl], &arp), Err(DropReason::MissingHeader));
     assert_eq!(after(&[Action::SetNwTtl(1)], &arp), Err(DropReason::MissingHeader));
-    // IP behind MPLS is not reached.
+    // IP after MPLS is not reached.
     assert_eq!(after(&[Action::PushMpls(0x8847), Action::DecNwTtl], &udp()), Err(DropReason::MissingHeader));
 }
 
@@ -152,7 +152,7 @@ fn push_pbb_repeats_the_macs() {
         frame(&[&[0x88, 0xe7], &service.to_be_bytes()[..], &frame(rest)].concat())
     };
     assert_eq!(after(&push, &frame(&[8, 6, 9])).unwrap(), customer(0, &[8, 6, 9]));
-    // Priority of a tag, and service instance of an I-tag directly behind the MAC addresses or after a tag.
+    // Priority of a tag, and service instance of an I-tag directly after the MAC addresses or after a tag.
     let tagged = [0x81, 0, 0xb0, 5, 8, 6, 9];
     assert_eq!(after(&push, &frame(&tagged)).unwrap(), customer(0xa000_0000, &tagged));
     let bare = [0x88, 0xe7, 0xf8, 1, 2, 3, 9];
@@ -186,7 +186,7 @@ fn pop_pbb_leaves_the_customers_frame() {
     assert_eq!(after(&pop, &udp()), Err(DropReason::MissingHeader));
     let behind_tag = [Action::PushPbb(0x88e7), Action::PushVlan(0x88a8), Action::PopPbb];
     assert_eq!(after(&behind_tag, &udp()), Err(DropReason::MissingHeader));
-    // The headers behind the I-tag are parsed again.
+    // The headers after the I-tag are parsed again.
     let twice = [both[0].clone(), both[0].clone(), pop[0].clone(), pop[0].clone(), Action::DecNwTtl];
     assert!(wrong_checksums(&after(&twice, &udp()).unwrap()).is_empty());
 }

@@ -80,7 +80,7 @@ fn every_cut_of_a_deep_frame() {
     for len in 0..=frame.len() {
         assert_eq!(as_layers(&walk(&frame[..len])), locate(&frame[..len], Depth::L4), "{len} bytes");
     }
-    // Any payload length of the IPv6 header: bytes behind it are padding.
+    // Any payload length of the IPv6 header: bytes after it are padding.
     let mut frame = frame;
     for payload_len in 0..=70 {
         frame[22 + 5] = payload_len;

@@ -5,7 +5,7 @@
 //! Additions are divided into 64 sets, by the position of their priorities among the base's priorities. For
 //! some bytes of the key there is a table of 256 words, one for each value of the byte. A word has one bit
 //! per set: whether an addition of the set matches the value. The AND of the words of a key's bytes gives the
-//! sets that may hold a match. Sets behind the rule that the base found for the key are ignored. Bits of
+//! sets that may hold a match. Sets after the rule that the base found for the key are ignored. Bits of
 //! removed additions stay until a new base starts without any.
 
 use crate::NONE;

@@ -107,7 +107,7 @@ impl BloomFilter {
         }
     }
 
-    /// Records an addition. Mask bits behind the first unexamined bit of a word are treated as unexamined.
+    /// Records an addition. Mask bits after the first unexamined bit of a word are treated as unexamined.
     pub fn add(&mut self, value: &[u64], mask: &[u64]) {
         let Some(last) = self.parts.last() else { return };
         let suits = |part: &Part| {

@@ -282,7 +282,7 @@ impl Intervals {
         whole
     }
 
-    /// Closes the innermost prefix: the prefix that contains it continues behind it.
+    /// Closes the innermost prefix: the prefix that contains it continues after its end.
     fn close(&mut self, from: usize, open: &mut Vec<Prefix>) {
         let Some(ended) = open.pop() else { return };
         if ended.end() != u128::MAX {

@@ -3,7 +3,7 @@
 //!
 //! A tree covers the first 64 bits of the intervals. A node is a cache line of eight keys, which are compared
 //! at once. The number of keys below the value selects one of nine children. Nodes are stored level by level,
-//! without pointers. Where intervals differ only behind the first 64 bits, a second tree of the same forest
+//! without pointers. Where intervals differ only after the first 64 bits, a second tree of the same forest
 //! distinguishes them.
 
 use crate::NONE;
@@ -55,7 +55,7 @@ impl Forest {
         made
     }
 
-    /// Returns the intervals of the first 64 bits. Builds second trees for intervals that differ behind
+    /// Returns the intervals of the first 64 bits. Builds second trees for intervals that differ after
     /// these.
     fn first_bits(&mut self, starts: &[u128], numbers: &[u32]) -> (Vec<u64>, Vec<u32>) {
         let high = |start: &u128| (*start >> 64) as u64;

@@ -197,7 +197,7 @@ mod wide {
 
     /// Result of a trie's root for each value.
     struct Steps<const V: usize> {
-        /// The value, from the bits behind the root's on.
+        /// The value, from the bits after the root's on.
         rest: [__m512i; V],
         /// Number of the node.
         nodes: [__m512i; V],
@@ -333,7 +333,7 @@ mod wide {
                 };
                 let (rank, width) = rank_of(trie, maps, _mm512_srli_epi32::<{ u32::BITS - STEP }>(rest[v]));
                 let bit = _mm512_mullo_epi32(rank, width);
-                // SAFETY: `Draft::trie` stores an item for each bit of the map behind it, and 8 bytes of
+                // SAFETY: `Draft::trie` stores an item for each bit of the map after it, and 8 bytes of
                 // padding after the last node.
                 let word = unsafe {
                     let byte = _mm512_add_epi32(node, _mm512_srli_epi32::<3>(bit));
@@ -506,7 +506,7 @@ mod wide {
                 numbers[at] = wholes[at];
             }
         }
-        // Few intervals need bits behind the first 64.
+        // Few intervals need bits after the first 64.
         if numbers.iter().fold(false, |any, number| any | Forest::is_second(*number)) {
             let each_row = rows.chunks_exact(prefixes.keys.words).enumerate();
             for (number, (at, row)) in numbers.iter_mut().zip(each_row) {

@@ -12,7 +12,7 @@
 //!
 //! A place within which no interval begins has no node. For such a place, the last item of the previous node
 //! counts. Intervals that differ in later bits are found below the front, in nodes with their items right
-//! behind their bitmaps.
+//! after their bitmaps.
 
 use crate::NONE;
 
@@ -98,7 +98,7 @@ struct Pending {
 impl Trie {
     /// Builds one trie for each group of intervals; `None` if they take too many bits.
     ///
-    /// `starts` are the first values, left-aligned, ascending from 0, with no bit behind the 32nd. `numbers`
+    /// `starts` are the first values, left-aligned, ascending from 0, with no bit after the 32nd. `numbers`
     /// are the results of their values.
     pub fn new<'i>(groups: impl Iterator<Item = (&'i [u64], &'i [u32])> + Clone) -> Option<Self> {
         let numbers = groups.clone().flat_map(|(_, numbers)| numbers.iter());
@@ -441,7 +441,7 @@ mod tests {
             (trie.roots.len(), trie.words.len(), trie.offsets.len()),
             (1, 1 << 12, trie.maps.len() + 1)
         );
-        // A root takes 8 bytes, 64 places of the front 16, a node of the front 10, and one offset is behind
+        // A root takes 8 bytes, 64 places of the front 16, a node of the front 10, and one offset is after
         // the last.
         let front = 8 + (16 << 12) + trie.maps.len() * 10 + 2;
         assert_eq!(trie.bytes(), front + trie.items.len() + trie.below.len());

@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn what_steps_hold_is_counted() {
-        // Two labels are read and joined by a table of one number with two behind it.
+        // Two labels are read and joined by a table of one number with two after it.
         assert_eq!(Ends::new(full(1)).unwrap().bytes(), 3 * size_of::<Step>() + 3 * 2);
     }
 }

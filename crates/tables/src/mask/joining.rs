@@ -37,7 +37,7 @@ const STEPS_MAX: usize = 1 << 24;
 /// Binary logarithm of the number of entries in a page; equal pages are stored once.
 const BLOCK_BITS: u32 = 4;
 
-/// Rules that the labels of a source match: one vector of `length` lines per label, stored one behind the
+/// Rules that the labels of a source match: one vector of `length` lines per label, stored one after the
 /// other.
 #[derive(Clone, Debug)]
 pub(super) struct Side {

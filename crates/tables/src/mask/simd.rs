@@ -306,7 +306,7 @@ impl Vectors {
     ) {
         let count = if N == 0 { self.bases.len().min(SOURCES_MAX) } else { N };
         let last = self.lines.len() - self.length as usize;
-        // SAFETY: the start is limited to `last`, behind which `lines` has a whole vector of `length` lines.
+        // SAFETY: the start is limited to `last`, after which `lines` has a whole vector of `length` lines.
         let vector = |start: u32| unsafe { self.lines.as_ptr().add((start as usize).min(last)) };
         #[allow(clippy::needless_range_loop, reason = "of each chunk's starts, the one at `at`")]
         'keys: for at in 0..len {
@@ -591,7 +591,7 @@ mod wide {
     #[inline(always)]
     unsafe fn sixteen(table: &Paged, at: __m512i) -> __m512i {
         // SAFETY: the caller guarantees AVX-512. `at` is limited to `last`, as in [`Paged::find`], and each
-        // gather reads four bytes where `find` reads two. `Paged::new` puts two unused elements behind both
+        // gather reads four bytes where `find` reads two. `Paged::new` puts two unused elements after both
         // arrays.
         unsafe {
             let mut at = _mm512_min_epu32(at, _mm512_set1_epi32(table.last.cast_signed()));

@@ -367,7 +367,7 @@ mod tests {
             let rows = rows((0..len).map(|_| (5, 7)));
             let (grove, left) = grown(&rows, len);
             assert_eq!(left, (32..32 + over).collect::<Vec<u32>>(), "{len} rules");
-            // Eight blocks of four rules, behind the empty block.
+            // Eight blocks of four rules, after the empty block.
             assert_eq!((grove.blocks.len(), grove.slots.len()), (9, 9));
             assert_eq!(grove.slots[8], [28, 29, 30, 31]);
             assert_eq!(grove.entries[0].blocks(), 1..=8);

@@ -19,7 +19,7 @@ impl ChecksumDelta {
     }
 
     /// Records the change of a range of bytes. `odd`: the range begins at an odd offset of the covered bytes.
-    /// The lengths may differ if the bytes behind the range move by an even number. `old` is empty for
+    /// The lengths may differ if the bytes after the range move by an even number. `old` is empty for
     /// inserted bytes, `new` for removed bytes.
     #[inline]
     pub fn replace_bytes(&mut self, old: &[u8], new: &[u8], odd: bool) {

@@ -7,7 +7,7 @@
 
 use super::{Depth, ETH_TYPE_LLC, Layers, header, ip};
 
-/// Maximum number of VLAN tags that are skipped. A frame with more is not examined behind them.
+/// Maximum number of VLAN tags that are skipped. The rest of a frame with more tags is not examined.
 const VLAN_TAGS_MAX: usize = 8;
 /// Lowest value of the type field that is an EtherType; smaller ones are 802.3 lengths.
 const ETH_TYPE_MIN: u16 = 0x0600;

@@ -4,9 +4,9 @@
 //! A walk from the start of the frame to the innermost IP header finds the fields to correct in each segment.
 //! These are lengths, identifications and checksums of outer IP, UDP and GRE headers. The walk knows Ethernet
 //! with VLAN tags, IP in IP, GRE (RFC 2784, 2890), VXLAN (RFC 7348) with its extension GPE, Geneve (RFC
-//! 8926), and IP directly in UDP. Any other header behind UDP or GRE may contain a length, so such a frame is
+//! 8926), and IP directly in UDP. Any other header after UDP or GRE may contain a length, so such a frame is
 //! not segmented. Unknown layer 2 headers (MPLS, PBB, KeyFlow) contain no length; the walk searches for the
-//! next IP header behind them.
+//! next IP header after them.
 
 #[cfg(test)]
 mod tests;
@@ -137,7 +137,7 @@ impl Walk<'_> {
         if layers.present & header::IP != 0 { self.ip(l3, outer) } else { self.search(l3, outer) }
     }
 
-    /// Walks from the first IP header behind `at`. Headers have even lengths. An IPv4 header must also have a
+    /// Walks from the first IP header after `at`. Headers have even lengths. An IPv4 header must also have a
     /// valid checksum.
     fn search(&self, at: usize, outer: Outer) -> Option<Outer> {
         let is_ip = |at: &usize| {
