@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Time for 100,000 flow-mods, compared with Open vSwitch, and the delay of packets meanwhile.
+//! Time for 100,000 flow-mods, compared with Open vSwitch, and the delay of packets during that time.
 //!
 //! Both switches run simultaneously as separate programs in a network namespace, and take turns: delete all
 //! flows, then add them, in wall-clock time. ovs-ofctl sends a barrier after each flow and waits for its

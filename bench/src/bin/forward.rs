@@ -100,7 +100,7 @@ fn turn(case: &Case, turns: u64, marks: bool) -> Result<u64, Box<dyn Error>> {
 fn contender(case: &Case) -> Result<impl Contender + use<>, Box<dyn Error>> {
     let mut rig = Rig::new(case)?;
     let queues = case.sources.len() as u32;
-    // With small bursts, a window has more iterations, so that it contains as many packets.
+    // With small bursts, a window has more iterations, so that it contains the same number of packets.
     let turns = TURNS * 32 / (case.burst as u32 * queues);
     // One poll iteration receives a burst from each queue.
     Ok(Loop::new(turns, move || rig.turn()).gap_limit(GAP_LIMIT * queues))

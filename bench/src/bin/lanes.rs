@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Low-latency traffic beside normal traffic, in virtual time with costs measured in the same run. Writes
-//! target/report/lanes.jsonl.
+//! Low-latency traffic together with normal traffic, in virtual time with costs measured in the same run.
+//! Writes target/report/lanes.jsonl.
 
 #[path = "lanes/counts.rs"]
 mod counts;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Shunt's table engines compared with the DPDK libraries on the same rules and keys, 32 keys at a time and
 //! fewer: `mask` with `rte_acl`, `lpm` with `rte_fib` and `rte_fib6`, `exact` with `rte_hash`. The libraries
-//! may use 512-bit vectors. They implement lookups only, without priorities beside prefixes, counters, or
-//! updates under traffic.
+//! may use 512-bit vectors. They implement lookups only, without counters, updates under traffic, or
+//! priorities in addition to prefixes.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

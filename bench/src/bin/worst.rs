@@ -35,7 +35,7 @@ const ATTACK: usize = 2_048;
 /// Number of separate lookups of a packet; the shortest time counts.
 const TRIES: usize = 5;
 
-/// Number of deleted rules: nearly as many as trigger an immediate compilation of a small table.
+/// Number of deleted rules: slightly fewer than trigger an immediate compilation of a small table.
 const DEAD: usize = 1_000;
 
 /// Minimum speed of a table under attack, relative to ordinary traffic.

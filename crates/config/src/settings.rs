@@ -41,7 +41,7 @@ pub struct WorkerConfig {
 }
 
 /// Timing of a worker's sleep: how soon it sleeps, and when it wakes without a signal. Production uses the
-/// default. Tests of the threads make workers sleep at once and wake only when they are woken.
+/// default. Tests of the threads make workers sleep immediately and wake only when they are woken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
     /// Time that a worker spins after its last packet, in ns.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Numbers with a type of their own, so that a port cannot be passed where a queue is expected.
+//! Numbers with distinct types, so that a port cannot be passed where a queue is expected.
 //!
-//! Each type wraps one integer and prints as that integer. It costs nothing at run time.
+//! Each type wraps one integer and prints as that integer. The wrapper costs nothing at run time.
 
 use std::fmt;
 use std::num::ParseIntError;

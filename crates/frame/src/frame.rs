@@ -157,8 +157,8 @@ impl Frame {
         Self::with_memory(Memory::new(HEADROOM_BYTES + capacity + TAILROOM_BYTES, home))
     }
 
-    /// Creates a frame without memory of its own, for borrowed memory. `home` is the pool to which it is
-    /// returned when freed.
+    /// Creates a frame that owns no memory, for borrowed memory. `home` is the pool to which it is returned
+    /// when freed.
     #[must_use]
     pub fn shell(home: u16) -> Self {
         Self::with_memory(Memory::none(home))

@@ -24,8 +24,7 @@ impl Pool {
         Self { free, home, total: count, capacity_bytes, memory_bytes }
     }
 
-    /// Creates a pool of `count` frames without memory of their own, for borrowed memory. `home` identifies
-    /// the pool.
+    /// Creates a pool of `count` frames that own no memory, for borrowed memory. `home` identifies the pool.
     #[must_use]
     pub fn of_shells(home: u16, count: usize) -> Self {
         let mut free = Vec::with_capacity(count);
@@ -67,7 +66,7 @@ impl Pool {
         self.total
     }
 
-    /// Returns the capacity of each frame in bytes; 0 for frames without memory of their own.
+    /// Returns the capacity of each frame in bytes; 0 for frames that own no memory.
     #[must_use]
     pub fn capacity_bytes(&self) -> usize {
         self.capacity_bytes

@@ -16,7 +16,7 @@ pub struct Pools {
     pub small: Pool,
     /// Frames of [`LARGE_FRAME_BYTES`], for GSO super-frames and jumbo frames; may be empty.
     pub large: Pool,
-    /// Frames without memory of their own, which borrow memory of devices ([`frame::Loan`]); may be empty.
+    /// Frames that own no memory and borrow the memory of devices ([`frame::Loan`]); may be empty.
     pub shells: Pool,
 }
 

@@ -79,8 +79,8 @@ pub trait Queue: Send {
     /// always or at present.
     ///
     /// The thread that serves the queue must call this before each sleep, because the call clears a pending
-    /// error that would end the sleep at once. The number of the descriptor is the same for the lifetime of
-    /// the queue, even when `poll_link` reopens the device.
+    /// error that would end the sleep immediately. The number of the descriptor is the same for the lifetime
+    /// of the queue, even when `poll_link` reopens the device.
     fn descriptor(&self) -> Option<RawFd>;
 
     /// Returns how often `poll_link` has reopened the device. A thread that calls `poll_link` must wake the

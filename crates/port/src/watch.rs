@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Schedules queries of a link's state. A query takes several system calls, so it is made only when the
 //! kernel has reported a change. Queries that wait for a system-wide lock are made only when a device is
-//! opened, because forwarding must not wait for the lock. [`crate::links`] detects every change at once.
+//! opened, because forwarding must not wait for the lock. [`crate::links`] detects every change immediately.
 
 use crate::Link;
 use crate::sys::{Change, Monitor};
@@ -29,7 +29,7 @@ pub(crate) struct Watch {
     /// Index of the interface to which the socket is bound; -1 if no interface has the name of the port's
     /// device.
     index: i32,
-    /// Time of the next query without a reported change; `None`: at once.
+    /// Time of the next query without a reported change; `None`: immediately.
     ask_at: Option<Instant>,
 }
 

@@ -277,7 +277,7 @@ fn trace_live(trace: &TraceArguments, control: Option<&Path>) -> Done {
     let mut written = Ok(());
     let asked = client.ask_parts(&ControlRequest::TraceLive { live }, |real: Real| {
         written = if trace.json { print::json(&mut out, &real) } else { print::live::real(&mut out, &real) };
-        // Flush after each packet, so that the user sees it at once.
+        // Flush after each packet, so that the user sees it immediately.
         written = std::mem::replace(&mut written, Ok(())).and_then(|()| out.flush());
         if written.is_ok() { Ok(()) } else { Err(ClientError::Stopped) }
     });

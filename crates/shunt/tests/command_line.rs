@@ -259,7 +259,7 @@ fn a_killed_switch_leaves_a_socket_that_the_next_one_replaces() {
     assert_eq!(place.signal("TERM").0, Some(0));
 }
 
-/// A signal must end a switch at once, even while it waits for its flow file.
+/// A signal must end a switch immediately, even while it waits for its flow file.
 #[test]
 fn a_switch_stops_before_it_is_ready() {
     for name in ["TERM", "INT"] {

@@ -46,7 +46,7 @@ pub fn choose(shape: &Shape) -> Choice {
     }
 }
 
-/// Returns the field of which all rules are prefixes, if the rest of their signatures is equal.
+/// Returns the field that all rules match by a prefix, if the rest of their signatures is equal.
 fn prefix_field<'s>(mut signatures: impl Iterator<Item = &'s Signature> + Clone) -> Option<Field> {
     let first = signatures.next()?;
     // Two signatures must differ in that field. A single signature means that no masks differ.

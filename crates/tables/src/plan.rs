@@ -229,7 +229,8 @@ mod tests {
         let many: Vec<Field> =
             (0..33).map(|i| Field::Slice(Slice::new(SliceBase::Packet, i * 8, 8).unwrap())).collect();
         assert_eq!(KeyPlan::new(&many), Err(KeyPlanError::TooManySlices));
-        // The maximum number of slices, all of the greatest length, fits one key beside all named fields.
+        // The maximum number of slices, all of the greatest length, fits one key together with all named
+        // fields.
         let wide: Vec<Field> =
             (0..32).map(|i| Field::Slice(Slice::new(SliceBase::Packet, i * 128, 128).unwrap())).collect();
         let all: Vec<Field> = wide.iter().chain(Field::NAMED).copied().collect();

@@ -22,12 +22,12 @@ use std::sync::Arc;
 /// takes a worker 55 to 145 ns in a large table, so this many take 3 to 9 us.
 const SINGLY: usize = 64;
 
-/// A new base is compiled at once for more changes than this fraction of the base (1/16). A change then
+/// A new base is compiled immediately for more changes than this fraction of the base (1/16). A change then
 /// compiles at most 16 rules on average.
 const COMPILED_PART: usize = 16;
 
-/// Minimum number of deleted rules for which a base is compiled anew. In large bases half of the rules must
-/// be deleted.
+/// Minimum number of deleted rules for which a base is recompiled. In large bases half of the rules must be
+/// deleted.
 const TOMBSTONES_MIN: usize = 1024;
 
 /// Fraction of a base (1/128) that must be added or deleted before background compilation is worthwhile.
@@ -166,7 +166,7 @@ impl RuleTable {
     }
 
     /// Removes a rule that is no longer in `rules`. Returns the update, and whether the base should be
-    /// compiled anew.
+    /// recompiled.
     fn remove(&mut self, id: EntryId, rule: &Rule) -> (TableUpdate, bool) {
         self.shape.remove(&rule.entry.matching, rule.entry.priority);
         if let Some(at) = rule.sequence.checked_sub(self.log_from + 1)

@@ -67,7 +67,7 @@ impl ShadowView {
         }
     }
 
-    /// Returns the number of rules added beside the base, including removed ones.
+    /// Returns the number of rules added since the base was compiled, including removed ones.
     pub fn added(&self) -> usize {
         self.delta_slots.len()
     }

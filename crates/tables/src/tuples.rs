@@ -107,7 +107,7 @@ impl Tuples {
         self.tuples.len()
     }
 
-    /// Returns whether there is no tuple beside the walked one.
+    /// Returns whether there is no tuple except the walked one.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.finest_first.is_empty()

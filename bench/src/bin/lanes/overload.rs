@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Normal traffic at a multiple of the worker's capacity, beside low-latency traffic at a tenth of it.
+//! Normal traffic at a multiple of the worker's capacity, together with low-latency traffic at a tenth of it.
 
 use std::error::Error;
 use std::io::{self, Write};

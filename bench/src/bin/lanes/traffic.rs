@@ -21,7 +21,8 @@ const FIRST_SEEN: usize = 30_000;
 /// Number of new low-latency flows that send rarely.
 pub const SLOW_FLOWS: usize = 20;
 
-/// Number of low-latency flows beside the known ones: the slow ones, a new one, and one with separate rules.
+/// Number of low-latency flows in addition to the known ones: the slow ones, a new one, and one with separate
+/// rules.
 const OTHERS: usize = SLOW_FLOWS + 2;
 
 /// Records of each LUT.

@@ -49,8 +49,8 @@ impl<'t> Scanner<'t> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    // Offsets always lie beside an ASCII byte or at an end, so they are character boundaries. `get` avoids a
-    // panic in case an offset is wrong nevertheless.
+    // Offsets always lie next to an ASCII byte or at an end, so they are character boundaries. If an offset
+    // were wrong, `get` would still avoid a panic.
     fn part(&self, from: usize) -> &'t str {
         self.text.get(from..self.at).unwrap_or_default()
     }

@@ -35,8 +35,8 @@ impl Keepalive {
         self.asked_ns = None;
     }
 
-    /// Records that output above the limit was accepted. The session does not read meanwhile, so this is the
-    /// only sign of life.
+    /// Records that output above the limit was accepted. The session does not read while output is above the
+    /// limit, so this is the only sign of life.
     pub fn unblocked(&mut self) {
         self.unblocked = true;
     }

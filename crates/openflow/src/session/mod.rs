@@ -118,8 +118,8 @@ impl Session {
             self.keepalive.unblocked();
         }
         self.sent = self.output.len().min(self.sent + count);
-        // The rest is moved only after at least as many bytes were written, so each byte moves once on
-        // average.
+        // The unsent rest is moved to the front only when it is no longer than the sent part, so each byte
+        // moves once on average.
         if self.sent * 2 >= self.output.len() {
             self.output.drain(..self.sent);
             self.sent = 0;

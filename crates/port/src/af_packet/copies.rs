@@ -12,7 +12,7 @@ use std::os::fd::BorrowedFd;
 const COMPARED_BYTES: usize = 128;
 /// Maximum number of pending interface errors skipped before a copy.
 const ERRORS_MAX: usize = 4;
-/// Maximum number of copies discarded at once while slots and copies do not match.
+/// Maximum number of copies discarded per call while slots and copies do not match.
 const DRAIN_MAX: usize = 64;
 
 /// Tracks whether slots and copies match.

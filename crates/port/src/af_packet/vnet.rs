@@ -110,7 +110,7 @@ fn tags(bytes: &[u8]) -> usize {
     })
 }
 
-/// Returns whether only VLAN tags stand before the IP header, and TCP or UDP of the right kind follows at the
+/// Returns whether only VLAN tags precede the IP header, and TCP or UDP of the right kind follows at the
 /// offset in the metadata.
 fn is_plain(frame: &Frame, gso: Gso, l2_bytes: usize) -> bool {
     let layers = locate(frame.bytes(), Depth::L4);

@@ -14,7 +14,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 /// Interval of queries while an interface has no carrier. The kernel delays some reports by up to a second,
-/// but checks at once when it is asked.
+/// but checks the link immediately when it is queried.
 const ASK_WHILE_DOWN: Duration = Duration::from_millis(100);
 
 /// Interval of queries of the speed, which the kernel does not report.

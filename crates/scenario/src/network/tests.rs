@@ -16,7 +16,7 @@ fn plan(name: &str) -> Value {
     serde_json::from_str(&fs::read_to_string(plans().join(name)).unwrap()).unwrap()
 }
 
-/// Reads a scenario for a plan, which is written to a file beside it.
+/// Reads a scenario for a plan, which is written to a file in the same directory.
 fn read(plan: &Value, rest: &str) -> Result<NetworkScenario, String> {
     read_seeded(plan, rest, None)
 }

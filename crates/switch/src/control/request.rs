@@ -58,7 +58,7 @@ impl<'de> Visitor<'de> for MembersVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
-        /// Maximum number of members that are kept. No request has as many.
+        /// Maximum number of members that are kept. No request has this many.
         const MEMBERS_MAX: usize = 16;
         let mut members = Members(Map::new(), None);
         while let Some((name, value)) = map.next_entry::<String, Value>()? {

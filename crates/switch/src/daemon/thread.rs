@@ -2,8 +2,8 @@
 //! Thread of a worker: runs turns while there is work and sleeps while there is none.
 //!
 //! [`worker::SharedWorker`] has the protocol by which a worker sleeps without missing work, and by which the
-//! control thread applies operations meanwhile. The alarm of the protocol is an eventfd here. Begin with
-//! [`start`].
+//! control thread applies operations during the sleep. The alarm of the protocol is an eventfd here. Begin
+//! with [`start`].
 
 use super::clock::MonotonicClock;
 use super::sleeps;

@@ -50,7 +50,7 @@ impl Acceptor {
     }
 
     /// Returns the descriptor to poll. `None` if a client already waits: while accepting is paused, the ready
-    /// descriptor would end each sleep at once.
+    /// descriptor would end each sleep immediately.
     pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         let descriptor = match &self.socket {
             Socket::Tcp(listener) => listener.as_fd(),

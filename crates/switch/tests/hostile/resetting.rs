@@ -49,7 +49,7 @@ fn a_reset_at_any_moment_leaves_nothing_behind() {
             set_socket_linger(&stream, Some(Duration::ZERO)).unwrap();
             let mut peer = Peer::silent(stream);
             peer.send_bytes(bytes);
-            // Reset at once, or after the switch has begun to answer.
+            // Reset immediately, or after the switch has begun to answer.
             std::thread::sleep(PAUSE * (time as u32 % 3));
         }
         scene.is_served();

@@ -568,7 +568,7 @@ fn invalid_ttls_and_fragments_are_treated_as_asked() {
     assert_eq!(lab.pop(2)[22], 4);
 }
 
-/// No action sets the length of such a packet-in, so the miss_send_len of each channel applies.
+/// No action sets the length of a packet-in for an invalid TTL, so the miss_send_len of each channel applies.
 #[test]
 fn packets_of_invalid_ttl_are_cut_for_each_as_it_asked() {
     let mut lab = Lab::start(1, 2, "");

@@ -55,7 +55,7 @@ impl Byte {
         ranked.into_iter().map(|(_, byte)| byte).take(BYTES).collect()
     }
 
-    /// Returns the number of pairs of rules of which one matches the other's value in this byte.
+    /// Returns the number of pairs of rules in which one rule matches the other rule's value in this byte.
     fn alike(self, words: usize, values: &[u64], masks: &[u64]) -> u64 {
         let rules = || values.chunks_exact(words).zip(masks.chunks_exact(words));
         let rules = || rules().map(|(value, mask)| (self.of(value), self.of(mask)));

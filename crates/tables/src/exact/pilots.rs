@@ -4,7 +4,7 @@
 //! A hash maps a value to a group of a few values. The group's pilot, one byte, maps all of them to buckets
 //! with free places, so that a lookup reads exactly one bucket. (Pilots: Pibiri and Trani, PTHash, SIGIR
 //! 2021; pilots of one byte: Groot Koerkamp, PtrHash, SEA 2025.) Here a bucket may hold several values, and
-//! some places stay free, so that nearly all pilots are found at once.
+//! some places stay free, so that nearly all pilots are found after few tries.
 
 use crate::NONE;
 

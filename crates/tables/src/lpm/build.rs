@@ -36,7 +36,7 @@ impl Prefix {
 struct Rules {
     words: usize,
     field: Vec<Piece>,
-    /// Mask of the bits that all rules examine beside the field. `present` has the presence bits that only
+    /// Mask of the bits outside the field that all rules examine. `present` has the presence bits that only
     /// rules with the field examine.
     others: Vec<u64>,
     present: u64,
@@ -161,7 +161,7 @@ fn best_of_chains(prefixes: &[Prefix], up: &[u32]) -> Vec<u32> {
     best
 }
 
-/// Returns the mask of the bits that all rules examine beside the field, and the presence bits that only
+/// Returns the mask of the bits outside the field that all rules examine, and the presence bits that only
 /// rules with the field examine.
 fn other_bits(words: usize, field: &[Piece], masks: &[u64]) -> (Vec<u64>, u64) {
     let mut all = vec![u64::MAX; words];

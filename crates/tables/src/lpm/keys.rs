@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Interpretation of a row: whether it has the bits that all rules examine beside the field, whether it has
+//! Interpretation of a row: whether it has the bits outside the field that all rules examine, whether it has
 //! the field, and the field's first bits. Each relevant word of a row is read once.
 
 use super::Piece;
@@ -12,7 +12,7 @@ pub(super) const BURST: usize = 32;
 pub(super) struct Column {
     /// Index of the word.
     pub word: usize,
-    /// Bits that all rules examine in the word beside the field, and `value`, their only value.
+    /// Bits of the word outside the field that all rules examine, and `value`, their only value.
     pub mask: u64,
     pub value: u64,
     /// Bits that must be set for a prefix longer than 0. Without them the field is absent, not zero.
@@ -33,7 +33,7 @@ pub(super) struct Keys {
 /// Result of reading a row.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
-    /// Whether the row has the value that all rules need beside the field.
+    /// Whether the row has the value that all rules need outside the field.
     pub ours: bool,
     /// Whether the row has the field.
     pub present: bool,
@@ -42,8 +42,8 @@ pub(super) struct Seen {
 }
 
 impl Keys {
-    /// Creates the description of rows. `mask` and `value` are the bits that all rules examine beside the
-    /// field; `mask` is 0 if the rules have several values there.
+    /// Creates the description of rows. `mask` and `value` are the bits outside the field that all rules
+    /// examine; `mask` is 0 if the rules have several values there.
     pub fn new(words: usize, field: &[Piece], present: u64, mask: &[u64], value: &[u64]) -> Self {
         let columns = (0..words).map(|word| {
             let first = field.first().filter(|piece| piece.word == word);

@@ -108,7 +108,7 @@ impl Trie {
         draft.trie()
     }
 
-    /// Returns the number of a value, of which the first 32 bits count, or [`NONE`].
+    /// Returns the number of a value, or [`NONE`]. Only the first 32 bits of the value count.
     #[inline(always)]
     pub fn find(&self, group: u32, value: u64) -> u32 {
         let root = self.roots[group as usize];

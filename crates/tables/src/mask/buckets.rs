@@ -301,7 +301,8 @@ mod tests {
     fn what_buckets_hold_is_counted() {
         let plan = KeyPlan::new(&[flow::Field::EthDst]).unwrap();
         let words = plan.words();
-        // 40 rules under one mask, each in a bucket of its own, and one under another that is walked.
+        // 40 rules under one mask, each in a separate bucket, and one rule under another mask, which is
+        // walked.
         let row = |value: u64| [vec![value], vec![0; words - 1]].concat();
         let values: Vec<u64> = (0..41).flat_map(|at| row(at << 20)).collect();
         let masks: Vec<u64> =

@@ -492,7 +492,7 @@ mod tests {
 
     #[test]
     fn what_several_leaves_have_no_room_for_is_left_once() {
-        // Two bits are cut, of which 40 rules are open in one: half of the leaves have all of them.
+        // Two bits are cut. 40 rules leave one of these bits open, so half of the leaves have all 40 rules.
         let exact = (0..64).map(|at| (at % 4, 0b11));
         let open = (0..40).map(|_| (0b01, 0b01));
         let rows = rows(open.chain(exact));

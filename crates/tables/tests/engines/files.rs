@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Access lists and routing tables from files: always the samples beside this file, and the complete sets if
+//! Access lists and routing tables from files: always the samples next to this file, and the complete sets if
 //! present.
 
 use crate::rig::Rig;

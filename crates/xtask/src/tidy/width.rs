@@ -7,7 +7,7 @@ use crate::tree::File;
 /// Columns of a line, as in rustfmt.toml.
 const COLUMNS_MAX: usize = 110;
 
-/// A word of this many columns, such as a link, may stand in a wider line: it cannot be broken.
+/// A line with a word of this many columns, such as a link, may be wider, because it cannot be broken.
 const WORD_COLUMNS: usize = 60;
 
 pub fn check(files: &[File]) -> Vec<Finding> {

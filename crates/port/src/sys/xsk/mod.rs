@@ -252,7 +252,7 @@ impl Xsk {
             let before = self.taken;
             let (is_lost, refused) = self.kick();
             let ahead = self.transmit.consumed().wrapping_sub(before) as i32;
-            // If a frame is lost before any was sent, the kernel does not advance its position at once.
+            // If a frame is lost before any was sent, the kernel does not advance its position immediately.
             let ahead = ahead.max(i32::from(is_lost && before != end));
             self.taken = before.wrapping_add(ahead as u32);
             if is_lost && ahead > 0 {
