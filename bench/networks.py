@@ -29,7 +29,7 @@ PYTHON = os.environ.get("PLAN_PYTHON", os.path.join(ROOT, "target/tools/os-ken/b
 # Share of the links that must be protected; docs/adr/0030 gives the reason why Geant2012 cannot reach it.
 LINKS = 0.9
 ALL = "[network.require]\ndelivered = 1.0\n"
-# Packets must meet every failure of a part that routes use, and so every protection.
+# Packets must meet every failure of a part that routes use, which tests every protection.
 TESTED = "[network.require]\nexercised = true\nprotected_links = %g\n"
 FAILING = """delay = "1ms"
 detection = "10ms"

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks protected KeyFlow plans by failing each link and each switch of many graphs in `shunt sim`.
 
-A plan must be made within ten minutes and keep each promise. `plan check` walks all promises. In `shunt sim`,
-no packet may be lost at a protected hop after the failure is detected. Some graphs were planned before
-waypoints could send packets back; at least 95 % of the hops protected then must be protected now. A graph
-that cannot be planned is listed with the reason. Figures are written to target/report/protected.jsonl.
+A plan must be made within ten minutes, and all of its guards must hold. `plan check` walks all guards. In
+`shunt sim`, no packet may be lost at a guarded hop after the failure is detected. Some graphs were planned
+before waypoints could send packets back; at least 95 % of the hops protected then must be protected now. A
+graph that cannot be planned is listed with the reason. Figures are written to target/report/protected.jsonl.
 
 Graphs come from ../shared/data/topo beside the repository, from --graphs, and from a generator of odd graphs.
 --quick runs only small odd graphs.
@@ -92,7 +92,7 @@ class Failed(Exception):
 
 
 class Promised(NamedTuple):
-    """Promises of a plan for its hops."""
+    """Guards of a plan's hops."""
 
     routes: int
     split: int
@@ -143,7 +143,7 @@ def command(*words, seconds=None):
 
 
 def promised(plan):
-    """Counts the promises of a plan."""
+    """Counts the guards of a plan."""
     routes = plan["plans"][-1]["routes"]
     guards = [guard for route in routes for segment in route["segments"] for guard in segment["guards"]]
     split = sum(len(route["segments"]) > 1 for route in routes)
@@ -169,7 +169,7 @@ def simulated(plan, folder, packets_max):
 
 def met(found, are_promised, failure="protected hop, detected"):
     """Returns the number of packets that met failures of a kind, and the number lost. There must be some for
-    promised hops."""
+    guarded hops."""
     counts = next((one for one in found["met"] if one["failure"] == failure), {"delivered": 0, "lost": 0})
     reached = counts["delivered"] + counts["lost"]
     if are_promised and not reached:

@@ -107,7 +107,7 @@ class Process:
             os.kill(self.pid, number)
 
     def stop(self):
-        """Stops the process, also if it is paused. Kills it if it does not end."""
+        """Stops the process, even if it is paused. Kills it if it does not end."""
         self.signal(signal.SIGTERM)
         self.signal(signal.SIGCONT)
         try:

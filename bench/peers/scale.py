@@ -4,9 +4,9 @@
 
 Both sides forward the same 1,000 flows by destination MAC address. They read them from the same capture
 through the same driver, with one queue per core. Four programs run, each side with one core and with two;
-they forward in turns while the others are paused. A round gives each side a ratio: packets per CPU-second of
-a core with two cores, by those with one core. The figure compares the ratios of both sides. Figures are
-written to target/report/scale.jsonl.
+they forward in turn while the others are paused. A round gives each side a ratio: the packets per CPU-second
+of a core when two cores forward, divided by those when one core forwards. The figure compares the ratios of
+both sides. Figures are written to target/report/scale.jsonl.
 """
 
 import argparse

@@ -12,8 +12,8 @@ addresses are:
 
 Without `datapaths`, the first switch of the plan has the datapath ID 1, the next one 2, and so on. With it,
 each switch must be listed. If the hosts do not fit the plan, the application reports the reason at the start
-and loads nothing. It lists pairs of switches without a route. A switch gets all of its part in one bundle,
-which replaces its entries and groups. So a packet meets either the old or the new ones.
+and loads nothing. It lists pairs of switches without a route. A switch gets its whole part in one bundle,
+which replaces its entries and groups. A packet therefore hits either the old or the new entries.
 """
 
 import logging

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Entries of edge switches, generated from a plan and the places of hosts. They push keys and tags, pop keys,
-and deliver.
+and deliver packets to hosts.
 
 If there are several paths, an entry outputs to a group. A select group has the tags that lead to a server,
 and each flow gets one of them. A fast-failover group has a port and its backup. Neither uses ports that are

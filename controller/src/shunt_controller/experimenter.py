@@ -44,7 +44,7 @@ def read(layout: struct.Struct, data: bytes) -> tuple[Any, ...]:
 
 
 def put(data: bytes, buf: Any, offset: int) -> None:
-    """Writes bytes in the way of os-ken's serializers: into a bytearray that is extended if necessary."""
+    """Writes bytes as os-ken's serializers do: into a bytearray that is extended if necessary."""
     if len(buf) < offset:
         buf += bytearray(offset - len(buf))
     buf[offset : offset + len(data)] = data

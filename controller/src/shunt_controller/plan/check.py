@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks a plan by walks: the packets of every route must arrive, also during each failure that a guard
+"""Checks a plan by walks: the packets of every route must arrive, even during each failure that a guard
 covers."""
 
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recognizes a fat tree in a network, for any order of nodes and any port numbers, or reports why the network
-is none.
+is not one.
 
 A fat tree of even k has k pods. A pod has k/2 edge switches and k/2 aggregation switches, all linked to each
 other. There are (k/2)^2 core switches in k/2 planes. The aggregation switch of a plane in each pod is linked

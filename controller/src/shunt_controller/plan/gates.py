@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gates of Tag-and-Forward: numbers for the ports of a fat tree, such that rounding a gate up gives the port
-towards it.
+"""Gates of Tag-and-Forward: numbers for the ports of a fat tree, such that rounding up a target's gate gives
+the gate of the port that leads to the target.
 
 The bottom-up pass numbers server ports with an arithmetic progression. A port to a lower switch gets the
 highest gate of that switch, so the difference d grows by the factor k/2 with each layer. The top-down pass

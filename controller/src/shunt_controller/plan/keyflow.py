@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""KeyFlow plans: the keys of routes in a field of some width. Routes are split at waypoints if their keys do
+"""KeyFlow plans: the keys of routes, up to a maximum width. Routes are split at waypoints if their keys do
 not fit."""
 
 from collections.abc import Iterable, Sequence
@@ -39,8 +39,8 @@ class Segment:
     """Ports among `out_port` and `backup_port` by which packets may leave even if it is their ingress port.
     Empty for segments that do not begin at a waypoint."""
     left_out: frozenset[tuple[int, bool]] = frozenset()
-    """Failures (hop, is it the next node) that lose packets only because the detour does not fit the key. Not
-    written."""
+    """Failures (hop, whether the next node fails) that lose packets only because the detour does not fit the
+    key. Not written."""
 
     def entry(self) -> Entry:
         """Returns the entry of the first switch."""

@@ -54,8 +54,8 @@ def plan_protected(
 
 
 def _ask(demand: Demand, uses: int, always: Sequence[int], ports: Mapping[int, int], found: Sequence[Guard]) -> None:
-    """Adds the requirements of guards to a demand. `uses` equal keys contain them, with residues for
-    `always`."""
+    """Adds the requirements of guards to a demand. `always` are the nodes whose residues a key has without
+    guards, and `uses` is the number of such keys."""
     inside = sorted(frozenset(always).union(*(guard.more for guard in found))) if found else []
     mask = sum(1 << node for node in inside)
     for node in inside:

@@ -188,8 +188,8 @@ def _keyed(maker: Keymaker, part: list[int], ports: dict[int, int], claims: set[
 
 def prove(network: Network, bank: Bank, segment: Segment, claims: set[tuple[int, bool]]) -> Proven:
     """Walks a segment's packets through each failure on its path, with the segment's key. `claims` are
-    failures (hop, is it the next node) that should lose nothing. A claim is guarded if its packets arrive,
-    and the hop limit is raised to the longest walk."""
+    failures (hop, whether the next node fails) that should lose nothing. A claim is guarded if its packets
+    arrive, and the hop limit is raised to the longest walk."""
     says = by_key(bank, segment.key)
 
     def port_of(node: int) -> int | None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tags of Tag-and-Forward: which (UP, DOWN) lead where, how a switch forwards them, and a walk that proves
-it."""
+"""Tags of Tag-and-Forward: the tags (UP, DOWN) for each target, how a switch forwards them, and a walk that
+proves that they arrive."""
 
 import random
 from collections.abc import Iterator
