@@ -214,7 +214,7 @@ impl<'b> Changing<'b> {
             fresh.lookup(then, &mut found[1]);
             let priority =
                 |id: u32| self.living.iter().find(|entry| entry.id == id).map(|entry| entry.priority);
-            // Among equal rules the first added is hit. A recompiled table does not know that order.
+            // Among equal rules the first added is hit. A recompiled table does not have that order.
             if let Some(at) = (0..BURST).find(|&at| found[0][at] != found[1][at])
                 && priority(found[0][at]) != priority(found[1][at])
             {

@@ -479,7 +479,7 @@ fn missing_cpus_and_devices_are_reported_only_in_the_scope_of_the_machine() {
     );
 }
 
-/// Every key that the reader knows is in the grammar with an example, and every key of the grammar is read.
+/// Every key that the reader accepts is in the grammar with an example, and every key of the grammar is read.
 #[test]
 fn the_grammar_has_the_keys_that_are_read() {
     let asked = |table: &str| {

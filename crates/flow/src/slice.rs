@@ -12,8 +12,8 @@ pub enum SliceBase {
     Metadata,
     /// First bit after the EtherType and all VLAN tags.
     L3,
-    /// First bit of the upper-layer header after IP and its extension headers, for a protocol the parser
-    /// knows.
+    /// First bit of the upper-layer header after IP and its extension headers, for protocols that the parser
+    /// supports.
     L4,
 }
 

@@ -18,7 +18,7 @@ pub struct Capabilities {
 /// Amount of data that a device has accepted and not sent yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outstanding {
-    /// Bytes of the buffers in use, as far as the driver can tell.
+    /// Bytes of the buffers in use, as far as the driver can determine.
     pub bytes: usize,
     /// Watermark in bytes. From this amount on, the worker passes no more normal frames to the device, except
     /// one frame if the device has none. The limit exists because low-latency frames cannot overtake frames
@@ -31,7 +31,7 @@ impl Outstanding {
     pub const NONE: Self = Self { bytes: 0, most_bytes: usize::MAX };
 }
 
-/// State of a port's link as far as its driver knows it.
+/// State of a port's link, as far as the driver can determine it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Link {
     /// Packets can pass: the device exists, is up and has a carrier.

@@ -398,7 +398,7 @@ impl Reference {
         &self.drops
     }
 
-    /// Returns the number of other drop reasons that packets met, by reason.
+    /// Returns how often each reason was recorded in [`Processed::copy_drops`].
     #[must_use]
     pub fn copy_drops(&self) -> &BTreeMap<DropReason, u64> {
         &self.copy_drops

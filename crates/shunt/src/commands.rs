@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Implementation of each command.
 //!
-//! A function here asks a running switch over its control socket, or calls the crate that does the work, and
-//! prints the answer with `print`. It does no forwarding itself. Begin with [`run`] and [`show`].
+//! A function here sends a request to a running switch over its control socket, or calls the crate that does
+//! the work. It prints the answer with `print`. It does not forward packets itself. Begin with [`run`] and
+//! [`show`].
 
 use crate::arguments::{
     Check, Flows, GatesCommand, Replay, Run, Show, Sim, Switched, Top, TraceArguments, What,

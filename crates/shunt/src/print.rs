@@ -2,7 +2,7 @@
 //! Answers of the switch as text for people.
 //!
 //! Tables are aligned, and zero counters are left out where they would hide the others. Functions here only
-//! format; they must not ask the switch. Begin with [`counters`].
+//! format; they must not send requests to the switch. Begin with [`counters`].
 
 pub mod live;
 pub mod network;

@@ -41,7 +41,7 @@ pub struct Real {
     pub packet: String,
     /// Length of the packet in bytes.
     pub bytes: u32,
-    /// Version of the rules that the packet met.
+    /// Version of the rules that processed the packet.
     pub version: u64,
     /// Lookups in order.
     pub hits: Vec<RealHit>,
@@ -82,7 +82,7 @@ pub struct RealHit {
     /// - `shared`: the table itself, on the fast-forwarding path;
     /// - `known`: a LUT record of a normal entry.
     pub by: String,
-    /// Entry in flow syntax, if the rules have not changed since the packet met them.
+    /// Entry in flow syntax, if the rules have not changed since the lookup.
     pub line: Option<String>,
     /// Whether an entry was hit.
     pub hit: bool,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Table engines, the choice among them, and their updates.
 //!
-//! The crate knows nothing of ports or protocols: a packet's value is a row of 64-bit words, laid out by a
+//! The crate does not depend on ports or protocols: a packet's value is a row of 64-bit words, laid out by a
 //! [`KeyPlan`]. A lookup allocates nothing and takes no lock. Vector instructions are used in `simd` modules
 //! only.
 //!

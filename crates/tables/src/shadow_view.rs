@@ -72,7 +72,7 @@ impl ShadowView {
         self.delta_slots.len()
     }
 
-    /// Returns the sequence number of the last rule taken in.
+    /// Returns the sequence number of the last rule added or skipped.
     pub fn sequence(&self) -> u64 {
         self.base_sequence + self.delta_slots.len() as u64
     }
@@ -105,8 +105,8 @@ impl ShadowView {
         self.additions = None;
     }
 
-    /// Removes a rule that was taken in. Returns the update for workers, and whether the base has too many
-    /// deleted rules of one match and should be replaced.
+    /// Removes a rule of the view. Returns the update for workers, and whether the base has too many deleted
+    /// rules of one match and should be replaced.
     pub fn remove(&mut self, id: EntryId, rule: &Rule) -> (TableUpdate, bool) {
         let mut many = false;
         let place = if let Some(index) = rule.entry.matching.index() {

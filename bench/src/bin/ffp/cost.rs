@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Cost model of docs/model.md: its predictions for mixed traffic, based on runs with one sort of traffic
+//! Cost model of docs/model.md: its predictions for mixed traffic, based on runs with one kind of traffic
 //! each, compared with the measured cost of mixed traffic.
 
 use std::error::Error;

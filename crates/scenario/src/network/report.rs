@@ -52,7 +52,7 @@ pub struct NetworkOutcome {
     pub missed: Vec<String>,
     /// Lost packets by reason and place.
     pub reasons: Vec<LossReport>,
-    /// Packets by the kind of failure that they met.
+    /// Packets by the kind of failure that they encountered.
     pub met: Vec<Met>,
     /// Protection that the plan promises, and the part of it that the run exercised.
     pub protection: Protection,
@@ -92,7 +92,7 @@ pub struct LossReport {
     pub packets: u64,
 }
 
-/// Packets that met one kind of failure.
+/// Packets that encountered one kind of failure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Met {
     /// Kind of failure.
@@ -116,7 +116,7 @@ pub struct FailureMet {
     pub at_ns: u64,
     /// Number of packets whose path crossed the failed part.
     pub packets: u64,
-    /// Number of these packets that are protected against the failure and met it after its detection.
+    /// Number of these packets that are protected against the failure and encountered it after its detection.
     pub protected: u64,
 }
 

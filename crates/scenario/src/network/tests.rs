@@ -45,7 +45,7 @@ fn run(plan: &Value, rest: &str) -> NetworkOutcome {
     outcome
 }
 
-/// Returns the packets that met this kind of failure: delivered, lost.
+/// Returns the packets that encountered this kind of failure: delivered, lost.
 fn met(outcome: &NetworkOutcome, failure: &str) -> (u64, u64) {
     let found = outcome.met.iter().find(|met| met.failure == failure);
     found.map_or((0, 0), |met| (met.delivered, met.lost))
@@ -204,7 +204,7 @@ fn what_is_required_is_there_or_a_sentence_is() {
     let nothing = "exercised: nothing that is protected failed while packets came to it";
     let unmet = "exercised: no packet met a failure: New York at 3600000.000 ms, and 10 more";
     assert_eq!(missed("abilene.json", &format!("{late}{tested}")), [unmet, nothing]);
-    // All packets that met the failure met it before its detection.
+    // All packets that encountered the failure did so before its detection.
     let short = "[network.traffic]\ninterval = \"1us\"\npackets = 200\n\
         [[network.failure]]\nat = \"100us\"\nlink = [\"Denver\", \"Kansas City\"]\n";
     let untested = "exercised: no packet met a failure of what is protected once it was detected: \
@@ -357,7 +357,7 @@ fn protected_routes_that_are_split_lose_nothing() {
     let (_, lost) = met(&without, "protected hop, detected");
     let dropped = without.reasons.iter().filter(|lost| lost.reason == "ingress_port");
     assert!(!without.right && lost > 100, "{:?}", without.met);
-    // Some of the packets dropped for this reason also met a failure that explains the loss.
+    // Some of the packets dropped for this reason also encountered a failure that explains the loss.
     assert!(dropped.map(|lost| lost.packets).sum::<u64>() >= lost, "{:?}", without.reasons);
     assert!(without.state.entries.mean < outcome.state.entries.mean);
 }

@@ -22,7 +22,7 @@ pub struct Screen {
     pub paused: bool,
 }
 
-/// A movement on the screen that a key asks for.
+/// A movement on the screen, caused by a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Move {
     /// Moves the focus to the next section.

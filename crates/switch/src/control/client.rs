@@ -31,7 +31,7 @@ pub enum ClientError {
     /// The switch refused the request with this sentence.
     #[error("{0}")]
     Refused(String),
-    /// The caller did not want the rest of the answer.
+    /// The caller stopped before the end of the answer.
     #[error("the rest of the answer was not read")]
     Stopped,
     /// The answer does not have the expected form.

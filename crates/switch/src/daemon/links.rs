@@ -9,7 +9,7 @@ use port::Link;
 use port::links::WatchedLink;
 use worker::WorkerSet;
 
-/// Link of a port as the model knows it.
+/// Link of a port as last reported to the model.
 pub struct Known {
     /// Port number.
     pub port: PortNo,

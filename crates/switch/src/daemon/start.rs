@@ -36,7 +36,7 @@ pub struct Daemon {
     pub(super) workers: Arc<[Arc<Shared>]>,
     pub(super) threads: Vec<JoinHandle<()>>,
     pub(super) control: Arc<ControlWake>,
-    /// Links as the model knows them.
+    /// Links as last reported to the model.
     pub(super) links: Vec<Known>,
     pub(super) link_thread: LinkThread,
     _device_locks: Vec<DeviceLock>,
@@ -185,8 +185,8 @@ impl Daemon {
     /// Applies all queued operations on the calling thread, before the workers' threads start.
     ///
     /// A running worker applies only a few operations per turn and then receives packets. Its first packets
-    /// would meet incomplete tables. Links are published here for the same reason. Returns `false` if the
-    /// daemon was stopped.
+    /// would be looked up in incomplete tables. Links are published here for the same reason. Returns `false`
+    /// if the daemon was stopped.
     fn put_into_force(&mut self, stop: &Stop) -> bool {
         let Some(model) = self.model_handle.here() else { return false };
         let barrier = model.barrier();

@@ -69,8 +69,8 @@ pub(super) struct Trie {
     pub roots: Vec<Root>,
     pub words: Vec<Word>,
     /// For each node of the front the places where an item begins. The first place always has one, and its
-    /// bit says whether the items are wide. `offsets` holds the position of its items relative to its word's
-    /// base, in units, and one element more.
+    /// bit indicates whether the items are wide. `offsets` holds the position of its items relative to its
+    /// word's base, in units, and one element more.
     pub maps: Vec<u64>,
     pub offsets: Vec<u16>,
     /// Items of the front. An item is a number or `none`; wide items may also be positions of nodes below,

@@ -235,7 +235,7 @@ mod tests {
         let mut vain = Vain::default();
         assert!(!Labels::new(&slots, &rows, 1, &mut vain).unwrap().has_ends());
         assert!(!vain.suits(3_000) && vain.suits(2_000));
-        // A few of the rules can be joined, but the record says that joining is not worth a try.
+        // A few of the rules can be joined, but according to the record joining is not worth a try.
         let few = &slots[..2];
         assert!(Labels::new(few, &rows, 1, &mut Vain::default()).unwrap().has_ends());
         let mut known = Vain::default();

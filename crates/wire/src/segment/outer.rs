@@ -2,11 +2,11 @@
 //! Outer headers of a tunnelled super-frame, which the sender left to its device to segment.
 //!
 //! A walk from the start of the frame to the innermost IP header finds the fields to correct in each segment.
-//! These are lengths, identifications and checksums of outer IP, UDP and GRE headers. The walk knows Ethernet
-//! with VLAN tags, IP in IP, GRE (RFC 2784, 2890), VXLAN (RFC 7348) with its extension GPE, Geneve (RFC
-//! 8926), and IP directly in UDP. Any other header after UDP or GRE may contain a length, so such a frame is
-//! not segmented. Unknown layer 2 headers (MPLS, PBB, KeyFlow) contain no length; the walk searches for the
-//! next IP header after them.
+//! These are lengths, identifications and checksums of outer IP, UDP and GRE headers. The walk supports
+//! Ethernet with VLAN tags, IP in IP, GRE (RFC 2784, 2890), VXLAN (RFC 7348) with its extension GPE, Geneve
+//! (RFC 8926), and IP directly in UDP. Any other header after UDP or GRE may contain a length, so such a
+//! frame is not segmented. Unknown layer 2 headers (MPLS, PBB, KeyFlow) contain no length; the walk searches
+//! for the next IP header after them.
 
 #[cfg(test)]
 mod tests;

@@ -12,7 +12,8 @@ use crate::{Failure, tree};
 /// Tools that tests run and distributions do not package.
 const TOOLS: &str = "target/tools";
 
-/// Copy of every file that git knows, kept between runs so that only changed files are rebuilt.
+/// Copy of every file that git tracks or would track, kept between runs so that only changed files are
+/// rebuilt.
 pub struct TreeCopy {
     original: PathBuf,
     root: PathBuf,

@@ -192,8 +192,8 @@ impl PathPlan {
     }
 
     /// Returns the switch settings for packets of these pairs, by stage. Stage 0 applies before the first
-    /// packet. With `renumbered`, three stages follow: switches know both numberings, packets get new keys,
-    /// switches forget the old numbering.
+    /// packet. With `renumbered`, three stages follow: switches accept both numberings, packets get new keys,
+    /// switches drop the old numbering.
     pub fn stages(&self, pairs: &[Pair], renumbered: bool) -> Result<Vec<Setups>, PathPlanError> {
         match self {
             Self::KeyFlow(plan) => plan.stages(pairs, renumbered),
