@@ -38,6 +38,7 @@ pub enum Next {
 impl Next {
     /// Returns the number of the next table.
     #[must_use]
+    #[inline]
     pub fn table(self) -> u8 {
         match self {
             Self::Table(table) | Self::Direct { table, .. } => table,

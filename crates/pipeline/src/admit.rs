@@ -6,7 +6,7 @@ use crate::egress::Egress;
 use crate::packet::{Packet, State, Take};
 use crate::packet_out::CompiledPacketOut;
 use crate::probe::Probe;
-use flow::{DropReason, PortNo};
+use flow::{DropReason, Next, PortNo};
 use frame::Frame;
 use tables::NONE;
 use wire::Depth;
@@ -62,7 +62,7 @@ impl<E: Egress> BurstContext<'_, E> {
         } else {
             let last = if out.to_tables { Take::Copy } else { Take::Frame };
             if self.steps(packet, &out.steps, last, 0) && out.to_tables {
-                packet.state = State::Lookup(0);
+                packet.state = State::Waits(Next::Table(0));
             }
         }
     }
@@ -71,6 +71,6 @@ impl<E: Egress> BurstContext<'_, E> {
 /// Returns whether a packet is an IP fragment, including the first.
 #[inline(never)]
 fn is_fragment(packet: &mut Packet) -> bool {
-    packet.locate(Depth::L4);
-    packet.layers.fragment
+    packet.data.locate(Depth::L4);
+    packet.data.layers.fragment
 }

@@ -44,7 +44,7 @@ pub(crate) fn enqueue_or_finish<E: Egress, P: Probe>(
                 lanes.last_burst.push(*slot);
                 continue;
             }
-            _ if context.egress.may_hold(&packet.frame, BacklogShare::of(packet))
+            _ if context.egress.may_hold(&packet.data.frame, BacklogShare::of(packet))
                 && lanes.admit(*slot, packet) =>
             {
                 continue;
@@ -65,7 +65,7 @@ pub(crate) fn refuse<E: Egress, P: Probe>(
     reason: DropReason,
     probe: &mut P,
 ) {
-    probe.refused(&packet.frame, packet.state.waits_for(), reason);
+    probe.refused(&packet.data.frame, packet.state.waits_for(), reason);
     context.discard(packet);
     context.fail(packet, reason);
     packet.state = State::Done;

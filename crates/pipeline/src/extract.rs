@@ -13,8 +13,7 @@ use crate::packet::Packet;
 use flow::{Field, FieldBase, SliceBase, ext};
 use shuffle::Shuffle;
 use tables::KeyPlan;
-use wire::layers::header;
-use wire::{Depth, Layers};
+use wire::Depth;
 
 /// One 8-byte load that covers neighbouring named fields, or up to 64 bits of one. Nearly all fields need no
 /// more.
@@ -95,9 +94,6 @@ fn depth_of(field: Field) -> Depth {
         (_, FieldBase::L4 | FieldBase::NdSll | FieldBase::NdTll) => Depth::L4,
     }
 }
-
-/// Headers with a valid `Layers::l4`: at least one of them must be present.
-pub(crate) const L4_HEADERS: u32 = header::TCP | header::UDP | header::SCTP | header::ICMPV4 | header::ICMPV6;
 
 impl Extractor {
     /// Compiles a key plan.
@@ -181,7 +177,7 @@ impl Extractor {
     ) {
         let depth = depth.max(self.depth);
         for packet in waiting {
-            packets[usize::from(*packet)].locate(depth);
+            packets[usize::from(*packet)].data.locate(depth);
         }
         let load = |waiting: &[u16], keys: &mut [u64]| {
             self.load(packets, waiting, keys);
@@ -204,21 +200,21 @@ impl Extractor {
         keys.fill(0);
         let mut rows = Rows { packets, waiting, keys, words: self.words };
         if self.has_presence {
-            rows.each(0, 0, |packet| u64::from(packet.layers.present & self.needs));
+            rows.each(0, 0, |packet| u64::from(packet.data.layers.present & self.needs));
             for (number, slice) in self.slices.iter().enumerate() {
-                let there = |packet: &Packet| slice_start(packet, slice.base, slice.end_bits).is_some();
+                let there = |packet: &Packet| packet.data.slice_start(slice.base, slice.end_bits).is_some();
                 rows.each(0, 0, |packet| u64::from(there(packet)) << (32 + number));
             }
         }
         for load in &self.loads {
             match load.base {
                 FieldBase::Frame => rows.load(load, |_| 0),
-                FieldBase::L3 => rows.load(load, |packet| packet.layers.l3),
-                FieldBase::L4 => rows.load(load, |packet| packet.layers.l4),
-                FieldBase::NdSll => rows.load(load, |packet| packet.layers.nd_sll),
-                FieldBase::NdTll => rows.load(load, |packet| packet.layers.nd_tll),
+                FieldBase::L3 => rows.load(load, |packet| packet.data.layers.l3),
+                FieldBase::L4 => rows.load(load, |packet| packet.data.layers.l4),
+                FieldBase::NdSll => rows.load(load, |packet| packet.data.layers.nd_sll),
+                FieldBase::NdTll => rows.load(load, |packet| packet.data.layers.nd_tll),
                 FieldBase::Ext => rows.each(load.word, load.needs, |packet| {
-                    load.place(eight_bytes(packet.ext.bytes(), usize::from(load.byte)))
+                    load.place(eight_bytes(packet.data.ext.bytes(), usize::from(load.byte)))
                 }),
             }
         }
@@ -242,7 +238,7 @@ impl Rows<'_> {
     fn each(&mut self, word: u8, needs: u32, bits: impl Fn(&Packet) -> u64) {
         for (packet, key) in self.waiting.iter().zip(self.keys.chunks_exact_mut(self.words)) {
             let packet = &self.packets[usize::from(*packet)];
-            if packet.layers.present & needs == needs {
+            if packet.data.layers.present & needs == needs {
                 key[usize::from(word)] |= bits(packet);
             }
         }
@@ -254,7 +250,7 @@ impl Rows<'_> {
         let Load { word, needs, byte, .. } = *load;
         self.each(word, needs, |packet| {
             let at = usize::from(start(packet)) + usize::from(byte);
-            load.place(eight_bytes(packet.frame.window(), at))
+            load.place(eight_bytes(packet.data.frame.window(), at))
         });
     }
 }
@@ -271,53 +267,13 @@ impl Part {
     /// Returns the bits at their position in the key, for a packet that has the headers.
     fn read(&self, packet: &Packet) -> u64 {
         let start = if self.slice_end_bits == 0 {
-            base_start(packet, self.base)
+            packet.data.base_start(self.base)
         } else {
-            let Some(start) = slice_start(packet, self.base, self.slice_end_bits) else { return 0 };
+            let Some(start) = packet.data.slice_start(self.base, self.slice_end_bits) else { return 0 };
             start
         };
-        let bytes = if self.base == FieldBase::Ext { packet.ext.bytes() } else { packet.frame.window() };
+        let bytes =
+            if self.base == FieldBase::Ext { packet.data.ext.bytes() } else { packet.data.frame.window() };
         read_bits(bytes, start + usize::from(self.byte), self.skip, self.bits) << self.shift
-    }
-}
-
-/// Returns the offset of a base. It is meaningful only if the header that the base belongs to is present.
-#[inline]
-pub(crate) fn base_start(packet: &Packet, base: FieldBase) -> usize {
-    match base {
-        FieldBase::Frame | FieldBase::Ext => 0,
-        FieldBase::L3 => usize::from(packet.layers.l3),
-        FieldBase::L4 => usize::from(packet.layers.l4),
-        FieldBase::NdSll => usize::from(packet.layers.nd_sll),
-        FieldBase::NdTll => usize::from(packet.layers.nd_tll),
-    }
-}
-
-/// Returns the offset of a slice's base, or `None` if the packet ends before the slice does.
-#[inline]
-pub(crate) fn slice_start(packet: &Packet, base: FieldBase, end_bits: u32) -> Option<usize> {
-    let Layers { present, l3, l4, .. } = packet.layers;
-    Ends { present, l3, l4, len: packet.frame.len() }.slice_start(base, end_bits)
-}
-
-/// Data that decides whether a packet contains a slice: headers, their offsets and the packet's length.
-struct Ends {
-    present: u32,
-    l3: u16,
-    l4: u16,
-    len: usize,
-}
-
-impl Ends {
-    #[inline]
-    fn slice_start(&self, base: FieldBase, end_bits: u32) -> Option<usize> {
-        let (there, start, len) = match base {
-            FieldBase::L3 => (self.l3 != 0, self.l3, self.len),
-            FieldBase::L4 => (self.present & L4_HEADERS != 0, self.l4, self.len),
-            FieldBase::Ext => (true, 0, ext::EXT_BYTES),
-            FieldBase::Frame | FieldBase::NdSll | FieldBase::NdTll => (true, 0, self.len),
-        };
-        let start = usize::from(start);
-        (there && (start * 8) as u64 + u64::from(end_bits) <= (len * 8) as u64).then_some(start)
     }
 }

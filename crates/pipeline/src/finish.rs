@@ -30,8 +30,8 @@ impl<E: Egress> BurstContext<'_, E> {
         }
         self.burst_counters.outcome(outcome);
         probe.left(slot, outcome, fast, &self.burst_counters);
-        if !packet.frame.is_hollow() {
-            self.egress.free(packet.take_frame());
+        if !packet.data.frame.is_hollow() {
+            self.egress.free(packet.data.take_frame());
         }
     }
 
@@ -56,8 +56,8 @@ impl<E: Egress> BurstContext<'_, E> {
             self.release_copies(packet);
         }
         if let Some(port) = packet.leaves {
-            let frame = packet.take_frame();
-            self.transmit(packet, port, packet.queue, frame);
+            let frame = packet.data.take_frame();
+            self.transmit(packet, port, packet.data.queue, frame);
         }
     }
 

@@ -1,36 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Groups: their compiled buckets, and their counters in one worker.
+//! Groups by number, and their counters in one worker.
 
-use crate::action_set::ActionSet;
 use crate::cells::Cell;
-use crate::program::ProgramStep;
-use flow::group::{Bucket, Group};
+use actions::CompiledGroup;
 use std::sync::Arc;
-
-/// A compiled group.
-#[derive(Debug)]
-pub struct CompiledGroup {
-    pub(crate) group: Group,
-    /// Steps of each bucket, in the order of execution.
-    pub(crate) steps: Vec<Box<[ProgramStep]>>,
-}
-
-impl CompiledGroup {
-    /// Compiles a group.
-    ///
-    /// # Errors
-    /// Returns the index of the first bucket with more actions than an action set can hold.
-    pub fn compile(group: &Group) -> Result<Self, usize> {
-        let compile = |(number, bucket): (usize, &Bucket)| {
-            let steps: Vec<ProgramStep> = bucket.actions.iter().map(ProgramStep::compile).collect();
-            let mut set = ActionSet::default();
-            set.write(&steps).map_err(|_| number)?;
-            Ok(set.ordered().into_iter().collect())
-        };
-        let steps = group.buckets.iter().enumerate().map(compile).collect::<Result<_, usize>>()?;
-        Ok(Self { group: group.clone(), steps })
-    }
-}
 
 /// Counters of a group and its buckets in one worker.
 #[derive(Debug)]

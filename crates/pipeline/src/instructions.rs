@@ -4,10 +4,8 @@
 use crate::context::BurstContext;
 use crate::egress::Egress;
 use crate::packet::{Packet, State, Take};
-use crate::program::{Program, ProgramStep};
-use crate::{stateless, tags, ttl};
+use actions::{Program, ProgramStep};
 use flow::action::WHOLE_PACKET;
-use flow::stateless::TagTypes;
 use flow::{DropReason, PacketInReason};
 
 impl<E: Egress> BurstContext<'_, E> {
@@ -20,7 +18,7 @@ impl<E: Egress> BurstContext<'_, E> {
         packet.low_latency &= program.low_latency;
         packet.miss_entry = program.miss_entry;
         let state = match program.passage {
-            Some(next) => next,
+            Some(next) => State::Waits(next),
             None if program.plain => self.applied_actions(packet, program),
             None => self.all_instructions(packet, program),
         };
@@ -62,7 +60,7 @@ impl<E: Egress> BurstContext<'_, E> {
             return State::Done;
         }
         if let Some((value, mask)) = program.metadata {
-            packet.ext.write_metadata(value, mask);
+            packet.data.ext.write_metadata(value, mask);
         }
         after(packet, program)
     }
@@ -91,10 +89,10 @@ impl<E: Egress> BurstContext<'_, E> {
             if let ProgramStep::Output { port, max_len } = *step {
                 self.output(packet, port, max_len, take);
             } else if let ProgramStep::WriteMacs(macs) = step {
-                macs.run(packet);
+                macs.run(&mut packet.data);
             } else if let ProgramStep::Group(group) = *step {
                 self.group(packet, group, take, chain);
-            } else if let Err(reason) = change(packet, step, self.tag_types()) {
+            } else if let Err(reason) = step.rewrite(&mut packet.data, self.tag_types()) {
                 if reason == DropReason::TtlExpired && self.settings.report_invalid_ttl {
                     self.send_to_controller(packet, WHOLE_PACKET, PacketInReason::InvalidTtl);
                 }
@@ -110,37 +108,8 @@ impl<E: Egress> BurstContext<'_, E> {
 #[inline]
 fn after(packet: &Packet, program: &Program) -> State {
     match program.next {
-        Some(next) => State::of(next),
+        Some(next) => State::Waits(next),
         None if packet.set.is_empty() => State::Done,
         None => State::Finish,
     }
-}
-
-/// Runs an action that sends nothing.
-#[inline(never)]
-fn change(packet: &mut Packet, step: &ProgramStep, types: &TagTypes) -> Result<(), DropReason> {
-    match *step {
-        ProgramStep::Output { .. } | ProgramStep::Group(_) | ProgramStep::WriteMacs(_) => {}
-        ProgramStep::Queue(queue) => packet.queue = queue,
-        ProgramStep::Write(write) => write.run(packet)?,
-        ProgramStep::PushVlan(tpid) => tags::push_vlan(packet, tpid)?,
-        ProgramStep::PopVlan => tags::pop_vlan(packet)?,
-        ProgramStep::PushMpls(eth_type) => tags::push_mpls(packet, eth_type)?,
-        ProgramStep::PopMpls(eth_type) => tags::pop_mpls(packet, eth_type)?,
-        ProgramStep::PushPbb(eth_type) => tags::push_pbb(packet, eth_type)?,
-        ProgramStep::PopPbb => tags::pop_pbb(packet)?,
-        ProgramStep::SetMplsTtl(to) => ttl::set_mpls(packet, to)?,
-        ProgramStep::DecMplsTtl => ttl::dec_mpls(packet)?,
-        ProgramStep::SetNwTtl(to) => ttl::set_nw(packet, to)?,
-        ProgramStep::DecNwTtl => ttl::dec_nw(packet)?,
-        ProgramStep::CopyTtlOut => ttl::copy_out(packet),
-        ProgramStep::CopyTtlIn => ttl::copy_in(packet),
-        ProgramStep::PushKey(key) => key.run(packet, types)?,
-        ProgramStep::PushPolka(key) => key.run(packet, types)?,
-        ProgramStep::PopKey => stateless::pop_key(packet, types)?,
-        ProgramStep::PushTf(tag) => tag.run(packet, types.tf)?,
-        ProgramStep::PushTfWide(tag) => tag.run(packet, types.tf_wide)?,
-        ProgramStep::PopTf => stateless::pop_tf(packet, types)?,
-    }
-    Ok(())
 }

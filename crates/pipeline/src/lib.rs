@@ -82,21 +82,6 @@ mod pending_outputs;
 
 mod packet_out;
 
-// Programs and their actions.
-mod program;
-
-mod action_set;
-
-mod field_write;
-
-mod mac_write;
-
-mod tags;
-
-mod ttl;
-
-mod checksums;
-
 // What forwarding and control share.
 mod cells;
 
@@ -109,17 +94,14 @@ pub use counters::{BurstCounters, Counters};
 pub use egress::Egress;
 pub use extract::Extractor;
 pub use ffp::{Clean, Coherence, FastMode, Inheritance, Lut, LutCounters, LutFigures};
-pub use field_write::FieldWrite;
 pub use filter::Filter;
-pub use group_table::{CompiledGroup, GroupCells, GroupTable};
+pub use group_table::{GroupCells, GroupTable};
 pub use lanes::{BacklogShare, LaneLimits, LaneUsage};
-pub use mac_write::MacWrite;
-pub use meter_table::{MeterState, MeterTable};
+pub use meter_table::MeterTable;
 pub use packet_out::CompiledPacketOut;
 pub use pipeline::{Pipeline, PipelineUsage};
 pub use ports::PortTable;
 pub use probe::{Leaving, Probe, ProbeStep};
-pub use program::Program;
 pub use recorder::{RECORDER, Recorder};
 pub use slab::BURST;
 pub use stateless::forwarder::StatelessForwarder;

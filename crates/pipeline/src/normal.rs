@@ -23,13 +23,14 @@ const RESERVED: [u8; 5] = [0x01, 0x80, 0xc2, 0x00, 0x00];
 
 /// Forwards the packet as a learning bridge does.
 pub(crate) fn forward<E: Egress>(context: &mut BurstContext<'_, E>, packet: &mut Packet, take: Take) {
-    packet.locate(Depth::L2);
-    let vid = if packet.layers.present & header::VLAN != 0 { packet.layers.vlan_tci & VID } else { 0 };
+    packet.data.locate(Depth::L2);
+    let vid =
+        if packet.data.layers.present & header::VLAN != 0 { packet.data.layers.vlan_tci & VID } else { 0 };
     let [destination, source] = macs(packet);
     if destination[..5] == RESERVED && destination[5] & 0xf0 == 0 {
         return context.fail(packet, DropReason::ReservedMulticast);
     }
-    let in_port = packet.ext.in_port();
+    let in_port = packet.data.ext.in_port();
     if source[0] & 1 == 0 && source != [0; 6] && flow::port_no::is_real(in_port) {
         learn(context, MacSeen { vid, mac: source, port: in_port });
     }
@@ -43,7 +44,7 @@ pub(crate) fn forward<E: Egress>(context: &mut BurstContext<'_, E>, packet: &mut
 
 fn macs(packet: &Packet) -> [[u8; 6]; 2] {
     let mut macs = [[0; 6]; 2];
-    let bytes = packet.frame.bytes();
+    let bytes = packet.data.frame.bytes();
     macs[0].copy_from_slice(&bytes[..6]);
     macs[1].copy_from_slice(&bytes[6..12]);
     macs

@@ -18,7 +18,7 @@ impl<E: Egress> BurstContext<'_, E> {
     pub(crate) fn output(&mut self, packet: &mut Packet, port: PortNo, max_len: u16, take: Take) {
         if !port_no::is_real(port) {
             self.output_reserved(packet, port, max_len, take);
-        } else if port == packet.ext.in_port() {
+        } else if port == packet.data.ext.in_port() {
             // OpenFlow sends a packet back to its ingress port only by the reserved port IN_PORT.
             self.fail(packet, DropReason::IngressPort);
         } else {
@@ -29,7 +29,7 @@ impl<E: Egress> BurstContext<'_, E> {
     #[inline(never)]
     fn output_reserved(&mut self, packet: &mut Packet, port: PortNo, max_len: u16, take: Take) {
         match port {
-            port_no::IN_PORT => self.send_to_port(packet, packet.ext.in_port(), take),
+            port_no::IN_PORT => self.send_to_port(packet, packet.data.ext.in_port(), take),
             port_no::ALL => self.send_to_many(packet, |_| true, take),
             port_no::FLOOD => self.send_to_many(packet, |port| !port.no_flood, take),
             port_no::NORMAL => normal::forward(self, packet, take),
@@ -60,7 +60,7 @@ impl<E: Egress> BurstContext<'_, E> {
         wanted: impl Fn(&PortState) -> bool,
         take: Take,
     ) {
-        let in_port = packet.ext.in_port();
+        let in_port = packet.data.ext.in_port();
         let ports = self.ports;
         let mut waiting: Option<PortNo> = None;
         for port in ports.all().iter().filter(|p| p.up && !p.no_fwd && p.number != in_port && wanted(p)) {
@@ -85,14 +85,14 @@ impl<E: Egress> BurstContext<'_, E> {
 
     #[inline(never)]
     fn send_copy(&mut self, packet: &mut Packet, port: PortNo) {
-        let Some(mut frame) = self.egress.buffer(packet.frame.len()) else {
+        let Some(mut frame) = self.egress.buffer(packet.data.frame.len()) else {
             return self.fail(packet, DropReason::NoBuffer);
         };
-        if !frame.copy_from(&packet.frame) {
+        if !frame.copy_from(&packet.data.frame) {
             self.egress.free(frame);
             return self.fail(packet, DropReason::NoBuffer);
         }
-        let (lane, copy) = (packet.lane(), PendingOutput::Copy { port, queue: packet.queue, frame });
+        let (lane, copy) = (packet.lane(), PendingOutput::Copy { port, queue: packet.data.queue, frame });
         if let Err(PendingOutput::Copy { frame, .. }) = self.outputs.push(&mut packet.outputs, lane, copy) {
             self.egress.free(frame);
             self.fail(packet, DropReason::TransmitFull);
@@ -101,14 +101,14 @@ impl<E: Egress> BurstContext<'_, E> {
 
     #[inline(never)]
     pub(crate) fn send_to_controller(&mut self, packet: &mut Packet, max_len: u16, reason: PacketInReason) {
-        let in_port = packet.ext.in_port();
+        let in_port = packet.data.ext.in_port();
         if self.ports.get(in_port).is_some_and(|port| port.no_packet_in) {
             return self.fail(packet, DropReason::NoPacketIn);
         }
-        let Some(mut copy) = self.egress.controller_buffer(packet.frame.len(), packet.lane()) else {
+        let Some(mut copy) = self.egress.controller_buffer(packet.data.frame.len(), packet.lane()) else {
             return self.fail(packet, DropReason::PacketInFull);
         };
-        if !copy.copy_from(&packet.frame) {
+        if !copy.copy_from(&packet.data.frame) {
             self.egress.free(copy);
             return self.fail(packet, DropReason::PacketInFull);
         }
@@ -118,8 +118,8 @@ impl<E: Egress> BurstContext<'_, E> {
             entry: packet.entry,
             reason,
             max_len,
-            metadata: packet.ext.metadata(),
-            tunnel_id: packet.ext.tunnel_id(),
+            metadata: packet.data.ext.metadata(),
+            tunnel_id: packet.data.ext.tunnel_id(),
         };
         let (lane, report) = (packet.lane(), PendingOutput::Report(report));
         if let Err(PendingOutput::Report(report)) = self.outputs.push(&mut packet.outputs, lane, report) {

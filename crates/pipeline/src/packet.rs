@@ -1,43 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A packet in the pipeline: its frame, its headers and its forwarding state.
 
-use crate::action_set::ActionSet;
 use crate::pending_outputs::OutputList;
-use flow::{DropReason, EntryId, Ext, Next, PortNo};
+use actions::{ActionSet, PacketData};
+use flow::{DropReason, EntryId, Next, PortNo};
 use frame::{Frame, Lane};
-use wire::layers::header;
-use wire::{Depth, Layers};
 
 /// Position of a packet in the pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Waits for a lookup in this table.
-    Lookup(u8),
-    /// Waits for the entry at this index of a linear table.
-    Direct(u8, u32),
-    /// Waits for its entry in this table to run. The entry is known without a lookup.
-    Known(u8, EntryId),
+    /// Waits for its entry in a table, which a lookup or an index gives.
+    Waits(Next),
+    /// Waits for its entry in this table to run, which is [`Packet::known`].
+    Known(u8),
     /// Waits for its action set to run.
     Finish,
     /// All instructions are done.
     Done,
 }
 
-impl State {
-    /// Returns the state of a packet that continues with `next`.
-    #[inline]
-    pub fn of(next: Next) -> Self {
-        match next {
-            Next::Table(table) => Self::Lookup(table),
-            Next::Direct { table, index } => Self::Direct(table, index),
-        }
-    }
+/// A state is written and read as one word.
+const _: () = assert!(size_of::<State>() == 8);
 
+impl State {
     /// Returns the table that a packet in this state waits for.
     #[inline]
     pub fn waits_for(self) -> Option<u8> {
         match self {
-            Self::Lookup(table) | Self::Direct(table, _) | Self::Known(table, _) => Some(table),
+            Self::Waits(next) => Some(next.table()),
+            Self::Known(table) => Some(table),
             Self::Finish | Self::Done => None,
         }
     }
@@ -71,16 +62,14 @@ pub(crate) enum Take {
 /// A packet in the pipeline. It stays in one slot of the slab until it leaves.
 #[derive(Debug)]
 pub(crate) struct Packet {
-    /// Bytes of the packet. The frame is hollow once it has been given away.
-    pub frame: Frame,
-    /// Extended header. Its parsed part is as deep as `layers`.
-    pub ext: Ext,
-    /// Headers found so far.
-    pub layers: Layers,
+    /// Bytes, headers and registers of the packet.
+    pub data: PacketData,
     /// Actions that run at the end of the pipeline.
     pub set: ActionSet,
     /// Position in the pipeline.
     pub state: State,
+    /// Id of the entry that the packet waits for in state `Known`.
+    pub known: EntryId,
     /// Table of the entry hit last, to which packet-ins are attributed.
     pub table: u8,
     /// Id of the entry hit last, or `NONE`.
@@ -93,8 +82,6 @@ pub(crate) struct Packet {
     pub path: Path,
     /// Backlog position that must drain before this packet may leave, if it is held.
     pub fence: u32,
-    /// Egress queue of later outputs.
-    pub queue: u32,
     /// Pending copies and reports, which leave when the burst is finished.
     pub outputs: OutputList,
     /// Port by which the frame itself leaves, after all copies.
@@ -110,18 +97,16 @@ pub(crate) struct Packet {
 impl Packet {
     pub fn empty() -> Self {
         Self {
-            frame: Frame::hollow(),
-            ext: Ext::default(),
-            layers: Layers::default(),
+            data: PacketData::empty(),
             set: ActionSet::default(),
             state: State::Done,
+            known: 0,
             table: 0,
             entry: 0,
             miss_entry: false,
             low_latency: true,
             path: Path::Tables,
             fence: 0,
-            queue: 0,
             outputs: OutputList::default(),
             leaves: None,
             sent: 0,
@@ -133,14 +118,11 @@ impl Packet {
     /// Sets up the slot for a frame that has just arrived.
     #[inline]
     pub fn admit(&mut self, frame: Frame) {
-        self.ext = Ext::arriving(PortNo(frame.meta.in_port));
-        self.frame = frame;
-        self.layers = Layers::default();
+        self.data.admit(frame);
         self.set.clear();
-        self.state = State::Lookup(0);
+        self.state = State::Waits(Next::Table(0));
         self.low_latency = true;
         self.path = Path::Tables;
-        self.queue = 0;
         self.outputs = OutputList::default();
         self.leaves = None;
         self.sent = 0;
@@ -161,46 +143,5 @@ impl Packet {
     #[inline]
     pub fn learns(&self) -> bool {
         self.low_latency || self.path == Path::Missed
-    }
-
-    /// Parses headers until they are known at least to this depth.
-    #[inline]
-    pub fn locate(&mut self, depth: Depth) {
-        if self.layers.depth < depth {
-            self.locate_anew(depth);
-        }
-    }
-
-    #[inline]
-    fn locate_anew(&mut self, depth: Depth) {
-        wire::deepen(self.frame.bytes(), depth, &mut self.layers);
-        self.ext.set_layers(&self.layers);
-    }
-
-    /// Invalidates the parsed headers. The next user parses them again.
-    #[inline]
-    pub fn forget_layers(&mut self) {
-        self.layers = Layers::default();
-    }
-
-    /// Returns whether the packet has all of `headers`, a mask of `wire::layers::header` bits. Parses as deep
-    /// as needed.
-    #[inline]
-    pub fn has(&mut self, headers: u32) -> bool {
-        let deep = header::TCP | header::UDP | header::SCTP | header::ICMPV4 | header::ICMPV6;
-        let deep = deep | header::ND | header::ND_SLL | header::ND_TLL;
-        self.locate(match headers {
-            0 => Depth::None,
-            header::VLAN => Depth::L2,
-            _ if headers & deep != 0 => Depth::L4,
-            _ => Depth::L3,
-        });
-        self.layers.present & headers == headers
-    }
-
-    /// Takes the frame and leaves a hollow one.
-    #[inline]
-    pub fn take_frame(&mut self) -> Frame {
-        std::mem::replace(&mut self.frame, Frame::hollow())
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Packet-outs of the controller, compiled by the control thread.
 
-use crate::program::ProgramStep;
+use actions::ProgramStep;
 use flow::{Action, PortNo, operation, port_no};
 
 /// A compiled packet-out of the controller.

@@ -117,7 +117,7 @@ impl<'a> Leaving<'a> {
     pub(crate) fn of(packet: &'a Packet, outputs: &'a PendingOutputs) -> Self {
         Self {
             copies: Some((packet.outputs, outputs)),
-            frame: packet.leaves.map(|port| (port, &packet.frame)),
+            frame: packet.leaves.map(|port| (port, &packet.data.frame)),
         }
     }
 

@@ -10,10 +10,10 @@ use crate::egress::Egress;
 use crate::ffp::Ffp;
 use crate::packet::{Packet, Path, State};
 use crate::probe::{Probe, ProbeStep};
-use crate::program::Program;
 use crate::slab::BURST;
+use actions::Program;
 use dataplane::By;
-use flow::{DropReason, EntryId};
+use flow::{DropReason, EntryId, Next};
 use tables::NONE;
 
 /// Runs packets through the tables they wait for, and finishes all packets that have not left yet.
@@ -54,7 +54,7 @@ pub(crate) fn run_tables<E: Egress, P: Probe>(
         for (at, (slot, id)) in waiting.iter().zip(ids).enumerate() {
             let slot = usize::from(*slot);
             let packet = &mut packets[slot];
-            probe.looked_up(slot, number, By::Table, *id, packet.frame.len());
+            probe.looked_up(slot, number, By::Table, *id, packet.data.frame.len());
             let hit = context.hit(packet, number, *id);
             matches += u64::from(hit);
             if hit && packet.learns() {
@@ -72,11 +72,13 @@ pub(crate) fn run_tables<E: Egress, P: Probe>(
             let place = usize::from(*place);
             let packet = &mut packets[place];
             let (id, by) = match packet.state {
-                State::Known(_, id) => (id, By::Known),
-                State::Direct(_, index) => (slot.map_or(NONE, |(table, _)| table.at_index(index)), By::Index),
+                State::Known(_) => (packet.known, By::Known),
+                State::Waits(Next::Direct { index, .. }) => {
+                    (slot.map_or(NONE, |(table, _)| table.at_index(index)), By::Index)
+                }
                 _ => (NONE, By::Table),
             };
-            probe.looked_up(place, number, by, id, packet.frame.len());
+            probe.looked_up(place, number, by, id, packet.data.frame.len());
             matches += u64::from(context.hit(packet, number, id));
             later = min_table(later, packet.state.waits_for());
         }
@@ -106,11 +108,11 @@ fn select_waiting<'a>(
     let mut later = None;
     for slot in burst.iter().take(BURST) {
         match packets[usize::from(*slot)].state {
-            State::Lookup(table) if table == number => {
+            State::Waits(Next::Table(table)) if table == number => {
                 places[waiting] = *slot;
                 waiting += 1;
             }
-            State::Direct(table, _) | State::Known(table, _) if table == number => {
+            State::Waits(Next::Direct { table, .. }) | State::Known(table) if table == number => {
                 known -= 1;
                 places[known] = *slot;
             }
@@ -154,7 +156,7 @@ impl<E: Egress> BurstContext<'_, E> {
         cell: &Cell,
         program: &Program,
     ) -> State {
-        cell.count(1, packet.frame.len() as u64, self.now);
+        cell.count(1, packet.data.frame.len() as u64, self.now);
         packet.table = table;
         packet.entry = id;
         self.instructions(packet, program)

@@ -143,7 +143,7 @@ fn reference(place: &Place, input: &Path, flows: &Path) -> (ReplaySummary, BTree
     let out = place.path("reference");
     let summary =
         replay(&Options { engine: ReplayEngine::Reference, ..Options::new(input, flows, &out) }).unwrap();
-    let sent = summary.ports.keys().map(|port| (*port, read(&out.join(format!("port-{port}.pcap")))));
+    let sent = summary.ports.keys().map(|port| (port.0, read(&out.join(format!("port-{port}.pcap")))));
     let sent = sent.collect();
     std::fs::remove_dir_all(out).unwrap();
     (summary, sent)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The control side of groups: compiled once, with counters in each worker.
 
+use actions::CompiledGroup;
 use dataplane::{GroupCounters, TrafficCount};
 use flow::group::Group;
-use pipeline::{CompiledGroup, GroupCells, GroupTable, Update};
+use pipeline::{GroupCells, GroupTable, Update};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The control side of meters. All workers share one state per meter.
 
+use actions::MeterState;
 use dataplane::{MeterCounters, TrafficCount};
 use flow::meter::Meter;
-use pipeline::{MeterState, MeterTable, Update};
+use pipeline::{MeterTable, Update};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -2,8 +2,9 @@
 //! The compiled programs in use; entries with equal instructions share one. A program's ID can be reused as
 //! soon as the operation that removes the program is queued, because workers apply operations in order.
 
+use actions::Program;
 use flow::{FlowEntry, Instructions};
-use pipeline::{Program, ProgramId, Update};
+use pipeline::{ProgramId, Update};
 use std::collections::HashMap;
 use std::sync::Arc;
 

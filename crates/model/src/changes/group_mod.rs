@@ -105,7 +105,7 @@ fn check(rules: &Rules, group: &Group) -> Result<(), ModelError> {
         let actions = bucket.actions.iter().filter(|a| !matches!(a, Action::Group(_))).cloned().collect();
         rules.check_references(&Instructions::apply(actions))?;
     }
-    if pipeline::CompiledGroup::compile(group).is_err() {
+    if actions::CompiledGroup::compile(group).is_err() {
         return Err(ModelError::InvalidGroup {
             group: id,
             why: "a bucket sets more fields than an action set holds",

@@ -5,10 +5,10 @@
 //! key, and the row is at most 64 bytes long. Other plans, and packets whose headers reach beyond the first
 //! 64 bytes, use loads.
 
-use super::Ends;
 use crate::packet::Packet;
 use crate::simd::{Choice, Permute, Shape, Source};
 use crate::slab::BURST;
+use actions::SliceBounds;
 use arrayvec::ArrayVec;
 use flow::{Field, FieldBase};
 use tables::KeyPlan;
@@ -141,9 +141,9 @@ impl Shuffle {
             let mut sources = ArrayVec::<Source<'_>, BURST>::new();
             for slot in waiting {
                 let packet = &packets[usize::from(*slot)];
-                let frame = packet.frame.window().first_chunk();
+                let frame = packet.data.frame.window().first_chunk();
                 let (frame, kind) = frame.map_or((&[0; 64], NO_KIND), |frame| (frame, self.kind(packet)));
-                sources.push(Source { frame, ext: packet.ext.first_chunk(), kind });
+                sources.push(Source { frame, ext: packet.data.ext.first_chunk(), kind });
             }
             if !self.permute.rows(&sources, words, keys, mask, |kind| self.shape(kind)) {
                 for ((slot, source), row) in waiting.iter().zip(&sources).zip(keys.chunks_exact_mut(words)) {
@@ -159,9 +159,9 @@ impl Shuffle {
     /// packet's length as far as a row can reach.
     #[inline(always)]
     fn kind(&self, packet: &Packet) -> u64 {
-        let layers = &packet.layers;
+        let layers = &packet.data.layers;
         let reached =
-            if self.slices.is_empty() { 0 } else { packet.frame.len().min(REACH_BYTES.into()) as u64 };
+            if self.slices.is_empty() { 0 } else { packet.data.frame.len().min(REACH_BYTES.into()) as u64 };
         let present = u64::from(layers.present & PRESENT) | reached << LEN_BIT;
         present | u64::from(layers.l3) << L3_BIT | u64::from(layers.l4) << L4_BIT
     }
@@ -187,7 +187,7 @@ impl Shuffle {
         }
         let mut presence = u64::from(present & self.needs);
         let len = (kind >> LEN_BIT & 0x7f) as usize;
-        let ends = Ends { present, l3, l4, len };
+        let ends = SliceBounds { present, l3, l4, len };
         for (number, slice) in self.slices.iter().enumerate() {
             let there = ends.slice_start(slice.base, slice.end_bits).is_some();
             keep &= if there { u64::MAX } else { !slice.bytes };

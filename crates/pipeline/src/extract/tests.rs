@@ -66,7 +66,7 @@ fn shuffled_rows_are_loaded_rows() {
             let mut frame = Frame::from_bytes(&packet(&mut rng));
             frame.meta.in_port = rng.u32(..);
             kept.admit(frame);
-            kept.ext.write_metadata(rng.u64(..), u64::MAX);
+            kept.data.ext.write_metadata(rng.u64(..), u64::MAX);
         }
         let waiting: Vec<u16> = (0..packets.len() as u16).filter(|_| rng.u8(0..4) > 0).collect();
         let room = waiting.len() * words;
@@ -74,9 +74,9 @@ fn shuffled_rows_are_loaded_rows() {
         let mut mask = vec![0; if rng.bool() { words } else { 0 }];
         mask.fill_with(|| rng.u64(..));
         let mut loaded = vec![0; room];
-        packets.iter_mut().for_each(|packet| packet.locate(extractor.depth()));
+        packets.iter_mut().for_each(|packet| packet.data.locate(extractor.depth()));
         extractor.load(&packets, &waiting, &mut loaded);
-        packets.iter_mut().for_each(Packet::forget_layers);
+        packets.iter_mut().for_each(|packet| packet.data.forget_layers());
         // Parsing deeper than the table needs must not change the rows.
         let depth = [Depth::None, Depth::L2, Depth::L3, Depth::L4][rng.usize(0..4)];
         extractor.extract_masked(&mut packets, &waiting, &mut keys[..room], &mask, depth);

@@ -8,6 +8,7 @@ use crate::egress::Egress;
 use crate::packet::{Packet, State};
 use crate::probe::{Probe, ProbeStep};
 use dataplane::By;
+use flow::Next;
 use tables::{NONE, Table};
 
 /// Looks again at packets whose record is not known to be right.
@@ -28,7 +29,7 @@ pub(super) fn resolve<'a, E: Egress, P: Probe>(
     for (at, cache_hit) in cache_hits.iter_mut().enumerate() {
         let (slot, place) = (batch.slots[at], batch.ids[at]);
         // An entry reached by its index has no value, so it has no record.
-        if matches!(packets[usize::from(slot)].state, State::Direct(..)) {
+        if matches!(packets[usize::from(slot)].state, State::Waits(Next::Direct { .. })) {
             continue;
         }
         if !in_flux {

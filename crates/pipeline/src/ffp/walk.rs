@@ -13,7 +13,7 @@ use crate::packet::{Packet, Path, State};
 use crate::probe::{Probe, ProbeStep};
 use crate::slab::BURST;
 use dataplane::By;
-use flow::{EntryId, Limits};
+use flow::{EntryId, Limits, Next};
 use tables::{NONE, Table};
 
 /// LUT of a table, with the rows of all packets that missed a LUT.
@@ -122,7 +122,7 @@ fn share<E: Egress, P: Probe>(
     let mut matches = 0;
     for (slot, id) in slots.iter().zip(ids) {
         let found = match packets[usize::from(*slot)].state {
-            State::Direct(_, index) => Found { id: table.at_index(index), by: By::Index },
+            State::Waits(Next::Direct { index, .. }) => Found { id: table.at_index(index), by: By::Index },
             _ => Found { id: *id, by: By::Shared },
         };
         matches += u64::from(share_one(context, number, found, packets, *slot, queue, probe));
@@ -149,7 +149,7 @@ fn share_one<E: Egress, P: Probe>(
     probe: &mut P,
 ) -> bool {
     let packet = &mut packets[usize::from(slot)];
-    probe.looked_up(usize::from(slot), number, by, id, packet.frame.len());
+    probe.looked_up(usize::from(slot), number, by, id, packet.data.frame.len());
     let is_hit = context.hit(packet, number, id);
     if !packet.low_latency {
         packet.path = Path::Tables;
@@ -199,7 +199,7 @@ fn pass<'a, E: Egress, P: Probe>(
     for at in 0..count {
         let (slot, cache_hit, program) = (slots[at], &cache_hits[at], programs[at]);
         let packet = &mut packets[usize::from(slot)];
-        if let State::Direct(_, index) = packet.state {
+        if let State::Waits(Next::Direct { index, .. }) = packet.state {
             indexed_hits += u64::from(share_indexed(context, batch, index, packets, slot, queue, probe));
             indexed += 1;
             continue;
@@ -216,7 +216,7 @@ fn pass<'a, E: Egress, P: Probe>(
                 held += 1;
                 continue;
             }
-            probe.looked_up(usize::from(slot), number, cache_hit.by, cache_hit.id, packet.frame.len());
+            probe.looked_up(usize::from(slot), number, cache_hit.by, cache_hit.id, packet.data.frame.len());
             let state = context.enter(packet, number, cache_hit.id, cell, program);
             hits += 1;
             if let Some(next) = state.waits_for() {
@@ -230,7 +230,8 @@ fn pass<'a, E: Egress, P: Probe>(
         } else {
             packet.low_latency = false;
             packet.path = Path::Tables;
-            packet.state = State::Known(number, cache_hit.id);
+            packet.known = cache_hit.id;
+            packet.state = State::Known(number);
             normal += 1;
         }
     }

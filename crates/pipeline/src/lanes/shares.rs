@@ -71,7 +71,7 @@ impl Shares {
     }
 
     fn port(packet: &Packet) -> usize {
-        packet.ext.in_port().0 as usize % PORTS
+        packet.data.ext.in_port().0 as usize % PORTS
     }
 
     /// Returns whether the packet may join the backlog.

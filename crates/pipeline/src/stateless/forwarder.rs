@@ -2,10 +2,10 @@
 //! The compiled stateless forwarder: decides by a frame's tag where the frame goes, and carries the decision
 //! out on its bytes.
 
-use super::headers::{self, HOPS_AT, POLKA_BANK, Tag, tag};
 use super::residue::{Divisor, Keys, Residue};
 use crate::ports::PortTable;
-use crate::tags::FRAME_BYTES_MIN;
+use actions::FRAME_BYTES_MIN;
+use actions::stateless::{self, HOPS_AT, POLKA_BANK, StatelessTag};
 use flow::stateless::{Bank, GateFlag, Gates, Label, StatelessConfig, TagTypes};
 use flow::{DropReason, Limits, PortNo};
 use frame::Frame;
@@ -85,7 +85,7 @@ struct GateRow {
 /// Header of a frame, if it is tagged, and the label of its key: the residue by the node ID of its bank.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HeaderFacts {
-    pub tag: Option<Result<Tag, DropReason>>,
+    pub tag: Option<Result<StatelessTag, DropReason>>,
     pub label: u32,
 }
 
@@ -160,7 +160,7 @@ impl StatelessForwarder {
     pub(crate) fn facts(&self, frames: &[Frame]) -> [HeaderFacts; TOGETHER] {
         let mut facts = [HeaderFacts { tag: None, label: 0 }; TOGETHER];
         for (facts, frame) in facts.iter_mut().zip(frames) {
-            facts.tag = tag(frame.bytes(), &self.types);
+            facts.tag = stateless::parse(frame.bytes(), &self.types);
         }
         for (number, bank) in self.banks.iter().enumerate() {
             if let Some(bank) = bank {
@@ -184,7 +184,7 @@ impl StatelessForwarder {
         &self,
         ports: &PortTable,
         frame: &Frame,
-        tag: Result<Tag, DropReason>,
+        tag: Result<StatelessTag, DropReason>,
         label: u32,
     ) -> TagVerdict {
         self.step(ports, frame, tag, label).unwrap_or_else(|end| end)
@@ -195,7 +195,7 @@ impl StatelessForwarder {
         &self,
         ports: &PortTable,
         frame: &Frame,
-        tag: Result<Tag, DropReason>,
+        tag: Result<StatelessTag, DropReason>,
         label: u32,
     ) -> Step<TagVerdict> {
         let in_port = PortNo(frame.meta.in_port);
@@ -207,12 +207,12 @@ impl StatelessForwarder {
             return Err(DropReason::UntrustedTag.into());
         };
         let (port, queue, edit) = match tag? {
-            Tag::Key { bank, .. } => {
+            StatelessTag::Key { bank, .. } => {
                 let hops_min = if bank == POLKA_BANK { POLKA_TTL_MIN } else { KEYFLOW_HOPS_MIN };
                 let bank = self.banks[bank].as_ref().ok_or(TagVerdict::Tables)?;
                 (bank.port(ports, frame, label, hops_min)?, 0, Edit::TakeHop)
             }
-            Tag::Tf { qid, up, down } => {
+            StatelessTag::Tf { qid, up, down } => {
                 let gates = self.gates.as_ref().ok_or(TagVerdict::Tables)?;
                 let gate = gates.gate(row.assists, up, down).filter(|gate| gate.port != in_port);
                 let gate = gate.ok_or(DropReason::NoGate)?;
@@ -237,7 +237,7 @@ fn bytes_sent(frame: &Frame, edit: Edit) -> usize {
         frame.meta.gso.map_or(usize::MAX, |gso| usize::from(gso.header_len) + usize::from(gso.size));
     let len = frame.len().min(segment);
     let len =
-        if edit == Edit::PopTf { len.saturating_sub(headers::TF_BYTES).max(FRAME_BYTES_MIN) } else { len };
+        if edit == Edit::PopTf { len.saturating_sub(stateless::TF_BYTES).max(FRAME_BYTES_MIN) } else { len };
     len.saturating_sub(ETHERNET_BYTES)
 }
 
@@ -266,7 +266,7 @@ impl KeyBank {
     fn label(&self, number: usize, frames: &[Frame], facts: &mut [HeaderFacts; TOGETHER]) {
         let (mut keys, mut whose, mut count) = (Keys::default(), [0; TOGETHER], 0);
         for (at, (facts, frame)) in facts.iter_mut().zip(frames).enumerate() {
-            let Some(Ok(Tag::Key { bank, from, to })) = facts.tag else { continue };
+            let Some(Ok(StatelessTag::Key { bank, from, to })) = facts.tag else { continue };
             if bank != number {
                 continue;
             }
@@ -350,7 +350,7 @@ impl Edit {
                 }
                 Ok(())
             }
-            Self::PopTf => headers::take_tf(frame),
+            Self::PopTf => stateless::take_tf(frame),
         }
     }
 }

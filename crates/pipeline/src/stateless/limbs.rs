@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Keys as 64-bit limbs, for scalar and vector code.
 
-/// Maximum length of a key, bytes.
-pub const KEY_BYTES: usize = 32;
-
 /// Eight keys of two limbs, processed together.
 pub type Keys = [[u8; 16]; 8];
 

@@ -12,9 +12,6 @@
 //! at once. The reference implementation is `reference::stateless`.
 
 pub(crate) mod forwarder;
-mod headers;
 mod limbs;
 pub mod residue;
 mod simd;
-
-pub(crate) use headers::{KeyPush, PolkaPush, TfPush, pop_key, pop_tf};

@@ -6,9 +6,10 @@
 
 use super::limbs::{limbs, powers};
 use super::simd::{Carryless, Doubles};
+use actions::stateless::KEY_BYTES;
 use flow::stateless::{Arithmetic, NodeId};
 
-pub use super::limbs::{KEY_BYTES, Keys};
+pub use super::limbs::Keys;
 
 /// A divisor of at least 1, with its reciprocal.
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +76,7 @@ impl Residue {
     }
 
     /// Returns the residue of a big-endian key by the node ID. The key's length must be a multiple of 8
-    /// bytes, at most [`KEY_BYTES`].
+    /// bytes, at most `KEY_BYTES`.
     #[must_use]
     #[inline]
     pub fn of(&self, key: &[u8]) -> u32 {

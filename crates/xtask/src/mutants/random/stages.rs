@@ -19,6 +19,7 @@ const COMMANDS: &[(&str, u64, &[&str])] = &[
     ("flow", 60, &["-p flow --lib --tests"]),
     ("reference", 60, &["-p reference --lib --tests"]),
     ("tables", 120, &["-p tables --lib", "-p tables --tests"]),
+    ("actions", 60, &["-p actions --lib"]),
     ("pipeline", 60, &["-p pipeline --lib"]),
     ("openflow", 60, &["-p openflow --lib --tests"]),
     ("model", 60, &["-p model --lib", "-p model --tests"]),

@@ -3,9 +3,11 @@
 
 use crate::field_write::FieldWrite;
 use crate::mac_write::MacWrite;
-use crate::packet::State;
-use crate::stateless::{KeyPush, PolkaPush, TfPush};
-use flow::{Action, Instructions, Next, PortNo, port_no};
+use crate::packet_data::PacketData;
+use crate::stateless::{self, KeyPush, PolkaPush, TfPush};
+use crate::{tags, ttl};
+use flow::stateless::TagTypes;
+use flow::{Action, DropReason, Instructions, Next, PortNo, port_no};
 use wire::tf::Form;
 
 /// One compiled action.
@@ -66,7 +68,8 @@ pub enum ProgramStep {
 
 impl ProgramStep {
     /// Compiles the actions of an apply-actions instruction, in order. Successive MAC writes become one step.
-    pub(crate) fn applied(actions: &[Action]) -> Box<[Self]> {
+    #[must_use]
+    pub fn applied(actions: &[Action]) -> Box<[Self]> {
         let mut steps: Vec<Self> = Vec::with_capacity(actions.len());
         for action in actions {
             let macs = if let Action::SetField(set) = action { MacWrite::compile(set) } else { None };
@@ -79,7 +82,9 @@ impl ProgramStep {
         steps.into()
     }
 
-    pub(crate) fn compile(action: &Action) -> Self {
+    /// Compiles one action.
+    #[must_use]
+    pub fn compile(action: &Action) -> Self {
         match action {
             Action::Output { port: port_no::CONTROLLER, max_len } => {
                 Self::Output { port: port_no::CONTROLLER, max_len: *max_len }
@@ -109,6 +114,39 @@ impl ProgramStep {
             Action::PopTf => Self::PopTf,
         }
     }
+
+    /// Runs an action that sends nothing. Outputs and groups do nothing here.
+    ///
+    /// # Errors
+    /// Returns the drop reason if the packet lacks what the action needs.
+    #[inline(never)]
+    pub fn rewrite(&self, packet: &mut PacketData, types: &TagTypes) -> Result<(), DropReason> {
+        match *self {
+            Self::Output { .. } | Self::Group(_) => {}
+            Self::WriteMacs(macs) => macs.run(packet),
+            Self::Queue(queue) => packet.queue = queue,
+            Self::Write(write) => write.run(packet)?,
+            Self::PushVlan(tpid) => tags::push_vlan(packet, tpid)?,
+            Self::PopVlan => tags::pop_vlan(packet)?,
+            Self::PushMpls(eth_type) => tags::push_mpls(packet, eth_type)?,
+            Self::PopMpls(eth_type) => tags::pop_mpls(packet, eth_type)?,
+            Self::PushPbb(eth_type) => tags::push_pbb(packet, eth_type)?,
+            Self::PopPbb => tags::pop_pbb(packet)?,
+            Self::SetMplsTtl(to) => ttl::set_mpls(packet, to)?,
+            Self::DecMplsTtl => ttl::dec_mpls(packet)?,
+            Self::SetNwTtl(to) => ttl::set_nw(packet, to)?,
+            Self::DecNwTtl => ttl::dec_nw(packet)?,
+            Self::CopyTtlOut => ttl::copy_out(packet),
+            Self::CopyTtlIn => ttl::copy_in(packet),
+            Self::PushKey(key) => key.run(packet, types)?,
+            Self::PushPolka(key) => key.run(packet, types)?,
+            Self::PopKey => stateless::pop_key(packet, types)?,
+            Self::PushTf(tag) => tag.run(packet, types.tf)?,
+            Self::PushTfWide(tag) => tag.run(packet, types.tf_wide)?,
+            Self::PopTf => stateless::pop_tf(packet, types)?,
+        }
+        Ok(())
+    }
 }
 
 /// Compiled instructions of an entry.
@@ -131,9 +169,9 @@ pub struct Program {
     /// Whether the entry is its table's table-miss entry.
     pub miss_entry: bool,
     /// Whether apply-actions and goto-table are the only instructions, as in most entries.
-    pub(crate) plain: bool,
-    /// State after an entry that only continues with another table.
-    pub(crate) passage: Option<State>,
+    pub plain: bool,
+    /// Next table of an entry that does nothing else than continue with it.
+    pub passage: Option<Next>,
 }
 
 impl Program {
@@ -144,7 +182,7 @@ impl Program {
             && !instructions.clear
             && instructions.write.is_empty()
             && instructions.metadata.is_none();
-        let passage = instructions.next.map(State::of).filter(|_| plain && instructions.apply.is_empty());
+        let passage = instructions.next.filter(|_| plain && instructions.apply.is_empty());
         Self {
             meter: instructions.meter,
             apply: ProgramStep::applied(&instructions.apply),

@@ -4,7 +4,7 @@
 //! A router rewrites them in every packet, so all successive writes are merged into one load and one store.
 //! No checksum covers the addresses, and headers found behind them stay valid.
 
-use crate::packet::Packet;
+use crate::packet_data::PacketData;
 use flow::Field;
 use flow::action::SetField;
 
@@ -25,7 +25,7 @@ struct Bits<T> {
 
 impl MacWrite {
     /// Compiles a set-field action. Returns `None` for fields other than the two MAC addresses.
-    pub(crate) fn compile(set: &SetField) -> Option<Self> {
+    pub fn compile(set: &SetField) -> Option<Self> {
         let up = match set.field {
             Field::EthDst => 48,
             Field::EthSrc => 0,
@@ -39,7 +39,7 @@ impl MacWrite {
     }
 
     /// Returns one write with the effect of `self` followed by `next`.
-    pub(crate) fn then(self, next: Self) -> Self {
+    pub fn then(self, next: Self) -> Self {
         let Self { first, last } = self;
         Self {
             first: Bits {
@@ -55,7 +55,7 @@ impl MacWrite {
 
     /// Writes the bits. Every admitted packet has both addresses.
     #[inline]
-    pub(crate) fn run(&self, packet: &mut Packet) {
+    pub fn run(&self, packet: &mut PacketData) {
         let Some(macs) = packet.frame.bytes_mut().first_chunk_mut::<12>() else { return };
         let [a, b, c, d, e, f, g, h, i, j, k, l] = *macs;
         let first = u64::from_be_bytes([a, b, c, d, e, f, g, h]) & !self.first.mask | self.first.value;
@@ -81,7 +81,7 @@ mod tests {
         let src = write(Field::EthSrc, 0x0200_0000_0001, full);
         let dst = write(Field::EthDst, 0x0a0b_0c0d_0e0f, full);
         let part = write(Field::EthDst, 0xffff_0000, 0x00ff_0000);
-        let mut packet = Packet::empty();
+        let mut packet = PacketData::empty();
         packet.admit(Frame::from_bytes(&[0x55; 60]));
         src.then(dst).then(part).run(&mut packet);
         let bytes = packet.frame.bytes();

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Set-field: writes bits of a header field or a slice, and updates the checksums that cover them.
 
-use crate::checksums::{self, Change};
-use crate::extract::{base_start, slice_start};
-use crate::packet::Packet;
+use crate::checksums::{self, ByteChange};
+use crate::packet_data::PacketData;
 use flow::action::SetField;
 use flow::{DropReason, Field, FieldBase, SliceBase};
 use wire::Depth;
@@ -34,7 +33,7 @@ impl FieldWrite {
     ///
     /// # Errors
     /// Returns the drop reason if the packet does not have the field.
-    pub(crate) fn run(&self, packet: &mut Packet) -> Result<(), DropReason> {
+    pub fn run(&self, packet: &mut PacketData) -> Result<(), DropReason> {
         let location = self.field.location();
         let length = location.length_bits;
         let (start, bit) = match self.field {
@@ -46,7 +45,7 @@ impl FieldWrite {
                 // All headers must be known to find the checksums that cover the slice.
                 packet.locate(Depth::L4);
                 let end = u32::from(s.offset_bits) + u32::from(length);
-                let start = slice_start(packet, location.base, end).ok_or(DropReason::MissingHeader)?;
+                let start = packet.slice_start(location.base, end).ok_or(DropReason::MissingHeader)?;
                 (start, s.offset_bits)
             }
             Field::EthType => {
@@ -68,7 +67,7 @@ impl FieldWrite {
                     let mpls = location.needs == header::MPLS;
                     return Err(if mpls { DropReason::MissingMpls } else { DropReason::MissingHeader });
                 }
-                (base_start(packet, location.base), location.offset_bits)
+                (packet.base_start(location.base), location.offset_bits)
             }
         };
         self.write_packet(packet, start, bit, length);
@@ -77,7 +76,7 @@ impl FieldWrite {
 
     /// Returns the byte offset of the IP header and the bit offset of DSCP, ECN or protocol in it, by IP
     /// version.
-    fn ip_place(&self, packet: &mut Packet) -> Result<(usize, u16), DropReason> {
+    fn ip_place(&self, packet: &mut PacketData) -> Result<(usize, u16), DropReason> {
         if !packet.has(header::IP) {
             return Err(DropReason::MissingHeader);
         }
@@ -105,7 +104,7 @@ impl FieldWrite {
         Ok((usize::from(packet.layers.l3), bit))
     }
 
-    fn write_vlan(&self, packet: &mut Packet) -> Result<(), DropReason> {
+    fn write_vlan(&self, packet: &mut PacketData) -> Result<(), DropReason> {
         // The VLAN ID is the last 12 bits of the TCI, without OpenFlow's present bit. The PCP is the first 3
         // bits.
         let (bit, length) = if self.field == Field::VlanVid { (4, 12) } else { (0, 3) };
@@ -116,13 +115,13 @@ impl FieldWrite {
         Ok(())
     }
 
-    fn write_ext(&self, packet: &mut Packet, bit: u16, length: u16) -> Result<(), DropReason> {
+    fn write_ext(&self, packet: &mut PacketData, bit: u16, length: u16) -> Result<(), DropReason> {
         let bytes = &mut packet.ext.bytes_mut()[usize::from(bit / 8)..];
         write_bits(bytes, bit % 8, length, self.value, self.mask);
         Ok(())
     }
 
-    fn write_packet(&self, packet: &mut Packet, start: usize, bit: u16, length: u16) {
+    fn write_packet(&self, packet: &mut PacketData, start: usize, bit: u16, length: u16) {
         let first = start + usize::from(bit / 8);
         let end = start + usize::from((bit + length).div_ceil(8));
         let covers = self.field.location().base != FieldBase::Frame || matches!(self.field, Field::Slice(_));
@@ -141,7 +140,7 @@ impl FieldWrite {
             let mut written = [0; TOUCHED];
             let written = &mut written[..end - first];
             write_bits(written, bit % 8, length, self.mask, self.mask);
-            checksums::keep_right(&mut packet.frame, &packet.layers, Change { at: first, old, written });
+            checksums::keep_right(&mut packet.frame, &packet.layers, ByteChange { at: first, old, written });
         }
         if self.may_move_headers() {
             packet.forget_layers();

@@ -11,7 +11,7 @@ use wire::layers::header;
 
 /// Bytes that were overwritten in place.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Change<'a> {
+pub struct ByteChange<'a> {
     /// Offset of the first overwritten byte in the frame.
     pub at: usize,
     /// Previous content of these bytes.
@@ -29,7 +29,7 @@ const IPV6_HEADER_BYTES: usize = 40;
 /// Offset of the CRC in the SCTP header.
 const SCTP_CRC: usize = 8;
 
-impl Change<'_> {
+impl ByteChange<'_> {
     /// Adds the difference of the bytes in `from..to` to `delta`. 16-bit words are aligned to `origin`.
     fn within(&self, frame: &Frame, (from, to): (usize, usize), origin: usize, delta: &mut ChecksumDelta) {
         let (first, last) = (self.at.max(from), (self.at + self.old.len()).min(to));
@@ -54,7 +54,7 @@ impl Change<'_> {
 }
 
 /// Updates the checksums after a change. `layers` are the headers from before the change, parsed down to L4.
-pub(crate) fn keep_right(frame: &mut Frame, layers: &Layers, change: Change<'_>) {
+pub fn keep_right(frame: &mut Frame, layers: &Layers, change: ByteChange<'_>) {
     let l3 = usize::from(layers.l3);
     if layers.present & header::IPV4 != 0 {
         let header_end = l3 + usize::from(frame.bytes().get(l3).copied().unwrap_or(0) & 0x0f) * 4;
@@ -71,11 +71,11 @@ pub(crate) fn keep_right(frame: &mut Frame, layers: &Layers, change: Change<'_>)
     upper_layer(frame, layers, change);
 }
 
-fn header_end_before(change: &Change<'_>, l3: usize) -> usize {
+fn header_end_before(change: &ByteChange<'_>, l3: usize) -> usize {
     l3 + usize::from(change.old[l3 - change.at] & 0x0f) * 4
 }
 
-fn upper_layer(frame: &mut Frame, layers: &Layers, change: Change<'_>) {
+fn upper_layer(frame: &mut Frame, layers: &Layers, change: ByteChange<'_>) {
     let l4 = usize::from(layers.l4);
     let (field, pseudo) = match layers.present {
         p if p & header::TCP != 0 => (16, true),

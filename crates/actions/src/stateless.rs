@@ -2,8 +2,7 @@
 //! Headers of stateless forwarding: parsing, and the actions that push and pop them. They follow the MAC
 //! addresses.
 
-use super::limbs::KEY_BYTES;
-use crate::packet::Packet;
+use crate::packet_data::PacketData;
 use crate::tags;
 use flow::DropReason;
 use flow::action::{KeyHeader, PolkaHeader, TfHeader};
@@ -12,54 +11,64 @@ use frame::Frame;
 use wire::tf::Form;
 use wire::{keyflow, polka, tf};
 
+/// Maximum length of a KeyFlow key, bytes.
+pub const KEY_BYTES: usize = 32;
+
 /// Offset of the EtherType that identifies the header.
-pub(super) const TYPE_AT: usize = 12;
+pub const TYPE_AT: usize = 12;
 
 /// Offset of the bytes after the EtherType.
 const HEADER_AT: usize = TYPE_AT + 2;
 
 /// Offset of the hop limit of KeyFlow and of the TTL of PolKA.
-pub(super) const HOPS_AT: usize = HEADER_AT + 1;
+pub const HOPS_AT: usize = HEADER_AT + 1;
 
 /// Length of a PolKA header, bytes. The key is the last 16.
 const POLKA_BYTES: usize = 20;
 
 /// Length of a Tag-and-Forward tag, including its EtherType, bytes.
-pub(super) const TF_BYTES: usize = 8;
+pub const TF_BYTES: usize = 8;
 
 /// Index of the bank of PolKA keys, behind the banks of KeyFlow's two epochs.
-pub(super) const POLKA_BANK: usize = 2;
+pub const POLKA_BANK: usize = 2;
 
 /// A complete header.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Tag {
-    /// A key for a bank, with the range of its bytes in the frame.
+pub enum StatelessTag {
+    /// A key of KeyFlow or PolKA.
     Key {
+        /// Number of the bank of keys: the epoch of KeyFlow, or [`POLKA_BANK`].
         bank: usize,
+        /// Offset of the key's first byte in the frame.
         from: usize,
+        /// Offset after the key's last byte.
         to: usize,
     },
+    /// A Tag-and-Forward tag.
     Tf {
+        /// Egress queue.
         qid: u8,
+        /// Gate number for the way up; 0 for none.
         up: u32,
+        /// Gate number for the way down.
         down: u32,
     },
 }
 
 /// Parses the header that a frame's EtherType announces; `None` if it announces none.
 #[inline(always)]
-pub(super) fn tag(bytes: &[u8], types: &TagTypes) -> Option<Result<Tag, DropReason>> {
+pub fn parse(bytes: &[u8], types: &TagTypes) -> Option<Result<StatelessTag, DropReason>> {
     let eth_type = eth_type(bytes)?;
     let header = bytes.get(HEADER_AT..)?;
     let tag = if eth_type == types.keyflow {
-        keyflow::Header::new_checked(header).ok().map(|header| Tag::Key {
+        keyflow::Header::new_checked(header).ok().map(|header| StatelessTag::Key {
             bank: header.epoch().into(),
             from: HEADER_AT + keyflow::FIXED_BYTES,
             to: HEADER_AT + header.header_len(),
         })
     } else if eth_type == types.polka {
         let end = HEADER_AT + POLKA_BYTES;
-        polka::Header::new_checked(header).ok().map(|_| Tag::Key {
+        polka::Header::new_checked(header).ok().map(|_| StatelessTag::Key {
             bank: POLKA_BANK,
             from: end - 16,
             to: end,
@@ -75,14 +84,14 @@ pub(super) fn tag(bytes: &[u8], types: &TagTypes) -> Option<Result<Tag, DropReas
 }
 
 #[inline(always)]
-fn tf_tag(header: &[u8], form: Form) -> Option<Tag> {
+fn tf_tag(header: &[u8], form: Form) -> Option<StatelessTag> {
     let tag = tf::Tag::new_checked(header).ok()?;
-    Some(Tag::Tf { qid: tag.qid(), up: tag.up(form), down: tag.down(form).into() })
+    Some(StatelessTag::Tf { qid: tag.qid(), up: tag.up(form), down: tag.down(form).into() })
 }
 
 /// Returns the first EtherType of a frame.
 #[inline(always)]
-pub(super) fn eth_type(bytes: &[u8]) -> Option<u16> {
+pub fn eth_type(bytes: &[u8]) -> Option<u16> {
     let eth_type = bytes.get(TYPE_AT..HEADER_AT)?;
     Some(u16::from_be_bytes([eth_type[0], eth_type[1]]))
 }
@@ -100,7 +109,7 @@ pub struct KeyPush {
 
 impl KeyPush {
     /// Compiles the action. Its validation guarantees keys of 1 to 4 units.
-    pub(crate) fn compile(header: &KeyHeader) -> Self {
+    pub fn compile(header: &KeyHeader) -> Self {
         let mut made = Self { hops: header.hops, epoch: header.epoch & 1, ..Self::default() };
         for (to, from) in made.key.iter_mut().zip(&header.key) {
             *to = *from;
@@ -113,7 +122,7 @@ impl KeyPush {
     ///
     /// # Errors
     /// Returns `NoHeadroom` if the frame has no space in front.
-    pub(crate) fn run(&self, packet: &mut Packet, types: &TagTypes) -> Result<(), DropReason> {
+    pub fn run(&self, packet: &mut PacketData, types: &TagTypes) -> Result<(), DropReason> {
         let key = self.key.get(..8 * usize::from(self.units)).unwrap_or_default();
         let first = keyflow::VERSION << 4 | self.epoch << 3;
         push_behind_type(packet, types.keyflow, key, |inner| {
@@ -131,7 +140,7 @@ pub struct PolkaPush {
 
 impl PolkaPush {
     /// Compiles the action.
-    pub(crate) fn compile(header: PolkaHeader) -> Self {
+    pub fn compile(header: PolkaHeader) -> Self {
         Self { ttl: header.ttl, key: header.key.to_be_bytes() }
     }
 
@@ -139,7 +148,7 @@ impl PolkaPush {
     ///
     /// # Errors
     /// Returns `NoHeadroom` if the frame has no space in front.
-    pub(crate) fn run(&self, packet: &mut Packet, types: &TagTypes) -> Result<(), DropReason> {
+    pub fn run(&self, packet: &mut PacketData, types: &TagTypes) -> Result<(), DropReason> {
         push_behind_type(packet, types.polka, &self.key, |inner| [0, self.ttl, inner[0], inner[1]])
     }
 }
@@ -147,7 +156,7 @@ impl PolkaPush {
 /// Replaces a frame's EtherType and inserts a header and a key behind it. `fixed` builds the header from the
 /// previous EtherType.
 fn push_behind_type<const N: usize>(
-    packet: &mut Packet,
+    packet: &mut PacketData,
     eth_type: u16,
     key: &[u8],
     fixed: impl Fn([u8; 2]) -> [u8; N],
@@ -171,7 +180,7 @@ pub struct TfPush([u8; 6]);
 
 impl TfPush {
     /// Compiles the action.
-    pub(crate) fn compile(header: &TfHeader, form: Form) -> Self {
+    pub fn compile(header: &TfHeader, form: Form) -> Self {
         Self(form.pack(header.qid, header.up, header.down))
     }
 
@@ -179,7 +188,7 @@ impl TfPush {
     ///
     /// # Errors
     /// Returns `NoHeadroom` if the frame has no space in front.
-    pub(crate) fn run(&self, packet: &mut Packet, eth_type: u16) -> Result<(), DropReason> {
+    pub fn run(&self, packet: &mut PacketData, eth_type: u16) -> Result<(), DropReason> {
         if !packet.frame.insert(TYPE_AT, TF_BYTES) {
             return Err(DropReason::NoHeadroom);
         }
@@ -196,11 +205,11 @@ impl TfPush {
 /// # Errors
 /// Returns `MissingHeader` for a packet without a complete header, and `NoHeadroom` if the shorter frame
 /// cannot be padded.
-pub(crate) fn pop_key(packet: &mut Packet, types: &TagTypes) -> Result<(), DropReason> {
+pub fn pop_key(packet: &mut PacketData, types: &TagTypes) -> Result<(), DropReason> {
     let bytes = packet.frame.bytes();
-    let (inner_at, end) = match tag(bytes, types) {
-        Some(Ok(Tag::Key { bank: POLKA_BANK, to, .. })) => (HEADER_AT + 2, to),
-        Some(Ok(Tag::Key { to, .. })) => (HEADER_AT + 4, to),
+    let (inner_at, end) = match parse(bytes, types) {
+        Some(Ok(StatelessTag::Key { bank: POLKA_BANK, to, .. })) => (HEADER_AT + 2, to),
+        Some(Ok(StatelessTag::Key { to, .. })) => (HEADER_AT + 4, to),
         _ => return Err(DropReason::MissingHeader),
     };
     let inner = [bytes[inner_at], bytes[inner_at + 1]];
@@ -216,9 +225,9 @@ pub(crate) fn pop_key(packet: &mut Packet, types: &TagTypes) -> Result<(), DropR
 /// # Errors
 /// Returns `MissingHeader` for a packet without a complete tag, and `NoHeadroom` if the shorter frame cannot
 /// be padded.
-pub(crate) fn pop_tf(packet: &mut Packet, types: &TagTypes) -> Result<(), DropReason> {
-    match tag(packet.frame.bytes(), types) {
-        Some(Ok(Tag::Tf { .. })) => {
+pub fn pop_tf(packet: &mut PacketData, types: &TagTypes) -> Result<(), DropReason> {
+    match parse(packet.frame.bytes(), types) {
+        Some(Ok(StatelessTag::Tf { .. })) => {
             packet.forget_layers();
             take_tf(&mut packet.frame)
         }
@@ -227,7 +236,7 @@ pub(crate) fn pop_tf(packet: &mut Packet, types: &TagTypes) -> Result<(), DropRe
 }
 
 /// Removes the tag of a frame that has one.
-pub(super) fn take_tf(frame: &mut Frame) -> Result<(), DropReason> {
+pub fn take_tf(frame: &mut Frame) -> Result<(), DropReason> {
     if !frame.remove(TYPE_AT, TF_BYTES) {
         return Err(DropReason::MissingHeader);
     }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! TTL actions for IPv4, IPv6 (hop limit) and MPLS.
 
-use crate::checksums::{self, Change};
-use crate::packet::Packet;
+use crate::checksums::{self, ByteChange};
+use crate::packet_data::PacketData;
 use flow::DropReason;
 use wire::Depth;
 use wire::layers::header;
 
 /// Decrements the IP TTL. A packet with a TTL of 0 or 1 is dropped as `TtlExpired`.
-pub(crate) fn dec_nw(packet: &mut Packet) -> Result<(), DropReason> {
+pub fn dec_nw(packet: &mut PacketData) -> Result<(), DropReason> {
     let at = nw_place(packet)?;
     let ttl = packet.frame.bytes()[at];
     if ttl <= 1 {
@@ -19,14 +19,14 @@ pub(crate) fn dec_nw(packet: &mut Packet) -> Result<(), DropReason> {
 }
 
 /// Writes the IP TTL.
-pub(crate) fn set_nw(packet: &mut Packet, ttl: u8) -> Result<(), DropReason> {
+pub fn set_nw(packet: &mut PacketData, ttl: u8) -> Result<(), DropReason> {
     let at = nw_place(packet)?;
     write(packet, at, ttl);
     Ok(())
 }
 
 /// Decrements the TTL of the outermost MPLS shim. A packet with a TTL of 0 or 1 is dropped as `TtlExpired`.
-pub(crate) fn dec_mpls(packet: &mut Packet) -> Result<(), DropReason> {
+pub fn dec_mpls(packet: &mut PacketData) -> Result<(), DropReason> {
     let at = mpls_place(packet)?;
     let ttl = packet.frame.bytes()[at];
     if ttl <= 1 {
@@ -37,14 +37,14 @@ pub(crate) fn dec_mpls(packet: &mut Packet) -> Result<(), DropReason> {
 }
 
 /// Writes the TTL of the outermost MPLS shim.
-pub(crate) fn set_mpls(packet: &mut Packet, ttl: u8) -> Result<(), DropReason> {
+pub fn set_mpls(packet: &mut PacketData, ttl: u8) -> Result<(), DropReason> {
     let at = mpls_place(packet)?;
     packet.frame.bytes_mut()[at] = ttl;
     Ok(())
 }
 
 /// Copies the TTL of the next-to-outermost header to the outermost. Does nothing without two headers.
-pub(crate) fn copy_out(packet: &mut Packet) {
+pub fn copy_out(packet: &mut PacketData) {
     if let Some((outer, inner, _)) = two_places(packet) {
         let bytes = packet.frame.bytes_mut();
         bytes[outer] = bytes[inner];
@@ -52,7 +52,7 @@ pub(crate) fn copy_out(packet: &mut Packet) {
 }
 
 /// Copies the TTL of the outermost header to the next. Does nothing without two headers.
-pub(crate) fn copy_in(packet: &mut Packet) {
+pub fn copy_in(packet: &mut PacketData) {
     if let Some((outer, inner, ipv4)) = two_places(packet) {
         let ttl = packet.frame.bytes()[outer];
         let old = [packet.frame.bytes()[inner]];
@@ -64,13 +64,13 @@ pub(crate) fn copy_in(packet: &mut Packet) {
             checksums::keep_right(
                 &mut packet.frame,
                 &layers,
-                Change { at: inner, old: &old, written: &[0xff] },
+                ByteChange { at: inner, old: &old, written: &[0xff] },
             );
         }
     }
 }
 
-fn nw_place(packet: &mut Packet) -> Result<usize, DropReason> {
+fn nw_place(packet: &mut PacketData) -> Result<usize, DropReason> {
     packet.locate(Depth::L3);
     let l3 = usize::from(packet.layers.l3);
     match packet.layers.present {
@@ -80,7 +80,7 @@ fn nw_place(packet: &mut Packet) -> Result<usize, DropReason> {
     }
 }
 
-fn mpls_place(packet: &mut Packet) -> Result<usize, DropReason> {
+fn mpls_place(packet: &mut PacketData) -> Result<usize, DropReason> {
     if packet.has(header::MPLS) {
         Ok(usize::from(packet.layers.l3) + 3)
     } else {
@@ -90,7 +90,7 @@ fn mpls_place(packet: &mut Packet) -> Result<usize, DropReason> {
 
 /// Returns the offsets of the two outermost TTLs, and the offset of the inner IPv4 header if the second TTL
 /// is in one.
-fn two_places(packet: &mut Packet) -> Option<(usize, usize, Option<usize>)> {
+fn two_places(packet: &mut PacketData) -> Option<(usize, usize, Option<usize>)> {
     if !packet.has(header::MPLS) {
         return None;
     }
@@ -116,9 +116,9 @@ fn is_ipv4(bytes: &[u8]) -> bool {
         && usize::from(u16::from_be_bytes([bytes[2], bytes[3]])) >= header_bytes
 }
 
-fn write(packet: &mut Packet, at: usize, ttl: u8) {
+fn write(packet: &mut PacketData, at: usize, ttl: u8) {
     let old = [packet.frame.bytes()[at]];
     packet.frame.bytes_mut()[at] = ttl;
     let layers = packet.layers;
-    checksums::keep_right(&mut packet.frame, &layers, Change { at, old: &old, written: &[0xff] });
+    checksums::keep_right(&mut packet.frame, &layers, ByteChange { at, old: &old, written: &[0xff] });
 }

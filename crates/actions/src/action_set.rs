@@ -13,7 +13,7 @@ use flow::{DropReason, Limits, PortNo};
 /// The actions are stored behind a pointer, because most packets have none and `Packet` should span few cache
 /// lines.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ActionSet {
+pub struct ActionSet {
     used: bool,
     parts: Box<Parts>,
 }
@@ -45,7 +45,7 @@ struct Parts {
 }
 
 /// Maximum number of steps in a set.
-pub(crate) const SET_STEPS: usize = Limits::ACTION_SET_FIELDS + 24;
+pub const SET_STEPS: usize = Limits::ACTION_SET_FIELDS + 24;
 
 impl ActionSet {
     /// Removes all actions.

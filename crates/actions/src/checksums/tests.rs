@@ -3,7 +3,7 @@
 //! checksum.
 
 use crate::field_write::FieldWrite;
-use crate::packet::Packet;
+use crate::packet_data::PacketData;
 use crate::{tags, ttl};
 use flow::action::SetField;
 use flow::{Field, Slice, SliceBase};
@@ -47,8 +47,8 @@ fn left_open(bytes: &[u8]) -> Frame {
     frame
 }
 
-fn changed(frame: Frame, change: &dyn Fn(&mut Packet)) -> Frame {
-    let mut packet = Packet::empty();
+fn changed(frame: Frame, change: &dyn Fn(&mut PacketData)) -> Frame {
+    let mut packet = PacketData::empty();
     packet.admit(frame);
     change(&mut packet);
     packet.take_frame()
@@ -57,12 +57,12 @@ fn changed(frame: Frame, change: &dyn Fn(&mut Packet)) -> Frame {
 /// Ignores failures: a change without its header leaves the packet unchanged.
 fn applied(_: Result<(), flow::DropReason>) {}
 
-fn set(field: Field, value: u128) -> impl Fn(&mut Packet) {
+fn set(field: Field, value: u128) -> impl Fn(&mut PacketData) {
     let set = FieldWrite::compile(&SetField { field, value, mask: field.full_mask() });
     move |packet| applied(set.run(packet))
 }
 
-type Change = Box<dyn Fn(&mut Packet)>;
+type Change = Box<dyn Fn(&mut PacketData)>;
 
 #[test]
 fn an_open_checksum_is_completed_to_what_a_whole_one_becomes() {

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Compiled actions: what entries, groups and meters do to one packet.
+//!
+//! The control thread compiles instructions into a [`Program`]. A worker runs the steps of the program on a
+//! [`PacketData`]. This crate looks nothing up and knows neither bursts, tables nor caches. It sends no
+//! frame: the caller executes the outputs and groups among the steps.
+//!
+//! Begin with `program.rs`: [`ProgramStep::rewrite`] names the file of each action.
+
+mod action_set;
+mod checksums;
+mod field_write;
+mod group;
+mod mac_write;
+mod meter;
+mod packet_data;
+mod program;
+pub mod stateless;
+mod tags;
+mod ttl;
+
+pub use action_set::ActionSet;
+pub use field_write::FieldWrite;
+pub use group::CompiledGroup;
+pub use mac_write::MacWrite;
+pub use meter::MeterState;
+pub use packet_data::{PacketData, SliceBounds};
+pub use program::{Program, ProgramStep};
+pub use tags::FRAME_BYTES_MIN;

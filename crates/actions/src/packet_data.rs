@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What actions need of a packet: its bytes, registers and headers.
+
+use flow::group::FlowHash;
+use flow::{Ext, FieldBase, PortNo, ext};
+use frame::Frame;
+use wire::layers::header;
+use wire::{Depth, Layers};
+
+/// Headers with a valid `Layers::l4`: at least one of them must be present.
+const L4_HEADERS: u32 = header::TCP | header::UDP | header::SCTP | header::ICMPV4 | header::ICMPV6;
+
+/// The part of a packet that actions read and change.
+#[derive(Debug)]
+pub struct PacketData {
+    /// Bytes of the packet. The frame is hollow once it has been given away.
+    pub frame: Frame,
+    /// Extended header. Its parsed part is as deep as `layers`.
+    pub ext: Ext,
+    /// Headers found so far.
+    pub layers: Layers,
+    /// Egress queue of later outputs.
+    pub queue: u32,
+}
+
+impl PacketData {
+    /// Returns the data of no packet.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self { frame: Frame::hollow(), ext: Ext::default(), layers: Layers::default(), queue: 0 }
+    }
+
+    /// Sets up the data of a frame that has just arrived.
+    #[inline]
+    pub fn admit(&mut self, frame: Frame) {
+        self.ext = Ext::arriving(PortNo(frame.meta.in_port));
+        self.frame = frame;
+        self.layers = Layers::default();
+        self.queue = 0;
+    }
+
+    /// Takes the frame and leaves a hollow one.
+    #[inline]
+    pub fn take_frame(&mut self) -> Frame {
+        std::mem::replace(&mut self.frame, Frame::hollow())
+    }
+
+    /// Parses headers until they are known at least to this depth.
+    #[inline]
+    pub fn locate(&mut self, depth: Depth) {
+        if self.layers.depth < depth {
+            self.locate_anew(depth);
+        }
+    }
+
+    #[inline]
+    fn locate_anew(&mut self, depth: Depth) {
+        wire::deepen(self.frame.bytes(), depth, &mut self.layers);
+        self.ext.set_layers(&self.layers);
+    }
+
+    /// Invalidates the parsed headers. The next user parses them again.
+    #[inline]
+    pub fn forget_layers(&mut self) {
+        self.layers = Layers::default();
+    }
+
+    /// Returns whether the packet has all of `headers`, a mask of `wire::layers::header` bits. Parses as deep
+    /// as needed.
+    #[inline]
+    pub fn has(&mut self, headers: u32) -> bool {
+        let deep = header::TCP | header::UDP | header::SCTP | header::ICMPV4 | header::ICMPV6;
+        let deep = deep | header::ND | header::ND_SLL | header::ND_TLL;
+        self.locate(match headers {
+            0 => Depth::None,
+            header::VLAN => Depth::L2,
+            _ if headers & deep != 0 => Depth::L4,
+            _ => Depth::L3,
+        });
+        self.layers.present & headers == headers
+    }
+
+    /// Returns the offset of a base. It is meaningful only if the header that the base belongs to is present.
+    #[must_use]
+    #[inline]
+    pub fn base_start(&self, base: FieldBase) -> usize {
+        match base {
+            FieldBase::Frame | FieldBase::Ext => 0,
+            FieldBase::L3 => usize::from(self.layers.l3),
+            FieldBase::L4 => usize::from(self.layers.l4),
+            FieldBase::NdSll => usize::from(self.layers.nd_sll),
+            FieldBase::NdTll => usize::from(self.layers.nd_tll),
+        }
+    }
+
+    /// Returns the offset of a slice's base, or `None` if the packet ends before the slice does.
+    #[must_use]
+    #[inline]
+    pub fn slice_start(&self, base: FieldBase, end_bits: u32) -> Option<usize> {
+        let Layers { present, l3, l4, .. } = self.layers;
+        SliceBounds { present, l3, l4, len: self.frame.len() }.slice_start(base, end_bits)
+    }
+
+    /// Returns the packet's hash, as [`FlowHash`] defines it.
+    pub fn flow_hash(&mut self) -> u32 {
+        self.locate(Depth::L4);
+        let (bytes, layers) = (self.frame.bytes(), &self.layers);
+        let part = |from: usize, len: usize| bytes.get(from..from + len).unwrap_or_default();
+        let mut hash = FlowHash::default();
+        hash.add(part(0, 12));
+        hash.add(&layers.eth_type.to_be_bytes());
+        let tagged = layers.present & header::VLAN != 0;
+        hash.add(&if tagged { 0x1000 | (layers.vlan_tci & 0xfff) } else { 0 }.to_be_bytes());
+        if layers.present & header::ARP != 0 {
+            hash.add(part(usize::from(layers.l3) + 14, 4));
+            hash.add(part(usize::from(layers.l3) + 24, 4));
+        }
+        if layers.present & header::IP != 0 {
+            hash.add(&[layers.ip_proto]);
+            let (at, len) = if layers.present & header::IPV4 != 0 { (12, 8) } else { (8, 32) };
+            hash.add(part(usize::from(layers.l3) + at, len));
+            let ported = header::TCP | header::UDP | header::SCTP;
+            if layers.present & ported != 0 {
+                hash.add(part(layers.l4.into(), 4));
+            }
+        }
+        hash.finish()
+    }
+}
+
+/// Data that decides whether a packet contains a slice: headers, their offsets and the packet's length.
+#[derive(Clone, Copy, Debug)]
+pub struct SliceBounds {
+    /// Headers found, as bits of [`header`].
+    pub present: u32,
+    /// Offset of the L3 header; 0 without one.
+    pub l3: u16,
+    /// Offset of the L4 header.
+    pub l4: u16,
+    /// Length of the frame, bytes.
+    pub len: usize,
+}
+
+impl SliceBounds {
+    /// Returns the offset of a slice's base, or `None` if the packet ends before the slice does. `end_bits`
+    /// is the end of the slice, bits from its base.
+    #[must_use]
+    #[inline]
+    pub fn slice_start(&self, base: FieldBase, end_bits: u32) -> Option<usize> {
+        let (there, start, len) = match base {
+            FieldBase::L3 => (self.l3 != 0, self.l3, self.len),
+            FieldBase::L4 => (self.present & L4_HEADERS != 0, self.l4, self.len),
+            FieldBase::Ext => (true, 0, ext::EXT_BYTES),
+            FieldBase::Frame | FieldBase::NdSll | FieldBase::NdTll => (true, 0, self.len),
+        };
+        let start = usize::from(start);
+        (there && (start * 8) as u64 + u64::from(end_bits) <= (len * 8) as u64).then_some(start)
+    }
+}
