@@ -340,7 +340,7 @@ fn some_bits(field: Field, rng: &mut Rng) -> FieldMatch {
     FieldMatch { field, value: rng.u128(..) & mask, mask }
 }
 
-/// Returns rules that share all bits that coarse masks keep, and differ in some of the others.
+/// Returns rules that share all bits that coarse masks keep, and differ in some other bits.
 fn alike() -> Result<Vec<Rule>, Box<dyn Error>> {
     let mut rng = Rng::with_seed(5);
     let [from, to] = sets::ports().ok_or("ports can be slices")?;

@@ -6,7 +6,7 @@
 //! - The first 16 bits of an IPv4 address select a route of at most 48 bits, which is padded to 48 bits.
 //! - The last 16 bits follow, so a prefix of 16 + n bits becomes one of 48 + n bits.
 //! - A host address stays one: an interface identifier derived from the address follows the 64 bits.
-//! - A prefix contains another after the conversion exactly if it did before.
+//! - A prefix contains another after the conversion if and only if it did before.
 //! - A prefix shorter than 16 bits becomes "any", because its parts are distributed over different routes.
 //! - Port ranges become prefixes, so that one rule may become several entries.
 
@@ -112,7 +112,7 @@ mod tests {
         assert!((0..=65_535_u128).all(|port| all.iter().any(|(v, m)| port & m == *v) == (port >= 1_024)));
     }
 
-    /// A prefix contains another exactly if it did in IPv4.
+    /// A prefix contains another if and only if it did in IPv4.
     #[test]
     fn nesting_is_kept() {
         let nets = [

@@ -3,7 +3,7 @@
 //! no other effect.
 #![allow(unsafe_code)]
 
-/// Prefetches the cache line of the element `at` of a slice. An index out of range does no harm.
+/// Prefetches the cache line of the element `at` of a slice. An index out of range is harmless.
 #[inline(always)]
 pub fn element<T>(slice: &[T], at: usize) {
     #[cfg(target_arch = "x86_64")]

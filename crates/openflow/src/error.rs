@@ -15,7 +15,7 @@ pub struct ErrorCode {
     pub kind: u16,
     /// Code within the type, or the experimenter's `exp_type` if `experimenter` is set.
     pub code: u16,
-    /// Experimenter that defines the code. Set exactly if `kind` is OFPET_EXPERIMENTER.
+    /// Experimenter that defines the code. Set if and only if `kind` is OFPET_EXPERIMENTER.
     pub experimenter: Option<u32>,
 }
 

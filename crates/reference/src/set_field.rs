@@ -42,7 +42,7 @@ fn merged(old: u64, value: u128, mask: u128) -> u64 {
     (old & !(mask as u64)) | (value & mask) as u64
 }
 
-/// Returns the location of the EtherType. An LLC frame has none.
+/// Returns the location of the EtherType. An LLC frame has no EtherType.
 fn eth_type(packet: &ReferencePacket) -> Result<(usize, usize), DropReason> {
     let found = &packet.headers;
     if found.eth_type == LLC {

@@ -90,7 +90,7 @@ pub(crate) fn is_ipv6(bytes: &[u8], at: usize) -> bool {
     bytes.len() >= at + 40 && bytes[at] >> 4 == 6
 }
 
-/// Finds the headers of `frame`. A frame of less than 14 bytes has none.
+/// Finds the headers of `frame`. A frame of less than 14 bytes has no headers.
 pub(crate) fn walk(frame: &[u8]) -> Headers {
     let mut found = Headers::default();
     let Some(first_type) = word(frame, 12) else { return found };

@@ -260,7 +260,7 @@ impl Delta {
         &self.masks[tuple as usize * self.words..][..self.words]
     }
 
-    /// Looks up those of up to [`GROUP`] keys, one row of words each, that have a bit in `wanted`.
+    /// Looks up the keys that have a bit in `wanted`. There are up to [`GROUP`] keys, one row of words each.
     ///
     /// Stores the best active addition that matches and has at least the priority in `least`; else `found`
     /// stays unchanged. `least` is overwritten.

@@ -129,7 +129,7 @@ impl Exact {
         slot
     }
 
-    /// Returns the masked values of all slots below those that match everything, one row of words each.
+    /// Returns the masked values of all slots before the rules that match everything, one row of words each.
     #[must_use]
     pub fn rows(&self) -> Vec<u64> {
         let words = self.columns.words();

@@ -106,7 +106,7 @@ impl Shape {
         self.signatures.keys()
     }
 
-    /// Returns the number of rules, without those of linear tables.
+    /// Returns the number of rules, except rules of linear tables.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len

@@ -73,7 +73,7 @@ impl Session {
         self.input.drain(..self.taken);
         self.taken = 0;
         let taken = bytes.len().min(MESSAGE_BYTES_MAX - self.input.len());
-        // Bytes offered again while input is full are no sign of life.
+        // Bytes offered again while input is full are not a sign of life.
         if taken > 0 {
             self.keepalive.heard(now);
         }

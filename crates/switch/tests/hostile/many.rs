@@ -9,7 +9,7 @@ use std::net::TcpStream;
 use std::time::Instant;
 
 const PEERS: usize = 1_000;
-/// Maximum number of connections (`switch::openflow`). The scene itself uses some of these.
+/// Maximum number of connections (`switch::openflow`). The scene itself uses some of these connections.
 const MORE: usize = 1_024;
 const MIB: usize = 1_024 * 1_024;
 

@@ -55,8 +55,8 @@ impl Forest {
         made
     }
 
-    /// Returns the intervals of the first 64 bits. Builds second trees for intervals that differ after
-    /// these.
+    /// Returns the intervals of the first 64 bits. Builds second trees for intervals that differ after the
+    /// first 64 bits.
     fn first_bits(&mut self, starts: &[u128], numbers: &[u32]) -> (Vec<u64>, Vec<u32>) {
         let high = |start: &u128| (*start >> 64) as u64;
         let (mut firsts, mut made) = (Vec::with_capacity(starts.len()), Vec::with_capacity(starts.len()));

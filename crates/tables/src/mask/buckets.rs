@@ -261,8 +261,8 @@ fn enter(directory: &mut [u64], hash: u64, place: usize) {
     directory[at] = hash >> TAG_SHIFT << TAG_SHIFT | (place as u64 + 1);
 }
 
-/// Returns for each tuple whether its rules are walked: those of the walked tuple, and of tuples with very
-/// few rules.
+/// Returns for each tuple whether its rules are walked. This applies to the walked tuple and to tuples with
+/// very few rules.
 fn sparse(sizes: &[usize]) -> Vec<bool> {
     let mut order: Vec<usize> = (0..sizes.len()).filter(|tuple| *tuple != WALKED as usize).collect();
     order.sort_unstable_by_key(|tuple| sizes[*tuple]);

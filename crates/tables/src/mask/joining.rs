@@ -2,10 +2,10 @@
 //! Control side: joins the labels of two sources to one until one table identifies the rule (recursive flow
 //! classification).
 //!
-//! A label of a join stands for the rules that match both operands. Of all possible joins, the join that
-//! leaves the smallest fraction of the label combinations is chosen. This joins sources that belong together,
-//! such as the halves of an address. Rules that can no longer win, whatever the rest of a key is, are ignored
-//! when labels are compared.
+//! A label of a join stands for the rules that match both operands. The next join is always the one that
+//! leaves the smallest fraction of the label combinations. This joins sources that belong together, such as
+//! the halves of an address. Rules that can no longer win, whatever the rest of a key is, are ignored when
+//! labels are compared.
 
 use super::ends::{Ends, Node};
 use super::layout::Dense;

@@ -42,7 +42,7 @@ pub(super) struct Entry {
 pub(super) const MORE_SHIFT: u32 = 27;
 
 impl Entry {
-    /// Returns the index of the next entry. A leaf returns its own.
+    /// Returns the index of the next entry. For a leaf, this is the leaf's own index.
     #[inline(always)]
     fn follow<K: Kernel>(&self, kernel: K, word: u64) -> u32 {
         self.next + kernel.extract(word, self.mask) as u32

@@ -18,7 +18,7 @@ pub(super) fn chunk<const N: usize>(data: &[u8], at: usize) -> Option<&[u8; N]> 
     data.get(at..)?.first_chunk()
 }
 
-/// Finds the headers of the Ethernet frame `data` to depth `depth`. A frame under 14 bytes has none.
+/// Finds the headers of the Ethernet frame `data` to depth `depth`. A frame under 14 bytes has no headers.
 #[must_use]
 pub fn locate(data: &[u8], depth: Depth) -> Layers {
     let mut layers = Layers::default();

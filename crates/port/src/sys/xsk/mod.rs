@@ -46,8 +46,8 @@ pub(crate) struct Sent {
 }
 
 impl Sent {
-    /// Returns whether the device had no space for the frame at index `at` of those queued since the last
-    /// `send`.
+    /// Returns whether the device had no space for the frame at index `at` among the frames queued since the
+    /// last `send`.
     pub(crate) fn is_lost(&self, at: usize) -> bool {
         at < XSK_BATCH && self.lost & 1 << at != 0
     }
