@@ -11,8 +11,8 @@ const ROOT_BITS: usize = 24;
 /// Number of entries in a group, the node of every step after the first.
 const GROUP: usize = 256;
 
-/// Bit of an entry that leads to a group; the other bits are the group's number. Without it, an entry is 0 if
-/// there is no prefix, or the prefix's id plus 1.
+/// Bit of an entry that leads to a group; the other bits are the group's number. Without this bit, an entry
+/// is 0 if there is no prefix, or the prefix's id plus 1.
 const IS_GROUP: u32 = 1 << 31;
 
 /// Prefix with its id.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tests of `shunt sim`: identical output of every process, and error messages with their places.
+//! Tests of `shunt sim`: every process prints identical output, and error messages contain the place of the
+//! mistake.
 #![allow(clippy::unwrap_used)]
 
 use serde_json::Value;

@@ -132,7 +132,8 @@ impl ShadowView {
         self.view.apply(&mut TableUpdate::Remove(RulePlace::Base(slot)));
     }
 
-    /// Counts a deleted rule of the base. Returns whether there are too many with its match.
+    /// Counts a deleted rule of the base. Returns whether the base has too many deleted rules with the same
+    /// match.
     fn bury(&mut self, matching: &Match) -> bool {
         let tombstones = self.equal_tombstones.entry(self.hasher.hash_one(matching)).or_default();
         *tombstones += 1;

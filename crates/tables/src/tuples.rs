@@ -232,7 +232,8 @@ mod tests {
         row
     }
 
-    /// Tuples with fewer bits come first. A rule whose bucket in one is full goes to one with more bits.
+    /// Tuples with fewer bits come first. If a rule's bucket in a tuple is full, the rule goes to a tuple
+    /// with more bits.
     #[test]
     fn equal_rules_fill_buckets_of_finer_and_finer_masks() {
         let plan = KeyPlan::new(&[Field::Ipv4Src, Field::TcpDst]).unwrap();

@@ -12,8 +12,8 @@ use tables::exact::Exact;
 
 use super::{BURST, Case, KEYS, Rows, head};
 
-/// Keys between two clock readings, because a burst takes no longer than a reading. `bench/dpdk/libraries.c`
-/// uses the same number.
+/// Number of keys between two clock readings. It exceeds a burst, because a burst takes no longer than a
+/// reading. `bench/dpdk/libraries.c` uses the same number.
 const TURN: usize = 256;
 
 /// Fields of the entries, and the lengths of a row and of the library's key in bytes.

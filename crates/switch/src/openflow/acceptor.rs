@@ -95,7 +95,7 @@ impl Acceptor {
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let listener = TcpListener::bind(address)?;
-    // All clients may connect at the same time. One that finds the backlog full tries again only after a
+    // All clients may connect at the same time. A client that finds the backlog full tries again only after a
     // second.
     rustix::net::listen(&listener, CONNECTIONS as i32)?;
     listener.set_nonblocking(true)?;

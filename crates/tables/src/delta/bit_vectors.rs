@@ -229,7 +229,7 @@ mod tests {
             for own in 0..8 * words {
                 let (values, masks) = rules(words, &[own], |rule, _| rule as u8);
                 assert_eq!(Byte::best(words, &values, &masks), [byte(own)], "byte {own} of {words} words");
-                // Each byte has more values than the byte before it, and the first has only one.
+                // Each byte has more values than the byte before it. The first byte has one value.
                 let bytes: Vec<usize> = (0..=own).collect();
                 let kinds = |byte: usize| if byte == 0 { 1 } else { 1 + byte };
                 let (values, masks) = rules(words, &bytes, |rule, byte| (rule % kinds(byte)) as u8);

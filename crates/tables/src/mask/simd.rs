@@ -644,7 +644,7 @@ mod wide {
             let (labels, _) = labels.as_chunks_mut::<16>();
             for (words, labels) in words.iter().zip(labels) {
                 // SAFETY: an `Avx512` exists only in `run_avx512`, whose caller has checked for AVX-512.
-                // `words` is an array of 128 bytes (two loads), `labels` one of 64.
+                // `words` is an array of 128 bytes (two loads), and `labels` is an array of 64 bytes.
                 unsafe {
                     let half = |at: usize| {
                         let words = _mm512_loadu_si512(words.as_ptr().add(at).cast());

@@ -185,7 +185,8 @@ impl Walk<'_> {
     fn gre(&self, at: usize, outer: Outer) -> Option<Outer> {
         let head = self.frame.get(at..at + 4)?;
         let (flags, kind): (u16, u16) = (Field::load(head), Field::load(&head[2..]));
-        // A sequence number counts packets. Each segment would need one that later packets already use.
+        // A sequence number counts packets. Each segment would need another number, but later packets already
+        // use the numbers that follow.
         if flags & (GRE_RESERVED | GRE_HAS_SEQUENCE) != 0 {
             return None;
         }

@@ -60,7 +60,8 @@ impl Drop for Mapping {
     }
 }
 
-/// Types of ring entries: plain integers that the kernel may write at any time before it passes them.
+/// Types of ring entries: plain integers that the kernel may write at any time before it passes the entry to
+/// the program.
 ///
 /// # Safety
 /// Every bit pattern must be a valid value.
