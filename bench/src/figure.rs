@@ -33,7 +33,7 @@ pub struct Figure {
     pub runs: usize,
     /// Target for the ratio: `>= 1.5` or `<= 0.2`; null without a target.
     pub bar: Option<String>,
-    /// Verdict about the target; null without one.
+    /// Verdict about the target; null without a target.
     pub verdict: Option<Verdict>,
 }
 

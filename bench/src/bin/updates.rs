@@ -31,7 +31,7 @@ mod compiled;
 
 /// Number of bursts before the first key is repeated.
 const BURSTS: usize = 1_000;
-/// Divisor: one of this many rules is not in the table at first, and replaces another later.
+/// Divisor: one of this many rules is not in the table at first, and replaces another rule later.
 const SPARE_PART: usize = 10;
 /// Number of times that lookups are compared.
 const LOOKS: u32 = 12;
@@ -148,8 +148,8 @@ impl<'b> Changing<'b> {
         })
     }
 
-    /// Deletes a rule, or adds one in place of the last deleted. Returns the time that both threads spent, in
-    /// nanoseconds.
+    /// Deletes a rule, or adds a rule in place of the last deleted rule. Returns the time that both threads
+    /// spent, in nanoseconds.
     fn change(&mut self, number: u32) -> Result<u64, Box<dyn Error>> {
         let change = if number.is_multiple_of(2) {
             let gone = self.living.swap_remove(self.rng.usize(..self.living.len()));

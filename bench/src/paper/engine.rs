@@ -176,7 +176,7 @@ impl Prefixes {
             length: length(*at),
             id: *at as u32,
         };
-        // Among equal prefixes the last one, which is the best, is kept.
+        // Among equal prefixes, the last prefix, which is the best, is kept.
         let routes: Vec<Route> = prefixes.iter().rev().map(route).collect();
         let trie = LpmTrie::new(2, &routes)?;
         let others = others.into_iter().map(|at| at as u32).collect();

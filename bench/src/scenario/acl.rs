@@ -4,8 +4,9 @@
 //! The difficulty of an access list lies in its structure: how prefixes nest, and which lengths and ports are
 //! combined. The conversion preserves this structure:
 //! - The first 16 bits of an IPv4 address select a route of at most 48 bits, which is padded to 48 bits.
-//! - The last 16 bits follow, so a prefix of 16 + n bits becomes one of 48 + n bits.
-//! - A host address stays one: an interface identifier derived from the address follows the 64 bits.
+//! - The last 16 bits follow, so a prefix of 16 + n bits becomes a prefix of 48 + n bits.
+//! - A host address stays a host address: an interface identifier derived from the address follows the 64
+//!   bits.
 //! - A prefix contains another after the conversion if and only if it did before.
 //! - A prefix shorter than 16 bits becomes "any", because its parts are distributed over different routes.
 //! - Port ranges become prefixes, so that one rule may become several entries.

@@ -144,7 +144,7 @@ fn apart(key: &str, one: &Config, other: &Config, mistakes: &mut Mistakes) {
     }
 }
 
-/// Keeps the workers that serve a port of this datapath. With several datapaths, each one runs separate
+/// Keeps the workers that serve a port of this datapath. With several datapaths, each datapath runs separate
 /// threads for its workers, with the CPUs and the idle mode from the file.
 fn keep_used_workers(config: &mut Config) {
     let ports = &mut config.datapath.ports;

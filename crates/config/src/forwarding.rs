@@ -87,8 +87,8 @@ pub fn forwarding(
     (mistakes.len() == before).then_some(forwarding)
 }
 
-/// Reads the learning settings. The inner option is `None` if learning is off, the outer one if a value is
-/// wrong.
+/// Reads the learning settings. The inner option is `None` if learning is off. The outer option is `None` if
+/// a value is wrong.
 fn learning(key: &str, l: &LearnSection, mistakes: &mut Mistakes) -> Option<Option<Learning>> {
     let key = |name: &str| format!("{key}.{name}");
     let min_pps = mistakes.at(key("min_pps"), in_range(l.min_pps.unwrap_or(1_000), 1..=1_000_000_000));

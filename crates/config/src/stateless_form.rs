@@ -35,7 +35,7 @@ pub struct StatelessForm {
     pub gates: Option<GatesForm>,
 }
 
-/// EtherTypes of tagged packets. Missing ones have their default.
+/// EtherTypes of tagged packets. A missing EtherType has its default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TypesForm {

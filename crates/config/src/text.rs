@@ -215,7 +215,7 @@ fn no_toml(text: &str, errors: &[Error]) -> Mistakes {
     mistakes
 }
 
-/// Replaces the parser's message about a syntax error by one that names a fix.
+/// Replaces the parser's message about a syntax error by a message that names a fix.
 fn in_our_words(message: &str) -> String {
     let words = [
         (
@@ -261,7 +261,7 @@ fn is_missing(name: &str, way: &KeyPath, grammar: Grammar) -> String {
     }
 }
 
-/// Replaces the parser's message about a key by one that names a fix.
+/// Replaces the parser's message about a key by a message that names a fix.
 fn problem(message: &str, way: &KeyPath, grammar: Grammar) -> String {
     if let Some((_, known)) = message.strip_prefix("unknown field `").and_then(|rest| rest.split_once('`')) {
         let known = known.trim_start_matches(", expected ").trim_start_matches("one of ");

@@ -31,7 +31,7 @@ pub struct FlowEntry {
     pub id: EntryId,
     /// Number of the table that holds the entry, 0 to 255.
     pub table: u8,
-    /// Priority; the highest matching one wins.
+    /// Priority. The matching entry of highest priority is hit.
     pub priority: u16,
     /// Condition on the packets that hit this entry.
     pub matching: Match,
@@ -110,7 +110,7 @@ impl FlowMod {
     }
 }
 
-/// Priority of entries that ovs-ofctl adds without one.
+/// Priority of entries that ovs-ofctl adds without a given priority.
 pub const DEFAULT_PRIORITY: u16 = 0x8000;
 
 impl Default for FlowMod {

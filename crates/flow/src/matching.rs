@@ -30,7 +30,7 @@ impl FieldMatch {
         self.mask == self.field.full_mask()
     }
 
-    /// Returns the prefix length if the mask is a prefix. A full mask counts as one.
+    /// Returns the prefix length if the mask is a prefix. A full mask counts as a prefix.
     #[must_use]
     pub fn prefix_len(&self) -> Option<u32> {
         let length = u32::from(self.field.location().length_bits);

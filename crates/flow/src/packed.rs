@@ -49,7 +49,7 @@ pub(crate) fn pack_index(index: u32) -> Box<[u8]> {
     Box::new([INDEX, a, b, c, d])
 }
 
-/// Returns the index, if `packed` is one.
+/// Returns the index, if `packed` holds an index.
 pub(crate) fn index(packed: &[u8]) -> Option<u32> {
     match *packed {
         [INDEX, a, b, c, d] => Some(u32::from_be_bytes([a, b, c, d])),

@@ -22,7 +22,7 @@ impl EgressQueue {
     pub const ID_MAX: u32 = 7;
     /// Maximum number of queues of a port.
     pub const COUNT: usize = Self::ID_MAX as usize + 1;
-    /// Queue of packets that selected none, or one that their port does not have.
+    /// Queue of packets that selected no queue, or a queue that their port does not have.
     pub const DEFAULT_ID: u32 = 0;
     /// Highest priority.
     pub const PRIORITY_MAX: u8 = 7;

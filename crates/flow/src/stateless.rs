@@ -134,7 +134,7 @@ pub struct Gates {
     pub up_d: u32,
     /// Difference of a core switch's external gates.
     pub external_d: u32,
-    /// A DOWN value above this one selects an external gate, at a switch that has external gates.
+    /// A DOWN value above this number selects an external gate, at a switch that has external gates.
     pub server_gate_max: u32,
     /// Gate of each port. Gate numbers are distinct; if two are equal, the lower port is used.
     pub ports: BTreeMap<PortNo, Gate>,

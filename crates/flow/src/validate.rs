@@ -15,7 +15,8 @@ pub const QUEUE_ALL: u32 = 0xffff_ffff;
 /// Reason for which a flow-mod was refused. Each variant is one error of OpenFlow 1.3.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ValidateError {
-    /// OFPET_FLOW_MOD_FAILED, OFPFMFC_BAD_TABLE_ID: table 255, or all tables where one is required.
+    /// OFPET_FLOW_MOD_FAILED, OFPFMFC_BAD_TABLE_ID: table 255, or all tables where a single table is
+    /// required.
     #[error("table 255 means all tables, for deletes only; tables are numbered 0 to 254")]
     Table,
     /// OFPET_BAD_INSTRUCTION, OFPBIC_BAD_TABLE_ID: goto to a table that is not higher.
@@ -35,7 +36,7 @@ pub enum ValidateError {
     /// OFPET_BAD_ACTION, OFPBAC_TOO_MANY: a list with too many actions.
     #[error("a list has {0} actions; at most {max} fit", max = Limits::ACTIONS_PER_LIST)]
     TooManyActions(usize),
-    /// OFPET_BAD_ACTION, OFPBAC_BAD_OUT_PORT: an invalid port, or one that a flow cannot output to.
+    /// OFPET_BAD_ACTION, OFPBAC_BAD_OUT_PORT: an invalid port, or a port that a flow cannot output to.
     #[error(
         "output to port {0:#x}; a flow outputs to 1 to 0xffffff00, IN_PORT, NORMAL, FLOOD, ALL or CONTROLLER; this switch has no LOCAL port"
     )]
@@ -43,7 +44,7 @@ pub enum ValidateError {
     /// OFPET_BAD_ACTION, OFPBAC_BAD_OUT_GROUP: a group number out of range.
     #[error("group {0:#x} cannot exist; groups are numbered 0 to 0xffffff00")]
     OutGroup(u32),
-    /// OFPET_BAD_ACTION, OFPBAC_BAD_QUEUE: all queues instead of one.
+    /// OFPET_BAD_ACTION, OFPBAC_BAD_QUEUE: all queues instead of a single queue.
     #[error("queue 0xffffffff means all queues; choose one")]
     Queue,
     /// OFPET_BAD_ACTION, OFPBAC_BAD_SET_TYPE: a field that cannot be written.

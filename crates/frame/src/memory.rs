@@ -185,7 +185,7 @@ pub(crate) mod tests {
 
     /// Memory of every loan so far, and whether the loan has ended.
     static LOANS: Mutex<Vec<(Box<[u8]>, bool)>> = Mutex::new(Vec::new());
-    // SAFETY: `take_back` accepts any pointer: it fails for unknown ones.
+    // SAFETY: `take_back` accepts any pointer. It fails for unknown pointers.
     pub(crate) static LENDER: Lender = unsafe { Lender::new(take_back) };
 
     unsafe fn take_back(start: NonNull<u8>) {

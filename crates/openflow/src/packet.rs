@@ -42,7 +42,7 @@ pub struct PacketInMessage {
     pub reason: PacketInCode,
     /// Table of the entry that sent the packet.
     pub table: u8,
-    /// Cookie of that entry; all ones if unknown.
+    /// Cookie of that entry; all bits set if unknown.
     pub cookie: u64,
     /// Fields that the packet's bytes do not contain: ingress port, metadata, tunnel ID.
     pub matching: Match,

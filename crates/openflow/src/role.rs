@@ -55,7 +55,7 @@ impl RoleMessage {
 pub struct Generation(Option<u64>);
 
 impl Generation {
-    /// Returns the number; all ones before the first election.
+    /// Returns the number; all bits are set before the first election.
     #[must_use]
     pub fn id(self) -> u64 {
         self.0.unwrap_or(u64::MAX)

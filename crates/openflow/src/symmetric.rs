@@ -14,7 +14,8 @@ use crate::stateless;
 pub struct ErrorMessage {
     /// Type and code of the error.
     pub code: ErrorCode,
-    /// First 64 bytes of the refused message, or all of a shorter one. A text for OFPET_HELLO_FAILED.
+    /// First 64 bytes of the refused message, or the whole message if it is shorter. For OFPET_HELLO_FAILED,
+    /// a text.
     pub data: Vec<u8>,
 }
 

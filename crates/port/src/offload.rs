@@ -50,9 +50,9 @@ pub fn finished(mut frame: Frame) -> Option<Vec<Vec<u8>>> {
     Some(made)
 }
 
-/// Finds the headers that segments repeat. The partial checksum gives the offset of the L4 header, even
-/// after headers that a walk from the front does not parse (MPLS, PBB, KeyFlow keys). The IP header is the
-/// one that ends there and whose length field reaches to the end of the frame.
+/// Finds the headers that segments repeat. The partial checksum gives the offset of the L4 header, even after
+/// headers that a walk from the front does not parse (MPLS, PBB, KeyFlow keys). The IP header is the header
+/// that ends at this offset and whose length field reaches to the end of the frame.
 fn layers(frame: &Frame, kind: GsoKind) -> Option<Layers> {
     let l4 = usize::from(frame.meta.checksum?.start);
     let bytes = frame.bytes();

@@ -42,7 +42,7 @@ impl Watch {
     /// Returns whether to query the link. Takes one system call if no interface has changed.
     pub(crate) fn is_due(&self, now: Instant) -> bool {
         let change = self.monitor.look(self.index);
-        // Without an interface, any changed interface may be the new one.
+        // Without an interface, any changed interface may be the port's new interface.
         change == Change::This
             || change == Change::Others && self.index < 0
             || self.ask_at.is_none_or(|ask_at| now >= ask_at)

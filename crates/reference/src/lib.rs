@@ -83,7 +83,7 @@ pub struct Sent {
     pub port: PortNo,
     /// Bytes of the frame.
     pub bytes: Vec<u8>,
-    /// Egress queue; 0 if no action selected one.
+    /// Egress queue; 0 if no action selected a queue.
     pub queue: u32,
     /// Work that is left to the port's device.
     pub unfinished: Unfinished,

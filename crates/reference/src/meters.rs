@@ -42,7 +42,7 @@ impl MeterDebts {
         }
     }
 
-    /// Charges a packet of `bytes` bytes. Returns the band that applies if the packet exceeds one.
+    /// Charges a packet of `bytes` bytes. Returns the band that applies if the packet exceeds a band.
     pub fn charge(&mut self, bytes: usize, now: Nanos) -> Option<Band> {
         let passed = u128::from(now.saturating_sub(self.charged_ns));
         self.charged_ns = self.charged_ns.max(now);

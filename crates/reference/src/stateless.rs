@@ -25,7 +25,7 @@ pub enum StatelessOutcome {
 /// Value computed from a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Worked {
-    /// Residue of a key by an ID, and the meaning of that label, if it has one.
+    /// Residue of a key by an ID, and the meaning of that label, if any.
     Label(NodeId, u32, Option<Label>),
     /// Gate that a tag leads to, and the port with that gate, if any.
     Gate(u64, Option<PortNo>),

@@ -78,7 +78,7 @@ pub struct RealHit {
     /// - `index`: the index of a linear table;
     /// - `lut`: a LUT record on the fast-forwarding path;
     /// - `verified`: a LUT record that was compared with the table first;
-    /// - `inherited`: a record of the table's previous LUT, which a new one replaced;
+    /// - `inherited`: a record of the table's previous LUT, which a new LUT replaced;
     /// - `shared`: the table itself, on the fast-forwarding path;
     /// - `known`: a LUT record of a normal entry.
     pub by: String,

@@ -64,7 +64,7 @@ pub struct Job {
     pub(crate) added: Arc<Vec<Row>>,
     /// Sequence number of the table's last rule.
     pub(crate) sequence: u64,
-    /// Number of bases compiled for the table before this one.
+    /// Number of bases compiled for the table before this base.
     pub(crate) compiled: usize,
 }
 

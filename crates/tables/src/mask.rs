@@ -75,7 +75,7 @@ struct Tree {
 struct Wide {
     width: Width,
     layout: Layout,
-    /// Trees, the one with the best rule first.
+    /// Trees, beginning with the tree of the best rule.
     trees: Vec<Tree>,
     nodes: Nodes,
     /// Dense rules by slot, if they are longer than blocks compare.

@@ -21,8 +21,8 @@ pub fn zeros(count: usize) -> Box<[u64]> {
     if bytes >= LEAST_BYTES && pages > 0 {
         let first = zeros.as_ptr().cast::<u8>().wrapping_add(to_page).cast_mut().cast();
         // SAFETY: `to_page` and `pages` are computed from the slice, so the range lies within it, and the
-        // advice does not change its content. The pages are untouched, so huge ones are used at first touch.
-        // On failure they stay ordinary.
+        // advice does not change its content. The pages are untouched, so huge pages are used at first touch.
+        // On failure the pages keep their usual size.
         let _ = unsafe { madvise(first, pages * PAGE_BYTES, Advice::LinuxHugepage) };
     }
     zeros

@@ -41,7 +41,7 @@ const CATCH_UP: usize = 3;
 /// The next base, compiled in the background.
 #[derive(Debug)]
 struct Next {
-    /// Rules added since the last base that go into this one.
+    /// Rules added since the last base that go into the next base.
     added: Arc<Vec<Row>>,
     /// Sequence number of the last of these rules.
     sequence: u64,
@@ -69,7 +69,7 @@ pub struct RuleTable {
     shape: Shape,
     /// State of the workers' views after all updates.
     now: ShadowView,
-    /// Successor of `now`, if one is being compiled.
+    /// Successor of `now`, if a base is being compiled.
     next: Option<Next>,
     /// Rules added since the last base was requested, in order. `None` stands for removed rules and for
     /// entries of linear tables.
@@ -142,7 +142,7 @@ impl RuleTable {
         (0..workers).map(|_| vec![TableUpdate::Swap(Box::new(self.now.view.clone()))]).collect()
     }
 
-    /// Adds a rule. Returns the update for workers; `None` if a new base is needed, or if one is compiled
+    /// Adds a rule. Returns the update for workers; `None` if a new base is needed, or if a base is compiled
     /// anyway.
     fn add(&mut self, entry: &Arc<FlowEntry>, compile: bool) -> Option<TableUpdate> {
         self.sequence += 1;
@@ -221,7 +221,8 @@ impl RuleTable {
         }
     }
 
-    /// Returns a job for background compilation, or `None` if it is not worthwhile yet or one is in progress.
+    /// Returns a job for background compilation, or `None` if background compilation is not worthwhile yet or
+    /// is in progress.
     ///
     /// It is worthwhile if at least `least` rules were added or are deleted, because they slow lookups down
     /// and fill the delta. Rules may continue to change while the job runs. Pass its result to

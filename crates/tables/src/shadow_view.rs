@@ -20,8 +20,8 @@ const EQUAL_TOMBSTONES_MAX: u32 = 64;
 #[derive(Debug)]
 pub(crate) struct Rule {
     pub entry: Arc<FlowEntry>,
-    /// Sequence number of the rule's addition to its table. Among rules of equal priority the lowest one
-    /// wins.
+    /// Sequence number of the rule's addition to its table. Among rules of equal priority, the rule with the
+    /// lowest number wins.
     pub sequence: u64,
 }
 

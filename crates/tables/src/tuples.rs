@@ -278,7 +278,7 @@ mod tests {
             }
         }
         assert_eq!(tuples.len(), 128);
-        // All walked rules share a bucket. If one leaves, one other fits.
+        // All walked rules share a bucket. If a rule leaves, another rule fits.
         let walked = tuples.buckets().position(|(tuple, _)| tuple == WALKED).unwrap();
         tuples.leave(walked as u32);
         assert!(tuples.place(&masks[140], &masks[140]).is_some());

@@ -92,7 +92,7 @@ impl PacketBuilder {
         self
     }
 
-    /// Writes the EtherType explicitly, for a custom payload or to write a wrong one.
+    /// Writes the EtherType explicitly, for a custom payload or to write a wrong EtherType.
     pub fn ethertype(mut self, ethertype: u16) -> Self {
         self.tell_ethertype(ethertype);
         self.next = Next::Untold;
@@ -228,7 +228,7 @@ impl PacketBuilder {
         self
     }
 
-    /// Writes the upper-layer protocol explicitly, for a custom payload or to write a wrong one.
+    /// Writes the upper-layer protocol explicitly, for a custom payload or to write a wrong protocol.
     pub fn proto(mut self, proto: u8) -> Self {
         self.tell_proto(proto);
         self.next = Next::Untold;

@@ -39,7 +39,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
         usize::from(self.buffer.as_ref()[0] & 0x0f) * 4
     }
 
-    /// Whether the packet is a fragment of a longer one.
+    /// Whether the packet is a fragment of a longer packet.
     pub fn is_fragment(&self) -> bool {
         self.fragment() & 0x3fff != 0
     }

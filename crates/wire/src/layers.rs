@@ -74,7 +74,7 @@ pub mod exthdr {
 /// EtherType assigned to 802.3 frames with LLC and without a SNAP EtherType, as in Open vSwitch.
 pub const ETH_TYPE_LLC: u16 = 0x05ff;
 
-/// Depth of the walk. Each level includes the previous ones.
+/// Depth of the walk. Each level includes the previous levels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Depth {
     /// No header.

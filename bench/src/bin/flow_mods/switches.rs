@@ -129,8 +129,8 @@ impl Switch {
         Ok(ports)
     }
 
-    /// Returns a command for a program that scripts/setup.sh unpacks or installs. The program ends with this
-    /// one.
+    /// Returns a command for a program that scripts/setup.sh unpacks or installs. The program ends when this
+    /// benchmark ends.
     fn tool(&self, name: &str) -> Command {
         let unpacked =
             ["usr/bin", "usr/lib/openvswitch-switch"].map(|at| Path::new(TOOLS).join(at).join(name));

@@ -197,8 +197,8 @@ fn round(
     Ok(())
 }
 
-/// Returns the time until the last of the flows was on the path, in milliseconds. If one never was, returns
-/// the duration of the arrivals.
+/// Returns the time until the last of the flows was on the path, in milliseconds. If a flow was never on the
+/// path, returns the duration of the arrivals.
 fn learned_ms(class: &ClassReport, flows: usize) -> f64 {
     let all = class.learning.count() == flows as u64;
     if all { class.learning.max_ns() / 1e6 } else { SPAN_NS / 1e6 }

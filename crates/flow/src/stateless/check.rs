@@ -18,7 +18,7 @@ const MTU_BYTES_MIN: usize = 68;
 /// Reason for which a configuration was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StatelessError {
-    /// An EtherType of another protocol, or two equal ones.
+    /// An EtherType of another protocol, or two equal EtherTypes.
     #[error("EtherType {0:#06x} {1}; use another, such as 0x88b5 or 0x88b6 for local experiments")]
     Type(u16, &'static str),
     /// A value that is not the number of a real port.

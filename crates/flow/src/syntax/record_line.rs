@@ -19,7 +19,7 @@ use crate::{FlowMod, FlowModCommand, Match, PortNo, port_no};
 pub enum RecordCommand {
     /// Add the record. No record with its number may exist.
     Add,
-    /// Add the record, or replace the one with its number.
+    /// Add the record, or replace the record with the same number.
     AddOrModify,
     /// Replace the record with this number.
     Modify,

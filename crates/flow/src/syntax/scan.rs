@@ -114,7 +114,7 @@ impl<'t> Scanner<'t> {
         found
     }
 
-    /// Skips from an opening parenthesis past the closing one.
+    /// Skips from an opening parenthesis past the closing parenthesis.
     fn skip_parentheses(&mut self) -> Parsed<'t, ()> {
         let open = self.at;
         let mut depth = 0u32;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Suggestion of the known name nearest to a mistyped one.
+//! Suggestion of the known name nearest to a mistyped name.
 
 /// Length in bytes of the longest name that is compared.
 const NAME_BYTES: usize = 32;
@@ -100,7 +100,7 @@ mod tests {
         assert!(of("abxyz", "abyz") && !of("abxyz", "abpyq"));
         assert!(of("abcxyz", "abcpqz") && !of("abcxyz", "abcpqr"));
         assert!(near("abcdefghijkxyz") && !near("abcdefghijwxyz"));
-        // The nearest name, and among equally near ones the first.
+        // The nearest name, and among equally near names the first.
         let known = ["abcd", "abxy", "abce"];
         assert_eq!(suggestion("abcf", known), "; did you mean \"abcd\"?");
         assert_eq!(suggestion("abce", known), "; did you mean \"abce\"?");

@@ -33,7 +33,7 @@ pub(super) fn form(field: Field) -> Form {
     }
 }
 
-/// Parses a decimal number, or a hexadecimal one after `0x`. Returns `None` for other text, a leading zero
+/// Parses a decimal number, or a hexadecimal number after `0x`. Returns `None` for other text, a leading zero
 /// or an overflow.
 pub(super) fn number(text: &str) -> Option<u128> {
     let bytes = text.as_bytes();
@@ -179,7 +179,7 @@ pub(super) fn field_value<'t>(
     Ok((value & mask, mask))
 }
 
-/// Returns the notation of a value: a slice as long as an address may be written as one.
+/// Returns the notation of a value: a slice as long as an address may be written as an address.
 fn literal_form(field: Field, text: &str) -> Form {
     match field {
         Field::Slice(s) if s.length_bits == 48 && text.contains(':') => Form::Mac,

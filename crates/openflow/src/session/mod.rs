@@ -241,7 +241,7 @@ impl Session {
             }
             // Any message counts as a sign of life, so an echo reply needs no further processing.
             Ok(Message::EchoReply(_)) => return None,
-            // A HELLO may be repeated, and may be of a later version, but not of one below 1.3.
+            // A HELLO may be repeated, and may have a later version, but not a version below 1.3.
             Ok(Message::Hello(hello)) if hello.version >= VERSION => return None,
             Ok(Message::Hello(_)) => {
                 self.close_for_version(header, head);
@@ -269,7 +269,7 @@ impl Session {
         self.close_for(header, head, DecodeError { code, problem: problem.into() });
     }
 
-    /// Closes the session for a message of a version other than 1.3, or a HELLO of an earlier one.
+    /// Closes the session for a message of a version other than 1.3, or for a HELLO of an earlier version.
     fn close_for_version(&mut self, header: Header, head: RequestHead) {
         let problem = format!("a message of version {:#04x} after 1.3 was agreed on", header.version);
         self.close_for(header, head, DecodeError { code: error::BAD_VERSION, problem: problem.into() });

@@ -151,8 +151,8 @@ impl Socket {
         sys::bound_index(self.fd.as_fd()).unwrap_or(-1)
     }
 
-    /// Returns whether the port's device exists but is not the one to which this socket is bound. An
-    /// interface that was removed and created again counts as another one, even with the same index.
+    /// Returns whether the port's device exists but differs from the device to which this socket is bound. An
+    /// interface that was removed and created again counts as another interface, even with the same index.
     pub(super) fn is_stale(&self, port: &Port) -> bool {
         let bound = self.bound_index();
         Interface::new(self.fd.as_fd(), &port.owner.device).index().is_ok_and(|index| index != bound)

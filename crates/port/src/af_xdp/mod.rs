@@ -47,10 +47,9 @@ pub fn check(spec: &Spec) -> Result<(), PortError> {
 /// brings the interface up. There must be `spec.queues` of them. Waits up to a second for resources that
 /// another process has just released.
 ///
-/// # Errors
-/// Returns the errors of [`check`], and an error in these cases: the interface does not exist or is not an
-/// Ethernet interface, it has another number of hardware queues or too large an MTU, another XDP program is
-/// attached to it, or the process may not attach one.
+/// # Errors Returns the errors of [`check`], and an error in these cases: the interface does not exist or is
+/// not an Ethernet interface, it has another number of hardware queues or too large an MTU, another XDP
+/// program is attached to it, or the process may not attach a program.
 pub fn open(spec: &Spec) -> Result<Queues, PortError> {
     check(spec)?;
     let port = Port::new(spec);
@@ -93,8 +92,8 @@ impl XdpQueue {
         }
     }
 
-    /// Replaces the socket by one on the interface that now has the port's name. Packets that still wait in
-    /// the old socket are counted drops. On failure the old socket stays, and the next call tries again.
+    /// Replaces the socket by a socket on the interface that now has the port's name. Packets that still wait
+    /// in the old socket are counted drops. On failure the old socket stays, and the next call tries again.
     fn reopen(&mut self) {
         let Ok(fresh) = self.socket.open_anew(&self.port) else { return };
         let lost = self.socket.xsk.kernel_drops() + self.socket.xsk.waiting();

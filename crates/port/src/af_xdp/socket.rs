@@ -54,8 +54,8 @@ impl Port {
         self.owner.error(what, NEEDS, source)
     }
 
-    /// Returns the port's program on this interface: the one that another queue has attached, unless it is
-    /// `old`, or else a new one.
+    /// Returns the port's program on this interface: the program that another queue has attached, unless that
+    /// is `old`, or else a new program.
     fn attach(
         &self,
         ifindex: i32,
@@ -205,9 +205,9 @@ impl Socket {
         if self.xsk.is_bound() { self.attachment.ifindex } else { -1 }
     }
 
-    /// Returns whether the port's device exists but is not the one to which this socket is bound, or no
-    /// longer has this socket's program. An interface that was created again counts as another one, even with
-    /// the same index.
+    /// Returns whether the port's device exists but differs from the device to which this socket is bound, or
+    /// no longer has this socket's program. An interface that was created again counts as another interface,
+    /// even with the same index.
     pub(super) fn is_stale(&self, port: &Port) -> bool {
         let bound = self.bound_index();
         let interface = Interface::new(self.packet.as_fd(), &port.owner.device);

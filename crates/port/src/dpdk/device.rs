@@ -94,7 +94,7 @@ impl Device {
     }
 
     /// Reattaches the device for a queue that has lost it. Returns `None` while the device is missing, or
-    /// while other queues have not yet released the old one.
+    /// while other queues have not yet released the old device.
     pub(super) fn find(&self) -> Option<Arc<Attached>> {
         let mut attached = lock(&self.attached);
         if let Some(there) = attached.0.upgrade() {

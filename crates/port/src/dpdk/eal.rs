@@ -52,7 +52,7 @@ fn start_once(eal: &[String]) -> Result<(), String> {
 }
 
 /// Returns whether DPDK would print a text and exit with this option. DPDK also accepts abbreviated options,
-/// and several letters in one.
+/// and several letters in one option.
 fn ends_the_process(option: &str) -> bool {
     match option.strip_prefix("--") {
         Some(name) => !name.is_empty() && ["help", "version"].iter().any(|long| long.starts_with(name)),

@@ -93,7 +93,7 @@ pub fn check(spec: &Spec) -> Result<(), PortError> {
     Err(bad(spec, wrong))
 }
 
-/// Returns the kernel interface that a device string names, if it names one.
+/// Returns the kernel interface that a device string names, if any.
 pub(crate) fn interface(device: &str) -> Option<&str> {
     device.split(',').find_map(|part| part.strip_prefix("iface="))
 }

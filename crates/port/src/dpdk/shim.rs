@@ -210,7 +210,7 @@ pub(super) enum Packet {
     Parts(Chain),
 }
 
-/// A packet in several mbufs, or in one that is shared. It is freed on drop.
+/// A packet in several mbufs, or in a shared mbuf. The packet is freed on drop.
 pub(super) struct Chain {
     mbuf: NonNull<std::ffi::c_void>,
     len: usize,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! In-memory queue pairs. Each direction consists of two bounded SPSC rings: one carries full buffers, the
-//! other returns empty ones. So the worker's side neither allocates nor locks.
+//! other returns empty buffers. The worker's side therefore neither allocates nor locks.
 
 use crate::{
     Capabilities, Link, MIN_FRAME_BYTES, Outstanding, Pools, PortDrop, Queue, SMALL_FRAME_BYTES, Statistics,

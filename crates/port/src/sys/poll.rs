@@ -10,7 +10,7 @@ use std::time::Duration;
 pub(crate) const MAX_DESCRIPTORS: usize = 64;
 
 /// Waits until one of up to [`MAX_DESCRIPTORS`] descriptors is readable or has an error. Returns the number
-/// of ready ones.
+/// of ready descriptors.
 pub(crate) fn poll(descriptors: &[RawFd], timeout: Option<Duration>) -> io::Result<usize> {
     let mut set = [libc::pollfd { fd: -1, events: 0, revents: 0 }; MAX_DESCRIPTORS];
     if descriptors.len() > MAX_DESCRIPTORS {

@@ -75,8 +75,8 @@ pub fn failure(
     Ok(acts)
 }
 
-/// Returns the link between two switches. If there are several, `port` selects one by its port at the first
-/// switch.
+/// Returns the link between two switches. If there are several links, `port` selects the link at this port of
+/// the first switch.
 fn link_between(
     graph: &Graph,
     ends: [usize; 2],

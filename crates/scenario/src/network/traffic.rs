@@ -23,7 +23,7 @@ const BYTES: std::ops::RangeInclusive<i64> = 82..=1_518;
 const FCS_BYTES: usize = 4;
 /// Total length of the Ethernet, IPv4 and UDP headers in bytes.
 const HEADER_BYTES: usize = 42;
-/// Source ports that are tried to find one for each path.
+/// Source ports that are tried to find a port for each path.
 const SOURCE_PORTS: std::ops::RangeInclusive<u16> = 1_024..=u16::MAX;
 const TARGET_PORT: u16 = 9;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Traces of real packets as text, and the summary after the last one.
+//! Traces of real packets as text, and the summary after the last trace.
 
 use super::count;
 use super::trace::trace;

@@ -373,7 +373,8 @@ pub struct FlowRow {
 /// Number of entries that a request changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changes {
-    /// Number of entries added. An entry that replaces another counts as added, the replaced one as removed.
+    /// Number of entries added. An entry that replaces another counts as added, and the replaced entry as
+    /// removed.
     pub added: usize,
     /// Number of entries whose instructions changed.
     pub modified: usize,

@@ -169,8 +169,8 @@ impl Drop for Ending<'_> {
     }
 }
 
-/// Raises the limit of open descriptors. Each controller connection needs one, and the usual limit hardly
-/// suffices for the maximum number of connections.
+/// Raises the limit of open descriptors. Each controller connection needs a descriptor, and the usual limit
+/// hardly suffices for the maximum number of connections.
 fn raise_descriptor_limit(datapaths: usize) {
     const DESCRIPTORS: u64 = 4_096;
     let most_wanted = DESCRIPTORS.saturating_mul(datapaths as u64);

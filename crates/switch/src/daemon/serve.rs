@@ -52,7 +52,8 @@ impl Daemon {
             }
             let mut congested = true;
             let sleep_ns = match self.model_handle.here() {
-                // The thread that has the model wakes this one. Until then only echo requests are answered.
+                // The thread that has the model wakes this thread. Until then only echo requests are
+                // answered.
                 None if self.openflow.step_alone(now) => 0,
                 None => TEND_NS,
                 Some(model) => {

@@ -56,7 +56,7 @@ impl Shared {
         let Some(mut worker) = self.0.try_lock() else { return };
         worker.housekeeping();
         drop(worker);
-        // A device may have been reopened, so that the worker sleeps on the descriptors of the old one.
+        // A device may have been reopened, so that the worker sleeps on the descriptors of the old device.
         self.0.alarm().wake();
     }
 

@@ -64,7 +64,7 @@ impl Reports {
 
 struct Output<'a, D> {
     descriptor: &'a D,
-    /// Whether the last line was written in part, so that the next one needs a line feed before it.
+    /// Whether the last line was written in part, so that the next line needs a line feed before it.
     is_torn: bool,
 }
 

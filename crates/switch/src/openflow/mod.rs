@@ -261,7 +261,7 @@ impl Channels {
                         self.links
                             .push((Origin::Peer, ControllerLink::new(stream, peer, &mut self.agent, now)));
                     }
-                    // A client that disconnected before it was accepted does not affect the next one.
+                    // A client that disconnected before it was accepted does not affect the next client.
                     Err(error)
                         if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
                     Err(error) => {

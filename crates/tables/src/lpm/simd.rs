@@ -6,7 +6,7 @@
 use super::Prefixes;
 use crate::simd::Level;
 
-/// Instructions to use. Only [`Kernel::new`] creates one.
+/// Instructions to use. Only [`Kernel::new`] creates a kernel.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kernel {
     level: Level,

@@ -55,7 +55,7 @@ pub(super) struct Root {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(super) struct Word {
-    /// Places where a node begins; the first place always has one.
+    /// Places where a node begins. A node always begins at the first place.
     pub starts: u64,
     /// Index of the first node.
     pub node: u32,
@@ -68,9 +68,9 @@ pub(super) struct Word {
 pub(super) struct Trie {
     pub roots: Vec<Root>,
     pub words: Vec<Word>,
-    /// For each node of the front the places where an item begins. The first place always has one, and its
-    /// bit indicates whether the items are wide. `offsets` holds the position of its items relative to its
-    /// word's base, in units, and one element more.
+    /// For each node of the front the places where an item begins. An item always begins at the first place,
+    /// so this place's bit indicates whether the items are wide. `offsets` holds the position of its items
+    /// relative to its word's base, in units, and one element more.
     pub maps: Vec<u64>,
     pub offsets: Vec<u16>,
     /// Items of the front. An item is a number or `none`; wide items may also be positions of nodes below,
@@ -78,7 +78,7 @@ pub(super) struct Trie {
     pub items: Vec<u8>,
     /// Nodes below: a map of eight bytes each, then the items. Padded in the same way.
     pub below: Vec<u8>,
-    /// Width of an item, bits; `wide` is that of wide items.
+    /// Width of an item in bits. `wide` is the width of wide items.
     pub width: u32,
     pub wide: u32,
     /// Item of values without a number.
@@ -327,7 +327,7 @@ impl Draft {
         Some(Trie { roots, words, maps, offsets, items: packed, below, width, wide, none, steps })
     }
 
-    /// Returns the position of each node below, and the end of the last one.
+    /// Returns the position of each node below, and the end of the last node.
     fn places(&self, width: u32, wide: u32) -> Vec<usize> {
         let mut at = 0;
         let mut places = vec![0];

@@ -46,7 +46,7 @@ struct Tuple {
 pub(super) struct Buckets {
     words: usize,
     seed: Seed,
-    /// Tuples, the one with the best rule first.
+    /// Tuples, beginning with the tuple of the best rule.
     tuples: Vec<Tuple>,
     /// Values, then masks, of each rule, bucket by bucket and best first.
     rows: Vec<u64>,

@@ -15,7 +15,7 @@ pub(super) struct Met {
     pub lines: Vec<Line>,
     /// Secret that each word is hashed with.
     secrets: Vec<u64>,
-    /// Labels by hash. If two vectors have the same hash, one is stored under the next number.
+    /// Labels by hash. If two vectors have the same hash, the second is stored under the next number.
     known: HashMap<u64, u16, BuildHasherDefault<Hashed>>,
 }
 

@@ -32,7 +32,7 @@ impl Vain {
 
     /// Records that joining `rules` rules failed.
     pub(super) fn note(&mut self, rules: usize) {
-        // Joins are retried with fewer rules only, so this failure covers an earlier one.
+        // Joins are retried with fewer rules only, so this failure covers an earlier failure.
         *self = Self { rules, changed: 0 };
     }
 }

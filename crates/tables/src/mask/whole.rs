@@ -7,10 +7,10 @@ use crate::hash::{Seed, fold};
 /// Number of pilots tried for the values of a bucket.
 const PILOTS: u16 = 1 << 12;
 
-/// Maximum number of values in a bucket. A sound hash does not produce larger ones.
+/// Maximum number of values in a bucket. A sound hash does not produce larger buckets.
 const MEMBERS_MAX: usize = 24;
 
-/// Number of pairs of secrets tried. About one in thirty leaves a bucket without a pilot.
+/// Number of pairs of secrets tried. About one pair in thirty leaves a bucket without a pilot.
 const SECRETS: u64 = 8;
 
 /// Values that rules examine, and their labels.

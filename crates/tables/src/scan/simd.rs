@@ -6,7 +6,7 @@
 use super::{BLOCK, BLOCKS};
 use crate::simd::Level;
 
-/// Instructions to use. Only [`Kernel::new`] creates one above the portable level.
+/// Instructions to use. Only [`Kernel::new`] creates a kernel above the portable level.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kernel {
     level: Level,

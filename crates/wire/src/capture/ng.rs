@@ -46,8 +46,8 @@ impl Section {
         Self { is_big_endian: endianness.is_big(), interfaces: Vec::new() }
     }
 
-    /// Processes one block and returns its packet, if it holds one. The caller determines whether the packet
-    /// is truncated.
+    /// Processes one block and returns its packet, if it holds a packet. The caller determines whether the
+    /// packet is truncated.
     pub(super) fn block<'a>(
         &mut self,
         kind: u32,

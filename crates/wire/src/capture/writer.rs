@@ -19,7 +19,7 @@ pub struct CaptureWriter<W: Write> {
 }
 
 impl CaptureWriter<BufWriter<File>> {
-    /// Creates a file, or overwrites an existing one.
+    /// Creates a file, or overwrites an existing file.
     ///
     /// # Errors
     /// Returns an error if the file cannot be created or its header cannot be written.

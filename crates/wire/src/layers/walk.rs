@@ -9,7 +9,7 @@ use super::{Depth, ETH_TYPE_LLC, Layers, header, ip};
 
 /// Maximum number of VLAN tags that are skipped. The rest of a frame with more tags is not examined.
 const VLAN_TAGS_MAX: usize = 8;
-/// Lowest value of the type field that is an EtherType; smaller ones are 802.3 lengths.
+/// Lowest value of the type field that is an EtherType; smaller values are 802.3 lengths.
 const ETH_TYPE_MIN: u16 = 0x0600;
 
 /// Returns the `N` bytes at `at` if all of them lie within `data`.
@@ -109,7 +109,7 @@ fn logical_link(data: &[u8], length_at: usize) -> (u16, usize) {
     }
 }
 
-/// Whether `eth_type` is a tag protocol identifier that is skipped: C-tag, S-tag, or the older Q-in-Q one.
+/// Whether `eth_type` is a tag protocol identifier that is skipped: C-tag, S-tag, or the older Q-in-Q tag.
 #[inline(always)]
 fn is_tpid(eth_type: u16) -> bool {
     matches!(eth_type, 0x8100 | 0x88a8 | 0x9100)

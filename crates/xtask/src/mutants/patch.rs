@@ -20,7 +20,7 @@ use crate::Failure;
 /// Selection of patches to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatchChoice<'a> {
-    /// All patches except nightly ones.
+    /// All patches except nightly patches.
     Quick,
     All,
     Named(&'a [&'a str]),

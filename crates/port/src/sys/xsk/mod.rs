@@ -256,7 +256,7 @@ impl Xsk {
             let ahead = ahead.max(i32::from(is_lost && before != end));
             self.taken = before.wrapping_add(ahead as u32);
             if is_lost && ahead > 0 {
-                // The lost frame is the last one that the kernel took.
+                // The lost frame is the last frame that the kernel took.
                 sent.lost |= 1_u32.checked_shl(self.taken.wrapping_sub(begin).wrapping_sub(1)).unwrap_or(0);
             }
             if refused == Refused::Link {

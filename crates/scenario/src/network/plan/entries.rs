@@ -28,7 +28,7 @@ pub struct Selector {
     pub table: u8,
     /// Index of the destination host.
     pub host: usize,
-    /// Ingress port. Such an entry has a higher priority than the one for all ports.
+    /// Ingress port. An entry for one port has a higher priority than the entry for all ports.
     pub in_port: Option<PortNo>,
 }
 

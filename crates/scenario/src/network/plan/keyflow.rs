@@ -340,7 +340,7 @@ impl KeyflowPlan {
             Dialect::KeyFlow => Action::PushKey(key.clone()),
             Dialect::Polka(_) => Action::PushPolka(PolkaHeader {
                 key: key.key.iter().fold(0, |key, byte| key << 8 | u128::from(*byte)),
-                // Switches drop a packet with a TTL of 1, but forward one with a hop limit of 1.
+                // Switches drop a packet with a TTL of 1, but forward a packet with a hop limit of 1.
                 ttl: key.hops.saturating_add(1),
             }),
         }
