@@ -126,7 +126,7 @@ pub fn compare(plan: &Plan, ours: &mut dyn Contender, peer: &mut dyn Contender) 
 }
 
 /// Pairs of windows run at several times, while the contenders may change. They are reported as one
-/// comparison, whose interval is that of all pairs.
+/// comparison, whose interval covers all pairs.
 #[derive(Default)]
 pub struct Pool {
     tally: Tally,

@@ -19,7 +19,7 @@ pub fn markdown(figures: &[Figure]) -> String {
             Some(Verdict::Unclear) => "unclear",
             None => "-",
         };
-        // Without a peer, the interval is that of our own figure.
+        // Without a peer, the interval belongs to the figure `ours`.
         let ratio = match figure.ratio {
             Some(ratio) => format!("{ratio:.3} ({:.3} to {:.3})", figure.low, figure.high),
             None => "-".into(),

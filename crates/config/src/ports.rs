@@ -44,7 +44,7 @@ pub fn ports(
     ports
 }
 
-/// Checks that a port's number, name and device differ from those of the ports before it.
+/// Checks that no port before this port has the same number, name or device.
 fn unlike(key: &str, p: &file::PortSection, others: &[file::PortSection], mistakes: &mut Mistakes) {
     let at = |is_same: &dyn Fn(&file::PortSection) -> bool| others.iter().position(is_same);
     if let (Some(number), Some(m)) = (p.number, at(&|other| other.number == p.number)) {

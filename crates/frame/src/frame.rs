@@ -370,8 +370,8 @@ impl Frame {
         self.len() + self.spare_headroom()
     }
 
-    /// Returns the bytes of headroom beyond those of a fresh frame, which removed headers leave. Borrowed
-    /// memory is not counted.
+    /// Returns the bytes of headroom in excess of a fresh frame's headroom. Removed headers leave such bytes.
+    /// Borrowed memory is not counted.
     fn spare_headroom(&self) -> usize {
         let own = self.body.as_ref().filter(|body| !body.memory.is_on_loan());
         own.map_or(0, |body| (body.start as usize).saturating_sub(HEADROOM_BYTES))

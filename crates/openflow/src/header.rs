@@ -19,7 +19,7 @@ pub struct Header {
     pub kind: u8,
     /// Length of the message with this header in bytes.
     pub length: u16,
-    /// Transaction number; a reply carries that of its request.
+    /// Transaction number; a reply carries the number of its request.
     pub xid: u32,
 }
 

@@ -9,7 +9,7 @@ use crate::oxm;
 use flow::action::SetField;
 use flow::{Action, Field};
 
-/// Fields of NXM class 0 (those of OpenFlow 1.0).
+/// Fields of NXM class 0 (the fields of OpenFlow 1.0).
 const NXM_OF: &[(u8, Field)] = &[
     (1, Field::EthDst),
     (2, Field::EthSrc),

@@ -139,7 +139,7 @@ impl PortStatus {
 pub struct PortModMessage {
     /// Port number.
     pub port: PortNo,
-    /// MAC address, which must be that of the port.
+    /// MAC address, which must equal the port's address.
     pub mac: [u8; 6],
     /// New configuration, as bits of [`config`].
     pub config: u32,

@@ -90,7 +90,7 @@ pub(crate) fn keep_ipv4_header_right(at: usize, before: &[u8], after: &mut [u8],
     after[field].copy_from_slice(&adjust(checksum, &old, &new).to_be_bytes());
 }
 
-/// Returns the bytes of `range` with those of `field` replaced by zeros.
+/// Returns the bytes of `range`, in which the bytes of `field` are replaced by zeros.
 fn without(frame: &[u8], range: Range<usize>, field: &Range<usize>) -> Vec<u8> {
     let is_field = |at: &usize| field.contains(at);
     range.map(|at| if is_field(&at) { 0 } else { frame[at] }).collect()

@@ -51,7 +51,8 @@ pub(crate) fn pop_mpls(packet: &mut ReferencePacket, eth_type: u16) -> Done {
 }
 
 /// Pushes EtherType, I-tag (priority 3 bits, 5 zero bits, service instance 24) and a copy of the MAC
-/// addresses. The addresses before the I-tag are then the backbone's, those after it the customer's.
+/// addresses. The addresses before the I-tag then belong to the backbone, and the addresses after it to the
+/// customer.
 pub(crate) fn push_pbb(packet: &mut ReferencePacket, eth_type: u16) -> Done {
     let found = &packet.headers;
     let priority = (found.vlan_tci.unwrap_or(0) >> 13) as u8;

@@ -138,8 +138,8 @@ impl Job {
         (merged, before)
     }
 
-    /// Returns the engine, the number of rules before those that match everything (if the engine is `exact`),
-    /// and a hint for the deltas.
+    /// Returns the engine, the number of rules before the rules that match everything (if the engine is
+    /// `exact`), and a hint for the deltas.
     fn engine(&self, rows: &[Row], before: &[u32]) -> (Engine, usize, FilterHint) {
         let words = self.plan.words();
         let hashed = self.choice == Choice::Exact;

@@ -106,8 +106,8 @@ impl Mask {
         Self::again(plan, len, values, masks, (level, Vain::default()))
     }
 
-    /// Compiles rules similar to those of an earlier engine. `vain` is that engine's record of failed joins,
-    /// which are not retried.
+    /// Compiles rules that are similar to an earlier engine's rules. `vain` is that engine's record of failed
+    /// joins, which are not retried.
     #[must_use]
     pub fn again(
         plan: &KeyPlan,

@@ -33,7 +33,7 @@ pub fn sum(bytes: &[u8]) -> u16 {
     u16::from_be(fold(total))
 }
 
-/// Adds two sums. The bytes of the second must begin at an even offset from those of the first.
+/// Adds two sums. The bytes of the second sum must begin at an even offset from the bytes of the first sum.
 pub fn add(a: u16, b: u16) -> u16 {
     let (sum, carry) = a.overflowing_add(b);
     sum + u16::from(carry)

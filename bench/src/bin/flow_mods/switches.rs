@@ -207,7 +207,7 @@ impl Switch {
             return Err(format!("{}: not {count} flows: {reported}", self.name).into());
         }
         let wall_ns = u64::try_from(took.as_nanos())?;
-        // Time of other programs cannot be separated from that of the switch.
+        // The time of other programs cannot be separated from the time of the switch.
         Ok(Window { units: count.into(), cpu_ns: wall_ns, wall_ns, gaps: 0, stolen_ns: 0 })
     }
 }

@@ -132,8 +132,7 @@ fn take_ttl(text: &str) -> Result<(String, u8), PacketError> {
     Ok((rest.join(","), ttl))
 }
 
-/// Checks that the fields can be those of a received packet: exact values, and no fields that only tables
-/// write.
+/// Checks that a received packet can have these fields: exact values, and no fields that only tables write.
 fn check(matching: &Match, masks: Masks) -> Result<(), PacketError> {
     if matching.index().is_some() {
         return Err(PacketError::Field("index".into(), "selects an entry of a table; packets have no index"));

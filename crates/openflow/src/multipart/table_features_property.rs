@@ -138,8 +138,8 @@ impl TableProperty {
         let mut list = r.part(content, "a table property", code)?;
         // The padding of the last property may be absent.
         r.skip((length.next_multiple_of(8) - length).min(r.remaining()))?;
-        // A property of table-miss entries has the odd number after that of ordinary entries. Match and
-        // wildcards have no such pair.
+        // A property of table-miss entries has the odd number after the number for ordinary entries. Match
+        // and wildcards have no such pair.
         let entries = if number % 2 == 0 { Entries::Ordinary } else { Entries::Miss };
         let l = &mut list;
         Ok(match number {

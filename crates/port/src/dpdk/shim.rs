@@ -31,8 +31,8 @@ fn alone() -> MutexGuard<'static, ()> {
 static LENDER: Lender = unsafe { Lender::new(give_back) };
 
 unsafe fn give_back(memory: NonNull<u8>) {
-    // SAFETY: `Lender::new` guarantees that `memory` is that of a loan: the memory of an mbuf that nothing
-    // else owns.
+    // SAFETY: `Lender::new` guarantees that `memory` belongs to a loan. It is the memory of an mbuf that
+    // nothing else owns.
     unsafe { ffi::shim_free(memory.as_ptr()) };
 }
 

@@ -49,7 +49,7 @@ impl Ring {
         };
         set_option(socket, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
         // SAFETY: a new mapping, at an address that the kernel chooses, of the ring of our own socket. The
-        // kernel checks that the length is that of the ring.
+        // kernel checks that the length equals the ring's length.
         let address = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),

@@ -43,8 +43,8 @@ pub struct Daemon {
 }
 
 /// Returns the number of frames per worker that hold memory lent by a driver; 0 if no driver lends memory.
-/// The number is at most that of the worker's own small frames. All workers together take at most half of a
-/// port's buffers.
+/// The number is at most the number of the worker's own small frames. All workers together take at most half
+/// of a port's buffers.
 fn shells(config: &Config) -> usize {
     let lends = config.datapath.ports.iter().any(|port| port.driver == port::dpdk::NAME);
     let share = config.dpdk.mbufs as usize / 2 / config.workers.len().max(1);

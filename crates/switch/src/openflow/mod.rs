@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! OpenFlow connections: those that peers open, and those to configured controllers.
+//! OpenFlow connections that peers open, and connections to configured controllers.
 //!
 //! Everything runs on the control thread without blocking. The module moves bytes; [`model::agent`]
 //! interprets the messages. Begin with [`Channels::step`].

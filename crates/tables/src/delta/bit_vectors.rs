@@ -11,7 +11,7 @@
 use crate::NONE;
 use std::ops::Range;
 
-/// Maximum number of key bytes used: those that distinguish the base's rules best.
+/// Maximum number of key bytes used. The bytes that distinguish the base's rules best are used.
 const BYTES: usize = 8;
 
 /// Number of bytes checked first. For most keys they suffice.

@@ -169,8 +169,8 @@ fn meet(a: &Side, b: &Side, steps: &mut usize) -> Option<(Vec<u16>, Met)> {
     Some((table, met))
 }
 
-/// Returns for each pair of labels (that of `a` times `scale`, plus that of `b`) the first rule in both
-/// vectors, or `rules`.
+/// Returns for each pair of labels the first rule in both vectors, or `rules`. The index of a pair is the
+/// label of `a` times `scale`, plus the label of `b`.
 fn first_bits(a: &Side, b: &Side, scale: usize, rules: usize, steps: &mut usize) -> Option<Vec<u16>> {
     let size = a.count() * scale;
     let none = u16::try_from(rules).ok()?;

@@ -207,7 +207,7 @@ mod tests {
             .map(|at| vec![(at % 4 * 0x0001_0000_0000_0001, mask), (0, 0), ((at / 2) << 32, 0xf << 32)])
             .collect();
         assert_eq!(made(&rows).unwrap(), [(0, false, 5), (0, false, 5), (2, false, 5)]);
-        // Values that match the same rules share a label: the values below 4, and those from 4 on.
+        // Values that match the same rules share a label: the values below 4, and the values from 4 on.
         let rows = vec![vec![(0, 0b1100)], vec![(4, 0b1100)], vec![(0, 0b1000)]];
         assert_eq!(made(&rows).unwrap(), [(0, false, 3)]);
     }

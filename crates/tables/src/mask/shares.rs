@@ -27,8 +27,8 @@ impl<'r> Ranked<'r> {
         self.rows[self.slots[bit] as usize * 2 * self.dense..][..2 * self.dense].split_at(self.dense)
     }
 
-    /// Returns whether every key that matches the uncovered rest of rule `other` also matches that of rule
-    /// `bit`.
+    /// Returns whether every key that matches the uncovered rest of rule `other` also matches the uncovered
+    /// rest of rule `bit`.
     fn hides(&self, bit: usize, other: usize, covered: &Dense) -> bool {
         let ((values, masks), (others, other_masks)) = (self.row(bit), self.row(other));
         (0..self.dense).all(|word| {

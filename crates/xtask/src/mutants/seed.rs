@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Copies compiled dependencies from the tree's build folder to that of the mutants, so that they are not
-//! compiled again.
+//! Copies compiled dependencies from the tree's build folder to the mutants' build folder, so that they are
+//! not compiled again.
 //!
 //! Only packages from outside the workspace are copied. Cargo decides by modification time whether a
 //! workspace package is fresh, so it would confuse the tree with its copy. The folder layout is internal to

@@ -42,7 +42,7 @@ pub struct ResultRow {
 }
 
 impl ResultRow {
-    /// Whether the tested code is exactly that of this commit, without uncommitted changes.
+    /// Whether the tested code is exactly the code of this commit, without uncommitted changes.
     pub fn is_of(&self, commit: &str) -> bool {
         self.commit == commit && !commit.ends_with("-dirty")
     }

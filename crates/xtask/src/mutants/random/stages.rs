@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tests that a mutant must pass: first those of its own crate, then those of dependent crates, cheap ones
-//! first.
+//! Tests that a mutant must pass: first the tests of its own crate, then the tests of dependent crates, cheap
+//! tests first.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
