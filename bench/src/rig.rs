@@ -24,7 +24,7 @@ const WARM_UP: usize = 1_000;
 /// Virtual time per poll iteration in nanoseconds.
 const TURN_NS: Nanos = 2_000;
 
-/// Set of rules, and the packets that are processed by them.
+/// Set of rules, and the packets that are processed by these rules.
 pub struct Case {
     /// Name of the case in the report.
     pub name: String,

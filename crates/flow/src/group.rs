@@ -71,8 +71,8 @@ impl FlowHash {
     /// Returns the 32-bit hash.
     #[must_use]
     pub fn finish(self) -> u32 {
-        // The low bits of FNV depend only on the low bits of the input bytes. The multiplication spreads
-        // them.
+        // The low bits of FNV depend only on the low bits of the input bytes. The multiplication spreads the
+        // bits.
         let mixed = (self.0 ^ (self.0 >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (mixed >> 32) as u32
     }

@@ -176,7 +176,7 @@ impl Match {
         })
     }
 
-    /// True when a packet may exist that matches both.
+    /// True when a packet may exist that matches both `self` and `other`.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
         if self.index().is_some() || other.index().is_some() {

@@ -35,7 +35,8 @@ pub(crate) fn keep_right(
     // The pseudo-header's length is left out, because a write changes no frame length.
     let (pseudo, proto_at) = match (addresses, headers.network) {
         (true, Network::Ipv4) => (headers.l3 + 12..headers.l3 + 20, Some(headers.l3 + 9)),
-        // With extension headers, this field holds the number of the first of them, not the protocol.
+        // With extension headers, this field holds the number of the first extension header, not the
+        // protocol.
         (true, Network::Ipv6) => {
             (headers.l3 + 8..headers.l3 + 40, (l4 == headers.l3 + 40).then_some(headers.l3 + 6))
         }

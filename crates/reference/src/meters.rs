@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Meters: the effect of a band on a packet, and when a packet exceeds a band. Each band has a debt in
-//! nanoseconds: packets add their cost, and passing time reduces it (a leaky bucket).
+//! nanoseconds: packets add their cost, and passing time reduces the debt (a leaky bucket).
 
 use crate::packet::ReferencePacket;
 use crate::set_field::set_field;

@@ -30,8 +30,8 @@ pub enum Engine {
 
 /// An engine from outside this crate.
 pub trait Lookup: fmt::Debug + Send + Sync {
-    /// Looks up `slots.len()` keys. Stores for each the best rule that is not in `tombstones`, as its index
-    /// in the rows that the engine was made from, or [`crate::NONE`].
+    /// Looks up `slots.len()` keys. Stores for each key the best rule that is not in `tombstones`, as its
+    /// index in the rows that the engine was made from, or [`crate::NONE`].
     fn lookup(&self, keys: &[u64], tombstones: &BitSet, slots: &mut [u32]);
 
     /// Returns the memory size in bytes.
@@ -82,8 +82,8 @@ impl Base {
         &self.plan
     }
 
-    /// Looks up `slots.len()` keys. Stores for each the slot of the best rule that is not in `tombstones`, or
-    /// [`crate::NONE`].
+    /// Looks up `slots.len()` keys. Stores for each key the slot of the best rule that is not in
+    /// `tombstones`, or [`crate::NONE`].
     #[inline]
     pub fn lookup(&self, keys: &[u64], tombstones: &BitSet, slots: &mut [u32]) {
         match &self.engine {

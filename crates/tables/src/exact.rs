@@ -46,7 +46,8 @@ impl Exact {
         Self::with_level(Level::found(), words, mask, values, keyed, len)
     }
 
-    /// Compiles like [`Exact::new`], with instructions of at most `level`. The core must support them.
+    /// Compiles like [`Exact::new`], with instructions of at most `level`. The core must support these
+    /// instructions.
     #[must_use]
     pub fn with_level(
         level: Level,
@@ -95,8 +96,8 @@ impl Exact {
         Self { columns, seed, wide, store, later, catch_all_from: keyed as u32, len: len as u32 }
     }
 
-    /// Looks up `slots.len()` keys, one row of words each. Stores for each the slot of the best matching rule
-    /// that is not in `tombstones`, or [`NONE`].
+    /// Looks up `slots.len()` keys, one row of words each. Stores for each key the slot of the best matching
+    /// rule that is not in `tombstones`, or [`NONE`].
     pub fn lookup(&self, keys: &[u64], tombstones: &BitSet, slots: &mut [u32]) {
         let catch_all =
             (self.catch_all_from..self.len).find(|&slot| !tombstones.contains(slot)).unwrap_or(NONE);

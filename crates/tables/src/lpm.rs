@@ -177,8 +177,8 @@ impl Lpm {
         Self::with_level(Level::found(), words, field, len, values, masks)
     }
 
-    /// Looks up `slots.len()` keys, one row of words each. Stores for each the slot of the best matching rule
-    /// that is not in `tombstones`, or [`NONE`].
+    /// Looks up `slots.len()` keys, one row of words each. Stores for each key the slot of the best matching
+    /// rule that is not in `tombstones`, or [`NONE`].
     pub fn lookup(&self, keys: &[u64], tombstones: &BitSet, slots: &mut [u32]) {
         let catch_all =
             self.catch_alls.iter().copied().find(|&slot| !tombstones.contains(slot)).unwrap_or(NONE);

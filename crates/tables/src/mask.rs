@@ -100,7 +100,8 @@ impl Mask {
         Self::with_level(plan, len, values, masks, Level::found())
     }
 
-    /// Compiles like [`Mask::new`], with instructions of at most `level`. The core must support them.
+    /// Compiles like [`Mask::new`], with instructions of at most `level`. The core must support these
+    /// instructions.
     #[must_use]
     pub fn with_level(plan: &KeyPlan, len: usize, values: &[u64], masks: &[u64], level: Level) -> Self {
         Self::again(plan, len, values, masks, (level, Vain::default()))
@@ -131,8 +132,8 @@ impl Mask {
         self.vain
     }
 
-    /// Looks up `slots.len()` keys, one row of words each. Stores for each the slot of the best matching rule
-    /// that is not in `tombstones`, or [`NONE`].
+    /// Looks up `slots.len()` keys, one row of words each. Stores for each key the slot of the best matching
+    /// rule that is not in `tombstones`, or [`NONE`].
     pub fn lookup(&self, keys: &[u64], tombstones: &BitSet, slots: &mut [u32]) {
         match &self.buckets {
             None => slots.fill(NONE),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Control side: all rules of a table, the engine chosen from them, and the updates that each change means
-//! for workers.
+//! Control side: all rules of a table, the engine chosen for these rules, and the updates for workers that
+//! follow from each change.
 //!
 //! Small changes go to deltas and tombstones. Many changes at once become one swap, of views with the same
 //! base as long as they fit into its delta. A full delta, or a rule that does not suit the base, needs a new

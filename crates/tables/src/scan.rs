@@ -2,7 +2,7 @@
 //! Engine `scan`: compares a key with all rules and returns the first that matches.
 //!
 //! It serves small tables of any kind, and rules that all match everything. Rules are stored in blocks of
-//! eight, word by word. 64 rules are compared without a branch, so a key costs the same whichever of them it
+//! eight, word by word. 64 rules are compared without a branch, so a key costs the same whichever rule it
 //! matches.
 
 mod simd;
@@ -37,7 +37,8 @@ impl Scan {
         Self::with_level(Level::found(), words, len, values, masks)
     }
 
-    /// Compiles like [`Scan::new`], with instructions of at most `level`. The core must support them.
+    /// Compiles like [`Scan::new`], with instructions of at most `level`. The core must support these
+    /// instructions.
     #[must_use]
     pub fn with_level(level: Level, words: usize, len: usize, values: &[u64], masks: &[u64]) -> Self {
         let blocks = len.div_ceil(BLOCK);
@@ -58,7 +59,7 @@ impl Scan {
         Self { words, len, rows, kernel: Kernel::new(level) }
     }
 
-    /// Looks up `slots.len()` keys, one row of words each. Stores for each the slot of the first matching
+    /// Looks up `slots.len()` keys, one row of words each. Stores for each key the slot of the first matching
     /// rule that is not in `tombstones`, or [`NONE`].
     pub fn lookup(&self, keys: &[u64], tombstones: &BitSet, slots: &mut [u32]) {
         let wanted = |slot: u32| !tombstones.contains(slot);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Control side: a copy of the workers' view of a table, with the bookkeeping that turns rule changes into
-//! updates. There are two of them while a new base catches up.
+//! updates. There are two shadow views while a new base catches up.
 
 use crate::additions::Additions;
 use crate::compile::{Compiled, Row};

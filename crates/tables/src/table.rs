@@ -106,8 +106,8 @@ impl Table {
         self.base.plan()
     }
 
-    /// Looks up `ids.len()` keys, one row of words each. Stores for each the entry of highest priority, among
-    /// equals the first added, or [`NONE`].
+    /// Looks up `ids.len()` keys, one row of words each. Stores for each key the matching entry of highest
+    /// priority, or [`NONE`]. Among equal priorities, this is the first entry added.
     pub fn lookup(&self, keys: &[u64], ids: &mut [EntryId]) {
         self.base.lookup(keys, &self.tombstones, ids);
         if self.delta.is_empty() {

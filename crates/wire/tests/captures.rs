@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Reads every available capture to its end and parses each packet and its prefixes.
 
-// Clippy recognises tests by their attribute; helper functions here have none.
+// Clippy recognises tests by their attribute, which helper functions do not have.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::ffi::OsStr;

@@ -63,7 +63,8 @@ fn tuple(version: u8) -> Result<Vec<Field>, Box<dyn Error>> {
 }
 
 impl Case {
-    /// Creates a case with `size` random entries of a layout. As many keys are drawn from them, in any order.
+    /// Creates a case with `size` random entries of a layout. The same number of keys is drawn from the
+    /// entries, in any order.
     pub fn exact(name: &str, layout: &Layout, size: usize) -> Result<Self, Box<dyn Error>> {
         let fields = (layout.fields)()?;
         let mut rows = Rows::new(&fields)?;

@@ -15,7 +15,7 @@ use tables::simd::Level;
 
 use super::{BURST, Case, KEYS, Rows, ether_type, head};
 
-/// Number of next hops if routes share them.
+/// Number of next hops, if routes share next hops.
 const HOPS: u32 = 256;
 
 /// Prefixes that lead to shared next hops. They are not rules, so none can be deleted.

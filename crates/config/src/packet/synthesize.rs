@@ -112,7 +112,8 @@ impl Template {
     }
 }
 
-/// Returns the bits of a field that are not fixed. A condition on the PCP only is built with VLAN 0.
+/// Returns the bits of a field that are not fixed. A condition that examines only the PCP is built with VLAN
+/// 0.
 fn open(condition: &FieldMatch) -> u128 {
     if condition.field == Field::VlanVid { 0 } else { condition.field.full_mask() & !condition.mask }
 }
@@ -152,7 +153,7 @@ fn check(matching: &Match, masks: Masks) -> Result<(), PacketError> {
             Field::EthType if condition.value < 0x600 => {
                 return refuse("names no Ethernet II frame; give the packet's bytes");
             }
-            // A condition on the PCP only has a partial mask of the VLAN ID, which is allowed.
+            // A condition that examines only the PCP has a partial mask of the VLAN ID, which is allowed.
             Field::VlanVid if condition.value & 0x1000 != 0 => {}
             _ if !condition.is_exact() && masks == Masks::Refused => {
                 return refuse("has a mask; a packet has one value, so give all of it");

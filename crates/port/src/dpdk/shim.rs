@@ -275,7 +275,7 @@ impl Burst {
     }
 
     /// Passes the first of these frames to the device, at most [`BURST`]. Returns how many it took. The
-    /// device then owns their mbufs, so the caller must call `taken` for each of them.
+    /// device then owns their mbufs, so the caller must call `taken` for each of these frames.
     pub(super) fn transmit<'f>(
         &mut self,
         port: &Port,

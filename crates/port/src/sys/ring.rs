@@ -81,7 +81,7 @@ impl Ring {
         // kernel does not write it until `release`, which needs `&mut self`. The header consists of integers.
         let header = unsafe { start.cast::<libc::tpacket2_hdr>().read() };
         let at = usize::from(header.tp_mac);
-        // A correct kernel keeps both inside the slot; they are checked nevertheless.
+        // A correct kernel keeps offset and length inside the slot. Both are checked nevertheless.
         let (at, captured) = if at < VNET_BYTES || at > self.slot_bytes {
             (VNET_BYTES, 0)
         } else {

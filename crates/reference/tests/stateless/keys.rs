@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! KeyFlow: walks through planned networks compared with the planner's, and each rule separately.
+//! KeyFlow: walks through planned networks compared with the planner's walks, and each rule separately.
 
 use super::{Links, bank, ethernet, inner, keyed, lines, numbers, ports, under};
 use flow::stateless::{Arithmetic, Bank, Label, NodeId};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Stateless forwarding: the papers' examples, walks of the planners' own data planes, hostile packets.
 
-// Clippy recognises tests by their attribute; helper functions here have none.
+// Clippy recognises tests by their attribute, which helper functions do not have.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod gates;

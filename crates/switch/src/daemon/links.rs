@@ -45,7 +45,7 @@ fn merged(driver: Link, kernel: Option<&WatchedLink>) -> Link {
 }
 
 /// Reports changed links to the model. A link that went down and came up again since the last call is
-/// reported as both.
+/// reported twice, first as down and then as up.
 pub fn carry(model: &mut Model<WorkerSet>, now: Nanos, known: &mut [Known], watched: &[WatchedLink]) {
     let links = model.plane_mut().port_links();
     for known in known {

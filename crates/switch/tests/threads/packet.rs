@@ -8,7 +8,7 @@ pub const MARKS: [[u8; 2]; 2] = [[0x02, 0xf0], [0x02, 0xf1]];
 const PAYLOAD: usize = 14 + 20 + 8;
 const BYTES: usize = 60;
 
-/// Identity of a packet: flow, ingress queue, and sequence number within both.
+/// Identity of a packet: flow, ingress queue, and sequence number within this flow and queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Tag {
     pub flow: u8,

@@ -90,7 +90,7 @@ impl Store {
         self.buckets.words()
     }
 
-    /// Looks up keys, whose rows `columns` describes. Stores for each the best slot of its value, or
+    /// Looks up keys, whose rows `columns` describes. Stores for each key the best slot of its value, or
     /// [`NONE`].
     pub fn lookup(&self, columns: &Columns, seed: Seed, keys: &[u64], slots: &mut [u32]) {
         match self.words {

@@ -111,8 +111,8 @@ impl Forest {
             self.levels.push(first);
             for node in 0..*size {
                 let key = |at: usize| {
-                    // The leaves hold all keys in order. A key of a node above is the first key below its
-                    // child. The first child of a node has no such key.
+                    // The leaves hold all keys in order. In a node above, key `at` is the first key in the
+                    // subtree of child `at` + 1.
                     let leaves = (WAYS as usize).pow((height as u32).saturating_sub(1));
                     let place = match height {
                         0 => node * NODE + at,
@@ -126,7 +126,7 @@ impl Forest {
         Tree { level, depth: sizes.len() as u32, number }
     }
 
-    /// Returns the index of the first node of each level of a tree, the root's first.
+    /// Returns the index of the first node of each level of a tree, beginning with the root's level.
     #[inline(always)]
     pub fn levels_of(&self, tree: Tree) -> &[u32] {
         &self.levels[tree.level as usize..][..tree.depth as usize]

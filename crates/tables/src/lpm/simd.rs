@@ -460,8 +460,8 @@ mod wide {
         }
     }
 
-    /// Forces the number into a separate register. The compiler would otherwise keep eight in one vector,
-    /// whose elements wait for each other.
+    /// Forces the number into a separate register. The compiler would otherwise keep eight numbers in one
+    /// vector, whose elements wait for each other.
     #[inline(always)]
     fn apart(mut number: usize) -> usize {
         // SAFETY: the assembly contains no instruction.

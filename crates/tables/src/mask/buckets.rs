@@ -118,8 +118,8 @@ impl Buckets {
         Self { words, seed: Seed::of_process(), tuples: made, rows, slots, walked, walked_slots }
     }
 
-    /// Looks up `slots.len()` keys, one row of words each. Stores for each the slot of the best matching rule
-    /// that is not in `tombstones`, or [`NONE`].
+    /// Looks up `slots.len()` keys, one row of words each. Stores for each key the slot of the best matching
+    /// rule that is not in `tombstones`, or [`NONE`].
     pub fn lookup(&self, keys: &[u64], tombstones: &BitSet, slots: &mut [u32]) {
         for (keys, slots) in keys.chunks(GROUP * self.words).zip(slots.chunks_mut(GROUP)) {
             // A length known at compile time lets the compiler unroll the comparison of short keys.

@@ -11,8 +11,8 @@ const HELD_MAX: usize = 8;
 enum Step {
     /// Reads the label of a source.
     Read { source: u8, into: u8 },
-    /// Joins the label at `into` with its neighbour: one of them times `scale`, plus the other, is an index
-    /// of the table.
+    /// Joins the label at `into` with its neighbour. One of these labels times `scale`, plus the other label,
+    /// is an index of the table.
     Join { into: u8, swapped: bool, scale: u32, table: Paged },
 }
 

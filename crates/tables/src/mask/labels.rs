@@ -28,8 +28,8 @@ pub(super) const RULES_MAX: usize = LENGTH_MAX * LINE_BITS as usize;
 /// Maximum number of lines in a vector.
 const LENGTH_MAX: usize = 8;
 
-/// Maximum number of keys in a pass that uses vectors instead of tables: for so few keys, table after table
-/// takes longer.
+/// Maximum number of keys in a pass that uses vectors instead of tables: for so few keys, successive table
+/// lookups take longer.
 const ALONE_MAX: usize = 1;
 
 /// Source of a label: a dense word and the method that derives a label from it.
@@ -145,7 +145,8 @@ impl Labels {
         }
     }
 
-    /// Calls `found` for each of `len` keys that matches an active rule, with the best of them. Uses vectors.
+    /// Calls `found` for each of `len` keys that matches an active rule, with the best such rule. Uses
+    /// vectors.
     #[inline(always)]
     fn search<K: Kernel, const G: usize>(
         &self,

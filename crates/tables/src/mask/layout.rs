@@ -69,8 +69,8 @@ impl Layout {
     /// many bits distinguish the rules.
     pub fn new(words: usize, values: &[u64], masks: &[u64]) -> Option<Self> {
         let asked = count(words, values, masks);
-        // Reducing bits takes time for each key. It is done only where all rules examine the bits, or where
-        // it saves dense words.
+        // Reducing bits takes time for each key. Bits are reduced only where all rules examine them, or where
+        // the reduction saves dense words.
         let commons = commons(words, values, masks, &asked);
         let len = (values.len() / words) as u64;
         let always =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Control side: construction of trees. A tree takes the rules that are exact enough in the bits it cuts. The
-//! remaining rules go to the next tree, whose bits suit them better.
+//! remaining rules go to the next tree, whose bits suit these rules better.
 
 use super::layout::extract;
 use super::simd::{Block, COMPARED, Entry, LANES, MORE_SHIFT};
@@ -386,8 +386,8 @@ mod tests {
 
     #[test]
     fn rules_open_in_too_many_cut_bits_are_left() {
-        // 256 exact rules and one that leaves the lowest bits open. Seven bits are cut, and one of the open
-        // bits is not.
+        // 256 exact rules, and one rule that leaves the lowest bits open. Seven bits are cut, but one of the
+        // open bits is not cut.
         for (part, copies) in [(1, 4), (4, 4), (5, 5), (8, 8), (16, 16), (17, 16), (100, 16)] {
             for open in 1..=7 {
                 let rules = (0..256).map(|value| (value, 0xff)).chain([(0, 0xff << open & 0xff)]);

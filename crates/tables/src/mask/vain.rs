@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Control side: record of failed joins. Failed joins take a third of the time of compiling an access list. A
-//! table that changes a little at a time is compiled often, and need not retry them each time.
+//! table that changes a little at a time is compiled often, and need not retry failed joins each time.
 
 /// Fraction of a table (1/4) whose change invalidates the record.
 const CHANGED_PART: usize = 4;

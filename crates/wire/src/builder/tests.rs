@@ -16,7 +16,7 @@ fn ethernet() -> PacketBuilder {
     PacketBuilder::ethernet(MAC_B, MAC_A)
 }
 
-/// Returns one frame of each kind. They are also written to a capture, to inspect them with tshark.
+/// Returns one frame of each kind. The frames are also written to a capture, for inspection with tshark.
 pub(crate) fn samples() -> Vec<Vec<u8>> {
     let hop: &[u8] = &[1, 4];
     let routed = [&[2, 1, 0, 0, 0, 0][..], &A6].concat();
