@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, ThreadCpu};
 
-/// Duration above which an iteration of a measured loop was interrupted. A burst takes 1 to 3 us, a timer
-/// tick a few more.
+/// Duration above which an iteration of a measured loop was interrupted. A burst takes 1 to 3 us, and a timer
+/// tick adds a few us.
 pub const GAP_LIMIT: Duration = Duration::from_micros(20);
 
 /// Work done in one window, and its cost.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Effect of an attack on the tables on other traffic: packets crafted to touch every mask of an access list,
-//! compared with ordinary new flows. Floods and scans, and the records they displace, are covered by tests
-//! (`crates/worker/tests/storms.rs`).
+//! Effect of an attack against the tables on other traffic: packets crafted to touch every mask of an access
+//! list, compared with ordinary new flows. Floods and scans, and the records they displace, are covered by
+//! tests (`crates/worker/tests/storms.rs`).
 
 use std::collections::BTreeMap;
 use std::error::Error;

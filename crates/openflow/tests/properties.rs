@@ -52,7 +52,7 @@ fn every_message_cut_anywhere_is_refused_or_a_shorter_message() {
     for _ in 0..1_000 {
         let bytes = encoded(&message(&mut rng), 7);
         for length in (0..bytes.len()).step_by(1 + bytes.len() / 64) {
-            // Cut messages are tested with their original length field and with a corrected one.
+            // Cut messages are tested with the original length field and with a corrected length field.
             assert!(decode(&bytes[..length]).is_err());
             let mut cut = bytes[..length].to_vec();
             set_length(&mut cut);

@@ -54,7 +54,7 @@ pub trait Queue: Send {
     ///
     /// The driver sets `meta.in_port` and `meta.sequence`; the sequence counts the frames returned by this
     /// queue, from 0. While `pools` are empty, packets wait in the device. A packet that can never be
-    /// returned (runt, truncated, oversized) is a counted drop. A device may also drop a long frame while
+    /// returned (runt, truncated, oversized) is counted as a drop. A device may also drop a long frame while
     /// only the pool of large frames is empty, so that packets behind it need not wait.
     fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize) -> usize;
 
@@ -62,7 +62,7 @@ pub trait Queue: Send {
     /// makes at most one system call per batch.
     ///
     /// Accepted frames are moved to `done`, and the worker returns them to their pools. Other frames stay in
-    /// `frames`, and the caller retries them. A frame that can never be sent is accepted and is a counted
+    /// `frames`, and the caller retries them. A frame that can never be sent is accepted and counted as a
     /// drop.
     fn transmit(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) -> usize;
 

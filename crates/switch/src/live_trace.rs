@@ -99,7 +99,7 @@ pub struct LiveSummary {
     pub compared: u64,
     /// Number of compared packets that the worker forwarded differently from the rules.
     pub faults: u64,
-    /// Number of packets that matched but had no space for their record.
+    /// Number of packets that matched but were not recorded for lack of space.
     pub lost: u64,
 }
 

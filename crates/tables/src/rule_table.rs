@@ -22,8 +22,8 @@ use std::sync::Arc;
 /// takes a worker 55 to 145 ns in a large table, so this many take 3 to 9 us.
 const SINGLY: usize = 64;
 
-/// A new base is compiled immediately for more changes than this fraction of the base (1/16). A change then
-/// compiles at most 16 rules on average.
+/// Fraction of a base (1/16). If one operation changes more rules than this, a new base is compiled
+/// immediately. A change then compiles at most 16 rules on average.
 const COMPILED_PART: usize = 16;
 
 /// Minimum number of deleted rules for which a base is recompiled. In large bases half of the rules must be

@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn what_is_held_is_counted() {
-        // Nine rules occupy two blocks of eight: a value and a mask for each word.
+        // Nine rules occupy two blocks of eight rules, with a value and a mask for each word of a rule.
         assert_eq!(Scan::new(3, 9, &[1; 27], &[1; 27]).bytes(), 16 * 3 * 16);
     }
 }

@@ -181,7 +181,7 @@ fn round(switches: &mut Switches) -> Vec<Pair> {
     let [tables, small_tables] = switches.tables.each_mut().map(measured);
     let mix = measured(&mut switches.mixed);
     let normal = switches.mixed.normal_share();
-    // Without the path, no table follows a higher one, so all time is assigned to the path's stages.
+    // Without the path, no table follows a higher table, so all time is assigned to the path's stages.
     let laws = |large: &Run, small: &Run| -> Vec<Law> {
         let parts = large.path.iter().zip(&small.path);
         parts.map(|(large, small)| Law::new(large.each(), small.each())).collect()

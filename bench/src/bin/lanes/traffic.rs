@@ -21,8 +21,8 @@ const FIRST_SEEN: usize = 30_000;
 /// Number of new low-latency flows that send rarely.
 pub const SLOW_FLOWS: usize = 20;
 
-/// Number of low-latency flows in addition to the known ones: the slow ones, a new one, and one with separate
-/// rules.
+/// Number of low-latency flows in addition to the known flows: the slow flows, a new flow, and a flow with
+/// separate rules.
 const OTHERS: usize = SLOW_FLOWS + 2;
 
 /// Records of each LUT.
@@ -149,7 +149,7 @@ impl Traffic {
         Class { known: true, ..Self::class(KNOWN, &self.low, rate_pps) }
     }
 
-    /// Returns a flow with separate rules that begins at `begin_ns`. Some scenarios have none.
+    /// Returns a flow with separate rules that begins at `begin_ns`. Some scenarios have no such flow.
     pub fn single(&self, rate_pps: f64, begin_ns: f64) -> Class {
         Class { begin_ns, ..Self::class(SINGLE, &self.single, rate_pps) }
     }

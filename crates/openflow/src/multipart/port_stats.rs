@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Statistics of ports (section 7.3.5.6) and queues (7.3.5.8), and descriptions of ports (7.3.5.7). A counter
-//! with all bits set is one that the switch does not support.
+//! Statistics of ports (section 7.3.5.6) and queues (7.3.5.8), and descriptions of ports (7.3.5.7). All bits
+//! of a counter are set if the switch does not support it.
 
 use super::kind;
 use super::parts::private::Coded;

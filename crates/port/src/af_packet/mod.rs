@@ -112,7 +112,8 @@ impl PacketQueue {
     }
 
     /// Replaces the socket by a socket on the interface that now has the port's name. Packets that still wait
-    /// in the old socket are counted drops. On failure the old socket stays, and the next call tries again.
+    /// in the old socket are counted as drops. On failure the old socket stays, and the next call tries
+    /// again.
     fn reopen(&mut self) {
         let Ok(fresh) = Socket::open(&self.port) else { return };
         if fresh.start(&self.port).is_err() {

@@ -93,7 +93,8 @@ impl XdpQueue {
     }
 
     /// Replaces the socket by a socket on the interface that now has the port's name. Packets that still wait
-    /// in the old socket are counted drops. On failure the old socket stays, and the next call tries again.
+    /// in the old socket are counted as drops. On failure the old socket stays, and the next call tries
+    /// again.
     fn reopen(&mut self) {
         let Ok(fresh) = self.socket.open_anew(&self.port) else { return };
         let lost = self.socket.xsk.kernel_drops() + self.socket.xsk.waiting();

@@ -57,7 +57,7 @@ impl DpdkQueue {
         queue
     }
 
-    /// Releases a device that is gone. It can be reattached once all queues have released it.
+    /// Releases a device that was removed. The device can be reattached once all queues have released it.
     fn lose(&mut self) {
         self.attached = None;
         let Drops { missed, no_buffer, errors, unsent } = std::mem::take(&mut self.device_drops);

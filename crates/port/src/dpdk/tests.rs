@@ -264,7 +264,7 @@ fn a_peer_may_leave_and_return() {
     let mut pools = pools();
     let mut server = open_one(&device("server", "server"));
     assert!(!server.poll_link().up);
-    // A frame sent without a peer is a counted drop.
+    // A frame sent without a peer is counted as a drop.
     assert_eq!(server.transmit(&mut VecDeque::from([Frame::from_bytes(&[3; 60])]), &mut Vec::new()), 1);
     assert_eq!(server.statistics().drops(PortDrop::TxLinkDown), 1);
     for round in 1..=2 {
@@ -311,7 +311,7 @@ fn a_device_may_be_taken_away_and_come_back() {
     drop(shim::Port::attach(&device).unwrap());
     assert!(!queue.poll_link().up);
     assert_eq!(queue.receive(&mut pools, &mut Vec::new(), 32), 0);
-    // Frames to be sent to it are counted drops. Mbufs lent before can still be returned.
+    // Frames to be sent to the removed device are counted as drops. Mbufs lent before can still be returned.
     let taken = send(&mut *queue, &mut pools, held);
     assert_eq!((taken, queue.statistics().drops(PortDrop::TxLinkDown)), (4, 4));
     // The device has been attached again.

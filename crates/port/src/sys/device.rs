@@ -200,8 +200,8 @@ impl<'a> Interface<'a> {
 
     fn call(&self, what: libc::c_ulong, request: &mut libc::ifreq) -> io::Result<()> {
         // SAFETY: every request used in this file takes an `ifreq`, which lives until the call returns. For
-        // ethtool it points to a structure in the caller's stack frame, which has the size that the kernel
-        // reads and writes.
+        // ethtool, the `ifreq` points to a structure in the caller's stack frame, which has the size that the
+        // kernel reads and writes.
         unsafe { check(libc::ioctl(self.socket.as_raw_fd(), what as _, &raw mut *request))? };
         Ok(())
     }

@@ -69,7 +69,8 @@ const RENUMBER: &str = "delay = \"1ms\"\n[network.traffic]\npackets = 200\ninter
 fn tags_lead_over_each_path_of_a_tree() {
     let outcome = run(&plan("tree.json"), "");
     assert!(outcome.right && outcome.lost == 0, "{outcome:?}");
-    // 192 pairs in different pods have 4 paths, 32 at two edges of a pod have 2, and 16 at one edge have 1.
+    // 192 pairs in different pods have 4 paths, 32 pairs at two edges of a pod have 2 paths, and 16 pairs at
+    // one edge have 1 path.
     assert_eq!((outcome.pairs, outcome.flows, outcome.paths), (240, 848, 848));
     assert_eq!((outcome.hops.max, outcome.hops_beyond_shortest.max), (4, 0));
     assert_eq!((outcome.header.on_links_bits.min, outcome.header.on_links_bits.max), (64, 64));

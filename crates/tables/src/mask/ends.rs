@@ -65,7 +65,7 @@ impl Ends {
 /// Origin of a label.
 pub(super) enum Node {
     Source(u8),
-    /// Join of two labels: the first times the number, plus the second, is an index of the table.
+    /// Join of two labels: the first label times the number, plus the second label, is an index of the table.
     Join(Box<(Node, Node)>, u32, Paged),
 }
 

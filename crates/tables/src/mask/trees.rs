@@ -320,8 +320,8 @@ mod tests {
         rules.into_iter().flat_map(|(value, mask)| [value & mask, mask]).collect()
     }
 
-    /// Returns the trees after building one for all rules of a table of `len` rules, and the rules that it
-    /// did not take.
+    /// Returns the trees after building a tree for all rules of a table of `len` rules, and the rules that
+    /// the tree did not take.
     fn grown(rows: &[u64], len: usize) -> (Grove<'_>, Vec<u32>) {
         let mut grove = Grove::new(Rules { rows, dense: 1 }, len);
         let left = grove.grow((0..rows.len() as u32 / 2).collect());

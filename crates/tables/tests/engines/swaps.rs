@@ -151,13 +151,13 @@ fn numbers_may_be_used_again_while_a_base_is_compiled() {
     (1_000..1_100).for_each(|id| apply_updates(rule_table.change(&[add(id, id)], 1, 1).unwrap()));
     let job = rule_table.background_job(1).unwrap();
     assert!(rule_table.background_job(1).is_none(), "one at a time");
-    // One rule of the base, one of the delta, and one that the base being compiled does not have.
+    // One rule of the base, one rule of the delta, and one rule that the base being compiled does not have.
     for id in [5, 1_050, 1_100] {
         apply_updates(rule_table.change(&[RuleChange::Remove(id)], 1, 1).unwrap());
         apply_updates(rule_table.change(&[add(id, 50_000 + id)], 1, 1).unwrap());
     }
     rule_table.install(job.run());
-    // One rule of the new base, and one added after it.
+    // One rule of the new base, and one rule added after the base was compiled.
     for id in [8, 1_100] {
         apply_updates(rule_table.change(&[RuleChange::Remove(id)], 1, 1).unwrap());
     }
@@ -274,7 +274,7 @@ fn a_base_compiled_aside_catches_up_three_rules_at_a_time() {
         let (mut rule_table, mut more) = table_of(1_000);
         rule_table.change(&more(20), 20, 1).unwrap();
         let job = rule_table.background_job(1).unwrap();
-        // Half of the changes remove a rule, and half add one.
+        // Half of the changes remove a rule, and half of the changes add a rule.
         let gone: Vec<RuleChange> = (0..meanwhile / 2).map(RuleChange::Remove).collect();
         let changes = [gone, more((meanwhile - meanwhile / 2) as usize)].concat();
         rule_table.change(&changes, changes.len(), 1).unwrap();
