@@ -180,9 +180,9 @@ fn one_by_one(arguments: &Arguments, file: &str) -> Result<(), Box<dyn Error>> {
     row("apply an update, worker, batches of 32, p99.9", &case, "us", &tail_us)
 }
 
-/// Compares lookups in a table whose delta is half full with lookups in the same rules, compiled. The table
-/// has 100,000 rules in random order, of which the last ninth (half of a quarter of the others) is added one
-/// by one.
+/// Compares lookups in a table whose delta is half full with lookups in a compiled table of the same rules.
+/// The table has 100,000 rules in random order, of which the last ninth (half of a quarter of the others) is
+/// added one by one.
 fn half_full_delta(arguments: &Arguments, file: &str) -> Result<(), Box<dyn Error>> {
     let Some(text) = whole(&format!("classbench/{file}.gz"))?.or_else(|| sample("acl1.rules")) else {
         return Err("no rule sets were found".into());

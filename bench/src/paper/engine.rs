@@ -45,8 +45,8 @@ impl Rows {
         (&self.values[row.clone()], &self.masks[row])
     }
 
-    /// Returns the best rule that is not deleted by linear search, for keys whose best rule was deleted after
-    /// the trie was built.
+    /// Finds the best active rule by linear search. Used for keys whose best rule was deleted after the trie
+    /// was built.
     fn walk(&self, key: &[u64], dead: &BitSet) -> u32 {
         let fits = |at: &u32| {
             let (values, masks) = self.row(*at as usize);

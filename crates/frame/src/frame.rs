@@ -412,7 +412,7 @@ impl Frame {
         self.body.as_mut().is_some_and(|body| body.remove(at, count))
     }
 
-    /// Pads the frame with zeros to `len` bytes. Returns false if they do not fit.
+    /// Pads the frame with zeros to `len` bytes. Returns false if `len` bytes do not fit.
     #[must_use]
     pub fn pad_to(&mut self, len: usize) -> bool {
         let old = self.len();

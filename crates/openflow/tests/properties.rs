@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Properties of all messages. A message decodes to what was encoded. A cut or corrupted message is refused
-//! or accepted, and never causes a panic. If it is accepted, it encodes to bytes that decode to the same
-//! message.
+//! Properties of all messages. An encoded message decodes to the original. A cut or corrupted message is
+//! refused or accepted, and never causes a panic. If it is accepted, it encodes to bytes that decode to the
+//! same message.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 

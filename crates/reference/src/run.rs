@@ -34,7 +34,7 @@ pub(crate) struct Run<'a> {
     pub metered: Vec<Metered>,
     /// Bands that the packet exceeds, by table.
     pub bands: BTreeMap<u8, Band>,
-    /// Table before whose lookup the packet is dropped, and the reason.
+    /// If the packet is dropped before the lookup in a table: this table and the reason.
     pub end: Option<(u8, DropReason)>,
     low_latency: bool,
     copied_bytes: usize,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reads a scenario file, and decides what it simulates. Begin with [`Scenario::load`].
+//! Reads a scenario file, and decides whether it simulates a switch or a network. Begin with
+//! [`Scenario::load`].
 
 use crate::error::ScenarioError;
 use crate::network::{self, NetworkScenario};

@@ -26,8 +26,9 @@ pub(super) struct Copies {
 }
 
 impl Copies {
-    /// Copies the whole packet of `slot` to `bytes`, whose length must be the packet's. Returns the packet's
-    /// offload header. Returns `None` if there is no matching copy; the caller must then drop the slot.
+    /// Copies the whole packet of `slot` to `bytes`, whose length must equal the packet's length. Returns the
+    /// packet's offload header. Returns `None` if there is no matching copy; the caller must then drop the
+    /// slot.
     pub(super) fn take(
         &mut self,
         socket: BorrowedFd<'_>,

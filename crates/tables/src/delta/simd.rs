@@ -12,7 +12,7 @@ pub(super) struct Kernel {
 }
 
 impl Kernel {
-    /// Returns the kernel of a level, limited to what the core supports.
+    /// Returns the kernel of a level, limited to the core's instructions.
     pub fn new(level: Level) -> Self {
         Self { level: level.min(Level::found()) }
     }
@@ -23,7 +23,7 @@ impl Kernel {
     pub fn marks(self, part: &Part, bits: &Bits, keys: &[u64], words: usize) -> u32 {
         match self.level {
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: only `new` creates a `Kernel`, and it has limited the level to what the core supports.
+            // SAFETY: only `new` creates a `Kernel`, and it has limited the level to the core's instructions.
             Level::Avx512 => unsafe { wide::marks(part, bits, keys, words) },
             _ => {
                 let rows = keys.chunks_exact(words).take(32);

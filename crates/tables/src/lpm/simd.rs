@@ -13,7 +13,7 @@ pub(super) struct Kernel {
 }
 
 impl Kernel {
-    /// Returns the kernel of a level, limited to what the core supports.
+    /// Returns the kernel of a level, limited to the core's instructions.
     pub fn new(level: Level) -> Self {
         Self { level: level.min(Level::found()).min(most()) }
     }
@@ -23,10 +23,10 @@ impl Kernel {
     pub fn look_up(self, prefixes: &Prefixes, rows: &[u64], numbers: &mut [u32]) {
         match self.level {
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: only `new` creates a `Kernel`, and it has limited the level to what the core supports.
+            // SAFETY: only `new` creates a `Kernel`, and it has limited the level to the core's instructions.
             Level::Avx512 => unsafe { wide::look_up(prefixes, rows, numbers) },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: only `new` creates a `Kernel`, and it has limited the level to what the core supports.
+            // SAFETY: only `new` creates a `Kernel`, and it has limited the level to the core's instructions.
             Level::Avx2 => unsafe { half::look_up(prefixes, rows, numbers) },
             _ => prefixes.each(rows, numbers, super::forest::count),
         }
@@ -178,7 +178,7 @@ mod wide {
         wholes: &[u32; BURST],
         numbers: &mut [u32],
     ) {
-        // Each pass prefetches what the next one reads, so that the cache misses overlap.
+        // Each pass prefetches the data that the next pass reads, so that the cache misses overlap.
         let mut steps = roots(trie, grouped, groups, seen);
         let bits = first_items(trie, seen, &steps);
         let items = items_below(trie, seen, &mut steps.rest, &bits);
@@ -422,7 +422,7 @@ mod wide {
     }
 
     /// Finds the numbers of the first `found.len()` values in one tree. Eight values descend together, and
-    /// each pass prefetches what the next one reads.
+    /// each pass prefetches the data that the next pass reads.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt")]
     fn climb_one(forest: &Forest, tree: Tree, values: &[u64; BURST], found: &mut [u32]) {

@@ -462,12 +462,12 @@ impl Kernel for Portable {
     fn prefetch_end<T>(self, _: &[T], _: usize) {}
 }
 
-/// Level of instructions for choosing a kernel; never above what the core supports.
+/// Level of instructions for choosing a kernel. It never exceeds the level that the core supports.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Width(Level);
 
 impl Width {
-    /// Returns the given level, limited to what the core supports.
+    /// Returns the given level, limited to the core's instructions.
     pub fn new(level: Level) -> Self {
         Self(level.min(Level::found()))
     }
@@ -477,10 +477,10 @@ impl Width {
     pub fn run(self, work: impl Work) {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: only `new` creates a `Width`, and it has limited the level to what the core supports.
+            // SAFETY: only `new` creates a `Width`, and it has limited the level to the core's instructions.
             Level::Avx512 => unsafe { wide::run_avx512(work) },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: only `new` creates a `Width`, and it has limited the level to what the core supports.
+            // SAFETY: only `new` creates a `Width`, and it has limited the level to the core's instructions.
             Level::Avx2 => unsafe { wide::run_avx2(work) },
             _ => work.run(Portable),
         }

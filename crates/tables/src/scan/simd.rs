@@ -19,7 +19,7 @@ impl Default for Kernel {
 }
 
 impl Kernel {
-    /// Returns the kernel of a level, limited to what the core supports.
+    /// Returns the kernel of a level, limited to the core's instructions.
     pub fn new(level: Level) -> Self {
         Self { level: level.min(Level::found()) }
     }
@@ -30,12 +30,12 @@ impl Kernel {
     pub fn hits<const N: usize>(self, blocks: &[u64], keys: &[u64], words: usize) -> [u64; N] {
         match self.level {
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: only `new` creates a `Kernel` of this level, and it has limited the level to what the
-            // core supports.
+            // SAFETY: only `new` creates a `Kernel` of this level, and it has limited the level to the core's
+            // instructions.
             Level::Avx512 => unsafe { wide::hits(blocks, keys, words) },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: only `new` creates a `Kernel` of this level, and it has limited the level to what the
-            // core supports.
+            // SAFETY: only `new` creates a `Kernel` of this level, and it has limited the level to the core's
+            // instructions.
             Level::Avx2 => unsafe { half::hits(blocks, keys, words) },
             _ => plain(blocks, keys, words),
         }
