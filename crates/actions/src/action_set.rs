@@ -6,7 +6,7 @@ use crate::field_write::FieldWrite;
 use crate::program::ProgramStep;
 use crate::stateless::{KeyPush, PolkaPush, TfPush};
 use arrayvec::ArrayVec;
-use flow::{DropReason, Limits, PortNo};
+use flow::{DropReason, Limits, PortNo, QueueId};
 
 /// Actions that run at the end of the pipeline, in the order of [`ActionSet::ordered`].
 ///
@@ -39,7 +39,7 @@ struct Parts {
     set_mpls_ttl: Option<u8>,
     set_nw_ttl: Option<u8>,
     writes: ArrayVec<FieldWrite, { Limits::ACTION_SET_FIELDS }>,
-    queue: Option<u32>,
+    queue: Option<QueueId>,
     group: Option<u32>,
     output: Option<(PortNo, u16)>,
 }

@@ -2,7 +2,7 @@
 //! What actions need of a packet: its bytes, registers and headers.
 
 use flow::group::FlowHash;
-use flow::{Ext, FieldBase, PortNo, ext};
+use flow::{Ext, FieldBase, PortNo, QueueId, ext};
 use frame::Frame;
 use wire::layers::header;
 use wire::{Depth, Layers};
@@ -20,14 +20,14 @@ pub struct PacketData {
     /// Headers found so far.
     pub layers: Layers,
     /// Egress queue of later outputs.
-    pub queue: u32,
+    pub queue: QueueId,
 }
 
 impl PacketData {
     /// Returns the data of no packet.
     #[must_use]
     pub fn empty() -> Self {
-        Self { frame: Frame::hollow(), ext: Ext::default(), layers: Layers::default(), queue: 0 }
+        Self { frame: Frame::hollow(), ext: Ext::default(), layers: Layers::default(), queue: QueueId(0) }
     }
 
     /// Sets up the data of a frame that has just arrived.
@@ -36,7 +36,7 @@ impl PacketData {
         self.ext = Ext::arriving(PortNo(frame.meta.in_port));
         self.frame = frame;
         self.layers = Layers::default();
-        self.queue = 0;
+        self.queue = QueueId(0);
     }
 
     /// Takes the frame and leaves a hollow one.

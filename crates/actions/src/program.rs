@@ -7,7 +7,7 @@ use crate::packet_data::PacketData;
 use crate::stateless::{self, KeyPush, PolkaPush, TfPush};
 use crate::{tags, ttl};
 use flow::stateless::TagTypes;
-use flow::{Action, DropReason, Instructions, Next, PortNo, port_no};
+use flow::{Action, DropReason, Instructions, Next, PortNo, QueueId, port_no};
 use wire::tf::Form;
 
 /// One compiled action.
@@ -23,7 +23,7 @@ pub enum ProgramStep {
     /// Processes the packet by the group of this number.
     Group(u32),
     /// Sets the egress queue of later outputs.
-    Queue(u32),
+    Queue(QueueId),
     /// Writes a field.
     Write(FieldWrite),
     /// Writes MAC addresses. Never part of an action set, which holds one write per field.

@@ -7,7 +7,7 @@ use crate::machine::Scope;
 use crate::mistakes::Mistakes;
 use crate::settings::ConfiguredPort;
 use crate::value::{in_range, port_name};
-use flow::{EgressQueue, Limits, PortNo, port_no};
+use flow::{EgressQueue, Limits, PortNo, QueueId, port_no};
 
 /// Drivers that are planned but not in this build.
 const LATER_DRIVERS: [&str; 1] = ["rtl"];
@@ -152,11 +152,11 @@ fn queue(at: &str, queue: &file::QueueSection, mistakes: &mut Mistakes) -> Optio
     }
     let id = mistakes
         .needed(key("id"), queue.id, "id = 1")
-        .and_then(|id| mistakes.at(key("id"), in_range(id, 0..=EgressQueue::ID_MAX.into())));
+        .and_then(|id| mistakes.at(key("id"), in_range(id, 0..=EgressQueue::ID_MAX.0.into())));
     // A rate that is out of range makes the queue invalid. A missing rate does not.
     let rate = |kbps: Option<Option<u64>>| kbps.map_or(Some(None), |kbps| kbps.map(|kbps| Some(kbps as u32)));
     Some(EgressQueue {
-        id: id? as u32,
+        id: QueueId(id? as u32),
         min_rate_kbps: rate(min_rate_kbps)?,
         max_rate_kbps: rate(max_rate_kbps)?,
         priority: priority? as u8,

@@ -2,7 +2,7 @@
 //! Tests of the documented example, and of one mistake per row with its error message.
 
 use super::*;
-use flow::{EgressQueue, PortNo};
+use flow::{EgressQueue, PortNo, QueueId};
 use model::Learning;
 use pipeline::LaneLimits;
 use std::path::Path;
@@ -84,10 +84,10 @@ fn the_example_of_the_contract_is_read() {
         max_rate_kbps: Some(2_000),
         priority: 3,
         limit_frames: 64,
-        ..EgressQueue::new(7)
+        ..EgressQueue::new(QueueId(7))
     };
     let queues = config.datapath.ports.iter().map(|port| port.queues.clone());
-    assert_eq!(queues.collect::<Vec<_>>(), [vec![], vec![seven, EgressQueue::new(1)]]);
+    assert_eq!(queues.collect::<Vec<_>>(), [vec![], vec![seven, EgressQueue::new(QueueId(1))]]);
     assert_eq!(config.datapath.learning, None);
     assert_eq!(config.notes.len(), 0, "{:?}", config.notes);
 }

@@ -3,7 +3,7 @@
 //! reason. Examples are a pop without a tag, a TTL action without IP, or a set-field of an absent field.
 //! Copies that were sent before are not affected.
 
-use crate::{Field, PortNo, port_no};
+use crate::{Field, PortNo, QueueId, port_no};
 
 /// Bytes of a packet-in that carry the whole packet (OFPCML_NO_BUFFER).
 pub const WHOLE_PACKET: u16 = 0xffff;
@@ -33,7 +33,7 @@ pub enum Action {
     /// Process by the group with this number.
     Group(u32),
     /// Choose the egress queue with this number.
-    SetQueue(u32),
+    SetQueue(QueueId),
     /// Write the TTL of the outermost MPLS shim.
     SetMplsTtl(u8),
     /// Decrement the TTL of the outermost MPLS shim; a TTL of 0 or 1 drops the packet.

@@ -61,4 +61,6 @@ macro_rules! numbers {
 numbers! {
     /// Port number. Real ports have 1 to [`port_no::MAX`](crate::port_no::MAX); higher numbers are reserved.
     PortNo(u32);
+    /// Number of an egress queue at its port, at most [`EgressQueue::ID_MAX`](crate::EgressQueue::ID_MAX).
+    QueueId(u32);
 }

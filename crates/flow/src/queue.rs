@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Egress queues of a port: settings of its scheduler.
 
+use crate::QueueId;
+
 /// Settings of one egress queue. Rates are in kbit/s and count a frame's bytes from its destination MAC
 /// address to the end of its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EgressQueue {
     /// Number of the queue at its port, at most [`EgressQueue::ID_MAX`].
-    pub id: u32,
+    pub id: QueueId,
     /// Guaranteed rate in kbit/s, served before any queue's excess; `None`: no guarantee.
     pub min_rate_kbps: Option<u32>,
     /// Maximum rate in kbit/s; `None`: no limit.
@@ -19,11 +21,11 @@ pub struct EgressQueue {
 
 impl EgressQueue {
     /// Highest queue number: the queue ID (QID) of Tag-and-Forward has 3 bits.
-    pub const ID_MAX: u32 = 7;
+    pub const ID_MAX: QueueId = QueueId(7);
     /// Maximum number of queues of a port.
-    pub const COUNT: usize = Self::ID_MAX as usize + 1;
+    pub const COUNT: usize = Self::ID_MAX.0 as usize + 1;
     /// Queue of packets that selected no queue, or a queue that their port does not have.
-    pub const DEFAULT_ID: u32 = 0;
+    pub const DEFAULT_ID: QueueId = QueueId(0);
     /// Highest priority.
     pub const PRIORITY_MAX: u8 = 7;
     /// Highest rate in kbit/s: 400 Gbit/s.
@@ -46,7 +48,7 @@ impl EgressQueue {
 
     /// Returns a queue without rate limits, of the lowest priority.
     #[must_use]
-    pub fn new(id: u32) -> Self {
+    pub fn new(id: QueueId) -> Self {
         Self { id, min_rate_kbps: None, max_rate_kbps: None, priority: 0, limit_frames: Self::FRAMES }
     }
 }
@@ -58,8 +60,9 @@ mod tests {
     #[test]
     fn the_default_queue_is_added_where_there_are_others() {
         let numbers = |queues: &[u32]| {
-            let queues = EgressQueue::complete(queues.iter().map(|id| EgressQueue::new(*id)).collect());
-            queues.iter().map(|queue| queue.id).collect::<Vec<_>>()
+            let queues =
+                EgressQueue::complete(queues.iter().map(|id| EgressQueue::new(QueueId(*id))).collect());
+            queues.iter().map(|queue| queue.id.0).collect::<Vec<_>>()
         };
         assert_eq!(numbers(&[]), [0; 0]);
         assert_eq!(numbers(&[7, 2]), [0, 2, 7]);
@@ -68,10 +71,10 @@ mod tests {
 
     #[test]
     fn a_queue_has_the_defaults_and_limits_of_the_documentation() {
-        let queue = EgressQueue::new(3);
-        assert_eq!((queue.id, queue.priority, queue.limit_frames), (3, 0, 512));
+        let queue = EgressQueue::new(QueueId(3));
+        assert_eq!((queue.id, queue.priority, queue.limit_frames), (QueueId(3), 0, 512));
         assert_eq!((queue.min_rate_kbps, queue.max_rate_kbps), (None, None));
-        assert_eq!((EgressQueue::ID_MAX, EgressQueue::COUNT, EgressQueue::PRIORITY_MAX), (7, 8, 7));
+        assert_eq!((EgressQueue::ID_MAX, EgressQueue::COUNT, EgressQueue::PRIORITY_MAX), (QueueId(7), 8, 7));
         assert_eq!((EgressQueue::RATE_MAX_KBPS, EgressQueue::FRAMES_MAX), (400_000_000, 4_096));
     }
 }

@@ -3,7 +3,7 @@
 //! exist.
 
 use crate::action::{KeyHeader, SetField, TfHeader};
-use crate::{Action, Field, FlowMod, FlowModCommand, Limits, Match, MatchError, PortNo, port_no};
+use crate::{Action, Field, FlowMod, FlowModCommand, Limits, Match, MatchError, PortNo, QueueId, port_no};
 
 /// Highest group number (OFPG_MAX).
 pub const GROUP_MAX: u32 = 0xffff_ff00;
@@ -152,7 +152,7 @@ fn validate_action(action: &Action) -> Result<(), ValidateError> {
             other => Err(ValidateError::OutPort(PortNo(other.0))),
         },
         Action::Group(group) if *group > GROUP_MAX => Err(ValidateError::OutGroup(*group)),
-        Action::SetQueue(QUEUE_ALL) => Err(ValidateError::Queue),
+        Action::SetQueue(QueueId(QUEUE_ALL)) => Err(ValidateError::Queue),
         Action::SetField(SetField { field, value, mask }) => {
             if !field.settable() {
                 return Err(ValidateError::SetType(*field));
@@ -237,7 +237,7 @@ mod tests {
         let outside = SetField { field: Field::EthSrc, value: 3, mask: 1 };
         assert!(matches!(one(Action::SetField(outside)), Err(ValidateError::SetArgument { .. })));
         assert!(matches!(one(Action::PushVlan(0x0800)), Err(ValidateError::PushType { .. })));
-        assert_eq!(one(Action::SetQueue(QUEUE_ALL)), Err(ValidateError::Queue));
+        assert_eq!(one(Action::SetQueue(QueueId(QUEUE_ALL))), Err(ValidateError::Queue));
         assert_eq!(one(Action::Group(GROUP_MAX + 1)), Err(ValidateError::OutGroup(GROUP_MAX + 1)));
         let tf = TfHeader { qid: 0, up: 1 << 29, down: 0 };
         assert_eq!(one(Action::PushTf(tf)), Ok(()));
@@ -254,7 +254,7 @@ mod tests {
         assert_eq!(one(Action::Group(0)), Ok(()));
         assert_eq!(one(Action::Group(0xffff_ff00)), Ok(()));
         assert_eq!(one(Action::Group(0xffff_ff01)), Err(ValidateError::OutGroup(0xffff_ff01)));
-        assert_eq!(one(Action::SetQueue(0xffff_fffe)), Ok(()));
+        assert_eq!(one(Action::SetQueue(QueueId(0xffff_fffe))), Ok(()));
         for (action, ethertypes) in [
             (Action::PushVlan as fn(u16) -> Action, &[0x8100, 0x88a8][..]),
             (Action::PushMpls, &[0x8847, 0x8848]),

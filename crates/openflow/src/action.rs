@@ -7,7 +7,7 @@ use crate::experimenter;
 use crate::nicira;
 use crate::oxm::{self, Tlv};
 use flow::action::{KeyHeader, PolkaHeader, SetField, TfHeader};
-use flow::{Action, Field, PortNo};
+use flow::{Action, Field, PortNo, QueueId};
 
 const OUTPUT: u16 = 0;
 const COPY_TTL_OUT: u16 = 11;
@@ -69,7 +69,7 @@ fn decode_body(kind: u16, r: &mut Reader<'_>) -> Result<Action, DecodeError> {
         POP_VLAN => bare(r, Action::PopVlan),
         PUSH_MPLS => ethertype(r).map(Action::PushMpls),
         POP_MPLS => ethertype(r).map(Action::PopMpls),
-        SET_QUEUE => r.u32().map(Action::SetQueue),
+        SET_QUEUE => r.u32().map(QueueId).map(Action::SetQueue),
         GROUP => r.u32().map(Action::Group),
         SET_NW_TTL => byte(r).map(Action::SetNwTtl),
         DEC_NW_TTL => bare(r, Action::DecNwTtl),
@@ -197,7 +197,7 @@ fn encode(action: &Action, out: &mut Vec<u8>) {
             out.zeros(6);
         }
         Action::Group(group) => number(out, GROUP, *group),
-        Action::SetQueue(queue) => number(out, SET_QUEUE, *queue),
+        Action::SetQueue(queue) => number(out, SET_QUEUE, queue.0),
         Action::SetMplsTtl(ttl) => byte(out, SET_MPLS_TTL, *ttl),
         Action::DecMplsTtl => number(out, DEC_MPLS_TTL, 0),
         Action::SetNwTtl(ttl) => byte(out, SET_NW_TTL, *ttl),

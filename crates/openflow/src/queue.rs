@@ -3,7 +3,7 @@
 
 use crate::bytes::{Put, Reader};
 use crate::error::{self, DecodeError};
-use flow::PortNo;
+use flow::{PortNo, QueueId};
 
 const MIN_RATE: u16 = 1;
 const MAX_RATE: u16 = 2;
@@ -16,7 +16,7 @@ const RATE_BYTES: u16 = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct QueueDescription {
     /// Queue number.
-    pub id: u32,
+    pub id: QueueId,
     /// Port of the queue.
     pub port: PortNo,
     /// Guaranteed rate.
@@ -63,7 +63,7 @@ impl QueueDescription {
         let mut r = r.part(length, "a queue", error::BAD_LEN)?;
         let (id, port) = (r.u32()?, r.u32()?);
         r.skip(8)?;
-        let mut queue = Self { id, port: PortNo(port), min_rate: None, max_rate: None };
+        let mut queue = Self { id: QueueId(id), port: PortNo(port), min_rate: None, max_rate: None };
         while !r.is_empty() {
             let (kind, length) = (r.u16()?, r.u16()?);
             if length < 8 {
@@ -82,7 +82,7 @@ impl QueueDescription {
 
     fn encode(&self, out: &mut Vec<u8>) {
         let start = out.len();
-        out.put_u32(self.id);
+        out.put_u32(self.id.0);
         out.put_u32(self.port.0);
         out.zeros(8);
         for (kind, rate) in [(MIN_RATE, self.min_rate), (MAX_RATE, self.max_rate)] {

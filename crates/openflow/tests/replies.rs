@@ -11,7 +11,7 @@ use common::hex;
 use flow::action::SetField;
 use flow::group::{Bucket, Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
-use flow::{Action, EntryFlags, Field, FieldMatch, Instructions, Match, Next, PortNo, port_no};
+use flow::{Action, EntryFlags, Field, FieldMatch, Instructions, Match, Next, PortNo, QueueId, port_no};
 use openflow::bundle::{BundleControl, BundleKind};
 use openflow::features::{Features, SwitchConfig, capability};
 use openflow::flow_mod::{FlowRemovedMessage, FlowRemovedReason};
@@ -56,7 +56,7 @@ fn instructions() -> Instructions {
             Action::Output { port: port_no::CONTROLLER, max_len: 96 },
         ],
         clear: true,
-        write: vec![Action::Group(7), Action::SetQueue(1)],
+        write: vec![Action::Group(7), Action::SetQueue(QueueId(1))],
         metadata: Some((5, 0xff)),
         next: Some(Next::Table(9)),
     }
@@ -161,7 +161,7 @@ fn multiparts() -> Vec<(&'static str, Answer)> {
             "queue",
             Answer::Queue(vec![QueueStats {
                 port: PortNo(1),
-                queue: 2,
+                queue: QueueId(2),
                 tx_bytes: 3,
                 tx_packets: 4,
                 tx_errors: 5,
@@ -288,7 +288,7 @@ fn replies() -> Vec<(&'static str, Message)> {
             Message::QueueGetConfigReply(QueueConfig {
                 port: PortNo(1),
                 queues: vec![QueueDescription {
-                    id: 2,
+                    id: QueueId(2),
                     port: PortNo(1),
                     min_rate: Some(100),
                     max_rate: Some(500),

@@ -3,7 +3,7 @@
 
 use crate::lanes::BacklogShare;
 use dataplane::Event;
-use flow::{DropReason, PortNo};
+use flow::{DropReason, PortNo, QueueId};
 use frame::{Frame, Lane};
 
 /// Services that forwarding needs from the worker. The worker calls [`Pipeline`](crate::Pipeline) on its own
@@ -18,7 +18,7 @@ pub trait Egress {
     ///
     /// # Errors
     /// Returns the frame and the drop reason to count if the frame cannot be queued.
-    fn transmit(&mut self, port: PortNo, queue: u32, frame: Frame) -> Result<(), (Frame, DropReason)>;
+    fn transmit(&mut self, port: PortNo, queue: QueueId, frame: Frame) -> Result<(), (Frame, DropReason)>;
     /// Reports an event to the control thread. Part of the ring is reserved for packets whose frame is in the
     /// low-latency lane.
     ///

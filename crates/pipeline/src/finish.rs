@@ -7,7 +7,7 @@ use crate::packet::{Packet, State};
 use crate::pending_outputs::PendingOutput;
 use crate::probe::{Leaving, Probe};
 use dataplane::{Event, PacketInEvent};
-use flow::{DropReason, Outcome, PortNo};
+use flow::{DropReason, Outcome, PortNo, QueueId};
 use frame::Frame;
 
 impl<E: Egress> BurstContext<'_, E> {
@@ -87,7 +87,7 @@ impl<E: Egress> BurstContext<'_, E> {
     }
 
     #[inline]
-    fn transmit(&mut self, packet: &mut Packet, port: PortNo, queue: u32, mut frame: Frame) {
+    fn transmit(&mut self, packet: &mut Packet, port: PortNo, queue: QueueId, mut frame: Frame) {
         // All copies use the lane that the packet has at its end, including copies made earlier. In another
         // lane they could overtake copies of the flow's previous packet.
         frame.meta.lane = packet.lane();

@@ -5,7 +5,7 @@
 //! packets of one flow, and of all packets of one receive queue, on every port.
 
 use dataplane::{PacketInEvent, Usage};
-use flow::PortNo;
+use flow::{PortNo, QueueId};
 use frame::{Frame, Lane};
 
 /// Index that marks the end of a list.
@@ -23,7 +23,7 @@ const RESERVED: usize = PENDING_OUTPUTS / 2;
 #[derive(Debug)]
 pub(crate) enum PendingOutput {
     /// A frame for an egress queue of a port.
-    Copy { port: PortNo, queue: u32, frame: Frame },
+    Copy { port: PortNo, queue: QueueId, frame: Frame },
     /// A packet for the controller.
     Report(PacketInEvent),
     /// The output was taken.

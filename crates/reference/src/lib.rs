@@ -29,7 +29,7 @@ use flow::operation::PacketOut;
 use flow::stateless::StatelessConfig;
 use flow::{
     DropReason, EntryChange, EntryId, FlowEntry, Operation, Outcome, PacketInReason, PortNo, PortState,
-    Settings, port_no,
+    QueueId, Settings, port_no,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -84,7 +84,7 @@ pub struct Sent {
     /// Bytes of the frame.
     pub bytes: Vec<u8>,
     /// Egress queue; 0 if no action selected a queue.
-    pub queue: u32,
+    pub queue: QueueId,
     /// Work that is left to the port's device.
     pub unfinished: Unfinished,
 }

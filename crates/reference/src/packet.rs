@@ -3,7 +3,7 @@
 
 use crate::walk::{Headers, walk};
 use crate::{Unfinished, bits, checksums};
-use flow::{DropReason, PortNo};
+use flow::{DropReason, PortNo, QueueId};
 use std::ops::Range;
 
 /// Headroom: maximum growth of a frame by pushed headers, in bytes.
@@ -25,7 +25,7 @@ pub struct ReferencePacket {
     /// Tunnel ID.
     pub tunnel_id: u64,
     /// Egress queue selected so far.
-    pub queue: u32,
+    pub queue: QueueId,
     /// Work that the sender left to its device.
     pub unfinished: Unfinished,
     /// Growth of the frame since it was received, in bytes; may be negative.
@@ -42,7 +42,7 @@ impl ReferencePacket {
             in_port,
             metadata: 0,
             tunnel_id: 0,
-            queue: 0,
+            queue: QueueId(0),
             unfinished: Unfinished::default(),
             grown_bytes: 0,
         }

@@ -7,7 +7,7 @@ use crate::packet::ReferencePacket;
 use crate::residue::{output_gate, residue};
 use crate::{Sent, Unfinished};
 use flow::stateless::{Bank, Gate, GateFlag, Gates, Label, NodeId, StatelessConfig};
-use flow::{DropReason, PortNo, PortState};
+use flow::{DropReason, PortNo, PortState, QueueId};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -137,7 +137,7 @@ impl Node<'_> {
         } else {
             *bank.backups.get(&out).filter(|backup| self.is_up(**backup)).ok_or(DropReason::PortDown)?
         };
-        self.send(port, 0, bytes)
+        self.send(port, QueueId(0), bytes)
     }
 
     /// Processes Tag-and-Forward.
@@ -155,7 +155,7 @@ impl Node<'_> {
         if matches!(gate.flag, GateFlag::Server | GateFlag::External) {
             headers::pop_tf(&mut packet, &self.stateless_config.types)?;
         }
-        self.send(port, qid.into(), packet.bytes)
+        self.send(port, QueueId(qid.into()), packet.bytes)
     }
 
     /// Whether a port exists, has a link and forwards.
@@ -164,7 +164,7 @@ impl Node<'_> {
     }
 
     /// Sends a frame if the part after its 14 bytes of Ethernet header fits the port's MTU.
-    fn send(&self, port: PortNo, queue: u32, bytes: Vec<u8>) -> Step {
+    fn send(&self, port: PortNo, queue: QueueId, bytes: Vec<u8>) -> Step {
         match self.stateless_config.mtu_bytes.get(&port) {
             Some(mtu) if bytes.len() - 14 > *mtu => Err(DropReason::OverMtu),
             _ => Ok(Some(Sent { port, bytes, queue, unfinished: Unfinished::default() })),

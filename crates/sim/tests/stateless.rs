@@ -8,7 +8,7 @@
 use dataplane::Event;
 use fastrand::Rng;
 use flow::stateless::{Arithmetic, Bank, Gate, GateFlag, Gates, Label, NodeId, StatelessConfig, TagTypes};
-use flow::{DropReason, Limits, Operation, Outcome, PortNo, PortState};
+use flow::{DropReason, Limits, Operation, Outcome, PortNo, PortState, QueueId};
 use frame::{Frame, Lane};
 use pipeline::{
     BacklogShare, Counters, Egress, LaneLimits, Pipeline, PortTable, StatelessForwarder, Update, Updates,
@@ -45,7 +45,7 @@ impl Egress for Noted {
         None
     }
 
-    fn transmit(&mut self, port: PortNo, queue: u32, frame: Frame) -> Result<(), (Frame, DropReason)> {
+    fn transmit(&mut self, port: PortNo, queue: QueueId, frame: Frame) -> Result<(), (Frame, DropReason)> {
         self.sent.push((
             Sent { port, queue, bytes: frame.bytes().to_vec(), unfinished: Unfinished::default() },
             frame.meta.lane,

@@ -6,7 +6,7 @@ use crate::handover::{CachePadded, Peer};
 use crate::outbox::Outbox;
 use crate::routes::{Route, Routes};
 use dataplane::{Event, Usage};
-use flow::{DropReason, Nanos, PortNo};
+use flow::{DropReason, Nanos, PortNo, QueueId};
 use frame::{Frame, Lane, Pool};
 use pipeline::{BacklogShare, Egress};
 use port::Pools;
@@ -117,7 +117,7 @@ impl WorkerEgress {
 
     /// Hands a frame off to the worker that sends for its port. Returns it on failure.
     #[inline(never)]
-    fn hand_over(&mut self, port: PortNo, queue: u32, frame: Frame) -> Result<(), Frame> {
+    fn hand_over(&mut self, port: PortNo, queue: QueueId, frame: Frame) -> Result<(), Frame> {
         let low_latency = self.is_low_latency(&frame);
         // Normal frames that wait for another worker must not take the last quarter of a pool.
         if !low_latency && frame.home() == self.number && self.pools.is_scarce(&frame) {
@@ -137,7 +137,7 @@ impl WorkerEgress {
     fn enqueue(
         &mut self,
         at: u16,
-        queue: u32,
+        queue: QueueId,
         frame: Frame,
         low_latency: bool,
     ) -> Result<(), (Frame, DropReason)> {
@@ -166,7 +166,7 @@ impl Egress for WorkerEgress {
     }
 
     #[inline]
-    fn transmit(&mut self, port: PortNo, queue: u32, frame: Frame) -> Result<(), (Frame, DropReason)> {
+    fn transmit(&mut self, port: PortNo, queue: QueueId, frame: Frame) -> Result<(), (Frame, DropReason)> {
         let full = |frame| (frame, DropReason::TransmitFull);
         let Some(Route::Own(at)) = self.routes.get(port) else {
             return self.hand_over(port, queue, frame).map_err(full);

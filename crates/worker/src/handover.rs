@@ -6,7 +6,7 @@
 mod epochs;
 
 use epochs::{Receiver, Sender};
-use flow::PortNo;
+use flow::{PortNo, QueueId};
 use frame::Frame;
 
 /// A frame that is handed off.
@@ -14,7 +14,7 @@ use frame::Frame;
 pub(crate) struct Handover {
     pub port: PortNo,
     /// Egress queue that the frame has chosen.
-    pub queue: u32,
+    pub queue: QueueId,
     pub frame: Frame,
 }
 
@@ -40,7 +40,7 @@ impl Peer {
     /// Hands off a frame for a port and an egress queue. Returns it if the ring is full.
     pub fn push(
         &mut self,
-        to: (PortNo, u32),
+        to: (PortNo, QueueId),
         frame: Frame,
         low_latency: bool,
         epoch: u32,
@@ -69,7 +69,7 @@ mod tests {
     fn low_latency_frames_come_first_within_an_epoch() {
         let (mut peer, mut arrivals) = pair(8);
         let mut push = |name: PortNo, low_latency, epoch| {
-            assert!(peer.push((name, 0), Frame::hollow(), low_latency, epoch).is_ok());
+            assert!(peer.push((name, QueueId(0)), Frame::hollow(), low_latency, epoch).is_ok());
         };
         push(PortNo(1), false, 0);
         push(PortNo(2), true, 0);
@@ -102,10 +102,10 @@ mod tests {
         for low_latency in [true, false] {
             for used in 0..3 {
                 assert_eq!(peer.usage(low_latency), (used, 3));
-                assert!(peer.push((PortNo(1), 0), Frame::hollow(), low_latency, 0).is_ok());
+                assert!(peer.push((PortNo(1), QueueId(0)), Frame::hollow(), low_latency, 0).is_ok());
                 assert!(peer.is_awaited());
             }
-            assert!(peer.push((PortNo(1), 0), Frame::hollow(), low_latency, 0).is_err());
+            assert!(peer.push((PortNo(1), QueueId(0)), Frame::hollow(), low_latency, 0).is_err());
         }
         for left in (0..6).rev() {
             assert!(!arrivals.is_empty());

@@ -101,8 +101,8 @@ impl Requeues {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flow::PortNo;
     use flow::group::{Bucket, GroupType};
+    use flow::{PortNo, QueueId};
 
     fn choice(apply: Vec<Action>, write: Vec<Action>) -> Choice {
         Choice::of(&Instructions { apply, write, ..Instructions::default() })
@@ -111,11 +111,11 @@ mod tests {
     #[test]
     fn only_tables_before_a_choice_requeue_unless_it_is_written() {
         let mut requeues = Requeues::new(true);
-        let applies = choice(vec![Action::SetQueue(1)], vec![]);
+        let applies = choice(vec![Action::SetQueue(QueueId(1))], vec![]);
         assert!(!requeues.by_table(0));
         requeues.count(2, applies, true);
         assert_eq!([0, 2, 3].map(|table| requeues.by_table(table)), [true, true, false]);
-        let writes = choice(vec![], vec![Action::SetQueue(1)]);
+        let writes = choice(vec![], vec![Action::SetQueue(QueueId(1))]);
         requeues.count(0, writes, true);
         assert!(requeues.by_table(200));
         requeues.count(0, writes, false);
@@ -137,7 +137,7 @@ mod tests {
         let mut requeues = Requeues::new(true);
         requeues.count(1, choice(vec![Action::Group(7)], vec![]), true);
         assert!(!requeues.set_group(&group(7, vec![Action::output(PortNo(1))])) && !requeues.by_table(1));
-        assert!(requeues.set_group(&group(7, vec![Action::SetQueue(3), Action::output(PortNo(1))])));
+        assert!(requeues.set_group(&group(7, vec![Action::SetQueue(QueueId(3)), Action::output(PortNo(1))])));
         assert!(requeues.by_table(1) && !requeues.by_table(2) && requeues.by_groups());
         assert!(requeues.set_group(&group(7, vec![Action::output(PortNo(1))])), "away from a queue");
         assert!(!requeues.by_groups() && !requeues.remove_group(7));

@@ -6,7 +6,7 @@ use crate::outbox::OutboxUsage;
 use crate::published::WorkerUsage;
 use crate::set::WorkerSet;
 use dataplane::{PortQueue, Usage};
-use flow::PortNo;
+use flow::{PortNo, QueueId};
 use pipeline::{LaneUsage, PipelineUsage};
 use std::fmt;
 
@@ -27,7 +27,7 @@ pub enum UsagePlace {
         /// Number of the port.
         port: PortNo,
         /// Number of the queue.
-        queue: u32,
+        queue: QueueId,
     },
     /// The LUTs of a table in all workers.
     Table(u8),
@@ -63,7 +63,7 @@ impl WorkerSet {
         let port_reports = self.port_reports.iter().filter(|(number, _)| *number == port);
         for report in port_reports.filter_map(|(_, published)| published.get()) {
             for queue in &mut queues {
-                let Some(reported) = report.queues.get(queue.settings.id as usize) else { continue };
+                let Some(reported) = report.queues.get(queue.settings.id.0 as usize) else { continue };
                 queue.tx_packets += reported.tx_packets;
                 queue.tx_bytes += reported.tx_bytes;
                 queue.dropped += reported.dropped;

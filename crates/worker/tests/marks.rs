@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use flow::syntax::{ParseOptions, parse_flow};
-use flow::{EgressQueue, FlowModCommand, PortNo};
+use flow::{EgressQueue, FlowModCommand, PortNo, QueueId};
 use model::{Model, ModelConfig, PortDesc};
 use pipeline::{Probe, ProbeStep};
 use port::Queue;
@@ -69,7 +69,7 @@ impl Lab {
 
 #[test]
 fn each_step_of_a_turn_is_marked_with_its_packets() {
-    for egress in [Vec::new(), vec![EgressQueue::new(1)]] {
+    for egress in [Vec::new(), vec![EgressQueue::new(QueueId(1))]] {
         let mut lab = Lab::new(egress);
         assert_eq!(lab.marks(2), [(ProbeStep::Turn, 1)], "a turn that brings nothing");
         for packets in [1, 32, 5] {

@@ -11,7 +11,7 @@ use counting::Counted;
 use dataplane::{DataPlane, Totals};
 use flow::operation::MAC_TABLE;
 use flow::syntax::{ParseOptions, parse_flow};
-use flow::{DropReason, EgressQueue, FlowMod, FlowModCommand, Match, PortNo};
+use flow::{DropReason, EgressQueue, FlowMod, FlowModCommand, Match, PortNo, QueueId};
 use model::{AsyncMessage, Model, ModelConfig, PortConfig, PortDesc};
 use pipeline::{LaneLimits, LutFigures};
 use port::Queue;
@@ -94,7 +94,7 @@ fn make(consistency: Consistency, lanes: LaneLimits) -> (Control, Vec<Worker>) {
     }
     let (queues, pair) = mem::pair(PAIR_PORT, 1, 256);
     let queues = queues.into_iter().map(|queue| (0, Box::new(queue) as Box<dyn Queue>)).collect();
-    let egress = vec![EgressQueue { max_rate_kbps: Some(1_000), ..EgressQueue::new(0) }];
+    let egress = vec![EgressQueue { max_rate_kbps: Some(1_000), ..EgressQueue::new(QueueId(0)) }];
     ports.push(PortQueues { number: PortNo(PAIR_PORT), queues, egress });
     let (plane, workers) = build(&config, ports);
     let model = Model::new(ModelConfig::default(), plane, 0);

@@ -8,7 +8,7 @@ use dataplane::DataPlane;
 use flow::group::{Bucket, Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
 use flow::syntax::{ParseOptions, parse_flow};
-use flow::{Action, EgressQueue, FlowModCommand, PortNo};
+use flow::{Action, EgressQueue, FlowModCommand, PortNo, QueueId};
 use frame::{Frame, Gso, GsoKind, PartialChecksum};
 use model::{GroupCommand, MeterCommand, Model, ModelConfig, PortDesc};
 use pipeline::LaneLimits;
@@ -37,7 +37,7 @@ impl Lab {
             let (made, handle) = mem::pair(number, 1, room);
             handles.push(handle);
             let queues = made.into_iter().map(|queue| (0, Box::new(queue) as Box<dyn Queue>)).collect();
-            let egress = [EgressQueue::new(1), EgressQueue::new(2)];
+            let egress = [EgressQueue::new(QueueId(1)), EgressQueue::new(QueueId(2))];
             let egress = if number == QUEUED { egress.to_vec() } else { Vec::new() };
             ports.push(PortQueues { number: PortNo(number), queues, egress });
         }
@@ -160,7 +160,7 @@ fn a_bucket_chooses_the_egress_queue_of_its_own_copy_only() {
             lab.group(
                 GroupCommand::Add,
                 kind,
-                &[bucket(u16::from(kind == GroupType::Select), None, to_queue(1))],
+                &[bucket(u16::from(kind == GroupType::Select), None, to_queue(QueueId(1)))],
             );
             lab.flow(&format!("actions={actions}"));
             lab.apply();

@@ -6,7 +6,7 @@
 use dataplane::DataPlane;
 use flow::stateless::{Arithmetic, Bank, Label, NodeId, StatelessConfig};
 use flow::syntax::{ParseOptions, parse_flow};
-use flow::{DropReason, EgressQueue, FlowModCommand, Nanos, PortNo};
+use flow::{DropReason, EgressQueue, FlowModCommand, Nanos, PortNo, QueueId};
 use model::{Model, ModelConfig, PortDesc};
 use pipeline::LaneLimits;
 use port::Queue;
@@ -93,7 +93,7 @@ impl Lab {
 }
 
 fn queue(id: u32, max_rate_kbps: Option<u32>, priority: u8) -> EgressQueue {
-    EgressQueue { max_rate_kbps, priority, ..EgressQueue::new(id) }
+    EgressQueue { max_rate_kbps, priority, ..EgressQueue::new(QueueId(id)) }
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn a_rate_is_kept_also_by_a_worker_that_sleeps_until_the_next_frame_may_leave() 
         worker.housekeeping();
     }
     let [default, one] = lab.model.plane_mut().queues(PortNo(OUT))[..] else { panic!("two queues") };
-    assert_eq!((default.settings.id, default.tx_packets), (0, 0));
+    assert_eq!((default.settings.id, default.tx_packets), (QueueId(0), 0));
     assert!(one.tx_bytes.abs_diff(1_000_000) <= 20_000 && one.waiting == 512, "{one:?}");
     assert_eq!(one.dropped, lab.dropped(DropReason::QueueFull));
     let counters = lab.model.port_counters(PortNo(OUT)).unwrap();

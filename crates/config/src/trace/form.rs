@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Traces in the form of the control socket and of `--json`.
 
-use flow::PortNo;
+use flow::{PortNo, QueueId};
 use serde::{Deserialize, Serialize};
 
 /// Trace of a packet: its path through the tables and its outcome.
@@ -128,7 +128,7 @@ pub struct Output {
     /// Port name.
     pub name: String,
     /// Egress queue.
-    pub queue: u32,
+    pub queue: QueueId,
     /// Differences from the received packet.
     pub changes: Vec<String>,
     /// Bytes in hexadecimal.

@@ -10,7 +10,7 @@ use super::match_list::transport_field;
 use super::scan::Item;
 use super::value::{integer, ipv4, number_to, port};
 use crate::ext::VID_PRESENT;
-use crate::{Action, Field, Match, PortNo};
+use crate::{Action, Field, Match, PortNo, QueueId};
 
 /// TPID of the tags that `mod_vlan_vid` and `mod_vlan_pcp` push.
 const TPID: u16 = 0x8100;
@@ -138,9 +138,9 @@ fn push_missing_tag(list: &mut Vec<Action>, headers: &mut Headers) {
 }
 
 /// Parses `enqueue:PORT:QUEUE` or `enqueue(PORT,QUEUE)`.
-pub(super) fn enqueue<'t>(item: &Item<'t>, options: ParseOptions<'_>) -> Parsed<'t, (PortNo, u32)> {
+pub(super) fn enqueue<'t>(item: &Item<'t>, options: ParseOptions<'_>) -> Parsed<'t, (PortNo, QueueId)> {
     let text = argument(item)?;
     let (port_text, queue) =
         text.split_once([':', ',']).ok_or_else(|| item.refuse("has no queue; write enqueue:PORT:QUEUE"))?;
-    Ok((port(port_text.trim_ascii(), options)?, integer(queue.trim_ascii())?))
+    Ok((port(port_text.trim_ascii(), options)?, QueueId(integer(queue.trim_ascii())?)))
 }

@@ -3,8 +3,8 @@
 
 use flow::action::{KeyHeader, PolkaHeader, SetField, TfHeader, WHOLE_PACKET};
 use flow::{
-    Action, EntryFlags, Field, FieldMatch, FlowMod, FlowModCommand, Instructions, Match, Next, PortNo, Slice,
-    SliceBase, port_no,
+    Action, EntryFlags, Field, FieldMatch, FlowMod, FlowModCommand, Instructions, Match, Next, PortNo,
+    QueueId, Slice, SliceBase, port_no,
 };
 
 /// Small pseudo-random generator (splitmix64).
@@ -173,7 +173,7 @@ fn action(r: &mut Random) -> Action {
             max_len: *r.of::<u16>(&[0, 1, 128, WHOLE_PACKET - 1, WHOLE_PACKET]),
         },
         4 => Action::Group(r.below(0xffff_ff01) as u32),
-        5 => Action::SetQueue(r.below(0xffff_ffff) as u32),
+        5 => Action::SetQueue(QueueId(r.below(0xffff_ffff) as u32)),
         6 => Action::SetMplsTtl(r.word() as u8),
         7 => Action::DecMplsTtl,
         8 => Action::SetNwTtl(r.word() as u8),

@@ -4,14 +4,14 @@
 use super::context::{Context, Refusal};
 use crate::port::Port;
 use dataplane::{DataPlane, PortQueue};
-use flow::{PortNo, port_no};
+use flow::{PortNo, QueueId, port_no};
 use openflow::Message;
 use openflow::error;
 use openflow::multipart::port_stats::QueueStats;
 use openflow::queue::{QueueConfig, QueueDescription};
 
 /// Queue number that selects all queues (OFPQ_ALL).
-const ALL: u32 = u32::MAX;
+const ALL: QueueId = QueueId(u32::MAX);
 /// A rate that is not configured or cannot be computed (OFPQ_MIN_RATE_UNCFG, OFPQ_MAX_RATE_UNCFG).
 const UNCONFIGURED: u16 = u16::MAX;
 /// The port's full rate, in tenths of a percent.
@@ -37,7 +37,7 @@ pub(super) fn config<D: DataPlane>(port: PortNo, context: &mut Context<'_, D>) -
 /// Returns the counters of one queue or of all queues.
 pub(super) fn stats<D: DataPlane>(
     port: PortNo,
-    queue: u32,
+    queue: QueueId,
     context: &mut Context<'_, D>,
 ) -> Result<Vec<QueueStats>, Refusal> {
     (context.refresh)();

@@ -7,7 +7,7 @@ use super::parts::private::Coded;
 use crate::bytes::{Put, Reader, duration, put_duration};
 use crate::error::DecodeError;
 use crate::port::PortDescription;
-use flow::{Nanos, PortNo};
+use flow::{Nanos, PortNo, QueueId};
 
 /// Statistics of a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -95,7 +95,7 @@ pub struct QueueStats {
     /// Port of the queue.
     pub port: PortNo,
     /// Queue number.
-    pub queue: u32,
+    pub queue: QueueId,
     /// Bytes sent.
     pub tx_bytes: u64,
     /// Packets sent.
@@ -112,7 +112,7 @@ impl Coded for QueueStats {
     fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         Ok(Self {
             port: PortNo(r.u32()?),
-            queue: r.u32()?,
+            queue: QueueId(r.u32()?),
             tx_bytes: r.u64()?,
             tx_packets: r.u64()?,
             tx_errors: r.u64()?,
@@ -122,7 +122,7 @@ impl Coded for QueueStats {
 
     fn encode(&self, out: &mut Vec<u8>) {
         out.put_u32(self.port.0);
-        out.put_u32(self.queue);
+        out.put_u32(self.queue.0);
         out.put_u64(self.tx_bytes);
         out.put_u64(self.tx_packets);
         out.put_u64(self.tx_errors);

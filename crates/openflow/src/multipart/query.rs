@@ -7,7 +7,7 @@ use super::table_features::TableFeatures;
 use super::{MORE, kind, put_multipart_header};
 use crate::bytes::{Put, Reader};
 use crate::error::{self, DecodeError};
-use flow::PortNo;
+use flow::{PortNo, QueueId};
 
 /// Contents of a multipart request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub enum Query {
         /// Port number; ANY: all ports.
         port: PortNo,
         /// Queue number; 0xffffffff: all queues.
-        queue: u32,
+        queue: QueueId,
     },
     /// Statistics of groups.
     Group {
@@ -84,7 +84,7 @@ impl MultipartRequest {
             kind::AGGREGATE => Query::Aggregate(FlowQuery::decode(r)?),
             kind::TABLE => Query::Table,
             kind::PORT_STATS => Query::PortStats { port: PortNo(padded(r)?) },
-            kind::QUEUE => Query::Queue { port: PortNo(r.u32()?), queue: r.u32()? },
+            kind::QUEUE => Query::Queue { port: PortNo(r.u32()?), queue: QueueId(r.u32()?) },
             kind::GROUP => Query::Group { group: padded(r)? },
             kind::GROUP_DESC => Query::GroupDesc,
             kind::GROUP_FEATURES => Query::GroupFeatures,
@@ -135,7 +135,7 @@ impl MultipartRequest {
             }
             Query::Queue { port, queue } => {
                 out.put_u32(port.0);
-                out.put_u32(*queue);
+                out.put_u32(queue.0);
             }
             Query::TableFeatures(tables) => tables.iter().for_each(|table| table.encode(out)),
             _ => {}

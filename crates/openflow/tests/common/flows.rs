@@ -3,7 +3,9 @@
 
 use super::some;
 use flow::action::{KeyHeader, PolkaHeader, SetField, TfHeader};
-use flow::{Action, Field, FieldMatch, Instructions, Match, Next, PortNo, Slice, SliceBase, port_no};
+use flow::{
+    Action, Field, FieldMatch, Instructions, Match, Next, PortNo, QueueId, Slice, SliceBase, port_no,
+};
 
 type Rng = fastrand::Rng;
 
@@ -93,7 +95,7 @@ fn action(rng: &mut Rng) -> Action {
         0 => Action::Output { port: port_no::CONTROLLER, max_len: rng.u16(..) },
         1 | 2 => Action::Output { port: PortNo(rng.u32(..port_no::CONTROLLER.0)), max_len: rng.u16(..) },
         3 => Action::Group(rng.u32(..)),
-        4 => Action::SetQueue(rng.u32(..)),
+        4 => Action::SetQueue(QueueId(rng.u32(..))),
         5 => Action::SetMplsTtl(rng.u8(..)),
         6 => Action::DecMplsTtl,
         7 => Action::SetNwTtl(rng.u8(..)),

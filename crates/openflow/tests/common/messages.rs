@@ -7,7 +7,7 @@ use super::{
 };
 use flow::group::{Bucket, Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
-use flow::{EntryFlags, FlowModCommand, PortNo, port_no};
+use flow::{EntryFlags, FlowModCommand, PortNo, QueueId, port_no};
 use openflow::bundle::{BundleAdd, BundleControl, BundleKind};
 use openflow::features::{Features, Fragments, SwitchConfig, TableMod};
 use openflow::flow_mod::{FlowModMessage, FlowRemovedMessage, FlowRemovedReason};
@@ -109,7 +109,7 @@ pub fn message(rng: &mut Rng) -> Message {
         25 => Message::QueueGetConfigRequest { port: PortNo(rng.u32(..)) },
         26 => {
             let queue = |rng: &mut Rng| QueueDescription {
-                id: rng.u32(..),
+                id: QueueId(rng.u32(..)),
                 port: PortNo(rng.u32(..)),
                 min_rate: rng.bool().then(|| rng.u16(..)),
                 max_rate: rng.bool().then(|| rng.u16(..)),
@@ -240,7 +240,7 @@ fn query(rng: &mut Rng) -> Query {
         2 => Query::Aggregate(entries(rng)),
         3 => Query::Table,
         4 => Query::PortStats { port: PortNo(rng.u32(..)) },
-        5 => Query::Queue { port: PortNo(rng.u32(..)), queue: rng.u32(..) },
+        5 => Query::Queue { port: PortNo(rng.u32(..)), queue: QueueId(rng.u32(..)) },
         6 => Query::Group { group: rng.u32(..) },
         7 => Query::GroupDesc,
         8 => Query::GroupFeatures,

@@ -3,7 +3,7 @@
 
 use super::messages::{flags, group, meter};
 use super::{data, duration, instructions, matching, some, text};
-use flow::{Field, PortNo};
+use flow::{Field, PortNo, QueueId};
 use openflow::multipart::Answer;
 use openflow::multipart::description::Description;
 use openflow::multipart::flow_stats::{AggregateStats, FlowStatsEntry, TableStatsEntry};
@@ -38,7 +38,7 @@ pub fn answer(rng: &mut Rng) -> Answer {
         4 => Answer::PortStats(some(rng, port_stats)),
         5 => Answer::Queue(some(rng, |rng| QueueStats {
             port: PortNo(rng.u32(..)),
-            queue: rng.u32(..),
+            queue: QueueId(rng.u32(..)),
             tx_bytes: rng.u64(..),
             tx_packets: rng.u64(..),
             tx_errors: rng.u64(..),

@@ -8,7 +8,7 @@ use crate::room::Room;
 use crate::rules::Style;
 use crate::templates::{Family, Template};
 use fastrand::Rng;
-use flow::{EgressQueue, Nanos, PortNo, Settings};
+use flow::{EgressQueue, Nanos, PortNo, QueueId, Settings};
 use model::{GroupCommand, Learning, MeterCommand, Model, ModelConfig, PortDesc};
 use port::Queue;
 use port::mem::{self, MemHandle};
@@ -259,5 +259,5 @@ fn egress(rng: &mut Rng, limit_frames: u16) -> Vec<EgressQueue> {
         limit_frames,
         ..EgressQueue::new(id)
     };
-    EgressQueue::complete([0, 2].map(|id| queue(rng, id)).to_vec())
+    EgressQueue::complete([0, 2].map(|id| queue(rng, QueueId(id))).to_vec())
 }

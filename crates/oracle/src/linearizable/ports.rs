@@ -5,7 +5,7 @@ use super::Replay;
 use super::outcomes::counted;
 use super::sent::egress;
 use crate::log::Record;
-use flow::{DropReason, PortNo};
+use flow::{DropReason, PortNo, QueueId};
 use std::collections::BTreeMap;
 
 /// Packets and bytes.
@@ -55,7 +55,7 @@ pub(super) fn check_ports(record: &Record, replay: &Replay) -> Result<usize, Str
 
 /// Checks that each egress queue sent the frames that the reference assigned to it.
 fn check_queues(record: &Record, replay: &Replay) -> Result<(), String> {
-    let mut expected: BTreeMap<(PortNo, u32), Count> = BTreeMap::new();
+    let mut expected: BTreeMap<(PortNo, QueueId), Count> = BTreeMap::new();
     for copy in replay.in_order().flat_map(|(_, processed)| &processed.sent) {
         add(expected.entry((copy.port, egress(record, copy.queue))).or_default(), copy.bytes.len());
     }
@@ -72,8 +72,8 @@ fn check_queues(record: &Record, replay: &Replay) -> Result<(), String> {
         if !queues.is_empty() && sent != came as u64 {
             return Err(format!("queues of port {port} counted {sent} packets, {came} came out"));
         }
-        let known: Vec<u32> = queues.iter().map(|queue| queue.settings.id).collect();
-        let wanted: Vec<u32> = record.egress.iter().map(|queue| queue.id).collect();
+        let known: Vec<QueueId> = queues.iter().map(|queue| queue.settings.id).collect();
+        let wanted: Vec<QueueId> = record.egress.iter().map(|queue| queue.id).collect();
         if known != wanted {
             return Err(format!("port {port} has queues {known:?}, expected {wanted:?}"));
         }

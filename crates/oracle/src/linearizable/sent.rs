@@ -3,7 +3,7 @@
 
 use super::{Replay, describe, flow_of};
 use crate::log::{Record, tag};
-use flow::{EgressQueue, PortNo};
+use flow::{EgressQueue, PortNo, QueueId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Output port of copies, and their flow.
@@ -13,10 +13,10 @@ type Place = (PortNo, Option<(usize, u64, PortNo)>);
 type ByFlow<'a> = BTreeMap<Place, Vec<&'a [u8]>>;
 
 /// Copies of a flow at a port without a single order, by egress queue.
-type ByQueue<'a> = BTreeMap<u32, Vec<&'a [u8]>>;
+type ByQueue<'a> = BTreeMap<QueueId, Vec<&'a [u8]>>;
 
 /// Returns the egress queue of a port that a queue number selects.
-pub(super) fn egress(record: &Record, queue: u32) -> u32 {
+pub(super) fn egress(record: &Record, queue: QueueId) -> QueueId {
     let known = record.egress.iter().any(|known| known.id == queue);
     if known { queue } else { EgressQueue::DEFAULT_ID }
 }
@@ -28,7 +28,7 @@ fn in_several_queues<'a>(record: &Record, replay: &'a Replay) -> BTreeMap<Place,
     let mut flows = BTreeMap::new();
     let mut several = BTreeSet::new();
     for (_, processed) in replay.in_order() {
-        let mut first: BTreeMap<PortNo, u32> = BTreeMap::new();
+        let mut first: BTreeMap<PortNo, QueueId> = BTreeMap::new();
         for copy in &processed.sent {
             let (queue, place) = (egress(record, copy.queue), (copy.port, flow_of(record, &copy.bytes)));
             if *first.entry(copy.port).or_insert(queue) != queue {
@@ -38,8 +38,9 @@ fn in_several_queues<'a>(record: &Record, replay: &'a Replay) -> BTreeMap<Place,
             by_queue.entry(queue).or_default().push(copy.bytes.as_slice());
         }
     }
-    let has_rate =
-        |queue: &u32| record.egress.iter().any(|known| known.id == *queue && known.max_rate_kbps.is_some());
+    let has_rate = |queue: &QueueId| {
+        record.egress.iter().any(|known| known.id == *queue && known.max_rate_kbps.is_some())
+    };
     flows.retain(|place: &Place, queues| {
         let by_rate = queues.len() > 1 && queues.keys().any(has_rate);
         place.1.is_some() && (several.contains(place) || by_rate)

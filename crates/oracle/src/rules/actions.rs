@@ -6,7 +6,7 @@ use super::{PLACES, Scope, Style, TAGGED};
 use crate::templates::{ipv4, ipv6, mac};
 use fastrand::Rng;
 use flow::action::{KeyHeader, PolkaHeader, SetField, TfHeader};
-use flow::{Action, Field, Instructions, Next, PortNo, SliceBase, port_no};
+use flow::{Action, Field, Instructions, Next, PortNo, QueueId, SliceBase, port_no};
 use wire::layers::header;
 
 /// Headers of the upper layer.
@@ -135,7 +135,7 @@ impl Style {
             9 | 10 => Action::DecNwTtl,
             11 => Action::CopyTtlOut,
             12 => Action::CopyTtlIn,
-            13 => Action::SetQueue(rng.u32(0..3)),
+            13 => Action::SetQueue(QueueId(rng.u32(0..3))),
             14 => Action::PushPbb(0x88e7),
             15 => Action::PopPbb,
             16 => Action::PushKey(KeyHeader {

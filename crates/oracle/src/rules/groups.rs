@@ -3,8 +3,8 @@
 
 use super::{Scope, Style};
 use fastrand::Rng;
-use flow::Action;
 use flow::group::{Bucket, Group, GroupType};
+use flow::{Action, QueueId};
 
 impl Style {
     /// Returns a group with this number. It may refer to groups of lower numbers.
@@ -48,7 +48,7 @@ impl Style {
             .filter(|action| !matches!(action, Action::Group(_)))
             .collect();
         if rng.u8(0..4) == 0 {
-            actions.push(Action::SetQueue(rng.u32(0..3)));
+            actions.push(Action::SetQueue(QueueId(rng.u32(0..3))));
         }
         if rng.u8(0..8) > 0 {
             actions.push(self.output(rng, scope));

@@ -7,7 +7,7 @@ use crate::ports::PortTable;
 use actions::FRAME_BYTES_MIN;
 use actions::stateless::{self, HOPS_AT, POLKA_BANK, StatelessTag};
 use flow::stateless::{Bank, GateFlag, Gates, Label, StatelessConfig, TagTypes};
-use flow::{DropReason, Limits, PortNo};
+use flow::{DropReason, Limits, PortNo, QueueId};
 use frame::Frame;
 
 /// Length of the Ethernet header, which an MTU does not count, bytes.
@@ -95,7 +95,7 @@ pub(crate) enum TagVerdict {
     /// The frame continues unchanged to the tables.
     Tables,
     /// The frame leaves by a port, in this queue, after an edit.
-    Send(PortNo, u32, Edit),
+    Send(PortNo, QueueId, Edit),
     Drop(DropReason),
 }
 
@@ -225,7 +225,7 @@ impl StatelessForwarder {
         if self.port(port).is_some_and(|row| bytes_sent(frame, edit) > row.mtu_bytes as usize) {
             return Err(DropReason::OverMtu.into());
         }
-        Ok(TagVerdict::Send(port, queue, edit))
+        Ok(TagVerdict::Send(port, QueueId(queue), edit))
     }
 }
 

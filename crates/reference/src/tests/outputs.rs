@@ -7,7 +7,7 @@ use crate::{LearnedMac, Processed, Reference};
 use flow::operation::MAC_TABLE;
 use flow::{
     Action, DropReason, Field, FieldMatch, FlowEntry, Instructions, Match, Operation, Outcome,
-    PacketInReason, PortNo, PortState, port_no,
+    PacketInReason, PortNo, PortState, QueueId, port_no,
 };
 use wire::PacketBuilder;
 
@@ -114,7 +114,7 @@ fn each_copy_is_the_packet_of_its_moment() {
     let done = run(
         Instructions::apply(vec![
             Action::output(PortNo(2)),
-            Action::SetQueue(3),
+            Action::SetQueue(QueueId(3)),
             Action::SetNwTtl(9),
             Action::output(PortNo(1)),
             Action::output(PortNo(3)),
@@ -122,7 +122,7 @@ fn each_copy_is_the_packet_of_its_moment() {
         &udp(),
     );
     let sent: Vec<_> = done.sent.iter().map(|sent| (sent.port, sent.queue, sent.bytes[22])).collect();
-    assert_eq!(sent, [(PortNo(2), 0, 64), (PortNo(3), 3, 9)]);
+    assert_eq!(sent, [(PortNo(2), QueueId(0), 64), (PortNo(3), QueueId(3), 9)]);
     assert_eq!((done.outcome, done.copy_drops), (Outcome::Forwarded, vec![DropReason::IngressPort]));
 }
 

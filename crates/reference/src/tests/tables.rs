@@ -7,7 +7,7 @@ use crate::Reference;
 use flow::operation::MAC_TABLE;
 use flow::{
     Action, DropReason, EntryChange, Field, FieldMatch, FlowEntry, Instructions, Match, Next, Operation,
-    Outcome, PortNo, PortState,
+    Outcome, PortNo, PortState, QueueId,
 };
 use std::sync::Arc;
 
@@ -129,7 +129,7 @@ fn the_action_set_has_its_own_order() {
     let set = |field, value| Action::set(field, value);
     let actions = vec![
         Action::output(PortNo(4)),
-        Action::SetQueue(6),
+        Action::SetQueue(QueueId(6)),
         set(Field::VlanVid, 0x1001),
         Action::output(PortNo(2)),
         Action::SetNwTtl(50),
@@ -140,7 +140,10 @@ fn the_action_set_has_its_own_order() {
     let done = run(written(actions), &udp());
     assert_eq!(done.sent.len(), 1);
     let sent = &done.sent[0];
-    assert_eq!((sent.port, sent.queue, &sent.bytes[12..18]), (PortNo(2), 6, &[0x81, 0, 0, 2, 8, 0][..]));
+    assert_eq!(
+        (sent.port, sent.queue, &sent.bytes[12..18]),
+        (PortNo(2), QueueId(6), &[0x81, 0, 0, 2, 8, 0][..])
+    );
     assert_eq!(sent.bytes[26], 50);
     // Pops precede pushes, so an untagged packet is dropped.
     let done =

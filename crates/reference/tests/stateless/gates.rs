@@ -3,7 +3,7 @@
 
 use super::{Links, ethernet, inner, lines, numbers, ports, under};
 use flow::stateless::{Gate, GateFlag, Gates};
-use flow::{DropReason, PortNo, StatelessConfig};
+use flow::{DropReason, PortNo, QueueId, StatelessConfig};
 use reference::{Sent, StatelessOutcome, Unfinished, stateless};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -53,7 +53,7 @@ impl Tree {
             StatelessOutcome::Sent(Sent { port, bytes, queue, .. }) => {
                 let gate = gates.ports[&port];
                 let pops = matches!(gate.flag, GateFlag::Server | GateFlag::External);
-                assert_eq!((bytes, queue), (if pops { inner() } else { tagged }, 3));
+                assert_eq!((bytes, queue), (if pops { inner() } else { tagged }, QueueId(3)));
                 Ok((port, gate))
             }
         }
@@ -160,7 +160,10 @@ fn a_popped_packet_is_an_ethernet_frame_of_its_own() {
         panic!("it is sent")
     };
     let padded = ethernet().ethertype(0x0800).payload(&[9]).pad_to(60).build();
-    assert_eq!(sent, Sent { port: PortNo(2), bytes: padded, queue: 7, unfinished: Unfinished::default() });
+    assert_eq!(
+        sent,
+        Sent { port: PortNo(2), bytes: padded, queue: QueueId(7), unfinished: Unfinished::default() }
+    );
     // The MTU applies to the frame as sent.
     let config = StatelessConfig { mtu_bytes: [(PortNo(2), inner().len() - 14)].into(), ..edge() };
     assert!(matches!(stateless(&config, &ports(1..=3), PortNo(3), &tagged(4)), StatelessOutcome::Sent(_)));

@@ -161,7 +161,7 @@ proptest! {
             StatelessOutcome::Sent(sent) => {
                 prop_assert!(is_tag(&frame) && config.trusted.contains(&in_port) && up.contains(&sent.port));
                 prop_assert!(config.mtu_bytes.get(&sent.port).is_none_or(|mtu| sent.bytes.len() - 14 <= *mtu));
-                check_bytes(&config, &frame, sent.port, &sent.bytes, sent.queue)?;
+                check_bytes(&config, &frame, sent.port, &sent.bytes, sent.queue.0)?;
             }
         }
     }

@@ -3,7 +3,7 @@
 
 use super::{bank, ethernet, inner, keyed, ports, under};
 use flow::stateless::{Arithmetic, Gate, GateFlag, Gates, NodeId};
-use flow::{PortNo, StatelessConfig};
+use flow::{PortNo, QueueId, StatelessConfig};
 use reference::{Sent, StatelessOutcome, Unfinished, output_gate, residue, stateless};
 use std::num::NonZeroU32;
 use wire::tf::Form;
@@ -23,7 +23,7 @@ fn the_key_25() {
         let expected = under(ethernet().keyflow(0, hops, &25_u64.to_be_bytes()));
         assert_eq!(
             sent,
-            Sent { port: PortNo(out), bytes: expected, queue: 0, unfinished: Unfinished::default() }
+            Sent { port: PortNo(out), bytes: expected, queue: QueueId(0), unfinished: Unfinished::default() }
         );
         frame = sent.bytes;
     }
@@ -69,7 +69,7 @@ fn the_packet_across_the_tree() {
                 StatelessOutcome::Sent(Sent {
                     port: PortNo(out_port),
                     bytes: bytes.clone(),
-                    queue: 5,
+                    queue: QueueId(5),
                     unfinished: Unfinished::default()
                 })
             );
@@ -93,7 +93,7 @@ fn the_packet_across_the_tree() {
         StatelessOutcome::Sent(Sent {
             port: PortNo(5),
             bytes: inner(),
-            queue: 0,
+            queue: QueueId(0),
             unfinished: Unfinished::default()
         })
     );

@@ -71,7 +71,7 @@ fn group(out: &mut dyn Write, group: &GroupForm) -> io::Result<()> {
 }
 
 fn output(out: &mut dyn Write, output: &Output) -> io::Result<()> {
-    let queue = if output.queue == 0 { String::new() } else { format!(", queue {}", output.queue) };
+    let queue = if output.queue.0 == 0 { String::new() } else { format!(", queue {}", output.queue) };
     let changed = if output.changes.is_empty() { ": as it came in" } else { ":" };
     writeln!(out, "output  port {} ({}){queue}{changed}", output.port, output.name)?;
     output.changes.iter().try_for_each(|change| writeln!(out, "        {change}"))

@@ -5,7 +5,7 @@ use super::latency::LaneLatency;
 use crate::live_trace::Live;
 use config::packet::PacketForm;
 use config::stateless_form::{GatesForm, StatelessForm};
-use flow::PortNo;
+use flow::{PortNo, QueueId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -142,7 +142,7 @@ pub struct PortRow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueRow {
     /// Queue number.
-    pub queue: u32,
+    pub queue: QueueId,
     /// Guaranteed rate in kbit/s. `null`: none.
     pub min_rate_kbps: Option<u32>,
     /// Maximum rate in kbit/s. `null`: unlimited.

@@ -4,7 +4,7 @@
 
 use super::{CHUNK_FRAMES, Outbox, charge_bytes};
 use crate::shaper::QueueReports;
-use flow::Nanos;
+use flow::{Nanos, QueueId};
 use frame::Frame;
 use port::Queue;
 
@@ -19,7 +19,7 @@ impl Outbox {
     /// `scarce`.
     pub fn enqueue(
         &mut self,
-        queue: u32,
+        queue: QueueId,
         frame: Frame,
         low_latency: bool,
         scarce: bool,
@@ -43,7 +43,7 @@ impl Outbox {
     }
 
     /// Returns whether a queue should be served before more frames are queued.
-    pub fn is_queue_long(&self, queue: u32) -> bool {
+    pub fn is_queue_long(&self, queue: QueueId) -> bool {
         self.shaper.as_ref().is_some_and(|shaper| shaper.is_long(queue))
     }
 
@@ -118,10 +118,10 @@ mod tests {
     fn normal_frames_wait_for_low_latency_ones_that_find_no_room() {
         let (mut queues, mut device) = port::mem::pair(1, 1, 64);
         let queue = &mut queues[0];
-        let mut outbox = Outbox::behind(&[EgressQueue::new(0)], queue, 1, 64);
+        let mut outbox = Outbox::behind(&[EgressQueue::new(QueueId(0))], queue, 1, 64);
         for number in 0..6 {
             let frame = Frame::from_bytes(&[number; 60]);
-            assert!(outbox.enqueue(0, frame, number < 5, false, 0).is_ok());
+            assert!(outbox.enqueue(QueueId(0), frame, number < 5, false, 0).is_ok());
         }
         loop {
             outbox.fetch(queue, 0);

@@ -12,7 +12,7 @@ mod bucket;
 mod tests;
 
 use bucket::Bucket;
-use flow::{EgressQueue, Nanos};
+use flow::{EgressQueue, Nanos, QueueId};
 use frame::Frame;
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -119,7 +119,7 @@ impl Shaper {
         let lines: Vec<Line> = queues.iter().map(|queue| Line::new(*queue)).collect();
         let place = |id| lines.iter().position(|line| line.settings.id == id);
         let default = place(EgressQueue::DEFAULT_ID).unwrap_or_default();
-        let places = std::array::from_fn(|id| place(id as u32).unwrap_or(default) as u8);
+        let places = std::array::from_fn(|id| place(QueueId(id as u32)).unwrap_or(default) as u8);
         Self { lines, places, progress: Default::default(), frames: 0, epoch: 0, frozen: 0 }
     }
 
@@ -128,30 +128,30 @@ impl Shaper {
         self.frames == 0
     }
 
-    fn place(&self, queue: u32) -> usize {
-        let default = self.places[EgressQueue::DEFAULT_ID as usize];
-        self.places.get(queue as usize).copied().unwrap_or(default).into()
+    fn place(&self, queue: QueueId) -> usize {
+        let default = self.places[EgressQueue::DEFAULT_ID.0 as usize];
+        self.places.get(queue.0 as usize).copied().unwrap_or(default).into()
     }
 
     /// Returns whether a frame for this queue would wait longer than until the end of its burst.
-    pub fn is_held(&self, queue: u32) -> bool {
+    pub fn is_held(&self, queue: QueueId) -> bool {
         self.lines[self.place(queue)].held
     }
 
     /// Returns whether a queue has no space for a frame of this lane.
-    pub fn is_full(&self, queue: u32, low_latency: bool) -> bool {
+    pub fn is_full(&self, queue: QueueId, low_latency: bool) -> bool {
         self.lines[self.place(queue)].is_full(low_latency)
     }
 
     /// Returns whether the queue is at least half full; then it should be served before more frames are
     /// queued.
-    pub fn is_long(&self, queue: u32) -> bool {
+    pub fn is_long(&self, queue: QueueId) -> bool {
         let line = &self.lines[self.place(queue)];
         2 * line.len() >= usize::from(line.settings.limit_frames)
     }
 
     /// Queues a frame. Returns it if the queue is full.
-    pub fn push(&mut self, queue: u32, frame: Frame, low_latency: bool) -> Result<(), Frame> {
+    pub fn push(&mut self, queue: QueueId, frame: Frame, low_latency: bool) -> Result<(), Frame> {
         let at = self.place(queue);
         let line = &mut self.lines[at];
         if line.is_full(low_latency) {
@@ -163,7 +163,7 @@ impl Shaper {
     }
 
     /// Counts a dropped frame of a queue.
-    pub fn refuse(&mut self, queue: u32) {
+    pub fn refuse(&mut self, queue: QueueId) {
         let at = self.place(queue);
         self.lines[at].report.dropped += 1;
     }
@@ -268,7 +268,7 @@ impl Shaper {
     pub fn reports(&self) -> QueueReports {
         let mut reports = QueueReports::default();
         for line in &self.lines {
-            if let Some(report) = reports.get_mut(line.settings.id as usize) {
+            if let Some(report) = reports.get_mut(line.settings.id.0 as usize) {
                 *report = QueueReport { waiting: line.len(), ..line.report };
             }
         }

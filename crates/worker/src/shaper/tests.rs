@@ -12,7 +12,7 @@ fn queue(id: u32, min_mbps: u32, max_mbps: u32, priority: u8) -> EgressQueue {
         min_rate_kbps: rate(min_mbps),
         max_rate_kbps: rate(max_mbps),
         priority,
-        ..EgressQueue::new(id)
+        ..EgressQueue::new(QueueId(id))
     }
 }
 
@@ -32,7 +32,7 @@ impl Lab {
     }
 
     fn push(&mut self, queue: u32, len: usize, low_latency: bool) -> bool {
-        self.shaper.push(queue, Frame::from_bytes(&vec![queue as u8; len]), low_latency).is_ok()
+        self.shaper.push(QueueId(queue), Frame::from_bytes(&vec![queue as u8; len]), low_latency).is_ok()
     }
 
     fn next(&mut self) -> Option<(u8, usize)> {
@@ -178,11 +178,14 @@ fn a_queue_keeps_its_order_and_its_limits() {
             let taken = (0..5).filter(|n| lab.push(4, 100 + n, low_latency)).count();
             assert_eq!(taken, frames);
         }
-        assert_eq!((lab.shaper.is_full(4, true), lab.shaper.is_full(0, true)), (true, false));
+        assert_eq!(
+            (lab.shaper.is_full(QueueId(4), true), lab.shaper.is_full(QueueId(0), true)),
+            (true, false)
+        );
         let lengths: Vec<usize> = std::iter::from_fn(|| lab.next()).map(|(_, len)| len).collect();
         let expected: Vec<usize> = (100..100 + frames).chain(100..100 + frames).collect();
         assert_eq!(lengths, expected);
-        lab.shaper.refuse(4);
+        lab.shaper.refuse(QueueId(4));
         let report = lab.shaper.reports()[4];
         let bytes = lengths.iter().sum::<usize>() as u64;
         assert_eq!(

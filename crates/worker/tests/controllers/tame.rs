@@ -80,7 +80,7 @@ fn actions(rng: &mut Rng, list: &mut [Action]) {
         match action {
             Action::Output { port: to, .. } => *to = port(rng),
             Action::Group(id) => *id = group(rng),
-            Action::SetQueue(id) => *id %= 8,
+            Action::SetQueue(id) => id.0 %= 8,
             // Most random actions of these kinds lack a prerequisite in the match, or need a header that
             // packets lack.
             Action::SetField(_)

@@ -3,7 +3,7 @@
 
 use super::{Driver, LIVE_TRIES, Subject};
 use crate::rules::Scope;
-use flow::{Action, EntryFlags, FlowMod, FlowModCommand, Instructions};
+use flow::{Action, EntryFlags, FlowMod, FlowModCommand, Instructions, QueueId};
 use model::{Change, GroupCommand};
 
 impl Driver {
@@ -102,7 +102,7 @@ impl Driver {
         let (table, hit) = subject.before.hits.first().copied().unwrap_or_default();
         let hit = self.shadow.entries(table).iter().find(|entry| Some(entry.id) == hit);
         let priority = hit.map_or(1, |entry| entry.priority.saturating_add(1));
-        let apply = vec![Action::SetQueue(self.rng.u32(0..3)), Action::output(egress)];
+        let apply = vec![Action::SetQueue(QueueId(self.rng.u32(0..3))), Action::output(egress)];
         let entry = self.style.entry(&mut self.rng, table, &self.templates[subject.template], subject.port);
         let requeues =
             FlowMod { priority, instructions: Instructions::apply(apply), low_latency: Some(false), ..entry };
