@@ -77,7 +77,7 @@ impl AclTrie {
         Some(Self { words: rows.words, tries, ids: rows.ids.into() })
     }
 
-    /// Looks up the rows of `keys`. Writes the id of the best rule that each matches, or [`NONE`].
+    /// Looks up the rows of `keys`. Writes the id of the best rule that each key matches, or [`NONE`].
     pub fn lookup(&self, keys: &[u64], out: &mut [u32]) {
         let mut keys = keys.chunks_exact(self.words * LANES);
         let (out, rest) = out.as_chunks_mut::<LANES>();

@@ -91,7 +91,7 @@ impl LpmTrie {
         (*entry & !IS_GROUP) as usize * GROUP
     }
 
-    /// Looks up the rows of `keys`. Writes the id of the longest prefix of each, or [`NONE`].
+    /// Looks up the rows of `keys`. Writes the id of the longest prefix of each key, or [`NONE`].
     pub fn lookup(&self, keys: &[u64], out: &mut [u32]) {
         match self.words {
             1 => self.lookup_rows::<1>(keys, out),

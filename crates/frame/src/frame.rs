@@ -354,7 +354,7 @@ impl Frame {
     }
 
     /// Makes this frame a copy of `other`, with bytes and metadata. Returns false, and leaves the frame
-    /// unchanged, if it does not fit.
+    /// unchanged, if the copy does not fit.
     #[must_use]
     pub fn copy_from(&mut self, other: &Self) -> bool {
         if !self.fill(other.bytes()) {

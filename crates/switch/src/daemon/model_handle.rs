@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Ownership of the model: the control thread has it, or lends it to the thread for long-running changes
-//! (docs/adr/0010). Only one thread has the model at a time, so no lock is needed.
+//! Ownership of the model: the control thread has the model, or lends it to the thread for long-running
+//! changes (docs/adr/0010). Only one thread has the model at a time, so no lock is needed.
 
 use super::DaemonError;
 use super::thread::ControlWake;

@@ -305,8 +305,8 @@ fn a_slave_does_not_finish_the_layout_that_it_began() {
     assert_eq!(tables(&mut peer), 255);
 }
 
-/// Returns a flow-mod with transaction ID 77. Its match has an unknown field of class 0x8000. It is not
-/// longer than the data of an ERROR.
+/// Returns a flow-mod with transaction ID 77. Its match has an unknown field of class 0x8000. The flow-mod is
+/// not longer than the data of an ERROR.
 fn wrong_flow_mod() -> Vec<u8> {
     let mut bytes = vec![4, 14, 0, 64, 0, 0, 0, 77];
     bytes.resize(48, 0);

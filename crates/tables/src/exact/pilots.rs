@@ -25,7 +25,8 @@ pub const MIX: u32 = 0x85eb_ca6b;
 /// Position of the 32 bits of the product that are mixed best.
 pub const MIX_SHIFT: u32 = 16;
 
-/// Maximum number of values in a group; larger groups are spilled. A sound hash does not produce them.
+/// Maximum number of values in a group; larger groups are spilled. A sound hash does not produce larger
+/// groups.
 const GROUP_MAX: usize = 64;
 
 /// Number of buckets, and the pilot of each group.

@@ -64,8 +64,8 @@ mod tests {
 
     #[test]
     fn a_chain_goes_on_behind_dead_rules_to_equal_and_shorter_prefixes() {
-        // Rules 2, 4 and 5 have one prefix. The prefix of rules 0 and 3 contains it, and the prefix of rule 1
-        // contains both.
+        // Rules 2, 4 and 5 have one prefix. The prefix of rules 0 and 3 contains this prefix, and the prefix
+        // of rule 1 contains both prefixes.
         let mut chains = Chains {
             up: vec![1, NONE, 0, 1, 0, 0],
             equal: vec![3, NONE, 4, NONE, 5, NONE],
