@@ -48,8 +48,8 @@ impl Sources {
     #[must_use]
     pub fn samples() -> Self {
         Self {
-            rules: include_str!("../../crates/tables/tests/engines/data/acl1.rules").into(),
-            routes: include_str!("../../crates/tables/tests/engines/data/ipv6.txt").into(),
+            rules: include_str!("../../crates/engines/tests/engines/data/acl1.rules").into(),
+            routes: include_str!("../../crates/engines/tests/engines/data/ipv6.txt").into(),
             name: "sample of acl1".into(),
         }
     }

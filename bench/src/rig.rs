@@ -13,7 +13,7 @@ use model::{Model, ModelConfig, PortDesc};
 use pipeline::Probe;
 use port::mem::LoopQueue;
 use port::{Capabilities, Link, Pools, Queue, Statistics};
-use tables::base::Maker;
+use tables::compile::Maker;
 use worker::{PortQueues, Worker, WorkerSet, build_with};
 
 use crate::Error;

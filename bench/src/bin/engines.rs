@@ -12,22 +12,23 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
+use engines::base::Engine;
+use engines::lpm::{Lpm, Piece};
+use engines::mask::Mask;
+use engines::scan::Scan;
+use engines::{BitSet, KeyPlan};
 use fastrand::Rng;
 use flow::{Field, FlowEntry, Instructions, Match};
 use packet::Packet;
 use shunt_bench::{
     Alone, Bar, Figure, Loop, Plan, ThreadCpu, allowed_cpus, compare, measure, median, pin_to, whole,
 };
-use tables::base::Engine;
-use tables::lpm::{Lpm, Piece};
-use tables::mask::Mask;
 use tables::rule_table::RuleChange;
-use tables::scan::Scan;
-use tables::{BitSet, KeyPlan, RuleTable, Table, TableUpdate};
+use tables::{RuleTable, Table, TableUpdate};
 
-#[path = "../../../crates/tables/tests/engines/packet.rs"]
+#[path = "../../../crates/engines/tests/engines/packet.rs"]
 mod packet;
-#[path = "../../../crates/tables/tests/engines/sets.rs"]
+#[path = "../../../crates/engines/tests/engines/sets.rs"]
 mod sets;
 
 /// Number of distinct keys, looked up 32 at a time. Keys and the table data they touch exceed the CPU caches
@@ -406,6 +407,6 @@ fn against(
 }
 
 fn sample(name: &str) -> Option<String> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/tables/tests/engines/data");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/engines/tests/engines/data");
     std::fs::read_to_string(folder.join(name)).ok()
 }

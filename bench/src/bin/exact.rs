@@ -10,12 +10,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
+use engines::BitSet;
+use engines::exact::Exact;
+use engines::hash::Seed;
+use engines::hash::simd::Aes;
 use fastrand::Rng;
 use shunt_bench::{Alone, Bar, Contender, Figure, Loop, Plan, allowed_cpus, compare, pin_to};
-use tables::BitSet;
-use tables::exact::Exact;
-use tables::hash::Seed;
-use tables::hash::simd::Aes;
 
 const BURST: usize = 32;
 

@@ -108,7 +108,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn sample(name: &str) -> Result<String, Box<dyn Error>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/tables/tests/engines/data");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/engines/tests/engines/data");
     Ok(read_text(&folder.join(name))?)
 }
 

@@ -218,6 +218,6 @@ fn routes(text: &str) -> Vec<Route> {
 }
 
 fn sample(name: &str) -> Result<String, Box<dyn Error>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/tables/tests/engines/data");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/engines/tests/engines/data");
     Ok(std::fs::read_to_string(folder.join(name))?)
 }

@@ -4,10 +4,10 @@
 //! Conditions that all rules of a table share are compared once and are not part of the trie. Examples are a
 //! header's presence and an EtherType.
 
-use tables::base::Lookup;
+use engines::base::Lookup;
+use engines::lpm::Piece;
+use engines::{BitSet, KeyPlan};
 use tables::choice::Choice;
-use tables::lpm::Piece;
-use tables::{BitSet, KeyPlan};
 
 use super::{AclTrie, LpmTrie, NONE, Route, TernaryRows};
 

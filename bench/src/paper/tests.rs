@@ -8,7 +8,7 @@ use fastrand::Rng;
 use super::*;
 
 fn sample(name: &str) -> String {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/tables/tests/engines/data");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/engines/tests/engines/data");
     std::fs::read_to_string(folder.join(name)).unwrap()
 }
 

@@ -6,7 +6,7 @@ use crate::rig::Rig;
 use dataplane::DataPlane;
 use port::Queue;
 use port::mem::pair;
-use tables::base::Maker;
+use tables::compile::Maker;
 
 fn made(options: &Options) -> Scenario {
     Scenario::new(options, &Sources::samples()).unwrap()

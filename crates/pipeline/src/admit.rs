@@ -6,9 +6,9 @@ use crate::egress::Egress;
 use crate::packet::{Packet, State, Take};
 use crate::packet_out::CompiledPacketOut;
 use crate::probe::Probe;
+use engines::NONE;
 use flow::{DropReason, Next, PortNo};
 use frame::Frame;
-use tables::NONE;
 use wire::Depth;
 
 /// Length of an Ethernet header, bytes. Shorter frames are dropped as runts.

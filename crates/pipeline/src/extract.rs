@@ -10,9 +10,9 @@ mod tests;
 
 use crate::bits::{eight_bytes, read_bits};
 use crate::packet::Packet;
+use engines::KeyPlan;
 use flow::{Field, FieldBase, SliceBase, ext};
 use shuffle::Shuffle;
-use tables::KeyPlan;
 use wire::Depth;
 
 /// One 8-byte load that covers neighbouring named fields, or up to 64 bits of one. Nearly all fields need no

@@ -9,9 +9,9 @@ use crate::context::BurstContext;
 use crate::egress::Egress;
 use crate::packet::{Packet, Take};
 use dataplane::{Event, MacSeen};
+use engines::NONE;
 use flow::operation::MAC_TABLE;
 use flow::{DropReason, EntryId, PortNo};
-use tables::NONE;
 use wire::Depth;
 use wire::layers::header;
 
@@ -75,8 +75,8 @@ fn lookup<E: Egress>(context: &BurstContext<'_, E>, vid: u16, mac: [u8; 6]) -> O
 
 #[cfg(test)]
 mod tests {
+    use engines::KeyPlan;
     use flow::{Field, FieldMatch, Match};
-    use tables::KeyPlan;
 
     #[test]
     fn a_learned_address_has_the_layout_that_lookup_uses() {

@@ -11,12 +11,12 @@ use crate::probe::{Leaving, Probe};
 use arrayvec::ArrayVec;
 use dataplane::trace_record::RECORD_BYTES;
 use dataplane::{By, TraceCopy, TraceHit, TraceRecord, Usage};
+use engines::NONE;
 use flow::{EntryId, Nanos, Outcome, PortNo};
 use frame::Frame;
 use rtrb::Producer;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use tables::NONE;
 use wire::digest::fnv1a;
 
 /// Maximum number of packets recorded at the same time: a burst and packets that wait.

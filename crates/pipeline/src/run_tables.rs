@@ -13,8 +13,8 @@ use crate::probe::{Probe, ProbeStep};
 use crate::slab::BURST;
 use actions::Program;
 use dataplane::By;
+use engines::NONE;
 use flow::{DropReason, EntryId, Next};
-use tables::NONE;
 
 /// Runs packets through the tables they wait for, and finishes all packets that have not left yet.
 pub(crate) fn run_tables<E: Egress, P: Probe>(

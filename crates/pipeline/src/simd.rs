@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 #[cfg(target_arch = "x86_64")]
-use tables::simd::is_portable;
+use engines::simd::is_portable;
 
 /// Byte shuffle that builds a row from 128 source bytes in one instruction (AVX-512 VBMI).
 #[derive(Clone, Debug)]

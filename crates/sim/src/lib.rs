@@ -19,5 +19,5 @@ pub use clock::VirtualClock;
 /// Makes the hashes of lookup keys depend on this seed only, so that a run gives the same result in every
 /// process. Returns false if tables were already created with another seed.
 pub fn fix_hashes(seed: u64) -> bool {
-    tables::hash::Seed::fix(seed)
+    engines::hash::Seed::fix(seed)
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Control side: contents of the workers' deltas, and the position of the next addition in them.
 
-use crate::tuples::Tuples;
-use crate::{KeyPlan, NONE};
+use engines::tuples::Tuples;
+use engines::{KeyPlan, NONE};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 

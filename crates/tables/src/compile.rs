@@ -6,16 +6,16 @@
 //! change. Later changes go to the delta and the tombstones of the new base.
 
 use crate::additions::Additions;
-use crate::base::{Engine, Maker};
 use crate::choice::Choice;
 use crate::delta::FilterHint;
 use crate::delta::bit_vectors::{Byte, Ranks};
-use crate::exact::Exact;
-use crate::lpm::{Lpm, Piece};
-use crate::mask::{Mask, Vain};
-use crate::scan::Scan;
-use crate::simd::Level;
-use crate::{Base, BitSet, KeyPlan, NONE};
+use engines::base::{Engine, Lookup};
+use engines::exact::Exact;
+use engines::lpm::{Lpm, Piece};
+use engines::mask::{Mask, Vain};
+use engines::scan::Scan;
+use engines::simd::Level;
+use engines::{Base, BitSet, KeyPlan, NONE};
 use flow::{EntryId, FlowEntry};
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -49,6 +49,10 @@ impl Row {
         (Reverse(self.entry.priority), self.sequence)
     }
 }
+
+/// Creates an engine from rows of values and masks, best first. Returns `None` to use the engine of the given
+/// choice.
+pub type Maker = fn(Choice, &KeyPlan, &[u64], &[u64]) -> Option<Box<dyn Lookup>>;
 
 /// Rules to be compiled.
 #[derive(Debug)]

@@ -9,13 +9,13 @@ pub mod bit_vectors;
 mod bloom;
 mod simd;
 
-use crate::NONE;
 use crate::additions::DeltaLink;
-use crate::hash::Seed;
-use crate::lpm::Piece;
-use crate::tuples::{TUPLES_MAX, bucket_hash};
 use bit_vectors::{BitVectorFilter, Byte, Ranks};
 use bloom::BloomFilter;
+use engines::NONE;
+use engines::hash::Seed;
+use engines::lpm::Piece;
+use engines::tuples::{TUPLES_MAX, bucket_hash};
 use flow::EntryId;
 
 /// A directory word has a tag of the hash in its high half and the bucket number + 1 in its low half; 0 marks

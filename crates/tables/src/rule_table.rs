@@ -6,14 +6,14 @@
 //! base as long as they fit into its delta. A full delta, or a rule that does not suit the base, needs a new
 //! base.
 
-use crate::base::Maker;
+use crate::TableUpdate;
 use crate::choice::choose;
-use crate::compile::{Compiled, HEAD_MIN, Job, Row};
-use crate::index::Index;
-use crate::plan::KeyPlanError;
+use crate::compile::{Compiled, HEAD_MIN, Job, Maker, Row};
 use crate::shadow_view::{Rule, ShadowView};
 use crate::shape::Shape;
-use crate::{KeyPlan, TableUpdate};
+use engines::KeyPlan;
+use engines::index::Index;
+use engines::plan::KeyPlanError;
 use flow::{EntryId, FlowEntry};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -83,7 +83,7 @@ pub struct RuleTable {
     compiled: usize,
     compiled_in_background: usize,
     retired: Vec<Retired>,
-    /// Creates engines in place of this crate's.
+    /// Creates engines in place of those of crate `engines`.
     maker: Option<Maker>,
 }
 

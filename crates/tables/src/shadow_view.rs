@@ -5,8 +5,9 @@
 use crate::additions::Additions;
 use crate::compile::{Compiled, Row};
 use crate::delta::Delta;
-use crate::index::Index;
-use crate::{NONE, RulePlace, Table, TableUpdate};
+use crate::{RulePlace, Table, TableUpdate};
+use engines::NONE;
+use engines::index::Index;
 use flow::{EntryId, FlowEntry, Match};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};

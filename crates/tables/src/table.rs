@@ -3,8 +3,8 @@
 
 use crate::additions::DeltaLink;
 use crate::delta::{Delta, GROUP};
-use crate::index::Index;
-use crate::{Base, BitSet, KeyPlan, NONE};
+use engines::index::Index;
+use engines::{Base, BitSet, KeyPlan, NONE};
 use flow::EntryId;
 use std::sync::Arc;
 
@@ -111,21 +111,21 @@ impl Table {
     pub fn lookup(&self, keys: &[u64], ids: &mut [EntryId]) {
         self.base.lookup(keys, &self.tombstones, ids);
         if self.delta.is_empty() {
-            return self.base.name(ids);
+            return self.base.slots_to_ids(ids);
         }
         let row_words = self.plan().words() * GROUP;
         for (number, slots) in ids.chunks_mut(GROUP).enumerate() {
             let keys = &keys[number * row_words..];
             // Prefetches the base's entry ids while the filter screens the keys.
-            self.base.ask(slots);
+            self.base.prefetch_ids(slots);
             let mut wanted = self.delta.may_match(keys, slots) & u32::MAX >> (GROUP - slots.len());
             if wanted == 0 {
-                self.base.name(slots);
+                self.base.slots_to_ids(slots);
                 continue;
             }
             let mut found = [NONE; GROUP];
             self.look_in_delta(keys, wanted, slots, &mut found);
-            self.base.name(slots);
+            self.base.slots_to_ids(slots);
             while wanted != 0 {
                 let at = wanted.trailing_zeros() as usize;
                 if found[at] != NONE {

@@ -5,11 +5,12 @@
 use crate::bypass::{Bypass, BypassChoice, Measured};
 use crate::consistency::{Consistency, list_max};
 use crate::set::is_low_latency;
+use engines::KeyPlan;
 use flow::{EntryId, Field, FlowEntry, Nanos};
 use pipeline::{Clean, Coherence, Extractor, FastMode, Inheritance, Lut, LutCounters, LutFigures, Update};
 use std::sync::Arc;
+use tables::RuleTable;
 use tables::rule_table::RuleChange;
-use tables::{KeyPlan, RuleTable};
 
 /// How the fast-forwarding path looks up a table.
 #[derive(Debug, Default)]

@@ -32,7 +32,7 @@ use rtrb::{Consumer, Producer};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tables::base::Maker;
+use tables::compile::Maker;
 use tables::rule_table::RuleChange;
 use tables::{RuleTable, TableUpdate};
 

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use shunt_bench::scenario::{Kind, Options};
 use shunt_bench::{Bar, Comparison, Figure, Loop, Measure, Plan, Window, compare, paper};
-use tables::base::Maker;
+use tables::compile::Maker;
 
 use crate::course::{BURST, Course, scenario};
 use crate::wire_speed::{FLOWS, LUT_ENTRIES};

@@ -13,7 +13,7 @@ use port::mem::LoopQueue;
 use shunt_bench::Sources;
 use shunt_bench::rig::{Limited, Rig};
 use shunt_bench::scenario::{Options, PORTS, Popularity, Scenario};
-use tables::base::Maker;
+use tables::compile::Maker;
 
 use crate::tape::{Tape, Tapped};
 

@@ -11,7 +11,7 @@ use pipeline::LaneLimits;
 use shunt_bench::Sources;
 use shunt_bench::scenario::{Draw, Flow, Kind, Options, PORTS, Popularity, Scenario};
 use sim::arrivals::{Class, Load, Marks, Pattern, Switch};
-use tables::base::Maker;
+use tables::compile::Maker;
 
 /// Number of repeating normal flows, which follow Zipf's law. Number of first-seen flows, which repeat too
 /// rarely to be known.

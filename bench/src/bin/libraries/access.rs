@@ -3,12 +3,12 @@
 
 use std::error::Error;
 
+use engines::base::Engine;
+use engines::mask::Mask;
 use fastrand::Rng;
 use flow::{Field, FieldMatch};
 use shunt_bench::Bar;
 use shunt_bench::paper::{AccessList, FiveTuple};
-use tables::base::Engine;
-use tables::mask::Mask;
 
 use super::{Case, KEYS, Rows, ether_type, exact_fields, tuple_fields};
 

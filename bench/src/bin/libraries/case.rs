@@ -4,11 +4,11 @@
 use std::error::Error;
 use std::time::Instant;
 
+use engines::base::Engine;
+use engines::{BitSet, KeyPlan, NONE};
 use flow::{Field, FieldMatch, Slice, SliceBase};
 use shunt_bench::Bar;
 use shunt_bench::paper::FiveTuple;
-use tables::base::Engine;
-use tables::{BitSet, KeyPlan, NONE};
 
 pub mod access;
 pub mod exact;

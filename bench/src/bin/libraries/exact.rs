@@ -4,11 +4,11 @@
 use std::collections::HashSet;
 use std::error::Error;
 
+use engines::base::Engine;
+use engines::exact::Exact;
 use fastrand::Rng;
 use flow::{Field, FieldMatch};
 use shunt_bench::Bar;
-use tables::base::Engine;
-use tables::exact::Exact;
 
 use super::{BURST, Case, KEYS, Rows, head};
 

@@ -5,13 +5,13 @@ use std::collections::HashSet;
 use std::error::Error;
 use std::net::IpAddr;
 
+use engines::BitSet;
+use engines::base::{Engine, Lookup};
+use engines::lpm::{Lpm, Piece, Prefixes};
+use engines::simd::Level;
 use fastrand::Rng;
 use flow::{Field, FieldMatch};
 use shunt_bench::Bar;
-use tables::BitSet;
-use tables::base::{Engine, Lookup};
-use tables::lpm::{Lpm, Piece, Prefixes};
-use tables::simd::Level;
 
 use super::{BURST, Case, KEYS, Rows, ether_type, head};
 

@@ -12,9 +12,9 @@ use shunt_bench::{Loop, whole};
 use tables::rule_table::RuleChange;
 use tables::{RuleTable, Table};
 
-#[path = "../../../../crates/tables/tests/engines/packet.rs"]
+#[path = "../../../../crates/engines/tests/engines/packet.rs"]
 pub mod packet;
-#[path = "../../../../crates/tables/tests/engines/sets.rs"]
+#[path = "../../../../crates/engines/tests/engines/sets.rs"]
 pub mod sets;
 
 /// Keys per lookup.
@@ -24,7 +24,7 @@ pub const BURST: usize = 32;
 pub type Rule = (u16, Match);
 
 fn data(name: &str, sample: &str) -> Result<String, Box<dyn Error>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/tables/tests/engines/data");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/engines/tests/engines/data");
     Ok(match whole(name)? {
         Some(text) => text,
         None => shunt_bench::read_text(&folder.join(sample))?,

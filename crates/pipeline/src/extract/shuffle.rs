@@ -10,8 +10,8 @@ use crate::simd::{Choice, Permute, Shape, Source};
 use crate::slab::BURST;
 use actions::SliceBounds;
 use arrayvec::ArrayVec;
+use engines::KeyPlan;
 use flow::{Field, FieldBase};
-use tables::KeyPlan;
 
 /// Number of bytes at the start of a frame that a row can be built from.
 const REACH_BYTES: u16 = 64;

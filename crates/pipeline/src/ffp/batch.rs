@@ -4,8 +4,9 @@
 use super::lut::Record;
 use crate::cells::{Cell, Cells};
 use dataplane::By;
+use engines::NONE;
 use flow::EntryId;
-use tables::{NONE, Table};
+use tables::Table;
 
 /// Packets that wait for one table, with their keys and the entries found for them.
 #[derive(Clone, Copy)]

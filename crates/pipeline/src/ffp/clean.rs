@@ -199,8 +199,8 @@ impl Lut {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use engines::NONE;
     use std::sync::Arc;
-    use tables::NONE;
 
     fn lut() -> Lut {
         let mut lut = Lut::new(&[0xffff], 128, Arc::default());

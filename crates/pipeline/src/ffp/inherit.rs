@@ -14,8 +14,8 @@
 use super::change::LutRole;
 use super::lut::{Inheritance, Lut, Previous, Record};
 use crate::packet::Packet;
+use engines::NONE;
 use flow::{Limits, Nanos};
-use tables::NONE;
 
 /// Time for which the previous LUT serves, ns.
 const SERVES_NS: Nanos = 2_000_000_000;

@@ -164,8 +164,8 @@ fn matches(key: &[u64], value: &[u64], mask: &[u64]) -> bool {
 mod tests {
     use super::super::change::Coherence;
     use super::*;
+    use engines::NONE;
     use std::sync::Arc;
-    use tables::NONE;
 
     /// Entries with lower ids are low-latency.
     const NORMAL: EntryId = 1_000;

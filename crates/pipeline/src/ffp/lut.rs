@@ -17,12 +17,12 @@ use super::recent::Recent;
 use crate::extract::Extractor;
 use crate::simd::{RowCompare, equal_bytes};
 use crate::slab::BURST;
+use engines::NONE;
+use engines::hash::Seed;
+use engines::pages::zeros;
 use flow::{EntryId, Nanos};
 use frame::prefetch;
 use std::sync::Arc;
-use tables::NONE;
-use tables::hash::Seed;
-use tables::pages::zeros;
 
 /// Number of records in a set.
 pub(super) const WAYS: usize = 8;

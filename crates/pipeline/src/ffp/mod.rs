@@ -32,8 +32,9 @@ use crate::cells::Cells;
 use crate::context::TableSlot;
 use crate::lanes::Window;
 use crate::packet::{Packet, Path};
+use engines::NONE;
 use flow::Limits;
-use tables::{NONE, Table};
+use tables::Table;
 use wire::Depth;
 
 pub use change::{Clean, Coherence};

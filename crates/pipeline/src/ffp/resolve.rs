@@ -8,8 +8,9 @@ use crate::egress::Egress;
 use crate::packet::{Packet, State};
 use crate::probe::{Probe, ProbeStep};
 use dataplane::By;
+use engines::NONE;
 use flow::Next;
-use tables::{NONE, Table};
+use tables::Table;
 
 /// Looks again at packets whose record is not known to be right.
 #[inline(never)]

@@ -13,8 +13,9 @@ use crate::packet::{Packet, Path, State};
 use crate::probe::{Probe, ProbeStep};
 use crate::slab::BURST;
 use dataplane::By;
+use engines::NONE;
 use flow::{EntryId, Limits, Next};
-use tables::{NONE, Table};
+use tables::Table;
 
 /// LUT of a table, with the rows of all packets that missed a LUT.
 struct Cache<'a> {

@@ -7,6 +7,8 @@ use super::limbs::Keys;
 #[cfg(target_arch = "x86_64")]
 use super::limbs::{limbs, powers};
 #[cfg(target_arch = "x86_64")]
+use engines::simd::is_portable;
+#[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{
     __m128i, __m256, __m256d, __m256i, _CMP_LT_OQ, _mm_clmulepi64_si128, _mm_cvtsi64_si128,
     _mm_cvtsi128_si32, _mm_loadu_si128, _mm_set_epi8, _mm_slli_si128, _mm_srl_epi64, _mm_xor_si128,
@@ -17,8 +19,6 @@ use std::arch::x86_64::{
     _mm256_shuffle_ps, _mm256_srli_epi64, _mm256_storeu_si256, _mm256_sub_pd, _mm256_unpackhi_epi64,
     _mm256_unpacklo_epi64,
 };
-#[cfg(target_arch = "x86_64")]
-use tables::simd::is_portable;
 
 /// Constants for the residue of a polynomial (Barrett reduction).
 #[cfg(target_arch = "x86_64")]

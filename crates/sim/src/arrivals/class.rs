@@ -5,7 +5,7 @@ use crate::arrivals::Popularity;
 use flow::PortNo;
 use model::Learning;
 use std::sync::Arc;
-use tables::base::Maker;
+use tables::compile::Maker;
 
 /// Further criteria for low-latency entries, beside the rules' own marks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

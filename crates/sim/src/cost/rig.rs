@@ -10,7 +10,7 @@ use model::{Changed, Model, ModelConfig, ModelError, ModelLimits, PortDesc};
 use pipeline::Probe;
 use port::Queue;
 use port::mem::LoopQueue;
-use tables::base::Maker;
+use tables::compile::Maker;
 use wire::PacketBuilder;
 use worker::{PortQueues, Worker, WorkerSet};
 

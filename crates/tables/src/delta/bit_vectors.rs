@@ -8,7 +8,7 @@
 //! sets that may hold a match. Sets after the rule that the base found for the key are ignored. Bits of
 //! removed additions stay until a new base starts without any.
 
-use crate::NONE;
+use engines::NONE;
 use std::ops::Range;
 
 /// Maximum number of key bytes used. The bytes that distinguish the base's rules best are used.

@@ -6,9 +6,9 @@
 //! bit each. An addition sets the bits of all values that it matches. A new base starts without any.
 
 use super::simd::Kernel;
-use crate::hash::Seed;
-use crate::lpm::Piece;
-use crate::simd::Level;
+use engines::hash::Seed;
+use engines::lpm::Piece;
+use engines::simd::Level;
 
 /// Depths, in bits, at which prefixes of fields of up to 32 bits are recorded; [`DEPTHS_LONG`] is for longer
 /// fields. A prefix is recorded at the least depth that is not below its length, or else at the last depth.
@@ -87,7 +87,7 @@ impl BloomFilter {
     ) -> Self {
         let seed = seed.derive(SECRET);
         let secret = |at: usize, word: usize| {
-            Seed::of_number(seed).derive((at * crate::hash::simd::WORDS_MAX.max(words + 1) + word) as u64)
+            Seed::of_number(seed).derive((at * engines::hash::simd::WORDS_MAX.max(words + 1) + word) as u64)
         };
         let parts: Vec<Part> = parts
             .enumerate()

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::bloom::{Bits, Part};
-use crate::simd::Level;
+use engines::simd::Level;
 
 /// Instructions to use. Only [`Kernel::new`] creates a kernel.
 #[derive(Clone, Copy, Debug)]

@@ -48,7 +48,7 @@ pub struct RandomOptions {
 impl RandomOptions {
     /// Parses `--random N --seed S [--crates A,B] [--again] [--list]`. Returns `None` for other arguments.
     pub fn parse(words: &[&str]) -> Option<Self> {
-        let crates = ["flow", "tables", "model", "worker"].map(str::to_owned).to_vec();
+        let crates = ["flow", "engines", "tables", "model", "worker"].map(str::to_owned).to_vec();
         let mut options = Self { count: 0, seed: 0, crates, again: false, list: false };
         let mut words = words.iter();
         while let Some(word) = words.next() {

@@ -18,6 +18,7 @@ const COMMANDS: &[(&str, u64, &[&str])] = &[
     ("frame", 60, &["-p frame --lib --tests"]),
     ("flow", 60, &["-p flow --lib --tests"]),
     ("reference", 60, &["-p reference --lib --tests"]),
+    ("engines", 120, &["-p engines --lib", "-p engines --tests"]),
     ("tables", 120, &["-p tables --lib", "-p tables --tests"]),
     ("actions", 60, &["-p actions --lib"]),
     ("pipeline", 60, &["-p pipeline --lib"]),
@@ -151,7 +152,9 @@ mod tests {
         );
         let of_tables = names("tables");
         assert_eq!(of_tables[..3], ["-p tables --lib", "-p tables --tests", "-p pipeline --lib"]);
-        assert!(!of_tables.iter().any(|name| name.contains("flow") || name.contains("reference")));
+        assert!(!of_tables.iter().any(|name| name.contains("flow") || name.contains("engines")));
+        let of_engines = names("engines");
+        assert_eq!(of_engines[..3], ["-p engines --lib", "-p engines --tests", "-p tables --lib"]);
         assert_eq!(names("nothing"), [""; 0]);
     }
 }

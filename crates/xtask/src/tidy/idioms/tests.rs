@@ -53,13 +53,13 @@ fn test_modules_are_exempt_but_later_code_is_not() {
 #[test]
 fn test_modules_in_files_of_their_own_are_exempt() {
     let of = |declaration: &str, module: &str| {
-        let parent = File::planted("crates/tables/src/exact.rs", declaration);
+        let parent = File::planted("crates/engines/src/exact.rs", declaration);
         check(&[parent, File::planted(module, "fn a() { b.unwrap(); }\n")]).len()
     };
-    assert_eq!(of("#[cfg(test)]\nmod tests;\n", "crates/tables/src/exact/tests.rs"), 0);
-    assert_eq!(of("#[cfg(test)]\nmod tests;\n", "crates/tables/src/exact/tests/deep.rs"), 0);
-    assert_eq!(of("mod tests;\n", "crates/tables/src/exact/tests.rs"), 1);
-    assert_eq!(of("#[cfg(test)]\nmod tests;\n", "crates/tables/src/scan/tests.rs"), 1);
+    assert_eq!(of("#[cfg(test)]\nmod tests;\n", "crates/engines/src/exact/tests.rs"), 0);
+    assert_eq!(of("#[cfg(test)]\nmod tests;\n", "crates/engines/src/exact/tests/deep.rs"), 0);
+    assert_eq!(of("mod tests;\n", "crates/engines/src/exact/tests.rs"), 1);
+    assert_eq!(of("#[cfg(test)]\nmod tests;\n", "crates/engines/src/scan/tests.rs"), 1);
 }
 
 #[test]
@@ -74,10 +74,10 @@ fn control_side_files_may_allocate_but_not_lock() {
 #[test]
 fn unsafe_is_found_outside_its_places() {
     let text = "fn a() { unsafe { b() } }\n";
-    for path in ["crates/worker/src/a.rs", "crates/frame/src/pool.rs", "crates/tables/src/exact.rs"] {
+    for path in ["crates/worker/src/a.rs", "crates/frame/src/pool.rs", "crates/engines/src/exact.rs"] {
         assert_eq!(found(path, text).len(), 1, "{path}");
     }
-    for path in ["crates/port/src/a.rs", "crates/frame/src/memory.rs", "crates/tables/src/prefetch.rs"] {
+    for path in ["crates/port/src/a.rs", "crates/frame/src/memory.rs", "crates/engines/src/prefetch.rs"] {
         assert_eq!(found(path, text), [], "{path}");
     }
     assert_eq!(found("crates/worker/src/lib.rs", "#![deny(unsafe_code)]\n"), []);

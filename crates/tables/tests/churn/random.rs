@@ -34,7 +34,7 @@ fn churn(rng: &mut Rng, steps: usize, mut rule: impl FnMut(&mut Rng) -> (u16, Ma
                 // Remove the rules that were hit, so that the rules they hid must be found.
                 let packets = rig.packets(rng, 4);
                 let mut hit: Vec<u32> =
-                    rig.lookup(&packets).into_iter().filter(|id| *id != tables::NONE).collect();
+                    rig.lookup(&packets).into_iter().filter(|id| *id != engines::NONE).collect();
                 hit.sort_unstable();
                 hit.dedup();
                 rig.remove(&hit);

@@ -167,7 +167,7 @@ pub fn plain_best<'e>(entries: impl Iterator<Item = &'e Arc<FlowEntry>>, packet:
             best = Some(entry);
         }
     }
-    best.map_or(tables::NONE, |entry| entry.id)
+    best.map_or(engines::NONE, |entry| entry.id)
 }
 
 /// Returns an entry without instructions.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Access lists and routing tables from files: always the samples next to this file, and the complete sets if
-//! present.
+//! Access lists and routing tables from files: always the samples in the tests of crate `engines`, and the
+//! complete sets if present.
 
 use crate::rig::Rig;
 use crate::sets::{access_list, routes};
@@ -9,16 +9,16 @@ use flow::{Field, FieldMatch, Match};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-pub fn sample(name: &str) -> String {
-    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/engines/data").join(name))
-        .unwrap()
+fn sample(name: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../engines/tests/engines/data");
+    std::fs::read_to_string(folder.join(name)).unwrap()
 }
 
 /// Returns an unpacked file of the complete sets; `None`, with a message, if the sets are not present.
 fn whole(name: &str) -> Option<String> {
     let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(name);
     if !path.exists() {
-        println!("{name} is not there: only the samples beside the tests were looked at");
+        println!("{name} is not there: only the samples of the tests were looked at");
         return None;
     }
     let output = Command::new("zcat").arg(&path).output().unwrap();

@@ -16,6 +16,7 @@ impl BitSet {
     }
 
     /// Inserts a slot. A slot beyond the capacity is ignored, because no rule has it.
+    #[inline]
     pub fn insert(&mut self, slot: u32) {
         if let Some(word) = self.words.get_mut(slot as usize / 64) {
             let bit = 1 << (slot % 64);

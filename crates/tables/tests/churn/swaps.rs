@@ -184,7 +184,7 @@ fn numbers_may_be_used_again_while_a_base_is_compiled() {
             ids[0]
         })
         .to_vec();
-    let none = tables::NONE;
+    let none = engines::NONE;
     assert_eq!(found, [none, 5, none, none, none, none, 7, none, 1_060]);
 }
 

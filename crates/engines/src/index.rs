@@ -26,6 +26,7 @@ impl Index {
     }
 
     /// Sets the entry (or [`NONE`]) of an index. An index beyond the capacity is ignored.
+    #[inline]
     pub fn set(&mut self, index: u32, id: u32) {
         if let Some(place) = self.ids.get_mut(index as usize) {
             *place = id;

@@ -2,7 +2,6 @@
 //! Compiled rules of a table: immutable, and shared by all workers. A new engine is a new file and a variant
 //! of [`Engine`].
 
-use crate::choice::Choice;
 use crate::exact::Exact;
 use crate::lpm::Lpm;
 use crate::mask::Mask;
@@ -37,10 +36,6 @@ pub trait Lookup: fmt::Debug + Send + Sync {
     /// Returns the memory size in bytes.
     fn bytes(&self) -> usize;
 }
-
-/// Creates an engine from rows of values and masks, best first. Returns `None` to use this crate's engine of
-/// the given choice.
-pub type Maker = fn(Choice, &KeyPlan, &[u64], &[u64]) -> Option<Box<dyn Lookup>>;
 
 /// Compiled rules in order of precedence. A rule's slot is its index in that order.
 #[derive(Debug)]
@@ -78,6 +73,7 @@ impl Base {
 
     /// Returns the layout of the keys.
     #[must_use]
+    #[inline]
     pub fn plan(&self) -> &Arc<KeyPlan> {
         &self.plan
     }
@@ -104,15 +100,15 @@ impl Base {
 
     /// Replaces slots by the ids of their entries. Leaves [`NONE`] unchanged.
     #[inline]
-    pub(crate) fn name(&self, slots: &mut [u32]) {
+    pub fn slots_to_ids(&self, slots: &mut [u32]) {
         for slot in slots.iter_mut().filter(|slot| **slot != NONE) {
             *slot = self.id(*slot);
         }
     }
 
-    /// Prefetches the entry IDs that [`Base::name`] reads.
+    /// Prefetches the entry IDs that [`Base::slots_to_ids`] reads.
     #[inline]
-    pub(crate) fn ask(&self, slots: &[u32]) {
+    pub fn prefetch_ids(&self, slots: &[u32]) {
         let last = self.ids.len().saturating_sub(1);
         slots.iter().for_each(|slot| prefetch(&self.ids, last.min(*slot as usize)));
     }
@@ -138,7 +134,7 @@ impl Base {
 
     /// Returns the engine `exact`, if the base uses it.
     #[must_use]
-    pub(crate) fn exact(&self) -> Option<&Exact> {
+    pub fn exact(&self) -> Option<&Exact> {
         match &self.engine {
             Engine::Exact(engine) => Some(engine),
             _ => None,

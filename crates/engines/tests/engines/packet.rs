@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Packets as field values, and their keys.
 
+use engines::KeyPlan;
 use fastrand::Rng;
 use flow::{Field, Match};
 use std::collections::BTreeMap;
-use tables::KeyPlan;
 
 /// Properties of a packet that a lookup can examine.
 #[derive(Clone, Debug, Default)]

@@ -2,10 +2,10 @@
 //! Prefixes at every level of instructions, with bursts of every length, deleted rules and groups, compared
 //! with a linear search. Also worst cases for prefixes.
 
+use engines::lpm::{Lpm, Piece, Prefixes};
+use engines::simd::Level;
+use engines::{BitSet, NONE};
 use fastrand::Rng;
-use tables::lpm::{Lpm, Piece, Prefixes};
-use tables::simd::Level;
-use tables::{BitSet, NONE};
 
 /// Rules as rows. Word 0 has a presence bit of the field and a tag of 8 bits that all rules examine. The
 /// field begins in word 1.

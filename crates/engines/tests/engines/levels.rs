@@ -2,15 +2,21 @@
 //! Engine `mask` at every level of instructions, and `lpm` on routes of a real table, compared with a linear
 //! search.
 
+use engines::lpm::{Lpm, Piece};
+use engines::mask::Mask;
+use engines::scan::Scan;
+use engines::simd::Level;
+use engines::{BitSet, KeyPlan};
 use fastrand::Rng;
 use flow::{Field, FieldMatch, Match, Slice, SliceBase};
-use tables::lpm::{Lpm, Piece};
-use tables::mask::Mask;
-use tables::scan::Scan;
-use tables::simd::Level;
-use tables::{BitSet, KeyPlan};
+use std::path::Path;
 
 use crate::packet::Packet;
+
+fn sample(name: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/engines/data");
+    std::fs::read_to_string(folder.join(name)).unwrap()
+}
 
 /// Rows of matches, best first.
 struct Rows {
@@ -153,7 +159,7 @@ fn access_lists() {
 #[test]
 fn samples_of_access_lists() {
     for (seed, name) in (30..).zip(["acl1.rules", "fw1.rules", "ipc1.rules"]) {
-        let list = crate::sets::access_list(&crate::files::sample(name));
+        let list = crate::sets::access_list(&sample(name));
         Rows::new(list.into_iter().flatten().collect()).check(&mut Rng::with_seed(seed), 600);
     }
 }
@@ -161,7 +167,7 @@ fn samples_of_access_lists() {
 #[test]
 fn samples_of_routing_tables() {
     for (seed, name, field) in [(40, "ipv4.txt", Field::Ipv4Dst), (41, "ipv6.txt", Field::Ipv6Dst)] {
-        let mut routes = crate::sets::routes(&crate::files::sample(name));
+        let mut routes = crate::sets::routes(&sample(name));
         routes.sort_by_key(|route| std::cmp::Reverse(route.get(field).map(|c| c.mask)));
         let rows = Rows::new(routes);
         let mut rng = Rng::with_seed(seed);

@@ -102,6 +102,7 @@ impl KeyPlan {
 
     /// Returns the length of a key in words.
     #[must_use]
+    #[inline]
     pub fn words(&self) -> usize {
         self.words
     }
