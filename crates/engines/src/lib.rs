@@ -8,10 +8,11 @@
 //! The crate must not choose an engine, hold the rules of a table, or apply changes: crate `tables` does
 //! that. It must not know how keys are read from packets: crate `pipeline` does that.
 //!
-//! - Engines: [`exact`] (one mask), [`lpm`] (prefixes of one field), [`mask`] (arbitrary rules), [`scan`] (few
-//!   rules), [`index`] (rules selected by a number). [`Base`] is the compiled table with any of the first four.
-//! - What they share: [`plan`] (layout of keys), [`hash`], [`tuples`] (rules spread over hash tables), [`bits`]
-//!   (sets of slots), [`pages`] and prefetching, [`simd`] (levels of vector instructions).
+//! - Engines: [`exact`] (one mask), [`lpm`] (prefixes of one field), [`mask`] (arbitrary rules), [`scan`]
+//!   (few rules), [`index`] (rules selected by a number). [`Base`] is the compiled table with any of the
+//!   first four.
+//! - What they share: [`plan`] (layout of keys), [`hash`], [`tuples`] (rules spread over hash tables),
+//!   [`bits`] (sets of slots), [`pages`] and prefetching, [`simd`] (levels of vector instructions).
 //!
 //! Begin reading with [`base`], then [`scan`], the simplest engine, and [`exact`]. docs/engines.md compares
 //! the engines.

@@ -19,8 +19,8 @@ use crate::simd::Level;
 use crate::{BitSet, KeyPlan, NONE};
 use buckets::Buckets;
 use labels::Labels;
-use layout::{DENSE_MAX, Group, Layout};
-use simd::{COMPARED, Kernel, MORE_SHIFT, Nodes, Width, Work};
+use layout::{Group, Layout};
+use simd::{COMPARED, DENSE_MAX, Kernel, MORE_SHIFT, Nodes, Width, Work};
 use trees::{Grove, Rules};
 
 mod buckets;
@@ -34,6 +34,7 @@ mod met;
 mod paging;
 mod shares;
 mod simd;
+mod source;
 mod trees;
 mod vain;
 mod whole;
@@ -104,7 +105,7 @@ impl Mask {
     /// instructions.
     #[must_use]
     pub fn with_level(plan: &KeyPlan, len: usize, values: &[u64], masks: &[u64], level: Level) -> Self {
-        Self::again(plan, len, values, masks, (level, Vain::default()))
+        Self::again(plan, len, values, masks, level, Vain::default())
     }
 
     /// Compiles rules that are similar to an earlier engine's rules. `vain` is that engine's record of failed
@@ -115,10 +116,11 @@ impl Mask {
         len: usize,
         values: &[u64],
         masks: &[u64],
-        (level, mut vain): (Level, Vain),
+        level: Level,
+        mut vain: Vain,
     ) -> Self {
         let all = || (0..len as u32).collect::<Vec<u32>>();
-        let (wide, left) = match Wide::new(plan.words(), len, values, masks, (level, &mut vain)) {
+        let (wide, left) = match Wide::new(plan.words(), len, values, masks, level, &mut vain) {
             Some((wide, left)) => (Some(Box::new(wide)), left),
             None => (None, all()),
         };
@@ -170,7 +172,8 @@ impl Wide {
         len: usize,
         values: &[u64],
         masks: &[u64],
-        (level, vain): (Level, &mut Vain),
+        level: Level,
+        vain: &mut Vain,
     ) -> Option<(Self, Vec<u32>)> {
         let layout = Layout::new(words, values, masks)?;
         let dense = layout.dense();
@@ -347,8 +350,8 @@ mod tests {
     /// are left for buckets.
     fn compiled(values: &[u64], mask: u64) -> (usize, bool, usize) {
         let masks = vec![mask; values.len()];
-        let how = (Level::found(), &mut Vain::default());
-        let (wide, left) = Wide::new(1, values.len(), values, &masks, how).unwrap();
+        let vain = &mut Vain::default();
+        let (wide, left) = Wide::new(1, values.len(), values, &masks, Level::found(), vain).unwrap();
         (wide.trees.len(), wide.labels.is_some(), left.len())
     }
 

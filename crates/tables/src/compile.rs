@@ -197,8 +197,7 @@ impl Job {
                     }
                     _ => Vain::default(),
                 };
-                let known = (Level::found(), vain);
-                Engine::Mask(Mask::again(&self.plan, rows.len(), &values, &masks, known))
+                Engine::Mask(Mask::again(&self.plan, rows.len(), &values, &masks, Level::found(), vain))
             }
         };
         (engine, keyed, hint)

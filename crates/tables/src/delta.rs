@@ -7,6 +7,7 @@
 
 pub mod bit_vectors;
 mod bloom;
+mod parts;
 mod simd;
 
 use crate::additions::DeltaLink;

@@ -3,10 +3,9 @@
 //! lists these rules.
 
 use super::joining::Side;
-use super::labels::{Kind, Source};
-use super::layout::DENSE_MAX;
 use super::paging::paged;
-use super::simd::{LINE_BITS, Line, SOURCES_MAX};
+use super::simd::{Cut, DENSE_MAX, LINE_BITS, Line, SOURCES_MAX};
+use super::source::{Kind, Source};
 use super::whole::Whole;
 use std::collections::BTreeMap;
 
@@ -153,7 +152,8 @@ fn direct(
     }
     labels.iter_mut().for_each(|label| *label = names[usize::from(*label)]);
     // Higher bits, which rules of other chunks may examine, are masked out.
-    let kind = Kind::Chunk { shift, mask: size as u32 - 1, labels: paged(&labels, BLOCK_BITS, DIRECT)? };
+    let cut = Cut { shift, mask: size as u32 - 1 };
+    let kind = Kind::Chunk { cut, labels: paged(&labels, BLOCK_BITS, DIRECT)? };
     Some((kind, Side { lines, length, covers: [0; DENSE_MAX] }))
 }
 

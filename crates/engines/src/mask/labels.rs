@@ -14,12 +14,12 @@
 use super::ends::Ends;
 use super::joining::{Side, joined};
 use super::labeling;
-use super::layout::{DENSE_MAX, Group};
+use super::layout::Group;
 use super::living::Living;
 use super::shares::Ranked;
-use super::simd::{Found, Kernel, LINE_BITS, Line, Paged, SOURCES_MAX, Vectors};
+use super::simd::{DENSE_MAX, Found, Kernel, LINE_BITS, Line, SOURCES_MAX, Vectors};
+use super::source::Source;
 use super::vain::Vain;
-use super::whole::Whole;
 use crate::{BitSet, NONE};
 
 /// Maximum number of rules.
@@ -31,22 +31,6 @@ const LENGTH_MAX: usize = 8;
 /// Maximum number of keys in a pass that uses vectors instead of tables: for so few keys, successive table
 /// lookups take longer.
 const ALONE_MAX: usize = 1;
-
-/// Source of a label: a dense word and the method that derives a label from it.
-#[derive(Debug)]
-pub(super) struct Source {
-    pub word: u8,
-    pub kind: Kind,
-}
-
-/// Method that derives a label from a dense word.
-#[derive(Debug)]
-pub(super) enum Kind {
-    /// By the bits from `shift` on that `mask` selects.
-    Chunk { shift: u32, mask: u32, labels: Paged },
-    /// By the hash of the whole word.
-    Whole(Whole),
-}
 
 /// Labels of rules of arbitrary masks.
 #[derive(Debug)]
@@ -179,11 +163,7 @@ impl Labels {
 
     /// Returns the memory size in bytes.
     pub fn bytes(&self) -> usize {
-        let source = |source: &Source| match &source.kind {
-            Kind::Chunk { labels, .. } => labels.bytes(),
-            Kind::Whole(whole) => whole.bytes(),
-        };
-        let sources: usize = self.sources.iter().map(source).sum();
+        let sources: usize = self.sources.iter().map(Source::bytes).sum();
         sources
             + self.ends.as_ref().map_or(0, Ends::bytes)
             + self.vectors.bytes()
@@ -192,29 +172,9 @@ impl Labels {
     }
 }
 
-impl Source {
-    /// Stores the labels of `len` keys.
-    #[inline(always)]
-    fn labels<K: Kernel, const G: usize>(
-        &self,
-        kernel: K,
-        keys: &Group<G>,
-        len: usize,
-        labels: &mut [u32; G],
-    ) {
-        let words = &keys[usize::from(self.word) % DENSE_MAX];
-        match &self.kind {
-            Kind::Chunk { shift, mask, labels: table } => kernel.label(table, words, (*shift, *mask), labels),
-            Kind::Whole(whole) => {
-                let each = labels.iter_mut().zip(words).take(len);
-                each.for_each(|(label, word)| *label = whole.label(*word));
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::source::Kind;
     use super::*;
 
     #[test]

@@ -6,10 +6,7 @@
 //! `EtherType`, a prefix that contains a whole table, the presence of a header), are reduced to one bit:
 //! whether they have that value. Words whose bits are examined by most rules come first.
 
-use super::simd::{COMPARED, Kernel, Portable};
-
-/// Maximum number of words in a dense key.
-pub(super) const DENSE_MAX: usize = 8;
+use super::simd::{COMPARED, DENSE_MAX, Kernel, Portable};
 
 /// Minimum number of bits of a word that are reduced to one bit.
 const COMMON_MIN: u32 = 3;

@@ -3,12 +3,14 @@
 //! rules, prefetch. Constructors check all indices, so that lookups need no bounds checks.
 #![allow(unsafe_code)]
 
-use super::layout::DENSE_MAX;
 use crate::NONE;
 use crate::simd::Level;
 
 /// Number of rules in a block.
 pub(super) const LANES: usize = 4;
+
+/// Maximum number of words in a dense key.
+pub(super) const DENSE_MAX: usize = 8;
 
 /// Number of words of a dense key that a block compares.
 pub(super) const COMPARED: usize = 2;
@@ -159,6 +161,13 @@ pub(super) struct Line(pub [u64; 8]);
 /// Number of bits in a line.
 pub(super) const LINE_BITS: u32 = 512;
 
+/// Selects bits of a word: shifts the word right, then applies the mask.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cut {
+    pub shift: u32,
+    pub mask: u32,
+}
+
 /// A table of numbers below 2^16. Equal pages are stored once. Most pages are equal to others, so the pages
 /// that are often read stay in the L1 cache.
 #[derive(Debug)]
@@ -206,6 +215,22 @@ impl Paged {
                 at = usize::from(page) << self.shift | at & ((1 << self.shift) - 1);
             }
             u32::from(*self.items.get_unchecked(at))
+        }
+    }
+
+    /// Looks up the part of each word that `cut` selects.
+    #[inline(always)]
+    fn find_parts<const G: usize>(&self, words: &[u64; G], cut: Cut, found: &mut [u32; G]) {
+        for (word, found) in words.iter().zip(found) {
+            *found = self.find(word.wrapping_shr(cut.shift) as u32 & cut.mask);
+        }
+    }
+
+    /// Replaces each number by the entry at that number times `scale` plus its counterpart in `fellows`.
+    #[inline(always)]
+    fn find_joined<const G: usize>(&self, scale: u32, numbers: &mut [u32; G], fellows: &[u32; G]) {
+        for (number, fellow) in numbers.iter_mut().zip(fellows) {
+            *number = self.find(number.wrapping_mul(scale).wrapping_add(*fellow));
         }
     }
 
@@ -351,13 +376,18 @@ pub(super) trait Kernel: Copy {
     /// Returns the rules of a block that a key matches in the compared words, as bits 0, 2, 4 and 6.
     fn suiting(self, block: &Block, key: [u64; COMPARED]) -> u32;
 
-    /// Looks up each word of a group in a table. The index is the word shifted right by `cut.0` and masked by
-    /// `cut.1`.
-    fn label<const G: usize>(self, table: &Paged, words: &[u64; G], cut: (u32, u32), labels: &mut [u32; G]);
+    /// Looks up each word of a group in a table. The index is the part of the word that `cut` selects.
+    #[inline(always)]
+    fn label<const G: usize>(self, table: &Paged, words: &[u64; G], cut: Cut, labels: &mut [u32; G]) {
+        table.find_parts(words, cut, labels);
+    }
 
     /// Replaces each number of a group by the table entry at that number times `scale` plus its counterpart
     /// in `fellows`.
-    fn join<const G: usize>(self, table: &Paged, scale: u32, numbers: &mut [u32; G], fellows: &[u32; G]);
+    #[inline(always)]
+    fn join<const G: usize>(self, table: &Paged, scale: u32, numbers: &mut [u32; G], fellows: &[u32; G]) {
+        table.find_joined(scale, numbers, fellows);
+    }
 
     /// Intersection of lines.
     type Meet: Copy;
@@ -371,11 +401,21 @@ pub(super) trait Kernel: Copy {
     /// Returns the first bit that is set, or [`LINE_BITS`].
     fn first_bit(self, of: Self::Meet) -> u32;
 
+    /// Prefetches the cache line of an address, which may be out of bounds.
+    #[inline(always)]
+    fn prefetch_line(self, _: *const u8) {}
+
     /// Prefetches the first cache line of element `at`, which may be out of bounds.
-    fn prefetch<T>(self, of: &[T], at: usize);
+    #[inline(always)]
+    fn prefetch<T>(self, of: &[T], at: usize) {
+        self.prefetch_line(of.as_ptr().wrapping_add(at).cast());
+    }
 
     /// Prefetches the last cache line of element `at`, which may be out of bounds.
-    fn prefetch_end<T>(self, of: &[T], at: usize);
+    #[inline(always)]
+    fn prefetch_end<T>(self, of: &[T], at: usize) {
+        self.prefetch_line(of.as_ptr().wrapping_add(at).cast::<u8>().wrapping_add(size_of::<T>() - 1));
+    }
 }
 
 /// Work to be done with a kernel.
@@ -417,26 +457,6 @@ impl Kernel for Portable {
         found
     }
 
-    #[inline(always)]
-    fn label<const G: usize>(
-        self,
-        table: &Paged,
-        words: &[u64; G],
-        (shift, mask): (u32, u32),
-        labels: &mut [u32; G],
-    ) {
-        for (word, label) in words.iter().zip(labels) {
-            *label = table.find(word.wrapping_shr(shift) as u32 & mask);
-        }
-    }
-
-    #[inline(always)]
-    fn join<const G: usize>(self, table: &Paged, scale: u32, numbers: &mut [u32; G], fellows: &[u32; G]) {
-        for (number, fellow) in numbers.iter_mut().zip(fellows) {
-            *number = table.find(number.wrapping_mul(scale).wrapping_add(*fellow));
-        }
-    }
-
     type Meet = Line;
 
     #[inline(always)]
@@ -454,12 +474,6 @@ impl Kernel for Portable {
         let word = of.0.iter().position(|word| *word != 0);
         word.map_or(LINE_BITS, |word| 64 * word as u32 + of.0[word].trailing_zeros())
     }
-
-    #[inline(always)]
-    fn prefetch<T>(self, _: &[T], _: usize) {}
-
-    #[inline(always)]
-    fn prefetch_end<T>(self, _: &[T], _: usize) {}
 }
 
 /// Level of instructions for choosing a kernel. It never exceeds the level that the core supports.
@@ -489,13 +503,14 @@ impl Width {
 
 #[cfg(target_arch = "x86_64")]
 mod wide {
-    use super::{Block, COMPARED, Kernel, LANES, LINE_BITS, Line, Paged, Portable, Work};
+    use super::{Block, COMPARED, Cut, Kernel, LANES, LINE_BITS, Line, Paged, Portable, Work};
     use std::arch::x86_64::*;
 
     #[derive(Clone, Copy)]
     pub struct Avx2(());
+    /// A core with AVX-512 also has what [`Avx2`] stands for.
     #[derive(Clone, Copy)]
-    pub struct Avx512(());
+    pub struct Avx512(Avx2);
 
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
     pub unsafe fn run_avx2(work: impl Work) {
@@ -504,16 +519,10 @@ mod wide {
 
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,avx512f,avx512bw,avx512vl,avx512dq")]
     pub unsafe fn run_avx512(work: impl Work) {
-        work.run(Avx512(()));
+        work.run(Avx512(Avx2(())));
     }
 
-    #[inline(always)]
-    fn prefetch<T>(of: &[T], at: usize, byte: usize) {
-        let place = of.as_ptr().wrapping_add(at).cast::<i8>().wrapping_add(byte);
-        // SAFETY: a prefetch reads nothing visible to the program, so any address is allowed.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(place) };
-    }
-
+    // Gathers of eight entries are not faster than eight loads, so tables are read as without vectors.
     impl Kernel for Avx2 {
         #[inline(always)]
         fn extract(self, word: u64, mask: u64) -> u64 {
@@ -539,23 +548,6 @@ mod wide {
             }
         }
 
-        // Gathers of eight are not faster than eight loads.
-        #[inline(always)]
-        fn label<const G: usize>(
-            self,
-            table: &Paged,
-            words: &[u64; G],
-            cut: (u32, u32),
-            labels: &mut [u32; G],
-        ) {
-            Portable.label(table, words, cut, labels);
-        }
-
-        #[inline(always)]
-        fn join<const G: usize>(self, table: &Paged, scale: u32, numbers: &mut [u32; G], fellows: &[u32; G]) {
-            Portable.join(table, scale, numbers, fellows);
-        }
-
         type Meet = Line;
 
         #[inline(always)]
@@ -574,13 +566,9 @@ mod wide {
         }
 
         #[inline(always)]
-        fn prefetch<T>(self, of: &[T], at: usize) {
-            prefetch(of, at, 0);
-        }
-
-        #[inline(always)]
-        fn prefetch_end<T>(self, of: &[T], at: usize) {
-            prefetch(of, at, size_of::<T>() - 1);
+        fn prefetch_line(self, place: *const u8) {
+            // SAFETY: a prefetch reads nothing visible to the program, so any address is allowed.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(place.cast()) };
         }
     }
 
@@ -611,8 +599,7 @@ mod wide {
     impl Kernel for Avx512 {
         #[inline(always)]
         fn extract(self, word: u64, mask: u64) -> u64 {
-            // SAFETY: an `Avx512` exists only in `run_avx512`, whose caller has checked for BMI2.
-            unsafe { _pext_u64(word, mask) }
+            self.0.extract(word, mask)
         }
 
         #[inline(always)]
@@ -629,16 +616,10 @@ mod wide {
         }
 
         #[inline(always)]
-        fn label<const G: usize>(
-            self,
-            table: &Paged,
-            words: &[u64; G],
-            (shift, mask): (u32, u32),
-            labels: &mut [u32; G],
-        ) {
+        fn label<const G: usize>(self, table: &Paged, words: &[u64; G], cut: Cut, labels: &mut [u32; G]) {
             if G < 16 {
                 // Eight loads take no longer than a gather, and the first result is available sooner.
-                return Portable.label(table, words, (shift, mask), labels);
+                return table.find_parts(words, cut, labels);
             }
             let (words, _) = words.as_chunks::<16>();
             let (labels, _) = labels.as_chunks_mut::<16>();
@@ -648,10 +629,11 @@ mod wide {
                 unsafe {
                     let half = |at: usize| {
                         let words = _mm512_loadu_si512(words.as_ptr().add(at).cast());
-                        _mm512_cvtepi64_epi32(_mm512_srl_epi64(words, _mm_cvtsi32_si128(shift.cast_signed())))
+                        let shift = _mm_cvtsi32_si128(cut.shift.cast_signed());
+                        _mm512_cvtepi64_epi32(_mm512_srl_epi64(words, shift))
                     };
                     let at = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(half(0)), half(8));
-                    let at = _mm512_and_si512(at, _mm512_set1_epi32(mask.cast_signed()));
+                    let at = _mm512_and_si512(at, _mm512_set1_epi32(cut.mask.cast_signed()));
                     _mm512_storeu_si512(labels.as_mut_ptr().cast(), sixteen(table, at));
                 }
             }
@@ -660,7 +642,7 @@ mod wide {
         #[inline(always)]
         fn join<const G: usize>(self, table: &Paged, scale: u32, numbers: &mut [u32; G], fellows: &[u32; G]) {
             if G < 16 {
-                return Portable.join(table, scale, numbers, fellows);
+                return table.find_joined(scale, numbers, fellows);
             }
             let (numbers, _) = numbers.as_chunks_mut::<16>();
             let (fellows, _) = fellows.as_chunks::<16>();
@@ -708,13 +690,8 @@ mod wide {
         }
 
         #[inline(always)]
-        fn prefetch<T>(self, of: &[T], at: usize) {
-            prefetch(of, at, 0);
-        }
-
-        #[inline(always)]
-        fn prefetch_end<T>(self, of: &[T], at: usize) {
-            prefetch(of, at, size_of::<T>() - 1);
+        fn prefetch_line(self, place: *const u8) {
+            self.0.prefetch_line(place);
         }
     }
 }

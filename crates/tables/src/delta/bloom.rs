@@ -5,8 +5,10 @@
 //! Parts of a key (the first bits of the field at a few depths, or all bits under the mask) are hashed to one
 //! bit each. An addition sets the bits of all values that it matches. A new base starts without any.
 
+use super::parts::{Bits, Part, Term};
 use super::simd::Kernel;
 use engines::hash::Seed;
+use engines::hash::simd::WORDS_MAX;
 use engines::lpm::Piece;
 use engines::simd::Level;
 
@@ -26,22 +28,6 @@ const VALUES_MAX: u32 = 256;
 /// Number under which the secrets are derived from the seed.
 const SECRET: u64 = 0x0073_6965_7665;
 
-/// Contribution of a word to a part's hash.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Term {
-    pub word: usize,
-    pub mask: u64,
-    /// Odd multiplier.
-    pub factor: u64,
-}
-
-/// Bits of a key that are hashed together.
-#[derive(Clone, Debug)]
-pub(super) struct Part {
-    pub terms: Vec<Term>,
-    pub salt: u64,
-}
-
 /// Filter for prefixes or one mask; see the module's page.
 #[derive(Clone, Debug)]
 pub(super) struct BloomFilter {
@@ -55,14 +41,6 @@ pub(super) struct BloomFilter {
     bits: Bits,
     /// Whether an addition may match any key, so that the filter accepts all.
     all: bool,
-}
-
-/// A bit array whose size is a power of two.
-#[derive(Clone, Debug)]
-pub(super) struct Bits {
-    words: Box<[u64]>,
-    /// Right shift from a hash to its position in the array.
-    pub down: u32,
 }
 
 impl BloomFilter {
@@ -87,7 +65,7 @@ impl BloomFilter {
     ) -> Self {
         let seed = seed.derive(SECRET);
         let secret = |at: usize, word: usize| {
-            Seed::of_number(seed).derive((at * engines::hash::simd::WORDS_MAX.max(words + 1) + word) as u64)
+            Seed::of_number(seed).derive((at * WORDS_MAX.max(words + 1) + word) as u64)
         };
         let parts: Vec<Part> = parts
             .enumerate()
@@ -97,14 +75,7 @@ impl BloomFilter {
             })
             .collect();
         let bits = (capacity * BITS_EACH).next_power_of_two().ilog2().clamp(*BITS.start(), *BITS.end());
-        Self {
-            words,
-            kernel: Kernel::new(Level::found()),
-            used: 0,
-            parts,
-            bits: Bits { words: vec![0; 1 << (bits - 6)].into(), down: u64::BITS - bits },
-            all: false,
-        }
+        Self { words, kernel: Kernel::new(Level::found()), used: 0, parts, bits: Bits::new(bits), all: false }
     }
 
     /// Records an addition. Mask bits after the first unexamined bit of a word are treated as unexamined.
@@ -135,8 +106,7 @@ impl BloomFilter {
         let hash = part.terms.iter().fold(part.salt, whole);
         let mut bits = left;
         loop {
-            let (word, bit) = self.bits.place(hash.wrapping_add(bits.wrapping_mul(factor)));
-            self.bits.words[word] |= bit;
+            self.bits.insert(hash.wrapping_add(bits.wrapping_mul(factor)));
             if bits == 0 {
                 break;
             }
@@ -153,35 +123,6 @@ impl BloomFilter {
         }
         let used = self.parts.iter().enumerate().filter(|(at, _)| self.used >> at & 1 != 0);
         used.fold(0, |marks, (_, part)| marks | self.kernel.marks(part, &self.bits, keys, self.words))
-    }
-}
-
-impl Part {
-    /// Returns the hash of a row.
-    #[inline(always)]
-    pub fn hash(&self, row: &[u64]) -> u64 {
-        let term = |term: &Term| (row[term.word] & term.mask).wrapping_mul(term.factor);
-        self.terms.iter().fold(self.salt, |sum, one| sum.wrapping_add(term(one)))
-    }
-}
-
-impl Bits {
-    /// Returns word and bit of a hash.
-    #[inline(always)]
-    fn place(&self, hash: u64) -> (usize, u64) {
-        let place = hash >> self.down;
-        ((place / 64) as usize & (self.words.len() - 1), 1 << (place % 64))
-    }
-
-    #[inline(always)]
-    pub fn has(&self, hash: u64) -> bool {
-        let (word, bit) = self.place(hash);
-        self.words[word] & bit != 0
-    }
-
-    /// Returns the words of the array; their number is a power of two.
-    pub fn words(&self) -> &[u64] {
-        &self.words
     }
 }
 

@@ -2,7 +2,7 @@
 //! SIMD code of the filter in [`super::bloom`], which processes eight keys at a time with AVX-512.
 #![allow(unsafe_code)]
 
-use super::bloom::{Bits, Part};
+use super::parts::{Bits, Part};
 use engines::simd::Level;
 
 /// Instructions to use. Only [`Kernel::new`] creates a kernel.

@@ -37,7 +37,7 @@ impl Held<'_> {
             let mask = len.next_power_of_two() - 1;
             let words: [u64; G] = std::array::from_fn(|_| rng.u64(..));
             let mut labels = [0; G];
-            kernel.label(self.table, &words, (shift, mask), &mut labels);
+            kernel.label(self.table, &words, Cut { shift, mask }, &mut labels);
             let right = words.map(|word| self.right((word >> shift) as u32 & mask));
             assert_eq!(labels, right, "{len} entries, labels behind {shift} bits");
         }
