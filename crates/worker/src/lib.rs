@@ -6,18 +6,23 @@
 //! thread of its choice. A worker allocates no memory, takes no lock and writes no log for a packet.
 //!
 //! Begin reading with `worker.rs` (one poll iteration), then `egress.rs` (transmit), `set.rs` (the control
-//! thread's side) and `wiring.rs` (how both are connected).
+//! thread's side: `compiler.rs`, `link.rs`, `reporter.rs`, `recording.rs`) and `wiring.rs` (how both are
+//! connected).
 
 mod background_compile;
 mod bypass;
 mod cell_store;
 mod clock;
+mod compiler;
+mod config;
 mod consistency;
 mod egress;
+mod entries;
 mod groups;
 mod handover;
 mod instruments;
 mod latency;
+mod link;
 mod lut_manager;
 mod meters;
 mod outbox;
@@ -25,6 +30,7 @@ mod programs;
 mod published;
 mod quantum;
 mod recording;
+mod reporter;
 mod requeues;
 mod routes;
 mod set;
@@ -32,6 +38,7 @@ mod shaper;
 mod sleep;
 mod stopwatch;
 mod sync;
+mod table_compiler;
 mod tsc;
 mod usage;
 mod wiring;
@@ -39,6 +46,7 @@ mod worker;
 
 pub use background_compile::{BACKGROUND_ADDITIONS_MIN, BackgroundTask};
 pub use clock::Clock;
+pub use config::{PortQueues, WorkerSetConfig};
 pub use consistency::Consistency;
 pub use latency::{LaneLatencies, Latencies, Spread};
 pub use lut_manager::LutState;
@@ -50,5 +58,5 @@ pub use shaper::QueueReport;
 pub use sleep::{Alarm, PublishFence, SharedWorker, SleepFlag, Sleeper};
 pub use stopwatch::LookupCosts;
 pub use usage::UsagePlace;
-pub use wiring::{PortQueues, WorkerSetConfig, build, build_with};
+pub use wiring::{build, build_with};
 pub use worker::{ShutdownLoss, Turn, Worker};

@@ -4,7 +4,7 @@
 
 use crate::bypass::{Bypass, BypassChoice, Measured};
 use crate::consistency::{Consistency, list_max};
-use crate::set::is_low_latency;
+use crate::programs::is_low_latency;
 use engines::KeyPlan;
 use flow::{EntryId, Field, FlowEntry, Nanos};
 use pipeline::{Clean, Coherence, Extractor, FastMode, Inheritance, Lut, LutCounters, LutFigures, Update};
@@ -73,7 +73,8 @@ impl LutManager {
     pub fn follow(
         &mut self,
         number: u8,
-        (rule_table, lookup_ps): (&RuleTable, u64),
+        rule_table: &RuleTable,
+        lookup_ps: u64,
         changes: &[RuleChange],
         parts: &mut [Vec<Update>],
     ) {
@@ -82,20 +83,10 @@ impl LutManager {
         }
         let table = &mut self.tables[usize::from(number)];
         if table.low_latency == 0 {
-            if !matches!(table.mode, TableMode::Closed) {
-                table.mode = TableMode::Closed;
-                table.bypass.reset();
-                swap(number, table, parts, |_| FastMode::Closed);
-            }
-            return;
+            return close(number, table, parts);
         }
         if is_as_fast(rule_table) {
-            if !matches!(table.mode, TableMode::Shared) {
-                table.mode = TableMode::Shared;
-                table.bypass.reset();
-                swap(number, table, parts, |_| FastMode::Shared);
-            }
-            return;
+            return share(number, table, parts);
         }
         if matches!(table.mode, TableMode::Bypassed) {
             return;
@@ -194,7 +185,7 @@ impl LutManager {
             }
             BypassChoice::Try => {
                 table.mode = TableMode::Closed;
-                self.follow(number, (rule_table, 0), &[], parts);
+                self.follow(number, rule_table, 0, &[], parts);
             }
         }
         true
@@ -253,6 +244,24 @@ fn figures(table: &Table) -> LutFigures {
     let mut figures = LutFigures::default();
     table.counters.iter().for_each(|counters| figures.add(&counters.read()));
     figures
+}
+
+/// Takes a table off the fast-forwarding path, unless it is off already.
+fn close(number: u8, table: &mut Table, parts: &mut [Vec<Update>]) {
+    if !matches!(table.mode, TableMode::Closed) {
+        table.mode = TableMode::Closed;
+        table.bypass.reset();
+        swap(number, table, parts, |_| FastMode::Closed);
+    }
+}
+
+/// Lets the fast-forwarding path look up in the table itself, unless it does already.
+fn share(number: u8, table: &mut Table, parts: &mut [Vec<Update>]) {
+    if !matches!(table.mode, TableMode::Shared) {
+        table.mode = TableMode::Shared;
+        table.bypass.reset();
+        swap(number, table, parts, |_| FastMode::Shared);
+    }
 }
 
 /// Sends each worker a new lookup mode for a table.

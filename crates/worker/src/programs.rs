@@ -11,8 +11,23 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     instructions: Arc<Instructions>,
-    low_latency: bool,
-    miss_entry: bool,
+    kind: ProgramKind,
+}
+
+/// What a program depends on beside the instructions of its entry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct ProgramKind {
+    /// Whether packets that hit the entry stay low-latency.
+    pub low_latency: bool,
+    /// Whether the entry is its table's table-miss entry.
+    pub miss_entry: bool,
+}
+
+impl ProgramKind {
+    /// Returns the kind of an entry's program.
+    pub fn of(entry: &FlowEntry) -> Self {
+        Self { low_latency: is_low_latency(entry), miss_entry: is_miss_entry(entry) }
+    }
 }
 
 /// Programs by the instructions and marks that they were compiled from.
@@ -36,20 +51,20 @@ struct Slot {
 /// Number of changed programs above which all programs are sent as one swap.
 const SINGLY: usize = 16;
 
+/// Returns whether packets that hit the entry stay low-latency: it is marked, and its instructions permit it.
+pub(crate) fn is_low_latency(entry: &FlowEntry) -> bool {
+    entry.low_latency && entry.instructions.may_be_low_latency()
+}
+
 /// Returns whether the entry is the table-miss entry: priority 0 and an empty match.
-pub(crate) fn is_miss_entry(entry: &FlowEntry) -> bool {
+fn is_miss_entry(entry: &FlowEntry) -> bool {
     entry.priority == 0 && entry.matching.is_any()
 }
 
 impl Programs {
     /// Returns the ID of the program for these instructions, and adds a user to it.
-    pub fn acquire(
-        &mut self,
-        instructions: &Arc<Instructions>,
-        low_latency: bool,
-        miss_entry: bool,
-    ) -> ProgramId {
-        let key = Key { instructions: Arc::clone(instructions), low_latency, miss_entry };
+    pub fn acquire(&mut self, instructions: &Arc<Instructions>, kind: ProgramKind) -> ProgramId {
+        let key = Key { instructions: Arc::clone(instructions), kind };
         if let Some(id) = self.ids.get(&key) {
             self.slots[*id as usize].users += 1;
             return *id;
@@ -58,7 +73,7 @@ impl Programs {
             self.slots.push(Slot::default());
             (self.slots.len() - 1) as ProgramId
         });
-        let program = Program::compile(instructions, low_latency, miss_entry);
+        let program = Program::compile(instructions, kind.low_latency, kind.miss_entry);
         self.slots[id as usize] = Slot { key: Some(key.clone()), program: Some(Arc::new(program)), users: 1 };
         self.ids.insert(key, id);
         self.changed.push(id);
@@ -108,13 +123,15 @@ mod tests {
     use super::*;
     use flow::{Action, PortNo};
 
+    const LOW_LATENCY: ProgramKind = ProgramKind { low_latency: true, miss_entry: false };
+
     #[test]
     fn equal_instructions_share_a_program_and_the_last_user_frees_it() {
         let out = |port| Arc::new(Instructions::apply(vec![Action::output(port)]));
         let mut programs = Programs::default();
-        let a = programs.acquire(&out(PortNo(1)), false, false);
-        assert_eq!(programs.acquire(&out(PortNo(1)), false, false), a);
-        let b = programs.acquire(&out(PortNo(1)), true, false);
+        let a = programs.acquire(&out(PortNo(1)), ProgramKind::default());
+        assert_eq!(programs.acquire(&out(PortNo(1)), ProgramKind::default()), a);
+        let b = programs.acquire(&out(PortNo(1)), LOW_LATENCY);
         assert_ne!(a, b);
         let mut parts = [Vec::new(), Vec::new()];
         programs.updates(&mut parts);
@@ -123,7 +140,7 @@ mod tests {
         assert!(programs.slots[a as usize].program.is_some());
         programs.release(a);
         assert!(programs.slots[a as usize].program.is_none());
-        assert_eq!(programs.acquire(&out(PortNo(2)), false, false), a, "the number is used again");
+        assert_eq!(programs.acquire(&out(PortNo(2)), ProgramKind::default()), a, "the number is used again");
         let mut parts = [Vec::new()];
         programs.updates(&mut parts);
         assert!(matches!(&parts[0].last(), Some(Update::Program(id, Some(_))) if *id == a));
@@ -138,7 +155,7 @@ mod tests {
             released.iter().for_each(|id| programs.release(*id));
             (0..count).for_each(|_| {
                 port += 1;
-                programs.acquire(&out(PortNo(port)), false, false);
+                programs.acquire(&out(PortNo(port)), ProgramKind::default());
             });
             let mut parts = [Vec::new()];
             programs.updates(&mut parts);

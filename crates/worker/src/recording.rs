@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Recording of real packets for traces: arms the workers and collects their records.
 
-use crate::set::WorkerSet;
+use crate::link::Links;
 use dataplane::TraceRecord;
-use flow::Match;
-use pipeline::{Filter, Recorder, Update, Updates};
+use flow::{Match, Nanos};
+use pipeline::{Filter, Recorder, Update};
 use rtrb::{Consumer, RingBuffer};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -12,55 +12,67 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// Capacity of the ring for records from each worker.
 const RECORDS: usize = 256;
 
-/// The control thread's side of a recording.
+/// The control thread's end of one worker's recorder.
 #[derive(Debug)]
-pub(crate) struct Recording {
-    workers: Vec<(Consumer<TraceRecord>, Arc<AtomicU64>)>,
-    next: usize,
+struct WorkerRecords {
+    ring: Consumer<TraceRecord>,
+    /// Number of records lost because the ring was full.
+    lost: Arc<AtomicU64>,
 }
 
-impl WorkerSet {
-    /// Makes every worker record the next `count` packets that match on receive. Returns false, and changes
-    /// nothing, if a recording is active already.
-    pub fn record(&mut self, matching: &Match, count: u64) -> bool {
-        if self.recording.is_some() {
-            return false;
-        }
-        let filter = Filter::compile(matching);
-        let mut workers = Vec::with_capacity(self.links.len());
-        for worker in 0..self.links.len() {
-            let (ring, records) = RingBuffer::new(RECORDS);
-            let lost = Arc::new(AtomicU64::new(0));
-            workers.push((records, Arc::clone(&lost)));
-            let recorder = Recorder::new(worker as u16, filter.clone(), count, ring, lost, self.clock);
-            self.arm(worker, Some(Box::new(recorder)));
-        }
-        self.recording = Some(Recording { workers, next: 0 });
-        self.reclaim_and_flush();
-        true
-    }
+/// The control thread's side of recordings. At most one is active.
+#[derive(Debug)]
+pub(crate) struct Recording {
+    /// Ends of all workers' recorders; empty if no recording is active.
+    workers: Vec<WorkerRecords>,
+    /// Worker whose records are taken next.
+    next: usize,
+    /// Clock for the timestamps of recorded packets.
+    clock: Option<fn() -> Nanos>,
+}
 
-    /// Ends the recording, if there is one, and discards the records not taken.
-    pub fn stop_recording(&mut self) {
-        if self.recording.take().is_some() {
-            (0..self.links.len()).for_each(|worker| self.arm(worker, None));
-            self.reclaim_and_flush();
-        }
+impl Recording {
+    pub fn new(clock: Option<fn() -> Nanos>) -> Self {
+        Self { workers: Vec::new(), next: 0, clock }
     }
 
     /// Returns whether a recording is active.
-    #[must_use]
-    pub fn is_recording(&self) -> bool {
-        self.recording.is_some()
+    pub fn is_active(&self) -> bool {
+        !self.workers.is_empty()
+    }
+
+    /// Makes every worker record the next `count` packets that match on receive. Returns false, and changes
+    /// nothing, if a recording is active already.
+    pub fn start(&mut self, matching: &Match, count: u64, links: &mut Links) -> bool {
+        if self.is_active() {
+            return false;
+        }
+        let filter = Filter::compile(matching);
+        for worker in 0..links.len() {
+            let (ring, records) = RingBuffer::new(RECORDS);
+            let lost = Arc::new(AtomicU64::new(0));
+            self.workers.push(WorkerRecords { ring: records, lost: Arc::clone(&lost) });
+            let recorder = Recorder::new(worker as u16, filter.clone(), count, ring, lost, self.clock);
+            arm(links, worker, Some(Box::new(recorder)));
+        }
+        self.next = 0;
+        true
+    }
+
+    /// Ends the recording, if one is active, and discards the records not taken. Returns whether one was.
+    pub fn stop(&mut self, links: &mut Links) -> bool {
+        let was_active = self.is_active();
+        (0..self.workers.len()).for_each(|worker| arm(links, worker, None));
+        self.workers.clear();
+        was_active
     }
 
     /// Takes the next record.
     pub fn next_record(&mut self) -> Option<TraceRecord> {
-        let recording = self.recording.as_mut()?;
-        for _ in 0..recording.workers.len() {
-            let at = recording.next;
-            recording.next = (at + 1) % recording.workers.len();
-            if let Ok(record) = recording.workers[at].0.pop() {
+        for _ in 0..self.workers.len() {
+            let at = self.next;
+            self.next = (at + 1) % self.workers.len();
+            if let Ok(record) = self.workers[at].ring.pop() {
                 return Some(record);
             }
         }
@@ -68,15 +80,12 @@ impl WorkerSet {
     }
 
     /// Returns the number of recorded packets whose record was lost because the ring was full.
-    #[must_use]
-    pub fn records_lost(&self) -> u64 {
-        let workers = self.recording.iter().flat_map(|recording| &recording.workers);
-        workers.map(|(_, lost)| lost.load(Relaxed)).sum()
+    pub fn lost(&self) -> u64 {
+        self.workers.iter().map(|worker| worker.lost.load(Relaxed)).sum()
     }
+}
 
-    /// Installs or removes a worker's recorder. The version does not change, because the rules do not.
-    fn arm(&mut self, worker: usize, recorder: Option<Box<Recorder>>) {
-        let updates = Updates { version: self.version, parts: vec![Update::Record(recorder)] };
-        self.links[worker].parked.push_back(Box::new(updates));
-    }
+/// Installs or removes a worker's recorder. The version does not change, because the rules do not.
+fn arm(links: &mut Links, worker: usize, recorder: Option<Box<Recorder>>) {
+    links.park(worker, vec![Update::Record(recorder)]);
 }

@@ -7,25 +7,47 @@ use flow::group::Group;
 use flow::{Action, Instructions};
 use std::collections::BTreeSet;
 
+/// A value for each kind of action that may choose an egress queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct ByAction<T> {
+    set_queue: T,
+    group: T,
+}
+
+impl ByAction<bool> {
+    fn among(actions: &[Action]) -> Self {
+        Self {
+            set_queue: actions.iter().any(|action| matches!(action, Action::SetQueue(_))),
+            group: actions.iter().any(|action| matches!(action, Action::Group(_))),
+        }
+    }
+}
+
+impl ByAction<usize> {
+    fn add(&mut self, chooses: ByAction<bool>) {
+        self.set_queue += usize::from(chooses.set_queue);
+        self.group += usize::from(chooses.group);
+    }
+
+    fn remove(&mut self, chooses: ByAction<bool>) {
+        self.set_queue = self.set_queue.saturating_sub(chooses.set_queue.into());
+        self.group = self.group.saturating_sub(chooses.group.into());
+    }
+}
+
 /// How instructions may choose an egress queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Choice {
-    /// By applied actions, which affect this table and later ones: [by set-queue, by a group].
-    applies: [bool; 2],
-    /// By the action set: [by set-queue, by a group]. Any later table may change it or prevent its execution.
-    writes: [bool; 2],
+    /// By applied actions, which affect this table and later ones.
+    applies: ByAction<bool>,
+    /// By the action set. Any later table may change it or prevent its execution.
+    writes: ByAction<bool>,
 }
 
 impl Choice {
     /// Returns how these instructions may choose a queue.
     pub fn of(instructions: &Instructions) -> Self {
-        let among = |actions: &[Action]| {
-            [
-                actions.iter().any(|action| matches!(action, Action::SetQueue(_))),
-                actions.iter().any(|action| matches!(action, Action::Group(_))),
-            ]
-        };
-        Self { applies: among(&instructions.apply), writes: among(&instructions.write) }
+        Self { applies: ByAction::among(&instructions.apply), writes: ByAction::among(&instructions.write) }
     }
 }
 
@@ -33,17 +55,18 @@ impl Choice {
 #[derive(Debug, Default)]
 pub(crate) struct Requeues {
     on: bool,
-    /// Entries of each table that choose by applied actions: [by set-queue, by a group].
-    applies: Vec<[usize; 2]>,
-    /// Entries that choose by the action set: [by set-queue, by a group].
-    writes: [usize; 2],
+    /// Number of entries of each table that choose by applied actions.
+    applies: Vec<ByAction<usize>>,
+    /// Number of entries that choose by the action set.
+    writes: ByAction<usize>,
     /// Groups with buckets that set a queue.
     groups: BTreeSet<u32>,
 }
 
 impl Requeues {
+    /// Creates counts of no entries and groups. `on` is whether any port has egress queues.
     pub fn new(on: bool) -> Self {
-        Self { on, applies: vec![[0; 2]; usize::from(u8::MAX) + 1], ..Self::default() }
+        Self { on, applies: vec![ByAction::default(); usize::from(u8::MAX) + 1], ..Self::default() }
     }
 
     /// Returns whether any port has egress queues.
@@ -51,25 +74,23 @@ impl Requeues {
         self.on
     }
 
-    /// Counts an entry that was added (`came`) or removed.
-    pub fn count(&mut self, table: u8, choice: Choice, came: bool) {
-        let step = |count: &mut usize, is: bool| {
-            let by = usize::from(is);
-            *count = if came { *count + by } else { count.saturating_sub(by) };
-        };
-        for by in 0..2 {
-            step(&mut self.applies[usize::from(table)][by], choice.applies[by]);
-            step(&mut self.writes[by], choice.writes[by]);
-        }
+    /// Counts an entry that was added.
+    pub fn add(&mut self, table: u8, choice: Choice) {
+        self.applies[usize::from(table)].add(choice.applies);
+        self.writes.add(choice.writes);
+    }
+
+    /// Counts an entry that was removed.
+    pub fn remove(&mut self, table: u8, choice: Choice) {
+        self.applies[usize::from(table)].remove(choice.applies);
+        self.writes.remove(choice.writes);
     }
 
     /// Returns whether a change of a table's entries may move flows to another queue.
     pub fn by_table(&self, table: u8) -> bool {
         let groups = !self.groups.is_empty();
-        let counts = |[own, group]: [usize; 2]| own > 0 || groups && group > 0;
-        self.on
-            && (counts(self.writes)
-                || self.applies[usize::from(table)..].iter().any(|applies| counts(*applies)))
+        let counts = |entries: &ByAction<usize>| entries.set_queue > 0 || groups && entries.group > 0;
+        self.on && (counts(&self.writes) || self.applies[usize::from(table)..].iter().any(counts))
     }
 
     /// Adds or replaces a group. Returns whether flows may move to another queue.
@@ -113,18 +134,18 @@ mod tests {
         let mut requeues = Requeues::new(true);
         let applies = choice(vec![Action::SetQueue(QueueId(1))], vec![]);
         assert!(!requeues.by_table(0));
-        requeues.count(2, applies, true);
+        requeues.add(2, applies);
         assert_eq!([0, 2, 3].map(|table| requeues.by_table(table)), [true, true, false]);
         let writes = choice(vec![], vec![Action::SetQueue(QueueId(1))]);
-        requeues.count(0, writes, true);
+        requeues.add(0, writes);
         assert!(requeues.by_table(200));
-        requeues.count(0, writes, false);
-        requeues.count(2, applies, false);
+        requeues.remove(0, writes);
+        requeues.remove(2, applies);
         assert!(!requeues.by_table(0));
-        requeues.count(0, choice(vec![Action::output(PortNo(1))], vec![]), true);
+        requeues.add(0, choice(vec![Action::output(PortNo(1))], vec![]));
         assert!(!requeues.by_table(0));
         let mut off = Requeues::new(false);
-        off.count(2, applies, true);
+        off.add(2, applies);
         assert!(!off.by_table(0));
     }
 
@@ -135,7 +156,7 @@ mod tests {
             Group { id, kind: GroupType::Indirect, buckets }
         };
         let mut requeues = Requeues::new(true);
-        requeues.count(1, choice(vec![Action::Group(7)], vec![]), true);
+        requeues.add(1, choice(vec![Action::Group(7)], vec![]));
         assert!(!requeues.set_group(&group(7, vec![Action::output(PortNo(1))])) && !requeues.by_table(1));
         assert!(requeues.set_group(&group(7, vec![Action::SetQueue(QueueId(3)), Action::output(PortNo(1))])));
         assert!(requeues.by_table(1) && !requeues.by_table(2) && requeues.by_groups());

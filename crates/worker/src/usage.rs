@@ -5,7 +5,7 @@ use crate::egress::EgressUsage;
 use crate::outbox::OutboxUsage;
 use crate::published::WorkerUsage;
 use crate::set::WorkerSet;
-use dataplane::{PortQueue, Usage};
+use dataplane::Usage;
 use flow::{PortNo, QueueId};
 use pipeline::{LaneUsage, PipelineUsage};
 use std::fmt;
@@ -45,58 +45,28 @@ impl fmt::Display for UsagePlace {
 }
 
 impl WorkerSet {
-    /// Returns a port's egress queues, in order of their numbers.
-    pub(crate) fn port_queues(&self, port: PortNo) -> Vec<PortQueue> {
-        let mut queues: Vec<PortQueue> = self
-            .egress
-            .get(&port)
-            .into_iter()
-            .flatten()
-            .map(|settings| PortQueue {
-                settings: *settings,
-                tx_packets: 0,
-                tx_bytes: 0,
-                dropped: 0,
-                waiting: 0,
-            })
-            .collect();
-        let port_reports = self.port_reports.iter().filter(|(number, _)| *number == port);
-        for report in port_reports.filter_map(|(_, published)| published.get()) {
-            for queue in &mut queues {
-                let Some(reported) = report.queues.get(queue.settings.id.0 as usize) else { continue };
-                queue.tx_packets += reported.tx_packets;
-                queue.tx_bytes += reported.tx_bytes;
-                queue.dropped += reported.dropped;
-                queue.waiting += reported.waiting;
-            }
-        }
-        queues
-    }
-
     /// Returns the usage of all bounded resources. Workers publish theirs periodically
     /// (`Worker::housekeeping`); the usage of LUTs and rings is current.
     pub fn usages(&self) -> Vec<(UsagePlace, Usage)> {
         let mut usages = Vec::new();
-        for (worker, link) in self.links.iter().enumerate() {
+        for (worker, (reports, link)) in self.reporter.workers().zip(self.links.iter()).enumerate() {
             let place = UsagePlace::Worker(worker);
-            if let Some(usage) = link.published.get() {
+            if let Some(usage) = reports.published.get() {
                 usages.extend(of_worker(&usage).map(|usage| (place, usage)));
             }
-            let (operations, events) = (link.requests.buffer().capacity(), link.events.buffer().capacity());
-            usages.push((place, Usage::of("operations", operations - link.requests.slots(), operations)));
-            usages.push((place, Usage::of("events", link.events.slots(), events)));
+            usages.extend(link.usages().map(|usage| (place, usage)));
         }
-        for (port, published) in &self.port_reports {
-            if let Some(report) = published.get() {
-                let place = UsagePlace::Queue { port: *port, worker: report.worker };
+        for (port, report) in self.reporter.ports() {
+            if let Some(report) = report {
+                let place = UsagePlace::Queue { port, worker: report.worker };
                 usages.extend(of_outbox(report.outbox).map(|usage| (place, usage)));
             }
         }
-        for port in self.egress.keys() {
-            let queues = self.port_queues(*port);
+        for port in self.reporter.ports_with_queues() {
+            let queues = self.reporter.port_queues(port);
             usages.extend(queues.iter().map(|queue| {
                 let limit = 2 * usize::from(queue.settings.limit_frames);
-                let place = UsagePlace::Egress { port: *port, queue: queue.settings.id };
+                let place = UsagePlace::Egress { port, queue: queue.settings.id };
                 (place, Usage::of("queue_frames", queue.waiting, limit))
             }));
         }

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Compiles operations into updates for each worker.
+//!
+//! Entries, tables, groups and meters each keep their own state; this module brings their updates into order.
+//! Tables that change as a whole, such as that of ports, are only marked, and compiled once at the end of an
+//! operation.
+
+use crate::entries::Entries;
+use crate::groups::Groups;
+use crate::meters::Meters;
+use crate::requeues::Requeues;
+use crate::table_compiler::TableCompiler;
+use flow::operation::MAC_TABLE;
+use flow::{EntryChange, Nanos, Operation, PortNo, PortState};
+use pipeline::{CompiledPacketOut, PortTable, StatelessForwarder, Update};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Tables that an operation changes as a whole.
+#[derive(Debug, Default)]
+struct Changed {
+    ports: bool,
+    groups: bool,
+    meters: bool,
+    /// Whether flows may have moved to another egress queue because of a group.
+    requeues: bool,
+}
+
+/// Everything that operations change, as compiled for the workers.
+pub(crate) struct OperationCompiler {
+    workers: usize,
+    pub entries: Entries,
+    pub tables: TableCompiler,
+    pub groups: Groups,
+    pub meters: Meters,
+    ports: BTreeMap<PortNo, PortState>,
+    requeues: Requeues,
+}
+
+impl OperationCompiler {
+    pub fn new(workers: usize, tables: TableCompiler, requeues: Requeues) -> Self {
+        Self {
+            workers,
+            entries: Entries::new(workers),
+            tables,
+            groups: Groups::default(),
+            meters: Meters::default(),
+            ports: BTreeMap::new(),
+            requeues,
+        }
+    }
+
+    fn no_parts(&self) -> Vec<Vec<Update>> {
+        (0..self.workers).map(|_| Vec::new()).collect()
+    }
+
+    /// Compiles an operation that becomes active with `version`. Returns each worker's updates.
+    pub fn compile(&mut self, operation: Operation, version: u64) -> Vec<Vec<Update>> {
+        let mut parts = self.no_parts();
+        let mut changed = Changed::default();
+        match operation {
+            Operation::All(all) => {
+                for operation in all {
+                    self.take(operation, version, &mut changed, &mut parts);
+                }
+            }
+            one => self.take(one, version, &mut changed, &mut parts),
+        }
+        if changed.ports {
+            self.port_table(&mut parts);
+        }
+        if changed.groups {
+            self.groups.updates(&mut parts);
+        }
+        if changed.meters {
+            self.meters.updates(&mut parts);
+        }
+        if changed.requeues {
+            let lanes = || Update::Lanes { promotes: false, requeues: true };
+            parts.iter_mut().for_each(|parts| parts.push(lanes()));
+        }
+        parts
+    }
+
+    /// Does background work. Returns each worker's updates, if there are any. They do not change the result
+    /// of any lookup.
+    pub fn tick(&mut self, now: Nanos) -> Option<Vec<Vec<Update>>> {
+        let mut parts = self.no_parts();
+        self.tables.tick(now, &mut parts).then_some(parts)
+    }
+
+    /// Compiles one operation, except for tables that change as a whole.
+    fn take(&mut self, operation: Operation, version: u64, changed: &mut Changed, parts: &mut [Vec<Update>]) {
+        match operation {
+            Operation::Entries(changes) => self.change_entries(&changes, version, parts),
+            Operation::Port(state) => {
+                self.ports.insert(state.number, state);
+                (changed.ports, changed.requeues) = (true, changed.requeues || self.requeues.by_groups());
+            }
+            Operation::Group(group) => {
+                self.groups.set(&group, self.workers);
+                changed.groups = true;
+                changed.requeues |= self.requeues.is_on() && self.requeues.set_group(&group);
+            }
+            Operation::Meter(meter) => {
+                changed.meters = true;
+                if self.meters.set(&meter) {
+                    parts.iter_mut().for_each(|parts| {
+                        parts.push(Update::Lanes { promotes: true, requeues: false });
+                    });
+                }
+            }
+            Operation::RemoveMeter(id) => {
+                self.meters.remove(id);
+                changed.meters = true;
+            }
+            Operation::PacketOut(packet) => {
+                // Only the first worker sends the packet. Its position among the updates preserves the order
+                // of operations.
+                if let Some(parts) = parts.first_mut() {
+                    parts.push(Update::PacketOut(Box::new(CompiledPacketOut::compile(&packet))));
+                }
+            }
+            Operation::RemoveGroup(id) => {
+                self.groups.remove(id);
+                changed.groups = true;
+                changed.requeues |= self.requeues.remove_group(id);
+            }
+            Operation::RemovePort(number) => {
+                self.ports.remove(&number);
+                (changed.ports, changed.requeues) = (true, changed.requeues || self.requeues.by_groups());
+            }
+            Operation::Settings(settings) => {
+                parts.iter_mut().for_each(|parts| parts.push(Update::Settings(settings)));
+            }
+            Operation::Stateless(config) => {
+                let forwarder = config.map(|config| Arc::new(StatelessForwarder::compile(&config)));
+                for parts in parts {
+                    parts.push(Update::SwapStateless(forwarder.clone()));
+                    // Flows may move between the tables and the stateless forwarder, and so to another lane
+                    // or egress queue.
+                    parts.push(Update::Lanes { promotes: true, requeues: true });
+                }
+            }
+            Operation::All(_) => debug_assert!(false, "operations that are one do not nest"),
+        }
+    }
+
+    fn change_entries(&mut self, changes: &[EntryChange], version: u64, parts: &mut [Vec<Update>]) {
+        let mut requeues = self.requeue(changes);
+        let (tables, modified) = self.entries.apply(changes, version, &mut self.requeues);
+        self.entries.updates(parts);
+        self.tables.change(&tables, parts);
+        requeues |= self.requeue(changes);
+        let lanes = lanes_after(changes);
+        for parts in parts.iter_mut() {
+            parts.extend(lanes.map(|promotes| Update::Lanes { promotes, requeues }));
+        }
+        modified.updates(parts);
+    }
+
+    /// Returns whether these changes may move flows to another egress queue. Called before and after the
+    /// changes are applied, because both the old and the new rules count.
+    fn requeue(&self, changes: &[EntryChange]) -> bool {
+        let table = |change: &EntryChange| match change {
+            EntryChange::Add(entry) => entry.table,
+            EntryChange::Modify { table, .. } | EntryChange::Remove { table, .. } => *table,
+        };
+        self.requeues.is_on() && changes.iter().any(|change| self.requeues.by_table(table(change)))
+    }
+
+    fn port_table(&self, parts: &mut [Vec<Update>]) {
+        let table = Arc::new(PortTable::new(self.ports.values().copied().collect()));
+        for parts in parts {
+            parts.push(Update::SwapPorts(Arc::clone(&table)));
+        }
+    }
+}
+
+/// Returns whether flows may change their lane by these changes; `Some(true)`: also from normal to
+/// low-latency. A packet is low-latency if all entries that it hits are. MAC table entries do not count.
+fn lanes_after(changes: &[EntryChange]) -> Option<bool> {
+    let promotes = changes.iter().filter_map(|change| match change {
+        EntryChange::Add(entry) => (entry.table != MAC_TABLE).then_some(entry.low_latency),
+        EntryChange::Modify { table, low_latency, .. } => (*table != MAC_TABLE).then_some(*low_latency),
+        // After the removal, another entry may match its packets.
+        EntryChange::Remove { table, .. } => (*table != MAC_TABLE).then_some(true),
+    });
+    promotes.reduce(|one, other| one || other)
+}

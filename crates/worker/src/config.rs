@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Sizes and limits of a set of workers, and the ports that it serves.
+
+use crate::clock::Clock;
+use crate::consistency::Consistency;
+use crate::outbox::OUTBOX_FRAMES;
+use crate::quantum::Quanta;
+use flow::{EgressQueue, Nanos, PortNo};
+use pipeline::LaneLimits;
+use port::Queue;
+
+/// Sizes and limits of a set of workers.
+#[derive(Clone, Copy, Debug)]
+pub struct WorkerSetConfig {
+    /// Number of workers.
+    pub workers: usize,
+    /// Small frames per worker.
+    pub small_frames: usize,
+    /// Large frames per worker (GSO super-frames, jumbo frames).
+    pub large_frames: usize,
+    /// Frames per worker that refer to memory of a device.
+    pub shells: usize,
+    /// Frames per worker for packets to the controller.
+    pub controller_frames: usize,
+    /// Capacity of the ring for operations to each worker.
+    pub operations: usize,
+    /// Capacity of the ring for events from each worker.
+    pub events: usize,
+    /// Capacity of each ring for frames between two workers, per lane.
+    pub handovers: usize,
+    /// Maximum number of normal frames in an outbox. Low-latency frames have the same limit, separately.
+    pub outbox_frames: usize,
+    /// Limits of the two lanes. By default packets do not wait: each burst is finished before the next is
+    /// received.
+    pub lanes: LaneLimits,
+    /// Budgets for working off the backlog.
+    pub quanta: Quanta,
+    /// Records of each LUT in each worker; 0 turns the fast-forwarding path off.
+    pub lut_entries: usize,
+    /// How LUT records are kept consistent with rule changes.
+    pub consistency: Consistency,
+    /// Clock for timing one burst in many, step by step; `None`: no timing. Forwarding itself never reads it.
+    pub stopwatch: Option<fn() -> Nanos>,
+    /// One of this many bursts is timed; 0 counts as 1.
+    pub timed_bursts: u32,
+    /// Clock for the latency of each frame. Forwarding itself never reads it.
+    pub clock: Clock,
+}
+
+impl Default for WorkerSetConfig {
+    fn default() -> Self {
+        Self {
+            workers: 1,
+            small_frames: 8_192,
+            large_frames: 256,
+            shells: 0,
+            controller_frames: 512,
+            operations: 1_024,
+            events: 1_024,
+            handovers: 1_024,
+            outbox_frames: OUTBOX_FRAMES,
+            lanes: LaneLimits::default(),
+            quanta: Quanta::default(),
+            lut_entries: 4_096,
+            stopwatch: None,
+            consistency: Consistency::default(),
+            timed_bursts: 1_024,
+            clock: Clock::stopped(),
+        }
+    }
+}
+
+/// A port's queues, each with the number of the worker that serves it.
+pub struct PortQueues {
+    /// Port number.
+    pub number: PortNo,
+    /// Device queues with worker numbers. A worker has at most one queue per port.
+    pub queues: Vec<(usize, Box<dyn Queue>)>,
+    /// Egress queues with distinct numbers. If there are any, the first worker of the port sends for all
+    /// workers, so that the rates apply to the whole port. If there are none, frames leave in order of
+    /// arrival.
+    pub egress: Vec<EgressQueue>,
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The control side of entries: the program, the statistics cell and the marks of each entry that is not
+//! released yet.
+
+use crate::cell_store::CellStore;
+use crate::programs::{ProgramKind, Programs};
+use crate::requeues::{Choice, Requeues};
+use dataplane::EntryCounters;
+use flow::{EntryChange, EntryId, FlowEntry};
+use pipeline::{ProgramId, Update};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tables::rule_table::RuleChange;
+
+/// Number of modified entries above which the cells are replaced page by page instead of one store each.
+const MODIFIES_SINGLY: usize = 64;
+
+/// The compiled state of one entry.
+#[derive(Clone, Copy, Debug)]
+struct Running {
+    program: ProgramId,
+    kind: ProgramKind,
+    /// How the entry's instructions may choose an egress queue.
+    choice: Choice,
+}
+
+/// What changes of entries mean for one table.
+#[derive(Debug, Default)]
+pub(crate) struct TableChanges {
+    /// Rules that are added to the table and removed from it.
+    pub rules: Vec<RuleChange>,
+    /// Entries that a modify command made low-latency (true) or normal (false).
+    pub marks: Vec<(EntryId, bool)>,
+    /// Change of the number of low-latency entries.
+    pub low_latency: isize,
+}
+
+/// Entries that an operation modifies.
+#[derive(Debug, Default)]
+pub(crate) struct Modified {
+    programs: Vec<(EntryId, ProgramId)>,
+    /// Entries whose counters restart at 0.
+    reset: Vec<EntryId>,
+}
+
+impl Modified {
+    /// Returns whether the entries are so many that their cells are replaced.
+    fn is_big(&self) -> bool {
+        self.programs.len() > MODIFIES_SINGLY
+    }
+
+    /// Appends the modified entries to each worker's parts, unless their cells were replaced.
+    pub fn updates(&self, parts: &mut [Vec<Update>]) {
+        if self.is_big() {
+            // A new page of cells has the new programs, and its counters start at 0.
+            return;
+        }
+        for parts in parts {
+            parts.extend(self.programs.iter().map(|(id, program)| Update::Entry(*id, *program)));
+            parts.extend(self.reset.iter().map(|id| Update::ResetCounts(*id)));
+        }
+    }
+}
+
+/// All entries that are not released yet.
+#[derive(Debug)]
+pub(crate) struct Entries {
+    programs: Programs,
+    cells: CellStore,
+    /// Compiled state by entry ID.
+    running: Vec<Option<Running>>,
+}
+
+impl Entries {
+    pub fn new(workers: usize) -> Self {
+        Self { programs: Programs::default(), cells: CellStore::new(workers), running: Vec::new() }
+    }
+
+    /// Applies changes that become active with `version`. Returns what they mean for each table that changes,
+    /// and the modified entries.
+    pub fn apply(
+        &mut self,
+        changes: &[EntryChange],
+        version: u64,
+        requeues: &mut Requeues,
+    ) -> (BTreeMap<u8, TableChanges>, Modified) {
+        let mut tables: BTreeMap<u8, TableChanges> = BTreeMap::new();
+        let mut modified = Modified::default();
+        for change in changes {
+            match change {
+                EntryChange::Add(entry) => {
+                    let kind = self.add(entry, requeues);
+                    let table = tables.entry(entry.table).or_default();
+                    table.low_latency += isize::from(kind.low_latency);
+                    table.rules.push(RuleChange::Add(Arc::clone(entry)));
+                }
+                EntryChange::Modify { id, table, instructions, low_latency, reset_counts } => {
+                    let Some(Some(running)) = self.running.get_mut(*id as usize) else { continue };
+                    let low_latency = *low_latency && instructions.may_be_low_latency();
+                    let kind = ProgramKind { low_latency, ..running.kind };
+                    let choice = Choice::of(instructions);
+                    let program = self.programs.acquire(instructions, kind);
+                    let before = std::mem::replace(running, Running { program, kind, choice });
+                    self.programs.release(before.program);
+                    requeues.remove(*table, before.choice);
+                    requeues.add(*table, choice);
+                    if before.kind.low_latency != low_latency {
+                        let table = tables.entry(*table).or_default();
+                        table.low_latency += if low_latency { 1 } else { -1 };
+                        table.marks.push((*id, low_latency));
+                    }
+                    modified.programs.push((*id, program));
+                    modified.reset.extend(reset_counts.then_some(*id));
+                }
+                EntryChange::Remove { id, table } => {
+                    let changed = tables.entry(*table).or_default();
+                    if let Some(Some(running)) = self.running.get(*id as usize) {
+                        requeues.remove(*table, running.choice);
+                        changed.low_latency -= isize::from(running.kind.low_latency);
+                    }
+                    changed.rules.push(RuleChange::Remove(*id));
+                }
+            }
+        }
+        if modified.is_big() {
+            let ids: Vec<EntryId> = modified.programs.iter().map(|(id, _)| *id).collect();
+            let running = &self.running;
+            let program = |id: EntryId| Some((*running.get(id as usize)?)?.program);
+            self.cells.replace(&ids, program, version);
+        }
+        self.cells.reset(&modified.reset, version);
+        (tables, modified)
+    }
+
+    /// Prepares an entry that is added: its program and its cell.
+    fn add(&mut self, entry: &FlowEntry, requeues: &mut Requeues) -> ProgramKind {
+        let kind = ProgramKind::of(entry);
+        let program = self.programs.acquire(&entry.instructions, kind);
+        self.cells.prepare(entry.id, program, entry.priority);
+        let at = entry.id as usize;
+        if self.running.len() <= at {
+            self.running.resize(at + 1, None);
+        }
+        let choice = Choice::of(&entry.instructions);
+        requeues.add(entry.table, choice);
+        self.running[at] = Some(Running { program, kind, choice });
+        kind
+    }
+
+    /// Appends new programs and cells to each worker's parts.
+    pub fn updates(&mut self, parts: &mut [Vec<Update>]) {
+        self.programs.updates(parts);
+        self.cells.updates(parts);
+    }
+
+    /// Folds the counters of retired pages. `applied` returns the version that a worker has applied.
+    pub fn fold(&mut self, applied: impl Fn(usize) -> u64) {
+        self.cells.fold(applied);
+    }
+
+    /// Returns an entry's counters, summed over all workers.
+    pub fn counters(&self, id: EntryId) -> EntryCounters {
+        self.cells.counters(id)
+    }
+
+    /// Ends the life of an entry's ID.
+    pub fn release(&mut self, id: EntryId) {
+        if let Some(running) = self.running.get_mut(id as usize).and_then(Option::take) {
+            self.programs.release(running.program);
+        }
+        self.cells.release(id);
+    }
+}

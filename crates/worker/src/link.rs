@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The rings between the control thread and the workers: updates, events, and frames that return.
+//!
+//! Updates that do not fit into a worker's ring are parked and sent later, in order. Replaced parts come back
+//! in the box of the updates that replaced them, and are freed here.
+
+use crate::egress::STOCK;
+use crate::sleep::{PublishFence, SleepFlag};
+use dataplane::{Event, Usage};
+use frame::Frame;
+use pipeline::{Update, Updates};
+use rtrb::{Consumer, Producer, PushError};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Function that wakes a sleeping worker.
+pub(crate) type Waker = Box<dyn FnMut() + Send>;
+
+/// The control thread's end of a worker's rings.
+pub(crate) struct Link {
+    pub requests: Producer<Box<Updates>>,
+    pub retired: Consumer<Box<Updates>>,
+    pub events: Consumer<Event>,
+    pub recycle: Producer<Frame>,
+    pub applied: Arc<AtomicU64>,
+    pub sleeping: Arc<SleepFlag>,
+    /// Updates that wait for space in the ring.
+    pub parked: VecDeque<Box<Updates>>,
+    pub waker: Option<Waker>,
+}
+
+impl Link {
+    /// Frees what the worker returned, and moves parked updates into the ring.
+    fn flush(&mut self) {
+        while self.retired.pop().is_ok() {}
+        let mut moved = false;
+        while let Some(updates) = self.parked.pop_front() {
+            if let Err(PushError::Full(updates)) = self.requests.push(updates) {
+                self.parked.push_front(updates);
+                break;
+            }
+            moved = true;
+        }
+        if moved {
+            self.wake();
+        }
+    }
+
+    /// Wakes the worker if it sleeps.
+    fn wake(&mut self) {
+        if self.sleeping.is_set(&PublishFence::new())
+            && let Some(waker) = &mut self.waker
+        {
+            waker();
+        }
+    }
+
+    /// Returns the usage of the rings for operations and events.
+    pub fn usages(&self) -> [Usage; 2] {
+        let (operations, events) = (self.requests.buffer().capacity(), self.events.buffer().capacity());
+        [
+            Usage::of("operations", operations - self.requests.slots(), operations),
+            Usage::of("events", self.events.slots(), events),
+        ]
+    }
+}
+
+/// The links to all workers, and the version of the last operation sent over them.
+pub(crate) struct Links {
+    links: Vec<Link>,
+    version: u64,
+    /// Worker whose events are taken next.
+    next: usize,
+}
+
+impl Links {
+    pub fn new(links: Vec<Link>) -> Self {
+        Self { links, version: 0, next: 0 }
+    }
+
+    /// Returns the number of workers.
+    pub fn len(&self) -> usize {
+        self.links.len()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Link> {
+        self.links.iter()
+    }
+
+    /// Sets the function that wakes a sleeping worker.
+    pub fn set_waker(&mut self, worker: usize, waker: Waker) {
+        if let Some(link) = self.links.get_mut(worker) {
+            link.waker = Some(waker);
+        }
+    }
+
+    /// Begins the next version and returns it.
+    pub fn begin_version(&mut self) -> u64 {
+        self.version += 1;
+        self.version
+    }
+
+    /// Parks a worker's updates after all earlier ones, under the current version.
+    pub fn park(&mut self, worker: usize, parts: Vec<Update>) {
+        self.links[worker].parked.push_back(Box::new(Updates { version: self.version, parts }));
+    }
+
+    /// Moves parked updates into the rings, and frees retired updates.
+    pub fn flush(&mut self) {
+        self.links.iter_mut().for_each(Link::flush);
+    }
+
+    /// Returns the version that a worker has applied.
+    pub fn applied_by(&self, worker: usize) -> u64 {
+        self.links[worker].applied.load(Ordering::Acquire)
+    }
+
+    /// Returns the least version that a worker has applied.
+    pub fn applied(&self) -> u64 {
+        (0..self.links.len()).map(|worker| self.applied_by(worker)).min().unwrap_or(self.version)
+    }
+
+    /// Returns the number of updates parked for the worker with most of them.
+    pub fn parked(&self) -> usize {
+        self.links.iter().map(|link| link.parked.len()).max().unwrap_or(0)
+    }
+
+    /// Takes the next event, from all workers in turn.
+    pub fn next_event(&mut self) -> Option<Event> {
+        for _ in 0..self.links.len() {
+            let at = self.next;
+            self.next = (at + 1) % self.links.len();
+            if let Ok(event) = self.links[at].events.pop() {
+                return Some(event);
+            }
+        }
+        None
+    }
+
+    /// Returns the frame of a packet-in to the stock of its worker.
+    pub fn recycle(&mut self, frame: Frame) {
+        let worker = usize::from(frame.home() & !STOCK);
+        if let Some(link) = self.links.get_mut(worker) {
+            // The ring's capacity is the size of the whole stock of controller frames.
+            let pushed = link.recycle.push(frame);
+            debug_assert!(pushed.is_ok(), "more frames come home than there are");
+        }
+    }
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What workers report without a ring: counters, latencies, and the snapshots that they publish.
+
+use crate::clock::Clock;
+use crate::latency::{Latencies, LatencyCells};
+use crate::published::{PortReport, PortReports, Published, WorkerUsage};
+use dataplane::{PortCounters, PortQueue, TableCounters, Totals};
+use flow::{DropReason, EgressQueue, PortNo};
+use pipeline::Counters;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What one worker reports.
+pub(crate) struct WorkerReports {
+    pub counters: Arc<Counters>,
+    pub latencies: Arc<LatencyCells>,
+    pub published: Published<WorkerUsage>,
+}
+
+/// The reports of all workers and of their ports.
+pub(crate) struct Reporter {
+    workers: Vec<WorkerReports>,
+    ports: PortReports,
+    /// Egress queues, by the number of each port that has any.
+    egress: BTreeMap<PortNo, Vec<EgressQueue>>,
+    /// Clock for latencies.
+    clock: Clock,
+}
+
+impl Reporter {
+    pub fn new(
+        workers: Vec<WorkerReports>,
+        ports: PortReports,
+        egress: BTreeMap<PortNo, Vec<EgressQueue>>,
+        clock: Clock,
+    ) -> Self {
+        Self { workers, ports, egress, clock }
+    }
+
+    /// Returns each worker's reports.
+    pub fn workers(&self) -> impl Iterator<Item = &WorkerReports> {
+        self.workers.iter()
+    }
+
+    /// Returns the last report of each port queue, with its port.
+    pub fn ports(&self) -> impl Iterator<Item = (PortNo, Option<PortReport>)> {
+        self.ports.iter().map(|(number, published)| (*number, published.get()))
+    }
+
+    /// Returns the numbers of the ports that have egress queues.
+    pub fn ports_with_queues(&self) -> impl Iterator<Item = PortNo> {
+        self.egress.keys().copied()
+    }
+
+    /// Returns how long frames stayed in the switch, by lane.
+    pub fn latencies(&self) -> Latencies {
+        Latencies::over(&self.clock, self.workers.iter().map(|worker| &*worker.latencies))
+    }
+
+    /// Returns each port's link state as last reported by its queues: up if all of them are up. Omits ports
+    /// of which a queue has not reported yet.
+    pub fn port_links(&self) -> BTreeMap<PortNo, port::Link> {
+        let mut links: BTreeMap<PortNo, port::Link> = BTreeMap::new();
+        let mut unknown = Vec::new();
+        for (number, report) in self.ports() {
+            match report {
+                Some(PortReport { link, .. }) => {
+                    let join = |known: &mut port::Link| {
+                        known.up &= link.up;
+                        known.index = known.index.filter(|_| known.index == link.index);
+                    };
+                    links.entry(number).and_modify(join).or_insert(link);
+                }
+                None => unknown.push(number),
+            }
+        }
+        links.retain(|number, _| !unknown.contains(number));
+        links
+    }
+
+    /// Returns a table's counters, summed over all workers.
+    pub fn table_counters(&self, table: u8) -> TableCounters {
+        let mut sum = TableCounters::default();
+        for worker in &self.workers {
+            let (lookups, matches) = worker.counters.table(table);
+            sum.lookups += lookups;
+            sum.matches += matches;
+        }
+        sum
+    }
+
+    /// Returns a port's counters, or `None` if no worker serves it.
+    pub fn port_counters(&self, port: PortNo) -> Option<PortCounters> {
+        let mut sum = port::Statistics::default();
+        let (mut known, mut queue_full) = (false, 0);
+        for (_, report) in self.ports().filter(|(number, _)| *number == port) {
+            let report = report.unwrap_or_default();
+            sum.add(&report.statistics);
+            queue_full += report.queues.iter().map(|queue| queue.dropped).sum::<u64>();
+            known = true;
+        }
+        let queue_drop = (queue_full > 0).then_some((DropReason::QueueFull.name(), queue_full));
+        known.then(|| PortCounters {
+            rx_packets: sum.rx_packets,
+            rx_bytes: sum.rx_bytes,
+            tx_packets: sum.tx_packets,
+            tx_bytes: sum.tx_bytes,
+            rx_dropped: sum.rx_dropped(),
+            tx_dropped: sum.tx_dropped() + queue_full,
+            by_name: sum.named_drops().filter(|(_, count)| *count != 0).chain(queue_drop).collect(),
+        })
+    }
+
+    /// Returns a port's egress queues, in order of their numbers.
+    pub fn port_queues(&self, port: PortNo) -> Vec<PortQueue> {
+        let idle = |settings: &EgressQueue| PortQueue {
+            settings: *settings,
+            tx_packets: 0,
+            tx_bytes: 0,
+            dropped: 0,
+            waiting: 0,
+        };
+        let mut queues: Vec<PortQueue> = self.egress.get(&port).into_iter().flatten().map(idle).collect();
+        let reports = self.ports().filter(|(number, _)| *number == port);
+        for report in reports.filter_map(|(_, report)| report) {
+            for queue in &mut queues {
+                let Some(reported) = report.queues.get(queue.settings.id.0 as usize) else { continue };
+                queue.tx_packets += reported.tx_packets;
+                queue.tx_bytes += reported.tx_bytes;
+                queue.dropped += reported.dropped;
+                queue.waiting += reported.waiting;
+            }
+        }
+        queues
+    }
+
+    /// Returns the counters of all packets, summed over all workers.
+    pub fn totals(&self) -> Totals {
+        let mut totals = Totals {
+            dropped: vec![0; DropReason::ALL.len()],
+            copies_dropped: vec![0; DropReason::ALL.len()],
+            ..Totals::default()
+        };
+        for worker in &self.workers {
+            let (burst_counters, held) = worker.counters.read();
+            totals.received += burst_counters.received;
+            totals.forwarded += burst_counters.forwarded;
+            totals.consumed += burst_counters.consumed;
+            totals.fast += burst_counters.fast;
+            totals.stateless += burst_counters.stateless;
+            totals.held_back += burst_counters.held_back;
+            totals.copies += burst_counters.copies;
+            totals.held += held;
+            for (sum, count) in totals.dropped.iter_mut().zip(burst_counters.dropped) {
+                *sum += count;
+            }
+            for (sum, count) in totals.copies_dropped.iter_mut().zip(burst_counters.copies_dropped) {
+                *sum += count;
+            }
+        }
+        totals
+    }
+}
