@@ -8,6 +8,7 @@ use std::path::Path;
 use crate::tree::{self, File};
 use crate::{Failure, say};
 
+mod circles;
 mod docs;
 mod faults;
 mod functions;
@@ -72,6 +73,7 @@ fn check(files: &[File]) -> Vec<Finding> {
         functions::check,
         pages::check,
         width::check,
+        circles::check,
     ]
     .iter()
     .flat_map(|rule| rule(files))
