@@ -3,10 +3,10 @@
 //!
 //! 1. One mask for all rules, except rules that match everything and come last: `exact`.
 //! 2. Prefixes of one field, with other fields under one mask, and rules that match everything: `lpm`, if
-//! there are more than [`SCAN_PREFIXES_MAX`] prefixes. Priorities need not follow the lengths.
+//!    there are more than [`SCAN_PREFIXES_MAX`] prefixes. Priorities need not follow the lengths.
 //! 3. More than [`SCAN_MAX`] rules, of which at least one examines a field: `mask`.
 //! 4. All others: `scan`. Comparing so few rules costs less than a few probes. If all rules match everything,
-//! keys have no words and the first active rule is the result. Only `scan` gets such keys.
+//!    keys have no words and the first active rule is the result. Only `scan` gets such keys.
 
 use crate::shape::{Shape, Signature};
 use flow::{Field, FieldMatch};

@@ -38,10 +38,10 @@ const fn idiom(
 }
 
 const FAST: &[&str] = &["actions", "pipeline", "tables", "engines"];
+#[rustfmt::skip]
 const NO_IO: &[&str] =
     &["actions", "pipeline", "tables", "engines", "frame", "flow", "reference", "dataplane", "openflow", "model"];
-const NO_CLOCK: &[&str] =
-    &["actions", "pipeline", "tables", "engines", "frame", "flow", "reference", "dataplane", "openflow", "model"];
+const NO_CLOCK: &[&str] = NO_IO;
 const NO_SOCKET: &[&str] =
     &["frame", "flow", "reference", "dataplane", "openflow", "model", "worker", "config"];
 #[rustfmt::skip]
