@@ -7,7 +7,7 @@
 //! [`flow::Operation`]s through the trait [`dataplane::DataPlane`]; messages for controllers wait in a queue
 //! as [`AsyncMessage`]s.
 //!
-//! Begin reading with [`Model`] in `model.rs`, then `changes` (how a request is checked and staged) and
+//! Begin reading with [`Model`] in `model.rs`, then `changes` (how a request is checked and applied) and
 //! `poll.rs` (events and timeouts). The module `agent` translates OpenFlow messages into calls of the model.
 
 pub mod agent;

@@ -6,7 +6,7 @@
 //! (ports of the driver), `poll.rs` (time and events), `queries.rs` and `stats.rs` (answers), and `trace/`.
 
 use crate::async_messages::{AsyncMessage, AsyncMessageDrops, AsyncQueue, PortReason};
-use crate::changes::staged::{Changed, Staged, Step};
+use crate::changes::completed::{Changed, Completed, Step};
 use crate::changes::transaction::Transaction;
 use crate::changes::{self, Change};
 use crate::config::ModelConfig;
@@ -143,7 +143,7 @@ impl<D: DataPlane> Model<D> {
     /// # Errors
     /// Returns the error by which OpenFlow 1.3 refuses the request. Nothing is changed then.
     pub fn change(&mut self, now: Nanos, change: Change) -> Result<Changed, ModelError> {
-        self.transact(now, |transaction| changes::stage(transaction, change))
+        self.transact(now, |transaction| changes::apply(transaction, change))
     }
 
     /// Applies all of these requests in order, or none. Every packet is forwarded with all of them in effect,
@@ -163,23 +163,23 @@ impl<D: DataPlane> Model<D> {
         self.transact(now, |transaction| {
             transaction.reserve(expected);
             for (at, change) in changes.enumerate() {
-                changes::stage(transaction, change.into()).map_err(|error| (at, error))?;
+                changes::apply(transaction, change.into()).map_err(|error| (at, error))?;
             }
             Ok(())
         })
     }
 
-    /// Commits a transaction, or rolls it back if `stage` fails.
+    /// Commits a transaction, or rolls it back if `apply` fails.
     pub(crate) fn transact<E>(
         &mut self,
         now: Nanos,
-        stage: impl FnOnce(&mut Transaction<'_>) -> Result<(), E>,
+        apply: impl FnOnce(&mut Transaction<'_>) -> Result<(), E>,
     ) -> Result<Changed, E> {
         let mut transaction = Transaction::new(&mut self.rules, &self.config, now);
-        match stage(&mut transaction) {
+        match apply(&mut transaction) {
             Ok(()) => {
-                let staged = transaction.stage();
-                Ok(self.commit(now, staged))
+                let completed = transaction.complete();
+                Ok(self.commit(now, completed))
             }
             Err(error) => {
                 transaction.roll_back();
@@ -189,14 +189,14 @@ impl<D: DataPlane> Model<D> {
     }
 
     /// Submits a complete transaction to the data plane, and tells the other parts about it.
-    pub(crate) fn commit(&mut self, now: Nanos, mut staged: Staged) -> Changed {
-        if let Some(operation) = staged.take_operation(&self.rules) {
+    pub(crate) fn commit(&mut self, now: Nanos, mut completed: Completed) -> Changed {
+        if let Some(operation) = completed.take_operation(&self.rules) {
             self.plane.submit(operation);
         }
         let version = self.plane.version();
         let store = &mut self.rules.store;
         let mut ports = BTreeMap::new();
-        for step in staged.log {
+        for step in completed.log {
             match step {
                 Step::Added(id) => {
                     let Some(slot) = store.slot_mut(id).filter(|s| s.life == Life::Fresh) else { continue };
@@ -224,7 +224,7 @@ impl<D: DataPlane> Model<D> {
         for before in ports.values() {
             self.port_changed(now, before);
         }
-        staged.changed
+        completed.changed
     }
 
     /// Applies the consequences of committed changes to a port; `before` is its state before the first one.
@@ -243,7 +243,7 @@ impl<D: DataPlane> Model<D> {
     pub(crate) fn forget_macs_of(&mut self, now: Nanos, port: PortNo) {
         let mut transaction = Transaction::new(&mut self.rules, &self.config, now);
         self.macs.forget_port(port, &mut transaction);
-        let staged = transaction.stage();
-        self.commit(now, staged);
+        let completed = transaction.complete();
+        self.commit(now, completed);
     }
 }

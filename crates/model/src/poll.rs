@@ -45,8 +45,8 @@ impl<D: DataPlane> Model<D> {
         let more_flows = expire(TimerKind::Flow, &mut transaction, expiry, macs, plane);
         let more_macs = expire(TimerKind::Mac, &mut transaction, expiry, macs, plane);
         self.learner.learn(&mut transaction, plane);
-        let staged = transaction.stage();
-        self.commit(now, staged);
+        let completed = transaction.complete();
+        self.commit(now, completed);
         let plane = &mut self.plane.plane;
         let limit = self.config.limits.removals_per_poll;
         self.removals.settle(limit, &mut self.rules, plane, &mut self.async_messages);

@@ -12,8 +12,8 @@ use flow::operation::MAC_TABLE;
 use flow::validate::{ValidateError, validate};
 use flow::{EntryId, FlowEntry, FlowMod, FlowModCommand, Limits};
 
-/// Stages a flow-mod.
-pub(super) fn stage(transaction: &mut Transaction<'_>, m: FlowMod) -> Result<(), ModelError> {
+/// Applies a flow-mod.
+pub(super) fn apply(transaction: &mut Transaction<'_>, m: FlowMod) -> Result<(), ModelError> {
     validate(&m)?;
     pipeline_tables::check(transaction.rules, &m)?;
     if matches!(m.command, FlowModCommand::Add | FlowModCommand::Modify | FlowModCommand::ModifyStrict) {
@@ -29,7 +29,7 @@ pub(super) fn stage(transaction: &mut Transaction<'_>, m: FlowMod) -> Result<(),
     }
 }
 
-/// Returns the number of entries to examine in order to stage the flow-mod.
+/// Returns the number of entries to examine in order to apply the flow-mod.
 pub(super) fn cost(rules: &Rules, m: &FlowMod) -> usize {
     let table = m.table.map(|table| rules.store.table(table));
     match (m.command, table) {

@@ -26,8 +26,8 @@ pub enum GroupCommand {
     DeleteAll,
 }
 
-/// Stages a group-mod.
-pub(super) fn stage(
+/// Applies a group-mod.
+pub(super) fn apply(
     transaction: &mut Transaction<'_>,
     command: GroupCommand,
     group: Group,
@@ -43,7 +43,7 @@ pub(super) fn stage(
             // One scan removes the entries of all groups, because a scan visits every entry of the switch.
             let users = groups.records().values().map(|record| record.users).sum();
             let uses = |entry: &FlowEntry| groups_of(&entry.instructions).next().is_some();
-            transaction.remove_where(users, uses, Some(RemovedReason::GroupDelete));
+            transaction.remove_where(Some(users), uses, Some(RemovedReason::GroupDelete));
             // A group can be deleted only after the groups that send to it.
             for id in transaction.rules.groups.senders_first() {
                 delete(transaction, id)?;
@@ -68,7 +68,7 @@ fn delete(transaction: &mut Transaction<'_>, id: u32) -> Result<(), ModelError> 
         return Err(ModelError::ChainedGroup { group: id, sender });
     }
     let uses = |entry: &FlowEntry| groups_of(&entry.instructions).any(|group| group == id);
-    transaction.remove_where(users, uses, Some(RemovedReason::GroupDelete));
+    transaction.remove_where(Some(users), uses, Some(RemovedReason::GroupDelete));
     transaction.remove_group(id);
     Ok(())
 }

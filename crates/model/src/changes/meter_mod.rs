@@ -23,8 +23,8 @@ pub enum MeterCommand {
     DeleteAll,
 }
 
-/// Stages a meter-mod.
-pub(super) fn stage(
+/// Applies a meter-mod.
+pub(super) fn apply(
     transaction: &mut Transaction<'_>,
     command: MeterCommand,
     meter: Meter,
@@ -47,7 +47,7 @@ pub(super) fn stage(
             let users = meters.values().map(|record| record.users).sum();
             let ids: Vec<u32> = meters.keys().copied().collect();
             let uses = |entry: &FlowEntry| entry.instructions.meter.is_some();
-            transaction.remove_where(users, uses, Some(RemovedReason::Delete));
+            transaction.remove_where(Some(users), uses, Some(RemovedReason::Delete));
             for id in ids {
                 delete(transaction, id);
             }
@@ -59,7 +59,7 @@ pub(super) fn stage(
 fn delete(transaction: &mut Transaction<'_>, id: u32) {
     let Some(users) = transaction.rules.meters.get(&id).map(|record| record.users) else { return };
     let uses = |entry: &FlowEntry| entry.instructions.meter == Some(id);
-    transaction.remove_where(users, uses, Some(RemovedReason::Delete));
+    transaction.remove_where(Some(users), uses, Some(RemovedReason::Delete));
     transaction.remove_meter(id);
 }
 

@@ -2,24 +2,24 @@
 //! Requests that change the rules.
 //!
 //! A [`Transaction`] is a request, or several, in progress. Each kind of request has a file with a function
-//! `stage`, which checks the request and changes the rules through the transaction. None of them sees the
+//! `apply`, which checks the request and changes the rules through the transaction. None of them sees the
 //! data plane: `Model` submits a transaction that is complete.
 //!
-//! Begin with [`Change`] and [`stage`], then `transaction.rs` and `staged.rs`.
+//! Begin with [`Change`] and [`apply`], then `transaction.rs` and `completed.rs`.
 
+pub(crate) mod completed;
 mod flow_mod;
 mod group_mod;
 mod meter_mod;
 mod pipeline_tables;
 mod port_mod;
-pub(crate) mod staged;
 pub(crate) mod stateless;
 pub(crate) mod transaction;
 
+pub use completed::Changed;
 pub use group_mod::GroupCommand;
 pub use meter_mod::MeterCommand;
 pub use port_mod::PortMod;
-pub use staged::Changed;
 
 use crate::error::ModelError;
 use crate::rules::{Rules, TableSet};
@@ -89,15 +89,15 @@ impl From<FileLine> for Change {
 ///
 /// # Errors
 /// Returns the error by which OpenFlow 1.3 refuses the request. The transaction must be rolled back then.
-pub(crate) fn stage(transaction: &mut Transaction<'_>, change: Change) -> Result<(), ModelError> {
+pub(crate) fn apply(transaction: &mut Transaction<'_>, change: Change) -> Result<(), ModelError> {
     match change {
-        Change::Flow(m) => flow_mod::stage(transaction, m),
-        Change::Group(command, group) => group_mod::stage(transaction, command, group),
-        Change::Meter(command, meter) => meter_mod::stage(transaction, command, meter),
-        Change::Port(m) => port_mod::stage(transaction, &m),
-        Change::Stateless(change) => stateless::stage(transaction, change),
+        Change::Flow(m) => flow_mod::apply(transaction, m),
+        Change::Group(command, group) => group_mod::apply(transaction, command, group),
+        Change::Meter(command, meter) => meter_mod::apply(transaction, command, meter),
+        Change::Port(m) => port_mod::apply(transaction, &m),
+        Change::Stateless(change) => stateless::apply(transaction, change),
         Change::Tables(tables) => {
-            pipeline_tables::stage(transaction, tables);
+            pipeline_tables::apply(transaction, tables);
             Ok(())
         }
     }

@@ -11,7 +11,7 @@ use flow::{FlowEntry, FlowMod, FlowModCommand, Instructions, Next};
 
 /// Replaces the set of pipeline tables. Removes the entries of other tables and the entries that lead to
 /// them.
-pub(super) fn stage(transaction: &mut Transaction<'_>, tables: TableSet) {
+pub(super) fn apply(transaction: &mut Transaction<'_>, tables: TableSet) {
     transaction.set_pipeline_tables(tables);
     for table in (0..MAC_TABLE).filter(|table| !tables.contains(*table)) {
         if transaction.rules.store.table(table).len() > 0 {
@@ -21,7 +21,7 @@ pub(super) fn stage(transaction: &mut Transaction<'_>, tables: TableSet) {
     let leads_out = |entry: &FlowEntry| {
         entry.table != MAC_TABLE && next_of(&entry.instructions).is_some_and(|next| !tables.contains(next))
     };
-    transaction.remove_where(usize::MAX, leads_out, None);
+    transaction.remove_where(None, leads_out, None);
 }
 
 /// Refuses a flow-mod if its table or its next table was removed from the pipeline.

@@ -21,8 +21,8 @@ pub struct PortMod {
     pub advertise: u32,
 }
 
-/// Stages a port-mod.
-pub(super) fn stage(transaction: &mut Transaction<'_>, m: &PortMod) -> Result<(), ModelError> {
+/// Applies a port-mod.
+pub(super) fn apply(transaction: &mut Transaction<'_>, m: &PortMod) -> Result<(), ModelError> {
     let port = transaction.rules.ports.get(&m.number).ok_or(ModelError::NoSuchPort(m.number))?;
     if port.desc.mac != m.mac {
         return Err(ModelError::PortMac(m.number));

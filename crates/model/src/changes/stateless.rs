@@ -23,7 +23,7 @@ pub(crate) fn replace(
 
 /// Changes some sections. The first change of a request copies the configuration; each further one costs
 /// only its own size.
-pub(super) fn stage(transaction: &mut Transaction<'_>, change: StatelessChange) -> Result<(), ModelError> {
+pub(super) fn apply(transaction: &mut Transaction<'_>, change: StatelessChange) -> Result<(), ModelError> {
     let StatelessChange::Set(sections) = change else {
         *transaction.stateless_mut() = None;
         return Ok(());

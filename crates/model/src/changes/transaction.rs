@@ -3,7 +3,7 @@
 //! all of the request is valid, it is submitted to the data plane as one operation; otherwise it is rolled
 //! back.
 
-use super::staged::{Before, Staged, Step};
+use super::completed::{Before, Completed, Step};
 use crate::async_messages::RemovedReason;
 use crate::config::ModelConfig;
 use crate::port::Port;
@@ -43,24 +43,24 @@ impl Counts {
     }
 }
 
-/// A request in progress. It ends by [`Transaction::stage`] or [`Transaction::roll_back`].
+/// A request in progress. It ends by [`Transaction::complete`] or [`Transaction::roll_back`].
 #[derive(Debug)]
 pub(crate) struct Transaction<'a> {
     pub rules: &'a mut Rules,
     pub config: &'a ModelConfig,
     pub now: Nanos,
-    staged: Staged,
+    work: Completed,
 }
 
 impl<'a> Transaction<'a> {
     pub fn new(rules: &'a mut Rules, config: &'a ModelConfig, now: Nanos) -> Self {
-        Self { rules, config, now, staged: Staged::default() }
+        Self { rules, config, now, work: Completed::default() }
     }
 
-    /// Reserves space for changes of so many entries.
+    /// Reserves space for the changes of this many entries.
     pub fn reserve(&mut self, entries: usize) {
-        self.staged.changes.reserve(entries);
-        self.staged.log.reserve(entries);
+        self.work.changes.reserve(entries);
+        self.work.log.reserve(entries);
     }
 
     /// Adds an entry to its table.
@@ -72,16 +72,16 @@ impl<'a> Transaction<'a> {
         note_use(groups, meters, &new.entry.instructions, Use::Begins);
         let id = store.insert(new.entry, Mark { said: new.said, learned: false }, self.now);
         if let Some(old) = new.replaced.filter(|_| new.counts == Counts::Continue) {
-            if let Some(Step::Removed { heir, .. }) = self.staged.log.last_mut() {
+            if let Some(Step::Removed { heir, .. }) = self.work.log.last_mut() {
                 *heir = Some(id);
             }
             carried.inherit(id, old);
         }
         if let Some(entry) = store.entry(id) {
-            self.staged.changes.push(EntryChange::Add(Arc::clone(entry)));
+            self.work.changes.push(EntryChange::Add(Arc::clone(entry)));
         }
-        self.staged.log.push(Step::Added(id));
-        self.staged.changed.added += 1;
+        self.work.log.push(Step::Added(id));
+        self.work.changed.added += 1;
         id
     }
 
@@ -99,7 +99,7 @@ impl<'a> Transaction<'a> {
         let mut entry = FlowEntry::clone(&before);
         entry.instructions = Arc::clone(instructions);
         entry.low_latency = said.unwrap_or(before.low_latency);
-        self.staged.changes.push(EntryChange::Modify {
+        self.work.changes.push(EntryChange::Modify {
             id,
             table: entry.table,
             instructions: Arc::clone(instructions),
@@ -110,8 +110,8 @@ impl<'a> Transaction<'a> {
         note_use(groups, meters, &entry.instructions, Use::Begins);
         store.set_entry(id, Arc::new(entry), mark.after(said));
         let step = Before { id, entry: before, mark, carried: carried.get(id) };
-        self.staged.log.push(Step::Modified(Box::new(step)));
-        self.staged.changed.modified += 1;
+        self.work.log.push(Step::Modified(Box::new(step)));
+        self.work.changed.modified += 1;
         if counts == Counts::Reset {
             // The data plane resets its own counters when the change is active; only the carried counts go
             // here.
@@ -125,7 +125,7 @@ impl<'a> Transaction<'a> {
         let (mark, Some(entry)) = (slot.mark, &slot.entry) else { return };
         let mut entry = FlowEntry::clone(entry);
         entry.low_latency = learned;
-        self.staged.changes.push(EntryChange::Modify {
+        self.work.changes.push(EntryChange::Modify {
             id,
             table: entry.table,
             instructions: Arc::clone(&entry.instructions),
@@ -155,22 +155,23 @@ impl<'a> Transaction<'a> {
         let Rules { store, groups, meters, .. } = &mut *self.rules;
         let Some(entry) = store.entry(id) else { return };
         note_use(groups, meters, &entry.instructions, Use::Ends);
-        self.staged.changes.push(EntryChange::Remove { id, table: entry.table });
-        self.staged.log.push(Step::Removed { id, was, reason, heir: None });
-        self.staged.changed.removed += 1;
+        self.work.changes.push(EntryChange::Remove { id, table: entry.table });
+        self.work.log.push(Step::Removed { id, was, reason, heir: None });
+        self.work.changed.removed += 1;
     }
 
-    /// Removes the entries that `wanted` accepts. At most `users` entries are removed: there the scan of all
-    /// entries stops.
+    /// Removes the entries that `wanted` accepts. The scan of all entries stops when `limit` of them are found;
+    /// `None`: there is no limit.
     pub fn remove_where(
         &mut self,
-        users: usize,
+        limit: Option<usize>,
         wanted: impl Fn(&FlowEntry) -> bool,
         reason: Option<RemovedReason>,
     ) {
         let slots = self.rules.store.slots().iter().enumerate();
         let wanted = slots.filter(|(_, slot)| slot.listed().is_some_and(|entry| wanted(entry)));
-        let ids: Vec<EntryId> = wanted.map(|(id, _)| id as EntryId).take(users).collect();
+        let ids: Vec<EntryId> =
+            wanted.map(|(id, _)| id as EntryId).take(limit.unwrap_or(usize::MAX)).collect();
         for id in ids {
             self.remove_entry(id, reason);
         }
@@ -182,14 +183,14 @@ impl<'a> Transaction<'a> {
         let (id, groups) = (group.id, &mut self.rules.groups);
         let (since, users) = groups.get(id).map_or((self.now, 0), |old| (old.since, old.users));
         let old = groups.set(id, Some(Record { what: Arc::clone(group), since, users }));
-        self.staged.log.push(Step::Group(id, old));
-        self.staged.others.push(Operation::Group(Arc::clone(group)));
+        self.work.log.push(Step::Group(id, old));
+        self.work.others.push(Operation::Group(Arc::clone(group)));
     }
 
     /// Removes a group to which no other group sends, and which no entry uses.
     pub fn remove_group(&mut self, id: u32) {
-        self.staged.log.push(Step::Group(id, self.rules.groups.set(id, None)));
-        self.staged.others.push(Operation::RemoveGroup(id));
+        self.work.log.push(Step::Group(id, self.rules.groups.set(id, None)));
+        self.work.others.push(Operation::RemoveGroup(id));
     }
 
     /// Adds or replaces a meter. It keeps its number of users, and the time of its first addition.
@@ -198,14 +199,14 @@ impl<'a> Transaction<'a> {
         let meters = &mut self.rules.meters;
         let (since, users) = meters.get(&id).map_or((self.now, 0), |old| (old.since, old.users));
         let old = meters.insert(id, Record { what: Arc::clone(&what), since, users });
-        self.staged.log.push(Step::Meter(id, old));
-        self.staged.others.push(Operation::Meter(what));
+        self.work.log.push(Step::Meter(id, old));
+        self.work.others.push(Operation::Meter(what));
     }
 
     /// Removes a meter that no entry uses.
     pub fn remove_meter(&mut self, id: u32) {
-        self.staged.log.push(Step::Meter(id, self.rules.meters.remove(&id)));
-        self.staged.others.push(Operation::RemoveMeter(id));
+        self.work.log.push(Step::Meter(id, self.rules.meters.remove(&id)));
+        self.work.others.push(Operation::RemoveMeter(id));
     }
 
     /// Changes a port that exists.
@@ -217,39 +218,39 @@ impl<'a> Transaction<'a> {
             return;
         }
         if port.state() != before.state() {
-            self.staged.others.push(Operation::Port(port.state()));
+            self.work.others.push(Operation::Port(port.state()));
         }
-        self.staged.log.push(Step::Port(Box::new(before)));
+        self.work.log.push(Step::Port(Box::new(before)));
     }
 
     /// Returns the configuration of the stateless forwarder, to change it.
     pub fn stateless_mut(&mut self) -> &mut Option<Arc<StatelessConfig>> {
         let stateless = &mut self.rules.stateless;
-        self.staged.stateless_config.get_or_insert_with(|| stateless.clone());
+        self.work.stateless_config.get_or_insert_with(|| stateless.clone());
         stateless
     }
 
     /// Replaces the set of pipeline tables, without removing entries.
     pub fn set_pipeline_tables(&mut self, tables: TableSet) {
         let before = std::mem::replace(&mut self.rules.pipeline_tables, tables);
-        self.staged.tables.get_or_insert(before);
+        self.work.tables.get_or_insert(before);
     }
 
     /// Ends the transaction. Its changes stay.
-    pub fn stage(self) -> Staged {
-        self.staged
+    pub fn complete(self) -> Completed {
+        self.work
     }
 
     /// Ends the transaction and restores the rules as they were before it.
     pub fn roll_back(self) {
         let Rules { store, carried, groups, meters, ports, stateless, pipeline_tables, .. } = self.rules;
-        if let Some(before) = self.staged.stateless_config {
+        if let Some(before) = self.work.stateless_config {
             *stateless = before;
         }
-        if let Some(before) = self.staged.tables {
+        if let Some(before) = self.work.tables {
             *pipeline_tables = before;
         }
-        for step in self.staged.log.into_iter().rev() {
+        for step in self.work.log.into_iter().rev() {
             match step {
                 Step::Added(id) => {
                     if let Some(entry) = store.entry(id) {

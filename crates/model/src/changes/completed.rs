@@ -54,7 +54,7 @@ pub(crate) struct Before {
 
 /// A transaction that is complete and valid, ready to be submitted.
 #[derive(Debug, Default)]
-pub(crate) struct Staged {
+pub(crate) struct Completed {
     /// Changes of entries, in order.
     pub(super) changes: Vec<EntryChange>,
     /// Operations on groups, meters and ports, in order.
@@ -68,7 +68,7 @@ pub(crate) struct Staged {
     pub changed: Changed,
 }
 
-impl Staged {
+impl Completed {
     /// Takes the operation for the data plane; `None` if there is nothing to submit. `rules` are those after
     /// the transaction.
     pub fn take_operation(&mut self, rules: &Rules) -> Option<Operation> {
