@@ -81,7 +81,7 @@ pub enum PortReason {
     Modify,
 }
 
-/// Numbers of notices dropped because the queue was full.
+/// Numbers of asynchronous messages dropped because the queue was full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AsyncMessageDrops {
     /// Dropped packet-ins.
@@ -90,7 +90,7 @@ pub struct AsyncMessageDrops {
     pub port_statuses: u64,
 }
 
-/// Queue of notices in the order of their causes.
+/// Queue of asynchronous messages in the order of their causes.
 #[derive(Debug)]
 pub(crate) struct AsyncQueue {
     queue: VecDeque<AsyncMessage>,
@@ -103,7 +103,7 @@ impl AsyncQueue {
         Self { queue: VecDeque::new(), limit, drops: AsyncMessageDrops::default() }
     }
 
-    /// Returns whether the queue has space for port notices only.
+    /// Returns whether the queue has space for port-status messages only.
     pub fn is_full(&self) -> bool {
         self.queue.len() >= self.limit
     }
@@ -118,14 +118,14 @@ impl AsyncQueue {
         None
     }
 
-    /// Queues a flow-removed notice. The caller must wait while `is_full` returns true.
+    /// Queues a flow-removed message. The caller must wait while `is_full` returns true.
     pub fn flow_removed(&mut self, removed: FlowRemoved) {
         self.queue.push_back(AsyncMessage::FlowRemoved(removed));
     }
 
     pub fn port_status(&mut self, reason: PortReason, port: Port) {
-        // The space above the limit is for port notices: packet-ins must not displace the notice that a port
-        // is gone.
+        // The space above the limit is for port-status messages: packet-ins must not displace the message
+        // that a port is gone.
         if self.queue.len() >= 2 * self.limit {
             self.drops.port_statuses += 1;
         } else {

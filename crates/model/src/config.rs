@@ -65,9 +65,9 @@ pub struct ModelLimits {
     /// Maximum number of entries in all tables together, without learned MACs. As many more may wait until
     /// their removal is active.
     pub entries: usize,
-    /// Maximum number of notices that wait for [`crate::Model::next_notice`]. Packet-ins beyond it are
-    /// dropped and counted, and flow-removed notices wait with their entries. Port notices may use as much
-    /// space again.
+    /// Maximum number of asynchronous messages that wait for [`crate::Model::next_async_message`]. Packet-ins
+    /// beyond it are dropped and counted, and flow-removed messages wait with their entries. Port-status
+    /// messages may use as much space again.
     pub async_messages: usize,
     /// Worker events taken in one poll.
     pub events_per_poll: usize,

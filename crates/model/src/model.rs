@@ -112,14 +112,14 @@ impl<D: DataPlane> Model<D> {
         self.plane.is_applied(version)
     }
 
-    /// Takes the next notice for controllers from the queue.
-    pub fn next_notice(&mut self) -> Option<AsyncMessage> {
+    /// Takes the next asynchronous message for controllers from the queue.
+    pub fn next_async_message(&mut self) -> Option<AsyncMessage> {
         self.async_messages.pop()
     }
 
-    /// Returns the numbers of notices dropped because the queue was full.
+    /// Returns the numbers of asynchronous messages dropped because the queue was full.
     #[must_use]
-    pub fn notice_drops(&self) -> AsyncMessageDrops {
+    pub fn async_message_drops(&self) -> AsyncMessageDrops {
         self.async_messages.drops()
     }
 

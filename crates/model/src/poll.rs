@@ -15,8 +15,8 @@ impl<D: DataPlane> Model<D> {
     /// entries whose removal is active.
     ///
     /// Each call does a bounded part of this (see [`crate::ModelLimits`]) and returns whether more work is
-    /// ready now. The caller must take notices between calls: while the notice queue is full of flow-removed
-    /// notices, the result stays true.
+    /// ready now. The caller must take the asynchronous messages between calls: while their queue is full of
+    /// flow-removed messages, the result stays true.
     pub fn poll(&mut self, now: Nanos) -> bool {
         let plane = &mut self.plane.plane;
         plane.tick(now);

@@ -104,7 +104,7 @@ impl Bench {
         assert_eq!(self.output(id), bytes);
     }
 
-    /// Passes all waiting notices to the agent.
+    /// Passes all waiting asynchronous messages to the agent.
     fn tell(&mut self) {
         for async_message in poll_all(&mut self.model, 0) {
             self.agent.tell(&mut self.model, 0, async_message);

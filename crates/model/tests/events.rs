@@ -194,7 +194,7 @@ fn ports_are_reported_to_the_data_plane_and_to_controllers() {
             Operation::RemovePort(PortNo(4)),
         ]
     );
-    let reasons: Vec<_> = std::iter::from_fn(|| m.next_notice())
+    let reasons: Vec<_> = std::iter::from_fn(|| m.next_async_message())
         .map(|n| match n {
             AsyncMessage::PortStatus { reason, port } => (reason, port.is_up()),
             other => panic!("{other:?}"),
@@ -274,17 +274,17 @@ fn packet_ins_carry_the_cookie_and_are_dropped_when_nobody_takes_them() {
     m.flow_mod(0, delete_all()).unwrap();
     assert!(m.poll(0), "the flow-removed waits for room");
     assert!(m.poll(0));
-    assert_eq!((m.notice_drops().packet_ins, m.plane_mut().recycled), (1, 1));
+    assert_eq!((m.async_message_drops().packet_ins, m.plane_mut().recycled), (1, 1));
     let mut cookies = Vec::new();
     for _ in 0..2 {
-        let Some(AsyncMessage::PacketIn(p)) = m.next_notice() else { panic!() };
+        let Some(AsyncMessage::PacketIn(p)) = m.next_async_message() else { panic!() };
         cookies.push(p.cookie);
         m.recycle(p.frame);
     }
     assert_eq!((cookies, m.plane_mut().recycled), (vec![9, u64::MAX], 3));
     assert!(!m.poll(0));
-    assert!(matches!(m.next_notice(), Some(AsyncMessage::FlowRemoved(_))));
-    assert!(m.next_notice().is_none());
+    assert!(matches!(m.next_async_message(), Some(AsyncMessage::FlowRemoved(_))));
+    assert!(m.next_async_message().is_none());
 }
 
 #[test]

@@ -332,6 +332,6 @@ fn the_model_is_the_list() {
         reported += t;
         left += l;
     }
-    println!("{reported} flow-removed notices, {left} entries left at the ends");
+    println!("{reported} flow-removed messages, {left} entries left at the ends");
     assert!(reported > 4_000 && left > 1_000, "the runs do something");
 }

@@ -23,7 +23,7 @@ pub struct Coverage {
     pub expired: usize,
     /// Entries and learned addresses whose expiry was checked.
     pub timed_out: usize,
-    /// Flow-removed notices compared.
+    /// Flow-removed messages compared.
     pub removed: usize,
     /// Number of times that a band applied to a packet.
     pub metered: usize,
@@ -216,7 +216,7 @@ impl fmt::Display for Coverage {
         writeln!(
             f,
             "updates {}, of which {:.1} % changed a live verdict; operations {}, expired entries {}, expiries judged {}, \
-             flow-removed notices {}",
+             flow-removed messages {}",
             self.updates,
             share(self.live_updates, self.updates),
             self.operations,

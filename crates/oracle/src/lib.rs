@@ -12,7 +12,7 @@
 //! The checker builds the serial order from the logs, verifies it against the driver's list of arrivals, and
 //! runs the reference through it. It compares the packets on each port, the order within each flow,
 //! packet-ins, learned addresses, and the counters of entries, tables, groups, ports and egress queues. It
-//! also checks the times at which entries expire, and flow-removed notices. In some cases a resource is
+//! also checks the times at which entries expire, and flow-removed messages. In some cases a resource is
 //! scarce ([`room`]); every loss must then be accounted for.
 
 mod coverage;

@@ -382,7 +382,7 @@ pub(super) struct Record {
     pub sent: Vec<(PortNo, usize, Vec<Vec<u8>>)>,
     pub reported: Vec<Reported>,
     pub learned: Vec<MacSeen>,
-    /// Flow-removed notices in order.
+    /// Flow-removed messages in order.
     pub removed: Vec<FlowRemoved>,
     /// Number of frames too short to be received, by port.
     pub runts: BTreeMap<PortNo, u64>,

@@ -186,7 +186,7 @@ fn check_work(coverage: &Coverage, cases: usize, packets: usize) {
     );
     assert!(coverage.losses.values().all(|lost| *lost >= cases as u64 / 2), "{:?}", coverage.losses);
     assert!(coverage.timed_out >= 5 * cases, "expiries judged: {}", coverage.timed_out);
-    assert!(coverage.removed >= 5 * cases, "flow-removed notices compared: {}", coverage.removed);
+    assert!(coverage.removed >= 5 * cases, "flow-removed messages compared: {}", coverage.removed);
     assert!(coverage.metered * 200 >= coverage.packets, "over the rate of a band: {}", coverage.metered);
     let luts = &coverage.luts;
     assert!(luts.walked > 0 && luts.verified > luts.walked && luts.cleaned > 0 && luts.evicted > 0);

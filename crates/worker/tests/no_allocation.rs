@@ -121,8 +121,8 @@ impl Control {
     fn turn(&mut self) {
         self.now += 1_000_000;
         self.model.poll(self.now);
-        while let Some(notice) = self.model.next_notice() {
-            if let AsyncMessage::PacketIn(packet_in) = notice {
+        while let Some(message) = self.model.next_async_message() {
+            if let AsyncMessage::PacketIn(packet_in) = message {
                 self.packet_ins += 1;
                 self.model.recycle(packet_in.frame);
             }

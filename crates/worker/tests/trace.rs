@@ -62,8 +62,8 @@ impl Lab {
             self.now += 1;
             let idle = self.worker.turn(self.now).is_idle();
             let more = self.model.poll(self.now);
-            while let Some(notice) = self.model.next_notice() {
-                if let model::AsyncMessage::PacketIn(packet_in) = notice {
+            while let Some(message) = self.model.next_async_message() {
+                if let model::AsyncMessage::PacketIn(packet_in) = message {
                     self.model.recycle(packet_in.frame);
                 }
             }

@@ -137,8 +137,8 @@ fn frames_of_reports_go_home_to_the_worker_that_sent_them() {
     assert_eq!(waiting(&mut model, &mut workers), [1, 2]);
     model.poll(2);
     let mut reported = 0;
-    while let Some(notice) = model.next_notice() {
-        if let model::AsyncMessage::PacketIn(packet_in) = notice {
+    while let Some(message) = model.next_async_message() {
+        if let model::AsyncMessage::PacketIn(packet_in) = message {
             model.recycle(packet_in.frame);
             reported += 1;
         }

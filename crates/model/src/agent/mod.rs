@@ -119,7 +119,8 @@ impl Agent {
         Some((id, event))
     }
 
-    /// Sends a notice to the channels that subscribe to it, and recycles the frame of a packet-in.
+    /// Sends an asynchronous message to the channels that subscribe to it, and recycles the frame of a
+    /// packet-in.
     pub fn tell<D: DataPlane>(&mut self, model: &mut Model<D>, now: Nanos, async_message: AsyncMessage) {
         let kind = async_message::kind(&async_message);
         // Messages as encoded last, with the number of packet bytes. Channels with the same number share

@@ -194,7 +194,7 @@ pub fn poll_all(model: &mut Fake, now: Nanos) -> Vec<AsyncMessage> {
     let mut async_messages = Vec::new();
     loop {
         let more = model.poll(now);
-        async_messages.extend(std::iter::from_fn(|| model.next_notice()));
+        async_messages.extend(std::iter::from_fn(|| model.next_async_message()));
         if !more {
             return async_messages;
         }

@@ -108,9 +108,9 @@ impl Driver {
         self.follow()?;
         let moment = Moment::next(self.now);
         while self.model.poll(self.now) {
-            self.notices();
+            self.take_async_messages();
         }
-        self.notices();
+        self.take_async_messages();
         let barrier = self.model.barrier();
         if self.model.is_applied(barrier) {
             self.acknowledged = barrier;
@@ -120,9 +120,9 @@ impl Driver {
         Ok(())
     }
 
-    fn notices(&mut self) {
-        while let Some(notice) = self.model.next_notice() {
-            match notice {
+    fn take_async_messages(&mut self) {
+        while let Some(message) = self.model.next_async_message() {
+            match message {
                 AsyncMessage::PacketIn(packet_in) => self.model.recycle(packet_in.frame),
                 AsyncMessage::FlowRemoved(removed) => {
                     let expired =

@@ -4,9 +4,9 @@
 
 mod counters;
 mod expiry;
+mod flow_removed;
 mod lives;
 mod meters;
-mod notices;
 mod offloads;
 mod order;
 mod outcomes;
@@ -79,7 +79,7 @@ pub(super) fn check_linearizable(record: Record) -> Result<Coverage, String> {
     coverage.path = path::path_use(&record, &replay);
     let lives = replay.lives.finish(&replay.reference);
     coverage.timed_out = expiry::check_expiry(&record, &lives)?;
-    coverage.removed = notices::check_removed(&record, &lives)?;
+    coverage.removed = flow_removed::check_all(&record, &lives)?;
     Ok(coverage)
 }
 

@@ -75,8 +75,8 @@ impl<P: Probe + Default> Harness<P> {
 
     fn poll(&mut self) {
         while self.rig.model.poll(self.rig.clock.now()) {}
-        while let Some(notice) = self.rig.model.next_notice() {
-            if let AsyncMessage::PacketIn(packet_in) = notice {
+        while let Some(message) = self.rig.model.next_async_message() {
+            if let AsyncMessage::PacketIn(packet_in) = message {
                 self.rig.model.recycle(packet_in.frame);
             }
         }

@@ -126,7 +126,7 @@ fn submit(rig: &mut Rig, mut operation: Vec<FlowMod>) -> Result<(), CostError> {
 
 fn poll(rig: &mut Rig) {
     rig.model.poll(rig.clock.now());
-    while rig.model.next_notice().is_some() {}
+    while rig.model.next_async_message().is_some() {}
 }
 
 /// Keeps the queue full: operations are submitted before each poll iteration.

@@ -158,7 +158,7 @@ impl<P: Probe + Default> Rig<P> {
         loop {
             self.worker.apply();
             let more = self.model.poll(now);
-            while self.model.next_notice().is_some() {}
+            while self.model.next_async_message().is_some() {}
             if !more && self.model.is_applied(self.model.barrier()) {
                 return;
             }

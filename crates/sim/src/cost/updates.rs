@@ -249,7 +249,7 @@ impl UpdateHarness {
             self.rig.clock.advance_by(took_ns as Nanos);
             stretch.ready_ns.extend(std::iter::repeat_n(now_ns, received));
             self.rig.model.poll(self.rig.clock.now());
-            while self.rig.model.next_notice().is_some() {}
+            while self.rig.model.next_async_message().is_some() {}
         }
         Ok(stretch)
     }

@@ -158,8 +158,8 @@ impl Instance {
         loop {
             self.worker.apply();
             let more = self.model.poll(now);
-            while let Some(notice) = self.model.next_notice() {
-                if let AsyncMessage::PacketIn(packet_in) = notice {
+            while let Some(message) = self.model.next_async_message() {
+                if let AsyncMessage::PacketIn(packet_in) = message {
                     self.model.recycle(packet_in.frame);
                 }
             }

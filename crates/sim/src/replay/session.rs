@@ -140,8 +140,8 @@ impl<F: Forwarder> Session<F> {
         loop {
             self.forwarder.settle(&mut self.model, now);
             let more = self.model.poll(now);
-            while let Some(notice) = self.model.next_notice() {
-                if let AsyncMessage::PacketIn(packet_in) = notice {
+            while let Some(message) = self.model.next_async_message() {
+                if let AsyncMessage::PacketIn(packet_in) = message {
                     self.packet_ins.push(packet_in);
                 }
             }

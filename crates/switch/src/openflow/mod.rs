@@ -35,7 +35,7 @@ const ACCEPTS_PER_STEP: usize = 64;
 /// Pause in accepting after the system refused a connection, in ns.
 const ACCEPT_PAUSE_NS: Nanos = 100_000_000;
 /// Maximum number of async messages passed to the agent per step.
-const NOTICES_PER_STEP: usize = 1_024;
+const ASYNC_MESSAGES_PER_STEP: usize = 1_024;
 
 /// Side that opened a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,7 +120,7 @@ impl Channels {
 
     /// Processes a bounded amount of work. Returns whether there is more.
     pub fn step(&mut self, model: &mut Model<WorkerSet>, now: Nanos, refresh: &mut dyn FnMut()) -> bool {
-        let mut more = self.pass_notices_on(model, now);
+        let mut more = self.send_async_messages(model, now);
         more |= self.meet(now);
         let mut context = Context { model: &mut *model, now, refresh };
         more |= self.step_links(now, |agent, channel| agent.step(channel, &mut context));
@@ -229,13 +229,13 @@ impl Channels {
         });
     }
 
-    fn pass_notices_on(&mut self, model: &mut Model<WorkerSet>, now: Nanos) -> bool {
-        for _ in 0..NOTICES_PER_STEP {
-            let Some(notice) = model.next_notice() else { return false };
-            if let AsyncMessage::PortStatus { port, .. } = &notice {
+    fn send_async_messages(&mut self, model: &mut Model<WorkerSet>, now: Nanos) -> bool {
+        for _ in 0..ASYNC_MESSAGES_PER_STEP {
+            let Some(message) = model.next_async_message() else { return false };
+            if let AsyncMessage::PortStatus { port, .. } = &message {
                 tracing::debug!(port = port.desc.name, "port status");
             }
-            self.agent.tell(model, now, notice);
+            self.agent.tell(model, now, message);
         }
         true
     }

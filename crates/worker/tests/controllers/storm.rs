@@ -226,8 +226,8 @@ impl Storm {
             }
         }
         while self.model.poll(self.now) {}
-        while let Some(notice) = self.model.next_notice() {
-            self.agent.tell(&mut self.model, self.now, notice);
+        while let Some(message) = self.model.next_async_message() {
+            self.agent.tell(&mut self.model, self.now, message);
         }
         self.work();
         // The output of packet-outs is not checked here.

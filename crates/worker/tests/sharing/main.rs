@@ -102,8 +102,8 @@ impl Lab {
     /// Runs the control thread's part: takes all events.
     fn control(&mut self) {
         self.model.poll(self.now);
-        while let Some(notice) = self.model.next_notice() {
-            if let AsyncMessage::PacketIn(packet_in) = notice {
+        while let Some(message) = self.model.next_async_message() {
+            if let AsyncMessage::PacketIn(packet_in) = message {
                 self.model.recycle(packet_in.frame);
             }
         }

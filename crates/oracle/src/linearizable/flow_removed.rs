@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Flow-removed notices: one for each removed entry that requested it, with the reference's counters of its
+//! Flow-removed messages: one for each removed entry that requested it, with the reference's counters of its
 //! lifetime.
 
 use super::expiry;
@@ -10,11 +10,11 @@ use flow::{Action, FlowEntry, Operation};
 use model::{FlowRemoved, RemovedReason};
 use std::collections::BTreeMap;
 
-/// Compares all notices. Returns their number.
-pub(super) fn check_removed(record: &Record, lives: &[Life]) -> Result<usize, String> {
-    let mut notices: BTreeMap<u32, Vec<&FlowRemoved>> = BTreeMap::new();
-    for notice in record.removed.iter().rev() {
-        notices.entry(notice.entry.id).or_default().push(notice);
+/// Compares all messages. Returns their number.
+pub(super) fn check_all(record: &Record, lives: &[Life]) -> Result<usize, String> {
+    let mut messages: BTreeMap<u32, Vec<&FlowRemoved>> = BTreeMap::new();
+    for message in record.removed.iter().rev() {
+        messages.entry(message.entry.id).or_default().push(message);
     }
     let mut ended: Vec<(usize, &Life)> =
         lives.iter().filter_map(|life| Some((life.removed?, life))).collect();
@@ -23,40 +23,40 @@ pub(super) fn check_removed(record: &Record, lives: &[Life]) -> Result<usize, St
         if !life.entry.flags.send_flow_removed || life.entry.table == MAC_TABLE {
             continue;
         }
-        let next = notices.get_mut(&life.entry.id).and_then(|of_id| of_id.last().copied());
-        let notice = next.filter(|notice| is_of(notice, &life.entry));
-        if life.replaced && !is_deleted_apart(record, version, notice) {
+        let next = messages.get_mut(&life.entry.id).and_then(|of_id| of_id.last().copied());
+        let message = next.filter(|message| is_of(message, &life.entry));
+        if life.replaced && !is_deleted_apart(record, version, message) {
             continue;
         }
-        let notice =
-            notice.ok_or_else(|| format!("operation {version} removed without a notice: {life:?}"))?;
-        check(record, version, life, notice)?;
-        notices.get_mut(&life.entry.id).and_then(Vec::pop);
+        let message = message
+            .ok_or_else(|| format!("operation {version} removed without a flow-removed message: {life:?}"))?;
+        check(record, version, life, message)?;
+        messages.get_mut(&life.entry.id).and_then(Vec::pop);
     }
-    match notices.values().flatten().next() {
-        Some(notice) => Err(format!("a notice of an entry that did not go: {notice:?}")),
+    match messages.values().flatten().next() {
+        Some(message) => Err(format!("a flow-removed message of an entry that did not go: {message:?}")),
         None => Ok(record.removed.len()),
     }
 }
 
 /// Whether the entry was deleted in the operation that also adds an equal entry. A bundle can do that. A
-/// deleted entry has a notice, but an overwritten entry has none.
-fn is_deleted_apart(record: &Record, version: usize, notice: Option<&FlowRemoved>) -> bool {
+/// deleted entry has a message, but an overwritten entry has none.
+fn is_deleted_apart(record: &Record, version: usize, message: Option<&FlowRemoved>) -> bool {
     let removals = record.operations[version - 1].parts().iter().filter_map(|part| match part {
         Operation::Entries(changes) => {
             Some(changes.iter().filter(|change| matches!(change, flow::EntryChange::Remove { .. })).count())
         }
         _ => None,
     });
-    notice.is_some() && removals.sum::<usize>() > 1
+    message.is_some() && removals.sum::<usize>() > 1
 }
 
-fn is_of(notice: &FlowRemoved, entry: &FlowEntry) -> bool {
+fn is_of(message: &FlowRemoved, entry: &FlowEntry) -> bool {
     let key = |entry: &FlowEntry| (entry.table, entry.priority, entry.cookie, entry.matching.clone());
-    key(&notice.entry) == key(entry)
+    key(&message.entry) == key(entry)
 }
 
-fn check(record: &Record, version: usize, life: &Life, notice: &FlowRemoved) -> Result<(), String> {
+fn check(record: &Record, version: usize, life: &Life, message: &FlowRemoved) -> Result<(), String> {
     let [added, removed] = [life.added, version].map(|version| &record.submitted[version - 1]);
     let flags = life.entry.flags;
     let visible = |(packets, bytes): (u64, u64)| {
@@ -68,15 +68,15 @@ fn check(record: &Record, version: usize, life: &Life, notice: &FlowRemoved) -> 
     };
     let more = (life.counts.0 + life.perhaps.0, life.counts.1 + life.perhaps.1);
     let expected = [visible(life.counts), visible(more)];
-    if !expected.contains(&(notice.duration_ns, notice.packets, notice.bytes)) {
-        return Err(format!("{notice:?}\n  expected {expected:?} (duration, packets, bytes)"));
+    if !expected.contains(&(message.duration_ns, message.packets, message.bytes)) {
+        return Err(format!("{message:?}\n  expected {expected:?} (duration, packets, bytes)"));
     }
     let reasons = match removed.origin {
         Origin::Poll => vec![expiry::reason(life, record)],
         Origin::Request => requested(&record.operations[version - 1], &life.entry),
     };
-    if !reasons.contains(&Some(notice.reason)) {
-        return Err(format!("{notice:?}\n  expected one of {reasons:?} as the reason\n  {life:?}"));
+    if !reasons.contains(&Some(message.reason)) {
+        return Err(format!("{message:?}\n  expected one of {reasons:?} as the reason\n  {life:?}"));
     }
     Ok(())
 }
