@@ -95,7 +95,7 @@ impl Macs {
             transaction.rules.sharing.share(Instructions::apply(vec![Action::output(seen.port)]));
         let Some(entry) = entry_of(seen, instructions) else { return };
         let replaced = known.map(|p| p.id);
-        let id = transaction.add_entry(NewEntry { entry, said: None, replaced, counts: Counts::Reset });
+        let id = transaction.add_entry(NewEntry { entry, explicit: None, replaced, counts: Counts::Reset });
         self.places.insert(key, Place { id, port: seen.port });
         expiry.arm(config, &transaction.rules.store, id, 0);
     }

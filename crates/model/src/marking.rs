@@ -89,7 +89,7 @@ impl MarkLearner {
             let slot = transaction.rules.store.slot(id).filter(|s| s.life == Life::Live);
             let Some(slot) = slot else { continue };
             let (mark, Some(entry)) = (slot.mark, &slot.entry) else { continue };
-            if mark.said.is_some() || config.is_marked_by_cookie(entry.cookie) {
+            if mark.explicit.is_some() || config.is_marked_by_cookie(entry.cookie) {
                 continue;
             }
             let changed = if is_eligible(learning, entry) {

@@ -105,9 +105,9 @@ impl Bench {
     }
 
     /// Passes all waiting asynchronous messages to the agent.
-    fn tell(&mut self) {
+    fn report(&mut self) {
         for async_message in poll_all(&mut self.model, 0) {
-            self.agent.tell(&mut self.model, 0, async_message);
+            self.agent.report(&mut self.model, 0, async_message);
         }
     }
 }
@@ -240,7 +240,7 @@ fn port_status_is_queued_up_to_1_mib() {
         let one = bench.connect(patient());
         bench.fill_output(one, unread);
         bench.model.add_port(0, port(PortNo(1)), true).unwrap();
-        bench.tell();
+        bench.report();
         assert_eq!(bench.output(one) > unread, is_reported, "{unread} bytes are not read");
         let port_status = u64::from(!is_reported);
         assert_eq!(bench.agent.lost(), LostMessages { port_status, ..LostMessages::default() });
@@ -263,7 +263,7 @@ fn packet_ins_are_queued_up_to_the_limit_of_the_session() {
             metadata: 0,
             tunnel_id: 0,
         }));
-        bench.tell();
+        bench.report();
         assert_eq!(bench.output(one) > unread, is_reported, "{unread} bytes are not read");
         let packet_in = u64::from(!is_reported);
         assert_eq!(bench.agent.lost(), LostMessages { packet_in, ..LostMessages::default() });
@@ -278,7 +278,7 @@ fn the_log_hears_of_losses_once_a_second() {
     bench.fill_output(one, KIB * KIB + 1);
     let lose_one = |bench: &mut Bench, now| {
         bench.model.set_link(0, PortNo(1), now % 2 == 0).unwrap();
-        bench.tell();
+        bench.report();
         bench.step_at(one, now).1
     };
     bench.model.add_port(0, port(PortNo(1)), false).unwrap();

@@ -23,7 +23,7 @@ fn what_a_controller_does_not_read_is_counted_by_kind() {
     assert_eq!(step(&mut agent, &mut model, id, 0), [ChannelEvent::Opened]);
 
     let pass_on = |agent: &mut Agent, model: &mut Fake| {
-        poll_all(model, 0).into_iter().for_each(|async_message| agent.tell(model, 0, async_message));
+        poll_all(model, 0).into_iter().for_each(|async_message| agent.report(model, 0, async_message));
     };
     let reported = EntryFlags { send_flow_removed: true, ..EntryFlags::default() };
     let remove_one = |agent: &mut Agent, model: &mut Fake| {

@@ -40,8 +40,8 @@ fn second(model: &mut Fake, now: &mut Nanos, priority: u16, packets: u64) {
     assert!(!model.poll(*now));
 }
 
-const LEARNED: (bool, Mark) = (true, Mark { said: None, learned: true });
-const NOTHING: (bool, Mark) = (false, Mark { said: None, learned: false });
+const LEARNED: (bool, Mark) = (true, Mark { explicit: None, learned: true });
+const NOTHING: (bool, Mark) = (false, Mark { explicit: None, learned: false });
 
 #[test]
 fn busy_entries_are_learned_and_idle_ones_forgotten() {
@@ -70,14 +70,14 @@ fn busy_entries_are_learned_and_idle_ones_forgotten() {
 }
 
 #[test]
-fn what_was_said_and_cookies_come_before_learning() {
+fn explicit_marks_and_cookies_come_before_learning() {
     let mut m = learner();
-    let said =
+    let marked =
         |priority, low_latency, cookie| FlowMod { low_latency, cookie, ..add(priority, mac(9), PortNo(1)) };
     for (priority, low_latency, cookie) in
         [(1, Some(false), 0), (2, Some(true), 0), (3, None, 0x4c01), (4, Some(false), 0x4c01)]
     {
-        m.flow_mod(0, said(priority, low_latency, cookie)).unwrap();
+        m.flow_mod(0, marked(priority, low_latency, cookie)).unwrap();
     }
     let mut now = 0;
     let mut states = |rate: u64| {
@@ -92,7 +92,7 @@ fn what_was_said_and_cookies_come_before_learning() {
         assert_eq!(m.plane_mut().operations.len(), 4, "nothing is learned of them");
         [1, 2, 3, 4].map(|priority| state(&mut m, now, priority))
     };
-    let mark = |said| Mark { said, learned: false };
+    let mark = |explicit| Mark { explicit, learned: false };
     let wanted = [
         (false, mark(Some(false))),
         (true, mark(Some(true))),
@@ -118,7 +118,7 @@ fn a_modify_that_says_something_ends_learning_and_one_that_does_not_leaves_it() 
     let EntryChange::Modify { low_latency: true, .. } = last_changes(&mut m)[0] else { panic!("stays so") };
     m.flow_mod(now, modify(Some(false))).unwrap();
     let EntryChange::Modify { low_latency: false, .. } = last_changes(&mut m)[0] else { panic!("at once") };
-    let never = (false, Mark { said: Some(false), learned: false });
+    let never = (false, Mark { explicit: Some(false), learned: false });
     for _ in 0..3 {
         second(&mut m, &mut now, 1, 1_000);
         assert_eq!(state(&mut m, now, 1), never);

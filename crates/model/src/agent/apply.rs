@@ -4,7 +4,7 @@
 use super::channel::{Channel, ChannelEvent, Job};
 use super::context::{Context, Refusal};
 use super::dump::Dump;
-use super::long::{Away, Done, Then, Work};
+use super::long::{Done, Lent, Then, Work};
 use super::shared::Shared;
 use super::{bundle_request, flow_mod};
 use crate::changes::{Change, Changed, LONG_ENTRIES};
@@ -14,7 +14,7 @@ use openflow::{Message, Request};
 
 impl Channel {
     /// Applies changes, or hands them to the driver if they take long and the driver accepts them.
-    pub(super) fn make<D: DataPlane>(
+    pub(super) fn apply<D: DataPlane>(
         &mut self,
         request: &Request,
         changes: Vec<Change>,
@@ -26,14 +26,14 @@ impl Channel {
         shared.spent = shared.spent.saturating_add(cost);
         if shared.lends && cost > LONG_ENTRIES {
             shared.work = Some(Work { channel: self.id, now: context.now, changes });
-            self.begin(Job::Away(Box::new(Away { xid: request.xid, head: request.head, then })));
+            self.begin(Job::Lent(Box::new(Lent { xid: request.xid, head: request.head, then })));
             return Ok(None);
         }
         let result = context.model.bundle(context.now, changes);
-        self.made(then, result, shared, context)
+        self.applied(then, result, shared, context)
     }
 
-    fn made<D: DataPlane>(
+    fn applied<D: DataPlane>(
         &mut self,
         then: Then,
         result: Result<Changed, (usize, ModelError)>,
@@ -46,7 +46,7 @@ impl Channel {
                 flow_mod::release(buffer, shared, context);
                 Ok(None)
             }
-            Then::TellTables(xid) => {
+            Then::ReportTables(xid) => {
                 result.map_err(|(_, error)| error)?;
                 self.begin(Job::Dump(Box::new(Dump::table_features(xid))));
                 Ok(None)
@@ -65,11 +65,11 @@ impl Channel {
         shared: &mut Shared,
         context: &mut Context<'_, D>,
     ) -> Option<ChannelEvent> {
-        let away = self.take_away()?;
-        match self.made(away.then, done.result, shared, context) {
-            Ok(Some(reply)) => self.reply(away.xid, &reply),
+        let lent = self.take_lent()?;
+        match self.applied(lent.then, done.result, shared, context) {
+            Ok(Some(reply)) => self.reply(lent.xid, &reply),
             Ok(None) => {}
-            Err(refusal) => return Some(self.refuse(away.xid, &away.head, &refusal)),
+            Err(refusal) => return Some(self.refuse(lent.xid, &lent.head, &refusal)),
         }
         None
     }

@@ -39,7 +39,7 @@ impl Channel {
                 // The bundle is discarded, whether or not the commit succeeds.
                 let Some(bundle) = self.take_bundle(id, shared) else { return Ok(None) };
                 let then = Then::Commit(*control, bundle.origins);
-                return self.make(request, bundle.changes, then, shared, context);
+                return self.apply(request, bundle.changes, then, shared, context);
             }
             BundleKind::DiscardRequest => match self.take_bundle(id, shared) {
                 Some(_) => Ok(BundleKind::DiscardReply),

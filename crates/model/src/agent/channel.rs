@@ -8,7 +8,7 @@ use super::bundle::Bundles;
 use super::context::{ChannelId, Refusal};
 use super::dump::Dump;
 use super::layout::Layout;
-use super::long::Away;
+use super::long::Lent;
 use super::lost::LostMessages;
 use super::shared::Shared;
 use flow::Nanos;
@@ -74,7 +74,7 @@ pub(super) enum Job {
     Barrier(u32, u64),
     Dump(Box<Dump>),
     /// Waits until the driver has applied the changes of the request.
-    Away(Box<Away>),
+    Lent(Box<Lent>),
 }
 
 /// A request that waits for its turn.
@@ -281,9 +281,9 @@ impl Channel {
     }
 
     /// Takes the request whose changes the driver has applied, and ends that job.
-    pub(super) fn take_away(&mut self) -> Option<Away> {
+    pub(super) fn take_lent(&mut self) -> Option<Lent> {
         match self.job.take() {
-            Some(Job::Away(away)) => Some(*away),
+            Some(Job::Lent(lent)) => Some(*lent),
             other => {
                 self.job = other;
                 None
@@ -310,7 +310,7 @@ impl Channel {
         self.session.is_open() && self.async_config.allows(self.role(shared), kind)
     }
 
-    pub(super) fn tell(&mut self, shared: &Shared, kind: AsyncKind, message: &Message) {
+    pub(super) fn report(&mut self, shared: &Shared, kind: AsyncKind, message: &Message) {
         if !self.wants(shared, kind) {
             return;
         }

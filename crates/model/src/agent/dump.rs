@@ -27,7 +27,7 @@ pub enum Dump {
         parts: Parts<flow_stats::FlowStatsEntry>,
         filter: FlowFilter,
         cursor: FlowCursor,
-        tells_marks: bool,
+        with_marks: bool,
     },
     Aggregate {
         xid: u32,
@@ -45,11 +45,11 @@ pub enum Dump {
 }
 
 impl Dump {
-    /// Starts flow statistics; `tells_marks` adds the explicit low-latency marks, for peers that can parse
+    /// Starts flow statistics; `with_marks` adds the explicit low-latency marks, for peers that can parse
     /// them.
-    pub fn flows(xid: u32, query: &FlowQuery, tells_marks: bool) -> Self {
+    pub fn flows(xid: u32, query: &FlowQuery, with_marks: bool) -> Self {
         let (filter, cursor) = (filter(query), FlowCursor::default());
-        Self::Flows { parts: Parts::new(xid), filter, cursor, tells_marks }
+        Self::Flows { parts: Parts::new(xid), filter, cursor, with_marks }
     }
 
     pub fn aggregate(xid: u32, query: &FlowQuery) -> Self {
@@ -65,17 +65,17 @@ impl Dump {
     pub fn advance<D: DataPlane>(self, session: &mut Session, context: &mut Context<'_, D>) -> Option<Self> {
         let out = session.output_mut()?;
         match self {
-            Self::Flows { mut parts, filter, mut cursor, tells_marks } => {
+            Self::Flows { mut parts, filter, mut cursor, with_marks } => {
                 for flow in context.model.flows(context.now, &filter, &mut cursor, ENTRIES_PER_STEP) {
                     // An entry was received in one message and its description is not longer, so it fits into
                     // one.
-                    let _ = parts.push(&flow_stats(&flow, tells_marks), out);
+                    let _ = parts.push(&flow_stats(&flow, with_marks), out);
                 }
                 if cursor.is_done() {
                     parts.finish(out);
                     return None;
                 }
-                Some(Self::Flows { parts, filter, cursor, tells_marks })
+                Some(Self::Flows { parts, filter, cursor, with_marks })
             }
             Self::Aggregate { xid, filter, mut cursor, mut sum } => {
                 context.model.aggregate(&filter, &mut cursor, ENTRIES_PER_STEP, &mut sum);
@@ -126,7 +126,7 @@ fn filter(query: &FlowQuery) -> FlowFilter {
     }
 }
 
-fn flow_stats(flow: &stats::FlowStats, tells_marks: bool) -> flow_stats::FlowStatsEntry {
+fn flow_stats(flow: &stats::FlowStats, with_marks: bool) -> flow_stats::FlowStatsEntry {
     let entry = &flow.entry;
     flow_stats::FlowStatsEntry {
         table: entry.table,
@@ -140,6 +140,6 @@ fn flow_stats(flow: &stats::FlowStats, tells_marks: bool) -> flow_stats::FlowSta
         bytes: flow.bytes,
         matching: entry.matching.clone(),
         instructions: Instructions::clone(&entry.instructions),
-        low_latency: flow.mark.said.filter(|_| tells_marks),
+        low_latency: flow.mark.explicit.filter(|_| with_marks),
     }
 }

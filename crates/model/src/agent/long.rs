@@ -41,12 +41,12 @@ pub(super) enum Then {
     /// Answer the bundle's commit. The origin of each message is kept for an ERROR about it.
     Commit(BundleControl, Vec<Origin>),
     /// Report the tables in a reply to the request with this transaction ID.
-    TellTables(u32),
+    ReportTables(u32),
 }
 
 /// A request whose changes are being applied by the driver.
 #[derive(Debug)]
-pub(super) struct Away {
+pub(super) struct Lent {
     pub(super) xid: u32,
     pub(super) head: RequestHead,
     pub(super) then: Then,

@@ -2,7 +2,7 @@
 //! The OpenFlow agent: the channels of several controllers over one [`Model`], without I/O.
 //!
 //! Each connection is a [`Channel`] with its own `openflow::Session`. The driver passes received bytes to the
-//! channel, calls [`Agent::step`] and writes the channel's output. [`Agent::tell`] forwards a
+//! channel, calls [`Agent::step`] and writes the channel's output. [`Agent::report`] forwards a
 //! [`AsyncMessage`] to the channels that subscribe to it. Each call does a bounded amount of work. The agent
 //! does no work for a channel whose peer does not read.
 
@@ -75,7 +75,7 @@ impl Agent {
         let Some(channel) = self.channels.get_mut(&id) else { return Progress::default() };
         let progress =
             counting_held(channel, &mut self.shared, |channel, shared| channel.step(shared, context));
-        if std::mem::take(&mut self.shared.asked_anew) {
+        if std::mem::take(&mut self.shared.subscriptions_changed) {
             let kind = AsyncKind::PacketIn(PacketInCode::InvalidTtl);
             let report_invalid_ttl = self.channels.values().any(|channel| channel.wants(&self.shared, kind));
             context.model.set_settings(Settings { report_invalid_ttl, ..context.model.settings() });
@@ -121,23 +121,23 @@ impl Agent {
 
     /// Sends an asynchronous message to the channels that subscribe to it, and recycles the frame of a
     /// packet-in.
-    pub fn tell<D: DataPlane>(&mut self, model: &mut Model<D>, now: Nanos, async_message: AsyncMessage) {
+    pub fn report<D: DataPlane>(&mut self, model: &mut Model<D>, now: Nanos, async_message: AsyncMessage) {
         let kind = async_message::kind(&async_message);
         // Messages as encoded last, with the number of packet bytes. Channels with the same number share
         // them.
-        let mut made: Option<(Option<u16>, Vec<Message>)> = None;
+        let mut encoded: Option<(Option<u16>, Vec<Message>)> = None;
         for channel in self.channels.values_mut() {
             if !channel.wants(&self.shared, kind) {
                 continue;
             }
             let cut =
                 async_message::is_cut_by_channel(&async_message).then_some(channel.config.miss_send_len);
-            let messages = match made.take() {
+            let messages = match encoded.take() {
                 Some((as_before, messages)) if as_before == cut => messages,
                 _ => async_message::messages(&async_message, cut, now, &mut self.shared.buffers),
             };
-            messages.iter().for_each(|message| channel.tell(&self.shared, kind, message));
-            made = Some((cut, messages));
+            messages.iter().for_each(|message| channel.report(&self.shared, kind, message));
+            encoded = Some((cut, messages));
         }
         if let AsyncMessage::PacketIn(packet_in) = async_message {
             model.recycle(packet_in.frame);
@@ -154,7 +154,7 @@ impl Agent {
     pub fn close(&mut self, id: ChannelId) {
         if let Some(channel) = self.channels.remove(&id) {
             channel.give_back(&mut self.shared);
-            self.shared.asked_anew = true;
+            self.shared.subscriptions_changed = true;
         }
     }
 }

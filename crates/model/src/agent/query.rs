@@ -43,7 +43,7 @@ impl Channel {
                     return Err(refusal);
                 }
                 let change = vec![Change::Tables(tables)];
-                return self.make(request, change, Then::TellTables(xid), shared, context);
+                return self.apply(request, change, Then::ReportTables(xid), shared, context);
             }
             Query::Table => Answer::Table(tables(context)),
             Query::PortStats { port } => Answer::PortStats(port_stats(*port, context)?),

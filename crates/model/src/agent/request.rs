@@ -50,7 +50,7 @@ impl Channel {
             Message::FlowMod(m) => {
                 let buffer = super::flow_mod::known_buffer(m, shared, context.now)?;
                 let change = Change::Flow(m.flow.clone());
-                self.make(request, vec![change], Then::Packet(buffer), shared, context)
+                self.apply(request, vec![change], Then::Packet(buffer), shared, context)
             }
             Message::PortMod(m) => self.change(request, super::port_mod::change(m)?, shared, context),
             Message::TableMod(table_mod) => match table_mod.config {
@@ -78,7 +78,7 @@ impl Channel {
             Message::GetAsyncRequest => Ok(Some(Message::GetAsyncReply(self.async_config))),
             Message::SetAsync(config) => {
                 self.async_config = *config;
-                shared.asked_anew = true;
+                shared.subscriptions_changed = true;
                 Ok(None)
             }
             Message::BundleControl(control) => self.bundle_control(request, control, shared, context),
@@ -118,7 +118,7 @@ impl Channel {
         shared: &mut Shared,
         context: &mut Context<'_, D>,
     ) -> Result<Option<Message>, Refusal> {
-        self.make(request, vec![change], Then::Packet(None), shared, context)
+        self.apply(request, vec![change], Then::Packet(None), shared, context)
     }
 }
 

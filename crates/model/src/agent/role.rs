@@ -29,7 +29,7 @@ impl Channel {
     ) -> Result<Message, Refusal> {
         shared.generation.accept(asked).map_err(|error| Refusal::new(error.code, error.problem))?;
         if asked.role != Role::NoChange {
-            shared.asked_anew = true;
+            shared.subscriptions_changed = true;
             self.asked_role = asked.role;
             if asked.role == Role::Master {
                 shared.master = Some(self.id);

@@ -17,7 +17,7 @@ pub(super) struct Shared {
     pub(super) bundled: bundle::Size,
     pub(super) buffers: Buffers,
     /// A change of role or subscription may have changed which channels get which asynchronous messages.
-    pub(super) asked_anew: bool,
+    pub(super) subscriptions_changed: bool,
     /// Total size in bytes of the requests that wait in all channels.
     pub(super) held_bytes: usize,
     /// Approximate number of entries that the changes of this step have examined.

@@ -29,7 +29,7 @@ impl Channel {
                 events.extend(self.take_up(held, shared, context));
                 // Other channels get a turn after this much work. `Agent::step` updates the settings before a
                 // barrier can start.
-                if shared.spent >= LONG_ENTRIES || shared.asked_anew {
+                if shared.spent >= LONG_ENTRIES || shared.subscriptions_changed {
                     left = 0;
                 }
                 self.advance(context);
@@ -48,7 +48,7 @@ impl Channel {
         let held = self.front()?;
         let free = match &self.job {
             None => true,
-            Some(Job::Barrier(..) | Job::Away(_)) => false,
+            Some(Job::Barrier(..) | Job::Lent(_)) => false,
             Some(Job::Dump(_)) => !held.waits_for_others(),
         };
         if !free

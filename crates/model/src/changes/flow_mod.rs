@@ -80,7 +80,7 @@ fn add(transaction: &mut Transaction<'_>, m: FlowMod) -> Result<(), ModelError> 
         low_latency,
     };
     let counts = Counts::by_flag(m.flags.reset_counts);
-    transaction.add_entry(NewEntry { entry, said: m.low_latency, replaced, counts });
+    transaction.add_entry(NewEntry { entry, explicit: m.low_latency, replaced, counts });
     Ok(())
 }
 

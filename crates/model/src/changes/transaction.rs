@@ -22,7 +22,7 @@ use std::sync::Arc;
 pub(crate) struct NewEntry {
     pub entry: FlowEntry,
     /// Explicit low-latency mark of the flow-mod.
-    pub said: Option<bool>,
+    pub explicit: Option<bool>,
     /// The identical entry that this one replaces.
     pub replaced: Option<EntryId>,
     /// What happens to the counts of the replaced entry.
@@ -70,7 +70,7 @@ impl<'a> Transaction<'a> {
         }
         let Rules { store, groups, meters, carried, .. } = &mut *self.rules;
         note_use(groups, meters, &new.entry.instructions, Use::Begins);
-        let id = store.insert(new.entry, Mark { said: new.said, learned: false }, self.now);
+        let id = store.insert(new.entry, Mark { explicit: new.explicit, learned: false }, self.now);
         if let Some(old) = new.replaced.filter(|_| new.counts == Counts::Continue) {
             if let Some(Step::Removed { heir, .. }) = self.work.log.last_mut() {
                 *heir = Some(id);
@@ -85,12 +85,12 @@ impl<'a> Transaction<'a> {
         id
     }
 
-    /// Gives an entry new instructions. `said` is the explicit low-latency mark of the flow-mod.
+    /// Gives an entry new instructions. `explicit` is the mark that the flow-mod gives, if any.
     pub fn modify_entry(
         &mut self,
         id: EntryId,
         instructions: &Arc<Instructions>,
-        said: Option<bool>,
+        explicit: Option<bool>,
         counts: Counts,
     ) {
         let Rules { store, groups, meters, carried, .. } = &mut *self.rules;
@@ -98,7 +98,7 @@ impl<'a> Transaction<'a> {
         let (mark, Some(before)) = (slot.mark, slot.entry.clone()) else { return };
         let mut entry = FlowEntry::clone(&before);
         entry.instructions = Arc::clone(instructions);
-        entry.low_latency = said.unwrap_or(before.low_latency);
+        entry.low_latency = explicit.unwrap_or(before.low_latency);
         self.work.changes.push(EntryChange::Modify {
             id,
             table: entry.table,
@@ -108,7 +108,7 @@ impl<'a> Transaction<'a> {
         });
         note_use(groups, meters, &before.instructions, Use::Ends);
         note_use(groups, meters, &entry.instructions, Use::Begins);
-        store.set_entry(id, Arc::new(entry), mark.after(said));
+        store.set_entry(id, Arc::new(entry), mark.after(explicit));
         let step = Before { id, entry: before, mark, carried: carried.get(id) };
         self.work.log.push(Step::Modified(Box::new(step)));
         self.work.changed.modified += 1;

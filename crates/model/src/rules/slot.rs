@@ -21,15 +21,15 @@ pub(crate) enum Life {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
     /// Explicit mark of a flow-mod; `None`: the cookie decides, or else learning.
-    pub said: Option<bool>,
+    pub explicit: Option<bool>,
     /// The entry is low-latency because of its learned hit rate.
     pub learned: bool,
 }
 
 impl Mark {
     /// Returns the mark after a modify command with this explicit mark.
-    pub(crate) fn after(self, said: Option<bool>) -> Self {
-        if said.is_some() { Self { said, learned: false } } else { self }
+    pub(crate) fn after(self, explicit: Option<bool>) -> Self {
+        if explicit.is_some() { Self { explicit, learned: false } } else { self }
     }
 }
 

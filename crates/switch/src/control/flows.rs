@@ -127,7 +127,7 @@ fn flow_mod(flow: &FlowStats) -> FlowMod {
         hard_timeout_s: entry.hard_timeout_s,
         cookie: entry.cookie,
         flags: entry.flags,
-        low_latency: flow.mark.said,
+        low_latency: flow.mark.explicit,
         ..FlowMod::default()
     }
 }

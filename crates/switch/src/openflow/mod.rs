@@ -235,7 +235,7 @@ impl Channels {
             if let AsyncMessage::PortStatus { port, .. } = &message {
                 tracing::debug!(port = port.desc.name, "port status");
             }
-            self.agent.tell(model, now, message);
+            self.agent.report(model, now, message);
         }
         true
     }

@@ -227,7 +227,7 @@ impl Storm {
         }
         while self.model.poll(self.now) {}
         while let Some(message) = self.model.next_async_message() {
-            self.agent.tell(&mut self.model, self.now, message);
+            self.agent.report(&mut self.model, self.now, message);
         }
         self.work();
         // The output of packet-outs is not checked here.
