@@ -47,12 +47,12 @@ pub fn switch(
     let packets = packets(&file, mistakes);
     let ring = mistakes.at("ring", in_range(file.ring.unwrap_or(1_024), 1..=RING));
     let datapath = only(file.datapath, mistakes);
-    let switched = datapath.as_ref().and_then(|datapath| forwarded(datapath, folder, mistakes));
+    let settings = datapath.as_ref().and_then(|datapath| switch_settings(datapath, folder, mistakes));
     let costs = file.costs.unwrap_or_default();
     mistakes.take(costs.table());
-    let traffic = sorts(file.traffic, folder, seed, mistakes)?;
+    let traffic = traffic_classes(file.traffic, folder, seed, mistakes)?;
     let (mut classes, factor) = mistakes.take(rates(file.load, traffic))?;
-    let Forwarded { config, marks, rules } = switched?;
+    let SwitchSettings { config, marks, rules } = settings?;
     let key = if datapath?.rules.is_some() { "datapath.rules" } else { "datapath.flows" };
     let (model, ports) = mistakes.take(model(&rules, key, marks, &classes))?;
     for class in &mut classes {
@@ -130,13 +130,17 @@ fn only(datapaths: Vec<file::SwitchSection>, mistakes: &mut Mistakes) -> Option<
 }
 
 /// Forwarding settings of the switch.
-struct Forwarded {
+struct SwitchSettings {
     config: worker::WorkerSetConfig,
     marks: Marks,
     rules: String,
 }
 
-fn forwarded(datapath: &file::SwitchSection, folder: &Path, mistakes: &mut Mistakes) -> Option<Forwarded> {
+fn switch_settings(
+    datapath: &file::SwitchSection,
+    folder: &Path,
+    mistakes: &mut Mistakes,
+) -> Option<SwitchSettings> {
     mistakes.at("datapath.id", in_range(datapath.id.unwrap_or(1), 1..=i64::MAX));
     let file::SwitchSection { low_latency, ffp, lanes, port_cache, .. } = datapath;
     let sections = ForwardingSections { low_latency, ffp, lanes, port_cache };
@@ -154,11 +158,11 @@ fn forwarded(datapath: &file::SwitchSection, folder: &Path, mistakes: &mut Mista
         quanta,
         ..worker::WorkerSetConfig::default()
     };
-    Some(Forwarded { config, marks, rules: rules? })
+    Some(SwitchSettings { config, marks, rules: rules? })
 }
 
 /// Checks the traffic classes. Returns `None` if one of them is wrong.
-fn sorts(
+fn traffic_classes(
     list: Vec<file::TrafficSection>,
     folder: &Path,
     seed: u64,
@@ -170,9 +174,9 @@ fn sorts(
         return None;
     }
     let (count, names) = (list.len(), list.iter().map(|one| one.name.clone()).collect::<Vec<_>>());
-    let mut sorts = Vec::with_capacity(count);
+    let mut classes = Vec::with_capacity(count);
     for (n, one) in list.into_iter().enumerate() {
-        sorts.extend(mistakes.take(traffic::traffic(n, one, folder, seed)));
+        classes.extend(mistakes.take(traffic::traffic(n, one, folder, seed)));
         if let Some(name) = &names[n]
             && names[..n].iter().any(|other| other.as_ref() == Some(name))
         {
@@ -180,7 +184,7 @@ fn sorts(
             mistakes.wrong(format!("traffic[{n}].name"), problem);
         }
     }
-    (sorts.len() == count).then_some(sorts)
+    (classes.len() == count).then_some(classes)
 }
 
 /// Returns the text of the switch's flows.
