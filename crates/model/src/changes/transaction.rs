@@ -160,8 +160,8 @@ impl<'a> Transaction<'a> {
         self.work.changed.removed += 1;
     }
 
-    /// Removes the entries that `wanted` accepts. The scan of all entries stops when `limit` of them are found;
-    /// `None`: there is no limit.
+    /// Removes the entries that `wanted` accepts. The scan of all entries stops when `limit` of them are
+    /// found. Without a limit, it visits every entry.
     pub fn remove_where(
         &mut self,
         limit: Option<usize>,
