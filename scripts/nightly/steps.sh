@@ -24,7 +24,7 @@ done
 # Faults: every patch of tests/mutations, then random mutants. Random mutants continue after an interruption.
 step mutations "cargo xtask mutants --all"
 step mutants "cargo xtask mutants --random $NIGHTLY_MUTANTS --seed $NIGHTLY_SEED"
-step mutants-pipeline "cargo xtask mutants --random $((NIGHTLY_MUTANTS / 3 + 1)) --seed $NIGHTLY_SEED --crates pipeline"
+step mutants-pipeline "cargo xtask mutants --random $((NIGHTLY_MUTANTS / 3 + 1)) --seed $NIGHTLY_SEED --crates actions,pipeline"
 
 # Threads of the daemon: 120 runs of 10 s.
 step threads "THREADS_SEED=1001 THREADS_RUNS=20 THREADS_MS=10000 cargo test --package switch --test threads -- --nocapture"

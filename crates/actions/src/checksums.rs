@@ -11,7 +11,7 @@ use wire::layers::header;
 
 /// Bytes that were overwritten in place.
 #[derive(Clone, Copy, Debug)]
-pub struct ByteChange<'a> {
+pub(crate) struct ByteChange<'a> {
     /// Offset of the first overwritten byte in the frame.
     pub at: usize,
     /// Previous content of these bytes.
@@ -54,7 +54,7 @@ impl ByteChange<'_> {
 }
 
 /// Updates the checksums after a change. `layers` are the headers from before the change, parsed down to L4.
-pub fn keep_right(frame: &mut Frame, layers: &Layers, change: ByteChange<'_>) {
+pub(crate) fn keep_right(frame: &mut Frame, layers: &Layers, change: ByteChange<'_>) {
     let l3 = usize::from(layers.l3);
     if layers.present & header::IPV4 != 0 {
         let header_end = l3 + usize::from(frame.bytes().get(l3).copied().unwrap_or(0) & 0x0f) * 4;

@@ -25,7 +25,7 @@ pub const FRAME_BYTES_MIN: usize = 60;
 ///
 /// # Errors
 /// Returns `NoHeadroom` if the frame has no space in front.
-pub fn push_vlan(packet: &mut PacketData, tpid: u16) -> Result<(), DropReason> {
+pub(crate) fn push_vlan(packet: &mut PacketData, tpid: u16) -> Result<(), DropReason> {
     packet.locate(Depth::L2);
     let tci = packet.layers.vlan_tci;
     if !packet.frame.insert(TYPE_AT, TAG_BYTES) {
@@ -42,7 +42,7 @@ pub fn push_vlan(packet: &mut PacketData, tpid: u16) -> Result<(), DropReason> {
 ///
 /// # Errors
 /// Returns `MissingVlan` for a packet without a tag, and `NoHeadroom` if the shorter frame cannot be padded.
-pub fn pop_vlan(packet: &mut PacketData) -> Result<(), DropReason> {
+pub(crate) fn pop_vlan(packet: &mut PacketData) -> Result<(), DropReason> {
     if !packet.has(header::VLAN) || !packet.frame.remove(TYPE_AT, TAG_BYTES) {
         return Err(DropReason::MissingVlan);
     }
@@ -55,7 +55,7 @@ pub fn pop_vlan(packet: &mut PacketData) -> Result<(), DropReason> {
 /// # Errors
 /// Returns `MissingHeader` for an LLC frame or one without a layer 3, and `NoHeadroom` if it has no space in
 /// front.
-pub fn push_mpls(packet: &mut PacketData, eth_type: u16) -> Result<(), DropReason> {
+pub(crate) fn push_mpls(packet: &mut PacketData, eth_type: u16) -> Result<(), DropReason> {
     packet.locate(Depth::L3);
     let (layers, l3) = (packet.layers, usize::from(packet.layers.l3));
     if layers.eth_type == ETH_TYPE_LLC || layers.l3 == 0 {
@@ -84,7 +84,7 @@ pub fn push_mpls(packet: &mut PacketData, eth_type: u16) -> Result<(), DropReaso
 ///
 /// # Errors
 /// Returns `MissingMpls` for a packet without a shim, and `NoHeadroom` if the shorter frame cannot be padded.
-pub fn pop_mpls(packet: &mut PacketData, eth_type: u16) -> Result<(), DropReason> {
+pub(crate) fn pop_mpls(packet: &mut PacketData, eth_type: u16) -> Result<(), DropReason> {
     let there = packet.has(header::MPLS);
     let (l3, type_at) = (usize::from(packet.layers.l3), usize::from(packet.layers.type_at));
     if !there || !packet.frame.remove(l3, TAG_BYTES) {
@@ -99,7 +99,7 @@ pub fn pop_mpls(packet: &mut PacketData, eth_type: u16) -> Result<(), DropReason
 ///
 /// # Errors
 /// Returns `NoHeadroom` if the frame has no space in front.
-pub fn push_pbb(packet: &mut PacketData, eth_type: u16) -> Result<(), DropReason> {
+pub(crate) fn push_pbb(packet: &mut PacketData, eth_type: u16) -> Result<(), DropReason> {
     packet.locate(Depth::L3);
     let (layers, l3) = (packet.layers, usize::from(packet.layers.l3));
     let bytes = packet.frame.bytes();
@@ -126,7 +126,7 @@ pub fn push_pbb(packet: &mut PacketData, eth_type: u16) -> Result<(), DropReason
 /// # Errors
 /// Returns `MissingHeader` if the I-tag is missing, is not outermost or has no complete frame behind it.
 /// Returns `NoHeadroom` if the shorter frame cannot be padded.
-pub fn pop_pbb(packet: &mut PacketData) -> Result<(), DropReason> {
+pub(crate) fn pop_pbb(packet: &mut PacketData) -> Result<(), DropReason> {
     let outermost = packet.has(header::PBB) && usize::from(packet.layers.type_at) == TYPE_AT;
     // The customer's frame must have at least its MAC addresses and an EtherType.
     if !outermost || packet.frame.len() < PBB_BYTES + MACS_BYTES + 2 || !packet.frame.remove(0, PBB_BYTES) {
@@ -139,7 +139,7 @@ pub fn pop_pbb(packet: &mut PacketData) -> Result<(), DropReason> {
 ///
 /// # Errors
 /// Returns `NoHeadroom` if the frame cannot be padded.
-pub fn pad(packet: &mut PacketData) -> Result<(), DropReason> {
+pub(crate) fn pad(packet: &mut PacketData) -> Result<(), DropReason> {
     packet.forget_layers();
     if packet.frame.pad_into_headroom(FRAME_BYTES_MIN) { Ok(()) } else { Err(DropReason::NoHeadroom) }
 }

@@ -8,7 +8,7 @@ use wire::Depth;
 use wire::layers::header;
 
 /// Decrements the IP TTL. A packet with a TTL of 0 or 1 is dropped as `TtlExpired`.
-pub fn dec_nw(packet: &mut PacketData) -> Result<(), DropReason> {
+pub(crate) fn dec_nw(packet: &mut PacketData) -> Result<(), DropReason> {
     let at = nw_place(packet)?;
     let ttl = packet.frame.bytes()[at];
     if ttl <= 1 {
@@ -19,14 +19,14 @@ pub fn dec_nw(packet: &mut PacketData) -> Result<(), DropReason> {
 }
 
 /// Writes the IP TTL.
-pub fn set_nw(packet: &mut PacketData, ttl: u8) -> Result<(), DropReason> {
+pub(crate) fn set_nw(packet: &mut PacketData, ttl: u8) -> Result<(), DropReason> {
     let at = nw_place(packet)?;
     write(packet, at, ttl);
     Ok(())
 }
 
 /// Decrements the TTL of the outermost MPLS shim. A packet with a TTL of 0 or 1 is dropped as `TtlExpired`.
-pub fn dec_mpls(packet: &mut PacketData) -> Result<(), DropReason> {
+pub(crate) fn dec_mpls(packet: &mut PacketData) -> Result<(), DropReason> {
     let at = mpls_place(packet)?;
     let ttl = packet.frame.bytes()[at];
     if ttl <= 1 {
@@ -37,14 +37,14 @@ pub fn dec_mpls(packet: &mut PacketData) -> Result<(), DropReason> {
 }
 
 /// Writes the TTL of the outermost MPLS shim.
-pub fn set_mpls(packet: &mut PacketData, ttl: u8) -> Result<(), DropReason> {
+pub(crate) fn set_mpls(packet: &mut PacketData, ttl: u8) -> Result<(), DropReason> {
     let at = mpls_place(packet)?;
     packet.frame.bytes_mut()[at] = ttl;
     Ok(())
 }
 
 /// Copies the TTL of the next-to-outermost header to the outermost. Does nothing without two headers.
-pub fn copy_out(packet: &mut PacketData) {
+pub(crate) fn copy_out(packet: &mut PacketData) {
     if let Some((outer, inner, _)) = two_places(packet) {
         let bytes = packet.frame.bytes_mut();
         bytes[outer] = bytes[inner];
@@ -52,7 +52,7 @@ pub fn copy_out(packet: &mut PacketData) {
 }
 
 /// Copies the TTL of the outermost header to the next. Does nothing without two headers.
-pub fn copy_in(packet: &mut PacketData) {
+pub(crate) fn copy_in(packet: &mut PacketData) {
     if let Some((outer, inner, ipv4)) = two_places(packet) {
         let ttl = packet.frame.bytes()[outer];
         let old = [packet.frame.bytes()[inner]];

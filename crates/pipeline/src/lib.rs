@@ -49,6 +49,8 @@ mod finish;
 // What the stages share: rules, counters, the packets' destination.
 mod context;
 
+mod egress;
+
 pub mod stateless;
 
 mod lanes;
@@ -84,8 +86,6 @@ mod packet_out;
 
 // What forwarding and control share.
 mod cells;
-
-mod egress;
 
 mod counters;
 

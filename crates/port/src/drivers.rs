@@ -1,28 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The list of drivers. A new driver is a new module and a line in [`DRIVERS`].
 
-use crate::{PortError, Queue, af_packet, af_xdp, dpdk, interface, mem, pcap};
-
-/// Specification of a port to open.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Spec {
-    /// Port number, from 1; becomes `meta.in_port` of received frames.
-    pub number: u32,
-    /// Name of the port, for messages.
-    pub name: String,
-    /// Name of a driver in [`DRIVERS`].
-    pub driver: String,
-    /// The device, in the driver's notation.
-    pub device: String,
-    /// Number of queues to open: one for each worker that serves the port.
-    pub queues: usize,
-    /// Outstanding bytes per device queue above which normal frames wait in the switch; `usize::MAX`: no
-    /// limit.
-    pub outstanding_bytes: usize,
-}
-
-/// The queues of a port.
-pub type Queues = Vec<Box<dyn Queue>>;
+use crate::spec::{Queues, Spec};
+use crate::{PortError, af_packet, af_xdp, dpdk, interface, mem, pcap};
 
 /// A driver with its entry points.
 pub struct Driver {

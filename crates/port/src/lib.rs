@@ -24,16 +24,18 @@ mod interface;
 mod offload;
 mod pools;
 mod queue;
+mod spec;
 mod statistics;
 mod sys;
 mod watch;
 
-pub use drivers::{DRIVERS, Driver, Queues, Spec, check, find, interface_of, is_of_interfaces, open};
+pub use drivers::{DRIVERS, Driver, check, find, interface_of, is_of_interfaces, open};
 pub use error::PortError;
 pub use fault::{Faults, Faulty};
 pub use offload::finished;
 pub use pools::{LARGE_FRAME_BYTES, Pools, SMALL_FRAME_BYTES};
 pub use queue::{Capabilities, Link, Outstanding, Queue};
+pub use spec::{Queues, Spec};
 pub use statistics::{PortDrop, Statistics};
 
 /// Length in bytes of the shortest frame that is handled: an Ethernet header.

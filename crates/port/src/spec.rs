@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What every driver opens: a port's specification, and its queues.
+
+use crate::Queue;
+
+/// Specification of a port to open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spec {
+    /// Port number, from 1; becomes `meta.in_port` of received frames.
+    pub number: u32,
+    /// Name of the port, for messages.
+    pub name: String,
+    /// Name of a driver in [`DRIVERS`](crate::DRIVERS).
+    pub driver: String,
+    /// The device, in the driver's notation.
+    pub device: String,
+    /// Number of queues to open: one for each worker that serves the port.
+    pub queues: usize,
+    /// Outstanding bytes per device queue above which normal frames wait in the switch; `usize::MAX`: no
+    /// limit.
+    pub outstanding_bytes: usize,
+}
+
+/// The queues of a port.
+pub type Queues = Vec<Box<dyn Queue>>;
