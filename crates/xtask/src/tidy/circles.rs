@@ -9,8 +9,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use syn::visit::{self, Visit};
-use syn::{ItemMod, ItemUse, UseTree, Visibility};
+use syn::{ImplItemFn, ItemFn, ItemMod, ItemUse, UseTree, Visibility};
 
+use super::functions::is_for_tests;
 use super::{Finding, idioms};
 use crate::tree::File;
 
@@ -38,17 +39,20 @@ struct Module<'a> {
 
 pub fn check(files: &[File]) -> Vec<Finding> {
     let mut crates: BTreeMap<&str, Modules<'_>> = BTreeMap::new();
-    for (file, code) in &idioms::shipped(files) {
+    let mut findings = Vec::new();
+    // The code of `shipped` has no string literals, so it cannot always be parsed.
+    for (file, _) in &idioms::shipped(files) {
         let Some((name, path)) = file.path.strip_prefix("crates/").and_then(|rest| rest.split_once("/src/"))
         else {
             continue;
         };
-        // Other checks report a file that cannot be parsed.
-        if let Ok(parsed) = syn::parse_file(code) {
-            crates.entry(name).or_default().insert(place(path), Module::of(file, &parsed));
+        match syn::parse_file(file.text.as_deref().unwrap_or_default()) {
+            Ok(code) => drop(crates.entry(name).or_default().insert(place(path), Module::of(file, &code))),
+            Err(error) => findings.push(Finding::new(file, 0, format!("cannot be parsed: {error}"))),
         }
     }
-    crates.iter().flat_map(|(name, modules)| check_crate(name, modules)).collect()
+    findings.extend(crates.iter().flat_map(|(name, modules)| check_crate(name, modules)));
+    findings
 }
 
 /// Returns the place of the module in the file `path`, which is relative to the crate's `src`.
@@ -218,6 +222,9 @@ impl<'a> Module<'a> {
 
 impl<'ast> Visit<'ast> for Module<'_> {
     fn visit_item_use(&mut self, item: &'ast ItemUse) {
+        if is_for_tests(&item.attrs) {
+            return;
+        }
         let exported = !matches!(item.vis, Visibility::Inherited);
         self.tree(&item.tree, &[], item.use_token.span.start().line, exported);
     }
@@ -230,9 +237,21 @@ impl<'ast> Visit<'ast> for Module<'_> {
         visit::visit_path(self, path);
     }
 
+    fn visit_item_fn(&mut self, function: &'ast ItemFn) {
+        if !is_for_tests(&function.attrs) {
+            visit::visit_item_fn(self, function);
+        }
+    }
+
+    fn visit_impl_item_fn(&mut self, function: &'ast ImplItemFn) {
+        if !is_for_tests(&function.attrs) {
+            visit::visit_impl_item_fn(self, function);
+        }
+    }
+
     fn visit_item_mod(&mut self, module: &'ast ItemMod) {
         // `super` means something else inside a module that stands in the file; there are few.
-        if module.content.is_none() {
+        if module.content.is_none() && !is_for_tests(&module.attrs) {
             self.declares.push(module.ident.to_string());
         }
     }
@@ -294,6 +313,15 @@ mod tests {
         assert_eq!(found_in(&files).len(), 1);
         files[2].1 = "#[cfg(test)]\nmod tests {\n    use crate::d::X;\n}\n".into();
         assert_eq!(found_in(&files), []);
+    }
+
+    #[test]
+    fn string_literals_do_not_hide_a_file() {
+        let mut files = ring(4);
+        files[1].1.push_str("fn f() -> &'static str {\n    let text = \"a\";\n    text\n}\n");
+        assert_eq!(found_in(&files).len(), 1);
+        files[1].1.push_str("fn f( {\n");
+        assert!(found_in(&files).iter().any(|finding| finding.says.contains("cannot be parsed")));
     }
 
     #[test]

@@ -44,7 +44,7 @@ impl Functions<'_> {
     }
 }
 
-fn is_for_tests(attributes: &[Attribute]) -> bool {
+pub(super) fn is_for_tests(attributes: &[Attribute]) -> bool {
     let is_test = |attribute: &Attribute| {
         attribute.path().is_ident("test")
             || attribute.path().is_ident("cfg")
