@@ -21,8 +21,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Returns a plan for `pairs` pairs of [`Measure::MegaPerCpuSecond`], with up to twice as many more if
-    /// the machine disturbs them.
+    /// Returns a plan that measures `pairs` pairs of windows as [`Measure::MegaPerCpuSecond`]. Pairs that the
+    /// machine disturbs are repeated, up to `3 * pairs` attempts in total.
     #[must_use]
     pub fn new(pairs: usize) -> Self {
         Self {

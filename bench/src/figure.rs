@@ -25,11 +25,11 @@ pub struct Figure {
     pub unit: String,
     /// Median of the pairs' ratios of ours to the peer's; null without a peer.
     pub ratio: Option<f64>,
-    /// Lower end of the ratio's 95 % interval; without a peer, of the median's interval.
+    /// Lower end of the 95 % confidence interval of the ratio, or of the median if there is no peer.
     pub low: f64,
     /// Upper end of that interval.
     pub high: f64,
-    /// Number of undisturbed pairs of windows; without a peer, of undisturbed windows.
+    /// Number of undisturbed pairs of windows, or of undisturbed windows if there is no peer.
     pub runs: usize,
     /// Target for the ratio: `>= 1.5` or `<= 0.2`; null without a target.
     pub bar: Option<String>,

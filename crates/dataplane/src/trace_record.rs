@@ -60,13 +60,13 @@ pub struct TraceRecord {
     pub offloaded: bool,
     /// First [`RECORD_HITS`] lookups, in order.
     pub hits: ArrayVec<TraceHit, RECORD_HITS>,
-    /// Number of all lookups.
+    /// Total number of lookups.
     pub lookups: u32,
     /// Table whose LUT had no record of the packet's value, so that the packet left the fast-forwarding path.
     pub missed: Option<u8>,
     /// First [`RECORD_COPIES`] copies, in order. A copy may still have been dropped by the egress.
     pub copies: ArrayVec<TraceCopy, RECORD_COPIES>,
-    /// Number of all copies.
+    /// Total number of copies.
     pub made: u32,
     /// Outcome of the packet.
     pub outcome: Outcome,

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 const PAGE: &str = include_str!("../../../docs/openflow-extensions.md");
 const XID: u32 = 7;
-/// Maximum number of labels and backups in a message.
+/// Maximum number of labels and backups together in a message.
 const PAIRS: usize = 8_186;
 
 fn bank(

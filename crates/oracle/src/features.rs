@@ -95,7 +95,7 @@ impl Features {
         }
     }
 
-    /// Counts the features that a packet met, unless it was dropped.
+    /// Counts the features that a packet exercised, or the drop reason if it was dropped.
     pub fn note(&self, arrival: &Arrival, processed: &Processed, coverage: &mut Coverage) {
         if let Outcome::Dropped(reason) = processed.outcome {
             *coverage.drops.entry(reason.name()).or_default() += 1;

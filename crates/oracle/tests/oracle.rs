@@ -7,7 +7,8 @@ use oracle::{CaseOptions, Coverage, PathUse, run_case};
 use pipeline::LaneLimits;
 use worker::{Consistency, Quanta};
 
-/// Number of rule sets from which coverage is checked; fewer may not reach rare situations.
+/// Minimum number of rule sets in a run for coverage to be checked. Smaller runs may not reach rare
+/// situations.
 const CASES: u64 = 200;
 
 /// Minimum share, in thousandths, of the repeated packets that must pass a table on the path, in each calm

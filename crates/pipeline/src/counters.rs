@@ -36,7 +36,7 @@ pub struct BurstCounters {
     pub copies: u64,
     /// Packets of which no copy was sent, by drop reason.
     pub dropped: [u64; REASONS],
-    /// Copies that failed while the packet was not dropped as a whole, by drop reason.
+    /// Failed copies of packets that were not themselves dropped, by drop reason.
     pub copies_dropped: [u64; REASONS],
     /// Whether any drop was counted. Most bursts have none, and skip the arrays.
     any_dropped: bool,

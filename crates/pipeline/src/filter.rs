@@ -22,7 +22,7 @@ struct Condition {
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     conditions: Box<[Condition]>,
-    /// Whether the filter accepts no packet, as a match on an index of a linear table.
+    /// Whether the filter accepts no packet. This is the case for a match on an index of a linear table.
     nothing: bool,
 }
 

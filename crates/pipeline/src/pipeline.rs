@@ -246,7 +246,7 @@ impl Pipeline {
         self.lanes.backlogged()
     }
 
-    /// Returns the number of all waiting packets. Operations are applied only at 0.
+    /// Returns the total number of waiting packets. Operations are applied only when it is 0.
     #[must_use]
     pub fn held(&self) -> usize {
         self.lanes.held()

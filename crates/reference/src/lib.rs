@@ -278,8 +278,8 @@ impl Reference {
         Ok(())
     }
 
-    /// Sets the bands that the next packet exceeds, by the table of the entry that has the meter. The packet
-    /// exceeds no other bands.
+    /// Sets the bands that the next packet exceeds, keyed by the table whose entry refers to the meter. The
+    /// packet exceeds no other bands.
     pub fn exceed(&mut self, bands: BTreeMap<u8, Band>) {
         self.bands = bands;
     }

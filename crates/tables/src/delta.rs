@@ -58,7 +58,8 @@ pub struct Delta {
     rows: Vec<u64>,
     /// Mask of each tuple.
     masks: Vec<u64>,
-    /// Tuples with additions, each with the highest priority it has had, sorted by descending priority.
+    /// Tuples that hold additions, each with the highest priority ever added to it, sorted by descending
+    /// priority.
     order: Vec<(u16, u32)>,
     living: usize,
     filter: DeltaFilter,

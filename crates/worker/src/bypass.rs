@@ -23,7 +23,7 @@ const WORSE_PERCENT: u64 = 10;
 /// A LUT on trial is kept if it costs this much less than the table, in percent.
 const BETTER_PERCENT: u64 = 10;
 
-/// Number of periods without a decision after a LUT was created, while it still learns.
+/// Number of periods after a LUT is created in which no decision is made, because it is still learning.
 const YOUNG: u32 = 2;
 
 /// Minimum and maximum pause before a trial, in nanoseconds.

@@ -224,7 +224,7 @@ impl Egress for WorkerEgress {
         if let Some(frame) = stranger
             && let Some(Some(CachePadded(ring))) = self.homes.get_mut(usize::from(home & !STOCK))
         {
-            // The ring's capacity is the number of all frames of that home.
+            // The ring's capacity is the total number of frames of that home.
             let pushed = ring.push(frame);
             debug_assert!(pushed.is_ok(), "more frames come home than there are");
         }

@@ -82,7 +82,7 @@ pub trait Sleeper {
     /// Applies some of the waiting operations. Returns their number.
     fn apply(&mut self) -> usize;
 
-    /// Returns whether operations wait.
+    /// Returns whether any operations are pending for the worker.
     fn has_operations(&self) -> bool;
 
     /// Returns whether operations, packets or handed-off frames wait for the worker.

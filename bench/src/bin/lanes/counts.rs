@@ -144,7 +144,8 @@ fn costs(turns: [u32; 2], counted: impl Fn(u32) -> Counted) -> Result<Option<[f6
     Ok(Some([0, 1].map(|at| (counts[1][at] - counts[0][at]) / packets)))
 }
 
-/// Parses instructions, and the sum of last-level misses for instructions, reads and writes.
+/// Parses callgrind's totals. Returns the instruction count and the sum of last-level cache misses
+/// (instruction fetches, reads and writes).
 fn parse(text: &str) -> Option<[f64; 2]> {
     let after = |mark: &str| text.split(mark).nth(1)?.lines().next();
     let (names, numbers) = (after("Events    :")?, after("Collected :")?);

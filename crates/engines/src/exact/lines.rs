@@ -47,7 +47,7 @@ impl Lines {
         self.words().as_chunks().0
     }
 
-    /// Returns the memory size in bytes.
+    /// Returns the memory used, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.words.len() * 8

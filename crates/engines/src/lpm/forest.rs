@@ -150,7 +150,7 @@ impl Forest {
         (SECOND..NONE).contains(&number)
     }
 
-    /// Returns the second tree that a number refers to, if it does.
+    /// Returns the second-level tree with this number, or `None` if the number does not denote one.
     #[inline(always)]
     pub fn second(&self, number: u32) -> Option<Tree> {
         Self::is_second(number).then(|| self.trees[(number ^ SECOND) as usize])

@@ -47,7 +47,7 @@ const RARE: usize = 32;
 pub(super) struct Root {
     /// Index of its first word.
     pub at: u32,
-    /// Number of a value's first bits that select a place.
+    /// Number of leading bits of a value that are the index of its place in the front.
     pub bits: u32,
 }
 
@@ -55,7 +55,7 @@ pub(super) struct Root {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(super) struct Word {
-    /// Places where a node begins. A node always begins at the first place.
+    /// Bitmap of the places at which a node starts. Bit 0 is always set.
     pub starts: u64,
     /// Index of the first node.
     pub node: u32,
@@ -159,7 +159,8 @@ impl Trie {
     }
 }
 
-/// Nodes without final positions. Items that are children hold the node's number.
+/// Nodes whose positions in the trie's memory are not assigned yet. An item that is a child holds the child's
+/// node number.
 #[derive(Default)]
 struct Nodes {
     maps: Vec<u64>,
@@ -184,7 +185,7 @@ impl Nodes {
     }
 }
 
-/// A trie whose nodes have no final positions yet.
+/// A trie under construction, whose nodes have no positions in memory yet.
 #[derive(Default)]
 struct Draft {
     none: u32,

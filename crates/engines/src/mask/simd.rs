@@ -273,10 +273,10 @@ impl Vectors {
         labels.iter_mut().for_each(|label| *label = base + *label * self.length);
     }
 
-    /// Calls `found` for each of `len` keys with the first bit that all vectors at its `starts` have in
-    /// common and that is `wanted`.
+    /// For each of the `len` keys, ANDs the bit vectors at the key's `starts` and calls `found` with the
+    /// first set bit that is `wanted`.
     ///
-    /// `living` returns all wanted bits of a line.
+    /// `living` returns the mask of the wanted bits of a line.
     #[inline(always)]
     pub fn lookup<K: Kernel, const G: usize>(
         &self,

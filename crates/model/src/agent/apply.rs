@@ -58,7 +58,7 @@ impl Channel {
         }
     }
 
-    /// Continues the request whose changes the driver has applied.
+    /// Resumes a request after its long-running change has been applied.
     pub(super) fn finish<D: DataPlane>(
         &mut self,
         done: Done,

@@ -20,12 +20,12 @@ pub(crate) struct CarriedCounts {
 }
 
 impl CarriedCounts {
-    /// Returns what an entry carries.
+    /// Returns the carried counts of an entry.
     pub fn get(&self, heir: EntryId) -> Option<Carried> {
         self.by_heir.get(&heir).copied()
     }
 
-    /// Sets what an entry carries.
+    /// Sets the carried counts of `heir`, or removes them if `carried` is `None`.
     pub fn set(&mut self, heir: EntryId, carried: Option<Carried>) {
         match carried {
             Some(carried) => self.by_heir.insert(heir, carried),
@@ -38,7 +38,7 @@ impl CarriedCounts {
         self.by_heir.insert(heir, Carried { from: Some(from), ..Carried::default() });
     }
 
-    /// Removes what an entry carries.
+    /// Removes the carried counts of an entry.
     pub fn forget(&mut self, heir: EntryId) {
         self.by_heir.remove(&heir);
     }

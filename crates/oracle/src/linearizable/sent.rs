@@ -91,7 +91,7 @@ impl Copies {
         Self { out: vec![0; packets], missing: vec![0; packets], ..Self::default() }
     }
 
-    /// Returns the number of all missing copies.
+    /// Returns the total number of missing copies.
     pub fn all_missing(&self) -> u64 {
         self.missing_by_port.values().sum()
     }

@@ -53,7 +53,8 @@ pub enum Clean {
     All,
 }
 
-/// Changes in progress. Records from a change's `next` on may still be outdated by it.
+/// Changes whose LUT cleanup is in progress. Records at index `next` and above have not yet been checked
+/// against the change, and may be stale.
 #[derive(Debug)]
 pub(super) struct Cleaning {
     pub slots: [CleaningSlot; UNDER_WAY],
@@ -72,7 +73,7 @@ impl Default for Cleaning {
 #[derive(Debug, Default)]
 pub(super) struct CleaningSlot {
     pub clean: Clean,
-    /// Place of the first record that was not examined yet.
+    /// Index of the first record that has not been examined yet.
     pub next: usize,
     pub active: bool,
 }

@@ -120,8 +120,8 @@ impl Ffp {
         }
     }
 
-    /// Makes a record from a packet that a table served: from its row and the entry it hit. The record's
-    /// fence keeps its packets behind packets of the same value that still wait.
+    /// Creates a LUT record from the key of a packet that a table looked up and the entry that it hit. The
+    /// record's fence keeps later packets with this key behind earlier ones that are still waiting.
     #[inline(never)]
     pub fn learn(&mut self, table: u8, packet: &mut Packet, key: &mut [u64], cells: &Cells, window: Window) {
         packet.path = Path::Tables;

@@ -87,7 +87,7 @@ impl Lanes {
         self.backlog.len() + self.last_burst.len()
     }
 
-    /// Returns the number of all waiting packets.
+    /// Returns the total number of waiting packets.
     pub fn held(&self) -> usize {
         self.backlogged() + self.hold.len()
     }

@@ -82,7 +82,7 @@ struct GateRow {
     pops: bool,
 }
 
-/// Header of a frame, if it is tagged, and the label of its key: the residue by the node ID of its bank.
+/// Parsed tag of a frame, if it has one, and the label: the tag's key modulo the node ID of the key's bank.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HeaderFacts {
     pub tag: Option<Result<StatelessTag, DropReason>>,

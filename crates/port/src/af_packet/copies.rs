@@ -115,7 +115,7 @@ mod tests {
             self.kernel.send(&[&[0; VNET_BYTES], packet].concat()).unwrap();
         }
 
-        /// Returns the packet delivered for the slot of this packet.
+        /// Returns the copy delivered for the ring slot that holds `packet`, if there is one.
         fn take(&mut self, packet: &[u8]) -> Option<Vec<u8>> {
             let mut bytes = vec![0; packet.len()];
             self.copies.take(self.socket.as_fd(), &slot(packet), &mut bytes).map(|_| bytes)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! PolKA in freeRtr's format: keys lead from index to index.
+//! PolKA in freeRtr's format: each key encodes a path as a sequence of node indices.
 
 use super::{bank, ethernet, ports, under};
 use flow::stateless::{Arithmetic, Label};

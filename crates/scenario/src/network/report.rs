@@ -20,7 +20,7 @@ pub struct NetworkOutcome {
     pub network: String,
     /// Seed of the random generator.
     pub seed: u64,
-    /// Switches, each with the maximum of its state during the run.
+    /// Switches, each with the peak size of its state during the run.
     pub switches: Vec<SwitchState>,
     /// Number of links between switches.
     pub links: usize,

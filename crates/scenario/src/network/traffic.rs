@@ -238,8 +238,8 @@ fn source_ports(pair: Pair, shares: usize) -> Option<Vec<u16>> {
     found.into_iter().collect()
 }
 
-/// Returns the share that packets with this port fall into. It computes `flow::group::pick` for equal weights
-/// directly.
+/// Returns the index of the equal share that packets with this source port fall into. Reimplements
+/// `flow::group::pick` for equal weights.
 fn share(mut hash: FlowHash, port: u16, shares: usize) -> usize {
     hash.add(&port.to_be_bytes());
     hash.add(&TARGET_PORT.to_be_bytes());

@@ -91,7 +91,7 @@ pub struct Class {
     pub low_latency: Arc<[bool]>,
     /// Capture that determines the order or times of packets, if any.
     pub capture: Option<Arc<Capture>>,
-    /// Frequency of each flow.
+    /// Distribution of the class's packets over its flows.
     pub popularity: Popularity,
     /// Arrival process.
     pub pattern: Pattern,

@@ -61,10 +61,10 @@ pub struct Turns {
     pub count: u64,
     /// Longest iteration in virtual time, including operations.
     pub virtual_max_ns: f64,
-    /// Longest iteration that applied an operation, in real time. Preemption in it cannot be separated from
-    /// work.
+    /// Real time of the longest iteration that applied an operation, in nanoseconds. It includes any
+    /// preemption, which cannot be separated from work.
     pub real_operation_max_ns: u64,
-    /// Longest other iteration without preemption, in real time.
+    /// Real time of the longest iteration that applied no operation and was not preempted, in nanoseconds.
     pub real_max_ns: u64,
     /// Number of preempted iterations.
     pub gaps: u64,

@@ -158,7 +158,7 @@ impl CostTable {
         self.sized.total_ns(counts)
     }
 
-    /// Drives a probe's virtual time by mean costs, from 0.
+    /// Starts the probe's virtual clock at 0. Each step then advances it by the step's mean cost.
     pub fn drive(&self, probe: &mut CostProbe) {
         probe.start_virtual(self.means.clone());
     }

@@ -18,7 +18,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 /// Start of virtual time as switches see it, in nanoseconds. It is not 0, because 0 means that no time is
 /// set.
 const START_NS: Nanos = 1_000_000_000;
-/// Upper bound of the links that a copy crosses, in addition to all other limits.
+/// Upper bound on the number of links that a copy crosses. It applies in addition to all other limits.
 const HOPS_MOST: u32 = 4_096;
 
 /// Loss reason: the switch has failed.

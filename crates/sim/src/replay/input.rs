@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Capture of a replay: a first pass over the whole file, then bursts of its packets.
+//! Reads the capture to replay: first scans the whole file, then returns its packets in bursts.
 
 use crate::replay::{Options, ReplayError};
 use flow::{Nanos, PortNo};
@@ -22,7 +22,8 @@ pub(super) struct Survey {
 /// Reads all packets, so that nothing is written for a capture that cannot be replayed. A capture without any
 /// complete packet is an error.
 pub(super) fn survey(options: &Options) -> Result<Survey, ReplayError> {
-    // Opening a pipe would block until it has a writer. A path without metadata is refused when it is opened.
+    // Opening a pipe would block until it has a writer. If the metadata cannot be read, `open` below reports
+    // the error.
     if std::fs::metadata(&options.capture).is_ok_and(|there| !there.is_file()) {
         return Err(ReplayError::NoFile(options.capture.clone()));
     }

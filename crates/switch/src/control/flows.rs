@@ -13,7 +13,8 @@ use worker::WorkerSet;
 const PART_ENTRIES: usize = 512;
 const SECOND_NS: Nanos = 1_000_000_000;
 
-/// Walk over all flows. In the form of a flow file, meters and groups precede the flows that use them.
+/// Iterator over all flows. In the format of a flow file, it lists meters and groups before the flows that
+/// use them.
 #[derive(Debug)]
 pub struct Walk {
     form: FlowForm,

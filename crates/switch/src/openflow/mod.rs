@@ -138,8 +138,8 @@ impl Channels {
         more
     }
 
-    /// Does the part of a step that needs no model. Called while the model is lent: it opens and closes
-    /// connections and answers echo requests.
+    /// Does the part of a step that does not need the model: opens and closes connections, and answers echo
+    /// requests. Called while a long-running change holds the model.
     pub fn step_alone(&mut self, now: Nanos) -> bool {
         let more = self.meet(now);
         self.step_links(now, |agent, channel| agent.step_alone(channel, now)) || more

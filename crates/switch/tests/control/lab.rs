@@ -143,7 +143,7 @@ impl Raw {
         self.0.get_ref().try_clone().unwrap()
     }
 
-    /// Returns the next line. Empty: the connection ended.
+    /// Returns the next line, or an empty string if the connection was closed.
     pub fn line(&mut self) -> String {
         let mut line = String::new();
         self.0.read_line(&mut line).unwrap();

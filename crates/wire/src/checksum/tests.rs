@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sums compared with a plain computation, and updates with recomputation.
+//! Compares sums with a simple implementation, and incremental updates with a full recomputation.
 
 use proptest::prelude::*;
 

@@ -125,7 +125,7 @@ fn vectors_are_made_for_as_many_sources_as_a_key_has() {
     assert_eq!(makes(2, 0, 1), None);
 }
 
-/// Compares the single operations of a kernel with plain code.
+/// Compares each operation of a SIMD kernel with a scalar implementation.
 struct Steps;
 
 impl Work for Steps {

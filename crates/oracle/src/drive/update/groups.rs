@@ -6,7 +6,7 @@ use flow::group::{Group, GroupType};
 use model::GroupCommand;
 
 impl Driver {
-    /// Changes a group that a packet in use reaches, if there is one.
+    /// Changes a group that one of the test packets currently passes through, if any does.
     pub(super) fn change_group(&mut self) -> Result<(), String> {
         let subject = self.subject(|processed| !processed.groups.is_empty());
         let used = subject.before.groups.first().map(|(id, _)| *id);
