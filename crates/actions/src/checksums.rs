@@ -2,7 +2,7 @@
 //! Incremental checksum updates (RFC 1624).
 //!
 //! When bytes of a packet change, the checksums that cover them change by the difference. A wrong checksum
-//! stays wrong by the same amount. The CRC32c of SCTP is computed anew.
+//! stays wrong by the same amount. The CRC32c of SCTP is recomputed.
 
 use frame::Frame;
 use wire::Layers;

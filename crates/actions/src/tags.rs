@@ -50,7 +50,7 @@ pub(crate) fn pop_vlan(packet: &mut PacketData) -> Result<(), DropReason> {
 }
 
 /// Pushes an MPLS shim after the VLAN tags. Label, traffic class and TTL are copied from the outermost shim.
-/// Without one, the TTL is copied from the IP header.
+/// Without an outer shim, the TTL is copied from the IP header.
 ///
 /// # Errors
 /// Returns `MissingHeader` for an LLC frame or one without a layer 3, and `NoHeadroom` if it has no space in

@@ -78,9 +78,9 @@ pub struct Datapath {
     pub openflow: OpenFlow,
     /// Value and mask of the cookies whose entries are low-latency.
     pub low_latency_cookie: Option<(u64, u64)>,
-    /// Learning of low-latency entries. `None`: off.
+    /// Learning of low-latency entries. If `None`, learning is off.
     pub learning: Option<model::Learning>,
-    /// Number of records per LUT and worker. 0: the fast-forwarding path is off.
+    /// Number of records per LUT and worker. If 0, the fast-forwarding path is off.
     pub lut_entries: usize,
     /// Consistency mode of LUT records while rules change.
     pub consistency: worker::Consistency,
@@ -121,7 +121,7 @@ pub struct ConfiguredPort {
     /// Watermark in bytes. While the device has more outstanding, normal frames wait in the switch.
     /// `usize::MAX`: they never wait.
     pub outstanding_bytes: usize,
-    /// Egress queues. Empty: frames leave in the order of output.
+    /// Egress queues. Without queues, frames leave in the order of output.
     pub queues: Vec<flow::EgressQueue>,
 }
 

@@ -72,7 +72,7 @@ pub struct BankForm {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum LabelForm {
-    /// Port number. 0: the label has no meaning.
+    /// Port number, or 0 if the label has no meaning.
     Port(i64),
     /// The word `tables`: the packet goes to the tables.
     Word(String),
@@ -82,13 +82,13 @@ pub enum LabelForm {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GatesForm {
-    /// Difference d of the downward gates. 0: no such gates.
+    /// Difference d of the downward gates, or 0 if there are no such gates.
     #[serde(default)]
     pub down_d: i64,
-    /// Difference d of the upward gates. 0: no such gates.
+    /// Difference d of the upward gates, or 0 if there are no such gates.
     #[serde(default)]
     pub up_d: i64,
-    /// Difference d of the external gates. 0: no such gates.
+    /// Difference d of the external gates, or 0 if there are no such gates.
     #[serde(default)]
     pub external_d: i64,
     /// Highest server gate. A larger DOWN selects an external gate, if `external_d` is not 0.

@@ -20,7 +20,7 @@ pub struct EntryCounters {
     pub packets: u64,
     /// Bytes of these packets, each with its length at the time of the hit.
     pub bytes: u64,
-    /// Time of the last hit; 0: never.
+    /// Time of the last hit, or 0 if there was none.
     pub used_ns: Nanos,
 }
 

@@ -42,7 +42,7 @@ pub trait DataPlane {
     /// counting up.
     ///
     /// May compile tables, so the call can take milliseconds for thousands of entries. Takes as many
-    /// operations as the caller submits: those that the workers cannot take yet are parked.
+    /// operations as the caller submits: operations that the workers cannot take yet are parked.
     fn submit(&mut self, operation: Operation) -> u64;
 
     /// Returns the highest version that is active on all workers, or 0 before the first one: no packet is

@@ -9,7 +9,7 @@
 //!
 //! Begin with [`DataPlane`] in `data_plane.rs`, which is the whole contract. [`counters`] has the counters
 //! that it returns, [`event`] the reports of workers, [`usage`] the usage of bounded resources, and
-//! [`trace_record`] the records of single packets.
+//! [`trace_record`] the records of individual packets.
 
 pub mod counters;
 mod data_plane;

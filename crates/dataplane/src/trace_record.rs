@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Records of how a data plane processed single packets, for `shunt trace --live`.
+//! Records of how a data plane processed individual packets, for `shunt trace --live`.
 //!
 //! A record has a fixed size, so a worker fills it without allocating. Lists that are too short keep their
-//! first items, and a count beside each list has the true number.
+//! first items, and a count next to each list holds the true number.
 
 use arrayvec::ArrayVec;
 use flow::{EntryId, Nanos, Outcome, PortNo};

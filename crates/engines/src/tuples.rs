@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
 /// Maximum number of rules in a bucket. Rules with exactly the tuple's mask do not count: they are equal, and
-/// the best of them hides the others.
+/// the best of them hides the rest.
 pub const BUCKET_MAX: u32 = 32;
 
 /// Maximum number of tuples that a lookup probes, including the one without bits.
@@ -168,7 +168,7 @@ impl Tuples {
         self.buckets.iter().map(|bucket| (bucket.tuple, bucket.hash))
     }
 
-    /// Returns the coarsest mask of a rule that is not yet the mask of a tuple; `None` if there is no such
+    /// Returns the coarsest mask of a rule that is not yet the mask of a tuple, or `None` if there is no such
     /// mask or the number of tuples is at its maximum.
     fn fresh_mask(&self, mask: &[u64]) -> Option<Box<[u64]>> {
         if self.tuples.len() == TUPLES_MAX {

@@ -37,9 +37,9 @@ pub struct FlowEntry {
     pub matching: Match,
     /// Instructions for these packets. Entries with equal instructions share one allocation.
     pub instructions: Arc<Instructions>,
-    /// Idle timeout in seconds; 0: the entry does not time out when idle.
+    /// Idle timeout in seconds, or 0 if the entry does not time out when idle.
     pub idle_timeout_s: u16,
-    /// Hard timeout in seconds after the entry was added; 0: none.
+    /// Hard timeout in seconds after the entry was added, or 0 for none.
     pub hard_timeout_s: u16,
     /// Opaque value of the controller.
     pub cookie: u64,
@@ -79,21 +79,21 @@ pub struct FlowMod {
     pub matching: Match,
     /// Instructions, for add and modify.
     pub instructions: Instructions,
-    /// Idle timeout in seconds; 0: the entry does not time out when idle.
+    /// Idle timeout in seconds, or 0 if the entry does not time out when idle.
     pub idle_timeout_s: u16,
-    /// Hard timeout in seconds after the entry was added; 0: none.
+    /// Hard timeout in seconds after the entry was added, or 0 for none.
     pub hard_timeout_s: u16,
     /// For add, the entry's cookie. For other commands, the cookie to compare with under `cookie_mask`.
     pub cookie: u64,
-    /// Bits of `cookie` that an entry must share to be modified or deleted; 0: every entry qualifies.
+    /// Bits of `cookie` that an entry must share to be modified or deleted. If 0, every entry qualifies.
     pub cookie_mask: u64,
     /// Flags of the entry.
     pub flags: EntryFlags,
-    /// For deletes, selects only entries that output to this port; `None`: no restriction.
+    /// For deletes, selects only entries that output to this port. `None` means no restriction.
     pub out_port: Option<PortNo>,
-    /// For deletes, selects only entries that use this group; `None`: no restriction.
+    /// For deletes, selects only entries that use this group. `None` means no restriction.
     pub out_group: Option<u32>,
-    /// Whether the entry is low-latency. `None`: the cookie decides.
+    /// Whether the entry is low-latency. If `None`, the cookie decides.
     pub low_latency: Option<bool>,
 }
 

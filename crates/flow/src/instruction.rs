@@ -17,7 +17,7 @@ pub struct Instructions {
     pub write: Vec<Action>,
     /// Metadata bits to write: value and mask.
     pub metadata: Option<(u64, u64)>,
-    /// Next table. `None`: the pipeline ends and the action set is executed.
+    /// Next table. If `None`, the pipeline ends and the action set is executed.
     pub next: Option<Next>,
 }
 

@@ -9,9 +9,9 @@ use crate::QueueId;
 pub struct EgressQueue {
     /// Number of the queue at its port, at most [`EgressQueue::ID_MAX`].
     pub id: QueueId,
-    /// Guaranteed rate in kbit/s, served before any queue's excess; `None`: no guarantee.
+    /// Guaranteed rate in kbit/s, served before any queue's excess. `None` means no guarantee.
     pub min_rate_kbps: Option<u32>,
-    /// Maximum rate in kbit/s; `None`: no limit.
+    /// Maximum rate in kbit/s, or `None` for no limit.
     pub max_rate_kbps: Option<u32>,
     /// Priority, at most [`EgressQueue::PRIORITY_MAX`]. A higher priority is served first.
     pub priority: u8,

@@ -45,19 +45,19 @@ pub struct Gso {
     pub ecn: bool,
     /// Payload bytes per segment.
     pub size: u16,
-    /// Length of all headers in bytes, from the start of the frame to the payload.
+    /// Total length of the headers in bytes, from the start of the frame to the payload.
     pub header_len: u16,
 }
 
 /// Metadata of a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Meta {
-    /// Number of the ingress port; 0: none.
+    /// Number of the ingress port, or 0 if there is none.
     pub in_port: u32,
     /// Transmit lane of the frame.
     pub lane: Lane,
-    /// Time of the receive poll in units of the worker's latency clock, modulo 2^32; 0: the frame was not
-    /// received. Copies have the same stamp.
+    /// Time of the receive poll in units of the worker's latency clock, modulo 2^32, or 0 if the frame was
+    /// not received. Copies have the same stamp.
     pub stamp: u32,
     /// Higher bits of the time in `stamp`, modulo 2^16.
     pub stamp_round: u16,

@@ -13,13 +13,14 @@ pub struct ModelConfig {
     pub datapath_id: u64,
     /// Forward by learned MACs without a controller: table 0 starts with `priority=0 actions=NORMAL`.
     pub standalone: bool,
-    /// Time in nanoseconds after which a MAC that was not seen as a source is forgotten; 0: never.
+    /// Time in nanoseconds after which a MAC that was not seen as a source is forgotten. If 0, MACs are never
+    /// forgotten.
     pub mac_ageing: Nanos,
     /// Maximum number of learned MACs. When it is reached, the MAC not seen for the longest time is removed.
     pub mac_limit: usize,
     /// Cookie value and mask: entries whose cookie has this value under this mask are low-latency.
     pub low_latency_cookie: Option<(u64, u64)>,
-    /// Thresholds for learning low-latency entries from their packet rate; `None`: learning is off.
+    /// Thresholds for learning low-latency entries from their packet rate. If `None`, learning is off.
     pub learning: Option<Learning>,
     /// Limits of the model.
     pub limits: ModelLimits,

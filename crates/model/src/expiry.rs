@@ -57,7 +57,7 @@ pub(crate) struct Due {
     pub at: Nanos,
     /// Time of the last hit.
     pub used_ns: Nanos,
-    /// When the entry times out in fact; `None`: never.
+    /// Time at which the entry really times out, or `None` if it never does.
     pub deadline: Option<Deadline>,
 }
 

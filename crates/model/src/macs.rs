@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// Mask of the 12 bits of a VLAN ID.
 const VID_MASK: u16 = 0xfff;
-/// Multicast bit in the first byte of a MAC address; such an address is never a source.
+/// Multicast bit in the first byte of a MAC address. An address with this bit is never a source.
 const GROUP_BIT: u8 = 1;
 /// MACs whose last use is checked before one is evicted.
 const EVICTION_TRIES: usize = 8;
@@ -21,7 +21,7 @@ const EVICTION_TRIES: usize = 8;
 /// A learned MAC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mac {
-    /// VLAN ID; 0: untagged.
+    /// VLAN ID, or 0 for untagged frames.
     pub vid: u16,
     /// MAC address.
     pub mac: [u8; 6],

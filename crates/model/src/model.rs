@@ -188,7 +188,7 @@ impl<D: DataPlane> Model<D> {
         }
     }
 
-    /// Submits a complete transaction to the data plane, and tells the other parts about it.
+    /// Submits a complete transaction to the data plane, and reports it to the other parts of the model.
     pub(crate) fn commit(&mut self, now: Nanos, mut completed: Completed) -> Changed {
         if let Some(operation) = completed.take_operation(&self.rules) {
             self.plane.submit(operation);

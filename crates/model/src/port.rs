@@ -20,9 +20,9 @@ pub struct PortDesc {
     pub supported: u32,
     /// Features that the link partner advertises.
     pub peer: u32,
-    /// Current bit rate in kbit/s; 0: unknown.
+    /// Current bit rate in kbit/s, or 0 if unknown.
     pub speed_kbps: u32,
-    /// Maximum bit rate in kbit/s; 0: unknown.
+    /// Maximum bit rate in kbit/s, or 0 if unknown.
     pub max_speed_kbps: u32,
 }
 

@@ -19,7 +19,7 @@ pub(crate) struct Dying {
     pub version: u64,
     pub removed_ns: Nanos,
     pub id: EntryId,
-    /// Reason to report in a flow-removed message; `None`: no message.
+    /// Reason to report in a flow-removed message. If `None`, no message is sent.
     pub reason: Option<RemovedReason>,
     /// The entry that replaced this one and continues its counts.
     pub heir: Option<EntryId>,

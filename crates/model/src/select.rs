@@ -6,13 +6,13 @@ use flow::{Action, FlowEntry, FlowMod, Match, PortNo};
 /// Filter of a statistics request; the default accepts all entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowFilter {
-    /// Table of the entries; `None`: all tables.
+    /// Table of the entries, or `None` for all tables.
     pub table: Option<u8>,
     /// Match that must cover the entry's match.
     pub matching: Match,
     /// Cookie value, compared in the bits of the mask.
     pub cookie: u64,
-    /// Bits of the cookie to compare; 0: any cookie.
+    /// Bits of the cookie to compare. 0 accepts any cookie.
     pub cookie_mask: u64,
     /// Port that the entry must output to, if set.
     pub out_port: Option<PortNo>,
@@ -59,7 +59,7 @@ impl Qualities {
         Self { cookie: m.cookie, cookie_mask: m.cookie_mask, out_port: m.out_port, out_group: m.out_group }
     }
 
-    /// Returns whether every entry meets the conditions.
+    /// Returns whether every entry satisfies the conditions.
     pub fn none_asked(&self) -> bool {
         self.cookie_mask == 0 && self.out_port.is_none() && self.out_group.is_none()
     }

@@ -20,7 +20,7 @@ pub struct FlowStats {
     pub packets: u64,
     /// Bytes of these packets; all ones if they are not counted.
     pub bytes: u64,
-    /// Time of the last hit; 0: never.
+    /// Time of the last hit, or 0 if there was none.
     pub used_ns: Nanos,
     /// Time since the entry was added, in nanoseconds.
     pub duration_ns: Nanos,

@@ -107,7 +107,7 @@ impl SwitchConfig {
 /// Change of a table's configuration. It has no effect since OpenFlow 1.3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TableMod {
-    /// Table number; `None`: all tables.
+    /// Table number, or `None` for all tables.
     pub table: Option<u8>,
     /// Reserved bits (OFPTC_*).
     pub config: u32,

@@ -13,8 +13,8 @@ const VERSION_BITMAP: u16 = 1;
 pub struct Hello {
     /// Highest supported version, from the header.
     pub version: u8,
-    /// Bit `n` is set if version `n` is supported, for versions 0 to 31. `None`: versions up to `version` may
-    /// be supported.
+    /// Bit `n` is set if version `n` is supported, for versions 0 to 31. If `None`, all versions up to
+    /// `version` may be supported.
     pub bitmap: Option<u32>,
 }
 

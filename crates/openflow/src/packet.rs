@@ -80,7 +80,7 @@ impl PacketInMessage {
 /// the output ports of a flow, `port_no::TABLE` is allowed and starts the pipeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacketOutMessage {
-    /// Buffered packet to send; `None`: the packet in `data`.
+    /// Buffered packet to send, or `None` to send the packet in `data`.
     pub buffer_id: Option<u32>,
     /// Ingress port for the processing: a real port or CONTROLLER.
     pub in_port: PortNo,

@@ -145,7 +145,7 @@ pub struct PortModMessage {
     pub config: u32,
     /// Configuration bits to change.
     pub mask: u32,
-    /// Features to advertise; 0: unchanged.
+    /// Features to advertise. 0 leaves them unchanged.
     pub advertise: u32,
 }
 

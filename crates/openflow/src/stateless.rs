@@ -22,7 +22,7 @@ pub struct StatelessReply {
     /// Whether another message of the same reply follows.
     pub more: bool,
     /// Sections of the configuration. A section that repeats a bank continues it, because the bank is too
-    /// long for one message. `None`: stateless forwarding is off.
+    /// long for one message. `None` means that stateless forwarding is off.
     pub sections: Option<Vec<StatelessSection>>,
 }
 

@@ -36,7 +36,7 @@ const FROM_0: Set = 1 << 18;
 const FROM_CONTROLLER: Set = 1 << 19;
 const FROM_PORT: Set = 1 << 20;
 
-/// Counted combinations of features: a packet must meet all of them.
+/// Counted combinations of features. A packet counts if it exercised all features of a combination.
 const COUNTED: [(&str, Set); 20] = [
     ("meters", METER),
     ("tables from 10 on", TABLE_10),

@@ -376,7 +376,7 @@ pub(super) struct Record {
     /// Ageing time of learned addresses.
     pub mac_ageing: Nanos,
     pub room: Room,
-    /// Egress queues of each port. Empty: frames are sent in order.
+    /// Egress queues of each port. A port without queues sends frames in order.
     pub egress: Vec<EgressQueue>,
     /// Frames sent by each port's queues, in order.
     pub sent: Vec<(PortNo, usize, Vec<Vec<u8>>)>,

@@ -23,7 +23,7 @@ pub struct TableUse {
 /// under the same rules, before the packet arrived.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PathUse {
-    /// Repeated packets, without those that a full backlog refused.
+    /// Repeated packets, except packets that a full backlog refused.
     pub repeated: usize,
     /// Packets of `repeated` that stayed on the path.
     pub fast: usize,

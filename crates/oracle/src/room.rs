@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Sizes of pools and queues in a case. Most cases have space for everything, and nothing may be lost in
-//! them. In the others one or several resources are scarce, and every loss must be counted by reason.
+//! them. In the other cases, one or several resources are scarce, and every loss must be counted by reason.
 
 use fastrand::Rng;
 use flow::EgressQueue;

@@ -103,7 +103,7 @@ fn payload_bytes(rng: &mut Rng, headers: usize, longest: usize) -> usize {
     frame.saturating_sub(headers).max(least)
 }
 
-/// Returns the frame behind a PBB header.
+/// Returns the frame after a PBB header.
 fn in_backbone(rng: &mut Rng, customer: Vec<u8>) -> Vec<u8> {
     let service = [rng.u8(0..8) << 5, 0, 0, rng.u8(0..4)];
     [&mac(rng)[..], &[0x02, 0, 0, 0, 1, rng.u8(1..6)], &[0x88, 0xe7], &service, &customer].concat()

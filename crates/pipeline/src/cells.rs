@@ -66,7 +66,7 @@ impl Cell {
         self.used_ns.store(now, Relaxed);
     }
 
-    /// Returns packets, bytes and the time of last use in ns (0: never used).
+    /// Returns packets, bytes and the time of last use in ns. The time is 0 if the entry was never used.
     #[must_use]
     pub fn read(&self) -> (u64, u64, Nanos) {
         (self.packets.load(Relaxed), self.bytes.load(Relaxed), self.used_ns.load(Relaxed))

@@ -66,10 +66,10 @@ impl Pipeline {
 
     /// Processes a burst of at most [`BURST`] frames. `frames` is empty afterwards.
     ///
-    /// Returns the number of low-latency packets. They have left, those of the stateless forwarder first, or
-    /// are held for earlier packets of their flow. If lanes are enabled and the fast-forwarding path is open,
-    /// the other packets wait for [`Pipeline::work`]. Otherwise they have left, too. Call this only while
-    /// [`Pipeline::may_hold_back`] returns true.
+    /// Returns the number of low-latency packets. They have left (first the packets of the stateless
+    /// forwarder) or are held for earlier packets of their flow. If lanes are enabled and the fast-forwarding
+    /// path is open, the other packets wait for [`Pipeline::work`]. Otherwise they have left, too. Call this
+    /// only while [`Pipeline::may_hold_back`] returns true.
     pub fn forward<E: Egress, P: Probe>(
         &mut self,
         frames: &mut Vec<Frame>,
@@ -126,7 +126,7 @@ impl Pipeline {
 
     /// Processes up to `most` packets of the backlog, then a burst of held packets whose fences have passed.
     ///
-    /// Returns the number of packets processed; 0 if nothing waits. Call it again while
+    /// Returns the number of packets processed, or 0 if no packet waits. Call it again while
     /// [`Pipeline::releases`] returns true, before anything is received.
     pub fn work<E: Egress, P: Probe>(
         &mut self,

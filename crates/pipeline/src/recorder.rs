@@ -186,7 +186,7 @@ impl Probe for Recorder {
     }
 }
 
-/// Returns a record of nothing, of which every field is written before the record is sent.
+/// Returns an empty record. Every field is written before the record is sent.
 fn empty(worker: u16) -> TraceRecord {
     TraceRecord {
         worker,

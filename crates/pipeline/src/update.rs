@@ -38,8 +38,8 @@ pub enum Update {
     SwapFastMode(u8, FastMode),
     /// Adjusts a table's LUT to a change of its rules. Part of the same operation as that change.
     Clean(u8, Coherence, Clean),
-    /// Sets the maximum length of a table's change list for checking a LUT record change by change. If the
-    /// list is longer, the record is checked by a table lookup.
+    /// Sets the maximum number of listed changes against which a record of a table's LUT is checked one by
+    /// one. If more changes are listed for the record, it is checked by a table lookup.
     ListMax(u8, u32),
     /// Sets or removes the program of this number.
     Program(ProgramId, Option<Arc<Program>>),

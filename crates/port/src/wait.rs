@@ -9,9 +9,9 @@ use std::time::Duration;
 /// Maximum number of descriptors per call of [`wait`].
 pub const MAX_DESCRIPTORS: usize = sys::MAX_DESCRIPTORS;
 
-/// Sleeps until one of `descriptors` is readable or `timeout` has elapsed (`None`: no limit). Returns the
-/// number of ready descriptors. A signal ends the sleep early with 0. A pending error of a socket counts as
-/// ready; the queue clears the error the next time that its descriptor is requested. Descriptors are only
+/// Sleeps until one of `descriptors` is readable or `timeout` has elapsed. `None` means no timeout. Returns
+/// the number of ready descriptors. A signal ends the sleep early with 0. A pending error of a socket counts
+/// as ready; the queue clears the error the next time that its descriptor is requested. Descriptors are only
 /// polled, so a descriptor that was closed during the sleep is harmless.
 ///
 /// # Errors

@@ -29,7 +29,7 @@ pub(crate) struct Watch {
     /// Index of the interface to which the socket is bound; -1 if no interface has the name of the port's
     /// device.
     index: i32,
-    /// Time of the next query without a reported change; `None`: immediately.
+    /// Time of the next query if no change is reported. `None` means immediately.
     ask_at: Option<Instant>,
 }
 

@@ -26,7 +26,7 @@ pub struct OpenChecksum {
 pub struct Cut {
     /// Protocol of the super-frame.
     pub kind: CutKind,
-    /// Length of all headers in bytes.
+    /// Total length of the headers in bytes.
     pub header_len: usize,
     /// Payload bytes per segment; the last may have fewer.
     pub size: usize,

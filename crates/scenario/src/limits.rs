@@ -4,7 +4,7 @@
 /// Maximum number of ports of a simulated switch.
 pub const PORTS: u32 = 256;
 
-/// Longest time in which packets arrive, in ns: one hour.
+/// Maximum duration of packet arrivals in ns: one hour.
 pub const LONGEST_NS: f64 = 3.6e12;
 
 /// Maximum rate of a traffic class and of all traffic, in packets per second.

@@ -37,7 +37,7 @@ pub struct ScenarioOutcome {
     pub span_ns: f64,
     /// Time at which the last counted packet had left or was lost.
     pub end_ns: f64,
-    /// Share of the time in which the worker had packets, in percent.
+    /// Share of the time during which the worker had packets, in percent.
     pub busy_percent: f64,
     /// Number of poll iterations of the worker.
     pub turns: u64,

@@ -13,7 +13,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Longest time in which another process may hold the lock of the socket's directory.
+/// Maximum time for which another process may hold the lock of the socket's directory.
 const LOCK_LIMIT: Duration = Duration::from_secs(2);
 
 /// Error of [`Listener::bind`] or of a TCP endpoint.

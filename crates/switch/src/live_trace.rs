@@ -21,7 +21,7 @@ const MS_NS: Nanos = 1_000_000;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Live {
-    /// Filter in flow syntax on packets as received. Empty: all packets.
+    /// Filter in flow syntax on packets as received. An empty string accepts all packets.
     #[serde(default)]
     pub filter: String,
     /// Number of packets to trace.

@@ -39,7 +39,7 @@ pub struct PacketBuilder {
 enum Next {
     EtherType(usize),
     Proto(usize),
-    /// None: the last header has no type field, or the caller has written it.
+    /// `None` if the last header has no type field, or the caller has written it.
     Untold,
 }
 

@@ -15,6 +15,6 @@ view! {
     2: dst_port, set_dst_port, u16;
     /// Length of header and payload in bytes.
     4: length, set_length, u16;
-    /// Checksum; 0: none.
+    /// Checksum, or 0 if there is none.
     6: checksum, set_checksum, u16;
 }

@@ -39,7 +39,8 @@ pub struct WorkerSetConfig {
     pub lut_entries: usize,
     /// How LUT records are kept consistent with rule changes.
     pub consistency: Consistency,
-    /// Clock for timing one burst in many, step by step; `None`: no timing. Forwarding itself never reads it.
+    /// Clock for timing one burst in many, step by step. If `None`, nothing is timed. Forwarding itself never
+    /// reads it.
     pub stopwatch: Option<fn() -> Nanos>,
     /// One of this many bursts is timed; 0 counts as 1.
     pub timed_bursts: u32,

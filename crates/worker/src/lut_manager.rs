@@ -99,8 +99,8 @@ impl LutManager {
             mode => {
                 let plan = Arc::clone(rule_table.plan());
                 let examined = rule_table.examined_fields();
-                // The previous LUT stays in use beside the new one; its rows may have another layout. It is
-                // inherited only if packets with equal values in the new LUT also had equal values there.
+                // The previous LUT stays in use along with the new one; its rows may have another layout. It
+                // is inherited only if packets with equal values in the new LUT also had equal values there.
                 // Otherwise one of them could wait for a table while another inherits a record by which later
                 // packets overtake it.
                 let before = match mode {

@@ -14,7 +14,7 @@ struct Key {
     kind: ProgramKind,
 }
 
-/// What a program depends on beside the instructions of its entry.
+/// Inputs of a program in addition to the instructions of its entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct ProgramKind {
     /// Whether packets that hit the entry stay low-latency.

@@ -100,7 +100,7 @@ impl WorkerSet {
         self.reporter.latencies()
     }
 
-    /// Returns the number of records that each LUT can hold; 0: there is no fast-forwarding path.
+    /// Returns the number of records that each LUT can hold, or 0 if there is no fast-forwarding path.
     #[must_use]
     pub fn lut_entries(&self) -> usize {
         self.compiler.tables.luts().entries()

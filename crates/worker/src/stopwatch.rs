@@ -97,8 +97,8 @@ impl Costs {
     }
 }
 
-/// Mean costs of looking up a packet in a table, in picoseconds, over the timed bursts. 0: no burst was
-/// timed.
+/// Mean costs of looking up a packet in a table, in picoseconds, over the timed bursts. The costs are 0 if no
+/// burst was timed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LookupCosts {
     /// Parsing headers and building the key.

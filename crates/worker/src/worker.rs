@@ -75,8 +75,8 @@ pub struct Turn {
     pub worked: usize,
     /// Whether frames still wait for a device.
     pub waiting: bool,
-    /// Time at which the first egress queue above its rate may send again; `None`: no queue waits for its
-    /// rate.
+    /// Time at which the first egress queue above its rate may send again, or `None` if no queue waits for
+    /// its rate.
     pub opens_ns: Option<Nanos>,
 }
 
@@ -330,7 +330,7 @@ impl<P: Probe> Worker<P> {
         sent
     }
 
-    /// Serves the ports with egress queues in small parts, so that the queues decide about each part anew.
+    /// Serves the ports with egress queues in small parts, so that the queues decide about each part again.
     #[inline(never)]
     fn send_queued(&mut self) -> usize {
         let mut sent = 0;

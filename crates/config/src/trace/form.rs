@@ -80,7 +80,7 @@ pub struct Rule {
     pub priority: u16,
     /// Whether the entry is low-latency.
     pub low_latency: bool,
-    /// Match in flow syntax. Empty: all packets.
+    /// Match in flow syntax. An empty string matches all packets.
     #[serde(rename = "match")]
     pub matching: String,
     /// Actions and instructions in flow syntax.

@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 /// Average number of rules in a part that is sorted separately.
 const PART: usize = 4;
 
-/// Best rule of each value, and the rules chained behind it.
+/// Best rule of each value, and the rules chained after it.
 #[derive(Debug)]
 pub struct Chains {
     /// Slots that are the best of their values, in no order.

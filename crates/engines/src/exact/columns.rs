@@ -12,7 +12,7 @@ const WHOLE_MIN: usize = 4;
 #[derive(Debug)]
 pub struct Columns {
     mask: Box<[u64]>,
-    /// Values of the words that are equal in all rules; 0 in the others.
+    /// Values of the words that are equal in all rules, with 0 in place of each remaining word.
     common: Box<[u64]>,
     /// Examined words that are equal in all rules.
     alike: Box<[usize]>,
@@ -69,7 +69,7 @@ impl Columns {
         &self.stored
     }
 
-    /// Returns the values of words that are not stored; 0 in the others.
+    /// Returns the values of the words that are not stored, with 0 in place of each stored word.
     #[must_use]
     pub fn common(&self) -> &[u64] {
         &self.common

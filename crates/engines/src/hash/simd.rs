@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Hash of keys of up to eight words by AES rounds, for four blocks of two words at once.
+//! Hash of keys of up to eight words, computed with AES rounds on four blocks of two words in parallel.
 //!
 //! Each block is combined with a secret and passes two rounds. The XOR of the blocks passes two more, so that
 //! every bit of a key passes four secret rounds. Two keys that differ in only one block never have the same
@@ -39,7 +39,7 @@ impl Aes {
         found.then(|| Self { blocks: [0, 1, 2, 3].map(block), rounds: [4, 5, 6, 7].map(block) })
     }
 
-    /// Returns `None`: only x86-64 has the instructions.
+    /// Returns `None`, because only x86-64 has the instructions.
     #[cfg(not(target_arch = "x86_64"))]
     #[must_use]
     pub fn new(_: Seed) -> Option<Self> {

@@ -27,7 +27,7 @@ pub enum StatelessSection {
 pub enum StatelessChange {
     /// Disables stateless forwarding.
     Off,
-    /// Replaces these sections and keeps the others. Enables stateless forwarding if it was disabled.
+    /// Replaces these sections and keeps all remaining ones. Enables stateless forwarding if it was disabled.
     Set(Vec<StatelessSection>),
 }
 

@@ -24,8 +24,8 @@ pub fn is_cut_by_channel(async_message: &AsyncMessage) -> bool {
     matches!(async_message, AsyncMessage::PacketIn(p) if p.reason == flow::PacketInReason::InvalidTtl)
 }
 
-/// Encodes an asynchronous message. `cut` is the number of packet bytes to send; `None`: the number that the
-/// packet's action gives.
+/// Encodes an asynchronous message. `cut` is the number of packet bytes to send. If it is `None`, the
+/// packet's action gives the number.
 pub fn messages(
     async_message: &AsyncMessage,
     cut: Option<u16>,

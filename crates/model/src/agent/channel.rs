@@ -61,7 +61,7 @@ pub enum ChannelEvent {
 /// Result of a step.
 #[derive(Debug, Default)]
 pub struct Progress {
-    /// More work can be done at once.
+    /// More work can be done immediately.
     pub more: bool,
     /// Events of the step.
     pub events: Vec<ChannelEvent>,

@@ -135,7 +135,8 @@ impl<'a> Transaction<'a> {
         self.rules.store.set_entry(id, Arc::new(entry), Mark { learned, ..mark });
     }
 
-    /// Removes an entry from its table. `reason` is for the flow-removed message; `None`: no message.
+    /// Removes an entry from its table. `reason` is for the flow-removed message. If it is `None`, no message
+    /// is sent.
     pub fn remove_entry(&mut self, id: EntryId, reason: Option<RemovedReason>) {
         let Some(was) = self.rules.store.slot(id).map(|s| s.life) else { return };
         self.rules.store.unlink(id);

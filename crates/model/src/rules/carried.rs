@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Counts that an entry continues: those of the entries that it replaced.
+//! Counts that an entry takes over from the entries that it replaced.
 
 use dataplane::{DataPlane, EntryCounters, TrafficCount};
 use flow::EntryId;

@@ -37,7 +37,7 @@ use store::Store;
 pub(crate) struct Rules {
     pub store: Store,
     pub sharing: Sharing,
-    /// Counts that entries continue from those that they replaced.
+    /// Counts that entries continue from the entries that they replaced.
     pub carried: CarriedCounts,
     pub groups: Groups,
     pub meters: Records<Meter>,

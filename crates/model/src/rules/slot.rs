@@ -20,7 +20,7 @@ pub(crate) enum Life {
 /// Why an entry is low-latency, or is not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
-    /// Explicit mark of a flow-mod; `None`: the cookie decides, or else learning.
+    /// Explicit mark of a flow-mod. If `None`, the cookie decides, or else learning.
     pub explicit: Option<bool>,
     /// The entry is low-latency because of its learned hit rate.
     pub learned: bool,

@@ -20,11 +20,11 @@ pub(super) const LOOKED_AT: usize = 4_096;
 pub struct NearMiss {
     /// The entry that was not hit.
     pub entry: Arc<FlowEntry>,
-    /// Conditions of the entry that the packet does not meet.
+    /// Conditions of the entry that the packet does not satisfy.
     pub excluded: Vec<Excluded>,
 }
 
-/// A condition of a match that the packet does not meet.
+/// A condition of a match that the packet does not satisfy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Excluded {
     /// The condition of the entry.

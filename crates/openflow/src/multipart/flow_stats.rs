@@ -13,15 +13,15 @@ use flow::{EntryFlags, Instructions, Match, Nanos, PortNo};
 /// Filter of the requested entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowQuery {
-    /// Table of the entries; `None`: all tables.
+    /// Table of the entries, or `None` for all tables.
     pub table: Option<u8>,
-    /// Port that the entries output to; `None`: any.
+    /// Port that the entries output to, or `None` for any port.
     pub out_port: Option<PortNo>,
-    /// Group that the entries use; `None`: any.
+    /// Group that the entries use, or `None` for no restriction by group.
     pub out_group: Option<u32>,
     /// Cookie of the entries, compared under the mask.
     pub cookie: u64,
-    /// Bits of the cookie to compare; 0: any cookie.
+    /// Bits of the cookie to compare. 0 accepts any cookie.
     pub cookie_mask: u64,
     /// Match that must cover the entries' matches.
     pub matching: Match,
@@ -57,9 +57,9 @@ pub struct FlowStatsEntry {
     pub duration_ns: Nanos,
     /// Priority of the entry.
     pub priority: u16,
-    /// Idle timeout in seconds; 0: none.
+    /// Idle timeout in seconds, or 0 for none.
     pub idle_timeout_s: u16,
-    /// Hard timeout in seconds; 0: none.
+    /// Hard timeout in seconds, or 0 for none.
     pub hard_timeout_s: u16,
     /// Flags of the entry.
     pub flags: EntryFlags,

@@ -41,8 +41,8 @@ const QUEUED: [u64; 2] = [1, 8];
 /// In one of every LONG cases, some frames need a large buffer.
 const LONG: u64 = 8;
 
-/// Senders leave checksums and segmentation to the device in one of every OFFLOADS cases, and in those with
-/// long frames.
+/// Senders leave checksums and segmentation to the device in one of every OFFLOADS cases, and in the cases
+/// with long frames.
 const OFFLOADS: u64 = 4;
 
 /// Length of the longest frame in a case with long frames, in bytes.

@@ -155,8 +155,8 @@ pub(super) fn check_sent(record: &Record, replay: &Replay) -> Result<Copies, Str
     }
 }
 
-/// Checks that the copies of a flow are in order: all of them, or with scarce space those that were not lost.
-/// Copies without a flow have no order.
+/// Checks that the copies of a flow are in order. If space is scarce, lost copies are skipped. Copies without
+/// a flow have no order.
 fn check_order(
     record: &Record,
     replay: &Replay,

@@ -78,13 +78,13 @@ pub(super) struct CleaningSlot {
     pub active: bool,
 }
 
-/// Place of a LUT among those of its table.
+/// Role of a LUT among the LUTs of its table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum LutRole {
     /// The table's LUT.
     #[default]
     Current,
-    /// The LUT that the table had before, which serves beside its successor.
+    /// The previous LUT of the table, which stays in use along with its successor.
     Previous,
 }
 

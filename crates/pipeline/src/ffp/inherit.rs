@@ -2,7 +2,7 @@
 //! Inheritance of records by a LUT with a new layout.
 //!
 //! When a rule makes a table examine more bits, the table gets a new, empty LUT with another layout. The
-//! previous LUT continues to serve beside it for a while, so that active flows need not all pass the tables
+//! previous LUT stays in use along with it for a while, so that active flows need not all pass the tables
 //! again. Rule changes are applied to its records by comparing the bits that both record and rule examine. A
 //! remaining record is therefore right for all packets of its value, whatever their new bits are. The new LUT
 //! learns each value that the previous LUT hits.
@@ -29,7 +29,7 @@ impl Previous {
 }
 
 impl Lut {
-    /// Lets the previous LUT serve beside this one. Returns the LUT that the previous one had inherited
+    /// Keeps the previous LUT in use along with this one. Returns the LUT that the previous one had inherited
     /// itself.
     pub(super) fn inherit(&mut self, mut before: Box<Lut>) -> Option<Box<Lut>> {
         let Some(Inheritance { extractor }) = self.inheritance.take() else { return Some(before) };

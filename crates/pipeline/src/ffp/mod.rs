@@ -104,7 +104,7 @@ impl Ffp {
         lut.clean(coherence, clean);
     }
 
-    /// Sets how many extra rules of a record are checked one by one.
+    /// Sets the maximum number of extra rules against which a record is checked one by one.
     pub fn set_list_max(&mut self, table: u8, rules: u32) {
         if let Some(lut) = self.lut(table) {
             lut.set_list_max(rules);

@@ -109,7 +109,7 @@ struct Integer {
     divisor: Divisor,
     /// Residue of 2^64.
     weight: u64,
-    /// Vector version for 8 keys at once, if the core supports it.
+    /// Vector version for 8 keys in parallel, if the core supports it.
     doubles: Option<Doubles>,
 }
 

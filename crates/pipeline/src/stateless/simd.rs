@@ -144,7 +144,7 @@ const UNSIGNED: f64 = (1_u64 << 52) as f64;
 #[cfg(target_arch = "x86_64")]
 const SIGNED: f64 = 1.5 * UNSIGNED;
 
-/// Constants for the residues of 8 integers at once.
+/// Constants for the residues of 8 integers in parallel.
 ///
 /// All values are integers below 2^53, or 32-bit integers times 2^32, which doubles represent exactly. Only
 /// the values that quotients are estimated from are rounded. Such a quotient is the nearest or, rarely, next

@@ -43,7 +43,7 @@ pub(super) fn import(vnet: &VnetBytes, frame: &mut Frame) -> bool {
     true
 }
 
-/// Returns the length of all headers of a super-frame in bytes.
+/// Returns the total length of the headers of a super-frame in bytes.
 fn header_len(frame: &Frame, kind: GsoKind) -> Option<u16> {
     let l4 = match frame.meta.checksum {
         Some(sum) => sum.start,
@@ -72,7 +72,7 @@ pub(super) enum TransmitForm {
     TooLong,
 }
 
-/// Selects how to transmit a frame to a device with this MTU in bytes (`None`: unknown).
+/// Selects how to transmit a frame. `mtu` is the MTU of the device in bytes, or `None` if it is unknown.
 #[inline]
 pub(super) fn way(frame: &Frame, mtu: Option<u32>) -> TransmitForm {
     let mut vnet = [0; VNET_BYTES];

@@ -22,8 +22,8 @@ enum TransmitForm {
     Dropped(PortDrop),
 }
 
-/// Selects how to transmit a frame to a device with this MTU in bytes (`None`: unknown), and completes its
-/// checksum.
+/// Selects how to transmit a frame, and completes its checksum. `mtu` is the MTU of the device in bytes, or
+/// `None` if it is unknown.
 fn way(frame: &mut Frame, mtu: Option<u32>) -> TransmitForm {
     if frame.len() < MIN_FRAME_BYTES {
         return TransmitForm::Dropped(PortDrop::TxRunt);

@@ -117,10 +117,10 @@ impl DpdkQueue {
         }
     }
 
-    /// Completes a frame's offloads. `Some(false)`: the checksum is complete and the frame can be sent.
-    /// `Some(true)`: the frame was sent in segments. `None`: the device had no space for the first segment.
-    /// If the device is full after some segments, the rest is dropped, because a frame sent in part cannot be
-    /// retried.
+    /// Completes a frame's offloads. `Some(false)` means that the checksum is complete and the frame can be
+    /// sent. `Some(true)` means that the frame was sent in segments. `None` means that the device had no
+    /// space for the first segment. If the device is full after some segments, the rest is dropped, because a
+    /// frame sent in part cannot be retried.
     fn finish(&mut self, frame: &mut Frame) -> Result<Option<bool>, PortDrop> {
         let Some(gso) = frame.meta.gso else {
             return if offload::complete_checksum(frame) {

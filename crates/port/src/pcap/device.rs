@@ -10,7 +10,7 @@ pub(super) const EXPECTED: &str =
 pub(super) struct Device<'a> {
     pub(super) input: Option<&'a str>,
     pub(super) output: Option<&'a str>,
-    /// Number of times that the input is received; `None`: endless.
+    /// Number of times that the input is received, or `None` to repeat it without end.
     pub(super) rounds: Option<u64>,
 }
 

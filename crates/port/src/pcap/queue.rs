@@ -24,7 +24,7 @@ pub(super) struct PcapQueue {
     bytes: Vec<u8>,
     records: Vec<Record>,
     next: usize,
-    /// Remaining rounds, including the current one; `None`: endless.
+    /// Number of remaining rounds, including the current one, or `None` if they never end.
     rounds: Option<u64>,
     sequence: u64,
     output: Option<CaptureWriter<BufWriter<File>>>,

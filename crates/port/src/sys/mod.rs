@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The system calls of the drivers, each behind a safe function. This module and its children contain all
+//! The system calls of the drivers, each wrapped in a safe function. This module and its children contain all
 //! `unsafe` code of the crate except the DPDK shim.
 #![allow(unsafe_code)]
 

@@ -7,7 +7,7 @@ use model::Learning;
 use std::sync::Arc;
 use tables::compile::Maker;
 
-/// Further criteria for low-latency entries, beside the rules' own marks.
+/// Criteria for low-latency entries, in addition to the rules' own marks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Marks {
     /// Value and mask of the cookie of low-latency entries.
@@ -87,7 +87,7 @@ pub struct Class {
     pub port: PortNo,
     /// One packet per flow, from the destination MAC address to the last byte before the FCS.
     pub flows: Arc<[Vec<u8>]>,
-    /// Whether each flow is low-latency by the rules. Empty: lanes are not reported.
+    /// Whether each flow is low-latency by the rules. If the slice is empty, lanes are not reported.
     pub low_latency: Arc<[bool]>,
     /// Capture that determines the order or times of packets, if any.
     pub capture: Option<Arc<Capture>>,

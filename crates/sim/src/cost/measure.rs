@@ -266,7 +266,7 @@ fn row(slot: usize, samples: &[Net]) -> Option<Row> {
 
 /// Fits a line through the samples of a step: a fixed cost per occurrence and a cost per unit. The error of a
 /// sample grows with its units, so larger samples have less weight. Neither cost is negative: if the fit
-/// gives one below 0, it is set to 0 and the other takes all.
+/// makes one of the costs negative, that cost is set to 0 and the other accounts for the whole time.
 fn by_size(samples: &[Net]) -> (f64, f64) {
     let (mut weights, mut weighted_units, mut weighted_squares) = (0.0, 0.0, 0.0);
     let (mut weighted_ns, mut products) = (0.0, 0.0);

@@ -61,7 +61,7 @@ pub struct NetworkLink {
     pub ends: [End; 2],
     /// Delay in nanoseconds from the end of a frame's transmission to its arrival.
     pub delay_ns: Nanos,
-    /// Rate in bit/s, including 24 bytes of preamble, FCS and gap per frame. `None`: transmission takes no
+    /// Rate in bit/s, including 24 bytes of preamble, FCS and gap per frame. If `None`, transmission takes no
     /// time.
     pub rate_bps: Option<u64>,
     /// Queue capacity per direction in frames; further frames are lost. Unused without a rate.

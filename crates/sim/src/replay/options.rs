@@ -90,7 +90,7 @@ pub struct Options {
     pub flows: PathBuf,
     /// Output folder; created if missing.
     pub out: PathBuf,
-    /// Ingress port of all packets. `None`: the number of each packet's pcapng interface + 1.
+    /// Ingress port of all packets. If `None`, it is the number of each packet's pcapng interface plus 1.
     pub in_port: Option<PortNo>,
     /// Whether the fast-forwarding path is enabled.
     pub ffp: bool,

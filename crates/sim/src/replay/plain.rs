@@ -119,7 +119,7 @@ impl DataPlane for PlainPlane {
         Some(GroupCounters { total: count(counters.total), buckets })
     }
 
-    /// Returns `None`: the reference has no clock for meters.
+    /// Returns `None`, because the reference has no clock for meters.
     fn meter_counters(&mut self, _: u32) -> Option<MeterCounters> {
         None
     }

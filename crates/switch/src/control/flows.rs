@@ -18,7 +18,7 @@ const SECOND_NS: Nanos = 1_000_000_000;
 #[derive(Debug)]
 pub struct Walk {
     form: FlowForm,
-    /// Meters and groups that are still to be sent, the next one last. `None`: not listed yet.
+    /// Meters and groups that are still to be sent, the next one last. `None` if they are not listed yet.
     before: Option<Vec<Before>>,
     cursor: FlowCursor,
 }
@@ -35,7 +35,7 @@ impl Walk {
         Self { form, before: None, cursor: FlowCursor::default() }
     }
 
-    /// Returns the lines of the next meters and groups. Empty: all of them are sent.
+    /// Returns the lines of the next meters and groups, or nothing if all of them are sent.
     fn next_before(&mut self, model: &mut Model<WorkerSet>, now: Nanos) -> Vec<String> {
         let before = self.before.get_or_insert_with(|| {
             let groups = model.groups_in_order().into_iter().map(Before::Group);

@@ -40,7 +40,7 @@ pub enum ControlRequest {
         /// New gates. `null`: no gates.
         #[serde(deserialize_with = "Option::deserialize")]
         gates: Option<GatesForm>,
-        /// New list of trusted ports, which lead to other switches. `None`: unchanged.
+        /// New list of trusted ports, which lead to other switches. `None` leaves the list unchanged.
         trusted: Option<Vec<i64>>,
     },
     /// Piece of a flow file. After the last piece the whole file is loaded in one operation. The answer to
@@ -118,7 +118,7 @@ pub struct PortRow {
     pub up: bool,
     /// MAC address.
     pub mac: String,
-    /// Link speed in Mbit/s. 0: unknown.
+    /// Link speed in Mbit/s, or 0 if unknown.
     pub speed_mbps: u32,
     /// Number of packets received.
     pub rx_packets: u64,
@@ -143,7 +143,7 @@ pub struct PortRow {
 pub struct QueueRow {
     /// Queue number.
     pub queue: QueueId,
-    /// Guaranteed rate in kbit/s. `null`: none.
+    /// Guaranteed rate in kbit/s, or `null` for none.
     pub min_rate_kbps: Option<u32>,
     /// Maximum rate in kbit/s. `null`: unlimited.
     pub max_rate_kbps: Option<u32>,
@@ -188,7 +188,7 @@ pub struct TableRow {
 /// State of the fast-forwarding path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ffp {
-    /// Capacity of each LUT in records, per worker. 0: the path is off.
+    /// Capacity of each LUT in records, per worker. If 0, the path is off.
     pub lut_entries: usize,
     /// Consistency mode of records while rules change: `auto`, `eager`, `lazy` or `generation`.
     pub consistency: String,
@@ -249,7 +249,7 @@ pub struct FastTable {
     /// Number of records removed because rules changed.
     pub cleaned: u64,
     /// Mean time to parse a packet and build its key, in ps. This and the next two times are measured over
-    /// one burst of 1,024 packets. 0: not measured.
+    /// one burst of 1,024 packets, or 0 if not measured.
     pub extract_ps: u64,
     /// Mean time of a lookup in the LUT, in ps per packet.
     pub probe_ps: u64,
@@ -320,7 +320,7 @@ pub struct Macs {
 /// Learned MAC.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MacRow {
-    /// VLAN ID. 0: no VLAN.
+    /// VLAN ID, or 0 for no VLAN.
     pub vid: u16,
     /// MAC address.
     pub mac: String,
@@ -355,15 +355,15 @@ pub struct FlowRow {
     pub bytes: u64,
     /// Age of the flow in ms.
     pub duration_ms: u64,
-    /// Idle timeout in seconds. 0: none.
+    /// Idle timeout in seconds, or 0 for none.
     pub idle_timeout_s: u16,
-    /// Hard timeout in seconds. 0: none.
+    /// Hard timeout in seconds, or 0 for none.
     pub hard_timeout_s: u16,
     /// Whether the entry is low-latency.
     pub low_latency: bool,
     /// Whether the low-latency mark was learned from the flow's packets.
     pub learned: bool,
-    /// Match in flow syntax. Empty: all packets.
+    /// Match in flow syntax. An empty string matches all packets.
     #[serde(rename = "match")]
     pub matching: String,
     /// Actions and instructions in flow syntax.

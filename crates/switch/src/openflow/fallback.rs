@@ -12,7 +12,7 @@ const PATIENCE_NS: Nanos = 5_000_000_000;
 pub struct Fallback {
     /// Whether controllers are configured and the fail mode is standalone.
     enabled: bool,
-    /// Time at which the last controller was lost. `None`: a controller is connected.
+    /// Time at which the last controller was lost, or `None` while a controller is connected.
     lost_ns: Option<Nanos>,
 }
 

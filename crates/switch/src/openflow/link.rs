@@ -29,7 +29,7 @@ pub struct ControllerLink {
     ended: bool,
     /// Whether both directions ended, so that the socket must not be polled.
     hung_up: bool,
-    /// Deadline for the peer to read the last messages. `None`: the channel is still open.
+    /// Deadline for the peer to read the last messages, or `None` while the channel is open.
     closing_until_ns: Option<Nanos>,
     shut: bool,
     over: bool,

@@ -37,7 +37,7 @@ struct Interface {
     units_per_second: u128,
     /// Offset of the time stamps in seconds.
     offset_s: i64,
-    /// Maximum number of bytes kept of a packet; 0: no limit.
+    /// Maximum number of bytes kept of a packet, or 0 for no limit.
     snapshot_len: usize,
 }
 

@@ -64,7 +64,7 @@ pub(crate) struct Xsk {
     pub(crate) fd: OwnedFd,
     /// Free send chunks.
     free: Vec<u32>,
-    /// Length of the unsent frame in each send chunk; 0: the chunk is free.
+    /// Length of the unsent frame in each send chunk, or 0 if the chunk is free.
     lens: Vec<u32>,
     /// Sum of `lens`.
     outstanding_bytes: usize,
