@@ -90,7 +90,7 @@ fn ttl(rng: &mut Rng) -> u8 {
 
 /// Returns the payload length. Most frames are short; some have the minimum or maximum length of Ethernet.
 fn payload_bytes(rng: &mut Rng, headers: usize, longest: usize) -> usize {
-    // The test tag must come after all bytes that the switch examines.
+    // The test tag must come after all bytes that rules may examine.
     let least = TAG_BYTES + EXAMINED_BYTES.saturating_sub(headers);
     let frame = match rng.u8(0..16) {
         0..2 => 60,

@@ -249,7 +249,7 @@ pub struct FastTable {
     /// Number of records removed because rules changed.
     pub cleaned: u64,
     /// Mean time to parse a packet and build its key, in ps. This and the next two times are measured over
-    /// one burst of 1,024 packets, or 0 if not measured.
+    /// one burst of 1,024 packets. They are 0 if no burst was measured.
     pub extract_ps: u64,
     /// Mean time of a lookup in the LUT, in ps per packet.
     pub probe_ps: u64,

@@ -6,7 +6,8 @@ use flow::group::{Group, GroupType};
 use model::GroupCommand;
 
 impl Driver {
-    /// Changes a group that one of the test packets currently passes through, if any does.
+    /// Adds a missing group in most cases, if there is one. Otherwise changes or deletes a group that one of
+    /// the test packets currently passes through, or a random group if there is none.
     pub(super) fn change_group(&mut self) -> Result<(), String> {
         let subject = self.subject(|processed| !processed.groups.is_empty());
         let used = subject.before.groups.first().map(|(id, _)| *id);
