@@ -344,7 +344,7 @@ fn what_can_not_be_opened_says_why() {
         ("net_pcap_missing,rx_pcap=/no/such/file", 1, "attach a port of DPDK"),
         ("0000:ff:1f.7", 1, "attach a port of DPDK"),
         (&pcap, 1, "another port has this device"),
-        (&many, 3, "gives 1 queues"),
+        (&many, 3, "supports 1 queues"),
     ] {
         let error = try_open(device, queues).err().unwrap_or_else(|| panic!("{device} was opened"));
         assert!(error.contains("port p5") && error.contains(part), "{device:?}: {error}");
