@@ -44,7 +44,7 @@ pub(super) fn compare<D: DataPlane>(
     let reported: Vec<_> =
         trace.steps.iter().map(|step| (step.table, step.entry.as_ref().map(|entry| entry.id))).collect();
     if reported != processed.hits {
-        return Err(format!("a trace tells of {reported:?}, its packet hits {:?}", processed.hits));
+        return Err(format!("a trace reports {reported:?}, but its packet hits {:?}", processed.hits));
     }
     for step in &trace.steps {
         let rank = step.entry.as_ref().map_or(0, |entry| entry.priority);

@@ -44,7 +44,7 @@ pub(crate) struct Modified {
 }
 
 impl Modified {
-    /// Returns whether the entries are so many that their cells are replaced.
+    /// Returns whether the number of entries requires their cells to be replaced.
     fn is_big(&self) -> bool {
         self.programs.len() > MODIFIES_SINGLY
     }

@@ -185,12 +185,12 @@ mod tests {
 
     #[test]
     fn a_removed_entry_is_reported_with_reason_and_counts() {
-        use flow_mod::FlowRemovedReason as Told;
+        use flow_mod::FlowRemovedReason as WireReason;
         for (reason, expected) in [
-            (RemovedReason::IdleTimeout, Told::IdleTimeout),
-            (RemovedReason::HardTimeout, Told::HardTimeout),
-            (RemovedReason::Delete, Told::Delete),
-            (RemovedReason::GroupDelete, Told::GroupDelete),
+            (RemovedReason::IdleTimeout, WireReason::IdleTimeout),
+            (RemovedReason::HardTimeout, WireReason::HardTimeout),
+            (RemovedReason::Delete, WireReason::Delete),
+            (RemovedReason::GroupDelete, WireReason::GroupDelete),
         ] {
             let entry = FlowEntry {
                 id: 0,
