@@ -32,7 +32,7 @@ impl BitSet {
         self.words.get(slot as usize / 64).is_some_and(|word| word >> (slot % 64) & 1 != 0)
     }
 
-    /// Returns slots `64 * at` to `64 * at + 63`, one bit each.
+    /// Returns the membership of slots `64 * at` to `64 * at + 63`, as a bitmap.
     #[must_use]
     #[inline]
     pub(crate) fn word(&self, at: u32) -> u64 {

@@ -31,7 +31,7 @@ pub struct Exact {
     seed: Seed,
     wide: Option<Box<Wide>>,
     store: Box<Store>,
-    /// For each slot the next slot of the same value; empty if all values differ.
+    /// For each slot, the next slot whose rule has the same value, or [`NONE`]. Empty if all values differ.
     later: Box<[u32]>,
     /// First slot of the rules that match everything.
     catch_all_from: u32,
@@ -120,7 +120,7 @@ impl Exact {
         }
     }
 
-    /// Returns the first active rule after a deleted rule of the same value, or [`NONE`].
+    /// Returns the next active rule with the same value as a deleted rule, or [`NONE`].
     fn living(&self, dead_slot: u32, tombstones: &BitSet) -> u32 {
         let next = |slot: u32| self.later.get(slot as usize).copied().unwrap_or(NONE);
         let mut slot = next(dead_slot);
@@ -155,8 +155,7 @@ impl Exact {
         self.columns.mask()
     }
 
-    /// Returns the number of values that found no bucket and take longer to find. The number is 0 unless the
-    /// hash is bad.
+    /// Returns the number of spilled values, which take longer to find. It is 0 unless the hash is bad.
     #[must_use]
     pub fn spilled(&self) -> usize {
         self.store.spilled()

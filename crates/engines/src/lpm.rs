@@ -5,8 +5,8 @@
 //! Prefixes divide the values of a field into intervals, at most two per prefix. All values of an interval
 //! have the same longest prefix. If no prefix has more than 32 bits, a compressed trie of 64-way nodes finds
 //! the interval (`trie.rs`), else a search tree of nine-way nodes (`forest.rs`). From the longest prefix a
-//! chain leads through all rules that match (`chains.rs`). Priorities may contradict lengths. In that case
-//! the best rule of each chain is stored too.
+//! chain leads through all rules that match (`chains.rs`). Priorities may contradict lengths: a shorter
+//! prefix may have precedence over a longer one. In that case the best rule of each chain is stored too.
 //!
 //! Memory is linear in the number of rules, whatever the prefixes are. A lookup takes at most seven steps in
 //! a trie, or at most 2 + log9(2 x rules) steps in a tree (twice that for prefixes beyond 64 bits), and one
@@ -74,7 +74,7 @@ impl Piece {
     }
 }
 
-/// Search structure from a value to the number of its longest prefix, in each group.
+/// Search structure of each group. It maps a value to the number of the value's longest prefix.
 #[derive(Debug)]
 enum Search {
     Trie(Trie),

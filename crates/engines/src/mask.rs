@@ -2,17 +2,17 @@
 //! Engine `mask`: rules of arbitrary masks and priorities (docs/adr/0025).
 //!
 //! The bits that distinguish rules are packed into a dense key ([`layout`]). If there are more than
-//! [`LABELED_MAX`] rules, trees take the rules that are exact in the bits that a tree cuts ([`trees`]). A
-//! step in a tree is one load, and a leaf compares four whole rules with one instruction.
+//! [`LABELED_MAX`] rules, trees take the rules that fully specify the bits on which a tree branches
+//! ([`trees`]). A step in a tree is one load, and a leaf compares four whole rules with one instruction.
 //!
 //! The remaining rules, which mostly leave all long fields open, are found by labels ([`labels`]). There is
-//! one label for each 16 bits of the key. Tables join labels until one identifies the rule ([`joining`]).
-//! Where these tables take too much memory, each label has a bit vector of rules, and the AND of the vectors
-//! gives the rules that match.
+//! one label for each 16 bits of the key. Tables join labels until a single label identifies the rule
+//! ([`joining`]). Where these tables take too much memory, each label has a bit vector of rules, and the AND
+//! of the vectors gives the rules that match.
 //!
 //! A lookup runs all this in stages, each for all keys of a group, and takes the best result.
 //!
-//! Rules that neither structure takes, or only with too much memory, are hashed in merged tuples
+//! Rules for which both structures are unsuitable or need too much memory are hashed in merged tuples
 //! ([`buckets`]). Such rules can be constructed on purpose, or need more than 512 bits to be distinguished.
 
 use crate::simd::Level;
@@ -151,7 +151,7 @@ impl Mask {
         self.buckets.iter().flat_map(Buckets::masks)
     }
 
-    /// Returns the number of rules that are walked.
+    /// Returns the number of rules that lookups compare one by one instead of hashing.
     #[must_use]
     pub fn walked(&self) -> usize {
         self.buckets.as_ref().map_or(0, Buckets::walked)
@@ -165,8 +165,8 @@ impl Mask {
 }
 
 impl Wide {
-    /// Compiles the rules. Also returns the rules that found no place. `None` if no bits distinguish the
-    /// rules, or too many bits do.
+    /// Compiles the rules. Also returns the rules that neither trees nor labels took. Returns `None` if no
+    /// bits or too many bits distinguish the rules.
     fn new(
         words: usize,
         len: usize,
@@ -276,7 +276,7 @@ impl Wide {
                 let key: [u64; COMPARED] = std::array::from_fn(|word| dense[word][at]);
                 let slot = self.nodes.first(kernel, *leaf, key);
                 // Slow path for further blocks, words that blocks do not compare, and deleted rules. These
-                // are rare, or concern all keys alike.
+                // cases are rare, or apply to all keys.
                 if *leaf >> MORE_SHIFT != 0 || slot.wrapping_add(1) > PARTIAL || tombstones.contains(slot) {
                     *found = self.search(kernel, *leaf, &dense, at, tombstones, *found);
                 } else {

@@ -36,7 +36,7 @@ pub struct KeyPlan {
     slices: Vec<Field>,
 }
 
-/// Reason why fields do not fit one key.
+/// Reason why fields do not fit into one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyPlanError {
     /// More slices than [`Limits::SLICES_PER_TABLE`].
@@ -230,7 +230,7 @@ mod tests {
         let many: Vec<Field> =
             (0..33).map(|i| Field::Slice(Slice::new(SliceBase::Packet, i * 8, 8).unwrap())).collect();
         assert_eq!(KeyPlan::new(&many), Err(KeyPlanError::TooManySlices));
-        // The maximum number of slices, all of the greatest length, fits one key together with all named
+        // The maximum number of slices, all of the greatest length, fits into one key together with all named
         // fields.
         let wide: Vec<Field> =
             (0..32).map(|i| Field::Slice(Slice::new(SliceBase::Packet, i * 128, 128).unwrap())).collect();

@@ -26,8 +26,8 @@ pub const WALKED: u32 = 0;
 /// Minimum length of the field pieces that form the coarsest masks, because addresses distinguish rules best.
 const LONG_BITS: u8 = 32;
 
-/// Coarse masks to try, in order: the minimum length of pieces, and the number of bits that prefix lengths
-/// are multiples of. The rule's own mask comes last.
+/// Coarse masks to try, in order. Each gives the minimum length of pieces, and a number of bits to whose
+/// multiples prefix lengths are rounded down. The rule's own mask comes last.
 const STEPS: [(u8, u32); 4] = [(LONG_BITS, 16), (1, 16), (LONG_BITS, 8), (1, 4)];
 
 /// A set of rules that are hashed under one mask.
@@ -283,7 +283,7 @@ mod tests {
         tuples.leave(walked as u32);
         assert!(tuples.place(&masks[140], &masks[140]).is_some());
         assert_eq!(tuples.place(&masks[141], &masks[141]), None);
-        // A rule that leaves another bucket makes no difference.
+        // Removing a rule from another bucket does not make space.
         tuples.leave(0);
         assert_eq!(tuples.place(&masks[141], &masks[141]), None);
     }

@@ -11,15 +11,15 @@ const PART: usize = 4;
 /// Best rule of each value, and the rules chained after it.
 #[derive(Debug)]
 pub struct Chains {
-    /// Slots that are the best of their values, in no order.
+    /// Slots of the best rule of each value, in no particular order.
     pub firsts: Vec<u32>,
-    /// For each slot the next slot of the same value, or [`NONE`]; empty if all values differ.
+    /// For each slot, the next slot whose rule has the same value, or [`NONE`]. Empty if all values differ.
     pub later: Box<[u32]>,
 }
 
 impl Chains {
-    /// Groups slots by value. `hashes` holds the hash of each slot's value, and `compare` is any total order
-    /// of the values. Takes O(n log n) time, whatever the hashes and values are.
+    /// Groups slots by value. `hashes` holds the hash of each slot's value. `compare` defines a total order
+    /// of the slots' values; any such order will do. Takes O(n log n) time for any hashes and values.
     #[must_use]
     pub fn new(hashes: &[u64], compare: impl Fn(u32, u32) -> Ordering) -> Self {
         let len = hashes.len();

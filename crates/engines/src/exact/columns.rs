@@ -4,19 +4,19 @@
 
 use super::lines::LINE;
 
-/// Minimum number of distinguishing words for which rows are stored whole, if a row and its slot fit into a
-/// cache line.
+/// If at least this many words distinguish rules, and a row and its slot fit into a cache line, whole rows
+/// are stored.
 const WHOLE_MIN: usize = 4;
 
-/// Words of a row, divided by whether they distinguish rules.
+/// Classifies the words of a row by whether they distinguish rules.
 #[derive(Debug)]
 pub struct Columns {
     mask: Box<[u64]>,
     /// Values of the words that are equal in all rules, with 0 in place of each remaining word.
     common: Box<[u64]>,
-    /// Examined words that are equal in all rules.
+    /// Indices of the examined words that are equal in all rules.
     alike: Box<[usize]>,
-    /// Stored words; at least one.
+    /// Indices of the stored words. There is at least one.
     stored: Box<[usize]>,
 }
 
@@ -36,8 +36,7 @@ impl Columns {
         let (mut alike, mut stored): (Vec<usize>, Vec<usize>) =
             (0..words).partition(|&word| differing[word] == 0);
         if stored.len() >= WHOLE_MIN && words < LINE {
-            // A whole row fits anyway. If it is stored whole, no words need to be picked before the
-            // comparison.
+            // The whole row fits into the line. Storing it whole saves picking words before each comparison.
             stored = (0..words).collect();
             alike.clear();
         }
@@ -75,8 +74,8 @@ impl Columns {
         &self.common
     }
 
-    /// Writes a row's stored words to `into`. Returns whether its other words have the values that all rules
-    /// need.
+    /// Writes a row's stored words to `into`. Returns whether the row's other words have the values that all
+    /// rules require.
     #[inline(always)]
     pub fn pack(&self, row: &[u64], into: &mut [u64]) -> bool {
         for (into, &word) in into.iter_mut().zip(&self.stored) {

@@ -12,7 +12,7 @@ const LINE_BYTES: usize = 64;
 /// Cache lines of words, initially 0.
 #[derive(Debug)]
 pub struct Lines {
-    /// Words. A few at the front are skipped for alignment.
+    /// Allocated words. Up to seven words at the front are skipped for alignment.
     words: Box<[u64]>,
     from: usize,
 }
@@ -65,7 +65,7 @@ mod tests {
             assert_eq!(made.words().as_ptr().addr() % 64, 0, "{words} words");
             assert!(made.words().len() >= words);
             assert_eq!(made.lines().len(), lines);
-            // Seven words more than the lines take, so that some word begins a cache line.
+            // Seven spare words guarantee that one of the first eight words begins a cache line.
             assert_eq!(made.bytes(), (lines * 8 + 7) * 8);
             made.words_mut().fill(5);
             assert!(made.lines().iter().all(|line| *line == [5; 8]));

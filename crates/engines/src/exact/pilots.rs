@@ -4,11 +4,11 @@
 //! A hash maps a value to a group of a few values. The group's pilot, one byte, maps all of them to buckets
 //! with free places, so that a lookup reads exactly one bucket. (Pilots: Pibiri and Trani, PTHash, SIGIR
 //! 2021; pilots of one byte: Groot Koerkamp, PtrHash, SEA 2025.) Here a bucket may hold several values, and
-//! some places stay free, so that nearly all pilots are found after few tries.
+//! some places stay free, so that nearly all pilots are found after a few tries.
 
 use crate::NONE;
 
-/// Number of pilots to try.
+/// Number of pilots to try for each group.
 pub const PILOTS: u8 = u8::MAX;
 
 /// Pilot of a group for which none was found: its values are spilled.
@@ -72,7 +72,8 @@ impl Pilots {
             }
             for &value in values {
                 let bucket = made.bucket(hashes[value as usize]);
-                // The index within the bucket is added by `number_ways`, from the last to the first.
+                // This is the first place of the bucket. `number_ways` below adds the index within the
+                // bucket.
                 places[value as usize] = (bucket * ways) as u32;
             }
         }
@@ -185,7 +186,8 @@ struct Room<'l> {
     lens: &'l mut [u8],
 }
 
-/// Adds the index within the bucket to each place. `lens` holds the number of values in each bucket.
+/// Adds a different index within the bucket to the place of each value. `lens` holds the number of values in
+/// each bucket.
 fn number_ways(places: &mut [u32], ways: usize, lens: &mut [u8]) {
     for place in places.iter_mut().filter(|place| **place != NONE) {
         let len = &mut lens[*place as usize / ways];
@@ -256,7 +258,7 @@ mod tests {
                 // At most `percent` percent of the places are occupied, and one bucket less would be too few.
                 let enough = |buckets: usize| len * 100 <= buckets * ways * percent;
                 assert!(enough(buckets) && !enough(buckets - 1), "{buckets} buckets for {len}, {ways} ways");
-                // Number of values in a group on average, in tenths.
+                // On average, a group has at most `tenths` / 10 values.
                 let enough = |groups: usize| len * 10 <= groups * tenths;
                 assert!(enough(groups) && !enough(groups - 1), "{groups} groups for {len}, {ways} ways");
                 // Eight bytes may be loaded at any pilot, so eight bytes follow the last one.
@@ -275,7 +277,7 @@ mod tests {
             let sums = sizes.iter().scan(0, |sum, size| Some(std::mem::replace(sum, *sum + size)));
             let ends: Vec<u32> = sums.chain([sizes.iter().sum()]).collect();
             let mut right: Vec<usize> = (0..sizes.len()).collect();
-            // Groups that are spilled count as equally large.
+            // All spilled groups count as the same size.
             right.sort_by_key(|group| std::cmp::Reverse(sizes[*group].min(65)));
             assert_eq!(by_size(&ends), right, "sizes up to {most}");
         }

@@ -21,15 +21,15 @@ pub struct Wide {
     /// rows.
     common: [u64; LINE * LINE],
     alike: [u64; LINE * LINE],
-    /// For each combination of equal words between a bucket and a key (one bit each): the byte offset of the
-    /// slot of the value that is equal as a whole, or [`NO_SLOT_AT`].
+    /// Byte offset of the matching value's slot in a bucket, or [`NO_SLOT_AT`]. The index is the result of
+    /// comparing a bucket with a key: one bit per word, set if the words are equal.
     slot_at: [u8; 256],
     pub(super) aes: Aes,
-    /// One bit for each word of a row; `stored` has one for each stored word.
+    /// Bitmap of all words of a row. `stored` is the bitmap of the stored words.
     all: u8,
     stored: u8,
     words: usize,
-    /// Whether two words of a row are stored, the second next to the first.
+    /// Whether exactly two words of a row are stored, and they are adjacent.
     is_pair: bool,
     /// Whether examined words exist that are not stored.
     has_alike: bool,
@@ -155,8 +155,8 @@ mod x86 {
             }
         }
 
-        /// Sets the slots of foreign rows to [`NONE`]: rows that differ from all rules in words that are
-        /// equal in all rules.
+        /// Sets the slots of foreign rows to [`NONE`]. A row is foreign if one of its words differs from the
+        /// value that all rules require there.
         #[inline]
         #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,bmi1,bmi2,popcnt")]
         fn strike_foreign(&self, keys: &[u64], slots: &mut [u32]) {
@@ -172,7 +172,7 @@ mod x86 {
         }
 
         /// Sets the slots of foreign rows of `WORDS` words to [`NONE`]. Eight rows fill as many cache lines
-        /// as a row has words. A first pass checks whether there are foreign rows at all, because mostly
+        /// as a row has words. A first pass checks whether there are foreign rows at all, because usually
         /// there are none.
         #[inline]
         #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,bmi1,bmi2,popcnt")]
@@ -227,7 +227,8 @@ mod x86 {
             }
         }
 
-        /// Looks up keys with one or two stored words (`W`). With `PAIR` the second is next to the first.
+        /// Looks up keys with `W` stored words, one or two. With `PAIR`, the second directly follows the
+        /// first in the row.
         #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,aes,vaes,bmi1,bmi2,popcnt")]
         fn lookup_short<const W: usize, const PAIR: bool>(
             &self,
@@ -299,7 +300,7 @@ mod x86 {
             }
         }
 
-        /// Looks up keys with three to seven stored words: the `WHOLE` row, or some of its words.
+        /// Looks up keys with three to seven stored words. With `WHOLE`, all words of the row are stored.
         #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,aes,vaes,bmi1,bmi2,popcnt")]
         fn lookup_long<const WHOLE: bool>(&self, of: &Store, keys: &[u64], slots: &mut [u32]) {
             let mut kept = MaybeUninit::<Kept<LINE>>::uninit();
@@ -392,7 +393,7 @@ mod x86 {
         (0..count.div_ceil(STEP)).map(move |step| (step * STEP).min(count - STEP))
     }
 
-    /// Stores the byte offsets of the buckets of eight hashes at `at`, like [`Pilots::bucket`], and
+    /// Computes the buckets of eight hashes like [`Pilots::bucket`]. Stores their byte offsets at `at`, and
     /// prefetches the buckets.
     ///
     /// # Safety

@@ -11,7 +11,7 @@ pub struct Spill {
 }
 
 impl Spill {
-    /// Takes values and their slots, in any order.
+    /// Creates the sorted list from values and their slots, given in any order.
     #[must_use]
     pub fn new(words: usize, mut values: Vec<(Vec<u64>, u32)>) -> Self {
         values.sort_unstable();

@@ -15,7 +15,7 @@ use crate::prefetch::prefetch;
 /// Number of keys in one pass over a burst.
 pub const GROUP: usize = 32;
 
-/// Number of key words that a pass keeps.
+/// Maximum number of stored words of keys that one pass buffers.
 const KEPT: usize = 256;
 
 /// Distinct values to be stored in buckets.

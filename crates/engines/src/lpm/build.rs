@@ -36,8 +36,8 @@ impl Prefix {
 struct Rules {
     words: usize,
     field: Vec<Piece>,
-    /// Mask of the bits outside the field that all rules examine. `present` has the presence bits that only
-    /// rules with the field examine.
+    /// Mask of the bits outside the field that all rules examine. `present` is the mask of the presence bits
+    /// that only rules with the field examine.
     others: Vec<u64>,
     present: u64,
     /// Prefixes, sorted.
@@ -98,10 +98,11 @@ impl Rules {
 }
 
 impl Prefixes {
-    /// Compiles rules like [`Lpm::new`], each of which leads to its number (below 2^31) in `numbers`.
+    /// Compiles rules like [`Lpm::new`]. A lookup returns the rule's number from `numbers` instead of its
+    /// slot. Numbers are below 2^31.
     ///
-    /// Several rules may have the same number, and then take less memory than separate rules. Rules that
-    /// match everything are ignored.
+    /// Rules with the same number take less memory than rules with different numbers. Rules that match
+    /// everything are ignored.
     #[must_use]
     pub fn new(
         level: Level,
@@ -149,7 +150,7 @@ fn number_of(numbers: &[u32], slot: u32) -> u32 {
     numbers.get(slot as usize).copied().unwrap_or(NONE)
 }
 
-/// Returns the best rule of each prefix's chain, for priorities that contradict lengths.
+/// Returns the best rule of each prefix's chain. Needed if priorities contradict prefix lengths.
 fn best_of_chains(prefixes: &[Prefix], up: &[u32]) -> Vec<u32> {
     let mut best: Vec<u32> = (0..up.len() as u32).collect();
     // Prefixes are sorted, so a prefix comes after the prefixes that contain it.
@@ -215,8 +216,8 @@ impl Numbers {
 
 #[derive(Default)]
 struct Intervals {
-    /// First values of the intervals, left-aligned, and `longest`, the first rule of each interval's longest
-    /// prefix. Both are ordered by group.
+    /// First values of the intervals, left-aligned. `longest` holds the first rule of each interval's longest
+    /// prefix. Both arrays are ordered by group.
     starts: Vec<u128>,
     longest: Vec<u32>,
     /// End index of each group.

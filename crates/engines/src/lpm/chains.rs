@@ -7,11 +7,12 @@ use crate::{BitSet, NONE};
 /// Chains of all prefixes; see the module's page.
 #[derive(Debug)]
 pub(super) struct Chains {
-    /// For each rule the first rule of the next shorter prefix that contains its prefix.
+    /// For each rule, the first rule of the longest shorter prefix that contains this rule's prefix.
     pub up: Vec<u32>,
-    /// For each rule the next rule of the same prefix; empty if all prefixes differ.
+    /// For each rule, the next rule with the same prefix. Empty if all prefixes differ.
     pub equal: Vec<u32>,
-    /// For each first rule of a prefix the best rule of its chain; empty if that is always the rule itself.
+    /// For the first rule of each prefix, the best rule of its chain. Empty if the first rule is always the
+    /// best.
     pub best: Vec<u32>,
 }
 
@@ -64,8 +65,8 @@ mod tests {
 
     #[test]
     fn a_chain_goes_on_behind_dead_rules_to_equal_and_shorter_prefixes() {
-        // Rules 2, 4 and 5 have one prefix. The prefix of rules 0 and 3 contains this prefix, and the prefix
-        // of rule 1 contains both prefixes.
+        // Rules 2, 4 and 5 have the same prefix. It lies within the prefix of rules 0 and 3, which lies
+        // within the prefix of rule 1.
         let mut chains = Chains {
             up: vec![1, NONE, 0, 1, 0, 0],
             equal: vec![3, NONE, 4, NONE, 5, NONE],

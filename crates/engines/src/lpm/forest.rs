@@ -18,7 +18,7 @@ pub(super) const WAYS: u32 = NODE as u32 + 1;
 const SECOND: u32 = 1 << 31;
 
 /// A cache line of keys in ascending order. A key is the last value before an interval. Unused keys are
-/// `u64::MAX`, which is below no value.
+/// `u64::MAX`: no value is greater.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(super) struct Node(pub [u64; NODE]);
@@ -28,7 +28,7 @@ pub(super) struct Node(pub [u64; NODE]);
 pub(super) struct Tree {
     level: u32,
     depth: u32,
-    /// Index of the number of the tree's first interval.
+    /// Index in `Forest::numbers` of the tree's first interval.
     number: u32,
 }
 
@@ -61,7 +61,8 @@ impl Forest {
         let high = |start: &u128| (*start >> 64) as u64;
         let (mut firsts, mut made) = (Vec::with_capacity(starts.len()), Vec::with_capacity(starts.len()));
         let mut begin = |start: u64, number: u32| {
-            // An interval that ends where it begins is dropped.
+            // Drops the previous interval if it is empty, which it is if this interval begins at the same
+            // value.
             if firsts.last() == Some(&start) {
                 firsts.pop();
                 made.pop();
@@ -189,7 +190,7 @@ mod tests {
 
     #[test]
     fn trees_have_as_many_nodes_as_they_need_and_lead_to_every_interval() {
-        // The first interval needs no key, a node has eight, and nodes above lead to nine each.
+        // The first interval needs no key. A leaf has eight keys, and an inner node has nine children.
         for (count, nodes) in [(1, 0), (2, 1), (9, 1), (10, 3), (73, 10), (74, 13), (649, 91), (650, 95)] {
             let starts: Vec<u128> = (0..count).map(|at| at << 100).collect();
             let numbers: Vec<u32> = (0..count as u32).map(|at| at + 7).collect();

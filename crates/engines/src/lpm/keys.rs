@@ -12,13 +12,14 @@ pub(super) const BURST: usize = 32;
 pub(super) struct Column {
     /// Index of the word.
     pub word: usize,
-    /// Bits of the word outside the field that all rules examine, and `value`, their only value.
+    /// Mask of the bits in this word that lie outside the field and that all rules examine. `value` is the
+    /// value that all rules require there.
     pub mask: u64,
     pub value: u64,
     /// Bits that must be set for a prefix longer than 0. Without them the field is absent, not zero.
     pub present: u64,
-    /// Left shift of the word after which the field's first bits are under the mask `field`, if the word has
-    /// them.
+    /// Left shift that moves this word's part of the field to the position given by the mask `field`. `field`
+    /// is 0 if the word has none of the field's first bits.
     pub left: u32,
     pub field: u64,
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Vector versions of the lookup. AVX2: the portable code, vectorized by the compiler. AVX-512: 8 rows, 16
-//! values in a trie or one node of a tree at a time, without data-dependent branches.
+//! Vector versions of the lookup. For AVX2, the compiler vectorizes the portable code. The AVX-512 code
+//! processes 8 rows, 16 values in a trie, or one node of a tree at a time, without data-dependent branches.
 #![allow(unsafe_code)]
 
 use super::Prefixes;
@@ -197,17 +197,17 @@ mod wide {
 
     /// Result of a trie's root for each value.
     struct Steps<const V: usize> {
-        /// The value, from the bits after the root's on.
+        /// Remaining bits of the value after the root's bits, left-aligned.
         rest: [__m512i; V],
         /// Number of the node.
         nodes: [__m512i; V],
-        /// First item of the root's word, to which the node's offset is added.
+        /// Position of the first item of the root's word. The node's offset is relative to it.
         bases: [__m512i; V],
-        /// Place in the node.
+        /// Index of the value's place in the node.
         inner: [__m512i; V],
     }
 
-    /// Finds the node of each value by the root's bitmap.
+    /// Finds the node of each value in the root's bitmap.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vpopcntdq,avx2,bmi1,bmi2,popcnt")]
     fn roots<const V: usize>(
@@ -260,13 +260,13 @@ mod wide {
         steps
     }
 
-    /// Items of the nodes: position in bits, and size in bits.
+    /// Position and size of the item of each value, in bits.
     struct Bits<const V: usize> {
         at: [__m512i; V],
         widths: [__m512i; V],
     }
 
-    /// Finds where the item of each value is.
+    /// Finds the position of each value's item.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vpopcntdq,avx2,bmi1,bmi2,popcnt")]
     fn first_items<const V: usize>(trie: &Trie, seen: &[Rows; V], steps: &Steps<V>) -> Bits<V> {
@@ -292,7 +292,7 @@ mod wide {
         bits
     }
 
-    /// Returns the items of the values, following children until none is left.
+    /// Follows children until no item is a child. Returns the items of the values.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vpopcntdq,avx2,bmi1,bmi2,popcnt")]
     fn items_below<const V: usize>(
@@ -347,7 +347,7 @@ mod wide {
         items
     }
 
-    /// Prefetches sixteen places in an array of elements of `size` bytes.
+    /// Prefetches sixteen elements of an array. Each element is `size` bytes long.
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn ask(from: *const u8, places: __m512i, size: usize) {
@@ -471,8 +471,8 @@ mod wide {
         number
     }
 
-    /// Finds the numbers of values in trees; see [`Forest::find`]. All values descend together if they have
-    /// one tree.
+    /// Finds the numbers of values in trees; see [`Forest::find`]. If all values are in the same tree, they
+    /// descend together.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt")]
     fn climb<const V: usize>(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Trie from values of up to 32 bits to numbers, with 64-way nodes like Poptrie (Asai, Ohara, SIGCOMM 2015).
-//! A node is a bitmap of the places where a new item begins. The rank of a place among those bits is the
-//! index of its item.
+//! A node is a bitmap of the places where a new item begins. The item of a place is found by counting the
+//! bits that are set up to this place.
 //!
 //! Most values are found in the front, in three steps:
 //!
@@ -19,7 +19,7 @@ use crate::NONE;
 /// Number of bits that a node resolves.
 pub(super) const STEP: u32 = 6;
 
-/// Possible numbers of bits that the front's places resolve. They leave whole steps up to bit 24.
+/// Possible numbers of leading bits that a front resolves. From each of them, whole steps lead to bit 24.
 const FRONT_BITS: [u32; 3] = [18, 12, 6];
 
 /// Maximum size of a front in bytes per interval.
@@ -38,7 +38,7 @@ pub(super) const UNIT: u32 = 2;
 /// Alignment in bits of the items of the front's nodes.
 pub(super) const ITEM_UNIT: u32 = 2;
 
-/// At most one of this many items may be deeper than the steps that every lookup takes.
+/// At most one in this many items may lie deeper than the steps that every lookup takes.
 const RARE: usize = 32;
 
 /// Front of a tree.
@@ -51,7 +51,7 @@ pub(super) struct Root {
     pub bits: u32,
 }
 
-/// 64 places of a front.
+/// The part of a front that covers 64 places.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(super) struct Word {
@@ -68,15 +68,17 @@ pub(super) struct Word {
 pub(super) struct Trie {
     pub roots: Vec<Root>,
     pub words: Vec<Word>,
-    /// For each node of the front the places where an item begins. An item always begins at the first place,
-    /// so this place's bit indicates whether the items are wide. `offsets` holds the position of its items
-    /// relative to its word's base, in units, and one element more.
+    /// Bitmap of the places where an item begins, for each node of the front. An item always begins at the
+    /// first place, so the bit of this place is used as a flag for wide items.
+    ///
+    /// `offsets` holds the position of each node's items, relative to the base of the node's word and in
+    /// units of [`ITEM_UNIT`] bits. One unused element follows.
     pub maps: Vec<u64>,
     pub offsets: Vec<u16>,
-    /// Items of the front. An item is a number or `none`; wide items may also be positions of nodes below,
-    /// counted from `none` + 1. Padded so that a 4-byte load of the last item is in range.
+    /// Items of the front. An item is a number or `none`. A wide item may also be the position of a node
+    /// below the front, counted from `none` + 1. Padded so that a 4-byte load of the last item is in range.
     pub items: Vec<u8>,
-    /// Nodes below: a map of eight bytes each, then the items. Padded in the same way.
+    /// Nodes below the front. Each is a bitmap of eight bytes, followed by its items. Padded like `items`.
     pub below: Vec<u8>,
     /// Width of an item in bits. `wide` is the width of wide items.
     pub width: u32,
@@ -134,7 +136,7 @@ impl Trie {
         if item == self.none { NONE } else { item }
     }
 
-    /// Returns the item of a node below, at the place given by the value's next bits.
+    /// Returns the item of a node below the front, at the place given by the value's next bits.
     #[inline(always)]
     fn below(&self, node: u32, rest: u64) -> u32 {
         let node = (node * UNIT) as usize;
@@ -142,7 +144,7 @@ impl Trie {
         self.item(&self.below, (node + size_of::<u64>()) * 8, map, rest >> (u64::BITS - STEP))
     }
 
-    /// Returns the item of a place in a node whose items begin at bit `first`.
+    /// Returns the item of a place in a node. The node's items begin at bit `first`.
     #[inline(always)]
     fn item(&self, items: &[u8], first: usize, map: u64, place: u64) -> u32 {
         let rank = ((map | 1) << (63 - place)).count_ones() - 1;
@@ -194,9 +196,9 @@ struct Draft {
     words: Vec<Word>,
     front: Nodes,
     below: Nodes,
-    /// Number of nodes below that have a number, whether they are built or not.
+    /// Number of node numbers assigned below the front. Some of these nodes may not be built yet.
     numbered: u32,
-    /// Number of items reached with each step below the front.
+    /// Number of items reached after each number of steps below the front.
     found: [usize; 8],
 }
 
@@ -283,8 +285,8 @@ impl Draft {
     fn trie(mut self) -> Option<Trie> {
         let bits_of = |number: usize| usize::BITS - number.leading_zeros();
         let width = bits_of(self.none as usize);
-        // Wide items hold positions of nodes. Wider items move the nodes further back, so the width is
-        // searched.
+        // Wide items hold positions of nodes. Wider items increase these positions, so this searches for the
+        // smallest sufficient width.
         let (wide, places) = (width..=WIDTH_MAX).find_map(|wide| {
             let places = self.places(width, wide);
             let end = places.last().copied().unwrap_or(0) / UNIT as usize;
@@ -328,7 +330,7 @@ impl Draft {
         Some(Trie { roots, words, maps, offsets, items: packed, below, width, wide, none, steps })
     }
 
-    /// Returns the position of each node below, and the end of the last node.
+    /// Returns the position of each node below the front, and the end of the last node.
     fn places(&self, width: u32, wide: u32) -> Vec<usize> {
         let mut at = 0;
         let mut places = vec![0];
@@ -354,8 +356,8 @@ fn put(bytes: &mut [u8], bit: usize, item: u32) {
     bytes[bit / 8..].iter_mut().zip(item).take(4).for_each(|(to, byte)| *to |= byte);
 }
 
-/// Returns the intervals that overlap the values with the first `bits` bits of `start`. The interval `from`
-/// must begin no later.
+/// Returns the intervals that contain a value whose first `bits` bits equal those of `start`. The interval
+/// `from` must not begin after `start`.
 fn meeting(starts: &[u64], start: u64, bits: u32, from: usize) -> Pending {
     let end = start | u64::MAX.checked_shr(bits).unwrap_or(0);
     let next = |mut at: usize, to: u64| {
@@ -390,11 +392,11 @@ mod tests {
 
     #[test]
     fn as_many_steps_are_taken_at_once_as_most_intervals_need() {
-        // Behind a front of 18 bits and its nodes of 6 bits, each step resolves 6 more bits.
+        // Below a front of 18 bits with nodes of 6 bits, each step resolves 6 more bits.
         for (bits, steps) in [(18, 0), (24, 0), (25, 1), (30, 1), (31, 2), (32, 2)] {
             assert_eq!(even(2_000, bits).steps, steps, "{bits} bits");
         }
-        // A few of many items may be deeper.
+        // A small fraction of the items may lie deeper.
         let few = |deep: u64| {
             let shallow = (0..3_200).map(|at| (at + 1) << 40);
             let starts: Vec<u64> = (0..=deep).map(|at| at << 34).chain(shallow).collect();
@@ -442,8 +444,8 @@ mod tests {
             (trie.roots.len(), trie.words.len(), trie.offsets.len()),
             (1, 1 << 12, trie.maps.len() + 1)
         );
-        // A root takes 8 bytes, 64 places of the front 16, a node of the front 10, and one offset is after
-        // the last.
+        // A root takes 8 bytes, 64 places of the front take 16, a node of the front takes 10, and the unused
+        // offset takes 2.
         let front = 8 + (16 << 12) + trie.maps.len() * 10 + 2;
         assert_eq!(trie.bytes(), front + trie.items.len() + trie.below.len());
         assert!(!trie.below.is_empty() && !trie.items.is_empty());

@@ -2,12 +2,11 @@
 //! Rules hashed under few coarse masks (see [`crate::tuples`]), for rules that trees and labels do not take.
 //!
 //! A lookup probes the tuples in the order of their best rules, and stops when its result beats all remaining
-//! rules. Rules of a bucket are compared one by one, best first. Rules of tuples that hold very few are
-//! walked in blocks, last.
-//! In the worst case a lookup probes [`crate::tuples::TUPLES_MAX`] tuples and compares
-//! [`crate::tuples::BUCKET_MAX`] rules in each, plus deleted rules. It also walks the rules that no tuple
-//! took, eight at a time. Such rules exist only if the rules have hundreds of masks that share no leading
-//! bits of any field.
+//! rules. Rules of a bucket are compared one by one, best first. Finally it walks, in blocks, the rules of
+//! tuples that hold very few rules. In the worst case a lookup probes [`crate::tuples::TUPLES_MAX`] tuples
+//! and compares [`crate::tuples::BUCKET_MAX`] rules in each, plus deleted rules. It also walks the rules that
+//! no tuple took, eight at a time. Such rules exist only if the rules have hundreds of masks that share no
+//! leading bits of any field.
 
 use crate::hash::Seed;
 use crate::scan::Scan;
@@ -28,7 +27,7 @@ const LAST: u32 = 1 << 31;
 /// blocks.
 const SPARSE: usize = 2;
 
-/// Maximum number of walked rules from such tuples.
+/// Maximum number of rules walked because their tuples have at most [`SPARSE`] rules.
 const SPARSE_TOTAL: usize = 64;
 
 /// Rules hashed under one mask.
@@ -133,7 +132,7 @@ impl Buckets {
         }
     }
 
-    /// `WORDS` is the length of a key, or 0 for any.
+    /// `WORDS` is the length of a key in words, or 0 if the length is not known at compile time.
     #[inline(always)]
     fn lookup_group<const WORDS: usize>(&self, keys: &[u64], tombstones: &BitSet, slots: &mut [u32]) {
         let words = if WORDS == 0 { self.words } else { WORDS };
@@ -237,7 +236,7 @@ impl Buckets {
         self.tuples.iter().map(|tuple| &*tuple.mask)
     }
 
-    /// Returns the number of rules that are walked.
+    /// Returns the number of walked rules.
     pub fn walked(&self) -> usize {
         self.walked_slots.len()
     }
@@ -261,8 +260,8 @@ fn enter(directory: &mut [u64], hash: u64, place: usize) {
     directory[at] = hash >> TAG_SHIFT << TAG_SHIFT | (place as u64 + 1);
 }
 
-/// Returns for each tuple whether its rules are walked. This applies to the walked tuple and to tuples with
-/// very few rules.
+/// Returns for each tuple whether its rules are walked. This applies to the tuple [`crate::tuples::WALKED`]
+/// and to tuples with very few rules.
 fn sparse(sizes: &[usize]) -> Vec<bool> {
     let mut order: Vec<usize> = (0..sizes.len()).filter(|tuple| *tuple != WALKED as usize).collect();
     order.sort_unstable_by_key(|tuple| sizes[*tuple]);

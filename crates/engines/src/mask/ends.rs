@@ -11,8 +11,8 @@ const HELD_MAX: usize = 8;
 enum Step {
     /// Reads the label of a source.
     Read { source: u8, into: u8 },
-    /// Joins the label at `into` with its neighbour. One of these labels times `scale`, plus the other label,
-    /// is an index of the table.
+    /// Joins the label at `into` with the next held label. One of the two labels times `scale`, plus the
+    /// other label, is an index of the table.
     Join { into: u8, swapped: bool, scale: u32, table: Paged },
 }
 
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn what_steps_hold_is_counted() {
-        // Two labels are read and joined by a table of one number with two after it.
+        // Two labels are read and joined. The table has one entry and two unused ones.
         assert_eq!(Ends::new(full(1)).unwrap().bytes(), 3 * size_of::<Step>() + 3 * 2);
     }
 }

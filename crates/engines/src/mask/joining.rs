@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Control side: joins the labels of two sources to one until one table identifies the rule (recursive flow
-//! classification).
+//! Control side: joins the labels of two sources into one, repeatedly, until a single table identifies the
+//! rule (recursive flow classification).
 //!
 //! A label of a join stands for the rules that match both operands. The next join is always the one that
 //! leaves the smallest fraction of the label combinations. This joins sources that belong together, such as
-//! the halves of an address. Rules that can no longer win, whatever the rest of a key is, are ignored when
-//! labels are compared.
+//! the halves of an address. Rules that cannot win for any remaining bits of a key are ignored when labels
+//! are compared.
 
 use super::ends::{Ends, Node};
 use super::layout::Dense;
@@ -22,7 +22,7 @@ const PAIRS_MAX: usize = 1 << 19;
 /// Maximum number of label pairs in the table that leads to rules.
 const ENDS_MAX: usize = 1 << 22;
 
-/// Number of labels of each operand that are joined to estimate the result.
+/// Number of labels of each operand in the sample from which the result of a join is estimated.
 const SAMPLE: usize = 32;
 
 /// Maximum number of entries in a table that is stored without pages.
@@ -278,8 +278,8 @@ mod tests {
             let different: HashSet<_> =
                 a.vectors().flat_map(|a| b.vectors().map(move |b| both(a, b))).collect();
             assert_eq!(met.count(), different.len(), "each once");
-            // A step is one word that is not 0 combined with a vector of the other operand, plus one step per
-            // pair.
+            // Steps: one for each combination of a nonzero word with a vector of the other operand, and one
+            // for each pair of labels.
             let words = a.lines.iter().flat_map(|line| line.0).filter(|word| *word != 0).count();
             assert_eq!(STEPS_MAX - steps, (words + first) * second);
             assert!(meet(&a, &b, &mut ((words + first) * second - 1)).is_none(), "too few steps");

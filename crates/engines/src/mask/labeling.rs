@@ -18,14 +18,15 @@ const STEPS_MAX: usize = 1 << 26;
 /// Number of bits in a chunk.
 const CHUNK_BITS: u32 = 16;
 
-/// Number of low bits of a chunk within a page. Most pages have a single label, so few distinct pages remain.
+/// Number of low bits of a chunk that select an entry in a page. Most pages have a single label, so few
+/// distinct pages remain.
 const BLOCK_BITS: u32 = 8;
 
 /// Maximum number of values of a chunk that is stored without pages.
 const DIRECT: usize = 1 << 10;
 
-/// Minimum number of examined bits for which a dense word is hashed, if every rule examines all of them or
-/// none.
+/// A dense word is hashed if every rule examines either all or none of the word's examined bits, and if there
+/// are at least this many such bits.
 const WHOLE_MIN: u32 = 24;
 
 /// Builds the sources of labels, each with the vectors of its labels.
@@ -191,7 +192,7 @@ mod tests {
             (0..30).map(|at| vec![(at * 0x0101_0101_0101_0101, mask(at))]).collect()
         };
         let bits = |count: u32| u64::MAX >> (64 - count);
-        // Ten or twenty values, and one label for all others.
+        // Ten or twenty values have separate labels, and all others share one.
         assert_eq!(made(&rows(bits(25), 0)).unwrap(), [(0, true, 11)]);
         assert_eq!(made(&rows(bits(64), bits(64))).unwrap(), [(0, true, 21)]);
         assert_eq!(made(&rows(bits(24), 0)).unwrap(), [(0, false, 11), (0, false, 11)]);
@@ -201,7 +202,7 @@ mod tests {
     #[test]
     fn chunks_of_16_bits_that_rules_examine_have_a_label_for_each_set_of_rules() {
         let mask = 0xff_0000_0000_00ff;
-        // Four values in each of two words, in the first and the last chunk. All other values share one
+        // Each of two words has four values, in the first and the last chunk. All other values share one
         // label.
         let rows: Vec<Vec<(u64, u64)>> = (0..8)
             .map(|at| vec![(at % 4 * 0x0001_0000_0000_0001, mask), (0, 0), ((at / 2) << 32, 0xf << 32)])

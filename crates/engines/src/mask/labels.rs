@@ -2,7 +2,7 @@
 //! Lookup of up to a few thousand rules by labels.
 //!
 //! In each chunk of a dense key, values that match the same rules share a label. Tables join the labels of
-//! two chunks to one, repeatedly; the last table gives the rule.
+//! two chunks into one, repeatedly. The last table gives the rule.
 //!
 //! Each label also has a vector of the rules it matches, one bit each, best first. The AND of the chunks'
 //! vectors gives the rules that a key matches, and its first bit is the best of them. Vectors are used if the
@@ -28,8 +28,8 @@ pub(super) const RULES_MAX: usize = LENGTH_MAX * LINE_BITS as usize;
 /// Maximum number of lines in a vector.
 const LENGTH_MAX: usize = 8;
 
-/// Maximum number of keys in a pass that uses vectors instead of tables: for so few keys, successive table
-/// lookups take longer.
+/// Maximum number of keys in a pass that uses vectors instead of tables. For so few keys, successive table
+/// lookups take longer than vectors.
 const ALONE_MAX: usize = 1;
 
 /// Labels of rules of arbitrary masks.
@@ -189,14 +189,14 @@ mod tests {
 
     #[test]
     fn joins_in_vain_are_noted_and_not_tried_again() {
-        // Three fields with 1,000 values each. Every rule examines only one of the fields.
+        // Three fields with 1,000 values each. Each rule examines a single field.
         let rows: Vec<u64> =
             (0..3_000).flat_map(|rule| [rule << (16 * (rule % 3)), 0xffff << (16 * (rule % 3))]).collect();
         let slots: Vec<u32> = (0..3_000).collect();
         let mut vain = Vain::default();
         assert!(!Labels::new(&slots, &rows, 1, &mut vain).unwrap().has_ends());
         assert!(!vain.suits(3_000) && vain.suits(2_000));
-        // A few of the rules can be joined, but according to the record joining is not worth a try.
+        // The few rules could be joined, but according to the record a join is not worth a try.
         let few = &slots[..2];
         assert!(Labels::new(few, &rows, 1, &mut Vain::default()).unwrap().has_ends());
         let mut known = Vain::default();
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn what_labels_hold_is_counted() {
-        // A chunk of 16 bits, and a word that is hashed.
+        // Each rule examines a chunk of 16 bits and a word that is hashed.
         let rows: Vec<u64> = (0..40).flat_map(|rule| [rule, rule << 20, 0xffff, u64::MAX]).collect();
         let slots: Vec<u32> = (0..40).collect();
         let labels = Labels::new(&slots, &rows, 2, &mut Vain::default()).unwrap();
@@ -227,7 +227,7 @@ mod tests {
         ];
         assert!(held.iter().all(|bytes| *bytes > 0));
         assert_eq!(labels.bytes(), held.iter().sum::<usize>());
-        // A vector for each label, of one line: 40 values and all others.
+        // Each label has a vector of one line. There are 40 values, and one more label for all other values.
         assert_eq!(labels.vectors.bytes(), 2 * 41 * 64);
     }
 }

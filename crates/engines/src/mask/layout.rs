@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Dense keys: the bits of a key that distinguish rules, packed together. Trees cut these bits and leaves
-//! compare them.
+//! Dense keys: the bits of a key that distinguish rules, packed together. Trees branch on these bits, and
+//! leaves compare them.
 //!
 //! Bits that no rule examines are left out. Bits that the same rules examine, all with one value (an
 //! `EtherType`, a prefix that contains a whole table, the presence of a header), are reduced to one bit:
@@ -17,7 +17,7 @@ pub(super) type Dense = [u64; DENSE_MAX];
 /// Dense keys of a group, stored word by word.
 pub(super) type Group<const G: usize> = [[u64; G]; DENSE_MAX];
 
-/// Bits of a key word that are copied to a dense word in their order.
+/// Bits of a key word that are copied to a dense word without changing their order.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     word: u8,
@@ -36,7 +36,7 @@ struct Common {
     value: u64,
 }
 
-/// Origin of the bits of a dense key.
+/// Mapping from the words of a key to its dense key.
 #[derive(Debug, Default)]
 pub(super) struct Layout {
     words: usize,
@@ -50,8 +50,8 @@ pub(super) struct Layout {
 struct Asked {
     zeros: u64,
     ones: u64,
-    /// Sum of the marks of these rules. Bits that the same rules examine have equal sums. Other bits almost
-    /// never have equal sums.
+    /// Sum of the random marks of the rules that examine the bit. Bits that the same rules examine have equal
+    /// sums. Other bits almost never have equal sums.
     marks: u64,
 }
 
@@ -135,8 +135,8 @@ impl Layout {
     /// Computes the dense keys of `len` keys. `dense` must be 0 on entry.
     #[inline(always)]
     pub fn keys<K: Kernel, const G: usize>(&self, kernel: K, keys: &[u64], len: usize, dense: &mut Group<G>) {
-        // The offset is advanced explicitly, because chunks of a length known only at run time cost a
-        // division each time.
+        // The offset is advanced explicitly, because iterating over chunks costs a division if their length
+        // is known only at run time.
         for step in &self.steps {
             let mut from = usize::from(step.word);
             for dense in &mut dense[usize::from(step.to) % DENSE_MAX][..len.min(G)] {
@@ -259,7 +259,8 @@ mod tests {
         }
     }
 
-    /// Fields in which some rules have one value and other rules none, and masks with holes.
+    /// Some rules have a single value in these fields and other rules do not examine them. Some masks have
+    /// holes.
     fn draw(rng: &mut Rng, words: usize, len: usize) -> Drawn {
         let common: Vec<u64> = (0..words).map(|_| rng.u64(..) & rng.u64(..)).collect();
         let value: Vec<u64> = (0..words).map(|_| rng.u64(..)).collect();
@@ -344,8 +345,8 @@ mod tests {
     #[test]
     fn bits_that_some_rules_have_alike_are_taken_together_if_that_saves_words() {
         let mut rng = Rng::with_seed(4);
-        // Words that all rules examine, and words that half of the rules examine. All bits except `others`
-        // have one value there.
+        // `words` words are examined by all rules, and `half` words by half of the rules. All bits except
+        // `others` have the same value in all rules.
         let mut of = |words: usize, half: usize, others: u64| {
             let mut rule = |at: usize| {
                 let mask = if at.is_multiple_of(2) { u64::MAX } else { 0 };
@@ -366,7 +367,7 @@ mod tests {
 
     #[test]
     fn what_is_held_is_counted() {
-        // One piece of a word, and bits of two words that count as one each.
+        // One piece of a word, and bits of two words that are each reduced to one bit.
         let rules = (0..20).map(|at| vec![(at | 0xff << 32, 0xff << 32 | 0xff), (0xfff, 0xfff)]);
         let layout = Drawn::new(2, rules.collect::<Vec<_>>()).layout().unwrap();
         assert_eq!((layout.steps.len(), layout.commons.len()), (1, 2));

@@ -5,7 +5,7 @@
 use super::simd::{Kernel, LINE_BITS, Line};
 use crate::BitSet;
 
-/// Slots of one word of the tombstones, which become the next bits of a line.
+/// Slots of one word of the tombstones. Their bits become the next bits of a line.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     word: u32,
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn what_is_held_is_counted() {
-        // A piece of 16 bytes for each 64 slots, and for each line where its pieces begin.
+        // 16 bytes for each piece of 64 slots, and for each line the index of its first piece.
         let slots: Vec<u32> = (0..1_024).collect();
         assert_eq!(Living::new(&slots).bytes(), 16 * 16 + 3 * 4);
     }

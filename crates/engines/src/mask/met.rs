@@ -13,9 +13,10 @@ const LABELS_MAX: usize = 1 << 14;
 pub(super) struct Met {
     pub length: usize,
     pub lines: Vec<Line>,
-    /// Secret that each word is hashed with.
+    /// Secret for the hash of each word of a vector.
     secrets: Vec<u64>,
-    /// Labels by hash. If two vectors have the same hash, the second is stored under the next number.
+    /// Labels by hash. If two different vectors have the same hash, the second is stored under the next free
+    /// hash.
     known: HashMap<u64, u16, BuildHasherDefault<Hashed>>,
 }
 
@@ -37,8 +38,8 @@ impl Met {
         wide as u64 ^ (wide >> 64) as u64
     }
 
-    /// Returns the label of a vector with this hash, and stores the vector if it is new. `None` if there are
-    /// too many.
+    /// Returns the label of a vector with this hash, and stores the vector if it is new. Returns `None` if
+    /// there are too many vectors.
     pub fn label(&mut self, mut hash: u64, vector: &[Line]) -> Option<u16> {
         while let Some(label) = self.known.get(&hash) {
             let known = &self.lines[usize::from(*label) * self.length..][..self.length];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Control side: the unexamined rest of each rule while a key is processed, and the rules that can no longer
-//! win.
+//! Control side: determines the rest of each rule, and the rules that can no longer win. The rest is the part
+//! of a rule that the sources joined so far do not examine.
 
 use super::layout::Dense;
 use super::simd::Line;
@@ -38,12 +38,11 @@ impl<'r> Ranked<'r> {
     }
 }
 
-/// For each rule, the number of its rest (the bits not yet covered), and for each rest, the rests that hide
-/// it.
+/// For each rule, the number of its rest (the bits not yet covered). For each rest, the rests that hide it.
 pub(super) struct Shares {
     /// Number of each rule's rest.
     numbers: Vec<u32>,
-    /// For each rest one bit per rest that hides it.
+    /// For each rest, a bitmap of the rests that hide it.
     hiding: Vec<u64>,
     words: usize,
 }
@@ -113,7 +112,7 @@ mod tests {
         let mut rng = Rng::with_seed(1);
         let mut taken = [0, 0];
         for _ in 0..100 {
-            // 150 rules of few bits each, in the slots of every second row, and a part of a key that is
+            // 150 rules of few bits each, in every second slot, and a part of the key that is already
             // covered.
             let draw = |rng: &mut Rng| {
                 let masks = [rng.u64(..) & rng.u64(..) & 0xff, rng.u64(..) & rng.u64(..) & 0xff];

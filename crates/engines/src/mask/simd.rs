@@ -32,7 +32,7 @@ impl Block {
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(16))]
 pub(super) struct Entry {
-    /// Bits of the tree's word that select a child; 0 for a leaf.
+    /// Mask of the tree word's bits that select a child; 0 for a leaf.
     pub mask: u64,
     /// Index of the first child, or of the leaf itself.
     pub next: u32,
@@ -240,7 +240,7 @@ impl Paged {
     }
 }
 
-/// Vectors of all labels: the rules that each label matches.
+/// Vectors of all labels. A label's vector marks the rules that the label matches.
 #[derive(Debug)]
 pub(super) struct Vectors {
     lines: Vec<Line>,
@@ -256,7 +256,8 @@ pub(super) const SOURCES_MAX: usize = DENSE_MAX * 4;
 /// Labels of a group, source by source.
 pub(super) type Found<const G: usize> = [[u32; G]; SOURCES_MAX];
 
-/// Maximum number of lines that stay in a core's own cache, where prefetching only takes time.
+/// Maximum total number of lines for which vectors are not prefetched. So few lines stay in a core's own
+/// cache.
 const NEAR_LINES: usize = 1 << 12;
 
 impl Vectors {
@@ -389,7 +390,7 @@ pub(super) trait Kernel: Copy {
         table.find_joined(scale, numbers, fellows);
     }
 
-    /// Intersection of lines.
+    /// Type of the intersection of lines.
     type Meet: Copy;
 
     /// Loads a line.
@@ -431,7 +432,7 @@ pub(super) struct Portable;
 impl Kernel for Portable {
     #[inline(always)]
     fn extract(self, word: u64, mask: u64) -> u64 {
-        // Copies run by run, because most masks consist of a few runs.
+        // Copies each run of consecutive mask bits at once, because most masks consist of a few runs.
         let (mut left, mut made, mut shift) = (mask, 0, 0);
         while left != 0 {
             let from = left.trailing_zeros();
@@ -508,7 +509,7 @@ mod wide {
 
     #[derive(Clone, Copy)]
     pub struct Avx2(());
-    /// A core with AVX-512 also has what [`Avx2`] stands for.
+    /// A core with AVX-512 also supports all instructions of [`Avx2`].
     #[derive(Clone, Copy)]
     pub struct Avx512(Avx2);
 
@@ -522,7 +523,7 @@ mod wide {
         work.run(Avx512(Avx2(())));
     }
 
-    // Gathers of eight entries are not faster than eight loads, so tables are read as without vectors.
+    // Gathers of eight entries are not faster than eight loads, so tables are read by the portable code.
     impl Kernel for Avx2 {
         #[inline(always)]
         fn extract(self, word: u64, mask: u64) -> u64 {

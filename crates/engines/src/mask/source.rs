@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Source of a key's labels: a word of the dense key, cut or hashed. See [`super::labels`].
+//! Source of a key's labels: a word of the dense key that is divided into chunks or hashed. See
+//! [`super::labels`].
 
 use super::layout::Group;
 use super::simd::{Cut, DENSE_MAX, Kernel, Paged};
@@ -15,9 +16,9 @@ pub(super) struct Source {
 /// Method that derives a label from a dense word.
 #[derive(Debug)]
 pub(super) enum Kind {
-    /// By some bits of the word.
+    /// A table lookup of some bits of the word.
     Chunk { cut: Cut, labels: Paged },
-    /// By the hash of the whole word.
+    /// A hash table lookup of the whole word.
     Whole(Whole),
 }
 
@@ -41,7 +42,7 @@ impl Source {
         }
     }
 
-    /// Returns the size in memory, bytes.
+    /// Returns the memory size in bytes.
     pub fn bytes(&self) -> usize {
         match &self.kind {
             Kind::Chunk { labels, .. } => labels.bytes(),

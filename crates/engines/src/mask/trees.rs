@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Control side: construction of trees. A tree takes the rules that are exact enough in the bits it cuts. The
-//! remaining rules go to the next tree, whose bits suit these rules better.
+//! Control side: construction of trees. A tree takes the rules that specify nearly all bits on which it
+//! branches. The remaining rules go to the next tree, which branches on other bits.
 
 use super::layout::extract;
 use super::simd::{Block, COMPARED, Entry, LANES, MORE_SHIFT};
@@ -19,21 +19,21 @@ const LEAF_MAX: usize = 32;
 /// Number of rules up to which a leaf is not divided.
 const LEAF_WANTED: usize = LANES;
 
-/// Maximum number of bits that a node cuts.
+/// Maximum number of bits on which a node branches.
 const BITS_MAX: u32 = 14;
 
 /// Maximum number of rules examined to choose bits.
 const SAMPLE: usize = 1_024;
 
-/// Limits of the number of copies of a rule in a tree. A rule that would need more copies goes to the next
-/// tree.
+/// Bounds of the maximum number of copies of a rule in a tree. A rule that would need more copies goes to the
+/// next tree.
 const COPIES_MIN: u32 = 4;
 const COPIES_MAX: u32 = 16;
 
-/// Number of blocks per rule of a tree above which no rule is copied.
+/// No rule is copied in a tree that has more than this number of blocks per rule.
 const BLOCKS_PART: usize = 1;
 
-/// Average number of rules in a group at which no more bits are chosen.
+/// Once groups have at most this number of rules on average, no more bits are chosen.
 const GROUP_WANTED: f32 = 2.0;
 
 /// A bit is worth choosing if it separates at least one pair per this many rules.
@@ -63,13 +63,13 @@ pub(super) struct Grove<'r> {
     /// Values and masks of each rule in the bits of the tree under construction.
     projected: Vec<(u64, u64)>,
     depth: u32,
-    /// Number of blocks before the last tree.
+    /// Number of blocks before the current tree was begun.
     blocks_before: usize,
     /// Number of blocks above which no rule is copied.
     blocks_max: usize,
 }
 
-/// A rule, or a part of it, while bits are chosen.
+/// A rule, or one of its copies, while bits are chosen.
 #[derive(Clone, Copy)]
 struct Share {
     value: u64,
@@ -102,7 +102,7 @@ impl<'r> Grove<'r> {
     /// Builds a tree for these rules, in order of precedence. Returns the rules that it did not take.
     pub fn grow(&mut self, rules: Vec<u32>) -> Vec<u32> {
         let first = rules.first().copied().unwrap_or(NONE);
-        // The fewer rules are left, the more copies of each fit.
+        // If fewer rules are left, more copies of each fit.
         let copies = (self.projected.len() / rules.len().max(1)) as u32;
         let pieces = self.project(&rules);
         let root = self.entries.len() as u32;
@@ -188,7 +188,7 @@ impl<'r> Grove<'r> {
         Entry { mask: 0, next: own, leaf: more << MORE_SHIFT | first }
     }
 
-    /// Returns the bits to cut on; `None` if no cut is worthwhile.
+    /// Returns the bits to branch on, or `None` if no bits are worth branching on.
     fn choose(&self, rules: &[u32], copies: u32) -> Option<u64> {
         let step = rules.len().div_ceil(SAMPLE);
         let bits_max = (rules.len() / 2).ilog2().clamp(1, BITS_MAX);
@@ -243,7 +243,7 @@ impl<'r> Grove<'r> {
     }
 }
 
-/// Returns the bits to cut on.
+/// Returns the bits to branch on.
 fn choose_in(shares: &mut Vec<Share>, copies: u32, bits_max: u32, step: f32) -> u64 {
     let all = shares.len() as f32;
     let (mut zeros, mut ones) = (0, 0);
@@ -376,8 +376,8 @@ mod tests {
 
     #[test]
     fn a_tree_has_four_steps_at_most() {
-        // Each cut separates a few of these rules and leaves the others together: 5, 4, 4, 4 and finally a
-        // leaf of 47.
+        // Each level of branching separates a few of these rules and leaves the others together: 5, 4, 4, 4,
+        // and finally a leaf of 47 rules.
         let rows = rows((0..64).map(|bit| (1 << bit, u64::MAX)));
         let (grove, left) = grown(&rows, 64);
         assert_eq!(grove.trees[0].depth, 4);
@@ -386,8 +386,8 @@ mod tests {
 
     #[test]
     fn rules_open_in_too_many_cut_bits_are_left() {
-        // 256 exact rules, and one rule that leaves the lowest bits open. Seven bits are cut, but one of the
-        // open bits is not cut.
+        // 256 exact rules, and one rule that leaves the lowest bits open. The node branches on seven bits,
+        // which exclude one of the open bits.
         for (part, copies) in [(1, 4), (4, 4), (5, 5), (8, 8), (16, 16), (17, 16), (100, 16)] {
             for open in 1..=7 {
                 let rules = (0..256).map(|value| (value, 0xff)).chain([(0, 0xff << open & 0xff)]);
@@ -480,7 +480,8 @@ mod tests {
         let exact: Vec<u64> = (0..64).map(|_| rng.u64(..1 << 20)).collect();
         let cut = |step: f32, open: u64| {
             let exact = exact.iter().map(|value| (*value, (1 << 20) - 1));
-            // Rules that leave all these bits open: after two cuts they would need too many copies each.
+            // Rules that leave all these bits open. After branching on two bits, each of them would need too
+            // many copies.
             let open = (0..open).map(|at| ((at % 2) << 20, 1 << 20));
             choose_in(&mut shares(exact.chain(open)), 4, 20, step).count_ones()
         };
@@ -492,7 +493,8 @@ mod tests {
 
     #[test]
     fn what_several_leaves_have_no_room_for_is_left_once() {
-        // Two bits are cut. 40 rules leave one of these bits open, so half of the leaves have all 40 rules.
+        // The node branches on two bits. 40 rules leave one of these bits open, so half of the leaves have
+        // all 40 rules.
         let exact = (0..64).map(|at| (at % 4, 0b11));
         let open = (0..40).map(|_| (0b01, 0b01));
         let rows = rows(open.chain(exact));

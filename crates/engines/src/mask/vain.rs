@@ -2,11 +2,11 @@
 //! Control side: record of failed joins. Failed joins take a third of the time of compiling an access list. A
 //! table that changes a little at a time is compiled often, and need not retry failed joins each time.
 
-/// Fraction of a table (1/4) whose change invalidates the record.
+/// The record is discarded once a quarter (1 / this number) of the table has changed.
 const CHANGED_PART: usize = 4;
 
-/// Joins are retried if the table has fewer rules than at the failure, by at least this fraction: an eighth,
-/// given as a binary logarithm.
+/// Joins are retried if the table has fewer rules than at the failure, by at least an eighth. Given as a
+/// binary logarithm.
 const FEWER_SHIFT: u32 = 3;
 
 /// Number of rules whose joins failed, and number of rules changed since then.

@@ -108,7 +108,7 @@ mod tests {
                 assert_eq!(whole.label(value + 1), 0);
             }
             assert_eq!(whole.label(0), 0);
-            // Values that differ in their first bits only.
+            // The values differ only in their first bits.
             let values: Vec<u64> = (0..count as u64).map(|value| value << 52).collect();
             let whole = Whole::new(u64::MAX, &values).unwrap();
             assert!((1..).zip(&values).all(|(label, value)| whole.label(*value) == label));

@@ -108,7 +108,7 @@ impl Rows {
             right.iter().filter(|_| rng.u8(..4) < round + 1).for_each(|slot| tombstones.insert(*slot));
             (0..len as u32).filter(|_| rng.u8(..8) == 0).for_each(|slot| tombstones.insert(slot));
             if round == 3 {
-                // Only few rules stay active, behind many deleted ones.
+                // Only a few rules stay active, after many deleted rules.
                 (0..len as u32).filter(|_| rng.u8(..50) > 0).for_each(|slot| tombstones.insert(slot));
             }
         }

@@ -144,8 +144,8 @@ fn every_level_finds_the_same() {
     }
 }
 
-/// Prefixes of every length, each nested in the next shorter one. Also the ends of the value range, and
-/// single values.
+/// Prefixes of every length, each nested in the next shorter one. The ends of the value range and single
+/// values are included.
 #[test]
 fn the_deepest_nesting() {
     for bits in [24, 32, 64, 128] {
