@@ -23,13 +23,13 @@ ROOT = Path(__file__).resolve().parent.parent
 LIMITS = ROOT / "bench" / "instructions.json"
 REPORT = ROOT / "target" / "report" / "instructions.jsonl"
 
-# A case may exceed its figure in LIMITS by this factor.
+# Factor by which a case may exceed its usual count before the check fails.
 GROWTH_MAX = 1.03
 
-# Bursts of the two runs of callgrind. The difference between their counts leaves out start and warm-up.
+# Numbers of bursts of the two callgrind runs. The difference of their counts excludes start and warm-up.
 FEW_TURNS, MANY_TURNS = 200, 1_200
 
-# Bursts that are run instruction by instruction, and the maximum number of instructions.
+# Number of bursts that are run instruction by instruction, and maximum number of instructions.
 STEPPED_TURNS, STEPS_MAX = 4, 20_000_000
 
 PTRACE_TRACEME, PTRACE_CONT, PTRACE_SINGLESTEP = 0, 7, 9

@@ -3,8 +3,8 @@
 """Runs large networks in virtual time and reports speed and memory.
 
 The networks are fat trees and graphs of the Topology Zoo. This program plans them, and `shunt sim` runs each
-plan. Each run must be correct, send the expected number of packets, deliver every packet whose loss is not
-excused, and test everything that the plan protects. The graphs are in ../shared/data/topo beside the
+plan. Each run must be correct and send the expected number of packets. It must deliver every packet whose
+loss is not excused, and test every protection of the plan. The graphs are in ../shared/data/topo beside the
 repository; without them, only trees are run. Figures are written to target/report/networks.jsonl. They are
 equal in every run except for processor time (one thread) and memory. The largest runs take 3.2 GB.
 """
@@ -29,7 +29,7 @@ PYTHON = os.environ.get("PLAN_PYTHON", os.path.join(ROOT, "target/tools/os-ken/b
 # Share of the links that must be protected; docs/adr/0030 gives the reason why Geant2012 cannot reach it.
 LINKS = 0.9
 ALL = "[network.require]\ndelivered = 1.0\n"
-# Packets must meet every failure of a part that routes use, which tests every protection.
+# Requires that packets encounter every failure of a link or switch on a route, which tests every protection.
 TESTED = "[network.require]\nexercised = true\nprotected_links = %g\n"
 FAILING = """delay = "1ms"
 detection = "10ms"

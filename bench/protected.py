@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks protected KeyFlow plans by failing each link and each switch of many graphs in `shunt sim`.
 
-A plan must be made within ten minutes, and all of its guards must hold. `plan check` walks all guards. In
-`shunt sim`, no packet may be lost at a guarded hop after the failure is detected. Some graphs were planned
-before waypoints could send packets back; at least 95 % of the hops protected then must be protected now. A
-graph that cannot be planned is listed with the reason. Figures are written to target/report/protected.jsonl.
+A guard is the protection of a hop against the failure of its next link or switch. A plan must be made within
+ten minutes, and all of its guards must hold. `plan check` walks all guards. In `shunt sim`, no packet may be
+lost at a guarded hop after the failure is detected. Some graphs were planned before waypoints could send
+packets back; at least 95 % of the hops protected then must be protected now. A graph that cannot be planned
+is listed with the reason. Figures are written to target/report/protected.jsonl.
 
 Graphs come from ../shared/data/topo beside the repository, from --graphs, and from a generator of odd graphs.
 --quick runs only small odd graphs.
@@ -35,8 +36,8 @@ WIDTHS = (64, 128)
 PLAN_SECONDS = 600
 PACKETS = 3_000_000
 KEPT = 0.95
-# Hops with a protected link, and hops with a protected next switch, before waypoints sent packets back. The
-# limit of 20,000 routes was the same.
+# Number of hops with a protected link, and with a protected next switch, when waypoints could not yet send
+# packets back. The limit of 20,000 routes was the same.
 BEFORE = {
     ("Abilene", 64): (259, 147),
     ("Abilene", 128): (259, 147),
@@ -61,7 +62,7 @@ BEFORE = {
     ("UsCarrier", 64): (61674, 23335),
     ("UsCarrier", 128): (198599, 135515),
 }
-# Sends a packet of each flow during each failure; large networks send packets of some pairs only.
+# Sends a packet of each flow during each failure. In large networks, only some pairs of hosts send packets.
 SCENARIO = """seed = %(seed)d
 [network]
 plan = "plan.json"
@@ -92,7 +93,7 @@ class Failed(Exception):
 
 
 class Promised(NamedTuple):
-    """Guards of a plan's hops."""
+    """Guards that a plan promises for its hops."""
 
     routes: int
     split: int
@@ -168,8 +169,8 @@ def simulated(plan, folder, packets_max):
 
 
 def met(found, are_promised, failure="protected hop, detected"):
-    """Returns the number of packets that met failures of a kind, and the number lost. There must be some for
-    guarded hops."""
+    """Returns the number of packets that met failures of a kind, and the number of these packets that were
+    lost. For guarded hops there must be such packets."""
     counts = next((one for one in found["met"] if one["failure"] == failure), {"delivered": 0, "lost": 0})
     reached = counts["delivered"] + counts["lost"]
     if are_promised and not reached:

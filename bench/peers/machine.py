@@ -15,7 +15,7 @@ CONTROL_CPU, FORWARDING_CPU = 0, 1
 PAGES = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
 COMPACT = "/proc/sys/vm/compact_memory"
 PAGE_TRIES = 5
-# Sufficient share of the requested pages.
+# Minimum share of the requested pages that is sufficient.
 ENOUGH = 0.9
 TERM_S = 10
 FIRST_NICE = "-19"
@@ -32,7 +32,8 @@ def text_of(path):
 
 
 def wait_until(what, is_so, process=None, limit_s=30):
-    """Waits until `is_so()`. Raises Failed after the time limit, or if the process ends before."""
+    """Waits until `is_so()` returns true. Raises Failed after the time limit, or if the process ends
+    first."""
     end = time.monotonic() + limit_s
     while not is_so():
         if process is not None and not process.is_alive():
@@ -87,7 +88,7 @@ class Process:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 env=environment,
-                # Ctrl-C reaches only this process, which then stops the others in order.
+                # Ctrl-C reaches only this process, which then stops the other processes in order.
                 start_new_session=True,
             )
         self.pid = self.child.pid

@@ -74,7 +74,7 @@ class OpenVswitch(Switch):
         self.process = self._start("ovs-vswitchd-dpdk", self.database, "--disable-system", control)
         bridge = "add-br br0 -- set bridge br0 datapath_type=netdev fail_mode=secure protocols=OpenFlow13"
         self._vsctl(*bridge.split())
-        # The port that receives is added last, when the rules are installed.
+        # The receiving port is added last, after the rules are installed.
         self._port(2, "net_null0,no-rx=1")
         manage = self._path("br0.mgmt")
         wait_until("br0 is there", lambda: os.path.exists(manage), self.process)

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a command with additional 2 MiB hugepages: `pages.py 1200 libraries --quick`.
 
-If the system has no hugepages, or this process may not allocate them, the command runs without them after a
-message.
+If the system has no hugepages, or this process may not allocate them, a message is printed and the command
+runs without them.
 """
 
 import subprocess

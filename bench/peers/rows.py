@@ -8,14 +8,15 @@ from rules import FAMILIES, MacTable, RuleSet
 from shunt import Settings
 from traffic import Traffic, to_stations
 
-# Minimum ratio of Shunt with the path to Open vSwitch, by number of flows.
+# Minimum speed of Shunt with the fast-forwarding path, relative to Open vSwitch, by number of flows.
 BARS = {1: 1.75, 100: 2.5, 10_000: 5.0, 100_000: 9.0}
 NEW_BAR, L2_BAR = 100.0, 0.6
-# Minimum ratio of Shunt's tables without the path.
+# Minimum speed of Shunt's tables without the fast-forwarding path, relative to Open vSwitch.
 TABLES_BARS = {10_000: 2.5, 100_000: 6.0}
-# Number of LUT records, at least the number of flows up to the largest LUT.
+# Number of LUT records by number of flows. There are at least as many records as flows, except beyond the
+# largest LUT.
 LUTS = {1: 4096, 100: 4096, 10_000: 16_384, 100_000: 65_536}
-# More flows than the caches of either side keep: see README.md.
+# More flows than the caches of either switch hold; see README.md.
 NEW = 200_000
 ROUTED, STATIONS = "routed", "stations"
 
@@ -50,7 +51,7 @@ class Row:
         return ", ".join(parts)
 
     def rules(self):
-        """Flows of the row, as an object with `lines`."""
+        """Flows of the row, as an object with the method `lines`."""
         return MacTable(self.flows) if self.kind == STATIONS else rule_set(self.version, self.hard)
 
     def packets(self):
@@ -67,13 +68,13 @@ def rule_set(version, hard):
 
 
 def routed(flows, version, popularity="uniform", **how):
-    """Returns a row over three tables, with Shunt's path enabled."""
+    """Returns a row over three tables, with Shunt's fast-forwarding path enabled."""
     settings = Settings(lut_entries=LUTS.get(flows, 4096))
     return Row(flows, version, popularity=popularity, ours=settings, **how)
 
 
 def tables(flows, version, popularity="uniform", **how):
-    """Returns a row over three tables, with Shunt's path disabled."""
+    """Returns a row over three tables, with Shunt's fast-forwarding path disabled."""
     return Row(flows, version, popularity=popularity, ours=Settings(marked=False, ffp=False), **how)
 
 

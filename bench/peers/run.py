@@ -29,7 +29,8 @@ from report import Report
 
 REPORT = os.path.join(ROOT, "target/report/peers.jsonl")
 LOCK = os.path.join(ROOT, "target/peers.lock")
-# 2 MiB pages for the packet buffers of two programs: about 200,000 buffers for one, 262,144 for Open vSwitch.
+# Number of 2 MiB pages for the packet buffers of two programs: about 200,000 buffers for Shunt or testpmd,
+# 262,144 for Open vSwitch.
 HUGEPAGES = 1024
 # Buffers in addition to the capture's packets, for packets in flight and for each program's reserve.
 SPARE_BUFFERS = 32_768
@@ -40,13 +41,14 @@ NEW_CHOICES = ["no cache", "EMC", "no cache, few flows"]
 FEW_CHOICE, MANY_FLOWS = "SMC, few flows", 100_000
 FILL_CHOICE = "SMC"
 WARM_UP_S, WINDOW_S = 0.15, 0.4
-# Open vSwitch must not receive any packet twice within these times.
+# Warm-up and window so short that Open vSwitch receives no packet of the capture twice.
 NEW_WARM_UP_S, NEW_WINDOW_S = 0.05, 0.25
-# Minimum share of its CPU that a thread must have in a window, and maximum number of attempts per pair.
+# Minimum share of its CPU that a thread must get in a window, and maximum number of attempts per pair.
 SHARE_LEAST, PAIR_TRIES = 0.6, 3
 # Maximum difference between the shares of packets that the two sides send.
 SHARE_OFF = 0.02
-# If each packet is a new flow, Open vSwitch forwards only a sample of a few thousand packets.
+# If each packet is a new flow, Open vSwitch forwards only a few thousand packets per window, so the shares
+# may differ more.
 NEW_SHARE_OFF, SHARE_WINDOW_S = 0.05, 1.0
 
 
@@ -152,7 +154,8 @@ class Contest:
         raise Failed("%s: something else keeps CPU %d busy" % (self.row.name, FORWARDING_CPU))
 
     def fast_share(self):
-        """Returns the share of Shunt's packets in a window that took the path through all tables."""
+        """Returns the share of Shunt's packets in a window that stayed on the fast-forwarding path in all
+        tables."""
         before, after = self.ours.look(WARM_UP_S, WINDOW_S, self.ours.fast)
         return (after[1] - before[1]) / (after[0] - before[0])
 

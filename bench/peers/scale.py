@@ -5,8 +5,8 @@
 Both sides forward the same 1,000 flows by destination MAC address. They read them from the same capture
 through the same driver, with one queue per core. Four programs run, each side with one core and with two;
 they forward in turn while the others are paused. A round gives each side a ratio: the packets per CPU-second
-of a core when two cores forward, divided by those when one core forwards. The figure compares the ratios of
-both sides. Figures are written to target/report/scale.jsonl.
+of a core while two cores forward, divided by the same figure while one core forwards. The figure compares the
+ratios of both sides. Figures are written to target/report/scale.jsonl.
 """
 
 import argparse
@@ -31,7 +31,7 @@ REPORT = os.path.join(ROOT, "target/report/scale.jsonl")
 FIGURE = "two workers against one"
 STATIONS, BUFFERS, HUGEPAGES = 1000, 16_384, 512
 WARM_UP_S, WINDOW_S = 0.1, 0.3
-# With two forwarding cores, control threads share one of them.
+# With two forwarding cores, the control threads share one of them.
 ONE, TWO = (FORWARDING_CPU,), (FORWARDING_CPU, CONTROL_CPU)
 # Minimum ratio of Shunt's scaling to that of testpmd.
 BAR = 0.92

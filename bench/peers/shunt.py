@@ -11,7 +11,7 @@ from switch import Switch
 
 PROGRAM = os.path.join(ROOT, "target/release/shunt")
 LUT_ENTRIES = 4096
-# Drop reason of packets that rules drop.
+# Drop reason of packets that a rule drops on purpose.
 BY_RULE = "no_output"
 CONFIG = """control = "%(control)s"
 [dpdk]
@@ -56,7 +56,7 @@ class Settings:
         """Returns the lines for the configuration file."""
         if self.defaults:
             return ""
-        # Lanes would drop packets outside the path when the load exceeds the capacity.
+        # Lanes would drop packets outside the fast-forwarding path when the load exceeds the capacity.
         lines = "[datapath.lanes]\nenabled = false\n[datapath.ffp]\nenabled = %s\nlut_entries = %d"
         return lines % (str(self.ffp).lower(), self.lut_entries)
 
@@ -91,14 +91,14 @@ class Shunt(Switch):
             "settings": wanted.lines(),
             "workers": "".join("[[worker]]\ncpu = %d\n%s" % (cpu, idle) for cpu in self.cpus),
             "numbers": list(range(len(self.cpus))),
-            # Each queue reads the same file.
+            # All queues read the same file.
             "captures": (",rx_pcap=" + capture) * len(self.cpus),
         }
         marks = "low_latency," if wanted.marked and not wanted.defaults else ""
         flows = self._write("flows", "".join(marks + line + "\n" for line in lines))
         config = self._write("toml", CONFIG % values)
         command = [program, "run", "-c", config, "--flows", flows]
-        # The worker pins itself, and this fails for a CPU that the process may not use.
+        # The worker pins itself to its CPU. This fails unless the process may use that CPU.
         both = (CONTROL_CPU, FORWARDING_CPU)
         self.process = self.started(Process(command, self._path("log"), cpus=both))
         try:
@@ -139,6 +139,7 @@ class Shunt(Switch):
         return {reason: count for reason, count in dropped.items() if count and reason != BY_RULE}
 
     def fast(self):
-        """Returns the number of packets received, and of packets that took the path through all tables."""
+        """Returns the number of packets received, and the number of packets that stayed on the
+        fast-forwarding path in all tables."""
         found = self.ask("ffp")
         return found["received"], found["fast"]

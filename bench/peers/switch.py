@@ -75,7 +75,7 @@ class Switch:
         raise NotImplementedError
 
     def sent(self):
-        """Returns the number of packets processed by rules, and of those that were sent."""
+        """Returns the number of packets processed by rules, and the number of packets sent."""
         raise NotImplementedError
 
     def pause(self):
@@ -134,7 +134,7 @@ class Switch:
         return Window(packets, cpu_ns / 1e9, wall_s)
 
     def sent_share(self, warm_up_s, window_s):
-        """Returns the share of packets sent, of those processed in a window."""
+        """Returns the number of packets sent in a window, as a share of the packets processed."""
         before, after = self.look(warm_up_s, window_s, self.sent)
         decided, sent = (b - a for a, b in zip(before, after))
         return sent / max(1, decided)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Captures for a rule set: packets of 60 bytes (IPv4) and 74 bytes (IPv6), without the frame check sequence.
 
-Nine flows of ten are generated for a rule that allows, so most of them hit a rule. The others are drawn from
-all addresses. All flows go to a routed prefix. Flows differ in at least one bit of addresses, ports or
-protocol. The first hundred flows of a capture are allowed by the access list, since a small number of flows
-could otherwise all be dropped.
+Nine of ten flows are generated to match a rule that allows them. The other flows are drawn from all
+addresses. All flows go to a routed prefix. Flows differ in at least one bit of addresses, ports or protocol.
+The first hundred flows of a capture are allowed by the access list, because otherwise all packets of a small
+capture might be dropped.
 """
 
 import bisect
@@ -16,8 +16,8 @@ from rules import MACS, SEED, TCP, UDP
 
 HEAD = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
 STATION = bytes.fromhex("02fe00000001")
-# Number of packets of a capture with flows drawn by Zipf's law, within the limit of the peers' packet
-# buffers.
+# Number of packets in a capture whose flows are drawn by Zipf's law. The peers' packet buffers limit this
+# number.
 ZIPF_PACKETS = 200_000
 ZIPF_EXPONENT = 1.0
 SURE_FLOWS = 100

@@ -64,7 +64,8 @@ mod tests {
         let mut turn = 0;
         let mut contender = || {
             turn += 1;
-            // 2 to 5 million units per second; every third window is disturbed and slow.
+            // The speed varies from 2 to 5 million units per second. Every third window is disturbed and
+            // slow.
             let gaps = u64::from(turn % 3 == 0);
             let units = if gaps > 0 { 1 } else { 2_000 + turn % 4 * 1_000 };
             Ok(Window { units, cpu_ns: 1_000_000, wall_ns: 1_000_000, gaps, stolen_ns: gaps })

@@ -10,10 +10,10 @@ use crate::rig::Case;
 /// Length of a 64-byte packet without its FCS, in bytes.
 const PACKET_BYTES: usize = 60;
 
-/// Number of rules, flows or addresses of a case.
+/// Number of rules, flows or addresses in a case.
 const MANY: u8 = 100;
 
-/// Returns every case. `--turns` and `--window` of `forward` use the first one.
+/// Returns every case. `--turns` and `--window` of `forward` use the first case.
 #[must_use]
 pub fn all() -> Vec<Case> {
     let mut cases = vec![
@@ -79,8 +79,8 @@ fn normal() -> Case {
     }
 }
 
-/// Returns a routing pipeline: by MAC address, by destination (which rewrites MAC addresses and TTL), by
-/// protocol. `flag` is written before each match.
+/// Returns a routing pipeline of three tables. They match the MAC address, the destination (and rewrite MAC
+/// addresses and TTL), and the protocol. `flag` is written before each match.
 fn three_tables(name: &str, flag: &str) -> Case {
     let mut flows = String::new();
     for n in 0..MANY {

@@ -14,7 +14,7 @@ pub struct Plan {
     pub attempts_max: usize,
     /// Number of pairs run first to warm up caches and clocks; they are not counted.
     pub warm_up: usize,
-    /// Seed of the random order.
+    /// Seed for the random order of the contenders.
     pub seed: u64,
     /// Figure that is compared.
     pub measure: Measure,
@@ -65,7 +65,7 @@ pub enum Verdict {
     Unclear,
 }
 
-/// Result of one contender in a comparison.
+/// Result of one contender.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Side {
     /// Median figure of the undisturbed windows.
@@ -115,7 +115,7 @@ impl Comparison {
     }
 }
 
-/// Runs the windows of both contenders in pairs. The caller pins the thread first ([`crate::pin_to`]).
+/// Runs the windows of both contenders in pairs. The caller must pin the thread first ([`crate::pin_to`]).
 ///
 /// # Errors
 /// Returns an error if a contender fails or does no work, or if every pair was disturbed.
@@ -125,8 +125,8 @@ pub fn compare(plan: &Plan, ours: &mut dyn Contender, peer: &mut dyn Contender) 
     pool.sum_up()
 }
 
-/// Pairs of windows run at several times, while the contenders may change. They are reported as one
-/// comparison, whose interval covers all pairs.
+/// Pairs of windows that are run at several times, between which the contenders may change. They are reported
+/// as one comparison, whose interval covers all pairs.
 #[derive(Default)]
 pub struct Pool {
     tally: Tally,
@@ -134,7 +134,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Runs pairs at one time. Returns the median of their ratios, if any pair was undisturbed.
+    /// Runs the next pairs. Returns the median of their ratios, if any pair was undisturbed.
     ///
     /// # Errors
     /// Returns an error if a contender fails or does no work.

@@ -4,7 +4,7 @@
 use std::io;
 use std::path::PathBuf;
 
-/// Reason for which a figure could not be measured, written or read.
+/// Reason why a figure could not be measured, written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A system call for clocks or pinning failed.

@@ -15,7 +15,7 @@ use crate::{Alone, Bar, Comparison, Error, Verdict, median, median_interval};
 pub struct Figure {
     /// Name of the figure.
     pub figure: String,
-    /// Circumstances of the measurement.
+    /// Description of the measured case.
     pub case: String,
     /// Median of ours.
     pub ours: f64,
@@ -56,14 +56,14 @@ impl Figure {
         }
     }
 
-    /// Returns the figure of a comparison without a target, shown beside others.
+    /// Returns the figure of a comparison without a target. It is shown for information.
     #[must_use]
     pub fn beside(figure: &str, case: &str, unit: &str, found: &Comparison) -> Self {
         Self { bar: None, verdict: None, ..Self::new(figure, case, unit, found, Bar::AtLeast(0.0)) }
     }
 
-    /// Returns the figure of a prediction (`ours`) and its measurement (`peer`). Their ratio may differ from
-    /// 1 by at most `off`. `ratio` is the median of the rounds with its interval.
+    /// Returns the figure that compares a prediction (`ours`) with a measurement (`peer`). Their ratio may
+    /// differ from 1 by at most `off`. `ratio` is the median of the rounds with its interval.
     #[must_use]
     pub fn within(
         figure: &str,
@@ -147,9 +147,9 @@ impl Figure {
         })
     }
 
-    /// Returns a figure of rounds that each measured ours and the peer. It has the medians, and the median of
-    /// the ratios with its 95 % interval. With fewer than six rounds, the interval is their whole range.
-    /// Returns `None` without rounds.
+    /// Returns a figure of rounds that each measured ours and the peer. It contains the medians of both
+    /// sides, and the median of the ratios with its 95 % interval. With fewer than six rounds, the interval
+    /// is their whole range. Returns `None` without rounds.
     #[must_use]
     pub fn of_rounds(
         figure: &str,
@@ -187,8 +187,8 @@ impl Figure {
         })
     }
 
-    /// Appends the figure to `FOLDER/NAME.jsonl`, which is created if missing. Later lines of a file
-    /// supersede earlier ones of the same figure and case.
+    /// Appends the figure to `FOLDER/NAME.jsonl`, which is created if missing. If several lines have the same
+    /// figure and case, the last one counts.
     ///
     /// # Errors
     /// Returns an error if the file cannot be written.
@@ -204,7 +204,8 @@ impl Figure {
     }
 }
 
-/// Reads a report file. Returns the latest of each figure and case, in the order of their first appearance.
+/// Reads a report file. Returns the latest line of each figure and case, in the order of their first
+/// appearance.
 ///
 /// # Errors
 /// Returns an error if the file cannot be read, or if one of its lines is not a figure.

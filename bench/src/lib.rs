@@ -2,9 +2,10 @@
 //! Comparison of two contenders on a noisy machine.
 //!
 //! Absolute speeds on a shared machine differ by a factor of two between identical runs. The ratio of two
-//! contenders within a few milliseconds does not. So both run in many short windows on the same core, in
-//! pairs, in random order; each pair gives one ratio. A pair during which the core was preempted is excluded
-//! and counted. The result is the median ratio with a 95 % interval, and a verdict against a target.
+//! contenders that run within a few milliseconds of each other is stable. Both therefore run in many short
+//! windows on the same core, in pairs and in random order. Each pair gives one ratio. A pair during which the
+//! core was preempted is excluded and counted. The result is the median ratio with a 95 % interval, and a
+//! verdict against a target.
 //!
 //! Begin with [`compare`], which does all of this. [`Figure::append`] writes the result to a report file,
 //! from which the tables of docs/figures.md are made. The crate must not contain code that a switch needs.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Prints the tables of report files: `shunt-bench FILE.jsonl...`, or of all files in `target/report`.
 //! `--into PAGE` as first argument writes them to a page instead, between the lines that start with [`BEGIN`]
-//! and [`END`]. Tables of other files on the page stay. Without files, the tables of the page are updated.
+//! and [`END`]. Tables of other report files on the page are kept. Without files, the tables of the page are
+//! updated.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

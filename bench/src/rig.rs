@@ -18,13 +18,13 @@ use worker::{PortQueues, Worker, WorkerSet, build_with};
 
 use crate::Error;
 
-/// Poll iterations before the first window, so that addresses are learned and caches are warm.
+/// Number of poll iterations before the first window, in which addresses are learned and caches are filled.
 const WARM_UP: usize = 1_000;
 
 /// Virtual time per poll iteration in nanoseconds.
 const TURN_NS: Nanos = 2_000;
 
-/// Set of rules, and the packets that are processed by these rules.
+/// A set of rules, and the packets that they process.
 pub struct Case {
     /// Name of the case in the report.
     pub name: String,
@@ -36,9 +36,9 @@ pub struct Case {
     pub sources: Vec<(u32, Vec<Vec<u8>>)>,
     /// Maximum number of packets that a queue returns at once.
     pub burst: usize,
-    /// Whether each packet is sent to one port; otherwise each is dropped.
+    /// Whether each packet is sent to one port. If false, all packets are dropped.
     pub forwards: bool,
-    /// Records of each LUT of the fast-forwarding path; 0 disables the path.
+    /// Number of records of each LUT of the fast-forwarding path; 0 disables the path.
     pub lut_entries: usize,
 }
 
@@ -87,8 +87,8 @@ impl Rig {
         Ok(rig)
     }
 
-    /// Checks that packets are treated as the case specifies. Packets dropped by mistake would give a figure
-    /// that is too good.
+    /// Checks that packets are treated as the case specifies. Packets dropped by mistake would make the
+    /// figure look better than it is.
     fn check(&mut self, case: &Case) -> Result<(), Error> {
         let before = self.model.plane_mut().totals();
         let mut received = 0;

@@ -23,10 +23,10 @@ pub fn median(samples: &[f64]) -> Option<f64> {
     Some(f64::midpoint(lower, upper))
 }
 
-/// Returns the interval between two order statistics (the inverted sign test). It is bounded by the k-th of n
-/// sorted samples from either end. k is the largest number with P(Binomial(n, 1/2) < k) <= 2.5 %. The
-/// interval is exact for independent samples of any continuous distribution. With fewer than six samples it
-/// is the whole range, with its true, lower confidence.
+/// Returns the interval between two order statistics (the inverted sign test). Its ends are the k-th samples
+/// from either end of the n sorted samples. k is the largest number with P(Binomial(n, 1/2) < k) <= 2.5 %.
+/// The interval is exact for independent samples of any continuous distribution. With fewer than six samples
+/// it is the whole range, with its true, lower confidence.
 #[must_use]
 pub fn median_interval(samples: &[f64]) -> Option<Interval> {
     let sorted = sorted(samples);
@@ -87,8 +87,8 @@ mod tests {
         assert_eq!(median_interval(&[]), None);
     }
 
-    /// The ranks equal those in published tables for the sign test (two-sided 5 %): the second of 10, the
-    /// tenth of 30, the 40th of 100.
+    /// Compares the ranks with published tables for the sign test (two-sided 5 %): the second of 10 samples,
+    /// the tenth of 30, the 40th of 100.
     #[test]
     fn ranks_are_those_of_the_published_tables() {
         for (count, k) in [(6, 1), (8, 1), (9, 2), (10, 2), (11, 2), (20, 6), (30, 10), (50, 18), (100, 40)] {

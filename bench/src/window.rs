@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, ThreadCpu};
 
-/// Duration above which an iteration of a measured loop was interrupted. A burst takes 1 to 3 us, and a timer
-/// tick adds a few us.
+/// If an iteration of a measured loop takes longer than this, it counts as interrupted. A burst takes 1 to 3
+/// us, and a timer tick adds a few us.
 pub const GAP_LIMIT: Duration = Duration::from_micros(20);
 
 /// Work done in one window, and its cost.
@@ -24,7 +24,7 @@ pub struct Window {
     pub wall_ns: u64,
     /// Number of iterations that exceeded the limit.
     pub gaps: u64,
-    /// Time in those iterations, or the difference of wall-clock and CPU time if that is larger, in
+    /// Total time of those iterations, or the difference of wall-clock and CPU time if that is larger, in
     /// nanoseconds.
     pub stolen_ns: u64,
 }
@@ -87,8 +87,8 @@ impl Stopwatch {
         }
     }
 
-    /// Ends the window, in which `units` were done. A thread that was off the core for longer than the limit
-    /// has a gap even if no iteration exceeded the limit.
+    /// Ends the window. `units` is the work done in it. A thread that was off the core for longer than the
+    /// limit has a gap even if no iteration exceeded the limit.
     #[must_use]
     pub fn stop(self, units: u64) -> Window {
         let wall = self.start.elapsed();
@@ -109,7 +109,7 @@ fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Contender that performs one window of work on request.
+/// A contender, which performs one window of work on request.
 pub trait Contender {
     /// Performs one window of work.
     ///

@@ -21,28 +21,28 @@ use shunt_bench::{Bar, Figure, GAP_LIMIT, Loop, Plan, Sources, allowed_cpus, com
 #[path = "attacks/explosion.rs"]
 mod explosion;
 
-/// Records of a LUT.
+/// Number of records of a LUT.
 const RECORDS: usize = 256;
 
-/// Established flows; each has a record.
+/// Number of established flows. Each has a record.
 const FLOWS: usize = 160;
 
-/// One of this many packets is the attacker's.
+/// One in this many packets is the attacker's.
 const SHARE: usize = 10;
 
 /// Number of distinct packets of the attacker.
 const ATTACKS: usize = 2_048;
 
-/// Poll iterations before the measurement, so that LUTs have learned.
+/// Number of poll iterations before the measurement, in which LUTs learn.
 const WARM_UP: usize = 500;
 
-/// Poll iterations per window: a few tenths of a millisecond.
+/// Number of poll iterations per window, which takes a few tenths of a millisecond.
 const TURNS: u32 = 100;
 
-/// Poll iterations of the two runs whose instructions are counted.
+/// Numbers of poll iterations of the two runs whose instructions are counted.
 const COUNTED: [u32; 2] = [700, 1_400];
 
-/// Packets per poll iteration.
+/// Number of packets per poll iteration.
 const BURST: usize = 32;
 
 /// Measures attacks; writes target/report/attacks.jsonl.
@@ -54,7 +54,7 @@ struct Arguments {
     /// Forward one kind of traffic for this many poll iterations without output, for callgrind.
     #[arg(long)]
     turns: Option<u32>,
-    /// The kind: `quiet`, `after`, `crafted` or `ordinary`.
+    /// The kind of traffic: `quiet`, `after`, `crafted` or `ordinary`.
     #[arg(long, default_value = "crafted")]
     traffic: String,
 }
@@ -98,8 +98,8 @@ impl Attack {
         Ok(Self { list: sources.name, flows: explosion::flows(&rules), kinds })
     }
 
-    /// Creates a worker that repeatedly receives one kind of traffic. `after`: the established flows alone,
-    /// after an attack.
+    /// Creates a worker that repeatedly receives one kind of traffic. `after` is the traffic of the
+    /// established flows alone, after an attack.
     fn rig(&self, kind: &str) -> Result<Rig, Box<dyn Error>> {
         let packets = |kind: &str| self.kinds.get(kind).ok_or(format!("there is no traffic `{kind}`"));
         let steady = packets(if kind == "after" { "quiet" } else { kind })?;
@@ -147,7 +147,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (name, ours, peer, case) in cases {
         let contender = |kind| -> Result<_, Box<dyn Error>> {
             let mut rig = attack.rig(kind)?;
-            // One poll iteration polls three ports.
+            // An iteration takes longer than usual, because it polls three ports.
             Ok(Loop::new(TURNS, move || rig.turn()).gap_limit(2 * GAP_LIMIT))
         };
         let found = compare(&plan, &mut contender(ours)?, &mut contender(peer)?)?;

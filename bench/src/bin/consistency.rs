@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Cost of 10,000 rules per second, added to a table of 10,000 rules under low-latency packets, for each
-//! consistency mode of the LUTs. Reports the worker's time per rule, immediately and at later hits, and the
-//! largest additional delay of a packet, in virtual time (`sim::cost::updates`).
+//! Cost of adding 10,000 rules per second to a table of 10,000 rules while low-latency packets arrive, for
+//! each consistency mode of the LUTs. Reports the worker's time per rule, both when the rule is added and at
+//! later hits, and the largest additional delay of a packet, in virtual time (`sim::cost::updates`).
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -16,10 +16,10 @@ use worker::Consistency;
 /// Writes target/report/consistency.jsonl.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Rules in the table before the run.
+    /// Number of rules in the table before the run.
     #[arg(long, default_value_t = 10_000)]
     rules: usize,
-    /// Rules added, at the same number per second.
+    /// Number of rules added in total, and per second.
     #[arg(long, default_value_t = 10_000)]
     adds: usize,
     /// Number of runs of each case.
@@ -46,7 +46,7 @@ const FIGURES: [Line; 5] = [
     }),
 ];
 
-/// Records of a LUT, number of flows with a record, and rules added at the same time.
+/// Number of records of a LUT, number of flows with a record, and number of rules added at once.
 const SIZES: [(usize, usize, usize); 3] = [(4_096, 3_000, 1), (4_096, 3_000, 16), (65_536, 45_000, 1)];
 
 /// Minimum number of windows without preemption; a round with fewer is repeated.

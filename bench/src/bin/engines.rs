@@ -31,8 +31,8 @@ mod packet;
 #[path = "../../../crates/engines/tests/engines/sets.rs"]
 mod sets;
 
-/// Number of distinct keys, looked up 32 at a time. Keys and the table data they touch exceed the CPU caches
-/// for a large table.
+/// Number of distinct keys, looked up 32 at a time. For a large table, the keys and the table data that they
+/// touch do not fit into the CPU caches.
 const KEYS: usize = 100_000;
 const BURST: usize = 32;
 /// Number of updates timed together, because reading a thread's clock takes longer than one update.
@@ -136,7 +136,7 @@ fn access_list(arguments: &Arguments, set: &str, size: usize, file: &str) -> Res
 }
 
 /// Adds the rules of a list one by one, in random order, to a table with one worker. Measures the control
-/// thread's time per rule, including compilation, and the time for which an update stops the worker.
+/// thread's time per rule, including compilation, and the time for which an update interrupts the worker.
 fn one_by_one(arguments: &Arguments, file: &str) -> Result<(), Box<dyn Error>> {
     let Some(text) = whole(&format!("classbench/{file}.gz"))?.or_else(|| sample("acl1.rules")) else {
         return Err("no rule sets were found".into());
@@ -182,8 +182,8 @@ fn one_by_one(arguments: &Arguments, file: &str) -> Result<(), Box<dyn Error>> {
 }
 
 /// Compares lookups in a table whose delta is half full with lookups in a compiled table of the same rules.
-/// The table has 100,000 rules in random order, of which the last ninth (half of a quarter of the others) is
-/// added one by one.
+/// The table has 100,000 rules in random order, of which the last ninth is added one by one. A ninth of all
+/// rules is an eighth of the others, and thus half of a delta.
 fn half_full_delta(arguments: &Arguments, file: &str) -> Result<(), Box<dyn Error>> {
     let Some(text) = whole(&format!("classbench/{file}.gz"))?.or_else(|| sample("acl1.rules")) else {
         return Err("no rule sets were found".into());
@@ -340,7 +340,8 @@ fn lookups<'e>(rules: &'e Rules, engine: &'e Engine) -> Loop<impl FnMut() -> u64
     let mut slots = [0; BURST];
     let mut bursts = rules.keys.chunks_exact(BURST * words).cycle();
     let turns = (100_000 / rules.len).clamp(if rules.len > 20_000 { 64 } else { 4 }, 256) as u32;
-    // A long lookup of a burst must not count as preemption, so the limit grows with the rules.
+    // A burst may take long in a large table, which must not count as preemption. The limit therefore grows
+    // with the number of rules.
     let gap_limit = Duration::from_micros(50 + rules.len as u64 / 10);
     let lookup = move || {
         if let Some(keys) = bursts.next() {

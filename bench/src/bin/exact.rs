@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Engine `exact` under traffic and rules of an attacker who knows its code but not its hash seed. The peer
-//! looks up random packets under the same rules, in alternating windows. Also measures build time and memory.
+//! looks up random packets with the same rules. Also measures build time and memory.
 
 use std::collections::HashSet;
 use std::error::Error;
@@ -42,7 +42,7 @@ struct Arguments {
     rules: usize,
 }
 
-/// Rules whose rows have one word in common, and a number of varying words.
+/// Rules whose rows have one word in common and a variable number of other words.
 struct Rules {
     name: String,
     words: usize,
@@ -67,7 +67,7 @@ impl Rules {
                 "structured" => (0..words as u64).map(|word| next << (8 * word)).collect(),
                 _ => (0..words).map(|_| rng.u64(..)).collect(),
             };
-            // With the guessed seed, all of them would fall into one of 16 parts of the table.
+            // With the guessed seed, all values would fall into one of 16 parts of the table.
             let hash = aes.as_ref().map_or_else(|| guess.hash_masked(&row), |aes| aes.hash(&row));
             if kind == "crafted" && hash & 0xf000_0000 != 0 {
                 continue;
@@ -117,7 +117,8 @@ impl Rules {
         keys
     }
 
-    /// Creates a contender that looks up the keys. Before each window all keys are looked up once.
+    /// Creates a contender that looks up the keys. Before each window, all keys are looked up once to warm up
+    /// the caches.
     fn lookups<'k>(&'k self, keys: &'k [u64], turns: u32) -> impl Contender + 'k {
         let dead = BitSet::new(self.rows.len() / self.words);
         let mut slots = [0; BURST];

@@ -36,11 +36,12 @@ struct Arguments {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Part {
-    /// Shortest packets at 10 Gbit/s.
+    /// Shortest packets at the speed of a 10 Gbit/s link.
     WireSpeed,
-    /// Comparison with the same switch without the path, with tables of the paper's kind and with Shunt's.
+    /// The same switch without the path as the peer, with tables of the paper's kind and with Shunt's own
+    /// tables.
     Against,
-    /// Comparison of the cost model with measurements.
+    /// Predictions of the cost model, compared with measurements.
     Model,
 }
 

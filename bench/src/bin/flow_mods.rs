@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Time for 100,000 flow-mods, compared with Open vSwitch, and the delay of packets during that time.
 //!
-//! Both switches run simultaneously as separate programs in a network namespace, and take turns: delete all
-//! flows, then add them, in wall-clock time. ovs-ofctl sends a barrier after each flow and waits for its
-//! reply; with `--bundle` it does not. The client of the third figure sends all flow-mods and then one
-//! barrier. Each is measured with the switch and its client on separate cores, and with both on one core.
+//! Both switches run simultaneously as separate programs in a network namespace, and take turns. Each deletes
+//! all flows and then adds them, in wall-clock time. ovs-ofctl sends a barrier after each flow and waits for
+//! its reply; with `--bundle` it does not. The client of the third figure sends all flow-mods and then one
+//! barrier. Each client is measured twice: on a separate core, and on the core of the switch.
 //!
-//! The delay of packets is measured in virtual time (`sim::cost::churn`): the longest poll iteration of a
-//! worker while flow-mods arrive as fast as possible.
+//! The delay of packets is the longest poll iteration of a worker while flow-mods arrive as fast as possible.
+//! It is measured in virtual time (`sim::cost::churn`).
 
 #[path = "flow_mods/client.rs"]
 mod client;
@@ -29,7 +29,7 @@ use shunt_bench::{Bar, Comparison, Figure, Measure, Plan, Window, allowed_cpus, 
 use sim::cost::{CostSource, churn};
 use switches::{Cores, Switch};
 
-/// Folder of the switches' files. A mounted file system hides its previous contents.
+/// Folder for the switches' files. A private file system is mounted on it, which hides its previous contents.
 const FOLDER: &str = "/run";
 
 /// Measures every case and writes target/report/flow_mods.jsonl, unless options select less.
@@ -41,13 +41,13 @@ struct Arguments {
     /// Pairs of windows; a verdict needs at least six.
     #[arg(long, default_value_t = 6)]
     pairs: usize,
-    /// Rounds of the figures in virtual time.
+    /// Number of rounds for the figures in virtual time.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
     /// Run only cases whose names contain this.
     #[arg(long, default_value = "")]
     case: String,
-    /// The program is already in its namespaces.
+    /// Set if the program already runs in its namespaces.
     #[arg(long, hide = true)]
     inside: bool,
 }
@@ -104,7 +104,7 @@ fn limited(figure: &str, case: &str, unit: &str, runs: &[f64], limit: Option<f64
 }
 
 /// Runs this program again in new namespaces, in which devices and files are private and removed at the end.
-/// Returns only if this fails.
+/// Returns only on failure.
 fn enter_namespaces() -> Result<io::Error> {
     let mut command = Command::new("unshare");
     if !rustix::process::geteuid().is_root() {
@@ -150,7 +150,7 @@ fn against_open_vswitch(arguments: &Arguments) -> Result<()> {
         let peer = Switch::open_vswitch(&folder, cores)?;
         for flows in &sorts {
             let case = format!("{count} flows, {}, {place}", flows.name);
-            // Flows of several masks are measured on one core only, to save time.
+            // To save time, flows of several masks are measured on one core only.
             let left_out = flows.name != sorts[0].name && place != "one core";
             if left_out || !case.contains(&arguments.case) {
                 continue;

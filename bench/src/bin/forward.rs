@@ -17,13 +17,13 @@ use shunt_bench::{
     pin_to,
 };
 
-/// Bursts per window: about a millisecond.
+/// Number of bursts per window, which takes about a millisecond.
 const TURNS: u32 = 300;
 
-/// Windows per figure.
+/// Number of windows per figure.
 const WINDOWS: usize = 300;
 
-/// Pairs of windows for a comparison of two builds; each window starts a program.
+/// Number of pairs of windows when two builds are compared. Each window starts a program.
 const PAIRS: usize = 100;
 
 const UNIT: &str = "Mpps/CPU-s";
@@ -34,16 +34,17 @@ struct Arguments {
     /// Run only the case of this name, or else those whose names begin with it.
     #[arg(long)]
     case: Option<String>,
-    /// Forward this many bursts, and print the number of packets; for strace and for counting instructions.
+    /// Forward this many bursts, and print the number of packets; for use with strace or instruction
+    /// counters.
     #[arg(long)]
     turns: Option<u64>,
-    /// Stop by SIGUSR1 before and after the bursts of `--turns`, for a tracer.
+    /// Send itself SIGUSR1 before and after the bursts of `--turns`, for a tracer.
     #[arg(long, requires = "turns")]
     marks: bool,
     /// Use no vector instructions beyond those that every CPU has.
     #[arg(long)]
     portable: bool,
-    /// Print the names of the cases.
+    /// Print the names of the cases and exit.
     #[arg(long)]
     list: bool,
     /// Print one window as JSON; `--against` runs this in both builds.
@@ -100,7 +101,7 @@ fn turn(case: &Case, turns: u64, marks: bool) -> Result<u64, Box<dyn Error>> {
 fn contender(case: &Case) -> Result<impl Contender + use<>, Box<dyn Error>> {
     let mut rig = Rig::new(case)?;
     let queues = case.sources.len() as u32;
-    // With small bursts, a window has more iterations, so that it contains the same number of packets.
+    // With small bursts, a window has more poll iterations, so that it contains the same number of packets.
     let turns = TURNS * 32 / (case.burst as u32 * queues);
     // One poll iteration receives a burst from each queue.
     Ok(Loop::new(turns, move || rig.turn()).gap_limit(GAP_LIMIT * queues))

@@ -54,7 +54,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Forward without output, for callgrind.
+    /// Forward traffic without output, for callgrind.
     Count(counts::Counted),
     /// Write the first scenario as files that `shunt sim` runs.
     Export(export::Export),
@@ -64,9 +64,9 @@ enum Command {
 enum Part {
     /// Normal traffic above the worker's capacity.
     Overload,
-    /// Shares of low-latency traffic below saturation, compared with tables without the path.
+    /// Different shares of low-latency traffic below saturation, compared with tables without the path.
     Mixed,
-    /// Instructions and cache misses of normal packets.
+    /// Instructions and cache misses per normal packet.
     Counts,
     /// Round trips of a very large number of low-latency packets.
     RoundTrip,

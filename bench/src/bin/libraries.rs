@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Shunt's table engines compared with the DPDK libraries on the same rules and keys, 32 keys at a time and
-//! fewer: `mask` with `rte_acl`, `lpm` with `rte_fib` and `rte_fib6`, `exact` with `rte_hash`. The libraries
+//! Shunt's table engines compared with the DPDK libraries on the same rules and keys, for up to 32 keys at a
+//! time: `mask` with `rte_acl`, `lpm` with `rte_fib` and `rte_fib6`, `exact` with `rte_hash`. The libraries
 //! may use 512-bit vectors. They implement lookups only, without counters, updates under traffic, or
 //! priorities in addition to prefixes.
 
@@ -118,7 +118,7 @@ struct Bench {
     program: Option<PathBuf>,
     memory: Memory,
     cpu: usize,
-    /// Ratios of the cases so far by figure: medians and intervals.
+    /// Ratios of the cases measured so far, by figure: medians and the ends of intervals.
     ratios: RefCell<BTreeMap<String, Vec<[f64; 3]>>>,
 }
 
@@ -200,7 +200,7 @@ impl Bench {
         method: &str,
         batch: usize,
     ) -> Result<(), Box<dyn Error>> {
-        // A window takes about a millisecond of the slower side.
+        // A window takes about a millisecond on the slower side.
         let slower = Measure::CpuNsPerUnit.of(&peer.windows(method, batch, 50).window()?);
         let slower = slower.max(Measure::CpuNsPerUnit.of(&lookups(case, batch, 50).window()?));
         let turns = ((1_000_000.0 / slower / case.turn as f64) as u32).clamp(20, 4_000);

@@ -21,7 +21,7 @@ struct Arguments {
     /// Number of rounds.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
-    /// Run one round: print a summary to stderr and the figures as JSON to stdout.
+    /// Run one round. Prints a summary to stderr and the figures as JSON to stdout.
     #[arg(long)]
     one: bool,
 }

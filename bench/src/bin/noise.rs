@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Noise of the machine: the same work compared with itself, and with 5 % more work.
 //!
-//! The first ratio's interval must contain 1; otherwise the runner favours one side. The interval's width is
-//! the smallest difference that the machine can show. The second ratio is a planted difference, which must be
-//! detected.
+//! The interval of the first ratio must contain 1; otherwise the runner favours one side. The width of the
+//! interval is the smallest difference that can be measured on this machine. In the second comparison, the
+//! difference of 5 % must be detected.
 
 use std::error::Error;
 use std::hint::black_box;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Tables of the paper's kind compared with the DPDK libraries that they represent, on the same rules and
-//! packets. The trie for ternary rules is compared with `rte_acl`, the trie for prefixes with `rte_lpm6`.
-//! This shows that the path's comparisons use realistic peers: the tries must reach 0.8 of the scalar
-//! libraries' speed.
+//! packets. The trie for ternary rules is compared with `rte_acl`, the trie for prefixes with `rte_lpm6`. The
+//! tries are peers in the benchmarks of the fast-forwarding path. To be realistic, they must reach 0.8 of the
+//! scalar libraries' speed.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -24,7 +24,7 @@ mod peer;
 #[path = "paper/table.rs"]
 mod table;
 
-/// Lookups per iteration, whatever the batch.
+/// Number of lookups per iteration, for all batch sizes.
 const TURN: usize = 32;
 
 /// Number of lookups whose results are compared with the library's before the measurement.
@@ -139,7 +139,7 @@ impl Bench {
         (peer, method): (&mut Peer, &str),
         batch: usize,
     ) -> Result<(), Box<dyn Error>> {
-        // A window takes about 1.5 ms of the slower side.
+        // A window takes about 1.5 ms on the slower side.
         let mut probe = || -> Result<f64, Box<dyn Error>> {
             let slower = Measure::CpuNsPerUnit.of(&peer.windows(method, batch, 50).window()?);
             Ok(slower.max(Measure::CpuNsPerUnit.of(&lookups(rules, trie, keys, batch, 50).window()?)))
@@ -150,7 +150,7 @@ impl Bench {
         let found = compare(&plan, &mut ours, &mut peer.windows(method, batch, turns))?;
         let mut figure = Figure::new(name, case, "M/CPU-s", &found, Bar::AtLeast(0.8));
         if method.starts_with("avx") {
-            // Reported without a target.
+            // This case is reported without a target.
             (figure.bar, figure.verdict) = (None, None);
         }
         figure.append(Path::new("target/report"), "paper")?;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Stateless forwarding: residues compared with the processor's remainder instruction. A core node is
-//! compared with port-to-port forwarding, and with the same node using tables of 10,000 entries.
+//! Stateless forwarding. The computation of residues is compared with `u128 % u128`. A core node is compared
+//! with port-to-port forwarding, and with forwarding by tables of 10,000 entries.
 
 use flow::PortNo;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,14 +21,15 @@ use shunt_bench::{Bar, Contender, Figure, GAP_LIMIT, Loop, Plan, allowed_cpus, c
 use wire::PacketBuilder;
 use wire::tf::Form;
 
-/// Bursts per window: a third of a millisecond.
+/// Number of bursts per window, which takes a third of a millisecond.
 const TURNS: u32 = 100;
 
-/// Number of entries in the peer's tables, and of packets in each set.
+/// Number of entries in the peer's tables, and number of packets in each set.
 const ENTRIES: usize = 10_000;
 const PACKETS: usize = 4_096;
 
-/// Number of keys in a set and per iteration. They are processed in groups of eight, as the pipeline does.
+/// Number of keys in a set, all of which are processed per iteration. They are processed in groups of eight,
+/// as the pipeline does.
 const KEYS: usize = 4_096;
 const KEYS_A_TURN: usize = 128;
 
@@ -78,7 +79,8 @@ fn put_down(
     Ok(())
 }
 
-/// Compares residues by reciprocals and folded limbs, or by tables, with `u128 % u128` on the same keys.
+/// Compares residues computed by reciprocals and folded limbs, or by tables, with `u128 % u128` on the same
+/// keys.
 fn residues(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     let mut rng = Rng::with_seed(arguments.seed);
     let keys: Vec<u128> = (0..KEYS).map(|_| rng.u128(..)).collect();
@@ -193,7 +195,7 @@ fn base(rng: &mut Rng) -> PacketBuilder {
     PacketBuilder::ethernet([2, 0, 0, 0, 0, rng.u8(..)], [2, 0, 0, 0, 0, rng.u8(..)])
 }
 
-/// Returns a packet of 64 bytes and the FCS after the headers.
+/// Returns a packet of 64 bytes, plus the FCS, that begins with the given headers.
 fn under(header: PacketBuilder) -> Vec<u8> {
     let mut bytes = header.ipv4([10, 0, 0, 1], [10, 0, 0, 2]).udp(1, 2).payload(&[0; 18]).build();
     bytes.resize(bytes.len().max(60), 0);

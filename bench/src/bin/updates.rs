@@ -3,9 +3,9 @@
 //! constant rate, while a second thread compiles new bases. Measures the time until a change is applied, and
 //! the effect on lookups.
 //!
-//! A change is applied when the control thread has created its updates and one worker has applied them. Time
-//! is virtual: changes arrive at their scheduled times, wait for earlier ones, and take the CPU time that
-//! they used. Bases are compiled in real time, during which changes arrive as well.
+//! The time of a change ends when the control thread has created its updates and one worker has applied them.
+//! Time is virtual: changes arrive at their scheduled times, wait for earlier ones, and take the CPU time
+//! that they used. Bases are compiled in real time, and changes continue to arrive meanwhile.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -31,11 +31,12 @@ mod compiled;
 
 /// Number of bursts before the first key is repeated.
 const BURSTS: usize = 1_000;
-/// Divisor: one of this many rules is not in the table at first, and replaces another rule later.
+/// One in this many rules is not in the table at first, and replaces another rule later.
 const SPARE_PART: usize = 10;
-/// Number of times that lookups are compared.
+/// Number of times that lookups are compared during a run.
 const LOOKS: u32 = 12;
-/// Targets: time of a change at the 99th percentile in microseconds, and remaining lookup speed.
+/// Maximum 99th percentile of the time of a change, in microseconds. The next constant is the minimum
+/// remaining lookup speed.
 const IN_FORCE_US: f64 = 50.0;
 const LOOKUPS_LEFT: f64 = 0.8;
 
@@ -68,7 +69,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (first, last) = (*cpus.first().ok_or("no CPU is allowed")?, *cpus.last().ok_or("no CPU is allowed")?);
     let (tasks, work) = channel();
     let (sender, done) = channel();
-    // The thread ends with the last job.
+    // The thread ends after the last job.
     let compiler = thread::spawn(move || {
         // With a single CPU, both threads share it.
         drop(pin_to(first));
@@ -92,7 +93,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Job for the second thread.
+/// A job for the second thread.
 enum Task {
     Compile(Job),
     Free(Vec<Retired>),
@@ -112,7 +113,7 @@ fn work_off(work: &Receiver<Task>, done: &Sender<Compiled>) {
     }
 }
 
-/// Table with its rules.
+/// A table that is being changed, with its rules.
 struct Changing<'b> {
     rule_table: RuleTable,
     view: Table,
@@ -148,8 +149,8 @@ impl<'b> Changing<'b> {
         })
     }
 
-    /// Deletes a rule, or adds a rule in place of the last deleted rule. Returns the time that both threads
-    /// spent, in nanoseconds.
+    /// Deletes a rule, or adds a rule in place of the last deleted rule. Returns the CPU time that both
+    /// threads used, in nanoseconds.
     fn change(&mut self, number: u32) -> Result<u64, Box<dyn Error>> {
         let change = if number.is_multiple_of(2) {
             let gone = self.living.swap_remove(self.rng.usize(..self.living.len()));
@@ -183,7 +184,7 @@ impl<'b> Changing<'b> {
         Ok(start.elapsed_ns())
     }
 
-    /// Waits for a base that is being compiled; it is discarded.
+    /// Waits until the base that is being compiled is finished, and discards it.
     fn end(self) -> Result<(), Box<dyn Error>> {
         if self.waits {
             drop(self.bases.done.recv()?);
@@ -214,7 +215,8 @@ impl<'b> Changing<'b> {
             fresh.lookup(then, &mut found[1]);
             let priority =
                 |id: u32| self.living.iter().find(|entry| entry.id == id).map(|entry| entry.priority);
-            // Among equal rules the first added is hit. A recompiled table does not have that order.
+            // Among equal rules, the one added first is hit. In a recompiled table, equal rules may be in
+            // another order.
             if let Some(at) = (0..BURST).find(|&at| found[0][at] != found[1][at])
                 && priority(found[0][at]) != priority(found[1][at])
             {

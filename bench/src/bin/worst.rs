@@ -2,9 +2,9 @@
 //! Cost of the worst packets and the worst rules for a table.
 //!
 //! Packets: the slowest of many packets generated near a table's rules, each timed separately, compared with
-//! as many packets of ordinary traffic. An attacker would need the compiled table for this, which is more
-//! than the code. The same is measured with a full delta, with many tombstones, and with both at their
-//! largest numbers before a recompilation.
+//! as many packets of ordinary traffic. To find such packets, an attacker would need the compiled table, not
+//! only the source code. The same is measured with a full delta, with many tombstones, and with the largest
+//! delta and number of tombstones that do not yet cause a recompilation.
 //!
 //! Rules: 65,536 rules that are nested, that all match every packet, or that are equal under every coarse
 //! mask, compared with as many routes of a real table.
@@ -28,11 +28,11 @@ use tables::{RuleTable, Table};
 #[path = "tables/compiled.rs"]
 mod compiled;
 
-/// Number of packets that are timed, and number of the slowest ones that form the attack.
+/// Number of packets that are timed. The next constant is the number of slowest packets that form the attack.
 const DRAWN: usize = 64 * ATTACK;
 const ATTACK: usize = 2_048;
 
-/// Number of separate lookups of a packet; the shortest time counts.
+/// Number of separate lookups of each packet. The shortest time counts.
 const TRIES: usize = 5;
 
 /// Number of deleted rules: slightly fewer than trigger an immediate compilation of a small table.
@@ -99,9 +99,9 @@ fn main() -> Result<(), Box<dyn Error>> {
 struct Tried {
     name: String,
     table: Table,
-    /// Existing rules.
+    /// Rules that are in the table.
     rules: Vec<Arc<FlowEntry>>,
-    /// Deleted rules.
+    /// Rules that were deleted from the table.
     gone: Vec<Arc<FlowEntry>>,
     build_ms: f64,
     bytes: usize,
@@ -153,7 +153,7 @@ impl Tried {
         let mut table = compiled(&mut rule_table, &rules)?;
         let (mut gone, least) = (Vec::new(), worker::BACKGROUND_ADDITIONS_MIN.min(rules.len() / 4));
         while let Some(added) = spare.pop() {
-            // The requested job is not run.
+            // The job is requested but not run.
             if rule_table.background_job(least).is_some() {
                 break;
             }
@@ -172,7 +172,7 @@ impl Tried {
         Ok(Self { name, table, rules, gone, build_ms: 0.0, bytes: 0 })
     }
 
-    /// Creates a table from which [`DEAD`] rules, at most half of all, were deleted.
+    /// Creates a table from which [`DEAD`] rules were deleted, but at most half of all rules.
     fn with_dead(name: &str, rules: Vec<Rule>) -> Result<Self, Box<dyn Error>> {
         let mut rules: Vec<_> = (0..).zip(rules).map(|(id, rule)| entry(id, rule)).collect();
         let mut rule_table = RuleTable::default();
@@ -196,8 +196,8 @@ impl Tried {
         Packet::matching(rng, &rule.matching).key(self.table.plan())
     }
 
-    /// Returns a packet that is likely to be expensive. It has fields of two rules, or one bit changed, or is
-    /// an ordinary packet, or matches a deleted rule.
+    /// Returns a packet that is likely to be expensive. It combines fields of two rules, has one bit changed,
+    /// matches a deleted rule, or is an ordinary packet.
     fn crafted(&self, rng: &mut Rng) -> Vec<u64> {
         let mut key = match rng.choice(&self.gone).filter(|_| rng.bool()) {
             Some(gone) => Packet::matching(rng, &gone.matching).key(self.table.plan()),
@@ -264,7 +264,7 @@ impl Tried {
         Ok(())
     }
 
-    /// Compares lookups of packets for these rules with lookups in another table.
+    /// Compares lookups of packets that match these rules with lookups in another table.
     fn beside(&self, other: &Self, windows: usize) -> Result<(), Box<dyn Error>> {
         let mut rng = Rng::with_seed(2);
         let mut keys = |of: &Self| (0..ATTACK).map(|_| of.ordinary(&mut rng)).collect::<Vec<_>>().concat();
@@ -304,7 +304,7 @@ fn prefix(field: Field, value: u128, length: u32) -> FieldMatch {
     FieldMatch { field, value: value & mask, mask }
 }
 
-/// Returns prefixes of all lengths around few addresses, so that each is nested in many others.
+/// Returns prefixes of all lengths around a few addresses, so that each prefix is nested in many others.
 fn nested_routes() -> Result<Vec<Rule>, Box<dyn Error>> {
     let mut rng = Rng::with_seed(3);
     let centers: Vec<u128> = (0..RULES / 100).map(|_| rng.u128(..)).collect();
@@ -334,7 +334,7 @@ fn nested_rules() -> Result<Vec<Rule>, Box<dyn Error>> {
     (0..RULES).map(rule).collect()
 }
 
-/// Returns a condition on some of a port's last twelve bits.
+/// Returns a condition on some of the last twelve bits of a port field.
 fn some_bits(field: Field, rng: &mut Rng) -> FieldMatch {
     let mask = rng.u128(1..1 << 12);
     FieldMatch { field, value: rng.u128(..) & mask, mask }

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 
 use super::*;
 
-/// Noise in 0..1, equal in every run.
+/// Pseudo-random numbers in 0..1, the same in every run.
 struct Noise(u64);
 
 impl Noise {
@@ -40,7 +40,7 @@ fn ours_twice_as_fast_meets_its_bar() {
 fn ours_slower_misses_its_bar() {
     let found = compare(&Plan::new(50), &mut contender(30.0, 0.1, 1), &mut contender(20.0, 0.1, 2)).unwrap();
     assert_eq!(found.verdict(Bar::AtLeast(1.0)), Verdict::Missed);
-    // By cost, a ratio of 1.5 misses the target.
+    // If the figure is a cost, a ratio of 1.5 misses the target.
     let plan = Plan { measure: Measure::CpuNsPerUnit, ..Plan::new(50) };
     let found = compare(&plan, &mut contender(30.0, 0.1, 1), &mut contender(20.0, 0.1, 2)).unwrap();
     assert!((found.ratio - 1.5).abs() < 0.05, "{found:?}");
@@ -58,7 +58,8 @@ fn equals_in_noise_are_unclear() {
 
 #[test]
 fn a_mood_that_both_share_cancels_out() {
-    // The machine is up to 2.3 times slower from one pair to the next, but equal within a pair.
+    // The speed of the machine varies by a factor of up to 2.3 from one pair to the next, but not within a
+    // pair.
     let mood = RefCell::new((Noise(7), 0u32, 1.0));
     let shared = |cost_ns: f64| {
         let mood = &mood;

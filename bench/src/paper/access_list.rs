@@ -110,7 +110,7 @@ impl AccessList {
         row.push(u64::from(packet.protocol) << 56 | source << 40 | destination << 24);
     }
 
-    /// Returns a packet that hits a randomly chosen rule, or a rule before it.
+    /// Returns a packet made for a randomly chosen rule. It may hit a better rule instead.
     #[must_use]
     pub fn draw(&self, rng: &mut Rng) -> FiveTuple {
         let Some(rule) = rng.choice(&self.rules) else {

@@ -4,10 +4,11 @@
 //! several tries, all of which are walked.
 //!
 //! A state of a trie is the list of rules that a key may still match. The remaining conditions of these rules
-//! determine all further steps, which permits three reductions. Rules of one id with equal remaining
-//! conditions count as one (such as the prefixes of a port range). Rules after a rule without further
-//! conditions are dropped. States with equal lists are merged. Bytes that no rule of the state examines are
-//! skipped. With rules sorted by decreasing prefix length, the trie also serves prefixes.
+//! determine all further steps, which permits three reductions. First, rules with the same id and equal
+//! remaining conditions count as one, such as the prefixes of a port range. Second, rules after a rule
+//! without further conditions are dropped. Third, states with equal lists are merged. Bytes that no rule of
+//! the state examines are skipped. With rules sorted by decreasing prefix length, the trie also serves
+//! prefixes.
 
 use std::collections::{HashMap, HashSet};
 
@@ -27,12 +28,13 @@ pub struct TernaryRows<'r> {
     pub ids: &'r [u32],
 }
 
-/// Returns the maximum number of edges in the tries of `rows` rules, above which the rules are split.
+/// Returns the maximum number of edges in the tries for `rows` rows. Beyond it, the rules are split.
 fn edges_max(rows: usize) -> usize {
     (rows * 256).max(1 << 15)
 }
 
-/// Returns the maximum number of rules listed in states while a trie is built, which bounds time and memory.
+/// Returns the maximum number of rules that states may list in total while a trie is built. It bounds time
+/// and memory.
 fn listed_max(rows: usize) -> usize {
     (rows * 1_024).max(1 << 18)
 }
@@ -152,13 +154,14 @@ impl Trie {
 /// Trie under construction. Rules are identified by their index in the part.
 struct Growth<'p> {
     part: &'p [u32],
-    /// Bytes that some rule examines, in the order of the steps.
+    /// Bytes that at least one rule examines, in the order of the steps.
     order: Vec<usize>,
-    /// Condition on the byte, by position in `order` and rule.
+    /// Condition of each rule on each byte. The first index is the position in `order`, the second is the
+    /// rule.
     asked: Vec<Vec<(u8, u8)>>,
-    /// First rule with equal remaining conditions, by position and rule.
+    /// For each position and rule, the first rule with equal remaining conditions.
     same: Vec<Vec<u32>>,
-    /// Next position that the rule examines, by position and rule.
+    /// For each position and rule, the next position that the rule examines.
     next: Vec<Vec<u8>>,
     builder: Builder,
     /// Last state that listed each rule.
@@ -204,7 +207,7 @@ impl<'p> Growth<'p> {
         }
     }
 
-    /// Returns the state in which these rules (best first) may still match from position `place` on, or
+    /// Returns the state at position `place` in which these rules, best first, may still match. Returns
     /// `None` if the trie is too large.
     fn state(&mut self, place: usize, mut rules: Vec<u32>) -> Option<Edge> {
         let end = self.order.len();

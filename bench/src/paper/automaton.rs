@@ -11,7 +11,7 @@
 
 use std::collections::HashMap;
 
-/// Number of keys that are walked in parallel.
+/// Number of keys that walk in parallel.
 pub(super) const LANES: usize = 8;
 
 const MAP_AT: u32 = 32;
@@ -20,7 +20,7 @@ const SHIFT_AT: u32 = MAP_AT + MAP_BITS;
 const WORD_AT: u32 = SHIFT_AT + 6;
 const LEAF: u64 = 1 << 63;
 
-/// Target of a step.
+/// Edge to a node or a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Edge(u64);
 

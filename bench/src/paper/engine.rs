@@ -15,8 +15,9 @@ use super::{AclTrie, LpmTrie, NONE, Route, TernaryRows};
 const KEYS: usize = 32;
 const WORDS_MAX: usize = 8;
 
-/// Creates tries for tables that are not hashed: for prefixes of one field, else for any rules. Returns
-/// `None` for rules that a trie cannot represent; the table then uses Shunt's engine.
+/// Creates tries for tables that are not hashed. A table with prefixes of one field gets a trie for prefixes;
+/// other tables get a trie for ternary rules. Returns `None` for rules that a trie cannot represent; the
+/// table then uses Shunt's engine.
 #[must_use]
 pub fn maker(choice: Choice, plan: &KeyPlan, values: &[u64], masks: &[u64]) -> Option<Box<dyn Lookup>> {
     let rows = Rows { words: plan.words(), values: values.into(), masks: masks.into() };
@@ -45,8 +46,8 @@ impl Rows {
         (&self.values[row.clone()], &self.masks[row])
     }
 
-    /// Finds the best active rule by linear search. Used for keys whose best rule was deleted after the trie
-    /// was built.
+    /// Finds the best active rule by linear search. Used if a key's best rule was deleted after the trie was
+    /// built.
     fn walk(&self, key: &[u64], dead: &BitSet) -> u32 {
         let fits = |at: &u32| {
             let (values, masks) = self.row(*at as usize);
@@ -69,7 +70,7 @@ impl Rows {
         common.unwrap_or_else(|| (vec![0; self.words], vec![0; self.words]))
     }
 
-    /// Corrects the results of keys whose rule was deleted.
+    /// Replaces results that are deleted rules.
     fn bury(&self, keys: &[u64], dead: &BitSet, slots: &mut [u32]) {
         for (key, slot) in keys.chunks_exact(self.words).zip(slots) {
             if *slot != NONE && dead.contains(*slot) {
@@ -79,13 +80,13 @@ impl Rows {
     }
 }
 
-/// Table of arbitrary rules.
+/// Engine for a table of arbitrary rules.
 #[derive(Debug)]
 struct List {
     rows: Rows,
     mask: Vec<u64>,
     value: Vec<u64>,
-    /// Words in which rules differ.
+    /// Indices of the words in which rules differ.
     words: Vec<usize>,
     trie: AclTrie,
 }
@@ -132,7 +133,7 @@ impl Lookup for List {
     }
 }
 
-/// Table of prefixes of one field.
+/// Engine for a table of prefixes of one field.
 #[derive(Debug)]
 struct Prefixes {
     rows: Rows,
@@ -140,7 +141,7 @@ struct Prefixes {
     mask: Vec<u64>,
     value: Vec<u64>,
     trie: LpmTrie,
-    /// Rules without a prefix, best first.
+    /// Rules that do not examine the field, best first.
     others: Vec<u32>,
 }
 
@@ -155,7 +156,7 @@ impl Prefixes {
     fn new(rows: Rows, pieces: Vec<Piece>) -> Option<Self> {
         let length = |at: usize| field(&pieces, rows.row(at).1).leading_ones() as u8;
         let (prefixes, others): (Vec<usize>, Vec<usize>) = (0..rows.len()).partition(|at| length(*at) > 0);
-        // Longer prefixes must be better, and rules without a prefix must come last.
+        // Longer prefixes must have precedence, and rules without a prefix must come last.
         let ordered = prefixes.is_sorted_by(|a, b| length(*a) >= length(*b));
         let last = others.first().is_none_or(|other| *other == prefixes.len());
         let (mut mask, mut value) = rows.common(prefixes.iter().copied());
@@ -176,7 +177,7 @@ impl Prefixes {
             length: length(*at),
             id: *at as u32,
         };
-        // Among equal prefixes, the last prefix, which is the best, is kept.
+        // Among equal prefixes, a trie keeps the last one. The order is reversed, so this is the best prefix.
         let routes: Vec<Route> = prefixes.iter().rev().map(route).collect();
         let trie = LpmTrie::new(2, &routes)?;
         let others = others.into_iter().map(|at| at as u32).collect();

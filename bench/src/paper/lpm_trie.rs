@@ -8,17 +8,17 @@ use super::NONE;
 /// Number of bits in the first step.
 const ROOT_BITS: usize = 24;
 
-/// Number of entries in a group, the node of every step after the first.
+/// Number of entries in a group. A group is the node of each step after the first.
 const GROUP: usize = 256;
 
-/// Bit of an entry that leads to a group; the other bits are the group's number. Without this bit, an entry
-/// is 0 if there is no prefix, or the prefix's id plus 1.
+/// Bit of an entry that leads to a group; the other bits are the group's number. An entry without this bit is
+/// the id of its prefix plus 1, or 0 if there is no prefix.
 const IS_GROUP: u32 = 1 << 31;
 
 /// Prefix with its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// Bits of the prefix, left-aligned; the others are 0.
+    /// Bits of the prefix, left-aligned. All bits after the prefix are 0.
     pub value: u128,
     /// Prefix length, 0 to 64 times the number of words.
     pub length: u8,
@@ -35,10 +35,10 @@ pub struct LpmTrie {
 }
 
 impl LpmTrie {
-    /// Builds a trie for keys of `words` words (1 or 2), most significant bit first. Among equal prefixes the
-    /// last is kept. Returns `None` for other numbers of words, prefixes longer than a key or with bits
-    /// after their length, or ids that are too large. The trie takes 64 MiB of address space, of which only
-    /// the part covered by prefixes is touched, and 1 KiB per group.
+    /// Builds a trie for keys of `words` words (1 or 2), most significant bit first. Among equal prefixes,
+    /// the last one is kept. Returns `None` if the number of words is not 1 or 2, if a prefix is longer than
+    /// a key or has bits after its length, or if an id is too large. The trie takes 64 MiB of address space,
+    /// of which only the part covered by prefixes is touched, and 1 KiB per group.
     #[must_use]
     pub fn new(words: usize, routes: &[Route]) -> Option<Self> {
         let fits = |route: &Route| {
@@ -50,8 +50,8 @@ impl LpmTrie {
             return None;
         }
         let mut routes = routes.to_vec();
-        // Shortest prefixes first. A longer prefix then overwrites a part of a shorter one, and finds no
-        // group in its last step.
+        // Routes are sorted by length, shortest first. A longer prefix then overwrites a part of a shorter
+        // one, and finds no group in its last step.
         routes.sort_by_key(|route| route.length);
         let mut trie = Self { words, root: vec![0; 1 << ROOT_BITS].into_boxed_slice(), groups: Vec::new() };
         routes.iter().for_each(|route| trie.add(route));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tries compared with plain lists of the same rules.
+//! Compares tries with linear searches of the same rules.
 
 use std::path::Path;
 
@@ -12,8 +12,8 @@ fn sample(name: &str) -> String {
     std::fs::read_to_string(folder.join(name)).unwrap()
 }
 
-/// Random ternary rules. A byte is a wildcard, exact, a prefix, or arbitrarily masked. Values are few, so
-/// that many rules match the same keys.
+/// Random ternary rules. A byte is a wildcard, exact, a prefix, or arbitrarily masked. There are few distinct
+/// values, so that many rules match the same keys.
 struct Random {
     words: usize,
     values: Vec<u64>,
@@ -37,7 +37,7 @@ impl Random {
             values.push(Self::word(rng) & mask);
             masks.push(mask);
         }
-        // Neighbouring rows may belong to one rule.
+        // Neighbouring rows may have the same rule id.
         let ids = (0..rows as u32).map(|row| if row % 5 == 1 { row - 1 } else { row }).collect();
         Self { words, values, masks, ids }
     }
@@ -81,7 +81,7 @@ fn ternary_rules_of_any_width_are_found_as_in_a_plain_list() {
         let rows = rng.usize(1..24);
         let rules = Random::new(&mut rng, words, rows, open_bytes);
         let trie = AclTrie::new(&rules.rows()).unwrap();
-        // Covers every remainder of a group of lanes.
+        // Covers every possible number of keys in the last group of lanes.
         let keys = rules.keys(&mut rng, 200 + round);
         let mut found = vec![7; 200 + round];
         trie.lookup(&keys, &mut found);
@@ -171,7 +171,7 @@ fn longest(routes: &[Route], key: u128) -> u32 {
         let mask = u128::MAX.checked_shl(128 - u32::from(route.length)).unwrap_or(0);
         key & mask == route.value
     };
-    // Among equal prefixes the last is the result.
+    // Among equal prefixes, the last one is the expected result.
     routes.iter().filter(fits).max_by_key(|route| route.length).map_or(NONE, |route| route.id)
 }
 
@@ -195,7 +195,7 @@ fn the_longest_prefix_is_found() {
             .map(|id| {
                 let length = rng.u8(..=words as u8 * 64);
                 let mask = u128::MAX.checked_shl(128 - u32::from(length)).unwrap_or(0);
-                // Few distinct values per byte, so that prefixes nest.
+                // There are few distinct values per byte, so that prefixes nest.
                 let value = (0..16).fold(0, |value, _| (value << 8) | (rng.u128(..2) * 0x81));
                 Route { value: value & mask, length, id }
             })

@@ -5,9 +5,9 @@
 //! combined. The conversion preserves this structure:
 //! - The first 16 bits of an IPv4 address select a route of at most 48 bits, which is padded to 48 bits.
 //! - The last 16 bits follow, so a prefix of 16 + n bits becomes a prefix of 48 + n bits.
-//! - A host address stays a host address: an interface identifier derived from the address follows the 64
-//!   bits.
-//! - A prefix contains another after the conversion if and only if it did before.
+//! - A host address stays a host address: its 64 bits are followed by an interface identifier that is derived
+//!   from the address.
+//! - The conversion preserves containment of prefixes.
 //! - A prefix shorter than 16 bits becomes "any", because its parts are distributed over different routes.
 //! - Port ranges become prefixes, so that one rule may become several entries.
 
@@ -78,7 +78,8 @@ fn address(text: &str, nets: &[Prefix], copy: u64) -> Option<(u128, u32)> {
     }
     let high = u64::from(address >> 16) | copy << 16;
     let net = nets[(mix(high) % nets.len() as u64) as usize];
-    // Padded to 48 bits, so that two networks behind one route differ.
+    // Padded to 48 bits with bits that depend on the IPv4 prefix, so that two networks mapped to one route
+    // differ.
     let fill = u128::from(mix(!high)) << 64 >> net.length;
     let network = (net.address | fill) >> 80 << 80 | u128::from(address & 0xffff) << 64;
     let host = u128::from(mix(u64::from(address)));
@@ -113,7 +114,7 @@ mod tests {
         assert!((0..=65_535_u128).all(|port| all.iter().any(|(v, m)| port & m == *v) == (port >= 1_024)));
     }
 
-    /// A prefix contains another if and only if it did in IPv4.
+    /// A converted prefix contains another one if and only if the IPv4 prefixes did.
     #[test]
     fn nesting_is_kept() {
         let nets = [

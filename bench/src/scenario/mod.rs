@@ -70,7 +70,7 @@ impl Kind {
     }
 }
 
-/// Parameters of a scenario.
+/// Parameters from which a scenario is generated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Kind of scenario.
@@ -96,7 +96,7 @@ impl Options {
     }
 }
 
-/// Flow: its packet, and the expected output.
+/// A flow: its packet, and the expected output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flow {
     /// Packet without its FCS, as received on port 1.
@@ -128,12 +128,13 @@ pub struct Scenario {
     pub flows: Vec<Flow>,
 }
 
-/// Scenario before its flows are drawn: rules over fields, and how packets are built from field values.
+/// A scenario before its flows are drawn: rules over fields, and functions that build packets from field
+/// values.
 struct Recipe {
     fields: Vec<Field>,
     /// EtherType of the packets, and its notation in table 0.
     ether_type: (u16, &'static str),
-    /// Text before the fields of table 1, and of table 2.
+    /// Text before the fields of table 1, and text before the fields of table 2.
     headers: [&'static str; 2],
     /// Table 1, best first; priorities are assigned later.
     list: Vec<Rule>,
@@ -168,9 +169,9 @@ impl Scenario {
         Ok(Self { rules: recipe.rules(), flows })
     }
 
-    /// Returns `count` flows in the order of their packets, as indices into [`Scenario::flows`].
-    /// `normal_per_mille` of a thousand packets belong to normal flows, uniformly distributed; the others to
-    /// low-latency flows by their popularity.
+    /// Returns `count` flows in the order of their packets, as indices into [`Scenario::flows`]. Of a
+    /// thousand packets, `normal_per_mille` belong to normal flows, uniformly distributed. The other packets
+    /// belong to low-latency flows, which are drawn by their popularity.
     #[must_use]
     pub fn traffic(
         &self,
@@ -200,7 +201,7 @@ impl Recipe {
         let mut text = String::new();
         for block in 0..BLOCKS {
             let block = format!("dl_dst={}/ff:ff:ff:f0:00:00", mac(0x0200_0000_0000 | block << 20));
-            // Other protocols have separate tables, which are empty here.
+            // Other protocols continue in separate tables, which are empty here.
             for ether_type in [0x86dd, SEADP_ETHERTYPE, WSM_ETHERTYPE] {
                 let table = if ether_type == self.ether_type.0 { 1 } else { 3 };
                 // Formatting to a string cannot fail.
@@ -218,7 +219,8 @@ impl Recipe {
     }
 }
 
-/// Maximum number of attempts per flow. Nearly all rules can be hit, but few packets are short and UDP.
+/// Maximum number of attempts per flow. Nearly all rules can be hit, but few attempts give a UDP packet that
+/// is short enough.
 const ATTEMPTS: usize = 2_000;
 
 /// Draws flows that differ in the fields that tables examine.
@@ -262,7 +264,7 @@ fn draw(recipe: &Recipe, rng: &mut Rng, low_latency: bool, bytes: usize) -> Opti
     Some((values, Flow { packet, low_latency, port, next_hop: mac_bytes(next_hop) }))
 }
 
-/// First field of all scenarios.
+/// Destination MAC address, the first field of every scenario.
 const DESTINATION: Field = Field { name: "dl_dst", bits: 48, form: Form::Mac };
 
 /// Returns the first 14 bytes of a packet: Ethernet addresses and EtherType.

@@ -29,7 +29,8 @@ pub(super) fn spread<T: Copy>(all: &[T], count: usize) -> Vec<T> {
     (0..count).map(|n| all[n * all.len() / count.max(1)]).collect()
 }
 
-/// Returns the next hop of a rule of the last stage: one of 16 neighbours behind each of the ports.
+/// Returns a random next hop: the MAC address of one of 16 neighbours, and the port that leads to this
+/// neighbour.
 fn leaves(seed: u64) -> Option<(u128, u32)> {
     let word = mix(seed);
     let port = 2 + (word % u64::from(PORTS)) as u32;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rules over a scenario's fields: their text, and the rule that a flow hits, by linear search.
+//! Rules over a scenario's fields: their text form, and a linear search for the rule that a flow hits.
 
 use std::fmt::Write;
 use std::net::Ipv6Addr;
@@ -79,7 +79,7 @@ pub(super) struct Rule {
     pub conditions: Vec<Condition>,
     pub priority: u16,
     pub low_latency: bool,
-    /// In the last stage, the address of the next hop and the port.
+    /// Address of the next hop and output port, for rules of the last stage.
     pub leaves: Option<(u128, u32)>,
 }
 
@@ -88,12 +88,12 @@ impl Rule {
         self.conditions.iter().all(|c| (values[c.field] ^ c.value) & c.mask == 0)
     }
 
-    /// Whether values can be changed to match without changing the bits in `fixed`.
+    /// Returns whether values can be changed to match the rule without changing the bits in `fixed`.
     pub fn agrees(&self, values: &[u128], fixed: &[u128]) -> bool {
         self.conditions.iter().all(|c| (values[c.field] ^ c.value) & c.mask & fixed[c.field] == 0)
     }
 
-    /// Changes values to match, and marks the examined bits as fixed.
+    /// Changes values so that they match, and marks the examined bits as fixed.
     pub fn impose(&self, values: &mut [u128], fixed: &mut [u128]) {
         for c in &self.conditions {
             values[c.field] = values[c.field] & !c.mask | c.value;
@@ -118,7 +118,7 @@ impl Rule {
     }
 }
 
-/// Returns the rule that values hit, from rules in order of precedence.
+/// Returns the rule that the values hit. Rules are in order of precedence.
 pub(super) fn hit<'r>(rules: &'r [Rule], values: &[u128]) -> Option<&'r Rule> {
     rules.iter().find(|rule| rule.matches(values))
 }

@@ -40,7 +40,7 @@ pub(super) fn recipe(options: &Options, sources: &Sources) -> Recipe {
     }
 }
 
-/// Returns `count` entries, evenly spread over the list. A list that is too short is used several times.
+/// Returns `count` entries, evenly spread over the list. A list that is too short is repeated.
 fn list(fields: &[Field], count: usize, sources: &Sources, fib: &[routes::Prefix]) -> Vec<Rule> {
     let mut all: Vec<Rule> = Vec::new();
     for copy in 0.. {
@@ -59,7 +59,7 @@ fn list(fields: &[Field], count: usize, sources: &Sources, fib: &[routes::Prefix
 
 fn draw(rng: &mut Rng, values: &mut [u128]) {
     values[MAC] = own_mac(rng);
-    // Any global unicast address.
+    // The source is any global unicast address.
     values[AT.src] = 1 << 125 | rng.u128(..) >> 3;
     values[AT.dst] = 1 << 125 | rng.u128(..) >> 3;
     values[AT.proto] = if rng.bool() { TCP } else { UDP };

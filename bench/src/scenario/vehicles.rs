@@ -11,9 +11,9 @@ use super::{DESTINATION, Options, Recipe, WSM_ETHERTYPE, ethernet, routes};
 
 const MAC: usize = 0;
 const VERSION: usize = 1;
-/// The 32 bits after the version: a PSID of 1 to 4 bytes, and the bytes after it.
+/// The 32 bits after the version. They contain a PSID of 1 to 4 bytes and the bytes that follow it.
 const PSID: usize = 2;
-/// Number of the channel, at its position after a PSID of 4 bytes.
+/// Channel number, at its position after a PSID of 4 bytes.
 const CHANNEL: usize = 3;
 
 /// WSM version of IEEE 1609.3-2010.
@@ -41,8 +41,8 @@ pub(super) fn recipe(options: &Options) -> Recipe {
     }
 }
 
-/// Returns the WSM table: services by their PSID, some on one channel only, some of a whole provider (16
-/// consecutive PSIDs).
+/// Returns the WSM table. Its entries match services by their PSID, some on one channel only, and some match
+/// a whole provider (16 consecutive PSIDs).
 fn list(options: &Options) -> Vec<Rule> {
     let mut rng = Rng::with_seed(options.seed ^ 0x3609);
     let mut seen = HashSet::new();
@@ -92,13 +92,14 @@ fn build(values: &mut [u128], bytes: usize) -> Option<Vec<u8>> {
             _ => 4,
         }],
     );
-    // Channel number, data rate (in 500 kbit/s), transmit power (in dBm).
+    // The packet contains the channel number, the data rate in units of 500 kbit/s, and the transmit power in
+    // dBm.
     packet.extend([15, 1, values[CHANNEL] as u8, 16, 1, 12, 4, 1, 20]);
     let data = bytes.saturating_sub(packet.len() + 3);
     packet.push(0x80);
     packet.extend((data as u16).to_be_bytes());
     packet.resize(packet.len() + data, 0x5a);
-    // Behind a shorter PSID, these positions contain other data.
+    // After a shorter PSID, these positions contain other data.
     values[PSID] = u32::from_be_bytes([packet[15], packet[16], packet[17], packet[18]]).into();
     values[CHANNEL] = packet[21].into();
     Some(packet)

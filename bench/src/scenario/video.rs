@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Scenario `video`: SEADP by slices. Packets with enough space use SEADP over SEANET's ID header over IPv6,
-//! then routes by destination address. Shorter packets use Shunt's short form over Ethernet, then hosts by
-//! destination MAC address.
+//! Scenario `video`: SEADP by slices. Packets that are long enough carry SEADP over SEANET's ID header over
+//! IPv6, and are routed by destination address. Shorter packets carry Shunt's short form over Ethernet, and
+//! are forwarded by destination MAC address.
 
 use std::collections::HashSet;
 
@@ -15,13 +15,13 @@ use crate::Sources;
 const MAC: usize = 0;
 /// Next header of the ID header; 1 is SEADP.
 const NEXT: usize = 1;
-/// Leading bits of the destination's EID: 128, or all 64 of the short form.
+/// Leading bits of the destination's EID: 128 bits, or all 64 bits of the short form.
 const EID: usize = 2;
 /// Destination port of SEADP.
 const PORT: usize = 3;
 /// Version (4 bits) and type (4 bits) of SEADP.
 const TYPE: usize = 4;
-/// Last 32 of the EID's 160 bits.
+/// Last 32 bits of the EID, which has 160 bits.
 const EID_END: usize = 5;
 /// Destination address.
 const ADDRESS: usize = 6;
@@ -29,7 +29,7 @@ const ADDRESS: usize = 6;
 /// IPv6 protocol number of the ID header.
 const ID_PROTO: u8 = 0x99;
 const SEADP: u128 = 1;
-/// Types: a request, data, signed data.
+/// SEADP types: a request, data, signed data.
 const TYPES: [u128; 3] = [0x18, 0x14, 0x12];
 
 /// Length of the full form's headers in bytes: Ethernet, IPv6, ID header with two EIDs of 20 bytes, SEADP.

@@ -10,7 +10,7 @@ use fastrand::Rng;
 use shunt_bench::paper::{AccessList, AccessRule, FiveTuple, Prefix};
 use wire::PacketBuilder;
 
-/// Returns the rules that need no port ranges: each port is exact or a wildcard.
+/// Returns the rules that can be expressed without port ranges: each port is exact or a wildcard.
 pub fn sayable(list: &AccessList) -> Vec<AccessRule> {
     let is_sayable = |rule: &&AccessRule| {
         let ports = rule.ports.iter().all(|(low, high)| low == high || (*low, *high) == (0, u16::MAX));
@@ -19,8 +19,8 @@ pub fn sayable(list: &AccessList) -> Vec<AccessRule> {
     list.rules.iter().filter(is_sayable).copied().collect()
 }
 
-/// Formats the rules as low-latency entries, best first, and a normal entry for other traffic. All output to
-/// port 2.
+/// Formats the rules as low-latency entries, best first, followed by a normal entry for other traffic. All
+/// entries output to port 2.
 pub fn flows(rules: &[AccessRule]) -> String {
     let mut text = String::from("priority=1,ip,actions=output:2\n");
     for (n, rule) in rules.iter().enumerate() {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Low-latency flows over the path, compared with the same switch without it. The tables of the peer are of
-//! the paper's kind (tries) or Shunt's own. Figures are packets per second at full load (the paper's figure
-//! 11) and latency at equal load below saturation (its figure 12).
-//! Latency is the time from the poll that receives a burst to the end of its transmission, and counts for
-//! every packet of the burst. Bursts arrive at fixed times. The interval between them keeps the peer busy for
-//! [`LOAD`] of the time.
-//! [`LOAD`] of the time.
+//! Low-latency flows on the fast-forwarding path, compared with the same switch without the path. The tables
+//! of the peer are of the paper's kind (tries) or Shunt's own.
+//!
+//! Figures are packets per second at full load (the paper's figure 11) and latency at equal load below
+//! saturation (its figure 12). Latency is the time from the poll that receives a burst to the end of its
+//! transmission, and counts for every packet of the burst. Bursts arrive at fixed times. The interval between
+//! them keeps the peer busy for [`LOAD`] of the time.
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -25,15 +25,15 @@ const SIZES: [usize; 4] = [64, 256, 640, 1_518];
 /// Number of packets that are received repeatedly.
 const FRAMES: usize = 128 * BURST;
 
-/// Bursts per window at full load, and per window below saturation.
+/// Number of bursts per window at full load. The next constant is the number below saturation.
 const TURNS: u32 = 100;
 const PACED_TURNS: u32 = 60;
 
 /// Share of the time in which the peer is busy while latency is measured.
 const LOAD: f64 = 0.6;
 
-/// Turns that take longer were interrupted. The slowest peers need 40 us while another program uses half of
-/// the core.
+/// Poll iterations that take longer count as interrupted. The slowest peers need 40 us while another program
+/// uses half of the core.
 const LIMIT: Duration = Duration::from_micros(120);
 
 /// A switch that the path is compared with.
@@ -54,7 +54,7 @@ fn bars(kind: Kind, peer: &Peer) -> Option<(Bar, Bar)> {
     }
 }
 
-/// Report files: for 64-byte packets, and for all other sizes.
+/// Names of the report files for 64-byte packets and for all other sizes.
 const REPORTS: [&str; 2] = ["ffp", "ffp_sizes"];
 
 /// Measures all cases whose names start with `case`.
@@ -106,7 +106,8 @@ fn one(name: &str, options: &Options, pairs: usize) -> Result<(), Box<dyn Error>
     ours.verify()
 }
 
-/// Runs bursts that arrive at fixed times. A unit is a burst; its time is the duration of its turn.
+/// Runs bursts that arrive at fixed times. A unit is a burst. Its time is the duration of the poll iteration
+/// that forwards it.
 fn paced(course: &mut Course, every: Duration) -> Window {
     let begin = Instant::now();
     let (mut busy, mut gaps, mut stolen) = (Duration::ZERO, 0, Duration::ZERO);

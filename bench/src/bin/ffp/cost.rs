@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Cost model of docs/model.md: its predictions for mixed traffic, based on runs with one kind of traffic
-//! each, compared with the measured cost of mixed traffic.
+//! Check of the cost model of docs/model.md. Its predictions for mixed traffic are derived from runs with one
+//! kind of traffic each, and compared with the measured cost of mixed traffic.
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -16,15 +16,16 @@ use crate::course::{BURST, Course, scenario};
 const STAGES: usize = 3;
 const RULES: usize = 1_000;
 const FLOWS: usize = 1_000;
-/// Number of flows that hit a normal entry in table 1, and their share of the packets in thousandths.
+/// Number of flows that hit a normal entry in table 1. The next constant is their share of the packets in
+/// thousandths.
 const NORMAL_FLOWS: usize = 100;
 const NORMAL_PER_MILLE: u32 = 200;
 const FRAMES: usize = 128 * BURST;
-/// Packets of a small burst.
+/// Number of packets in a small burst.
 const SMALL: usize = 8;
 const LUT_ENTRIES: usize = 4_096;
 
-/// Bursts per run. Bursts longer than the limit were preempted and are excluded.
+/// Number of bursts per run. Bursts that take longer than the limit were preempted and are excluded.
 const TURNS: usize = 400;
 const LIMIT_NS: u64 = 120_000;
 
@@ -36,7 +37,7 @@ const OFF: f64 = 0.15;
 struct Part {
     ns: f64,
     packets: f64,
-    /// Packets whose entry the stage executed.
+    /// Number of packets whose entry the stage executed.
     ran: f64,
 }
 
@@ -107,7 +108,7 @@ impl Probe for Stages {
     }
 }
 
-/// Result of one run: stages of the path, stages of the tables, and the remaining time.
+/// Result of one run: time in the stages of the path, time in the tables, and the remaining time.
 struct Run {
     path: [Part; STAGES],
     tables: [Part; STAGES],
@@ -142,7 +143,7 @@ fn measured(course: &mut Course<Stages>) -> Run {
     Run { path: sum.path, tables: sum.tables, rest: sum.rest.each(), whole }
 }
 
-/// Quantity: name, predicted value, measured value.
+/// A quantity: its name, its predicted value, and its measured value.
 type Pair = (String, f64, f64);
 
 /// Cost model of a stage: a cost per packet and a cost per batch.
@@ -166,11 +167,11 @@ impl Law {
     }
 }
 
-/// Switches of one round.
+/// Switches that are measured in one round.
 struct Switches {
-    /// With the path and low-latency packets only, in full bursts and in small ones.
+    /// With the path and low-latency packets only: one receives full bursts, the other small bursts.
     path: [Course<Stages>; 2],
-    /// As `path`, for switches without the path.
+    /// Like `path`, but for switches without the path.
     tables: [Course<Stages>; 2],
     mixed: Course<Stages>,
 }
@@ -195,16 +196,16 @@ fn round(switches: &mut Switches) -> Vec<Pair> {
     for (i, (t_l, part)) in t_l.iter().zip(&mix.path).enumerate() {
         pairs.push((format!("t_l of stage {}", i + 1), *t_l, part.each()));
     }
-    // In the tables, the mixed traffic needs lookups only behind the stage at which normal packets leave the
-    // path.
+    // In the tables, mixed traffic needs lookups only in stages after the one at which normal packets leave
+    // the path.
     pairs.push(("t_p of stage 3".into(), t_p, mix.tables[2].each()));
     let rho = [1.0, 1.0 - normal, 1.0];
     for (i, rho) in rho.into_iter().enumerate() {
         let part = mix.path[i];
         pairs.push((format!("rho of stage {}", i + 1), rho, part.ran / part.packets.max(1.0)));
     }
-    // Normal values are known to the LUT, so no lookup is needed at the stage where packets leave the path.
-    // The instructions of that stage are executed.
+    // The LUT knows the values of normal flows, so packets leave the path at that stage without a table
+    // lookup. The stage's instructions are executed.
     let low_latency = path.rest + t_l.iter().sum::<f64>();
     let leaving = path.rest + t_l[0] + t_l[1] + t_p;
     let mix_low = mix.rest + mix.path.iter().map(|part| part.each()).sum::<f64>();

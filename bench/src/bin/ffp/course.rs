@@ -17,10 +17,10 @@ use tables::compile::Maker;
 
 use crate::tape::{Tape, Tapped};
 
-/// Packets per burst.
+/// Number of packets per burst.
 pub const BURST: usize = 32;
 
-/// Running switch with its traffic.
+/// A running switch with its traffic.
 pub struct Course<P: Probe = ()> {
     /// Switch under measurement.
     pub rig: Rig<P>,
@@ -46,7 +46,7 @@ pub fn frames_in(bytes: usize, packet: usize) -> usize {
 impl Course {
     /// Creates a switch that repeatedly receives `frames` packets on port 1. The packets are drawn from the
     /// scenario's low-latency flows by Zipf's law. Each is in a separate buffer, and the buffers are in
-    /// random order. `lut_entries` 0 disables the path. The maker, if given, creates the tables.
+    /// random order. If `lut_entries` is 0, the path is disabled. The maker, if given, creates the tables.
     pub fn new(
         scenario: &Arc<Scenario>,
         frames: usize,
@@ -58,7 +58,7 @@ impl Course {
 }
 
 impl<P: Probe + Default> Course<P> {
-    /// Like `new`, with a share of packets from normal flows in thousandths, and a maximum burst size.
+    /// Like `new`, with a given share of packets from normal flows (in thousandths) and a maximum burst size.
     pub fn mixed(
         scenario: &Arc<Scenario>,
         frames: usize,
@@ -114,7 +114,7 @@ impl<P: Probe + Default> Course<P> {
         Ok(())
     }
 
-    /// Returns the share of packets since the last verification that stayed on the path.
+    /// Returns the share of packets since the last verification that stayed on the path in all tables.
     pub fn fast_share(&mut self) -> f64 {
         let totals = self.rig.model.plane_mut().totals();
         (totals.fast - self.fast) as f64 / ((totals.received - self.received) as f64).max(1.0)

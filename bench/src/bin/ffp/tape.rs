@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use frame::Frame;
 use port::{Capabilities, Link, Pools, Queue, Statistics};
 
-/// Packets sent by all ports of a switch.
+/// The packets sent by all ports of a switch.
 #[derive(Debug, Default)]
 pub struct Tape {
-    /// Sum of the first eight bytes of all packets. It is stored so that the compiler does not remove the
+    /// Sum of the first eight bytes of each packet. It is stored so that the compiler does not remove the
     /// reads.
     sum: AtomicU64,
     recording: AtomicBool,
@@ -25,8 +25,8 @@ impl Tape {
         self.recording.store(recording, Ordering::Relaxed);
     }
 
-    /// Compares the recorded ports and packets with the expected ones, in any order, and clears the record.
-    /// Returns their number.
+    /// Compares the recorded ports and packets with the expected ones in any order, clears the record, and
+    /// returns the number of recorded packets.
     pub fn compare<'p>(&self, expected: impl Iterator<Item = (u32, &'p [u8])>) -> Result<usize, String> {
         let sent = std::mem::take(&mut *self.sent.lock().unwrap_or_else(PoisonError::into_inner));
         let mut counts: HashMap<(u32, &[u8]), i64> = HashMap::new();
@@ -43,8 +43,8 @@ impl Tape {
     }
 }
 
-/// Queue that reads each packet on transmission: always the first eight bytes, and the whole packet while
-/// recording.
+/// Queue that reads each packet on transmission. It always reads the first eight bytes, and the whole packet
+/// while recording.
 pub struct Tapped<Q> {
     pub number: u32,
     pub queue: Q,

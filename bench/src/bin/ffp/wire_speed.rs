@@ -12,22 +12,23 @@ use shunt_bench::{Contender, Figure, GAP_LIMIT, Loop, Plan, measure};
 
 use crate::course::{BURST, Course, frames_in, scenario};
 
-/// 10 Gbit/s in packets of 64 bytes, with 20 bytes of preamble and gap.
+/// Rate of 64-byte packets on a 10 Gbit/s link, in Mpps. Each packet takes 20 more bytes for preamble and
+/// gap.
 const WIRE_MPPS: f64 = 14.88;
 
-/// Total size of the received packets' buffers.
+/// Total size in bytes of the received packets' buffers.
 const SPREAD_BYTES: usize = 64 << 20;
 
 /// Number of flows, which follow Zipf's law.
 pub const FLOWS: usize = 10_000;
 
-/// Records of each LUT, enough for all flows.
+/// Number of records of each LUT, enough for all flows.
 pub const LUT_ENTRIES: usize = 16_384;
 
-/// Bursts per window.
+/// Number of bursts per window.
 const TURNS: u32 = 300;
 
-/// Number of frames for [`turn`], small so that LUTs learn all of them soon.
+/// Number of frames for [`turn`]. It is small so that LUTs learn all flows soon.
 const FEW_FRAMES: usize = 1_024;
 
 /// Returns the scenarios and rule counts of the cases whose names begin with `case`.

@@ -13,7 +13,7 @@ use openflow::{HEADER_BYTES, Hello, Message, decode, encode};
 
 /// Timeout for every operation.
 const LONG: Duration = Duration::from_secs(60);
-/// Transaction number of the barrier; flow-mods have smaller ones.
+/// Transaction ID of the barrier. Flow-mods have smaller IDs.
 const BARRIER: u32 = u32::MAX;
 
 /// Encoded flow-mods and a barrier.

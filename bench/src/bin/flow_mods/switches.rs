@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Shunt and Open vSwitch as separate programs, each with two ports on veth pairs. They run until they are
-//! dropped.
+//! Shunt and Open vSwitch as separate programs, each with two ports on veth pairs. They run until their
+//! `Switch` is dropped.
 
 use std::error::Error;
 use std::fs::{self, File};
@@ -17,12 +17,12 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 /// Folder to which scripts/setup.sh unpacks Open vSwitch if it is not installed.
 const TOOLS: &str = "target/tools/ovs";
-/// Timeout for starting a program.
+/// Time limit for starting a program.
 const LONG: Duration = Duration::from_secs(20);
-/// Pause after a delete of all flows, so that its remaining work is not counted in the next window.
+/// Pause after all flows are deleted, so that remaining work of the deletion does not run in the next window.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Cores of a switch with all its threads, and of its client.
+/// Core for the threads of a switch, and core for its client.
 #[derive(Clone, Copy, Debug)]
 pub struct Cores {
     pub switch: usize,
@@ -41,7 +41,8 @@ pub struct Switch {
 }
 
 impl Switch {
-    /// Starts Shunt with one worker and default settings. The client uses a unix socket, as for Open vSwitch.
+    /// Starts Shunt with one worker and default settings. The client connects by a unix socket, as it does to
+    /// Open vSwitch.
     pub fn shunt(folder: &Path, cores: Cores) -> Result<Self> {
         let socket = folder.join("shunt/br0.mgmt");
         let mut switch = Self::new("shunt", folder, socket, cores)?;
@@ -207,7 +208,8 @@ impl Switch {
             return Err(format!("{}: not {count} flows: {reported}", self.name).into());
         }
         let wall_ns = u64::try_from(took.as_nanos())?;
-        // The time of other programs cannot be separated from the time of the switch.
+        // The CPU time of other programs cannot be separated from that of the switch, so wall-clock time is
+        // used.
         Ok(Window { units: count.into(), cpu_ns: wall_ns, wall_ns, gaps: 0, stolen_ns: 0 })
     }
 }

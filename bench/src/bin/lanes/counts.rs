@@ -20,8 +20,8 @@ use crate::export::capture;
 use crate::report::against;
 use crate::traffic::{self, Normal, Traffic};
 
-/// Returns the poll iterations of the two runs that are counted. By then repeating flows are learned, and
-/// first-seen flows do not repeat.
+/// Returns the poll iterations of the two runs that are counted. Before the first run ends, repeating flows
+/// are learned. In neither run do first-seen flows repeat.
 fn turns(which: Normal) -> [u32; 2] {
     match which {
         Normal::Repeating => [1_200, 1_600],
@@ -29,10 +29,11 @@ fn turns(which: Normal) -> [u32; 2] {
     }
 }
 
-/// Packets per poll iteration: one less than a full burst, which would indicate overload to the worker.
+/// Number of packets per poll iteration. It is one less than a full burst, which the worker would take for
+/// overload.
 const BURST: usize = 31;
 
-/// Simulated caches: first-level caches of a core, and its share of the last-level cache.
+/// Simulated caches: the first-level caches of a core, and its share of the last-level cache.
 const CACHES: [&str; 3] = ["--I1=32768,8,64", "--D1=32768,8,64", "--LL=1048576,16,64"];
 
 /// Upper limit of the cost ratio of normal packets.
@@ -43,14 +44,14 @@ fn bar(which: Normal) -> f64 {
     }
 }
 
-/// Run whose cost is counted.
+/// A run whose cost is counted.
 #[derive(Debug, Args)]
 pub struct Counted {
     /// File of the rules.
     rules: PathBuf,
     /// Capture of the packets.
     packets: PathBuf,
-    /// With path and lanes, or without.
+    /// Configuration: with path and lanes, or without.
     #[arg(long)]
     side: Side,
     /// Number of bursts to forward.
@@ -61,13 +62,14 @@ pub struct Counted {
 /// Configuration whose cost is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Side {
-    /// With path and lanes.
+    /// With fast-forwarding path and lanes.
     Ours,
     /// Shunt's tables alone.
     Tables,
 }
 
-/// Forwards bursts by the rules of one file and the packets of another, without output, for callgrind.
+/// Forwards bursts with the rules of one file and the packets of another, without output. Run under
+/// callgrind.
 pub fn turn(counted: &Counted) -> Result<(), Box<dyn Error>> {
     let rules = fs::read_to_string(&counted.rules)?;
     let mut set: Vec<Frame> = Vec::new();
@@ -87,7 +89,7 @@ pub fn turn(counted: &Counted) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Counts one scenario.
+/// Counts the cost in one scenario.
 pub fn run(kind: Kind, rules: usize) -> Result<(), Box<dyn Error>> {
     let traffic = Traffic::new(kind, rules, 1)?;
     let folder = std::env::temp_dir().join(format!("shunt-lanes-{}", std::process::id()));

@@ -14,10 +14,10 @@ use crate::traffic::{LUT_ENTRIES, Normal, Traffic};
 /// Number of low-latency flows.
 const FLOWS: usize = 1_000;
 
-/// Destination of the export.
+/// Destination of an export.
 #[derive(Debug, Args)]
 pub struct Export {
-    /// Folder for a scenario, its flows and two captures; created if missing.
+    /// Folder for the scenario, its flows and two captures. Created if it does not exist.
     out: PathBuf,
 }
 

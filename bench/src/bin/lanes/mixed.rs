@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Latency of low-latency and normal packets in mixed traffic below saturation. Compared with the same worker
-//! in one lane without the path, with tables of the paper's kind (figures 13 to 15 of the paper) or with
-//! Shunt's.
+//! Latency of low-latency and normal packets in mixed traffic below saturation. The peers are the same worker
+//! with one lane and without the path, with tables of the paper's kind (figures 13 to 15 of the paper) and
+//! with Shunt's own tables.
 
 use std::error::Error;
 
@@ -17,7 +17,7 @@ use crate::traffic::{KNOWN, NORMAL, Normal, Traffic, load};
 /// Number of low-latency flows, which follow Zipf's law.
 const FLOWS: usize = 10_000;
 
-/// Low-latency share of the packets in per cent.
+/// Low-latency shares of the packets, in percent.
 const SHARES: [u32; 3] = [10, 50, 90];
 
 /// Offered load as a share of the capacity of the slowest of the three switches.
@@ -37,7 +37,7 @@ fn bars(kind: Kind) -> [f64; 2] {
 const PARTS: [&str; 2] = [KNOWN, NORMAL];
 const PEERS: [&str; 2] = ["paper-kind tables", "own tables"];
 
-/// Returns the mean latencies of both parts.
+/// Returns the mean latencies of low-latency and of normal packets.
 fn means(report: &Report) -> Result<[f64; 2], Box<dyn Error>> {
     let mut means = [0.0; 2];
     for (mean, name) in means.iter_mut().zip(PARTS) {
@@ -78,7 +78,7 @@ pub fn run(kind: Kind, rules: usize, rounds: usize, plan: MeasurePlan) -> Result
     Ok(())
 }
 
-/// Returns latencies with the path, with the paper's kind of tables, and with Shunt's tables.
+/// Returns latencies with the path, with tables of the paper's kind, and with Shunt's own tables.
 fn round(
     traffic: &Traffic,
     which: Normal,
@@ -95,8 +95,8 @@ fn round(
     let costs = measure(&switches.map(|switch| Case { switch, load: &flood, overloaded: false }), plan)?;
     let mut capacity_pps = f64::INFINITY;
     for (switch, costs) in switches.iter().zip(&costs) {
-        // In one lane, every packet received during a flood is processed. With two lanes, normal packets are
-        // dropped, so the capacity is searched.
+        // With one lane, every packet received during a flood is processed. With two lanes, normal packets
+        // are dropped, so the capacity must be searched for.
         let carried_pps = match switch.config.lanes.is_on() {
             true => sim::arrivals::capacity_pps(switch, &flood, costs)?,
             false => Harness::new(switch, &flood)?.run(costs).received_pps(),
@@ -104,7 +104,7 @@ fn round(
         capacity_pps = capacity_pps.min(carried_pps);
     }
     let mut below = load(classes(capacity_pps * LOAD), SPAN_NS, seed);
-    // Only latency inside the switch is measured.
+    // Only the latency inside the switch is measured.
     below.io_ns = 0.0;
     let mut found = [[0.0; 2]; 3];
     for ((found, switch), costs) in found.iter_mut().zip(&switches).zip(&costs) {

@@ -11,15 +11,15 @@ use sim::cost::{CostTable, MeasurePlan};
 use crate::report::tell;
 use crate::traffic::{KNOWN, NEW, NORMAL, Normal, SINGLE, SLOW, SLOW_FLOWS, Traffic, load};
 
-/// Number of low-latency flows, small enough for each to have a record.
+/// Number of low-latency flows. It is small enough that each flow has a record.
 const FLOWS: usize = 1_000;
 
-/// Share of the worker's capacity for known low-latency flows, and for each additional flow.
+/// Rate of the known low-latency flows, and of each additional flow, as a share of the worker's capacity.
 const LOW_SHARE: f64 = 0.1;
 const FLOW_SHARE: f64 = 0.005;
 
-/// Load with a verdict, in multiples of the capacity for normal traffic, and loads tried to find the highest
-/// sustained one.
+/// Load for which a verdict is given, in multiples of the capacity for normal traffic. The next constant
+/// lists the loads that are tried to find the highest sustained one.
 const FACTOR: f64 = 2.0;
 const FACTORS: [f64; 8] = [1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0];
 
@@ -29,14 +29,15 @@ const SLOW_PPS: f64 = 1e3;
 /// Duration of the arrivals in nanoseconds of virtual time.
 const SPAN_NS: f64 = 1e8;
 
-/// Rate above a worker's capacity, in packets/s.
+/// A rate that exceeds any worker's capacity, in packets/s.
 pub const FLOOD_PPS: f64 = 2e7;
 
-/// Targets: latency ratio, and time in milliseconds until new flows are learned.
+/// Maximum ratio of latencies. The next constant is the maximum time in milliseconds until new flows are
+/// learned.
 const RATIO_MAX: f64 = 1.5;
 const NEW_MAX_MS: f64 = 10.0;
 
-/// Results of the rounds.
+/// Results of all rounds, one element for each round.
 #[derive(Default)]
 struct Found {
     capacity_mpps: Vec<f64>,
@@ -46,7 +47,7 @@ struct Found {
     added_us: Vec<f64>,
     quantum_us: Vec<f64>,
     burst_us: Vec<f64>,
-    /// Added latency, relative to the time of a budget and a burst.
+    /// Added latency, relative to the duration of one quantum and one burst.
     of_bound: Vec<f64>,
     lost: [Vec<f64>; 2],
     new_ms: Vec<f64>,
@@ -197,7 +198,7 @@ fn round(
     Ok(())
 }
 
-/// Returns the time until the last of the flows was on the path, in milliseconds. If a flow was never on the
+/// Returns the time in milliseconds until the last of the flows was on the path. If any flow was never on the
 /// path, returns the duration of the arrivals.
 fn learned_ms(class: &ClassReport, flows: usize) -> f64 {
     let all = class.learning.count() == flows as u64;

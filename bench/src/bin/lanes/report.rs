@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Report of figures from several rounds.
+//! Reports figures that were measured in several rounds.
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -28,7 +28,7 @@ pub fn tell(
     Ok(())
 }
 
-/// Reports the ratio to a peer over the rounds: its median and interval, with a verdict against an upper
+/// Reports the ratio to a peer: its median over the rounds, its interval, and a verdict against an upper
 /// limit.
 pub fn against(
     figure: &str,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Table 3 of the paper: round trips of low-latency packets, which are a fifth of the traffic, in bursts and
-//! at nearly the worker's capacity. Also the number of losses among very many packets.
+//! Table 3 of the paper: round trips of low-latency packets. These are a fifth of the traffic, which arrives
+//! in bursts at nearly the worker's capacity. Also counts losses among a very large number of packets.
 
 use flow::PortNo;
 use std::error::Error;
@@ -20,7 +20,7 @@ use crate::traffic::{BACK, KNOWN, NORMAL, Normal, Traffic, load};
 /// Number of low-latency flows, small enough for each to have a record.
 const FLOWS: usize = 1_000;
 
-/// Low-latency share of the packets that the worker receives, in both directions.
+/// Low-latency share of the packets that the worker receives. Packets of both directions count.
 const SHARE: f64 = 0.2;
 
 /// Offered load as a share of the worker's capacity.
@@ -32,7 +32,7 @@ const BURSTS: Pattern = Pattern::Bursts { packets: 16, spacing_ns: 67.2 };
 /// Maximum number of low-latency packets per run. Each run has a different seed.
 const RUN_PACKETS: u64 = 1_000_000;
 
-/// Duration of the arrivals in nanoseconds of virtual time while the capacity of one lane is measured.
+/// Duration of the arrivals in nanoseconds of virtual time when the capacity with one lane is measured.
 const FULL_NS: f64 = 2e7;
 
 /// Measures one scenario with this many low-latency packets, with one thread per CPU.
@@ -45,7 +45,7 @@ pub fn run(
     verbose: bool,
 ) -> Result<(), Box<dyn Error>> {
     let traffic = Traffic::new(kind, rules, FLOWS)?;
-    // While costs are measured no packet returns.
+    // While costs are measured, no packet returns.
     let one_way = |class: Class| match class.comes_back {
         Some(_) => Class { comes_back: None, rate_pps: class.rate_pps * 2.0, ..class },
         None => class,
@@ -56,7 +56,7 @@ pub fn run(
     let [costs, one_lane_costs] = &measured[..] else {
         return Err("costs of two switches are measured".into());
     };
-    // In one lane, every received packet is processed.
+    // With one lane, every received packet is processed.
     let one_lane_pps = Harness::new(&traffic.one_lane(), &full)?.run(one_lane_costs).received_pps();
     // A returning packet is received a second time.
     let capacity_pps = capacity_pps(&traffic.ours(), &load(classes(&traffic, FLOOD_PPS), FULL_NS, 1), costs)?
@@ -76,8 +76,8 @@ pub fn run(
     tell("virtual time by real time", &case, "ratio", &[costs.agreement.sized_ratio()], None)?;
     let classes = classes(&traffic, pps);
     let runs = packets.div_ceil(RUN_PACKETS).max(1);
-    // The number of bursts of 16 is random. Five standard deviations more make it unlikely that fewer packets
-    // are reported than requested.
+    // The number of bursts of 16 is random. Five standard deviations are added, so that fewer packets than
+    // requested are very unlikely.
     let asked = packets as f64 + 5.0 * (16.0 * packets as f64).sqrt();
     let span_ns = asked / runs as f64 * 2e9 / (pps * SHARE);
     let begin = Instant::now();

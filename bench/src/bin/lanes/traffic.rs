@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Switches and traffic of all parts: a scenario's rules, and its flows by kind.
+//! Switches and traffic for all parts of the benchmark: a scenario's rules, and its flows by kind.
 
 use flow::PortNo;
 use std::error::Error;
@@ -13,22 +13,22 @@ use shunt_bench::scenario::{Draw, Flow, Kind, Options, PORTS, Popularity, Scenar
 use sim::arrivals::{Class, Load, Marks, Pattern, Switch};
 use tables::compile::Maker;
 
-/// Number of repeating normal flows, which follow Zipf's law. Number of first-seen flows, which repeat too
-/// rarely to be known.
+/// Number of repeating normal flows, which follow Zipf's law. The next constant is the number of first-seen
+/// flows, which repeat too rarely to be known.
 const REPEATING: usize = 1_000;
 const FIRST_SEEN: usize = 30_000;
 
 /// Number of new low-latency flows that send rarely.
 pub const SLOW_FLOWS: usize = 20;
 
-/// Number of low-latency flows in addition to the known flows: the slow flows, a new flow, and a flow with
-/// separate rules.
+/// Number of low-latency flows that are not known before the measurement: the slow flows, a new flow, and a
+/// flow with separate rules.
 const OTHERS: usize = SLOW_FLOWS + 2;
 
-/// Records of each LUT.
+/// Number of records of each LUT.
 pub const LUT_ENTRIES: usize = 16_384;
 
-/// Limits of the packets queued in a worker: the defaults of the switch.
+/// Limits on the packets queued in a worker: the defaults of the switch.
 const LANES: LaneLimits = LaneLimits { normal: 2_048, unknown: 1_024, hold: 256 };
 
 /// Capacity of a port's receive ring in packets, as drivers configure it.
@@ -37,7 +37,7 @@ const RING: usize = 1_024;
 /// I/O time from the wire to the ring and from the doorbell to the wire, in nanoseconds.
 pub const IO_NS: f64 = 2_000.0;
 
-/// Port on which packets return.
+/// Port on which packets return to the worker.
 pub const BACK: u32 = PORTS + 2;
 
 /// Names of the classes.
@@ -57,7 +57,7 @@ pub enum Normal {
 }
 
 impl Normal {
-    /// Both kinds.
+    /// All kinds of normal flows.
     pub const ALL: [Self; 2] = [Self::Repeating, Self::FirstSeen];
 
     /// Returns the name in reports.
@@ -72,7 +72,7 @@ impl Normal {
 /// Rules and packets of a scenario.
 pub struct Traffic {
     rules: String,
-    /// Separate rules for single flows.
+    /// Rules for the flow that has separate rules. Empty if there is none.
     added: String,
     low: Arc<[Vec<u8>]>,
     new: Arc<[Vec<u8>]>,
@@ -149,7 +149,8 @@ impl Traffic {
         Class { known: true, ..Self::class(KNOWN, &self.low, rate_pps) }
     }
 
-    /// Returns a flow with separate rules that begins at `begin_ns`. Some scenarios have no such flow.
+    /// Returns the flow with separate rules, which begins at `begin_ns`. Only scenario `server` has such a
+    /// flow.
     pub fn single(&self, rate_pps: f64, begin_ns: f64) -> Class {
         Class { begin_ns, ..Self::class(SINGLE, &self.single, rate_pps) }
     }
@@ -194,12 +195,12 @@ impl Traffic {
     }
 }
 
-/// Returns a configuration with the path and both lanes.
+/// Returns a worker configuration with the path and both lanes.
 pub fn ours() -> worker::WorkerSetConfig {
     worker::WorkerSetConfig { lut_entries: LUT_ENTRIES, lanes: LANES, ..worker::WorkerSetConfig::default() }
 }
 
-/// Returns a configuration without path and lanes.
+/// Returns a worker configuration without path and lanes.
 pub fn tables() -> worker::WorkerSetConfig {
     worker::WorkerSetConfig { lut_entries: 0, ..worker::WorkerSetConfig::default() }
 }
@@ -209,7 +210,7 @@ pub fn load(classes: Vec<Class>, span_ns: f64, seed: u64) -> Load {
     Load { classes, ring: RING, io_ns: IO_NS, warm_up_ns: span_ns / 10.0, span_ns, seed }
 }
 
-/// Returns rules that only one flow of scenario `server` hits, with all bits fixed.
+/// Returns rules that examine all bits and match only one flow of scenario `server`.
 fn single_value(flow: &Flow) -> String {
     let packet = &flow.packet;
     let number = |at: usize| u16::from_be_bytes([packet[at], packet[at + 1]]);

@@ -14,15 +14,15 @@ pub mod access;
 pub mod exact;
 mod routes;
 
-/// Keys per lookup.
+/// Number of keys per lookup.
 pub const BURST: usize = 32;
 
 /// Number of distinct keys.
 const KEYS: usize = 100_000;
 
-/// Table under test, see the module.
+/// A table under test; see the module.
 pub struct Case {
-    /// Case name of its figures.
+    /// Name of the case in the report.
     pub name: String,
     /// Name of the library, and its lookup methods.
     pub library: &'static str,
@@ -35,11 +35,12 @@ pub struct Case {
     pub keys: Vec<u64>,
     /// Input of `bench/dpdk/libraries.c`.
     pub file: Vec<u8>,
-    /// Numbers of keys per lookup.
+    /// Numbers of keys per lookup that are measured.
     pub batches: &'static [usize],
-    /// Keys between two clock readings.
+    /// Number of keys between two clock readings.
     pub turn: usize,
-    /// Whether all keys are looked up before a window, because the peer has displaced them from the caches.
+    /// Whether all keys are looked up before a window, because the peer may have displaced them from the
+    /// caches.
     pub warm: bool,
     /// Targets for the speed ratio to the library's fastest method, by the number of keys per lookup.
     pub bars: Vec<(usize, Bar)>,
@@ -47,7 +48,7 @@ pub struct Case {
     pub build_ms: f64,
     engine: Engine,
     dead: BitSet,
-    /// Rule of each entry; empty if entries are rules.
+    /// Rule of each entry. Empty if each entry is a rule.
     rules: Vec<u32>,
 }
 
@@ -101,7 +102,7 @@ impl Case {
         }
     }
 
-    /// Sets the keys. A packet with all fields is a row with full masks.
+    /// Sets the keys. A packet, which has all fields, is encoded as a row with full masks.
     fn keys_of(&mut self, plan: &KeyPlan, packets: impl Iterator<Item = Vec<FieldMatch>>) {
         self.words = plan.words();
         let mut masks = Vec::new();

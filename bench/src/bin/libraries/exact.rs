@@ -12,20 +12,20 @@ use shunt_bench::Bar;
 
 use super::{BURST, Case, KEYS, Rows, head};
 
-/// Number of keys between two clock readings. It exceeds a burst, because a burst takes no longer than a
+/// Number of keys between two clock readings. A burst would be too short, because it takes no longer than a
 /// reading. `bench/dpdk/libraries.c` uses the same number.
 const TURN: usize = 256;
 
 /// Fields of the entries, and the lengths of a row and of the library's key in bytes.
 pub struct Layout {
-    /// Name, which follows the number of entries.
+    /// Name of the layout. In reports, it follows the number of entries.
     pub name: &'static str,
     fields: fn() -> Result<Vec<Field>, Box<dyn Error>>,
     row_bytes: usize,
     key_bytes: usize,
 }
 
-/// A row of a 5-tuple has one word more than the library's key: the headers that are present.
+/// A row of a 5-tuple has one word more than the library's key: the presence bits of headers.
 pub const LAYOUTS: &[Layout] = &[
     Layout {
         name: "MAC pairs in VLANs, rows of 16 bytes by keys of 16",
@@ -56,7 +56,7 @@ pub const LAYOUTS: &[Layout] = &[
     },
 ];
 
-/// Returns addresses, ports, protocol, and `EtherType`, which is constant.
+/// Returns the fields of a 5-tuple: addresses, ports, protocol, and `EtherType`, which is constant.
 fn tuple(version: u8) -> Result<Vec<Field>, Box<dyn Error>> {
     let [ether_type, source, destination, protocol, from, to] = super::tuple_fields(version)?;
     Ok(vec![source, destination, from, to, protocol, ether_type])
@@ -116,7 +116,7 @@ fn value(rng: &mut Rng, field: Field, layout: &Layout) -> u128 {
     }
 }
 
-/// Concatenates as many fields as fit the key, and pads with zeros.
+/// Concatenates the leading fields that fit into the key, and pads with zeros.
 fn library_key(fields: &[Field], values: &[u128], bytes: usize) -> Vec<u8> {
     let mut key = Vec::new();
     for (field, value) in fields.iter().zip(values) {

@@ -15,10 +15,10 @@ use shunt_bench::Bar;
 
 use super::{BURST, Case, KEYS, Rows, ether_type, head};
 
-/// Number of next hops, if routes share next hops.
+/// Number of next hops, if several routes share a next hop.
 const HOPS: u32 = 256;
 
-/// Prefixes that lead to shared next hops. They are not rules, so none can be deleted.
+/// Prefixes that lead to shared next hops. They are not rules, so none of them can be deleted.
 #[derive(Debug)]
 struct Shared(Prefixes);
 
@@ -34,7 +34,8 @@ impl Lookup for Shared {
 
 impl Case {
     /// Creates a case with `size` routes, evenly spread over a routing table. Keys are distinct addresses
-    /// within the routes. `shared`: routes lead to 256 next hops instead of one entry each.
+    /// within the routes. With `shared`, routes lead to 256 next hops. Otherwise each route leads to a
+    /// separate entry.
     pub fn routes(
         name: &str,
         text: &str,
@@ -77,7 +78,8 @@ impl Case {
         while addresses.len() < KEYS {
             let (value, length) = routes[rng.usize(..routes.len())];
             let address = value | rng.u128(..) & field.full_mask() & !mask_of(length);
-            // A table that covers few addresses has too few distinct addresses.
+            // A table that covers few addresses has too few distinct addresses, so some repetitions are
+            // allowed.
             if known.insert(address) || rng.u8(..64) == 0 {
                 addresses.push(address);
             }
@@ -91,7 +93,7 @@ impl Case {
             (_, true) => b's',
         };
         made.file = head(kind, len, KEYS);
-        // Addresses are left-aligned in the library's input.
+        // The library's input has left-aligned addresses.
         let up = 128 - bits;
         for (value, length) in &routes {
             made.file.extend((value << up).to_be_bytes());

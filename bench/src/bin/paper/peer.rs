@@ -36,7 +36,7 @@ pub fn compile() -> Result<Option<PathBuf>, Box<dyn std::error::Error>> {
 const PAGES: u64 = 1_024;
 const FREE_PAGES: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages";
 
-/// Memory of the library.
+/// Kind of memory that the library uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Memory {
     /// Ordinary pages.
@@ -55,7 +55,7 @@ impl Memory {
     fn arguments(self) -> &'static [&'static str] {
         match self {
             Self::Ordinary => &["--no-huge", "-m", "2048", "--no-shconf"],
-            // Huge pages without files.
+            // Huge pages that are not backed by files.
             Self::Huge => &["--in-memory"],
         }
     }
@@ -107,7 +107,7 @@ impl Peer {
         if line.starts_with("not") {
             return Ok(None);
         }
-        // -1 is `NONE` of a trie.
+        // The tries return `NONE` where the library returns -1.
         let words = line.split_whitespace().map(|word| word.parse::<i32>().map(|found| found as u32));
         Ok(Some(words.collect::<Result<_, _>>()?))
     }

@@ -20,7 +20,7 @@ pub mod sets;
 /// Keys per lookup.
 pub const BURST: usize = 32;
 
-/// Rule with its priority.
+/// A rule with its priority.
 pub type Rule = (u16, Match);
 
 fn data(name: &str, sample: &str) -> Result<String, Box<dyn Error>> {
@@ -55,7 +55,7 @@ pub fn exact(count: u64) -> Result<Vec<Rule>, Box<dyn Error>> {
     (0..count).map(|n| Ok((9, pair(n)?))).collect()
 }
 
-/// Returns an entry without instructions.
+/// Returns a flow entry without instructions.
 pub fn entry(id: u32, (priority, matching): Rule) -> Arc<FlowEntry> {
     Arc::new(FlowEntry {
         id,
@@ -83,7 +83,7 @@ pub fn compiled(rule_table: &mut RuleTable, rules: &[Arc<FlowEntry>]) -> Result<
 /// Returns a contender that looks up keys repeatedly.
 pub fn lookups<'t>(table: &'t Table, keys: &'t [u64]) -> Loop<impl FnMut() -> u64 + 't> {
     let mut ids = [0; BURST];
-    // Keys have no words if all rules match every packet.
+    // If all rules match every packet, keys have no words.
     let mut bursts = keys.chunks_exact((BURST * table.plan().words()).max(1)).cycle();
     let lookup = move || {
         table.lookup(bursts.next().unwrap_or_default(), black_box(&mut ids));
