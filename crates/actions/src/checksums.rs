@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Incremental checksum updates (RFC 1624).
 //!
-//! When bytes of a packet change, the checksums that cover them change by the difference. A wrong checksum
-//! stays wrong by the same amount. The CRC32c of SCTP is recomputed.
+//! When bytes of a packet change, the checksums that cover these bytes change by the difference. A checksum
+//! that was wrong before stays wrong by the same amount. The CRC32c of SCTP is recomputed.
 
 use frame::Frame;
 use wire::Layers;
@@ -30,7 +30,7 @@ const IPV6_HEADER_BYTES: usize = 40;
 const SCTP_CRC: usize = 8;
 
 impl ByteChange<'_> {
-    /// Adds the difference of the bytes in `from..to` to `delta`. 16-bit words are aligned to `origin`.
+    /// Adds the difference of the bytes in `from..to` to `delta`, as 16-bit words aligned to `origin`.
     fn within(&self, frame: &Frame, (from, to): (usize, usize), origin: usize, delta: &mut ChecksumDelta) {
         let (first, last) = (self.at.max(from), (self.at + self.old.len()).min(to));
         if first < last {
@@ -58,8 +58,8 @@ pub(crate) fn keep_right(frame: &mut Frame, layers: &Layers, change: ByteChange<
     let l3 = usize::from(layers.l3);
     if layers.present & header::IPV4 != 0 {
         let header_end = l3 + usize::from(frame.bytes().get(l3).copied().unwrap_or(0) & 0x0f) * 4;
-        // If the change wrote the header length, the old length counts: the checksum covered the words up to
-        // there.
+        // If the change wrote the header length, the checksum covered the words up to the old length, which
+        // counts here.
         let header_end = if change.wrote(l3, l3 + 1) { header_end_before(&change, l3) } else { header_end };
         let at = l3 + IPV4_CHECKSUM;
         if !change.wrote(at, at + 2) {
@@ -101,7 +101,7 @@ fn upper_layer(frame: &mut Frame, layers: &Layers, change: ByteChange<'_>) {
     let mut delta = ChecksumDelta::default();
     if pseudo {
         let l3 = usize::from(layers.l3);
-        // The protocol is the low byte of a word of the pseudo-header.
+        // The protocol number is the low byte of a 16-bit word of the pseudo-header.
         let (addresses, proto, before_proto) = if layers.present & header::IPV4 != 0 {
             ((l3 + 12, l3 + 20), (l3 + 9, l3 + 10), l3 + 8)
         } else if l4 == l3 + IPV6_HEADER_BYTES {
@@ -114,8 +114,8 @@ fn upper_layer(frame: &mut Frame, layers: &Layers, change: ByteChange<'_>) {
         change.within(frame, proto, before_proto, &mut delta);
     }
     if partial {
-        // With checksum offload, the field holds the pseudo-header's sum only. The device or the software
-        // that completes the checksum adds the sum of the segment.
+        // With checksum offload, the field holds only the pseudo-header's sum. The device or software that
+        // completes the checksum adds the sum of the segment.
         adjust(frame, at, |old| checksum::apply_partial(old, delta));
         return;
     }

@@ -74,8 +74,8 @@ impl FieldWrite {
         Ok(())
     }
 
-    /// Returns the byte offset of the IP header and the bit offset of DSCP, ECN or protocol in it, by IP
-    /// version.
+    /// Returns the byte offset of the IP header, and the bit offset of the field (DSCP, ECN or protocol) in
+    /// the header. The bit offset depends on the IP version.
     fn ip_place(&self, packet: &mut PacketData) -> Result<(usize, u16), DropReason> {
         if !packet.has(header::IP) {
             return Err(DropReason::MissingHeader);
@@ -182,7 +182,7 @@ impl FieldWrite {
 fn write_bits(bytes: &mut [u8], skip: u16, length: u16, value: u128, mask: u128) {
     let end = skip + length;
     for (number, byte) in bytes.iter_mut().enumerate().take(usize::from(end.div_ceil(8))) {
-        // Distance in bits from this byte's last bit to the field's last bit.
+        // Distance in bits between the last bit of this byte and the last bit of the field.
         let down = i32::from(end) - 8 * (number as i32 + 1);
         let part = |bits: u128| if down >= 0 { (bits >> down) as u8 } else { (bits << -down) as u8 };
         *byte = (*byte & !part(mask)) | part(value & mask);

@@ -2,8 +2,8 @@
 //! Compiled actions: what entries, groups and meters do to one packet.
 //!
 //! The control thread compiles instructions into a [`Program`]. A worker runs the steps of the program on a
-//! [`PacketData`]. This crate looks nothing up and knows neither bursts, tables nor caches. It sends no
-//! frame: the caller executes the outputs and groups among the steps.
+//! [`PacketData`]. This crate does no lookups and does not know about bursts, tables or caches. It sends no
+//! frame: the caller executes outputs and groups.
 //!
 //! Begin with `program.rs`: [`ProgramStep::rewrite`] names the file of each action.
 

@@ -2,7 +2,7 @@
 //! Set-field on the MAC addresses.
 //!
 //! A router rewrites them in every packet, so all successive writes are merged into one load and one store.
-//! No checksum covers the addresses, and headers found behind them stay valid.
+//! No checksum covers the addresses, and the offsets of parsed headers stay valid.
 
 use crate::packet_data::PacketData;
 use flow::Field;
@@ -38,7 +38,7 @@ impl MacWrite {
         })
     }
 
-    /// Returns one write with the effect of `self` followed by `next`.
+    /// Returns one write that has the effect of `self` followed by `next`.
     pub fn then(self, next: Self) -> Self {
         let Self { first, last } = self;
         Self {

@@ -19,7 +19,7 @@ const DEFAULT_BURST_NS: Nanos = 100_000_000;
 /// Nanoseconds per second.
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Counters of a meter or band, shared by all workers.
+/// Counters of one meter or band, shared by all workers.
 #[derive(Debug, Default)]
 pub struct MeterCount {
     packets: AtomicU64,
@@ -94,7 +94,8 @@ impl MeterState {
         (0..self.meter.bands.len()).map(|place| of(place).unwrap_or_default()).collect()
     }
 
-    /// Charges a packet that arrives at `now`, and counts it. Remarks it if it exceeds a band that says so.
+    /// Charges and counts a packet that arrives at `now`. Remarks the packet if it exceeds a band that
+    /// remarks.
     ///
     /// # Errors
     /// Returns `MeterBand` if the packet exceeds a band that drops.
@@ -160,7 +161,7 @@ fn remark(packet: &mut PacketData, steps: u8) {
     }
     let value = u128::from(class << 3 | precedence.saturating_add(steps).min(3) << 1);
     let set = SetField { field: Field::IpDscp, value, mask: Field::IpDscp.full_mask() };
-    // The IP header is present, so the write cannot fail.
+    // The caller has checked that the packet has an IP header, so the write cannot fail.
     let _ = FieldWrite::compile(&set).run(packet);
 }
 
@@ -179,7 +180,7 @@ mod tests {
         })
     }
 
-    /// Returns how many 1,000-byte packets are admitted within a second if one is sent every `every_ns`.
+    /// Returns how many 1,000-byte packets are admitted within a second if one arrives every `every_ns`.
     fn through(meter: &MeterState, every_ns: u64, from_ns: u64) -> u64 {
         let times = (0..SECOND_NS / every_ns).map(|n| from_ns + n * every_ns);
         times.filter(|now| meter.exceeded(1_000, *now).is_none()).count() as u64
@@ -190,7 +191,7 @@ mod tests {
         let packets = meter(true, &[(1_000, 10)]);
         assert!((1_000..=1_011).contains(&through(&packets, 100_000, 0)));
         assert_eq!(through(&packets, 2_000_000, 10 * SECOND_NS), 500, "below the rate nothing is dropped");
-        // 8,000 kbit/s are 1,000 packets of 1,000 bytes per second.
+        // A rate of 8,000 kbit/s is 1,000 packets of 1,000 bytes per second.
         let bits = meter(false, &[(8_000, 80)]);
         assert!((1_000..=1_011).contains(&through(&bits, 100_000, 0)));
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What actions need of a packet: its bytes, registers and headers.
+//! The data of a packet that actions need: its bytes, registers and headers.
 
 use flow::group::FlowHash;
 use flow::{Ext, FieldBase, PortNo, QueueId, ext};
@@ -7,13 +7,13 @@ use frame::Frame;
 use wire::layers::header;
 use wire::{Depth, Layers};
 
-/// Headers with a valid `Layers::l4`: at least one of them must be present.
+/// Headers whose offset `Layers::l4` holds. The offset is valid if at least one of them is present.
 const L4_HEADERS: u32 = header::TCP | header::UDP | header::SCTP | header::ICMPV4 | header::ICMPV6;
 
 /// The part of a packet that actions read and change.
 #[derive(Debug)]
 pub struct PacketData {
-    /// Bytes of the packet. The frame is hollow once it has been given away.
+    /// Bytes of the packet. The frame is hollow after it has been taken out.
     pub frame: Frame,
     /// Extended header. Its parsed part is as deep as `layers`.
     pub ext: Ext,
@@ -24,7 +24,7 @@ pub struct PacketData {
 }
 
 impl PacketData {
-    /// Returns the data of no packet.
+    /// Returns data that belongs to no packet.
     #[must_use]
     pub fn empty() -> Self {
         Self { frame: Frame::hollow(), ext: Ext::default(), layers: Layers::default(), queue: QueueId(0) }
@@ -65,8 +65,8 @@ impl PacketData {
         self.layers = Layers::default();
     }
 
-    /// Returns whether the packet has all of `headers`, a mask of `wire::layers::header` bits. Parses as deep
-    /// as needed.
+    /// Returns whether the packet has all headers in `headers`, a mask of `wire::layers::header` bits. Parses
+    /// the packet as far as needed.
     #[inline]
     pub fn has(&mut self, headers: u32) -> bool {
         let deep = header::TCP | header::UDP | header::SCTP | header::ICMPV4 | header::ICMPV6;

@@ -20,7 +20,7 @@ pub enum ProgramStep {
         /// Bytes of the packet to send to the controller; 0 for other ports.
         max_len: u16,
     },
-    /// Processes the packet by the group of this number.
+    /// Processes the packet by the group with this number.
     Group(u32),
     /// Sets the egress queue of later outputs.
     Queue(QueueId),
@@ -89,7 +89,8 @@ impl ProgramStep {
             Action::Output { port: port_no::CONTROLLER, max_len } => {
                 Self::Output { port: port_no::CONTROLLER, max_len: *max_len }
             }
-            // `max_len` has no effect here. Dropping it lets entries that differ only in it share a program.
+            // `max_len` has no effect for this port. Without it, entries that differ only in `max_len` can
+            // share a program.
             Action::Output { port, .. } => Self::Output { port: *port, max_len: 0 },
             Action::Group(group) => Self::Group(*group),
             Action::SetQueue(queue) => Self::Queue(*queue),
@@ -168,9 +169,10 @@ pub struct Program {
     pub low_latency: bool,
     /// Whether the entry is its table's table-miss entry.
     pub miss_entry: bool,
-    /// Whether apply-actions and goto-table are the only instructions, as in most entries.
+    /// Whether the entry has no instructions except apply-actions and goto-table. This is the most frequent
+    /// kind.
     pub plain: bool,
-    /// Next table of an entry that does nothing else than continue with it.
+    /// Next table of an entry whose only effect is to continue with that table.
     pub passage: Option<Next>,
 }
 
@@ -197,7 +199,7 @@ impl Program {
         }
     }
 
-    /// Returns the port of a learned MAC address's entry, whose only action is an output.
+    /// Returns the output port of an entry for a learned MAC address. The output is the entry's only action.
     #[must_use]
     pub fn learned_port(&self) -> Option<PortNo> {
         match self.apply[..] {

@@ -29,7 +29,7 @@ const POLKA_BYTES: usize = 20;
 /// Length of a Tag-and-Forward tag, including its EtherType, bytes.
 pub const TF_BYTES: usize = 8;
 
-/// Index of the bank of PolKA keys, behind the banks of KeyFlow's two epochs.
+/// Index of the bank of PolKA keys. It follows the banks of KeyFlow's two epochs.
 pub const POLKA_BANK: usize = 2;
 
 /// A complete header.
@@ -153,7 +153,7 @@ impl PolkaPush {
     }
 }
 
-/// Replaces a frame's EtherType and inserts a header and a key behind it. `fixed` builds the header from the
+/// Replaces a frame's EtherType and inserts a header and a key after it. `fixed` builds the header from the
 /// previous EtherType.
 fn push_behind_type<const N: usize>(
     packet: &mut PacketData,

@@ -21,7 +21,8 @@ const PBB_BYTES: usize = 2 + TAG_BYTES + MACS_BYTES;
 /// Minimum length of an Ethernet frame without its check sequence, bytes.
 pub const FRAME_BYTES_MIN: usize = 60;
 
-/// Pushes a VLAN tag after the MAC addresses. Its TCI is copied from the outermost tag, or 0 without one.
+/// Pushes a VLAN tag after the MAC addresses. Its TCI is copied from the outermost tag, or is 0 if there is
+/// no tag.
 ///
 /// # Errors
 /// Returns `NoHeadroom` if the frame has no space in front.
@@ -63,7 +64,7 @@ pub(crate) fn push_mpls(packet: &mut PacketData, eth_type: u16) -> Result<(), Dr
     }
     let bytes = packet.frame.bytes();
     let shim = if layers.present & header::MPLS != 0 {
-        // Same label, traffic class and TTL, with the bottom-of-stack bit cleared.
+        // Label, traffic class and TTL are the same; the bottom-of-stack bit is cleared.
         [bytes[l3], bytes[l3 + 1], bytes[l3 + 2] & 0xfe, bytes[l3 + 3]]
     } else if layers.present & header::IPV4 != 0 {
         [0, 0, 1, bytes[l3 + 8]]
@@ -94,8 +95,9 @@ pub(crate) fn pop_mpls(packet: &mut PacketData, eth_type: u16) -> Result<(), Dro
     pad(packet)
 }
 
-/// Pushes a PBB I-tag. The MAC addresses become the customer's and are repeated in front as the backbone's.
-/// The service instance is copied from an outer I-tag, the priority from a VLAN tag.
+/// Pushes a PBB I-tag. The packet's MAC addresses become the customer's addresses. Copies of them in front
+/// become the backbone's addresses. The service instance is copied from the outermost I-tag, and the priority
+/// from a VLAN tag.
 ///
 /// # Errors
 /// Returns `NoHeadroom` if the frame has no space in front.
@@ -108,7 +110,7 @@ pub(crate) fn push_pbb(packet: &mut PacketData, eth_type: u16) -> Result<(), Dro
         tag[1..].copy_from_slice(&bytes[l3 + 1..l3 + TAG_BYTES]);
     }
     tag[0] = ((layers.vlan_tci >> 13) as u8) << 5;
-    // `insert` at offset 0 keeps the old frame readable behind the gap, so its MAC addresses can be copied to
+    // `insert` at offset 0 keeps the old frame readable after the gap, so its MAC addresses can be copied to
     // the front.
     if !packet.frame.insert(0, PBB_BYTES) {
         return Err(DropReason::NoHeadroom);
@@ -124,7 +126,7 @@ pub(crate) fn push_pbb(packet: &mut PacketData, eth_type: u16) -> Result<(), Dro
 /// Pops the PBB I-tag that follows the MAC addresses and leaves the customer's frame.
 ///
 /// # Errors
-/// Returns `MissingHeader` if the I-tag is missing, is not outermost or has no complete frame behind it.
+/// Returns `MissingHeader` if the I-tag is missing, is not outermost, or is not followed by a complete frame.
 /// Returns `NoHeadroom` if the shorter frame cannot be padded.
 pub(crate) fn pop_pbb(packet: &mut PacketData) -> Result<(), DropReason> {
     let outermost = packet.has(header::PBB) && usize::from(packet.layers.type_at) == TYPE_AT;

@@ -58,8 +58,8 @@ pub(crate) fn copy_in(packet: &mut PacketData) {
         let old = [packet.frame.bytes()[inner]];
         packet.frame.bytes_mut()[inner] = ttl;
         if let Some(l3) = ipv4 {
-            // The parser stops at MPLS. These layers describe the inner IPv4 header, so that its checksum is
-            // updated.
+            // The parser stops at MPLS. These layers describe the inner IPv4 header, so that the write
+            // updates its checksum.
             let layers = wire::Layers { present: header::IPV4, l3: l3 as u16, ..wire::Layers::default() };
             checksums::keep_right(
                 &mut packet.frame,
@@ -88,8 +88,8 @@ fn mpls_place(packet: &mut PacketData) -> Result<usize, DropReason> {
     }
 }
 
-/// Returns the offsets of the two outermost TTLs, and the offset of the inner IPv4 header if the second TTL
-/// is in one.
+/// Returns the offsets of the two outermost TTLs. If the second one is in an IPv4 header, also returns the
+/// offset of this header.
 fn two_places(packet: &mut PacketData) -> Option<(usize, usize, Option<usize>)> {
     if !packet.has(header::MPLS) {
         return None;

@@ -31,8 +31,8 @@ impl<E: Egress> BurstContext<'_, E> {
         }
     }
 
-    /// Sets up a packet. Drops runts, packets of ports that do not receive, and fragments if the settings say
-    /// so.
+    /// Sets up a packet. Drops runts, packets of ports that do not receive, and, if the settings require it,
+    /// fragments.
     #[inline]
     fn admit(&mut self, packet: &mut Packet, frame: Frame) {
         let receives =
@@ -68,7 +68,7 @@ impl<E: Egress> BurstContext<'_, E> {
     }
 }
 
-/// Returns whether a packet is an IP fragment, including the first.
+/// Returns whether a packet is an IP fragment. The first fragment counts as one.
 #[inline(never)]
 fn is_fragment(packet: &mut Packet) -> bool {
     packet.data.locate(Depth::L4);

@@ -6,7 +6,7 @@ use crate::ffp::Ffp;
 use crate::update::Update;
 
 impl Rules {
-    /// Applies a part of an operation. Objects that are no longer used are left in `update`.
+    /// Applies a part of an operation. Replaced objects are left in `update`.
     pub fn apply(&mut self, ffp: &mut Ffp, update: &mut Update) {
         match update {
             Update::Table(number, change) => {
@@ -49,8 +49,8 @@ impl Rules {
             Update::SwapGroups(groups) => std::mem::swap(&mut self.groups, groups),
             Update::SwapMeters(meters) => std::mem::swap(&mut self.meters, meters),
             Update::SwapStateless(new) => std::mem::swap(&mut self.stateless, new),
-            // The worker handles these parts: the first two when the whole operation is applied, and `Record`
-            // by keeping the recorder.
+            // The worker handles these parts itself. It handles packet-outs and lanes when the whole
+            // operation has been applied, and `Record` by keeping the recorder.
             Update::PacketOut(_) | Update::Lanes { .. } | Update::Record(_) => {}
         }
     }

@@ -10,7 +10,7 @@ pub(crate) fn eight_bytes(bytes: &[u8], at: usize) -> u64 {
     }
 }
 
-/// Returns the word at byte `at` like [`eight_bytes`], where fewer than 8 bytes are left.
+/// Returns the word at byte `at` like [`eight_bytes`], for the case that fewer than 8 bytes are left.
 #[cold]
 fn last_bytes(bytes: &[u8], at: usize) -> u64 {
     let mut eight = [0; 8];

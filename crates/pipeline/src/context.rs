@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the stages of a burst share: the rules that they read and the context that they write.
+//! The state that the stages of a burst share: the rules that they read and the context that they write.
 //!
-//! The stages are methods of [`BurstContext`]; each file of a stage has its own `impl`. The methods here are
-//! those that several stages call.
+//! The stages are methods of [`BurstContext`], with one `impl` in each stage's file. The methods in this file
+//! are called by several stages.
 
 use crate::cells::{Cell, Cells};
 use crate::counters::{BurstCounters, Counters};
@@ -31,7 +31,7 @@ pub(crate) type TableSlot = Option<Box<(Table, Extractor)>>;
 #[derive(Debug)]
 pub(crate) struct Rules {
     pub tables: Vec<TableSlot>,
-    /// Greatest header depth that a table on the fast-forwarding path needs.
+    /// Greatest depth to which any table on the fast-forwarding path needs headers parsed.
     pub depth: Depth,
     pub programs: Vec<Option<Arc<Program>>>,
     pub cells: Cells,
@@ -94,8 +94,8 @@ impl Rules {
 /// Context of a burst: the rules it reads and the counters it writes.
 pub(crate) struct BurstContext<'a, E> {
     pub tables: &'a [TableSlot],
-    /// Depth to which headers are parsed on the fast-forwarding path. Most packets pass the whole path, and
-    /// one deep parse costs less than a shallow one followed by a deep one.
+    /// Depth to which headers are parsed on the fast-forwarding path. Most packets pass the whole path. One
+    /// deep parse costs less than a shallow parse followed by a deep one.
     pub depth: Depth,
     pub programs: &'a [Option<Arc<Program>>],
     pub cells: &'a Cells,
@@ -106,10 +106,10 @@ pub(crate) struct BurstContext<'a, E> {
     pub settings: Settings,
     pub egress: &'a mut E,
     pub outputs: &'a mut PendingOutputs,
-    /// Counters of the worker, to which the burst's are added at its end.
+    /// Counters of the worker. The counters of the burst are added to them at its end.
     pub counters: &'a Counters,
     pub burst_counters: BurstCounters,
-    /// Positions of the packets in the backlog.
+    /// Positions of the packets that wait in the backlog.
     pub window: Window,
     /// Whether the packets come from the hold queue, so that no earlier packet of their flows waits.
     pub released: bool,

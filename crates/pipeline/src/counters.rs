@@ -22,7 +22,7 @@ fn add(counter: &AtomicU64, by: u64) {
 pub struct BurstCounters {
     /// Packets received from ports.
     pub received: u64,
-    /// Packets of which at least one copy was sent to a port.
+    /// Packets of which at least one copy or the frame itself was sent to a port.
     pub forwarded: u64,
     /// Packets sent to the controller only.
     pub consumed: u64,
@@ -30,7 +30,7 @@ pub struct BurstCounters {
     pub fast: u64,
     /// Packets that the stateless forwarder sent or dropped.
     pub stateless: u64,
-    /// Number of times that a low-latency packet was held for earlier packets of its flow.
+    /// Number of times that a low-latency packet was held because earlier packets of its flow still waited.
     pub held_back: u64,
     /// Copies given to ports.
     pub copies: u64,
@@ -38,7 +38,7 @@ pub struct BurstCounters {
     pub dropped: [u64; REASONS],
     /// Failed copies of packets that were not themselves dropped, by drop reason.
     pub copies_dropped: [u64; REASONS],
-    /// Whether any drop was counted. Most bursts have none, and skip the arrays.
+    /// Whether any drop was counted. Most bursts have no drops, and then the arrays are skipped.
     any_dropped: bool,
 }
 
@@ -60,7 +60,7 @@ impl Default for BurstCounters {
 }
 
 impl BurstCounters {
-    /// Returns whether something was dropped for lack of space.
+    /// Returns whether any packet or copy was dropped for lack of space.
     #[must_use]
     pub fn is_scarce(&self) -> bool {
         DropReason::SCARCITY
@@ -68,7 +68,7 @@ impl BurstCounters {
             .any(|reason| self.dropped[*reason as usize] + self.copies_dropped[*reason as usize] > 0)
     }
 
-    /// Counts a failed copy of a packet that is not dropped as a whole.
+    /// Counts a failed copy of a packet, if the packet itself is not dropped.
     #[inline]
     pub fn copy_dropped(&mut self, reason: DropReason) {
         self.copies_dropped[reason as usize] += 1;
@@ -167,7 +167,7 @@ impl Counters {
         self.held.store(packets, Relaxed);
     }
 
-    /// Counts copies that failed after their packet was counted.
+    /// Counts copies that failed after the outcome of their packet was counted.
     pub fn add_copies_dropped(&self, reason: DropReason, copies: u64) {
         add(&self.copies_dropped[reason as usize], copies);
     }

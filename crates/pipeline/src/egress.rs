@@ -14,7 +14,7 @@ pub trait Egress {
     /// Returns an empty frame from the pool for packet-ins, or `None` if it has none. Part of the pool is
     /// reserved for low-latency packets.
     fn controller_buffer(&mut self, len: usize, lane: Lane) -> Option<Frame>;
-    /// Queues a frame for a port, in the egress queue of this number if the port has it.
+    /// Queues a frame for a port, in the egress queue with this number if the port has such a queue.
     ///
     /// # Errors
     /// Returns the frame and the drop reason to count if the frame cannot be queued.
@@ -27,8 +27,8 @@ pub trait Egress {
     fn report(&mut self, event: Event) -> Result<(), Event>;
     /// Returns a frame to its pool.
     fn free(&mut self, frame: Frame);
-    /// Returns whether a frame may wait in the backlog. It may not if few frames of its size are left for
-    /// receiving. The threshold is higher for packets known to be normal, because unknown packets must still
-    /// reach the tables to be learned.
+    /// Returns whether a frame may wait in the backlog. Returns false if too few frames of its size are left
+    /// for receiving. The threshold is higher for packets known to be normal, because unknown packets must
+    /// still reach the tables to be learned.
     fn may_hold(&self, frame: &Frame, share: BacklogShare) -> bool;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What happens to a burst after the fast-forwarding path if lanes are on: packets leave, are held for
-//! earlier packets of their flow, join the backlog, or are dropped because it is full.
+//! The stage after the fast-forwarding path if lanes are on. Packets leave, are held for earlier packets of
+//! their flow, join the backlog, or are dropped because the backlog is full.
 
 use crate::context::BurstContext;
 use crate::egress::Egress;
@@ -11,8 +11,8 @@ use crate::slab::Slab;
 use flow::DropReason;
 
 /// Distributes a burst after the fast-forwarding path. Frees the slots of packets that have left, queues
-/// packets with a fence in the hold queue, and admits the rest to the backlog or drops it. Returns the number
-/// of packets newly held.
+/// packets with a fence in the hold queue, and admits the other packets to the backlog or drops them. Returns
+/// the number of packets newly held.
 pub(crate) fn enqueue_or_finish<E: Egress, P: Probe>(
     context: &mut BurstContext<'_, E>,
     lanes: &mut Lanes,

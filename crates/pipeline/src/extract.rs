@@ -15,11 +15,11 @@ use flow::{Field, FieldBase, SliceBase, ext};
 use shuffle::Shuffle;
 use wire::Depth;
 
-/// One 8-byte load that covers neighbouring named fields, or up to 64 bits of one. Nearly all fields need no
-/// more.
+/// One 8-byte load that covers neighbouring named fields, or up to 64 bits of one field. Nearly all fields
+/// need no other access.
 #[derive(Clone, Copy, Debug)]
 struct Load {
-    /// Headers that must be present, else the bits stay 0.
+    /// Headers that must be present. If one is absent, the bits stay 0.
     needs: u32,
     base: FieldBase,
     word: u8,
@@ -31,7 +31,7 @@ struct Load {
     mask: u64,
 }
 
-/// A part of a field that needs more care: bits of a slice, or bits that end in a ninth byte.
+/// A part of a field that a single load cannot read: bits of a slice, or bits that end in a ninth byte.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     base: FieldBase,
@@ -127,8 +127,8 @@ impl Extractor {
                 made.parts.push(Part { base, byte, skip, bits, word, shift, needs, slice_end_bits });
                 continue;
             }
-            // In the loaded word the field's last bit is `64 - skip - bits` above the lowest bit. In the key
-            // it is `shift` above.
+            // In the loaded word the field's last bit is `64 - skip - bits` above the lowest bit. In the key,
+            // it is `shift` bits above the lowest bit.
             let turn = (u32::from(shift) + u32::from(skip) + u32::from(bits)) % 64;
             let mask = (u64::MAX >> (64 - bits)) << shift;
             // Fields that are neighbours in both packet and key share one load.
@@ -224,7 +224,7 @@ impl Extractor {
     }
 }
 
-/// Keys being built.
+/// Rows of keys that are being built.
 struct Rows<'a> {
     packets: &'a [Packet],
     waiting: &'a [u16],

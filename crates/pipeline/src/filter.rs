@@ -7,7 +7,7 @@ use flow::{Ext, Field, FieldBase, Location, Match, PortNo};
 use wire::layers::header;
 use wire::{Depth, Layers};
 
-/// Headers with a valid offset of L4: a slice from L4 needs one of them.
+/// Headers that give a valid L4 offset. A slice relative to L4 needs one of them.
 const UPPER: u32 = header::TCP | header::UDP | header::SCTP | header::ICMPV4 | header::ICMPV6;
 
 #[derive(Clone, Copy, Debug)]

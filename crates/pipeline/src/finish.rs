@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The end of a packet: its action set runs, its outputs leave in order, and its outcome is counted once.
+//! The end of a packet's processing: its action set runs, its outputs leave in order, and its outcome is
+//! counted once.
 
 use crate::context::BurstContext;
 use crate::egress::Egress;
@@ -11,8 +12,8 @@ use flow::{DropReason, Outcome, PortNo, QueueId};
 use frame::Frame;
 
 impl<E: Egress> BurstContext<'_, E> {
-    /// Runs the action set, sends the pending outputs, counts the outcome and frees the frame if it was not
-    /// sent.
+    /// Runs the action set, sends the pending outputs, counts the outcome and frees the packet's frame if the
+    /// frame was not sent.
     #[inline]
     pub(crate) fn finish<P: Probe>(&mut self, packet: &mut Packet, slot: usize, fast: bool, probe: &mut P) {
         if packet.state == State::Finish {
@@ -88,8 +89,8 @@ impl<E: Egress> BurstContext<'_, E> {
 
     #[inline]
     fn transmit(&mut self, packet: &mut Packet, port: PortNo, queue: QueueId, mut frame: Frame) {
-        // All copies use the lane that the packet has at its end, including copies made earlier. In another
-        // lane they could overtake copies of the flow's previous packet.
+        // All copies use the lane that the packet is in at the end, including copies made earlier. In the
+        // other lane, they could overtake copies of the flow's previous packet.
         frame.meta.lane = packet.lane();
         match self.egress.transmit(port, queue, frame) {
             Ok(()) => {

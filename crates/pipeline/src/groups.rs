@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Execution of groups.
 //!
-//! Each executed bucket works on a copy of the packet as it entered the group. If the group is the packet's
-//! last action, the last bucket works on the packet itself.
+//! Each executed bucket works on a copy of the packet in the state in which it entered the group. If the
+//! group is the packet's last action, the last bucket works on the packet itself.
 
 use crate::context::BurstContext;
 use crate::egress::Egress;
@@ -13,8 +13,8 @@ use flow::group::{Bucket, GroupType, pick};
 use flow::{DropReason, Limits};
 
 impl<E: Egress> BurstContext<'_, E> {
-    /// Processes the packet by a group. `take` is what the group's last output may take of the packet;
-    /// `chain` is the number of groups already entered.
+    /// Processes the packet by a group. `take` states whether the group's last output may take the packet's
+    /// frame. `chain` is the number of groups that the packet has already entered.
     #[inline(never)]
     pub(crate) fn group(&mut self, packet: &mut Packet, id: u32, take: Take, chain: usize) {
         let groups = self.groups;
@@ -62,7 +62,8 @@ impl<E: Egress> BurstContext<'_, E> {
             self.steps(packet, steps, Take::Frame, chain + 1);
             return;
         }
-        // The copy has the same headroom as the packet, so a bucket's pushes succeed or fail alike on both.
+        // The copy has the same headroom as the packet, so pushes of a bucket succeed on the copy if and only
+        // if they would succeed on the packet.
         let Some(mut copy) = self.egress.buffer(packet.data.frame.room_len()) else {
             return self.fail(packet, DropReason::NoBuffer);
         };

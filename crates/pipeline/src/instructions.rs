@@ -43,7 +43,8 @@ impl<E: Egress> BurstContext<'_, E> {
         {
             return State::Done;
         }
-        // The last applied action ends the packet if neither a table nor an action set follows.
+        // The last applied action ends the packet if the packet continues neither with a table nor with an
+        // action set.
         let ends =
             program.next.is_none() && program.write.is_empty() && (program.clear || packet.set.is_empty());
         let last = if ends { Take::Frame } else { Take::Copy };
@@ -73,8 +74,8 @@ impl<E: Egress> BurstContext<'_, E> {
         packet.state = State::Done;
     }
 
-    /// Runs actions in order. Returns false if one of them ended the packet. `last` is what the last action
-    /// may take of the packet; `chain` is the number of groups already entered.
+    /// Runs actions in order. Returns false if one of them ended the packet. `last` states whether the last
+    /// action may take the packet's frame. `chain` is the number of groups already entered.
     #[inline(always)]
     pub(crate) fn steps(
         &mut self,
@@ -85,7 +86,7 @@ impl<E: Egress> BurstContext<'_, E> {
     ) -> bool {
         for (number, step) in steps.iter().enumerate() {
             let take = if number + 1 == steps.len() { last } else { Take::Copy };
-            // Outputs come first in this chain: they are the most frequent action, and often the only one.
+            // Outputs are checked first, because they are the most frequent action and often the only one.
             if let ProgramStep::Output { port, max_len } = *step {
                 self.output(packet, port, max_len, take);
             } else if let ProgramStep::WriteMacs(macs) = step {

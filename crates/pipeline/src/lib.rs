@@ -6,10 +6,10 @@
 //! implements.
 //!
 //! Begin with `pipeline.rs`: [`Pipeline::forward`] lists the stages of a burst in order. Each stage is a file
-//! and a method of the burst's context. The modules below are in the order of a packet's way: a module uses
-//! only modules below it.
+//! and a method of the burst's context. The modules below are in the order in which a packet passes them. A
+//! module uses only modules below it.
 
-// The entry points: a burst, the backlog, a packet-out, an operation.
+// Entry points: process a burst, the backlog, a packet-out or an operation.
 mod pipeline;
 
 // An operation, and its application to the rules between two bursts.
@@ -46,7 +46,7 @@ mod normal;
 // Finish: outputs leave, and the outcome is counted.
 mod finish;
 
-// What the stages share: rules, counters, the packets' destination.
+// State that the stages share: rules, counters and outputs.
 mod context;
 
 mod egress;
@@ -84,7 +84,7 @@ mod pending_outputs;
 
 mod packet_out;
 
-// What forwarding and control share.
+// Data shared by forwarding and control.
 mod cells;
 
 mod counters;

@@ -7,10 +7,12 @@ use crate::packet::Packet;
 use flow::Next;
 
 impl<E: Egress> BurstContext<'_, E> {
-    /// Meters the packet. Returns false if the packet is dropped. `next` is the table that it continues with.
+    /// Meters the packet. Returns false if the packet is dropped. `next` is the table with which the packet
+    /// continues.
     ///
-    /// If the meter remarks packets and another table follows, packets of one flow may differ in that table.
-    /// They are all normal from here on, because they could overtake one another in two lanes.
+    /// If the meter remarks packets and another table follows, packets of one flow may hit different entries
+    /// in that table. All packets of the flow are normal from here on, because in different lanes they could
+    /// overtake one another.
     #[inline(never)]
     pub(crate) fn meter(&mut self, packet: &mut Packet, id: u32, next: Option<Next>) -> bool {
         let meters = self.meters;

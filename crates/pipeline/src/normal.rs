@@ -58,7 +58,7 @@ fn learn<E: Egress>(context: &mut BurstContext<'_, E>, learn: MacSeen) {
                 cell.touch(context.now);
             }
         }
-        // A lost report is repeated by the source's next packet.
+        // If a report is lost, the next packet from the source repeats it.
         _ => drop(context.egress.report(Event::Learn(learn))),
     }
 }

@@ -19,7 +19,8 @@ impl<E: Egress> BurstContext<'_, E> {
         if !port_no::is_real(port) {
             self.output_reserved(packet, port, max_len, take);
         } else if port == packet.data.ext.in_port() {
-            // OpenFlow sends a packet back to its ingress port only by the reserved port IN_PORT.
+            // OpenFlow sends a packet back to its ingress port only if the output names the reserved port
+            // IN_PORT.
             self.fail(packet, DropReason::IngressPort);
         } else {
             self.send_to_port(packet, port, take);

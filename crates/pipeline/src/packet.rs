@@ -9,9 +9,9 @@ use frame::{Frame, Lane};
 /// Position of a packet in the pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Waits for its entry in a table, which a lookup or an index gives.
+    /// Waits for its entry in a table. A lookup or an index gives the entry.
     Waits(Next),
-    /// Waits for its entry in this table to run, which is [`Packet::known`].
+    /// Waits until its entry in this table runs. The entry is [`Packet::known`].
     Known(u8),
     /// Waits for its action set to run.
     Finish,
@@ -39,18 +39,18 @@ impl State {
 pub(crate) enum Path {
     /// The fast-forwarding path.
     Fast,
-    /// The tables, after the fast-forwarding path: the LUT of the table it waits for has no record of its
-    /// value.
+    /// The tables, after the fast-forwarding path. The packet left the path because the LUT of a table has no
+    /// record of its value.
     Missed,
-    /// The tables.
+    /// The tables. The packet never was on the fast-forwarding path, or hit a normal entry.
     Tables,
-    /// The fast-forwarding path, after earlier packets of its value have left.
+    /// The fast-forwarding path, but the packet waits until earlier packets of its value have left.
     Held,
     /// The packet passed the whole fast-forwarding path and has left.
     Left,
 }
 
-/// What an output takes of a packet.
+/// What an output may use: a copy of a packet, or its frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Take {
     /// A copy, because the packet is still needed.
@@ -90,7 +90,7 @@ pub(crate) struct Packet {
     pub sent: u32,
     /// Number of copies given to the controller.
     pub reported: u32,
-    /// Latest reason for which the packet or a copy of it was dropped.
+    /// Latest reason why the packet or a copy of it was dropped.
     pub reason: Option<DropReason>,
 }
 
@@ -136,10 +136,10 @@ impl Packet {
         if self.low_latency { Lane::LowLatency } else { Lane::Normal }
     }
 
-    /// Returns whether the entry just hit is worth a LUT record.
+    /// Returns whether a LUT record should be made for the entry just hit.
     ///
-    /// This is so for low-latency packets, and for packets that missed a LUT. A record of a normal entry
-    /// spares the next packet of that value a table lookup.
+    /// This is the case for low-latency packets, and for packets that missed a LUT. A record of a normal
+    /// entry saves the next packet of that value a lookup in the LUT's table.
     #[inline]
     pub fn learns(&self) -> bool {
         self.low_latency || self.path == Path::Missed

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The stage of stateless forwarding: takes tagged frames out of a burst.
+//! The stage of stateless forwarding: removes tagged frames from a burst and forwards or drops them.
 
 use crate::context::BurstContext;
 use crate::egress::Egress;

@@ -12,7 +12,8 @@ use frame::{Frame, Lane};
 const NOWHERE: u32 = u32::MAX;
 
 /// Maximum number of pending copies and reports of all packets in the pipeline. Frames that leave without a
-/// copy do not count. Normal packets may use half, which lets a burst of 32 packets flood 256 ports.
+/// copy do not count. Normal packets may use half of the places, with which a burst of 32 packets can flood
+/// 256 ports.
 const PENDING_OUTPUTS: usize = 16_384;
 
 /// Places reserved for low-latency packets. Normal packets may wait in the backlog with their outputs, and
@@ -26,11 +27,11 @@ pub(crate) enum PendingOutput {
     Copy { port: PortNo, queue: QueueId, frame: Frame },
     /// A packet for the controller.
     Report(PacketInEvent),
-    /// The output was taken.
+    /// The output was already taken.
     Gone,
 }
 
-/// A packet's list of pending outputs: indices of its first and last place.
+/// A packet's list of pending outputs: indices of the first and the last one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OutputList {
     pub first: u32,
@@ -104,8 +105,8 @@ impl PendingOutputs {
         Ok(())
     }
 
-    /// Takes the output at a place and frees the place. Returns the output and the index of the packet's next
-    /// one.
+    /// Takes the output at a place and frees the place. Returns the output and the index of the next output
+    /// in its list.
     pub fn take(&mut self, at: u32) -> Option<(PendingOutput, u32)> {
         let (out, next) = self.list.get_mut(at as usize)?;
         let next = std::mem::replace(next, std::mem::replace(&mut self.free, at));
@@ -113,7 +114,8 @@ impl PendingOutputs {
         Some((std::mem::replace(out, PendingOutput::Gone), next))
     }
 
-    /// Iterates over the outputs of a list in order. The frame that leaves without a copy is not one of them.
+    /// Iterates over the outputs of a list in order. The list does not contain the frame that leaves without
+    /// a copy.
     pub fn of(&self, list: OutputList) -> impl Iterator<Item = &PendingOutput> {
         let mut at = list.first;
         std::iter::from_fn(move || {

@@ -66,9 +66,9 @@ impl Pipeline {
 
     /// Processes a burst of at most [`BURST`] frames. `frames` is empty afterwards.
     ///
-    /// Returns the number of low-latency packets. They have left (first the packets of the stateless
-    /// forwarder) or are held for earlier packets of their flow. If lanes are enabled and the fast-forwarding
-    /// path is open, the other packets wait for [`Pipeline::work`]. Otherwise they have left, too. Call this
+    /// Returns the number of low-latency packets. Each of them has left or is held for earlier packets of its
+    /// flow. Packets of the stateless forwarder leave first. If lanes are enabled and the fast-forwarding
+    /// path is open, all other packets wait for [`Pipeline::work`]. Otherwise they have left, too. Call this
     /// only while [`Pipeline::may_hold_back`] returns true.
     pub fn forward<E: Egress, P: Probe>(
         &mut self,
@@ -98,7 +98,7 @@ impl Pipeline {
                 return received;
             }
         }
-        // Admit: the other frames become packets, which have their slots until they leave.
+        // Admit: the other frames become packets. A packet has its slot until it leaves.
         let burst = slab.burst(count);
         context.admit_burst(&mut slab.packets, &burst, frames, probe);
         probe.mark(ProbeStep::Admit, count as u32);
@@ -111,13 +111,13 @@ impl Pipeline {
         if low_latency == count {
             probe.mark(ProbeStep::Finish, count as u32);
         } else if is_open && lanes.is_on() {
-            // Enqueue: the rest waits for `work`, or has nothing left to wait for.
+            // Enqueue: the other packets wait for `work`, unless they are done.
             slab.take(count);
             low_latency += enqueue_or_finish(&mut context, lanes, slab, &burst, probe);
             counters.set_held(lanes.held() as u64);
             probe.mark(ProbeStep::Finish, count as u32);
         } else {
-            // Tables and finish: the rest is processed at once.
+            // Tables and finish: the other packets are processed at once.
             run_tables(&mut context, ffp, &mut slab.packets, &burst, keys, probe);
         }
         context.add_counters();
@@ -127,7 +127,7 @@ impl Pipeline {
     /// Processes up to `most` packets of the backlog, then a burst of held packets whose fences have passed.
     ///
     /// Returns the number of packets processed, or 0 if no packet waits. Call it again while
-    /// [`Pipeline::releases`] returns true, before anything is received.
+    /// [`Pipeline::releases`] returns true, before the next burst is received.
     pub fn work<E: Egress, P: Probe>(
         &mut self,
         most: usize,
@@ -139,7 +139,7 @@ impl Pipeline {
         if lanes.held() == 0 {
             return 0;
         }
-        // Held packets that may leave come before the rest of the backlog, which arrived later.
+        // Held packets that may leave come first, because the rest of the backlog arrived later.
         let quantum = if lanes.releases() { Burst::new() } else { lanes.quantum(most, &slab.packets) };
         let mut context = rules.context(egress, outputs, counters, lanes.window(), now);
         run_tables(&mut context, ffp, &mut slab.packets, &quantum, keys, probe);
@@ -182,8 +182,8 @@ impl Pipeline {
         context.add_counters();
     }
 
-    /// Applies an operation between two bursts. Objects that are no longer used are left in `updates`, for
-    /// the control thread to free.
+    /// Applies an operation between two bursts. Replaced objects are left in `updates`, for the control
+    /// thread to free.
     pub fn apply<P: Probe>(&mut self, updates: &mut Updates, probe: &mut P) {
         for update in &mut updates.parts {
             let swaps = update.is_swap();
@@ -194,7 +194,7 @@ impl Pipeline {
     }
 
     /// Drops all waiting packets and their pending outputs, because the worker ends. Returns the number of
-    /// packets.
+    /// packets dropped.
     pub fn drop_waiting<E: Egress, P: Probe>(&mut self, now: Nanos, egress: &mut E, probe: &mut P) -> usize {
         let Self { rules, counters, slab, lanes, outputs, .. } = self;
         let mut context = rules.context(egress, outputs, counters, lanes.window(), now);
@@ -252,8 +252,8 @@ impl Pipeline {
         self.lanes.held()
     }
 
-    /// Notes that a turn begins in which an operation waits for the backlog to drain. The shares of the
-    /// backlog shrink with each such turn.
+    /// Notes that a poll iteration begins in which an operation waits until the backlog has drained. The
+    /// shares of the backlog shrink with each such iteration.
     pub fn close(&mut self) {
         self.lanes.close();
     }

@@ -12,7 +12,7 @@ use dataplane::By;
 use flow::{DropReason, EntryId, Nanos, Outcome, PortNo};
 use frame::Frame;
 
-/// A step of a worker's loop, as the unit to which time is charged.
+/// A step of a worker's loop. Instruments charge time to steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ProbeStep {
     /// A turn (poll iteration) of the loop, with or without packets.
@@ -41,7 +41,7 @@ pub enum ProbeStep {
     Clean,
     /// Applying a part of an operation that changes something in place; a unit is a change.
     Change,
-    /// Applying a part of an operation that swaps; a unit is a swapped part.
+    /// Applying a part of an operation that swaps whole objects; a unit is a swapped part.
     Swap,
 }
 
@@ -83,13 +83,13 @@ pub trait Probe {
     #[inline]
     fn packet(&mut self, _port: PortNo, _sequence: u64) {}
 
-    /// Called when the operation of this version has been applied. A version is repeated if something changes
-    /// that is not an operation.
+    /// Called when the operation of this version has been applied. The call is repeated with the same version
+    /// after a change that is not an operation.
     #[inline]
     fn applied(&mut self, _version: u64) {}
 
-    /// Returns whether packets are looked up in the table as well as in its LUT, to compare the costs. The
-    /// result of that lookup is not used.
+    /// Returns whether packets are looked up both in a table and in its LUT, to compare the costs. The result
+    /// of the table lookup is not used.
     #[inline]
     fn compares(&self) -> bool {
         false
@@ -107,9 +107,9 @@ impl Probe for () {}
 
 /// Outputs of a packet.
 pub struct Leaving<'a> {
-    /// The packet's pending copies, and the place of all pending copies.
+    /// The packet's list of pending copies, and the array that holds all pending copies.
     copies: Option<(OutputList, &'a PendingOutputs)>,
-    /// The frame that leaves itself, and its port.
+    /// The packet's frame, if it leaves without a copy, and its port.
     frame: Option<(PortNo, &'a Frame)>,
 }
 
@@ -121,7 +121,7 @@ impl<'a> Leaving<'a> {
         }
     }
 
-    /// Describes a packet that sends one frame to a port, or nothing.
+    /// Describes a packet that sends one frame to a port, or sends nothing.
     pub(crate) fn only(frame: Option<(PortNo, &'a Frame)>) -> Self {
         Self { copies: None, frame }
     }

@@ -2,8 +2,8 @@
 //! The recorder: an instrument that records the processing of packets selected by a filter, for `shunt trace
 //! --live`.
 //!
-//! It allocates all its memory when it is created. Without a recorder, bursts run code that is compiled
-//! without it.
+//! It allocates all its memory when it is created. While no recorder is installed, bursts run a copy of the
+//! code that is compiled without recording.
 
 use crate::counters::BurstCounters;
 use crate::filter::Filter;
@@ -19,13 +19,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use wire::digest::fnv1a;
 
-/// Maximum number of packets recorded at the same time: a burst and packets that wait.
+/// Maximum number of packets being recorded at the same time: a burst, and packets that wait.
 const RECORDS: usize = 64;
 
 /// Name of the recorder's usage counter.
 pub const RECORDER: &str = "recorder";
 
-/// Marks a slot without a record.
+/// Marks a slot whose packet is not being recorded.
 const NOBODY: u8 = u8::MAX;
 
 /// A record of a packet that has not left yet.
@@ -41,7 +41,7 @@ struct Open {
 pub struct Recorder {
     filter: Filter,
     ring: Producer<TraceRecord>,
-    /// Number of packets still to be recorded.
+    /// Number of packets that remain to be recorded.
     left: u64,
     /// Number of selected packets that were not recorded for lack of space, on arrival or when they left.
     lost: Arc<AtomicU64>,
@@ -58,7 +58,8 @@ pub struct Recorder {
 impl Recorder {
     /// Creates a recorder for `worker` that records at most `count` packets into `ring`.
     ///
-    /// Selected packets count in `lost` if the ring is full or too many packets are being recorded.
+    /// If the ring is full or too many packets are being recorded, `lost` counts the selected packets that
+    /// are not recorded.
     #[must_use]
     pub fn new(
         worker: u16,
@@ -74,8 +75,8 @@ impl Recorder {
         Self { filter, ring, left: count, lost, clock, began: 0, version: 0, slots, records, free }
     }
 
-    /// Returns whether to run the next burst with the recorder. The burst is forwarded by this version of the
-    /// rules.
+    /// Returns whether the next burst must run with the recorder. `version` is the version of the rules that
+    /// forward the burst.
     pub fn listens(&mut self, version: u64) -> bool {
         self.version = version;
         self.began = self.now();
@@ -143,7 +144,7 @@ impl Probe for Recorder {
             let entry = (entry != NONE).then_some(entry);
             record.lookups += 1;
             let after_ns = now.saturating_sub(*began);
-            // Excess lookups appear only in the count.
+            // Lookups beyond the array's capacity are counted but not stored.
             let _ = record.hits.try_push(TraceHit { table, by, entry, after_ns });
         }
     }
@@ -159,7 +160,7 @@ impl Probe for Recorder {
             leaving.copies(|port, frame| {
                 record.made += 1;
                 let bytes = frame.bytes();
-                // Excess copies appear only in the count.
+                // Copies beyond the array's capacity are counted but not stored.
                 let _ =
                     record.copies.try_push(TraceCopy { port, len: bytes.len() as u32, digest: fnv1a(bytes) });
             });
@@ -180,7 +181,7 @@ impl Probe for Recorder {
         let _ = self.free.try_push(number);
         if self.ring.push(record).is_err() {
             self.lose();
-            // Another packet may be recorded instead.
+            // This packet was not recorded, so another one may be recorded instead.
             self.left += 1;
         }
     }

@@ -2,7 +2,7 @@
 //! The tables: packets are looked up table by table until none of them waits for a table.
 //!
 //! All packets that wait for a table are looked up together: first all keys are built, then one batch lookup
-//! runs, then each packet's instructions. Outputs leave at the end, packet by packet.
+//! runs, and then the instructions of each packet. Outputs leave at the end, packet by packet.
 
 use crate::cells::Cell;
 use crate::context::BurstContext;
@@ -27,7 +27,7 @@ pub(crate) fn run_tables<E: Egress, P: Probe>(
 ) {
     let mut waiting = [0u16; BURST];
     let mut ids = [NONE; BURST];
-    // A burst begins at table 0, although no packet may wait there.
+    // A burst begins at table 0, even if none of its packets waits there.
     let mut next = Some(0);
     while let Some(number) = next {
         let (waiting, known, mut later) = select_waiting(packets, burst, number, &mut waiting);
@@ -96,8 +96,8 @@ pub(crate) fn run_tables<E: Egress, P: Probe>(
     probe.mark(ProbeStep::Finish, burst.len() as u32);
 }
 
-/// Lists the packets that wait for a lookup in table `number`, and the packets that wait for an entry of it
-/// without a lookup. Also returns the lowest other table that packets wait for.
+/// Lists the packets that wait for a lookup in table `number`, and the packets that wait for a known entry of
+/// this table. Also returns the lowest other table that packets wait for.
 fn select_waiting<'a>(
     packets: &[Packet],
     burst: &[u16],
@@ -133,7 +133,8 @@ fn min_table(one: Option<u8>, other: Option<u8>) -> Option<u8> {
 }
 
 impl<E: Egress> BurstContext<'_, E> {
-    /// Counts a hit and runs the entry's instructions. Returns false for a table-miss, which ends the packet.
+    /// Counts a hit and runs the entry's instructions. Returns false if there is no entry; the packet then
+    /// ends.
     #[inline]
     pub(crate) fn hit(&mut self, packet: &mut Packet, table: u8, id: EntryId) -> bool {
         let Some((cell, program)) = (if id == NONE { None } else { self.entry(id) }) else {

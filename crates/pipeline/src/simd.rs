@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Vector instructions, selected at run time. A type that needs them can only be created on a core that has
-//! them.
+//! Vector instructions that are selected at run time. A type that needs such instructions can only be created
+//! on a core that has them.
 #![allow(unsafe_code)]
 
 #[cfg(target_arch = "x86_64")]
@@ -33,7 +33,7 @@ pub(crate) struct Source<'p> {
     pub frame: &'p [u8; 64],
     /// Extended header.
     pub ext: &'p [u8; 32],
-    /// Key that determines the row's shape. Most packets of a burst have the same kind.
+    /// Kind of the packet, which determines the row's shape. Most packets of a burst have the same kind.
     pub kind: u64,
 }
 
@@ -63,8 +63,8 @@ impl Permute {
     /// Builds a row of `words` words (at most 8) from each source, and clears the bits that are not in `mask`
     /// (a row, or empty for no mask).
     ///
-    /// `shape` returns the common properties of a kind's rows. If it returns `None`, these rows stay
-    /// undefined and the result is false. Nothing is written beyond the last row.
+    /// `shape` returns the common properties of a kind's rows. If it returns `None`, the rows of this kind
+    /// stay undefined and the result is false. No word after the last row is written.
     #[inline]
     pub fn rows(
         &self,
@@ -145,9 +145,9 @@ unsafe fn permute(
             let made = _mm512_and_si512(_mm512_maskz_permutex2var_epi8(keep, frame, places, ext), bits);
             let made = _mm512_mask_mov_epi64(made, is_first, firsts);
             if rest.len() >= 8 {
-                // A full store is used where it fits, because a word read soon after a masked store would
-                // wait much longer. The words that it writes beyond the row are overwritten by the next row.
-                // SAFETY: the branch checks that `rest` has at least 8 words.
+                // A full store is used where it fits, because reading a word soon after a masked store stalls
+                // the core. The words that it writes beyond the row are overwritten by the next row. SAFETY:
+                // the branch checks that `rest` has at least 8 words.
                 unsafe { _mm512_storeu_si512(rest.as_mut_ptr().cast(), made) };
             } else {
                 let room = ((1u16 << rest.len()) - 1) as u8;
@@ -193,8 +193,8 @@ impl RowCompare {
         (!is_portable() && is_x86_feature_detected!("avx512f")).then_some(Self { _found: () })
     }
 
-    /// Returns one bit for each of up to 32 rows of `words` words. The bit is set if the row at its place in
-    /// `rows` differs, or if there is no such row.
+    /// Compares up to 32 rows of `words` words with rows at given places. Returns one bit for each row. The
+    /// bit is set if the row at that place in `rows` differs, or if the place is out of range.
     #[inline]
     pub fn differing(self, keys: &[u64], words: usize, rows: &[u64], places: &[u32]) -> u32 {
         // SAFETY: only `new` creates a `RowCompare`, and it has checked that the core has these instructions.

@@ -35,7 +35,7 @@ impl Slab {
         Burst::try_from(&self.free[free..]).unwrap_or_default()
     }
 
-    /// Takes `count` slots, which must be those that the last call of [`Slab::burst`] returned.
+    /// Takes `count` slots. They must be the slots that the last call of [`Slab::burst`] returned.
     #[inline]
     pub fn take(&mut self, count: usize) {
         self.free.truncate(self.free.len().saturating_sub(count));

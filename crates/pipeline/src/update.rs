@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Updates: an operation as one worker applies it.
 //!
-//! Applying an update takes short, bounded time and frees nothing. Objects that are no longer used stay in
-//! the update, which returns to the control thread.
+//! Applying an update takes short, bounded time and frees nothing. Replaced objects stay in the update, which
+//! returns to the control thread.
 
 use crate::cells::{Cells, ProgramId};
 use crate::extract::Extractor;
@@ -34,14 +34,14 @@ pub enum Update {
     Table(u8, TableUpdate),
     /// Replaces a table's view and key extractor.
     SwapTable(u8, Option<Box<(Table, Extractor)>>),
-    /// Replaces the way in which the fast-forwarding path passes a table.
+    /// Replaces the method by which the fast-forwarding path passes a table.
     SwapFastMode(u8, FastMode),
     /// Adjusts a table's LUT to a change of its rules. Part of the same operation as that change.
     Clean(u8, Coherence, Clean),
     /// Sets the maximum number of listed changes against which a record of a table's LUT is checked one by
     /// one. If more changes are listed for the record, it is checked by a table lookup.
     ListMax(u8, u32),
-    /// Sets or removes the program of this number.
+    /// Sets or removes the program with this number.
     Program(ProgramId, Option<Arc<Program>>),
     /// Replaces all programs.
     SwapPrograms(Vec<Option<Arc<Program>>>),
@@ -63,14 +63,15 @@ pub enum Update {
     SwapMeters(Arc<MeterTable>),
     /// Sends a packet-out of the controller once the whole operation is applied.
     PacketOut(Box<CompiledPacketOut>),
-    /// Flows may change their lane or egress queue with this operation.
+    /// States that flows may change their lane or egress queue with this operation.
     Lanes {
         /// Whether normal flows may have become low-latency.
         promotes: bool,
         /// Whether flows may have moved to another egress queue.
         requeues: bool,
     },
-    /// Installs a recorder; `None` removes it. Sent alone, because it is no operation and changes no version.
+    /// Installs a recorder; `None` removes it. Sent alone, because it is not part of an operation and does
+    /// not change the version.
     Record(Option<Box<Recorder>>),
 }
 

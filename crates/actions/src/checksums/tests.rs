@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A packet with checksum offload, once completed, equals the same packet that arrived with a complete
-//! checksum.
+//! Changes packets with checksum offload. Once its checksum is completed, such a packet must equal the same
+//! packet that arrived with a complete checksum.
 
 use crate::field_write::FieldWrite;
 use crate::packet_data::PacketData;
@@ -54,7 +54,7 @@ fn changed(frame: Frame, change: &dyn Fn(&mut PacketData)) -> Frame {
     packet.take_frame()
 }
 
-/// Ignores failures: a change without its header leaves the packet unchanged.
+/// Ignores failures: an action that finds no header leaves the packet unchanged.
 fn applied(_: Result<(), flow::DropReason>) {}
 
 fn set(field: Field, value: u128) -> impl Fn(&mut PacketData) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Key plans as one byte shuffle per row.
+//! Key plans that are implemented as one byte shuffle per row.
 //!
 //! A plan is eligible if each field keeps its position within its bytes, no two fields share a byte of the
-//! key, and the row is at most 64 bytes long. Other plans, and packets whose headers reach beyond the first
-//! 64 bytes, use loads.
+//! key, and the row is at most 64 bytes long. Other plans use loads. So do packets whose headers reach beyond
+//! the first 64 bytes.
 
 use crate::packet::Packet;
 use crate::simd::{Choice, Permute, Shape, Source};
@@ -16,8 +16,8 @@ use flow::{Field, FieldBase};
 /// Number of bytes at the start of a frame that a row can be built from.
 const REACH_BYTES: u16 = 64;
 
-/// Layout of a packet's kind: header presence bits, reachable length of the frame, and the offsets of L3 and
-/// L4.
+/// Bit layout of a packet's kind, which consists of header presence bits, the reachable length of the frame,
+/// and the offsets of L3 and L4.
 const PRESENT: u32 = (1 << LEN_BIT) - 1;
 const LEN_BIT: u32 = 24;
 const L3_BIT: u32 = 32;
@@ -72,7 +72,7 @@ impl Shuffle {
             let location = part.field.location();
             let bit = location.offset_bits + part.from_bit;
             let end = bit + u16::from(part.bits);
-            // The last bit of the field must have the same position within its byte in the packet and in the
+            // The last bit of the field must have the same position within a byte in the packet and in the
             // key.
             if (end + u16::from(part.shift)) % 8 != 0 {
                 return None;

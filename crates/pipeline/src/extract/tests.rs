@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Extraction by byte shuffles builds the same rows as extraction by loads, for any fields and packets.
+//! Extraction by byte shuffles must build the same rows as extraction by loads, for any fields and packets.
 
 use super::*;
 use fastrand::Rng;
@@ -89,6 +89,6 @@ fn shuffled_rows_are_loaded_rows() {
         rows += waiting.len();
     }
     assert!(rows > 5_000);
-    // On CPUs with byte shuffles, most plans whose fields are whole bytes use them.
+    // On CPUs with the shuffle instruction, most plans whose fields are whole bytes use it.
     assert!(shuffled == 0 || shuffled > 150, "{shuffled}");
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Admission of values to a LUT: records are made, and in a full LUT others give way.
+//! Admission of values to a LUT: decides whether a value gets a record, and which record it displaces in a
+//! full LUT.
 //!
-//! The first packet of a flow looks like any packet of a storm of values that occur once. Records therefore
-//! earn their place: the more periods a record was hit in, the longer it may be idle. A new value may
-//! displace a record that has been idle for too long, but only if the value has requested a place before
+//! The first packet of a flow cannot be distinguished from a packet of an attack whose values occur only
+//! once. A record may therefore be idle for longer if it was hit in more periods. A new value may displace a
+//! record that has been idle for too long, but only if the value has requested a place before
 //! ([`super::recency`]).
 
 use super::lut::{Lut, Record, WAYS, tag};
@@ -13,7 +14,7 @@ use flow::EntryId;
 /// Maximum number of records of normal entries in a set.
 const NORMAL_WAYS: usize = 4;
 
-/// Periods that a normal record may be idle.
+/// Number of periods for which a normal record may be idle.
 const NORMAL_REST_PERIODS: u8 = 2;
 
 impl Lut {
@@ -52,8 +53,8 @@ impl Lut {
         let record = Record { id, priority, used, low_latency, generation: self.generation, fence };
         let known = self.find(key, hash);
         if let Some(place) = self.records.get_mut(known as usize) {
-            // While the record named the same entry, packets of its value were held. So none that joined the
-            // backlog after its fence waits, and the old fence suffices.
+            // While the record named the same entry, packets of its value were held. No packet that joined
+            // the backlog after its fence can therefore still wait, and the old fence suffices.
             let same = (place.id, place.low_latency) == (id, low_latency);
             let fence = if same { place.fence } else { fence };
             *place = Record { used: place.used, fence, ..record };
@@ -64,8 +65,8 @@ impl Lut {
             return;
         };
         if self.is_used(place) {
-            // Packets of the displaced record may wait behind its fence. Later ones must not inherit a record
-            // without a fence and overtake them.
+            // Packets of the displaced record may wait behind its fence. If later packets inherited a record
+            // without a fence, they would overtake these packets.
             self.barred |= self.records[place].fence != 0;
             self.free(place);
             if self.records[place].low_latency {
@@ -82,8 +83,8 @@ impl Lut {
         self.counters.learned(1);
     }
 
-    /// Returns the place for a new record with this hash; `None` if it is refused. The place may hold a
-    /// record.
+    /// Returns the place for a new record with this hash; Returns `None` if the record is refused. The place
+    /// may hold a record.
     fn room(&mut self, hash: u64, low_latency: bool) -> Option<usize> {
         let sets = self.sets(hash);
         if !low_latency {
@@ -108,8 +109,8 @@ impl Lut {
         idle.max_by_key(|(periods, _)| *periods).map(|(_, place)| place)
     }
 
-    /// Returns the place for a normal record: a free one, or that of an idle normal record. A set with its
-    /// maximum of normal records has no free place for another.
+    /// Returns the place for a normal record: a free place, or the place of an idle normal record. Returns
+    /// `None` if the set has its maximum of normal records and none of them is idle.
     fn normal_room(&self, set: usize) -> Option<usize> {
         let ways = || set * WAYS..(set + 1) * WAYS;
         let is_normal = |place: &usize| self.is_used(*place) && !self.records[*place].low_latency;

@@ -18,8 +18,8 @@ pub(super) struct TableBatch<'a> {
     pub slots: &'a [u16],
     /// Keys of the packets, one row each.
     pub keys: &'a [u64],
-    /// Results of the lookup: entries that a shared table returns, or places of records in a LUT. [`NONE`]
-    /// where nothing was found.
+    /// Results of the lookup: for a shared table, entries; for a LUT, places of records. [`NONE`] marks a
+    /// packet for which nothing was found.
     pub ids: &'a [u32],
 }
 

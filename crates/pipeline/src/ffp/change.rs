@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rule changes as a LUT sees them, and those whose records are being removed.
+//! Rule changes as a LUT sees them, and changes whose records are being removed.
 
 use flow::EntryId;
 
@@ -15,9 +15,9 @@ pub enum Coherence {
     /// Eager, but lazy while too many changes are in progress.
     #[default]
     Auto,
-    /// Records that the change concerns are removed, by examining all records in bounded slices. A hit is
-    /// checked only against changes in progress. If too many are in progress, all records are verified at
-    /// their next hit.
+    /// All records are examined in slices of bounded size, and records that the change concerns are removed.
+    /// A hit is checked only against changes in progress. If too many are in progress, all records are
+    /// verified at their next hit.
     Eager,
     /// Each record is verified at its next hit against the changes since its last verification.
     Lazy,
@@ -34,8 +34,8 @@ pub enum Clean {
         priority: u16,
         /// The rule in the LUT's layout: values, then masks.
         row: Box<[u64]>,
-        /// The rule in the layout of the previous LUT, as far as that covers it; `None` if both layouts are
-        /// equal.
+        /// The rule in the layout of the previous LUT, without the bits that the previous LUT does not
+        /// examine. `None` if both layouts are equal.
         before: Option<Box<[u64]>>,
         /// Id of the entry.
         id: EntryId,
@@ -45,8 +45,8 @@ pub enum Clean {
     },
     /// An entry was removed.
     Removed(EntryId),
-    /// An entry became low-latency (`true`) or normal. Its records of the other kind are removed, because the
-    /// kind decides which records a record may displace.
+    /// An entry became low-latency (`true`) or normal. The entry's records of the former kind are removed,
+    /// because the kind decides which records a record may displace.
     Marked(EntryId, bool),
     /// Many rules changed: every record is verified against the table before it is used again.
     #[default]
@@ -58,7 +58,7 @@ pub enum Clean {
 #[derive(Debug)]
 pub(super) struct Cleaning {
     pub slots: [CleaningSlot; UNDER_WAY],
-    /// Number of slots with a change in progress.
+    /// Number of slots that hold a change in progress.
     pub active: usize,
     /// Number of records that may still be examined before the next burst.
     pub budget: usize,
@@ -84,7 +84,7 @@ pub(super) enum LutRole {
     /// The table's LUT.
     #[default]
     Current,
-    /// The previous LUT of the table, which stays in use along with its successor.
+    /// The previous LUT of the table. It stays in use together with its successor for a while.
     Previous,
 }
 

@@ -15,7 +15,7 @@ use std::ops::Range;
 const ASKED: usize = 16;
 
 impl Lut {
-    /// Adjusts the records to a change of the rules. Leaves parts that are no longer used in `clean`.
+    /// Adjusts the records to a change of the rules. Leaves replaced parts in `clean`.
     pub(crate) fn clean(&mut self, coherence: Coherence, clean: &mut Clean) {
         // The previous LUT always works lazily: an eager change in progress would need a second copy of the
         // change.
@@ -34,9 +34,9 @@ impl Lut {
         }
     }
 
-    /// Removes the records that a change concerns: at once if the budget allows, else step by step in
-    /// [`Lut::work`]. Until then hits are checked against the change. Returns false if too many changes are
-    /// in progress.
+    /// Removes the records that a change concerns. If the budget allows, this is done at once, else step by
+    /// step in [`Lut::work`]. Until the change is complete, hits are checked against it. Returns false if too
+    /// many changes are in progress.
     fn clean_eagerly(&mut self, clean: &mut Clean) -> bool {
         if self.clean_at_once(clean) {
             return true;
@@ -107,9 +107,9 @@ impl Lut {
         }
     }
 
-    /// Returns the word of a rule by which most records can be excluded. This depends on the records: all may
-    /// have the port that a rule names, but few its address. The first records of the slice serve as a
-    /// sample.
+    /// Returns the word of a rule by which most records can be excluded. The best word depends on the
+    /// records. For example, all records may have the port that a rule names, but only a few the address. The
+    /// first records of the slice serve as a sample.
     fn telling_word(&self, row: &[u64], places: Range<usize>) -> Option<usize> {
         let words = self.mask.len();
         let matching = |word: usize| {
@@ -150,7 +150,7 @@ impl Lut {
         self.cleaning.active > 0
     }
 
-    /// Removes a record that a change in progress concerns. Returns whether it did.
+    /// Removes a record if a change in progress concerns it. Returns whether it was removed.
     #[inline]
     pub(crate) fn is_outdated(&mut self, place: u32) -> bool {
         self.cleaning.active > 0 && self.check(place as usize)
@@ -184,8 +184,8 @@ impl Lut {
         }
     }
 
-    /// Returns whether packets of the record's value may match the rule: both are equal in all bits that both
-    /// examine.
+    /// Returns whether packets of the record's value may match the rule: the record's value and the rule are
+    /// equal in all bits that both the LUT and the rule examine.
     fn meets(&self, place: usize, value: &[u64], mask: &[u64]) -> bool {
         self.row(place)
             .iter()
@@ -254,7 +254,7 @@ mod tests {
         assert_eq!(lut.cleaning.active, 0);
         let even = (0..10_000).filter(|value| place(&lut, *value) != NONE && value % 2 == 0).count();
         assert_eq!(even, 0);
-        // Beyond the maximum number of changes in progress, all records are verified.
+        // If more than the maximum number of changes are in progress, all records are verified.
         (0..16).for_each(|_| clean(&mut lut, added(11, [0, 1])));
         assert_eq!(lut.generation(), 0);
         clean(&mut lut, Clean::Removed(1));

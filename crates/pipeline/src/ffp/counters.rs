@@ -12,7 +12,7 @@ macro_rules! counters {
             records: AtomicU64,
         }
 
-        /// Values of a LUT's counters, of one worker or summed over workers.
+        /// Values of the counters of one worker's LUT, or their sums over several workers.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct LutFigures {
             $($(#[$doc])* pub $name: u64,)*
@@ -54,7 +54,7 @@ counters! {
     misses,
     /// Records verified against changes or against the table before they were used.
     verified,
-    /// Verified records for which their list of extra rules sufficed, without a table lookup.
+    /// Verified records whose list of extra rules sufficed, so that no table lookup was needed.
     walked,
     /// Records made.
     learned,
@@ -62,7 +62,7 @@ counters! {
     evicted,
     /// Normal records displaced by another value.
     displaced,
-    /// Values that found no free place.
+    /// Values that got no record because no place was free.
     refused,
     /// Records removed because rules changed.
     cleaned,

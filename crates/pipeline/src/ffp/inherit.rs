@@ -2,14 +2,15 @@
 //! Inheritance of records by a LUT with a new layout.
 //!
 //! When a rule makes a table examine more bits, the table gets a new, empty LUT with another layout. The
-//! previous LUT stays in use along with it for a while, so that active flows need not all pass the tables
+//! previous LUT stays in use for a while as well. Otherwise all active flows would have to pass the tables
 //! again. Rule changes are applied to its records by comparing the bits that both record and rule examine. A
 //! remaining record is therefore right for all packets of its value, whatever their new bits are. The new LUT
 //! learns each value that the previous LUT hits.
 //!
 //! A LUT inherits only if it examines every bit that the previous LUT examines. Otherwise two values of the
-//! previous LUT may become one value. A packet of the first could then miss and wait for the table, while a
-//! packet of the second inherits a record by which later packets of the first overtake it.
+//! previous LUT may become one value. A packet with the first value could then miss and wait for the table,
+//! while a packet with the second value inherits a record. Later packets with the first value would hit this
+//! record and overtake the waiting packet.
 
 use super::change::LutRole;
 use super::lut::{Inheritance, Lut, Previous, Record};
@@ -17,11 +18,11 @@ use crate::packet::Packet;
 use engines::NONE;
 use flow::{Limits, Nanos};
 
-/// Time for which the previous LUT serves, ns.
+/// Time for which the previous LUT stays in use, ns.
 const SERVES_NS: Nanos = 2_000_000_000;
 
 impl Previous {
-    /// Returns whether the previous LUT still serves.
+    /// Returns whether the previous LUT is still in use.
     #[inline]
     fn serves(&self, now: Nanos) -> bool {
         self.until_ns == 0 || now <= self.until_ns
@@ -29,13 +30,13 @@ impl Previous {
 }
 
 impl Lut {
-    /// Keeps the previous LUT in use along with this one. Returns the LUT that the previous one had inherited
-    /// itself.
+    /// Keeps the previous LUT in use together with this one. Returns the LUT that the previous LUT itself had
+    /// inherited from.
     pub(super) fn inherit(&mut self, mut before: Box<Lut>) -> Option<Box<Lut>> {
         let Some(Inheritance { extractor }) = self.inheritance.take() else { return Some(before) };
         let older = before.previous.take();
-        // Changes in progress there were made for the layout of a current LUT. They are moved to its list
-        // before it becomes the previous one.
+        // Changes in progress in that LUT have the layout of a current LUT. They are moved to its list before
+        // it becomes the previous LUT.
         before.put_off();
         before.role = LutRole::Previous;
         self.previous = Some(Previous { lut: before, extractor, until_ns: 0 });
@@ -46,15 +47,15 @@ impl Lut {
         })
     }
 
-    /// Returns whether the lookup's result is preliminary: the previous LUT serves, or a change is in
-    /// progress.
+    /// Returns whether the lookup's result is preliminary: the previous LUT is still in use, or a change is
+    /// in progress.
     #[inline]
     pub(super) fn is_in_flux(&self, now: Nanos) -> bool {
         self.is_cleaning() || self.previous.as_ref().is_some_and(|previous| previous.serves(now))
     }
 
-    /// Asks the previous LUT for the packet's value. `key` is the packet's row in this LUT, which learns the
-    /// record found.
+    /// Looks up the packet's value in the previous LUT. `key` is the packet's row in this LUT, which learns
+    /// the record found.
     pub(super) fn ask_previous(
         &mut self,
         packets: &mut [Packet],
@@ -78,8 +79,8 @@ impl Lut {
         lut.probe(row, now, &mut place, |_, _| ());
         let record = lut.record(place[0]).copied().filter(|_| lut.stands(place[0], row))?;
         // The record needs no fence. Where a packet leaves the path, no packet of a value with a record in
-        // the previous LUT has missed, so none waits. In a later table a packet that left earlier may have
-        // made a record with a fence; if that record was displaced, the LUT is barred.
+        // the previous LUT has missed, so none waits. In a later table, a packet that left the path earlier
+        // may have made a record with a fence. If that record was displaced, the LUT is barred.
         self.learn_masked(key, record.id, record.priority, record.low_latency, 0);
         Some(Record { generation: self.generation(), fence: 0, ..record })
     }

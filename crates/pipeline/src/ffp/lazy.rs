@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Lazy coherence, as in the paper: adding a rule touches no record. The rule becomes an *extra rule* of all
-//! records, and a record is verified against its extra rules before it is used again. A hit does so by the
-//! cheaper of two means: walking the list of extra rules, or a lookup in the table.
+//! records, and a record is verified against its extra rules before it is used again. The hit that verifies a
+//! record uses the cheaper of two methods: it walks the list of extra rules, or looks up the value in the
+//! table.
 //!
-//! The extra rules of a record are found among the last [`REMEMBERED`] changes of its LUT: those that came
-//! after the record was last verified, beat its entry and match its value. The LUT stores the rows once, side
-//! by side. A record stores only where its list begins ([`Record::generation`]), which also gives the length.
-//! Verifying a record empties its list and no other.
+//! The extra rules of a record are found among the last [`REMEMBERED`] changes of its LUT: changes made after
+//! the record was last verified, whose rules beat the record's entry and match its value. The LUT stores the
+//! rows of the changes once for all records. A record stores only where its list begins
+//! ([`Record::generation`]), which also determines the list's length. Verifying a record empties the list of
+//! this record only.
 
 use super::change::Clean;
 use super::lut::{Lut, Record};
@@ -18,15 +20,15 @@ use flow::EntryId;
 enum Recheck {
     /// The record is right.
     Right,
-    /// This entry serves the record's value instead.
+    /// This entry applies to the record's value instead.
     Other(EntryId),
     /// A lookup in the table is needed.
     Unknown,
 }
 
 impl Lut {
-    /// Sets the maximum length of a list that is walked: up to it, walking takes less time than a table
-    /// lookup.
+    /// Sets the maximum length of a list that is walked. Walking a list of this length takes less time than a
+    /// table lookup.
     pub fn set_list_max(&mut self, rules: u32) {
         self.recent.list_max = rules.min(REMEMBERED as u32);
     }
@@ -38,7 +40,7 @@ impl Lut {
     }
 
     /// Advances the generation. Each call also checks one record and removes it if it was not verified for
-    /// half of all generations. So no record survives until its generation number comes round again.
+    /// half of all generations. No record therefore survives until its generation number is reused.
     fn advance(&mut self, by: u32) {
         self.generation = self.generation.wrapping_add(by);
         let place = self.recent.aging;
@@ -60,8 +62,8 @@ impl Lut {
                 }
                 let kept = &mut self.recent.rows[at * words..][..words];
                 kept.copy_from_slice(row);
-                // A previous LUT does not know all bits of the rule. Its records may match the rule whatever
-                // the other bits are.
+                // A previous LUT does not know all bits of the rule. Whether its records match the rule
+                // therefore depends on the known bits only.
                 kept[words / 2..].iter_mut().zip(&self.mask).for_each(|(mask, own)| *mask &= own);
                 Change { id: *id, priority: *priority, kind: ChangeKind::Added }
             }
@@ -69,15 +71,15 @@ impl Lut {
                 self.recent.forget(*id);
                 Change { id: *id, priority: 0, kind: ChangeKind::Removed }
             }
-            // Records of that entry are looked up and corrected. If the entry is itself an extra rule, it
-            // remains one.
+            // Records that name this entry are looked up and corrected. If the entry is also an extra rule,
+            // it remains one.
             Clean::Marked(id, _) => Change { id: *id, priority: 0, kind: ChangeKind::Removed },
             Clean::All => return self.suspect_all(),
         };
         self.advance(1);
     }
 
-    /// Returns whether a record is right according to its list alone.
+    /// Returns whether the list of a record shows that the record is right, without a table lookup.
     pub(super) fn stands(&self, place: u32, key: &[u64]) -> bool {
         self.record(place).is_some_and(|record| self.walk_list(record, key) == Recheck::Right)
     }
@@ -99,7 +101,8 @@ impl Lut {
                     let (value, mask) = self.recent.rows[at * 2 * words..][..2 * words].split_at(words);
                     if matches(key, value, mask) {
                         best = (change.id, change.priority);
-                        // This holds even if the id equals the record's: the id has then been used again.
+                        // This holds even if the id equals the record's id, because the id was then reused
+                        // for a new entry.
                         recheck = Recheck::Other(change.id);
                     }
                 }
@@ -208,11 +211,11 @@ mod tests {
         assert_eq!((hit(&mut lut, 1), counts(&lut)), (Some(1), (1, 1)), "its list is empty now");
         assert_eq!((hit(&mut lut, 3), counts(&lut)), (Some(2), (2, 2)), "of the same entry, its own list");
         assert_eq!((hit(&mut lut, 3), counts(&lut)), (Some(2), (2, 2)));
-        // A rule of lower priority, and one of equal priority: the entry added first wins.
+        // First a rule of lower priority, then a rule of equal priority. The entry added first wins.
         add(&mut lut, 3, 9, [0, 0]);
         add(&mut lut, 4, 10, [0, 0]);
         assert_eq!(hit(&mut lut, 2), Some(1));
-        // Several rules match: the highest priority wins, and of equal ones the first.
+        // Several rules match. The highest priority wins; among equal priorities, the first added wins.
         add(&mut lut, 5, 30, [0, 0]);
         add(&mut lut, 6, 40, [0, 0xfffe]);
         add(&mut lut, 7, 40, [0, 0]);
@@ -236,7 +239,7 @@ mod tests {
         assert_eq!((hit(&mut lut, 1), counts(&lut)), (Some(1), (1, 1)));
         change(&mut lut, Clean::Removed(1));
         assert_eq!((hit(&mut lut, 1), counts(&lut)), (Some(77), (2, 1)), "only the table can tell");
-        // The id is used again, so the record names another entry.
+        // The id is reused, so the record now names another entry.
         add(&mut lut, 1, 5, [0, 0]);
         assert_eq!((hit(&mut lut, 2), counts(&lut)), (Some(77), (3, 1)));
         let place = lut.find(&[3], lut.hash(&[3]));
@@ -269,7 +272,7 @@ mod tests {
         assert_eq!(hit(&mut lut, 1), Some(1));
         add(&mut lut, 99, 1, [0, 0]);
         assert_eq!(hit(&mut lut, 3), Some(77));
-        // A change in another mode in between.
+        // A change in another mode happens in between.
         lut.clean(Coherence::Generation, &mut Clean::All);
         add(&mut lut, 100, 1, [0, 0]);
         assert_eq!(hit(&mut lut, 4), Some(77));

@@ -27,7 +27,7 @@ use std::sync::Arc;
 /// Number of records in a set.
 pub(super) const WAYS: usize = 8;
 
-/// Length of a period, in which uses of records are measured.
+/// Length of a period in nanoseconds. The use of records is counted in periods.
 const PERIOD_NS: Nanos = 1_000_000_000;
 
 /// Data of a record besides its value.
@@ -60,11 +60,11 @@ pub struct Lut {
     pub(super) period: Nanos,
     seed: Seed,
     compare: Option<RowCompare>,
-    /// Previous LUT, which serves as well while this one is new.
+    /// The previous LUT, which stays in use while this LUT is new.
     pub(super) previous: Option<Previous>,
     pub(super) inheritance: Option<Inheritance>,
-    /// Set while packets wait that missed without asking the previous LUT. No record is inherited until these
-    /// have left.
+    /// Set while packets wait that missed without a lookup in the previous LUT. No record is inherited until
+    /// these packets have left.
     pub(super) barred: bool,
     pub(super) role: LutRole,
     pub(super) cleaning: Cleaning,
@@ -78,7 +78,7 @@ pub(super) struct Previous {
     pub lut: Box<Lut>,
     /// Builds the previous LUT's rows; `None` if both layouts are equal.
     pub extractor: Option<Box<Extractor>>,
-    /// Time at which it ceases to serve, ns; 0 before its first use.
+    /// Time at which the previous LUT is no longer used, ns; 0 before its first use.
     pub until_ns: Nanos,
 }
 
@@ -166,7 +166,7 @@ impl Lut {
         }
     }
 
-    /// Looks up a burst in two passes: first hashes and tags, then rows. The tags are few cache lines, which
+    /// Looks up a burst in two passes: first hashes and tags, then rows. The tags take few cache lines, which
     /// stay in the core's caches. The first pass prefetches the rows, so that the cache misses of the burst
     /// overlap.
     ///
@@ -184,7 +184,7 @@ impl Lut {
         for at in 0..count {
             let place = self.candidate(self.seed.hash_masked(&keys[at * words..][..words]));
             places[at] = place;
-            // A row may span two cache lines.
+            // A row may extend over two cache lines.
             prefetch::element(&self.keys, place as usize * words);
             prefetch::element(&self.keys, place as usize * words + words - 1);
             prefetch::element(&self.records, place as usize);
@@ -205,7 +205,7 @@ impl Lut {
         }
     }
 
-    /// Returns a value's place, which may be `place`.
+    /// Returns the place of a value's record now. It may still be `place`.
     #[inline(never)]
     fn find_again(&self, key: &[u64], place: u32) -> u32 {
         if self.holds(place as usize, key) { place } else { self.find(key, self.seed.hash_masked(key)) }
@@ -217,7 +217,8 @@ impl Lut {
     fn candidate(&self, hash: u64) -> u32 {
         let [first, second] = self.sets(hash);
         let fits = equal_bytes(self.tags[first], self.tags[second], tag(hash));
-        // Conditional moves instead of a branch: the core cannot predict in which set a value is.
+        // Conditional moves are used instead of a branch, because the core cannot predict which set holds a
+        // value.
         let way = fits.trailing_zeros() as usize;
         let place = if way < WAYS { first * WAYS + way } else { second * WAYS + way - WAYS };
         if fits == 0 { NONE } else { place as u32 }

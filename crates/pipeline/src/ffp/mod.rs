@@ -41,13 +41,13 @@ pub use change::{Clean, Coherence};
 pub use counters::{LutCounters, LutFigures};
 pub use lut::{Inheritance, Lut};
 
-/// Mode in which the fast-forwarding path passes a table.
+/// Method by which the fast-forwarding path passes a table.
 #[derive(Debug, Default)]
 pub enum FastMode {
-    /// Not at all: no entry of the table is low-latency.
+    /// The path is closed at this table, because none of its entries is low-latency.
     #[default]
     Closed,
-    /// By the table's own lookup, which is as fast.
+    /// By the table's own lookup, which is as fast as a LUT.
     Shared,
     /// By the table's LUT.
     Lut(Box<Lut>),
@@ -57,7 +57,7 @@ pub enum FastMode {
 #[derive(Debug)]
 pub(crate) struct Ffp {
     modes: Box<[FastMode]>,
-    /// Row that was looked up, for the packet in each slot that missed.
+    /// For the packet in each slot: the row that missed in a LUT.
     rows: Box<[u64]>,
 }
 
@@ -132,8 +132,8 @@ impl Ffp {
         }
     }
 
-    /// Moves the packets that have just missed to the front of `waiting`, and copies the row of `words` words
-    /// that each was looked up with into `keys`. Returns their number.
+    /// Moves the packets that have just missed to the front of `waiting`, and copies their rows of `words`
+    /// words into `keys`. Returns the number of these packets.
     #[inline]
     pub fn recall(&self, packets: &[Packet], waiting: &mut [u16], keys: &mut [u64], words: usize) -> usize {
         if self.is_open() { self.recall_rows(packets, waiting, keys, words) } else { 0 }
@@ -155,7 +155,7 @@ impl Ffp {
         recalled
     }
 
-    /// Returns whether packets can pass the first table on this path.
+    /// Returns whether the first table is open on this path.
     #[inline]
     pub fn is_open(&self) -> bool {
         !matches!(self.modes[0], FastMode::Closed)

@@ -7,7 +7,7 @@ use crate::slab::Burst;
 /// Slots of the packets on the path that wait for the lowest table.
 ///
 /// In most bursts all packets wait for the same table, so only that list is kept. Packets that wait for a
-/// later table are searched for when their turn comes.
+/// later table are found by a search when the walk reaches that table.
 pub(super) struct Queue {
     table: u8,
     waiting: Burst,

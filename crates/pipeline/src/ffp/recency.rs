@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Recency of values: when a record was hit, and which values requested a record.
 //!
-//! The more periods a record was hit in, the longer it may be idle. A Bloom filter remembers the values that
+//! A record that was hit in more periods may be idle for longer. A Bloom filter remembers the values that
 //! requested a place. No storm of values that occur once can fill it, because it records a sample of the
 //! requests.
 
 use flow::Nanos;
 
-/// Periods that a record may be idle, by the number of periods in which it was hit: none, one, two, three or
-/// more.
+/// Number of periods for which a record may be idle. The index is the number of periods in which it was hit:
+/// none, one, two, or at least three.
 const REST_PERIODS: [u8; 4] = [0, 2, 8, 24];
 
-/// Bits of each filter half per record of the LUT. A half has at most [`SEEN_BITS_MAX`] bits.
+/// Number of bits of each filter half per record of the LUT. A half has at most [`SEEN_BITS_MAX`] bits.
 const SEEN_BITS: usize = 64;
 const SEEN_BITS_MAX: usize = 1 << 17;
 
 /// Number of filter bits that a value sets.
 const SEEN_PROBES: u32 = 3;
 
-/// Bits of a filter half per value recorded in a period. One in 600 new values is then mistaken for a
-/// recorded one.
+/// Number of bits of a filter half per value recorded in a period. At this size, one in 600 new values is
+/// mistaken for a recorded one.
 const BITS_PER_VALUE: usize = 32;
 
 /// Period of a record's last hit (low 6 bits) and number of periods with hits, up to 3 (high 2 bits).
@@ -27,12 +27,12 @@ const BITS_PER_VALUE: usize = 32;
 pub(super) struct Use(u8);
 
 impl Use {
-    /// Mask of the period's low bits that are kept.
+    /// Mask for the low bits of the period, which are stored.
     const PERIOD: u8 = 0x3f;
 
     /// Returns the use of a record without hits.
     pub fn never(period: Nanos) -> Self {
-        // Set to the previous period, so that a hit in this one counts.
+        // The previous period is stored, so that a hit in the current period counts.
         Self((period as u8).wrapping_sub(1) & Self::PERIOD)
     }
 
@@ -51,20 +51,20 @@ impl Use {
         (period as u8).wrapping_sub(self.0) & Self::PERIOD
     }
 
-    /// Returns by how many periods a record is idle beyond its limit; `None` if it is within.
+    /// Returns by how many periods a record exceeds its idle limit, or `None` if it does not.
     pub fn idles(self, period: Nanos) -> Option<u8> {
         self.rests(period).checked_sub(REST_PERIODS[usize::from(self.0 >> 6)])
     }
 }
 
-/// Bloom filter of values that found no free place in this period and the previous one.
+/// Bloom filter of values that found no free place in the current or the previous period.
 #[derive(Debug)]
 pub(super) struct Seen {
     halves: [Box<[u64]>; 2],
     period: Nanos,
     /// Number of requests in this period.
     asked: usize,
-    /// Sampling interval: one of this many values is recorded.
+    /// Sampling interval: one in this many values is recorded.
     every: usize,
 }
 

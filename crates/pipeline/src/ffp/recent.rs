@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The last changes of a table's rules, which records are verified against.
+//! The last changes of a table's rules. Records are verified against these changes.
 
 use flow::EntryId;
 
@@ -29,7 +29,7 @@ pub(super) struct Recent {
     pub changes: [Change; REMEMBERED],
     /// Values and masks of the rule of each change.
     pub rows: Box<[u64]>,
-    /// Maximum length of a list that is walked.
+    /// Maximum length of a list of changes that is walked.
     pub list_max: u32,
     /// Place of the record that is checked next for its age.
     pub aging: usize,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packets whose LUT record is not known to be right: the record is checked, or another one is searched for.
+//! Handles packets whose LUT record may be outdated: the record is checked, or another one is searched for.
 
 use super::batch::{CacheHit, TableBatch};
 use super::lut::{Lut, Record};
@@ -12,7 +12,7 @@ use engines::NONE;
 use flow::Next;
 use tables::Table;
 
-/// Looks again at packets whose record is not known to be right.
+/// Resolves packets whose record may be outdated.
 #[inline(never)]
 pub(super) fn resolve<'a, E: Egress, P: Probe>(
     context: &BurstContext<'a, E>,
@@ -50,7 +50,7 @@ pub(super) fn resolve<'a, E: Egress, P: Probe>(
 }
 
 /// Resolves the value of the packet at index `at` of a batch where the LUT alone cannot: a change is in
-/// progress, the previous LUT serves as well, or the record must be verified.
+/// progress, the previous LUT is still in use, or the record must be verified.
 #[inline(never)]
 fn doubt<E: Egress, P: Probe>(
     context: &BurstContext<'_, E>,
@@ -65,8 +65,9 @@ fn doubt<E: Egress, P: Probe>(
     let (slot, place) = (batch.slots[at], batch.ids[at]);
     let key = &batch.keys[at * lut.words()..][..lut.words()];
     if place == NONE {
-        // Earlier packets of this value in the burst passed by a record inherited for them. This packet uses
-        // the same record, even if `barred` was set since, because later packets will find that record, too.
+        // Earlier packets of this value in the burst used a record that was inherited for them. This packet
+        // uses the same record, even if `barred` was set meanwhile, because later packets will find that
+        // record as well.
         if *moved && let Some(record) = lut.record(lut.find(key, lut.hash(key))) {
             return Some((By::Inherited, *record));
         }
@@ -77,11 +78,10 @@ fn doubt<E: Egress, P: Probe>(
         *moved |= inherited.is_some();
         return inherited.map(|record| (By::Inherited, record));
     }
-    // A newly learned record may have replaced the one found at `place`. The packet then misses, and does not
-    // search for its value elsewhere: earlier packets of the value may have missed as well and must not be
-    // overtaken.
+    // A newly learned record may have replaced the one found at `place`. The packet then misses and does not
+    // use the previous LUT: earlier packets of its value may have missed, too, and must not be overtaken.
     if *moved && !lut.has(place, key) || lut.is_outdated(place) {
-        // Later packets must not inherit a record either while these wait.
+        // While these packets wait, later packets must not inherit a record either.
         lut.barred = true;
         return None;
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The walk: takes a burst's packets over the tables as far as LUT records carry them. Packets that pass all
-//! tables leave; the others wait at the table where they left the path.
+//! The walk: takes the packets of a burst through the tables as long as LUT records or shared tables give
+//! their entries. Packets that pass all tables leave. All other packets wait at the table at which they left
+//! the path.
 
 use super::batch::{CacheHit, TableBatch};
 use super::lut::Lut;
@@ -17,14 +18,14 @@ use engines::NONE;
 use flow::{EntryId, Limits, Next};
 use tables::Table;
 
-/// LUT of a table, with the rows of all packets that missed a LUT.
+/// LUT of a table, and the rows of all packets that missed in any LUT.
 struct Cache<'a> {
     lut: &'a mut Lut,
     rows: &'a mut [u64],
 }
 
 impl Ffp {
-    /// Takes packets through the path. `keys` must have space for the rows of a burst.
+    /// Takes the packets of a burst through the path. `keys` must have space for the rows of a burst.
     pub fn walk<E: Egress, P: Probe>(
         &mut self,
         context: &mut BurstContext<'_, E>,
@@ -176,8 +177,8 @@ fn share_indexed<E: Egress, P: Probe>(
     share_one(context, batch.number, found, packets, slot, queue, probe)
 }
 
-/// Runs the entries that records and indexes give. Returns the number of packets looked up and of those that
-/// hit an entry. All other packets leave the path.
+/// Runs the entries that records and indexes give. Returns the number of packets looked up, and the number of
+/// packets that hit an entry. Packets that hit no entry leave the path.
 fn pass<'a, E: Egress, P: Probe>(
     context: &mut BurstContext<'a, E>,
     Cache { lut, rows }: Cache<'_>,
@@ -240,7 +241,8 @@ fn pass<'a, E: Egress, P: Probe>(
     (hits + indexed, hits + indexed_hits)
 }
 
-/// Returns whether a packet must wait for earlier packets of its value. Clears a fence that has passed.
+/// Returns whether a packet must wait for earlier packets of its value. Clears the record's fence if it has
+/// passed.
 #[inline(never)]
 fn is_held<E>(
     context: &BurstContext<'_, E>,
@@ -262,8 +264,8 @@ fn is_held<E>(
 /// Maximum number of packets looked up for comparison.
 const COMPARED: usize = 16;
 
-/// Looks up packets in the table only to measure its cost. The lookup runs twice, so that the table is as
-/// warm as its LUT when it is measured.
+/// Looks up packets in the table only to measure the cost of a lookup. The lookup runs twice, so that the
+/// table is in the CPU caches when it is measured, as its LUT is.
 #[inline(never)]
 fn compare<P: Probe>(table: &Table, keys: &[u64], number: u8, probe: &mut P) {
     let words = table.plan().words();
@@ -274,7 +276,7 @@ fn compare<P: Probe>(table: &Table, keys: &[u64], number: u8, probe: &mut P) {
     let mut ids = [NONE; COMPARED];
     let ids = &mut ids[..keys.len() / words];
     table.lookup(keys, ids);
-    // Zero units: the time of the cold lookup is charged to no packet.
+    // Zero units: the time of the first, cold lookup is not charged to any packet.
     probe.mark(ProbeStep::Lookup(number), 0);
     table.lookup(keys, ids);
     probe.mark(ProbeStep::Lookup(number), ids.len() as u32);

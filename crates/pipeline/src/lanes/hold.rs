@@ -7,11 +7,11 @@ use std::collections::VecDeque;
 
 /// Packets in the hold queue.
 ///
-/// Packets with the same fence leave in order of arrival. A packet's fence is never before the fence of an
-/// earlier packet of its flow. No flow waits for the fence of another.
+/// Packets with the same fence leave in order of arrival. The fence of a packet is never before the fence of
+/// an earlier packet of the same flow. Flows do not wait for each other's fences.
 #[derive(Debug)]
 pub(crate) struct Hold {
-    /// Slots, each with the fence that must pass.
+    /// Slots of the packets, each with the fence that must pass before the packet continues.
     waiting: VecDeque<(u16, u32)>,
     /// Earliest fence of all held packets.
     first: Option<u32>,

@@ -17,11 +17,12 @@ pub struct LaneLimits {
 }
 
 impl LaneLimits {
-    /// No packet waits.
+    /// Limits with which no packet waits.
     pub const NONE: Self = Self { normal: 0, unknown: 0, hold: 0 };
 
-    /// Default limits of the daemon. At 60 ns per packet the backlog is 0.2 ms of work. Under overload it is
-    /// processed in small quanta between bursts, and its last packet waits several milliseconds.
+    /// Default limits of the daemon. At 60 ns per packet, a full backlog is 0.2 ms of work. Under overload,
+    /// the backlog is processed in small quanta between bursts, so its last packet waits several
+    /// milliseconds.
     pub const USUAL: Self = Self { normal: 2_048, unknown: 1_024, hold: 256 };
 
     /// Greatest limit of each kind, packets.

@@ -17,7 +17,7 @@
 //! record that was made meanwhile. Such a record therefore has a *fence* (an order barrier, not a memory
 //! fence): the position of the backlog's end when the record was made. Packets that hit the record before the
 //! backlog has drained up to the fence are held ([`hold`]). Later packets of the flow are held, too, so the
-//! fence passes after one length of the backlog, whatever arrives.
+//! fence passes after at most one length of the backlog.
 
 mod hold;
 mod limits;
@@ -35,7 +35,7 @@ pub use limits::LaneLimits;
 pub use shares::BacklogShare;
 pub(crate) use window::Window;
 
-/// Usage of the lanes. The lists may exceed their limits by a burst or two.
+/// Usage of the lanes. Each list may exceed its limit by a burst or two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaneUsage {
     /// Known normal packets in the backlog.
@@ -46,12 +46,12 @@ pub struct LaneUsage {
     pub hold: Usage,
 }
 
-/// Packets that wait between two bursts.
+/// Packets that stay in the pipeline between two bursts.
 #[derive(Debug)]
 pub(crate) struct Lanes {
     limits: LaneLimits,
-    /// Rest of the last burst if the backlog was empty when it arrived. It is nearly always processed next,
-    /// and then as a whole.
+    /// Packets of the last burst that did not leave, if the backlog was empty when the burst arrived. They
+    /// are nearly always processed next, and then all at once.
     pub last_burst: Burst,
     backlog: VecDeque<u16>,
     shares: Shares,
@@ -120,7 +120,7 @@ impl Lanes {
         self.hold.len() <= usize::from(self.limits.hold)
     }
 
-    /// Moves the rest of the last burst into the backlog, so that other packets can join behind it.
+    /// Moves the packets of `last_burst` into the backlog, so that other packets can join behind them.
     pub fn queue_last_burst(&mut self, packets: &[Packet]) {
         for slot in self.last_burst.take() {
             // The backlog has capacity for a burst beyond all shares.
@@ -139,8 +139,8 @@ impl Lanes {
         true
     }
 
-    /// Takes up to `most` packets from the front of the backlog, but none beyond the first fence of a held
-    /// packet.
+    /// Takes up to `most` packets from the front of the backlog, but no packet after the first fence of a
+    /// held packet.
     pub fn quantum(&mut self, most: usize, packets: &[Packet]) -> Burst {
         let most = most.clamp(1, BURST).min(self.hold.distance(self.window()));
         if !self.last_burst.is_empty() {
@@ -170,12 +170,12 @@ impl Lanes {
         self.hold.release(window)
     }
 
-    /// Notes that a turn begins in which an operation waits for the backlog to drain.
+    /// Notes that a poll iteration begins in which an operation waits until the backlog has drained.
     pub fn close(&mut self) {
         self.shares.close();
     }
 
-    /// Notes that an operation was applied and the next one waits.
+    /// Notes that an operation was applied and that the next one already waits.
     pub fn reopen_between(&mut self) {
         self.shares.reopen_between();
     }
@@ -195,7 +195,7 @@ mod tests {
         let mut lanes = Lanes::new(LaneLimits { normal: 64, unknown: 64, hold: 8 });
         let packets: Vec<Packet> = (0..20).map(|_| Packet::empty()).collect();
         (0..19).for_each(|slot| assert!(lanes.admit(slot, &packets[usize::from(slot)])));
-        // Nineteen packets joined; this one is held for the first five.
+        // Nineteen packets have joined the backlog. This packet is held until the first five have left.
         lanes.hold.push(19, 5, lanes.window());
         assert_eq!((lanes.quantum(3, &packets).len(), lanes.releases()), (3, false));
         assert_eq!((lanes.quantum(BURST, &packets).len(), lanes.releases()), (2, true));

@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Admission to the backlog. Known normal and unknown packets have one share each.
 //!
-//! A port may use as much of the unknown packets' share as is still free (dynamic thresholds, after Choudhury
-//! and Hahne). A port that floods leaves capacity to others, and a port alone may use a large part of the
-//! share.
+//! A port may use as many places of the unknown packets' share as are still free (dynamic thresholds, after
+//! Choudhury and Hahne). A port that floods thus leaves capacity to other ports, and a single active port may
+//! use a large part of the share.
 
 use super::limits::LaneLimits;
 use crate::packet::{Packet, Path};
 use crate::slab::BURST;
 use flow::DropReason;
 
-/// Number of port counters; ports are mapped to them by their last bits.
+/// Number of port counters. The low bits of a port number select its counter.
 const PORTS: usize = 64;
 
-/// Turns that an operation waits before the shares shrink.
+/// Number of poll iterations for which an operation waits before the shares shrink.
 const PATIENT_TURNS: u32 = 8;
 
-/// Maximum number of packets of each share admitted between two successive operations.
+/// Maximum number of packets admitted to each share between two successive operations.
 const BETWEEN: usize = 4 * BURST;
 
-/// Share of the backlog that a packet counts in.
+/// Share of the backlog in which a packet is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BacklogShare {
     /// Packets that hit a normal entry, or wait for a table that has only normal entries.
     Normal,
-    /// Packets of whose value the LUT of the table they wait for has no record.
+    /// Packets that wait for a table whose LUT has no record of their value.
     Unknown,
 }
 
@@ -35,7 +35,7 @@ impl BacklogShare {
         if packet.path == Path::Missed { Self::Unknown } else { Self::Normal }
     }
 
-    /// Returns the reason for which a packet is dropped if this share is full.
+    /// Returns the drop reason of a packet that arrives when this share is full.
     pub(crate) fn refused(self) -> DropReason {
         match self {
             Self::Normal => DropReason::BacklogNormal,
@@ -51,9 +51,9 @@ pub(super) struct Shares {
     normal: usize,
     unknown: usize,
     ports: [u16; PORTS],
-    /// Turns for which the current operation has waited.
+    /// Number of poll iterations for which the current operation has waited.
     closing: u32,
-    /// Upper bound on both shares between two successive operations, packets.
+    /// Upper limit of each share between two successive operations, packets.
     most: usize,
 }
 
@@ -63,7 +63,7 @@ impl Shares {
     }
 
     /// Returns the current size of a share. It shrinks while an operation waits, so that the backlog drains
-    /// whatever arrives.
+    /// under any load.
     #[inline]
     fn shrunk(&self, share: u16) -> usize {
         let turns = self.closing.saturating_sub(PATIENT_TURNS) as usize;
@@ -120,8 +120,9 @@ impl Shares {
         (self.closing, self.most) = (0, usize::MAX);
     }
 
-    /// Notes that an operation was applied and the next one waits already. The shares stay small, so that it
-    /// does not find a full backlog, but packets still pass in between.
+    /// Notes that an operation was applied and that the next one already waits. The shares stay small but
+    /// above 0: the next operation does not find a full backlog, and some packets still pass between the
+    /// operations.
     pub fn reopen_between(&mut self) {
         (self.closing, self.most) = (PATIENT_TURNS, BETWEEN);
     }

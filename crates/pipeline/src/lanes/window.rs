@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Positions of packets in the backlog, and fences among them.
+//! Positions of packets in the backlog, and fences at these positions.
 
-/// Range of backlog positions that wait. Positions count the packets that have joined the backlog, modulo
-/// 2^32.
+/// Range of the positions of waiting packets. A position is the number of packets that joined the backlog
+/// before, modulo 2^32.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Window {
     head: u32,
@@ -15,8 +15,8 @@ impl Window {
         Self { head, len }
     }
 
-    /// Returns whether a packet before the fence still waits. After positions wrap around, an old fence may
-    /// be mistaken for a recent one. Its packets are then held needlessly, for one length of the backlog.
+    /// Returns whether a packet before the fence still waits. After the positions wrap around, an old fence
+    /// may be mistaken for a recent one. Packets are then held needlessly for one length of the backlog.
     #[inline]
     pub fn waits(self, fence: u32) -> bool {
         fence.wrapping_sub(self.head).wrapping_sub(1) < self.len
@@ -28,8 +28,8 @@ impl Window {
         fence.wrapping_sub(self.head)
     }
 
-    /// Returns the fence for a record made now; 0 if the backlog is empty. `None` if the position would be 0
-    /// after wrap-around: no record may be made then.
+    /// Returns the fence for a record made now, or 0 if the backlog is empty. Returns `None` if the positions
+    /// have wrapped around to 0; no record may be made then.
     pub fn fence(self) -> Option<u32> {
         match self.head.wrapping_add(self.len) {
             _ if self.len == 0 => Some(0),

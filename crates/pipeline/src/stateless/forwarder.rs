@@ -13,8 +13,8 @@ use frame::Frame;
 /// Length of the Ethernet header, which an MTU does not count, bytes.
 const ETHERNET_BYTES: usize = 14;
 
-/// Number of frames whose headers are parsed together. From [`KEYS_MIN`] keys on, their residues are computed
-/// together.
+/// Number of frames whose headers are parsed together. If at least [`KEYS_MIN`] of them have keys, the
+/// residues are computed together.
 pub(crate) const TOGETHER: usize = 8;
 const KEYS_MIN: usize = 3;
 
@@ -38,12 +38,12 @@ pub struct StatelessForwarder {
 struct PortRow {
     number: PortNo,
     is_trusted: bool,
-    /// Whether packets received at the port may follow the upward gate of their tag.
+    /// Whether packets received at the port may follow the upward gate in their tag.
     assists: bool,
     mtu_bytes: u32,
 }
 
-/// Labels of one switch in one key space.
+/// Labels of one switch for one bank of keys.
 #[derive(Debug)]
 struct KeyBank {
     residue: Residue,
@@ -58,7 +58,7 @@ enum Target {
     None,
     /// The packet goes to the switch's own tables.
     Tables,
-    /// An output port, and its backup.
+    /// An output port, and its backup port if there is one.
     Port(PortNo, Option<PortNo>),
 }
 
@@ -200,7 +200,7 @@ impl StatelessForwarder {
     ) -> Step<TagVerdict> {
         let in_port = PortNo(frame.meta.in_port);
         if !ports.get(in_port).is_some_and(|port| port.up && !port.no_recv) {
-            // The pipeline drops the frame when it is admitted.
+            // The port does not receive. The pipeline drops the frame when it is admitted.
             return Err(TagVerdict::Tables);
         }
         let Some(row) = self.port(in_port).filter(|row| row.is_trusted) else {
@@ -229,8 +229,8 @@ impl StatelessForwarder {
     }
 }
 
-/// Returns the length of a frame as sent that counts against an MTU, bytes. A frame to be segmented counts as
-/// its longest segment.
+/// Returns the length of the frame as sent, in bytes, as an MTU counts it. If the frame is to be segmented,
+/// this is the length of its longest segment.
 #[inline(always)]
 fn bytes_sent(frame: &Frame, edit: Edit) -> usize {
     let segment =
@@ -261,7 +261,7 @@ impl KeyBank {
         Self { residue: Residue::by(bank.id), targets: targets.into() }
     }
 
-    /// Computes the labels of the frames whose keys belong to this bank.
+    /// Computes the labels of the frames whose keys belong to bank `number`, which is this bank.
     #[inline(always)]
     fn label(&self, number: usize, frames: &[Frame], facts: &mut [HeaderFacts; TOGETHER]) {
         let (mut keys, mut whose, mut count) = (Keys::default(), [0; TOGETHER], 0);
@@ -314,7 +314,7 @@ impl GateRule {
             pops: matches!(gate.flag, GateFlag::Server | GateFlag::External),
         };
         let mut rows: Vec<GateRow> = gates.ports.iter().map(row).collect();
-        // The sort is stable, so among gates of equal number the gate of the lowest port remains.
+        // The sort is stable, so among gates with the same number, the gate with the lowest port is kept.
         rows.sort_by_key(|row| row.number);
         rows.dedup_by_key(|row| row.number);
         Self {
@@ -339,7 +339,7 @@ impl GateRule {
 }
 
 impl Edit {
-    /// Applies the change.
+    /// Applies the edit to a frame.
     #[inline(always)]
     pub fn make(self, frame: &mut Frame) -> Result<(), DropReason> {
         match self {

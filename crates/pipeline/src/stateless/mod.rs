@@ -8,8 +8,8 @@
 //!              └─────────────────────────┴──► admit, fast-forwarding path, tables
 //! ```
 //!
-//! A packet that it takes never becomes a [`crate::packet::Packet`]: the frame is changed in place and leaves
-//! at once. The reference implementation is `reference::stateless`.
+//! Frames that it forwards never become a [`crate::packet::Packet`]: they are changed in place and leave at
+//! once. The reference implementation is `reference::stateless`.
 
 pub(crate) mod forwarder;
 mod limbs;

@@ -31,8 +31,8 @@ impl Divisor {
     #[must_use]
     #[inline]
     pub fn rest(self, number: u64) -> u32 {
-        // The quotient is at most one too low, because the reciprocal is less than 1 too low and the number
-        // is below 2^64.
+        // The quotient is at most one too low, because the reciprocal is too low by less than 1 and the
+        // number is below 2^64.
         let times = (u128::from(number) * u128::from(self.reciprocal)) >> 64;
         let rest = number.wrapping_sub((times as u64).wrapping_mul(self.by.into()));
         let by = u64::from(self.by);
@@ -87,7 +87,7 @@ impl Residue {
         }
     }
 
-    /// Returns the residues of 8 keys, in less time than one by one.
+    /// Returns the residues of 8 keys. This takes less time than computing them one by one.
     #[must_use]
     #[inline]
     pub fn of_all(&self, keys: &Keys) -> [u32; 8] {
@@ -102,8 +102,9 @@ impl Residue {
 
 /// Residues of integers.
 ///
-/// Each limb is added to 2^64 times the limbs before it, and the sum is folded to 64 bits by the residue of
-/// 2^64. Only the last sum is reduced by the reciprocal.
+/// Limbs are processed from the highest to the lowest. The intermediate result is multiplied by 2^64, the
+/// next limb is added, and the sum is folded to 64 bits with the residue of 2^64. Only the last sum is
+/// reduced by the reciprocal.
 #[derive(Clone, Debug)]
 struct Integer {
     divisor: Divisor,
@@ -147,7 +148,8 @@ impl Integer {
 /// half byte at each position.
 #[derive(Clone, Debug)]
 struct Polynomial {
-    /// Residues, by position from the key's end and by value.
+    /// Residues. The first index is the position from the key's end, the second is the value of the half
+    /// byte.
     rests: [[u32; 16]; 2 * KEY_BYTES],
 }
 
@@ -214,7 +216,8 @@ mod tests {
                 for _ in 0..60 {
                     let by = u128::from(modulus);
                     let keys: Keys = [(); 8].map(|()| {
-                        // Multiples of the modulus and their neighbours, including the greatest.
+                        // The number is a multiple of the modulus or one of its neighbours, including the
+                        // greatest number.
                         let number = match rng.u8(..5) {
                             0 => u128::MAX - rng.u128(..3 * by),
                             1 => (rng.u128(..) / by * by).saturating_add(rng.u128(..3)),
@@ -246,7 +249,7 @@ mod tests {
                         match round {
                             0 => key.fill(0xff),
                             1 => key.fill(0),
-                            // Mostly ones.
+                            // Most bytes of the key are ones.
                             2..8 => key.iter_mut().for_each(|byte| *byte |= rng.u8(..) | rng.u8(..)),
                             _ => {}
                         }

@@ -41,7 +41,7 @@ impl Carryless {
             !is_portable() && is_x86_feature_detected!("pclmulqdq") && is_x86_feature_detected!("sse4.1");
         let degree = modulus.checked_ilog2().filter(|degree| able && *degree > 0)?;
         let modulus = u64::from(modulus);
-        // Long division of x^64, then of x^(64 + degree). The quotient's highest bit is shifted out.
+        // Divides x^64 and then x^(64 + degree) by long division. The quotient's highest bit is shifted out.
         let (mut rest, mut quotient, mut weight) = (1_u64, 0_u64, 0);
         for power in 1..=64 + degree {
             rest <<= 1;
@@ -91,7 +91,7 @@ impl Carryless {
                 rest = low(limb);
                 continue;
             }
-            // The product has at most 94 bits. Its upper part is folded once more, to 60 bits.
+            // The product has at most 94 bits. Its upper part is folded once more, which leaves 60 bits.
             let product = _mm_xor_si128(low_by_low(rest, weight), low(limb));
             rest = _mm_xor_si128(high_by_low(product, weight), product);
         }
@@ -147,8 +147,8 @@ const SIGNED: f64 = 1.5 * UNSIGNED;
 /// Constants for the residues of 8 integers in parallel.
 ///
 /// All values are integers below 2^53, or 32-bit integers times 2^32, which doubles represent exactly. Only
-/// the values that quotients are estimated from are rounded. Such a quotient is the nearest or, rarely, next
-/// to it.
+/// values from which quotients are estimated are rounded. An estimated quotient is the nearest integer or,
+/// rarely, an integer next to it.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Doubles {
@@ -177,7 +177,7 @@ impl Doubles {
     #[target_feature(enable = "avx2,fma")]
     #[inline]
     fn reduce(&self, keys: &Keys) -> [u32; 8] {
-        // Order of the keys in which the shuffle below restores the original order.
+        // Order in which the keys are processed. The shuffle below restores their original order.
         let (one, other) = (self.rests(keys, [0, 4, 1, 5]), self.rests(keys, [2, 6, 3, 7]));
         let mut rests = [0; 8];
         // SAFETY: `rests` is an array of 32 bytes, the length of the store.
@@ -199,8 +199,8 @@ impl Doubles {
             let signed = _mm256_set1_pd(SIGNED);
             _mm256_sub_pd(_mm256_add_pd(_mm256_mul_pd(number, inverse), signed), signed)
         };
-        // `upper` is reduced to at most half of the ID, of either sign. Then 2^32 times it is exact. Only its
-        // sum with `lower` is rounded, to estimate the quotient.
+        // `upper` is reduced to a value between minus half of the ID and half of the ID. The value times 2^32
+        // is therefore exact. Only its sum with `lower` is rounded, to estimate the quotient.
         let upper = _mm256_fnmadd_pd(nearest(upper), by, upper);
         let two_32 = _mm256_set1_pd((1_u64 << 32) as f64);
         let above = _mm256_mul_pd(upper, two_32);

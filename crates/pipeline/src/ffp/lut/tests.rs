@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Lookups, and which records stay in a full LUT.
+//! Tests lookups, and which records stay in a full LUT.
 
 use super::*;
 
@@ -16,7 +16,7 @@ fn place(lut: &mut Lut, key: [u64; 2], now: Nanos) -> u32 {
     places[0]
 }
 
-/// Looks up a value and learns it if it is missing, as the walk and the tables do.
+/// Looks up a value, and learns it if it is missing. This is how the walk and the tables use a LUT.
 fn pass(lut: &mut Lut, key: [u64; 2], now: Nanos, low_latency: bool) -> bool {
     let hit = place(lut, key, now) != NONE;
     if !hit {
@@ -43,7 +43,7 @@ fn what_is_in_use_is_not_evicted_and_the_idle_only_for_a_value_seen_twice() {
     for flow in 0..180 {
         pass(&mut lut, [flow, 0], 0, true);
     }
-    // Both sets of a flow may be full by chance.
+    // Both sets of a flow may be full by chance, so some flows have no record.
     let flows: Vec<u64> = (0..180).filter(|flow| place(&mut lut, [*flow, 0], 0) != NONE).collect();
     assert!(flows.len() > 170, "{}", flows.len());
     // Values that occur once arrive for 20 seconds, while all flows continue.
@@ -74,7 +74,7 @@ fn a_record_that_is_displaced_with_its_fence_bars_inheritance() {
         for flow in 0..16 {
             lut.learn_behind(&mut [flow, 0], 7, 1, true, fence);
         }
-        // Later, when these records are idle, another value asks twice.
+        // Later, when these records are idle, another value requests a place twice.
         place(&mut lut, [99, 0], 50 * SECOND);
         let evicted = lut.counters.read().evicted;
         (0..2).for_each(|_| lut.learn(&mut [99, 0], 7, 1, true));
