@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Messages to controllers that are not replies to requests, in a bounded queue.
+//! A bounded queue of messages to controllers that are not replies to requests.
 
 use crate::port::Port;
 use flow::{FlowEntry, Nanos, PacketInReason};
@@ -16,9 +16,9 @@ pub enum AsyncMessage {
     FlowRemoved(FlowRemoved),
     /// A port was added, changed or removed.
     PortStatus {
-        /// Kind of the change.
+        /// Kind of change.
         reason: PortReason,
-        /// The port after the change; a removed port as it was before.
+        /// The port after the change. For a removed port, its last state.
         port: Port,
     },
 }
@@ -30,7 +30,7 @@ pub struct PacketIn {
     pub frame: Frame,
     /// Table of the entry that sent the packet.
     pub table: u8,
-    /// Cookie of the entry; all ones if the entry no longer exists.
+    /// Cookie of that entry, or all ones if the entry no longer exists.
     pub cookie: u64,
     /// Reason of the packet-in.
     pub reason: PacketInReason,
@@ -45,7 +45,7 @@ pub struct PacketIn {
 /// Reason why an entry was removed (OFPRR_*).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RemovedReason {
-    /// No packet hit the entry for its idle timeout.
+    /// No packet hit the entry during its idle timeout.
     IdleTimeout,
     /// The entry's hard timeout passed.
     HardTimeout,
@@ -64,9 +64,9 @@ pub struct FlowRemoved {
     pub reason: RemovedReason,
     /// Time from the entry's creation to its removal, in nanoseconds.
     pub duration_ns: Nanos,
-    /// Packets that hit the entry; all ones if they are not counted.
+    /// Number of packets that hit the entry, or all ones if its packets are not counted.
     pub packets: u64,
-    /// Bytes of these packets; all ones if they are not counted.
+    /// Number of bytes of these packets, or all ones if bytes are not counted.
     pub bytes: u64,
 }
 
@@ -90,7 +90,7 @@ pub struct AsyncMessageDrops {
     pub port_statuses: u64,
 }
 
-/// Queue of asynchronous messages in the order of their causes.
+/// Queue of asynchronous messages, in the order of the events that caused them.
 #[derive(Debug)]
 pub(crate) struct AsyncQueue {
     queue: VecDeque<AsyncMessage>,
@@ -124,8 +124,8 @@ impl AsyncQueue {
     }
 
     pub fn port_status(&mut self, reason: PortReason, port: Port) {
-        // The space above the limit is for port-status messages: packet-ins must not displace the message
-        // that a port is gone.
+        // The space above the limit is reserved for port-status messages. Packet-ins must not displace the
+        // message that a port was removed.
         if self.queue.len() >= 2 * self.limit {
             self.drops.port_statuses += 1;
         } else {

@@ -11,16 +11,17 @@ pub(crate) const SECOND_NS: Nanos = 1_000_000_000;
 pub struct ModelConfig {
     /// Datapath ID, unique in the network.
     pub datapath_id: u64,
-    /// Forward by learned MACs without a controller: table 0 starts with `priority=0 actions=NORMAL`.
+    /// Forward by learned MACs without a controller. Table 0 then starts with `priority=0 actions=NORMAL`.
     pub standalone: bool,
     /// Time in nanoseconds after which a MAC that was not seen as a source is forgotten. If 0, MACs are never
     /// forgotten.
     pub mac_ageing: Nanos,
-    /// Maximum number of learned MACs. When it is reached, the MAC not seen for the longest time is removed.
+    /// Maximum number of learned MACs. At the limit, the MAC that was not seen for the longest time is
+    /// removed.
     pub mac_limit: usize,
-    /// Cookie value and mask: entries whose cookie has this value under this mask are low-latency.
+    /// Cookie value and mask. Entries whose cookie equals the value under the mask are low-latency.
     pub low_latency_cookie: Option<(u64, u64)>,
-    /// Thresholds for learning low-latency entries from their packet rate. If `None`, learning is off.
+    /// Thresholds for learning which entries are low-latency from their hit rate. If `None`, learning is off.
     pub learning: Option<Learning>,
     /// Limits of the model.
     pub limits: ModelLimits,
@@ -49,7 +50,7 @@ impl ModelConfig {
 }
 
 /// Thresholds for learning low-latency entries. An entry is marked when its hit rate reaches `min_pps` over
-/// one window. It is unmarked when its rate stays below half of that for two consecutive windows.
+/// one window. It is unmarked when its rate stays below half of `min_pps` for two consecutive windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Learning {
     /// Hit rate in packets per second.
@@ -60,21 +61,22 @@ pub struct Learning {
     pub min_timeout: Nanos,
 }
 
-/// Limits of the model; each bounds memory or the duration of one call.
+/// Limits of the model. Each of them bounds memory or the duration of one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelLimits {
-    /// Maximum number of entries in all tables together, without learned MACs. As many more may wait until
-    /// their removal is active.
+    /// Maximum number of entries in all tables together, without learned MACs. The same number of removed
+    /// entries may wait until their removal is active.
     pub entries: usize,
-    /// Maximum number of asynchronous messages that wait for [`crate::Model::next_async_message`]. Packet-ins
-    /// beyond it are dropped and counted, and flow-removed messages wait with their entries. Port-status
-    /// messages may use as much space again.
+    /// Maximum number of asynchronous messages that wait for [`crate::Model::next_async_message`]. At the
+    /// limit, packet-ins are dropped and counted, and flow-removed messages wait with their entries.
+    /// Port-status messages may use the same amount of space again.
     pub async_messages: usize,
-    /// Worker events taken in one poll.
+    /// Maximum number of worker events taken in one poll.
     pub events_per_poll: usize,
-    /// Due timers examined in one poll.
+    /// Maximum number of due timers examined in one poll.
     pub timers_per_poll: usize,
-    /// Removed entries whose counters are read and whose IDs are released in one poll.
+    /// Maximum number of removed entries that are completed in one poll: their counters are read and their
+    /// IDs are released.
     pub removals_per_poll: usize,
 }
 

@@ -28,7 +28,7 @@ const EXPERIMENTER: u16 = 0xffff;
 /// Reason for refusing a request. A refused request changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
-    /// The request is invalid by itself, whatever the state of the switch.
+    /// The request is invalid independently of the state of the switch.
     #[error(transparent)]
     Invalid(#[from] ValidateError),
     /// The table was removed from the pipeline (OFPFMFC_BAD_TABLE_ID).
@@ -44,7 +44,7 @@ pub enum ModelError {
     /// The limit of entries is reached (OFPFMFC_TABLE_FULL).
     #[error("{in_use} entries are in use and {limit} is the limit; delete entries or raise the limit")]
     TableFull {
-        /// Entries in tables or waiting for their release.
+        /// Number of entries that are in tables or wait for their release.
         in_use: usize,
         /// The limit that was reached.
         limit: usize,
@@ -104,7 +104,7 @@ pub enum ModelError {
     /// The group to be modified does not exist (OFPGMFC_UNKNOWN_GROUP).
     #[error("group {0} does not exist; add it instead")]
     UnknownGroup(u32),
-    /// The group is invalid by itself (OFPGMFC_INVALID_GROUP).
+    /// The group is invalid on its own (OFPGMFC_INVALID_GROUP).
     #[error("group {group}: {why}")]
     InvalidGroup {
         /// Number of the group.
@@ -166,7 +166,7 @@ pub enum ModelError {
     /// The meter to be added exists already (OFPMMFC_METER_EXISTS).
     #[error("meter {0} exists already; modify or delete it instead")]
     MeterExists(u32),
-    /// The meter is invalid by itself (OFPMMFC_INVALID_METER).
+    /// The meter is invalid on its own (OFPMMFC_INVALID_METER).
     #[error("meter {meter}: {why}")]
     InvalidMeter {
         /// Number of the meter.
@@ -203,7 +203,7 @@ pub enum ModelError {
     /// The port does not exist (OFPPMFC_BAD_PORT).
     #[error("port {0} does not exist")]
     NoSuchPort(PortNo),
-    /// A port-mod names another MAC address than the port's (OFPPMFC_BAD_HW_ADDR).
+    /// The MAC address in a port-mod differs from the port's address (OFPPMFC_BAD_HW_ADDR).
     #[error("port {0} has another MAC address than the one given")]
     PortMac(PortNo),
     /// A port-mod changes the advertised features (OFPPMFC_BAD_ADVERTISE).

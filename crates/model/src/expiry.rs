@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Timeouts of entries: when each is due, and the timers of flow entries and of learned MACs.
+//! Timeouts of entries: their deadlines, and the timers of flow entries and learned MACs.
 
 use crate::async_messages::RemovedReason;
 use crate::config::{ModelConfig, SECOND_NS};
@@ -10,14 +10,14 @@ use dataplane::DataPlane;
 use flow::operation::MAC_TABLE;
 use flow::{EntryId, FlowEntry, Nanos};
 
-/// When and why an entry times out if it is not hit again.
+/// Time and reason of an entry's timeout if it is not hit again.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deadline {
     pub at: Nanos,
     pub reason: RemovedReason,
 }
 
-/// Kind of the entries whose timers are in one queue.
+/// Kind of entries. Each kind has a queue of timers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimerKind {
     /// Entries of controllers' tables.
@@ -49,7 +49,7 @@ pub(crate) enum NextTimer {
     Due(Due),
 }
 
-/// An entry whose timer was due, and that is still in its table.
+/// An entry whose timer was due and that is still in its table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Due {
     pub id: EntryId,
@@ -57,7 +57,7 @@ pub(crate) struct Due {
     pub at: Nanos,
     /// Time of the last hit.
     pub used_ns: Nanos,
-    /// Time at which the entry really times out, or `None` if it never does.
+    /// Time at which the entry actually times out, or `None` if it never does.
     pub deadline: Option<Deadline>,
 }
 
@@ -85,7 +85,7 @@ impl Expiry {
         }
     }
 
-    /// Records that an entry of this table with an armed timer was removed.
+    /// Records that an entry of this table was removed while its timer was armed.
     pub fn entry_gone(&mut self, table: u8) {
         self.timers(TimerKind::of(table)).entry_gone();
     }
@@ -119,7 +119,8 @@ impl Expiry {
     }
 }
 
-/// Returns when the data plane last hit an entry; 0 if it does not know the entry yet.
+/// Returns the time of the last hit of an entry, as reported by the data plane. Returns 0 if the data plane
+/// does not know the entry yet.
 fn used_ns<D: DataPlane>(store: &Store, plane: &mut D, id: EntryId) -> Nanos {
     match store.slot(id) {
         Some(slot) if slot.life != Life::Fresh => plane.entry_counters(id).used_ns,
@@ -127,7 +128,7 @@ fn used_ns<D: DataPlane>(store: &Store, plane: &mut D, id: EntryId) -> Nanos {
     }
 }
 
-/// Returns when an entry times out if it is not hit again.
+/// Returns the time and reason of an entry's timeout if it is not hit again.
 fn deadline(config: &ModelConfig, entry: &FlowEntry, created: Nanos, used: Nanos) -> Option<Deadline> {
     let last = used.max(created);
     if entry.table == MAC_TABLE {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 const VID_MASK: u16 = 0xfff;
 /// Multicast bit in the first byte of a MAC address. An address with this bit is never a source.
 const GROUP_BIT: u8 = 1;
-/// MACs whose last use is checked before one is evicted.
+/// Number of MACs whose last use is checked when one of them must be evicted.
 const EVICTION_TRIES: usize = 8;
 
 /// A learned MAC.
@@ -83,8 +83,8 @@ impl Macs {
         }
         let key = (seen.vid, seen.mac);
         let known = self.places.get(&key).copied();
-        // Several workers may report the same address. So may one worker, for packets that arrive before the
-        // operation is active.
+        // Several workers may report the same address. One worker may also report it several times, if
+        // packets arrive before the operation is active.
         if known.is_some_and(|p| p.port == seen.port) {
             return;
         }

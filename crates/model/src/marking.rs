@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Marking of low-latency entries: an explicit flow-mod decides first, then the cookie, then learning from
-//! the hit rate.
+//! Marking of entries as low-latency. The explicit mark of a flow-mod has precedence over the cookie, and the
+//! cookie over learning from the hit rate.
 //!
-//! Learning examines [`ENTRIES_PER_LOOK`] entries at a time in turn, so that each entry is examined once per
-//! window and no call takes long. An entry's rate is computed over the actual time since its last
-//! examination, so a delay does not distort the rate.
+//! Learning examines [`ENTRIES_PER_LOOK`] entries at a time in turn. Each entry is thus examined once per
+//! window, and no call takes long. An entry's rate is computed over the actual time since its last
+//! examination, so delays do not distort it.
 
 use crate::changes::transaction::Transaction;
 use crate::config::Learning;
@@ -13,14 +13,15 @@ use dataplane::DataPlane;
 use flow::operation::MAC_TABLE;
 use flow::{Action, EntryId, FlowEntry, Instructions, Nanos, port_no};
 
-/// Entries examined per step; a step takes about 0.1 ms.
+/// Number of entries examined per step. A step takes about 0.1 ms.
 const ENTRIES_PER_LOOK: usize = 1_024;
-/// Maximum number of entries marked or unmarked per step. Up to this number, workers get the changes one by
-/// one, without a copy of pages.
+/// Maximum number of entries marked or unmarked per step. Changes up to this number are sent to workers one
+/// by one, without a copy of pages.
 const MARKS_PER_LOOK: usize = 64;
-/// Minimum time between two steps in nanoseconds. With very many entries the window becomes longer instead.
+/// Minimum time between two steps in nanoseconds. With very many entries, the window therefore becomes
+/// longer.
 const LOOK_NS: Nanos = 1_000_000;
-/// Consecutive windows below half the rate after which an entry is no longer low-latency.
+/// Number of consecutive windows below half the rate after which an entry is no longer low-latency.
 const SLOW_WINDOWS: u8 = 2;
 const SECOND_NS: u128 = 1_000_000_000;
 
@@ -35,8 +36,8 @@ fn is_eligible(learning: Learning, entry: &FlowEntry) -> bool {
         && forwards(&entry.instructions)
 }
 
-/// Returns whether packets that hit the entry are forwarded, and not sent to the controller. A flood that a
-/// table drops or reports to the controller has a high rate too, but must not get the fast path.
+/// Returns whether packets that hit the entry are forwarded, and not sent to the controller. A flood that is
+/// dropped or sent to the controller has a high rate, too, but must not use the fast-forwarding path.
 fn forwards(instructions: &Instructions) -> bool {
     let mut actions = instructions.apply.iter().chain(&instructions.write);
     let to_controller = |a: &Action| matches!(a, Action::Output { port: port_no::CONTROLLER, .. });
@@ -44,10 +45,10 @@ fn forwards(instructions: &Instructions) -> bool {
     !actions.clone().any(to_controller) && (instructions.next.is_some() || actions.any(sends))
 }
 
-/// Counters of an entry at its last examination.
+/// State of an entry at its last examination.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
-    /// Serial number of the entry; detects that the ID was reused.
+    /// Serial number of the entry. It shows whether the ID was reused.
     serial: u64,
     at: Nanos,
     packets: u64,
@@ -59,7 +60,7 @@ struct Seen {
 pub(crate) struct MarkLearner {
     due: Nanos,
     next: usize,
-    /// Indexed by entry ID.
+    /// State of entries, by entry ID.
     seen: Vec<Seen>,
 }
 
@@ -74,7 +75,7 @@ impl MarkLearner {
         self.due
     }
 
-    /// Examines the entries whose turn it is. Entries marked by a flow-mod or by their cookie are skipped.
+    /// Examines the next entries. Entries marked by a flow-mod or by their cookie are skipped.
     pub fn learn<D: DataPlane>(&mut self, transaction: &mut Transaction<'_>, plane: &mut D) {
         let (config, now) = (transaction.config, transaction.now);
         let Some(learning) = config.learning.filter(|_| now >= self.due) else { return };
@@ -103,7 +104,7 @@ impl MarkLearner {
                 marks += 1;
                 transaction.set_learned(id, learned);
                 if marks == MARKS_PER_LOOK {
-                    // The remaining entries are examined in the next step.
+                    // The next step examines the remaining entries.
                     (self.next, self.due) = (id as usize + 1, now.saturating_add(LOOK_NS));
                     break;
                 }
@@ -117,7 +118,7 @@ impl MarkLearner {
         let fresh = Seen { serial: slot.serial, at: slot.created_ns, packets: 0, slow_windows: 0 };
         let at = id as usize;
         if at >= self.seen.len() {
-            // The records in between get a serial number that no entry has.
+            // The new records in between get a serial number that no entry has.
             self.seen.resize(at + 1, Seen { serial: u64::MAX, ..fresh });
         }
         let seen = &mut self.seen[at];
@@ -129,10 +130,10 @@ impl MarkLearner {
 }
 
 impl Seen {
-    /// Updates the record with the entry's packet count. Returns the new mark if it changes.
+    /// Updates the record with the entry's packet count. Returns the new mark if the mark changes.
     fn look(&mut self, learning: Learning, now: Nanos, packets: u64, learned: bool) -> Option<bool> {
         let span = u128::from(now.saturating_sub(self.at));
-        // An entry created just before its turn waits for the next one.
+        // An entry created shortly before its examination waits for the next one.
         if span < u128::from(learning.window / 2) || span == 0 {
             return None;
         }
@@ -160,7 +161,7 @@ mod tests {
     #[test]
     fn a_rate_is_taken_over_the_span_that_has_passed() {
         let mut seen = Seen { serial: 1, at: 0, packets: 0, slow_windows: 0 };
-        // The span is too short for a rate, whatever the count.
+        // The span is too short for a rate, whatever the count is.
         assert_eq!(seen.look(LEARNING, 499_999_999, 1_000, false), None);
         assert_eq!(seen.look(LEARNING, 1_000_000_000, 99, false), None);
         // A late examination: 149 packets in 1.5 s are less than 100 per second.
@@ -179,7 +180,7 @@ mod tests {
             seen.look(LEARNING, now, packets, true)
         };
         assert_eq!([99, 50, 49, 50, 49, 49].map(&mut window), [None, None, None, None, None, Some(false)]);
-        // The count of slow windows starts again.
+        // The count of slow windows restarts.
         assert_eq!([49, 49].map(window), [None, Some(false)]);
     }
 

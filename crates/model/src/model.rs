@@ -2,8 +2,8 @@
 //! The type [`Model`]: its parts, and how a change passes from one part to the next.
 //!
 //! Each part owns its state and has its own file. A part gets the other parts that it needs as parameters,
-//! and does not know `Model`. The other methods of `Model` are in `requests.rs` (changes), `port_changes.rs`
-//! (ports of the driver), `poll.rs` (time and events), `queries.rs` and `stats.rs` (answers), and `trace/`.
+//! and does not use `Model`. The other methods of `Model` are in `requests.rs` (changes), `port_changes.rs`
+//! (changes of ports), `poll.rs` (time and events), `queries.rs` and `stats.rs` (answers), and `trace/`.
 
 use crate::async_messages::{AsyncMessage, AsyncMessageDrops, AsyncQueue, PortReason};
 use crate::changes::completed::{Changed, Completed, Step};
@@ -26,7 +26,7 @@ use flow::{Action, FlowMod, Instructions, Nanos, Operation, PortNo, Settings, po
 use frame::Frame;
 use std::collections::BTreeMap;
 
-/// One datapath as controllers see it, on top of a data plane. Lives on the control thread.
+/// One datapath as controllers see it, on top of a data plane. It is used on the control thread.
 #[derive(Debug)]
 pub struct Model<D: DataPlane> {
     pub(crate) config: ModelConfig,
@@ -43,8 +43,7 @@ pub struct Model<D: DataPlane> {
 }
 
 impl<D: DataPlane> Model<D> {
-    /// Creates a datapath without ports. If it is standalone, it starts with the entry that forwards by
-    /// NORMAL.
+    /// Creates a datapath without ports. A standalone datapath starts with an entry that forwards by NORMAL.
     #[must_use]
     pub fn new(config: ModelConfig, plane: D, now: Nanos) -> Self {
         let mut model = Self {
@@ -59,7 +58,7 @@ impl<D: DataPlane> Model<D> {
             config,
             trace_counts: TraceCounts::default(),
         };
-        // Refused only if the limit of entries is 0; then the table correctly stays empty.
+        // The bundle is refused only if the limit of entries is 0. The table then correctly stays empty.
         let _ = model.bundle(now, model.default_entries());
         model
     }
@@ -80,7 +79,7 @@ impl<D: DataPlane> Model<D> {
         &self.config
     }
 
-    /// Returns the settings that apply to every packet, independent of the entries hit.
+    /// Returns the settings that apply to every packet, independently of the entries hit.
     #[must_use]
     pub fn settings(&self) -> Settings {
         self.settings
@@ -100,8 +99,8 @@ impl<D: DataPlane> Model<D> {
         &mut self.plane.plane
     }
 
-    /// Returns the version of the last change. Once [`Model::is_applied`] returns true for it, all changes so
-    /// far are active.
+    /// Returns the version of the last change. Once [`Model::is_applied`] returns true for this version, all
+    /// changes so far are active.
     #[must_use]
     pub fn barrier(&self) -> u64 {
         self.plane.version()
@@ -128,36 +127,35 @@ impl<D: DataPlane> Model<D> {
         self.plane.plane.recycle(frame);
     }
 
-    /// Returns the time at which the next timer or the next learning step is due. Events and completed
-    /// removals also need [`Model::poll`], at any time, so call it when the data plane has reported something
-    /// as well.
+    /// Returns the time at which the next timer or the next learning step is due. [`Model::poll`] must also
+    /// be called when the data plane has reported events or applied operations, which may happen at any time.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Nanos> {
         let learning = self.config.learning.map(|_| self.learner.due());
         self.expiry.next_deadline().into_iter().chain(learning).min()
     }
 
-    /// Applies one request. It is active once the version that [`Model::barrier`] returns afterwards is
-    /// applied.
+    /// Applies one request. The request is active once the version that [`Model::barrier`] returns afterwards
+    /// is applied.
     ///
     /// # Errors
-    /// Returns the error by which OpenFlow 1.3 refuses the request. Nothing is changed then.
+    /// Returns the error by which OpenFlow 1.3 refuses the request. In that case nothing is changed.
     pub fn change(&mut self, now: Nanos, change: Change) -> Result<Changed, ModelError> {
         self.transact(now, |transaction| changes::apply(transaction, change))
     }
 
-    /// Applies all of these requests in order, or none. Every packet is forwarded with all of them in effect,
-    /// or with none.
+    /// Applies all requests in order, or none of them. Every packet is forwarded either with all of them in
+    /// effect or with none.
     ///
     /// # Errors
-    /// Returns the index of the first refused request and the reason. Nothing is changed then.
+    /// Returns the index of the first refused request and the reason. In that case nothing is changed.
     pub fn bundle<C: Into<Change>>(
         &mut self,
         now: Nanos,
         changes: impl IntoIterator<Item = C>,
     ) -> Result<Changed, (usize, ModelError)> {
         let changes = changes.into_iter();
-        // Large bundles consist mostly of adds.
+        // Most changes in large bundles are additions.
         let expected = changes.size_hint().0.min(self.config.limits.entries);
         self.rules.store.reserve(expected);
         self.transact(now, |transaction| {
@@ -208,15 +206,16 @@ impl<D: DataPlane> Model<D> {
                 }
                 Step::Removed { id, was, reason, heir } => {
                     self.removals.push(Dying { version, removed_ns: now, id, reason, heir });
-                    // The count of stale timers may be too high; then stale timers are only discarded
-                    // earlier.
+                    // The count of stale timers may be too high. In that case stale timers are only discarded
+                    // earlier than necessary.
                     if let Some(table) = store.entry(id).map(|e| e.table)
                         && (was == Life::Live || table == MAC_TABLE)
                     {
                         self.expiry.entry_gone(table);
                     }
                 }
-                // Intermediate states of a port were never visible, so only the first one is compared.
+                // Intermediate states of a port were never visible, so the change is relative to the first
+                // one.
                 Step::Port(before) => drop(ports.entry(before.desc.number).or_insert(before)),
                 Step::Modified(_) | Step::Group(..) | Step::Meter(..) => {}
             }
@@ -227,7 +226,8 @@ impl<D: DataPlane> Model<D> {
         completed.changed
     }
 
-    /// Applies the consequences of committed changes to a port; `before` is its state before the first one.
+    /// Handles the consequences of committed changes to a port. `before` is its state before the first
+    /// change.
     fn port_changed(&mut self, now: Nanos, before: &Port) {
         let number = before.desc.number;
         let Some(after) = self.rules.ports.get(&number).filter(|after| *after != before).cloned() else {

@@ -15,7 +15,7 @@ impl<D: DataPlane> Model<D> {
     /// entries whose removal is active.
     ///
     /// Each call does a bounded part of this (see [`crate::ModelLimits`]) and returns whether more work is
-    /// ready now. The caller must take the asynchronous messages between calls: while their queue is full of
+    /// ready now. The caller must take asynchronous messages between calls. While their queue is full of
     /// flow-removed messages, the result stays true.
     pub fn poll(&mut self, now: Nanos) -> bool {
         let plane = &mut self.plane.plane;
@@ -75,7 +75,7 @@ fn packet_in<D: DataPlane>(
     }
 }
 
-/// Handles due timers. Returns whether more are due.
+/// Handles due timers. Returns whether more timers are due.
 fn expire<D: DataPlane>(
     kind: TimerKind,
     transaction: &mut Transaction<'_>,

@@ -55,7 +55,7 @@ pub struct Port {
 }
 
 impl PortConfig {
-    /// Returns this configuration with the masked settings replaced by those of `other`.
+    /// Returns this configuration with the settings in `mask` taken from `other`.
     pub(crate) fn with(self, other: Self, mask: Self) -> Self {
         let choose = |old, new, set| if set { new } else { old };
         Self {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Changes of ports that the driver reports or configures. Port-mods of controllers are in `changes`.
+//! Changes of ports that the owner of the model reports or configures. Port-mods of controllers are in
+//! `changes`.
 
 use crate::async_messages::PortReason;
 use crate::error::ModelError;

@@ -59,8 +59,8 @@ impl<D: DataPlane> Model<D> {
         self.rules.groups.records().keys().copied().collect()
     }
 
-    /// Returns the numbers of all groups, each after the groups that it sends to or watches. In this order
-    /// they can be added.
+    /// Returns the numbers of all groups. Each group follows the groups that it sends to or watches, so the
+    /// groups can be added in this order.
     #[must_use]
     pub fn groups_in_order(&self) -> Vec<u32> {
         let mut ids = self.rules.groups.senders_first();
@@ -74,7 +74,7 @@ impl<D: DataPlane> Model<D> {
         Some(&*self.rules.groups.get(id)?.what)
     }
 
-    /// Returns the lowest number of a group within a range.
+    /// Returns the lowest number of any group within a range.
     pub(crate) fn first_group(&self, range: &RangeInclusive<u32>) -> Option<u32> {
         first(self.rules.groups.records(), range)
     }
@@ -101,7 +101,7 @@ impl<D: DataPlane> Model<D> {
         Some(&*self.rules.meters.get(&id)?.what)
     }
 
-    /// Returns the lowest number of a meter within a range.
+    /// Returns the lowest number of any meter within a range.
     pub(crate) fn first_meter(&self, range: &RangeInclusive<u32>) -> Option<u32> {
         first(&self.rules.meters, range)
     }
@@ -125,7 +125,7 @@ impl<D: DataPlane> Model<D> {
             .then(|| self.plane.plane.port_counters(number).unwrap_or_default())
     }
 
-    /// Returns a port's egress queues in order of their numbers; empty if the port has none.
+    /// Returns a port's egress queues in order of their numbers. The list is empty if the port has none.
     pub fn queues(&mut self, number: PortNo) -> Vec<PortQueue> {
         self.plane.plane.queues(number)
     }

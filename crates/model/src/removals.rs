@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Second phase of removals: an entry that left its table is released when no packet can hit it any longer
-//! and no unread event refers to it.
+//! Second phase of removals. An entry that left its table is released once no packet can hit it and no unread
+//! event refers to it.
 
 use crate::async_messages::{AsyncQueue, FlowRemoved, RemovedReason};
 use crate::rules::Rules;
@@ -8,8 +8,8 @@ use dataplane::{DataPlane, EntryCounters, TrafficCount};
 use flow::{EntryFlags, EntryId, Nanos};
 use std::collections::VecDeque;
 
-/// Number of events after which all events that were pending at the start have been taken, even if more keep
-/// arriving. Larger than the capacity of the workers' rings.
+/// Once this many events have been taken, all events that were pending at the start have been taken, even if
+/// more keep arriving. It exceeds the capacity of the workers' rings.
 const EVENTS_UNDER_WAY: usize = 65_536;
 
 /// An entry that left its table and waits until the data plane has released it.
@@ -21,7 +21,7 @@ pub(crate) struct Dying {
     pub id: EntryId,
     /// Reason to report in a flow-removed message. If `None`, no message is sent.
     pub reason: Option<RemovedReason>,
-    /// The entry that replaced this one and continues its counts.
+    /// The entry that replaced this one and continues its counts, if there is one.
     pub heir: Option<EntryId>,
 }
 
@@ -29,11 +29,11 @@ pub(crate) struct Dying {
 #[derive(Debug, Default)]
 pub(crate) struct Removals {
     dying: VecDeque<Dying>,
-    /// A version that was active before the workers reported the current backlog of events.
+    /// A version that was active before the workers reported the events that are pending now.
     settle_next: u64,
     /// Version up to which removed entries may be released: no unread event refers to them.
     settled: u64,
-    /// Events taken since the event queue was last empty.
+    /// Number of events taken since the event queue was last empty.
     backlog_events: usize,
 }
 
@@ -48,7 +48,7 @@ impl Removals {
         self.dying.len()
     }
 
-    /// Begins to take events, while the data plane has applied version `applied`.
+    /// Notes that events are going to be taken. `applied` is the version that the data plane has applied.
     pub fn events_begin(&mut self, applied: u64) {
         if self.backlog_events == 0 {
             self.settle_next = applied;
@@ -60,13 +60,13 @@ impl Removals {
         self.backlog_events += 1;
     }
 
-    /// Notes that all events were taken that the data plane reported up to version `applied`.
+    /// Notes that all events up to version `applied` have been taken.
     pub fn events_drained(&mut self, applied: u64) {
         self.settled = applied;
         self.backlog_events = 0;
     }
 
-    /// Notes that more events may wait, and that no more are taken now.
+    /// Notes that no more events are taken now, although more may wait.
     pub fn events_end(&mut self) {
         if self.backlog_events > EVENTS_UNDER_WAY {
             self.settled = self.settle_next;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Requests of controllers and of the driver, by kind. Most are a [`Change`], which `changes` checks and
-//! applies.
+//! Requests of controllers and of the model's owner, by kind. Most requests are a [`Change`], which the
+//! module `changes` checks and applies.
 
 use crate::changes::{self, Change, Changed, GroupCommand, MeterCommand};
 use crate::error::ModelError;
@@ -14,15 +14,15 @@ use flow::validate::{ValidateError, validate_actions};
 use flow::{Action, FlowMod, FlowModCommand, Instructions, Nanos, Operation, port_no};
 use std::sync::Arc;
 
-/// Bytes of an Ethernet header.
+/// Length of an Ethernet header in bytes.
 const ETHERNET_BYTES: usize = 14;
 
 impl<D: DataPlane> Model<D> {
-    /// Applies one flow-mod. It is active once the version that [`Model::barrier`] returns afterwards is
-    /// applied.
+    /// Applies one flow-mod. The flow-mod is active once the version that [`Model::barrier`] returns
+    /// afterwards is applied.
     ///
     /// # Errors
-    /// Returns the error by which OpenFlow 1.3 refuses the flow-mod. Nothing is changed then.
+    /// Returns the error by which OpenFlow 1.3 refuses the flow-mod. In that case nothing is changed.
     pub fn flow_mod(&mut self, now: Nanos, m: FlowMod) -> Result<Changed, ModelError> {
         self.change(now, Change::Flow(m))
     }
@@ -35,9 +35,9 @@ impl<D: DataPlane> Model<D> {
         self.bundle(now, mods).unwrap_or_default()
     }
 
-    /// Switches between fail-secure and fail-standalone mode, when a datapath has found or lost its
-    /// controllers. Standalone mode deletes all entries of controllers and forwards by learned MACs. Secure
-    /// mode deletes the standalone default entry if it is unchanged.
+    /// Switches between fail-secure and fail-standalone mode. Called when a datapath has connected to a
+    /// controller or lost all of them. Standalone mode deletes all entries of controllers and forwards by
+    /// learned MACs. Secure mode deletes the standalone default entry if it is unchanged.
     pub fn set_standalone(&mut self, now: Nanos, standalone: bool) -> Changed {
         let default = self.default_entries().pop();
         self.config.standalone = standalone;
@@ -57,8 +57,8 @@ impl<D: DataPlane> Model<D> {
     /// Applies one group-mod. A delete uses only the number of `group`.
     ///
     /// # Errors
-    /// Returns the error by which OpenFlow 1.3 refuses the group-mod (OFPET_GROUP_MOD_FAILED). Nothing is
-    /// changed then.
+    /// Returns the error by which OpenFlow 1.3 refuses the group-mod (OFPET_GROUP_MOD_FAILED). In that case
+    /// nothing is changed.
     pub fn group_mod(&mut self, now: Nanos, command: GroupCommand, group: Group) -> Result<(), ModelError> {
         self.change(now, Change::Group(command, group)).map(|_| ())
     }
@@ -66,8 +66,8 @@ impl<D: DataPlane> Model<D> {
     /// Applies one meter-mod. A delete uses only the number of `meter`.
     ///
     /// # Errors
-    /// Returns the error by which OpenFlow 1.3 refuses the meter-mod (OFPET_METER_MOD_FAILED). Nothing is
-    /// changed then.
+    /// Returns the error by which OpenFlow 1.3 refuses the meter-mod (OFPET_METER_MOD_FAILED). In that case
+    /// nothing is changed.
     pub fn meter_mod(&mut self, now: Nanos, command: MeterCommand, meter: Meter) -> Result<(), ModelError> {
         self.change(now, Change::Meter(command, meter)).map(|_| ())
     }
@@ -75,7 +75,7 @@ impl<D: DataPlane> Model<D> {
     /// Replaces the whole configuration of the stateless forwarder, or removes it.
     ///
     /// # Errors
-    /// Returns an error if the configuration is invalid. Nothing is changed then.
+    /// Returns an error if the configuration is invalid. In that case nothing is changed.
     pub fn set_stateless(
         &mut self,
         now: Nanos,
@@ -85,12 +85,12 @@ impl<D: DataPlane> Model<D> {
         Ok(())
     }
 
-    /// Estimates the number of entries that the changes examine or modify, up to a bound.
+    /// Estimates the number of entries that the changes examine or modify. The estimate is bounded.
     pub(crate) fn cost_of(&self, changes: &[Change]) -> usize {
         changes::cost_of(&self.rules, changes)
     }
 
-    /// Sends a packet of a controller. A packet-out has its place in the order of operations, so it is
+    /// Sends a packet of a controller. Packet-outs and rule changes are executed in order, so the packet is
     /// forwarded by the rules requested before it.
     ///
     /// # Errors

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Selection of the entries that a request applies to.
+//! Selection of the entries to which a request applies.
 
 use flow::{Action, FlowEntry, FlowMod, Match, PortNo};
 
-/// Filter of a statistics request; the default accepts all entries.
+/// Filter of a statistics request. The default filter accepts all entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowFilter {
-    /// Table of the entries, or `None` for all tables.
+    /// Table of the entries. `None` stands for all tables.
     pub table: Option<u8>,
-    /// Match that must cover the entry's match.
+    /// Match that must cover the match of an entry.
     pub matching: Match,
-    /// Cookie value, compared in the bits of the mask.
+    /// Cookie value, compared in the bits of `cookie_mask`.
     pub cookie: u64,
     /// Bits of the cookie to compare. 0 accepts any cookie.
     pub cookie_mask: u64,
@@ -39,7 +39,7 @@ impl FlowFilter {
     }
 }
 
-/// Conditions on an entry besides its match and priority.
+/// Conditions on an entry other than its match and priority.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Qualities {
     cookie: u64,
@@ -49,7 +49,7 @@ pub(crate) struct Qualities {
 }
 
 impl Qualities {
-    /// Returns the conditions of a modify command: output port and group are not considered.
+    /// Returns the conditions of a modify command, which ignores output port and group.
     pub fn of_modify(m: &FlowMod) -> Self {
         Self { cookie: m.cookie, cookie_mask: m.cookie_mask, out_port: None, out_group: None }
     }
@@ -59,7 +59,7 @@ impl Qualities {
         Self { cookie: m.cookie, cookie_mask: m.cookie_mask, out_port: m.out_port, out_group: m.out_group }
     }
 
-    /// Returns whether every entry satisfies the conditions.
+    /// Returns whether there are no conditions, so that every entry satisfies them.
     pub fn none_asked(&self) -> bool {
         self.cookie_mask == 0 && self.out_port.is_none() && self.out_group.is_none()
     }

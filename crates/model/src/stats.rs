@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Statistics. Long answers are produced in parts: a cursor holds the position, also across changes of the
-//! tables.
+//! Statistics. Long answers are produced in parts. A cursor holds the position between two parts, and stays
+//! valid if the tables change.
 
 use crate::model::Model;
 use crate::removals::reported;
@@ -29,8 +29,8 @@ pub struct FlowStats {
 }
 
 /// Position of a walk over entries; the default is the start. The walk is ordered by table and, within a
-/// table, by time of adding. An entry present during the whole walk is visited exactly once. An entry
-/// replaced meanwhile is visited once or twice, the second time as its replacement.
+/// table, by time of adding. An entry present during the whole walk is visited exactly once. If an entry is
+/// replaced during the walk, its replacement may be visited in addition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowCursor {
     table: u8,
@@ -62,17 +62,17 @@ pub struct Aggregate {
 pub struct TableStats {
     /// Number of the table.
     pub table: u8,
-    /// Entries in the table.
+    /// Number of entries in the table.
     pub active: usize,
-    /// Packets looked up.
+    /// Number of packets looked up.
     pub lookups: u64,
-    /// Packets that hit an entry.
+    /// Number of packets that hit an entry.
     pub matches: u64,
 }
 
 impl<D: DataPlane> Model<D> {
     /// Returns entries that the filter accepts, in parts. Each call examines at most `work` entries (at least
-    /// 1) and advances the cursor. [`FlowCursor::is_done`] reports the end.
+    /// 1) and advances the cursor. Then [`FlowCursor::is_done`] returns whether the walk has ended.
     pub fn flows(
         &mut self,
         now: Nanos,

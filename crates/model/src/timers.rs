@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Timers of entries. Each entry has at most one timer. A timer whose entry was removed is stale and skipped.
+//! Timers of entries. Each entry has at most one timer. If its entry was removed, a timer is stale and is
+//! skipped.
 
 use flow::{EntryId, Nanos};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Stale timers that are tolerated. Above this number, at most half of all timers may be stale.
+/// Number of stale timers that are always tolerated. Above this number, at most half of all timers may be
+/// stale.
 const STALE_ALLOWED: usize = 1_024;
 
 /// A deadline of the entry that had this ID and serial number when the timer was armed.
@@ -28,7 +30,7 @@ impl Timers {
         self.heap.push(Reverse(timer));
     }
 
-    /// Returns the earliest deadline. The timer may be stale, so the next real deadline may be later.
+    /// Returns the earliest deadline. The timer may be stale, so the next actual deadline may be later.
     pub fn next(&self) -> Option<Nanos> {
         self.heap.peek().map(|t| t.0.at)
     }
@@ -51,7 +53,7 @@ impl Timers {
         self.stale += 1;
     }
 
-    /// Discards stale timers if there are many.
+    /// Discards stale timers if there are too many.
     pub fn compact(&mut self, lives: impl Fn(&Timer) -> bool) {
         if self.stale > STALE_ALLOWED.max(self.heap.len() / 2) {
             self.heap.retain(|t| lives(&t.0));

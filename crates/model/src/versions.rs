@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The data plane together with the version of the last operation.
+//! The data plane, together with the version of the last operation submitted to it.
 
 use dataplane::DataPlane;
 use flow::Operation;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The agent's answers to a controller's requests, and the packet-outs that it accepts.
+//! The agent's answers to requests of a controller, and the packet-outs that it accepts.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod common;
@@ -40,7 +40,7 @@ impl Bench {
         let Self { agent, model, refreshed } = self;
         let mut refresh = || *refreshed += 1;
         let mut rest = Vec::new();
-        // The rest of a long answer is sent only after its beginning has been read.
+        // A long answer continues only after its beginning has been read.
         loop {
             let more = agent.step(id, &mut Context { model, now: 5 * SECOND, refresh: &mut refresh }).more;
             let channel = agent.channel(id).unwrap();

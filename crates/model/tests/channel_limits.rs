@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Limits of a controller's channel, each tested at the bound and one step beyond it.
+//! Limits of a controller's channel. Each limit is tested exactly and one step beyond it.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod common;
@@ -36,7 +36,7 @@ impl Bench {
         id
     }
 
-    /// Returns a channel whose further requests wait behind a barrier.
+    /// Returns a channel on which further requests wait for a barrier.
     fn waiting(&mut self) -> ChannelId {
         let id = self.connect(SessionConfig::default());
         self.send(id, &Message::BarrierRequest);
@@ -50,7 +50,7 @@ impl Bench {
         assert_eq!(self.agent.channel(id).unwrap().receive(&bytes, 0), bytes.len());
     }
 
-    /// Returns whether there is more work to do at once.
+    /// Runs a step. Returns whether the channel has more work to do at once.
     fn step(&mut self, id: ChannelId) -> bool {
         self.step_at(id, 0).0
     }
@@ -92,7 +92,7 @@ impl Bench {
         messages
     }
 
-    /// Leaves exactly `bytes` bytes for the controller to read.
+    /// Leaves exactly `bytes` bytes of output for the controller to read.
     fn fill_output(&mut self, id: ChannelId, bytes: usize) {
         self.read_all(id);
         while self.output(id) < bytes {
@@ -160,8 +160,8 @@ fn beyond_16_mib_in_all_channels_each_holds_16_requests_or_16_kib() {
     let last = bench.waiting();
     bench.fill(last, 256 * KIB - HEADER_BYTES);
 
-    // One more request brings all channels together to 16 MiB. Up to that total, only the limits of a single
-    // channel apply.
+    // One more request raises the total of all channels to 16 MiB. Up to that total, only the limits of a
+    // single channel apply.
     let late = bench.waiting();
     (0..17).for_each(|_| bench.send(late, &Message::BarrierRequest));
     bench.step(late);
@@ -227,8 +227,8 @@ fn a_long_answer_waits_while_64_kib_are_not_read() {
     }
 }
 
-/// Returns the configuration of a session that answers echoes until its output is far beyond the agent's
-/// limits.
+/// Returns the configuration of a session that answers echo requests until its output is far beyond the
+/// agent's limits.
 fn patient() -> SessionConfig {
     SessionConfig { output_limit: 4 * KIB * KIB, ..SessionConfig::default() }
 }

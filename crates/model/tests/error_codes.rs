@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The OpenFlow 1.3 error type and code of each error, compared with the numbers of the specification
-//! (section 7.4.4).
+//! Compares the OpenFlow error type and code of each error with the numbers of the specification (OpenFlow
+//! 1.3, section 7.4.4).
 
 use flow::action::TfHeader;
 use flow::stateless::StatelessError;

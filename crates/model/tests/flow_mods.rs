@@ -31,7 +31,7 @@ fn an_identical_add_replaces_goes_last_and_carries_the_counts_on() {
     m.plane_mut().hit(old, 3, 7);
     let changed = m.flow_mod(10, add(5, mac(1), PortNo(9))).unwrap();
     assert_eq!(changed, Changed { added: 1, modified: 0, removed: 1 });
-    // Packets that hit the old entry before the change is active are counted too.
+    // Packets that hit the old entry before the change is active must be counted, too.
     m.plane_mut().hit(old, 2, 12);
     let all = dump(&mut m, 15);
     assert_eq!(all.iter().map(|f| f.entry.matching.clone()).collect::<Vec<_>>(), [mac(2), mac(1)]);
@@ -58,7 +58,7 @@ fn modify_keeps_all_but_the_instructions() {
     m.flow_mod(0, add(6, dst(0xff << 40, 0xff << 40), PortNo(1))).unwrap();
     let id = dump(&mut m, 0)[0].entry.id;
     m.plane_mut().hit(id, 3, 5);
-    // A cookie without a mask is not a condition, and a modify does not store it.
+    // A cookie without a mask is not a condition, and a modify command does not store it.
     let change = FlowMod {
         cookie: 8,
         idle_timeout_s: 1,
@@ -211,8 +211,8 @@ fn requests_that_break_a_limit_are_refused_with_openflows_numbers() {
     m.flow_mod(0, add(1, mac(2), PortNo(2))).unwrap();
     assert_eq!(m.flow_mod(0, add(1, mac(3), PortNo(1))).unwrap_err().openflow(), (5, 1));
     m.flow_mod(0, delete_all()).unwrap();
-    // Three removed entries wait for their release. One more entry fits; further adds fail until the three
-    // are released.
+    // Three removed entries wait for their release. One more entry can be added. Further additions fail until
+    // the three entries are released.
     m.flow_mod(0, add(1, mac(4), PortNo(1))).unwrap();
     let error = m.flow_mod(0, add(1, mac(5), PortNo(1))).unwrap_err();
     assert_eq!(error, ModelError::TableFull { in_use: 4, limit: 4 });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Group-mods: which ones are refused, which entries a group removes, and which operations the data plane
-//! gets.
+//! Group-mods: which of them are refused, which entries a deleted group removes, and which operations the
+//! data plane gets.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod common;
@@ -183,7 +183,7 @@ fn many_ways_through_few_groups_are_looked_at_once() {
             m.group_mod(0, Add, select).unwrap();
         }
     }
-    // This group is reached by 60 to the power of 8 paths.
+    // 60 to the power of 8 paths lead to this group.
     m.group_mod(0, Modify, group(0, GroupType::Select, &[vec![Action::output(PortNo(1))]])).unwrap();
     let error = m.group_mod(0, Modify, group(0, GroupType::Select, &[vec![Action::Group(479)]])).unwrap_err();
     assert_eq!(error, ModelError::GroupLoop(0));
@@ -227,7 +227,7 @@ fn chains_end_and_are_not_cut() {
     let last = Limits::GROUP_CHAIN as u32;
     let error = m.group_mod(0, Add, all(last + 1, &[vec![Action::Group(last)]])).unwrap_err();
     assert_eq!(error, ModelError::GroupChain(last + 1));
-    // The chain is also too long if it grows at its other end: the chain that leads to group 1 has the
+    // The chain also becomes too long if it grows at its other end: the chain that leads to group 1 has the
     // maximum length.
     m.group_mod(0, Add, all(100, &[])).unwrap();
     let error = m.group_mod(0, Modify, all(1, &[vec![Action::Group(100)]])).unwrap_err();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Long changes, which the driver applies on another thread. Meanwhile echo requests are answered, and all
-//! other requests wait in order.
+//! Long changes, which another thread applies. Meanwhile, echo requests are answered and all other requests
+//! wait in order.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod common;
@@ -17,7 +17,7 @@ use openflow::{HEADER_BYTES, Message, SessionConfig, bundle, decode, encode, err
 
 const MANY: u64 = 6_000;
 
-/// An agent over a model with so many entries that deleting all of them counts as a long change.
+/// An agent over a model with so many entries that deleting all of them is a long change.
 struct Bench {
     agent: Agent,
     model: Fake,
@@ -46,14 +46,14 @@ impl Bench {
         assert_eq!(self.agent.channel(id).unwrap().receive(&bytes, 0), bytes.len());
     }
 
-    /// Runs a step. Returns whether there is more to do at once.
+    /// Runs a step. Returns whether there is more work to do at once.
     fn step(&mut self, id: ChannelId) -> bool {
         let Self { agent, model } = self;
         agent.step(id, &mut Context { model, now: 0, refresh: &mut || {} }).more
     }
 
-    /// Applies the changes that the agent left to the driver. Meanwhile calls each channel's step without the
-    /// model.
+    /// Applies the changes that the agent has left to its caller. Meanwhile calls each channel's step without
+    /// the model.
     fn make(&mut self, channels: &[ChannelId]) {
         let work = self.agent.take_work().unwrap();
         for id in channels {
@@ -97,7 +97,7 @@ fn echoes_are_answered_and_all_else_waits_in_its_order() {
     bench.send(one, 4, &echo());
     bench.step(one);
     assert_eq!(bench.model.flow_count() as u64, MANY, "nothing is deleted, and nothing added");
-    // The other channel waits even before the driver has started the long change.
+    // The other channel already waits before the long change begins.
     bench.send(two, 5, &flow_mod(command(FlowModCommand::DeleteStrict, add(1, mac(1), PortNo(0)))));
     bench.send(two, 6, &Message::BarrierRequest);
     bench.step(two);
@@ -182,7 +182,7 @@ fn deletes_of_groups_and_meters_are_long_if_entries_use_what_they_delete() {
     let delete_group = |id| Message::GroupMod(GroupMod { command: GroupChange::Delete, group: group(id) });
     let delete_meter = |id| Message::MeterMod(MeterMod { command: GroupChange::Delete, meter: meter(id) });
     let (every_group, every_meter) = (openflow::group::ALL, openflow::meter::ALL);
-    // Group 1 and meter 1 are used by entries (if `used`); group 2 and meter 2 have no users.
+    // If `used`, entries use group 1 and meter 1. Group 2 and meter 2 have no users.
     for (delete, used, is_long) in [
         (delete_group(1), true, true),
         (delete_group(2), true, false),
@@ -344,7 +344,7 @@ fn what_all_channels_hold_is_bounded() {
     assert_eq!(counts[CHANNELS - 1], 1, "16 MiB wait: it gets what every channel gets");
     let full = counts.iter().filter(|count| **count == 5).count();
     assert!((50..60).contains(&full), "{full} times 300,000 bytes are 16 MiB");
-    // Closed channels free their share.
+    // Closed channels release their share of the total.
     others.iter().for_each(|id| bench.agent.close(*id));
     let late = bench.agent.open(0, SessionConfig::default());
     bench.send(late, 0, &Message::Hello(openflow::Hello::supported()));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A model with a million entries. Prints durations and checks them against bounds that only a wrong
-//! complexity class can miss.
+//! A model with a million entries. Prints durations and compares them with generous bounds, which only a
+//! wrong complexity class would exceed.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
 mod common;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Messages lost because a controller does not read are counted by kind and reported.
+//! Messages that are lost because a controller does not read must be counted by kind and reported.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod common;
@@ -48,7 +48,7 @@ fn what_a_controller_does_not_read_is_counted_by_kind() {
     assert_eq!(step(&mut agent, &mut model, id, 0), [ChannelEvent::Lost(lost)]);
     assert_eq!(lost.to_string(), "5 flow_removed, 1 port_status");
 
-    // Not every lost message causes an event.
+    // The second lost message causes no event.
     remove_one(&mut agent, &mut model);
     assert_eq!(step(&mut agent, &mut model, id, SECOND - 1), []);
     let one = LostMessages { flow_removed: 1, ..LostMessages::default() };

@@ -10,7 +10,8 @@ use flow::syntax::{ParseOptions, parse_flow};
 use flow::{EntryChange, EntryFlags, FlowMod, FlowModCommand, Match, Nanos, PortNo};
 use model::{Learning, Mark, ModelConfig, ModelLimits};
 
-/// Entries become low-latency at 100 packets per second over a window of 1 s, and normal below 50.
+/// Entries become low-latency at 100 packets per second over a window of 1 s, and normal below 50 packets per
+/// second.
 fn config() -> ModelConfig {
     let learning = Learning { min_pps: 100, window: SECOND, min_timeout: 600 * SECOND };
     ModelConfig {
@@ -25,14 +26,14 @@ fn learner() -> Fake {
     with(config())
 }
 
-/// Returns whether the entry of this priority is low-latency, and why.
+/// Returns whether the entry of this priority is low-latency, and the reason.
 fn state(model: &mut Fake, now: Nanos, priority: u16) -> (bool, Mark) {
     let flows = dump(model, now);
     let flow = flows.iter().find(|f| f.entry.priority == priority).unwrap();
     (flow.entry.low_latency, flow.mark)
 }
 
-/// Lets one second pass in which the entry of this priority is hit `packets` times.
+/// Advances the time by one second, in which the entry of this priority is hit `packets` times.
 fn second(model: &mut Fake, now: &mut Nanos, priority: u16, packets: u64) {
     let id = dump(model, *now).iter().find(|f| f.entry.priority == priority).unwrap().entry.id;
     model.plane_mut().hit(id, packets, *now);
@@ -57,7 +58,7 @@ fn busy_entries_are_learned_and_idle_ones_forgotten() {
         second(&mut m, &mut now, 1, rate);
         assert_eq!(state(&mut m, now, 1), wanted, "after a second with {rate}");
         assert_eq!(state(&mut m, now, 2), NOTHING);
-        // Workers get an operation for each change of a mark, and none otherwise.
+        // Workers get an operation for each change of a mark, and no other operations.
         assert_eq!(m.plane_mut().operations.len() - before, usize::from(was != wanted));
     }
     let [EntryChange::Modify { low_latency: true, reset_counts: false, instructions, .. }] =
@@ -188,7 +189,7 @@ fn an_entry_in_place_of_another_begins_anew() {
     assert_eq!(state(&mut m, now, 1), NOTHING);
     second(&mut m, &mut now, 1, 100);
     assert_eq!(state(&mut m, now, 1), LEARNED);
-    // A modify that resets the counters does not disturb learning.
+    // A modify command that resets the counters does not disturb learning.
     let reset = EntryFlags { reset_counts: true, ..EntryFlags::default() };
     m.flow_mod(
         now,
@@ -209,7 +210,7 @@ fn a_look_is_short_and_all_entries_come_within_a_window() {
     let ids: Vec<_> = dump(&mut m, 0).iter().map(|f| f.entry.id).collect();
     let mut now = 0;
     while now < 3 * SECOND {
-        // Each entry is hit at twice the threshold rate, in proportion to the time.
+        // Each entry is hit at twice the threshold rate, in proportion to the elapsed time.
         let next = m.next_deadline().unwrap().max(now + 1);
         for &id in &ids {
             let packets = next / (SECOND / 200) - now / (SECOND / 200);

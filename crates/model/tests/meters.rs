@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Meter-mods: which ones are refused, which entries a meter removes, and which operations the data plane
-//! gets.
+//! Meter-mods: which of them are refused, which entries a deleted meter removes, and which operations the
+//! data plane gets.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod common;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Random requests, packets and times, compared with a reference model: a plain list that can be checked
-//! against the specification by reading.
+//! Random requests, packets and times, compared with a reference model. The reference is a plain list, simple
+//! enough to be checked against the specification by reading.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod common;
@@ -32,10 +32,10 @@ struct List {
     entries: Vec<Plain>,
     /// Packets by uid.
     packets: Vec<u64>,
-    /// Uids of the entries added by this request, in order.
+    /// Uids of the entries that the current request added, in order.
     added: Vec<usize>,
     /// Entries whose packets count for another uid from now on. Packets of the entries that they replaced
-    /// still count for the old uid.
+    /// still count for the previous uid.
     renamed: Vec<(EntryId, usize)>,
     /// Expected flow-removed messages: uid, match, reason, duration.
     removed: Vec<(usize, Match, RemovedReason, Nanos)>,
@@ -144,7 +144,7 @@ fn random_mod(r: &mut Random) -> FlowMod {
         [r.below(8) as usize];
     let deletes = matches!(command, C::Delete | C::DeleteStrict);
     let matching = random_match(r);
-    // An index has one entry, whatever its priority.
+    // An index has one entry, whatever the priority of the entry is.
     let priority = if matching.index().is_some() { 1 } else { r.below(2) as u16 };
     FlowMod {
         command,
@@ -167,7 +167,7 @@ fn random_mod(r: &mut Random) -> FlowMod {
     }
 }
 
-/// Test run: the model, the list, and for each entry the uid under which its packets are counted.
+/// A test run: the model, the list, and for each entry the uid under which its packets are counted.
 struct Run {
     model: Fake,
     list: List,
@@ -276,7 +276,7 @@ impl Run {
 
 fn run(seed: u64) -> (usize, usize) {
     let mut r = Random::new(seed);
-    // With small limits, all bounded work has to be continued in later calls.
+    // With small limits, every kind of bounded work has to be continued in later calls.
     let limits = ModelLimits {
         entries: LIMIT,
         async_messages: 3,
@@ -304,7 +304,8 @@ fn run(seed: u64) -> (usize, usize) {
             8 => run.model.plane_mut().held = r.one_in(2),
             _ => run.model.plane_mut().apply_all(),
         }
-        // The number of entries that wait for their release is limited too; stay below the limit.
+        // The number of entries that wait for their release is limited as well. The test stays below this
+        // limit.
         if run.model.pending_removals() > LIMIT / 2 {
             run.model.plane_mut().apply_all();
             run.poll();

@@ -74,7 +74,7 @@ fn a_bundle_that_changes_the_configuration_twice_is_one_operation() {
         (BTreeSet::from([PortNo(1_000)]), Some(bank(7)))
     );
     assert_eq!(m.stateless(), Some(stateless_config));
-    // A bundle that ends with the initial configuration is no change.
+    // A bundle that ends with the initial configuration does not change anything.
     let polka =
         || set(vec![StatelessSection::Polka(Some(bank(7))), StatelessSection::Trusted(BTreeSet::new())]);
     m.bundle(0, [polka()]).unwrap();

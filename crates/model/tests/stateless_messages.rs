@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The stateless forwarder over OpenFlow: changed in parts, alone and in bundles, reported as a whole, and
-//! refused if invalid.
+//! The stateless forwarder over OpenFlow. Its configuration is changed in parts, alone and in bundles, and
+//! reported as a whole. Invalid changes are refused.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use flow::PortNo;
@@ -223,7 +223,8 @@ fn the_longest_stateless_reply_is_complete_and_sent_no_faster_than_it_is_read() 
         replies.extend(read.into_iter().filter(|(_, message)| matches!(message, Message::StatelessReply(_))));
         changed_at = changed_at.or_else(|| bench.model.stateless().is_none().then_some(replies.len()));
     }
-    // All replies are complete and in order, although the configuration was removed before the last was sent.
+    // All replies are complete and in order, although the configuration was removed before the last reply was
+    // sent.
     let labels = |xid| {
         let messages = replies.iter().filter(|(to, _)| *to == xid).map(|(_, message)| match message {
             Message::StatelessReply(StatelessReply { sections: Some(sections), .. }) => sections,

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Background compilation of table bases, on another thread while rules change. So a controller that adds
-//! rules one by one to a large table never waits until the whole table is compiled.
+//! Background compilation of table bases: another thread compiles while rules change. A controller that adds
+//! rules one by one to a large table therefore never waits for a compilation of the whole table.
 
 use flow::Nanos;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use tables::RuleTable;
 use tables::compile::{Compiled, Job};
 
-/// A job to run on another thread.
+/// A job for another thread.
 pub type BackgroundTask = Box<dyn FnOnce() + Send>;
 
 /// Default for the minimum number of rules in the delta before the next base is compiled.
 pub const BACKGROUND_ADDITIONS_MIN: usize = 48;
 
-/// Time in nanoseconds without changes after which a table is compiled with all its rules. Rules in the delta
-/// make lookups slower, most of all for adversarial packets.
+/// Time in nanoseconds without changes after which a table is compiled with all its rules. Until then, rules
+/// in the delta make lookups slower, especially for adversarial packets.
 const REST_NS: Nanos = 2_000_000_000;
 
-/// The number of changes of a table at the last check, and the time when it changed.
+/// The number of changes of a table at the last check, and the time of its last change.
 #[derive(Clone, Copy, Default)]
 struct Seen {
     changes: u64,
@@ -30,7 +30,7 @@ pub(crate) struct BackgroundCompiler {
     run: Box<dyn FnMut(BackgroundTask) + Send>,
     sender: Sender<(u8, Compiled)>,
     done: Receiver<(u8, Compiled)>,
-    /// Indexed by table.
+    /// State of the last check, indexed by table.
     seen: [Seen; 256],
 }
 
@@ -66,11 +66,11 @@ impl BackgroundCompiler {
 
     fn send(&mut self, number: u8, job: Job) {
         let sender = self.sender.clone();
-        // The receiver may be gone; then the result is not needed.
+        // If the receiver is gone, the result is not needed.
         (self.run)(Box::new(move || drop(sender.send((number, job.run())))));
     }
 
-    /// Takes a compiled base, with the number of its table.
+    /// Takes the next compiled base, with the number of its table.
     pub fn next(&mut self) -> Option<(u8, Compiled)> {
         self.done.try_recv().ok()
     }

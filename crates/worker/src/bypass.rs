@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Bypass of LUTs that cost more than they save: the fast-forwarding path then looks up packets in the table
-//! itself. The control thread decides by measured costs and the LUT's hit rate; workers get the decision as
-//! an update.
+//! Bypass of LUTs that cost more than they save. If a LUT is bypassed, the fast-forwarding path looks up
+//! packets in the table itself. The control thread decides by measured costs and the LUT's hit rate; workers
+//! get the decision as an update.
 //!
-//! With a LUT, each packet costs a probe, and a miss costs a lookup in the table as well, which reuses the
-//! key. Without a LUT, each packet costs a lookup. A bypassed LUT is tried again after a pause, which doubles
-//! with each failed trial.
+//! With a LUT, each packet costs a probe, and a miss also costs a lookup in the table, which reuses the key.
+//! Without a LUT, each packet costs a lookup. A bypassed LUT is tried again after a pause, which doubles with
+//! each failed trial.
 
 use crate::stopwatch::{Sums, TableCosts};
 use flow::Nanos;
@@ -17,16 +17,16 @@ const PERIOD_NS: Nanos = 1_000_000_000;
 /// Minimum number of timed packets for each cost.
 const PACKETS_MIN: u64 = 64;
 
-/// A LUT is bypassed if it costs this much more than the table, in percent.
+/// Percentage by which a LUT must be more expensive than the table to be bypassed.
 const WORSE_PERCENT: u64 = 10;
 
-/// A LUT on trial is kept if it costs this much less than the table, in percent.
+/// Percentage by which a LUT on trial must be cheaper than the table to be kept.
 const BETTER_PERCENT: u64 = 10;
 
 /// Number of periods after a LUT is created in which no decision is made, because it is still learning.
 const YOUNG: u32 = 2;
 
-/// Minimum and maximum pause before a trial, in nanoseconds.
+/// Minimum pause before a trial, in nanoseconds. The next constant is the maximum.
 const PAUSE_MIN_NS: Nanos = 30 * 1_000_000_000;
 const PAUSE_MAX_NS: Nanos = 3_600 * 1_000_000_000;
 
@@ -84,12 +84,12 @@ impl Measured {
 }
 
 impl Bypass {
-    /// Restarts after the table got a new LUT or lost it for another reason.
+    /// Restarts the measurement, after the table got a new LUT or lost its LUT for another reason.
     pub fn reset(&mut self) {
         *self = Self { costs: self.costs, next_ns: self.next_ns, ..Self::default() };
     }
 
-    /// Decides about a table whose LUT is in use or bypassed. `figures` are those of its current LUT.
+    /// Decides about a table whose LUT is in use or bypassed. `figures` are the figures of its current LUT.
     pub fn choose_mode(&mut self, now: Nanos, measured: Measured, figures: LutFigures) -> BypassChoice {
         if let Some(since) = self.bypassed_ns {
             if now < since + self.pause_ns {
@@ -149,8 +149,8 @@ mod tests {
 
     const SECOND: Nanos = 1_000_000_000;
 
-    /// A table whose LUT costs `probe` ns per packet and whose lookup costs `lookup` ns. One packet in ten
-    /// misses the LUT.
+    /// A simulated table. Its LUT costs `probe` ns per packet, and its lookup costs `lookup` ns. One packet
+    /// in ten misses the LUT.
     struct Table {
         bypass: Bypass,
         measured: Measured,
@@ -168,7 +168,7 @@ mod tests {
             }
         }
 
-        /// Runs for `seconds`. Returns the first decision other than `Stay`, and when it was made.
+        /// Runs for `seconds`. Returns the first decision other than `Stay`, and the time of this decision.
         fn run(&mut self, seconds: u64, probe: u64, lookup: u64) -> Option<(BypassChoice, u64)> {
             for passed in 1..=seconds {
                 self.now += SECOND;

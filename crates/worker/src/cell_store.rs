@@ -8,7 +8,7 @@ use pipeline::{Cell, CellPage, Cells, PAGE_CELLS, ProgramId, Update};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-/// A replaced page. The worker counts in it until the operation is active.
+/// A replaced page. The worker counts in it until the operation that replaces it is active.
 #[derive(Debug)]
 struct RetiredPage {
     worker: usize,
@@ -38,7 +38,8 @@ pub(crate) struct CellStore {
     retired: Vec<RetiredPage>,
     /// Counts of retired pages that were released.
     folded: HashMap<EntryId, EntryCounters>,
-    /// Version from which an entry counts from 0. Counts in pages retired up to this version are ignored.
+    /// Version from which an entry counts from 0, by entry ID. Counts in pages retired up to this version are
+    /// ignored.
     reset: HashMap<EntryId, u64>,
     grown: bool,
 }
@@ -68,9 +69,9 @@ impl CellStore {
         }
     }
 
-    /// Replaces the pages of these entries. `running` returns the program of each entry from `version` on.
-    /// The old pages do not show it while smaller changes are still queued. Counts in the old pages are kept
-    /// until `version` is active.
+    /// Replaces the pages of these entries. `running` returns the program of each entry from `version` on;
+    /// the old pages may not contain it yet, because smaller changes are still queued. Counts in the old
+    /// pages are kept until `version` is active.
     pub fn replace(&mut self, ids: &[EntryId], running: impl Fn(EntryId) -> Option<ProgramId>, version: u64) {
         let numbers: BTreeSet<usize> = ids.iter().map(|id| *id as usize / PAGE_CELLS).collect();
         for &number in &numbers {
@@ -87,7 +88,7 @@ impl CellStore {
         self.grown |= !numbers.is_empty();
     }
 
-    /// Appends the pages to each worker's parts if there are new ones.
+    /// If there are new pages, appends them to each worker's parts.
     pub fn updates(&mut self, parts: &mut [Vec<Update>]) {
         if std::mem::take(&mut self.grown) {
             for (parts, pages) in parts.iter_mut().zip(&self.workers) {
@@ -116,7 +117,7 @@ impl CellStore {
         }
     }
 
-    /// Resets entries: they count from 0 when `version` is active.
+    /// Resets the counters of entries to 0 from `version` on.
     pub fn reset(&mut self, ids: &[EntryId], version: u64) {
         for id in ids {
             if let Some(had) = self.folded.get_mut(id) {
@@ -141,8 +142,8 @@ impl CellStore {
         sum
     }
 
-    /// Removes an entry's counters. No worker may count in its cells any longer, including cells in retired
-    /// pages.
+    /// Removes an entry's counters. No worker may use the entry's cells any longer, including cells in
+    /// retired pages.
     pub fn release(&mut self, id: EntryId) {
         self.folded.remove(&id);
         self.reset.remove(&id);
@@ -172,7 +173,7 @@ mod tests {
         let old = Arc::clone(&store.workers[0][0]);
         old.cells()[5].count(2, 100, 7);
         store.replace(&[5], |id| Some(if id == 5 { 9 } else { 1 }), 3);
-        // The worker still counts in the old page, and then in the new one.
+        // The worker first counts in the old page, and then in the new one.
         old.cells()[5].count(1, 10, 8);
         store.workers[0][0].cells()[5].count(1, 1, 9);
         let all = EntryCounters { packets: 4, bytes: 111, used_ns: 9 };

@@ -7,14 +7,14 @@ use flow::Nanos;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// Duration of the rate measurement. An error of 50 ns at either end is then 10 ppm in total.
+/// Duration of the rate measurement. With an error of 50 ns at either end, the total error is 10 ppm.
 const CALIBRATION: Duration = Duration::from_millis(10);
 
-/// Number of paired readings of both clocks. The pair with the shortest distance is used; others may have
-/// been interrupted.
+/// Number of paired readings of both clocks. The pair that took the shortest time is used, because other
+/// pairs may have been interrupted.
 const TRIES: usize = 32;
 
-/// Plausible rates of the counter in GHz. A rate outside means that the measurement was disturbed.
+/// Plausible rates of the counter in GHz. A rate outside this range means that the measurement was disturbed.
 const RATES_GHZ: std::ops::RangeInclusive<f64> = 0.1..=10.0;
 
 /// A clock that counts in units of 1 to 2 ns (longer only for counters slower than 1 GHz).

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Compiles operations into updates for each worker.
 //!
-//! Entries, tables, groups and meters each keep their own state; this module brings their updates into order.
-//! Tables that change as a whole, such as that of ports, are only marked, and compiled once at the end of an
-//! operation.
+//! Entries, tables, groups and meters each keep their own state; this module puts their updates into the
+//! right order. Data that is always replaced as a whole, such as the table of ports, is only marked as
+//! changed, and compiled once at the end of an operation.
 
 use crate::entries::Entries;
 use crate::groups::Groups;
@@ -16,7 +16,7 @@ use pipeline::{CompiledPacketOut, PortTable, StatelessForwarder, Update};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Tables that an operation changes as a whole.
+/// Data that an operation changed and that is replaced as a whole.
 #[derive(Debug, Default)]
 struct Changed {
     ports: bool,
@@ -26,7 +26,7 @@ struct Changed {
     requeues: bool,
 }
 
-/// Everything that operations change, as compiled for the workers.
+/// Compiled form of everything that operations can change.
 pub(crate) struct OperationCompiler {
     workers: usize,
     pub entries: Entries,
@@ -89,7 +89,7 @@ impl OperationCompiler {
         self.tables.tick(now, &mut parts).then_some(parts)
     }
 
-    /// Compiles one operation, except for tables that change as a whole.
+    /// Compiles one operation, except for data that is replaced as a whole.
     fn take(&mut self, operation: Operation, version: u64, changed: &mut Changed, parts: &mut [Vec<Update>]) {
         match operation {
             Operation::Entries(changes) => self.change_entries(&changes, version, parts),
@@ -137,8 +137,8 @@ impl OperationCompiler {
                 let forwarder = config.map(|config| Arc::new(StatelessForwarder::compile(&config)));
                 for parts in parts {
                     parts.push(Update::SwapStateless(forwarder.clone()));
-                    // Flows may move between the tables and the stateless forwarder, and so to another lane
-                    // or egress queue.
+                    // Flows may move between the tables and the stateless forwarder, and thereby to another
+                    // lane or egress queue.
                     parts.push(Update::Lanes { promotes: true, requeues: true });
                 }
             }
@@ -177,13 +177,13 @@ impl OperationCompiler {
     }
 }
 
-/// Returns whether flows may change their lane by these changes; `Some(true)`: also from normal to
+/// Returns `Some` if these changes may move flows to another lane. The value is true if flows may also become
 /// low-latency. A packet is low-latency if all entries that it hits are. MAC table entries do not count.
 fn lanes_after(changes: &[EntryChange]) -> Option<bool> {
     let promotes = changes.iter().filter_map(|change| match change {
         EntryChange::Add(entry) => (entry.table != MAC_TABLE).then_some(entry.low_latency),
         EntryChange::Modify { table, low_latency, .. } => (*table != MAC_TABLE).then_some(*low_latency),
-        // After the removal, another entry may match its packets.
+        // After the removal, packets of this entry may match another entry.
         EntryChange::Remove { table, .. } => (*table != MAC_TABLE).then_some(true),
     });
     promotes.reduce(|one, other| one || other)

@@ -14,13 +14,13 @@ use port::Queue;
 pub struct WorkerSetConfig {
     /// Number of workers.
     pub workers: usize,
-    /// Small frames per worker.
+    /// Number of small frames per worker.
     pub small_frames: usize,
-    /// Large frames per worker (GSO super-frames, jumbo frames).
+    /// Number of large frames per worker, for GSO super-frames and jumbo frames.
     pub large_frames: usize,
-    /// Frames per worker that refer to memory of a device.
+    /// Number of frames per worker that refer to memory of a device.
     pub shells: usize,
-    /// Frames per worker for packets to the controller.
+    /// Number of frames per worker for packets to the controller.
     pub controller_frames: usize,
     /// Capacity of the ring for operations to each worker.
     pub operations: usize,
@@ -28,23 +28,24 @@ pub struct WorkerSetConfig {
     pub events: usize,
     /// Capacity of each ring for frames between two workers, per lane.
     pub handovers: usize,
-    /// Maximum number of normal frames in an outbox. Low-latency frames have the same limit, separately.
+    /// Maximum number of normal frames in an outbox. The limit for low-latency frames is separate and has the
+    /// same value.
     pub outbox_frames: usize,
     /// Limits of the two lanes. By default packets do not wait: each burst is finished before the next is
     /// received.
     pub lanes: LaneLimits,
     /// Budgets for working off the backlog.
     pub quanta: Quanta,
-    /// Records of each LUT in each worker; 0 turns the fast-forwarding path off.
+    /// Number of records of each LUT in each worker. 0 turns the fast-forwarding path off.
     pub lut_entries: usize,
-    /// How LUT records are kept consistent with rule changes.
+    /// Method by which LUT records are kept consistent with rule changes.
     pub consistency: Consistency,
-    /// Clock for timing one burst in many, step by step. If `None`, nothing is timed. Forwarding itself never
-    /// reads it.
+    /// Clock that times the steps of one burst in many. If `None`, nothing is timed. Forwarding itself never
+    /// reads this clock.
     pub stopwatch: Option<fn() -> Nanos>,
-    /// One of this many bursts is timed; 0 counts as 1.
+    /// One in this many bursts is timed; 0 counts as 1.
     pub timed_bursts: u32,
-    /// Clock for the latency of each frame. Forwarding itself never reads it.
+    /// Clock for the latency of each frame. Forwarding itself never reads this clock.
     pub clock: Clock,
 }
 

@@ -7,15 +7,15 @@ use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 use tables::RuleTable;
 
-/// Number of changes per operation above which they are not tracked one by one: each record is looked up
-/// again instead.
+/// Number of changes per operation above which changes are not tracked one by one. Each record is then looked
+/// up again instead.
 const CHANGES_SINGLY: usize = 64;
 
-/// Mode of keeping LUT records consistent. The results and counters are the same in each mode.
+/// Mode of keeping LUT records consistent with rule changes. Results and counters are the same in all modes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Consistency {
     /// The cheapest mode for each change. Eager by default, lazy while more changes are pending than can be
-    /// worked off, generation for more than 64 changes at once.
+    /// cleaned up in time, generation for more than 64 changes at once.
     #[default]
     Auto,
     /// Records that a change concerns are removed at once.
@@ -41,7 +41,8 @@ impl Consistency {
         }
     }
 
-    /// Returns how a worker must handle `changes` changes of a table in one operation.
+    /// Returns the coherence mode in which a worker must handle `changes` changes of a table in one
+    /// operation.
     pub(crate) fn coherence(self, changes: usize) -> Coherence {
         match self {
             _ if changes > CHANGES_SINGLY => Coherence::Generation,
@@ -84,7 +85,7 @@ pub(crate) fn list_max(rule_table: &RuleTable, lookup_ps: u64) -> u32 {
     rules.next_power_of_two() as u32
 }
 
-/// Cost in picoseconds of comparing a record with one change, measured by the bench `consistency`.
+/// Cost in picoseconds of comparing a record with one change, as measured by the benchmark `consistency`.
 const WALKED_PS: u64 = 5_000;
 
 #[cfg(test)]
@@ -132,7 +133,8 @@ mod tests {
         ] {
             assert_eq!(list_max(&rule_table, lookup_ps), changes, "{lookup_ps} ps");
         }
-        // Until a lookup has been measured, a scan of an empty table counts as 10 ns.
+        // Until the first lookup is measured, a lookup in an empty table that uses `scan` is assumed to take
+        // 10 ns.
         assert_eq!((rule_table.engine_name(), list_max(&rule_table, 0)), ("scan", 2));
     }
 }

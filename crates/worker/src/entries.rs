@@ -12,7 +12,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tables::rule_table::RuleChange;
 
-/// Number of modified entries above which the cells are replaced page by page instead of one store each.
+/// If an operation modifies more entries than this, their cells are replaced page by page instead of one by
+/// one.
 const MODIFIES_SINGLY: usize = 64;
 
 /// The compiled state of one entry.
@@ -20,18 +21,18 @@ const MODIFIES_SINGLY: usize = 64;
 struct Running {
     program: ProgramId,
     kind: ProgramKind,
-    /// How the entry's instructions may choose an egress queue.
+    /// The ways in which the entry's instructions may choose an egress queue.
     choice: Choice,
 }
 
-/// What changes of entries mean for one table.
+/// Effect of entry changes on one table.
 #[derive(Debug, Default)]
 pub(crate) struct TableChanges {
     /// Rules that are added to the table and removed from it.
     pub rules: Vec<RuleChange>,
     /// Entries that a modify command made low-latency (true) or normal (false).
     pub marks: Vec<(EntryId, bool)>,
-    /// Change of the number of low-latency entries.
+    /// Difference by which the number of low-latency entries changes.
     pub low_latency: isize,
 }
 
@@ -44,7 +45,7 @@ pub(crate) struct Modified {
 }
 
 impl Modified {
-    /// Returns whether the number of entries requires their cells to be replaced.
+    /// Returns whether so many entries are modified that their cells must be replaced.
     fn is_big(&self) -> bool {
         self.programs.len() > MODIFIES_SINGLY
     }
@@ -76,7 +77,7 @@ impl Entries {
         Self { programs: Programs::default(), cells: CellStore::new(workers), running: Vec::new() }
     }
 
-    /// Applies changes that become active with `version`. Returns what they mean for each table that changes,
+    /// Applies changes that become active with `version`. Returns their effect on each table that changes,
     /// and the modified entries.
     pub fn apply(
         &mut self,
@@ -163,7 +164,7 @@ impl Entries {
         self.cells.counters(id)
     }
 
-    /// Ends the life of an entry's ID.
+    /// Releases an entry's ID for reuse.
     pub fn release(&mut self, id: EntryId) {
         if let Some(running) = self.running.get_mut(id as usize).and_then(Option::take) {
             self.programs.release(running.program);

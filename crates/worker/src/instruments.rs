@@ -26,8 +26,8 @@ impl BurstInstruments {
         Self { stopwatch, times: false, recorder: None, records: false }
     }
 
-    /// Returns whether an instrument needs the next burst. Records get the version in `applied`. Called once
-    /// per received burst.
+    /// Returns whether an instrument needs the next burst. A record contains the version in `applied`. Called
+    /// once per received burst.
     #[inline]
     pub fn listens(&mut self, applied: &AtomicU64) -> bool {
         let times = self.stopwatch.as_mut().is_some_and(Stopwatch::is_due);
@@ -36,8 +36,8 @@ impl BurstInstruments {
         times || self.records
     }
 
-    /// Like `listens`, for packets from the backlog, which are not timed. If both kinds of bursts were
-    /// counted together, the stopwatch might select the same kind each time.
+    /// Like `listens`, but for packets from the backlog, which are not timed. They are counted separately:
+    /// otherwise the stopwatch might select only one of the two kinds of bursts.
     #[inline]
     pub fn records_next(&mut self, applied: &AtomicU64) -> bool {
         self.times = false;
@@ -55,7 +55,7 @@ impl BurstInstruments {
         self.recorder.as_ref().map_or(Usage::of(RECORDER, 0, 0), |recorder| recorder.usage())
     }
 
-    /// Returns the recorder if it needs this burst.
+    /// Returns the recorder if it needs the current burst.
     fn recorder(&mut self) -> Option<&mut Recorder> {
         self.recorder.as_deref_mut().filter(|_| self.records)
     }
@@ -63,7 +63,7 @@ impl BurstInstruments {
 
 impl Probe for BurstInstruments {
     fn compares(&self) -> bool {
-        // The recorder does not need the comparison, which costs a second lookup.
+        // The recorder does not need the comparison of table and LUT, which costs a second lookup.
         self.times && !self.records && self.stopwatch.as_ref().is_some_and(Stopwatch::compares)
     }
 

@@ -5,9 +5,9 @@
 //! The crate starts no thread and opens no socket: the owner of a [`Worker`] calls [`Worker::turn`] on a
 //! thread of its choice. A worker allocates no memory, takes no lock and writes no log for a packet.
 //!
-//! Begin reading with `worker.rs` (one poll iteration), then `egress.rs` (transmit), `set.rs` (the control
-//! thread's side: `compiler.rs`, `link.rs`, `reporter.rs`, `recording.rs`) and `wiring.rs` (how both are
-//! connected).
+//! Begin reading with `worker.rs` (one poll iteration), then `egress.rs` (transmission) and `set.rs` (the
+//! control thread's side, which uses `compiler.rs`, `link.rs`, `reporter.rs` and `recording.rs`). `wiring.rs`
+//! connects both sides.
 
 mod background_compile;
 mod bypass;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The rings between the control thread and the workers: updates, events, and frames that return.
 //!
-//! Updates that do not fit into a worker's ring are parked and sent later, in order. Replaced parts come back
-//! in the box of the updates that replaced them, and are freed here.
+//! Updates that do not fit into a worker's ring are parked and sent later, in order. Replaced objects return
+//! in the same box as the updates that replaced them, and are freed here.
 
 use crate::egress::STOCK;
 use crate::sleep::{PublishFence, SleepFlag};
@@ -31,7 +31,7 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Frees what the worker returned, and moves parked updates into the ring.
+    /// Frees objects that the worker returned, and moves parked updates into the ring.
     fn flush(&mut self) {
         while self.retired.pop().is_ok() {}
         let mut moved = false;
@@ -116,12 +116,12 @@ impl Links {
         self.links[worker].applied.load(Ordering::Acquire)
     }
 
-    /// Returns the least version that a worker has applied.
+    /// Returns the latest version that all workers have applied.
     pub fn applied(&self) -> u64 {
         (0..self.links.len()).map(|worker| self.applied_by(worker)).min().unwrap_or(self.version)
     }
 
-    /// Returns the number of updates parked for the worker with most of them.
+    /// Returns the number of parked updates of the worker that has the most of them.
     pub fn parked(&self) -> usize {
         self.links.iter().map(|link| link.parked.len()).max().unwrap_or(0)
     }
@@ -138,11 +138,11 @@ impl Links {
         None
     }
 
-    /// Returns the frame of a packet-in to the stock of its worker.
+    /// Returns the frame of a packet-in to its worker.
     pub fn recycle(&mut self, frame: Frame) {
         let worker = usize::from(frame.home() & !STOCK);
         if let Some(link) = self.links.get_mut(worker) {
-            // The ring's capacity is the size of the whole stock of controller frames.
+            // The ring can hold all controller frames of the worker.
             let pushed = link.recycle.push(frame);
             debug_assert!(pushed.is_ok(), "more frames come home than there are");
         }

@@ -12,18 +12,18 @@ use std::sync::Arc;
 use tables::RuleTable;
 use tables::rule_table::RuleChange;
 
-/// How the fast-forwarding path looks up a table.
+/// Method by which the fast-forwarding path looks up a table.
 #[derive(Debug, Default)]
 enum TableMode {
     #[default]
     Closed,
     Shared,
-    /// In the table itself, because a LUT costs more than it saves.
+    /// In the table itself, because a LUT would cost more than it saves.
     Bypassed,
     Lut {
         plan: Arc<KeyPlan>,
         mask: Vec<u64>,
-        /// Examined bits of each field, in field order.
+        /// Examined bits of each field, ordered by field.
         examined: Vec<(Field, u128)>,
         /// Key layout of the previous LUT, if it differs.
         before: Option<Arc<KeyPlan>>,
@@ -35,7 +35,8 @@ struct Table {
     /// Number of low-latency entries in the table.
     low_latency: usize,
     mode: TableMode,
-    /// Number of changes that workers compare with a record before they look it up instead.
+    /// Maximum number of changes with which workers compare a record. If there are more changes, the record
+    /// is looked up instead.
     list_max: u32,
     /// Counters of each worker's LUT.
     counters: Vec<Arc<LutCounters>>,
@@ -45,7 +46,7 @@ struct Table {
 /// Lookup modes and LUTs of all tables.
 #[derive(Debug)]
 pub(crate) struct LutManager {
-    /// Records per LUT; 0 turns the fast-forwarding path off.
+    /// Number of records per LUT. 0 turns the fast-forwarding path off.
     entries: usize,
     consistency: Consistency,
     tables: Vec<Table>,
@@ -68,8 +69,8 @@ impl LutManager {
     }
 
     /// Updates a table's lookup mode and LUT after rule changes. `rule_table` has the new rules, and
-    /// `changes` are the changes. `lookup_ps` is the cost of a lookup in the table in picoseconds; 0:
-    /// unknown.
+    /// `changes` are the changes. `lookup_ps` is the cost of a lookup in the table in picoseconds, or 0 if it
+    /// is unknown.
     pub fn follow(
         &mut self,
         number: u8,
@@ -99,10 +100,11 @@ impl LutManager {
             mode => {
                 let plan = Arc::clone(rule_table.plan());
                 let examined = rule_table.examined_fields();
-                // The previous LUT stays in use along with the new one; its rows may have another layout. It
-                // is inherited only if packets with equal values in the new LUT also had equal values there.
-                // Otherwise one of them could wait for a table while another inherits a record by which later
-                // packets overtake it.
+                // The previous LUT stays in use together with the new one, and its rows may have another
+                // layout. It is inherited from only if packets with equal values in the new LUT also have
+                // equal values in the previous one. Otherwise one of these packets could wait for a table
+                // while another inherits a record. Later packets would use this record and overtake the
+                // waiting packet.
                 let before = match mode {
                     TableMode::Lut { plan: before, examined: known, .. } if includes(&examined, known) => {
                         Some(Arc::clone(before))
@@ -157,13 +159,13 @@ impl LutManager {
         }
     }
 
-    /// Returns how LUT records are kept consistent with rule changes.
+    /// Returns the mode in which LUT records are kept consistent with rule changes.
     pub fn consistency(&self) -> Consistency {
         self.consistency
     }
 
-    /// Bypasses a table's LUT, or tries it again, according to the measurements. Returns whether `parts` got
-    /// an update.
+    /// Bypasses a table's LUT or tries it again, depending on the measurements. Returns whether an update was
+    /// added to `parts`.
     pub fn choose_mode(
         &mut self,
         now: Nanos,
@@ -246,7 +248,7 @@ fn figures(table: &Table) -> LutFigures {
     figures
 }
 
-/// Takes a table off the fast-forwarding path, unless it is off already.
+/// Takes a table off the fast-forwarding path, unless that was done before.
 fn close(number: u8, table: &mut Table, parts: &mut [Vec<Update>]) {
     if !matches!(table.mode, TableMode::Closed) {
         table.mode = TableMode::Closed;
@@ -255,7 +257,7 @@ fn close(number: u8, table: &mut Table, parts: &mut [Vec<Update>]) {
     }
 }
 
-/// Lets the fast-forwarding path look up in the table itself, unless it does already.
+/// Makes the fast-forwarding path use the table's own lookup, unless it already does.
 fn share(number: u8, table: &mut Table, parts: &mut [Vec<Update>]) {
     if !matches!(table.mode, TableMode::Shared) {
         table.mode = TableMode::Shared;
@@ -278,7 +280,7 @@ fn swap(
     }
 }
 
-/// Returns whether `wider` has every field of `narrower`, with every examined bit. Both are in field order.
+/// Returns whether `wider` has every field of `narrower` with every examined bit. Both are ordered by field.
 fn includes(wider: &[(Field, u128)], narrower: &[(Field, u128)]) -> bool {
     narrower.iter().all(|(field, mask)| {
         let found = wider.binary_search_by_key(field, |(field, _)| *field).ok().and_then(|at| wider.get(at));
@@ -295,7 +297,8 @@ fn examines_no_more(changes: &[RuleChange], plan: &KeyPlan, mask: &[u64]) -> boo
     })
 }
 
-/// Returns the entry that a change adds, unless it is looked up by index.
+/// Returns the entry that a change adds. Returns `None` if the change adds none, or if the entry is looked up
+/// by index.
 fn added(change: &RuleChange) -> Option<&FlowEntry> {
     match change {
         RuleChange::Add(entry) if entry.matching.index().is_none() => Some(entry),

@@ -15,8 +15,8 @@ pub(crate) struct Meters {
 }
 
 impl Meters {
-    /// Adds or replaces a meter. Its counters start at 0 and its buckets are full. Returns whether flows
-    /// through the meter may change their lane, because the new or the old meter remarks packets.
+    /// Adds or replaces a meter. Its counters start at 0, and its token buckets start full. Returns whether
+    /// flows through the meter may change their lane, because the new or the old meter remarks packets.
     pub fn set(&mut self, meter: &Meter) -> bool {
         let before = self.meters.insert(meter.id, Arc::new(MeterState::new(meter)));
         meter.remarks() || before.is_some_and(|before| before.remarks())

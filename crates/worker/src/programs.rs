@@ -14,7 +14,7 @@ struct Key {
     kind: ProgramKind,
 }
 
-/// Inputs of a program in addition to the instructions of its entry.
+/// Properties of an entry, besides its instructions, that determine its program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct ProgramKind {
     /// Whether packets that hit the entry stay low-latency.
@@ -30,14 +30,14 @@ impl ProgramKind {
     }
 }
 
-/// Programs by the instructions and marks that they were compiled from.
+/// Programs, by the instructions and properties from which they were compiled.
 #[derive(Debug, Default)]
 pub(crate) struct Programs {
     ids: HashMap<Key, ProgramId>,
     slots: Vec<Slot>,
     free: Vec<ProgramId>,
     changed: Vec<ProgramId>,
-    /// Number of program IDs for which the workers have space.
+    /// Number of program IDs for which workers have allocated space.
     room: usize,
 }
 
@@ -48,15 +48,16 @@ struct Slot {
     users: usize,
 }
 
-/// Number of changed programs above which all programs are sent as one swap.
+/// If more programs than this change, all programs are sent as one swap.
 const SINGLY: usize = 16;
 
-/// Returns whether packets that hit the entry stay low-latency: it is marked, and its instructions permit it.
+/// Returns whether packets that hit the entry stay low-latency. This is the case if the entry is marked and
+/// its instructions permit it.
 pub(crate) fn is_low_latency(entry: &FlowEntry) -> bool {
     entry.low_latency && entry.instructions.may_be_low_latency()
 }
 
-/// Returns whether the entry is the table-miss entry: priority 0 and an empty match.
+/// Returns whether the entry is a table-miss entry, which has priority 0 and an empty match.
 fn is_miss_entry(entry: &FlowEntry) -> bool {
     entry.priority == 0 && entry.matching.is_any()
 }
@@ -80,7 +81,7 @@ impl Programs {
         id
     }
 
-    /// Removes a user of a program. The last one frees the ID.
+    /// Removes a user of a program. Without users, the program's ID becomes free.
     pub fn release(&mut self, id: ProgramId) {
         let Some(slot) = self.slots.get_mut(id as usize) else { return };
         slot.users = slot.users.saturating_sub(1);

@@ -19,7 +19,7 @@ pub struct PortReport {
     pub link: Link,
     /// Number of the worker that serves the queue.
     pub worker: u16,
-    /// Usage of the outbox behind the queue.
+    /// Usage of the outbox for this queue.
     pub outbox: OutboxUsage,
     /// Reports of the port's egress queues, by queue number. Zero if another worker serves them.
     pub queues: QueueReports,
@@ -34,8 +34,8 @@ pub(crate) struct WorkerUsage {
     pub recorder: Usage,
 }
 
-/// A mailbox for the latest report of a queue or worker; `None` before the first one. A worker locks it
-/// during housekeeping, never while it handles packets. The control thread locks it to read.
+/// A mailbox for the latest report of a queue or worker. It contains `None` before the first report. A worker
+/// locks it during housekeeping, never while it handles packets. The control thread locks it to read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Published<T = PortReport> {
     report: Arc<Mutex<Option<T>>>,

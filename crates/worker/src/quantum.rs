@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Budget for the backlog before the next receive. A low-latency packet that arrives meanwhile has to wait
-//! for the whole quantum. So quanta are small while such packets arrive. Otherwise they are large, which
-//! costs less per packet.
+//! Budget of packets that are taken from the backlog before the next receive. A low-latency packet that
+//! arrives meanwhile has to wait for the whole quantum. Quanta are therefore small while such packets arrive.
+//! Otherwise they are large, which costs less per packet.
 
 use flow::Nanos;
 use pipeline::BURST;
 
-/// Packets received from all queues after which a quantum is due even if the queues return full bursts. Under
-/// overload, unknown packets must still be looked up, so that their flows are learned. Because all queues
-/// count together, the share of normal traffic does not depend on the number of flooded ports.
+/// Number of packets received from all queues after which a quantum is due, even if the queues return full
+/// bursts. Under overload, unknown packets must still be looked up, so that their flows are learned. Because
+/// all queues count together, the share of normal traffic does not depend on the number of flooded ports.
 const RECEIVED_PER_QUANTUM: usize = 4 * BURST;
 
 /// Sizes of quanta in packets.
@@ -23,7 +23,8 @@ pub struct Quanta {
 }
 
 impl Quanta {
-    /// Eight packets while low-latency packets arrive, and a burst when none has arrived for 100 us.
+    /// The usual sizes: eight packets while low-latency packets arrive, and a burst if none has arrived for
+    /// 100 us.
     pub const DEFAULT: Self = Self { small: 8, large: BURST, quiet_ns: 100_000 };
 }
 
@@ -71,17 +72,17 @@ impl Quantum {
         self.received >= RECEIVED_PER_QUANTUM
     }
 
-    /// Returns whether queues may have more packets to receive, which comes before further quanta.
+    /// Returns whether queues may have more packets. These are received before the next quantum.
     pub fn is_more(&self) -> bool {
         self.more
     }
 
-    /// Records that a quantum starts, or that no packets wait for one.
+    /// Records that a quantum starts, or that no packets wait in the backlog.
     pub fn taken(&mut self) {
         self.received = 0;
     }
 
-    /// Returns the number of packets in a quantum now.
+    /// Returns the current size of a quantum in packets.
     pub fn size(&self, now: Nanos) -> usize {
         if now < self.until_ns { self.sizes.small } else { self.sizes.large }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Recording of real packets for traces: arms the workers and collects their records.
+//! Recording of real packets for traces: installs the workers' recorders and collects their records.
 
 use crate::link::Links;
 use dataplane::TraceRecord;
@@ -23,7 +23,7 @@ struct WorkerRecords {
 /// The control thread's side of recordings. At most one is active.
 #[derive(Debug)]
 pub(crate) struct Recording {
-    /// Ends of all workers' recorders; empty if no recording is active.
+    /// Receiving ends of all workers' recorders. Empty if no recording is active.
     workers: Vec<WorkerRecords>,
     /// Worker whose records are taken next.
     next: usize,
@@ -41,8 +41,8 @@ impl Recording {
         !self.workers.is_empty()
     }
 
-    /// Makes every worker record the next `count` packets that match on receive. Returns false, and changes
-    /// nothing, if a recording is active already.
+    /// Makes every worker record the next `count` packets that match on receive. Returns false and changes
+    /// nothing if a recording is already active.
     pub fn start(&mut self, matching: &Match, count: u64, links: &mut Links) -> bool {
         if self.is_active() {
             return false;
@@ -59,7 +59,8 @@ impl Recording {
         true
     }
 
-    /// Ends the recording, if one is active, and discards the records not taken. Returns whether one was.
+    /// Ends the active recording, if any, and discards the records not taken. Returns whether a recording was
+    /// active.
     pub fn stop(&mut self, links: &mut Links) -> bool {
         let was_active = self.is_active();
         (0..self.workers.len()).for_each(|worker| arm(links, worker, None));
@@ -79,13 +80,13 @@ impl Recording {
         None
     }
 
-    /// Returns the number of recorded packets whose record was lost because the ring was full.
+    /// Returns the number of records lost because a ring was full.
     pub fn lost(&self) -> u64 {
         self.workers.iter().map(|worker| worker.lost.load(Relaxed)).sum()
     }
 }
 
-/// Installs or removes a worker's recorder. The version does not change, because the rules do not.
+/// Installs or removes a worker's recorder. The version does not change, because the rules do not change.
 fn arm(links: &mut Links, worker: usize, recorder: Option<Box<Recorder>>) {
     links.park(worker, vec![Update::Record(recorder)]);
 }

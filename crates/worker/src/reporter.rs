@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What workers report without a ring: counters, latencies, and the snapshots that they publish.
+//! Reports of workers that need no ring: counters, latencies, and the snapshots that they publish.
 
 use crate::clock::Clock;
 use crate::latency::{Latencies, LatencyCells};
@@ -10,7 +10,7 @@ use pipeline::Counters;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What one worker reports.
+/// Shared data in which one worker reports.
 pub(crate) struct WorkerReports {
     pub counters: Arc<Counters>,
     pub latencies: Arc<LatencyCells>,
@@ -21,7 +21,7 @@ pub(crate) struct WorkerReports {
 pub(crate) struct Reporter {
     workers: Vec<WorkerReports>,
     ports: PortReports,
-    /// Egress queues, by the number of each port that has any.
+    /// Egress queues of each port that has any, by port number.
     egress: BTreeMap<PortNo, Vec<EgressQueue>>,
     /// Clock for latencies.
     clock: Clock,
@@ -52,13 +52,13 @@ impl Reporter {
         self.egress.keys().copied()
     }
 
-    /// Returns how long frames stayed in the switch, by lane.
+    /// Returns the latencies of frames in the switch, by lane.
     pub fn latencies(&self) -> Latencies {
         Latencies::over(&self.clock, self.workers.iter().map(|worker| &*worker.latencies))
     }
 
-    /// Returns each port's link state as last reported by its queues: up if all of them are up. Omits ports
-    /// of which a queue has not reported yet.
+    /// Returns the last known link state of each port. A port is up if all its queues report that it is up.
+    /// Ports with a queue that has not reported yet are omitted.
     pub fn port_links(&self) -> BTreeMap<PortNo, port::Link> {
         let mut links: BTreeMap<PortNo, port::Link> = BTreeMap::new();
         let mut unknown = Vec::new();

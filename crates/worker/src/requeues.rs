@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Detects which rule changes may move a flow to another egress queue. After such a change, frames queued
-//! before it are sent before later frames of other queues, which suspends priorities meanwhile. So it matters
-//! that most changes are recognized as harmless.
+//! earlier are sent before all later frames, which suspends priorities for a while. Therefore most changes
+//! must be recognized as harmless.
 
 use flow::group::Group;
 use flow::{Action, Instructions};
@@ -35,17 +35,17 @@ impl ByAction<usize> {
     }
 }
 
-/// How instructions may choose an egress queue.
+/// The ways in which instructions may choose an egress queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Choice {
-    /// By applied actions, which affect this table and later ones.
+    /// Whether applied actions choose a queue. They affect this table and later ones.
     applies: ByAction<bool>,
-    /// By the action set. Any later table may change it or prevent its execution.
+    /// Whether the action set chooses a queue. Any later table may change the set or prevent its execution.
     writes: ByAction<bool>,
 }
 
 impl Choice {
-    /// Returns how these instructions may choose a queue.
+    /// Returns the ways in which these instructions may choose a queue.
     pub fn of(instructions: &Instructions) -> Self {
         Self { applies: ByAction::among(&instructions.apply), writes: ByAction::among(&instructions.write) }
     }
@@ -55,16 +55,16 @@ impl Choice {
 #[derive(Debug, Default)]
 pub(crate) struct Requeues {
     on: bool,
-    /// Number of entries of each table that choose by applied actions.
+    /// Number of entries that choose a queue by applied actions, by table.
     applies: Vec<ByAction<usize>>,
-    /// Number of entries that choose by the action set.
+    /// Number of entries that choose a queue by the action set.
     writes: ByAction<usize>,
     /// Groups with buckets that set a queue.
     groups: BTreeSet<u32>,
 }
 
 impl Requeues {
-    /// Creates counts of no entries and groups. `on` is whether any port has egress queues.
+    /// Creates the counts without entries and groups. `on` states whether any port has egress queues.
     pub fn new(on: bool) -> Self {
         Self { on, applies: vec![ByAction::default(); usize::from(u8::MAX) + 1], ..Self::default() }
     }
@@ -112,8 +112,8 @@ impl Requeues {
         before
     }
 
-    /// Returns whether another choice of buckets may move flows to another queue, as when a port loses its
-    /// link.
+    /// Returns whether a group's choice of another bucket, for example after a port loses its link, may move
+    /// flows to another queue.
     pub fn by_groups(&self) -> bool {
         self.on && !self.groups.is_empty()
     }

@@ -3,12 +3,12 @@
 
 use flow::PortNo;
 
-/// How a worker sends frames to a port.
+/// Path by which a worker sends frames to a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
-    /// By its own queue; contains the queue's index in the worker's list.
+    /// The worker's own queue. Contains the queue's index in the worker's list.
     Own(u16),
-    /// By another worker, over the ring to it; contains the worker's number.
+    /// Another worker, reached over the ring to it. Contains the worker's number.
     Peer(u16),
 }
 
@@ -26,7 +26,7 @@ impl Routes {
 
     #[inline]
     pub fn get(&self, port: PortNo) -> Option<Route> {
-        // On most switches the ports are numbered 1, 2, 3 and so on.
+        // On most switches, ports are numbered 1, 2, 3 and so on.
         match self.routes.get((port.0 as usize).wrapping_sub(1)) {
             Some((number, route)) if *number == port => Some(*route),
             _ => self

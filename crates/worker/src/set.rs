@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The set of workers as a data plane. All of it runs on the control thread.
 //!
-//! The set only joins its parts: the compiler turns operations into updates, the links carry them to the
-//! workers, the reporter reads what workers count, and the recording collects records for traces.
+//! The set only connects its parts: the compiler turns operations into updates, the links carry the updates
+//! to the workers, the reporter reads the workers' counters, and the recording collects records for traces.
 
 use crate::background_compile::{BackgroundCompiler, BackgroundTask};
 use crate::compiler::OperationCompiler;
@@ -42,22 +42,22 @@ impl WorkerSet {
         Self { links, reporter, compiler, recording: Recording::new(config.stopwatch) }
     }
 
-    /// Sets the function that wakes a sleeping worker when an operation was queued for it.
+    /// Sets the function that wakes a sleeping worker after an operation was queued for it.
     pub fn set_waker(&mut self, worker: usize, waker: Box<dyn FnMut() + Send>) {
         self.links.set_waker(worker, waker);
     }
 
     /// Enables background compilation of table bases. A table gets a new base once `least` rules are in its
-    /// delta ([`BACKGROUND_ADDITIONS_MIN`](crate::BACKGROUND_ADDITIONS_MIN) is a good value). `run` gets one
-    /// job at a time and executes it on another thread.
+    /// delta; [`BACKGROUND_ADDITIONS_MIN`](crate::BACKGROUND_ADDITIONS_MIN) is a good value. `run` gets one
+    /// job at a time and must execute it on another thread.
     ///
     /// Without background compilation, a table is compiled by the rule change that overflows its delta.
     pub fn set_compiler(&mut self, least: usize, run: Box<dyn FnMut(BackgroundTask) + Send>) {
         self.compiler.tables.set_background(BackgroundCompiler::new(least, run));
     }
 
-    /// Sets the function that builds the engines of all tables, starting with the next base of each. For
-    /// comparisons.
+    /// Sets the function that builds the engines of all tables, starting with the next base of each table.
+    /// Benchmarks use it for comparisons.
     pub fn set_maker(&mut self, maker: Maker) {
         self.compiler.tables.set_maker(maker);
     }
@@ -171,7 +171,7 @@ impl DataPlane for WorkerSet {
 
     fn tick(&mut self, now: Nanos) {
         if let Some(parts) = self.compiler.tick(now) {
-            // The version stays: which way packets are looked up does not change the result.
+            // The version stays the same, because the method of lookup does not change its result.
             self.send(parts);
         }
     }

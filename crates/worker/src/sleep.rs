@@ -12,7 +12,7 @@
 use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering, fence};
 use std::sync::{Arc, PoisonError};
 
-/// Proof that work queued before is visible to every thread that announces its sleep from now on.
+/// Proof that work queued earlier is visible to every thread that announces its sleep from now on.
 #[derive(Debug)]
 pub struct PublishFence(());
 
@@ -61,14 +61,14 @@ impl SleepFlag {
         self.0.load(Ordering::SeqCst)
     }
 
-    /// Like `is_set`, but clears the flag, so that only one caller gets true until the next announcement.
+    /// Like `is_set`, but clears the flag. Until the next announcement, only one caller gets true.
     #[must_use]
     pub fn take(&self, published: &PublishFence) -> bool {
         self.is_set(published) && self.0.swap(false, Ordering::SeqCst)
     }
 }
 
-/// Device that ends a thread's sleep, such as an eventfd.
+/// A device that ends a thread's sleep, such as an eventfd.
 pub trait Alarm {
     /// Ends the current sleep, or the next one. Any thread may call it.
     fn raise(&self);
@@ -77,9 +77,9 @@ pub trait Alarm {
     fn clear(&self);
 }
 
-/// The operations of a worker that its sleep depends on.
+/// The functions of a worker on which its sleep depends.
 pub trait Sleeper {
-    /// Applies some of the waiting operations. Returns their number.
+    /// Applies some of the pending operations. Returns their number.
     fn apply(&mut self) -> usize;
 
     /// Returns whether any operations are pending for the worker.
@@ -124,13 +124,13 @@ impl<W: Sleeper, A: Alarm> SharedWorker<W, A> {
     }
 
     /// Applies operations queued for the worker on the calling thread, or wakes the worker if it is locked.
-    /// Called by the control thread when it saw the worker's flag set.
+    /// Called by the control thread after it has seen the worker's flag set.
     pub fn apply_or_wake(&self) {
         match self.try_lock() {
             Some(mut worker) => {
                 while worker.apply() > 0 {}
-                // A packet-out may wait for its device or in another worker's ring. Or the ring for retired
-                // operations was full; an awake worker retries until it has space.
+                // A packet-out may wait for its device or in another worker's ring. The ring for retired
+                // operations may also be full; an awake worker retries until the ring has space.
                 if worker.has_output() || worker.has_operations() {
                     self.alarm.raise();
                 }
@@ -158,8 +158,8 @@ impl<W: Sleeper, A: Alarm> SharedWorker<W, A> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Releases the lock and sleeps in `wait`, called with the result of `prepare`, unless work waits. `wait`
-    /// returns when the alarm was raised, or earlier. The caller must look for work afterwards.
+    /// If no work waits, releases the lock and calls `wait` with the result of `prepare`. `wait` sleeps until
+    /// the alarm is raised, or for a shorter time. The caller must look for work afterwards.
     pub fn sleep<'w, T>(
         &'w self,
         worker: MutexGuard<'w, W>,
@@ -176,7 +176,7 @@ impl<W: Sleeper, A: Alarm> SharedWorker<W, A> {
         wait(prepared);
         let worker = self.lock();
         self.flag.end();
-        // Cleared before the caller looks for work, because work queued from now on raises the alarm again.
+        // Cleared before the caller looks for work. Work queued from now on raises the alarm again.
         self.alarm.clear();
         worker
     }

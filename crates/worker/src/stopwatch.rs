@@ -8,11 +8,11 @@ use std::ops::{Add, AddAssign, Sub};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Upper limit in nanoseconds per packet. A longer step was interrupted or had cold caches, and is not
-/// counted.
+/// Maximum time in nanoseconds per packet. A step that took longer was interrupted or had cold caches, and is
+/// not counted.
 const LONGEST_NS: u64 = 2_000;
 
-/// Readings of the clock from which the cost of a reading is estimated.
+/// Number of clock readings from which the cost of one reading is estimated.
 const READINGS: usize = 64;
 
 /// Accumulated time of a step, and its number of packets. Written by one worker.
@@ -34,7 +34,7 @@ impl Cost {
     }
 }
 
-/// A total time and the number of packets it was spent on.
+/// A total time, and the number of packets processed in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sums {
     pub ns: u64,
@@ -131,14 +131,14 @@ pub(crate) struct Stopwatch {
     /// Cost of reading the clock in nanoseconds.
     reading_ns: u64,
     last: Nanos,
-    /// One of this many bursts is timed.
+    /// One in this many bursts is timed.
     bursts: u32,
     until_next: u32,
     costs: Arc<Costs>,
 }
 
 impl Stopwatch {
-    /// Creates a stopwatch that times one in every `bursts` bursts (at least 1).
+    /// Creates a stopwatch that times one in `bursts` bursts; 0 counts as 1.
     pub fn new(clock: fn() -> Nanos, bursts: u32, costs: Arc<Costs>) -> Self {
         let readings: [Nanos; READINGS] = std::array::from_fn(|_| clock());
         let between = readings.windows(2).map(|pair| pair[1].saturating_sub(pair[0]));

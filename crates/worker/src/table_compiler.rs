@@ -78,11 +78,11 @@ impl TableCompiler {
         }
     }
 
-    /// Applies rule changes to a table. `in_all` is the number of changes of all tables.
+    /// Applies rule changes to a table. `in_all` is the total number of changes in all tables.
     fn rules(&mut self, number: u8, changes: &[RuleChange], in_all: usize, parts: &mut [Vec<Update>]) {
         let rule_table = &mut self.rule_tables[usize::from(number)];
         let Ok(updates) = rule_table.change(changes, in_all, parts.len()) else {
-            // The model refuses rules with more slices than a key holds.
+            // The model refuses rules with more slices than fit into a key.
             debug_assert!(false, "table {number} got more slices than a key holds");
             return;
         };
@@ -99,8 +99,8 @@ impl TableCompiler {
         self.luts.follow(number, rule_table, lookup_ps, changes, parts);
     }
 
-    /// Installs bases from the background, requests further ones, and chooses how the fast-forwarding path
-    /// looks up each table. Returns whether there are updates to send.
+    /// Installs bases that were compiled in the background, requests further ones, and chooses how the
+    /// fast-forwarding path looks up each table. Returns whether there are updates to send.
     pub fn tick(&mut self, now: Nanos, parts: &mut [Vec<Update>]) -> bool {
         let mut changed = self.catch_up(parts);
         if let Some(background) = &mut self.background {

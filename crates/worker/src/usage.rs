@@ -45,8 +45,8 @@ impl fmt::Display for UsagePlace {
 }
 
 impl WorkerSet {
-    /// Returns the usage of all bounded resources. Workers publish theirs periodically
-    /// (`Worker::housekeeping`); the usage of LUTs and rings is current.
+    /// Returns the usage of all bounded resources. Workers publish the usage of their resources periodically
+    /// (`Worker::housekeeping`). The usage of LUTs and rings is always current.
     pub fn usages(&self) -> Vec<(UsagePlace, Usage)> {
         let mut usages = Vec::new();
         for (worker, (reports, link)) in self.reporter.workers().zip(self.links.iter()).enumerate() {
@@ -79,7 +79,7 @@ impl WorkerSet {
     }
 }
 
-/// Returns what a worker uses, in the order in which commands show it.
+/// Returns the usage of a worker's resources, in the order in which commands show it.
 fn of_worker(usage: &WorkerUsage) -> impl Iterator<Item = Usage> {
     let WorkerUsage { pipeline: PipelineUsage { lanes, copies }, egress, recorder } = *usage;
     let LaneUsage { backlog_normal, backlog_unknown, hold } = lanes;
@@ -97,7 +97,7 @@ fn of_worker(usage: &WorkerUsage) -> impl Iterator<Item = Usage> {
     of_pipeline.into_iter().chain(of_pools).chain(others)
 }
 
-/// Returns what an outbox uses, in the order in which commands show it.
+/// Returns the usage of an outbox, in the order in which commands show it.
 fn of_outbox(usage: OutboxUsage) -> impl Iterator<Item = Usage> {
     let OutboxUsage { low_latency, normal, outstanding_bytes } = usage;
     [low_latency, normal, outstanding_bytes].into_iter()

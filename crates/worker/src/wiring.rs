@@ -34,7 +34,7 @@ pub fn build(config: &WorkerSetConfig, ports: Vec<PortQueues>) -> (WorkerSet, Ve
     build_with(config, ports, || ())
 }
 
-/// Creates workers, each with a probe of its own from `probe`.
+/// Creates workers. `probe` creates a separate probe for each of them.
 #[must_use]
 pub fn build_with<P: Probe>(
     config: &WorkerSetConfig,
@@ -60,7 +60,7 @@ pub fn build_with<P: Probe>(
     (WorkerSet::new(Links::new(links), reporter, compiler, config), workers)
 }
 
-/// What the construction of each worker depends on.
+/// Data that is needed to construct each worker.
 struct Wiring<'c> {
     config: &'c WorkerSetConfig,
     sizes: Sizes,
@@ -166,7 +166,7 @@ impl Wiring<'_> {
     }
 }
 
-/// Numbers of frames.
+/// Numbers of frames that are allocated.
 struct Sizes {
     /// Large frames of a worker for the controller.
     stock_large: usize,
@@ -207,13 +207,13 @@ struct WorkerEnd {
 
 /// A worker's ends of the rings to and from other workers. Lists of senders are indexed by worker.
 struct WorkerRings {
-    /// Rings for frames to be sent by other workers.
+    /// Rings for frames that other workers send.
     peers: Vec<Option<Peer>>,
-    /// Rings for frames from other workers to be sent here.
+    /// Rings for frames from other workers that this worker sends.
     arrivals: Vec<Arrivals>,
-    /// Rings for frames that go home to other workers.
+    /// Rings that return frames to the workers that own them.
     homes: Vec<Option<CachePadded<Producer<Frame>>>>,
-    /// Rings for frames that come home.
+    /// Rings on which this worker's frames return.
     returned: Vec<CachePadded<Consumer<Frame>>>,
 }
 
@@ -237,7 +237,7 @@ fn mesh<In, Out>(workers: usize, ring: impl Fn() -> (In, Out)) -> Mesh<In, Out> 
     (producers, consumers)
 }
 
-/// Gives each worker its queues, and each queue a place where its worker reports.
+/// Assigns the queues of all ports to workers. Gives each queue a mailbox for its worker's reports.
 fn share_queues(ports: Vec<PortQueues>, workers: usize) -> (Vec<Vec<Served>>, PortReports) {
     let mut served: Vec<Vec<Served>> = (0..workers).map(|_| Vec::new()).collect();
     let mut port_reports: PortReports = Vec::new();
@@ -251,12 +251,12 @@ fn share_queues(ports: Vec<PortQueues>, workers: usize) -> (Vec<Vec<Served>>, Po
     (served, port_reports)
 }
 
-/// Which workers send to a port.
+/// The workers that send to a port.
 struct Sender {
     port: PortNo,
     /// The first worker that has a queue of the port. It sends for workers without one.
     owner: Option<usize>,
-    /// Whether the owner also sends for workers that have a queue of the port.
+    /// Whether the owner also sends for workers that have a queue of their own at the port.
     alone: bool,
 }
 
@@ -266,16 +266,16 @@ impl Sender {
         Self { port: port.number, owner, alone: !port.egress.is_empty() }
     }
 
-    /// Returns whether worker `number` may send by its own queue, if it has one.
+    /// Returns whether worker `number`, if it has a queue at the port, may send by that queue.
     fn is_own(&self, number: usize) -> bool {
         !self.alone || self.owner == Some(number)
     }
 }
 
-/// Which workers send to each port, and through which egress queues.
+/// For each port, the workers that send to it and its egress queues.
 struct TransmitPlan {
     senders: Vec<Sender>,
-    /// Egress queues of each port that has any.
+    /// Egress queues of each port that has any, by port number.
     egress: BTreeMap<PortNo, Vec<EgressQueue>>,
 }
 

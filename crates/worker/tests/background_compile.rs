@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rules are added and removed one at a time while tables are compiled on another thread. Packets must always
-//! be forwarded by the active rules.
+//! Adds and removes rules one at a time while tables are compiled on another thread. Packets must always be
+//! forwarded by the active rules.
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use flow::{Action, Field, FieldMatch, FlowMod, FlowModCommand, Instructions, Match, PortNo};
@@ -39,7 +39,7 @@ fn rule(address: u32, length: u32, port: u32, command: FlowModCommand) -> FlowMo
     }
 }
 
-/// Returns a worker with three ports, and the other sides of these ports.
+/// Returns a worker with three ports, and the test's ends of these ports.
 fn one_worker() -> (WorkerSet, Vec<Worker>, Vec<mem::MemHandle>) {
     let (mut handles, mut ports) = (Vec::new(), Vec::new());
     for number in 1..=3 {
@@ -82,7 +82,7 @@ fn a_table_at_rest_is_compiled_with_all_that_stands_beside_its_base() {
     model.poll(4 * second);
     work.try_recv().unwrap()();
     model.poll(4 * second + 1);
-    // Runs the remaining jobs, which free retired state.
+    // Runs the remaining jobs, which free retired objects.
     while let Ok(task) = work.try_recv() {
         task();
     }

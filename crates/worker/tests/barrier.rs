@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Barriers with workers in their own threads: after the reply, no worker forwards a packet by older rules.
+//! Barriers with workers in their own threads. After the barrier reply, no worker may forward a packet by
+//! older rules.
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use flow::{Field, FieldMatch, FlowMod, FlowModCommand, Instructions, Match, PortNo};
@@ -50,7 +51,7 @@ fn after_a_barrier_every_worker_judges_by_the_new_rules() {
     judges_by_the_new_rules(LaneLimits::NONE, ROUNDS);
 }
 
-/// With a low-latency entry packets wait in the backlog, and operations wait until it is empty.
+/// If an entry is low-latency, packets wait in the backlog, and operations wait until the backlog is empty.
 #[test]
 fn after_a_barrier_every_worker_judges_by_the_new_rules_with_lanes() {
     judges_by_the_new_rules(LaneLimits::USUAL, ROUNDS / 2);
@@ -96,7 +97,7 @@ fn judges_by_the_new_rules(lanes: LaneLimits, rounds: u64) {
             thread::spawn(move || {
                 while !stop.load(Ordering::Relaxed) {
                     if worker.turn(1).is_idle() {
-                        // Busy polling, but the threads may share two cores with the control thread.
+                        // Workers poll busily, but their threads and the control thread may share two cores.
                         thread::yield_now();
                     }
                 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Each frame that a device accepts is counted in its lane, with the time since the poll that received it.
+//! Each frame that a device accepts must be counted in its lane, with the time since the poll that received
+//! it.
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use dataplane::DataPlane;
@@ -26,7 +27,7 @@ fn entry(id: u32, in_port: u32, actions: Vec<Action>, low_latency: bool) -> Entr
     }))
 }
 
-/// Creates ports 1 and 2 at worker 0, and port 3 at worker 1. With `refuses`, the device of port 2 accepts no
+/// Creates ports 1 and 2 on worker 0, and port 3 on worker 1. With `refuses`, the device of port 2 accepts no
 /// frames.
 fn switch(read: fn() -> Nanos, refuses: bool) -> (WorkerSet, Vec<Worker>, Vec<MemHandle>) {
     let clock = Clock::counting_ns(read);
@@ -71,7 +72,7 @@ fn spread(buckets: &[(Nanos, u64)], max_ns: Nanos) -> Spread {
 fn a_frame_that_is_handed_over_keeps_its_stamp() {
     static NOW: AtomicU64 = AtomicU64::new(5_000_000);
     let (set, mut workers, mut handles) = switch(|| NOW.load(Ordering::Relaxed), false);
-    // Both packets go to the port of worker 1: a low-latency packet, and a copy of a normal packet.
+    // Both packets go to the port of worker 1. One is low-latency; the other is a copy of a normal packet.
     assert!(handles[0].push(0, &[1; 60]) && handles[1].push(0, &[2; 60]));
     workers[0].turn(1);
     let reported = set.latencies();
@@ -122,7 +123,7 @@ fn stolen_time_is_reported_separately() {
         while handles[0].pop(0).is_some() || handles[2].pop(0).is_some() {}
     }
     assert_eq!(set.latencies().gaps, 0);
-    // The gap is between two poll iterations: a frame was handed over to a worker that was not running.
+    // There is a gap between two poll iterations: a frame was handed to a worker that was not running.
     assert!(handles[1].push(0, &[2; 60]));
     workers[0].turn(200);
     NOW.fetch_add(30_000_000, Ordering::Relaxed);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Marks of the steps of a turn, with the number of units, as a worker's probe receives them. Virtual time is
-//! charged by these marks.
+//! Steps of a poll iteration and their numbers of units, as a worker reports them to its probe. Virtual time
+//! is computed from these marks.
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use flow::syntax::{ParseOptions, parse_flow};
@@ -28,7 +28,7 @@ struct Lab {
 }
 
 impl Lab {
-    /// Creates ports 1 and 2. Port 2 has these egress queues.
+    /// Creates ports 1 and 2. `egress` lists the egress queues of port 2.
     fn new(egress: Vec<EgressQueue>) -> Self {
         let (mut handles, mut ports) = (Vec::new(), Vec::new());
         for number in 1..=2 {
@@ -60,7 +60,7 @@ impl Lab {
         self.model.flow_mod(0, flow).unwrap();
     }
 
-    /// Runs one turn and returns its marks.
+    /// Runs one poll iteration and returns its marks.
     fn marks(&mut self, now: u64) -> Vec<(ProbeStep, u32)> {
         self.worker.turn(now);
         std::mem::take(&mut self.worker.probe().0)

@@ -33,13 +33,13 @@ fn elapsed() -> u64 {
 
 const WORKERS: usize = 2;
 
-/// Packets per worker while its allocations are counted.
+/// Number of packets per worker while its allocations are counted.
 const PACKETS: usize = 100_000;
 
-/// Virtual time of a poll iteration, long enough for records to become idle.
+/// Virtual time of a poll iteration in nanoseconds. It is long enough for records to become idle.
 const TURN_NS: u64 = 20_000_000;
 
-/// Poll iterations of a worker before allocations are counted.
+/// Number of poll iterations of a worker before allocations are counted.
 const WARM_UP: usize = 300;
 
 /// Maximum number of changes of a table at once that are tracked one by one.
@@ -51,10 +51,10 @@ const OPERATIONS: u64 = 200;
 /// Time limit for the expected events.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A port served by worker 1 alone: worker 0 hands frames off to it.
+/// A port that only worker 1 serves. Worker 0 must hand frames for it to worker 1.
 const FAR_PORT: u32 = 4;
 
-/// An in-memory port whose other side the control thread holds. Served by worker 0.
+/// An in-memory port served by worker 0. The control thread has its other end.
 const PAIR_PORT: u32 = 5;
 
 struct Control {
@@ -72,7 +72,7 @@ fn make(consistency: Consistency, lanes: LaneLimits) -> (Control, Vec<Worker>) {
         workers: WORKERS,
         small_frames: 2_048,
         large_frames: 64,
-        // Fewer records than values: records are displaced, and some values get none.
+        // There are fewer records than values, so records are displaced and some values get no record.
         lut_entries: 16,
         consistency,
         lanes,
@@ -131,13 +131,13 @@ impl Control {
         for frame in traffic::frames(PAIR_PORT) {
             self.pair.push_frame(0, &frame);
         }
-        // Values that are used for a while and then idle, so that their records are displaced.
+        // Values are used for a while and are then idle, so that their records are displaced.
         self.turns += 1;
         self.pair.push_frame(0, &traffic::wanderer(self.turns / 40 % traffic::LISTED));
     }
 
-    /// Makes changes of every kind: additions to hashed and scanned deltas beside bases of each engine and to
-    /// a linear table, removals, modifies, a wildcard delete, swaps, and ports.
+    /// Makes changes of every kind: additions to linear tables and to hashed and scanned deltas, with bases
+    /// of each engine; removals, modifies, a wildcard delete, swaps, and ports.
     fn change(&mut self, round: u32) {
         let (n, port) = (round % 50, 1 + round % 3);
         self.flow(&format!("table=1,priority=9,dl_dst=02:00:00:00:01:{n:02x},actions=output:{port}"));
@@ -146,8 +146,7 @@ impl Control {
         self.flow(&format!("delete_strict table=3,index={}", 1 + n % 30));
         self.flow(&format!("modify table=2,actions=write_metadata:{n},goto_table:4"));
         self.flow(&format!("delete_strict table=0,priority=200,udp,tp_src={}", 7_000 + n));
-        // A rule that is added again goes to the delta. Its first addition leaves a tombstone at its slot in
-        // the base.
+        // A rule that is added again goes to the delta. Its removal left a tombstone in the base.
         for rule in [traffic::route(8 + n % 24), traffic::listed(n * 2)] {
             let matching = rule.split(",actions").next().unwrap().replace("low_latency,", "");
             self.flow(&format!("delete_strict {matching}"));
@@ -165,13 +164,13 @@ impl Control {
             _ => {}
         }
         match round % 8 {
-            // More changes of a table with a LUT than are tracked one by one. Its records are therefore
+            // More changes of a table with a LUT than are tracked one by one. The records are therefore
             // verified at their next hits.
             1 => self.bundle(more_listed()),
             2 => self.flow("delete table=6,udp,nw_src=10.1.0.0/16"),
             3 => self.flow("delete table=1"),
             5 => self.flow(&format!("modify table=1,actions=output:{port}")),
-            // More changes than are sent one by one: swaps of tables, programs and pages of cells.
+            // More changes than are sent one by one. Tables, programs and pages of cells are swapped.
             7 => {
                 self.bundle(traffic::hashed_rules(port));
                 assert_eq!(self.model.plane_mut().engine(1).0, "exact");
@@ -183,7 +182,7 @@ impl Control {
     }
 }
 
-/// Returns more rules of the access list than are tracked one by one. No packet matches them.
+/// Returns more rules of the access list than are tracked one by one. They match no packet.
 fn more_listed() -> impl Iterator<Item = String> {
     let rule = |n| format!("low_latency,table=6,priority=5,udp,nw_src=10.1.{n}.0/24,actions=output:2");
     (0..=CHANGES_SINGLY).map(rule)
@@ -194,8 +193,8 @@ fn parse(text: &str) -> FlowMod {
         .unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-/// Runs a worker until all threads are done. The worker's own task is to receive `PACKETS` packets while its
-/// allocations are counted.
+/// Runs a worker until all threads are done. The worker's own part is done when it has received `PACKETS`
+/// packets while its allocations were counted.
 fn run(mut worker: Worker, clock: &AtomicU64, running: &AtomicUsize) -> (Worker, Counted) {
     let turn = |worker: &mut Worker| worker.turn(clock.fetch_add(TURN_NS, Ordering::Relaxed)).received;
     for _ in 0..WARM_UP {
@@ -206,7 +205,7 @@ fn run(mut worker: Worker, clock: &AtomicU64, running: &AtomicUsize) -> (Worker,
     while running.load(Ordering::Relaxed) > 0 {
         received += turn(&mut worker);
         if received >= PACKETS && !reported {
-            // The count stays 0 if the control thread has failed.
+            // If the control thread has failed, the count is 0 and stays 0.
             let _ = running.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| count.checked_sub(1));
             reported = true;
         }
@@ -233,7 +232,7 @@ fn nor_where_records_are_cleaned_at_once() {
 
 #[test]
 fn nor_with_lanes() {
-    // So little space that packets are dropped and held.
+    // There is so little space that packets are dropped and held.
     let lanes = LaneLimits { normal: 64, unknown: 64, hold: 8 };
     let figures = |figures: &LutFigures| [figures.hits, figures.learned];
     let totals = neither_allocates_nor_frees(Consistency::Auto, lanes, figures);
@@ -253,7 +252,8 @@ fn neither_allocates_nor_frees<const N: usize>(
     control.bundle(traffic::rules());
     control.bundle(traffic::hashed_rules(2));
     let clock = AtomicU64::new(1);
-    // Number of running threads: the workers, and the control thread until its operations are active.
+    // Number of threads that are not done: the workers, and the control thread until its operations are
+    // active.
     let running = AtomicUsize::new(WORKERS + 1);
     let first = control.model.barrier();
     let mut done = [0; N];
@@ -264,7 +264,7 @@ fn neither_allocates_nor_frees<const N: usize>(
             workers.into_iter().map(|worker| scope.spawn(|| run(worker, &clock, &running))).collect();
         let (mut reported, begun) = (false, Instant::now());
         for round in 0.. {
-            // Stop waiting if a worker's thread has failed or an expected event does not occur.
+            // Stops waiting if a worker's thread has failed or an expected event does not occur.
             if threads.iter().any(ScopedJoinHandle::is_finished) {
                 break;
             }
@@ -314,7 +314,7 @@ fn lut_figures(control: &mut Control) -> LutFigures {
     sum
 }
 
-/// Checks that the operations under test have taken place.
+/// Checks that all operations of the test have taken place.
 fn everything_happened(control: &mut Control) {
     let (packet_ins, recorded) = (control.packet_ins, control.recorded);
     let plane = control.model.plane_mut();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Outputs of packets in whole workers. Each output is transmitted or counted as lost, with its own egress
-//! queue and offload metadata. Groups and meters apply in their latest version. Table counters use the full
-//! table number.
+//! Outputs of packets, tested with complete workers. Each output must be transmitted or counted as lost, with
+//! its own egress queue and offload metadata. Groups and meters apply in their latest version. Table counters
+//! use the full table number.
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use dataplane::DataPlane;
@@ -30,7 +30,8 @@ struct Lab {
 }
 
 impl Lab {
-    /// `room` is the number of frames that each port's device accepts until they are popped.
+    /// Creates the switch. `room` is the number of frames that each port's device accepts before they must be
+    /// taken.
     fn new(room: [usize; PORTS as usize]) -> Self {
         let (mut handles, mut ports) = (Vec::new(), Vec::new());
         for (number, room) in (1..).zip(room) {
@@ -84,7 +85,7 @@ impl Lab {
         std::iter::from_fn(|| handle.pop(0)).count()
     }
 
-    /// Returns the number of packets of `flows` flows that leave by each of the ports 2 to 4.
+    /// Returns how many packets leave by each of the ports 2 to 4 if `flows` flows send one packet each.
     fn shares(&mut self, flows: u16) -> [usize; 3] {
         for source in 0..flows {
             self.push(&packet(source));
@@ -174,10 +175,10 @@ fn a_bucket_chooses_the_egress_queue_of_its_own_copy_only() {
     }
 }
 
-/// A packet may grow by 128 bytes, and so may the copy that a bucket works on.
+/// A packet may grow by 128 bytes. So may the copy on which a bucket works.
 #[test]
 fn pushes_of_every_bucket_have_the_room_that_is_left() {
-    // A VLAN tag has 4 bytes, a PBB header 18.
+    // A VLAN tag has 4 bytes, and a PBB header has 18.
     for (tags, sent) in [(27, [1, 1, 1]), (28, [0, 0, 0])] {
         let mut lab = Lab::new([64; PORTS as usize]);
         let actions = |port| vec![Action::PushPbb(0x88e7), Action::output(port)];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Egress queues in whole workers: rates in virtual time, priorities before a slow device, low-latency
-//! packets, ports of several workers, and the drop reasons of full queues.
+//! Egress queues, tested with complete workers: rates in virtual time, priorities with a slow device,
+//! low-latency packets, ports of several workers, and the drop reasons of full queues.
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use dataplane::DataPlane;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use worker::{PortQueues, Worker, WorkerSet, build};
 
 const MS: Nanos = 1_000_000;
-/// The port with egress queues, which is the last one. Packets arrive on the others.
+/// The last port, which has egress queues. Packets arrive on the other ports.
 const OUT: u32 = 3;
 
 struct Lab {
@@ -27,8 +27,8 @@ struct Lab {
 }
 
 impl Lab {
-    /// Creates two receiving ports and one with egress queues; each has a device queue per worker. For
-    /// `outstanding_bytes` see `Queue`.
+    /// Creates two receiving ports and one port with egress queues. Each port has a device queue per worker.
+    /// For `outstanding_bytes` see `Queue`.
     fn new(workers: usize, small_frames: usize, outstanding_bytes: usize, egress: Vec<EgressQueue>) -> Self {
         let config = worker::WorkerSetConfig {
             workers,
@@ -74,13 +74,14 @@ impl Lab {
         assert!(self.handles[port as usize - 1].push(worker, &bytes));
     }
 
-    /// Runs a poll iteration of each worker. Returns when a worker must run again for the rate of a queue.
+    /// Runs a poll iteration of each worker. Returns the time at which a worker must run again because of a
+    /// queue's rate.
     fn turn(&mut self) -> Option<Nanos> {
         let turns: Vec<_> = self.workers.iter_mut().map(|worker| worker.turn(self.now)).collect();
         turns.iter().filter_map(|turn| turn.opens_ns).min()
     }
 
-    /// Returns the frames that one worker passed to the port's device: first byte and length.
+    /// Returns the frames that one worker passed to the port's device, as first byte and length.
     fn popped(&mut self, worker: usize) -> Vec<(u8, usize)> {
         let handle = &mut self.handles[OUT as usize - 1];
         std::iter::from_fn(|| handle.pop(worker)).map(|bytes| (bytes[0], bytes.len())).collect()
@@ -112,7 +113,7 @@ fn a_rate_is_kept_also_by_a_worker_that_sleeps_until_the_next_frame_may_leave() 
         lab.now = opens;
         bytes += lab.popped(0).iter().map(|(_, len)| len).sum::<usize>();
     }
-    // 1,000 bytes per millisecond.
+    // The rate is 1,000 bytes per millisecond.
     assert!(bytes.abs_diff(1_000_000) <= 20_000, "{bytes}");
     assert!(turns <= 1_100, "{turns} turns for a thousand frames");
     for worker in &mut lab.workers {
@@ -151,7 +152,7 @@ fn before_a_slow_device_the_higher_priority_goes_first() {
             order.push(bytes[0].into());
         }
     }
-    // A frame of the higher priority waits only for the frame that the device has accepted already.
+    // A frame with the higher priority waits only for the frame that the device has already accepted.
     assert_eq!(order.matches('h').count(), 30, "{order}");
     assert!(!order.contains("hh") && !order.contains("lll"), "{order}");
 }
@@ -265,17 +266,17 @@ fn a_flow_keeps_its_order_when_a_rule_brings_it_to_another_queue() {
     assert!(names.is_sorted(), "{names:?}");
 }
 
-/// Packets that wait as normal packets are sent before later packets of the same flow that use the stateless
-/// forwarder.
+/// Packets that wait as normal packets must be sent before later packets of the same flow that use the
+/// stateless forwarder.
 #[test]
 fn enabling_stateless_forwarding_keeps_the_order() {
-    // The device gets one frame at a time.
+    // The device accepts one frame at a time.
     let mut lab = Lab::new(1, 256, 1, Vec::new());
     lab.flow("in_port=1,actions=output:3");
     let push = |lab: &mut Lab, names: std::ops::Range<u8>| {
         for name in names {
             let mut bytes = vec![0; 60];
-            // A KeyFlow header with key 0.
+            // The packet begins with a KeyFlow header with key 0.
             bytes[..1].copy_from_slice(&[name]);
             bytes[12..17].copy_from_slice(&[0x88, 0xb5, 0x10, 9, 1]);
             assert!(lab.handles[0].push(0, &bytes));

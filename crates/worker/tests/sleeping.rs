@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Steps of a worker's thread, and of threads that queue work for it, around its sleep. The tests run them
-//! one by one on a single thread. `loom/` checks the same code under every interleaving.
+//! Steps of a worker's thread before and after its sleep, and of threads that queue work for it. The tests
+//! run the steps one by one on a single thread. `loom/` checks the same code under every interleaving.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use worker::{Alarm, PublishFence, SharedWorker, SleepFlag, Sleeper};
 
-/// A worker with `operations` waiting operations, of which the return ring has space for `room`.
+/// A worker with `operations` pending operations. The return ring has space for `room` of them.
 #[derive(Default)]
 struct Fake {
     operations: usize,
@@ -37,7 +37,7 @@ impl Sleeper for Fake {
     }
 }
 
-/// Alarm that counts how often it was raised since it was last cleared.
+/// An alarm that counts how often it was raised since it was last cleared.
 #[derive(Default)]
 struct Bell(Cell<usize>);
 

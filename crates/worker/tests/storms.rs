@@ -20,10 +20,10 @@ use worker::{PortQueues, Worker, WorkerSet, build};
 const MS: Nanos = 1_000_000;
 const SECOND: Nanos = 1_000 * MS;
 
-/// Records per LUT.
+/// Number of records per LUT.
 const RECORDS: usize = 256;
 
-/// Number of established flows, more than a LUT has records.
+/// Number of established flows. There are more flows than a LUT has records.
 const FLOWS: u32 = 320;
 
 /// Without lanes, each burst is finished before the next; with lanes, packets may wait.
@@ -93,7 +93,7 @@ impl Rig {
         }
     }
 
-    /// Lets time pass and the control thread poll.
+    /// Advances the time and lets the control thread poll.
     fn wait(&mut self, ns: Nanos) {
         self.now += ns;
         while self.model.poll(self.now) {}
@@ -198,7 +198,7 @@ fn normal_ones_evict_nothing(lanes: LaneLimits) {
         let after = rig.lut(0).unwrap();
         assert!(after.misses - before.misses > 1_000, "the storm was no storm: {before:?} {after:?}");
         assert_eq!(rig.evicted() - evicted, 0);
-        // Records that were not hit for a long time are not evicted either.
+        // Records that have not been hit for a long time are not evicted either.
         rig.wait(100 * SECOND);
         rig.send(&packets);
         assert_eq!(rig.evicted() - evicted, 0);
@@ -238,8 +238,8 @@ impl Rig {
     }
 }
 
-/// Returns a gap between packets of a flow, by the model of the port-cache thesis: lognormal, mu 0.9, sigma
-/// 2.3, in ms.
+/// Returns a gap between two packets of a flow, by the model of the port-cache thesis: lognormal, mu 0.9,
+/// sigma 2.3, in ms.
 fn gap(rng: &mut Rng) -> Nanos {
     let normal = (0..12).map(|_| rng.f64()).sum::<f64>() - 6.0;
     ((0.9 + 2.3 * normal).exp() * MS as f64) as Nanos
@@ -275,7 +275,7 @@ fn new_flows_get_records(lanes: LaneLimits) {
     assert!(fast * 10 >= sent * 9, "{fast} of {sent} hit");
 }
 
-/// Flows whose entries are no longer low-latency arrive at the same rate, but their records may be displaced.
+/// Flows whose entries are no longer low-latency arrive at the same rate. Their records may be displaced.
 #[test]
 fn entries_that_are_unmarked_leave_the_lut_to_others() {
     LANES.into_iter().for_each(unmarked_ones_leave_the_lut);
@@ -292,8 +292,8 @@ fn unmarked_ones_leave_the_lut(lanes: LaneLimits) {
             .flow_mod(rig.now, parse_flow(&line, FlowModCommand::Modify, ParseOptions::default()).unwrap())
             .unwrap();
     }
-    // In the next table, no packet hits the records of these flows any longer. The table still keeps the
-    // records for some time because of earlier hits.
+    // In the next table, packets no longer hit the records of these flows. The records are still kept for
+    // some time because of their earlier hits.
     for _ in 0..60 {
         assert_eq!(rig.fast(&flows), 0, "at once, and for good");
         rig.send(&others);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A device that accepts no frames must not block the other ports. A port to which many others send must not
-//! lose frames that its device would accept.
+//! A device that accepts no frames must not block other ports. A port to which many ports send must not lose
+//! frames that its device would accept.
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use dataplane::DataPlane;
@@ -91,10 +91,10 @@ fn nor_does_one_of_another_worker() {
     }
 }
 
-/// With lanes, the other flow is low-latency and must not lose a packet.
+/// With lanes, the second flow is low-latency and must not lose a packet.
 fn the_others_go_on(lanes: LaneLimits, owner: impl Fn(u32) -> usize) {
-    // Port 1 sends to three ports that accept no frames. Together their outboxes could hold more frames than
-    // exist.
+    // Port 1 sends to three ports whose devices accept no frames. The outboxes of these ports could together
+    // hold more frames than exist.
     let entries = vec![
         entry(
             1,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Traces of real packets: the records of a worker are compared with the rules, and a worker that deviates is
-//! detected.
+//! Traces of real packets. The records of a worker are compared with the rules, and a worker that deviates
+//! must be detected.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be set up has failed")]
 
 mod traffic;
@@ -122,8 +122,8 @@ fn every_kind_of_packet(lanes: LaneLimits) {
     assert_eq!(lab.model.trace_counts().compared, agreed);
 }
 
-/// The worker trusts the records of the fast-forwarding path. A packet completes on the path, and the trace
-/// has its entries.
+/// The records of the fast-forwarding path determine the result of a worker. A packet that completes on the
+/// path must be traced with the entries of its records.
 #[test]
 fn records_of_the_fast_forwarding_path_are_traced() {
     [LaneLimits::NONE, LaneLimits::USUAL].into_iter().for_each(records_are_traced);
@@ -146,7 +146,7 @@ fn records_are_traced(lanes: LaneLimits) {
     assert_eq!(ways, [(false, Some(0), dataplane::By::Table), (true, None, dataplane::By::Lut)]);
 }
 
-/// Planted fault: only the worker gets some rules, so that the worker and the model have different rules.
+/// Planted fault: some rules are given to the worker only, so that worker and model have different rules.
 #[test]
 fn a_worker_that_forwards_otherwise_is_found_out() {
     [LaneLimits::NONE, LaneLimits::USUAL].into_iter().for_each(is_found_out);
@@ -161,7 +161,7 @@ fn is_found_out(lanes: LaneLimits) {
     let id = lab.entry(0);
     let plant = |lab: &mut Lab, change: EntryChange| {
         lab.model.plane_mut().submit(Operation::Entries(vec![change]));
-        // This change passes through the model, so that both count the same version of the rules.
+        // This change goes through the model, so that worker and model count the same version of the rules.
         lab.model.set_link(0, PortNo(5), false).unwrap();
         lab.model.set_link(0, PortNo(5), true).unwrap();
         lab.turn();

@@ -6,7 +6,7 @@ use flow::{Action, Field, FieldMatch, FlowMod, Instructions, Match, PortNo};
 use model::Model;
 use worker::{Worker, WorkerSet, WorkerSetConfig, build};
 
-/// Returns a route with a number; the rules of a table are distinct.
+/// Returns a route with a number. The rules of a table are all different.
 fn add(table: u8, number: u32) -> FlowMod {
     let prefix = FieldMatch { field: Field::Ipv4Dst, value: u128::from(number) << 8, mask: 0xffff_ff00 };
     FlowMod {
@@ -17,7 +17,7 @@ fn add(table: u8, number: u32) -> FlowMod {
     }
 }
 
-/// Creates tables of a thousand routes each, and then bundles for them that wait for the worker.
+/// Creates tables of a thousand routes each, and then bundles of changes, which wait for the worker.
 fn waiting(tables: u8, bundles: u32, size: u32) -> (Model<WorkerSet>, Worker) {
     let config =
         WorkerSetConfig { workers: 1, small_frames: 64, large_frames: 0, ..WorkerSetConfig::default() };
@@ -39,7 +39,7 @@ fn waiting(tables: u8, bundles: u32, size: u32) -> (Model<WorkerSet>, Worker) {
 fn bundles_of_single_parts_fill_a_turn_soon() {
     let (mut model, mut worker) = waiting(1, 4, 60);
     let last = model.barrier();
-    // Each bundle has 60 parts for rules, and some for programs and cells.
+    // Each bundle has 60 parts that change rules, and some that change programs and cells.
     assert_eq!(worker.turn(1).applied, 3);
     assert!(!model.is_applied(last));
     assert_eq!(worker.turn(2).applied, 1);
@@ -49,7 +49,7 @@ fn bundles_of_single_parts_fill_a_turn_soon() {
 #[test]
 fn a_bundle_for_many_tables_swaps_them() {
     let (mut model, mut worker) = waiting(40, 8, 60);
-    // Each bundle is 40 swaps instead of 2,400 parts. The limit of a poll iteration is 40 swaps.
+    // Each bundle consists of 40 swaps instead of 2,400 parts. A poll iteration applies at most 40 swaps.
     assert_eq!(worker.turn(1).applied, 1);
     assert_eq!(model.plane_mut().engine(39).0, "exact");
     assert_eq!(worker.turn(2).applied, 1);

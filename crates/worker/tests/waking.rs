@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Wake-ups: of sleeping workers for operations and for frames of other workers, and of the control thread
-//! for events. Also the number of operations that wait for a worker that applies none.
+//! Wake-ups of sleeping workers for operations and for frames of other workers, and of the control thread for
+//! events. Also tests the number of operations that wait for a worker that applies none.
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use dataplane::DataPlane;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use worker::{PortQueues, Sleeper, Worker, WorkerSet, build};
 
-/// Creates two workers. Each has a port, whose number is the worker's plus one.
+/// Creates two workers, each with one port. The port number is the worker's number plus one.
 fn switch(flows: &[&str]) -> (Model<WorkerSet>, Vec<Worker>, Vec<MemHandle>) {
     let (mut handles, mut ports) = (Vec::new(), Vec::new());
     for number in 1..=2 {
@@ -157,7 +157,7 @@ fn operations_that_a_worker_does_not_take_are_counted_as_parked() {
         while others[0].apply() > 0 {}
         model.plane_mut().parked()
     };
-    // The first operations fit into the ring to the stopped worker.
+    // The ring to the stopped worker takes the first operations.
     let mut room = 0;
     while submit(&mut model) == 0 {
         room += 1;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Application of a request's changes, at once or by the driver, and the answer afterwards.
+//! Application of the changes that a request makes, and the answer afterwards. Long changes are left to the
+//! driver, the thread that runs the agent.
 
 use super::channel::{Channel, ChannelEvent, Job};
 use super::context::{Context, Refusal};
@@ -13,7 +14,7 @@ use dataplane::DataPlane;
 use openflow::{Message, Request};
 
 impl Channel {
-    /// Applies changes, or hands them to the driver if they take long and the driver accepts them.
+    /// Applies changes. Changes that take long are handed to the driver, if it accepts them.
     pub(super) fn apply<D: DataPlane>(
         &mut self,
         request: &Request,

@@ -9,7 +9,7 @@ use flow::{Field, FieldMatch, Match, Nanos, PortNo};
 use openflow::role::AsyncKind;
 use openflow::{Message, flow_mod, packet, port};
 
-/// Returns the kind of message, by which channels select what to receive.
+/// Returns the kind of a message. Channels use it to select the messages to receive.
 pub fn kind(async_message: &AsyncMessage) -> AsyncKind {
     match async_message {
         AsyncMessage::PacketIn(p) => AsyncKind::PacketIn(p.reason.into()),
@@ -18,14 +18,14 @@ pub fn kind(async_message: &AsyncMessage) -> AsyncKind {
     }
 }
 
-/// Returns whether the channel's `miss_send_len` limits the packet-in because no action gives a length
-/// (7.4.1).
+/// Returns whether the channel's `miss_send_len` limits the packet-in. This is the case if no action gives a
+/// length (7.4.1).
 pub fn is_cut_by_channel(async_message: &AsyncMessage) -> bool {
     matches!(async_message, AsyncMessage::PacketIn(p) if p.reason == flow::PacketInReason::InvalidTtl)
 }
 
-/// Encodes an asynchronous message. `cut` is the number of packet bytes to send. If it is `None`, the
-/// packet's action gives the number.
+/// Encodes an asynchronous message. `cut` is the number of packet bytes to send. If it is `None`, the length
+/// given by the packet's action applies.
 pub fn messages(
     async_message: &AsyncMessage,
     cut: Option<u16>,
@@ -59,8 +59,8 @@ fn removed_reason(reason: RemovedReason) -> flow_mod::FlowRemovedReason {
     }
 }
 
-/// Encodes packet-ins. A packet longer than `max_len` is buffered and only its beginning sent; without a free
-/// buffer it is sent whole (7.4.1).
+/// Encodes packet-ins. If a packet is longer than `max_len`, it is buffered and only its beginning is sent.
+/// If no buffer is free, it is sent whole (7.4.1).
 fn packet_ins(p: &PacketIn, max_len: u16, now: Nanos, buffers: &mut Buffers) -> Vec<Message> {
     let mut conditions = vec![FieldMatch::exact(Field::InPort, p.frame.meta.in_port.into())];
     if p.metadata != 0 {
@@ -69,7 +69,7 @@ fn packet_ins(p: &PacketIn, max_len: u16, now: Nanos, buffers: &mut Buffers) -> 
     if p.tunnel_id != 0 {
         conditions.push(FieldMatch::exact(Field::TunnelId, p.tunnel_id.into()));
     }
-    // Each value fits its field and each field occurs once.
+    // Each value fits into its field, and each field occurs once.
     let matching = Match::unchecked_prerequisites(conditions).unwrap_or_default();
     let message = |mut data: Vec<u8>| {
         let total_len = u16::try_from(data.len()).unwrap_or(u16::MAX);

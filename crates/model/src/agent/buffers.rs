@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Buffered packets of packet-ins that carried only their beginning. Their number and age are bounded.
+//! Buffered packets. Their packet-ins carried only the beginning of the packet. The number and age of
+//! buffered packets are bounded.
 
 use flow::{Nanos, PortNo};
 use std::collections::VecDeque;
@@ -22,7 +23,7 @@ struct Held {
 /// The buffered packets of a datapath.
 #[derive(Debug, Default)]
 pub struct Buffers {
-    /// Oldest packet first.
+    /// Packets, oldest first.
     held: VecDeque<Held>,
     next: u32,
 }

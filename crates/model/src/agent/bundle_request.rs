@@ -62,7 +62,7 @@ impl Channel {
         Some(bundle)
     }
 
-    /// Sends an ERROR for the message at fault. Returns the refusal of the commit.
+    /// Sends an ERROR for the message at fault. Returns the refusal of the commit request.
     pub(super) fn refuse_bundle(
         &mut self,
         control: &BundleControl,

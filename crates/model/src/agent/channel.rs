@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One connection to a controller. Requests are executed in order. A barrier delays all requests after it; a
-//! long answer delays only the next long answer. Memory is bounded: a session holds one message, at most
-//! [`HELD_MAX`] requests of [`HELD_BYTES`] wait here, and an answer is produced only while little unread
-//! output waits.
+//! long answer delays only the next long answer. Memory is bounded. A session holds one message, and at most
+//! [`HELD_MAX`] requests with a total of [`HELD_BYTES`] wait in the channel. An answer is produced only while
+//! there is little unread output.
 
 use super::bundle::Bundles;
 use super::context::{ChannelId, Refusal};
@@ -19,20 +19,22 @@ use openflow::{
 };
 use std::collections::VecDeque;
 
-/// Requests started in one step; fewer if their changes together examine many entries.
+/// Maximum number of requests started in one step. Fewer are started if their changes together examine many
+/// entries.
 pub(super) const REQUESTS_PER_STEP: usize = 64;
-/// Maximum number of waiting requests per channel. Requests wait behind a barrier, a long answer, a full data
-/// plane or a lent model. At the limit the session is no longer read, so echo requests are not answered
-/// either.
+/// Maximum number of waiting requests per channel. Requests wait for a barrier, a long answer, a full data
+/// plane, or a model that is lent to another thread. At the limit, the session is no longer read, so echo
+/// requests are not answered either.
 const HELD_MAX: usize = 1_024;
-/// Maximum size in bytes of the waiting requests, as received. The last request may exceed it.
+/// Maximum total size in bytes of the waiting requests of a channel, as received. The last request may exceed
+/// it.
 const HELD_BYTES: usize = 256 * 1_024;
-/// Maximum size in bytes of the waiting requests of all channels. Above it, each channel may hold only
-/// [`HELD_FEW`] requests of [`HELD_BYTES_FEW`].
+/// Maximum total size in bytes of the waiting requests of all channels. Above it, each channel may hold only
+/// [`HELD_FEW`] requests of [`HELD_BYTES_FEW`] bytes in total.
 pub(super) const HELD_BYTES_ALL: usize = 16 * 1_024 * 1_024;
-/// Requests that every channel may hold, even above the total limit.
+/// Number of requests that every channel may hold, even above the total limit.
 const HELD_FEW: usize = 16;
-/// Size in bytes of the requests of [`HELD_FEW`]; the last request may exceed it.
+/// Total size in bytes of the [`HELD_FEW`] requests. The last one may exceed it.
 const HELD_BYTES_FEW: usize = 16 * 1_024;
 /// Unread output in bytes at which a long answer pauses.
 const ANSWER_BYTES: usize = 64 * 1_024;
@@ -40,17 +42,17 @@ const ANSWER_BYTES: usize = 64 * 1_024;
 /// session's limit.
 const ASYNC_BYTES: usize = 1_024 * 1_024;
 
-/// Minimum time in nanoseconds between two events about lost messages.
+/// Minimum time in nanoseconds between two events that report lost messages.
 const LOST_NS: Nanos = 1_000_000_000;
 
-/// An event on a channel, for the log and the driver.
+/// An event on a channel, for the log and for the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChannelEvent {
     /// The version is negotiated.
     Opened,
-    /// A message was refused and answered by an ERROR; contains the reason.
+    /// A message was refused and answered by an ERROR. Contains the reason.
     Refused(String),
-    /// The controller sent an ERROR; contains its code.
+    /// The controller sent an ERROR. Contains its code.
     Error(String),
     /// Messages were dropped because the controller does not read. At most one such event per second.
     Lost(LostMessages),
@@ -70,10 +72,11 @@ pub struct Progress {
 /// The job that a channel is executing.
 #[derive(Debug)]
 pub(super) enum Job {
-    /// Waits until this version is active, then answers the barrier request with this transaction ID.
+    /// The channel waits until this version is active, and then answers the barrier request with this
+    /// transaction ID.
     Barrier(u32, u64),
     Dump(Box<Dump>),
-    /// Waits until the driver has applied the changes of the request.
+    /// The channel waits until the driver has applied the changes of the request.
     Lent(Box<Lent>),
 }
 
@@ -81,8 +84,8 @@ pub(super) enum Job {
 #[derive(Debug)]
 pub(super) enum Held {
     Request(Box<Request>),
-    /// A request that will be refused, because it is invalid or because the channel is a slave when the
-    /// request is processed.
+    /// A request that will be refused. It is invalid, or the channel is a slave when the request is
+    /// processed.
     Undecodable(Box<Undecodable>),
 }
 
@@ -101,30 +104,30 @@ impl Held {
     }
 }
 
-/// One connection to a controller; see the module's documentation.
+/// One connection to a controller; see the module.
 #[derive(Debug)]
 pub struct Channel {
     pub(super) id: ChannelId,
     pub(super) session: Session,
-    /// The requested role. A channel that is no longer the master counts as slave.
+    /// The role that the controller requested. A channel that is no longer the master counts as slave.
     pub(super) asked_role: Role,
     pub(super) async_config: AsyncConfig,
     pub(super) config: SwitchConfig,
     pub(super) bundles: Bundles,
-    /// A TABLE_FEATURES request with missing parts.
+    /// A TABLE_FEATURES request of which some parts have not been received.
     pub(super) layout: Layout,
-    /// The peer has used the `low_latency` instruction. Other controllers, such as ovs-ofctl, cannot parse
-    /// answers with it.
+    /// Whether the controller has used the `low_latency` instruction. Other controllers, such as ovs-ofctl,
+    /// cannot parse answers that contain it.
     pub(super) knows_marks: bool,
     pub(super) job: Option<Job>,
     held: VecDeque<Held>,
     held_bytes: usize,
-    /// The waiting requests of all channels exceed the total limit, so this channel may hold only
-    /// [`HELD_FEW`].
+    /// Whether the waiting requests of all channels exceed the total limit. This channel may then hold only
+    /// [`HELD_FEW`] requests.
     crowded: bool,
     /// Messages dropped because the output was full.
     lost: LostMessages,
-    /// Lost messages at the last event about them, and the time of that event.
+    /// Numbers of lost messages when the last event reported them, and the time of that event.
     lost_reported: (LostMessages, Option<Nanos>),
 }
 
@@ -186,7 +189,7 @@ impl Channel {
         self.session.consume(count);
     }
 
-    /// Returns whether the channel waits for a change to be active.
+    /// Returns whether the channel waits until a change is active.
     #[must_use]
     pub fn waits_for_barrier(&self) -> bool {
         matches!(self.job, Some(Job::Barrier(..)))
@@ -230,7 +233,7 @@ impl Channel {
 
     /// Takes the session's next event. Returns false if there is no event, or no space to queue one.
     pub(super) fn take_event(&mut self, left: &mut usize, events: &mut Vec<ChannelEvent>) -> bool {
-        // The end of a session needs no space: the waiting requests are discarded.
+        // The end of a session needs no space, because the waiting requests are discarded.
         if !self.can_hold() && !self.session.is_closed() {
             return false;
         }
@@ -257,12 +260,12 @@ impl Channel {
         true
     }
 
-    /// Returns the request whose turn is next.
+    /// Returns the next request to execute.
     pub(super) fn front(&self) -> Option<&Held> {
         self.held.front()
     }
 
-    /// Takes the request whose turn is next.
+    /// Takes the next request to execute.
     pub(super) fn pop_held(&mut self) -> Option<Held> {
         let held = self.held.pop_front()?;
         self.held_bytes -= held.bytes();
@@ -280,7 +283,7 @@ impl Channel {
         ChannelEvent::Refused(format!("{} ({})", refusal.problem, refusal.code))
     }
 
-    /// Takes the request whose changes the driver has applied, and ends that job.
+    /// Takes the request whose changes the driver has applied, and ends the job that waits for it.
     pub(super) fn take_lent(&mut self) -> Option<Lent> {
         match self.job.take() {
             Some(Job::Lent(lent)) => Some(*lent),
@@ -299,7 +302,7 @@ impl Channel {
         self.job = Some(job);
     }
 
-    /// Sends a reply that fits into one message, or is split by the encoder.
+    /// Sends a reply that fits into one message, or that the encoder splits.
     pub(super) fn reply(&mut self, xid: u32, message: &Message) {
         if self.session.send(xid, message).is_err() {
             self.lost.reply += 1;
@@ -323,7 +326,7 @@ impl Channel {
         }
     }
 
-    /// Returns the channel's share of the common limits when the channel is closed.
+    /// Removes the channel's waiting requests and bundles from the common limits when the channel is closed.
     pub(super) fn give_back(self, shared: &mut Shared) {
         shared.bundled = shared.bundled.minus(self.bundles.size());
         shared.held_bytes = shared.held_bytes.saturating_sub(self.held_bytes);
@@ -334,8 +337,8 @@ impl Channel {
     }
 }
 
-/// Returns whether a request must not overtake a long answer in progress: a barrier is answered after it, and
-/// there is only one long answer at a time.
+/// Returns whether a request must not overtake a long answer in progress. A barrier is answered only after
+/// the long answer, and at most one long answer is in progress.
 fn waits_for_others(message: &Message) -> bool {
     use openflow::multipart::Query;
     match message {

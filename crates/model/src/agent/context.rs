@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What every request needs: the model, the time, and a way to be refused.
+//! Data that every request needs: the model, the time, and a way to be refused.
 
 use crate::error::ModelError;
 use crate::model::Model;
@@ -14,15 +14,16 @@ pub struct Context<'a, D: DataPlane> {
     pub model: &'a mut Model<D>,
     /// Current time.
     pub now: Nanos,
-    /// Publishes counters that the data plane does not update continuously. Called before ports are read.
+    /// Publishes counters that the data plane does not update continuously. Called before the counters of
+    /// ports are read.
     pub refresh: &'a mut dyn FnMut(),
 }
 
-/// ID of a channel; never reused.
+/// ID of a channel. IDs are never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChannelId(pub(super) u64);
 
-/// Reason why a request is refused, with its OpenFlow error code.
+/// Reason for refusing a request, with its OpenFlow error code.
 #[derive(Debug)]
 pub(super) struct Refusal {
     pub(super) code: ErrorCode,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Long answers, produced in several steps.
+//! Long answers, which are produced in several steps.
 
 use super::context::Context;
 use super::numbered::Numbered;
@@ -15,9 +15,9 @@ use openflow::multipart::{Answer, MultipartReply};
 use openflow::stateless::StatelessReplies;
 use openflow::{Message, Session};
 
-/// Entries examined per step.
+/// Number of entries examined per step.
 const ENTRIES_PER_STEP: usize = 256;
-/// Tables described per step.
+/// Number of tables described per step.
 const TABLES_PER_STEP: u8 = 16;
 
 /// A long answer in progress.
@@ -45,8 +45,8 @@ pub enum Dump {
 }
 
 impl Dump {
-    /// Starts flow statistics; `with_marks` adds the explicit low-latency marks, for peers that can parse
-    /// them.
+    /// Starts flow statistics. With `with_marks`, the answer contains the explicit low-latency marks, which
+    /// not all controllers can parse.
     pub fn flows(xid: u32, query: &FlowQuery, with_marks: bool) -> Self {
         let (filter, cursor) = (filter(query), FlowCursor::default());
         Self::Flows { parts: Parts::new(xid), filter, cursor, with_marks }
@@ -61,7 +61,7 @@ impl Dump {
         Self::TableFeatures { parts: Parts::new(xid), next: 0 }
     }
 
-    /// Produces the next part of the answer. Returns the rest, or `None` at its end.
+    /// Produces the next part of the answer. Returns the remaining answer, or `None` at its end.
     pub fn advance<D: DataPlane>(self, session: &mut Session, context: &mut Context<'_, D>) -> Option<Self> {
         let out = session.output_mut()?;
         match self {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Completes packets for controllers as they would appear on a wire. Virtual interfaces leave checksums and
-//! segmentation to their device. A controller sends packets back, so both must be done first.
+//! segmentation to their device. A controller may send a packet back, so checksums must be complete and
+//! super-frames segmented before.
 
 use frame::{Frame, GsoKind};
 use wire::segment::{self, Segments};
@@ -9,8 +10,8 @@ use wire::{Depth, layers};
 /// Maximum number of segments per super-frame; a larger super-frame is dropped.
 const SEGMENTS: usize = 256;
 
-/// Returns the packet, or the segments of a super-frame. Empty if the frame's metadata does not fit its
-/// bytes.
+/// Returns the packet, or the segments of a super-frame. The result is empty if the frame's metadata is
+/// inconsistent with its bytes.
 pub fn packets(frame: &Frame) -> Vec<Vec<u8>> {
     let Some(gso) = frame.meta.gso else { return vec![completed(frame)] };
     let layers = layers::locate(frame.bytes(), Depth::L4);

@@ -9,7 +9,8 @@ use flow::Limits;
 use openflow::group::{ALL, GroupChange as Do, GroupMod};
 use openflow::multipart::group_stats::{Counts, GroupFeatures, GroupStatsEntry};
 
-/// Group capabilities OFPGFC_*: weights and liveness of select groups, chains, and their check for loops.
+/// Group capabilities (OFPGFC_*): weights and liveness of select groups, chaining of groups, and detection of
+/// loops.
 const CAPABILITIES: u32 = 1 | 2 | 4 | 8;
 
 pub fn change(m: &GroupMod) -> Change {
@@ -49,11 +50,11 @@ mod tests {
     #[test]
     fn features_have_the_numbers_of_the_specification() {
         let features = features();
-        // Types: all, select, indirect and fast failover. Capabilities, bits 0 to 3: weights, liveness,
-        // chaining and the check of chains.
+        // The types are all, select, indirect and fast failover. The capabilities are bits 0 to 3: weights,
+        // liveness, chaining and detection of loops.
         assert_eq!((features.types, features.capabilities), (0b1111, 0b1111));
         assert_eq!(features.max_groups, [4_096; 4]);
-        // Actions: output, TTLs, VLAN and MPLS tags, queue, group, set-field and PBB tags.
+        // The actions are output, TTLs, VLAN and MPLS tags, queue, group, set-field and PBB tags.
         let actions = 1 | 1 << 11 | 1 << 12 | (15..=27).map(|action| 1 << action).sum::<u32>();
         assert_eq!(features.actions, [actions; 4]);
     }

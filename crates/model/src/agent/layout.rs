@@ -8,7 +8,7 @@ use crate::TableSet;
 use openflow::error;
 use openflow::multipart::table_features::TableFeatures;
 
-/// The request whose last part has not been received yet.
+/// A request whose last part has not been received yet.
 #[derive(Debug, Default)]
 pub(super) struct Layout(Option<Pending>);
 
@@ -20,7 +20,7 @@ struct Pending {
 
 #[derive(Debug)]
 enum Parts {
-    /// Tables named so far.
+    /// Tables that the parts so far have named.
     Named(TableSet),
     Refused,
 }
@@ -35,7 +35,7 @@ pub(super) struct Part<'a> {
 }
 
 impl Layout {
-    /// Adds a part. Returns the set of tables that the request names after its last part, and `None` before.
+    /// Adds a part. Returns the set of tables that the request names if this is its last part, else `None`.
     ///
     /// # Errors
     /// Returns an error if this part or an earlier one requests more than tables support, or if the complete

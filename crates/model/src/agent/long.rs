@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Long changes. The driver may apply them on another thread while it answers echo requests (docs/adr/0010).
+//! Long changes. The driver, the thread that runs the agent, may apply them on another thread while it
+//! answers echo requests (docs/adr/0010).
 
 use super::bundle::Origin;
 use super::context::ChannelId;
@@ -26,19 +27,19 @@ pub struct Done {
 }
 
 impl Work {
-    /// Applies the changes. The duration is not bounded, so do not call it on the thread that answers echo
-    /// requests.
+    /// Applies the changes. The duration is not bounded, so do not call this function on the thread that
+    /// answers echo requests.
     pub fn run<D: DataPlane>(self, model: &mut Model<D>) -> Done {
         Done { channel: self.channel, result: model.bundle(self.now, self.changes) }
     }
 }
 
-/// Continuation of a request after its changes were applied.
+/// Continuation of a request after its changes are applied.
 #[derive(Debug)]
 pub(super) enum Then {
     /// Send a buffered packet through the tables.
     Packet(Option<u32>),
-    /// Answer the bundle's commit. The origin of each message is kept for an ERROR about it.
+    /// Answers the commit of a bundle. The origin of each message is kept, so that an ERROR can refer to it.
     Commit(BundleControl, Vec<Origin>),
     /// Report the tables in a reply to the request with this transaction ID.
     ReportTables(u32),

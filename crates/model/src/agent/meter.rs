@@ -12,7 +12,7 @@ use openflow::meter::{ALL, MeterMod};
 use openflow::multipart::group_stats::Counts;
 use openflow::multipart::meter_stats::{MeterFeatures, MeterStatsEntry};
 
-/// Bit `n` stands for band type `n`: drop (1) and DSCP remark (2).
+/// Supported band types. Bit `n` stands for type `n`: drop (1) and DSCP remark (2).
 const BAND_TYPES: u32 = 1 << 1 | 1 << 2;
 /// Meter capabilities OFPMF_*: kbit/s, packets/s, bursts, statistics.
 const CAPABILITIES: u32 = 1 | 2 | 4 | 8;
@@ -63,8 +63,8 @@ mod tests {
     #[test]
     fn features_have_the_numbers_of_the_specification() {
         let features = features();
-        // OFPMBT_DROP is 1, OFPMBT_DSCP_REMARK is 2; kbit/s, packets/s, bursts and statistics are bits 0 to
-        // 3.
+        // OFPMBT_DROP is 1 and OFPMBT_DSCP_REMARK is 2. Bits 0 to 3 of the capabilities are kbit/s,
+        // packets/s, bursts and statistics.
         assert_eq!((features.band_types, features.capabilities), (0b110, 0b1111));
         assert_eq!((features.max_meters as usize, features.max_color), (Limits::METERS, 0));
         assert_eq!(usize::from(features.max_bands), Limits::METER_BANDS);

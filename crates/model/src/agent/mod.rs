@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The OpenFlow agent: the channels of several controllers over one [`Model`], without I/O.
 //!
-//! Each connection is a [`Channel`] with its own `openflow::Session`. The driver passes received bytes to the
-//! channel, calls [`Agent::step`] and writes the channel's output. [`Agent::report`] forwards a
-//! [`AsyncMessage`] to the channels that subscribe to it. Each call does a bounded amount of work. The agent
-//! does no work for a channel whose peer does not read.
+//! Each connection is a [`Channel`] with its own `openflow::Session`. The caller of this module is its
+//! driver: it passes received bytes to the channel, calls [`Agent::step`] and writes the channel's output.
+//! [`Agent::report`] forwards a [`AsyncMessage`] to the channels that subscribe to it. Each call does a
+//! bounded amount of work. If a controller does not read its output, the agent does no work for its channel.
 
 mod apply;
 mod async_message;
@@ -83,20 +83,21 @@ impl Agent {
         progress
     }
 
-    /// Handles input of a channel while the model is lent: answers echo requests and queues all other
-    /// requests.
+    /// Handles input of a channel while the model is lent to another thread. Echo requests are answered, and
+    /// all other requests are queued.
     pub fn step_alone(&mut self, id: ChannelId, now: Nanos) -> Progress {
         let Some(channel) = self.channels.get_mut(&id) else { return Progress::default() };
         counting_held(channel, &mut self.shared, |channel, _| channel.step_alone(now))
     }
 
-    /// Announces that the driver calls [`Agent::take_work`] after each step and applies long changes itself.
+    /// Tells the agent to leave long changes to the driver, which then calls [`Agent::take_work`] after each
+    /// step.
     pub fn lend_long_work(&mut self) {
         self.shared.lends = true;
     }
 
-    /// Takes the pending long changes. Until [`Agent::finish`], call [`Agent::step_alone`] instead of
-    /// [`Agent::step`], and use the model only in [`Work::run`].
+    /// Takes the pending long changes. Until [`Agent::finish`] is called, call [`Agent::step_alone`] instead
+    /// of [`Agent::step`], and use the model only in [`Work::run`].
     pub fn take_work(&mut self) -> Option<Work> {
         self.shared.work.take()
     }
@@ -107,7 +108,7 @@ impl Agent {
         self.shared.work.is_some()
     }
 
-    /// Answers the request whose changes were applied. Returns an event to log, if any.
+    /// Answers the request whose changes were applied. Returns an event to log, if there is one.
     pub fn finish<D: DataPlane>(
         &mut self,
         done: Done,
@@ -123,8 +124,8 @@ impl Agent {
     /// packet-in.
     pub fn report<D: DataPlane>(&mut self, model: &mut Model<D>, now: Nanos, async_message: AsyncMessage) {
         let kind = async_message::kind(&async_message);
-        // Messages as encoded last, with the number of packet bytes. Channels with the same number share
-        // them.
+        // Messages as encoded last, and the number of packet bytes in them. Channels with the same number
+        // share these messages.
         let mut encoded: Option<(Option<u16>, Vec<Message>)> = None;
         for channel in self.channels.values_mut() {
             if !channel.wants(&self.shared, kind) {
@@ -159,7 +160,7 @@ impl Agent {
     }
 }
 
-/// Keeps the total of waiting requests current while one channel does a step.
+/// Updates the total size of waiting requests after a step of one channel.
 fn counting_held(
     channel: &mut Channel,
     shared: &mut Shared,

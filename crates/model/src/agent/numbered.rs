@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Lists of groups and meters in order of their numbers, one item per step because a group can have a
-//! thousand buckets.
+//! Lists of groups and meters in order of their numbers. Each step produces one item, because a group can
+//! have a thousand buckets.
 
 use super::context::Context;
 use super::{group, meter};
@@ -19,7 +19,7 @@ enum List {
     MeterStats(Parts<MeterStatsEntry>),
 }
 
-/// A list answer in progress, and the range of numbers not answered yet.
+/// A list that is being answered, and the range of numbers not answered yet.
 #[derive(Debug)]
 pub struct Numbered {
     list: List,
@@ -48,7 +48,7 @@ impl Numbered {
         Self { list: List::MeterStats(Parts::new(xid)), rest: asked(meter, openflow::meter::ALL) }
     }
 
-    /// Produces the next part. Returns the rest of the list, or `None` at its end.
+    /// Produces the next part. Returns the remaining list, or `None` at its end.
     pub fn advance<D: DataPlane>(mut self, out: &mut Vec<u8>, context: &mut Context<'_, D>) -> Option<Self> {
         let model = &mut *context.model;
         let next = match &self.list {
@@ -64,8 +64,8 @@ impl Numbered {
             }
             return None;
         };
-        // Each item was received in one message, and its header here is not longer. Statistics are bounded by
-        // the numbers of buckets and bands. So each item fits into a message.
+        // Each item was received in one message, and its header here is not longer. The size of its
+        // statistics is bounded by the number of buckets or bands. Each item therefore fits into a message.
         let _ = match &mut self.list {
             List::Groups(parts) => {
                 model.group_numbered(number).map(|group| parts.push(&GroupDescription(group.clone()), out))

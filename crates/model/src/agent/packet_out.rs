@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packet-outs of controllers, with their own bytes or with a buffered packet.
+//! Packet-outs of controllers. They contain the packet's bytes or refer to a buffered packet.
 
 use super::context::{Context, Refusal};
 use super::flow_mod;

@@ -12,7 +12,7 @@ use openflow::queue::{QueueConfig, QueueDescription};
 
 /// Queue number that selects all queues (OFPQ_ALL).
 const ALL: QueueId = QueueId(u32::MAX);
-/// A rate that is not configured or cannot be computed (OFPQ_MIN_RATE_UNCFG, OFPQ_MAX_RATE_UNCFG).
+/// Value for a rate that is not configured or cannot be computed (OFPQ_MIN_RATE_UNCFG, OFPQ_MAX_RATE_UNCFG).
 const UNCONFIGURED: u16 = u16::MAX;
 /// The port's full rate, in tenths of a percent.
 const WHOLE: u64 = 1_000;
@@ -60,7 +60,7 @@ pub(super) fn stats<D: DataPlane>(
     Ok(rows)
 }
 
-/// Returns the selected ports with their queues.
+/// Returns the selected ports with the selected queues.
 fn found<D: DataPlane>(
     port: PortNo,
     context: &mut Context<'_, D>,

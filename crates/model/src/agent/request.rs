@@ -17,7 +17,7 @@ use openflow::stateless::StatelessReplies;
 use openflow::{Message, Request};
 
 impl Channel {
-    /// Executes a request. Returns the answer if it is ready now.
+    /// Executes a request. Returns the answer if it is available immediately.
     pub(super) fn answer<D: DataPlane>(
         &mut self,
         request: &Request,
@@ -54,7 +54,7 @@ impl Channel {
             }
             Message::PortMod(m) => self.change(request, super::port_mod::change(m)?, shared, context),
             Message::TableMod(table_mod) => match table_mod.config {
-                // Bits 0 and 1 are OFPTC_DEPRECATED_MASK: they had a meaning before 1.3.
+                // Bits 0 and 1 are OFPTC_DEPRECATED_MASK. They had a meaning before OpenFlow 1.3.
                 0..=3 => Ok(None),
                 _ => Err(Refusal::new(
                     error::TABLE_MOD_BAD_CONFIG,
@@ -110,7 +110,7 @@ impl Channel {
         Ok(())
     }
 
-    /// Applies a change whose request gets a reply only if it is refused.
+    /// Applies a change. Its request gets a reply only if it is refused.
     fn change<D: DataPlane>(
         &mut self,
         request: &Request,

@@ -8,7 +8,7 @@ use super::long::Work;
 use super::lost::LostMessages;
 use openflow::role::Generation;
 
-/// State shared by all channels.
+/// State that all channels share.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     pub(super) generation: Generation,
@@ -16,13 +16,14 @@ pub(super) struct Shared {
     /// Size of the uncommitted bundles of all channels.
     pub(super) bundled: bundle::Size,
     pub(super) buffers: Buffers,
-    /// A change of role or subscription may have changed which channels get which asynchronous messages.
+    /// Set if a change of role or subscription may have changed which channels receive which asynchronous
+    /// messages.
     pub(super) subscriptions_changed: bool,
     /// Total size in bytes of the requests that wait in all channels.
     pub(super) held_bytes: usize,
     /// Approximate number of entries that the changes of this step have examined.
     pub(super) spent: usize,
-    /// Messages lost on channels that are closed.
+    /// Messages lost on channels that have been closed.
     pub(super) lost: LostMessages,
     /// Whether the driver applies long changes on another thread.
     pub(super) lends: bool,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A step of a channel: continues the job in progress, and starts requests whose turn has come.
+//! A step of a channel. It continues the job in progress, or starts the next requests.
 
 use super::channel::{Channel, ChannelEvent, Held, Job, Progress, REQUESTS_PER_STEP};
 use super::context::{Context, Refusal};
@@ -8,7 +8,7 @@ use crate::changes::LONG_ENTRIES;
 use dataplane::DataPlane;
 use openflow::{Message, Request, Undecodable};
 
-/// Number of operations waiting for workers at which no further request is started.
+/// If at least this many operations wait for workers, no further request is started.
 const PARKED_MAX: usize = 256;
 impl Channel {
     /// Handles a bounded number of requests.
@@ -27,8 +27,8 @@ impl Channel {
             if let Some(held) = self.next_ready(shared, context) {
                 left -= 1;
                 events.extend(self.take_up(held, shared, context));
-                // Other channels get a turn after this much work. `Agent::step` updates the settings before a
-                // barrier can start.
+                // After this much work, other channels get a turn. `Agent::step` updates the settings before
+                // a barrier can start.
                 if shared.spent >= LONG_ENTRIES || shared.subscriptions_changed {
                     left = 0;
                 }
@@ -76,7 +76,7 @@ impl Channel {
         };
     }
 
-    /// Executes or refuses a request whose turn has come.
+    /// Executes or refuses the next request.
     fn take_up<D: DataPlane>(
         &mut self,
         held: Held,

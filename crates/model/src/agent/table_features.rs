@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! TABLE_FEATURES. All tables have the same capabilities. A request for fewer capabilities is granted and
-//! changes only the set of tables: it declares what the controller is going to use.
+//! TABLE_FEATURES. All tables have the same capabilities. A request for fewer capabilities declares which of
+//! them the controller is going to use. It is granted, and changes only the set of tables.
 
 use super::context::Refusal;
 use crate::TableSet;
@@ -9,12 +9,13 @@ use openflow::error;
 use openflow::multipart::table_features::TableFeatures;
 use openflow::multipart::table_features_property::{Entries, OxmId, TableProperty, TypeId};
 
-/// Instruction types OFPIT_*: goto-table, write-metadata, write-actions, apply-actions, clear-actions, meter.
+/// Supported instruction types (OFPIT_*): goto-table, write-metadata, write-actions, apply-actions,
+/// clear-actions, meter.
 const INSTRUCTIONS: [u16; 6] = [1, 2, 3, 4, 5, 6];
-/// Action types OFPAT_*: output, TTLs, VLAN and MPLS tags, queue, group, set-field, PBB tags.
+/// Supported action types (OFPAT_*): output, TTLs, VLAN and MPLS tags, queue, group, set-field, PBB tags.
 pub const ACTIONS: [u16; 16] = [0, 11, 12, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27];
 
-/// Returns the features of a table. The properties of ordinary entries hold for table-miss entries too.
+/// Returns the features of a table. Table-miss entries have the same properties as other entries.
 pub fn of(table: u8, max_entries: usize, pipeline: &TableSet) -> TableFeatures {
     let ids = |numbers: &[u16]| numbers.iter().map(|n| TypeId::standard(*n)).collect::<Vec<_>>();
     let matched = Field::NAMED.iter().map(|f| OxmId::of(*f, f.maskable())).collect();
@@ -25,7 +26,7 @@ pub fn of(table: u8, max_entries: usize, pipeline: &TableSet) -> TableFeatures {
     };
     let behind = table.saturating_add(1)..Limits::TABLES as u8;
     let goto: Vec<u8> = behind.filter(|next| pipeline.contains(*next)).collect();
-    // The last table has no goto-table instruction.
+    // The last table does not support goto-table.
     let instructions = if goto.is_empty() { &INSTRUCTIONS[1..] } else { &INSTRUCTIONS[..] };
     TableFeatures {
         table,
@@ -47,8 +48,8 @@ pub fn of(table: u8, max_entries: usize, pipeline: &TableSet) -> TableFeatures {
     }
 }
 
-/// Checks one part of a request: the part may not request more than tables support. `named` is the set of
-/// tables that earlier parts name. Returns this set with the tables of the part added.
+/// Checks one part of a request. It must not request more than tables support. `named` is the set of tables
+/// that earlier parts name. Returns this set together with the tables of the part.
 pub fn check(asked: &[TableFeatures], mut named: TableSet, limit: usize) -> Result<TableSet, Refusal> {
     for features in asked {
         let table = features.table;
@@ -83,14 +84,14 @@ pub fn check_whole(named: &TableSet) -> Result<(), Refusal> {
     ))
 }
 
-/// Returns the first request of a property that exceeds the capabilities of tables, as a sentence.
+/// Returns a sentence about the first item of a property that exceeds the capabilities of tables.
 fn beyond(table: u8, property: &TableProperty) -> Option<String> {
     let unknown = |list: &[TypeId], known: &[u16], what: &str| {
         let other = list.iter().find(|id| id.experimenter.is_none() && !known.contains(&id.number))?;
         Some(format!("table {table} has no {what} of type {}", other.number))
     };
-    // Our slices and other experimenter fields carry masks and offsets in each entry, so they cannot be
-    // checked here.
+    // Masks and offsets of Shunt's slices and of other experimenter fields are given in each entry, so they
+    // cannot be checked here.
     let field = |list: &[OxmId], can: fn(Field, bool) -> bool, what: &str| {
         let other = list
             .iter()
@@ -108,7 +109,7 @@ fn beyond(table: u8, property: &TableProperty) -> Option<String> {
             Some(format!("table {table} cannot lead to table {other}"))
         }
         TableProperty::Match(list) => field(list, |field, masked| !masked || field.maskable(), "match on"),
-        // Faucet repeats the fields of its matches here, with masks. For a wildcarded field the mask has no
+        // Faucet repeats the fields of its matches here, with masks. For a wildcarded field, the mask has no
         // meaning.
         TableProperty::Wildcards(list) => field(list, |_, _| true, "leave out"),
         TableProperty::WriteSetField(_, list) | TableProperty::ApplySetField(_, list) => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a transaction has changed: the operation for the data plane, and the steps by which it can be undone.
+//! A completed transaction: the operation for the data plane, and the log of steps by which it can be undone.
 
 use crate::async_messages::RemovedReason;
 use crate::port::Port;
@@ -13,8 +13,8 @@ use flow::stateless::StatelessConfig;
 use flow::{EntryChange, EntryId, FlowEntry, Operation};
 use std::sync::Arc;
 
-/// Numbers of entries that a request changed. An entry that replaces another counts as added, the replaced
-/// one as removed.
+/// Numbers of entries that a request changed. If an entry replaces another one, the new entry counts as added
+/// and the old one as removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Changed {
     /// Entries added.
@@ -36,14 +36,14 @@ pub(crate) enum Step {
         heir: Option<EntryId>,
     },
     Modified(Box<Before>),
-    /// Number of the group, and the previous group of this number.
+    /// Number of the group, and the group that had this number before.
     Group(u32, Option<Record<Group>>),
     Meter(u32, Option<Record<Meter>>),
     /// The port before the change.
     Port(Box<Port>),
 }
 
-/// An entry before it was modified.
+/// State of an entry before it was modified.
 #[derive(Debug)]
 pub(crate) struct Before {
     pub(super) id: EntryId,
@@ -61,19 +61,19 @@ pub(crate) struct Completed {
     pub(super) others: Vec<Operation>,
     /// All steps, in order.
     pub log: Vec<Step>,
-    /// The previous configuration of the stateless forwarder, if the request may have changed it.
+    /// The previous configuration of the stateless forwarder. `None` if the request did not touch it.
     pub(super) stateless_config: Option<Option<Arc<StatelessConfig>>>,
-    /// The previous set of pipeline tables, if the request may have changed it.
+    /// The previous set of pipeline tables. `None` if the request did not touch it.
     pub(super) tables: Option<TableSet>,
     pub changed: Changed,
 }
 
 impl Completed {
-    /// Takes the operation for the data plane; `None` if there is nothing to submit. `rules` are those after
-    /// the transaction.
+    /// Takes the operation for the data plane, or returns `None` if nothing needs to be submitted. `rules`
+    /// are the rules after the transaction.
     pub fn take_operation(&mut self, rules: &Rules) -> Option<Operation> {
         let mut operations = std::mem::take(&mut self.others);
-        // The configuration may have changed several times; workers get the last one only.
+        // The configuration may have changed several times. Workers get only the last one.
         if self.stateless_config.take().is_some_and(|before| before != rules.stateless) {
             operations.push(Operation::Stateless(rules.stateless.clone()));
         }

@@ -29,7 +29,7 @@ pub(super) fn apply(transaction: &mut Transaction<'_>, m: FlowMod) -> Result<(),
     }
 }
 
-/// Returns the number of entries to examine in order to apply the flow-mod.
+/// Returns how many entries must be examined to apply the flow-mod.
 pub(super) fn cost(rules: &Rules, m: &FlowMod) -> usize {
     let table = m.table.map(|table| rules.store.table(table));
     match (m.command, table) {
@@ -37,7 +37,7 @@ pub(super) fn cost(rules: &Rules, m: &FlowMod) -> usize {
             let tables = tables_of(m.table);
             tables.map(|table| rules.store.table(table).covered_cost(&m.matching)).sum()
         }
-        // Each index of a linear table has one entry, whatever its priority.
+        // Each index of a linear table has at most one entry, whatever the entry's priority is.
         (FlowModCommand::Add, Some(table)) if m.matching.index().is_some() => table.covered_cost(&m.matching),
         (FlowModCommand::Add, Some(table)) if m.flags.check_overlap => {
             table.overlap_cost(m.priority, &m.matching)
@@ -46,7 +46,7 @@ pub(super) fn cost(rules: &Rules, m: &FlowMod) -> usize {
     }
 }
 
-/// Returns the tables that a flow-mod names: one, or all tables of controllers.
+/// Returns the tables to which a flow-mod applies: one table, or all tables of controllers.
 fn tables_of(table: Option<u8>) -> std::ops::RangeInclusive<u8> {
     table.map_or(0..=MAC_TABLE - 1, |table| table..=table)
 }
@@ -111,7 +111,7 @@ fn delete(transaction: &mut Transaction<'_>, m: &FlowMod) {
     }
 }
 
-/// Returns the entries of a table that a modify or delete command means.
+/// Returns the entries of a table to which a modify or delete command applies.
 fn selected(rules: &Rules, table: u8, m: &FlowMod, qualities: Qualities) -> Vec<EntryId> {
     let store = &rules.store;
     let strict = matches!(m.command, FlowModCommand::ModifyStrict | FlowModCommand::DeleteStrict);
@@ -141,7 +141,7 @@ fn check_index(transaction: &Transaction<'_>, m: &FlowMod, table: u8, index: u32
     }
 }
 
-/// Checks that there is space for one more entry. The entry that it replaces does not count.
+/// Checks that there is space for one more entry. An entry that it replaces does not count.
 fn check_room(rules: &Rules, config: &ModelConfig, replaced: Option<EntryId>) -> Result<(), ModelError> {
     let limit = config.limits.entries;
     let live = rules.store.live() - usize::from(replaced.is_some());

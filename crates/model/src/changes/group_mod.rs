@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Group-mods. Groups are checked here, so the data plane only gets groups whose chains end.
+//! Group-mods. Groups are checked here, so that the data plane gets only groups whose chains end.
 
 use super::transaction::Transaction;
 use crate::async_messages::RemovedReason;
@@ -16,11 +16,11 @@ use std::sync::Arc;
 pub enum GroupCommand {
     /// Add a group.
     Add,
-    /// Replace the group of this number; its counters start at 0.
+    /// Replace the group with this number. Its counters start at 0.
     Modify,
-    /// Add a group, or replace the group of this number.
+    /// Add a group, or replace the group with this number.
     AddOrModify,
-    /// Delete a group and the entries that send to it. Not an error if there is no such group.
+    /// Delete a group and the entries that send to it. A missing group is not an error.
     Delete,
     /// Delete all groups and the entries that send to any of them.
     DeleteAll,
@@ -57,7 +57,7 @@ fn set(transaction: &mut Transaction<'_>, group: Group) -> Result<(), ModelError
     check(transaction.rules, &group)?;
     let group = Arc::new(group);
     transaction.set_group(&group);
-    // The log has the group, so an error here is rolled back with the whole request.
+    // The log contains the group, so an error here is rolled back with the whole request.
     transaction.rules.groups.check(group.id)
 }
 
@@ -73,7 +73,7 @@ fn delete(transaction: &mut Transaction<'_>, id: u32) -> Result<(), ModelError> 
     Ok(())
 }
 
-/// Checks a group by itself, without the chains of other groups.
+/// Checks a group on its own, without the chains of other groups.
 fn check(rules: &Rules, group: &Group) -> Result<(), ModelError> {
     let id = group.id;
     if id > GROUP_MAX {

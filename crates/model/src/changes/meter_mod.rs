@@ -13,11 +13,11 @@ use flow::{FlowEntry, Limits};
 pub enum MeterCommand {
     /// Add a meter.
     Add,
-    /// Replace the meter of this number; its counters start at 0.
+    /// Replace the meter with this number. Its counters start at 0.
     Modify,
-    /// Add a meter, or replace the meter of this number.
+    /// Add a meter, or replace the meter with this number.
     AddOrModify,
-    /// Delete a meter and the entries that use it. Not an error if there is no such meter.
+    /// Delete a meter and the entries that use it. A missing meter is not an error.
     Delete,
     /// Delete all meters and the entries that use any of them.
     DeleteAll,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Requests that change the rules.
 //!
-//! A [`Transaction`] is a request, or several, in progress. Each kind of request has a file with a function
-//! `apply`, which checks the request and changes the rules through the transaction. None of them sees the
-//! data plane: `Model` submits a transaction that is complete.
+//! A [`Transaction`] is one or several requests in progress. Each kind of request has a file with a function
+//! `apply`, which checks the request and changes the rules through the transaction. None of these functions
+//! accesses the data plane: `Model` submits a transaction when it is complete.
 //!
 //! Begin with [`Change`] and [`apply`], then `transaction.rs` and `completed.rs`.
 
@@ -30,7 +30,7 @@ use flow::stateless::StatelessChange;
 use flow::syntax::{FileLine, RecordCommand};
 use transaction::Transaction;
 
-/// Number of examined or changed entries above which a request takes some milliseconds.
+/// A request that examines or changes more entries than this takes several milliseconds.
 pub(crate) const LONG_ENTRIES: usize = 4_096;
 
 /// A request that changes the switch.
@@ -38,9 +38,9 @@ pub(crate) const LONG_ENTRIES: usize = 4_096;
 pub enum Change {
     /// A flow-mod.
     Flow(FlowMod),
-    /// A group-mod; a delete uses only the group's number.
+    /// A group-mod. A delete uses only the group's number.
     Group(GroupCommand, Group),
-    /// A meter-mod; a delete uses only the meter's number.
+    /// A meter-mod. A delete uses only the meter's number.
     Meter(MeterCommand, Meter),
     /// A port-mod.
     Port(PortMod),
@@ -56,7 +56,7 @@ impl From<FlowMod> for Change {
     }
 }
 
-/// Converts a line of a flow file.
+/// Converts a line of a flow file to a change.
 impl From<FileLine> for Change {
     fn from(line: FileLine) -> Self {
         match line {
@@ -88,7 +88,8 @@ impl From<FileLine> for Change {
 /// Checks a change and applies it to the rules.
 ///
 /// # Errors
-/// Returns the error by which OpenFlow 1.3 refuses the request. The transaction must be rolled back then.
+/// Returns the error by which OpenFlow 1.3 refuses the request. The caller must then roll back the
+/// transaction.
 pub(crate) fn apply(transaction: &mut Transaction<'_>, change: Change) -> Result<(), ModelError> {
     match change {
         Change::Flow(m) => flow_mod::apply(transaction, m),
@@ -103,8 +104,8 @@ pub(crate) fn apply(transaction: &mut Transaction<'_>, change: Change) -> Result
     }
 }
 
-/// Estimates the number of entries that the changes examine or modify. Counting stops above
-/// [`LONG_ENTRIES`], because other connections would wait too long for such a request in any case.
+/// Estimates the number of entries that the changes examine or modify. Counting stops above [`LONG_ENTRIES`],
+/// because such a request is long in any case.
 pub(crate) fn cost_of(rules: &Rules, changes: &[Change]) -> usize {
     let mut cost = changes.len();
     for change in changes {

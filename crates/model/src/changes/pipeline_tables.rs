@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The set of tables in the pipeline. A controller sets it by TABLE_FEATURES; tables that the request does
 //! not name are removed (OpenFlow 1.3.5, 7.3.5.5). Entries of removed tables are deleted without flow-removed
-//! messages, and none can be added.
+//! messages, and no entries can be added to these tables.
 
 use super::transaction::Transaction;
 use crate::error::ModelError;
@@ -9,8 +9,8 @@ use crate::rules::{Rules, TableSet};
 use flow::operation::MAC_TABLE;
 use flow::{FlowEntry, FlowMod, FlowModCommand, Instructions, Next};
 
-/// Replaces the set of pipeline tables. Removes the entries of other tables and the entries that lead to
-/// them.
+/// Replaces the set of pipeline tables. Removes the entries of other tables, and entries that send packets to
+/// other tables.
 pub(super) fn apply(transaction: &mut Transaction<'_>, tables: TableSet) {
     transaction.set_pipeline_tables(tables);
     for table in (0..MAC_TABLE).filter(|table| !tables.contains(*table)) {

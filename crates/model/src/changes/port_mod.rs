@@ -11,13 +11,13 @@ use flow::PortNo;
 pub struct PortMod {
     /// Port number.
     pub number: PortNo,
-    /// MAC address of the port; must match, as a check against mistakes.
+    /// MAC address of the port. It must equal the port's address, which protects against mistakes.
     pub mac: [u8; 6],
     /// Values to set.
     pub config: PortConfig,
-    /// Settings to change; the others are kept.
+    /// Mask of the settings to change. All other settings are kept.
     pub mask: PortConfig,
-    /// Features to advertise; must be 0 or the features already advertised.
+    /// Features to advertise: 0, or the features that are already advertised.
     pub advertise: u32,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The stateless forwarder's configuration, changed in parts or as a whole.
+//! Changes of the stateless forwarder's configuration, in parts or as a whole.
 
 use super::transaction::Transaction;
 use crate::error::ModelError;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// Replaces the whole configuration, or removes it.
 ///
 /// # Errors
-/// Returns an error if the configuration is invalid. Nothing is changed then.
+/// Returns an error if the configuration is invalid. In that case nothing is changed.
 pub(crate) fn replace(
     transaction: &mut Transaction<'_>,
     stateless_config: Option<Arc<StatelessConfig>>,
@@ -21,7 +21,7 @@ pub(crate) fn replace(
     Ok(())
 }
 
-/// Changes some sections. The first change of a request copies the configuration; each further one costs
+/// Changes some sections. The first change of a request copies the configuration. Each further change costs
 /// only its own size.
 pub(super) fn apply(transaction: &mut Transaction<'_>, change: StatelessChange) -> Result<(), ModelError> {
     let StatelessChange::Set(sections) = change else {

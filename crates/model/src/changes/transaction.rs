@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Transactions: a request changes the rules at once, and each step is logged so that it can be undone. When
-//! all of the request is valid, it is submitted to the data plane as one operation; otherwise it is rolled
+//! Transactions. A request changes the rules immediately, and each step is logged so that it can be undone.
+//! If the whole request is valid, it is submitted to the data plane as one operation. Otherwise it is rolled
 //! back.
 
 use super::completed::{Before, Completed, Step};
@@ -25,11 +25,11 @@ pub(crate) struct NewEntry {
     pub explicit: Option<bool>,
     /// The identical entry that this one replaces.
     pub replaced: Option<EntryId>,
-    /// What happens to the counts of the replaced entry.
+    /// Whether the counts of the replaced entry are kept.
     pub counts: Counts,
 }
 
-/// Whether counts go on or start at 0 when an entry is replaced or modified.
+/// Whether counts continue or start at 0 when an entry is replaced or modified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Counts {
     Continue,
@@ -43,7 +43,7 @@ impl Counts {
     }
 }
 
-/// A request in progress. It ends by [`Transaction::complete`] or [`Transaction::roll_back`].
+/// A request in progress. It is ended by [`Transaction::complete`] or [`Transaction::roll_back`].
 #[derive(Debug)]
 pub(crate) struct Transaction<'a> {
     pub rules: &'a mut Rules,
@@ -113,8 +113,8 @@ impl<'a> Transaction<'a> {
         self.work.log.push(Step::Modified(Box::new(step)));
         self.work.changed.modified += 1;
         if counts == Counts::Reset {
-            // The data plane resets its own counters when the change is active; only the carried counts go
-            // here.
+            // When the change is active, the data plane resets its own counters. The model therefore only
+            // forgets the carried counts.
             carried.forget(id);
         }
     }
@@ -135,15 +135,15 @@ impl<'a> Transaction<'a> {
         self.rules.store.set_entry(id, Arc::new(entry), Mark { learned, ..mark });
     }
 
-    /// Removes an entry from its table. `reason` is for the flow-removed message. If it is `None`, no message
-    /// is sent.
+    /// Removes an entry from its table. `reason` is reported in the flow-removed message. If it is `None`, no
+    /// message is sent.
     pub fn remove_entry(&mut self, id: EntryId, reason: Option<RemovedReason>) {
         let Some(was) = self.rules.store.slot(id).map(|s| s.life) else { return };
         self.rules.store.unlink(id);
         self.log_removal(id, was, reason);
     }
 
-    /// Empties a table without looking up its entries one by one.
+    /// Removes all entries of a table, without looking up each of them.
     pub fn empty_table(&mut self, table: u8, reason: Option<RemovedReason>) {
         let ids = self.rules.store.unlink_all(table);
         self.reserve(ids.len());
@@ -161,8 +161,8 @@ impl<'a> Transaction<'a> {
         self.work.changed.removed += 1;
     }
 
-    /// Removes the entries that `wanted` accepts. The scan of all entries stops when `limit` of them are
-    /// found. Without a limit, it visits every entry.
+    /// Removes the entries that `wanted` accepts. The scan of all entries stops after `limit` of them have
+    /// been found. Without a limit, it visits every entry.
     pub fn remove_where(
         &mut self,
         limit: Option<usize>,
@@ -178,8 +178,8 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Adds or replaces a group. It keeps its number of users, and the time of its first addition. The caller
-    /// checks it afterwards, together with the groups around it.
+    /// Adds or replaces a group. A replaced group keeps its number of users and the time of its first
+    /// addition. The caller must check the group afterwards, together with the groups in its chains.
     pub fn set_group(&mut self, group: &Arc<Group>) {
         let (id, groups) = (group.id, &mut self.rules.groups);
         let (since, users) = groups.get(id).map_or((self.now, 0), |old| (old.since, old.users));
@@ -194,7 +194,8 @@ impl<'a> Transaction<'a> {
         self.work.others.push(Operation::RemoveGroup(id));
     }
 
-    /// Adds or replaces a meter. It keeps its number of users, and the time of its first addition.
+    /// Adds or replaces a meter. A replaced meter keeps its number of users and the time of its first
+    /// addition.
     pub fn set_meter(&mut self, meter: Meter) {
         let (id, what) = (meter.id, Arc::new(meter));
         let meters = &mut self.rules.meters;
@@ -210,7 +211,7 @@ impl<'a> Transaction<'a> {
         self.work.others.push(Operation::RemoveMeter(id));
     }
 
-    /// Changes a port that exists.
+    /// Changes an existing port.
     pub fn change_port(&mut self, port: flow::PortNo, change: impl FnOnce(&mut Port)) {
         let Some(port) = self.rules.ports.get_mut(&port) else { return };
         let before = port.clone();
@@ -224,7 +225,7 @@ impl<'a> Transaction<'a> {
         self.work.log.push(Step::Port(Box::new(before)));
     }
 
-    /// Returns the configuration of the stateless forwarder, to change it.
+    /// Returns the configuration of the stateless forwarder for modification.
     pub fn stateless_mut(&mut self) -> &mut Option<Arc<StatelessConfig>> {
         let stateless = &mut self.rules.stateless;
         self.work.stateless_config.get_or_insert_with(|| stateless.clone());
@@ -237,12 +238,12 @@ impl<'a> Transaction<'a> {
         self.work.tables.get_or_insert(before);
     }
 
-    /// Ends the transaction. Its changes stay.
+    /// Ends the transaction and keeps its changes.
     pub fn complete(self) -> Completed {
         self.work
     }
 
-    /// Ends the transaction and restores the rules as they were before it.
+    /// Ends the transaction and restores the rules to their state before it.
     pub fn roll_back(self) {
         let Rules { store, carried, groups, meters, ports, stateless, pipeline_tables, .. } = self.rules;
         if let Some(before) = self.work.stateless_config {

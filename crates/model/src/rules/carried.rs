@@ -9,7 +9,7 @@ use hashbrown::HashMap;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Carried {
     count: TrafficCount,
-    /// The replaced entry, as long as the data plane may still count packets for it.
+    /// The replaced entry. It is kept as long as the data plane may still count packets for it.
     from: Option<EntryId>,
 }
 
@@ -38,12 +38,12 @@ impl CarriedCounts {
         self.by_heir.insert(heir, Carried { from: Some(from), ..Carried::default() });
     }
 
-    /// Removes the carried counts of an entry.
+    /// Removes the carried counts of an entry, which then counts from 0.
     pub fn forget(&mut self, heir: EntryId) {
         self.by_heir.remove(&heir);
     }
 
-    /// Gives an heir the final counts of the entry that it replaced.
+    /// Adds the final counts of a replaced entry to the carried counts of the entry that replaced it.
     pub fn hand_on(&mut self, from: EntryId, heir: EntryId, last: TrafficCount) {
         let Some(carried) = self.by_heir.get_mut(&heir).filter(|c| c.from == Some(from)) else { return };
         carried.count.packets = carried.count.packets.wrapping_add(last.packets);
@@ -54,7 +54,8 @@ impl CarriedCounts {
         }
     }
 
-    /// Returns an entry's counters as a controller sees them, including those of entries that it replaced.
+    /// Returns an entry's counters as a controller sees them. They include the counts of the entries that it
+    /// replaced.
     pub fn counters_of<D: DataPlane>(&self, plane: &mut D, id: EntryId) -> EntryCounters {
         let mut sum = plane.entry_counters(id);
         let mut at = id;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! All groups, and the graph of which group sends to which.
+//! All groups, and the graph of the groups that send to one another.
 
 use super::records::{Record, Records};
 use crate::error::ModelError;
@@ -13,12 +13,12 @@ pub(crate) struct Groups {
     records: Records<Group>,
     /// For each group, the groups that send to it or watch it.
     senders: BTreeMap<u32, BTreeSet<u32>>,
-    /// Number of groups of each type.
+    /// Number of groups of each group type.
     of_type: [usize; 4],
     buckets: usize,
 }
 
-/// Memoized results by group number, so that each is computed once.
+/// Results computed so far, by group number, so that each of them is computed only once.
 type Memo = BTreeMap<u32, usize>;
 
 impl Groups {
@@ -34,7 +34,7 @@ impl Groups {
         self.records.get_mut(&id)
     }
 
-    /// Sets or removes the group of this number. Returns the previous one.
+    /// Sets or removes the group with this number. Returns the previous group.
     pub fn set(&mut self, id: u32, record: Option<Record<Group>>) -> Option<Record<Group>> {
         let old = self.records.remove(&id);
         if let Some(old) = &old {
@@ -73,7 +73,7 @@ impl Groups {
         ids
     }
 
-    /// Checks a group that was just set, together with the groups before and after it in its chains.
+    /// Checks a group that was just set, together with all groups in its chains.
     pub fn check(&self, id: u32) -> Result<(), ModelError> {
         if self.of_type.iter().any(|count| *count > Limits::GROUPS_PER_TYPE) {
             return Err(ModelError::TooManyGroups);
@@ -84,7 +84,7 @@ impl Groups {
         if self.leads_back(id) {
             return Err(ModelError::GroupLoop(id));
         }
-        // Every chain through this group must stay short enough, including the part before this group.
+        // Every chain through this group must stay short enough. This includes the groups that send to it.
         let through = self.longest_to(id, &mut Memo::new()) + self.longest_from(id, &mut Memo::new()) - 1;
         if through > Limits::GROUP_CHAIN {
             return Err(ModelError::GroupChain(id));

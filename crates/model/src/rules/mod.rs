@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The rules: what controllers program, and what a request can change and roll back.
+//! The rules: the state that controllers program, and that a request can change and roll back.
 //!
-//! [`Rules`] holds state and answers questions about it. It knows of no request, no timer and no message.
+//! [`Rules`] holds state and answers questions about it. It does not depend on requests, timers or messages.
 //! Requests change it through a `Transaction` (`crate::changes`), which logs how to undo each step.
 //!
 //! Begin with [`Rules`], then [`store`] (all entries by ID) and [`table`] (the index of one table).
@@ -32,7 +32,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::Store;
 
-/// What controllers program.
+/// The state that controllers program.
 #[derive(Debug)]
 pub(crate) struct Rules {
     pub store: Store,
@@ -62,7 +62,7 @@ impl Rules {
         }
     }
 
-    /// Refuses instructions that use a missing group or meter: an error now is better than dropped packets
+    /// Refuses instructions that use a missing group or meter. An error now is better than dropped packets
     /// later.
     pub fn check_references(&self, instructions: &Instructions) -> Result<(), ModelError> {
         if let Some(meter) = instructions.meter.filter(|meter| !self.meters.contains_key(meter)) {

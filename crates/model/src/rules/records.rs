@@ -10,7 +10,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct Record<T> {
     pub what: Arc<T>,
-    /// Time when it was added; a modify does not change it.
+    /// Time when it was added. A modify does not change it.
     pub since: Nanos,
     /// Number of entries in tables that use it.
     pub users: usize,

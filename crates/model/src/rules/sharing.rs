@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Deduplication of instructions: among a million entries, most have the instructions of others.
+//! Deduplication of instructions. In a table with a million entries, most entries have the same instructions
+//! as others.
 
 use flow::Instructions;
 use hashbrown::HashSet;
@@ -8,12 +9,12 @@ use std::sync::Arc;
 /// Number of stored instruction sets before the first sweep for unused ones.
 const SWEEP_MIN: usize = 1_024;
 
-/// Instruction sets in use, and some that are no longer used.
+/// Instruction sets in use, and some unused ones that have not been discarded yet.
 #[derive(Debug)]
 pub(crate) struct Sharing {
     known: HashSet<Arc<Instructions>>,
-    /// Number of instruction sets at which unused ones are discarded. It is twice the number left by the
-    /// previous sweep, so the cost of a sweep per added set stays constant.
+    /// Number of instruction sets at which unused ones are discarded. It is twice the number that the
+    /// previous sweep left. The average cost of sweeps per added set is therefore constant.
     sweep_at: usize,
 }
 

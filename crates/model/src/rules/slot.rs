@@ -9,20 +9,20 @@ use std::sync::Arc;
 pub(crate) enum Life {
     /// The ID is free.
     Free,
-    /// Added by a request that is not submitted yet: the data plane does not know it.
+    /// The entry was added by a request that is not submitted yet. The data plane does not know it.
     Fresh,
-    /// Known to the data plane.
+    /// The entry is known to the data plane.
     Live,
-    /// Removed from its table; the data plane may still hit and count it.
+    /// The entry was removed from its table. Workers may still hit and count it.
     Dying,
 }
 
-/// Why an entry is low-latency, or is not.
+/// Reasons that determine whether an entry is low-latency.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
-    /// Explicit mark of a flow-mod. If `None`, the cookie decides, or else learning.
+    /// Explicit mark of a flow-mod. If `None`, the cookie or learning decides.
     pub explicit: Option<bool>,
-    /// The entry is low-latency because of its learned hit rate.
+    /// Whether the entry is low-latency because of its measured hit rate.
     pub learned: bool,
 }
 
@@ -37,12 +37,12 @@ impl Mark {
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub entry: Option<Arc<FlowEntry>>,
-    /// Serial number, increasing in order of adding over all tables and never reused.
+    /// Serial number. It increases with each added entry of any table and is never reused.
     pub serial: u64,
     pub created_ns: Nanos,
     /// Hash of priority and match.
     pub hash: u32,
-    /// Index among the members of its group in `Table`, while the entry is in its table.
+    /// Index of the entry among the members of its group in `Table`. Valid while the entry is in its table.
     pub place: u32,
     pub life: Life,
     pub mark: Mark,

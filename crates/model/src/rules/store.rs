@@ -115,7 +115,7 @@ impl Store {
         self.slots[id as usize].life = Life::Dying;
     }
 
-    /// Removes all entries from a table. Returns their IDs and the state that each was in.
+    /// Removes all entries from a table. Returns their IDs and previous states.
     pub fn unlink_all(&mut self, table: u8) -> Vec<(EntryId, Life)> {
         let ids = self.tables[usize::from(table)].take_all();
         self.live -= if table == MAC_TABLE { 0 } else { ids.len() };
@@ -123,7 +123,7 @@ impl Store {
         ids.into_iter().map(|id| (id, std::mem::replace(&mut slots[id as usize].life, Life::Dying))).collect()
     }
 
-    /// Undoes an `unlink`.
+    /// Undoes `unlink`.
     pub fn relink(&mut self, id: EntryId, life: Life) {
         let Some(table) = self.entry(id).map(|e| e.table) else { return };
         self.slots[id as usize].life = life;

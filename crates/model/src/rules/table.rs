@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Control-side index of one table: entries by priority and match, by order of adding, and grouped by shape.
+//! Control-side index of one table: entries by priority and match, by order of addition, and by shape.
 //!
-//! A shape is the fields and masks of a match without its values. Real tables have few shapes, so overlap
-//! checks and non-strict commands can skip most entries.
+//! A shape is the set of fields and masks of a match, without its values. Real tables have few shapes, so
+//! overlap checks and non-strict commands can skip most entries.
 
 mod search;
 
@@ -17,7 +17,7 @@ use std::hash::{BuildHasher, Hash, Hasher};
 struct Group {
     linear: bool,
     fields: Box<[(Field, u128)]>,
-    /// Unordered. `Slot::place` is each member's index, so removal takes constant time.
+    /// IDs of the entries, unordered. `Slot::place` is each member's index, so removal takes constant time.
     members: Vec<EntryId>,
 }
 
@@ -26,7 +26,7 @@ impl Group {
         self.linear == matching.index().is_some() && self.fields.iter().copied().eq(shape_of(matching))
     }
 
-    /// Returns whether `matching` may cover some match of this shape.
+    /// Returns whether `matching` may cover any match of this shape.
     fn may_be_covered_by(&self, matching: &Match) -> bool {
         if matching.index().is_some() {
             return self.linear;
@@ -51,7 +51,7 @@ pub(crate) struct Table {
     index: HashTable<EntryId>,
     order: BTreeMap<u64, EntryId>,
     levels: BTreeMap<u16, Level>,
-    /// Number of groups, over all priorities.
+    /// Number of groups in all priorities.
     groups: usize,
     /// Number of groups that use each slice.
     slices: BTreeMap<Field, usize>,
@@ -163,7 +163,7 @@ impl Table {
         groups.filter(|(_, group)| group.may_be_covered_by(matching))
     }
 
-    /// Returns the number of entries that `covered` compares with `matching`.
+    /// Returns the number of entries that `covered` would compare with `matching`.
     fn looked_at(&self, matching: &Match) -> usize {
         let others = self.may_be_covered(matching).filter(|(_, group)| !group.has_shape_of(matching));
         others.map(|(_, group)| group.members.len()).sum()
@@ -174,8 +174,8 @@ impl Table {
         if matching.is_any() { self.len() } else { self.groups + self.looked_at(matching) }
     }
 
-    /// Returns whether an entry of this priority overlaps `matching`. In OpenFlow 1.3 an identical match
-    /// overlaps too.
+    /// Returns whether an entry of this priority overlaps `matching`. In OpenFlow 1.3, an identical match
+    /// overlaps as well.
     pub fn overlaps(&self, slots: &[Slot], priority: u16, matching: &Match) -> bool {
         if self.find(slots, priority, matching).is_some() {
             return true;
@@ -200,7 +200,7 @@ impl Table {
         level.entries - same.map_or(0, |group| group.members.len())
     }
 
-    /// Returns the number of different slices examined by the table's entries together with this match.
+    /// Returns the number of different slices that the table's entries and this match examine together.
     pub fn slices_with(&self, matching: &Match) -> usize {
         let new = slices_of(matching).filter(|f| !self.slices.contains_key(f)).count();
         self.slices.len() + new
@@ -210,7 +210,7 @@ impl Table {
         shape_hash(&self.hasher, matching.index().is_some(), shape_of(matching))
     }
 
-    /// Adds an entry to its group and returns its index there.
+    /// Adds an entry to its group. Returns its index in the group.
     fn join_group(&mut self, entry: &FlowEntry, id: EntryId) -> u32 {
         let hash = self.hash_shape_of(&entry.matching);
         let level = self.levels.entry(entry.priority).or_default();
@@ -233,7 +233,7 @@ impl Table {
         0
     }
 
-    /// Removes an entry from its group. Returns the member that moved to its index, if any.
+    /// Removes an entry from its group. Returns the member that was moved to its index, if any.
     fn leave_group(&mut self, entry: &FlowEntry, place: u32) -> Option<EntryId> {
         let hash = self.hash_shape_of(&entry.matching);
         let level = self.levels.get_mut(&entry.priority)?;

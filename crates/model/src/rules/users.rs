@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Numbers of entries that use a group or a meter.
+//! Counts of the entries that use each group and meter.
 
 use super::groups::Groups;
 use super::records::Records;
@@ -13,7 +13,7 @@ pub(crate) enum Use {
     Ends,
 }
 
-/// Returns the groups that instructions send to, with repetitions.
+/// Returns the groups to which instructions send, with repetitions.
 pub(crate) fn groups_of(instructions: &Instructions) -> impl Iterator<Item = u32> + '_ {
     instructions.apply.iter().chain(&instructions.write).filter_map(|action| match action {
         Action::Group(group) => Some(*group),
@@ -21,7 +21,7 @@ pub(crate) fn groups_of(instructions: &Instructions) -> impl Iterator<Item = u32
     })
 }
 
-/// Updates the numbers of users when an entry with these instructions is added or removed.
+/// Updates the users of groups and meters when an entry with these instructions is added or removed.
 pub(crate) fn note_use(
     groups: &mut Groups,
     meters: &mut Records<Meter>,

@@ -47,7 +47,7 @@ pub enum FrameChange {
     },
 }
 
-/// Returns the differences: fields first, then the length or other bytes.
+/// Returns the differences. Changed fields come first, followed by the length or by other bytes.
 pub(super) fn changes(in_port: PortNo, before: &[u8], after: &[u8]) -> Vec<FrameChange> {
     if before == after {
         return Vec::new();
@@ -86,7 +86,7 @@ pub(super) fn changes(in_port: PortNo, before: &[u8], after: &[u8]) -> Vec<Frame
     changes
 }
 
-/// Returns the byte range of a field, or `None` for a field that is not at a fixed place in the frame.
+/// Returns the byte range of a field, or `None` if the field has no fixed position in the frame.
 fn bytes_of(field: Field, layers: &Layers) -> Option<Range<usize>> {
     let location = field.location();
     let start = usize::from(match location.base {
@@ -149,7 +149,7 @@ mod tests {
     fn a_changed_field_is_reported_and_its_bytes_are_not() {
         let (before, mut after) = (udp(64, [10, 0, 0, 2], 53), udp(64, [10, 0, 0, 2], 53));
         assert_eq!(changes(PortNo(1), &before, &after), []);
-        // The UDP destination port stands at byte 36.
+        // The UDP destination port begins at byte 36.
         after[36..38].copy_from_slice(&[0, 80]);
         let reported = changes(PortNo(1), &before, &after);
         assert_eq!(fields(&reported), [(Field::UdpDst, Some(53), Some(80))]);
@@ -194,7 +194,7 @@ mod tests {
     fn runs_of_other_bytes_are_reported_up_to_eight() {
         let before = vec![0; 64];
         let mut after = before.clone();
-        // No field lies at byte 20 or after it. Runs of two bytes differ.
+        // No field covers byte 20 or later bytes. Runs of two bytes differ.
         (20..64).filter(|at| at % 4 < 2).for_each(|at| after[at] = 1);
         let reported = changes(PortNo(1), &before, &after);
         let run = |at| FrameChange::Bytes { at, before: vec![0; 2], after: vec![1; 2] };

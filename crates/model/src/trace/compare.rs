@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Compares what a worker did with a packet with what the rules require.
+//! Compares how a worker handled a packet with the rules' requirements.
 
 use super::Trace;
 use super::counts::TraceCounts;
@@ -16,26 +16,27 @@ const DIFFERENCES: usize = 8;
 /// Result of comparing a recorded packet with the rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TraceComparison {
-    /// The worker did what the rules require.
+    /// The worker handled the packet as the rules require.
     Agrees,
-    /// The rules have changed since the packet was forwarded, so the rules of that time are no longer known.
+    /// The rules have changed since the packet was forwarded. The rules that applied to it are no longer
+    /// known.
     Changed {
         /// Version of the rules that the worker applied.
         then: u64,
         /// Version of the rules now.
         now: u64,
     },
-    /// Worker and rules differ for a known and permitted reason.
+    /// Worker and rules differ for a reason that is known and permitted.
     Unclear(&'static str),
-    /// Worker and rules differ without a permitted reason: a fault.
+    /// Worker and rules differ without a permitted reason, which is a fault.
     Disagrees(Vec<String>),
 }
 
 impl<D: DataPlane> Model<D> {
-    /// Compares a recorded packet with a trace of it by the current rules.
+    /// Compares a recorded packet with a trace of this packet by the current rules.
     pub fn compare(&mut self, record: &TraceRecord) -> (Trace, TraceComparison) {
-        // Bytes that were not recorded count as zeros: of a long frame, only the end of the payload is
-        // missing.
+        // Bytes that were not recorded are replaced by zeros. Only the end of the payload of long frames is
+        // not recorded.
         let mut frame = record.bytes.to_vec();
         frame.resize(record.len as usize, 0);
         let trace = self.trace(record.in_port, &frame);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Counts of live traces.
+//! Counters of live traces.
 
 /// Counts of recorded packets and of their comparisons with the rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Traces of packets: what the current rules do with a frame, step by step.
+//! Traces of packets: the processing of a frame by the current rules, step by step.
 //!
-//! The interpreter of the crate `reference` walks the model's own tables, groups and ports, as they are after
-//! the last request. A trace counts nothing, learns nothing and refreshes no timeout.
+//! The interpreter of the crate `reference` walks the model's own tables, groups and ports in their state
+//! after the last request. A trace counts nothing, learns nothing and refreshes no timeout.
 
 mod change;
 mod compare;
@@ -28,8 +28,8 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Maximum bytes of all copies of a traced packet. Groups may flood a packet through thousands of buckets,
-/// and the trace runs on the control thread.
+/// Maximum size in bytes of all copies of a traced packet. Groups may flood a packet through thousands of
+/// buckets, and the trace runs on the control thread.
 const COPY_BYTES_MAX: usize = 2 * 1_024 * 1_024;
 
 /// A packet's path through the rules of one version.
@@ -41,7 +41,7 @@ pub struct Trace {
     pub in_port: PortNo,
     /// The frame as received.
     pub frame: Vec<u8>,
-    /// Lookups of the packet, in order.
+    /// Lookups in tables, in order.
     pub steps: Vec<TraceStep>,
     /// Result: outcome, copies, packet-ins and drops.
     pub processed: Processed,
@@ -62,11 +62,11 @@ pub struct TraceStep {
     pub tunnel_id: u64,
     /// The frame at the time of the lookup.
     pub frame: Vec<u8>,
-    /// The entry hit; `None` for a table-miss without an entry.
+    /// The entry hit, or `None` if there is none, not even a table-miss entry.
     pub entry: Option<Arc<FlowEntry>>,
     /// The packet's values of the fields that the entry matches.
     pub values: Vec<(Field, u128)>,
-    /// Near misses: entries tried before the one hit that differ from the packet in the fewest fields.
+    /// Near misses: entries tried before the hit that differ from the packet in few fields.
     pub near_misses: Vec<NearMiss>,
     /// Number of entries examined to find the near misses.
     pub looked_at: usize,
@@ -88,9 +88,9 @@ impl Trace {
 }
 
 impl<D: DataPlane> Model<D> {
-    /// Returns what the rules do with a frame received on `in_port`. The cost grows with the numbers of
-    /// priorities and match shapes in the tables visited. It does not grow with the number of entries,
-    /// because the search for near misses is bounded.
+    /// Returns a trace of a frame received on `in_port`. The cost grows with the numbers of priorities and
+    /// match shapes in the tables visited. It does not grow with the number of entries, because the search
+    /// for near misses is bounded.
     #[must_use]
     pub fn trace(&self, in_port: PortNo, frame: &[u8]) -> Trace {
         let view = View {
@@ -207,8 +207,8 @@ impl RuleSource for View<'_> {
     }
 }
 
-/// Returns a function that reads the fields of a frame received on `in_port`. A frame too short for Ethernet
-/// has none.
+/// Returns a function that reads the fields of a frame received on `in_port`. A frame too short for an
+/// Ethernet header has no fields.
 pub fn value_of(in_port: PortNo, frame: &[u8]) -> impl Fn(Field) -> Option<u128> {
     let packet = (frame.len() >= 14).then(|| ReferencePacket::arriving(in_port, frame));
     move |field| packet.as_ref()?.value(field)

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Near misses: entries that a packet almost hit, and the fields that excluded them.
+//! Near misses: entries that a packet almost hit, and the fields in which they differ from the packet.
 
 use flow::{FieldMatch, FlowEntry};
 use reference::ReferencePacket;
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-/// Near misses reported per lookup.
+/// Maximum number of near misses reported per lookup.
 const NEAR: usize = 3;
 
-/// Fields that may exclude a reported near miss.
+/// Maximum number of fields in which a reported near miss differs from the packet.
 const EXCLUDED: usize = 2;
 
-/// Entries examined per lookup: a table may have millions, and the control thread must stay responsive.
+/// Maximum number of entries examined per lookup. A table may have millions of entries, and the control
+/// thread must stay responsive.
 pub(super) const LOOKED_AT: usize = 4_096;
 
 /// An entry that the packet almost hit.
@@ -33,8 +34,8 @@ pub struct Excluded {
     pub value: Option<u128>,
 }
 
-/// Returns the near misses among `tried`, and how many entries were examined. `tried` yields the highest
-/// priority first.
+/// Returns the near misses among `tried`, and the number of entries examined. `tried` yields entries by
+/// descending priority.
 pub(super) fn nearest<'a>(
     tried: impl Iterator<Item = &'a FlowEntry>,
     packet: &ReferencePacket,
@@ -56,7 +57,7 @@ pub(super) fn nearest<'a>(
             continue;
         }
         let agreeing: u32 = excluded.iter().map(agreeing_bits).sum();
-        // Among equally near entries, the one tried first is reported.
+        // Among equally near entries, the one that was tried first is reported.
         let distance = (excluded.len(), Reverse(held), Reverse(agreeing));
         let at = nearest.partition_point(|(other, ..)| *other <= distance);
         if at < NEAR {
@@ -139,13 +140,14 @@ mod tests {
     #[test]
     fn entries_that_hold_in_more_fields_and_bits_are_nearer() {
         let entries = [
-            // In these entries two of two conditions fail, one of one, and one of three.
+            // The packet fails two of two conditions of the first entry, one of one, and one of three.
             entry(1, [Some(9), Some(9), None]),
             entry(2, [Some(0), None, None]),
             entry(3, [Some(0), Some(0xa), Some(0xb)]),
         ];
         assert_eq!(reported(&entries).0, [(3, 1), (2, 1), (1, 2)]);
-        // The packet's value is 0xa. 0xb shares one leading bit more with it than 0x8; 1 << 40 shares fewest.
+        // The packet's value is 0xa. It shares one more leading bit with 0xb than with 0x8, and the fewest
+        // with 1 << 40.
         let sources = [1 << 40, 0x8, 0xb].map(|value| [None, Some(value), None]);
         let entries: Vec<_> = (1..).zip(sources).map(|(id, values)| entry(id, values)).collect();
         assert_eq!(reported(&entries).0, [(3, 1), (2, 1), (1, 1)]);

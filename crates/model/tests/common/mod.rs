@@ -19,7 +19,7 @@ pub const SECOND: Nanos = 1_000_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
     Alive,
-    /// Removed by the operation of this version.
+    /// The entry was removed by the operation of this version.
     Removed(u64),
 }
 
@@ -28,7 +28,7 @@ pub struct FakePlane {
     /// Operations in order; the first one has version 1.
     pub operations: Vec<Operation>,
     pub applied: u64,
-    /// Whether operations are applied only by `apply_all`.
+    /// Whether operations are applied only when `apply_all` is called.
     pub held: bool,
     pub counters: HashMap<EntryId, EntryCounters>,
     known: HashMap<EntryId, Known>,
@@ -180,7 +180,7 @@ pub fn delete_all() -> FlowMod {
     FlowMod { command: FlowModCommand::Delete, table: None, ..FlowMod::default() }
 }
 
-/// Returns the statistics of all entries, walked in parts of 3.
+/// Returns the statistics of all entries, read in parts of 3 entries.
 pub fn dump(model: &mut Fake, now: Nanos) -> Vec<FlowStats> {
     let mut all = Vec::new();
     let mut cursor = FlowCursor::default();

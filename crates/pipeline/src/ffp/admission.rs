@@ -109,8 +109,8 @@ impl Lut {
         idle.max_by_key(|(periods, _)| *periods).map(|(_, place)| place)
     }
 
-    /// Returns the place for a normal record: a free place, or the place of an idle normal record. Returns
-    /// `None` if the set has its maximum of normal records and none of them is idle.
+    /// Returns the place for a normal record: a free place if the set has fewer than [`NORMAL_WAYS`] normal
+    /// records, else the place of an idle normal record.
     fn normal_room(&self, set: usize) -> Option<usize> {
         let ways = || set * WAYS..(set + 1) * WAYS;
         let is_normal = |place: &usize| self.is_used(*place) && !self.records[*place].low_latency;

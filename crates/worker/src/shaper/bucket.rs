@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A token bucket that may go into debt by one frame of any length, so that the rate over a longer time is
+//! A token bucket that may go into debt by one frame of any length. The rate over a longer time is therefore
 //! exact.
 
 use flow::Nanos;
@@ -7,18 +7,19 @@ use flow::Nanos;
 /// Tokens per byte. A rate of 1 kbit/s yields one token per nanosecond.
 const TOKENS_PER_BYTE: i64 = 8_000_000;
 
-/// Depth of a bucket in nanoseconds at its rate, so that a worker that wakes up late loses no tokens.
+/// Depth of a bucket, as the time in nanoseconds in which it fills at its rate. A worker that wakes up late
+/// within this time loses no tokens.
 const DEPTH_NS: i64 = 10_000_000;
 
 /// Minimum depth of a bucket in bytes: two long frames.
 const DEPTH_BYTES: i64 = 2 * 1_518;
 
-/// A token bucket of one rate.
+/// A token bucket for one rate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bucket {
     rate_kbps: u32,
     depth: i64,
-    /// Available tokens; negative: debt.
+    /// Available tokens. A negative number is a debt.
     tokens: i64,
     filled_ns: Nanos,
 }
@@ -62,7 +63,7 @@ mod tests {
 
     #[test]
     fn opens_to_the_nanosecond_and_holds_no_more_than_its_depth() {
-        // 8 kbit/s are 1,000 bytes per second.
+        // A rate of 8 kbit/s is 1,000 bytes per second.
         let mut bucket = Bucket::new(8);
         bucket.fill(5);
         assert!(bucket.is_open());
@@ -70,7 +71,7 @@ mod tests {
         assert_eq!((bucket.is_open(), bucket.opens_ns()), (false, 1_000_000_005));
         bucket.fill(1_000_000_004);
         assert!(!bucket.is_open());
-        // An earlier time changes nothing.
+        // A time before the last one changes nothing.
         bucket.fill(7);
         bucket.fill(1_000_000_005);
         assert!(bucket.is_open() && bucket.opens_ns() == 1_000_000_005);

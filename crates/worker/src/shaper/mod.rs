@@ -5,7 +5,7 @@
 //! Low-latency frames of any queue go before normal frames. Within a lane, only queues below their maximum
 //! rate are considered. Queues below their guaranteed rate come first, then queues by descending priority.
 //! Among equals, the queue that sent the fewest bytes beyond its guarantee comes first. A queue above its
-//! maximum rate waits with both lanes.
+//! maximum rate sends nothing from either lane.
 
 mod bucket;
 #[cfg(test)]
@@ -44,9 +44,9 @@ struct Line {
     low_latency: Lane,
     min: Option<Bucket>,
     max: Option<Bucket>,
-    /// Bytes sent beyond the guarantee, plus the share that the queue has missed while it was idle.
+    /// Bytes sent beyond the guarantee. Bytes that the queue could have sent while it was idle are included.
     progress: u64,
-    /// Frames were left in the queue after the device was last served.
+    /// Whether frames were left in the queue after the device was last served.
     held: bool,
     report: QueueReport,
 }
@@ -104,17 +104,17 @@ pub(crate) struct Shaper {
     lines: Vec<Line>,
     /// Index in `lines` by queue number.
     places: [u8; EgressQueue::COUNT],
-    /// By priority, the highest `progress` of the queues that sent beyond their guarantees.
+    /// For each priority, the highest `progress` of the queues that sent beyond their guarantees.
     progress: [u64; EgressQueue::PRIORITY_MAX as usize + 1],
     frames: usize,
-    /// Number of rule changes so far by which flows may have moved to another queue or lane.
+    /// Number of rule changes so far that may have moved flows to another queue or lane.
     epoch: u64,
     /// The last of these epochs in which normal flows may have become low-latency.
     frozen: u64,
 }
 
 impl Shaper {
-    /// Creates queues with distinct numbers; the default queue must be among them.
+    /// Creates the queues. Their numbers must be distinct and include the default queue.
     pub fn new(queues: &[EgressQueue]) -> Self {
         let lines: Vec<Line> = queues.iter().map(|queue| Line::new(*queue)).collect();
         let place = |id| lines.iter().position(|line| line.settings.id == id);
@@ -133,7 +133,7 @@ impl Shaper {
         self.places.get(queue.0 as usize).copied().unwrap_or(default).into()
     }
 
-    /// Returns whether a frame for this queue would wait longer than until the end of its burst.
+    /// Returns whether a frame for this queue would still wait after the end of its burst.
     pub fn is_held(&self, queue: QueueId) -> bool {
         self.lines[self.place(queue)].held
     }
@@ -216,7 +216,7 @@ impl Shaper {
         if line.is_guaranteed() {
             line.min.iter_mut().for_each(|min| min.take(bytes));
         } else {
-            // An idle queue loses its share of the time when it did not send.
+            // A queue that was idle does not get the bytes that it could have sent meanwhile.
             let progress = &mut self.progress[usize::from(line.settings.priority)];
             *progress = line.progress.max(*progress);
             line.progress = *progress + bytes as u64;
@@ -228,7 +228,7 @@ impl Shaper {
         Some(frame)
     }
 
-    /// Returns whether frames wait only for the device, and not for a rate.
+    /// Returns whether frames wait that only the device delays, and not a rate.
     pub fn is_ready(&self) -> bool {
         self.frames > 0 && self.lines.iter().any(|line| line.len() > 0 && line.may_send())
     }
@@ -239,16 +239,16 @@ impl Shaper {
         self.lines.iter().filter(waits).filter_map(|line| line.max.map(|max| max.opens_ns())).min()
     }
 
-    /// Records that the device has taken all it can: frames still queued are now waiting.
+    /// Records that the device accepts no more frames now. Frames that are still queued count as waiting.
     pub fn settle(&mut self) {
         for line in &mut self.lines {
             line.held = line.len() > 0;
         }
     }
 
-    /// Records a rule change by which flows may have moved to another queue: frames queued before it are sent
+    /// Records a rule change that may have moved flows to another queue. Frames queued before it are sent
     /// before later normal frames. If it `promotes`, flows may also have become low-latency, and later
-    /// low-latency frames wait too.
+    /// low-latency frames wait as well.
     pub fn change(&mut self, promotes: bool) {
         self.epoch += 1;
         if promotes {
@@ -256,7 +256,7 @@ impl Shaper {
         }
     }
 
-    /// Removes any waiting frame, ignoring the schedule.
+    /// Removes any frame that waits, without regard to the schedule.
     pub fn pop(&mut self) -> Option<Frame> {
         let mut lanes = self.lines.iter_mut().flat_map(|line| [&mut line.low_latency, &mut line.normal]);
         let (_, frame) = lanes.find_map(Lane::pop_front)?;

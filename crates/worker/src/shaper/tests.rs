@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Egress queues in virtual time, before a link that sends a fixed number of bytes per millisecond.
+//! Egress queues in virtual time, with a link that sends a fixed number of bytes per millisecond.
 
 use super::*;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ fn queue(id: u32, min_mbps: u32, max_mbps: u32, priority: u8) -> EgressQueue {
     }
 }
 
-/// A link behind egress queues that always have frames of the given length.
+/// Egress queues that always have frames of the given lengths, and a link after them.
 struct Lab {
     shaper: Shaper,
     now: Nanos,
@@ -83,7 +83,7 @@ fn rates_are_kept_whatever_the_frames_are() {
     for len in [60, 1_514, 65_000] {
         for max in [1, 7, 60] {
             let sent = shares(&[queue(1, 0, max, 0)], &[(1, len)])[&1];
-            // Allow for the depth of the bucket and for a frame of debt.
+            // Allows for the depth of the bucket and for a debt of one frame.
             let slack = 1 + (2 * len + 3_036) * 8 / 1_000_000 + max as usize / 100;
             assert!(sent.abs_diff(max as usize) <= slack, "{len} bytes at {max} Mbit/s: {sent}");
         }
@@ -116,7 +116,7 @@ fn equals_share_what_is_beyond_guarantees_by_bytes() {
     assert!(shared.values().all(|mbps| mbps.abs_diff(33) <= 1), "{shared:?}");
     let shared = shares(&[queue(1, 40, 0, 2), queue(2, 0, 0, 2)], &[(1, 1_514), (2, 60)]);
     assert!(shared[&1].abs_diff(70) <= 1 && shared[&2].abs_diff(30) <= 1, "{shared:?}");
-    // One queue is limited by its rate; the others share the rest equally.
+    // One queue is limited by its rate. The other queues share the rest of the link equally.
     let shared =
         shares(&[queue(1, 0, 10, 2), queue(2, 0, 0, 2), queue(3, 0, 0, 2)], &[(1, 60), (2, 1_514), (3, 500)]);
     assert!(shared[&1].abs_diff(10) <= 1, "{shared:?}");
@@ -193,7 +193,7 @@ fn a_queue_keeps_its_order_and_its_limits() {
             (2 * frames as u64, bytes, 1, 0)
         );
     }
-    // Frames of zero bytes cost no tokens and still leave one at a time.
+    // Frames of zero bytes cost no tokens, but only one of them leaves at a time.
     let mut lab = Lab::new(&[queue(4, 1, 1, 1)], &[]);
     assert!(lab.push(4, 0, false) && lab.push(4, 1, false));
     assert_eq!([lab.next(), lab.next(), lab.next()], [Some((0, 0)), Some((4, 1)), None]);
@@ -229,7 +229,7 @@ fn what_waits_when_rules_change_goes_before_what_comes() {
     assert!(lab.push(2, 102, true));
     let order: Vec<_> = std::iter::from_fn(|| lab.next()).map(|(_, len)| len).collect();
     assert_eq!(order, [100, 101, 102, 200]);
-    // Frames before a transmit barrier are not urgent while no low-latency frame waits behind them.
+    // Frames before a transmit barrier are not urgent while no low-latency frame waits after the barrier.
     assert!(lab.push(1, 100, false));
     lab.shaper.change(true);
     assert!(lab.shaper.next_urgent().is_none());
@@ -246,7 +246,7 @@ fn a_queue_that_waits_for_its_rate_holds_up_no_other_when_rules_change() {
     assert!(lab.push(2, 61, true) && lab.push(2, 62, false) && lab.push(1, 101, true));
     assert_eq!([lab.next(), lab.next(), lab.next()], [Some((2, 61)), Some((2, 62)), None]);
     lab.shaper.fill(3_600_000 * MS);
-    // Frames queued before the change leave first, and low-latency frames lead among them. Later frames
+    // Frames queued before the change leave first, low-latency frames before normal ones. Later frames
     // follow.
     assert_eq!([lab.next(), lab.next()], [Some((1, 100)), Some((1, 1_000))]);
     let mut last = None;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Controllers that send arbitrary messages: random messages of every type, valid and mutated, by several
-//! channels at a time. They pass through session, agent, model and a worker. Generator and checks are in
-//! `storm`. The fuzz target `controllers` drives the same code from bytes.
+//! Controllers that send random messages of every type, valid and mutated, over several channels at a time.
+//! They pass through session, agent, model and a worker. Generator and checks are in `storm`. The fuzz target
+//! `controllers` drives the same code from bytes.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, clippy::expect_used)]
 
 #[path = "../../../openflow/tests/common/mod.rs"]
@@ -12,7 +12,7 @@ mod watched;
 
 use storm::{Counts, Storm};
 
-/// Steps of one storm, which begins with an empty switch.
+/// Number of steps of a storm. A storm begins with an empty switch.
 const STEPS: usize = 400;
 /// Number of messages if the environment variable STORM_MESSAGES is not set.
 const MESSAGES: u64 = 100_000;
@@ -58,7 +58,8 @@ fn whatever_controllers_say_the_switch_stays_whole() {
         }
     }
     println!("{storms} storms, {sum:?}");
-    // Checks that the generator is useful: many requests succeed, many are refused, and packets are compared.
+    // Checks that the generator is useful: enough requests succeed, enough are refused, and packets are
+    // compared.
     assert!(sum.refused > sum.messages / 10 && sum.refused < sum.messages * 9 / 10, "{sum:?}");
     assert!(sum.operations > sum.messages / 20, "{sum:?}");
     assert!(sum.compared > sum.packets / 10 && sum.sent > sum.compared / 10, "{sum:?}");

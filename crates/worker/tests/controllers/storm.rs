@@ -3,9 +3,9 @@
 //! messages:
 //!
 //! - The bytes that leave a channel are messages that decode, and the output stays within its bounds.
-//! - Each operation is valid for the reference, which executes it too.
-//! - A packet received when all operations are applied leaves as the reference requires (without meters,
-//!   which it does not implement).
+//! - Each operation is valid for the reference implementation, which also executes it.
+//! - If all operations are applied, a received packet leaves as the reference requires. This is not checked
+//!   with meters, which the reference does not implement.
 //! - At the end a new controller is served, sees all entries and can remove everything, and no packet is
 //!   lost.
 
@@ -34,7 +34,7 @@ use worker::{PortQueues, Worker, build};
 
 /// Number of concurrent controllers.
 const CHANNELS: usize = 3;
-/// Maximum number of rounds until a request must have been answered.
+/// Maximum number of rounds within which a request must be answered.
 const PATIENCE: usize = 10_000;
 /// Maximum output of a channel in bytes: the limit of asynchronous messages plus one message.
 const OUTPUT_MAX: usize = 1_024 * 1_024 + 2 * openflow::MESSAGE_BYTES_MAX;
@@ -45,7 +45,7 @@ const SECOND_NS: Nanos = 1_000_000_000;
 /// Number of requests for all entries sent at once.
 const DUMPS: usize = 200;
 
-/// Counts of a storm's events.
+/// Numbers of events in a storm.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
     /// Messages sent by controllers.
@@ -72,9 +72,9 @@ pub struct Counts {
 
 struct Controller {
     channel: ChannelId,
-    /// Bytes sent and not read by the channel yet.
+    /// Bytes sent by the controller that the channel has not read yet.
     outbox: Vec<u8>,
-    /// Bytes received that are not a whole message yet.
+    /// Bytes received by the controller that do not form a complete message yet.
     inbox: Vec<u8>,
     reads: bool,
     /// Received messages, while they are collected.
@@ -90,7 +90,7 @@ pub struct Storm {
     now: Nanos,
     xid: u32,
     meters: bool,
-    /// The previous message, parts of which the next one may contain.
+    /// The previous message. The next one may contain parts of it.
     last: Vec<u8>,
     pub counts: Counts,
 }
@@ -144,7 +144,7 @@ impl Storm {
         self.controllers.push(Controller { channel, outbox, inbox: Vec::new(), reads: true, kept: None });
     }
 
-    /// Executes one step; `number` selects what happens.
+    /// Executes one step. `number` selects the action.
     pub fn step(&mut self, number: u64) {
         let rng = &mut Rng::with_seed(number);
         let at = rng.usize(..self.controllers.len());
@@ -214,7 +214,7 @@ impl Storm {
         }
     }
 
-    /// Lets every part of the switch do its work.
+    /// Runs every part of the switch once.
     fn turn(&mut self) {
         self.now += 1_000;
         for at in (0..self.controllers.len()).rev() {
@@ -286,7 +286,7 @@ impl Storm {
                 break;
             }
         }
-        // The controller sends no more while the switch does not read from it.
+        // The controller sends nothing while the switch does not read from it.
         let blocked = controller.outbox.len() > 4 * openflow::MESSAGE_BYTES_MAX;
         controller.reads |= blocked;
         false
@@ -308,7 +308,7 @@ impl Storm {
         if rng.u8(..4) == 0 {
             push_key(rng, &mut bytes);
         }
-        // All earlier messages are processed first.
+        // Makes sure that all earlier messages have been processed.
         self.turn();
         let in_port = rng.u32(1..=PORTS);
         assert!(self.ports[in_port as usize - 1].push(0, &bytes));
@@ -399,7 +399,7 @@ impl Storm {
 }
 
 impl Controller {
-    /// Takes whole messages from the inbox; each must decode.
+    /// Takes complete messages from the inbox. Each of them must decode.
     fn listen(&mut self, counts: &mut Counts) {
         let mut at = 0;
         while let Some(header) = Header::read(&self.inbox[at..]) {
@@ -407,7 +407,7 @@ impl Controller {
             assert!(header.length >= 8);
             let Some(bytes) = self.inbox.get(at..end) else { break };
             at = end;
-            // The answer to a HELLO of another version is in that version.
+            // The answer to a HELLO with another version uses that version.
             let mut bytes = bytes.to_vec();
             if bytes[1] == 1 {
                 bytes[0] = openflow::VERSION;
@@ -427,7 +427,7 @@ impl Controller {
     }
 }
 
-/// Adds a KeyFlow header to a packet, so that stateless forwarding, if it is on, handles the packet.
+/// Adds a KeyFlow header to a packet. If stateless forwarding is on, it handles the packet.
 fn push_key(rng: &mut Rng, bytes: &mut Vec<u8>) {
     let [high, low] = wire::keyflow::ETHERTYPE.to_be_bytes();
     let (epoch, hops) = (rng.u8(..2), rng.u8(..4));

@@ -38,7 +38,7 @@ fn group(rng: &mut Rng) -> u32 {
     if rng.u8(..16) == 0 { openflow::group::ALL } else { rng.u32(..GROUPS) }
 }
 
-/// Returns the flags of a bundle; all messages of one bundle have the same.
+/// Returns the flags of a bundle. All messages of one bundle have the same flags.
 fn flags(rng: &mut Rng) -> u16 {
     if rng.u8(..8) == 0 { rng.u16(..8) } else { 1 }
 }
@@ -47,7 +47,7 @@ fn seldom(rng: &mut Rng, value: Option<u32>, small: u32) -> Option<u32> {
     value.filter(|_| rng.u8(..8) == 0).map(|value| value % small)
 }
 
-/// Returns one of few different matches, so that entries are hit, overlap and are found again.
+/// Returns one of a few matches, so that entries are hit, overlap, and are found again.
 fn matching(rng: &mut Rng) -> Match {
     let mut fields = Vec::new();
     if rng.bool() {
@@ -70,7 +70,7 @@ fn matching(rng: &mut Rng) -> Match {
     Match::new(fields).unwrap()
 }
 
-/// Returns the number of a port that exists at the start.
+/// Returns the number of a port that existed at the start.
 fn real_port(rng: &mut Rng) -> PortNo {
     PortNo(rng.u32(1..=PORTS))
 }
@@ -81,8 +81,8 @@ fn actions(rng: &mut Rng, list: &mut [Action]) {
             Action::Output { port: to, .. } => *to = port(rng),
             Action::Group(id) => *id = group(rng),
             Action::SetQueue(id) => id.0 %= 8,
-            // Most random actions of these kinds lack a prerequisite in the match, or need a header that
-            // packets lack.
+            // Most random actions of these kinds lack a prerequisite in the match, or need a header that the
+            // packets do not have.
             Action::SetField(_)
             | Action::PushKey(_)
             | Action::PushPolka(_)
@@ -182,7 +182,7 @@ fn query(rng: &mut Rng, q: &mut Query) {
     }
 }
 
-/// Returns whether the message changes the switch or sends a packet.
+/// Returns whether the message changes the switch or sends a packet. Other messages are queries.
 pub fn does(message: &Message) -> bool {
     use Message as M;
     matches!(

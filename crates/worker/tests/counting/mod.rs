@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! An allocator that counts the allocations and frees of each thread.
 
-// `GlobalAlloc` is an unsafe trait. Every block only passes the caller's guarantees on.
+// `GlobalAlloc` is an unsafe trait. Every block relies only on guarantees of the caller.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -11,9 +11,9 @@ use std::ops::Sub;
 /// Numbers of calls of the allocator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
-    /// Allocations, including changes of size.
+    /// Number of allocations, including changes of size.
     pub allocated: u64,
-    /// Frees, including changes of size.
+    /// Number of frees, including changes of size.
     pub freed: u64,
 }
 
@@ -26,7 +26,7 @@ impl Sub for Counted {
 }
 
 thread_local! {
-    // Neither allocates nor needs to be dropped, so the allocator may use it at any time.
+    // This value neither allocates nor needs to be dropped, so the allocator may use it at any time.
     static COUNTED: Cell<Counted> = const { Cell::new(Counted { allocated: 0, freed: 0 }) };
 }
 
@@ -44,7 +44,7 @@ fn count(allocated: u64, freed: u64) {
 pub struct Allocator;
 
 // SAFETY: every method passes its arguments to the system's allocator, which fulfils the contract of the
-// trait. Counting accesses no allocated memory and does not unwind.
+// trait. Counting neither accesses allocated memory nor unwinds.
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(1, 0);
@@ -62,8 +62,8 @@ unsafe impl GlobalAlloc for Allocator {
 
     unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(1, 1);
-        // SAFETY: the contract is the same for `System`, and the caller guarantees it; `place` came from
-        // `System`, as all memory of this allocator does.
+        // SAFETY: the contract is the same for `System`, and the caller guarantees it. `place` was allocated
+        // by `System`, like all memory of this allocator.
         unsafe { System.realloc(place, layout, size) }
     }
 

@@ -4,11 +4,12 @@
 use crate::lab::{Lab, RULES, USUAL, low, udp};
 use flow::FlowModCommand;
 
-/// Number of low-latency flows of one rule; together with two packets of another flow they fill a burst.
+/// Number of low-latency flows of one rule. A packet of each of them and two packets of another flow fill a
+/// burst.
 const OTHERS: u8 = 30;
 const OTHERS_RULE: &str = "priority=30,udp,nw_dst=10.2.0.0/16,actions=output:3";
 
-/// Poll iterations until a rule change is cleaned, one slice of the LUT per burst.
+/// Number of poll iterations in which the LUT is cleaned after a rule change, one slice per burst.
 const CLEANING_TURNS: usize = 64;
 
 fn push_others(lab: &mut Lab) {
@@ -16,13 +17,13 @@ fn push_others(lab: &mut Lab) {
 }
 
 /// The first packet of a burst inherits a record of the previous LUT. Then the previous LUT is blocked
-/// because one of its records is being cleaned. The next packets of the flow must not wait in the backlog,
-/// because packets after them find the inherited record and would overtake them.
+/// because one of its records is being cleaned. The next packets of the flow must not wait in the backlog:
+/// later packets would find the inherited record and overtake them.
 #[test]
 fn a_flow_goes_on_by_the_record_that_was_inherited_for_it() {
     let others = format!("low_latency,{OTHERS_RULE}");
     let rules = [RULES, &[&others]].concat();
-    // Enough records for a change to be cleaned in slices.
+    // There are so many records that a change is cleaned in several slices.
     let frames = worker::WorkerSetConfig {
         small_frames: 1_024,
         large_frames: 0,
@@ -41,7 +42,7 @@ fn a_flow_goes_on_by_the_record_that_was_inherited_for_it() {
     let figures = lab.model.plane_mut().fast_tables().next().and_then(|(_, lut)| lut).unwrap().figures;
     assert_eq!((figures.records, figures.hits), (30, 30), "they have been inherited, and nothing else");
     lab.change(FlowModCommand::ModifyStrict, &format!("low_latency=false,{OTHERS_RULE}"));
-    // A full burst, after which no backlog is worked off.
+    // The burst is full, so no backlog is processed after it.
     lab.push(1, &low(64, 1));
     push_others(&mut lab);
     lab.push(1, &low(64, 2));
@@ -61,7 +62,7 @@ fn a_flow_goes_on_by_the_record_that_was_inherited_for_it() {
 #[test]
 fn flows_that_become_one_value_do_not_inherit_from_one_another() {
     let host = "priority=30,udp,nw_dst=10.2.0.1";
-    // Entries with two masks, so that the table has a LUT whichever entry is deleted.
+    // The entries have two masks. The table therefore has a LUT, whichever entry is deleted.
     let rules = [
         &format!("low_latency,{host},actions=output:3"),
         "low_latency,priority=20,udp,tp_dst=0x10/0xfff0,actions=output:3",
@@ -77,7 +78,7 @@ fn flows_that_become_one_value_do_not_inherit_from_one_another() {
         lab.push(1, &packet(2, 0));
         lab.turn();
     }
-    // This rule examines another field, so the table is compiled anew.
+    // This rule examines another field, so the table is recompiled.
     lab.rule("priority=1,dl_src=02:00:00:00:00:77,actions=drop");
     // The entry of the first packet's record is deleted, so this packet waits for the table. The burst is
     // full, so the backlog is not processed after it.

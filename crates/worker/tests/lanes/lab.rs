@@ -35,12 +35,12 @@ impl Lab {
         Self::with_ports(4, 8_192, config, rules)
     }
 
-    /// Creates a switch with ports 1 to `ports`, each with queues of `room` frames per direction.
+    /// Creates a switch with ports 1 to `ports`. Each port has queues of `room` frames per direction.
     pub fn with_ports(ports: u32, room: usize, config: &worker::WorkerSetConfig, rules: &[&str]) -> Self {
         Self::with_slow(0, ports, room, config, rules)
     }
 
-    /// Like `with_ports`, but the device of port `slow` gets one normal frame at a time.
+    /// Like `with_ports`, but the device of port `slow` accepts one normal frame at a time.
     pub fn with_slow(
         slow: u32,
         ports: u32,
@@ -119,7 +119,7 @@ impl Lab {
         self.pop_some(port, usize::MAX)
     }
 
-    /// Takes at most `most` frames that were sent by a port.
+    /// Takes at most `most` of the frames that were sent to a port.
     pub fn pop_some(&mut self, port: usize, most: usize) -> Vec<Vec<u8>> {
         std::iter::from_fn(|| self.ports[port - 1].pop(0)).take(most).collect()
     }
@@ -139,10 +139,10 @@ pub fn udp(dst: [u8; 4], source_port: u16, ttl: u8, mark: u8) -> Vec<u8> {
     bytes
 }
 
-/// The daemon's default limits.
+/// The default limits of the daemon.
 pub const USUAL: LaneLimits = LaneLimits { normal: 2_048, unknown: 1_024, hold: 256 };
 
-/// All packets leave by port 3; 10.0.0.0/24 is low-latency, 10.1.0.0/16 is not.
+/// Rules that send all packets to port 3. 10.0.0.0/24 is low-latency, 10.1.0.0/16 is normal.
 pub const RULES: &[&str] = &[
     "low_latency,priority=20,udp,nw_dst=10.0.0.0/24,actions=output:3",
     "low_latency,priority=20,udp,nw_dst=10.0.0.0/16,tp_dst=7,actions=output:3",

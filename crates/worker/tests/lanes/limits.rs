@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Limits are reported with their usage, and packets that wait at the end are counted.
+//! Limits must be reported with their usage, and packets that wait when the worker ends must be counted.
 
 use crate::lab::{Lab, RULES, low, normal, other_low};
 use dataplane::DataPlane;
@@ -64,7 +64,8 @@ fn waiting_packets_are_reported_with_their_limit() {
 #[test]
 fn what_waits_at_the_end_is_counted() {
     let mut lab = lab(LaneLimits { normal: 256, unknown: 256, hold: 64 });
-    // More frames than the device accepts, more packets than the worker forwards, and held packets.
+    // Sends more frames than the device accepts and more packets than the worker forwards. Some packets are
+    // held.
     for turn in 0..200 {
         (0..BURST).for_each(|_| lab.push(1, &normal()));
         (0..BURST / 2).for_each(|_| {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The two lanes of an overloaded worker: which packets are lost, in which order packets leave, and how long
-//! operations wait.
+//! The two lanes of an overloaded worker. Tests which packets are lost, in which order packets leave, and how
+//! long operations wait.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
@@ -18,12 +18,12 @@ use pipeline::LaneLimits;
 use std::sync::OnceLock;
 use std::time::Instant;
 
-/// Maximum number of poll iterations until an operation is active under any load. These are eight iterations
-/// of waiting, those in which the shares shrink to zero, and those in which the backlog is worked off, the
-/// last eight bursts in small quanta.
+/// Maximum number of poll iterations until an operation is active under any load. An operation waits eight
+/// iterations, then the iterations in which the shares shrink to zero, and then those in which the backlog is
+/// processed. The last eight bursts of the backlog are processed in small quanta.
 const CLOSING_TURNS: u32 = 8 + 3_072 / 32 + 3_072 / 32 + 256 / 8;
 
-/// All packets are equal in every bit that a table examines. One of them is dropped after its first output,
+/// All packets are equal in all bits that a table examines. One packet is dropped after its first output,
 /// because its TTL expires.
 #[test]
 fn a_packet_that_ends_early_does_not_overtake_its_flow() {
@@ -55,8 +55,9 @@ fn a_packet_that_ends_early_does_not_overtake_its_flow() {
     }
 }
 
-/// A new low-latency flow beside a flood that fills the backlog. Packets sent before the flow is learned may
-/// be dropped. After that none is lost, whatever the capacity of the hold queue.
+/// A new low-latency flow competes with a flood that fills the backlog. Packets sent before the flow is
+/// learned may be dropped. After that, no packet of the flow is lost, whatever the capacity of the hold
+/// queue.
 #[test]
 fn nothing_is_lost_of_what_is_held_back() {
     for hold in [0, 1, 256, 4_096] {
@@ -91,7 +92,7 @@ fn nothing_is_lost_of_what_is_held_back() {
     }
 }
 
-/// Operations take effect under any load.
+/// Operations must take effect under any load.
 #[test]
 fn an_operation_waits_for_no_more_than_some_turns() {
     for with_low in [false, true] {
@@ -121,7 +122,7 @@ fn an_operation_waits_for_no_more_than_some_turns() {
     }
 }
 
-/// When frames are scarce, known normal packets leave some for unknown ones.
+/// When frames are scarce, known normal packets leave some of them for unknown packets.
 #[test]
 fn a_flow_is_learned_while_frames_are_scarce() {
     let mut lab = Lab::new(USUAL, 1_024, RULES);
@@ -136,7 +137,7 @@ fn a_flow_is_learned_while_frames_are_scarce() {
     assert!(lab.dropped(DropReason::BacklogNormal) > 0 && lab.model.plane_mut().totals().fast > 100);
 }
 
-/// Received bursts and quanta alternate, and lookup costs are measured nevertheless.
+/// Received bursts alternate with quanta. Lookup costs must still be measured.
 #[test]
 fn costs_of_lookups_are_measured_with_lanes() {
     fn elapsed() -> u64 {

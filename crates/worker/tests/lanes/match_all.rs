@@ -9,7 +9,7 @@ use pipeline::LaneLimits;
 /// Limits of 16 waiting packets of unknown flows.
 const NARROW: LaneLimits = LaneLimits { normal: 16, unknown: 16, hold: 16 };
 
-/// Rule sets with which all packets of [`flows`] leave by port 3 over low-latency entries.
+/// Rule sets under which all packets of [`flows`] leave by port 3 through low-latency entries.
 const RULE_SETS: &[&[&str]] = &[
     &["low_latency,actions=output:3"],
     &["low_latency,priority=7,actions=output:3", "priority=3,actions=drop"],
@@ -19,7 +19,7 @@ const RULE_SETS: &[&[&str]] = &[
         "table=1,low_latency,actions=write_metadata:5,goto_table:7",
         "table=7,low_latency,actions=output:3",
     ],
-    // The match-all table is after a table that has a LUT, and before one.
+    // The match-all table follows a table that has a LUT, or precedes one.
     &[
         "low_latency,priority=20,udp,nw_dst=10.0.0.0/24,actions=goto_table:1",
         "low_latency,priority=20,udp,nw_dst=10.0.0.0/16,tp_dst=7,actions=goto_table:1",
@@ -32,7 +32,7 @@ const RULE_SETS: &[&[&str]] = &[
         "table=1,low_latency,priority=20,udp,nw_dst=10.0.0.0/16,tp_dst=7,actions=output:3",
         "table=1,low_latency,priority=0,actions=output:3",
     ],
-    // Only the ingress port is examined, by all entries, or by one beside an entry that matches everything.
+    // All entries examine only the ingress port, or one entry does and another one matches everything.
     &["low_latency,in_port=1,actions=output:3", "low_latency,in_port=2,actions=output:3"],
     &["low_latency,in_port=1,actions=output:3", "low_latency,priority=1,actions=output:3"],
     // Only the presence of a header is examined.
@@ -91,7 +91,7 @@ fn packets_that_low_latency_entries_serve_take_the_path_whatever_is_matched() {
     }
 }
 
-/// More packets arrive on 16 ports than the tables can serve.
+/// On 16 ports, more packets arrive than the tables can process.
 #[test]
 fn under_load_none_of_them_is_lost_as_unknown() {
     let config = worker::WorkerSetConfig {
@@ -121,7 +121,7 @@ fn under_load_none_of_them_is_lost_as_unknown() {
     }
 }
 
-/// A table examines more and fewer bits over time, down to none and to no entry.
+/// Over time, a table examines more and fewer bits, down to no bits, and finally has no entry.
 #[test]
 fn tables_may_come_to_examine_no_bits_and_some_again() {
     let routes = [
@@ -143,7 +143,8 @@ fn tables_may_come_to_examine_no_bits_and_some_again() {
             lab.change(FlowModCommand::Delete, "");
             lab.rule("low_latency,priority=2,actions=output:3");
             check(&mut lab, "emptied and filled again");
-            // Enough rules that the table is compiled again after they are added, and after they are deleted.
+            // There are so many rules that the table is recompiled both after they are added and after they
+            // are deleted.
             for host in 0..=255 {
                 lab.rule(&format!(
                     "low_latency,priority={},nw_dst=10.8.{host}.0/24,ip,actions=drop",
@@ -158,8 +159,8 @@ fn tables_may_come_to_examine_no_bits_and_some_again() {
     }
 }
 
-/// A modify marks an entry low-latency, as learning does. Before that, other entries of its table examined
-/// bits.
+/// A modify command marks an entry as low-latency, as learning does. Before that, other entries of its table
+/// examined bits.
 #[test]
 fn an_entry_that_matches_everything_may_become_low_latency() {
     for others in

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Resources shared by both lanes: frames for copies, slots for pending outputs, and the ring to the
-//! controller. Normal packets must leave some of each to low-latency packets.
+//! controller. Normal packets must leave part of each resource to low-latency packets.
 
 use crate::lab::{Lab, RULES, udp};
 use flow::DropReason;
 use pipeline::{BURST, LaneLimits};
 
-/// Limits that permit more waiting packets than there are slots for pending outputs.
+/// Limits under which more packets may wait than there are slots for pending outputs.
 const LANES: LaneLimits = LaneLimits { normal: 2_048, unknown: 1_024, hold: 256 };
 
 /// Packets from port 1 cause copies and then wait for table 1. A low-latency flow from port 2 goes to ports 3
@@ -29,9 +29,9 @@ fn normal() -> Vec<u8> {
 
 #[test]
 fn copies_of_waiting_packets_leave_room_for_those_of_low_latency_ones() {
-    // In the first case there are too few frames. Waiting packets hold at most half of the frames, so frames
-    // taken for the copies of a burst are free again after the burst. In the second case there are too few
-    // slots for copies.
+    // In the first case there are too few frames. Waiting packets hold at most half of the frames, and the
+    // frames for copies of a burst are free again after the burst. In the second case there are too few slots
+    // for copies.
     for (ports, small_frames, scarce) in
         [(20, 1_024, DropReason::NoBuffer), (20, 32_768, DropReason::TransmitFull)]
     {
@@ -76,8 +76,8 @@ fn packet_ins_of_normal_packets_leave_room_for_those_of_low_latency_ones() {
         "low_latency,priority=20,udp,nw_dst=10.0.0.0/16,tp_dst=7,actions=output:3",
         "priority=10,udp,nw_dst=10.1.0.0/16,actions=CONTROLLER:128",
     ];
-    // In the first case the frames for the controller run out, in the second the space in the ring to the
-    // controller.
+    // In the first case, frames for the controller run out. In the second case, the ring to the controller is
+    // full.
     for (controller_frames, events) in [(64, 1_024), (512, 64)] {
         let config = worker::WorkerSetConfig {
             controller_frames,
@@ -90,7 +90,7 @@ fn packet_ins_of_normal_packets_leave_room_for_those_of_low_latency_ones() {
             lab.push(2, &low(0));
             lab.turn();
         }
-        // Packet-ins are not taken from the ring.
+        // The test does not take packet-ins from the ring.
         for turn in 0..200 {
             (0..BURST).for_each(|_| lab.push(1, &normal()));
             lab.turn_alone();
@@ -103,14 +103,14 @@ fn packet_ins_of_normal_packets_leave_room_for_those_of_low_latency_ones() {
     }
 }
 
-/// More packets may wait than there are frames. The remaining frames are enough to receive packets in each
-/// poll iteration.
+/// More packets may wait than there are frames. Enough frames must remain to receive packets in each poll
+/// iteration.
 #[test]
 fn waiting_packets_leave_frames_to_receive_low_latency_ones_with() {
     let mut lab = Lab::new(LANES, 1_024, RULES);
     for turn in 0..600 {
         if turn >= 4 {
-            // Half of the packets are known to be normal; the others belong to new flows.
+            // Half of the packets are known to be normal. The other half belong to new flows.
             (0..BURST).for_each(|n| match n % 2 {
                 0 => lab.push(1, &normal()),
                 _ => lab.push(4, &udp([10, 2, turn as u8, n as u8], 5, 64, 0)),
@@ -144,7 +144,7 @@ fn frames_that_wait_for_a_slow_device_leave_some_to_low_latency_ones() {
         lab.turn();
     }
     lab.pop(3);
-    // No frames are taken from the device, so three quarters of all frames wait for it.
+    // The test takes no frames from the device, so three quarters of all frames wait for it.
     for _ in 0..100 {
         (0..8).for_each(|_| lab.push(1, &normal()));
         lab.turn();

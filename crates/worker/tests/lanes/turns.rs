@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How many packets a poll iteration takes from each queue, and how much of the backlog it works off.
+//! The number of packets that a poll iteration takes from each queue and from the backlog.
 
 use crate::lab::{Lab, RULES, USUAL, low, normal, other_low};
 use pipeline::LaneLimits;
@@ -7,8 +7,8 @@ use pipeline::LaneLimits;
 /// Number of packets in a burst.
 const BURST: usize = pipeline::BURST;
 
-/// Normal traffic has the same share of a worker's time, whatever number of ports is flooded with it. A poll
-/// iteration has at most one quantum per four bursts.
+/// The share of a worker's time for normal traffic must not depend on the number of flooded ports. There is
+/// at most one quantum per four bursts.
 #[test]
 fn the_share_of_normal_packets_does_not_depend_on_the_number_of_ports() {
     for (with_low, quantum) in [(true, 8), (false, BURST)] {
@@ -35,7 +35,7 @@ fn the_share_of_normal_packets_does_not_depend_on_the_number_of_ports() {
     }
 }
 
-/// Without full bursts there is one quantum per poll iteration.
+/// If no burst is full, there is one quantum per poll iteration.
 #[test]
 fn a_turn_that_brings_little_has_a_quantum() {
     let mut lab = Lab::with_ports(18, 4 * BURST, &config(USUAL, 16_384), RULES);
@@ -50,7 +50,7 @@ fn a_turn_that_brings_little_has_a_quantum() {
     }
 }
 
-/// While the hold queue is full, or no frame is free, the worker polls the queues in turn, so that no port is
+/// If the hold queue is full or no frame is free, the worker polls the queues in turn, so that no port is
 /// preferred.
 #[test]
 fn no_port_is_favoured_while_room_is_scarce() {
@@ -60,7 +60,7 @@ fn no_port_is_favoured_while_room_is_scarce() {
         let mut lab = Lab::with_ports(12, BURST, &config(lanes, frames), RULES);
         let mut taken = [0; 9];
         for turn in 0..TURNS {
-            // A new flow in every other poll iteration: packets after its first one are held.
+            // Every other poll iteration starts a new flow. All packets of the flow after the first are held.
             for (taken, port) in taken.iter_mut().zip(4..) {
                 *taken += lab.fill(port, &other_low(turn / 2));
             }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An allocator that places allocations one after another and never frees them. So all allocations can be
-//! inspected, and neighbours share cache lines wherever their alignment permits it.
+//! An allocator that places allocations one after another and never frees them. The test can therefore
+//! inspect all allocations, and neighbouring objects share cache lines wherever their alignment permits it.
 
 // `GlobalAlloc` is an unsafe trait.
 #![allow(unsafe_code)]
@@ -37,8 +37,8 @@ fn start() -> *mut u8 {
     }
 }
 
-// SAFETY: each call returns a part of the arena that no other call gets, with the requested size and
-// alignment, or null.
+// SAFETY: each call returns null, or a part of the arena that no other call gets. The part has the requested
+// size and alignment.
 unsafe impl GlobalAlloc for Arena {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let start = start();
@@ -104,7 +104,7 @@ impl Drop for Snapshot {
     }
 }
 
-/// Returns offset and size of the recorded allocations since the number `since`.
+/// Returns offset and size of the allocations recorded after the first `since` ones.
 pub fn large(since: usize) -> Vec<(usize, usize)> {
     let count = REMEMBERED.load(Relaxed);
     assert!(count <= LARGE, "more allocations than are remembered");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Memory written by two workers: each worker writes only its own cache lines, except for the rings between
-//! them. Lines count in pairs, because cores prefetch 128 bytes.
+//! them. Cache lines are examined in pairs, because cores prefetch 128 bytes.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -24,7 +24,7 @@ use worker::{PortQueues, Worker, WorkerSet, build};
 static ALLOCATOR: arena::Arena = arena::Arena;
 
 const BLOCK_BYTES: usize = 128;
-/// Capacity of the rings between workers, which no other object has.
+/// Capacity of the rings between workers. No other object has this capacity.
 const HANDOVERS: usize = 1_009;
 const SMALL: usize = 1_000;
 const LARGE: usize = 10;
@@ -40,7 +40,7 @@ const TURNS: usize = 400;
 /// Serializes the tests, because the writes of another test would be detected.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// A worker as the daemon keeps it, accessible to other threads.
+/// A worker that other threads can access, as in the daemon.
 type Kept = Arc<Mutex<Worker>>;
 
 struct Lab {
@@ -99,7 +99,7 @@ impl Lab {
         }
     }
 
-    /// Runs the control thread's part: takes all events.
+    /// Does the control thread's work: takes all events.
     fn control(&mut self) {
         self.model.poll(self.now);
         while let Some(message) = self.model.next_async_message() {
@@ -117,7 +117,7 @@ impl Lab {
             (0..TURNS / 8).for_each(|_| self.turn(worker));
             all.extend(before.changed(BLOCK_BYTES));
             drop(before);
-            // Rings that would fill up are emptied by the threads that normally do it.
+            // The threads that normally empty the rings do so here, so that no ring fills up.
             self.control();
             self.turn(1 - worker);
         }
@@ -125,21 +125,21 @@ impl Lab {
     }
 }
 
-/// Returns the blocks written by both workers that hold no part of a ring in `rings`.
+/// Returns the blocks that both workers write and that contain no part of a ring in `rings`.
 fn shared(both: [&BTreeSet<usize>; 2], rings: &[(usize, usize)]) -> Vec<usize> {
     let is_ring =
         |block: usize| rings.iter().any(|(at, size)| block + BLOCK_BYTES > *at && block < at + size);
     both[0].intersection(both[1]).copied().filter(|block| !is_ring(*block)).collect()
 }
 
-/// Returns the rings for frames between workers: the memory of their indices and of their slots.
+/// Returns the position of the rings for frames between workers: the memory of their indices and their slots.
 fn rings(since: usize) -> Vec<(usize, usize)> {
     let large = arena::large(since);
     let is_places = |(_, size): &(usize, usize)| {
         [HANDOVERS, HOMES].iter().any(|count| size % count == 0 && (8..=40).contains(&(size / count)))
     };
     let places: Vec<_> = large.iter().copied().filter(is_places).collect();
-    // The slots and the indices of a ring are allocated one after the other.
+    // The slots and the indices of a ring are allocated one directly after the other.
     let ends = large.windows(2).filter(|pair| is_places(&pair[0]) && pair[1].1 <= 512).map(|pair| pair[1]);
     places.iter().copied().chain(ends).collect()
 }
@@ -151,7 +151,7 @@ fn two_workers_write_no_block_both_but_the_rings_between_them() {
         let since = arena::large_so_far();
         let mut lab = Lab::new(lanes);
         let rings = rings(since);
-        // Two rings per direction for the lanes, and one per direction to return frames.
+        // Each direction has two rings, one per lane, and a third ring that returns frames.
         assert_eq!(rings.len(), 2 * 6, "{rings:?}");
         let writes = [lab.writes(0), lab.writes(1)];
         let in_rings = |blocks: &BTreeSet<usize>| {

@@ -12,8 +12,8 @@ const HASHED: u8 = 100;
 pub const LISTED: u32 = 120;
 
 /// Returns the rules except those of table 1. Table 0 has many masks, table 3 is linear, table 5 has routes,
-/// and table 6 is an access list. Some entries of table 0 are low-latency, and so are all in later tables
-/// except table 1.
+/// and table 6 is an access list. Some entries of table 0 are low-latency, and so are all entries of later
+/// tables except table 1.
 pub fn rules() -> Vec<String> {
     [
         "low_latency,tp_dst=1,actions=goto_table:1",
@@ -27,7 +27,7 @@ pub fn rules() -> Vec<String> {
         "tp_dst=9,actions=FLOOD",
         "tp_dst=10,actions=IN_PORT",
         "tp_dst=11,actions=drop",
-        // There is no rule for 12.
+        // UDP port 12 has no rule.
         "tp_dst=13,actions=pop_vlan,output:2",
         "tp_dst=14,actions=dec_ttl,output:2",
         "tp_dst=15,actions=output:4,CONTROLLER:65535,output:5,output:1",
@@ -54,12 +54,13 @@ pub fn rules() -> Vec<String> {
     .collect()
 }
 
-/// Returns a route of this length for table 5. There are enough routes for a prefix engine.
+/// Returns a route with a prefix of this length for table 5. There are so many routes that the table gets a
+/// prefix engine.
 pub fn route(length: u32) -> String {
     format!("low_latency,table=5,priority={length},ip,nw_dst=10.0.0.0/{length},actions=goto_table:6")
 }
 
-/// Returns a rule of the access list in table 6. There are too many rules for a linear scan.
+/// Returns a rule of the access list in table 6. There are too many rules for the engine `scan`.
 pub fn listed(n: u32) -> String {
     let (source, destination) = (24 + n % 3, 8 + n % 9);
     let matching = format!("udp,nw_src=10.0.{n}.0/{source},nw_dst=10.0.0.0/{destination}");
@@ -80,8 +81,8 @@ pub fn hashed_rules(port: u32) -> Vec<String> {
         .collect()
 }
 
-/// Returns a packet with its own source address that passes all low-latency tables. It has a rule if `n` is
-/// below [`LISTED`].
+/// Returns a packet with its own source address that passes all low-latency tables. If `n` is below
+/// [`LISTED`], a rule of the access list matches the packet.
 pub fn wanderer(n: u32) -> Frame {
     let packet = PacketBuilder::ethernet([2, 0, 0, 0, 1, 1], [2, 0, 0, 0, 5, 1]);
     Frame::from_bytes(
@@ -102,7 +103,7 @@ pub fn frames(port: u32) -> Vec<Frame> {
     for to in 0..HASHED + 20 {
         frames.push(udp(to, 1).payload(b"which table").build());
     }
-    // Addresses that move from port to port, so that NORMAL reports them each time.
+    // These addresses move from port to port, so NORMAL reports them each time.
     frames.push(
         PacketBuilder::ethernet([2, 0, 0, 0, 2, 2], [2, 0, 0, 0, 9, 9])
             .ipv4([1; 4], [2; 4])

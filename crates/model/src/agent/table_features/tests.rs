@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! TABLE_FEATURES requests: Faucet's, and requests beyond the capabilities of tables.
+//! TABLE_FEATURES requests of Faucet, and requests that exceed the capabilities of tables.
 
 use super::{check, check_whole, of};
 use crate::TableSet;
@@ -11,7 +11,7 @@ use openflow::multipart::table_features_property::{OxmId, TableProperty, TypeId}
 
 const LIMIT: usize = 1_000;
 
-/// Returns a field as Faucet encodes it: with the length 0.
+/// Returns a field as Faucet encodes it, with length 0.
 fn named(field: Field, masked: bool) -> OxmId {
     OxmId { length: 0, ..OxmId::of(field, masked) }
 }
@@ -84,7 +84,7 @@ fn tables_have_so_many_entries() {
 
 #[test]
 fn what_tables_can_not_do_is_refused() {
-    // in_port is neither maskable nor settable. Actions 13 and 28, instruction 7 and field 40 do not exist.
+    // in_port can be neither masked nor set. Actions 13 and 28, instruction 7 and field 40 do not exist.
     refuses(TableProperty::Match(vec![named(Field::InPort, true)]));
     refuses(TableProperty::ApplySetField(Ordinary, vec![named(Field::InPort, false)]));
     refuses(TableProperty::WriteSetField(Ordinary, vec![named(Field::Ipv6Exthdr, false)]));
@@ -94,7 +94,7 @@ fn what_tables_can_not_do_is_refused() {
     let unknown = OxmId { number: 40, ..named(Field::InPort, false) };
     refuses(TableProperty::Match(vec![unknown]));
     refuses(TableProperty::Wildcards(vec![unknown]));
-    // Backwards, to the same table, and to a table that does not exist.
+    // A goto-table to an earlier table, to the same table, and to a table that does not exist.
     for next in [1, 2, 255] {
         refuses(TableProperty::NextTables(Ordinary, vec![next]));
     }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Lookup of the entry that a packet hits, for traces. It uses the index of `Table`: per priority and shape
-//! at most one entry matches a packet's values.
+//! Lookup of the entry that a packet hits, for traces. It uses the index of `Table`: in each priority and
+//! shape, at most one entry matches the packet's values.
 
 use super::{Table, entry_of};
 use crate::rules::slot::Slot;
 use flow::{EntryId, Field, FieldMatch, FlowEntry, Match};
 
 impl Table {
-    /// Returns the entry that a packet hits; `value` returns the packet's field values. Among matching
-    /// entries the highest priority is used, and within one priority the entry added first.
+    /// Returns the entry that a packet hits. `value` returns the packet's field values. Of several matching
+    /// entries, the one with the highest priority is hit; among equal priorities, the one added first.
     pub fn lookup(&self, slots: &[Slot], value: &mut dyn FnMut(Field) -> Option<u128>) -> Option<EntryId> {
         self.levels.iter().rev().find_map(|(&priority, level)| {
             let hits = level.groups.iter().filter(|group| !group.linear).filter_map(|group| {
@@ -30,9 +30,9 @@ impl Table {
         self.levels.keys().rev().find_map(|&priority| self.find(slots, priority, &matching))
     }
 
-    /// Returns the entries tried before `hit`, by descending priority; without a hit, all entries. At most
-    /// `most` entries are examined. Entries of the hit's priority that were added later count towards `most`,
-    /// to bound the search.
+    /// Returns the entries that are tried before `hit`, by descending priority. Without a hit, these are all
+    /// entries. At most `most` entries are examined. Entries of the hit's priority that were added later also
+    /// count towards `most`, which bounds the search.
     pub fn tried_before<'a>(
         &'a self,
         slots: &'a [Slot],
