@@ -48,7 +48,7 @@ fn what_a_controller_does_not_read_is_counted_by_kind() {
     assert_eq!(step(&mut agent, &mut model, id, 0), [ChannelEvent::Lost(lost)]);
     assert_eq!(lost.to_string(), "5 flow_removed, 1 port_status");
 
-    // The second lost message causes no event.
+    // The previous event was less than a second ago, so there is no event yet.
     remove_one(&mut agent, &mut model);
     assert_eq!(step(&mut agent, &mut model, id, SECOND - 1), []);
     let one = LostMessages { flow_removed: 1, ..LostMessages::default() };
