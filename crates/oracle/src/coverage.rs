@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Coverage counters of cases. They reveal a generator that no longer produces some situation.
+//! Coverage counters of cases. They show if the generator no longer produces some situation.
 
 use super::path_use::PathUse;
 use pipeline::LutFigures;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Coverage of a case, or of several.
+/// Coverage of one or several cases.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
     /// Packets compared with the reference.
@@ -17,7 +17,7 @@ pub struct Coverage {
     pub updates: usize,
     /// Updates that changed the treatment of a flow in use.
     pub live_updates: usize,
-    /// All operations, including learning, expiry and set-up.
+    /// All operations, including those of set-up, learning and expiry.
     pub operations: usize,
     /// Entries that timed out.
     pub expired: usize,
@@ -25,7 +25,7 @@ pub struct Coverage {
     pub timed_out: usize,
     /// Flow-removed messages compared.
     pub removed: usize,
-    /// Number of times that a band applied to a packet.
+    /// Number of times that a meter band applied to a packet.
     pub metered: usize,
     /// Packets, copies and packet-ins lost for lack of space, by reason.
     pub losses: BTreeMap<&'static str, u64>,
@@ -37,9 +37,9 @@ pub struct Coverage {
     pub outcomes: [usize; 3],
     /// Packets sent to the controller.
     pub packet_ins: usize,
-    /// Packets that were looked up in more than one table.
+    /// Packets that were looked up in several tables.
     pub multi_table: usize,
-    /// Uses of groups by packets.
+    /// Number of times that a packet used a group.
     pub group_uses: u64,
     /// Packets whose simulated trace was compared.
     pub traced: usize,
@@ -53,41 +53,41 @@ pub struct Coverage {
     pub offered: usize,
     /// Packets that stayed on the fast-forwarding path.
     pub fast: u64,
-    /// Packets forwarded by stateless forwarding.
+    /// Packets that the stateless forwarder sent or dropped.
     pub stateless: u64,
     /// Activity of the LUTs.
     pub luts: LutFigures,
-    /// Other changes made while packets pass, by kind.
+    /// Changes other than those of entries while packets pass, by kind.
     pub changes: ChangeCounts,
-    /// Packets per feature of the flow model that they encountered.
+    /// Packets that encountered a feature of the flow model, by feature.
     pub features: BTreeMap<&'static str, usize>,
     /// Dropped packets by reason.
     pub drops: BTreeMap<&'static str, usize>,
-    /// Frames that left an egress queue only after its maximum rate allowed it.
+    /// Frames that left an egress queue only when its maximum rate allowed it.
     pub rate_held: usize,
-    /// Number of calm cases with LUTs of sufficient size: all entries are low-latency, and rules rarely
-    /// change.
+    /// Number of calm cases with LUTs of sufficient size. In a calm case, all entries are low-latency and
+    /// rules rarely change.
     pub calm: usize,
     /// Use of the fast-forwarding path in calm cases.
     pub path: PathUse,
 }
 
-/// Changes by the driver while packets pass, other than changes of entries.
+/// Changes by the driver while packets pass. Changes of entries are not included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChangeCounts {
     /// Groups added.
     pub groups_added: usize,
     /// Groups whose weights and watched ports or groups changed.
     pub groups_reweighed: usize,
-    /// Groups replaced by others.
+    /// Groups replaced by different groups.
     pub groups_replaced: usize,
-    /// Groups deleted with the entries that use them.
+    /// Groups deleted together with the entries that use them.
     pub groups_deleted: usize,
     /// Meters added.
     pub meters_added: usize,
-    /// Meters replaced by others.
+    /// Meters replaced by different meters.
     pub meters_modified: usize,
-    /// Meters deleted with the entries that use them.
+    /// Meters deleted together with the entries that use them.
     pub meters_deleted: usize,
     /// Number of times that two or more ports were down, removed, or not receiving.
     pub several_ports_down: usize,

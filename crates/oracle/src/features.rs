@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Coverage of features of the flow model by packets, from the entries they hit and the groups they use.
+//! Coverage of the features of the flow model. A packet covers features of the entries that it hits and of
+//! the groups that it uses.
 
 use super::coverage::Coverage;
 use super::log::Arrival;
@@ -28,7 +29,7 @@ const MORE_OUTPUTS: Set = 1 << 11;
 const IPV6_HOST: Set = 1 << 12;
 const MASKED_L4: Set = 1 << 13;
 const LINEAR: Set = 1 << 14;
-/// Frame that needs a large buffer and leaves no work to a device.
+/// A frame that needs a large buffer and leaves no work to a device.
 const LONG: Set = 1 << 15;
 const FROM_ANY: Set = 1 << 16;
 const FROM_LOCAL: Set = 1 << 17;
@@ -60,7 +61,7 @@ const COUNTED: [(&str, Set); 20] = [
     ("packet-outs from ports", FROM_PORT),
 ];
 
-/// Features of the installed rules, while the checker steps through the operations.
+/// Features of the installed rules, while the checker goes through the operations.
 #[derive(Debug, Default)]
 pub(super) struct Features {
     entries: BTreeMap<EntryId, Set>,
@@ -112,7 +113,7 @@ impl Features {
     }
 }
 
-/// Features of an entry that a modify cannot change.
+/// Features of an entry that a modify command cannot change.
 const BY_MATCH: Set = TABLE_10
     | TABLE_16
     | PRIORITY_HIGH

@@ -40,7 +40,7 @@ pub struct CaseOptions {
     pub packets: usize,
     /// Number of workers, each with a queue of every port.
     pub workers: usize,
-    /// Records of each LUT of the fast-forwarding path; 0 disables the path.
+    /// Number of records of each LUT of the fast-forwarding path. 0 disables the path.
     pub lut_entries: usize,
     /// Consistency mode of the LUTs.
     pub consistency: Consistency,
@@ -50,10 +50,10 @@ pub struct CaseOptions {
     pub quanta: Quanta,
 }
 
-/// Records of a LUT that holds all values of a case.
+/// Number of records with which a LUT can hold all values of a case.
 const CALM_LUT_ENTRIES: usize = 256;
 
-/// Violation of the equivalence rule.
+/// A violation of the equivalence rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("seed {seed}, {workers} worker(s): {what}")]
 pub struct Breach {
@@ -68,7 +68,7 @@ pub struct Breach {
 /// Runs one case.
 ///
 /// # Errors
-/// The first violation of the equivalence rule.
+/// Returns the first violation of the equivalence rule.
 pub fn run_case(seed: u64, options: CaseOptions) -> Result<Coverage, Breach> {
     let breach = |what| Breach { seed, workers: options.workers, what };
     let record = drive::Driver::new(seed, options).run().map_err(breach)?;

@@ -23,12 +23,12 @@ pub(super) enum Entry {
     Packet { port: PortNo, sequence: u64 },
     /// The operation of this version was applied.
     Applied(u64),
-    /// A packet was refused because the backlog for this table was full; without a table, after its last
-    /// lookup.
+    /// A packet was refused because the backlog was full. `table` is the table for which it waited, or `None`
+    /// if its lookups were finished.
     Refused { port: PortNo, sequence: u64, table: Option<u8>, reason: DropReason },
 }
 
-/// Virtual time and position of an event among all events of the case.
+/// Virtual time of an event, and its position among all events of the case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Moment {
     pub at: Nanos,
@@ -36,14 +36,14 @@ pub(super) struct Moment {
 }
 
 impl Moment {
-    /// Returns the next moment of the case that runs in this thread.
+    /// Returns the next moment of the case that runs on the current thread.
     pub fn next(at: Nanos) -> Self {
         thread_local!(static PLACES: Cell<u64> = const { Cell::new(0) });
         Self { at, place: PLACES.replace(PLACES.get() + 1) }
     }
 }
 
-/// Packet as a worker identifies it.
+/// A packet as a worker identifies it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Walker {
     /// Packet `sequence` of the worker's queue at `port`.
@@ -52,12 +52,12 @@ pub(super) enum Walker {
     Injected(u64),
 }
 
-/// Lookup whose entry was executed at this moment.
+/// A lookup whose entry was executed at this moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lookup {
     pub walker: Walker,
     pub table: u8,
-    /// Means by which the entry was found.
+    /// Method by which the entry was found.
     pub by: By,
     /// Entry that was found; `engines::NONE` if none.
     pub entry: EntryId,
@@ -68,14 +68,14 @@ pub(super) struct Lookup {
     pub moment: Moment,
 }
 
-/// Packet that has left its worker.
+/// A packet that has left its worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Left {
     pub walker: Walker,
     pub outcome: Outcome,
     /// Whether the packet stayed on the fast-forwarding path.
     pub fast: bool,
-    /// Table whose LUT missed the packet's value.
+    /// Table whose LUT had no record of the packet's value, if the packet left the path there.
     pub missed: Option<u8>,
     pub moment: Moment,
 }
@@ -95,7 +95,7 @@ pub(super) struct OrderLog {
     now: Nanos,
     /// Packet in each slot of the worker.
     slots: BTreeMap<usize, Walker>,
-    /// Table whose LUT missed, per slot.
+    /// For each slot, the table whose LUT had no record of the packet's value.
     missed: BTreeMap<usize, u8>,
     /// Lookups in this poll iteration.
     looked_up: usize,
@@ -162,7 +162,7 @@ impl Probe for OrderLog {
     }
 }
 
-/// Packet-in as the workers reported it.
+/// A packet-in as reported by the workers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Reported {
     pub table: u8,
@@ -269,7 +269,7 @@ impl DataPlane for Recorder {
     }
 }
 
-/// Packet that the driver pushed.
+/// A packet that the driver sent to a port.
 #[derive(Clone, Debug)]
 pub(super) struct Arrival {
     pub port: PortNo,
@@ -277,14 +277,14 @@ pub(super) struct Arrival {
     pub unfinished: Unfinished,
     pub worker: usize,
     pub sequence: u64,
-    /// Number of the flow. Packets of one queue with the same number belong to one flow.
+    /// Number of the flow. Packets of one queue that have the same number belong to one flow.
     pub flow: u64,
     pub bytes: Vec<u8>,
-    /// Highest version whose barrier was answered when the packet was pushed.
+    /// Highest version whose barrier had been answered when the packet was sent to the port.
     pub acknowledged: u64,
 }
 
-/// Bit in the flow number of a packet-out: each packet-out is a separate flow.
+/// Bit in the flow number of a packet-out. Each packet-out is a separate flow.
 const INJECTED: u64 = 1 << 40;
 
 impl Arrival {
@@ -293,14 +293,14 @@ impl Arrival {
         INJECTED | number as u64
     }
 
-    /// Whether the packet is a packet-out, which arrives on no port queue.
+    /// Returns whether the packet is a packet-out, which arrives on no port queue.
     pub fn is_injected(&self) -> bool {
         self.flow >= INJECTED
     }
 }
 
-/// Length of the tag at a packet's end that identifies it, in bytes. No rule examines the tag and no action
-/// writes it, except for packets cut short.
+/// Length of the tag at a packet's end that identifies it, in bytes. Rules do not examine the tag and actions
+/// do not write it, unless the packet was cut short.
 pub(super) const TAG_BYTES: usize = 8;
 
 /// Returns the first half of a tag, derived from the second. A tag that was partly overwritten is therefore
@@ -334,7 +334,7 @@ fn tag_at_end(bytes: &[u8]) -> Option<usize> {
 pub(super) enum Origin {
     /// Request of the driver.
     Request,
-    /// The model itself: timeouts, learned addresses, learned marks.
+    /// The model itself, because of timeouts, learned addresses or learned marks.
     Poll,
 }
 
@@ -350,9 +350,9 @@ pub(super) struct Submission {
 /// Poll of the control thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Control {
-    /// Start of the poll.
+    /// Moment at which the poll began.
     pub moment: Moment,
-    /// Number of operations submitted by its end.
+    /// Number of operations submitted until the end of the poll.
     pub operations: usize,
 }
 
@@ -376,7 +376,7 @@ pub(super) struct Record {
     /// Ageing time of learned addresses.
     pub mac_ageing: Nanos,
     pub room: Room,
-    /// Egress queues of each port. A port without queues sends frames in order.
+    /// Egress queues of each port that has queues. A port without queues sends frames in order.
     pub egress: Vec<EgressQueue>,
     /// Frames sent by each port's queues, in order.
     pub sent: Vec<(PortNo, usize, Vec<Vec<u8>>)>,
@@ -403,9 +403,9 @@ pub(super) struct Record {
     pub rate_held: usize,
     /// Changes by the driver, by kind.
     pub changes: ChangeCounts,
-    /// Simulated packets compared.
+    /// Number of packets whose simulated trace was compared.
     pub traced: usize,
-    /// Packets whose recorded processing was compared with the rules.
+    /// Number of packets whose recorded processing was compared with the rules.
     pub judged: usize,
     /// Lookups per engine.
     pub lookups: BTreeMap<&'static str, u64>,

@@ -8,7 +8,7 @@ use reference::{Cut, CutKind, OpenChecksum, Unfinished};
 use wire::checksum;
 use wire::layers::header;
 
-/// Returns a frame as its sender hands it over.
+/// Returns a frame in the state in which its sender hands it over.
 pub(super) fn unfinished_frame(bytes: &[u8], unfinished: Unfinished) -> Frame {
     let mut frame = Frame::from_bytes(bytes);
     frame.meta.checksum = unfinished
@@ -27,7 +27,7 @@ pub(super) fn unfinished_frame(bytes: &[u8], unfinished: Unfinished) -> Frame {
     frame
 }
 
-/// Returns the remaining work that a frame's metadata describe.
+/// Returns the remaining work that the metadata of a frame describe.
 pub(super) fn unfinished_of(meta: &Meta) -> Unfinished {
     Unfinished {
         checksum: meta
@@ -46,8 +46,8 @@ pub(super) fn unfinished_of(meta: &Meta) -> Unfinished {
 }
 
 impl Template {
-    /// Returns the template with an open checksum, in half of the cases as a super-frame. Unchanged if it can
-    /// have neither.
+    /// Returns the template with an open checksum, and in half of the cases as a super-frame. A template that
+    /// can have neither is unchanged.
     pub fn left_to_device(mut self, rng: &mut Rng) -> Self {
         let layers = self.layers();
         let (has, l4) = (|bits| layers.present & bits != 0, usize::from(layers.l4));

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Share of the traffic on the fast-forwarding path in calm cases, where nearly all of it must be.
+//! Share of the traffic on the fast-forwarding path in calm cases. Nearly all traffic must be on the path.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Minimum number of repeated packets at a table before its share is checked.
+/// Minimum number of repeated packets that must reach a table before the table's share is checked.
 const JUDGED_FROM: usize = 20;
 
-/// Repeated packets at one table.
+/// Repeated packets that reached one table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TableUse {
     /// Packets that reached the table on the path.
@@ -18,8 +18,8 @@ pub struct TableUse {
     pub way: &'static str,
 }
 
-/// Use of the path by repeated packets. A packet is repeated if all entries it hits are low-latency and its
-/// values are not new. Values are not new if the worker had finished another packet with the same values,
+/// Use of the path by repeated packets. A packet is repeated if all entries that it hits are low-latency and
+/// its values are not new. Values are not new if the worker had finished another packet with the same values,
 /// under the same rules, before the packet arrived.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PathUse {
@@ -27,7 +27,7 @@ pub struct PathUse {
     pub repeated: usize,
     /// Packets of `repeated` that stayed on the path.
     pub fast: usize,
-    /// Each table of a case; empty in a sum over cases.
+    /// Use of each table of a case. Empty in a sum over cases.
     pub tables: BTreeMap<u8, TableUse>,
     /// Number of tables checked, by lookup method.
     pub judged: BTreeMap<&'static str, usize>,
@@ -61,8 +61,8 @@ impl PathUse {
         permille(self.fast, self.repeated)
     }
 
-    /// Returns, for each table that enough repeated packets reached, the share that passed it on the path, in
-    /// thousandths.
+    /// Returns, for each table that enough repeated packets reached, the share of these packets that passed
+    /// the table on the path, in thousandths.
     pub fn tables_permille(&self) -> impl Iterator<Item = (u8, u64)> + '_ {
         let judged = self.tables.iter().filter(|(_, table_use)| table_use.reached >= JUDGED_FROM);
         judged.filter_map(|(table, table_use)| Some((*table, permille(table_use.passed, table_use.reached)?)))

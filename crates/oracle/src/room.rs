@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sizes of pools and queues in a case. Most cases have space for everything, and nothing may be lost in
-//! them. In the other cases, one or several resources are scarce, and every loss must be counted by reason.
+//! Sizes of pools and queues in a case. Most cases have enough space, and then nothing may be lost. In the
+//! other cases, one or several resources are scarce, and every loss must be counted under its reason.
 
 use fastrand::Rng;
 use flow::EgressQueue;
 
-/// In one of every SCARCE blocks of three cases, something is scarce.
+/// In one in this many blocks of three cases, some resource is scarce.
 const SCARCE: u64 = 5;
 
 /// Sizes of the pools and queues of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Room {
-    /// Small frames per worker.
+    /// Number of small frames per worker.
     pub small_frames: usize,
-    /// Frames for the controller per worker.
+    /// Number of frames for the controller per worker.
     pub controller_frames: usize,
     /// Capacity of a worker's ring of events to the control thread.
     pub events: usize,
-    /// Normal frames in an outbox.
+    /// Maximum number of normal frames in an outbox.
     pub outbox_frames: usize,
-    /// Frames of each lane in the ring from one worker to another.
+    /// Maximum number of frames of each lane in the ring from one worker to another.
     pub handovers: usize,
-    /// Frames of each lane in an egress queue.
+    /// Maximum number of frames of each lane in an egress queue.
     pub queue_frames: u16,
-    /// Maximum number of successive poll iterations without taking frames from the devices.
+    /// Maximum number of successive poll iterations in which no frames are taken from the devices.
     pub untaken_max: usize,
 }
 
@@ -34,7 +34,7 @@ impl Default for Room {
 }
 
 impl Room {
-    /// Sizes with space for everything.
+    /// Sizes that are sufficient for everything.
     pub const AMPLE: Self = Self {
         small_frames: 4_096,
         controller_frames: 1_024,
@@ -45,12 +45,12 @@ impl Room {
         untaken_max: 3,
     };
 
-    /// Returns the sizes for the case of a seed.
+    /// Returns the sizes for the case with a seed.
     pub fn of(seed: u64) -> Self {
         if seed / 3 % SCARCE != 1 {
             return Self::AMPLE;
         }
-        // Separate generator: the rest of the case is the same with and without scarcity.
+        // A separate generator is used, so that the rest of the case is the same with and without scarcity.
         let mut rng = Rng::with_seed(seed);
         let mut room = Self { untaken_max: rng.usize(3..40), ..Self::AMPLE };
         let scarce = rng.u8(1..64);
@@ -67,12 +67,12 @@ impl Room {
         room
     }
 
-    /// Whether nothing may be lost.
+    /// Returns whether nothing may be lost.
     pub fn is_ample(&self) -> bool {
         *self == Self::AMPLE
     }
 
-    /// Whether copies may fail for lack of a buffer, and packets for lack of a frame.
+    /// Returns whether copies may fail for lack of a buffer, and packets for lack of a frame.
     pub fn lacks_frames(&self) -> bool {
         self.small_frames < Self::AMPLE.small_frames
     }

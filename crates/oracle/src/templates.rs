@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Random packets with values from small domains, so that rules overlap and flows hit each other's entries.
+//! Random packets. Their values are from small domains, so that rules overlap and flows hit each other's
+//! entries.
 
 use super::log::{TAG_BYTES, tag_of};
 use fastrand::Rng;
@@ -9,18 +10,18 @@ use wire::layers::header;
 use wire::tf::{self, Form};
 use wire::{Depth, Layers, PacketBuilder};
 
-/// Packet of a flow without the tag at its end.
+/// A packet of a flow, without the tag at its end.
 #[derive(Clone, Debug)]
 pub(super) struct Template {
     pub bytes: Vec<u8>,
-    /// Whether the packet is cut short or scrambled. Its tag then reaches into examined bytes, so each packet
-    /// is a separate flow.
+    /// Whether the packet is cut short or scrambled. The tag then overlaps examined bytes, so each packet is
+    /// a separate flow.
     pub broken: bool,
     /// Work that the sender leaves to its device.
     pub unfinished: Unfinished,
 }
 
-/// Kind of most packets of a case, so that its rules match more of them.
+/// Kind of most packets of a case. With one kind, rules match more of the packets.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Family {
     /// Any packets.
@@ -78,7 +79,7 @@ fn l4_port(rng: &mut Rng) -> u16 {
     [53, 80, 443, 5_000][rng.usize(0..4)]
 }
 
-/// Returns a type of service: an arbitrary one, or an assured forwarding class, which meters remark.
+/// Returns a type of service: an arbitrary one, or one of an assured forwarding class, which meters remark.
 fn tos(rng: &mut Rng) -> u8 {
     let dscp = if rng.bool() { rng.u8(0..4) } else { [10, 12, 14, 18, 34, 46][rng.usize(0..6)] };
     dscp << 2 | rng.u8(0..4)
@@ -103,13 +104,14 @@ fn payload_bytes(rng: &mut Rng, headers: usize, longest: usize) -> usize {
     frame.saturating_sub(headers).max(least)
 }
 
-/// Returns the frame after a PBB header.
+/// Returns the frame with a PBB header in front of it.
 fn in_backbone(rng: &mut Rng, customer: Vec<u8>) -> Vec<u8> {
     let service = [rng.u8(0..8) << 5, 0, 0, rng.u8(0..4)];
     [&mac(rng)[..], &[0x02, 0, 0, 0, 1, rng.u8(1..6)], &[0x88, 0xe7], &service, &customer].concat()
 }
 
-/// Returns the frame after a header of stateless forwarding, which is occasionally damaged.
+/// Returns the frame with a header of stateless forwarding in front of it. The header is occasionally
+/// damaged.
 fn tagged(rng: &mut Rng, frame: &[u8]) -> Vec<u8> {
     let (macs, rest) = frame.split_at(12);
     let hops = rng.u8(0..4);
@@ -132,7 +134,7 @@ fn tagged(rng: &mut Rng, frame: &[u8]) -> Vec<u8> {
     [macs, &header].concat()
 }
 
-/// Adds IPv6, often with an extension header, and a header of layer 4.
+/// Adds an IPv6 header, often an extension header, and a header of layer 4.
 fn ipv6_headers(rng: &mut Rng, b: PacketBuilder, source: &[u8; 6]) -> PacketBuilder {
     let b = b.ipv6(ipv6(rng), ipv6(rng)).tos(tos(rng)).ttl(ttl(rng));
     let b = match rng.u8(0..6) {
@@ -150,7 +152,7 @@ fn ipv6_headers(rng: &mut Rng, b: PacketBuilder, source: &[u8; 6]) -> PacketBuil
     }
 }
 
-/// Adds IPv4, sometimes with options or as a fragment, and a header of layer 4.
+/// Adds an IPv4 header, sometimes with options or as a fragment, and a header of layer 4.
 fn ipv4_headers(rng: &mut Rng, b: PacketBuilder) -> PacketBuilder {
     let b = b.ipv4(ipv4(rng), ipv4(rng)).tos(tos(rng)).ttl(ttl(rng));
     let b = match rng.u8(0..10) {
@@ -229,8 +231,8 @@ impl Template {
         bytes
     }
 
-    /// Returns the template with another TTL or hop limit, if it has one directly after its Ethernet header
-    /// and tags.
+    /// Returns the template with another TTL or hop limit. The template is unchanged if no IP header directly
+    /// follows its Ethernet header and tags.
     pub fn with_ttl(&self, ttl: u8) -> Self {
         let mut made = self.clone();
         let layers = self.layers();
@@ -244,7 +246,7 @@ impl Template {
             let before = u16::from_be_bytes([ip[8], ip[9]]);
             ip[8] = ttl;
             let after = u16::from_be_bytes([ip[8], ip[9]]);
-            // RFC 1624, equation 3: a flow's packets have correct checksums, like its template.
+            // RFC 1624, equation 3. All packets of a flow have correct checksums, like their template.
             let sum = u16::from_be_bytes([ip[10], ip[11]]);
             let mut new = u32::from(!sum) + u32::from(!before) + u32::from(after);
             while new > 0xffff {
@@ -259,7 +261,7 @@ impl Template {
         made
     }
 
-    /// Whether the packet has a header of stateless forwarding.
+    /// Returns whether the packet has a header of stateless forwarding.
     pub fn is_tagged(&self) -> bool {
         let types = [0x88b5, 0x8842, tf::ETHERTYPE, tf::ETHERTYPE_WIDE];
         self.bytes.get(12..14).is_some_and(|t| types.contains(&u16::from_be_bytes([t[0], t[1]])))

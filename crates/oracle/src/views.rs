@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Checks of `shunt trace`: the model's simulated walk over its tables, compared with the reference.
+//! Checks of `shunt trace`: the model's simulated processing of a packet, compared with the reference.
 
 use super::log::Recorder;
 use dataplane::DataPlane;
@@ -8,8 +8,8 @@ use model::Model;
 use model::trace::TraceComparison;
 use reference::Reference;
 
-/// Compares the packets that workers have recorded with their traces. Packets whose rules have changed since
-/// are skipped. Returns the number of packets compared.
+/// Compares the packets that workers have recorded with their traces. Packets are skipped if their rules have
+/// changed since. Returns the number of packets compared.
 pub(super) fn compare_traces(model: &mut Model<Recorder>) -> Result<usize, String> {
     let mut judged = 0;
     while let Some(record) = model.plane_mut().plane.next_record() {

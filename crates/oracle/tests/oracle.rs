@@ -11,13 +11,13 @@ use worker::{Consistency, Quanta};
 /// situations.
 const CASES: u64 = 200;
 
-/// Minimum share, in thousandths, of the repeated packets that must pass a table on the path, in each calm
-/// case. If a table wrongly stays off the path, no packet passes it there. The limit for a single table is
-/// low, because cleaning a large LUT also removes new records of a reused entry ID. [`CALM_PERCENT`] checks
-/// all tables together.
+/// Minimum share of the repeated packets that must pass each table on the path in each calm case, in
+/// thousandths. If a table is wrongly kept off the path, no packet passes it on the path. The limit for a
+/// single table is low, because cleaning a large LUT also removes new records of a reused entry ID.
+/// [`CALM_PERCENT`] checks all tables together.
 const TABLE_PERMILLE: u64 = 100;
 
-/// Minimum share in per cent of the repeated packets of all calm cases that must stay on the path.
+/// Minimum share of the repeated packets of all calm cases that must stay on the path, in percent.
 const CALM_PERCENT: usize = 90;
 
 /// Number of violations that are described.
@@ -27,8 +27,8 @@ fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// Returns lane limits and budgets. Limits range from minimal to large enough to drop nothing, or are absent.
-/// Budgets range from single packets upwards.
+/// Returns lane limits and budgets. There are no limits, minimal limits, limits so large that nothing is
+/// dropped, or limits in between. Budgets range from single packets upwards.
 fn lanes(seed: u64) -> (LaneLimits, Quanta) {
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut size = |sizes: [u16; 5]| sizes[rng.usize(0..sizes.len())];
@@ -53,7 +53,7 @@ fn fast_path_and_reference_agree_by_the_law() {
     let (mut coverage, mut breaches) = (Coverage::default(), Vec::new());
     for seed in first..first + cases {
         let workers = 1 + (seed % 2) as usize;
-        // Without the path, and in each consistency mode, with LUTs from tiny to large.
+        // Some cases do not use the path; the others use each consistency mode, with LUTs from tiny to large.
         let (consistency, lut_entries) = match seed / 2 % 5 {
             0 if seed / 10 % 3 == 0 => (Consistency::Auto, 0),
             way => (Consistency::ALL[way as usize % 4], [16, 256, 4_096, 16_384][(seed / 10 % 4) as usize]),
@@ -81,7 +81,7 @@ fn fast_path_and_reference_agree_by_the_law() {
     }
 }
 
-/// Checks that no table of a calm case stays off the path.
+/// Checks that no table of a calm case is kept off the path.
 fn check_path(seed: u64, path: &PathUse) {
     for (table, share) in path.tables_permille() {
         assert!(
@@ -91,8 +91,8 @@ fn check_path(seed: u64, path: &PathUse) {
     }
 }
 
-/// Checks that enough repeated packets and tables of calm cases were evaluated, for each lookup method of the
-/// path.
+/// Checks that enough repeated packets and enough tables of calm cases were evaluated, for each lookup method
+/// of the path.
 fn check_calm(coverage: &Coverage, cases: usize) {
     let path = &coverage.path;
     assert!(path.repeated >= 20 * cases, "repeated packets in calm cases: {}", path.repeated);
@@ -103,8 +103,8 @@ fn check_calm(coverage: &Coverage, cases: usize) {
     }
 }
 
-/// Checks that most packets are forwarded, use several tables and the path, that rules overlap, and that
-/// updates change the treatment of packets.
+/// Checks that the cases are useful: most packets are forwarded, use several tables and use the path; rules
+/// overlap; and updates change the treatment of packets.
 fn check_power(coverage: &Coverage) {
     let packets = coverage.packets;
     let [.., dropped] = coverage.outcomes;
@@ -119,7 +119,7 @@ fn check_power(coverage: &Coverage) {
     );
 }
 
-/// Checks that each feature of the flow model is met by a minimum share of the forwarded packets.
+/// Checks that enough of the forwarded packets encounter each feature of the flow model.
 fn check_features(coverage: &Coverage) {
     let features = [
         ("groups", 25),
@@ -152,8 +152,8 @@ fn check_features(coverage: &Coverage) {
     assert!(coverage.rate_held * 250 >= coverage.packets, "held up by rates: {}", coverage.rate_held);
 }
 
-/// Checks that each kind of change occurs often enough per 100 rule sets: about half its usual number, or
-/// less for small numbers.
+/// Checks that each kind of change occurs often enough per 100 rule sets. The limit is about half the usual
+/// number, or less for small numbers.
 fn check_changes(coverage: &Coverage, cases: usize) {
     let floors = [
         ("groups added", 2),

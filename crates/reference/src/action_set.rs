@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Action set of a packet: at most one action per type, and one set-field per field.
+//! Action set of a packet. It has at most one action per type, and one set-field per field.
 
 use flow::{Action, DropReason, Limits};
 use std::mem::discriminant;
@@ -35,7 +35,7 @@ impl ActionSet {
         actions
     }
 
-    /// True if the set contains neither an output nor a group.
+    /// Returns whether the set contains neither an output nor a group.
     pub fn ends_nowhere(&self) -> bool {
         !self.actions.iter().any(|action| matches!(action, Action::Output { .. } | Action::Group(_)))
     }

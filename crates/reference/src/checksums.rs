@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Update of checksums by summing all covered bytes before and after a change. A wrong checksum stays wrong
-//! by the same difference.
+//! Updates checksums by summing all covered bytes before and after a change. A checksum that was wrong before
+//! stays wrong by the same difference.
 
 use crate::OpenChecksum;
 use crate::walk::{Headers, Network, Upper};
 use std::ops::Range;
 
-/// Adjusts the checksums in `after` to the changes from `before`, whose headers are `headers`. A bit set in
-/// `written` marks a written bit: a checksum that was itself written stays as written. An `open` checksum
-/// holds the sum of its pseudo-header only.
+/// Adjusts the checksums in `after` to the changes from `before`, whose headers are `headers`. The bits set
+/// in `written` are those that the change wrote. A checksum that was itself written is not adjusted. An
+/// `open` checksum contains only the sum of its pseudo-header.
 pub(crate) fn keep_right(
     headers: &Headers,
     before: &[u8],
@@ -32,7 +32,7 @@ pub(crate) fn keep_right(
     if written[field.clone()].iter().any(|bits| *bits != 0) {
         return;
     }
-    // The pseudo-header's length is left out, because a write changes no frame length.
+    // The length in the pseudo-header is left out, because a write does not change the length of a frame.
     let (pseudo, proto_at) = match (addresses, headers.network) {
         (true, Network::Ipv4) => (headers.l3 + 12..headers.l3 + 20, Some(headers.l3 + 9)),
         // With extension headers, this field holds the number of the first extension header, not the
@@ -79,7 +79,7 @@ pub(crate) fn keep_right(
     after[field].copy_from_slice(&adjusted.to_be_bytes());
 }
 
-/// Like [`keep_right`], for the checksum of the IPv4 header at `at` only.
+/// Like [`keep_right`], but only for the checksum of the IPv4 header at `at`.
 pub(crate) fn keep_ipv4_header_right(at: usize, before: &[u8], after: &mut [u8], written: &[u8]) {
     let field = at + 10..at + 12;
     if written[field.clone()].iter().any(|bits| *bits != 0) {
@@ -97,7 +97,8 @@ fn without(frame: &[u8], range: Range<usize>, field: &Range<usize>) -> Vec<u8> {
     range.map(|at| if is_field(&at) { 0 } else { frame[at] }).collect()
 }
 
-/// Returns the sum of 16-bit words modulo 0xffff. An odd last byte counts as if a zero byte followed.
+/// Returns the sum of 16-bit words modulo 0xffff. If the last byte is odd, a zero byte is assumed to follow
+/// it.
 pub(crate) fn sum(bytes: &[u8]) -> u64 {
     let words =
         bytes.chunks(2).map(|pair| u64::from(pair[0]) << 8 | pair.get(1).map_or(0, |b| u64::from(*b)));

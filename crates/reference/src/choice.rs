@@ -16,7 +16,7 @@ const PRIME: u128 = 1_099_511_628_211;
 /// Multiplier of the final mix: 2^64 divided by the golden ratio, made odd.
 const GOLDEN: u128 = 11_400_714_819_323_198_485;
 
-/// Whether a packet may use the bucket.
+/// Returns whether a packet may use the bucket.
 pub(crate) fn is_live(rules: &dyn RuleSource, bucket: &Bucket) -> bool {
     if bucket.watch_port.is_none() && bucket.watch_group.is_none() {
         return true;

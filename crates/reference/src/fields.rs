@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Match fields: where each is in the frame, and its value.
+//! Match fields: their positions in the frame, and their values.
 
 use crate::bits;
 use crate::packet::ReferencePacket;
@@ -30,7 +30,7 @@ pub(crate) fn in_frame(packet: &ReferencePacket, field: Field) -> Option<(usize,
         Field::ArpSpa => network(Network::Arp, 14, 0, 32),
         Field::ArpTha => network(Network::Arp, 18, 0, 48),
         Field::ArpTpa => network(Network::Arp, 24, 0, 32),
-        // DSCP and ECN are a byte of the IPv4 header; in IPv6 they are 8 bits from the fifth bit on.
+        // In IPv4, DSCP and ECN are one byte. In IPv6, they are the 8 bits that begin with the fifth bit.
         Field::IpDscp => network(Network::Ipv4, 1, 0, 6).or(network(Network::Ipv6, 0, 4, 6)),
         Field::IpEcn => network(Network::Ipv4, 1, 6, 2).or(network(Network::Ipv6, 1, 2, 2)),
         Field::Ipv4Src => network(Network::Ipv4, 12, 0, 32),
@@ -64,7 +64,8 @@ pub(crate) fn in_frame(packet: &ReferencePacket, field: Field) -> Option<(usize,
     }
 }
 
-/// A slice is present if the frame reaches its last bit; padding counts.
+/// Returns the position of a slice. A slice is present if the frame, including padding, reaches the slice's
+/// last bit.
 fn slice_in_frame(packet: &ReferencePacket, slice: Slice) -> Option<(usize, usize)> {
     let found = &packet.headers;
     let base = match slice.base {
@@ -86,7 +87,7 @@ pub(crate) fn get(packet: &ReferencePacket, field: Field) -> Option<u128> {
         Field::Metadata => Some(packet.metadata.into()),
         Field::TunnelId => Some(packet.tunnel_id.into()),
         Field::EthType => Some(found.eth_type.into()),
-        // OFPVID_PRESENT and the VID; 0 (OFPVID_NONE) for an untagged packet.
+        // The value is OFPVID_PRESENT and the VID, or 0 (OFPVID_NONE) for an untagged packet.
         Field::VlanVid => Some(found.vlan_tci.map_or(0, |tci| 0x1000 | u128::from(tci & 0xfff))),
         Field::IpProto => Some(found.ip?.proto.into()),
         Field::Ipv6Exthdr if found.network == Network::Ipv6 => Some(found.ip?.exthdr.into()),
@@ -100,8 +101,8 @@ pub(crate) fn get(packet: &ReferencePacket, field: Field) -> Option<u128> {
     }
 }
 
-/// True if the packet satisfies all conditions. A match with an index matches no packet, because such an
-/// entry is reached by its index only.
+/// Returns whether the packet satisfies all conditions. A match with an index matches no packet, because its
+/// entry can be reached only by the index.
 pub(crate) fn matches(packet: &ReferencePacket, matching: &Match) -> bool {
     matching.index().is_none()
         && matching.fields().all(|c| get(packet, c.field).is_some_and(|value| value & c.mask == c.value))

@@ -11,8 +11,8 @@ use flow::DropReason;
 
 type Done = Result<(), DropReason>;
 
-/// Pushes a VLAN tag after the MAC addresses. Its control information is copied from the tag that was
-/// outermost.
+/// Pushes a VLAN tag after the MAC addresses. Its control information is copied from the previously outermost
+/// tag.
 pub(crate) fn push_vlan(packet: &mut ReferencePacket, tpid: u16) -> Done {
     let [t0, t1] = tpid.to_be_bytes();
     let [c0, c1] = packet.headers.vlan_tci.unwrap_or(0).to_be_bytes();
@@ -32,7 +32,7 @@ pub(crate) fn push_mpls(packet: &mut ReferencePacket, eth_type: u16) -> Done {
     }
     let l3 = found.l3;
     let shim = match found.network {
-        // Label, TC and TTL of the existing shim; the new shim is not the bottom of the stack.
+        // Label, TC and TTL are those of the existing shim. The new shim is not the bottom of the stack.
         Network::Mpls => {
             let old = &packet.bytes[l3..l3 + 4];
             [old[0], old[1], old[2] & 0xfe, old[3]]
@@ -124,15 +124,15 @@ pub(crate) fn dec_nw_ttl(packet: &mut ReferencePacket) -> Done {
     decrement(packet, at)
 }
 
-/// Header after the outermost shim.
+/// The header after the outermost shim.
 enum Inner {
     Shim,
     Ipv4,
     Ipv6,
 }
 
-/// Returns the offset of the outermost shim and the second header with a TTL. Returns `None` if there are not
-/// two.
+/// Returns the offset of the outermost shim, and the second header with a TTL. Returns `None` if there are
+/// not two such headers.
 fn two_ttls(packet: &ReferencePacket) -> Option<(usize, Inner)> {
     let outer = shim_at(packet).ok()?;
     let bytes = &packet.bytes;

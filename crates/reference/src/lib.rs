@@ -51,7 +51,7 @@ pub struct Reference {
     groups: BTreeMap<u32, Arc<Group>>,
     group_counters: BTreeMap<u32, GroupTotals>,
     meters: BTreeMap<u32, Arc<Meter>>,
-    /// Packets and bytes of each entry.
+    /// Numbers of packets and bytes of each entry.
     entry_counters: BTreeMap<EntryId, (u64, u64)>,
     /// Meter bands that the next packet exceeds, by the table of the entry that has the meter.
     bands: BTreeMap<u8, Band>,
@@ -61,7 +61,7 @@ pub struct Reference {
     copy_drops: BTreeMap<DropReason, u64>,
 }
 
-/// Packets and bytes that a group and its buckets have processed.
+/// Numbers of packets and bytes that a group and its buckets have processed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GroupTotals {
     /// Packets and bytes of the group.
@@ -76,7 +76,7 @@ type Hit = (u8, Option<u32>, usize);
 /// A use of a group: its number, the buckets used, and the frame's length in bytes at that moment.
 type GroupHit = (u32, Vec<usize>, usize);
 
-/// Copy sent to a port.
+/// A copy sent to a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sent {
     /// Output port.
@@ -89,12 +89,12 @@ pub struct Sent {
     pub unfinished: Unfinished,
 }
 
-/// Copy sent to the controller.
+/// A copy sent to the controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControllerCopy {
     /// Table of `entry`.
     pub table: u8,
-    /// Entry whose action sent the copy. For an action set, the entry hit last.
+    /// Entry whose action sent the copy. If the action set sent it, this is the entry hit last.
     pub entry: EntryId,
     /// Reason of the packet-in.
     pub reason: PacketInReason,
@@ -110,7 +110,7 @@ pub struct ControllerCopy {
     pub bytes: Vec<u8>,
 }
 
-/// Location of a MAC address that the table of learned addresses does not contain yet.
+/// Location of a MAC address that is missing in the table of learned addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LearnedMac {
     /// VLAN ID; 0 for an untagged packet.
@@ -121,10 +121,10 @@ pub struct LearnedMac {
     pub port: PortNo,
 }
 
-/// Packet that reached a meter.
+/// A packet that reached a meter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metered {
-    /// Table of the entry that has the meter.
+    /// Table of the entry that refers to the meter.
     pub table: u8,
     /// Meter number.
     pub meter: u32,
@@ -141,7 +141,7 @@ pub struct Processed {
     pub packet_ins: Vec<ControllerCopy>,
     /// Outcome of the packet as a whole.
     pub outcome: Outcome,
-    /// Drop reasons in order, except the reason for which the whole packet was dropped.
+    /// Drop reasons in order. The reason for which the whole packet was dropped is not included.
     pub copy_drops: Vec<DropReason>,
     /// Each lookup in order: the table and the entry hit.
     pub hits: Vec<(u8, Option<EntryId>)>,
@@ -206,8 +206,8 @@ impl Reference {
     /// Executes an operation.
     ///
     /// # Errors
-    /// Returns a description if the operation violates a precondition that `flow::operation` states. Changes
-    /// of entries before the invalid one remain.
+    /// Returns a description if the operation violates a precondition that `flow::operation` states. Entry
+    /// changes that precede the invalid one stay applied.
     pub fn apply(&mut self, operation: &Operation) -> Result<(), String> {
         match operation {
             Operation::Entries(changes) => changes.iter().try_for_each(|change| self.change(change)),
@@ -232,7 +232,7 @@ impl Reference {
                 self.groups.insert(group.id, Arc::clone(group));
                 Ok(())
             }
-            // Whether a packet exceeds a band depends on the clock, see `Reference::exceed`.
+            // The clock determines whether a packet exceeds a band; see `Reference::exceed`.
             Operation::Meter(meter) => {
                 self.meters.insert(meter.id, Arc::clone(meter));
                 Ok(())
@@ -294,14 +294,14 @@ impl Reference {
         self.count(&hits, &group_hits, run.finish())
     }
 
-    /// Processes a frame received on `in_port`: by stateless forwarding if that applies, else through the
-    /// tables.
+    /// Processes a frame received on `in_port`. If stateless forwarding applies, it handles the frame;
+    /// otherwise the tables do.
     pub fn process(&mut self, in_port: PortNo, frame: &[u8]) -> Processed {
         self.process_unfinished(in_port, frame, Unfinished::default())
     }
 
-    /// Like [`Reference::process`], for a frame that its sender has not finished. Stateless forwarding is
-    /// skipped for such a frame.
+    /// Like [`Reference::process`], for a frame whose checksum or segmentation its sender left to the device.
+    /// Stateless forwarding is skipped for such a frame.
     pub fn process_unfinished(&mut self, in_port: PortNo, frame: &[u8], unfinished: Unfinished) -> Processed {
         let bands = std::mem::take(&mut self.bands);
         let packet = ReferencePacket::unfinished(in_port, frame, unfinished);
@@ -373,8 +373,8 @@ impl Reference {
         self.entries(table).iter().filter(|entry| fields::matches(&packet, &entry.matching)).count()
     }
 
-    /// Returns packets and bytes that hit an entry. The counters of a removed entry stay until its id is
-    /// reused.
+    /// Returns the numbers of packets and bytes that hit an entry. The counters of a removed entry are kept
+    /// until its ID is reused.
     #[must_use]
     pub fn entry_counters(&self, id: EntryId) -> Option<(u64, u64)> {
         self.entry_counters.get(&id).copied()
@@ -398,13 +398,13 @@ impl Reference {
         &self.drops
     }
 
-    /// Returns how often each reason was recorded in [`Processed::copy_drops`].
+    /// Returns how often each drop reason was recorded in [`Processed::copy_drops`].
     #[must_use]
     pub fn copy_drops(&self) -> &BTreeMap<DropReason, u64> {
         &self.copy_drops
     }
 
-    /// Returns the ports by number.
+    /// Returns all ports, by number.
     #[must_use]
     pub fn ports(&self) -> &BTreeMap<PortNo, PortState> {
         &self.ports

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Meters: the effect of a band on a packet, and when a packet exceeds a band. Each band has a debt in
-//! nanoseconds: packets add their cost, and passing time reduces the debt (a leaky bucket).
+//! Meters: the conditions under which a packet exceeds a band, and the effect of the band. Each band has a
+//! debt in nanoseconds. Packets add their cost to the debt, and passing time reduces it (a leaky bucket).
 
 use crate::packet::ReferencePacket;
 use crate::set_field::set_field;
@@ -16,7 +16,7 @@ const SECOND_NS: u128 = 1_000_000_000;
 /// Packets and bytes.
 type Count = (u64, u64);
 
-/// Meter with the debts of its bands.
+/// A meter, with the debts of its bands.
 #[derive(Clone, Debug)]
 pub struct MeterDebts {
     meter: Meter,
@@ -62,13 +62,13 @@ impl MeterDebts {
         Some(self.meter.bands[at].band)
     }
 
-    /// Returns packets and bytes that reached the meter.
+    /// Returns the numbers of packets and bytes that reached the meter.
     #[must_use]
     pub fn total(&self) -> (u64, u64) {
         self.total
     }
 
-    /// Returns packets and bytes that each band was applied to, in the meter's order.
+    /// Returns, in the meter's order, the numbers of packets and bytes to which each band was applied.
     #[must_use]
     pub fn bands(&self) -> &[(u64, u64)] {
         &self.counts
@@ -79,7 +79,8 @@ fn count(sum: &mut Count, bytes: usize) {
     *sum = (sum.0 + 1, sum.1 + bytes as u64);
 }
 
-/// Returns a packet's cost in a band and the band's maximum debt including it, in nanoseconds.
+/// Returns the cost of a packet in a band, and the maximum debt of the band, which includes this cost. Both
+/// are in nanoseconds.
 fn cost(meter: &Meter, band: &MeterBand, bytes: usize) -> (u128, u128) {
     let rate = u128::from(band.rate.max(1));
     let unit_ns = SECOND_NS / rate;

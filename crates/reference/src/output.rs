@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Outputs: to one port, to several, to the controller, and as a learning bridge (NORMAL).
+//! Outputs to one port, to several ports, to the controller, and by a learning bridge (NORMAL).
 
 use crate::packet::ReferencePacket;
 use crate::run::Run;
@@ -7,7 +7,7 @@ use crate::{ControllerCopy, LearnedMac, Sent, bits};
 use flow::{DropReason, FlowEntry, PacketInReason, PortNo, PortState, port_no};
 
 impl Run<'_> {
-    /// Makes the copies of an output action, or records why there are none.
+    /// Makes the copies of an output action, or records why no copy is made.
     pub(crate) fn output(&mut self, port: PortNo, max_len: u16, entry: &FlowEntry) {
         let copies = match port {
             port_no::IN_PORT => self.send(self.packet.in_port),
@@ -27,7 +27,7 @@ impl Run<'_> {
         }
     }
 
-    /// Sends to a port that must not be the ingress port.
+    /// Sends to a port that must differ from the ingress port.
     fn send_elsewhere(&mut self, port: PortNo) -> Result<(), DropReason> {
         if port == self.packet.in_port { Err(DropReason::IngressPort) } else { self.send(port) }
     }
@@ -82,7 +82,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Forwards as a learning bridge: to the port of the table of learned addresses, else to all ports.
+    /// Forwards as a learning bridge. The output is the port in the table of learned addresses, or all ports
+    /// if the address is not in it.
     fn normal(&mut self) -> Result<(), DropReason> {
         let mac = |first| bits::read(&self.packet.bytes, first, 48).map_or(0, |mac| mac as u64);
         let (destination, source) = (mac(0), mac(48));
@@ -104,7 +105,7 @@ impl Run<'_> {
     }
 }
 
-/// True for a multicast or broadcast address.
+/// Returns whether an address is a multicast or broadcast address.
 fn is_group(mac: u64) -> bool {
     mac >> 40 & 1 == 1
 }

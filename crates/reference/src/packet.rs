@@ -12,7 +12,7 @@ const HEADROOM_BYTES: isize = 128;
 /// Length of the shortest Ethernet frame without its check sequence, in bytes.
 const FRAME_BYTES_MIN: usize = 60;
 
-/// Packet during its processing.
+/// A packet during its processing.
 #[derive(Clone, Debug)]
 pub struct ReferencePacket {
     /// Current bytes of the frame.
@@ -28,7 +28,7 @@ pub struct ReferencePacket {
     pub queue: QueueId,
     /// Work that the sender left to its device.
     pub unfinished: Unfinished,
-    /// Growth of the frame since it was received, in bytes; may be negative.
+    /// Growth of the frame since it was received, in bytes. It may be negative.
     grown_bytes: isize,
 }
 
@@ -48,7 +48,7 @@ impl ReferencePacket {
         }
     }
 
-    /// Returns a received packet that its sender has not finished.
+    /// Returns a received packet whose sender left work to its device.
     pub(crate) fn unfinished(in_port: PortNo, frame: &[u8], unfinished: Unfinished) -> Self {
         Self { unfinished, ..Self::arriving(in_port, frame) }
     }
@@ -71,7 +71,7 @@ impl ReferencePacket {
         bytes
     }
 
-    /// Writes bits of the frame, adjusts the checksums that cover them, and parses the headers again.
+    /// Writes bits of the frame, adjusts the checksums that cover these bits, and parses the headers again.
     pub(crate) fn write(&mut self, first_bit: usize, length: usize, value: u128, mask: u128) {
         let before = self.bytes.clone();
         let mut written = vec![0; before.len()];
@@ -94,7 +94,7 @@ impl ReferencePacket {
         checksums::keep_ipv4_header_right(ip_at, &before, &mut self.bytes, &vec![0; before.len()]);
     }
 
-    /// Inserts bytes, and writes the EtherType whose offset is `type_at` after the insertion.
+    /// Inserts bytes and writes the EtherType. `type_at` is the EtherType's offset after the insertion.
     pub(crate) fn insert(
         &mut self,
         at: usize,
@@ -112,8 +112,8 @@ impl ReferencePacket {
         Ok(())
     }
 
-    /// Removes bytes, and writes the EtherType whose offset is `type_at` after the removal. The rest is
-    /// padded to the minimum length of an Ethernet frame.
+    /// Removes bytes and writes the EtherType. `type_at` is the EtherType's offset after the removal. The
+    /// remaining frame is padded to the minimum length of Ethernet.
     pub(crate) fn remove(&mut self, range: Range<usize>, new_type: Option<(usize, u16)>) {
         let before = self.bytes.len() as isize;
         self.unfinished.removed(range.start, range.len());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Interface to the tables and state that processing a packet reads. The same interpreter runs on the
-//! oracle's own lists and on tables that other crates keep.
+//! Interface to the tables and other state that the processing of a packet reads. The same interpreter can
+//! run on the oracle's own lists, and on tables of other crates.
 
 use crate::packet::ReferencePacket;
 use crate::run::Run;
@@ -16,8 +16,8 @@ pub const COPY_BYTES_MIN: usize = 1_024;
 
 /// Tables, groups and ports at one moment.
 pub trait RuleSource {
-    /// Returns the byte budget for all copies of a packet. Beyond it, copies fail for lack of a buffer. A
-    /// short copy counts as [`COPY_BYTES_MIN`].
+    /// Returns the byte budget for all copies of a packet. If it is used up, copies fail for lack of a
+    /// buffer. A copy counts at least as [`COPY_BYTES_MIN`].
     fn copy_bytes_max(&self) -> usize {
         usize::MAX
     }
@@ -37,14 +37,14 @@ pub trait RuleSource {
     /// Returns one group.
     fn group(&self, id: u32) -> Option<Arc<Group>>;
 
-    /// Whether a meter has bands that remark packets.
+    /// Returns whether a meter has bands that remark packets.
     fn remarks(&self, meter: u32) -> bool;
 
-    /// Returns the entry that the packet hits in a table: the matching entry of highest priority, and among
-    /// these the first added.
+    /// Returns the entry that the packet hits in a table: of the matching entries with the highest priority,
+    /// the one added first.
     fn lookup(&self, table: u8, packet: &ReferencePacket) -> Option<Arc<FlowEntry>>;
 
-    /// Returns the entry at this index of a linear table, which the packet was sent to.
+    /// Returns the entry at the index of a linear table to which the packet was sent.
     fn at_index(&self, table: u8, index: u32, packet: &ReferencePacket) -> Option<Arc<FlowEntry>>;
 
     /// Returns the port on which a MAC address was learned under a VLAN ID, and the entry that records it.

@@ -34,7 +34,7 @@ pub(crate) struct Run<'a> {
     pub metered: Vec<Metered>,
     /// Bands that the packet exceeds, by table.
     pub bands: BTreeMap<u8, Band>,
-    /// If the packet is dropped before the lookup in a table: this table and the reason.
+    /// If the packet is dropped before the lookup in a table, this table and the drop reason.
     pub end: Option<(u8, DropReason)>,
     low_latency: bool,
     copied_bytes: usize,
@@ -66,7 +66,7 @@ impl<'a> Run<'a> {
         if self.copied_bytes > self.rules.copy_bytes_max() { Err(DropReason::NoBuffer) } else { Ok(()) }
     }
 
-    /// Processes a received packet. An error is the reason for which processing ended early.
+    /// Processes a received packet. Errors of the steps are the reasons for which processing ends early.
     pub fn process(&mut self) {
         if let Err(reason) = self.receive().and_then(|()| self.forward()) {
             self.reasons.push(reason);
@@ -100,14 +100,14 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Returns the result. Without any copy, the last reason becomes the outcome.
+    /// Returns the result. If there is no copy, the last drop reason becomes the outcome.
     pub fn finish(mut self) -> Processed {
         let outcome = if !self.sent.is_empty() {
             Outcome::Forwarded
         } else if !self.packet_ins.is_empty() {
             Outcome::Consumed
         } else {
-            // A packet without a copy has a reason; `NoOutput` if there is no other.
+            // A packet without a copy always has a reason. It is `NoOutput` if no other reason was recorded.
             Outcome::Dropped(self.reasons.pop().unwrap_or(DropReason::NoOutput))
         };
         let copy_drops = self.reasons;
@@ -136,7 +136,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Forwards by stateless forwarding, or through the tables.
+    /// Forwards the packet by stateless forwarding or through the tables.
     fn forward(&mut self) -> Result<(), DropReason> {
         let rules = self.rules;
         if let Some(stateless_config) = rules.stateless() {
@@ -205,7 +205,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Executes the action set. `last` is the entry hit last.
+    /// Executes the action set. `last` is the last entry that was hit.
     fn execute_set(&mut self, set: &ActionSet, last: &FlowEntry) -> Result<(), DropReason> {
         for action in set.in_order() {
             self.execute(&action, last)?;
@@ -218,7 +218,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Executes one action of `entry`. An error ends the packet; a failed output does not.
+    /// Executes one action of `entry`. An error ends the packet. A failed output is not an error.
     pub(crate) fn execute(&mut self, action: &Action, entry: &FlowEntry) -> Result<(), DropReason> {
         let packet = &mut self.packet;
         let tag_types =
@@ -270,7 +270,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Sends a packet-in for a packet whose TTL was too small, if configured. The packet is dropped in any
+    /// If configured, sends a packet-in for a packet whose TTL was too small. The packet is dropped in any
     /// case.
     fn decremented(&mut self, done: Result<(), DropReason>, entry: &FlowEntry) -> Result<(), DropReason> {
         if done == Err(DropReason::TtlExpired)

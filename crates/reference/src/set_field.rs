@@ -15,14 +15,14 @@ pub(crate) fn set_field(packet: &mut ReferencePacket, set: &SetField) -> Result<
             return Ok(());
         }
         Field::Slice(slice) if slice.base == SliceBase::Metadata => return set_register(packet, slice, set),
-        // `model` accepts no action that writes these fields.
+        // The model refuses actions that write these fields.
         Field::InPort | Field::InPhyPort | Field::Metadata | Field::Ipv6Exthdr => {
             return Err(DropReason::UnsupportedAction);
         }
         Field::EthType => eth_type(packet)?,
         Field::IpProto => ip_proto(packet)?,
-        // The 12 bits of the VID. The present bit, first of the 13 bits of value and mask, is not in the
-        // frame.
+        // The frame contains the 12 bits of the VID. It does not contain the present bit, which is the first
+        // of the 13 bits of value and mask.
         Field::VlanVid if packet.headers.vlan_tci.is_some() => (14 * 8 + 4, 12),
         field => in_frame(packet, field).ok_or(missing(field))?,
     };
@@ -51,8 +51,8 @@ fn eth_type(packet: &ReferencePacket) -> Result<(usize, usize), DropReason> {
     Ok((found.type_at * 8, 16))
 }
 
-/// Returns the location of the protocol in the IPv4 header. In IPv6, the walk must not have passed an
-/// extension header.
+/// Returns the location of the protocol number in the IP header. In IPv6, there must be no extension header
+/// before the upper layer.
 fn ip_proto(packet: &ReferencePacket) -> Result<(usize, usize), DropReason> {
     let found = &packet.headers;
     match (found.network, found.ip) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Stateless forwarding: processing of a tagged packet before the tables. It implements the pseudocode of
+//! Stateless forwarding: the processing of a tagged packet before the tables. It implements the pseudocode of
 //! docs/planning.md and the rules of this crate's documentation.
 
 use crate::headers::{self, Tag};
@@ -14,7 +14,7 @@ use std::ops::Range;
 /// Decision of stateless forwarding about a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StatelessOutcome {
-    /// Not applicable: the packet enters the tables unchanged.
+    /// Stateless forwarding does not apply. The packet enters the tables unchanged.
     Tables,
     /// The packet is sent to a port. KeyFlow and PolKA use queue 0.
     Sent(Sent),
@@ -22,17 +22,17 @@ pub enum StatelessOutcome {
     Dropped(DropReason),
 }
 
-/// Value computed from a header.
+/// A value computed from a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Worked {
-    /// Residue of a key by an ID, and the meaning of that label, if any.
+    /// Residue of a key by a node ID, and the meaning of this label if it has one.
     Label(NodeId, u32, Option<Label>),
-    /// Gate that a tag leads to, and the port with that gate, if any.
+    /// Gate to which a tag leads, and the port with this gate if there is one.
     Gate(u64, Option<PortNo>),
 }
 
-/// Returns the value computed from a frame's header, to explain a decision. Returns `None` if processing ends
-/// before a value is computed.
+/// Returns the value computed from a frame's header, which explains the decision. Returns `None` if
+/// processing ends before a value is computed.
 #[must_use]
 pub fn worked(stateless_config: &StatelessConfig, in_port: PortNo, frame: &[u8]) -> Option<Worked> {
     let label = |bank: &Option<Bank>, key: Range<usize>| {
@@ -53,7 +53,7 @@ pub fn worked(stateless_config: &StatelessConfig, in_port: PortNo, frame: &[u8])
     }
 }
 
-/// Returns the gate that a tag leads to from a port.
+/// Returns the gate to which a tag leads for packets from a port.
 fn gate(gates: &Gates, in_port: PortNo, up: u32, down: u32) -> u64 {
     let assists = gates.ports.get(&in_port).is_some_and(|gate| gate.flag == GateFlag::Assists);
     if assists && up != 0 && down != 0 {
@@ -87,7 +87,7 @@ pub fn stateless(
     }
 }
 
-/// State of a switch during the processing of one packet.
+/// State of a switch while it processes one packet.
 struct Node<'a> {
     stateless_config: &'a StatelessConfig,
     ports: &'a BTreeMap<PortNo, PortState>,
@@ -118,8 +118,8 @@ impl Node<'_> {
         }
     }
 
-    /// Processes KeyFlow and PolKA. Both have the hop count at byte 15; below `hops_min` the packet is
-    /// dropped.
+    /// Processes KeyFlow and PolKA. Both headers have the hop count at byte 15. If it is below `hops_min`,
+    /// the packet is dropped.
     fn by_key(&self, bank: &Bank, key: &[u8], frame: &[u8], hops_min: u8) -> Step {
         let label = residue(key, bank.id);
         let out = match bank.labels.get(&label) {
@@ -158,12 +158,12 @@ impl Node<'_> {
         self.send(port, QueueId(qid.into()), packet.bytes)
     }
 
-    /// Whether a port exists, has a link and forwards.
+    /// Returns whether a port exists, has a link and forwards.
     fn is_up(&self, port: PortNo) -> bool {
         self.ports.get(&port).is_some_and(|state| state.up && !state.no_fwd)
     }
 
-    /// Sends a frame if the part after its 14 bytes of Ethernet header fits the port's MTU.
+    /// Sends a frame if the part after the 14 bytes of its Ethernet header fits into the port's MTU.
     fn send(&self, port: PortNo, queue: QueueId, bytes: Vec<u8>) -> Step {
         match self.stateless_config.mtu_bytes.get(&port) {
             Some(mtu) if bytes.len() - 14 > *mtu => Err(DropReason::OverMtu),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 #[derive(Debug, Default)]
 pub(crate) struct Tables {
-    /// Highest priority first; entries of equal priority in the order in which they were added.
+    /// Entries by descending priority. Entries of equal priority are in the order in which they were added.
     tables: BTreeMap<u8, Vec<Arc<FlowEntry>>>,
     living: BTreeSet<EntryId>,
 }
@@ -93,8 +93,8 @@ impl Tables {
     }
 }
 
-/// Checks the interpreter's preconditions. A goto leads to a higher table, so processing terminates. Entries
-/// of learned MAC addresses have one fixed form, and no goto leads to their table.
+/// Checks the interpreter's preconditions. A goto must lead to a higher table, so that processing terminates.
+/// Entries of learned MAC addresses must have a fixed form, and no goto may lead to their table.
 fn check(entry: &FlowEntry) -> Result<(), String> {
     let FlowEntry { id, table, .. } = entry;
     if let Some(next) = entry.instructions.next {
@@ -121,7 +121,7 @@ fn check(entry: &FlowEntry) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the port of instructions that consist of a single applied output.
+/// Returns the output port of instructions that consist of a single applied output.
 fn the_output(instructions: &Instructions) -> Option<PortNo> {
     match instructions.apply.as_slice() {
         [action @ Action::Output { port, .. }] => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Each rule of the crate's documentation, tested on frames byte by byte.
+//! Tests each rule of the crate's documentation on frames, byte by byte.
 
 mod choice;
 mod fields;

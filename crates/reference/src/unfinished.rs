@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Frames that a sender left to its device to finish: with an open checksum, or to be segmented.
+//! Frames that a sender left to its device to finish. They have an open checksum, or are to be segmented.
 
 use crate::checksums::sum;
 
@@ -12,7 +12,7 @@ pub struct Unfinished {
     pub cut: Option<Cut>,
 }
 
-/// Location of an open checksum. It covers the bytes from `start` to the frame's end.
+/// Position of an open checksum. The checksum covers the bytes from `start` to the end of the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenChecksum {
     /// Offset of the first covered byte.
@@ -28,7 +28,7 @@ pub struct Cut {
     pub kind: CutKind,
     /// Total length of the headers in bytes.
     pub header_len: usize,
-    /// Payload bytes per segment; the last may have fewer.
+    /// Number of payload bytes per segment. The last segment may have fewer.
     pub size: usize,
 }
 
@@ -69,8 +69,8 @@ impl Unfinished {
     }
 }
 
-/// Returns the frames that a device puts on the wire. Returns `None` if the remaining work does not fit the
-/// frame.
+/// Returns the frames that a device puts on the wire. Returns `None` if the frame does not match the
+/// description of the remaining work.
 #[must_use]
 pub fn finished(frame: &[u8], unfinished: Unfinished) -> Option<Vec<Vec<u8>>> {
     let Some(open) = unfinished.checksum else {
@@ -89,7 +89,7 @@ fn completed(frame: &[u8], open: OpenChecksum) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Returns the checksum of bytes that contain the sum of their pseudo-header. A UDP checksum (offset 6) is
+/// Returns the checksum of bytes that contain the sum of their pseudo-header. A UDP checksum (at offset 6) is
 /// never 0.
 fn checksum_of(covered: &[u8], offset: usize) -> u16 {
     let sum = match sum(covered) {
@@ -130,7 +130,7 @@ fn segments(frame: &[u8], open: OpenChecksum, cut: Cut) -> Option<Vec<Vec<u8>>> 
             let udp_len = (segment.len() - l4) as u16;
             segment[l4 + 4..l4 + 6].copy_from_slice(&udp_len.to_be_bytes());
         }
-        // The field's sum contains the length of the super-frame. Each segment has its own length.
+        // The sum in the field contains the length of the super-frame. Each segment needs its own length.
         let field = l4 + open.offset;
         let whole = sum(&((frame.len() - l4) as u32).to_be_bytes());
         let own = sum(&((segment.len() - l4) as u32).to_be_bytes());
@@ -153,8 +153,8 @@ fn finish_ipv4(header: &mut [u8], total_len: u16, number: u16) {
     header[10..12].copy_from_slice(&checksum.to_be_bytes());
 }
 
-/// Returns the offset of the IP header in front of the upper layer, and whether it is IPv4. Its length must
-/// reach to the frame's end.
+/// Returns the offset of the IP header before the upper layer, and whether it is an IPv4 header. The IP
+/// length must extend to the end of the frame.
 fn ip_header(frame: &[u8], l4: usize, kind: CutKind) -> Option<(usize, bool)> {
     let length = |at: usize| Some(usize::from(u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?])));
     let v4 = (20..=60).step_by(4).filter_map(|len| Some((l4.checked_sub(len)?, len))).find(|(at, len)| {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Walk over a frame's headers, written from the protocols' specifications and the presence rules in
+//! Walk over a frame's headers. It is written from the protocols' specifications and the presence rules in
 //! `wire::layers::header`. A test compares it with `wire::locate`.
 
-/// EtherType of a frame with LLC and without a SNAP EtherType.
+/// EtherType that stands for a frame with LLC and without a SNAP EtherType.
 pub(crate) const LLC: u16 = 0x05ff;
 
 /// Maximum numbers of VLAN tags and of IPv6 extension headers that are skipped.
@@ -44,12 +44,12 @@ pub(crate) struct Ip {
     pub exthdr: u16,
     /// Offset of the upper layer.
     pub l4: usize,
-    /// End of the datagram in the frame; padding may follow.
+    /// End of the datagram in the frame. Padding may follow.
     pub end: usize,
     pub fragment: bool,
 }
 
-/// Headers of one frame. Offsets are in bytes from its start.
+/// Headers of one frame. Offsets are in bytes from the start of the frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Headers {
     /// Control information of the outermost VLAN tag.
@@ -62,20 +62,20 @@ pub(crate) struct Headers {
     pub network: Network,
     pub ip: Option<Ip>,
     pub upper: Upper,
-    /// Whether the packet is a neighbour solicitation or advertisement with its target.
+    /// Whether the packet is a neighbour solicitation or advertisement that contains its target.
     pub nd: bool,
-    /// Offsets of the link-layer addresses in its options.
+    /// Offsets of the link-layer addresses in the options of this message.
     pub nd_sll: Option<usize>,
     pub nd_tll: Option<usize>,
 }
 
-/// Returns the 16 bits at `at`, if the bytes reach that far.
+/// Returns the 16 bits at `at`, or `None` if the bytes end before.
 pub(crate) fn word(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]))
 }
 
-/// True if a valid IPv4 header begins at `at`: version 4, at least five words, complete, and a total length
-/// not shorter than the header.
+/// Returns whether a valid IPv4 header begins at `at`. It is valid if it is complete, has version 4 and at
+/// least five words, and its total length covers at least the header.
 pub(crate) fn is_ipv4(bytes: &[u8], at: usize) -> bool {
     let Some(total_len) = word(bytes, at + 2) else { return false };
     let header_len = usize::from(bytes[at] & 15) * 4;
@@ -85,7 +85,7 @@ pub(crate) fn is_ipv4(bytes: &[u8], at: usize) -> bool {
         && usize::from(total_len) >= header_len
 }
 
-/// True if a complete IPv6 fixed header begins at `at`.
+/// Returns whether a complete IPv6 fixed header begins at `at`.
 pub(crate) fn is_ipv6(bytes: &[u8], at: usize) -> bool {
     bytes.len() >= at + 40 && bytes[at] >> 4 == 6
 }
@@ -109,7 +109,8 @@ pub(crate) fn walk(frame: &[u8]) -> Headers {
         found.type_at += 4;
     }
     if found.eth_type < 0x0600 {
-        // 802.3 length: LLC follows, possibly with SNAP and OUI 0, whose last two bytes are an EtherType.
+        // This is an 802.3 length. LLC follows, possibly with SNAP and OUI 0. In that case the last two bytes
+        // are an EtherType.
         let snap = frame.get(found.type_at + 2..found.type_at + 8) == Some(&[0xaa, 0xaa, 3, 0, 0, 0]);
         match word(frame, found.type_at + 8) {
             Some(eth_type) if snap && eth_type >= 0x0600 => {
@@ -261,8 +262,8 @@ fn neighbour(message: &[u8], l4: usize, found: &mut Headers) {
 /// Returns the OFPIEH_* bits of the extension headers `seen`, in order (OpenFlow 1.3.5, section 7.2.3.8).
 fn exthdr_bits(seen: &[u8]) -> u16 {
     let mut bits = 0;
-    // Position reached in the order of RFC 8200, section 4.1: hop-by-hop, destination (for routers), routing,
-    // fragment, authentication, ESP, destination (for the final host).
+    // Position reached so far in the order of RFC 8200, section 4.1: hop-by-hop, destination (for routers),
+    // routing, fragment, authentication, ESP, destination (for the final host).
     let mut reached = 0;
     for (index, number) in seen.iter().enumerate() {
         let earlier = seen[..index].iter().filter(|other| *other == number).count();
@@ -278,11 +279,11 @@ fn exthdr_bits(seen: &[u8]) -> u16 {
             60 if reached == 0 => (3, 1),
             60 => (3, 6),
             59 => (0, reached),
-            // The mobility header has neither a bit nor a position.
+            // The mobility header has no bit and no position in this order.
             _ => continue,
         };
         if *number == 0 && index > 0 {
-            // The hop-by-hop bit is set for a header in the first position only.
+            // The hop-by-hop bit is set only if the header is in the first position.
             bits |= 1 << 8;
             continue;
         }

@@ -18,19 +18,19 @@ use std::io::{self, BufReader};
 use std::path::Path;
 use worker::WorkerSet;
 
-/// Maximum number of traffic classes.
+/// Maximum number of traffic classes in a scenario.
 const TRAFFIC: usize = 64;
 /// Maximum number of packets that wait to be received.
 const RING: i64 = 65_536;
-/// Maximum time of a run, in ns.
+/// Maximum duration of a run, in ns.
 const TIME_NS: u64 = LONGEST_NS as u64;
-/// Maximum time of input and output, in ns.
+/// Maximum fixed time for input and output, in ns.
 const IO_NS: u64 = 1_000_000_000;
-/// Maximum number of packets of a run.
+/// Maximum number of packets in a run.
 const PACKETS: f64 = 1e11;
 /// Maximum size of a flow file, in bytes.
 const FLOW_FILE_BYTES: usize = 1 << 30;
-/// Number of bytes of a flow file that are read at a time.
+/// Number of bytes of a flow file read at a time.
 const PIECE_BYTES: usize = 64 * 1_024;
 /// Maximum offered load relative to the switch's capacity.
 const FACTOR: f64 = 1_000.0;
@@ -58,7 +58,7 @@ pub fn switch(
     for class in &mut classes {
         let low_latency = |frame: &Vec<u8>| {
             let processed = model.trace(class.port, frame).processed;
-            // A packet that is dropped before any table hits no entry and belongs to no lane.
+            // A packet that is dropped before the first table hits no entry and belongs to no lane.
             processed.low_latency && !processed.hits.is_empty()
         };
         class.low_latency = class.flows.iter().map(low_latency).collect();
@@ -79,7 +79,7 @@ pub fn switch(
     })
 }
 
-/// Times of a run in ns.
+/// Times of a run, in ns.
 struct Times {
     span_ns: f64,
     io_ns: f64,
@@ -113,7 +113,7 @@ fn packets(file: &file::ScenarioFile, mistakes: &mut Mistakes) -> Option<u64> {
     mistakes.at("packets", in_range(packets, 1..=PACKETS as i64))
 }
 
-/// Returns the only switch, or adds a mistake.
+/// Returns the only switch, or adds a mistake if there are several.
 fn only(datapaths: Vec<file::SwitchSection>, mistakes: &mut Mistakes) -> Option<file::SwitchSection> {
     match <[file::SwitchSection; 1]>::try_from(datapaths) {
         Ok([one]) => Some(one),
@@ -146,7 +146,7 @@ fn switch_settings(
     let sections = ForwardingSections { low_latency, ffp, lanes, port_cache };
     let forwarding = forwarding("datapath", sections, mistakes);
     let rules = mistakes.take(rules(datapath, folder));
-    // Simulated devices send without delay, so no bytes are ever outstanding.
+    // Simulated devices send without delay, so bytes are never outstanding.
     let Forwarding { low_latency_cookie, learning, lut_entries, consistency, lanes, outstanding_bytes: _ } =
         forwarding?;
     let marks = Marks { cookie: low_latency_cookie, learning };
@@ -161,7 +161,7 @@ fn switch_settings(
     Some(SwitchSettings { config, marks, rules: rules? })
 }
 
-/// Checks the traffic classes. Returns `None` if one of them is wrong.
+/// Checks the traffic classes. Returns `None` if any of them is wrong.
 fn traffic_classes(
     list: Vec<file::TrafficSection>,
     folder: &Path,
@@ -187,7 +187,7 @@ fn traffic_classes(
     (classes.len() == count).then_some(classes)
 }
 
-/// Returns the text of the switch's flows.
+/// Returns the flows of the switch as text.
 fn rules(datapath: &file::SwitchSection, folder: &Path) -> Result<String, Mistake> {
     let path = match (&datapath.flows, &datapath.rules) {
         (Some(_), Some(_)) => {
@@ -214,8 +214,8 @@ fn rules(datapath: &file::SwitchSection, folder: &Path) -> Result<String, Mistak
     Ok(text)
 }
 
-/// Returns the traffic classes with their rates, and the load factor, if there is one. With a load factor the
-/// rates are relative, because the capacity is not known yet.
+/// Returns the traffic classes with their rates, and the load factor if there is one. With a load factor, the
+/// rates are relative, because the capacity of the switch is not known yet.
 fn rates(
     load: Option<file::LoadSection>,
     traffic: Vec<Traffic>,
@@ -252,7 +252,7 @@ fn rates(
         return Err(wrong("traffic", format!("has shares that add up to {shares}; they must add up to 1")));
     }
     let rated = |one: Traffic| {
-        // Divide by the exact sum, so that a repeated run with the reported rate has the same rates.
+        // Divides by the exact sum, so that another run with the reported rate has the same rates.
         let rate_pps = if one.shared { one.class.rate_pps / shares * all_pps } else { one.class.rate_pps };
         Class { rate_pps, ..one.class }
     };
@@ -273,7 +273,7 @@ fn model(
 ) -> Result<(Model<WorkerSet>, u32), Mistake> {
     let mut file = FlowFile::default();
     file.push(rules);
-    // The last line may have no line feed.
+    // The last line may lack a line feed.
     file.push("\n");
     let mut ports = file.ports();
     ports.extend(classes.iter().flat_map(|class| [Some(class.port), class.comes_back]).flatten());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Costs of the worker's steps, as scenarios and reports write them.
+//! Costs of the worker's steps, in the form in which scenarios and reports contain them.
 
 use crate::error::ScenarioError;
 use config::Mistake;
@@ -22,19 +22,19 @@ pub enum CostsSection {
     /// Measured on this machine before the run.
     #[default]
     Measured,
-    /// The same cost for each unit of every step, in ns.
+    /// Every step has the same cost per unit, in ns.
     Even(f64),
-    /// Costs of these steps. All other steps cost nothing.
+    /// The listed steps have these costs. All other steps cost nothing.
     Given(Vec<StepCost>),
 }
 
-/// Cost of a step.
+/// The cost of a step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StepCost {
     /// Name of the step.
     pub step: String,
-    /// Table number, for steps of a table.
+    /// Table number, for steps that belong to a table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub table: Option<u8>,
     /// Whether the cost applies to packets that left the fast-forwarding path or come from the backlog.
@@ -94,7 +94,7 @@ impl<'de> Deserialize<'de> for CostsSection {
 }
 
 impl CostsSection {
-    /// Returns the cost table of given costs. `None` if the costs are to be measured.
+    /// Returns the cost table of given costs, or `None` if the costs are to be measured.
     pub fn table(&self) -> Result<Option<CostTable>, Mistake> {
         match self {
             Self::Measured => Ok(None),
@@ -140,7 +140,7 @@ fn above_0(ns: f64) -> Result<f64, String> {
     if ns > 0.0 { Ok(ns) } else { Err("is 0, so no time would pass; use 10, for instance".to_owned()) }
 }
 
-/// Returns the steps of a cost table, so that a run can be repeated with them.
+/// Returns the steps of a cost table. A run can be repeated with them.
 pub fn steps_of(table: &CostTable) -> Vec<StepCost> {
     let step = |row: &sim::cost::Row| {
         let (name, of_table) = step_name(row.step);
@@ -155,7 +155,7 @@ pub fn steps_of(table: &CostTable) -> Vec<StepCost> {
     table.rows().iter().map(step).collect()
 }
 
-/// Rounds to tenths of a nanosecond. Smaller differences are noise.
+/// Rounds to tenths of a nanosecond, because smaller differences are noise.
 fn tenths(ns: f64) -> f64 {
     (ns * 10.0).round() / 10.0
 }

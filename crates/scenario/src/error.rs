@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Errors of scenarios.
+//! Errors that occur in scenarios.
 
 use crate::limits::LONGEST_NS;
 use config::{FileMistakes, Mistake};
@@ -7,7 +7,7 @@ use sim::cost::CostError;
 use sim::network::NetworkError;
 use std::path::PathBuf;
 
-/// Error of a scenario.
+/// An error in a scenario.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
     /// The file cannot be read.
@@ -27,12 +27,13 @@ pub enum ScenarioError {
     /// The network could not be set up.
     #[error("the network cannot be set up: {0}")]
     Network(#[from] NetworkError),
-    /// The capacity of the switch is 0, so no load relative to it can be offered.
+    /// The capacity of the switch is 0, so a load relative to the capacity is impossible.
     #[error(
         "{}: load.factor: the switch loses packets of this traffic at any rate; give load.rate_pps", .0.display()
     )]
     NoCapacity(PathBuf),
-    /// The number of packets would take longer than the longest run. The second field is the time in ns.
+    /// Packets of the given number would arrive for longer than the maximum duration of a run. The second
+    /// field is the required time in ns.
     #[error("{}: packets: would take {:.0} s to arrive; a run has at most {:.0} s", .0.display(), .1 / 1e9, LONGEST_NS / 1e9)]
     TooLong(PathBuf, f64),
     /// The measured costs are invalid.

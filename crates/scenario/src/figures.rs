@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Figures that the results of switches and networks share.
+//! Figures that the results of both switches and networks contain.
 
 use serde::Serialize;
 use sim::arrivals::ArrivalTimes;
 
-/// Latencies of delivered packets in ns. All are 0 if no packet was delivered.
+/// Latencies of delivered packets, in ns. All values are 0 if no packet was delivered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Latency {
     /// Median.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Structure of the scenario file, as serde reads it.
+//! Structure of the scenario file as serde reads it.
 //!
-//! Numbers are `i64`, so that a value out of range gets an error message of this crate instead of serde's.
+//! Numbers are read as `i64`. For a value out of range, this crate rather than serde then reports the error.
 
 use crate::costs::CostsSection;
 use crate::network::file::NetworkSection;
@@ -32,7 +32,7 @@ pub struct LoadSection {
     pub factor: Option<f64>,
 }
 
-/// Settings of a switch: the forwarding keys of the daemon's configuration, and its flows.
+/// Settings of a switch: the forwarding keys of the daemon's configuration, and the switch's flows.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SwitchSection {

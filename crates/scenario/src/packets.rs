@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packets of a traffic class, made from templates or read from a capture.
+//! Packets of a traffic class. They are made from templates or read from a capture.
 
 use config::packet::{Masks, Template};
 use fastrand::Rng;
@@ -21,12 +21,12 @@ pub const BYTES: RangeInclusive<i64> = 64..=9_018;
 /// Length of the FCS in bytes.
 const FCS_BYTES: usize = 4;
 
-/// Maximum size of all packets of a traffic class, in bytes.
+/// Maximum total size in bytes of the packets of a traffic class.
 const ALL_BYTES: usize = 256 * 1_024 * 1_024;
-/// Maximum number of packets of a capture.
+/// Maximum number of packets in a capture.
 const CAPTURED: usize = 4_000_000;
 
-/// Maximum number of random draws per flow to get a packet that differs from all others.
+/// Maximum number of random draws per flow to get a packet that differs from all other packets.
 const ATTEMPTS: usize = 64;
 
 /// Packets of a traffic class.
@@ -36,7 +36,7 @@ pub struct Packets {
     pub flows: Arc<[Vec<u8>]>,
     /// Order and times of captured packets.
     pub capture: Option<Arc<Capture>>,
-    /// Ingress port that the templates name.
+    /// Ingress port in the templates.
     pub in_port: Option<PortNo>,
 }
 
@@ -91,7 +91,7 @@ fn too_much() -> String {
     format!("take more than {ALL_BYTES} bytes together; take fewer or shorter ones")
 }
 
-/// Reads the packets of a capture. Equal packets are one flow.
+/// Reads the packets of a capture. Equal packets belong to one flow.
 pub fn captured(path: &Path) -> Result<Packets, String> {
     let refuse = |problem: String| format!("{}: {problem}", path.display());
     // Opening a pipe would block until another process opens it for writing.
@@ -130,7 +130,7 @@ pub fn captured(path: &Path) -> Result<Packets, String> {
         return Err(refuse("has no packet".into()));
     }
     let mut gaps_ns: Vec<f64> = times.windows(2).map(|pair| pair[1].saturating_sub(pair[0]) as f64).collect();
-    // When the capture repeats, the gap from its last packet to its first one is the mean gap.
+    // When the capture is repeated, the gap between its last and its first packet is the mean gap.
     let mean_ns = gaps_ns.iter().sum::<f64>() / gaps_ns.len().max(1) as f64;
     gaps_ns.push(mean_ns);
     let capture = Capture { order: order.into(), gaps_ns: gaps_ns.into() };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Result of a simulated switch, as printed and as JSON.
+//! Result of a simulated switch, as text and as JSON.
 
 use crate::costs::StepCost;
 use crate::figures::{Latency, thousandths};
@@ -8,7 +8,7 @@ use sim::arrivals::{ClassReport, Load, Report};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Key of packets that only the controller got.
+/// Key for packets that were sent to the controller only.
 const CONSUMED: &str = "consumed";
 
 /// Result of a simulated switch. Rates are in packets per second. Times are virtual, in ns, unless the name
@@ -21,67 +21,68 @@ pub struct ScenarioOutcome {
     pub seed: u64,
     /// Source of the costs.
     pub costs: &'static str,
-    /// Virtual time divided by real time while the costs were measured.
+    /// Ratio of virtual time to real time while the costs were measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agreement: Option<f64>,
-    /// Costs of each step. Empty if the scenario gives one cost for a unit of every step.
+    /// Costs of each step. Empty if the scenario gives the same cost for all units of all steps.
     pub steps: Vec<StepCost>,
     /// Total offered load.
     pub offered_pps: f64,
-    /// Maximum rate of this traffic mix with almost no loss, if it was searched for.
+    /// Maximum rate of this mix of traffic with almost no loss, if it was searched for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capacity_pps: Option<f64>,
-    /// Warm-up time. Packets that arrived earlier are not counted.
+    /// Warm-up time. Packets that arrived during it are not counted.
     pub warm_up_ns: f64,
     /// Time during which counted packets arrived.
     pub span_ns: f64,
-    /// Time at which the last counted packet had left or was lost.
+    /// Time at which all counted packets had left or were lost.
     pub end_ns: f64,
-    /// Share of the time during which the worker had packets, in percent.
+    /// Share of the time in which the worker had packets, in percent.
     pub busy_percent: f64,
     /// Number of poll iterations of the worker.
     pub turns: u64,
-    /// Results by lane: flows whose entries are all low-latency, and the other flows.
+    /// Results by lane. One lane has the flows whose entries are all low-latency, the other lane has the
+    /// other flows.
     pub lanes: Vec<TrafficShare>,
     /// Results by traffic class.
     pub traffic: Vec<TrafficShare>,
 }
 
-/// Result of some of the packets. `offered` = `delivered` + `consumed` + the sum of `dropped`.
+/// Results for a part of the packets. `offered` equals `delivered` + `consumed` + the sum of `dropped`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TrafficShare {
     /// Name of the lane or of the traffic class.
     pub name: String,
     /// Number of packets that arrived.
     pub offered: u64,
-    /// Number of packets with at least one copy sent to a port. A packet that returns to the switch is
-    /// counted when it is sent the second time.
+    /// Number of packets of which at least one copy was sent to a port. A packet that returns to the switch
+    /// is counted when it is sent for the second time.
     pub delivered: u64,
-    /// Number of packets that only the controller got.
+    /// Number of packets that were sent to the controller only.
     pub consumed: u64,
     /// Drops by reason.
     pub dropped: BTreeMap<&'static str, u64>,
-    /// Number of times that a packet left by the fast-forwarding path alone.
+    /// Number of times that a packet stayed on the fast-forwarding path until it left.
     pub fast: u64,
     /// Number of packets that left after a later packet of their flow.
     pub overtaken: u64,
     /// Latency from arrival to the end of transmission, plus the fixed time of input and output.
     pub latency_ns: Latency,
-    /// Time until flows used the fast-forwarding path.
+    /// Times until flows used the fast-forwarding path.
     pub learned: LearnedFlows,
 }
 
-/// Flows that came to use the fast-forwarding path during the run.
+/// Flows that began to use the fast-forwarding path during the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct LearnedFlows {
     /// Number of flows.
     pub flows: u64,
-    /// Longest time in ns from the arrival of a flow's first packet to the departure of its first packet over
-    /// the path.
+    /// Longest time in ns from the arrival of a flow's first packet until the first packet of the flow left
+    /// on the path.
     pub longest_ns: f64,
 }
 
-/// Offered load, and the capacity that it was derived from.
+/// Offered load, and the capacity from which it was derived.
 pub struct TimesReport<'a> {
     pub load: &'a Load,
     pub capacity_pps: Option<f64>,

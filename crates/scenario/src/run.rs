@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Run of a scenario of one switch.
+//! Runs a scenario of one switch.
 
 use crate::costs::{CostsSection, StepCost, steps_of, table_of};
 use crate::error::ScenarioError;
@@ -9,37 +9,37 @@ use sim::arrivals::{Case, Class, ClassReport, Harness, Load, Marks, Report, Swit
 use sim::cost::{CostTable, MeasurePlan};
 use std::path::PathBuf;
 
-/// Duration of the cost measurement.
+/// Duration of the measurement of costs.
 const PLAN: MeasurePlan = MeasurePlan { windows: 400, turns: 16, warm_up: 20 };
 
-/// Share of packets lost for lack of space above which the switch counts as overloaded.
+/// Share of packets lost for lack of space above which a switch counts as overloaded.
 const OVERLOAD: f64 = 0.01;
 
-/// Scenario of one switch and its traffic.
+/// A scenario of one switch and its traffic.
 #[derive(Clone, Debug)]
 pub struct SwitchScenario {
     pub(crate) path: PathBuf,
     pub(crate) seed: u64,
-    /// Flows of the switch in flow syntax.
+    /// Flows of the switch in the flow syntax.
     pub(crate) rules: String,
     pub(crate) ports: u32,
     pub(crate) config: worker::WorkerSetConfig,
     pub(crate) marks: Marks,
     pub(crate) costs: CostsSection,
-    /// Arriving packets. If `factor` is given, the rates are relative to the switch's capacity.
+    /// Arriving packets. If `factor` is given, their rates are relative to the switch's capacity.
     pub(crate) load: Load,
     /// Offered load relative to the switch's capacity.
     pub(crate) factor: Option<f64>,
-    /// Number of packets to arrive, instead of a duration.
+    /// Number of packets to arrive, if it is given instead of a duration.
     pub(crate) packets: Option<u64>,
 }
 
-/// Costs and their source.
+/// Costs, and how they were obtained.
 struct Measured {
     table: CostTable,
     from: &'static str,
     steps: Vec<StepCost>,
-    /// Virtual time divided by real time during the measurement.
+    /// Ratio of virtual time to real time during the measurement.
     agreement: Option<f64>,
 }
 
@@ -69,7 +69,7 @@ impl SwitchScenario {
             return Err(ScenarioError::TooLong(self.path.clone(), load.span_ns));
         }
         let mut found = Harness::new(&self.switch(), &load)?.run(&costs.table);
-        // Packets cost more time when they wait in a full backlog, so measure again under overload.
+        // Packets cost more when they wait in a full backlog, so the costs are measured again under overload.
         if costs.agreement.is_some() && is_overloaded(&found) {
             costs = self.measure(true)?;
             found = Harness::new(&self.switch(), &load)?.run(&costs.table);
@@ -84,12 +84,12 @@ impl SwitchScenario {
         Switch { rules, added: "", ports: *ports, config: self.config, marks: *marks, maker: None }
     }
 
-    /// Measures the costs of a worker, either overloaded or not.
+    /// Measures the costs of a worker, which is either overloaded or not.
     fn measure(&self, overloaded: bool) -> Result<Measured, ScenarioError> {
         let case = Case { switch: self.switch(), load: &self.load, overloaded };
         let tables = measure(&[case], PLAN)?;
         let agreement = tables.first().map(|table| table.agreement.sized_ratio());
-        // Use the rounded steps that the report prints, so that a run with them has the same result.
+        // Uses the rounded steps that the report prints, so that a run with these steps has the same result.
         let steps = tables.first().map(steps_of).unwrap_or_default();
         let from = if overloaded {
             "measured with an overloaded worker"
@@ -101,7 +101,7 @@ impl SwitchScenario {
 
     /// Returns the load with its final rates and duration.
     fn offered(&self, capacity_pps: Option<f64>) -> Load {
-        // Round up to whole packets per second, so that a run with the printed rate has the same result.
+        // Rounds up to whole packets per second, so that a run with the printed rate has the same result.
         let scale = match (self.factor, capacity_pps) {
             (Some(factor), Some(capacity_pps)) => (factor * capacity_pps).ceil(),
             _ => 1.0,

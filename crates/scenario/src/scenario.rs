@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reads a scenario file, and decides whether it simulates a switch or a network. Begin with
+//! Reads a scenario file and decides whether it describes a switch or a network. Begin with
 //! [`Scenario::load`].
 
 use crate::error::ScenarioError;
@@ -11,12 +11,12 @@ use config::value::in_range;
 use config::{Mistake, text};
 use std::path::Path;
 
-/// Scenario of one switch or of a network.
+/// A scenario of one switch or of a network.
 #[derive(Debug)]
 pub enum Scenario {
     /// One switch and its traffic.
     Switch(SwitchScenario),
-    /// Network of switches.
+    /// A network of switches.
     Network(NetworkScenario),
 }
 
@@ -25,7 +25,8 @@ impl Scenario {
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read, or all mistakes in it.
+    /// Returns an error if the file cannot be read or contains mistakes. In the latter case, the error lists
+    /// all of them.
     pub fn load(path: &Path, seed: Option<u64>) -> Result<Self, ScenarioError> {
         text::load(path, |text| parse(path, text, seed))
             .map_err(|source| ScenarioError::Read { path: path.into(), source })?
@@ -48,7 +49,7 @@ fn scenario(
         Some(seed) => seed,
         None => mistakes.at("seed", in_range(file.seed.unwrap_or(1), 0..=i64::MAX))?,
     };
-    // Tables use hashes, so fix the seed before any table is made.
+    // Tables use hashes, so the seed must be fixed before the first table is made.
     sim::fix_hashes(seed);
     let Some(network) = &file.network else {
         return check::switch(path, file, seed, mistakes).map(Scenario::Switch);

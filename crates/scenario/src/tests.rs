@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tests of valid scenarios, and of one mistake per row with its error message.
+//! Tests of valid scenarios, and of scenarios with one mistake. Each row contains a mistake and its error
+//! message.
 
 use super::packets::{FLOWS, made};
 use super::*;
@@ -7,7 +8,7 @@ use config::Mistake;
 use std::fs;
 use std::path::Path;
 
-/// Valid file. Each row of [`MISTAKES`] changes one thing in it.
+/// A valid file. Each row of [`MISTAKES`] changes one thing in it.
 const GOOD: &str = r#"
 seed = 3
 warm_up = "1ms"
@@ -146,7 +147,7 @@ fn packets_dropped_at_admission_are_in_no_lane() {
     let folder = std::env::temp_dir().join(format!("shunt-runts-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     let path = folder.join("runts.pcap");
-    // Two frames of 1 and 13 bytes.
+    // The capture contains two frames, of 1 and 13 bytes.
     let mut file: Vec<u8> =
         [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, 1].iter().flat_map(|w| w.to_le_bytes()).collect();
     for (at, len) in [(0_u32, 1_u32), (1, 13)] {
@@ -180,7 +181,7 @@ fn costs_can_be_measured_and_written_down() {
     assert_eq!((&given.traffic, given.costs), (&measured.traffic, "given"));
 }
 
-/// Rows of: replaced text, replacement, and part of the expected message.
+/// Rows of mistakes: the replaced text, its replacement, and a part of the expected message.
 const MISTAKES: &[(&str, &str, &str)] = &[
     ("seed = 3", "seed = -1", "seed: -1 is out of range; use 0"),
     ("seed = 3", "seed = \"x\"", "line 2: seed: is the string \"x\""),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Traffic class of a scenario: its packets and their arrival times.
+//! A traffic class of a scenario: its packets and their arrival times.
 
 use crate::file;
 use crate::limits::{PORTS, RATE_PPS};
@@ -14,15 +14,15 @@ use std::path::Path;
 /// Minimum rate in packets per second.
 const RATE_MIN_PPS: f64 = 1e-3;
 
-/// Maximum number of packets of a burst.
+/// Maximum number of packets in a burst.
 const BURST: i64 = 65_536;
-/// Maximum time between packets of a burst, in ns.
+/// Maximum time between two packets of a burst, in ns.
 const SPACING_NS: f64 = 1e9;
 
-/// Traffic class, whose rate may be a share of the load.
+/// A traffic class. Its rate may be given as a share of the load.
 #[derive(Clone, Debug)]
 pub struct Traffic {
-    /// Packets and arrival times. The rate is in packets per second, or a share if `shared` is set.
+    /// Packets and arrival times. The rate is in packets per second, or is a share if `shared` is set.
     pub class: Class,
     /// Whether the rate is a share of the load.
     pub shared: bool,
@@ -50,8 +50,8 @@ pub fn traffic(n: usize, t: file::TrafficSection, folder: &Path, seed: u64) -> R
         (None, false) => {
             let flows = at(key("flows"), in_range(t.flows.unwrap_or(1), 1..=packets::FLOWS as i64))?;
             let bytes = at(key("bytes"), in_range(t.bytes.unwrap_or(64), packets::BYTES))?;
-            // Each class has a seed derived from its index, so that adding a class does not change the other
-            // classes.
+            // The seed of each class is derived from the index of the class. Adding a class thus does not
+            // change other classes.
             let seed = seed ^ (n as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             at(key("packets"), packets::made(&t.packets, flows as usize, bytes as usize, seed))?
         }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Open-loop load on one worker: packets arrive at scheduled times, independent of the worker's progress.
 //!
-//! Traffic classes fill bounded receive rings in virtual time. The worker's own code runs; the cost of its
-//! steps is its virtual time. A packet that arrives during a poll iteration can be received before that
-//! iteration ends. A packet's latency is the time from its arrival to the transmit doorbell that covers it,
-//! plus a fixed time for I/O. Losses are counted by reason. The same seed, costs and rules give the same
-//! result.
+//! Traffic classes fill bounded receive rings in virtual time. The worker's real code runs, and virtual time
+//! advances by the cost of its steps. A packet that arrives during a poll iteration can be received before
+//! that iteration ends. A packet's latency is the time from its arrival to the transmit doorbell after it was
+//! queued, plus a fixed time for I/O. Losses are counted by reason. The same seed, costs and rules give the
+//! same result.
 
 mod capacity;
 mod class;

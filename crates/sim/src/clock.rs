@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Virtual clock, advanced by its owner only.
+//! A virtual clock that only its owner advances.
 
 use flow::Nanos;
 
-/// Monotonic clock that advances only when its owner moves it.
+/// A monotonic clock that advances only when its owner moves it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VirtualClock {
     now_ns: Nanos,
 }
 
 impl VirtualClock {
-    /// Creates a clock at this time.
+    /// Creates a clock with this initial time.
     #[must_use]
     pub fn starting_at(now_ns: Nanos) -> Self {
         Self { now_ns }
@@ -22,7 +22,7 @@ impl VirtualClock {
         self.now_ns
     }
 
-    /// Advances to `time_ns`, unless that has passed. Returns the current time.
+    /// Advances to `time_ns`, unless this time has passed. Returns the current time.
     pub fn advance_to(&mut self, time_ns: Nanos) -> Nanos {
         self.now_ns = self.now_ns.max(time_ns);
         self.now_ns

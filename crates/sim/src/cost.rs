@@ -2,10 +2,10 @@
 //! Cost of each processing step of a worker, measured in the run that uses it. The costs drive the virtual
 //! clock.
 //!
-//! A worker reports each step to its [`CostProbe`]. First the probe assigns real time to the steps, from
-//! which a [`CostTable`] is computed. Later it only counts steps, and the table converts the counts into
-//! virtual time, which preemption by other programs does not affect. Windows of both kinds alternate, so that
-//! the table can be compared with real time.
+//! A worker reports each step to its [`CostProbe`]. In some windows, the probe assigns real time to the
+//! steps, from which a [`CostTable`] is computed. In other windows it only counts steps, and the table
+//! converts the counts into virtual time. Preemption by other programs does not affect virtual time. Windows
+//! of both kinds alternate, so that the table can be compared with real time.
 
 pub mod churn;
 mod measure;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Deterministic simulation of the switch: the worker's and the model's own code, driven in virtual time.
+//! Deterministic simulation of the switch. It drives the real code of worker and model in virtual time.
 //!
 //! The crate must not touch interfaces or depend on the real clock, except where [`cost`] measures real time.
 //! A run is a function of its inputs and its seed. Begin with the module for your task:

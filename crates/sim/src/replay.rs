@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Replay of a capture through a switch, which writes captures of the output. The time is that of the
-//! capture, so timeouts and MAC ageing happen as they would have. The same input gives the same output bytes
-//! with any engine.
+//! capture, so timeouts and MAC ageing depend on the time stamps of the packets. The same input gives the
+//! same output bytes with every engine.
 
 mod engine;
 mod error;
@@ -33,8 +33,8 @@ use std::collections::BTreeSet;
 /// summary reports it.
 ///
 /// # Errors
-/// An unreadable capture or one without Ethernet, refused flows, or unsupported options; nothing is written
-/// then. Also if the output cannot be written.
+/// Returns an error if the capture is unreadable or not of Ethernet, if flows are refused, or if options are
+/// not supported. Nothing is written in these cases. Also returns an error if the output cannot be written.
 pub fn replay(options: &Options) -> Result<ReplaySummary, ReplayError> {
     options.check()?;
     let flows = Flows::read(&options.flows)?;

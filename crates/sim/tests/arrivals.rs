@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Open-loop load in virtual time with equal costs: every packet is accounted for, and the same seed gives
-//! the same run.
+//! Open-loop load in virtual time, with equal costs for all steps. Every packet must be accounted for, and
+//! the same seed must give the same run.
 
 use flow::PortNo;
 use pipeline::LaneLimits;
@@ -9,7 +9,7 @@ use sim::cost::{CostError, CostTable};
 use std::sync::Arc;
 use wire::PacketBuilder;
 
-/// Prefixes of two lengths, so that no hash engine serves the table.
+/// The rules have prefixes of two lengths, so that no hash engine serves the table.
 const RULES: &str = "\
     low_latency,priority=20,udp,nw_dst=10.0.0.0/24,actions=output:2\n\
     low_latency,priority=20,udp,nw_dst=10.0.0.0/16,tp_dst=7,actions=output:2\n\
@@ -42,7 +42,7 @@ fn class(name: &str, network: u8, rate_pps: f64, pattern: Pattern) -> Class {
     }
 }
 
-/// A packet costs about 10 units of 10 ns, so the worker sustains ten million packets/s.
+/// The cost of a packet is about 10 units of 10 ns, so the worker sustains ten million packets/s.
 fn run(normal_pps: f64, seed: u64, comes_back: Option<u32>, lanes: LaneLimits) -> Result<Report, CostError> {
     let bursts = Pattern::Bursts { packets: 16, spacing_ns: 10.0 };
     let low = Class { comes_back: comes_back.map(PortNo), ..class("low", 0, 5e5, Pattern::Poisson) };

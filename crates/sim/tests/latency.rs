@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Latencies in virtual time: the switch's own code, timed by the costs of its steps only.
+//! Latencies in virtual time. Only the costs of the switch's own steps determine them.
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use sim::cost::{CostTable, Rig};
 
-/// Packets per poll iteration.
+/// Number of packets per poll iteration.
 const BURST: u64 = 32;
 
 #[test]
@@ -19,8 +19,8 @@ fn a_frame_s_latency_is_what_its_burst_s_steps_cost() {
         rig.worker.probe().pass(1e9);
         let before_ns = rig.worker.probe().virtual_ns();
         assert_eq!(rig.worker.turn(turn).sent as u64, BURST);
-        // The cost of the iteration itself counts before the first poll, and the cost of the doorbell after
-        // the last doorbell. Neither is part of a latency.
+        // The cost of the iteration itself is charged before the first poll, and the cost of the doorbell
+        // after the last doorbell. Neither cost is part of a latency.
         let outside_ns = (1 + BURST) as f64 * UNIT_NS;
         longest_ns = longest_ns.max(rig.worker.probe().virtual_ns() - before_ns - outside_ns);
     }

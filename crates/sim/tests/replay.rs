@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Captures through both engines: the same output captures and counters, and no broken checksum.
+//! Replays captures with both engines. Output captures and counters must be the same, and checksums must stay
+//! correct.
 
-// Clippy recognises tests by their attribute; helper functions here have none.
+// Clippy recognises tests by their attribute, which helper functions here do not have.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 use flow::PortNo;
@@ -96,7 +97,7 @@ fn no_checksum_breaks_by_the_judgement_of_tshark() {
     assert!(right > 1_000);
 }
 
-/// The checksum check detects an error.
+/// The checksum check must detect an error.
 #[test]
 #[should_panic = "was right and is wrong in packet 1"]
 fn a_broken_checksum_is_found() {
@@ -153,8 +154,8 @@ fn mistakes_are_reported_as_sentences() {
     assert!(!out.exists(), "nothing is written");
 }
 
-/// Time is that of the capture: an entry with a timeout and learned MAC addresses expire by the capture's
-/// clock.
+/// The capture determines the time. An entry with a timeout and learned MAC addresses expire by the time
+/// stamps of the capture.
 #[test]
 fn timeouts_follow_the_capture() {
     let folder = Folder::new("timeouts");
@@ -166,9 +167,9 @@ fn timeouts_follow_the_capture() {
     )
     .unwrap();
     let capture = folder.path().join("in.pcap");
-    // Two packets hit the first entry, which ends at 2 s, and two the second, which ends at 7 s. Then NORMAL
-    // learns the sender, refreshes it at 8 s, and forgets it at 308 s. Until then, packets to the sender
-    // leave by its port only.
+    // Two packets hit the first entry, which expires at 2 s. Two packets hit the second entry, which expires
+    // at 7 s. Then NORMAL learns the sender, refreshes it at 8 s, and forgets it at 308 s. Until then,
+    // packets to the sender leave only by its port.
     let to = [0, 1_999, 2_000, 4_000, 7_000, 8_000].map(|time_ms| (time_ms, false));
     made::write_at(&capture, &[&to[..], &[(307_999, true), (308_000, true)]].concat());
     for engine in [ReplayEngine::Worker, ReplayEngine::Reference] {
@@ -183,7 +184,7 @@ fn timeouts_follow_the_capture() {
     }
 }
 
-/// Interfaces of a pcapng are ports, unless one port is configured.
+/// The interfaces of a pcapng file are ports, unless an ingress port is configured.
 #[test]
 fn interfaces_are_ports() {
     let folder = Folder::new("interfaces");
@@ -208,7 +209,7 @@ fn a_cut_capture_is_replayed_up_to_the_cut() {
     let (summary, _) = run(&Options::new(&capture, flows_file(), ""), ReplayEngine::Worker, &folder);
     assert_eq!(summary.packets, 1);
     assert!(summary.damage.is_some_and(|damage| damage.contains("packet 2")));
-    // The cut is within the first packet, so nothing can be replayed.
+    // The file is cut within the first packet, so nothing can be replayed.
     fs::write(&capture, &whole[..24 + 16 + 9]).unwrap();
     let out = folder.path().join("out");
     let error = replay(&Options::new(&capture, flows_file(), &out)).unwrap_err().to_string();

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Costs, and the delay of packets while rules change, in units of work that no other program affects. The
-//! benches `flow_mods` and `load` measure real time.
+//! Costs, and the delay of packets while rules change. They are measured in units of work, which other
+//! programs do not affect. The benchmarks `flow_mods` and `load` measure real time.
 
 use pipeline::ProbeStep;
 use sim::cost::stall::run;
 use sim::cost::{CostSource, MeasurePlan, Rig, churn, measure};
 
-/// Limit of the work in a poll iteration. Two bursts of packets and the operations of an iteration need some
-/// hundreds of units.
+/// Maximum amount of work in a poll iteration. Two bursts of packets and the operations of an iteration need
+/// several hundred units.
 const LONG_UNITS: f64 = 1_500.0;
 
-/// Every step of the mix has a row, and their sum can be compared with real time.
+/// Every step of the mix must have a row, and the sum of the rows must be comparable with real time.
 #[test]
 fn every_step_has_a_cost() {
     let mut mix = Rig::mix().unwrap();
@@ -33,9 +33,9 @@ fn every_step_has_a_cost() {
     assert!(costs.agreement.windows > 0 && costs.agreement.virtual_ns > 0.0);
 }
 
-/// All entries are deleted by a wildcard, and no poll iteration has much work. Each packet is processed by
-/// all rules before the delete or by all rules after it. Once the barrier is answered, only the rules after
-/// it may apply.
+/// All entries are deleted by a wildcard. No poll iteration may have much work. Each packet must be processed
+/// either by all rules before the delete or by all rules after it. Once the barrier is answered, only the
+/// rules after it may apply.
 #[test]
 fn deleting_everything_stalls_nothing_and_leaves_no_stale_verdict() {
     let report = run(20_000, CostSource::Even(1.0)).unwrap();
@@ -46,7 +46,7 @@ fn deleting_everything_stalls_nothing_and_leaves_no_stale_verdict() {
     assert!(report.is_lawful(), "{report}");
 }
 
-/// Operations of each kind are submitted as fast as they can be queued, and no poll iteration has much work.
+/// Operations of each kind are submitted as fast as they can be queued. No poll iteration may have much work.
 #[test]
 fn flow_mods_stall_nothing() {
     let mut phases = 0;

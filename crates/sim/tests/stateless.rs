@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The pipeline's stateless forwarding compared with the reference: random configurations, ports, keys, tags
-//! and damaged headers, burst by burst. `STATELESS_PACKETS` (default 300,000) and `STATELESS_SEED` set the
-//! number of packets and the seed.
+//! Compares the pipeline's stateless forwarding with the reference, burst by burst. Configurations, ports,
+//! keys and tags are random, and some headers are damaged. `STATELESS_PACKETS` (default 300,000) sets the
+//! number of packets, and `STATELESS_SEED` sets the seed.
 
 #![allow(clippy::expect_used, reason = "a test that cannot be set up has failed")]
 
@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-/// Number of ports with consecutive numbers from 1; one more port has a distant number.
+/// Number of ports with consecutive numbers from 1. One further port has a much higher number.
 const PORTS: PortNo = PortNo(7);
 const FAR: PortNo = PortNo(70_000);
 
@@ -145,7 +145,7 @@ fn any_ports(rng: &mut Rng) -> Vec<PortState> {
         .collect()
 }
 
-/// Returns a gate number that is likely to be significant: small, or near an existing gate.
+/// Returns a gate number that is likely to be relevant: a small one, or one near an existing gate.
 fn gate(rng: &mut Rng, stateless_config: &StatelessConfig) -> u32 {
     let gates: Vec<u32> = stateless_config
         .gates

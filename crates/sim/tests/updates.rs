@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rules added under low-latency traffic, in each consistency mode of the LUTs: every packet is sent to the
-//! port that the rules require.
+//! Rules are added under low-latency traffic, in each consistency mode of the LUTs. Every packet must be sent
+//! to the port that the rules require.
 
 use sim::cost::MeasurePlan;
 use sim::cost::updates::{Case, UpdateRules, run};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reads the final state of a case for the checker.
+//! Records the final state of a case for the checker.
 
 use super::Driver;
 use dataplane::DataPlane;

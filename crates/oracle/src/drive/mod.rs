@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Driver of a case: packets, updates, and poll iterations of the workers and the control thread, in random
-//! order.
+//! Driver of a case. In random order it sends packets, makes updates, and runs poll iterations of the workers
+//! and the control thread.
 
 mod close;
 mod setup;
@@ -27,12 +27,12 @@ pub(super) struct Driver {
     options: CaseOptions,
     style: Style,
     templates: Vec<Template>,
-    /// Port on which most packets of each template arrive.
+    /// For each template, the port on which most of its packets arrive.
     homes: Vec<PortNo>,
     model: Model<Recorder>,
     workers: Vec<Worker<OrderLog>>,
     handles: Vec<MemHandle>,
-    /// Reference that executes every operation when it is submitted, ahead of the workers.
+    /// Reference that executes every operation as soon as it is submitted, before the workers do.
     shadow: Reference,
     shadowed: usize,
     now: Nanos,
@@ -40,11 +40,11 @@ pub(super) struct Driver {
     waiting: Vec<Vec<usize>>,
     acknowledged: u64,
     tight: bool,
-    /// Poll iterations since frames were taken from the devices.
+    /// Number of poll iterations since frames were last taken from the devices.
     untaken: usize,
-    /// Queued frames in large buffers, per worker.
+    /// Number of queued frames in large buffers, per worker.
     large_waiting: Vec<usize>,
-    /// Lookups counted so far, per table.
+    /// Number of lookups counted so far, per table.
     lookups: BTreeMap<u8, u64>,
     record: Record,
 }
@@ -52,7 +52,7 @@ pub(super) struct Driver {
 impl Driver {
     pub fn run(mut self) -> Result<Record, String> {
         self.first_rules()?;
-        // In a calm case, only few updates may change the treatment of packets.
+        // A calm case has only a few updates that may change the treatment of packets.
         let updates = if self.style.calm { 1 } else { 5 };
         while self.record.arrivals.len() < self.options.packets {
             self.now += self.rng.u64(0..STEP_NS_MAX);
@@ -72,13 +72,13 @@ impl Driver {
         Ok(self.record)
     }
 
-    /// Returns a template and a port on which its packets arrive.
+    /// Returns a template that is in use, and a port on which its packets arrive.
     fn packet_in_use(&mut self) -> (usize, PortNo) {
         let template = self.rng.usize(0..self.templates.len());
         (template, self.port_of(template))
     }
 
-    /// Returns a port on which a template's packets arrive, mostly the usual one.
+    /// Returns a port on which a template's packets arrive. In most cases, this is the usual one.
     fn port_of(&mut self, template: usize) -> PortNo {
         if self.rng.u8(0..6) == 0 { self.style.any_port(&mut self.rng) } else { self.homes[template] }
     }

@@ -21,28 +21,28 @@ use worker::{PortQueues, build_with};
 /// Capacity of a port's queue in packets.
 const QUEUE_FRAMES: usize = 512;
 
-/// A few packets mark an entry as low-latency, and a short silence removes the mark.
+/// Learning parameters with which a few packets mark an entry, and a short silence removes the mark.
 const LEARNING: Learning = Learning { min_pps: 10, window: 100_000_000, min_timeout: 0 };
 
-/// Capacity of a port's queue in a tight case, where frames are not always taken and queue in the outbox.
+/// Capacity of a port's queue in a tight case. In such a case, frames are not always taken from the device,
+/// and wait in the outbox.
 const TIGHT_QUEUE_FRAMES: usize = 8;
 
 /// Ageing times of learned addresses, used by successive cases. A case lasts about 20 s of virtual time.
 const MAC_AGEING: [Nanos; 4] = [300_000_000_000, 1_000_000_000, 2_500_000_000, 6_000_000_000];
 
-/// Cases form blocks of this many cases. In one of every RECORDED blocks, all packets are recorded for
-/// traces.
+/// Cases form blocks of this many cases. In one in `RECORDED` blocks, all packets are recorded for traces.
 const RECORDED: u64 = 3;
 
-/// Cases with egress queues, as remainders of the seed by 16: one with one worker and one with two. Rules
+/// Cases with egress queues, as remainders of the seed modulo 16. One has one worker, the other two. Rules
 /// also select a queue that does not exist.
 const QUEUED: [u64; 2] = [1, 8];
 
-/// In one of every LONG cases, some frames need a large buffer.
+/// In one in this many cases, some frames need a large buffer.
 const LONG: u64 = 8;
 
-/// Senders leave checksums and segmentation to the device in one of every OFFLOADS cases, and in the cases
-/// with long frames.
+/// In one in this many cases, and in all cases with long frames, senders leave checksums and segmentation to
+/// the device.
 const OFFLOADS: u64 = 4;
 
 /// Length of the longest frame in a case with long frames, in bytes.
@@ -51,7 +51,7 @@ const LONGEST: usize = 65_400;
 /// Number of large buffers per worker in a case with long frames.
 const LARGE_FRAMES: usize = 256;
 
-/// In one of every CALM cases, rules rarely change, and nearly every packet must stay on the fast-forwarding
+/// In one in this many cases, rules rarely change, and nearly every packet must stay on the fast-forwarding
 /// path.
 const CALM: u64 = 7;
 
@@ -85,7 +85,7 @@ impl Ports {
     }
 }
 
-/// Whether the case with this seed is calm.
+/// Returns whether the case with this seed is calm.
 pub(crate) fn is_calm(seed: u64) -> bool {
     seed.is_multiple_of(CALM)
 }
@@ -126,11 +126,11 @@ impl Driver {
         let queued = QUEUED.contains(&(seed % 16)) || scarce && !seed.is_multiple_of(3);
         let config = worker::WorkerSetConfig {
             large_frames: if long { LARGE_FRAMES } else { 0 },
-            // In some cases LUTs are bypassed by random measurements, so that they come and go.
+            // In some cases, random measurements decide whether LUTs are bypassed, so that LUTs come and go.
             stopwatch: (seed % 8 == 3 && !calm).then_some(any_time),
             ..worker_config(options, room)
         };
-        // In a tight case devices do not always accept frames, so frames queue up.
+        // In a tight case, devices do not always accept frames, so frames wait in queues.
         let tight = seed % 5 < 2 || queued || scarce;
         let egress = if queued { egress(&mut rng, room.queue_frames) } else { Vec::new() };
         let Ports { handles, queues, sent } = Ports::new(style.ports, options.workers, tight, &egress);
@@ -143,8 +143,8 @@ impl Driver {
         if (seed / RECORDED).is_multiple_of(RECORDED) {
             recorder.plane.record(&flow::Match::any(), u64::MAX);
         }
-        // A third of the cases learn low-latency marks, which come and go. Nothing else may change because of
-        // that.
+        // In a third of the cases, low-latency marks are learned and lost again. This must not change
+        // anything else.
         let learning = (seed.is_multiple_of(3) && !calm).then_some(LEARNING);
         let mac_ageing = MAC_AGEING[(seed / 2 % 4) as usize];
         let mut model =
@@ -195,8 +195,8 @@ impl Driver {
             self.model.group_mod(self.now, GroupCommand::Add, group).map_err(|error| error.to_string())?;
         }
         let mut mods = Vec::new();
-        // Occasionally a table is large. Its additions then fill a delta more than once, modifies arrive as
-        // new pages, and an engine without linear search serves it.
+        // Occasionally a table is large. Its additions fill a delta more than once, modifies are applied as
+        // new pages of cells, and an engine other than `scan` serves it.
         let large = (self.rng.u8(0..8) == 0).then(|| self.rng.usize(0..self.style.tables.len()));
         for at in 0..self.style.tables.len() {
             let (table, kind) = (self.style.tables[at].number, &self.style.tables[at].kind);
@@ -212,7 +212,7 @@ impl Driver {
         for _ in 0..self.rng.usize(2..20) {
             mods.push(self.random_entry(self.style.linear));
         }
-        // Half of the cases load one bundle, the others single flow-mods.
+        // Half of the cases load one bundle; the other half load single flow-mods.
         if self.rng.bool() {
             // Two entries of the bundle may have the same index of a linear table and different priorities.
             // The bundle is then refused as a whole.

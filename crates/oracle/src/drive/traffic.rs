@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Pushes packets into ports, runs poll iterations of the workers, and collects sent frames.
+//! Sends packets to ports, runs poll iterations of the workers, and collects the frames that they send.
 
 use super::Driver;
 use crate::log::Arrival;
@@ -12,25 +12,26 @@ use worker::Turn;
 /// Maximum number of packets queued at one port queue in a tight case.
 const TIGHT_WAITING_MAX: usize = 8;
 
-/// Maximum number of packets queued at one port queue. A poll iteration then never makes more copies than the
-/// outboxes hold.
+/// Maximum number of packets queued at one port queue. With this limit, a poll iteration makes no more copies
+/// than the outboxes can hold.
 const WAITING_MAX: usize = 16;
 
-/// Maximum number of packets queued for a worker, so that outboxes and frames suffice for their copies.
+/// Maximum number of packets queued for a worker. With this limit, outboxes and frames suffice for all
+/// copies.
 const ALL_WAITING_MAX: usize = 64;
 
 /// Maximum number of packets queued for a worker in a tight case.
 const TIGHT_ALL_WAITING_MAX: usize = 20;
 
-/// Maximum number of queued frames in large buffers per worker.
+/// Maximum number of queued frames in large buffers, per worker.
 const LARGE_WAITING_MAX: usize = 2;
 
-/// Maximum number of rounds over all workers until everything is sent, including frames that wait for egress
-/// rates.
+/// Maximum number of rounds over all workers until everything is sent. This includes frames that wait for the
+/// rates of egress queues.
 const ROUNDS_MAX: usize = 10_000;
 
 impl Driver {
-    /// Pushes some packets into queues of one worker.
+    /// Puts some packets into the queues of one worker.
     pub(super) fn push(&mut self) {
         let worker = self.rng.usize(0..self.options.workers);
         // Some flows send more than others.
@@ -64,7 +65,8 @@ impl Driver {
             if !self.handles[at].push_frame(worker, &unfinished_frame(&bytes, unfinished)) {
                 return;
             }
-            // A driver drops frames shorter than an Ethernet header, so they never arrive.
+            // Device drivers drop frames that are shorter than an Ethernet header, so such frames never
+            // arrive.
             if bytes.len() < port::MIN_FRAME_BYTES {
                 *self.record.runts.entry(port).or_default() += 1;
                 continue;
@@ -105,7 +107,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Records that the worker has received all its queued packets.
+    /// Records that the worker has received all packets queued for it.
     fn nothing_waits(&mut self, worker: usize) {
         self.waiting.iter_mut().for_each(|waiting| waiting[worker] = 0);
         self.large_waiting[worker] = 0;
@@ -162,7 +164,7 @@ impl Driver {
             if idle && self.model.is_applied(barrier) && self.model.pending_removals() == 0 {
                 return Ok(());
             }
-            // Advances the time to when egress queues may send again.
+            // Advances the time until egress queues may send again.
             self.now = self.now.max(opens_ns.unwrap_or_default());
         }
         Err("workers and control thread do not come to rest".into())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Counters of entries, tables, groups and packets.
+//! Checks the counters of entries, tables, groups and packets.
 
 use super::Replay;
 use super::outcomes::{COPY_LOSSES, Sums, counted};
@@ -7,8 +7,8 @@ use crate::log::Record;
 use dataplane::TrafficCount;
 use flow::DropReason;
 
-/// Compares counters with the reference's and returns their number. A bucket that got no frame is counted,
-/// but groups that it refers to are not.
+/// Compares counters with those of the reference, and returns the number of counters compared. A bucket for
+/// which no frame was free is counted, but the groups to which it refers are not.
 pub(super) fn check_counters(record: &Record, replay: &Replay) -> Result<usize, String> {
     let buckets_lost = counted(record, DropReason::NoBuffer) > 0;
     let reference = &replay.reference;
@@ -52,7 +52,7 @@ pub(super) fn check_totals(record: &Record, replay: &Replay, sums: &Sums) -> Res
             "totals {reported:?}, expected {expected:?} (received, forwarded, consumed, held)"
         ));
     }
-    // A frame handed over to another worker counts as sent, and may be lost there.
+    // A frame handed to another worker counts as sent, and may be lost there.
     let out: u64 = record.sent.iter().map(|(_, _, frames)| frames.len() as u64).sum();
     let most = if record.logs.len() > 1 { replay.copies } else { out };
     if !(out..=most).contains(&totals.copies) {

@@ -15,7 +15,7 @@ const SECOND_NS: Nanos = 1_000_000_000;
 /// Maximum delay of an expiry, in nanoseconds.
 const LATE_NS: Nanos = SECOND_NS;
 
-/// Times at which an entry's timeouts pass, as far as known at some moment.
+/// Times at which an entry's timeouts pass, as far as they are known at some moment.
 #[derive(Clone, Copy, Debug)]
 struct Due {
     /// Earliest and latest time of the idle timeout. For a learned address, the exact time of its last use
@@ -25,7 +25,7 @@ struct Due {
 }
 
 impl Due {
-    /// Returns the times that follow from the uses before this moment.
+    /// Returns the times that follow from the uses of the entry before this moment.
     fn of(life: &Life, record: &Record, before: Moment) -> Self {
         let created = created(life, record).at;
         let idle_ns = match life.entry.table {
@@ -72,19 +72,21 @@ fn created(life: &Life, record: &Record) -> Moment {
     record.submitted[life.added - 1].moment
 }
 
-/// Returns the moment at which the model itself removed the entry. `None` if another entry replaced it.
+/// Returns the moment at which the model itself removed the entry. Returns `None` if another entry replaced
+/// the entry.
 fn timed_out(life: &Life, record: &Record) -> Option<Moment> {
     let submission = &record.submitted[life.removed? - 1];
     (submission.origin == Origin::Poll && !life.replaced).then_some(submission.moment)
 }
 
-/// Returns the timeout that must be the reason of an entry's removal.
+/// Returns the timeout that must be reported as the reason of an entry's removal.
 pub(super) fn reason(life: &Life, record: &Record) -> Option<RemovedReason> {
     let moment = timed_out(life, record)?;
     Due::of(life, record, moment).reason(moment.at)
 }
 
-/// Compares the end of each entry's lifetime with its timeouts. Returns the number of entries that timed out.
+/// Compares the end of each entry's lifetime with the entry's timeouts. Returns the number of entries that
+/// timed out.
 pub(super) fn check_expiry(record: &Record, lives: &[Life]) -> Result<usize, String> {
     let mut expired = 0;
     for life in lives {
@@ -100,7 +102,7 @@ pub(super) fn check_expiry(record: &Record, lives: &[Life]) -> Result<usize, Str
     Ok(expired)
 }
 
-/// Checks that no poll of the control thread leaves an entry that should have expired 1 s earlier.
+/// Checks that after each poll of the control thread, no entry exists that should have expired 1 s earlier.
 fn check_late(record: &Record, life: &Life) -> Result<(), String> {
     let idle_ns = if life.entry.table == MAC_TABLE {
         Some(record.mac_ageing)

@@ -43,8 +43,8 @@ pub(super) fn check_all(record: &Record, lives: &[Life]) -> Result<usize, String
     }
 }
 
-/// Whether the entry was deleted in the operation that also adds an equal entry. A bundle can do that. A
-/// deleted entry has a message, but an overwritten entry has none.
+/// Returns whether the entry was deleted in the operation that also adds an equal entry, as a bundle can do.
+/// A deleted entry causes a message; an overwritten entry does not.
 fn is_deleted_apart(record: &Record, version: usize, message: Option<&FlowRemoved>) -> bool {
     let removals = record.operations[version - 1].parts().iter().filter_map(|part| match part {
         Operation::Entries(changes) => {
@@ -85,8 +85,8 @@ fn check(record: &Record, version: usize, life: &Life, message: &FlowRemoved) ->
     Ok(())
 }
 
-/// Returns the possible reasons for which a request removed an entry: a delete, or the deletion of a group
-/// that it uses.
+/// Returns the possible reasons for a removal by a request: a delete, or the deletion of a group that the
+/// entry uses.
 fn requested(operation: &Operation, entry: &FlowEntry) -> Vec<Option<RemovedReason>> {
     let instructions = &entry.instructions;
     let sends_to = |id: &u32| {

@@ -9,7 +9,7 @@ use reference::{Processed, Reference};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Use of an entry by a packet, between two moments.
+/// Use of an entry by a packet, which happened between two moments.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Use {
     pub first: Moment,
@@ -31,15 +31,16 @@ pub(super) struct Life {
     pub added: usize,
     /// Version that removed the entry, if any.
     pub removed: Option<usize>,
-    /// Whether another entry with the same match replaced it: the removal is followed by that entry's
-    /// addition.
+    /// Whether another entry with the same match replaced it. In that case the removal is directly followed
+    /// by the other entry's addition.
     pub replaced: bool,
-    /// Counters inherited from replaced entries; after the end of the life, its own counters are included.
+    /// Counters inherited from replaced entries. After the end of the lifetime, the entry's own counters are
+    /// included.
     pub counts: Count,
-    /// Counters that the entry may have inherited. A bundle that deletes an entry and adds an equal one looks
-    /// like a replacement, but its counters start at 0.
+    /// Counters that the entry may have inherited. If a bundle deletes an entry and adds an equal one, this
+    /// looks like a replacement, but the new counters start at 0.
     pub perhaps: Count,
-    /// Uses by packets. Recorded only for entries with an idle timeout.
+    /// Uses by packets. They are recorded only for entries with an idle timeout.
     pub uses: Vec<Use>,
 }
 
@@ -101,18 +102,18 @@ impl Lives {
         }
     }
 
-    /// Returns the counters that an entry inherits from the one it replaces in the preceding change: certain
-    /// and possible ones.
+    /// Returns the counters that an entry inherits from the entry that the preceding change removed: the
+    /// certain ones and the possible ones.
     fn inherited(&self, heir: &FlowEntry, before: Option<&EntryChange>) -> Option<(Count, Count)> {
         let Some(EntryChange::Remove { id, .. }) = before else { return None };
         let last = self.ended.last().filter(|life| life.entry.id == *id && life.replaced)?;
         is_heir(heir, &last.entry).then_some((last.counts, last.perhaps))
     }
 
-    /// Records the entries that a packet used, and when.
+    /// Records which entries a packet used, and when.
     ///
     /// # Errors
-    /// The worker did not make a lookup that the reference made.
+    /// Returns an error if the worker did not make a lookup that the reference made.
     pub fn used(
         &mut self,
         processed: &Processed,
@@ -129,8 +130,8 @@ impl Lives {
         }
         let mut first = lookups.first().map_or(otherwise, |lookup| lookup.moment);
         if lacks_frames && !processed.groups.is_empty() {
-            // A bucket may have got no frame. The NORMAL action of the bucket has then not processed the
-            // packet.
+            // Possibly no frame was free for a bucket. The NORMAL action of this bucket then did not process
+            // the packet.
             first.at = 0;
         }
         let last = lookups.last().map_or(otherwise, |lookup| lookup.moment);
@@ -146,7 +147,7 @@ impl Lives {
         }
     }
 
-    /// Returns all lifetimes. Entries that still exist have their counters up to now.
+    /// Returns all lifetimes. The counters of existing entries are their current values.
     pub fn finish(mut self, reference: &Reference) -> Vec<Life> {
         for (id, mut life) in self.living {
             let own = reference.entry_counters(id).unwrap_or_default();

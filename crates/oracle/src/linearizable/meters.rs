@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Meters. Packets are charged in the order in which the workers executed the entries, by meters of the
-//! reference. The result determines the bands that each packet exceeds; the reference receives them when it
+//! Checks of meters. The reference's meters charge packets in the order in which the workers executed the
+//! entries. This determines the bands that each packet exceeds. The reference gets these bands when it
 //! processes the packet.
 
 use crate::log::{Lookup, Moment, Record, Walker};
@@ -10,23 +10,23 @@ use flow::{EntryChange, EntryId, Operation};
 use reference::{MeterDebts, Metered, Processed};
 use std::collections::BTreeMap;
 
-/// Execution of an entry that has a meter.
+/// Execution of an entry that refers to a meter.
 #[derive(Clone, Copy, Debug)]
 struct Charge {
     moment: Moment,
     packet: Place,
-    /// Version that created the meter, to distinguish it from one that was replaced.
+    /// Version that created the meter. It distinguishes the meter from an earlier one with the same number.
     made: usize,
     metered: Metered,
 }
 
-/// Packet of a worker.
+/// A packet, with its worker.
 type Place = (usize, Walker);
 
 /// Effects of meters on each packet.
 #[derive(Debug, Default)]
 pub(super) struct Bands {
-    /// Meters that each packet reached, and the bands that it exceeded.
+    /// Meters that each packet reached, each with the band that the packet exceeded.
     packets: BTreeMap<Place, Vec<(Metered, Option<Band>)>>,
     /// Final state of each meter.
     meters: BTreeMap<u32, MeterDebts>,
@@ -34,7 +34,7 @@ pub(super) struct Bands {
     pub exceeded: usize,
 }
 
-/// Entries with a meter, and existing meters, at a version.
+/// Entries that refer to a meter, and existing meters, at one version.
 #[derive(Debug, Default)]
 struct Rules {
     entries: BTreeMap<EntryId, u32>,
@@ -102,7 +102,7 @@ impl Bands {
             bands.exceeded += usize::from(band.is_some());
             bands.packets.entry(packet).or_default().push((metered, band));
         }
-        // The last meter created with each number.
+        // Only the last meter with each number is kept.
         bands.meters = meters.into_iter().map(|((id, _), meter)| (id, meter)).collect();
         bands
     }
@@ -113,8 +113,8 @@ impl Bands {
         metered.filter_map(|(metered, band)| Some((metered.table, (*band)?))).collect()
     }
 
-    /// Checks that exactly the meters that the packet reaches in the reference have charged it, with its
-    /// length.
+    /// Checks that the meters that charged a packet are exactly those that it reaches in the reference. They
+    /// must have charged the packet's length.
     pub fn check(&self, packet: Place, processed: &Processed) -> Result<(), String> {
         let charged = self.packets.get(&packet).into_iter().flatten().map(|(metered, _)| metered);
         if charged.clone().eq(&processed.metered) {
@@ -141,7 +141,7 @@ impl Bands {
     }
 }
 
-/// Returns all charges, each under the rules that its worker had applied.
+/// Returns all charges. Each charge is made under the rules that its worker had applied.
 fn charges(record: &Record) -> Vec<Charge> {
     let mut rules = Rules::default();
     let mut charges = Vec::new();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Checker of a case. It decides whether the serial order that the workers logged gives the same results in
-//! the reference.
+//! Checker of a case. It checks that the serial order that the workers logged gives the same results in the
+//! reference.
 
 mod counters;
 mod expiry;
@@ -24,7 +24,7 @@ use meters::Bands;
 use reference::{Processed, Reference};
 use std::collections::BTreeMap;
 
-/// Results of the reference for each arrival, in the serial order.
+/// Results of the reference for all arrivals, in the serial order.
 struct Replay {
     reference: Reference,
     order: Vec<usize>,
@@ -33,7 +33,7 @@ struct Replay {
     lives: Lives,
     lookups: Lookups,
     bands: Bands,
-    /// Whether buckets may fail for lack of a frame.
+    /// Whether a bucket may fail because no frame is free.
     lacks_frames: bool,
     features: Features,
 }
@@ -83,7 +83,8 @@ pub(super) fn check_linearizable(record: Record) -> Result<Coverage, String> {
     Ok(coverage)
 }
 
-/// Returns the packets that a full backlog refused: the table they were queued for, and the drop reason.
+/// Returns the packets that were refused because the backlog was full, with the table for which they waited
+/// and the drop reason.
 fn refused(record: &Record) -> BTreeMap<(PortNo, usize, u64), (Option<u8>, DropReason)> {
     let entries = record.logs.iter().enumerate().flat_map(|(w, log)| log.iter().map(move |entry| (w, entry)));
     entries
@@ -102,8 +103,8 @@ fn numbers(record: &Record) -> BTreeMap<(PortNo, usize, u64), usize> {
     arrived.map(|(number, a)| ((a.port, a.worker, a.sequence), number)).collect()
 }
 
-/// Runs the reference through the serial order. Between two versions, the workers' packets follow one worker
-/// after another.
+/// Runs the reference through the serial order. Between two versions, the packets of one worker follow those
+/// of the previous worker.
 fn replay(record: &Record, coverage: &mut Coverage) -> Result<Replay, String> {
     let by_place = numbers(record);
     let refused = refused(record);
@@ -185,7 +186,7 @@ impl Replay {
         self.note((number, arrival), first, ((arrival.worker, walker), moment), coverage)
     }
 
-    /// Records the reference's result for a packet that this worker logged at this position.
+    /// Records the reference's result for a packet. A worker logged the packet at this position.
     fn note(
         &mut self,
         (number, arrival): (usize, &Arrival),
@@ -223,7 +224,7 @@ fn flow_of(record: &Record, bytes: &[u8]) -> Option<(usize, u64, PortNo)> {
     Some((arrival.worker, arrival.flow, arrival.port))
 }
 
-/// Describes the reference's result for a packet, with the entries it hit.
+/// Describes the reference's result for a packet, and the entries that the packet hit.
 fn describe(record: &Record, replay: &Replay, number: usize) -> String {
     let Some(processed) = &replay.processed[number] else { return "never saw it".into() };
     let mut text = format!(
@@ -236,7 +237,7 @@ fn describe(record: &Record, replay: &Replay, number: usize) -> String {
     );
     for (table, id) in &processed.hits {
         text += &format!("\n    table {table} entry {id:?}");
-        // An id may have been reused, so the changes of all its entries are listed.
+        // The ID may have been reused, so the changes of all entries with this ID are listed.
         for (at, operation) in record.operations.iter().enumerate() {
             let changes = operation.parts().iter().filter_map(|part| match part {
                 Operation::Entries(changes) => Some(changes),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Offloads: the work that copies leave to their ports' devices, and its result.
+//! Checks of offloads: the work that copies leave to their ports' devices, and its result.
 
 use super::Replay;
 use crate::Coverage;
@@ -10,8 +10,8 @@ use reference::{Unfinished, finished};
 use std::collections::BTreeMap;
 use wire::Depth;
 
-/// Checks that each frame leaves the work to its device that the reference expects. Software must finish it
-/// like the reference does.
+/// Checks that each frame leaves to its device the work that the reference expects. If software finishes the
+/// frame, the result must be the same as the reference's.
 pub(super) fn check_offloads(
     record: &Record,
     replay: &Replay,

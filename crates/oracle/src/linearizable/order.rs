@@ -5,7 +5,7 @@ use crate::log::{Entry, Record};
 use flow::PortNo;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Position of each arrival: its worker's log position, and the version applied there.
+/// For each arrival, its position in its worker's log, and the version applied there.
 type Positions = BTreeMap<(PortNo, usize, u64), (usize, u64)>;
 
 /// Checks that each worker applies all operations once and in order, and processes each packet once.
@@ -21,7 +21,7 @@ pub(super) fn check_logs(record: &Record) -> Result<Positions, String> {
             }
             match *entry {
                 Entry::Applied(next) if next == version + 1 => {
-                    // An operation is not applied before it was submitted.
+                    // An operation must not be applied before it was submitted.
                     let earliest = record.submitted[version as usize].lengths[worker];
                     if at < earliest {
                         return Err(format!(
@@ -51,8 +51,8 @@ pub(super) fn check_logs(record: &Record) -> Result<Positions, String> {
     Ok(positions)
 }
 
-/// Checks that every arrival was processed once. Its version must not be older than the last one whose
-/// barrier was answered before the arrival.
+/// Checks that every arrival was processed once. The version that processed it must not be older than the
+/// last version whose barrier was answered before the arrival.
 pub(super) fn check_arrivals(record: &Record, positions: &Positions) -> Result<(), String> {
     let arrived = record.arrivals.len() - record.injected.len();
     if positions.len() != arrived {

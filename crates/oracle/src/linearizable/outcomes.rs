@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Outcome of each packet, and losses for lack of space. Every missing copy must be counted once, by reason.
+//! Checks of the outcome of each packet, and of losses for lack of space. Every missing copy must be counted
+//! once, under its reason.
 
 use super::reported::Reports;
 use super::sent::Copies;
@@ -8,7 +9,7 @@ use crate::log::{Left, Record, Walker, tag};
 use flow::{DropReason, Outcome};
 use std::collections::BTreeMap;
 
-/// Outcomes of all packets as the workers reported them.
+/// Outcomes of all packets as reported by the workers, added up.
 #[derive(Debug, Default)]
 pub(super) struct Sums {
     pub forwarded: u64,
@@ -65,7 +66,7 @@ pub(super) fn check_outcomes(
     }
 }
 
-/// Whether this outcome of a packet is possible, given the copies that are known to be sent.
+/// Returns whether this outcome of a packet is possible. Some of its copies are known to be sent.
 fn is_possible(
     record: &Record,
     replay: &Replay,
@@ -85,7 +86,7 @@ fn is_possible(
         return true;
     }
     match outcome {
-        // A frame handed over to another worker may be lost there.
+        // A frame handed to another worker may be lost there.
         Outcome::Forwarded => out > 0 || missing > 0 && record.logs.len() > 1,
         Outcome::Consumed => out == 0 && came > 0,
         Outcome::Dropped(reason) => {
@@ -98,9 +99,9 @@ fn is_possible(
     }
 }
 
-/// Tolerance of the accounting. A bucket without a frame is counted once, whatever it would have sent. So a
-/// loss may be counted without a known missing copy, and a copy may be missing without a count. A packet that
-/// a full backlog refused may have lost copies before.
+/// Tolerance of the accounting. A bucket for which no frame is free is counted once, however many copies it
+/// would have sent. A loss may therefore be counted without a known missing copy, and a copy may be missing
+/// without a count. A packet that was refused because the backlog was full may have lost copies before.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slack {
     more: u64,
@@ -123,8 +124,8 @@ impl Slack {
     }
 }
 
-/// Checks that every missing copy and packet-in is counted as a loss for lack of space, and that nothing else
-/// is.
+/// Checks that every missing copy and packet-in is counted as a loss for lack of space, and that no other
+/// losses are counted.
 pub(super) fn check_losses(
     record: &Record,
     replay: &Replay,
@@ -156,7 +157,7 @@ pub(super) fn check_losses(
     if lost != missing || counted(DropReason::NoBuffer) > 0 {
         return fail(format!("{missing} copies are missing, {lost} are counted"));
     }
-    // A packet that a full backlog refused may have lost packet-ins before.
+    // A packet that was refused because the backlog was full may have lost packet-ins before.
     if !(reports.missing..=reports.missing + 8 * refused).contains(&unreported) {
         return fail(format!("{} packet-ins are missing, {unreported} are counted", reports.missing));
     }

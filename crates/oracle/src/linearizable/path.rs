@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Use of the fast-forwarding path: which packets must stay on it, and where each left it.
+//! Use of the fast-forwarding path: which packets must stay on it, and where the other packets left it.
 
 use super::{Replay, numbers, refused};
 use crate::PathUse;
@@ -9,10 +9,10 @@ use flow::operation::MAC_TABLE;
 use flow::{EntryChange, Operation, PortNo};
 use std::collections::BTreeMap;
 
-/// Number of leading bytes in which packets of a flow may differ, as their TTL does.
+/// Number of leading bytes in which packets of one flow may differ, for example in their TTL.
 const FIRST_BYTES: usize = 64;
 
-/// Value of a packet that tables may examine: its port, its flow and its first bytes.
+/// The values of a packet that tables may examine: its port, its flow and its first bytes.
 type Value<'a> = (PortNo, u64, &'a [u8]);
 
 fn value(arrival: &Arrival) -> Value<'_> {
@@ -27,7 +27,7 @@ pub(super) fn path_use(record: &Record, replay: &Replay) -> PathUse {
     for (worker, log) in record.logs.iter().enumerate() {
         let left: BTreeMap<Walker, &Left> =
             record.outcomes[worker].iter().map(|left| (left.walker, left)).collect();
-        // Time at which the first packet of each value was finished since the last change of rules.
+        // For each value, the time at which its first packet was finished after the last change of rules.
         let mut finished: BTreeMap<Value<'_>, u64> = BTreeMap::new();
         for (entry, moment) in log.iter().zip(&record.moments[worker]) {
             let (port, sequence) = match *entry {
@@ -63,7 +63,7 @@ pub(super) fn path_use(record: &Record, replay: &Replay) -> PathUse {
     used
 }
 
-/// Whether LUT records may have to be learned again after an operation. The path does not use the table of
+/// Returns whether an operation may cause LUT records to be learned again. The path does not use the table of
 /// learned addresses.
 fn changes_rules(operation: &Operation) -> bool {
     operation.parts().iter().any(|part| match part {
@@ -78,9 +78,9 @@ fn changes_rules(operation: &Operation) -> bool {
     })
 }
 
-/// Returns the table at which a packet left the path, or `None` if it did not. A lookup by index is the same
-/// on and off the path. If no other lookup shows where the packet left, the first table looked up by index is
-/// returned.
+/// Returns the table at which a packet left the path, or `None` if it stayed on the path. A lookup by index
+/// does not show whether the packet was on the path. If no other lookup shows where it left, the first table
+/// looked up by index is returned.
 fn left_path_at(left: &Left, lookups: &[Lookup]) -> Option<u8> {
     if left.fast {
         return None;
@@ -89,7 +89,7 @@ fn left_path_at(left: &Left, lookups: &[Lookup]) -> Option<u8> {
     left.missed.or_else(|| lookups.iter().find(off_path).map(|lookup| lookup.table))
 }
 
-/// Returns how the path handles a table that serves packets in this way.
+/// Returns the method by which the path handles a table that finds entries in this way.
 fn way(by: By) -> &'static str {
     match by {
         By::Index => "index",

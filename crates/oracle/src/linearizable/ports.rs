@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Counters of ports and of their egress queues.
+//! Checks of the counters of ports and of their egress queues.
 
 use super::Replay;
 use super::outcomes::counted;
@@ -16,7 +16,7 @@ fn add(sum: &mut Count, bytes: usize) {
 }
 
 /// Compares each port's counters with the arrivals, the sent frames, and the queues that the reference
-/// selected. Returns the number of counters.
+/// selected. Returns the number of counters compared.
 pub(super) fn check_ports(record: &Record, replay: &Replay) -> Result<usize, String> {
     let mut arrived: BTreeMap<PortNo, Count> = BTreeMap::new();
     let injected: Vec<usize> = record.injected.values().copied().collect();

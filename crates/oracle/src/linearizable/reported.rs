@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Messages to the control thread: packet-ins, and the addresses that NORMAL learned.
+//! Checks of messages to the control thread: packet-ins, and the addresses that NORMAL learned.
 
 use super::{Replay, flow_of};
 use crate::log::{Record, Reported, tag};
@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 /// Compares packet-ins. Packet-ins are in order within a flow. Packet-ins for an expired TTL are in order
 /// among themselves, per table.
 ///
-/// Returns the number of packet-ins of each packet, and the number of missing ones. Some may be missing only
-/// if space is scarce.
+/// Returns the number of packet-ins of each packet, and the number of missing ones. Packet-ins may be missing
+/// only if space is scarce.
 pub(super) fn check_reported(record: &Record, replay: &Replay) -> Result<Reports, String> {
     let stream = |bytes: &[u8], reason, table: u8| {
         flow_of(record, bytes).map(|flow| (flow, (reason == PacketInReason::InvalidTtl).then_some(table)))
@@ -34,7 +34,7 @@ pub(super) fn check_reported(record: &Record, replay: &Replay) -> Result<Reports
         actual.entry(stream(&report.bytes, report.reason, report.table)).or_default().push(report.clone());
     }
     for reports in [&mut expected, &mut actual].into_iter().filter_map(|reports| reports.get_mut(&None)) {
-        // Truncated packets of several ports may be equal.
+        // Truncated packets of different ports may be equal.
         let key =
             |r: &Reported| (r.entry, r.in_port, r.table, r.metadata, r.tunnel_id, r.max_len, r.reason as u8);
         reports.sort_unstable_by(|a, b| a.bytes.cmp(&b.bytes).then_with(|| key(a).cmp(&key(b))));
@@ -55,10 +55,10 @@ pub(super) fn check_reported(record: &Record, replay: &Replay) -> Result<Reports
     if actual.is_empty() { Ok(reports) } else { Err(format!("packet-ins that should not be: {actual:?}")) }
 }
 
-/// Packet-ins that arrived or are missing.
+/// Numbers of packet-ins that arrived and that are missing.
 #[derive(Debug)]
 pub(super) struct Reports {
-    /// Packet-ins of each packet whose tag can be read.
+    /// Number of packet-ins of each packet whose tag can be read.
     pub came: Vec<u64>,
     pub missing: u64,
 }
@@ -77,7 +77,7 @@ pub(super) fn check_learned(record: &Record, replay: &Replay) -> Result<(), Stri
     expected.sort_unstable();
     actual.sort_unstable();
     if !record.room.is_ample() {
-        // A report that found no space is repeated by the next packet.
+        // If a report found no space, the next packet repeats it.
         let mut came = actual.iter().peekable();
         expected.retain(|learned| came.next_if_eq(&learned).is_some());
     }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sent copies by port and flow: the same frames in the same order.
+//! Checks of sent copies by port and flow: the same frames must be sent in the same order.
 
 use super::{Replay, describe, flow_of};
 use crate::log::{Record, tag};
 use flow::{EgressQueue, PortNo, QueueId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Output port of copies, and their flow.
+/// Output port and flow of copies.
 type Place = (PortNo, Option<(usize, u64, PortNo)>);
 
 /// Copies by output port and flow.
 type ByFlow<'a> = BTreeMap<Place, Vec<&'a [u8]>>;
 
-/// Copies of a flow at a port without a single order, by egress queue.
+/// Copies of one flow at one port that have no common order, by egress queue.
 type ByQueue<'a> = BTreeMap<QueueId, Vec<&'a [u8]>>;
 
 /// Returns the egress queue of a port that a queue number selects.
@@ -21,9 +21,9 @@ pub(super) fn egress(record: &Record, queue: QueueId) -> QueueId {
     if known { queue } else { EgressQueue::DEFAULT_ID }
 }
 
-/// Returns the copies of flows that use several queues of a port without an order between them. Either a
-/// packet is sent to several queues at once, or one queue has a maximum rate, which delays no other queue
-/// (ADR 0022).
+/// Returns the copies of flows that use several queues of a port without an order between the queues. Either
+/// a packet is sent to several queues at once, or one queue has a maximum rate, which does not delay other
+/// queues (ADR 0022).
 fn in_several_queues<'a>(record: &Record, replay: &'a Replay) -> BTreeMap<Place, ByQueue<'a>> {
     let mut flows = BTreeMap::new();
     let mut several = BTreeSet::new();
@@ -48,8 +48,8 @@ fn in_several_queues<'a>(record: &Record, replay: &'a Replay) -> BTreeMap<Place,
     flows
 }
 
-/// Whether `actual` is a merge of the queues' frames, each queue in order. If not `all`, frames may be
-/// missing.
+/// Returns whether `actual` is a merge of the queues' frames, in which the frames of each queue are in order.
+/// If `all` is false, frames may be missing.
 fn is_merged(queues: &ByQueue<'_>, actual: &[&[u8]], all: bool) -> bool {
     let queues: Vec<&Vec<&[u8]>> = queues.values().collect();
     // Equal frames may belong to any of the queues, so all possible assignments are tracked.
@@ -79,8 +79,8 @@ pub(super) struct Copies {
     pub out: Vec<u64>,
     /// Number of missing copies of each packet.
     pub missing: Vec<u64>,
-    /// Packets whose sent copies are unknown: other packets have equal copies without a tag, and some are
-    /// missing.
+    /// Packets for which the number of sent copies is unknown. Other packets have equal copies without a tag,
+    /// and some of these copies are missing.
     pub unclear: BTreeSet<usize>,
     /// Number of missing copies by port.
     pub missing_by_port: BTreeMap<PortNo, u64>,
@@ -96,7 +96,7 @@ impl Copies {
         self.missing_by_port.values().sum()
     }
 
-    /// Assigns the frames sent by a port to these copies, identified by their bytes.
+    /// Matches the frames that a port sent with the expected copies. Copies are identified by their bytes.
     fn account(&mut self, port: PortNo, expected: &[(usize, &[u8])], actual: &[&[u8]]) -> Result<(), String> {
         let mut copies: BTreeMap<&[u8], (Vec<usize>, usize)> = BTreeMap::new();
         expected.iter().for_each(|(packet, bytes)| copies.entry(bytes).or_default().0.push(*packet));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Random instructions. Most actions are applicable to the packets that an entry is generated for; some fail.
+//! Random instructions. Most actions are applicable to the packets for which an entry is generated; some
+//! fail.
 
 use super::matching::slice;
 use super::{PLACES, Scope, Style, TAGGED};
@@ -31,7 +32,7 @@ impl Style {
             made.meter = Some(rng.u32(1..=self.meters));
         }
         made.next = self.next(rng, table);
-        // An entry that ends the pipeline sends the packet itself, or earlier entries have written an output
+        // An entry that ends the pipeline sends the packet itself, or an earlier entry has written an output
         // to the action set.
         if rng.u8(0..32) < if made.next.is_some() { 10 } else { 31 } {
             let output = self.output(rng, scope);
@@ -45,8 +46,8 @@ impl Style {
                 made.apply.extend(more);
             }
         }
-        // Entries that send and continue with another table are not low-latency, so most are changed to send
-        // only.
+        // An entry that sends a packet and continues with another table is not low-latency. Most such entries
+        // are therefore changed to send only.
         if !made.may_be_low_latency() && (self.calm || rng.u8(0..10) > 0) {
             let sends = |action: &Action| matches!(action, Action::Output { .. } | Action::Group(_));
             let (sent, done): (Vec<_>, Vec<_>) = made.apply.into_iter().partition(sends);
@@ -72,7 +73,8 @@ impl Style {
         Some(Next::Table(later[number]))
     }
 
-    /// Returns a list of actions, mostly short, and the packets' properties after it.
+    /// Returns a list of actions, which is usually short, and the properties of the packets after these
+    /// actions.
     fn actions<'a>(&self, rng: &mut Rng, mut scope: Scope<'a>) -> (Vec<Action>, Scope<'a>) {
         let count = [0, 0, 0, 0, 1, 1, 2, 3][rng.usize(0..8)];
         let mut made = Vec::new();
@@ -82,7 +84,7 @@ impl Style {
             made.push(action);
         }
         if rng.u8(0..20) == 0 {
-            // Pushes a second label, and pops one of the two.
+            // Pushes a label onto another one, and then pops the outermost.
             let inner = if scope.known & header::MPLS != 0 { None } else { Some(Action::PushMpls(MPLS[0])) };
             let [outer, left] = [MPLS[rng.usize(0..2)], MPLS[rng.usize(0..2)]];
             made.extend(inner.into_iter().chain([Action::PushMpls(outer), Action::PopMpls(left)]));
@@ -91,7 +93,7 @@ impl Style {
         (made, scope)
     }
 
-    /// Returns an output, rarely to the ingress port of the packets.
+    /// Returns an output. It is rarely the ingress port of the packets.
     pub(super) fn output(&self, rng: &mut Rng, scope: Scope<'_>) -> Action {
         Action::output(match rng.u8(0..32) {
             0 => port_no::IN_PORT,
@@ -99,7 +101,7 @@ impl Style {
             2 => port_no::FLOOD,
             3 | 4 => port_no::NORMAL,
             6 => port_no::CONTROLLER,
-            // A port that does not exist.
+            // This port does not exist.
             7 if rng.u8(0..4) == 0 => PortNo(self.ports + 1),
             8 => self.any_port(rng),
             _ => self.other_port(rng, scope.in_port),
@@ -185,7 +187,7 @@ fn mac_value(rng: &mut Rng) -> u128 {
     mac(rng).iter().fold(0, |value, byte| value << 8 | u128::from(*byte))
 }
 
-/// Returns an EtherType for the data behind the outermost label: another label or IP.
+/// Returns an EtherType for the data after the outermost label: another label or IP.
 fn under_label(rng: &mut Rng, scope: Scope<'_>) -> u16 {
     let stacked = scope.template.value(Field::MplsBos, scope.in_port) == Some(0);
     match rng.u8(0..8) {
@@ -215,7 +217,7 @@ fn known_after(action: &Action, known: u32) -> u32 {
     }
 }
 
-/// Whether the packets have the headers that the action needs.
+/// Returns whether the packets have the headers that the action needs.
 fn suits(action: &Action, scope: Scope<'_>) -> bool {
     let needs = match action {
         Action::PopVlan => header::VLAN,

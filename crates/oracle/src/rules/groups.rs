@@ -7,7 +7,7 @@ use flow::group::{Bucket, Group, GroupType};
 use flow::{Action, QueueId};
 
 impl Style {
-    /// Returns a group with this number. It may refer to groups of lower numbers.
+    /// Returns a group with this number. It may refer to groups with lower numbers.
     pub fn group(&self, rng: &mut Rng, id: u32, scope: Scope<'_>) -> Group {
         let kind = [GroupType::All, GroupType::Select, GroupType::Indirect, GroupType::FastFailover]
             [rng.usize(0..4)];
@@ -23,7 +23,7 @@ impl Style {
         Group { id, kind, buckets: buckets.collect() }
     }
 
-    /// Returns the group with the same actions, but other weights and watched ports and groups.
+    /// Returns the group with the same actions, but with other weights and other watched ports and groups.
     pub fn reweighed(&self, rng: &mut Rng, group: &Group) -> Group {
         let buckets =
             group.buckets.iter().map(|b| self.watched(rng, group.id, group.kind, b.clone())).collect();
@@ -41,7 +41,7 @@ impl Style {
         }
     }
 
-    /// Returns the actions of a bucket: most send the packet, some through another queue.
+    /// Returns the actions of a bucket. Most buckets send the packet, some of them through another queue.
     fn bucket(&self, rng: &mut Rng, id: u32, scope: Scope<'_>) -> Vec<Action> {
         let mut actions: Vec<Action> = (0..rng.usize(0..3))
             .map(|_| self.action(rng, scope))

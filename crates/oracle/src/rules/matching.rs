@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Random matches that a given packet satisfies.
+//! Random matches that match a given packet.
 
 use super::{Kind, Template};
 use fastrand::Rng;
 use flow::{Field, FieldMatch, Match, PortNo, Slice, SliceBase};
 use wire::layers::header;
 
-/// Returns a slice of bytes that the tag does not reach.
+/// Returns a slice of bytes before the tag.
 pub(super) fn slice(rng: &mut Rng) -> Field {
     let (base, bits) = match rng.u8(0..6) {
         0 => (SliceBase::Metadata, 256),
@@ -16,12 +16,12 @@ pub(super) fn slice(rng: &mut Rng) -> Field {
     };
     let length = [1, 3, 8, 8, 12, 16, 16, 32, 48, 64, 100, 128][rng.usize(0..12)].min(bits);
     let offset = if rng.bool() { rng.u32(0..=(bits - length) / 8) * 8 } else { rng.u32(0..=bits - length) };
-    // The slice is within the limits by construction; otherwise fall back to the EtherType.
+    // By construction, the slice is within the limits. Otherwise the EtherType is used instead.
     Slice::new(base, offset, length).map_or(Field::EthType, Field::Slice)
 }
 
-/// Returns a match on these fields and their prerequisites that the packet satisfies. Fields that the packet
-/// lacks are omitted.
+/// Returns a match on these fields and their prerequisites that matches the packet. Fields that the packet
+/// does not have are omitted.
 pub(super) fn matching(
     rng: &mut Rng,
     fields: &[Field],
@@ -55,11 +55,12 @@ pub(super) fn matching(
         };
         put(field, mask);
     }
-    // If prerequisites cannot be met, the match of every packet is correct.
+    // If prerequisites cannot be met, a match of every packet is also correct.
     Match::new(conditions).unwrap_or_default()
 }
 
-/// Returns prefix lengths of hosts, short ones, and ones that differ only in the last bits.
+/// Returns prefix lengths of three kinds: hosts, short prefixes, and prefixes that differ only in the last
+/// bits.
 fn prefix_length(rng: &mut Rng, bits: u32) -> u32 {
     match rng.u8(0..3) {
         0 => bits,

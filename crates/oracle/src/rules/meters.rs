@@ -14,7 +14,7 @@ impl Style {
         } else {
             [100, 400, 2_000, 10_000, 100_000, 1_000_000]
         };
-        // Packets that continue after a remarking meter leave the fast-forwarding path.
+        // After a remarking meter, packets that continue leave the fast-forwarding path.
         let remarks = rng.u8(0..4) == 0;
         let band = |rng: &mut Rng| MeterBand {
             band: if remarks && rng.bool() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Random rules, derived from the packets in use so that they match some of them and their actions are
-//! applicable.
+//! Random rules. They are derived from the packets in use, so that they match some of these packets and their
+//! actions are applicable.
 
 mod actions;
 mod groups;
@@ -22,7 +22,7 @@ pub(super) struct Style {
     pub calm: bool,
     /// Number of initial ports, numbered from 1.
     pub ports: u32,
-    /// Tables in use in ascending order, without the linear one. The first is table 0.
+    /// Tables in use in ascending order, without the linear table. The first one is table 0.
     pub tables: Vec<Table>,
     /// Number of the linear table.
     pub linear: u8,
@@ -35,13 +35,13 @@ pub(super) struct Style {
     pub groups: u32,
     /// Number of meters, numbered from 1. Some may be missing at times.
     pub meters: u32,
-    /// Number of low-latency entries out of ten.
+    /// Number of low-latency entries per ten entries.
     pub low_latency: u8,
-    /// Priorities of the entries, few enough that many entries have equal priorities.
+    /// Priorities of the entries. There are so few that many entries have equal priorities.
     pub priorities: Vec<u16>,
 }
 
-/// Table in use.
+/// A table in use.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
     /// Table number.
@@ -55,13 +55,13 @@ pub(super) struct Table {
 pub(super) enum Kind {
     /// Exact values of these fields.
     Exact(Vec<Field>),
-    /// Prefixes of this field.
+    /// Prefixes of one field.
     Routes(Field),
-    /// Prefixes of the addresses, with protocol and ports.
+    /// Prefixes of both addresses, with protocol and ports.
     AccessList,
     /// Arbitrary matches.
     Any,
-    /// Matches of every packet, at any priority.
+    /// Rules that match every packet, with any priority.
     CatchAll,
 }
 
@@ -86,8 +86,8 @@ impl Kind {
         }
     }
 
-    /// Returns the number of rules of a large table of this kind, for which another engine is chosen than for
-    /// a small one.
+    /// Returns the number of rules in a large table of this kind. A large table gets another engine than a
+    /// small one.
     pub fn large(&self) -> usize {
         if matches!(self, Self::Routes(_)) { 120 } else { 400 }
     }
@@ -96,18 +96,18 @@ impl Kind {
 /// Maximum number of entries in the linear table.
 const PLACES: u32 = 4;
 
-/// Priorities at the ends of the range and near powers of two, and common ones.
+/// Priorities at the ends of the range and near powers of two, and common priorities.
 const PRIORITIES: [u16; 14] =
     [0, 1, 2, 10, 100, 1_000, 11_000, 32_766, 32_767, 32_768, 32_769, 49_152, 65_534, u16::MAX];
 
-/// Packets that an entry, a group or a packet-out is generated for.
+/// Packets for which an entry, a group or a packet-out is generated.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scope<'a> {
     /// One of the packets.
     pub template: &'a Template,
     /// Ingress port of the template's packets.
     pub in_port: PortNo,
-    /// Headers that all of the packets have.
+    /// Headers that all these packets have.
     known: u32,
 }
 
@@ -115,18 +115,18 @@ pub(super) struct Scope<'a> {
 const TAGGED: u32 = 1 << 31;
 
 impl<'a> Scope<'a> {
-    /// Any packets, including the template's.
+    /// Returns the scope of any packets, including the template's.
     pub fn any(template: &'a Template, in_port: PortNo) -> Self {
         Self { template, in_port, known: 0 }
     }
 
-    /// Packets of this template.
+    /// Returns the scope of the template's packets.
     pub fn of(template: &'a Template, in_port: PortNo) -> Self {
         let tagged = if template.is_tagged() { TAGGED } else { 0 };
         Self { template, in_port, known: template.layers().present | tagged }
     }
 
-    /// Packets that match, including the template's.
+    /// Returns the scope of packets that match, including the template's.
     pub fn matching(self, rng: &mut Rng, matching: &Match) -> Self {
         let exact = |field| matching.get(field).filter(|c| c.is_exact()).map(|c| c.value);
         let mut known: u32 = match exact(Field::EthType) {
@@ -149,7 +149,7 @@ impl<'a> Scope<'a> {
         if exact(Field::VlanVid).is_some_and(|vid| vid & 0x1000 != 0) {
             known |= header::VLAN;
         }
-        // Most packets that have the template's address or port also have its headers.
+        // Most packets that have the template's address or port also have the template's headers.
         if known & !header::VLAN != 0 && matching.fields().count() > 1 || rng.u8(0..12) == 0 {
             known |= self.template.layers().present;
         }
@@ -255,7 +255,7 @@ impl Style {
         }
     }
 
-    /// Returns an entry that any packet matches, of the lowest priority.
+    /// Returns an entry of the lowest priority that matches every packet.
     pub fn last_resort(&self, rng: &mut Rng, table: u8, template: &Template, in_port: PortNo) -> FlowMod {
         let matching = Match::any();
         let scope = Scope::of(template, in_port).matching(rng, &matching);
@@ -284,8 +284,8 @@ impl Style {
                 [rng.usize(0..5)],
             _ => loop {
                 let field = Field::NAMED[rng.usize(0..Field::NAMED.len())];
-                // The physical port equals the ingress port here. Its prerequisite would only restrict the
-                // rules.
+                // The physical port equals the ingress port here. The prerequisite of the field would only
+                // restrict the rules.
                 if field != Field::InPhyPort {
                     break field;
                 }
@@ -294,8 +294,8 @@ impl Style {
     }
 }
 
-/// Returns table numbers, starting with 0: consecutive, spread over all tables, or equal in the last four
-/// bits.
+/// Returns table numbers, starting with 0. They are consecutive, spread over all tables, or equal in the last
+/// four bits.
 fn table_numbers(rng: &mut Rng, count: usize) -> Vec<u8> {
     let mut numbers = vec![0];
     let spread = rng.u8(0..3);

@@ -6,7 +6,7 @@ use fastrand::Rng;
 use flow::stateless::{Arithmetic, Bank, Gate, GateFlag, Gates, Label, NodeId, StatelessConfig};
 
 impl Style {
-    /// Returns a stateless configuration, or none.
+    /// Returns a stateless configuration, or `None` for a case without one.
     pub fn stateless(&self, rng: &mut Rng) -> Option<StatelessConfig> {
         if self.calm || rng.bool() {
             return None;

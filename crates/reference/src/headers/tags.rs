@@ -10,9 +10,9 @@ use flow::action::{KeyHeader, PolkaHeader, TfHeader};
 use flow::stateless::TagTypes;
 use std::ops::Range;
 
-/// Complete header.
+/// A complete header.
 pub(crate) enum Tag {
-    /// KeyFlow; `key` is the range of the key's bytes in the frame.
+    /// A KeyFlow header. `key` is the range of the key's bytes in the frame.
     KeyFlow {
         epoch: usize,
         key: Range<usize>,
@@ -27,8 +27,8 @@ pub(crate) enum Tag {
     },
 }
 
-/// Returns the tag that a frame's EtherType announces, an error if the tag is malformed, or `None` without a
-/// tag.
+/// Returns the tag that a frame's EtherType announces, or an error if the tag is malformed. Returns `None` if
+/// the EtherType announces no tag.
 pub(crate) fn tag(frame: &[u8], types: &TagTypes) -> Option<Result<Tag, DropReason>> {
     let eth_type = word(frame, 12)?;
     let tag = if eth_type == types.keyflow {

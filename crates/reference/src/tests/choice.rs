@@ -82,8 +82,8 @@ fn a_select_group_passes_over_what_is_not_live() {
         reset_counts: false,
     };
     reference.apply(&Operation::Entries(vec![modify])).unwrap();
-    // The hash 0xa68fa85f is 0.65 of 2^32. It selects the third bucket of weights 1, 1 and 2, and the second
-    // of weights 1 and 1 or 1 and 2.
+    // The hash 0xa68fa85f is 0.65 of 2^32. It selects the third of three buckets with weights 1, 1 and 2. Of
+    // two buckets with weights 1 and 1, or 1 and 2, it selects the second.
     assert_eq!(reference.process(PortNo(1), &frame(false)).sent[0].port, PortNo(4));
     down(&mut reference, 4);
     assert_eq!(reference.process(PortNo(1), &frame(false)).sent[0].port, PortNo(3));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reading fields.
+//! Tests of reading fields.
 
 use super::frames::{self, ethernet, ipv4, ipv6, udp};
 use crate::bits;
@@ -86,7 +86,8 @@ fn slices_reach_to_the_end_of_the_frame() {
     assert_eq!(value(&frame, slice(SliceBase::L4, 8 * 8, 8)), Some(0xaa));
     assert_eq!(value(&frame, slice(SliceBase::L4, 25 * 8, 8)), Some(0));
     assert_eq!(value(&frame, slice(SliceBase::L4, 26 * 8, 1)), None);
-    // Unaligned slice: the last 4 bits of the source port and the first 12 of the destination port.
+    // This slice is not aligned. It consists of the last 4 bits of the source port and the first 12 bits of
+    // the destination port.
     assert_eq!(value(&frame, slice(SliceBase::L4, 12, 16)), Some(0x7000));
     let gre = ipv4().proto(47).payload(&[1; 30]).build();
     assert_eq!(value(&gre, slice(SliceBase::L4, 0, 8)), None);
@@ -113,7 +114,7 @@ fn metadata_slices_read_the_extended_header() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(5_000))]
 
-    /// The table of locations in `flow` gives the same value for every named field.
+    /// The table of field locations in `flow` must give the same value for every named field.
     #[test]
     fn reads_what_the_field_table_locates(frame in frames::broken()) {
         prop_assume!(frame.len() >= 14);

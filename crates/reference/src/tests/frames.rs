@@ -26,7 +26,7 @@ pub(crate) fn udp() -> Vec<u8> {
     ipv4().udp(1000, 2000).build()
 }
 
-/// Returns the names of a frame's wrong checksums, each recomputed. First fragments are not checked.
+/// Returns the names of a frame's wrong checksums. Each checksum is recomputed, except in first fragments.
 pub(crate) fn wrong_checksums(frame: &[u8]) -> Vec<&'static str> {
     let found = locate(frame, Depth::L4);
     let has = |bit| found.present & bit != 0;
@@ -130,7 +130,7 @@ pub(crate) fn well_formed() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// Generates frames like [`well_formed`], with bytes overwritten and the end cut off.
+/// Generates frames like [`well_formed`], but overwrites bytes and cuts off the end.
 pub(crate) fn broken() -> impl Strategy<Value = Vec<u8>> {
     let changes = vec((any::<prop::sample::Index>(), prop_oneof![any::<u8>(), 0..8u8]), 0..4);
     (well_formed(), changes, any::<prop::sample::Index>(), any::<bool>()).prop_map(

@@ -27,7 +27,7 @@ fn push_vlan_copies_the_outermost_tag() {
     assert_eq!(twice, frame(&[0x88, 0xa8, 0xf0, 5, 0x81, 0, 0xf0, 5, 8, 6, 1, 2]));
     let set = [Action::PushVlan(0x8100), Action::set(Field::VlanVid, 0x1007), Action::set(Field::VlanPcp, 3)];
     assert_eq!(after(&set, &plain).unwrap(), frame(&[0x81, 0, 0x60, 7, 8, 6, 1, 2]));
-    // A truncated tag is not a tag: the new tag is complete, and the old bytes follow it.
+    // A truncated tag does not count as a tag. The new tag is complete, and the old bytes follow it.
     let cut = frame(&[0x81, 0, 0, 9]);
     assert_eq!(after(&[Action::PushVlan(0x8100)], &cut).unwrap(), frame(&[0x81, 0, 0, 0, 0x81, 0, 0, 9]));
     // LLC frames can be tagged.
@@ -57,7 +57,7 @@ fn push_mpls_takes_from_shim_or_ip() {
     assert_eq!(push(&frame(&[8, 6, 9])), frame(&[0x88, 0x47, 0, 0, 1, 0, 9]));
     let shim = frame(&[0x88, 0x48, 0xab, 0xcd, 0xef, 7]);
     assert_eq!(push(&shim), frame(&[0x88, 0x47, 0xab, 0xcd, 0xee, 7, 0xab, 0xcd, 0xef, 7]));
-    // The shim is pushed after the tags.
+    // The shim is pushed after the VLAN tags.
     let tagged = frame(&[0x81, 0, 0, 1, 8, 6, 9]);
     assert_eq!(push(&tagged), frame(&[0x81, 0, 0, 1, 0x88, 0x47, 0, 0, 1, 0, 9]));
     let llc = frame(&[0, 3, 0x42, 0x42, 3]);
@@ -109,7 +109,7 @@ fn network_ttl() {
     let arp = ethernet().arp(1, SRC, [1; 4], DST, [2; 4]).build();
     assert_eq!(after(&[Action::DecNwTtl], &arp), Err(DropReason::MissingHeader));
     assert_eq!(after(&[Action::SetNwTtl(1)], &arp), Err(DropReason::MissingHeader));
-    // IP after MPLS is not reached.
+    // An IP header after MPLS is not accessible.
     assert_eq!(after(&[Action::PushMpls(0x8847), Action::DecNwTtl], &udp()), Err(DropReason::MissingHeader));
 }
 
@@ -152,7 +152,8 @@ fn push_pbb_repeats_the_macs() {
         frame(&[&[0x88, 0xe7], &service.to_be_bytes()[..], &frame(rest)].concat())
     };
     assert_eq!(after(&push, &frame(&[8, 6, 9])).unwrap(), customer(0, &[8, 6, 9]));
-    // Priority of a tag, and service instance of an I-tag directly after the MAC addresses or after a tag.
+    // The priority is copied from a tag, and the service instance from an I-tag that directly follows the MAC
+    // addresses or a tag.
     let tagged = [0x81, 0, 0xb0, 5, 8, 6, 9];
     assert_eq!(after(&push, &frame(&tagged)).unwrap(), customer(0xa000_0000, &tagged));
     let bare = [0x88, 0xe7, 0xf8, 1, 2, 3, 9];
@@ -161,7 +162,7 @@ fn push_pbb_repeats_the_macs() {
     assert_eq!(after(&push, &frame(&behind_tag)).unwrap(), customer(0xe001_0203, &behind_tag));
     let llc = [0, 3, 0x42, 0x42, 3];
     assert_eq!(after(&push, &frame(&llc)).unwrap(), customer(0, &llc));
-    // Writes the backbone's MAC address and the service instance; the customer's addresses stay.
+    // Writes the backbone's MAC address and the service instance. The customer's addresses do not change.
     let set = [Action::PushPbb(0x88e7), Action::set(Field::EthDst, 1), Action::set(Field::PbbIsid, 7)];
     let written = after(&set, &udp()).unwrap();
     assert_eq!(
@@ -230,8 +231,8 @@ fn any_action() -> impl Strategy<Value = Action> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(5_000))]
 
-    /// Any actions on any frame: no panic, and a frame whose length follows from its pushes and pops. After a
-    /// pop, padding may make it longer.
+    /// Executes random actions on random frames. No action may panic, and the length of the frame must follow
+    /// from its pushes and pops. After a pop, padding may make the frame longer.
     #[test]
     fn frames_stay_whole(frame in frames::broken(), actions in prop::collection::vec(any_action(), 0..8)) {
         prop_assume!(frame.len() >= 14);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Meters: rates, and the effects of bands.
+//! Tests the rates of meters, and the effects of bands.
 
 use super::frames::udp;
 use super::with_instructions;
@@ -22,8 +22,8 @@ fn a_band_passes_its_burst_and_then_its_rate() {
         [0, 0, 0, 0, 9, 10, 10, 30, 30, 30].map(|ms| packets.charge(60, ms * MS).is_none()).into();
     assert_eq!(passes, [true, true, true, false, false, true, false, true, true, false]);
     assert_eq!((packets.total(), packets.bands()), ((10, 600), &[(4, 240)][..]));
-    // 8 kbit/s are 1,000 bytes/s: one packet of 100 bytes per 100 ms. Without a burst size the burst is 100
-    // ms.
+    // A rate of 8 kbit/s is 1,000 bytes/s, or one packet of 100 bytes per 100 ms. Without a burst size, the
+    // burst is 100 ms.
     let mut bits = meter(false, &[(Band::Drop, 8, 0)]);
     let passes: Vec<bool> = [0, 50, 99, 100, 200].map(|ms| bits.charge(100, ms * MS).is_none()).into();
     assert_eq!(passes, [true, false, false, true, true]);
@@ -54,7 +54,8 @@ fn drop_bands_end_packets_and_remark_bands_raise_the_drop_precedence() {
     assert_eq!(dropped.outcome, Outcome::Dropped(DropReason::MeterBand));
     assert_eq!(dropped.metered, [Metered { table: 0, meter: 5, bytes: frame.len() }]);
     assert_eq!(process(&mut reference, &frame, None).outcome, Outcome::Forwarded, "only the next one");
-    // AF11 becomes AF12. AF43 and a DSCP outside assured forwarding stay. The ECN bits stay.
+    // AF11 becomes AF12. AF43 and a DSCP outside assured forwarding do not change, and neither do the ECN
+    // bits.
     for (before, steps, after) in
         [(0x29, 1, 0x31), (0x28, 2, 0x38), (0x98, 2, 0x98), (0x2c, 1, 0x2c), (0xb8, 1, 0xb8)]
     {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Output actions, and NORMAL.
+//! Tests of output actions, and of NORMAL.
 
 use super::frames::{DST, SRC, udp};
 use super::{add, entry, run, with_instructions};
@@ -132,7 +132,7 @@ fn normal_floods_learns_and_forwards() {
     let done = reference.process(PortNo(1), &udp());
     let learned = LearnedMac { vid: 0, mac: number(SRC) as u64, port: PortNo(1) };
     assert_eq!((ports(&done), done.learn), (vec![2, 3, 4], vec![learned]));
-    // Only an operation adds a learned address.
+    // Learned addresses are added only by operations.
     assert_eq!(reference.process(PortNo(1), &udp()).learn, vec![learned]);
     learn(&mut reference, 100, 0, number(SRC), 1);
     learn(&mut reference, 101, 0, number(DST), 3);

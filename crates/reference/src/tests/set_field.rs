@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Set-field, and the adjustment of checksums.
+//! Tests of set-field, and of the adjustment of checksums.
 
 use super::frames::{self, DST, SRC, ethernet, ipv4, ipv6, udp, wrong_checksums};
 use super::{after, run, set_masked};
@@ -57,7 +57,8 @@ fn ether_type_and_protocol_give_other_headers() {
         Action::set(Field::UdpSrc, 9),
     ];
     assert!(wrong_checksums(&after(&back, &udp()).unwrap()).is_empty());
-    // The packet is no longer UDP, but its checksum, which covers the protocol, was adjusted.
+    // The packet is no longer UDP. Its UDP checksum was adjusted nevertheless, because it covers the
+    // protocol.
     let changed = set(Field::IpProto, 0x63, &udp()).unwrap();
     assert_eq!((changed[23], &changed[34..40], &changed[42..]), (0x63, &udp()[34..40], &udp()[42..]));
     let checksum = |bytes: &[u8]| u32::from(bytes[40]) << 8 | u32::from(bytes[41]);
@@ -118,7 +119,8 @@ fn wrong_checksums_stay_wrong_by_as_much() {
     frame[40..42].copy_from_slice(&(right - 5).to_be_bytes());
     let changed = set(Field::UdpSrc, 1001, &frame).unwrap();
     assert_eq!(changed[40..42], (right - 6).to_be_bytes());
-    // The same value, or a change that is 0 modulo 0xffff, changes no checksum: here 0xffff for 0.
+    // If the value does not change, or changes by 0 modulo 0xffff, no checksum changes. Here 0 is replaced by
+    // 0xffff.
     let odd = ipv4().udp(0, 2000).build();
     assert_eq!(set(Field::UdpSrc, 0, &odd).unwrap(), odd);
     assert_eq!(set(Field::UdpSrc, 0xffff, &odd).unwrap()[40..42], odd[40..42]);
@@ -126,7 +128,8 @@ fn wrong_checksums_stay_wrong_by_as_much() {
 
 #[test]
 fn of_two_zeros_one_is_written() {
-    // A full computation over bytes that are not all zero gives 0, never 0xffff. An adjustment does the same.
+    // The full computation of a checksum over bytes that are not all zero gives 0 but never 0xffff. An
+    // adjustment must give the same.
     let frame = ipv4().tcp(1000, 2000).build();
     let checksum = u128::from(u16::from_be_bytes([frame[50], frame[51]]));
     let changed = set(Field::TcpSrc, (1000 + checksum) % 0xffff, &frame).unwrap();
@@ -152,21 +155,21 @@ fn udp_zero_means_none() {
 
 #[test]
 fn a_written_checksum_stays_as_written() {
-    // Destination port and UDP checksum in one write: the checksum stays as written.
+    // Destination port and UDP checksum are written together. The checksum stays as written.
     let changed = set(slice(SliceBase::L4, 16, 48), 0x1111_0008_abcd, &udp()).unwrap();
     assert_eq!(changed[36..42], [0x11, 0x11, 0, 8, 0xab, 0xcd]);
-    // A slice across the checksum with a mask that excludes it: the checksum is adjusted.
+    // The slice covers the checksum, but its mask does not. The checksum is adjusted.
     let spared =
         after(&[set_masked(slice(SliceBase::L4, 16, 48), 0x1111_0000_0000, 0xffff_0000_0000)], &udp());
     assert!(wrong_checksums(&spared.unwrap()).is_empty());
-    // The IPv4 checksum is written with the source address: only the UDP checksum is adjusted.
+    // The IPv4 checksum is written together with the source address. Only the UDP checksum is adjusted.
     let changed = set(slice(SliceBase::L3, 80, 48), 0x1234_0b00_0001, &udp()).unwrap();
     assert_eq!((&changed[24..30], wrong_checksums(&changed)), (&[0x12, 0x34, 11, 0, 0, 1][..], vec!["IPv4"]));
 }
 
 #[test]
 fn fragments() {
-    // A first fragment's checksum covers more than the frame, so it is adjusted by the difference.
+    // The checksum of a first fragment covers more than the frame, so it is adjusted by the difference.
     let first = ipv4().ipv4_fragment(0, true).udp(1000, 2000).payload(&[1; 16]).build();
     let old = u16::from_be_bytes([first[40], first[41]]);
     let changed = set(Field::UdpSrc, 1001, &first).unwrap();
@@ -215,7 +218,8 @@ fn written(frame: &[u8], layers: &wire::Layers, field: Field, mask: u128) -> Vec
 proptest! {
     #![proptest_config(ProptestConfig { max_global_rejects: 1_000_000, ..ProptestConfig::with_cases(10_000) })]
 
-    /// Correct checksums stay correct after every write that neither moves headers nor writes a checksum.
+    /// Correct checksums must stay correct after every write that neither moves headers nor writes a
+    /// checksum.
     #[test]
     fn checksums_stay_right(
         frame in frames::well_formed(), field in settable(), value: u128, mask: u128,
@@ -232,13 +236,13 @@ proptest! {
         prop_assume!(place(&old) == place(&new));
         let (l3, l4) = (usize::from(old.l3), usize::from(old.l4));
         let written = written(&frame, &old, field, mask);
-        // All positions that a checksum can have in any protocol.
+        // Ranges of all positions that a checksum can have in any protocol.
         let checksums = [l3 + 10..l3 + 12, l4 + 2..l4 + 4, l4 + 6..l4 + 12, l4 + 16..l4 + 18];
         prop_assume!(!checksums.into_iter().flatten().any(|at| written.get(at) == Some(&true)));
         prop_assert_eq!(wrong_checksums(&changed), Vec::<&str>::new());
     }
 
-    /// A write changes the bits of its mask and checksums, nothing else.
+    /// A write must change only the bits of its mask and checksums.
     #[test]
     fn nothing_else_changes(frame in frames::broken(), value: u128, mask: u128, offset in 0..600u32) {
         prop_assume!(frame.len() >= 14);

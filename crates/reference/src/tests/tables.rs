@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tables, instructions, action sets, operations and counters.
+//! Tests of tables, instructions, action sets, operations and counters.
 
 use super::frames::{ethernet, udp};
 use super::{PRIORITY, add, entry, four_ports, on, run, with_instructions};
@@ -108,7 +108,7 @@ fn linear_tables_are_reached_by_index_only() {
 
 #[test]
 fn instructions_in_order() {
-    // Apply precedes clear and write. Metadata is written before the next lookup.
+    // Apply is executed before clear and write. Metadata is written before the next lookup.
     let mut reference = with_instructions(Instructions {
         apply: vec![Action::PushVlan(0x8100)],
         write: vec![Action::output(PortNo(2))],
@@ -149,14 +149,14 @@ fn the_action_set_has_its_own_order() {
     let done =
         run(written(vec![Action::PushVlan(0x8100), Action::PopVlan, Action::output(PortNo(2))]), &udp());
     assert_eq!(done.outcome, Outcome::Dropped(DropReason::MissingVlan));
-    // An action set sets fields in a fixed order. The EtherType is first, and the packet then has no UDP
+    // An action set sets fields in a fixed order. The EtherType is set first, and then the packet has no UDP
     // port.
     let fields = vec![set(Field::UdpSrc, 1), set(Field::EthType, 0x9999), Action::output(PortNo(2))];
     assert_eq!(run(written(fields), &udp()).outcome, Outcome::Dropped(DropReason::MissingHeader));
-    // A group suppresses the output. Here the group does not exist.
+    // A group suppresses the output. The group in this test does not exist.
     let done = run(written(vec![Action::output(PortNo(2)), Action::Group(1)]), &udp());
     assert_eq!(done.outcome, Outcome::Dropped(DropReason::NoSuchGroup));
-    // MPLS is pushed first and is after the tag.
+    // MPLS is pushed first, and is therefore after the tag.
     let pushes = vec![Action::PushVlan(0x8100), Action::PushMpls(0x8847), Action::output(PortNo(2))];
     assert_eq!(run(written(pushes), &udp()).sent[0].bytes[12..18], [0x81, 0, 0, 0, 0x88, 0x47]);
 }
@@ -180,7 +180,8 @@ fn packets_without_output() {
     let nothing = Outcome::Dropped(DropReason::NoOutput);
     assert_eq!(run(Instructions::default(), &udp()).outcome, nothing);
     assert_eq!(run(written(vec![Action::DecNwTtl]), &udp()).outcome, nothing);
-    // The drop reason is that of the last failed output, whether it is applied or in the action set.
+    // The drop reason is that of the last failed output. It does not matter whether the output was applied or
+    // in the action set.
     assert_eq!(run(to(99), &udp()).outcome, Outcome::Dropped(DropReason::NoSuchPort));
     let twice = run(Instructions::apply(vec![Action::output(PortNo(99)), Action::output(PortNo(1))]), &udp());
     assert_eq!(

@@ -18,7 +18,7 @@ fn padded(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// Returns the same packet after the header that `built` starts.
+/// Returns the same packet after the header that `built` begins with.
 fn under(built: wire::PacketBuilder) -> Vec<u8> {
     let packet = udp();
     let mut bytes = built.ipv4([0; 4], [0; 4]).build();
@@ -73,7 +73,7 @@ fn headroom_is_what_headers_grow_by() {
 }
 
 proptest! {
-    /// Holds for any frame, including LLC and truncated frames.
+    /// Pushed headers must be popped from any frame, including LLC and truncated frames.
     #[test]
     fn what_is_pushed_pops_off(frame in frames::broken(), units in 1usize..5, byte: u8, epoch in 0u8..2) {
         prop_assume!(frame.len() >= 14);

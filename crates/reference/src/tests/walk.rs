@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The reference's header walk, compared with the fast path's.
+//! Compares the reference's header walk with that of the fast path.
 
 use super::frames;
 use crate::walk::{Headers, Network, Upper, walk};
@@ -80,7 +80,7 @@ fn every_cut_of_a_deep_frame() {
     for len in 0..=frame.len() {
         assert_eq!(as_layers(&walk(&frame[..len])), locate(&frame[..len], Depth::L4), "{len} bytes");
     }
-    // Any payload length of the IPv6 header: bytes after it are padding.
+    // The payload length of the IPv6 header is arbitrary. Bytes after the payload are padding.
     let mut frame = frame;
     for payload_len in 0..=70 {
         frame[22 + 5] = payload_len;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tag-and-Forward: the planner's walks across the papers' tree, and single steps with arbitrary tags.
+//! Tag-and-Forward. Compares walks across the paper's tree with the planner's walks, and tests single steps
+//! with arbitrary tags.
 
 use super::{Links, ethernet, inner, lines, numbers, ports, under};
 use flow::stateless::{Gate, GateFlag, Gates};
@@ -30,7 +31,7 @@ fn gate(word: &str) -> (PortNo, Gate) {
 }
 
 impl Tree {
-    /// Returns the gate that a tag leads to at one switch; all its ports are trusted.
+    /// Returns the gate to which a tag leads at one switch. All ports of the switch are trusted.
     fn step(
         &self,
         node: usize,
@@ -95,7 +96,7 @@ fn tags_lead_where_the_planner_says() {
                     assert_eq!(gate.number.get(), number(6), "{words:?}");
                     assert!(matches!(gate.flag, GateFlag::Server | GateFlag::External), "{words:?}");
                 }
-                // UP has 29 bits in the wide form.
+                // In the wide form, UP has 29 bits.
                 "step" if form == Form::Paper || number(3) >> 29 == 0 => {
                     let found = tree.step(node, PortNo(number(2)), form, number(3), down(4));
                     let said =
@@ -164,7 +165,7 @@ fn a_popped_packet_is_an_ethernet_frame_of_its_own() {
         sent,
         Sent { port: PortNo(2), bytes: padded, queue: QueueId(7), unfinished: Unfinished::default() }
     );
-    // The MTU applies to the frame as sent.
+    // The MTU limits the frame as it is sent.
     let config = StatelessConfig { mtu_bytes: [(PortNo(2), inner().len() - 14)].into(), ..edge() };
     assert!(matches!(stateless(&config, &ports(1..=3), PortNo(3), &tagged(4)), StatelessOutcome::Sent(_)));
     let config = StatelessConfig { mtu_bytes: [(PortNo(2), inner().len() - 15)].into(), ..edge() };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Arithmetic with random numbers, and stateless forwarding with hostile headers.
+//! Tests arithmetic with random numbers, and stateless forwarding with hostile headers.
 
 use super::ports;
 use flow::stateless::{Arithmetic, Bank, Gate, GateFlag, Gates, Label, NodeId};
@@ -27,7 +27,7 @@ fn crc16(key: &[u8], polynomial: u16) -> u16 {
     register ^ u16::from_be_bytes([back[0], back[1]])
 }
 
-/// Generates the number of a port below `end`.
+/// Generates a port number below `end`.
 fn any_port(end: u32) -> impl Strategy<Value = PortNo> {
     (1..end).prop_map(PortNo)
 }
@@ -121,8 +121,8 @@ proptest! {
     fn polynomial_residues(key in prop::collection::vec(any::<u8>(), 2..33), polynomial: u16, modulus in 2u32.., at in 0usize..200) {
         let of = |key: &[u8], modulus| residue(key, id(Arithmetic::Polynomial, modulus));
         prop_assert_eq!(of(&key, 1 << 16 | u32::from(polynomial)), u32::from(crc16(&key, polynomial)));
-        // The residue's degree is below the modulus's, and adding a multiple of the modulus does not change
-        // it.
+        // The degree of the residue is below that of the modulus. Adding a multiple of the modulus does not
+        // change the residue.
         let rest = of(&key, modulus);
         prop_assert!(rest == 0 || rest.ilog2() < modulus.ilog2());
         let mut other = key.clone();
@@ -148,8 +148,8 @@ proptest! {
         }
     }
 
-    /// No input causes a failure. Tags from untrusted ports are not forwarded, and sent frames have no
-    /// undocumented changes.
+    /// No input may cause a failure. Tags from untrusted ports must not be forwarded, and sent frames must
+    /// have no undocumented changes.
     #[test]
     fn no_packet_goes_where_it_should_not(config in any_stateless(), frame in any_frame(), in_port in any_port(7), up in prop::collection::btree_set(any_port(7), 0..7)) {
         match stateless(&config, &ports(up.iter().map(|port| port.0)), in_port, &frame) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! KeyFlow: walks through planned networks compared with the planner's walks, and each rule separately.
+//! KeyFlow. Compares walks through planned networks with the planner's walks, and tests each rule separately.
 
 use super::{Links, bank, ethernet, inner, keyed, lines, numbers, ports, under};
 use flow::stateless::{Arithmetic, Bank, Label, NodeId};
@@ -7,7 +7,7 @@ use flow::{DropReason, PortNo, PortState, StatelessConfig};
 use reference::{StatelessOutcome, stateless};
 use std::collections::BTreeMap;
 
-/// Planned network.
+/// A planned network.
 struct Plan {
     arithmetic: Arithmetic,
     links: Links,
@@ -19,7 +19,7 @@ struct Plan {
 struct Walked {
     outcome: &'static str,
     visited: Vec<usize>,
-    /// Number of times the packet was forwarded, from the hop limit.
+    /// Number of times that the packet was forwarded, computed from the hop limit.
     forwarded: u8,
 }
 

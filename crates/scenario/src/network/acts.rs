@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Scheduled changes of a network: failures, their repair, and a change of numbering.
+//! Scheduled changes of a network: failures, repairs, and a change of numbering.
 
 use super::file::{FailureSection, Renumber};
 use super::plan::{Graph, Setups};
@@ -9,7 +9,7 @@ use config::value::duration;
 use flow::{Nanos, PortNo};
 use sim::network::{Act, End};
 
-/// Latest time of a change, in ns: one hour.
+/// Latest time of a change, in ns: one hour after the start.
 const LATEST_NS: Nanos = 3_600_000_000_000;
 
 /// Part of a network that can fail, with its index.
@@ -19,7 +19,7 @@ enum Part {
     Node(usize),
 }
 
-/// Returns the time of a required key in ns.
+/// Returns the time in ns that a required key specifies.
 fn needed_time(key: &str, text: Option<&String>) -> Result<Nanos, Mistake> {
     time(key, text.ok_or_else(|| wrong(key, "is missing; write at = \"10ms\""))?)
 }
@@ -75,7 +75,7 @@ pub fn failure(
     Ok(acts)
 }
 
-/// Returns the link between two switches. If there are several links, `port` selects the link at this port of
+/// Returns the link between two switches. If there are several links, `port` selects the one at this port of
 /// the first switch.
 fn link_between(
     graph: &Graph,
@@ -107,7 +107,7 @@ fn link_between(
     Ok(graph.link_at.get(&End { node: ends[0], port }).map(|link| Part::Link(*link)))
 }
 
-/// Returns the time between two failures of an `each` list, in ns; 0 if there is no such list.
+/// Returns the time between two failures of an `each` list, in ns. Returns 0 if there is no such list.
 fn interval(
     failure: &FailureSection,
     lasting_ns: Option<Nanos>,
@@ -136,7 +136,7 @@ fn interval(
     Ok(every_ns)
 }
 
-/// Returns the steps of a change of numbering, with their times in ns. Each switch takes a step at a random
+/// Returns the steps of a change of numbering, with their times in ns. Each switch makes a step at a random
 /// time within the spread.
 pub fn renumber(section: &Renumber, stages: Vec<Setups>, seed: u64) -> Result<Vec<(Nanos, Act)>, Mistake> {
     let key = |name: &str| format!("network.renumber.{name}");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Checks of a scenario of a network.
+//! Checks of a network scenario.
 
 use super::file::NetworkSection;
 use super::plan::PathPlan;
@@ -16,7 +16,7 @@ const LONGEST_NS: Nanos = 60_000_000_000;
 const QUEUE: i64 = 1_000_000;
 
 /// Reads the section and the plan that it names, and builds the simulated network. Returns `None` if there
-/// are mistakes.
+/// are any mistakes.
 pub fn scenario(
     path: &Path,
     section: &NetworkSection,
@@ -83,7 +83,7 @@ pub fn scenario(
     })
 }
 
-/// Properties that all links share.
+/// Properties that all links have in common.
 struct LinkDefaults {
     delay_ns: Nanos,
     detection_ns: Nanos,

@@ -26,7 +26,7 @@ use std::path::PathBuf;
 
 pub(super) use check::scenario;
 
-/// Scenario of a network.
+/// A network scenario.
 #[derive(Debug)]
 pub struct NetworkScenario {
     path: PathBuf,
@@ -34,14 +34,14 @@ pub struct NetworkScenario {
     kind: &'static str,
     graph: Names,
     network: Network,
-    /// Number of key bits, by flow and then by key.
+    /// Sizes in bits of the keys of all flows, one after another.
     key_bits: Vec<u32>,
     pairs: usize,
     renumbered: bool,
     require: file::Require,
 }
 
-/// Names of the network and its links. Links are indexed as in the network.
+/// Names of the network and its links. The index of a link is the same as in the network.
 #[derive(Debug)]
 struct Names {
     network: String,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Protection that a plan promises, the part of this protection that a run exercised, and the checks of
+//! The protection that a plan promises, the part of it that a run exercised, and the checks of
 //! `[network.require]`.
 
 use super::file::Require;
@@ -21,11 +21,11 @@ pub struct Protection {
 /// Counts of links, or of switches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Protected {
-    /// Number in the network.
+    /// Number of these parts in the network.
     pub total: usize,
-    /// Number that planned paths of this run cross. A path does not cross the switches at its ends.
+    /// Number of parts that planned paths of this run cross. A path does not cross the switches at its ends.
     pub used: usize,
-    /// Number of used parts whose failure causes no loss, for every path that crosses them.
+    /// Number of used parts whose failure causes no loss on any path that crosses them.
     pub protected: usize,
     /// Number of used parts that failed in this run.
     pub failed: usize,
@@ -54,7 +54,7 @@ pub fn check(require: &Require, has_acts: bool) -> Result<(), Mistake> {
     Ok(())
 }
 
-/// Links and switches that planned paths use. The value is true if every path protects the part.
+/// Links and switches that planned paths use. The value is true if all these paths protect the part.
 struct Parts(HashMap<NetworkPlace, bool>);
 
 impl Parts {
@@ -96,7 +96,7 @@ impl Parts {
     }
 }
 
-/// Counts the protected and exercised parts of a run.
+/// Counts the parts that a run protected and exercised.
 pub fn protection(network: &Network, found: &Report) -> Protection {
     let parts = Parts::of(network);
     Protection {
@@ -107,7 +107,7 @@ pub fn protection(network: &Network, found: &Report) -> Protection {
     }
 }
 
-/// Returns the requirements that were not met, one sentence each.
+/// Returns the requirements that were not met, each as a sentence.
 pub fn missed(
     require: &Require,
     renumbered: bool,

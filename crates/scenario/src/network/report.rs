@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Result of a simulated network, as printed and as JSON.
+//! Result of a simulated network, as text and as JSON.
 
 use super::NetworkScenario;
 use super::protection::{self, Protection};
@@ -44,26 +44,26 @@ pub struct NetworkOutcome {
     pub duplicated: u64,
     /// Number of packets that crossed more links than allowed.
     pub over_budget: u64,
-    /// Number of packets lost although no failure excuses the loss. See `met`.
+    /// Number of packets lost without a failure that excuses the loss. See `met`.
     pub lost_wrongly: u64,
     /// Whether all packets were handled correctly.
     pub right: bool,
     /// Requirements of the scenario that were not met, one sentence each.
     pub missed: Vec<String>,
-    /// Lost packets by reason and place.
+    /// Numbers of lost packets by reason and place.
     pub reasons: Vec<LossReport>,
-    /// Packets by the kind of failure that they encountered.
+    /// Numbers of packets by the kind of failure that they encountered.
     pub met: Vec<Met>,
     /// Protection that the plan promises, and the part of it that the run exercised.
     pub protection: Protection,
     /// Failures in order of time.
     pub failures: Vec<FailureMet>,
-    /// Delivered packets by the epoch of their keys, if the network is renumbered.
+    /// Numbers of delivered packets by the epoch of their keys, if the network is renumbered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delivered_by: Option<ByEpochs>,
     /// Number of links that delivered packets crossed.
     pub hops: Range,
-    /// Number of links beyond the shortest path that delivered packets crossed.
+    /// Number of links that delivered packets crossed in addition to those of the shortest path.
     pub hops_beyond_shortest: Range,
     /// Maximum number of links that the packets of a flow may cross.
     pub hop_budget: Range,
@@ -81,7 +81,7 @@ pub struct NetworkOutcome {
     pub end_ns: u64,
 }
 
-/// Packets lost for one reason at one place.
+/// Number of packets lost for one reason at one place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LossReport {
     /// Name of the reason.
@@ -92,7 +92,7 @@ pub struct LossReport {
     pub packets: u64,
 }
 
-/// Packets that encountered one kind of failure.
+/// Numbers of packets that encountered one kind of failure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Met {
     /// Kind of failure.
@@ -107,7 +107,7 @@ pub struct Met {
     pub crowded_out: u64,
 }
 
-/// Failure of a link or switch.
+/// A failure of a link or switch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FailureMet {
     /// Name of the link or switch.
@@ -116,7 +116,8 @@ pub struct FailureMet {
     pub at_ns: u64,
     /// Number of packets whose path crossed the failed part.
     pub packets: u64,
-    /// Number of these packets that are protected against the failure and encountered it after its detection.
+    /// Number of these packets that were protected against the failure and encountered it after its
+    /// detection.
     pub protected: u64,
 }
 
@@ -129,11 +130,11 @@ pub struct ByEpochs {
     pub epoch_0: u64,
     /// Number of packets with keys of epoch 1.
     pub epoch_1: u64,
-    /// Number of packets with a key of each epoch, changed at a waypoint.
+    /// Number of packets with keys of both epochs. Their key was changed at a waypoint.
     pub both: u64,
 }
 
-/// Maximum state of a switch during the run.
+/// Peak size of a switch's state during the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SwitchState {
     /// Name of the switch.
@@ -148,7 +149,7 @@ pub struct SwitchState {
     pub gates: usize,
 }
 
-/// Minimum, mean and maximum.
+/// Minimum, mean and maximum of a figure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Range {
     /// Minimum.
@@ -162,7 +163,7 @@ pub struct Range {
 /// Sizes of the headers that packets carry, in bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct LinkHeader {
-    /// Number of bits by which packets are longer on links between switches than at the sending host, as
+    /// Number of bits by which packets are longer on links between switches than at the sending host. This is
     /// measured in the run.
     pub on_links_bits: Range,
     /// Sizes of keys or tags in bits. A KeyFlow key counts as the largest key with the same IDs, a freeRtr
@@ -191,7 +192,7 @@ impl From<NetworkFigures> for Range {
     }
 }
 
-/// Returns the figures of table state over all switches.
+/// Returns the figures of the table state of all switches.
 fn table_state(all: &[InstanceState]) -> TableState {
     let states = |of: fn(&InstanceState) -> usize| all.iter().map(of).collect::<NetworkFigures>().into();
     TableState {

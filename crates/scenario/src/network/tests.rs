@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tests of networks with plans that the planners wrote: correct plans pass, and each planted fault is
+//! Tests of networks with plans made by the planners. Correct plans must pass, and each planted fault must be
 //! detected.
 
 use super::*;
@@ -16,7 +16,7 @@ fn plan(name: &str) -> Value {
     serde_json::from_str(&fs::read_to_string(plans().join(name)).unwrap()).unwrap()
 }
 
-/// Reads a scenario for a plan, which is written to a file in the same directory.
+/// Reads a scenario for a plan. The plan is written to a file in the same directory.
 fn read(plan: &Value, rest: &str) -> Result<NetworkScenario, String> {
     read_seeded(plan, rest, None)
 }
@@ -45,7 +45,7 @@ fn run(plan: &Value, rest: &str) -> NetworkOutcome {
     outcome
 }
 
-/// Returns the packets that encountered this kind of failure: delivered, lost.
+/// Returns the numbers of packets that encountered this kind of failure: delivered packets and lost ones.
 fn met(outcome: &NetworkOutcome, failure: &str) -> (u64, u64) {
     let found = outcome.met.iter().find(|met| met.failure == failure);
     found.map_or((0, 0), |met| (met.delivered, met.lost))
@@ -147,7 +147,7 @@ fn each_link_of_a_large_backbone_fails() {
     );
     assert!(outcome.right, "{:?}", outcome.met);
     assert_eq!((outcome.missed.as_slice(), outcome.sent), (&[][..], 800 * 290));
-    // Eight links lead to a leaf and cannot be protected.
+    // Eight links lead to a leaf, and therefore cannot be protected.
     let links = outcome.protection.links;
     assert_eq!((links.total, links.used, links.protected, links.exercised), (61, 61, 53, 53));
     assert!(met(&outcome, "protected hop, detected").0 > 3_000, "{:?}", outcome.met);
@@ -232,7 +232,7 @@ fn a_network_is_renumbered_under_load_without_loss() {
     assert!(outcome.right && outcome.lost == 0, "{outcome:?}");
     let by = outcome.delivered_by.unwrap();
     assert!(by.epoch_0 > 5_000 && by.epoch_1 > 5_000 && by.epoch_0 + by.epoch_1 == outcome.sent, "{by:?}");
-    // While switches know both numberings, they have twice as many labels.
+    // While switches accept both numberings, they have twice as many labels.
     assert_eq!(outcome.state.labels.max, 8);
     let old = run(&plan("abilene.json"), "");
     assert_eq!((old.state.labels.max, old.state.entries), (4, outcome.state.entries));
@@ -273,15 +273,15 @@ fn gates_that_are_swapped_are_seen() {
         let (a, b) = (gates[one][1].clone(), gates[other][1].clone());
         (gates[one][1], gates[other][1]) = (b, a);
     };
-    // Swap the gates of two servers. Then the packets for each go to the other: from 12 hosts in other pods
-    // on 4 paths, and from 2 hosts of the pod on 2 paths.
+    // Swaps the gates of two servers. Packets for each server then go to the other one: from 12 hosts in
+    // other pods on 4 paths, and from 2 hosts of the same pod on 2 paths.
     let mut tree = plan("tree.json");
     swap(&mut tree, "es3", 0, 1);
     let outcome = run(&tree, "");
     let from_others = 2 * (12 * 4 + 2 * 2);
     assert_eq!((outcome.misdelivered, outcome.right), (from_others, false), "{outcome:?}");
     assert!(outcome.reasons.iter().all(|lost| lost.reason == "misdelivered"), "{outcome:?}");
-    // Swap two gates of a core switch. Then packets go down in the wrong pod.
+    // Swaps two gates of a core switch. Packets then go down into the wrong pod.
     let mut tree = plan("tree.json");
     swap(&mut tree, "cs2", 0, 3);
     let outcome = run(&tree, "");
@@ -295,7 +295,7 @@ fn a_backup_that_is_missing_is_seen() {
     let outcome = run(&plan, FAILURES);
     let (_, lost) = met(&outcome, "protected hop, detected");
     assert!(!outcome.right && lost > 0 && lost == outcome.lost_wrongly, "{outcome:?}");
-    // The backup at the first switch is in its entry, not in the bank.
+    // The backup of the first switch is in its entry, not in its bank.
     let mut plan = self::plan("abilene.json");
     for route in plan["plans"][0]["routes"].as_array_mut().unwrap() {
         route["segments"][0]["backup_port"] = Value::Null;
@@ -329,13 +329,13 @@ fn a_route_may_be_split_at_a_waypoint() {
     routes.iter_mut().find(long).unwrap()["segments"] = json!(parts);
     let outcome = run(&plan, FAILURES);
     assert!(outcome.right, "{outcome:?}");
-    // The route needs one more entry and delivers the same packets.
+    // The route needs one more entry, and delivers the same packets.
     assert_eq!(outcome.state.entries.max, 14);
     let outcome = run(&plan, "[network.traffic]\npairs = [[\"Seattle\", \"Kansas City\"]]\n");
     assert_eq!((outcome.delivered, outcome.state.without_entries), (1, 8), "{outcome:?}");
 }
 
-/// A detour may enter a waypoint by the port to which the next key leads.
+/// A detour may reach a waypoint by the port to which the next key leads.
 #[test]
 fn protected_routes_that_are_split_lose_nothing() {
     let failures = FAILURES.replace("1600ms", "4150ms").replace("packets = 300", "packets = 780");
@@ -348,7 +348,7 @@ fn protected_routes_that_are_split_lose_nothing() {
     assert_eq!((links.used, links.protected, links.exercised), (40, 36, 36));
     assert!(switches.protected > 10 && switches.exercised == switches.protected, "{switches:?}");
     assert!(outcome.hops.max <= outcome.hop_budget.max, "{:?}", outcome.hops);
-    // Without the entries that send packets back, waypoints drop them.
+    // If the entries that send packets back are missing, waypoints drop these packets.
     for route in plan["plans"][0]["routes"].as_array_mut().unwrap() {
         for segment in route["segments"].as_array_mut().unwrap() {
             segment.as_object_mut().unwrap().remove("return_ports");
@@ -358,7 +358,7 @@ fn protected_routes_that_are_split_lose_nothing() {
     let (_, lost) = met(&without, "protected hop, detected");
     let dropped = without.reasons.iter().filter(|lost| lost.reason == "ingress_port");
     assert!(!without.right && lost > 100, "{:?}", without.met);
-    // Some of the packets dropped for this reason also encountered a failure that explains the loss.
+    // Some of the dropped packets also encountered a failure that explains their loss.
     assert!(dropped.map(|lost| lost.packets).sum::<u64>() >= lost, "{:?}", without.reasons);
     assert!(without.state.entries.mean < outcome.state.entries.mean);
 }

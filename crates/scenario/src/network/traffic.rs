@@ -12,22 +12,22 @@ use sim::network::Flow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use wire::PacketBuilder;
 
-/// Maximum number of packets of a run. The simulation keeps state for each packet.
+/// Maximum number of packets in a run. The simulation keeps state for each packet.
 const PACKETS: u64 = 100_000_000;
-/// Maximum number of flows, one per path of a pair. Each flow keeps a template and its path.
+/// Maximum number of flows. There is one flow per path of a pair. Each flow keeps a template and its path.
 const FLOWS: u64 = 2_000_000;
-/// Range of packet lengths in bytes. The minimum holds all headers and the packet's number. The maximum fits
-/// a small frame even with a 256-bit key.
+/// Range of packet lengths in bytes. The shortest packet holds all headers and the packet's number. The
+/// longest packet fits into a small frame, even with a 256-bit key.
 const BYTES: std::ops::RangeInclusive<i64> = 82..=1_518;
 /// Length of the FCS in bytes.
 const FCS_BYTES: usize = 4;
 /// Total length of the Ethernet, IPv4 and UDP headers in bytes.
 const HEADER_BYTES: usize = 42;
-/// Source ports that are tried to find a port for each path.
+/// Source ports among which a port for each path is searched.
 const SOURCE_PORTS: std::ops::RangeInclusive<u16> = 1_024..=u16::MAX;
 const TARGET_PORT: u16 = 9;
 
-/// Pairs that send, with the number, interval and length of their packets.
+/// Pairs of hosts that send packets, with the number, interval and length of these packets.
 pub struct Traffic {
     pub pairs: Vec<Pair>,
     pub packets: u32,
@@ -99,8 +99,8 @@ fn these(listed: &[[String; 2]], plan: &PathPlan) -> Result<Vec<Pair>, Mistake> 
     Ok(pairs)
 }
 
-/// Draws `count` pairs, or all if there are fewer. Hosts send in turn, each to a random host that it has a
-/// route to.
+/// Draws `count` pairs, or all if there are fewer. Hosts send in turn, each to a random host to which it has
+/// a route.
 fn sample(plan: &PathPlan, count: usize, seed: u64) -> Vec<Pair> {
     let mut random = fastrand::Rng::with_seed(seed);
     let graph = plan.graph();
@@ -109,7 +109,7 @@ fn sample(plan: &PathPlan, count: usize, seed: u64) -> Vec<Pair> {
     let mut senders: Vec<usize> = (0..graph.hosts.len()).collect();
     random.shuffle(&mut senders);
     let (mut pairs, mut known) = (Vec::with_capacity(count), HashSet::with_capacity(count));
-    // If 64 rounds in a row find no new pair, almost all pairs are drawn already.
+    // If 64 rounds in a row find no new pair, almost all pairs have been drawn.
     let mut idle = 0;
     while pairs.len() < count && idle < 64 {
         let before = pairs.len();
@@ -142,7 +142,7 @@ pub fn hosts_by_switch(graph: &Graph) -> BTreeMap<usize, Vec<usize>> {
 }
 
 impl Traffic {
-    /// Checks the number of flows and packets, and the number of groups at each switch.
+    /// Checks the number of flows and of packets, and the number of groups at each switch.
     fn check(&self, plan: &PathPlan) -> Result<(), Mistake> {
         let refuse = |problem: String| Err(wrong("network.traffic", problem));
         let flows: u64 = self.pairs.iter().map(|pair| plan.shares(*pair) as u64).sum();
@@ -158,7 +158,7 @@ impl Traffic {
                 self.packets
             ));
         }
-        // A switch needs one select group per destination host with several paths.
+        // A switch needs a select group for each destination host that it reaches on several paths.
         let hosts = &plan.graph().hosts;
         let mut groups: HashMap<usize, (usize, usize)> = HashMap::new();
         let mut known = HashSet::new();
@@ -181,7 +181,7 @@ impl Traffic {
         Ok(())
     }
 
-    /// Returns the flows of all pairs, and the numbers of bits of their keys.
+    /// Returns the flows of all pairs, and the sizes of their keys in bits.
     pub fn flows(
         &self,
         plan: &PathPlan,
@@ -222,8 +222,8 @@ impl Traffic {
     }
 }
 
-/// Returns for each share the first source port whose packets fall into that share. `None` if a share has no
-/// such port.
+/// Returns for each share the first source port whose packets belong to the share. Returns `None` if there is
+/// no such port for a share.
 fn source_ports(pair: Pair, shares: usize) -> Option<Vec<u16>> {
     let mut found = vec![None; shares];
     let (mut missing, before) = (shares, hash(pair));
@@ -238,8 +238,8 @@ fn source_ports(pair: Pair, shares: usize) -> Option<Vec<u16>> {
     found.into_iter().collect()
 }
 
-/// Returns the index of the equal share that packets with this source port fall into. Reimplements
-/// `flow::group::pick` for equal weights.
+/// Returns the index of the share to which packets with this source port belong. All shares are equal.
+/// Reimplements `flow::group::pick` for equal weights.
 fn share(mut hash: FlowHash, port: u16, shares: usize) -> usize {
     hash.add(&port.to_be_bytes());
     hash.add(&TARGET_PORT.to_be_bytes());

@@ -4,29 +4,30 @@
 use crate::arrivals::{Class, ClassReport, Harness, Load, Switch};
 use crate::cost::{CostError, CostTable};
 
-/// Maximum share of packets lost for lack of space at a sustained rate.
+/// Maximum share of packets that may be lost for lack of space at a sustained rate.
 const LOST_PART: f64 = 1e-4;
 
-/// Maximum time to drain the switch after the last arrival, as a share of the arrival time. A growing backlog
-/// means that the rate is not sustained.
+/// Maximum time in which the switch must be empty after the last arrival, as a share of the arrival time. If
+/// it takes longer, the backlog has grown, and the rate is not sustained.
 const LATE_PART: f64 = 0.005;
 
-/// First and highest rate tried, in packets/s.
+/// First rate that is tried, in packets/s. The next constant is the highest one.
 const FIRST_PPS: f64 = 1e5;
 const MOST_PPS: f64 = 1e9;
 
-/// Packets per trial, while rates are doubled and while they are halved.
+/// Number of packets per trial while rates are doubled. The next constant is the number in all later trials.
 const ROUGH: f64 = 5e4;
 const FINE: f64 = 2e5;
 
 /// Number of bisection steps after doubling.
 const STEPS: u32 = 8;
 
-/// Returns the highest total rate in packets/s at which a switch loses next to nothing for lack of space. All
-/// classes keep their shares of the rate. Returns 0 if it loses packets at any rate, or if nothing arrives.
+/// Returns the highest total rate in packets/s at which a switch loses next to nothing for lack of space. The
+/// shares of the classes stay the same. Returns 0 if the switch loses packets at every rate, or if nothing
+/// arrives.
 ///
 /// # Errors
-/// A rule is refused.
+/// Returns an error if a rule is refused.
 pub fn capacity_pps(switch: &Switch<'_>, load: &Load, costs: &CostTable) -> Result<f64, CostError> {
     let all_pps: f64 = load.classes.iter().map(|class| class.rate_pps).sum();
     if all_pps <= 0.0 {
@@ -52,7 +53,7 @@ pub fn capacity_pps(switch: &Switch<'_>, load: &Load, costs: &CostTable) -> Resu
         most_pps *= 2.0;
     }
     let mut holds_pps = most_pps / 2.0;
-    // The rough trial may have had too few packets for a reliable result.
+    // The trial may have had too few packets for a reliable result.
     while holds_pps >= FIRST_PPS && !holds(holds_pps, FINE)? {
         most_pps = holds_pps;
         holds_pps /= 2.0;

@@ -7,7 +7,7 @@ use model::Learning;
 use std::sync::Arc;
 use tables::compile::Maker;
 
-/// Criteria for low-latency entries, in addition to the rules' own marks.
+/// Criteria that make entries low-latency, in addition to the marks of the rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Marks {
     /// Value and mask of the cookie of low-latency entries.
@@ -24,7 +24,7 @@ impl Marks {
     }
 }
 
-/// Switch under load: one worker with its rules.
+/// A switch under load: one worker with its rules.
 #[derive(Clone, Copy, Debug)]
 pub struct Switch<'a> {
     /// Rules in the flow syntax, loaded as one bundle.
@@ -33,29 +33,30 @@ pub struct Switch<'a> {
     pub added: &'a str,
     /// Number of ports; they are numbered from 1.
     pub ports: u32,
-    /// Sizes of the worker; enables or disables the fast-forwarding path.
+    /// Sizes of the worker. They also determine whether the fast-forwarding path is enabled.
     pub config: worker::WorkerSetConfig,
-    /// Further criteria for low-latency entries.
+    /// Further criteria that make entries low-latency.
     pub marks: Marks,
-    /// Alternative constructor of table engines, for comparisons.
+    /// Alternative constructor of table engines, used for comparisons.
     pub maker: Option<Maker>,
 }
 
-/// Arrival process of a class.
+/// Arrival process of a traffic class.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pattern {
     /// Packets at constant intervals.
     Constant,
     /// Poisson process: independent arrivals.
     Poisson,
-    /// Bursts of closely spaced packets. The bursts form a Poisson process.
+    /// Bursts of packets with short intervals. The starts of the bursts form a Poisson process.
     Bursts {
-        /// Packets per burst.
+        /// Number of packets per burst.
         packets: u32,
         /// Interval between packets of a burst, in nanoseconds.
         spacing_ns: f64,
     },
-    /// Intervals of the class's capture, scaled to the class's rate and repeated. Constant without a capture.
+    /// Intervals of the class's capture, scaled to the class's rate and repeated. A class without a capture
+    /// has constant intervals.
     AsCaptured,
 }
 
@@ -64,8 +65,8 @@ pub enum Pattern {
 pub struct Capture {
     /// Flow of each packet, as an index into the class's list.
     pub order: Box<[u32]>,
-    /// Interval from each packet to the next in nanoseconds. The last one leads to the first packet of the
-    /// next repetition.
+    /// Interval in nanoseconds from each packet to the next. The interval of the last packet leads to the
+    /// first packet of the next repetition.
     pub gaps_ns: Box<[f64]>,
 }
 
@@ -78,7 +79,7 @@ impl Capture {
     }
 }
 
-/// Traffic class.
+/// A traffic class.
 #[derive(Clone, Debug)]
 pub struct Class {
     /// Name in reports.
@@ -87,7 +88,7 @@ pub struct Class {
     pub port: PortNo,
     /// One packet per flow, from the destination MAC address to the last byte before the FCS.
     pub flows: Arc<[Vec<u8>]>,
-    /// Whether each flow is low-latency by the rules. If the slice is empty, lanes are not reported.
+    /// For each flow, whether it is low-latency by the rules. If the slice is empty, lanes are not reported.
     pub low_latency: Arc<[bool]>,
     /// Capture that determines the order or times of packets, if any.
     pub capture: Option<Arc<Capture>>,
@@ -95,25 +96,25 @@ pub struct Class {
     pub popularity: Popularity,
     /// Arrival process.
     pub pattern: Pattern,
-    /// Rate of all its flows together, in packets/s.
+    /// Total rate of all flows of the class, in packets/s.
     pub rate_pps: f64,
     /// Time of the first arrival, in nanoseconds.
     pub begin_ns: f64,
-    /// Whether each flow is sent alone before the run, so that the worker can learn it.
+    /// Whether each flow is sent alone before the run, so that the worker can learn the flow.
     pub known: bool,
-    /// Port on which each packet returns once, as soon as the remote side has received it.
+    /// Port on which each packet returns once. It returns as soon as the remote side has received it.
     pub comes_back: Option<PortNo>,
 }
 
-/// Load of a run: its classes and common parameters.
+/// Load of a run: its traffic classes and common parameters.
 #[derive(Clone, Debug)]
 pub struct Load {
     /// Traffic classes.
     pub classes: Vec<Class>,
     /// Capacity of a port's receive ring in packets. A packet that arrives at a full ring is lost.
     pub ring: usize,
-    /// Fixed I/O time from the wire to the ring and from the doorbell to the wire, in nanoseconds. It is part
-    /// of each latency.
+    /// Fixed I/O time in nanoseconds: from the wire to the ring, and from the doorbell to the wire. It is
+    /// part of each latency.
     pub io_ns: f64,
     /// Warm-up time in nanoseconds. Packets that arrive earlier are not counted.
     pub warm_up_ns: f64,
@@ -124,7 +125,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// Returns the time of the last arrivals, in nanoseconds.
+    /// Returns the time at which the arrivals end, in nanoseconds.
     #[must_use]
     pub fn end_ns(&self) -> f64 {
         self.warm_up_ns + self.span_ns

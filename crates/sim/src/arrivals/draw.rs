@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Order in which the flows of a class send.
+//! Order in which the flows of a class send packets.
 
 use fastrand::Rng;
 
-/// Frequency of each flow of a class.
+/// Method that selects the flow of each packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Popularity {
     /// Uniformly random flows.
     Uniform,
-    /// Round robin: a flow repeats only after all others.
+    /// Round robin. A flow repeats only after all other flows.
     InTurn,
-    /// Order of the class's capture, repeated. Round robin without a capture.
+    /// Order of the class's capture, repeated. A class without a capture uses round robin.
     AsCaptured,
-    /// Zipf distribution: the n-th flow sends in proportion to 1 / n^s.
+    /// Zipf distribution. The n-th flow sends in proportion to 1 / n^s.
     Zipf(f64),
 }
 
 /// Draws flows by their frequency.
 #[derive(Clone, Debug)]
 pub struct Draw {
-    /// Cumulative shares up to each flow. Empty for round robin.
+    /// Cumulative shares of the flows. Empty for round robin.
     sums: Vec<f64>,
     flows: usize,
     next: usize,
 }
 
 impl Draw {
-    /// Creates a generator for `flows` flows, at least one.
+    /// Creates a generator for `flows` flows; 0 counts as 1.
     #[must_use]
     #[allow(clippy::cast_precision_loss)] // The number of flows is far below 2^52.
     pub fn new(flows: usize, popularity: Popularity) -> Self {
@@ -67,7 +67,7 @@ mod tests {
         let mut rng = Rng::with_seed(1);
         let mut counts = vec![0_u32; 1_000];
         (0..200_000).for_each(|_| counts[draw.flow(&mut rng)] += 1);
-        // The first flow has a share of 1 / 7.485, the tenth a tenth of that.
+        // The first flow has a share of 1 / 7.485. The tenth flow has a tenth of this share.
         assert!((25_500..28_000).contains(&counts[0]), "{}", counts[0]);
         assert!((2_400..2_950).contains(&counts[9]), "{}", counts[9]);
         let mut uniform = Draw::new(10, Popularity::Uniform);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Test harness for one worker: its ports with arriving packets, and the loop that drives it in virtual time.
+//! Test harness for one worker: its ports, at which packets arrive, and the loop that drives the worker in
+//! virtual time.
 
 use crate::arrivals::links::{LinkQueue, Links, VirtualTime, lock};
 use crate::arrivals::observer::Observer;
@@ -12,7 +13,7 @@ use port::Queue;
 use std::sync::{Arc, Mutex};
 use worker::Worker;
 
-/// Numbers of packets per poll iteration while costs are measured.
+/// Numbers of packets per poll iteration that are used while costs are measured.
 const SIZES: [usize; 8] = [1, 32, 2, 32, 8, 4, 16, 32];
 
 /// Minimum duration of a poll iteration in nanoseconds, so that virtual time advances even if all costs are
@@ -22,17 +23,16 @@ const LEAST_NS: f64 = 1.0;
 /// Interval between polls of the control side in nanoseconds.
 const CONTROL_NS: f64 = 1e6;
 
-/// Idle poll iterations after the last arrival, after which the worker is considered empty.
+/// Number of idle poll iterations after the last arrival, after which the worker is considered empty.
 const IDLE_TURNS: u32 = 64;
 
-/// Number of times that flows are sent before the run if they are to be known.
+/// Number of times that a flow is sent before the run so that it is known.
 const PASSES: usize = 4;
 
-/// Start of virtual time as the worker sees it, in nanoseconds. It is not 0, because 0 means that no time is
-/// set.
+/// Start of virtual time for the worker, in nanoseconds. It is not 0, because 0 means that no time is set.
 const START_NS: Nanos = 1_000_000_000;
 
-/// Worker with the ports of a load and its rules installed.
+/// A worker with the ports of a load and with its rules installed.
 pub struct Harness<P: Probe = Observer> {
     rig: Rig<P>,
     links: Arc<Mutex<Links>>,
@@ -56,8 +56,7 @@ impl<P: Probe + Default> Harness<P> {
         Ok(Self { rig, known: known.collect(), clock, links })
     }
 
-    /// Sends each flow that is to be known a few times. A LUT learns a value only after it was requested
-    /// before.
+    /// Sends each flow that is to be known several times. A LUT learns a value only at its second request.
     fn acquaint(&mut self) {
         for _ in 0..PASSES {
             for flows in self.known.chunks(BURST) {
@@ -84,10 +83,10 @@ impl<P: Probe + Default> Harness<P> {
 }
 
 impl Harness<Observer> {
-    /// Creates a worker with the ports of the load and its rules installed.
+    /// Creates a worker with the ports of the load and with its rules installed.
     ///
     /// # Errors
-    /// A rule is refused.
+    /// Returns an error if a rule is refused.
     pub fn new(switch: &Switch<'_>, load: &Load) -> Result<Self, CostError> {
         let mut harness = Self::over(switch, load, load.end_ns())?;
         let outside = (Arc::clone(&harness.clock), Arc::clone(&harness.links));
@@ -95,11 +94,11 @@ impl Harness<Observer> {
         Ok(harness)
     }
 
-    /// Runs the worker with these costs until every arrived packet is sent or lost.
+    /// Runs the worker with these costs until every packet that arrived has been sent or lost.
     pub fn run(mut self, costs: &CostTable) -> Report {
         costs.drive_by_size(&mut self.rig.worker.probe().costs);
         self.acquaint();
-        // Drains packets that remain from the previous step.
+        // Drains packets that remain from [`Self::acquaint`].
         for _ in 0..IDLE_TURNS {
             self.rig.worker.turn(self.rig.clock.now());
         }
@@ -124,7 +123,8 @@ impl Harness<Observer> {
                 let next_ns = lock(&self.links).next_ns();
                 idle += 1;
                 if next_ns.is_finite() {
-                    // Idle poll iterations are all alike, so those before the next arrival are skipped.
+                    // Idle poll iterations are all alike. The iterations before the next arrival are
+                    // therefore skipped.
                     let turn_ns = now_ns - start_ns;
                     let spare = ((next_ns - now_ns) / turn_ns).floor().max(0.0);
                     self.rig.worker.probe().pass(spare * turn_ns);
@@ -144,7 +144,7 @@ impl Harness<Observer> {
     }
 }
 
-/// Workload whose costs are measured.
+/// A workload whose costs are measured.
 #[derive(Clone, Copy, Debug)]
 pub struct Case<'a> {
     /// Switch under measurement.
@@ -152,15 +152,15 @@ pub struct Case<'a> {
     /// Traffic mix. Its rates are ignored.
     pub load: &'a Load,
     /// Whether more packets arrive than the worker can process. Packets from a full backlog are no longer in
-    /// any CPU cache, and cost up to twice as much as packets that hardly wait.
+    /// any CPU cache, and cost up to twice as much as packets that wait only briefly.
     pub overloaded: bool,
 }
 
 /// Measures the cost of each worker's steps under its load, in bursts of all sizes. The measurement windows
-/// of all workers alternate, so that disturbances of the machine affect all of them alike.
+/// of all workers alternate, so that disturbances of the machine affect all workers equally.
 ///
 /// # Errors
-/// A rule is refused.
+/// Returns an error if a rule is refused.
 pub fn measure(cases: &[Case<'_>], plan: MeasurePlan) -> Result<Vec<CostTable>, CostError> {
     let roads = cases.iter().map(|case| {
         let mut harness: Harness<CostProbe> = Harness::over(&case.switch, case.load, f64::INFINITY)?;
@@ -173,18 +173,18 @@ pub fn measure(cases: &[Case<'_>], plan: MeasurePlan) -> Result<Vec<CostTable>, 
     Ok(measure_all(&mut roads.collect::<Result<Vec<_>, CostError>>()?, plan))
 }
 
-/// Packets of a load, a number of them before each poll iteration.
+/// The packets of a load. A number of them arrives before each poll iteration.
 struct Measured {
     harness: Harness<CostProbe>,
-    /// Packets processed per poll iteration, if the backlog must be empty before the next arrivals.
+    /// Number of packets processed per poll iteration, if the backlog must be empty before the next arrivals.
     quantum: Option<usize>,
     /// Number of bursts that have arrived.
     arrivals: u64,
-    /// Poll iterations until the next arrivals.
+    /// Number of poll iterations until the next arrivals.
     rest: usize,
 }
 
-/// First number of the kinds of poll iterations without arrivals.
+/// Kinds of poll iterations with this and higher numbers have no arrivals.
 const RESTING: usize = 64;
 
 impl Workload for Measured {
@@ -194,7 +194,7 @@ impl Workload for Measured {
             self.rest -= 1;
             return (RESTING + self.rest) as u8;
         }
-        // The order of sizes is pseudo-random, so that it has no period in common with the windows.
+        // The order of sizes is pseudo-random, so that it is not synchronized with the windows.
         let size = SIZES[(self.arrivals.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61) as usize];
         self.arrivals += 1;
         self.rest = self.quantum.map_or(0, |quantum| (size - 1) / quantum);

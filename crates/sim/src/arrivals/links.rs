@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Remote side of all ports: arrivals, bounded receive rings, and transmitted packets.
+//! The remote side of all ports: arrivals, bounded receive rings, and transmitted packets.
 
 use crate::arrivals::report::{ArrivalTimes, ClassReport, RING_FULL, Spans};
 use crate::arrivals::source::Source;
@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Names of the lanes in reports.
 const LANES: [&str; 2] = ["low-latency", "normal"];
 
-/// Maximum number of packets inside the worker; its pools have fewer frames.
+/// Maximum number of packets inside the worker. The worker's pools have fewer frames.
 const INSIDE: usize = 1 << 15;
 
 /// Virtual time, shared between the worker's probe and its ports.
@@ -35,40 +35,40 @@ impl VirtualTime {
     }
 }
 
-/// State of one packet outside or inside the worker.
+/// State of one packet.
 #[derive(Clone, Copy, Debug, Default)]
 struct Passage {
     class: u16,
     flow: u32,
-    /// Whether the packet is returning.
+    /// Whether the packet is on its second pass through the switch.
     back: bool,
     /// Whether the packet stayed on the fast-forwarding path.
     fast: bool,
-    /// Whether the packet has been sent, or never will be.
+    /// Whether the packet has been sent, or will never be sent.
     over: bool,
-    /// Whether the packet is counted: it arrived after the warm-up.
+    /// Whether the packet is counted, which it is if it arrived after the warm-up.
     counts: bool,
-    /// Time of the first arrival in nanoseconds.
+    /// Time at which the packet arrived for the first time, in nanoseconds.
     begun_ns: f64,
-    /// Time of the last arrival in nanoseconds.
+    /// Time at which the packet arrived most recently, in nanoseconds.
     arrived_ns: f64,
 }
 
-/// Class with the state of its flows.
+/// A traffic class with the state of its flows.
 #[derive(Debug)]
 struct Line {
     port: usize,
     comes_back: Option<usize>,
     flows: Arc<[Vec<u8>]>,
-    /// Whether each flow is low-latency; empty if unknown.
+    /// For each flow, whether it is low-latency. Empty if unknown.
     low_latency: Arc<[bool]>,
-    /// Sequence number of the last packet sent per flow, for each direction.
+    /// Sequence number of the last packet sent of each flow, for each direction.
     last: [Vec<u64>; 2],
-    /// Arrival time of each flow's first packet. NaN before that. Infinite after a packet stayed on the
-    /// fast-forwarding path, or if the flow was known before the run.
+    /// Arrival time of each flow's first packet. NaN before the first packet. Infinite once a packet stayed
+    /// on the fast-forwarding path, or if the flow was known before the run.
     first_ns: Vec<f64>,
     known: bool,
-    /// Results of normal flows (or of all), and of low-latency flows.
+    /// Results of normal flows (or of all flows if their lanes are unknown), and of low-latency flows.
     reports: [ClassReport; 2],
 }
 
@@ -84,20 +84,20 @@ pub(super) struct Links {
     clock: Arc<VirtualTime>,
     lines: Vec<Line>,
     sources: Vec<Source>,
-    /// Earliest next arrival of all sources in nanoseconds, and the index of its source.
+    /// Time of the earliest next arrival in nanoseconds, and the index of its source.
     next: (f64, usize),
     rings: Vec<VecDeque<Passage>>,
     ring: usize,
     returning: VecDeque<Passage>,
     inside: Vec<Box<[Passage]>>,
     sequences: Vec<u64>,
-    /// Whether packets arrive at their scheduled times. Before that, only packets sent by [`Links::present`]
-    /// arrive.
+    /// Whether packets arrive at their scheduled times. Before that, packets arrive only by
+    /// [`Links::present`].
     open: bool,
-    /// Frames handed to devices since the last doorbell: ports and sequence numbers.
+    /// Port and sequence number of each frame handed to a device since the last doorbell.
     given: Vec<(PortNo, u64)>,
     spans: Spans,
-    /// Time of the last poll, and whether it returned packets.
+    /// Time of the last poll, and whether it returned any packets.
     polled: Option<(f64, bool)>,
     warm_up_ns: f64,
     io_ns: f64,
@@ -153,18 +153,18 @@ impl Links {
             next.fold((f64::INFINITY, 0), |least, (at, ns)| if ns < least.0 { (ns, at) } else { least });
     }
 
-    /// Returns the time of the next arrival in nanoseconds; infinite if there is none.
+    /// Returns the time of the next arrival in nanoseconds, or infinity if there is none.
     pub fn next_ns(&self) -> f64 {
         let returning_ns = self.returning.front().map_or(f64::INFINITY, |passage| passage.arrived_ns);
         self.next.0.min(returning_ns)
     }
 
-    /// Whether a packet is queued in a receive ring.
+    /// Returns whether any packet waits in a receive ring.
     pub fn any_waits(&self) -> bool {
         self.rings.iter().any(|ring| !ring.is_empty())
     }
 
-    /// Makes the next packet arrive, whatever the time is.
+    /// Makes the next packet arrive, regardless of the current time.
     pub fn arrive(&mut self) {
         let returns = self.returning.front().is_some_and(|passage| passage.arrived_ns < self.next.0);
         let passage = if returns {
@@ -202,7 +202,7 @@ impl Links {
         }
     }
 
-    /// Makes one packet of a flow arrive now, without counting it.
+    /// Makes a packet of a flow arrive now. The packet is not counted.
     pub fn present(&mut self, class: usize, flow: usize) {
         let line = &self.lines[class];
         let now_ns = self.clock.now_ns();
@@ -275,7 +275,7 @@ impl Links {
         }
     }
 
-    /// Discards the record of frames handed to devices.
+    /// Discards the records of frames handed to devices.
     pub fn forget(&mut self) {
         self.given.clear();
     }
@@ -286,7 +286,7 @@ impl Links {
         for at in 0..self.given.len() {
             let (port, sequence) = self.given[at];
             let Some(passage) = self.passage(port, sequence) else { continue };
-            // This is a copy of a packet that was sent before.
+            // This is a copy of a packet of which another copy was sent before.
             if std::mem::replace(&mut passage.over, true) {
                 continue;
             }
@@ -321,7 +321,7 @@ impl Links {
         }
     }
 
-    /// Returns the results. May be called only once.
+    /// Returns the results. It may be called only once.
     pub fn report(&mut self, turns: u64, received: u64, busy_ns: f64) -> Report {
         let reported = self.lines.iter().any(|line| !line.low_latency.is_empty());
         let mut lanes: Vec<ClassReport> = Vec::new();

@@ -31,7 +31,7 @@ impl Observer {
         }
     }
 
-    /// Reports the recorded outcomes, and the doorbell if `sent`.
+    /// Reports the recorded outcomes. If `sent`, also reports the doorbell.
     fn tell(&mut self, sent: bool) {
         let Some((_, links)) = &self.outside else { return };
         let mut links = lock(links);

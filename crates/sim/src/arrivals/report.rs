@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// Upper bound of the histograms in nanoseconds: ten seconds.
 const LONGEST_NS: u64 = 10_000_000_000;
 
-/// Reason under which packets are counted that arrive at a full receive ring.
+/// Reason for which packets that arrive at a full receive ring are lost.
 pub(super) const RING_FULL: &str = "ring_full";
 
 /// Distribution of times in nanoseconds. Quantiles have an error of at most 0.1 %; means are exact.
@@ -45,25 +45,25 @@ impl ArrivalTimes {
         self.histogram.len()
     }
 
-    /// Returns the quantile `part` (0 to 1) in nanoseconds, or 0 without times.
+    /// Returns the quantile `part` (0 to 1) in nanoseconds, or 0 if there are no times.
     #[must_use]
     pub fn quantile_ns(&self, part: f64) -> f64 {
         if self.histogram.is_empty() { 0.0 } else { self.histogram.value_at_quantile(part) as f64 }
     }
 
-    /// Returns the maximum in nanoseconds, or 0 without times.
+    /// Returns the maximum in nanoseconds, or 0 if there are no times.
     #[must_use]
     pub fn max_ns(&self) -> f64 {
         self.histogram.max() as f64
     }
 
-    /// Returns the mean in nanoseconds, or 0 without times.
+    /// Returns the mean in nanoseconds, or 0 if there are no times.
     #[must_use]
     pub fn mean_ns(&self) -> f64 {
         self.sum_ns / self.count().max(1) as f64
     }
 
-    /// Returns the standard deviation in nanoseconds, or 0 without times.
+    /// Returns the standard deviation in nanoseconds, or 0 if there are no times.
     #[must_use]
     pub fn deviation_ns(&self) -> f64 {
         let mean_ns = self.mean_ns();
@@ -71,26 +71,27 @@ impl ArrivalTimes {
     }
 }
 
-/// Results of one class.
+/// Results of one traffic class.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClassReport {
     /// Name of the class.
     pub name: String,
     /// Packets that arrived.
     pub offered: u64,
-    /// Packets sent by a port. Packets that return are counted when they are sent the second time.
+    /// Number of packets sent by a port. Packets that return are counted when they are sent for the second
+    /// time.
     pub delivered: u64,
-    /// Transmissions of packets that stayed on the fast-forwarding path.
+    /// Number of times that a packet which stayed on the fast-forwarding path was transmitted.
     pub fast: u64,
     /// Lost packets by reason.
     pub lost: BTreeMap<&'static str, u64>,
     /// Packets sent after a later packet of their flow.
     pub overtaken: u64,
-    /// Latency from arrival to the end of transmission, with the fixed I/O time. For packets that return,
-    /// both passes.
+    /// Latency from arrival to the end of transmission, including the fixed I/O time. For packets that
+    /// return, it covers both passes.
     pub latency: ArrivalTimes,
     /// Time from the arrival of a flow's first packet to the transmission of its first packet that stayed on
-    /// the fast-forwarding path, with the fixed I/O time. Flows sent before the run are not included.
+    /// the fast-forwarding path, including the fixed I/O time. Flows sent before the run are not included.
     pub learning: ArrivalTimes,
 }
 
@@ -135,12 +136,12 @@ impl ClassReport {
     }
 }
 
-/// Durations of the worker's activity between two polls of its ports.
+/// Durations of the worker's activity between two polls of the same port.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spans {
-    /// After a poll that returned packets: immediate processing of the burst.
+    /// Duration after a poll that returned packets: immediate processing of the burst.
     pub burst: ArrivalTimes,
-    /// After an empty poll: transmission and backlog.
+    /// Duration after an empty poll: transmission and processing of the backlog.
     pub other: ArrivalTimes,
 }
 
@@ -149,7 +150,8 @@ pub struct Spans {
 pub struct Report {
     /// Results per class, in the order of the load.
     pub classes: Vec<ClassReport>,
-    /// Results per lane: low-latency flows, then normal ones. Empty if no class states its flows' lanes.
+    /// Results per lane: first low-latency flows, then normal flows. Empty if no class states the lanes of
+    /// its flows.
     pub lanes: Vec<ClassReport>,
     /// Number of poll iterations of the worker.
     pub turns: u64,
@@ -170,8 +172,8 @@ impl Report {
         self.classes.iter().find(|class| class.name == name)
     }
 
-    /// Returns the received packets per second of busy time. This is the worker's capacity if the load
-    /// exceeds it and no received packet was dropped.
+    /// Returns the packets received per second of busy time. If the load exceeds the worker's capacity and no
+    /// received packet was dropped, this is the capacity.
     #[must_use]
     pub fn received_pps(&self) -> f64 {
         self.received as f64 * 1e9 / self.busy_ns.max(1.0)

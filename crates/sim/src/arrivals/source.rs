@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Generator of the arrivals of one class.
+//! Generates the arrivals of one traffic class.
 
 use crate::arrivals::{Capture, Class, Draw, Pattern, Popularity};
 use fastrand::Rng;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// Number of flows drawn in advance and then repeated, because drawing costs more than forwarding.
 const DRAWN: usize = 1 << 16;
 
-/// Class with its next arrival.
+/// A traffic class with its next arrival.
 #[derive(Debug)]
 pub(super) struct Source {
     pattern: Pattern,
@@ -16,13 +16,13 @@ pub(super) struct Source {
     mean_ns: f64,
     order: Box<[u32]>,
     at: usize,
-    /// Capture that determines the times, the position in it, and the factor for its intervals.
+    /// Capture that determines the times, current position in it, and factor for its intervals.
     capture: Option<(Arc<Capture>, usize, f64)>,
     /// Remaining packets of the current burst.
     burst_left: u32,
     end_ns: f64,
     rng: Rng,
-    /// Time of the next arrival in nanoseconds; infinite if there is none.
+    /// Time of the next arrival in nanoseconds, or infinity if there is none.
     pub next_ns: f64,
 }
 
@@ -31,7 +31,7 @@ impl Source {
     pub fn new(class: &Class, seed: u64, end_ns: f64) -> Self {
         let mut rng = Rng::with_seed(seed);
         let mut draw = Draw::new(class.flows.len(), class.popularity);
-        // Round robin repeats whole rounds only.
+        // For round robin, only whole rounds are repeated.
         let captured = class.capture.as_ref().filter(|capture| !capture.order.is_empty());
         let order = match (class.popularity, captured) {
             (Popularity::AsCaptured, Some(capture)) => capture.order.clone(),
@@ -59,7 +59,7 @@ impl Source {
             rng,
             next_ns: class.begin_ns,
         };
-        // The first arrival has a random offset, so that classes of equal rate do not coincide.
+        // The first arrival has a random offset, so that classes with equal rates do not coincide.
         let first_ns = source.rng.f64() * mean_ns;
         source.come_after(first_ns);
         source

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Delay of packets while a controller changes flows as fast as it can.
 //!
-//! Each phase runs twice from the same initial state. In the first run an operation is submitted every few
-//! poll iterations, and real time is assigned to steps. Tables, engines and sizes are those of the phase. In
-//! the second run the queue of operations never runs empty, and virtual time uses the 99.9th percentile of
-//! each step's cost. The first run also checks that the mean costs add up to real time.
+//! Each phase runs twice from the same initial state. In the first run, an operation is submitted every few
+//! poll iterations, and real time is assigned to steps. Tables, engines and sizes are the same as in the
+//! second run. In the second run the queue of operations never runs empty, and virtual time uses the 99.9th
+//! percentile of each step's cost. The first run also checks that the mean costs add up to real time.
 
 mod scripts;
 
@@ -17,18 +17,18 @@ use std::collections::VecDeque;
 use std::time::Instant;
 use worker::Worker;
 
-/// Number of operations in flight above which the control thread waits, as the agent does.
+/// If more operations than this are in flight, the control thread waits, as the agent does.
 const PARKED_MAX: usize = 256;
-/// Poll iterations between operations while costs are measured.
+/// Number of poll iterations between operations while costs are measured.
 const OPERATION_TURNS: usize = 4;
-/// Repetitions of repeatable operations while costs are measured.
+/// Number of times that repeatable operations are repeated while costs are measured.
 const REPEATS: usize = 10;
-/// Control time in nanoseconds above which an operation must have compiled a table, which leaves the worker's
-/// CPU cache cold.
+/// Control time in nanoseconds above which an operation must have compiled a table. After a compilation, the
+/// worker's CPU cache is cold.
 const COMPILED_NS: u128 = 50_000;
 
-/// Kinds of poll iterations. Kind 0 has no operation. The others are the first iteration of a window, an
-/// iteration with an operation, and one with an operation after a table was compiled.
+/// Kinds of poll iterations. In kind 0 there is no operation. The other kinds are the first iteration of a
+/// window, an iteration with an operation, and an iteration with an operation that compiled a table.
 const FIRST: u8 = 1;
 const WARM: u8 = 2;
 const COLD: u8 = 3;
@@ -44,8 +44,8 @@ pub struct Phase {
     pub engine: &'static str,
     /// Costs from which virtual time is computed.
     pub costs: CostTable,
-    /// Poll iterations of the worker while operations were queued. Their virtual time uses the 99.9th
-    /// percentile of each step's cost.
+    /// Durations of the worker's poll iterations while operations were queued. Their virtual time uses the
+    /// 99.9th percentile of each step's cost.
     pub turns: Turns,
 }
 
@@ -53,7 +53,7 @@ pub struct Phase {
 /// `report`.
 ///
 /// # Errors
-/// Only if one of the generated flows is refused.
+/// Returns an error only if one of the generated flows is refused.
 pub fn run(
     count: u32,
     costs: CostSource,
@@ -89,14 +89,14 @@ fn phase(mut rig: Rig, script: Script, costs: CostSource) -> Result<(Phase, Rig)
     Ok((Phase { name: script.name, mods, engine, costs, turns }, rig))
 }
 
-/// Measures costs while the operations of a script are submitted, a few poll iterations apart.
+/// Measures costs while the operations of a script are submitted, with a few poll iterations between them.
 fn paced(rig: Rig, script: &Script, plan: MeasurePlan) -> (CostTable, Rig) {
     let turns = 2 * plan.turns * (plan.warm_up + plan.windows);
     let repeats = if script.repeats { REPEATS } else { 1 };
     let todo: VecDeque<Vec<FlowMod>> =
         std::iter::repeat_n(&script.operations, repeats).flatten().cloned().collect();
     let spacing = (turns / todo.len().max(1)).max(OPERATION_TURNS);
-    // Operations that do not fit the measured poll iterations are done between windows.
+    // Operations for which there are not enough measured poll iterations are done between windows.
     let measured_per_window = plan.turns / spacing;
     let windows = turns / plan.turns.max(1);
     let extra = (todo.len() / windows.max(1)).saturating_sub(measured_per_window);
@@ -155,7 +155,7 @@ fn queued(rig: &mut Rig, costs: &CostTable, operations: Vec<Vec<FlowMod>>) -> Re
     }
 }
 
-/// Submits operations one by one while costs are measured, spread over all windows.
+/// Submits operations one by one while costs are measured, spread evenly over all windows.
 struct Paced {
     rig: Rig,
     todo: VecDeque<Vec<FlowMod>>,
@@ -163,7 +163,7 @@ struct Paced {
     spacing: u64,
     /// Poll iterations per window.
     window: u64,
-    /// Operations done before each window, which are not measured.
+    /// Number of operations before each window, which are not measured.
     extra: usize,
 }
 
@@ -177,8 +177,8 @@ impl Paced {
 }
 
 impl Workload for Paced {
-    /// Returns the kind of the poll iteration. Iterations of one kind have about as many changes and an
-    /// equally warm CPU cache.
+    /// Returns the kind of the poll iteration. Iterations of one kind have similar numbers of changes and a
+    /// similarly warm CPU cache.
     fn prepare(&mut self, turn: u64) -> u8 {
         self.rig.clock.advance_by(1_000);
         if turn.is_multiple_of(self.window) && self.extra > 0 {

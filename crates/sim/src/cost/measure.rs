@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Cost measurement: windows that assign real time to steps alternate with windows that are timed as a whole.
+//! Measurement of costs. Windows that assign real time to steps alternate with windows that are timed as a
+//! whole.
 
 use crate::cost::CostProbe;
 use crate::cost::probe::{Counts, Sample};
@@ -10,20 +11,20 @@ use pipeline::ProbeStep;
 use std::time::Instant;
 use worker::Worker;
 
-/// Excess over the usual time of a poll iteration that indicates preemption, in nanoseconds. This is about
-/// the duration of a whole burst.
+/// Time in nanoseconds by which a poll iteration must exceed the usual time to count as preempted. This is
+/// about the duration of a whole burst.
 const STOLEN_NS: u32 = 2_000;
-/// For long poll iterations: the excess that indicates preemption, as a divisor of the usual time.
+/// For long poll iterations, the excess that indicates preemption is the usual time divided by this number.
 const STOLEN_PART: u32 = 2;
-/// Number of windows before and after that determine the usual time.
+/// Number of windows before and after a window that determine its usual time.
 const NEAR: usize = 4;
-/// Maximum number of samples per poll iteration, on average over a window.
+/// Maximum number of samples per poll iteration, averaged over a window.
 const SAMPLES_PER_TURN: usize = 256;
 
 /// Work of a worker while it is measured.
 pub trait Workload {
-    /// Prepares a poll iteration without being measured: lets packets arrive, submits operations. Returns the
-    /// kind of the iteration (0 to 255). Iterations of one kind take similar time.
+    /// Prepares a poll iteration, which is not measured. It may let packets arrive or submit operations.
+    /// Returns the kind of the iteration (0 to 255). Iterations of one kind take similar time.
     fn prepare(&mut self, turn: u64) -> u8;
 
     /// Returns the worker and the time to pass to it.
@@ -37,7 +38,7 @@ pub struct MeasurePlan {
     pub windows: usize,
     /// Poll iterations per window.
     pub turns: usize,
-    /// Number of windows that are run first and discarded.
+    /// Number of windows that are run first and not counted.
     pub warm_up: usize,
 }
 
@@ -50,14 +51,14 @@ impl Default for MeasurePlan {
 /// Source of the costs.
 #[derive(Clone, Copy, Debug)]
 pub enum CostSource {
-    /// Costs measured before the run, over the same tables and sizes.
+    /// Costs measured before the run, with the same tables and sizes.
     Measured(MeasurePlan),
-    /// Equal cost of one unit of every step, in nanoseconds.
+    /// The same cost for one unit of every step, in nanoseconds.
     Even(f64),
 }
 
 impl CostSource {
-    /// Returns the costs of a workload. Runs it if they must be measured.
+    /// Returns the costs of a workload. If they must be measured, runs the workload.
     pub fn of(self, workload: &mut impl Workload) -> CostTable {
         match self {
             Self::Measured(plan) => measure(workload, plan),
@@ -84,8 +85,8 @@ pub fn measure(workload: &mut impl Workload, plan: MeasurePlan) -> CostTable {
     found.table(clock_ns)
 }
 
-/// Like [`measure`], for several workloads whose windows alternate, so that disturbances of the machine
-/// affect all alike.
+/// Like [`measure`], for several workloads. Their windows alternate, so that disturbances of the machine
+/// affect all workloads equally.
 pub fn measure_all(workloads: &mut [impl Workload], plan: MeasurePlan) -> Vec<CostTable> {
     let clock_ns = clock_cost_ns();
     let mut all: Vec<Found> = workloads.iter().map(|_| Found::default()).collect();
@@ -106,7 +107,7 @@ struct Found {
 }
 
 impl Found {
-    /// Runs one window that assigns time to steps, and one timed as a whole.
+    /// Runs one window that assigns time to steps, and one window that is timed as a whole.
     fn take(&mut self, workload: &mut impl Workload, plan: MeasurePlan, window: usize) {
         workload.worker().0.probe().start_measuring(plan.turns * SAMPLES_PER_TURN);
         let turns = run(workload, plan.turns, &mut self.turn);
@@ -163,15 +164,15 @@ fn clock_cost_ns() -> f64 {
             Instant::now().saturating_duration_since(start).as_nanos() as f64
         })
         .collect();
-    // Mean of the middle half: the resolution of the clock is too coarse for a median.
+    // Uses the mean of the middle half, because the resolution of the clock is too coarse for a median.
     spans.sort_by(f64::total_cmp);
     let middle = &spans[spans.len() / 4..spans.len() * 3 / 4];
     middle.iter().sum::<f64>() / middle.len() as f64
 }
 
-/// Keeps the windows in which no poll iteration took much longer than is usual for its kind at about that
-/// time, because a workload may change slowly. If there is none, keeps the window with the least preemption;
-/// costs are then too high instead of absent.
+/// Keeps the windows in which no poll iteration took much longer than usual. The usual time is that of the
+/// same kind of iteration in nearby windows, because a workload may change slowly. If no window remains,
+/// keeps the one with the least preemption. The costs are then too high, but not missing.
 fn without_gaps<T>(windows: Vec<Window<T>>, agreement: &mut Agreement) -> Vec<Window<T>> {
     let stolen_ns: Vec<u64> = (0..windows.len())
         .map(|at| {
@@ -207,7 +208,7 @@ fn usual_ns<T>(windows: &[Window<T>]) -> Vec<u32> {
     of_kind.into_iter().map(median).collect()
 }
 
-/// Sample of a step without the clock's own time, in nanoseconds.
+/// A sample of a step in nanoseconds, without the time for reading the clock.
 struct Net {
     units: u64,
     ns: f64,
@@ -220,8 +221,8 @@ fn rows(samples: impl Iterator<Item = Sample>, clock_ns: f64) -> Vec<Row> {
     for sample in samples {
         let (at, units, ns) =
             (usize::from(sample.slot), u64::from(sample.units), f64::from(sample.ns) - clock_ns);
-        // The changes of an operation form one sample, like the packets of a burst: only the first finds a
-        // cold CPU cache.
+        // All changes of an operation form one sample, like the packets of a burst, because only the first
+        // change finds a cold CPU cache.
         let goes_on = last == Some(at) && step(at).0 == ProbeStep::Change;
         match by_slot[at].last_mut().filter(|_| goes_on) {
             Some(net) => {

@@ -16,7 +16,7 @@ const SINGLE: [(&str, ProbeStep); 9] = [
     ("stateless", ProbeStep::Stateless),
 ];
 
-/// Name of a step, and its constructor from a table number.
+/// Name of a step, and the function that creates the step for a table number.
 type OfTable = (&'static str, fn(u8) -> ProbeStep);
 
 /// Names of the steps of a table.
@@ -46,10 +46,10 @@ pub fn step_name(step: ProbeStep) -> (&'static str, Option<u8>) {
     (name.unwrap_or_default(), table)
 }
 
-/// Returns the step with this name. A table must be given exactly for steps that belong to one.
+/// Returns the step with this name. A table must be given if and only if the step belongs to a table.
 ///
 /// # Errors
-/// A description of the valid names.
+/// Returns a description of the valid names.
 pub fn step_named(name: &str, table: Option<u8>) -> Result<ProbeStep, String> {
     let single = SINGLE.iter().find(|(known, _)| *known == name).map(|(_, step)| *step);
     let of_table = OF_TABLE.iter().find(|(known, _)| *known == name).map(|(_, step)| *step);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Probe of a worker: assigns real time to steps, or counts steps and advances virtual time.
+//! Probe of a worker. It assigns real time to steps, or counts steps and advances virtual time.
 
 use crate::cost::slots::{Course, STEPS};
 use flow::Nanos;
@@ -10,7 +10,7 @@ use std::time::Instant;
 /// set.
 const VIRTUAL_START_NS: Nanos = 1;
 
-/// Measured occurrence of one step.
+/// A measured occurrence of a step.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
     pub slot: u16,
@@ -18,7 +18,7 @@ pub(super) struct Sample {
     pub ns: u32,
 }
 
-/// Counts per step, indexed by slot.
+/// Counts of each step, indexed by slot.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counts {
     /// Number of occurrences of each step.
@@ -40,7 +40,7 @@ impl Counts {
     }
 }
 
-/// Costs per step, indexed by slot: per occurrence and per unit, in nanoseconds.
+/// Costs of each step, indexed by slot: per occurrence and per unit, in nanoseconds.
 #[derive(Clone, Debug)]
 pub(super) struct Rates {
     pub mark_ns: Box<[f64]>,
@@ -54,7 +54,7 @@ impl Rates {
         Self { mark_ns: none.clone(), unit_ns: none }
     }
 
-    /// Returns the cost of the counted steps in nanoseconds.
+    /// Returns the total cost of the counted steps in nanoseconds.
     pub fn total_ns(&self, counts: &Counts) -> f64 {
         let sum = |counts: &[u64], costs: &[f64]| -> f64 {
             counts.iter().zip(costs).map(|(count, cost)| *count as f64 * cost).sum()
@@ -78,7 +78,7 @@ enum Mode {
     },
 }
 
-/// Probe of one worker. The caller that drives the worker calls [`CostProbe::begin`] before a poll iteration
+/// Probe of one worker. The code that drives the worker calls [`CostProbe::begin`] before a poll iteration
 /// and [`CostProbe::end`] after it, so that time between iterations is not assigned to any step.
 #[derive(Debug)]
 pub struct CostProbe {
@@ -117,7 +117,7 @@ impl CostProbe {
         self.last = now;
     }
 
-    /// Ends a poll iteration: time since the last step is assigned to the iteration itself.
+    /// Ends a poll iteration. The time since the last step is assigned to the iteration itself.
     #[inline]
     pub fn end(&mut self) {
         if let Mode::Measuring(samples) = &mut self.mode
@@ -133,7 +133,7 @@ impl CostProbe {
         self.packets
     }
 
-    /// Returns the version applied last, and the number of packets processed before it.
+    /// Returns the version applied last, and the number of packets processed before it was applied.
     #[must_use]
     pub fn applied(&self) -> Option<(u64, u64)> {
         self.applied
@@ -208,14 +208,15 @@ impl Probe for CostProbe {
             Mode::Off => {}
             Mode::Measuring(samples) => {
                 let ns = ns_between(self.last, now);
-                // A full list takes no more samples: nothing is allocated while time is measured.
+                // If the list is full, no more samples are taken, because nothing may be allocated while time
+                // is measured.
                 if samples.len() < samples.capacity() {
                     if step == ProbeStep::Turn {
                         self.turn_sample = samples.len();
                     }
                     samples.push(Sample { slot: slot as u16, units, ns });
                 }
-                // The time to record the sample is not assigned to any step.
+                // The time for recording the sample is not assigned to any step.
                 self.last = Instant::now();
             }
             Mode::Counting(counts) => counts.add(slot, units),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Measured system: one worker under a model, with an endless supply of packets.
+//! The measured system: one worker under a model, with an endless supply of packets.
 
 use crate::clock::VirtualClock;
 use crate::cost::{CostProbe, Workload};
@@ -14,7 +14,7 @@ use tables::compile::Maker;
 use wire::PacketBuilder;
 use worker::{PortQueues, Worker, WorkerSet};
 
-/// Reason for which a rig could not be set up.
+/// Reason why a rig could not be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum CostError {
     /// A flow has a syntax error.
@@ -31,13 +31,13 @@ pub enum CostError {
     Times(#[from] hdrhistogram::CreationError),
 }
 
-/// Number of flows in table 0 of the mix.
+/// Number of flows in table 0 of the mixed workload.
 const FLOWS: u16 = 100;
 /// Poll iterations between operations while costs are measured.
 const OPERATION_TURNS: u64 = 16;
 
-/// Worker under a model, in one thread. Packets arrive on port 1. Frames sent by other ports are counted and
-/// discarded.
+/// A worker under a model, in one thread. Packets arrive on port 1. Frames sent by other ports are counted
+/// and discarded.
 pub struct Rig<P: Probe = CostProbe> {
     /// Model of the switch.
     pub model: Model<WorkerSet>,
@@ -51,7 +51,7 @@ impl Rig {
     /// Creates a switch with this many ports, no entries, and packets that repeat endlessly.
     ///
     /// # Errors
-    /// More ports than a switch may have.
+    /// Returns an error if there are more ports than a switch may have.
     pub fn new(ports: u32, frames: Vec<Frame>) -> Result<Self, CostError> {
         let mut frames = Some(frames);
         let queues = (1..=ports).map(|number| {
@@ -64,7 +64,7 @@ impl Rig {
     /// changes, prefixes.
     ///
     /// # Errors
-    /// Only if the mix itself is invalid.
+    /// Returns an error only if the mix itself is invalid.
     pub fn mix() -> Result<Self, CostError> {
         let frames = (0..1_024_u16).map(|n| {
             let flow = n.wrapping_mul(37) % FLOWS;
@@ -79,7 +79,7 @@ impl Rig {
             )
         };
         let mut text: Vec<String> = (0..FLOWS).map(exact).collect();
-        // Two masks, so that no hash engine serves the table.
+        // The flows have two masks, so that no hash engine serves the table.
         text.extend(
             (0..8).map(|net| format!("table=1,ip,nw_dst=172.16.{net}.0/24 actions=dec_ttl,output:2")),
         );
@@ -88,7 +88,7 @@ impl Rig {
         Ok(rig)
     }
 
-    /// Submits flows without waiting until workers have applied them.
+    /// Submits flows. Does not wait until workers have applied them.
     fn submit(&mut self, flows: &str) {
         let now = self.clock.now();
         for flow in parse_flows(flows, ParseOptions::default()).flatten() {
@@ -99,11 +99,11 @@ impl Rig {
 }
 
 impl<P: Probe + Default> Rig<P> {
-    /// Creates a switch without entries whose ports, numbered from 1, have these queues. A maker, if given,
-    /// creates the engines. The limit of removals per poll in `model` is replaced by the rig's own.
+    /// Creates a switch without entries. Its ports are numbered from 1 and have these queues. The maker, if
+    /// given, creates the engines. The limit of removals per poll in `model` is replaced by the rig's own.
     ///
     /// # Errors
-    /// More ports than a switch may have.
+    /// Returns an error if there are more ports than a switch may have.
     pub(crate) fn over(
         config: &worker::WorkerSetConfig,
         queues: Vec<Box<dyn Queue>>,
@@ -132,7 +132,7 @@ impl<P: Probe + Default> Rig<P> {
     /// Loads flows of a flow file as one bundle, and waits until they are applied.
     ///
     /// # Errors
-    /// The first flow that is refused.
+    /// Returns an error if a flow is refused.
     pub fn load(&mut self, text: &str) -> Result<Changed, CostError> {
         let mods: Vec<FlowMod> = parse_flows(text, ParseOptions::default()).collect::<Result<_, _>>()?;
         let changed = self.model.bundle(self.clock.now(), mods).map_err(|(_, error)| error)?;
@@ -143,7 +143,7 @@ impl<P: Probe + Default> Rig<P> {
     /// Adds flows of a flow file one by one, and waits until each is applied.
     ///
     /// # Errors
-    /// The first flow that is refused.
+    /// Returns an error if a flow is refused.
     pub(crate) fn add(&mut self, text: &str) -> Result<(), CostError> {
         for flow_mod in parse_flows(text, ParseOptions::default()) {
             self.model.flow_mod(self.clock.now(), flow_mod?)?;
@@ -152,7 +152,7 @@ impl<P: Probe + Default> Rig<P> {
         Ok(())
     }
 
-    /// Applies the submitted operations, and lets the model release removed entries. No packet is received.
+    /// Applies the submitted operations, and lets the model release removed entries. No packets are received.
     pub fn settle(&mut self) {
         let now = self.clock.now();
         loop {
@@ -166,16 +166,16 @@ impl<P: Probe + Default> Rig<P> {
     }
 }
 
-/// Returns a UDP packet to port 53 of the minimum length of Ethernet.
+/// Returns a UDP packet to port 53 with the minimum length of Ethernet.
 pub(super) fn udp_frame(src: [u8; 4], dst: [u8; 4], src_port: u16) -> Frame {
     let mac = |last| [2, 0, 0, 0, 0, last];
     let packet = PacketBuilder::ethernet(mac(2), mac(1)).ipv4(src, dst).udp(src_port, 53).pad_to(60);
     Frame::from_bytes(&packet.build())
 }
 
-/// Entry that is added, changed and removed while costs are measured; no packet hits it.
+/// An entry that is added, changed and removed while costs are measured. No packet hits it.
 const SINGLE: &str = "udp,nw_src=10.255.255.254,nw_dst=172.16.0.9,tp_src=9,tp_dst=9";
-/// Number of entries changed by one operation, enough that workers swap the whole table.
+/// Number of entries changed by one operation. There are so many that workers swap the whole table.
 const SWAPPED: u16 = 80;
 
 /// Supplies packets, and from time to time an operation of each kind.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Mapping of steps to array indices (slots).
+//! Mapping of steps to array indices, called slots.
 
 use pipeline::ProbeStep;
 
@@ -9,8 +9,8 @@ const TABLES: usize = 256;
 const SINGLE: usize = 9;
 /// Number of steps per table.
 const OF_TABLE: usize = 5;
-/// Number of slots. Each step of a table has two: for a burst's first pass through the tables, and for
-/// packets that left the fast-forwarding path and pass the tables again.
+/// Number of slots. Each step of a table has two slots: one for a burst's first pass through the tables, and
+/// one for packets that left the fast-forwarding path and pass the tables again.
 pub const STEPS: usize = SINGLE + 2 * OF_TABLE * TABLES;
 
 /// Returns the slot of a step in the first pass.
@@ -40,7 +40,7 @@ pub(super) fn slots(step: ProbeStep) -> impl Iterator<Item = usize> {
     std::iter::once(first).chain(again)
 }
 
-/// Returns the step of a slot, and whether it is in the second pass.
+/// Returns the step of a slot, and whether the slot belongs to the second pass.
 pub(super) fn step(slot: usize) -> (ProbeStep, bool) {
     let again = slot >= SINGLE + OF_TABLE * TABLES;
     let first = if again { slot - OF_TABLE * TABLES } else { slot };
@@ -68,16 +68,16 @@ pub(super) fn step(slot: usize) -> (ProbeStep, bool) {
     (step, again)
 }
 
-/// Determines from the steps of a burst which pass it is in.
+/// Determines from the steps of a burst in which pass it is.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Course {
     /// Current table.
     at: Option<u8>,
-    /// Whether the entries found there were executed.
+    /// Whether the entries found in the current table were executed.
     executed: bool,
-    /// Whether the second pass has begun: a table was followed by itself or a lower one.
+    /// Whether the second pass has begun. It begins when a table is followed by itself or by a lower table.
     again: bool,
-    /// Number of packets that reached the table.
+    /// Number of packets that reached the current table.
     came: u32,
 }
 
@@ -89,8 +89,8 @@ impl Course {
     pub fn follow(&mut self, step: ProbeStep, mut units: u32) -> (usize, u32) {
         match step {
             ProbeStep::Receive | ProbeStep::Admit => *self = Self::default(),
-            // Without arrivals, an iteration processes the backlog, whose packets passed the fast-forwarding
-            // path before.
+            // If nothing has arrived, an iteration processes the backlog. Its packets have passed the
+            // fast-forwarding path before.
             ProbeStep::Turn => *self = Self { again: true, ..Self::default() },
             ProbeStep::Extract(table) => {
                 self.enter(table);
@@ -161,7 +161,7 @@ mod tests {
             (ProbeStep::Execute(1), 3),
         ];
         assert_eq!(ways(&known), [(false, 4), (false, 4), (false, 4), (true, 3)]);
-        // Nothing was received.
+        // No packet was received.
         assert_eq!(ways(&[(ProbeStep::Turn, 1), (ProbeStep::Execute(1), 8)]), [(false, 1), (true, 8)]);
     }
 }

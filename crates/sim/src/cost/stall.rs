@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Delay and treatment of packets while all entries are deleted.
+//! Delay of packets and the rules that process them while all entries are deleted.
 
 use crate::clock::VirtualClock;
 use crate::cost::rig::udp_frame;
@@ -12,23 +12,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use worker::Worker;
 
-/// Number of distinct packets, drawn from all entries.
+/// Number of distinct packets, whose entries are spread over all entries.
 const FRAMES: u32 = 4_096;
 /// Duration in nanoseconds above which a poll iteration without operations was preempted.
 const GAP_NS: u64 = 20_000;
-/// Duration of the traffic before the delete, and of the traffic after the delete is complete.
+/// Duration of the traffic before the delete. The traffic after the delete has the same duration.
 const FLOW: Duration = Duration::from_millis(50);
 
-/// Results of loading many exact entries and deleting them all.
+/// Results of loading many exact entries and then deleting all of them.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// Number of entries.
     pub entries: u32,
-    /// Time to parse the flows' text into flow-mods.
+    /// Time to parse the text of the flows into flow-mods.
     pub parse: Duration,
-    /// Time until the flows were applied.
+    /// Time until all flows were applied.
     pub load: Duration,
-    /// CPU time for parsing and loading, which excludes other programs.
+    /// CPU time for parsing and loading. It excludes other programs.
     pub cpu: Duration,
     /// Memory of the process per entry in bytes: model, compiled table and counters.
     pub entry_bytes: f64,
@@ -36,17 +36,19 @@ pub struct Report {
     pub engine: &'static str,
     /// Costs from which virtual time is computed, measured over the loaded table.
     pub costs: CostTable,
-    /// Control thread's share of the delete: time until the operation was submitted.
+    /// Time until the operation of the delete was submitted, which is the control thread's part of the
+    /// delete.
     pub submit: Duration,
-    /// Time until the delete was applied.
+    /// Time until the delete had been applied.
     pub barrier: Duration,
-    /// Poll iterations from before the delete to after it.
+    /// Durations of poll iterations before, during and after the delete.
     pub turns: Turns,
-    /// Packets processed before the delete was applied, and after it.
+    /// Numbers of packets processed before and after the delete was applied.
     pub judged: [u64; 2],
-    /// Packets that hit the deleted entries: all packets before the delete, none after it.
+    /// Packets that hit deleted entries. All packets before the delete must hit an entry, and no packets
+    /// after it.
     pub by_old: u64,
-    /// Packets that missed: none before the delete, all packets after it.
+    /// Packets that missed. No packets before the delete must miss, and all packets after it.
     pub by_new: u64,
     /// Packets that hit deleted entries after the barrier was answered.
     pub stale: u64,
@@ -59,7 +61,7 @@ pub struct Report {
 pub struct Turns {
     /// Number of poll iterations.
     pub count: u64,
-    /// Longest iteration in virtual time, including operations.
+    /// Longest iteration in nanoseconds of virtual time, including operations.
     pub virtual_max_ns: f64,
     /// Real time of the longest iteration that applied an operation, in nanoseconds. It includes any
     /// preemption, which cannot be separated from work.
@@ -68,7 +70,7 @@ pub struct Turns {
     pub real_max_ns: u64,
     /// Number of preempted iterations.
     pub gaps: u64,
-    /// Sum of the durations of preempted iterations in nanoseconds.
+    /// Total duration of preempted iterations in nanoseconds.
     pub gaps_ns: u64,
 }
 
@@ -89,13 +91,14 @@ impl Turns {
 }
 
 impl Report {
-    /// Returns the time for parsing and loading together.
+    /// Returns the total time for parsing and loading.
     #[must_use]
     pub fn load_total(&self) -> Duration {
         self.parse + self.load
     }
 
-    /// Whether each packet was processed either by all rules before the delete or by all rules after it.
+    /// Returns whether each packet was processed either by all rules before the delete or by all rules after
+    /// it.
     #[must_use]
     pub fn is_lawful(&self) -> bool {
         self.judged == [self.by_old, self.by_new] && self.stale == 0 && self.astray == 0
@@ -141,7 +144,7 @@ fn source_port(entry: u32) -> u16 {
     1_000 + (entry % 50_000) as u16
 }
 
-/// Returns flows as text of a flow file.
+/// Returns the flows as text of a flow file.
 fn flows(entries: u32) -> String {
     let mut text = String::with_capacity(entries as usize * 90);
     for entry in 0..entries {
@@ -173,7 +176,7 @@ fn cpu_time() -> Duration {
 /// Loads `entries` entries (at most 2^24) and deletes them all while a worker forwards packets that hit them.
 ///
 /// # Errors
-/// Only if one of the generated flows is refused.
+/// Returns an error only if one of the generated flows is refused.
 pub fn run(entries: u32, costs: CostSource) -> Result<Report, CostError> {
     let step = (u64::from(entries) * 618 / 1_000).max(1);
     let hit = |n: u32| (u64::from(n) * step % u64::from(entries)) as u32;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Cost table, and its agreement with real time.
+//! Table of costs, and its agreement with real time.
 
 use crate::cost::CostProbe;
 use crate::cost::probe::{Counts, Rates};
@@ -33,12 +33,12 @@ pub struct Row {
     pub p999_ns: f64,
 }
 
-/// Agreement of the costs with real time, over windows without preemption.
+/// Agreement of the costs with real time, measured in windows without preemption.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Agreement {
-    /// Time by mean costs in nanoseconds.
+    /// Virtual time computed from mean costs, in nanoseconds.
     pub virtual_ns: f64,
-    /// Time by costs that depend on size, in nanoseconds.
+    /// Virtual time computed from size-dependent costs, in nanoseconds.
     pub sized_ns: f64,
     /// Real time in nanoseconds.
     pub real_ns: f64,
@@ -51,13 +51,13 @@ pub struct Agreement {
 }
 
 impl Agreement {
-    /// Returns virtual time by mean costs divided by real time.
+    /// Returns the ratio of virtual time by mean costs to real time.
     #[must_use]
     pub fn ratio(&self) -> f64 {
         self.virtual_ns / self.real_ns
     }
 
-    /// Returns virtual time by size-dependent costs divided by real time.
+    /// Returns the ratio of virtual time by size-dependent costs to real time.
     #[must_use]
     pub fn sized_ratio(&self) -> f64 {
         self.sized_ns / self.real_ns
@@ -95,7 +95,7 @@ impl CostTable {
         Self { rows, means, tails, sized, agreement: Agreement::default() }
     }
 
-    /// Returns a table with the same cost for a unit of every step. Virtual time is then proportional to
+    /// Returns a table in which every step has the same cost per unit. Virtual time is then proportional to
     /// work, and repeated runs give equal results.
     #[must_use]
     pub fn even(unit_ns: f64) -> Self {
@@ -105,8 +105,8 @@ impl CostTable {
         Self { rows, means: even.clone(), tails: even.clone(), sized: even, agreement }
     }
 
-    /// Returns a table with given costs in nanoseconds: (step, in the second pass, per occurrence, per unit).
-    /// All other steps cost nothing.
+    /// Returns a table with given costs in nanoseconds. Each element is a step, whether it is in the second
+    /// pass, its cost per occurrence, and its cost per unit. All other steps cost nothing.
     #[must_use]
     pub fn given(steps: &[(ProbeStep, bool, f64, f64)]) -> Self {
         let row = |&(step, again, mark_ns, each_ns): &(ProbeStep, bool, f64, f64)| {
@@ -122,8 +122,8 @@ impl CostTable {
         &self.rows
     }
 
-    /// Returns the mean cost of a unit of a step in nanoseconds, over both passes; 0 for a step that was not
-    /// measured.
+    /// Returns the mean cost in nanoseconds of a unit of a step, over both passes. Returns 0 for a step that
+    /// was not measured.
     #[must_use]
     pub fn cost_ns(&self, step: ProbeStep) -> f64 {
         let rows = self.rows.iter().filter(|row| row.step == step);
@@ -133,7 +133,7 @@ impl CostTable {
         if units > 0.0 { ns / units } else { 0.0 }
     }
 
-    /// Like [`CostTable::drive`], with the 99.9th percentile for the given steps.
+    /// Like [`CostTable::drive`], but the given steps have the 99.9th percentile of their costs.
     pub(super) fn drive_by_tails_of(&self, probe: &mut CostProbe, steps: &[ProbeStep]) {
         let mut rates = self.means.clone();
         for slot in steps.iter().flat_map(|step| slots(*step)) {
@@ -142,18 +142,18 @@ impl CostTable {
         probe.start_virtual(rates);
     }
 
-    /// Returns the cost of the counted units of these steps in nanoseconds.
+    /// Returns the total cost in nanoseconds of the counted units of these steps.
     pub(super) fn part_ns(&self, counts: &Counts, steps: &[ProbeStep]) -> f64 {
         let slots = steps.iter().flat_map(|step| slots(*step));
         slots.map(|slot| counts.units[slot] as f64 * self.means.unit_ns[slot]).sum()
     }
 
-    /// Returns the cost of the counted units by mean costs, in nanoseconds.
+    /// Returns the total of the counted units at mean costs, in nanoseconds.
     pub(super) fn total_ns(&self, counts: &Counts) -> f64 {
         self.means.total_ns(counts)
     }
 
-    /// Returns the cost of the counts by size-dependent costs, in nanoseconds.
+    /// Returns the total of the counted steps at size-dependent costs, in nanoseconds.
     pub(super) fn sized_ns(&self, counts: &Counts) -> f64 {
         self.sized.total_ns(counts)
     }
@@ -163,13 +163,13 @@ impl CostTable {
         probe.start_virtual(self.means.clone());
     }
 
-    /// Like [`CostTable::drive`], with the 99.9th percentile of each step's cost. Almost every poll iteration
-    /// then takes at least its real time, and most take longer.
+    /// Like [`CostTable::drive`], but with the 99.9th percentile of each step's cost. The virtual time of
+    /// almost every poll iteration is then at least its real time, and usually longer.
     pub fn drive_by_tails(&self, probe: &mut CostProbe) {
         probe.start_virtual(self.tails.clone());
     }
 
-    /// Like [`CostTable::drive`], with size-dependent costs, for bursts of all sizes.
+    /// Like [`CostTable::drive`], but with size-dependent costs. Used for bursts of all sizes.
     pub fn drive_by_size(&self, probe: &mut CostProbe) {
         probe.start_virtual(self.sized.clone());
     }

@@ -2,10 +2,11 @@
 //! Effect of added rules on low-latency packets, and their cost to a worker, for each consistency mode of the
 //! LUTs.
 //!
-//! In virtual time, packets of low-latency flows arrive at one constant rate and rules at another. Steps have
-//! their mean costs over the same tables, and the steps that only rules cause have the 99.9th percentile. The
-//! same packets also arrive while no rule is added. The difference of a packet's delay in both runs is due to
-//! the rules. Every packet's output port is compared with the rules, flow by flow.
+//! In virtual time, packets of low-latency flows arrive at a constant rate, and rules at another constant
+//! rate. Steps have their mean costs, measured with the same tables. Steps that only rules cause have the
+//! 99.9th percentile of their costs. A second run has the same packets and no new rules. The difference of a
+//! packet's delay in both runs is due to the rules. The output port of every packet is compared with the
+//! rules, flow by flow.
 
 mod plan;
 mod stream;
@@ -23,7 +24,7 @@ use worker::{Consistency, Worker};
 
 pub use plan::UpdateRules;
 
-/// Poll iterations between rules while costs are measured.
+/// Number of poll iterations between two rules while costs are measured.
 const RULE_TURNS: u64 = 16;
 
 /// Offered load as a share of the worker's capacity.
@@ -42,15 +43,15 @@ const LEAST_NS: f64 = 50.0;
 pub struct Case {
     /// Kind of rules.
     pub rules: UpdateRules,
-    /// Number of rules before any is added.
+    /// Number of rules in the table before the first one is added.
     pub before: usize,
     /// Number of rules added.
     pub added: usize,
-    /// Rules added per second.
+    /// Number of rules added per second.
     pub rate: u64,
-    /// Number of rules added at the same time.
+    /// Number of rules added at once.
     pub together: usize,
-    /// Number of flows; each sends a packet in turn.
+    /// Number of flows. The flows send packets in turn.
     pub flows: usize,
     /// Number of records of a LUT.
     pub lut_entries: usize,
@@ -69,13 +70,14 @@ pub struct Report {
     pub costs: CostTable,
     /// Number of packets.
     pub packets: usize,
-    /// Packets per second.
+    /// Rate of the packets in packets per second.
     pub packets_per_s: f64,
     /// Largest additional delay of a packet due to the rules, in nanoseconds of virtual time.
     pub delay_max_ns: f64,
-    /// Mean immediate cost of a rule in nanoseconds of the worker: applying it, and cleaning records.
+    /// Mean immediate cost of a rule for the worker, in nanoseconds: applying the rule and cleaning records.
     pub at_once_ns: f64,
-    /// Mean later cost of a rule in nanoseconds: verified records, and packets that went through the table.
+    /// Mean later cost of a rule for the worker, in nanoseconds: verifying records and looking up packets in
+    /// the table.
     pub later_ns: f64,
     /// Packets sent to a wrong port or not at all.
     pub wrong: u64,
@@ -85,7 +87,7 @@ pub struct Report {
     pub luts: LutFigures,
 }
 
-/// Test harness: a worker, its ports, and the expected treatment of its packets.
+/// Test harness: a worker, its ports, and the expected outputs of its packets.
 struct UpdateHarness {
     rig: Rig,
     lines: Vec<Arc<Line>>,
@@ -93,16 +95,16 @@ struct UpdateHarness {
     rules: UpdateRules,
     flows: usize,
     together: usize,
-    /// Rules submitted to the worker but not applied yet.
+    /// Rules that were submitted to the worker and are not applied yet.
     submitted: VecDeque<Rule>,
-    /// Flow of the next packet.
+    /// Index of the flow that sends the next packet.
     next: usize,
 }
 
 /// Runs a case.
 ///
 /// # Errors
-/// Only if one of the generated rules is refused.
+/// Returns an error only if one of the generated rules is refused.
 pub fn run(case: &Case) -> Result<Report, CostError> {
     let mut harness = UpdateHarness::new(case)?;
     let costs = measure(&mut Adding { harness: &mut harness, together: case.together, since: 0 }, case.plan);
@@ -117,7 +119,7 @@ pub fn run(case: &Case) -> Result<Report, CostError> {
     let spacing_ns = packet_ns.max(LEAST_NS) / LOAD;
     let span_ns = case.added as f64 * 1e9 / case.rate as f64;
     let packets = (span_ns / spacing_ns) as usize;
-    // Long enough for each flow to send a packet.
+    // The run is long enough for each flow to send a packet.
     harness.drive(&costs, spacing_ns, 2 * case.flows, 0, 0.0)?;
     let quiet = harness.drive(&costs, spacing_ns, packets, 0, 0.0)?;
     let before = harness.rig.model.plane_mut().totals().fast;
@@ -140,7 +142,7 @@ pub fn run(case: &Case) -> Result<Report, CostError> {
     })
 }
 
-/// Returns the increase of the counters.
+/// Returns the increase of the counters between two readings.
 fn since(now: LutFigures, before: LutFigures) -> LutFigures {
     LutFigures {
         hits: now.hits - before.hits,
@@ -153,7 +155,7 @@ fn since(now: LutFigures, before: LutFigures) -> LutFigures {
     }
 }
 
-/// Sequence of packets.
+/// A sequence of packets.
 #[derive(Default)]
 struct Stretch {
     /// Time at which each packet's poll iteration ended, in nanoseconds since the start of the sequence.
@@ -193,8 +195,8 @@ impl UpdateHarness {
         Ok(())
     }
 
-    /// Runs one poll iteration and returns the number of packets received. Counts those that were not sent to
-    /// their ports.
+    /// Runs one poll iteration and returns the number of packets received. Counts the packets that were not
+    /// sent to their ports.
     fn turn(&mut self, wrong: &mut u64) -> usize {
         let sent = |lines: &[Arc<Line>]| PORTS.map(|port| lines[port.0 as usize - 1].sent.load(Relaxed));
         let before = sent(&self.lines);
@@ -255,7 +257,7 @@ impl UpdateHarness {
     }
 }
 
-/// Supplies full bursts and an occasional rule while costs are measured.
+/// Supplies full bursts and, from time to time, a rule while costs are measured.
 struct Adding<'a> {
     harness: &'a mut UpdateHarness,
     together: usize,
@@ -268,7 +270,7 @@ impl Workload for Adding<'_> {
         self.harness.lines[0].waiting.store(BURST, Relaxed);
         self.since += 1;
         if !turn.is_multiple_of(RULE_TURNS) {
-            // Poll iterations are of one kind if they follow a rule at the same distance.
+            // Poll iterations are of one kind if equally many iterations have passed since the last rule.
             return self.since.min(u64::from(u8::MAX)) as u8;
         }
         self.since = 0;

@@ -48,7 +48,7 @@ impl<E> Default for Events<E> {
 }
 
 impl<E> Events<E> {
-    /// Adds an event. Among events of equal time, lower ranks come first.
+    /// Adds an event. Of several events at the same time, the one with the lowest rank comes first.
     pub fn push(&mut self, at: Nanos, rank: u8, event: E) {
         self.said += 1;
         self.heap.push(Entry { at, rank, order: self.said, event });

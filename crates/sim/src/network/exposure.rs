@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Classes of packets by the failures that they encountered.
+//! Classification of packets by the failures that they encountered.
 
-/// Relation of a packet to the failures of the run. Loss for lack of space is not attributed to failures.
+/// Relation of a packet to the failures of the run. A loss for lack of space is not attributed to a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Exposure {
-    /// Nothing had failed.
+    /// No failure existed.
     None,
     /// A failure existed, but not on the packet's path, or the packet did not reach it.
     OffPath,
-    /// A failure on the packet's path that the plan protects against, and that its neighbours had detected.
+    /// There was a failure on the packet's path. The plan protects against it, and its neighbours had
+    /// detected it.
     Guarded,
-    /// A failure on the packet's path without protection, or the path is unknown.
+    /// There was a failure on the packet's path without protection, or the path is unknown.
     Unguarded,
     /// The switch of the sender or of the receiver had failed.
     End,
@@ -50,7 +51,7 @@ impl Exposure {
         }
     }
 
-    /// Whether no packet of this class may be lost.
+    /// Returns whether no packet of this class may be lost.
     #[must_use]
     pub fn is_safe(self) -> bool {
         matches!(self, Self::None | Self::OffPath | Self::Guarded)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One switch of a network: a model over a worker, small enough that thousands of switches fit into a
+//! One switch of a network: a model over a worker. It is so small that thousands of switches fit into a
 //! process.
 
 use crate::network::port::{NetworkQueue, Sent, Side};
@@ -13,7 +13,8 @@ use std::sync::Arc;
 use worker::Sleeper as _;
 use worker::{Clock, Consistency, PortQueues, Quanta, Worker, WorkerSet, WorkerSetConfig};
 
-/// Sizes of one of many switches. Frames arrive one by one, and each is processed before the next.
+/// Sizes for a switch, of which there are many. Frames arrive one by one, and each frame is processed before
+/// the next one.
 const SIZES: WorkerSetConfig = WorkerSetConfig {
     lanes: LaneLimits::NONE,
     quanta: Quanta::DEFAULT,
@@ -50,7 +51,7 @@ pub(super) struct Instance {
     counted: (u64, Vec<u64>),
 }
 
-/// Amount of state in a switch.
+/// Size of the state of a switch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InstanceState {
     /// Number of flow entries.
@@ -64,7 +65,7 @@ pub struct InstanceState {
 }
 
 impl Instance {
-    /// Creates a switch with its ports up.
+    /// Creates a switch whose ports are up.
     pub fn new(node: &Node, now: Nanos) -> Result<Self, ModelError> {
         let side = Arc::<Side>::default();
         let queues = node.ports.iter().map(|number| {
@@ -82,7 +83,7 @@ impl Instance {
         Ok(made)
     }
 
-    /// Configures the switch. The configuration is applied when this returns.
+    /// Configures the switch. When this function returns, the configuration has been applied.
     pub fn configure(&mut self, now: Nanos, setup: &Setup) -> Result<(), ModelError> {
         let stateless =
             setup.stateless.iter().map(|config| Change::Stateless(StatelessChange::Set(config.sections())));
@@ -99,7 +100,7 @@ impl Instance {
         Ok(())
     }
 
-    /// Forwards a frame, and appends the frames sent for it. Returns the reason if none is sent.
+    /// Forwards a frame, and appends the frames that the switch sends. If there are none, returns the reason.
     pub fn forward(
         &mut self,
         now: Nanos,
@@ -117,7 +118,8 @@ impl Instance {
             }
         }
         self.side.take_sent(sent);
-        // Read after every frame: copies may be dropped even if others are sent.
+        // The counters are read after every frame, because some copies may be dropped although others are
+        // sent.
         let reason = self.what_was_counted();
         if sent.len() > before {
             return None;
@@ -142,7 +144,7 @@ impl Instance {
         }
     }
 
-    /// Returns the amount of state in the switch.
+    /// Returns the size of the switch's state.
     pub fn state(&self) -> InstanceState {
         let (mut labels, mut gates) = (0, 0);
         if let Some(config) = self.model.stateless() {

@@ -5,7 +5,7 @@ use crate::network::spec::NetworkLink;
 use flow::Nanos;
 use std::collections::VecDeque;
 
-/// Preamble, FCS and inter-frame gap, in bytes.
+/// Total length of preamble, FCS and inter-frame gap, in bytes.
 const AROUND_BYTES: u64 = 24;
 /// Minimum length of a frame without its FCS on the wire, in bytes.
 const LEAST_BYTES: u64 = 60;
@@ -18,19 +18,19 @@ pub(super) const QUEUE_FULL: &str = "link_queue_full";
 /// One direction of a link.
 #[derive(Debug, Default)]
 struct Direction {
-    /// Time at which all accepted frames are transmitted.
+    /// Time at which the transmission of all accepted frames ends.
     free_ns: Nanos,
-    /// Start times of transmission of the queued frames.
+    /// Times at which the transmission of the queued frames starts.
     waiting: VecDeque<Nanos>,
 }
 
-/// Running link.
+/// A link during the simulation.
 #[derive(Debug)]
 pub(super) struct LinkState {
     pub link: NetworkLink,
-    /// Whether the link itself has not failed; its ends may have.
+    /// Whether the link itself works. The switches at its ends may have failed.
     pub works: bool,
-    /// Whether there is a carrier: the link and both ends work.
+    /// Whether there is a carrier, which requires that the link and both ends work.
     pub up: bool,
     /// Times of interruptions. Frames sent before an interruption are lost.
     pub cuts: Vec<Nanos>,
@@ -42,8 +42,8 @@ impl LinkState {
         Self { link, works: true, up: true, cuts: Vec::new(), directions: Default::default() }
     }
 
-    /// Accepts a frame from one of the ends. Returns its arrival time at the other end, or the reason of its
-    /// loss.
+    /// Accepts a frame from one of the ends. Returns its arrival time at the other end, or the reason why it
+    /// is lost.
     pub fn send(&mut self, now: Nanos, from: usize, bytes: usize) -> Result<Nanos, &'static str> {
         if !self.up {
             return Err(LINK_DOWN);
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn frames_wait_for_those_before_them_in_their_direction() {
-        // 100 bytes plus 24 bytes of overhead are 992 bits.
+        // 100 bytes plus 24 bytes of overhead have 992 bits.
         let mut link_state = link_state(Some(1_000_000_000));
         assert_eq!(link_state.send(0, 0, 100), Ok(992 + 100));
         assert_eq!(link_state.send(0, 0, 100), Ok(2 * 992 + 100));

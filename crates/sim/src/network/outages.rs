@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Failures of a run, and the classification of packets by those that they encountered and by the protection
-//! that the plan promises.
+//! Failures of a run, and the classification of packets. A packet is classified by the failures that it
+//! encountered and by the protection that the plan promises.
 
 use crate::network::exposure::Exposure;
 use crate::network::report::{FailureReport, NetworkPlace};
 use crate::network::spec::{Act, Flow, Hop, Network, NetworkLink};
 use flow::Nanos;
 
-/// Switch that a packet reached, and the link it came by.
+/// A switch that a packet reached, and the link by which it came.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Visit {
     pub link: usize,
@@ -15,20 +15,20 @@ pub(super) struct Visit {
     pub at_ns: Nanos,
 }
 
-/// Path of a packet, and its end.
+/// The path of a packet, and where it ended.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trip<'a> {
     pub sent_ns: Nanos,
     pub ended_ns: Nanos,
     /// Switches visited after the first one.
     pub way: &'a [Visit],
-    /// Place of the loss, if the packet was lost.
+    /// Place where the packet was lost, if it was lost.
     pub lost_at: Option<NetworkPlace>,
 }
 
 #[derive(Clone, Debug)]
 struct Outage {
-    /// Failed link or switch.
+    /// The link or switch that failed.
     part: NetworkPlace,
     from_ns: Nanos,
     detected_ns: Nanos,
@@ -66,7 +66,7 @@ impl Outage {
         }
     }
 
-    /// Whether a loss at this place is caused by the failure.
+    /// Returns whether a loss at this place is caused by the failure.
     fn is_at(&self, place: NetworkPlace) -> bool {
         match place {
             NetworkPlace::Link(link) => self.links.contains(&link),
@@ -74,7 +74,8 @@ impl Outage {
         }
     }
 
-    /// Returns the protection that the plan promises to a flow for this failure: the weakest over its paths.
+    /// Returns the protection that the plan promises to a flow for this failure. It is the weakest protection
+    /// over the flow's paths.
     fn concerns(&self, network: &Network, flow: &Flow, routes: &[&Vec<Hop>]) -> Exposure {
         let at = |host: usize| network.hosts.get(host).map(|host| NetworkPlace::Node(host.at.node));
         if [at(flow.from), at(flow.to)].contains(&Some(self.part)) {
@@ -122,15 +123,15 @@ impl Outages {
         Self { all }
     }
 
-    /// Whether nothing fails.
+    /// Returns whether there are no failures.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// Classifies a packet, and counts the failures it encountered. A packet encounters a failure in two
-    /// cases. It is lost because of the failure. Or it reaches a switch next to the failure while it lasts,
-    /// and has left its planned path or leaves it there. A failure off the planned path counts only if a
-    /// failure on the planned path diverted the packet.
+    /// Classifies a packet, and counts the failures that it encountered. A packet encounters a failure in two
+    /// cases. In the first case, the packet is lost because of the failure. In the second case, it reaches a
+    /// switch next to an existing failure, and has left its planned path or leaves it there. A failure off
+    /// the planned path counts only if a failure on the planned path diverted the packet.
     pub fn exposure(&mut self, network: &Network, flow: &Flow, trip: Trip<'_>) -> Exposure {
         let Trip { sent_ns, ended_ns, way, lost_at } = trip;
         let begun = self.all.partition_point(|outage| outage.from_ns <= ended_ns);
@@ -140,7 +141,7 @@ impl Outages {
             way.iter().zip(route).take_while(|(visit, hop)| visit.link == hop.link).count()
         };
         let as_planned = flow.routes.iter().map(followed).max().unwrap_or(0);
-        // Paths that the packet may have been on.
+        // Paths that the packet may have taken.
         let routes: Vec<&Vec<Hop>> =
             flow.routes.iter().filter(|route| followed(route) == as_planned).collect();
         let first = network.hosts.get(flow.from).map(|host| (host.at.node, sent_ns));
@@ -160,7 +161,7 @@ impl Outages {
         if met.iter().any(is_on_path) {
             exposure = match &met[..] {
                 [(outage, promised)] => match lost_at {
-                    // Before detection, a failure affects only packets that reach it.
+                    // Until it is detected, a failure affects only packets that reach it.
                     Some(place) if ended_ns < outage.detected_ns && !outage.is_at(place) => Exposure::OffPath,
                     _ if ended_ns < outage.detected_ns => Exposure::Undetected,
                     _ if ended_ns >= outage.over_ns => Exposure::Repaired,
@@ -197,8 +198,8 @@ mod tests {
     };
     use flow::PortNo;
 
-    /// Switches 0 to 3 in a row, an alternative path from 0 via 4 to 2, and link 7 between the distant
-    /// switches 8 and 9.
+    /// Switches 0 to 3 form a row. There is an alternative path from switch 0 via 4 to 2. Link 7 connects the
+    /// distant switches 8 and 9.
     fn network(acts: Vec<(Nanos, Act)>) -> Network {
         let host = |node| Host { name: String::new(), at: End { node, port: PortNo(9) } };
         let ends = [(0, 1), (1, 2), (2, 3), (0, 4), (4, 2), (5, 6), (6, 7), (8, 9)];
@@ -232,7 +233,7 @@ mod tests {
         (at, Act::Node { node, works })
     }
 
-    /// Returns a path that starts at switch 0 at time `sent_ns`, over links of 5 ns delay.
+    /// Returns a path that starts at switch 0 at time `sent_ns`. Its links have a delay of 5 ns.
     fn way(sent_ns: Nanos, links: &[(usize, usize)]) -> Vec<Visit> {
         let visit = |(at, &(link, node)): (usize, &(usize, usize))| Visit {
             link,
@@ -242,7 +243,8 @@ mod tests {
         links.iter().enumerate().map(visit).collect()
     }
 
-    /// Classifies a packet that is sent at `sent_ns` on this path and arrives or is lost at its end.
+    /// Classifies a packet that is sent at `sent_ns` on this path. It arrives or is lost at the end of the
+    /// path.
     fn met(
         acts: &[(Nanos, Act)],
         sent_ns: Nanos,
@@ -260,7 +262,7 @@ mod tests {
 
     #[test]
     fn what_is_promised_depends_on_what_failed() {
-        // In each case the packet is lost at the switch in front of the failure.
+        // In each case, the packet is lost at the switch before the failure.
         let cases = [
             (link(100, 0, false), 0, Guarded),
             (link(100, 1, false), 1, Guarded),
@@ -280,7 +282,8 @@ mod tests {
 
     #[test]
     fn what_was_led_by_one_of_two_paths_meets_nothing_of_the_other() {
-        // Both paths end at switch 2: one via switch 1, whose last link fails, and one around it.
+        // Both paths end at switch 2. One path uses switch 1, whose last link fails. The other path avoids
+        // it.
         let hop = |link, node| Hop { link, node, link_guarded: false, node_guarded: false };
         let flow = flow(vec![vec![hop(0, 1), hop(1, 2)], vec![hop(3, 4), hop(4, 2)]]);
         let network = network(vec![link(100, 1, false)]);
@@ -306,17 +309,17 @@ mod tests {
 
     #[test]
     fn a_loss_that_no_failure_explains_is_not_excused() {
-        // Lost at switch 1, before it reached the failure.
+        // The packet was lost at switch 1, before it reached the failure.
         let at_1 = Some(NetworkPlace::Node(1));
         assert_eq!(met(&[link(100, 2, false)], 120, &PLANNED[..1], at_1), OffPath);
-        // Failures elsewhere do not matter, detected or not.
+        // Failures elsewhere have no influence, whether or not they are detected.
         let elsewhere = [link(100, 7, false), node(100, 6, false), link(115, 5, false)];
         assert_eq!(met(&elsewhere, 120, &PLANNED[..1], at_1), OffPath);
         assert_eq!(met(&[link(119, 7, false)], 120, &PLANNED[..1], at_1), OffPath);
         assert_eq!(met(&[link(100, 7, false), link(112, 7, true)], 120, &PLANNED[..1], at_1), OffPath);
-        // The failure is next to the switch, but not on the path.
+        // The failure is next to the switch, but not on the packet's path.
         assert_eq!(met(&[link(100, 3, false)], 120, &[], Some(NetworkPlace::Node(0))), OffPath);
-        // An undetected failure explains losses only on the link itself.
+        // An undetected failure can only explain losses on the link itself.
         assert_eq!(met(&[link(119, 1, false)], 120, &PLANNED[..1], at_1), OffPath);
         assert_eq!(met(&[link(119, 1, false)], 120, &PLANNED[..1], Some(NetworkPlace::Link(1))), Undetected);
         // The packet had crossed the link before it failed.
@@ -330,7 +333,7 @@ mod tests {
         for second in [link(100, 4, false), node(100, 4, false)] {
             let both = [first.clone(), second.clone()];
             assert_eq!(met(&both, 120, &ROUND[..1], Some(NetworkPlace::Node(4))), Several, "{second:?}");
-            // Without the first failure the packet would not have been diverted.
+            // The packet would not have been diverted without the first failure.
             assert_eq!(met(&[second], 120, &ROUND[..1], Some(NetworkPlace::Node(4))), OffPath);
         }
         assert_eq!(met(&[first, link(100, 7, false)], 120, &ROUND, None), Guarded);
@@ -354,7 +357,7 @@ mod tests {
 
     #[test]
     fn times_decide_what_a_packet_met() {
-        // Lost on the first link, or diverted there and delivered 15 ns later.
+        // The packet is lost on the first link, or is diverted there and delivered 15 ns later.
         let acts = [link(200, 0, true), link(100, 0, false)];
         let lost = |sent| met(&acts, sent, &[], Some(NetworkPlace::Link(0)));
         assert_eq!([99, 100, 109].map(lost), [Nothing, Undetected, Undetected]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Generation of packets, and their identification on arrival.
+//! Generates packets, and identifies them on arrival.
 
 use crate::network::spec::Flow;
 use flow::Nanos;
@@ -8,18 +8,18 @@ use wire::keyflow;
 /// Length of the packet number in the payload, in bytes.
 const NUMBER_BYTES: usize = 8;
 
-/// State of a sent packet.
+/// State of a packet that was sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Packet {
     pub flow: u32,
-    /// Number of its copies in flight.
+    /// Number of the packet's copies in flight.
     pub copies: u32,
     pub sent_ns: Nanos,
     /// Whether the packet has arrived at its receiver.
     pub arrived: bool,
     /// Whether the packet crossed more links than allowed.
     pub strayed: bool,
-    /// Epochs of the keys that forwarded the packet, as bits.
+    /// Epochs of the keys that forwarded the packet, as a bitmap.
     pub epochs: u8,
 }
 
@@ -43,7 +43,8 @@ pub(super) fn epoch(frame: &[u8]) -> Option<u8> {
     keyflow::Header::new_checked(rest).ok().map(|header| header.epoch())
 }
 
-/// Appends a step to the hash that identifies a path: a node, and the port or host that a packet leaves to.
+/// Appends a step to the hash that identifies a path. A step is a node, and the port or host to which a
+/// packet leaves.
 pub(super) fn trail(before: u64, node: usize, end: u32) -> u64 {
     let step = (node as u64) << 32 | u64::from(end);
     (before.rotate_left(5) ^ step).wrapping_mul(0x517c_c1b7_2722_0a95)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Interface between a switch and the network: one arriving frame, and the frames sent for it.
+//! Interface between a switch and the network: one arriving frame, and the frames that the switch sends.
 
 use flow::PortNo;
 use frame::Frame;
@@ -9,7 +9,7 @@ use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Sent frame: output port, packet number and bytes.
+/// A sent frame: output port, packet number and bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Sent {
     pub port: PortNo,
@@ -23,11 +23,11 @@ struct Frames {
     sent: Vec<Sent>,
 }
 
-/// Remote side of all ports of a switch.
+/// The remote side of all ports of a switch.
 #[derive(Debug, Default)]
 pub(super) struct Side {
-    /// Port on which a frame waits to be received, or 0. Ports check this first, because there are many ports
-    /// and at most one frame.
+    /// Port on which a frame waits to be received, or 0 if there is none. Ports check this first, because
+    /// there are many ports and at most one frame.
     arriving: AtomicU32,
     frames: Mutex<Frames>,
 }
@@ -39,7 +39,7 @@ impl Side {
         self.arriving.store(port.0, Relaxed);
     }
 
-    /// Whether a frame was not received yet.
+    /// Returns whether a frame has not been received yet.
     pub fn waits(&self) -> bool {
         self.arriving.load(Relaxed) != 0
     }
@@ -54,7 +54,7 @@ impl Side {
     }
 }
 
-/// Worker's queue of one port.
+/// The queue of a port, as the worker sees it.
 pub(super) struct NetworkQueue {
     number: PortNo,
     side: Arc<Side>,

@@ -8,7 +8,7 @@ use flow::Nanos;
 use hdrhistogram::CreationError;
 use std::collections::BTreeMap;
 
-/// Place where packets are lost.
+/// A place where packets are lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NetworkPlace {
     /// Switch with this index.
@@ -22,17 +22,17 @@ pub enum NetworkPlace {
 /// Failure of a link or switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FailureReport {
-    /// Failed part.
+    /// The link or switch that failed.
     pub part: NetworkPlace,
     /// Time of the failure.
     pub from_ns: Nanos,
-    /// Packets that encountered the failure on their planned path.
+    /// Number of packets that encountered the failure on their planned path.
     pub met: u64,
-    /// Packets of `met` that the plan protects against the failure.
+    /// Number of packets in `met` that the plan protects against the failure.
     pub guarded: u64,
 }
 
-/// Packet counts of one class.
+/// Numbers of packets of one class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ends {
     /// Packets delivered unchanged to their receiver.
@@ -80,34 +80,35 @@ impl FromIterator<usize> for NetworkFigures {
     }
 }
 
-/// Results of a run: sent = delivered + lost.
+/// Results of a run. `sent` equals `delivered` + `lost`.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// Packets sent by hosts.
     pub sent: u64,
     /// Packets delivered unchanged to their receiver.
     pub delivered: u64,
-    /// Lost packets, by reason and place of their last copy.
+    /// Lost packets, by the reason and place at which their last copy was lost.
     pub lost: BTreeMap<(&'static str, NetworkPlace), u64>,
-    /// All packets, by the failures they encountered.
+    /// Numbers of all packets, by the failures that they encountered.
     pub ends: BTreeMap<Exposure, Ends>,
     /// All failures in order of time.
     pub failures: Vec<FailureReport>,
-    /// Delivered packets by the keys that forwarded them: no KeyFlow key, epoch 0, epoch 1, both epochs.
+    /// Numbers of delivered packets by the keys that forwarded them: no KeyFlow key, epoch 0, epoch 1, both
+    /// epochs.
     pub by_epochs: [u64; 4],
     /// Copies that arrived at a wrong host.
     pub misdelivered: u64,
     /// Copies that arrived at their receiver with changed contents.
     pub damaged: u64,
-    /// Copies that arrived after the first one.
+    /// Copies that arrived after the first copy of their packet.
     pub duplicated: u64,
     /// Packets that crossed more links than allowed.
     pub strayed: u64,
     /// Number of links that delivered packets crossed.
     pub hops: NetworkFigures,
-    /// Number of these links beyond the shortest path.
+    /// Number of crossed links beyond the shortest path, per delivered packet.
     pub detours: NetworkFigures,
-    /// Maximum number of links allowed, per flow.
+    /// Maximum number of links that packets may cross, per flow.
     pub hops_max: NetworkFigures,
     /// Number of distinct paths on which packets arrived.
     pub paths: u64,
@@ -115,11 +116,11 @@ pub struct Report {
     pub added_bits: NetworkFigures,
     /// Latency of delivered packets.
     pub latency: ArrivalTimes,
-    /// Maximum amount of state per switch.
+    /// Peak size of each switch's state.
     pub states: Vec<InstanceState>,
     /// Number of times that a switch received a packet.
     pub forwarded: u64,
-    /// Time at which the last packet ended.
+    /// Time at which the last packet was delivered or lost.
     pub end_ns: Nanos,
 }
 
@@ -154,14 +155,15 @@ impl Report {
         self.lost.values().sum()
     }
 
-    /// Returns the number of packets lost although they were protected: no failure existed, none on their
-    /// path, or only failures that the plan protects against.
+    /// Returns the number of packets lost although they should not be. There was no failure, none on their
+    /// path, or only failures against which the plan protects.
     #[must_use]
     pub fn lost_wrongly(&self) -> u64 {
         self.ends.iter().filter(|(exposure, _)| exposure.is_safe()).map(|(_, ends)| ends.lost).sum()
     }
 
-    /// Whether the run shows no error: no wrong delivery, damage, duplicate, loop or unprotected loss.
+    /// Returns whether the run shows no error: no wrong delivery, damage, duplicate or loop, and no loss of
+    /// protected packets.
     #[must_use]
     pub fn is_right(&self) -> bool {
         let wrong = [self.misdelivered, self.damaged, self.duplicated, self.strayed, self.lost_wrongly()];

@@ -15,8 +15,7 @@ use hdrhistogram::CreationError;
 use model::ModelError;
 use std::collections::{HashMap, HashSet, VecDeque};
 
-/// Start of virtual time as switches see it, in nanoseconds. It is not 0, because 0 means that no time is
-/// set.
+/// Start of virtual time for switches, in nanoseconds. It is not 0, because 0 means that no time is set.
 const START_NS: Nanos = 1_000_000_000;
 /// Upper bound on the number of links that a copy crosses. It applies in addition to all other limits.
 const HOPS_MOST: u32 = 4_096;
@@ -32,7 +31,7 @@ const DAMAGED: &str = "damaged";
 /// Loss reason: the frame is in a forwarding loop.
 const ENDLESS: &str = "endless";
 
-/// Reason for which a network cannot be simulated.
+/// Reason why a network cannot be simulated.
 #[derive(Debug, thiserror::Error)]
 pub enum NetworkError {
     /// A switch refused its configuration.
@@ -66,15 +65,15 @@ pub enum NetworkError {
     Times(#[from] CreationError),
 }
 
-/// Endpoint at a switch port.
+/// What is connected to a switch port.
 #[derive(Clone, Copy, Debug)]
 enum Peer {
-    /// Link, and the index of its end.
+    /// A link, and the index of its end.
     Link(usize, usize),
     Host(usize),
 }
 
-/// Copy of a packet.
+/// A copy of a packet.
 #[derive(Debug)]
 struct Copy {
     packet: u64,
@@ -82,7 +81,7 @@ struct Copy {
     /// Hash that identifies the copy's path.
     trail: u64,
     bytes: Vec<u8>,
-    /// Path of the copy. Recorded only if the run has failures.
+    /// Path of the copy. It is recorded only if the run has failures.
     way: Vec<Visit>,
 }
 
@@ -100,7 +99,7 @@ enum Event {
 }
 
 impl Event {
-    /// Changes of the network precede packet events of the same time, so that packets see the new state.
+    /// Changes of the network come before packet events at the same time, so that packets see the new state.
     fn rank(&self) -> u8 {
         match self {
             Self::Act(_) => 0,
@@ -113,7 +112,7 @@ impl Event {
 /// Simulates a network until no packet is in flight.
 ///
 /// # Errors
-/// The network is invalid, or a switch refuses its configuration.
+/// Returns an error if the network is invalid, or if a switch refuses its configuration.
 pub fn run(network: &Network) -> Result<Report, NetworkError> {
     let mut running = Running::new(network)?;
     while let Some((at, event)) = running.events.pop() {
@@ -136,7 +135,7 @@ struct Running<'a> {
     packets: Vec<Packet>,
     outages: Outages,
     paths: HashSet<u64>,
-    /// Shortest distances in links, from a switch to every other.
+    /// Shortest distances from a switch to all other switches, in links.
     distances: HashMap<usize, Vec<u32>>,
     report: Report,
     sent: Vec<Sent>,
@@ -291,7 +290,7 @@ impl<'a> Running<'a> {
         self.sent = sent;
     }
 
-    /// Sends a copy by a port.
+    /// Sends a copy through a port.
     fn leave(&mut self, by: End, mut copy: Copy) {
         match self.peers.get(&by).copied() {
             None => self.lose(&copy, UNCONNECTED, NetworkPlace::Node(by.node), self.now),
@@ -317,7 +316,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Counts a crossed link.
+    /// Counts a link that a copy crosses.
     fn cross(&mut self, copy: &Copy) {
         let Some(packet) = self.packets.get_mut(copy.packet as usize) else { return };
         let flow = &self.network.flows[packet.flow as usize];
@@ -359,7 +358,7 @@ impl<'a> Running<'a> {
         self.paths.insert(packets::trail(copy.trail, flow.from, host as u32));
     }
 
-    /// Records the loss of a copy. With its last copy the packet is lost.
+    /// Records the loss of a copy. If it was the last copy, the packet is lost.
     fn lose(&mut self, copy: &Copy, reason: &'static str, place: NetworkPlace, at: Nanos) {
         let Some(packet) = self.packets.get_mut(copy.packet as usize) else { return };
         packet.copies -= 1;
@@ -376,7 +375,7 @@ impl<'a> Running<'a> {
         *(if is_crowd { &mut ends.crowded_out } else { &mut ends.lost }) += 1;
     }
 
-    /// Records the end of a packet, classified by the failures it encountered.
+    /// Records the end of a packet, and classifies the packet by the failures that it encountered.
     fn over(
         &mut self,
         flow: &Flow,
@@ -390,7 +389,7 @@ impl<'a> Running<'a> {
         self.outages.exposure(self.network, flow, trip)
     }
 
-    /// Returns the length of the shortest path between two switches without failures.
+    /// Returns the length of the shortest path between two switches if nothing fails.
     fn distance(&mut self, from: usize, to: usize) -> u32 {
         let (links, links_of) = (&self.network.links, &self.links_of);
         let distances = self.distances.entry(from).or_insert_with(|| {
@@ -418,7 +417,7 @@ impl<'a> Running<'a> {
     }
 }
 
-/// Checks that every host, link and switch that flows and acts refer to exists.
+/// Checks that every host, link and switch to which flows and acts refer exists.
 fn check(network: &Network) -> Result<(), NetworkError> {
     let (hosts, links, nodes) = (network.hosts.len(), network.links.len(), network.nodes.len());
     if let Some(place) = network.flows.iter().position(|flow| flow.from >= hosts || flow.to >= hosts) {
@@ -434,7 +433,7 @@ fn check(network: &Network) -> Result<(), NetworkError> {
     }
 }
 
-/// Returns the endpoint at each port.
+/// Returns what is connected to each port.
 fn peers(network: &Network) -> Result<HashMap<End, Peer>, NetworkError> {
     let mut peers = HashMap::new();
     let links = network

@@ -6,7 +6,7 @@ use flow::{Nanos, PortNo};
 use model::Change;
 use std::sync::Arc;
 
-/// Network, its traffic, and its changes. Times count from the start of the run.
+/// A network, its traffic, and its changes. Times are relative to the start of the run.
 #[derive(Clone, Debug, Default)]
 pub struct Network {
     /// Switches.
@@ -17,22 +17,22 @@ pub struct Network {
     pub hosts: Vec<Host>,
     /// Flows between hosts.
     pub flows: Vec<Flow>,
-    /// Acts with their times.
+    /// Changes of the network, with their times.
     pub acts: Vec<(Nanos, Act)>,
-    /// Delay in nanoseconds after which both ends of a link detect a change.
+    /// Delay in nanoseconds after which both ends of a link detect a change of its state.
     pub detection_ns: Nanos,
-    /// Seed of the packets' contents and of the switches' hashes.
+    /// Seed for the contents of packets and for the switches' hashes.
     pub seed: u64,
 }
 
-/// Switch of the network.
+/// A switch of the network.
 #[derive(Clone, Debug, Default)]
 pub struct Node {
     /// Name of the switch.
     pub name: String,
     /// Port numbers.
     pub ports: Vec<PortNo>,
-    /// Configuration before the first packet.
+    /// Configuration that applies before the first packet.
     pub setup: Setup,
 }
 
@@ -45,7 +45,7 @@ pub struct Setup {
     pub stateless: Option<Arc<StatelessConfig>>,
 }
 
-/// End of a link.
+/// An end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct End {
     /// Index of the switch.
@@ -54,7 +54,7 @@ pub struct End {
     pub port: PortNo,
 }
 
-/// Link between two switches, symmetric in both directions.
+/// A link between two switches. Its properties are the same in both directions.
 #[derive(Clone, Copy, Debug)]
 pub struct NetworkLink {
     /// The two ends.
@@ -64,20 +64,20 @@ pub struct NetworkLink {
     /// Rate in bit/s, including 24 bytes of preamble, FCS and gap per frame. If `None`, transmission takes no
     /// time.
     pub rate_bps: Option<u64>,
-    /// Queue capacity per direction in frames; further frames are lost. Unused without a rate.
+    /// Queue capacity per direction in frames. Excess frames are lost. Not used if there is no rate.
     pub queue_frames: usize,
 }
 
-/// Host at a switch. The connection between them takes no time and does not fail.
+/// A host at a switch. The connection to the switch takes no time and does not fail.
 #[derive(Clone, Debug)]
 pub struct Host {
     /// Name of the host.
     pub name: String,
-    /// Switch port that the host is connected to.
+    /// Switch port to which the host is connected.
     pub at: End,
 }
 
-/// Flow of packets from one host to another.
+/// A flow of packets from one host to another.
 #[derive(Clone, Debug)]
 pub struct Flow {
     /// Index of the sending host.
@@ -96,17 +96,17 @@ pub struct Flow {
     pub packets: u32,
     /// Maximum number of links that a packet may cross.
     pub hops_max: u32,
-    /// Planned paths, each valid for a separate period; empty if the plan is unknown. A protection holds only
-    /// if all paths promise it.
+    /// Planned paths, each of which is valid for a separate period. Empty if the plan is unknown. A
+    /// protection holds only if all paths promise it.
     pub routes: Vec<Vec<Hop>>,
 }
 
-/// Link on a planned path, and the failures there that cause no loss once they are detected.
+/// A link on a planned path, with the failures at this link that cause no loss once they are detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hop {
     /// Index of the link.
     pub link: usize,
-    /// Index of the switch that the link leads to.
+    /// Index of the switch to which the link leads.
     pub node: usize,
     /// Whether a failure of the link is protected.
     pub link_guarded: bool,
@@ -114,7 +114,7 @@ pub struct Hop {
     pub node_guarded: bool,
 }
 
-/// Change of the network during the run.
+/// A change of the network during the run.
 #[derive(Clone, Debug)]
 pub enum Act {
     /// A link fails or is repaired.
@@ -135,7 +135,7 @@ pub enum Act {
     Configure {
         /// Index of the switch.
         node: usize,
-        /// Configuration, in addition to the existing one.
+        /// Configuration to apply in addition to the existing one.
         setup: Setup,
     },
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Networks of switches with ordinary entries: a ring of four switches, each with a host at port 3. Port 1
-//! leads to the next switch, port 2 to the previous one.
+//! Tests of networks whose switches have ordinary entries. Four switches form a ring, each with a host at
+//! port 3. Port 1 leads to the next switch, port 2 to the previous one.
 
 use super::*;
 use flow::group::{Bucket, Group, GroupType};
@@ -22,8 +22,8 @@ fn flows(text: &str) -> Vec<Change> {
 }
 
 /// Returns the configuration of a switch. Packets for its own host use port 3. Other packets use port 1. If
-/// port 1 is down they use port 2, even if it is their ingress port. Packets that were turned back continue
-/// in the new direction.
+/// port 1 is down, they use port 2, even if it is their ingress port. Packets that were turned back keep
+/// their new direction.
 fn setup(node: usize) -> Setup {
     let bucket = |watch, port| Bucket {
         watch_port: Some(watch),
@@ -97,7 +97,7 @@ fn all_arrive_once_by_the_paths_that_entries_say() {
     assert_eq!((report.sent, report.delivered, report.lost()), (1_200, 1_200, 0));
     assert!(report.is_right());
     assert_eq!((report.hops.min, report.hops.max, report.hops.mean()), (1, 3, 2.0));
-    // Flows over three links could use a single link instead.
+    // The flows over three links could also use a single link.
     assert_eq!((report.detours.max, report.detours.sum), (2, 800));
     assert_eq!((report.paths, report.forwarded), (12, 1_200 * 3));
     assert_eq!(report.latency.mean_ns(), 2.0 * DELAY_NS as f64);
@@ -130,7 +130,7 @@ fn a_link_that_fails_loses_packets_until_that_is_detected() {
     network.acts = vec![(200_500, Act::Link { link: 1, works: false })];
     let report = run(&network).unwrap();
     assert!(report.is_right(), "{report:?}");
-    // 6 of the 12 flows cross the link, and some of their packets were on it.
+    // 6 of the 12 flows cross the link. Some of their packets were on the link.
     let lost = report.lost[&("link_down", NetworkPlace::Link(1))];
     assert!((60..66).contains(&lost) && lost == report.lost(), "{report:?}");
     assert_eq!(ends(&report, Exposure::Undetected).lost, lost);
@@ -150,7 +150,7 @@ fn packets_on_a_link_that_is_cut_are_lost_even_if_it_is_back_before_they_would_a
     let report = run(&network).unwrap();
     assert!(report.is_right(), "{report:?}");
     assert_eq!(report.lost.keys().copied().collect::<Vec<_>>(), [("link_down", NetworkPlace::Link(0))]);
-    // About 30 packets of each of 6 flows had been sent.
+    // About 30 packets of each of the 6 flows had been sent.
     assert!((175..=185).contains(&report.lost()), "{report:?}");
     // Packets lost by the first cut are not affected by the second.
     network.acts.extend([(350_000, act(false)), (350_001, act(true))]);
@@ -175,7 +175,7 @@ fn what_is_detected_as_a_packet_arrives_is_known_to_it() {
 #[test]
 fn a_link_that_fails_again_before_its_repair_is_detected_is_down_and_up_to_its_ends_in_turn() {
     let mut network = ring();
-    // Entries without a backup: packets for the failed link are lost.
+    // The entries have no backup, so packets for the failed link are lost.
     network.nodes[1].setup.changes =
         flows("priority=2,dl_dst=02:00:00:00:00:01 actions=output:3\npriority=0 actions=output:1");
     network.flows.iter_mut().flat_map(|flow| flow.routes.iter_mut().flatten()).for_each(|hop| {
@@ -215,7 +215,7 @@ fn a_switch_that_fails_loses_what_is_its_own() {
     assert!(ends(&report, Exposure::None).delivered > 500);
 }
 
-/// Replaces entries of a switch before anything is sent.
+/// Replaces entries of a switch before the first packet is sent.
 fn planted(node: usize, text: &str) -> Report {
     let mut network = ring();
     network.nodes[node].setup.changes.extend(flows(text));
@@ -229,7 +229,7 @@ fn planted(node: usize, text: &str) -> Report {
 fn an_entry_for_the_wrong_host_is_seen() {
     let report = planted(1, "priority=9,dl_dst=02:00:00:00:00:03 actions=output:3");
     assert_eq!((report.misdelivered, report.lost[&("misdelivered", NetworkPlace::Host(1))]), (100, 100));
-    // Packets of host 1 itself are not sent back to their ingress port.
+    // Packets of host 1 itself are not sent back to the port on which they arrived.
     assert_eq!(report.lost[&("ingress_port", NetworkPlace::Node(1))], 100);
 }
 
@@ -287,7 +287,7 @@ fn a_configuration_is_changed_under_load() {
 #[test]
 fn more_than_a_link_carries_waits_and_is_lost_by_name() {
     let mut network = ring();
-    // A packet takes 20 us to transmit, and up to three flows send one every 10 us.
+    // Transmission of a packet takes 20 us, and up to three flows send a packet every 10 us.
     network.links.iter_mut().for_each(|link| (link.rate_bps, link.queue_frames) = (Some(50_000_000), 4));
     let report = run(&network).unwrap();
     assert!(report.is_right(), "what is lost for lack of room is nobody's fault: {report:?}");

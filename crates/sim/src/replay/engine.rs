@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Interface of a replay's engine.
+//! Interface of the engines of a replay.
 
 use crate::replay::input::Burst;
 use crate::replay::queue::Numbered;
@@ -7,7 +7,7 @@ use dataplane::DataPlane;
 use flow::{Nanos, PortNo};
 use model::Model;
 
-/// Forwards bursts in the calling thread, without leaving work for later.
+/// Forwards bursts on the calling thread. No work is left for later.
 pub(super) trait Forwarder {
     /// Data plane under the model.
     type Plane: DataPlane;
@@ -18,7 +18,7 @@ pub(super) trait Forwarder {
     /// Forwards a burst.
     fn forward(&mut self, model: &mut Model<Self::Plane>, now: Nanos, burst: &Burst);
 
-    /// Calls `each` for every frame sent since the last call, per port in the order of the packets. Copies of
-    /// a packet are in the order of their creation.
+    /// Calls `each` for every frame sent since the last call. Frames of a port are in the order of the
+    /// packets. Copies of a packet are in the order of their creation.
     fn take_sent(&mut self, model: &mut Model<Self::Plane>, each: impl FnMut(PortNo, Vec<Numbered>));
 }

@@ -8,11 +8,11 @@ use std::io;
 use std::path::PathBuf;
 use wire::capture::CaptureError;
 
-/// Reason for which a replay failed.
+/// Reason why a replay failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReplayError {
-    /// The capture cannot be read, or is not of Ethernet.
+    /// The capture cannot be read, or is not an Ethernet capture.
     #[error("{}: {source}", path.display())]
     Capture {
         /// Path of the file.
@@ -36,7 +36,7 @@ pub enum ReplayError {
     Syntax {
         /// Path of the file.
         path: PathBuf,
-        /// Error with its line.
+        /// Syntax error, with its line.
         source: SyntaxError,
     },
     /// A flow was refused.
@@ -55,7 +55,7 @@ pub enum ReplayError {
     /// The configured ingress port is not a valid port.
     #[error("in-port {0} is not a port; ports are 1 to {max}", max = flow::port_no::MAX)]
     InPort(PortNo),
-    /// A port cache was requested.
+    /// A port cache was requested, which the replay does not support.
     #[error("this build has no port cache, so the mode \"{0}\" cannot be replayed; use \"off\"")]
     NoPortCache(&'static str),
     /// The output folder cannot be created.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Flow file of a replay.
+//! The flow file of a replay.
 
 use crate::replay::ReplayError;
 use flow::syntax::{FileLine, ParseOptions, SyntaxError, parse_line, read_pieces};
@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, BufReader};
 use std::path::Path;
 
-/// Size of the pieces in which a flow file is parsed, in bytes.
+/// Size in bytes of the pieces in which a flow file is parsed.
 const PIECE_BYTES: usize = 64 * 1_024;
 
 /// Contents of a flow file.
@@ -17,7 +17,7 @@ const PIECE_BYTES: usize = 64 * 1_024;
 pub(super) struct Flows {
     /// Flows, groups and meters.
     pub lines: Vec<FileLine>,
-    /// Line number of each of them.
+    /// Line number of each element of `lines`.
     pub line_of: Vec<u32>,
 }
 
@@ -47,7 +47,7 @@ impl Flows {
         }
     }
 
-    /// Parses whole lines. `lines` counts the lines so far.
+    /// Parses complete lines. `lines` counts the lines parsed so far.
     fn take(&mut self, piece: &str, lines: &mut u32) -> Result<(), SyntaxError> {
         for line in piece.lines() {
             *lines = lines.saturating_add(1);
@@ -59,7 +59,7 @@ impl Flows {
         Ok(())
     }
 
-    /// Returns the ports that flows match or send to.
+    /// Returns the ports that flows match or to which they send.
     pub fn ports(&self) -> BTreeSet<PortNo> {
         self.lines.iter().flat_map(FileLine::ports).collect()
     }

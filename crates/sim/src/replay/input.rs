@@ -15,11 +15,11 @@ pub(super) struct Survey {
     pub ports: BTreeSet<PortNo>,
     /// Time of the first packet.
     pub start_ns: Nanos,
-    /// Damage after the last complete packet.
+    /// Description of the damage after the last complete packet, if there is any.
     pub damage: Option<String>,
 }
 
-/// Reads all packets, so that nothing is written for a capture that cannot be replayed. A capture without any
+/// Reads all packets, so that no output is written for a capture that cannot be replayed. A capture without a
 /// complete packet is an error.
 pub(super) fn survey(options: &Options) -> Result<Survey, ReplayError> {
     // Opening a pipe would block until it has a writer. If the metadata cannot be read, `open` below reports
@@ -56,21 +56,21 @@ fn failed(options: &Options, source: CaptureError) -> ReplayError {
     ReplayError::Capture { path: options.capture.clone(), source }
 }
 
-/// Received packet.
+/// A received packet.
 #[derive(Debug)]
 pub(super) struct Arrival {
     pub timestamp_ns: Nanos,
-    /// Bytes that were on the wire but not captured.
+    /// Number of bytes that were on the wire but were not captured.
     pub missing: u32,
     pub bytes: Vec<u8>,
 }
 
-/// Packets that are forwarded together. All have the same ingress port, so that a port's output can be sorted
-/// by packet.
+/// Packets that are forwarded together. All of them have the same ingress port, so that the output of a port
+/// can be sorted by packet.
 #[derive(Debug, Default)]
 pub(super) struct Burst {
     pub in_port: PortNo,
-    /// Number of the first packet, counted over the whole replay.
+    /// Number of the first packet, counted from the start of the replay.
     pub first: u64,
     pub packets: Vec<Arrival>,
 }
@@ -81,7 +81,8 @@ impl Burst {
         self.packets.first().map_or(0, |packet| packet.timestamp_ns)
     }
 
-    /// Whether a packet may join the burst: no timeout may be due between the first packet and this one.
+    /// Returns whether a packet may join the burst. No timeout may be due between the first packet of the
+    /// burst and this packet.
     pub fn takes(&self, options: &Options, packet: &CapturedPacket<'_>, deadline: Option<Nanos>) -> bool {
         let Some(first) = self.packets.first() else { return true };
         let after_ns = packet.timestamp_ns.checked_sub(first.timestamp_ns);
@@ -111,7 +112,7 @@ impl Burst {
     }
 }
 
-/// True for a packet longer than any frame buffer.
+/// Returns whether a packet is longer than every frame buffer.
 pub(super) fn is_oversized(packet: &CapturedPacket<'_>) -> bool {
     packet.bytes.len() > LARGE_FRAME_BYTES
 }

@@ -6,7 +6,8 @@ use flow::{Nanos, PortNo, port_no};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Maximum time between packets that may form one burst: about the duration of a poll iteration.
+/// Maximum time in nanoseconds between packets that may form one burst. It is about the duration of a poll
+/// iteration.
 const BURST_WINDOW_NS: Nanos = 10_000;
 
 /// Engine that forwards the packets.
@@ -48,9 +49,9 @@ pub enum CacheMode {
     /// No cache.
     #[default]
     Off,
-    /// The first packet of a flow that misses continues, and later packets of the flow wait.
+    /// If a packet misses, it continues, and later packets of its flow wait.
     Nonblocking,
-    /// All packets after a miss wait.
+    /// After a miss, all packets wait.
     Blocking,
 }
 
@@ -84,11 +85,11 @@ impl FromStr for CacheMode {
 /// Options of a replay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Capture, pcap or pcapng. It must be a regular file, because it is read twice.
+    /// Capture in the format pcap or pcapng. It must be a regular file, because it is read twice.
     pub capture: PathBuf,
     /// Flow file in the syntax of `ovs-ofctl add-flows` with Shunt's extensions.
     pub flows: PathBuf,
-    /// Output folder; created if missing.
+    /// Output folder. It is created if it does not exist.
     pub out: PathBuf,
     /// Ingress port of all packets. If `None`, it is the number of each packet's pcapng interface plus 1.
     pub in_port: Option<PortNo>,
@@ -98,7 +99,7 @@ pub struct Options {
     pub port_cache: CacheMode,
     /// Engine that forwards the packets.
     pub engine: ReplayEngine,
-    /// Maximum time in nanoseconds between a burst's first packet and its last.
+    /// Maximum time in nanoseconds between the first and the last packet of a burst.
     pub burst_window_ns: Nanos,
 }
 

@@ -10,7 +10,7 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use wire::capture::CaptureWriter;
 
-/// Capture that is being written.
+/// A capture that is being written.
 pub(super) struct Output {
     path: PathBuf,
     writer: CaptureWriter<BufWriter<File>>,
@@ -24,8 +24,8 @@ impl Output {
         }
     }
 
-    /// Writes a frame that was sent for a packet, with the packet's time stamp. The frame lacks as many bytes
-    /// as the packet.
+    /// Writes a frame that was sent for a packet, with the packet's time stamp. If bytes of the packet were
+    /// not captured, the frame lacks the same number of bytes.
     pub fn write(&mut self, packet: &Arrival, whole_len: usize, bytes: &[u8]) -> Result<(), ReplayError> {
         let original_len = (whole_len as u32).saturating_add(packet.missing);
         self.writer
@@ -41,7 +41,7 @@ impl Output {
     }
 }
 
-/// One capture per port, and one for the controller.
+/// Captures of the output: one per port, and one for the controller.
 pub(super) struct Outputs {
     pub ports: BTreeMap<PortNo, Output>,
     pub controller: Output,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Engine `reference`: the reference interpreter as a data plane.
+//! Engine `reference`, which uses the reference interpreter as the data plane.
 
 use crate::replay::engine::Forwarder;
 use crate::replay::input::Burst;
@@ -14,7 +14,7 @@ use model::Model;
 use reference::{Processed, Reference};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-/// Reference interpreter with the additional state that the model needs.
+/// The reference interpreter, with the additional state that the model needs.
 #[derive(Debug, Default)]
 pub struct PlainPlane {
     reference: Reference,

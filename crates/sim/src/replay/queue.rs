@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Worker queue whose remote side is a replay in the same thread.
+//! Worker's queue, whose remote side is a replay in the same thread.
 
 use frame::Frame;
 use port::{Capabilities, Link, Pools, Queue, Statistics};
@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Frame, and the number of the packet of which it is the original or a copy.
+/// A frame, with the number of the packet that it is or of which it is a copy.
 pub(super) type Numbered = (u64, Vec<u8>);
 
 /// Frames between a queue and the replay.
@@ -17,7 +17,7 @@ pub(super) struct Line {
     pub sent: Vec<Numbered>,
 }
 
-/// Replay's side of a queue.
+/// The replay's side of a queue.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Side(Arc<Mutex<Line>>);
 
@@ -27,8 +27,8 @@ impl Side {
     }
 }
 
-/// Worker's side of a queue. A frame's sequence number is the packet's number in the replay, which identifies
-/// the packet of an output.
+/// The worker's side of a queue. The sequence number of a frame is the number of its packet in the replay. It
+/// identifies the packet to which an output belongs.
 pub(super) struct ReplayQueue {
     number: u32,
     side: Side,

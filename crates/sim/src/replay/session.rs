@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Running replay: a switch, its clock, and its output.
+//! A running replay: a switch, its clock, and its output.
 
 use crate::clock::VirtualClock;
 use crate::replay::engine::Forwarder;
@@ -63,7 +63,7 @@ impl<F: Forwarder> Session<F> {
         loop {
             let packet = match reader.next_packet() {
                 Ok(Some(packet)) => packet,
-                // The first pass has reported the damage.
+                // The first pass has already reported the damage.
                 Ok(None) | Err(CaptureError::Packet { .. }) => break,
                 Err(source) => {
                     return Err(ReplayError::Capture { path: options.capture.clone(), source });

@@ -8,7 +8,7 @@ use model::FlowStats;
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 
-/// Packets of one port.
+/// Numbers of packets of one port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortSummary {
     /// Packets received on the port.
@@ -17,7 +17,7 @@ pub struct PortSummary {
     pub sent: u64,
 }
 
-/// Counts of a replay's packets: packets = forwarded + consumed + dropped + oversized.
+/// Numbers of packets of a replay. `packets` equals `forwarded` + `consumed` + dropped packets + `oversized`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReplaySummary {
     /// Engine that forwarded the packets.
@@ -26,9 +26,9 @@ pub struct ReplaySummary {
     pub ffp: bool,
     /// Packets in the capture.
     pub packets: u64,
-    /// Packets that were captured only in part; they were replayed as captured.
+    /// Number of packets that were captured only in part. They were replayed as captured.
     pub truncated: u64,
-    /// Packets longer than any frame buffer, which were skipped.
+    /// Number of packets longer than every frame buffer. They were skipped.
     pub oversized: u64,
     /// Time from the first packet to the last, in nanoseconds.
     pub span_ns: Nanos,
@@ -42,17 +42,18 @@ pub struct ReplaySummary {
     pub copies: u64,
     /// Packets sent to the controller.
     pub packet_ins: u64,
-    /// Dropped packets by reason, without zeros.
+    /// Numbers of dropped packets by reason, without reasons that did not occur.
     pub dropped: Vec<(&'static str, u64)>,
-    /// Dropped copies of packets with another outcome, by reason, without zeros.
+    /// Numbers of dropped copies by reason, for packets that were not dropped as a whole. Reasons that did
+    /// not occur are omitted.
     pub copies_dropped: Vec<(&'static str, u64)>,
     /// Counts per port.
     pub ports: BTreeMap<PortNo, PortSummary>,
     /// Flow entries at the end, with their counters.
     pub flows: Vec<FlowStats>,
-    /// Number of MAC addresses known at the end.
+    /// Number of learned MAC addresses at the end.
     pub macs: usize,
-    /// Damage of the capture after the last packet.
+    /// Description of the damage of the capture after the last packet, if there is any.
     pub damage: Option<String>,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Default engine: one worker, run one poll iteration at a time.
+//! The default engine: one worker, of which one poll iteration is run at a time.
 
 use crate::replay::engine::Forwarder;
 use crate::replay::input::Burst;
@@ -10,9 +10,10 @@ use pipeline::LaneLimits;
 use std::collections::{BTreeMap, BTreeSet};
 use worker::{Clock, Consistency, PortQueues, Quanta, Worker, WorkerSet, WorkerSetConfig};
 
-/// Sizes sufficient for any burst: a copy lost for lack of a frame would differ from the reference.
+/// Sizes sufficient for any burst. If a copy were lost for lack of a frame, the result would differ from the
+/// reference.
 const SIZES: WorkerSetConfig = WorkerSetConfig {
-    // Packets of a capture are processed in order; there is no overload.
+    // Packets of a capture are processed in order, without overload.
     lanes: LaneLimits::NONE,
     quanta: Quanta::DEFAULT,
     workers: 1,
@@ -71,7 +72,8 @@ impl Forwarder for Workers {
         for (port, side) in &self.sides {
             let mut sent = std::mem::take(&mut side.line().sent);
             if !sent.is_empty() {
-                // The pipeline processes table by table, so packets of a burst may be sent in another order.
+                // The pipeline processes packets table by table, so the packets of a burst may be sent in
+                // another order.
                 sent.sort_by_key(|(number, _)| *number);
                 each(*port, sent);
             }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Checksum verification by tshark.
+//! Verifies checksums with tshark.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use wire::capture::{CaptureReader, CaptureWriter};
 
-/// Fields that hold a verification result; a tunnelled packet has one per layer.
+/// Fields that hold the result of a verification. For a tunnelled packet, tshark prints one result per layer.
 const FIELDS: [&str; 6] = [
     "ip.checksum.status",
     "tcp.checksum.status",
@@ -16,7 +16,7 @@ const FIELDS: [&str; 6] = [
     "sctp.checksum.status",
 ];
 
-/// Fragments are not reassembled, because fragments of different copies would be mixed.
+/// Fragments are not reassembled, because tshark would mix fragments of different copies.
 const OPTIONS: [&str; 6] = [
     "ip.check_checksum:TRUE",
     "tcp.check_checksum:TRUE",
@@ -29,7 +29,7 @@ const OPTIONS: [&str; 6] = [
 const BAD: &str = "0";
 const GOOD: &str = "1";
 
-/// Number of good and bad layers of a packet, per field.
+/// For each field, the numbers of correct and wrong layers of a packet.
 type Verdicts = [(usize, usize); FIELDS.len()];
 
 pub fn has_tshark() -> bool {
@@ -44,7 +44,7 @@ struct Place {
     timestamp_ns: u64,
 }
 
-/// Packets of many captures in one file, so that tshark starts only once.
+/// Packets of many captures in one file, so that tshark is started only once.
 struct Merged {
     path: PathBuf,
     writer: CaptureWriter<std::io::BufWriter<fs::File>>,
@@ -95,7 +95,7 @@ impl Merged {
 pub struct Check {
     before: Merged,
     after: Merged,
-    /// Ranges of each capture's packets in `before` and of their copies in `after`.
+    /// For each capture, the range of its packets in `before` and the range of their copies in `after`.
     spans: Vec<[std::ops::Range<usize>; 2]>,
 }
 
@@ -120,7 +120,7 @@ impl Check {
     }
 
     /// Asserts that no correct checksum became wrong. Returns the number of correct checksums in copies. A
-    /// copy is matched to its packet by the time stamp.
+    /// copy and its packet have the same time stamp.
     pub fn finish(self) -> usize {
         let (before, after) = (self.before.judge(), self.after.judge());
         let mut right = 0;

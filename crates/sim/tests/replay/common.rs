@@ -35,17 +35,17 @@ pub fn flows_file() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/replay.flows")
 }
 
-/// Returns the path of a committed capture.
+/// Returns the path of a capture in the repository.
 pub fn committed(name: &str) -> PathBuf {
     repository().join("crates/wire/tests/data").join(name)
 }
 
-/// Whether the large captures are available.
+/// Returns whether the large captures are available.
 pub fn has_all_captures() -> bool {
     repository().join("../shared/data/pcap").is_dir()
 }
 
-/// Returns all Ethernet captures: the committed ones, and the large ones if available.
+/// Returns all Ethernet captures: those in the repository, and the large ones if they are available.
 pub fn captures() -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> =
         ["802.1ad_QinQ.pcap", "built.pcap", "built.pcapng", "mpls-over-udp.pcap"].map(committed).into();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Captures generated for a test.
+//! Captures that are generated for a test.
 
 use std::path::Path;
 use wire::capture::CaptureWriter;
@@ -29,7 +29,7 @@ fn v6(last: u8) -> [u8; 16] {
     address
 }
 
-/// Returns packets for the flows of `replay.flows`, line by line.
+/// Returns packets for the flows of `replay.flows`, in the order of its lines.
 fn packets() -> Vec<Vec<u8>> {
     let slow = [0x01, 0x80, 0xc2, 0, 0, 0x0e];
     let group = PacketBuilder::ethernet([1, 0, 0x5e, 0, 0, 9], HOST_A).ipv4([10, 0, 0, 1], [224, 0, 0, 9]);
@@ -100,8 +100,8 @@ impl NoChecksum for PacketBuilder {
     }
 }
 
-/// Writes each packet in several forms: complete, cut short on the wire, captured in part. Some are out of
-/// order, and some are too short or too long for any switch.
+/// Writes each packet in several forms: complete, cut short on the wire, and captured in part. Some packets
+/// are out of order, and some are too short or too long for every switch.
 pub fn write(path: &Path) {
     let mut writer = CaptureWriter::create(path).unwrap();
     let mut time_ns = 1_700_000_000_000 * MS;
@@ -126,7 +126,8 @@ pub fn write(path: &Path) {
     writer.finish().unwrap();
 }
 
-/// Writes a packet at each of these times in milliseconds, some of them from the receiver back to the sender.
+/// Writes a packet at each of these times, given in milliseconds. The boolean selects packets from the
+/// receiver back to the sender.
 pub fn write_at(path: &Path, packets: &[(u64, bool)]) {
     let mut writer = CaptureWriter::create(path).unwrap();
     for (time_ms, back) in packets {
@@ -137,7 +138,8 @@ pub fn write_at(path: &Path, packets: &[(u64, bool)]) {
     writer.finish().unwrap();
 }
 
-/// Writes a pcapng with three interfaces and a packet for each interface in the list.
+/// Writes a pcapng file with three interfaces. It contains a packet for each element of the list, which is
+/// the packet's interface.
 pub fn write_interfaces(path: &Path, interfaces: &[u32]) {
     let block = |kind: u32, body: &[u8]| {
         let len = (body.len() + 12) as u32;

@@ -7,7 +7,7 @@ use flow::{Action, EntryFlags, FlowMod, FlowModCommand, Instructions, QueueId};
 use model::{Change, GroupCommand};
 
 impl Driver {
-    /// Makes one flow-mod that affects an entry which the packet hits, or a table that it misses.
+    /// Makes one flow-mod. It affects an entry that the packet hits, or a table in which the packet misses.
     pub(super) fn change_entry(&mut self, subject: &Subject) -> Result<(), String> {
         for _ in 0..LIVE_TRIES {
             let m = self.change(subject);
@@ -20,7 +20,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Returns a flow-mod that affects an entry which the packet hits, or a table that it misses.
+    /// Returns a flow-mod that affects an entry that the packet hits, or a table in which the packet misses.
     fn change(&mut self, subject: &Subject) -> FlowMod {
         let hits = &subject.before.hits;
         let (table, entry) = match hits.len() {
@@ -47,7 +47,7 @@ impl Driver {
         let entry = self.style.entry(&mut self.rng, table, template, subject.port);
         let scope = Scope::of(template, subject.port).matching(&mut self.rng, &hit.matching);
         let instructions = self.style.instructions(&mut self.rng, table, scope);
-        // No entry can precede an entry of the highest priority.
+        // If the hit entry has the highest priority, no other entry can precede it.
         let above = hit.priority.checked_add(self.rng.u16(1..4));
         match (self.rng.u8(0..10), above) {
             (0..2, _) => FlowMod { command: FlowModCommand::DeleteStrict, ..same },
@@ -57,8 +57,8 @@ impl Driver {
             (3 | 4, _) => FlowMod { command: FlowModCommand::ModifyStrict, instructions, ..same },
             (5, _) => FlowMod { command: FlowModCommand::Modify, instructions, ..same },
             (2 | 6, _) | (_, None) => FlowMod { instructions, low_latency: entry.low_latency, ..same },
-            // After the first table the packet may have changed. The match of the entry that it hits is
-            // certain to match it.
+            // The packet may have changed after the first table. The match of the entry that it hits there
+            // certainly matches it.
             (_, Some(priority)) if table > 0 && self.rng.u8(0..4) > 0 => {
                 FlowMod { priority, matching: hit.matching.clone(), instructions, ..entry }
             }
@@ -92,7 +92,7 @@ impl Driver {
                 &mut changes.deletes_by_port
             } += 1;
         }
-        // The copy may have been sent by NORMAL, a flood or a bucket, which the filter does not cover.
+        // The copy may have been sent by NORMAL, a flood or a bucket. The filter does not cover these.
         self.account_if_live(&subject)
     }
 
@@ -110,8 +110,8 @@ impl Driver {
         self.follow()
     }
 
-    /// Makes many changes at once, which workers apply as a swap. Replaces a whole table or all entries of a
-    /// cookie, or modifies all.
+    /// Makes many changes at once, which workers apply as a swap. Replaces a whole table, replaces all
+    /// entries with a cookie, or modifies all entries.
     pub(super) fn swap_table(&mut self, subject: &Subject) -> Result<(), String> {
         let table = subject.before.hits.first().map_or(0, |(table, _)| *table);
         let mut mods = if self.rng.u8(0..4) == 0 { self.modify_all(table) } else { self.replace_all(table) };

@@ -6,8 +6,9 @@ use flow::group::{Group, GroupType};
 use model::GroupCommand;
 
 impl Driver {
-    /// Adds a missing group in most cases, if there is one. Otherwise changes or deletes a group that one of
-    /// the test packets currently passes through, or a random group if there is none.
+    /// In most cases, adds a group that is missing, if there is one. Otherwise changes or deletes a group
+    /// that one of the test packets currently passes through. If there is no such group, a random group is
+    /// chosen.
     pub(super) fn change_group(&mut self) -> Result<(), String> {
         let subject = self.subject(|processed| !processed.groups.is_empty());
         let used = subject.before.groups.first().map(|(id, _)| *id);

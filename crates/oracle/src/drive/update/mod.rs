@@ -15,10 +15,10 @@ use flow::operation::PacketOut;
 use flow::{Action, PortNo, port_no};
 use reference::{Processed, Unfinished};
 
-/// Attempts to find an update that changes the treatment of a packet in use.
+/// Maximum number of attempts to find an update that changes the treatment of a packet in use.
 const LIVE_TRIES: usize = 8;
 
-/// Packet in use, and its treatment before an update.
+/// A packet in use, and its treatment before an update.
 struct Subject {
     template: usize,
     port: PortNo,
@@ -31,7 +31,7 @@ impl Driver {
     pub(super) fn update(&mut self) -> Result<(), String> {
         self.control()?;
         let disturbed = self.restore_ports()?;
-        // A new entry is preferably made for a packet that no entry forwards.
+        // New entries are preferably made for a packet that no entry forwards.
         let misses = |processed: &Processed| processed.hits.last().is_some_and(|(_, hit)| hit.is_none());
         let mut subject = self.subject(misses);
         if !misses(&subject.before) {
@@ -43,7 +43,7 @@ impl Driver {
             && *table != self.style.linear
             && self.rng.u8(0..4) > 0
         {
-            // Ensures that most packets are forwarded.
+            // Makes sure that most packets are forwarded.
             let resort = self.random_resort(*table);
             drop(self.model.flow_mod(self.now, resort));
             return self.account(&subject);
@@ -51,12 +51,12 @@ impl Driver {
         let queued = !self.record.egress.is_empty();
         match self.rng.u8(0..120) {
             0..24 if queued => self.requeue(&subject),
-            // A calm case has few updates, so ports would stay down for most of it.
+            // Calm cases have few updates, so a port would stay down for most of the case.
             24..36 if !disturbed && !self.style.calm => {
                 self.disturb_ports(&subject);
                 self.account(&subject)
             }
-            // Without a frame, a packet-out never enters the pipeline.
+            // If no frame is free, a packet-out never enters the pipeline.
             36..48 if !self.record.room.lacks_frames() => {
                 for _ in 0..self.rng.u8(1..4) {
                     self.inject(subject.template)?;
@@ -64,7 +64,7 @@ impl Driver {
                 Ok(())
             }
             48..54 => {
-                // Most packets are not affected, so this does not count as an update.
+                // This change does not affect most packets, so it is not counted as an update.
                 self.other_settings();
                 self.follow()
             }
@@ -81,7 +81,7 @@ impl Driver {
         }
     }
 
-    /// Returns a packet in use. Prefers one that satisfies `wanted`, within a limited number of attempts.
+    /// Returns a packet in use. Makes a limited number of attempts to find one that satisfies `wanted`.
     fn subject(&mut self, wanted: impl Fn(&Processed) -> bool) -> Subject {
         let mut tries = LIVE_TRIES;
         loop {
@@ -127,7 +127,7 @@ impl Driver {
         self.follow()
     }
 
-    /// Counts an update, and whether it changed the treatment of the packet.
+    /// Counts an update. Also counts it as live if it changed the treatment of the packet.
     fn account(&mut self, subject: &Subject) -> Result<(), String> {
         let changed = self.changes(subject)?;
         self.record.updates += 1;
@@ -135,7 +135,8 @@ impl Driver {
         Ok(())
     }
 
-    /// Counts an update that did not target the packet, if it changed the packet's treatment.
+    /// Counts an update that did not target the packet. Also counts it as live if it changed the treatment of
+    /// the packet.
     fn account_if_live(&mut self, subject: &Subject) -> Result<(), String> {
         let live = usize::from(self.changes(subject)?);
         self.record.updates += live;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Port changes: link down, configuration, removal and return.
+//! Changes of ports: their links, configuration, removal and return.
 
 use super::{Driver, Subject};
 use crate::drive::setup::port_desc;
@@ -7,7 +7,7 @@ use flow::PortNo;
 use model::PortConfig;
 
 impl Driver {
-    /// Restores ports most of the time. Returns true if some are still down or missing.
+    /// In most calls, restores ports. Returns true if some ports are still down or missing.
     pub(super) fn restore_ports(&mut self) -> Result<bool, String> {
         let whole = |model: &model::Model<_>, number: PortNo| {
             model.port(number).is_some_and(|port| port.is_up() && !port.config.no_recv)
@@ -31,7 +31,7 @@ impl Driver {
         Ok(false)
     }
 
-    /// Changes the output port of the packet, and sometimes other ports at the same time.
+    /// Changes the state of the packet's output port, and sometimes of other ports at the same time.
     pub(super) fn disturb_ports(&mut self, subject: &Subject) {
         let egress = subject.before.sent.first().map_or(subject.port, |copy| copy.port);
         self.disturb_port(egress);

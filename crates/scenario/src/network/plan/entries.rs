@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Entries and groups of edge switches.
+//! Flow entries and groups of edge switches.
 
 use flow::entry::DEFAULT_PRIORITY;
 use flow::group::{Bucket, Group, GroupType};
@@ -10,9 +10,9 @@ use flow::{
 use model::{Change, GroupCommand};
 use std::collections::BTreeMap;
 
-/// Table of packets that hosts sent.
+/// Number of the table for packets that hosts sent.
 pub const HOSTS: u8 = 1;
-/// Table of packets whose stateless header was popped.
+/// Number of the table for packets whose stateless header was popped.
 pub const POPPED: u8 = 2;
 
 /// Returns the MAC address of the host with this index.
@@ -21,7 +21,7 @@ pub fn mac(host: usize) -> [u8; 6] {
     [2, 0, a, b, c, d]
 }
 
-/// Packets that an entry matches: those to a host, in one table.
+/// Packets that an entry matches. They are sent to one host and are in one table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Selector {
     /// Table of the entry.
@@ -49,8 +49,8 @@ impl Selector {
     }
 }
 
-/// Returns the entries of table 0. Packets with this EtherType lose their header and continue in [`POPPED`],
-/// all others in [`HOSTS`].
+/// Returns the entries of table 0. Packets with this EtherType lose their header and continue in [`POPPED`].
+/// All other packets continue in [`HOSTS`].
 pub fn doors(ethertype: u16, pop: Action) -> Result<[Change; 2], MatchError> {
     let door = |priority, matching, apply, table| {
         let instructions = Instructions { apply, next: Some(Next::Table(table)), ..Instructions::default() };
@@ -70,7 +70,7 @@ pub fn without(selector: Selector) -> Result<Change, MatchError> {
     selector.flow_mod(FlowModCommand::DeleteStrict, Vec::new())
 }
 
-/// Port that a bucket watches, and port that it outputs to.
+/// Port that a bucket watches, and port to which it outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Output {
     watch: PortNo,
@@ -78,13 +78,13 @@ struct Output {
 }
 
 impl Output {
-    /// In OpenFlow, output to a packet's ingress port needs the reserved port `IN_PORT`.
+    /// OpenFlow outputs to the ingress port of a packet only by the reserved port `IN_PORT`.
     fn new(port: PortNo, in_port: Option<PortNo>) -> Self {
         Self { watch: port, port: if in_port == Some(port) { port_no::IN_PORT } else { port } }
     }
 }
 
-/// Fast-failover groups of a switch: output to a port, or to a backup while the port is down.
+/// Fast-failover groups of a switch. They output to a port, or to a backup while the port is down.
 #[derive(Debug, Default)]
 pub struct Failovers {
     ids: BTreeMap<[Output; 2], u32>,
@@ -92,7 +92,7 @@ pub struct Failovers {
 
 impl Failovers {
     /// Returns the action that outputs to a port or its backup. `in_port` is given if all packets have this
-    /// ingress port. A new group is added to `changes`.
+    /// ingress port. If the action needs a new group, the group is added to `changes`.
     pub fn output(
         &mut self,
         port: PortNo,
@@ -118,7 +118,7 @@ impl Failovers {
     }
 }
 
-/// Returns a select group that chooses one of these action lists by a hash of the packet's flow.
+/// Returns a select group that chooses one of these lists of actions by the hash of a packet's flow.
 pub fn choice(id: u32, lists: Vec<Vec<Action>>) -> Change {
     let bucket = |actions| Bucket { weight: 1, actions, ..Bucket::default() };
     let buckets = lists.into_iter().map(bucket).collect();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! PolKA plans in the dialect of freeRtr. A residue is the index of the next node; 0 means the last node,
-//! which pops the header.
+//! PolKA plans in the dialect of freeRtr. A residue is the index of the next node. A residue of 0 denotes the
+//! last node, which pops the header.
 
 use super::graph::{self, Graph};
 use super::keyflow::{self, Dialect, KeyflowPlan, RouteDocument, SegmentDocument};
@@ -90,7 +90,7 @@ fn bank(graph: &Graph, node: usize, switch: &SwitchDocument) -> Result<Bank, Str
 
 fn segment(Segment { path, out_port, key }: Segment) -> SegmentDocument {
     SegmentDocument {
-        // A key that is not a number is reported later, when it is parsed.
+        // If the key is not a number, this is reported later, when the key is parsed.
         bits: hexadecimal(&key).map_or(0, |key| u128::BITS - key.leading_zeros()),
         guards: vec![String::new(); path.len().saturating_sub(1)],
         backup_port: None,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Network of a plan: switches, links and hosts.
+//! The network of a plan: switches, links and hosts.
 
 use super::{PathPlanError, wrong};
 use flow::{Limits, PortNo, port_no};
@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 /// Maximum number of switches and hosts of a network.
 const NODES: usize = 1 << 20;
 
-/// The `network` object of a plan's file.
+/// The `network` object in the file of a plan.
 #[derive(Debug, Deserialize)]
 pub struct Document {
     #[serde(default)]
@@ -34,14 +34,14 @@ struct LinkDocument {
     b_port: PortNo,
 }
 
-/// Host with its name and its port. A plan without hosts gets one host per end of a route.
+/// A host with its name and its port. In a plan without hosts, each end of a route gets a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostAt {
     pub name: String,
     pub at: End,
 }
 
-/// Network of a plan. Vectors of switches are indexed by the switch's place in `switches`.
+/// The network of a plan. Vectors over switches are indexed by the position in `switches`.
 #[derive(Debug, Default)]
 pub struct Graph {
     pub name: String,
@@ -52,13 +52,13 @@ pub struct Graph {
     pub trusted: Vec<BTreeSet<PortNo>>,
     pub links: Vec<[End; 2]>,
     pub hosts: Vec<HostAt>,
-    /// Index in `links` of the link at each end.
+    /// For each end of a link, the link's index in `links`.
     pub link_at: HashMap<End, usize>,
     places: HashMap<String, usize>,
 }
 
 impl Graph {
-    /// Builds the network. `switches` are the names of the switches; all other nodes are hosts.
+    /// Builds the network. `switches` are the names of the switches. All other nodes are hosts.
     pub fn new(document: Document, switches: Vec<String>) -> Result<Self, PathPlanError> {
         let Document { name, nodes, links } = document;
         if nodes.len() > NODES {
@@ -147,7 +147,7 @@ impl Graph {
         self.places.get(name).copied()
     }
 
-    /// Adds a host at the lowest free port of a switch. It gets the switch's name.
+    /// Adds a host at the lowest free port of a switch. The host gets the switch's name.
     pub fn add_host(&mut self, node: usize) -> Result<(), PathPlanError> {
         let taken = &self.ports[node];
         let port = (1..).map(PortNo).find(|port| !taken.contains(port)).unwrap_or_default();

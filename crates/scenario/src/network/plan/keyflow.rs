@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Plans of keys: KeyFlow, PolKA's arithmetic with KeyFlow's header, and PolKA with freeRtr's header.
+//! Plans that use keys: KeyFlow, PolKA's arithmetic with KeyFlow's header, and PolKA with freeRtr's header.
 
 use super::entries::{self, Failovers, HOSTS, POPPED, Selector};
 use super::graph::{self, Graph};
@@ -73,11 +73,11 @@ pub(super) struct SegmentDocument {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dialect {
     KeyFlow,
-    /// Header of freeRtr with this EtherType. Such a plan has one epoch.
+    /// The header of freeRtr with this EtherType. A plan with this header has one epoch.
     Polka(u16),
 }
 
-/// Plan with one or two epochs. With two, the network is renumbered.
+/// A plan with one or two epochs. If there are two, the network is renumbered.
 #[derive(Debug)]
 pub struct KeyflowPlan {
     pub graph: Graph,
@@ -92,35 +92,35 @@ pub struct KeyflowPlan {
 #[derive(Debug)]
 pub struct Numbering {
     epoch: u8,
-    /// Segments of each route, by index of the first and last switch.
+    /// Segments of each route. The key is the indices of the first and the last switch.
     routes: HashMap<(usize, usize), Vec<Segment>>,
 }
 
-/// Part of a route that one key covers.
+/// A part of a route that one key covers.
 #[derive(Debug, PartialEq)]
 struct Segment {
     first: usize,
     last: usize,
     out_port: PortNo,
     backup_port: Option<PortNo>,
-    /// Ports of the waypoint at which the segment begins, by which packets may be sent back. Empty if the
-    /// segment does not begin at a waypoint.
+    /// Ports of the waypoint where the segment begins by which packets may be sent back. Empty if the segment
+    /// does not begin at a waypoint.
     return_ports: Vec<PortNo>,
     key: KeyHeader,
     bits: u32,
     hops: Vec<Hop>,
 }
 
-/// Task of an entry.
+/// The task of an entry.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Task<'a> {
-    /// Outputs to the port of the host, which is at this switch.
+    /// Outputs to the port of a host at this switch.
     Local(PortNo),
     /// Pushes the key that leads to the host or to the next waypoint.
     Push(&'a Segment),
 }
 
-/// Switch and packets that a task is for.
+/// The switch and the packets to which a task applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     node: usize,
@@ -132,20 +132,21 @@ impl Place {
         Self { node, selector: Selector::to(table, host) }
     }
 
-    /// Returns the same place for packets of one ingress port.
+    /// Returns this place, restricted to packets of one ingress port.
     fn by(mut self, port: PortNo) -> Self {
         self.selector.in_port = Some(port);
         self
     }
 
-    /// Returns the same place for all ingress ports. An entry for one port also needs an entry for all ports.
+    /// Returns this place for all ingress ports. Where there is an entry for one port, an entry for all ports
+    /// is also needed.
     fn by_any(mut self) -> Self {
         self.selector.in_port = None;
         self
     }
 }
 
-/// Tasks by their places.
+/// Tasks by place.
 type Tasks<'a> = BTreeMap<Place, Task<'a>>;
 
 impl KeyflowPlan {
@@ -235,7 +236,7 @@ impl KeyflowPlan {
         (self.graph.hosts[from].at.node, self.graph.hosts[to].at.node)
     }
 
-    /// Returns the numberings that a run uses, in order.
+    /// Returns the numberings that a run uses, in order of use.
     fn used(&self, renumbered: bool) -> &[Numbering] {
         let first = if renumbered { 0 } else { self.plans.len().saturating_sub(1) };
         self.plans.get(first..).unwrap_or_default()
@@ -269,7 +270,8 @@ impl KeyflowPlan {
             most.push(segments.iter().map(|segment| 1 + u32::from(segment.key.hops)).sum::<u32>());
             split |= segments.len() > 1;
         }
-        // During a renumbering, a packet may travel to a waypoint by one numbering and continue by the other.
+        // During a renumbering, a packet may be forwarded to a waypoint with one numbering and continue with
+        // the other.
         way.hops_max = if split { most.iter().sum() } else { most.iter().max().copied().unwrap_or(0) };
         way
     }
@@ -324,7 +326,7 @@ impl KeyflowPlan {
                 stage(&Tasks::new(), Some(&[new.epoch]))?;
                 for place in before.keys().filter(|place| !after.contains_key(*place)) {
                     if let [.., change, end] = &mut stages[..] {
-                        // If the entry for one port stayed, it would hide the changed entry for all ports.
+                        // If the entry for one port were kept, it would hide the changed entry for all ports.
                         let stage = if after.contains_key(&place.by_any()) { change } else { end };
                         stage[place.node].changes.push(entries::without(place.selector)?);
                     }
@@ -340,7 +342,7 @@ impl KeyflowPlan {
             Dialect::KeyFlow => Action::PushKey(key.clone()),
             Dialect::Polka(_) => Action::PushPolka(PolkaHeader {
                 key: key.key.iter().fold(0, |key, byte| key << 8 | u128::from(*byte)),
-                // Switches drop a packet with a TTL of 1, but forward a packet with a hop limit of 1.
+                // Switches drop a packet with a TTL of 1, but they forward a packet with a hop limit of 1.
                 ttl: key.hops.saturating_add(1),
             }),
         }
@@ -413,7 +415,7 @@ fn read_bank(graph: &Graph, node: usize, bank: BankDocument, arithmetic: Arithme
     Ok(Bank { id, labels: (0..).zip(labels).collect(), backups })
 }
 
-/// Checks the routes of a document. `place` is their path in the document, for error messages.
+/// Checks the routes of a document. `place` is the path of the routes in the document, for error messages.
 pub(super) fn numbering(
     graph: &Graph,
     banks: &[[Option<Bank>; 2]],
@@ -499,7 +501,7 @@ fn read_segment(
         let port = if at == 0 {
             Some(out_port)
         } else {
-            // If there are parallel links, take the link that the key selects. If the key selects none of
+            // Of several parallel links, the one that the key selects is used. If the key selects none of
             // these links, the run reports the fault.
             let chosen = banks[pair[0]][epoch].as_ref().and_then(|bank| output(bank, &key));
             chosen.filter(leads).or_else(|| graph.trusted[pair[0]].iter().copied().find(leads))
@@ -573,7 +575,7 @@ mod tests {
             let id = NodeId::new(arithmetic, id).unwrap();
             output(&Bank { id, labels, backups: BTreeMap::new() }, key)
         };
-        // 25 is 1, 1 and 0 modulo 4, 3 and 5; 256 * 25 is 2 modulo 7.
+        // 25 is 1 modulo 4, 1 modulo 3 and 0 modulo 5. 256 * 25 is 2 modulo 7.
         assert_eq!(
             [4, 3, 5].map(|id| port(Arithmetic::Integer, id, &[0, 25])),
             [Some(PortNo(7)), Some(PortNo(7)), None]
@@ -582,7 +584,8 @@ mod tests {
             [7, 3].map(|id| port(Arithmetic::Integer, id, &[0, 25, 0])),
             [Some(PortNo(9)), Some(PortNo(7))]
         );
-        // Modulo x^2 + x + 1, x^3 is 1. So x^4 is x, x^4 + x + 1 is 1, and x^8 is x^2, which is x + 1.
+        // Modulo x^2 + x + 1, x^3 is 1. Therefore x^4 is x, x^4 + x + 1 is 1, and x^8 is x^2, which equals x
+        // + 1.
         let keys: [&[u8]; 4] = [&[0x10], &[0x13], &[1, 0], &[7]];
         assert_eq!(
             keys.map(|key| port(Arithmetic::Polynomial, 7, key)),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Plans of the route planners (docs/planning.md), and the switch settings and routes that follow from them.
+//! Plans of the route planners (docs/planning.md), and the switch settings and routes that result from them.
 //!
 //! Begin with [`PathPlan::read`] and [`PathPlan::stages`].
 
@@ -23,10 +23,10 @@ use std::io::Read;
 use std::path::Path;
 use std::rc::Rc;
 
-/// Maximum size of a plan's file, in bytes. No network that can be simulated needs more.
+/// Maximum size of a plan's file in bytes. It suffices for every network that can be simulated.
 const FILE_BYTES: u64 = 1 << 28;
 
-/// Mistake in a plan, with its place.
+/// A mistake in a plan, with its place in the document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathPlanError {
     place: String,
@@ -52,7 +52,7 @@ fn wrong(place: impl Into<String>, problem: impl Into<String>) -> PathPlanError 
     PathPlanError { place: place.into(), problem: problem.into() }
 }
 
-/// Plan that is read and checked.
+/// A plan that has been read and checked.
 #[derive(Debug)]
 pub enum PathPlan {
     /// Keys with integer or polynomial arithmetic.
@@ -61,13 +61,13 @@ pub enum PathPlan {
     Tags(tags::TagPlan),
 }
 
-/// Source and destination host, as indices of [`Graph::hosts`].
+/// Indices of the source and the destination host in [`Graph::hosts`].
 pub type Pair = (usize, usize);
 
-/// Routes of the packets of a pair.
+/// Routes of the packets between a pair of hosts.
 #[derive(Clone, Debug, Default)]
 pub struct Way {
-    /// Planned paths, one per numbering. Empty if the plan does not contain paths.
+    /// Planned paths, one for each numbering. Empty if the plan does not contain paths.
     pub routes: Vec<Vec<Hop>>,
     /// Maximum number of links that a packet may cross.
     pub hops_max: u32,
@@ -76,7 +76,7 @@ pub struct Way {
     pub key_bits: Vec<u32>,
 }
 
-/// Settings of all switches, indexed by switch.
+/// Settings of all switches, by the index of the switch.
 pub type Setups = Vec<Setup>;
 
 #[derive(Debug, Deserialize)]
@@ -90,7 +90,7 @@ impl PathPlan {
     /// Reads a plan from a file.
     pub fn open(path: &Path) -> Result<Self, PathPlanError> {
         let refuse = |error: std::io::Error| wrong("", format!("cannot read the plan: {error}"));
-        // A pipe or a device may deliver data without end.
+        // A pipe or a device could deliver data without end.
         if !std::fs::metadata(path).map_err(refuse)?.is_file() {
             return Err(wrong("", "is not a regular file; name one that has a plan"));
         }
@@ -173,8 +173,7 @@ impl PathPlan {
         }
     }
 
-    /// Returns the number of paths of a pair, 1 or more. Each path gets the packets whose hash falls into its
-    /// share.
+    /// Returns the number of paths of a pair, at least 1. A path gets the packets whose hash is in its share.
     pub fn shares(&self, pair: Pair) -> usize {
         match self {
             Self::KeyFlow(_) => 1,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Plans of tags: Tag-and-Forward in a fat tree.
+//! Plans that use tags: Tag-and-Forward in a fat tree.
 
 use super::entries::{self, Selector};
 use super::graph::{self, Graph};
@@ -59,7 +59,7 @@ const WIDE_BITS: [u32; 2] = [29, 16];
 /// Numbers of bits of UP and DOWN in the paper's header.
 const PAPER_BITS: [u32; 2] = [32, 13];
 
-/// Plan of tags.
+/// A plan that uses tags.
 #[derive(Debug)]
 pub struct TagPlan {
     pub graph: Graph,
@@ -91,7 +91,7 @@ enum Layer {
     Core(usize, usize),
 }
 
-/// Tag of a packet, and the first switch's output port.
+/// Tag of a packet, and output port at the first switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Choice {
     up: u32,
@@ -222,7 +222,7 @@ impl TagPlan {
         (self.graph.hosts[from].at, self.graph.hosts[to].at)
     }
 
-    /// Returns whether there is a route. There is none between external ports of two core switches.
+    /// Returns whether there is a route. There is no route between external ports of two core switches.
     pub fn has(&self, pair: Pair) -> bool {
         self.shares(pair) > 0
     }
@@ -240,7 +240,7 @@ impl TagPlan {
             return Way { routes: vec![Vec::new()], ..Way::default() };
         };
         let routes: Vec<_> = self.route(pair, share).into_iter().collect();
-        // A packet goes up as far as needed and then down, and is never sent back.
+        // A packet goes up as far as needed and then down. It is never sent back.
         let hops_max = self.layers_between(pair);
         let bits = |number: u32| u32::BITS - number.leading_zeros();
         Way { routes, hops_max, key_bits: vec![bits(up) + bits(down.into())] }
@@ -256,7 +256,8 @@ impl TagPlan {
         }
     }
 
-    /// Returns the links of a share, all without protection. `None` if the network lacks one of them.
+    /// Returns the links of a share, none of which is protected. Returns `None` if the network lacks one of
+    /// them.
     fn route(&self, pair: Pair, share: usize) -> Option<Vec<Hop>> {
         let (from, to) = self.ends(pair);
         let [source, target] = [&self.switches[from.node], &self.switches[to.node]];
@@ -281,8 +282,8 @@ impl TagPlan {
         nodes.windows(2).map(hop).collect()
     }
 
-    /// Returns the number of paths from the source switch to the host, at most `paths_max`. 1 if both hosts
-    /// are at the same switch.
+    /// Returns the number of paths from the source switch to the host, at most `paths_max`. Returns 1 if both
+    /// hosts are at the same switch.
     pub fn shares(&self, pair: Pair) -> usize {
         self.all_shares(pair).min(self.paths_max)
     }
@@ -302,8 +303,8 @@ impl TagPlan {
         }
     }
 
-    /// Returns the plane of a share, and the index of the core switch if the path reaches the core and goes
-    /// down again.
+    /// Returns the plane of a share. If the path goes up to the core and down again, also returns the index
+    /// of the core switch.
     fn plane_and_core(&self, pair: Pair, share: usize) -> Option<(usize, Option<usize>)> {
         let (from, to) = self.ends(pair);
         let (source, target) = (&self.switches[from.node], &self.switches[to.node]);
@@ -328,7 +329,8 @@ impl TagPlan {
         }
     }
 
-    /// Returns the tag of a share and the first output port. `None` if both hosts are at the same switch.
+    /// Returns the tag of a share and the first output port. Returns `None` if both hosts are at the same
+    /// switch.
     fn choice(&self, pair: Pair, share: usize) -> Option<Choice> {
         let (from, to) = self.ends(pair);
         if from.node == to.node {
@@ -357,7 +359,8 @@ impl TagPlan {
     pub fn setups(&self, pairs: &[Pair]) -> Result<Setups, PathPlanError> {
         let mut setups: Setups = (0..self.switches.len()).map(|node| self.setup(node)).collect();
         let mut groups: HashMap<usize, u32> = HashMap::new();
-        // Hosts at the same switch share entries, so each source switch needs one entry per destination host.
+        // Hosts at the same switch share entries. A source switch therefore needs one entry per destination
+        // host.
         let mut done = HashSet::new();
         for &pair in pairs {
             let (from, to) = self.ends(pair);
@@ -415,8 +418,8 @@ fn read_gates(
             "G_ASS" => GateFlag::Assists,
             other => return Err(format!("has the flag \"{other}\", not G_SRV, G_EXT, G_ASS or nothing")),
         };
-        // A named gate must be at an existing port. Unnamed gates are reserved for ports that do not exist
-        // yet.
+        // A gate with a name must be at an existing port. Gates without names are reserved for ports that do
+        // not exist yet.
         if name.is_some() && !graph.ports[node].contains(port) {
             return Err(format!("has a gate at port {port}, which the network does not have"));
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tests of damaged plans, one per row, with the place in the error message.
+//! Tests of damaged plans. Each row gives the damage and the place that the error message must name.
 
 use super::*;
 use flow::{Field, FlowModCommand};
@@ -168,7 +168,7 @@ fn ports_to_send_packets_back_by_are_those_of_a_waypoint() {
     );
 }
 
-/// Returns how many entries for one ingress port each step of a renumbering adds and deletes.
+/// Returns how many entries for a single ingress port each step of a renumbering adds and deletes.
 fn entries_for_one_port(before: &Value, after: &Value) -> Vec<(usize, usize)> {
     let mut both = before.clone();
     let mut newer = after["plans"][0].clone();
@@ -205,7 +205,7 @@ fn entries_for_one_port_change_with_the_entry_beside_them() {
     let counts = entries_for_one_port(&plan, &without);
     let all = counts[0].0;
     assert!(all > 5, "{counts:?}");
-    // If such an entry stayed, packets of that port would still get old keys.
+    // If such an entry were kept, packets of that port would still get old keys.
     assert_eq!(counts, [(all, 0), (0, 0), (0, all), (0, 0)]);
     // If such an entry were added earlier, it would push new keys before all switches know the new numbering.
     assert_eq!(entries_for_one_port(&without, &plan), [(0, 0), (0, 0), (all, 0), (0, 0)]);
@@ -218,7 +218,7 @@ fn only_a_regular_file_is_a_plan() {
     fs::create_dir_all(&folder).unwrap();
     let pipe = folder.join("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    // Sparse file: it has this length but no data on disk.
+    // A sparse file, which has this length but no data on disk.
     let huge = folder.join("huge");
     File::create(&huge).unwrap().set_len(FILE_BYTES + 1).unwrap();
     let refusal = |path: &Path| PathPlan::open(path).unwrap_err().to_string();

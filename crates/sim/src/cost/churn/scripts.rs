@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Operations of the controller and the tables they change: one 5-tuple table, eight of them, an access list,
-//! routes.
+//! Operations of the controller, and the tables that they change: one 5-tuple table, eight such tables, an
+//! access list, and routes.
 
 use crate::cost::CostError;
 use crate::cost::rig::udp_frame;
@@ -11,13 +11,13 @@ use frame::Frame;
 
 /// Number of distinct packets, drawn from all flows.
 const FRAMES: u32 = 4_096;
-/// Changes per bundle, few enough that workers apply them one by one.
+/// Number of changes per bundle. It is so small that workers apply the changes one by one.
 const BUNDLE: usize = 60;
-/// Tables that one bundle changes.
+/// Number of tables that one bundle changes.
 const TABLES: u32 = 8;
 /// Maximum number of rules in the access list.
 const ACCESS_RULES_MAX: u32 = 10_000;
-/// Number of rules per prefix in the routes with chains; they have different priorities.
+/// Number of rules per prefix in the routes with chains. Rules of one prefix have different priorities.
 const CHAIN: u32 = 500;
 
 /// Operations on tables, and the initial contents of the tables.
@@ -31,13 +31,13 @@ pub(super) struct Script {
     pub repeats: bool,
 }
 
-/// Scripts with common packets.
+/// Scripts that are run with the same packets.
 pub(super) struct Family {
     pub frames: Vec<Frame>,
     pub scripts: Vec<Script>,
 }
 
-/// All families; each is generated for a number of flows.
+/// All families. Each of them is generated for a given number of flows.
 pub(super) const FAMILIES: [fn(u32) -> Result<Family, CostError>; 4] =
     [one_table, eight_tables, access_list, routes];
 
@@ -45,7 +45,7 @@ fn parsed(text: &str) -> Result<FlowMod, CostError> {
     Ok(parse_flows(text, ParseOptions::default()).next().transpose()?.unwrap_or_default())
 }
 
-/// Returns the same flows under another command, with an output to `port` as their action.
+/// Returns the same flows with another command. Their action is an output to `port`.
 fn each(command: FlowModCommand, flows: &[FlowMod], port: PortNo) -> Vec<FlowMod> {
     let instructions = Instructions::apply(vec![Action::output(port)]);
     flows.iter().map(|m| FlowMod { command, instructions: instructions.clone(), ..m.clone() }).collect()
@@ -77,7 +77,7 @@ fn dotted([a, b, c, d]: [u8; 4]) -> String {
     format!("{a}.{b}.{c}.{d}")
 }
 
-/// Returns frames that hit flows evenly spread over all flows.
+/// Returns frames that hit flows, evenly spread over all flows.
 fn frames(flows: u32, mut frame: impl FnMut(u32) -> Frame) -> Vec<Frame> {
     (0..FRAMES).map(|n| frame((u64::from(n) * u64::from(flows) / u64::from(FRAMES)) as u32)).collect()
 }
@@ -95,7 +95,7 @@ fn five_tuple_frames(flows: u32) -> Vec<Frame> {
     frames(flows, |n| udp_frame(host(n), [192, 168, 0, 1], 1_000))
 }
 
-/// Flow-mods one by one, and all in one bundle.
+/// One table is changed by single flow-mods, and by one bundle with all of them.
 fn one_table(count: u32) -> Result<Family, CostError> {
     let flows: Vec<FlowMod> = (0..count).map(|n| five_tuple(0, 1, n)).collect::<Result<_, _>>()?;
     let mut replaced = vec![of_all(FlowModCommand::Delete, PortNo(1))];
@@ -116,7 +116,7 @@ fn one_table(count: u32) -> Result<Family, CostError> {
     Ok(Family { frames: five_tuple_frames(count), scripts })
 }
 
-/// Bundles that change all of eight tables, which each packet passes.
+/// Each bundle changes all of eight tables. Each packet passes all of these tables.
 fn eight_tables(count: u32) -> Result<Family, CostError> {
     let each_table = count / TABLES;
     let mut flows = Vec::new();
@@ -136,7 +136,7 @@ fn eight_tables(count: u32) -> Result<Family, CostError> {
     Ok(Family { frames: five_tuple_frames(each_table), scripts })
 }
 
-/// Rules of many masks and priorities.
+/// The rules have many masks and priorities.
 fn access_list(count: u32) -> Result<Family, CostError> {
     let mut rng = Rng::with_seed(1);
     let count = count.min(ACCESS_RULES_MAX);
@@ -174,8 +174,8 @@ fn in_bundles(flows: &[FlowMod], [singly, adds, deletes]: [&'static str; 3]) -> 
     ]
 }
 
-/// Nested prefixes, of which the longest is deleted first. Then many rules per prefix, of which the best is
-/// deleted first.
+/// First, nested prefixes are deleted beginning with the longest one. Then many rules per prefix are deleted
+/// beginning with the best one.
 fn routes(count: u32) -> Result<Family, CostError> {
     const LENGTHS: u32 = 16;
     let nests = count.div_ceil(LENGTHS);
@@ -189,7 +189,7 @@ fn routes(count: u32) -> Result<Family, CostError> {
     }
     let mut scripts =
         in_bundles(&nested, ["routes, adds", "routes, bundles of 60 adds", "routes, bundles of 60 deletes"]);
-    // With prefixes of one length, the table would have a single mask.
+    // If all prefixes had the same length, the table would have a single mask.
     let prefixes = count.div_ceil(CHAIN);
     let mut chained = Vec::new();
     for place in 0..CHAIN {
@@ -203,7 +203,7 @@ fn routes(count: u32) -> Result<Family, CostError> {
     let deletes = bundles(&each(FlowModCommand::DeleteStrict, half, PortNo(1)), BUNDLE);
     scripts.push(script("routes, 500 rules of each prefix, bundles of 60 deletes", &chained, deletes));
     let frames = frames(nests, |nest| {
-        // Half of the packets hit prefixes with many rules.
+        // Half of the packets hit prefixes that have many rules.
         let nest = if nest % 2 == 0 { nest } else { nest * prefixes / nests * nests / prefixes };
         udp_frame([10, 0, 0, 1], network(nest), 1_000)
     });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Initial rules, added rules, flows, and the expected output port of each flow. The ports are computed by
-//! comparing each rule with each flow, without any table.
+//! Initial rules, added rules, flows, and the expected output port of each flow. The ports are computed
+//! without tables, by comparing each rule with each flow.
 
 use crate::cost::rig::udp_frame;
 use fastrand::Rng;
@@ -19,9 +19,9 @@ const LENGTHS: [u32; 5] = [12, 16, 20, 24, 32];
 /// Kind of rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UpdateRules {
-    /// Access list: two prefixes, for some rules a port, and any priority.
+    /// An access list. Its rules have two prefixes, sometimes a port, and any priority.
     AccessList,
-    /// Routes: destination prefixes, with a priority that grows with their length.
+    /// Routes. Their rules have a destination prefix, and their priority grows with its length.
     Routes,
 }
 
@@ -36,14 +36,14 @@ impl UpdateRules {
     }
 }
 
-/// Flow of UDP packets to port 53, identified by its addresses.
+/// A flow of UDP packets to port 53. It is identified by its addresses.
 #[derive(Clone, Copy, Debug)]
 struct Flow {
     from: u32,
     to: u32,
 }
 
-/// Rule as numbers.
+/// A rule as numbers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rule {
     from: (u32, u32),
@@ -52,7 +52,7 @@ pub(super) struct Rule {
     port: PortNo,
 }
 
-/// Rules and flows.
+/// The rules and flows of a run.
 pub(super) struct Plan {
     kind: UpdateRules,
     rng: Rng,
@@ -98,13 +98,13 @@ impl Rule {
 }
 
 impl Plan {
-    /// Creates flows and the initial rules; each flow matches one of them.
+    /// Creates flows and the initial rules. Each flow matches one of these rules.
     pub fn new(kind: UpdateRules, flows: usize, rules: usize) -> (Self, Vec<Rule>) {
         let mut rng = Rng::with_seed(1);
         let made = (0..flows).map(|_| Flow { from: rng.u32(..), to: rng.u32(..) }).collect();
         let mut plan = Self { kind, rng, flows: made, best: vec![(0, PortNo(0)); flows] };
         let mut start: Vec<Rule> = (0..rules).map(|_| plan.any()).collect();
-        // Default rule for flows that no other rule matches.
+        // The default rule, for flows that no other rule matches.
         start.push(Rule { from: (0, 0), to: (0, 0), priority: 1, port: PORTS[0] });
         start.iter().for_each(|rule| plan.take(rule));
         (plan, start)
@@ -140,8 +140,8 @@ impl Plan {
         }
     }
 
-    /// Records an added rule. Among equal priorities the first one stays, but a route of the same prefix is
-    /// replaced.
+    /// Records an added rule. Among rules of equal priority the first one is used, but a route replaces a
+    /// route with the same prefix.
     pub fn take(&mut self, rule: &Rule) {
         let least = rule.priority + u16::from(self.kind == UpdateRules::Routes);
         for (flow, best) in self.flows.iter().zip(&mut self.best) {

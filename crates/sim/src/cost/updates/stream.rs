@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Ports on which packets arrive one by one at a given rate, and which count transmitted packets.
+//! Ports at which packets arrive one by one at a given rate. The ports count transmitted packets.
 
 use frame::Frame;
 use port::mem::LoopQueue;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 /// State shared between a port and the harness.
 #[derive(Debug, Default)]
 pub(super) struct Line {
-    /// Packets that have arrived and were not received yet.
+    /// Number of packets that have arrived and have not been received yet.
     pub waiting: AtomicUsize,
     /// Number of packets sent.
     pub sent: AtomicU64,
@@ -25,7 +25,7 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// Creates a queue over which these packets repeat endlessly.
+    /// Creates a queue whose arriving packets repeat these frames endlessly.
     pub fn pair(number: u32, frames: Vec<Frame>) -> (Box<dyn Queue>, Arc<Line>) {
         let line = Arc::<Line>::default();
         (Box::new(Self { queue: LoopQueue::new(number, frames), line: Arc::clone(&line) }), line)
