@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Counters that a data plane reports. Unless a field says otherwise, they count from the start, or from the
-//! addition of the object that they belong to.
+//! Counters that a data plane reports. Unless a field says otherwise, they count from the start of the data
+//! plane, or from the addition of the object to which they belong.
 
 use flow::{EgressQueue, Nanos};
 
@@ -16,9 +16,9 @@ pub struct TrafficCount {
 /// Counters of an entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EntryCounters {
-    /// Packets that hit the entry.
+    /// Number of packets that hit the entry.
     pub packets: u64,
-    /// Bytes of these packets, each with its length at the time of the hit.
+    /// Number of bytes of these packets. Each packet counts with its length at the time of the hit.
     pub bytes: u64,
     /// Time of the last hit, or 0 if there was none.
     pub used_ns: Nanos,
@@ -47,7 +47,7 @@ pub struct GroupCounters {
 pub struct MeterCounters {
     /// Packets and bytes that reached the meter.
     pub total: TrafficCount,
-    /// Packets and bytes that each band applied to, in order of the bands.
+    /// Packets and bytes to which each band was applied, in order of the bands.
     pub bands: Vec<TrafficCount>,
 }
 
@@ -66,7 +66,7 @@ pub struct PortCounters {
     pub rx_dropped: u64,
     /// Packets that were given to the port and not sent.
     pub tx_dropped: u64,
-    /// Losses by the driver's counter names, without counters that are zero.
+    /// Losses by the driver's counter names. Counters that are zero are omitted.
     pub by_name: Vec<(&'static str, u64)>,
 }
 
@@ -85,14 +85,14 @@ pub struct PortQueue {
     pub waiting: usize,
 }
 
-/// Counters of all packets: received = forwarded + consumed + the sum of dropped + held.
+/// Counters of all packets. `received` equals `forwarded` + `consumed` + the sum of `dropped` + `held`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Packets received from ports.
     pub received: u64,
     /// Packets of which at least one copy was given to a port.
     pub forwarded: u64,
-    /// Packets that went to the controller only.
+    /// Packets that were sent to the controller only.
     pub consumed: u64,
     /// Received packets that completed on the fast-forwarding path.
     pub fast: u64,
@@ -102,11 +102,12 @@ pub struct Totals {
     pub held_back: u64,
     /// Packets waiting in the switch.
     pub held: u64,
-    /// Packets of which no copy was sent, by `flow::DropReason` (index: its position in `DropReason::ALL`).
+    /// Packets of which no copy was sent, by `flow::DropReason`. The index is the reason's position in
+    /// `DropReason::ALL`.
     pub dropped: Vec<u64>,
-    /// Copies given to ports: at least `forwarded`.
+    /// Copies given to ports. There are at least as many as packets in `forwarded`.
     pub copies: u64,
-    /// Copies that were dropped although the packet counts as forwarded or consumed, or after it was counted,
-    /// by reason.
+    /// Dropped copies by reason, if the packet counts as forwarded or consumed, or if the copy was dropped
+    /// after the packet was counted.
     pub copies_dropped: Vec<u64>,
 }

@@ -15,11 +15,11 @@
 //!
 //! # Life of an entry
 //! 1. `submit` of `EntryChange::Add` makes the ID known. The ID must be unused until then.
-//! 2. `submit` of `EntryChange::Remove` takes the entry out of its table. Packets may hit it, and are
-//!    counted, until that version is active.
+//! 2. `submit` of `EntryChange::Remove` takes the entry out of its table. Until that version is active,
+//!    packets may hit the entry and are counted.
 //! 3. The caller waits for that version, takes the events that were reported before, and reads the final
 //!    counters.
-//! 4. [`DataPlane::release`] ends the life of the ID. Only now may another entry get it.
+//! 4. [`DataPlane::release`] ends the life of the ID. Only then may another entry get the same ID.
 //!
 //! # Errors
 //! Operations cannot fail: the caller checks each request first (validity, references, limits), as the
@@ -33,39 +33,39 @@ use crate::event::Event;
 use flow::{EntryId, Nanos, Operation, PortNo};
 use frame::Frame;
 
-/// A data plane: applies operations in order, and reports counters and events. The module's documentation
-/// states the rules that hold for all methods.
+/// A data plane. It applies operations in order, and reports counters and events. The module's documentation
+/// states the rules for all methods.
 pub trait DataPlane {
     // Operations.
 
     /// Submits an operation after all earlier ones. Returns its version: 1 for the first operation, then
     /// counting up.
     ///
-    /// May compile tables, so the call can take milliseconds for thousands of entries. Takes as many
-    /// operations as the caller submits: operations that the workers cannot take yet are parked.
+    /// The call may compile tables, which can take milliseconds for thousands of entries. The number of
+    /// operations is not limited: operations that the workers cannot take yet are parked.
     fn submit(&mut self, operation: Operation) -> u64;
 
-    /// Returns the highest version that is active on all workers, or 0 before the first one: no packet is
-    /// processed by an older version any longer. Never decreases.
+    /// Returns the highest version that is active on all workers, or 0 before the first one. Packets are no
+    /// longer processed by older versions. The result never decreases.
     fn applied(&mut self) -> u64;
 
-    /// Returns the number of submitted operations that wait for space in the queues to the workers. The
-    /// caller reads no further requests while the number is above the caller's limit.
+    /// Returns the number of submitted operations that wait for space in the queues to the workers. While the
+    /// number is above the caller's limit, the caller reads no further requests.
     fn parked(&self) -> usize;
 
     /// Runs a bounded part of the background work that controllers do not see, such as installing compiled
-    /// tables. The version stays the same. The caller calls it on each poll, with the current time.
+    /// tables. The version stays the same. Called on each poll, with the current time.
     fn tick(&mut self, _now: Nanos) {}
 
-    // Counters. They may lag behind the packets by one burst, except that all packets of a version are
-    // counted when the next version is active.
+    // Counters. They may lag behind the packets by one burst. When a version becomes active, however, all
+    // packets of earlier versions have been counted.
 
     /// Returns an entry's counters, summed over the workers. Valid from the submission of its addition until
     /// its release.
     fn entry_counters(&mut self, id: EntryId) -> EntryCounters;
 
-    /// Releases an entry. The caller guarantees that its removal is active and that all events reported
-    /// before are taken. Its counters are lost, and its ID may be reused.
+    /// Releases an entry. The caller guarantees that the entry's removal is active and that all events
+    /// reported before have been taken. Its counters are lost, and its ID may be reused.
     fn release(&mut self, id: EntryId);
 
     /// Returns a table's counters since the start.
@@ -77,11 +77,11 @@ pub trait DataPlane {
     /// Returns a meter's counters since it was added or replaced, or `None` if the meter does not exist.
     fn meter_counters(&mut self, id: u32) -> Option<MeterCounters>;
 
-    /// Returns a port's counters, or `None` if the data plane does not have the port. Devices are read by the
-    /// workers, so these counters may be older than a burst.
+    /// Returns a port's counters, or `None` if the data plane does not have the port. Workers read the
+    /// counters of devices from time to time, so the result may be older than a burst.
     fn port_counters(&mut self, port: PortNo) -> Option<PortCounters>;
 
-    /// Returns a port's egress queues in order of their numbers; empty if the port has none.
+    /// Returns a port's egress queues in order of their numbers. The list is empty if the port has none.
     fn queues(&mut self, _port: PortNo) -> Vec<PortQueue> {
         Vec::new()
     }
@@ -95,7 +95,7 @@ pub trait DataPlane {
     /// in which it reported them. There is no order among workers.
     fn next_event(&mut self) -> Option<Event>;
 
-    /// Takes back the frame of a packet-in. The caller returns each frame once; until then it occupies the
-    /// stock of frames for the controller, and packet-ins are dropped when the stock is empty.
+    /// Takes back the frame of a packet-in. The caller returns each frame exactly once. Until then, the frame
+    /// is missing in the stock of frames for the controller. Packet-ins are dropped when the stock is empty.
     fn recycle(&mut self, frame: Frame);
 }

@@ -6,8 +6,8 @@ use frame::Frame;
 
 /// An event of the data plane.
 ///
-/// If the control thread does not keep up, packet-ins are counted as drops. A lost learning report is
-/// repeated by the source's next packet.
+/// If the control thread does not keep up, packet-ins are counted as drops. A learning report that was lost
+/// is repeated by the next packet from the same source.
 #[derive(Debug)]
 pub enum Event {
     /// A packet for the controller.
@@ -19,12 +19,12 @@ pub enum Event {
 /// A packet for the controller.
 #[derive(Debug)]
 pub struct PacketInEvent {
-    /// Copy of the packet as it was when it was sent, with its ingress port in `meta.in_port`. The control
-    /// thread returns it with `DataPlane::recycle`.
+    /// Copy of the packet in the state in which it was sent to the controller. `meta.in_port` is its ingress
+    /// port. The control thread returns it with `DataPlane::recycle`.
     pub frame: Frame,
     /// Table of the entry that sent the packet.
     pub table: u8,
-    /// Id of that entry.
+    /// ID of that entry.
     pub entry: EntryId,
     /// Reason of the packet-in.
     pub reason: PacketInReason,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the control plane (`model`) and a data plane share: the trait [`DataPlane`] and the plain types that
-//! cross it.
+//! Interface between the control plane (`model`) and a data plane: the trait [`DataPlane`] and the plain
+//! types of its parameters and results.
 //!
-//! The crate holds no logic: neither how to forward nor what a controller wants. `worker` implements the
-//! trait with its set of workers. Hardware or the reference interpreter can implement it without any code of
-//! the fast path. [`flow::Operation`], the type of all changes, is in `flow`, because `reference` applies
-//! operations too.
+//! The crate contains no logic: it neither forwards packets nor handles requests of controllers. `worker`
+//! implements the trait with its set of workers. Hardware or the reference interpreter can implement it
+//! without any code of the fast path. [`flow::Operation`], the type of all changes, is in `flow`, because
+//! `reference` applies operations too.
 //!
 //! Begin with [`DataPlane`] in `data_plane.rs`, which is the whole contract. [`counters`] has the counters
 //! that it returns, [`event`] the reports of workers, [`usage`] the usage of bounded resources, and

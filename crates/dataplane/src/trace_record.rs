@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Records of how a data plane processed individual packets, for `shunt trace --live`.
 //!
-//! A record has a fixed size, so a worker fills it without allocating. Lists that are too short keep their
-//! first items, and a count next to each list holds the true number.
+//! A record has a fixed size, so a worker fills it without allocating. If there are more items than a list
+//! can hold, the list has the first ones. A count next to each list has the total number.
 
 use arrayvec::ArrayVec;
 use flow::{EntryId, Nanos, Outcome, PortNo};
 
-/// Maximum number of bytes recorded of a packet: a frame of common length fits.
+/// Maximum number of bytes of a packet that are recorded. A frame of common length fits.
 pub const RECORD_BYTES: usize = 2_048;
 
-/// Maximum number of lookups recorded of a packet.
+/// Maximum number of lookups of a packet that are recorded.
 pub const RECORD_HITS: usize = 32;
 
-/// Maximum number of copies recorded of a packet.
+/// Maximum number of copies of a packet that are recorded.
 pub const RECORD_COPIES: usize = 32;
 
 /// A lookup of a packet.
@@ -21,7 +21,7 @@ pub const RECORD_COPIES: usize = 32;
 pub struct TraceHit {
     /// Number of the table.
     pub table: u8,
-    /// Means by which the entry was found.
+    /// Method by which the entry was found.
     pub by: By,
     /// Entry that was hit; `None` for a miss.
     pub entry: Option<EntryId>,
@@ -45,7 +45,7 @@ pub struct TraceCopy {
 pub struct TraceRecord {
     /// Number of the worker that forwarded the packet.
     pub worker: u16,
-    /// Version of the rules that the packet was forwarded by.
+    /// Version of the rules that forwarded the packet.
     pub version: u64,
     /// Ingress port.
     pub in_port: PortNo,
@@ -58,13 +58,13 @@ pub struct TraceRecord {
     /// Whether the sender left the checksum or the segmentation to hardware, so that the bytes differ from
     /// those on a wire.
     pub offloaded: bool,
-    /// First [`RECORD_HITS`] lookups, in order.
+    /// Lookups in order, at most the first [`RECORD_HITS`].
     pub hits: ArrayVec<TraceHit, RECORD_HITS>,
     /// Total number of lookups.
     pub lookups: u32,
     /// Table whose LUT had no record of the packet's value, so that the packet left the fast-forwarding path.
     pub missed: Option<u8>,
-    /// First [`RECORD_COPIES`] copies, in order. A copy may still have been dropped by the egress.
+    /// Copies in order, at most the first [`RECORD_COPIES`]. The egress may still have dropped some of them.
     pub copies: ArrayVec<TraceCopy, RECORD_COPIES>,
     /// Total number of copies.
     pub made: u32,
@@ -72,19 +72,19 @@ pub struct TraceRecord {
     pub outcome: Outcome,
     /// Whether the packet passed the whole fast-forwarding path.
     pub fast: bool,
-    /// Whether a packet or copy of the burst was dropped for lack of space up to this packet, possibly one of
-    /// its own.
+    /// Whether any packet or copy of the burst had been dropped for lack of space when this packet was
+    /// finished. It may be a copy of this packet.
     pub scarce: bool,
-    /// Time from the start of the burst until the packet left, ns. 0 without a clock, like all times.
+    /// Time in ns from the start of the burst until the packet left. All times are 0 if there is no clock.
     pub left_ns: Nanos,
 }
 
-/// Means by which a packet reached its entry in a table.
+/// Method by which a packet reached its entry in a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
     /// The table's lookup.
     Table,
-    /// The index that an instruction named in a linear table.
+    /// The index of a linear table, which an instruction gave.
     Index,
     /// A LUT record.
     Lut,
@@ -92,7 +92,7 @@ pub enum By {
     Verified,
     /// A record of the previous LUT.
     Inherited,
-    /// The table's lookup, on the fast-forwarding path.
+    /// The table's own lookup, while the packet was on the fast-forwarding path.
     Shared,
     /// A LUT record of a normal entry.
     Known,

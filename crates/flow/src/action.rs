@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Actions on a packet. An action that needs a header which the packet lacks drops the packet under a named
-//! reason. Examples are a pop without a tag, a TTL action without IP, or a set-field of an absent field.
-//! Copies that were sent before are not affected.
+//! Actions on a packet. If an action needs a header that the packet does not have, the packet is dropped
+//! under a named reason. Examples are a pop without a tag, a TTL action without IP, or a set-field of an
+//! absent field. Copies that were sent before are not affected.
 
 use crate::{Field, PortNo, QueueId, port_no};
 
-/// Bytes of a packet-in that carry the whole packet (OFPCML_NO_BUFFER).
+/// Length in a packet-in request that asks for the whole packet (OFPCML_NO_BUFFER).
 pub const WHOLE_PACKET: u16 = 0xffff;
 
 /// Write of some bits of a field: `(field & !mask) | value`. Checksums that cover the bits are updated.
@@ -13,7 +13,7 @@ pub const WHOLE_PACKET: u16 = 0xffff;
 pub struct SetField {
     /// Field to write.
     pub field: Field,
-    /// New bits, right-aligned; no bit outside `mask` is set.
+    /// New bits, right-aligned. Bits outside `mask` are 0.
     pub value: u128,
     /// Mask of the bits to write, right-aligned; never 0.
     pub mask: u128,
@@ -26,8 +26,8 @@ pub enum Action {
     Output {
         /// Output port, real or reserved.
         port: PortNo,
-        /// Maximum length in bytes of the packet-in. Used for the controller only; otherwise kept as given,
-        /// so that statistics can return it.
+        /// Maximum length in bytes of the packet-in. It has an effect only for outputs to the controller. For
+        /// other ports it is kept unchanged, so that statistics can return it.
         max_len: u16,
     },
     /// Process by the group with this number.
@@ -36,18 +36,18 @@ pub enum Action {
     SetQueue(QueueId),
     /// Write the TTL of the outermost MPLS shim.
     SetMplsTtl(u8),
-    /// Decrement the TTL of the outermost MPLS shim; a TTL of 0 or 1 drops the packet.
+    /// Decrement the TTL of the outermost MPLS shim. A packet with a TTL of 0 or 1 is dropped.
     DecMplsTtl,
     /// Write the IPv4 TTL or IPv6 hop limit.
     SetNwTtl(u8),
-    /// Decrement the IPv4 TTL or IPv6 hop limit; a TTL of 0 or 1 drops the packet.
+    /// Decrement the IPv4 TTL or IPv6 hop limit. A packet with a TTL of 0 or 1 is dropped.
     DecNwTtl,
     /// Copy the TTL from the next-to-outermost to the outermost header with a TTL.
     CopyTtlOut,
     /// Copy the TTL from the outermost to the next-to-outermost header with a TTL.
     CopyTtlIn,
-    /// Push a VLAN tag with this TPID (0x8100 or 0x88a8) after the MAC addresses. VID and PCP are copied
-    /// from the outermost tag, or 0 without a tag.
+    /// Push a VLAN tag with this TPID (0x8100 or 0x88a8) after the MAC addresses. VID and PCP are copied from
+    /// the outermost tag, or are 0 if there is no tag.
     PushVlan(u16),
     /// Pop the outermost VLAN tag.
     PopVlan,
@@ -58,10 +58,10 @@ pub enum Action {
     /// Pop the outermost MPLS shim and set the EtherType to this value.
     PopMpls(u16),
     /// Push a PBB I-tag of 18 bytes with this EtherType (0x88e7) after the MAC addresses. The frame's
-    /// addresses become the customer's and are kept as the backbone's. The service instance is copied from an
-    /// existing I-tag, the priority from a VLAN tag; otherwise both are 0.
+    /// addresses become the customer's addresses, and copies of them the backbone's. The service instance is
+    /// copied from an existing I-tag, and the priority from a VLAN tag. Without such a tag, the value is 0.
     PushPbb(u16),
-    /// Pop the outermost PBB I-tag and restore the customer's MAC addresses. A B-tag in front of it must be
+    /// Pop the outermost PBB I-tag and restore the customer's MAC addresses. A B-tag before the I-tag must be
     /// popped first.
     PopPbb,
     /// Write bits of a field.
@@ -112,8 +112,8 @@ pub struct TfHeader {
 }
 
 impl Action {
-    /// Returns the action that outputs the whole packet to `port`. For the controller this sets the largest
-    /// `max_len`, for other ports 0.
+    /// Returns the action that outputs the whole packet to `port`. For the controller, `max_len` is set to
+    /// the maximum; for other ports it is 0.
     #[must_use]
     pub fn output(port: PortNo) -> Self {
         Self::Output { port, max_len: if port == port_no::CONTROLLER { WHOLE_PACKET } else { 0 } }

@@ -4,8 +4,8 @@
 use crate::{Action, Field, Instructions, Match, PortNo, port_no};
 use std::sync::Arc;
 
-/// Identifier of an entry, stable for the entry's lifetime. It is reused only after nothing refers to the
-/// entry any longer.
+/// Identifier of an entry, stable for the entry's lifetime. It is reused only when no references to the entry
+/// are left.
 pub type EntryId = u32;
 
 /// Flags of a flow-mod (OFPFF_*).
@@ -23,15 +23,15 @@ pub struct EntryFlags {
     pub no_byte_counts: bool,
 }
 
-/// Entry of a flow table. Among the entries that match a packet, the one of highest priority is hit. Among
-/// equal priorities, the entry that was added first is hit.
+/// Entry of a flow table. Of the entries that match a packet, the one with the highest priority is hit. Among
+/// equal priorities, the one added first is hit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowEntry {
     /// Identifier of the entry.
     pub id: EntryId,
     /// Number of the table that holds the entry, 0 to 255.
     pub table: u8,
-    /// Priority. The matching entry of highest priority is hit.
+    /// Priority. Of the matching entries, the one with the highest priority is hit.
     pub priority: u16,
     /// Condition on the packets that hit this entry.
     pub matching: Match,
@@ -41,11 +41,11 @@ pub struct FlowEntry {
     pub idle_timeout_s: u16,
     /// Hard timeout in seconds after the entry was added, or 0 for none.
     pub hard_timeout_s: u16,
-    /// Opaque value of the controller.
+    /// Value chosen by the controller, which the switch does not interpret.
     pub cookie: u64,
     /// Flags of the flow-mod that added the entry.
     pub flags: EntryFlags,
-    /// Whether the entry is low-latency. A packet is low-latency as long as every entry it hits is
+    /// Whether the entry is low-latency. A packet is low-latency as long as every entry that it hits is
     /// low-latency.
     pub low_latency: bool,
 }
@@ -75,7 +75,7 @@ pub struct FlowMod {
     pub table: Option<u8>,
     /// Priority of the entry, for add and for the strict commands.
     pub priority: u16,
-    /// Match of the entry. For non-strict commands it selects the entries whose match it covers.
+    /// Match of the entry. Non-strict commands select the entries whose match is covered by this match.
     pub matching: Match,
     /// Instructions, for add and modify.
     pub instructions: Instructions,

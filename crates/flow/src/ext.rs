@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Extended header: the fields that a lookup can examine in addition to the packet's own bytes. It is laid
-//! out as bytes, so a match on it is a slice like any other (`slice(metadata,offset,length)`).
+//! out as bytes, so it can be matched by a slice like any other header (`slice(metadata,offset,length)`).
 //!
 //! | bytes | content |
 //! |---|---|
@@ -14,13 +14,13 @@
 //! | 29 | upper-layer protocol |
 //! | 30..32 | IPv6 extension header bits (OFPIEH_*) |
 //!
-//! All values are big-endian. The parser writes bytes 24 to 31, to the depth that the tables require.
+//! All values are big-endian. The parser writes bytes 24 to 31, as far as the tables require.
 
 use crate::PortNo;
 use wire::Layers;
 use wire::layers::header;
 
-/// Bytes of the extended header.
+/// Length of the extended header in bytes.
 pub const EXT_BYTES: usize = 32;
 
 /// First bit of the ingress port.
@@ -42,7 +42,7 @@ pub const IP_PROTO_BIT: u16 = 232;
 /// First bit of the 16-bit word of extension header bits (9 used, right-aligned).
 pub const EXTHDR_BIT: u16 = 240;
 
-/// OFPVID_PRESENT: bit of the VLAN word that is set when the packet has a tag.
+/// OFPVID_PRESENT: the bit of the VLAN word that is set if the packet has a tag.
 pub const VID_PRESENT: u16 = 0x1000;
 
 /// Extended header of one packet. The 8 spare bytes at its end keep a wide load at any offset in bounds.
@@ -95,7 +95,7 @@ impl Ext {
         PortNo(u32::from_be_bytes([self.bytes[0], self.bytes[1], self.bytes[2], self.bytes[3]]))
     }
 
-    /// Metadata register.
+    /// Returns the metadata register.
     #[must_use]
     pub fn metadata(&self) -> u64 {
         self.word(8)
@@ -108,7 +108,7 @@ impl Ext {
         self.bytes[8..16].copy_from_slice(&new.to_be_bytes());
     }
 
-    /// Tunnel ID.
+    /// Returns the tunnel ID.
     #[must_use]
     pub fn tunnel_id(&self) -> u64 {
         self.word(16)

@@ -6,7 +6,7 @@ use crate::ext;
 use crate::slice::{Slice, SliceBase};
 use wire::layers::header as h;
 
-/// Origin of a location's offset.
+/// Position from which the offset of a location counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FieldBase {
     /// First bit of the frame.
@@ -174,9 +174,9 @@ impl Field {
         u128::MAX >> (128 - u32::from(self.location().length_bits))
     }
 
-    /// Whether a match may examine only some bits of the field. This holds for slices, for fields that Open
-    /// vSwitch lets a match mask, for ICMP types and codes, and for the VLAN priority. Other fields are
-    /// matched as a whole.
+    /// Returns whether a match may examine only some bits of the field. This is true for slices, for fields
+    /// that can be masked in Open vSwitch, for ICMP types and codes, and for the VLAN priority. Other fields
+    /// must be matched as a whole.
     #[must_use]
     pub fn maskable(self) -> bool {
         !matches!(
@@ -194,12 +194,12 @@ impl Field {
         )
     }
 
-    /// Whether a set-field action may write the field.
+    /// Returns whether a set-field action may write the field.
     #[must_use]
     pub fn settable(self) -> bool {
         match self {
             Self::InPort | Self::InPhyPort | Self::Ipv6Exthdr | Self::Metadata => false,
-            // The parser derives the other part of the extended header from the packet, so it cannot be
+            // The parser derives the rest of the extended header from the packet, so only this part can be
             // written.
             Self::Slice(s) => {
                 s.base != SliceBase::Metadata

@@ -4,20 +4,20 @@
 use crate::Action;
 use crate::{PortNo, port_no};
 
-/// Type of a group: which of its buckets process a packet.
+/// Type of a group. It determines which buckets process a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GroupType {
     /// Every bucket, each with its own copy of the packet.
     All,
-    /// One bucket, selected by a hash of the packet's flow.
+    /// One bucket, which a hash of the packet's flow selects.
     Select,
     /// The group's only bucket.
     Indirect,
-    /// First live bucket.
+    /// The first live bucket.
     FastFailover,
 }
 
-/// Bucket: one list of actions of a group.
+/// Bucket: a list of actions in a group.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Bucket {
     /// Weight in a select group: the bucket's share of the packets.
@@ -43,7 +43,7 @@ pub struct Group {
 
 /// Hash by which a select group chooses a bucket: FNV-1a (64 bit), mixed and folded to 32 bits.
 ///
-/// The input is the packet as it reaches the group, in network byte order:
+/// The hash covers the packet in the state in which it reaches the group, in network byte order:
 /// - destination MAC, source MAC and the EtherType after VLAN tags (2 bytes);
 /// - the VLAN word of the extended header without priority (2 bytes: tag present, VID);
 /// - for ARP, the sender and target protocol addresses;
@@ -78,8 +78,8 @@ impl FlowHash {
     }
 }
 
-/// Returns the index of the weight whose share of the hash range contains `hash`, or `None` if all weights
-/// are 0.
+/// Returns the index of the weight whose share of the hash range contains `hash`. Returns `None` if all
+/// weights are 0.
 #[must_use]
 pub fn pick(hash: u32, weights: impl Iterator<Item = u16> + Clone) -> Option<usize> {
     let total: u64 = weights.clone().map(u64::from).sum();
@@ -94,12 +94,12 @@ pub fn pick(hash: u32, weights: impl Iterator<Item = u16> + Clone) -> Option<usi
 }
 
 impl Group {
-    /// Returns the groups that the buckets send to or watch.
+    /// Returns the groups to which the buckets send or which they watch.
     pub fn references(&self) -> impl Iterator<Item = u32> + '_ {
         self.buckets.iter().flat_map(|bucket| bucket.groups().chain(bucket.watch_group))
     }
 
-    /// Returns the real ports that the buckets send to or watch.
+    /// Returns the real ports to which the buckets send or which they watch.
     pub fn ports(&self) -> impl Iterator<Item = PortNo> + '_ {
         let sent = |action: &Action| match action {
             Action::Output { port, .. } => Some(*port),
@@ -113,7 +113,7 @@ impl Group {
 }
 
 impl Bucket {
-    /// Returns the groups that the bucket sends to.
+    /// Returns the groups to which the bucket sends.
     pub fn groups(&self) -> impl Iterator<Item = u32> + '_ {
         self.actions.iter().filter_map(|action| match action {
             Action::Group(group) => Some(*group),
@@ -121,7 +121,8 @@ impl Bucket {
         })
     }
 
-    /// Whether the bucket is live: it watches nothing, or a port or group that it watches is live.
+    /// Returns whether the bucket is live. It is live if it watches nothing, or if a port or group that it
+    /// watches is live.
     pub fn is_live(&self, port_up: impl Fn(PortNo) -> bool, group_live: impl Fn(u32) -> bool) -> bool {
         match (self.watch_port, self.watch_group) {
             (None, None) => true,

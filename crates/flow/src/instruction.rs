@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Instructions of an entry: the processing of a packet that hits it.
+//! Instructions of an entry. They determine how packets that hit the entry are processed.
 
 use crate::Action;
 
@@ -12,8 +12,8 @@ pub struct Instructions {
     pub apply: Vec<Action>,
     /// Whether the action set is cleared.
     pub clear: bool,
-    /// Actions merged into the action set. An action replaces an earlier one of the same type (set-field: of
-    /// the same field).
+    /// Actions merged into the action set. An action replaces an earlier action of the same type. A set-field
+    /// replaces only a set-field of the same field.
     pub write: Vec<Action>,
     /// Metadata bits to write: value and mask.
     pub metadata: Option<(u64, u64)>,
@@ -26,7 +26,7 @@ pub struct Instructions {
 pub enum Next {
     /// Look the packet up in this table.
     Table(u8),
-    /// Use the entry at an index of a linear table, without a lookup.
+    /// Use the entry at an index of a linear table. No lookup is made.
     Direct {
         /// Number of the linear table.
         table: u8,
@@ -53,18 +53,20 @@ impl Instructions {
         Self { apply: actions, ..Self::default() }
     }
 
-    /// Whether packets that hit an entry with these instructions may stay low-latency.
+    /// Returns whether packets that hit an entry with these instructions may stay low-latency.
     ///
-    /// Returns false for an entry that sends copies and continues with another table. A packet of this entry
-    /// may still be dropped later, because of a value that no table examines (its TTL). Its copies could then
-    /// overtake the copies of other packets of the flow, whose lane is known only after their last table.
+    /// The result is false for an entry that sends copies and continues with another table. A packet of this
+    /// entry may still be dropped later, because of a value that no table examines (its TTL). Its copies
+    /// could then overtake the copies of other packets of the flow, whose lane is known only after their last
+    /// table.
     #[must_use]
     pub fn may_be_low_latency(&self) -> bool {
         let sends = |action: &Action| matches!(action, Action::Output { .. } | Action::Group(_));
         self.next.is_none() || !self.apply.iter().any(sends)
     }
 
-    /// True when there are no instructions: the packet is dropped unless its action set holds an output.
+    /// Returns whether there are no instructions. The packet is then dropped, unless its action set contains
+    /// an output.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()

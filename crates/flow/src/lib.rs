@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Types of the flow model, shared by every crate that handles flows. Depends on `wire` only.
+//! Types of the flow model, which every crate that handles flows uses. The crate depends on `wire` only.
 //!
 //! The crate defines match fields, matches, actions, instructions, entries, groups, meters, limits and drop
 //! reasons. It also defines the extended header's layout and the text syntax of flow files. It must not look
-//! packets up, keep tables or do I/O: engines are in `tables`, semantics in `reference`.
+//! up packets, keep tables or do I/O. Engines are in `engines`, tables in `tables`, and the semantics in
+//! `reference`.
 //!
-//! Begin with [`entry`] for flow entries and flow-mods. [`field`] and [`matching`] define the conditions,
-//! [`action`] and [`instruction`] the effects. [`operation`] lists the changes that a data plane receives,
+//! Begin with [`entry`] for flow entries and flow-mods. [`field`] and [`matching`] define conditions.
+//! [`action`] and [`instruction`] define effects. [`operation`] lists the changes that a data plane receives.
 //! [`syntax`] parses and prints flows.
 
 pub mod action;
@@ -44,5 +45,5 @@ pub use queue::EgressQueue;
 pub use slice::{Slice, SliceBase};
 pub use stateless::StatelessConfig;
 
-/// Nanoseconds of the caller's clock, real or virtual.
+/// Nanoseconds of the caller's clock, which is real or virtual.
 pub type Nanos = u64;

@@ -1,51 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Fixed limits of the switch, in one place.
 
-/// Fixed sizes that the switch is built for. Each is checked when a request or configuration is accepted, so
-/// the packet path never exceeds it.
+/// Fixed sizes for which the switch is built. Each limit is checked when a request or configuration is
+/// accepted, so the packet path never exceeds it.
 #[derive(Debug)]
 pub struct Limits;
 
 impl Limits {
-    /// Tables a controller can use: numbers 0 to 254.
+    /// Number of tables that a controller can use. They have the numbers 0 to 254.
     pub const TABLES: usize = 255;
-    /// Bits of one slice.
+    /// Maximum length of a slice in bits.
     pub const SLICE_BITS: u16 = 128;
-    /// First bit of a packet that no slice can reach.
+    /// Position of the first bit of a packet that no slice can include.
     pub const SLICE_END_BITS: u32 = 8 * 1_536;
-    /// Distinct slices that the entries of one table may examine.
+    /// Maximum number of distinct slices that the entries of one table examine.
     pub const SLICES_PER_TABLE: usize = 32;
-    /// 64-bit words of a table's lookup key: all named fields and the maximum number of slices.
+    /// Length of a table's lookup key in 64-bit words. All named fields and the maximum number of slices fit.
     pub const KEY_WORDS: usize = 96;
-    /// Actions in one list.
+    /// Maximum number of actions in a list.
     pub const ACTIONS_PER_LIST: usize = 64;
-    /// Distinct fields that a packet's action set can hold. A packet that exceeds this is dropped as
+    /// Maximum number of distinct fields in a packet's action set. A packet that exceeds this is dropped as
     /// `action_set_full`.
     pub const ACTION_SET_FIELDS: usize = 16;
-    /// VLAN tags of a packet that the parser skips.
+    /// Maximum number of VLAN tags of a packet that the parser skips.
     pub const VLAN_TAGS: usize = 8;
-    /// Length of a chain of groups.
+    /// Maximum length of a chain of groups.
     pub const GROUP_CHAIN: usize = 8;
-    /// Bands of one meter.
+    /// Maximum number of bands of a meter.
     pub const METER_BANDS: usize = 16;
-    /// Buckets of one group.
+    /// Maximum number of buckets of a group.
     pub const GROUP_BUCKETS: usize = 1_024;
-    /// Groups of one type.
+    /// Maximum number of groups of one type.
     pub const GROUPS_PER_TYPE: usize = 4_096;
-    /// Buckets of all groups together.
+    /// Maximum number of buckets of all groups together.
     pub const BUCKETS: usize = 65_536;
-    /// Buckets that one packet may visit in a group and the groups it refers to. Bounds the time and copies
-    /// per packet.
+    /// Maximum number of buckets that a packet may visit in a group and in the groups to which it refers.
+    /// This bounds the time and copies per packet.
     pub const GROUP_PASSES: usize = 4_096;
-    /// Number of meters.
+    /// Maximum number of meters.
     pub const METERS: usize = 4_096;
-    /// Largest label of a stateless switch.
+    /// Highest label of a stateless switch.
     pub const LABEL_MAX: u32 = 65_535;
-    /// Packets in a burst.
+    /// Maximum number of packets in a burst.
     pub const BURST_PACKETS: usize = 32;
-    /// Ports of one datapath.
+    /// Maximum number of ports of a datapath.
     pub const PORTS: usize = 1_024;
-    /// Entries of one datapath.
+    /// Maximum number of entries of a datapath.
     pub const ENTRIES: usize = 16 * 1_024 * 1_024;
 }
 

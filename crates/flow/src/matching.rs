@@ -5,15 +5,15 @@ use crate::Field;
 use crate::packed::{self, Fields};
 use std::fmt;
 
-/// Condition on one field: the packet's bits under `mask` equal `value`. A packet without the field does not
-/// match.
+/// Condition on one field: the bits of the packet's field under `mask` must equal `value`. A packet without
+/// the field does not match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FieldMatch {
     /// Field to compare.
     pub field: Field,
-    /// Value, right-aligned; no bit outside `mask` is set.
+    /// Value, right-aligned. Bits outside `mask` are 0.
     pub value: u128,
-    /// Mask, right-aligned; never 0.
+    /// Mask, right-aligned. It is never 0.
     pub mask: u128,
 }
 
@@ -24,7 +24,7 @@ impl FieldMatch {
         Self { field, value, mask: field.full_mask() }
     }
 
-    /// True when the mask covers every bit of the field.
+    /// Returns whether the mask covers every bit of the field.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.mask == self.field.full_mask()
@@ -40,11 +40,12 @@ impl FieldMatch {
     }
 }
 
-/// Conjunction of conditions in field order, at most one per field; or an index into a linear table. Two
-/// matches are identical in OpenFlow's sense exactly when they are equal.
+/// Either a conjunction of conditions in field order, with at most one condition per field, or an index into
+/// a linear table. Two matches are identical in OpenFlow's sense if and only if they are equal.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Match {
-    /// Conditions or index in the encoding of [`crate::packed`], because a switch holds millions of matches.
+    /// Conditions or index in the encoding of [`crate::packed`], which saves memory because a switch holds
+    /// millions of matches.
     packed: Box<[u8]>,
 }
 
@@ -55,54 +56,54 @@ impl fmt::Debug for Match {
     }
 }
 
-/// Reason for which a match was refused.
+/// Reason why a match was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MatchError {
-    /// The same field twice (OFPBMC_DUP_FIELD).
+    /// The same field occurs twice (OFPBMC_DUP_FIELD).
     #[error("{0} is given twice; give each match field once")]
     Duplicate(String),
-    /// Value bits outside the field (OFPBMC_BAD_VALUE).
+    /// Bits of the value are outside the field (OFPBMC_BAD_VALUE).
     #[error("{0}: value {1:#x} does not fit its {2} bits")]
     ValueTooLarge(String, u128, u16),
-    /// Value bits outside the mask (OFPBMC_BAD_WILDCARDS).
+    /// Bits of the value are outside the mask (OFPBMC_BAD_WILDCARDS).
     #[error("{0}: value {1:#x} has bits outside its mask {2:#x}")]
     ValueOutsideMask(String, u128, u128),
-    /// A mask where none is allowed (OFPBMC_BAD_MASK).
+    /// The field cannot be masked (OFPBMC_BAD_MASK).
     #[error("{0} cannot be masked (mask {1:#x}); match it whole, or a part of its bits by a slice")]
     MaskNotAllowed(String, u128),
     /// A prerequisite is missing (OFPBMC_BAD_PREREQ).
     #[error("{0} needs {1} in the same match")]
     Prerequisite(String, &'static str),
-    /// An index combined with match fields.
+    /// An index is combined with match fields.
     #[error("index={0} selects an entry of a linear table; leave out all other match fields")]
     IndexWithFields(u32),
 }
 
 impl Match {
-    /// Returns the match of every packet.
+    /// Returns the match that every packet satisfies.
     #[must_use]
     pub fn any() -> Self {
         Self::default()
     }
 
-    /// Returns the match of the entry at `index` of a linear table.
+    /// Returns the match for the entry at `index` of a linear table.
     #[must_use]
     pub fn at_index(index: u32) -> Self {
         Self { packed: packed::pack_index(index) }
     }
 
-    /// Returns a checked match in normal form: fields sorted, conditions with an empty mask dropped,
-    /// prerequisites present.
+    /// Returns a checked match in normal form: its fields are sorted, conditions with an empty mask are
+    /// dropped, and prerequisites are present.
     ///
     /// # Errors
-    /// Returns an error for any condition that OpenFlow 1.3 refuses, see [`MatchError`].
+    /// Returns an error for any condition that OpenFlow 1.3 refuses; see [`MatchError`].
     pub fn new(conditions: impl IntoIterator<Item = FieldMatch>) -> Result<Self, MatchError> {
         let made = Self::unchecked_prerequisites(conditions)?;
         made.check_prerequisites()?;
         Ok(made)
     }
 
-    /// Like [`Match::new`], without the check of prerequisites. For matches whose prerequisites cannot be
+    /// Like [`Match::new`], but does not check prerequisites. Used for matches whose prerequisites cannot be
     /// expressed.
     ///
     /// # Errors
@@ -156,14 +157,14 @@ impl Match {
         self.fields().find(|c| c.field == field)
     }
 
-    /// True when the match has no conditions, so every packet matches.
+    /// Returns whether the match has no conditions, so that every packet matches.
     #[must_use]
     pub fn is_any(&self) -> bool {
         self.packed.is_empty()
     }
 
-    /// True when the conditions of `other` imply those of `self`, so every packet that matches `other`
-    /// matches `self`. This is the selection rule of non-strict modify and delete.
+    /// Returns whether the conditions of `other` imply those of `self`. Every packet that matches `other`
+    /// then matches `self`. Non-strict modify and delete commands select entries by this rule.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
         if self.index().is_some() {
@@ -176,7 +177,7 @@ impl Match {
         })
     }
 
-    /// True when a packet may exist that matches both `self` and `other`.
+    /// Returns whether any packet can match both `self` and `other`.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
         if self.index().is_some() || other.index().is_some() {

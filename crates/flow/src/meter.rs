@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Meters: rate limits of flows, as bands.
+//! Meters: rate limits of flows, consisting of bands.
 
 /// Treatment of packets above a band's rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -8,17 +8,17 @@ pub enum Band {
     Drop,
     /// Raise the drop precedence in the packets' DSCP.
     DscpRemark {
-        /// Levels by which the drop precedence rises.
+        /// Number of levels by which the drop precedence is raised.
         precedence_level: u8,
     },
 }
 
-/// Rate band of a meter.
+/// Band of a meter: a rate, and what happens to packets above it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MeterBand {
     /// Treatment of packets above the rate.
     pub band: Band,
-    /// Lowest rate at which the band applies, in kbit/s or packets/s (the meter's unit).
+    /// Lowest rate at which the band applies, in the meter's unit: kbit/s or packets/s.
     pub rate: u32,
     /// Burst size in kbit or packets.
     pub burst: u32,
@@ -40,7 +40,7 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Whether a band remarks packets. Packets of one flow may then differ after the meter.
+    /// Returns whether any band remarks packets. Packets of one flow may then differ after the meter.
     #[must_use]
     pub fn remarks(&self) -> bool {
         self.bands.iter().any(|band| matches!(band.band, Band::DscpRemark { .. }))

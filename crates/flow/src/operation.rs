@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Operations: the changes that the control plane (`model`) applies to a data plane. The ordering guarantees
-//! of Shunt are stated over a sequence of operations, each with its position among the packets.
+//! Operations: the changes that the control plane (`model`) applies to a data plane. Shunt's ordering
+//! guarantees refer to a sequence of operations, each of which has a position among the packets.
 
 use crate::Action;
 use crate::group::Group;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// match `vlan_vid` under the mask 0xfff and `dl_dst`, and apply one output.
 pub const MAC_TABLE: u8 = 255;
 
-/// One change of a data plane. It takes effect as a whole, between two packets.
+/// A change of the data plane. It takes effect as a whole, between two packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// Changes of entries, applied in order.
@@ -22,10 +22,10 @@ pub enum Operation {
     Port(PortState),
     /// A port was removed.
     RemovePort(PortNo),
-    /// A group was added or replaced; its counters start at 0. All groups that it sends to or watches exist,
-    /// and none of them leads back to it.
+    /// A group was added or replaced. Its counters start at 0. All groups to which it sends or which it
+    /// watches exist, and no chain leads from it back to itself.
     Group(Arc<Group>),
-    /// A meter was added or replaced; its counters start at 0.
+    /// A meter was added or replaced. Its counters start at 0.
     Meter(Arc<Meter>),
     /// A meter was removed. No entry uses it.
     RemoveMeter(u32),
@@ -36,10 +36,11 @@ pub enum Operation {
     RemoveGroup(u32),
     /// New values of the general settings.
     Settings(Settings),
-    /// The complete configuration of stateless forwarding; `None` disables it.
+    /// The complete configuration of stateless forwarding. `None` disables stateless forwarding.
     Stateless(Option<Arc<StatelessConfig>>),
-    /// Several operations applied as one: no packet sees only a part of them. The preconditions of the parts
-    /// hold for their combined result. The list contains no packet-out and no nested [`Operation::All`].
+    /// Several operations that are applied as one: no packet is processed with only a part of them applied.
+    /// The preconditions of the parts must hold for the combined result. The list contains neither a
+    /// packet-out nor another [`Operation::All`].
     All(Vec<Operation>),
 }
 
@@ -57,7 +58,7 @@ impl Operation {
 /// Packet-out of the controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacketOut {
-    /// Ingress port that the packet is processed with: a real port, or CONTROLLER for none.
+    /// Ingress port with which the packet is processed: a real port, or CONTROLLER if there is none.
     pub in_port: PortNo,
     /// Actions applied to the packet. An output to TABLE, if present, is last and sends the packet through
     /// the tables.
@@ -69,9 +70,10 @@ pub struct PacketOut {
 /// Change of one entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EntryChange {
-    /// Adds an entry. Its id is unused, and no entry with the same table, priority and match exists.
+    /// Adds an entry. Its ID is unused, and there is no entry with the same table, priority and match.
     Add(Arc<FlowEntry>),
-    /// Gives an existing entry new instructions. Its position among entries of equal priority stays.
+    /// Gives an existing entry new instructions. Its position among entries of equal priority does not
+    /// change.
     Modify {
         /// Id of the entry.
         id: EntryId,
@@ -84,7 +86,7 @@ pub enum EntryChange {
         /// Whether the counters are reset to 0.
         reset_counts: bool,
     },
-    /// Removes an entry. Its counters stay readable until the id is reused.
+    /// Removes an entry. Its counters can be read until the ID is reused.
     Remove {
         /// Id of the entry.
         id: EntryId,
@@ -93,7 +95,7 @@ pub enum EntryChange {
     },
 }
 
-/// Settings that apply to every packet, whatever entries it hits.
+/// Settings that apply to every packet, independently of the entries that it hits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Settings {
     /// Whether IP fragments are dropped at ingress (OFPC_FRAG_DROP).
@@ -103,7 +105,7 @@ pub struct Settings {
     pub report_invalid_ttl: bool,
 }
 
-/// State of a port as far as forwarding needs it.
+/// The part of a port's state that forwarding needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortState {
     /// Port number.
@@ -121,7 +123,7 @@ pub struct PortState {
 }
 
 impl PortState {
-    /// Returns the state of a port that is up, without restrictions.
+    /// Returns the state of a port that is up and has no restrictions.
     #[must_use]
     pub fn up(number: PortNo) -> Self {
         Self { number, up: true, no_recv: false, no_fwd: false, no_flood: false, no_packet_in: false }

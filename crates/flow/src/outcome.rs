@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Outcome of a packet: received = forwarded + consumed + dropped by reason + held. Each packet is counted
-//! once. Failed copies of packets that have another outcome are counted separately, under the same reasons.
+//! Outcome of a packet. The number of received packets equals the sum of forwarded, consumed, dropped (by
+//! reason) and held packets. Each packet is counted once. If a copy fails but its packet is not dropped, the
+//! copy is counted separately, under the same reasons.
 
 /// Reason why a packet was sent to the controller (OFPR_*).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -7,7 +7,8 @@
 //! - the value, big-endian, in the fewest bytes that hold the field;
 //! - the mask in the same number of bytes, absent if it is full.
 //!
-//! Equal conditions have equal encodings. An index of a linear table stands alone: 0x7e and 4 bytes.
+//! Equal conditions have equal encodings. An index of a linear table is encoded as 0x7e and 4 bytes, without
+//! conditions.
 
 use crate::slice::{Slice, SliceBase};
 use crate::{Field, FieldMatch};
@@ -20,7 +21,7 @@ fn bytes_of(field: Field) -> usize {
     usize::from(field.location().length_bits).div_ceil(8)
 }
 
-/// Packs conditions. They are in field order, and no value has bits outside its mask.
+/// Packs conditions, which must be in field order. No value may have bits outside its mask.
 pub(crate) fn pack(conditions: &[FieldMatch]) -> Box<[u8]> {
     let mut packed = Vec::with_capacity(conditions.len() * 8);
     for c in conditions {
@@ -31,7 +32,7 @@ pub(crate) fn pack(conditions: &[FieldMatch]) -> Box<[u8]> {
                 packed.extend(slice.offset_bits.to_be_bytes());
                 packed.extend(slice.length_bits.to_be_bytes());
             }
-            // Every field other than a slice has an OXM number.
+            // Every field except a slice has an OXM number.
             named => packed.push(named.oxm().unwrap_or_default() | masked),
         }
         let bytes = bytes_of(c.field);
@@ -93,7 +94,7 @@ impl Iterator for Fields<'_> {
                 let (offset_bits, length_bits) = (self.number(2)? as u16, self.number(2)? as u16);
                 Field::Slice(Slice { base, offset_bits, length_bits })
             }
-            // `NAMED` is in OXM order without gaps. The marker of an index lies beyond its end.
+            // `NAMED` is in OXM order without gaps. The marker of an index is beyond its end.
             named => *Field::NAMED.get(usize::from(named))?,
         };
         let bytes = bytes_of(field);

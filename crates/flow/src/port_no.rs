@@ -7,11 +7,11 @@ use crate::PortNo;
 pub const MAX: PortNo = PortNo(0xffff_ff00);
 /// Ingress port of the packet.
 pub const IN_PORT: PortNo = PortNo(0xffff_fff8);
-/// First table of the pipeline (packet-out only).
+/// The first table of the pipeline. Allowed in packet-outs only.
 pub const TABLE: PortNo = PortNo(0xffff_fff9);
 /// Forwarding as a learning bridge.
 pub const NORMAL: PortNo = PortNo(0xffff_fffa);
-/// Every port except the ingress port and those with flooding disabled.
+/// Every port except the ingress port and ports with flooding disabled.
 pub const FLOOD: PortNo = PortNo(0xffff_fffb);
 /// Every port except the ingress port.
 pub const ALL: PortNo = PortNo(0xffff_fffc);
@@ -38,14 +38,15 @@ pub fn reserved_name(port: PortNo) -> Option<&'static str> {
     })
 }
 
-/// True if `port` is the number of a real port.
+/// Returns whether `port` is the number of a real port.
 #[must_use]
 pub fn is_real(port: PortNo) -> bool {
     (PortNo(1)..=MAX).contains(&port)
 }
 
-/// Whether this ingress port of a packet-out means that the packet was received on no port of the switch.
-/// OpenFlow 1.3 requires CONTROLLER. Open vSwitch accepts the other values as well, and its tools send ANY.
+/// Returns whether this ingress port of a packet-out means that the packet was not received on a port of the
+/// switch. OpenFlow 1.3 requires CONTROLLER for this. Open vSwitch accepts the other values as well, and its
+/// tools send ANY.
 #[must_use]
 pub fn is_none(in_port: PortNo) -> bool {
     matches!(in_port, PortNo(0) | CONTROLLER | LOCAL | ANY)

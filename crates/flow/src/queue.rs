@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Egress queues of a port: settings of its scheduler.
+//! Egress queues of a port, with the settings of their scheduler.
 
 use crate::QueueId;
 
@@ -9,7 +9,8 @@ use crate::QueueId;
 pub struct EgressQueue {
     /// Number of the queue at its port, at most [`EgressQueue::ID_MAX`].
     pub id: QueueId,
-    /// Guaranteed rate in kbit/s, served before any queue's excess. `None` means no guarantee.
+    /// Guaranteed rate in kbit/s. It is served before any queue sends more than its guarantee. `None` means
+    /// no guarantee.
     pub min_rate_kbps: Option<u32>,
     /// Maximum rate in kbit/s, or `None` for no limit.
     pub max_rate_kbps: Option<u32>,
@@ -24,7 +25,7 @@ impl EgressQueue {
     pub const ID_MAX: QueueId = QueueId(7);
     /// Maximum number of queues of a port.
     pub const COUNT: usize = Self::ID_MAX.0 as usize + 1;
-    /// Queue of packets that selected no queue, or a queue that their port does not have.
+    /// Queue of packets that selected no queue, or selected a queue that their port does not have.
     pub const DEFAULT_ID: QueueId = QueueId(0);
     /// Highest priority.
     pub const PRIORITY_MAX: u8 = 7;
@@ -35,8 +36,8 @@ impl EgressQueue {
     /// Default of `limit_frames`.
     pub const FRAMES: u16 = 512;
 
-    /// Returns the queues of a port. Adds the default queue if the list has other queues only. The caller
-    /// passes queues with distinct numbers.
+    /// Returns the queues of a port. Adds the default queue unless the list contains it. The caller passes
+    /// queues with distinct numbers.
     #[must_use]
     pub fn complete(mut queues: Vec<Self>) -> Vec<Self> {
         if !queues.is_empty() && !queues.iter().any(|queue| queue.id == Self::DEFAULT_ID) {
@@ -46,7 +47,7 @@ impl EgressQueue {
         queues
     }
 
-    /// Returns a queue without rate limits, of the lowest priority.
+    /// Returns a queue of the lowest priority without rate limits.
     #[must_use]
     pub fn new(id: QueueId) -> Self {
         Self { id, min_rate_kbps: None, max_rate_kbps: None, priority: 0, limit_frames: Self::FRAMES }

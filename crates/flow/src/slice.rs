@@ -3,7 +3,7 @@
 
 use crate::limits::Limits;
 
-/// Origin of a slice's offset.
+/// Position from which the offset of a slice counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SliceBase {
     /// First bit of the frame (destination MAC address). Needs no parser.
@@ -33,8 +33,8 @@ impl SliceBase {
     pub const ALL: [Self; 4] = [Self::Packet, Self::Metadata, Self::L3, Self::L4];
 }
 
-/// Run of bits in a packet or its extended header. A packet that ends before the slice does not have this
-/// field, so no match on it succeeds.
+/// A run of bits in a packet or its extended header. If a packet ends before the slice does, it does not have
+/// this field, and no match on the slice succeeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slice {
     /// Origin of the offset.
@@ -45,7 +45,7 @@ pub struct Slice {
     pub length_bits: u16,
 }
 
-/// Reason for which a slice was refused.
+/// Reason why a slice was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SliceError {
     /// The length is 0 or exceeds the limit.

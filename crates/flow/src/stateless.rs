@@ -12,8 +12,8 @@ use crate::PortNo;
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 
-/// Stateless forwarding of one switch. Tagged packets are accepted from `trusted` ports only, whatever the
-/// other settings are. A switch without this configuration treats tagged packets like any others.
+/// Stateless forwarding of one switch. Tagged packets are accepted from `trusted` ports only, independently
+/// of all other settings. A switch without this configuration treats tagged packets like all other packets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatelessConfig {
     /// EtherTypes that identify tagged packets.
@@ -24,13 +24,14 @@ pub struct StatelessConfig {
     pub mtu_bytes: BTreeMap<PortNo, usize>,
     /// KeyFlow: the configuration bank of each key epoch.
     pub banks: [Option<Bank>; 2],
-    /// freeRtr's PolKA; its labels are indices of next nodes.
+    /// freeRtr's PolKA. Its labels are indices of next nodes.
     pub polka: Option<Bank>,
     /// Tag-and-Forward.
     pub gates: Option<Gates>,
 }
 
-/// EtherTypes of the stateless headers. They are distinct; if two are equal, the first in this order applies.
+/// EtherTypes of the stateless headers. They should be distinct. If two are equal, the first one in this
+/// order applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TagTypes {
     /// KeyFlow.
@@ -59,14 +60,14 @@ impl Default for TagTypes {
     }
 }
 
-/// Configuration for keys: the residue of a key modulo the switch's ID is a label.
+/// Configuration for keys. The residue of a key modulo the switch's ID is a label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bank {
     /// ID of the switch.
     pub id: NodeId,
     /// Meaning of each label. Packets with other labels are dropped.
     pub labels: BTreeMap<u32, Label>,
-    /// Backup port for a port that is down or is the packet's ingress port.
+    /// Backup of each port. It is used if the port is down or is the packet's ingress port.
     pub backups: BTreeMap<PortNo, PortNo>,
 }
 
@@ -79,7 +80,7 @@ pub enum Label {
     Port(PortNo),
 }
 
-/// ID of a switch: the modulus of its key residues. The modulus is at least 2.
+/// ID of a switch: the modulus by which residues of keys are computed. It is at least 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NodeId {
     modulus: u32,
@@ -108,7 +109,7 @@ impl NodeId {
         self.modulus
     }
 
-    /// Returns the number of residues; every label is below it.
+    /// Returns the number of residues. Every label is below this number.
     #[must_use]
     pub fn residues(self) -> u32 {
         match self.arithmetic {
@@ -124,8 +125,7 @@ impl NodeId {
     }
 }
 
-/// Gates of a switch for Tag-and-Forward. A difference (d) of 0 means that the switch has no gates of that
-/// kind.
+/// Gates of a switch for Tag-and-Forward. If a difference (d) is 0, the switch has no gates of that kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gates {
     /// Difference of the downward gates.
@@ -134,9 +134,10 @@ pub struct Gates {
     pub up_d: u32,
     /// Difference of a core switch's external gates.
     pub external_d: u32,
-    /// A DOWN value above this number selects an external gate, at a switch that has external gates.
+    /// Highest gate number of a server. If a switch has external gates, a DOWN value above this number
+    /// selects an external gate.
     pub server_gate_max: u32,
-    /// Gate of each port. Gate numbers are distinct; if two are equal, the lower port is used.
+    /// Gate of each port. Gate numbers should be distinct. If two are equal, the lower port is used.
     pub ports: BTreeMap<PortNo, Gate>,
 }
 
@@ -155,10 +156,10 @@ pub enum GateFlag {
     /// No special role.
     #[default]
     None,
-    /// G_SRV: leads to a server. Tags are popped.
+    /// G_SRV: the gate leads to a server. Tags are popped.
     Server,
-    /// G_EXT: leads out of the network. Tags are popped.
+    /// G_EXT: the gate leads out of the network. Tags are popped.
     External,
-    /// G_ASS: gate of an aggregation switch towards an edge switch. Packets received on it may go up.
+    /// G_ASS: the gate of an aggregation switch towards an edge switch. Packets received on it may go up.
     Assists,
 }

@@ -64,7 +64,7 @@ pub use record_line::{FileLine, RecordCommand};
 
 use crate::{FlowMod, FlowModCommand, Instructions, Match, PortNo};
 
-/// Context of a parse.
+/// Context in which text is parsed.
 #[derive(Clone, Copy)]
 pub struct ParseOptions<'a> {
     /// Returns the number of the port with this name, if there is one.
@@ -106,8 +106,8 @@ pub fn parse_flow(
 /// - a group after `group`, as for `ovs-ofctl add-group`;
 /// - a meter after `meter`, as for `ovs-ofctl add-meter`.
 ///
-/// `#` starts a comment. Returns `None` for a line without other text. `number` is the line number for
-/// errors.
+/// `#` starts a comment. Returns `None` if the line contains no other text. `number` is the line number for
+/// error messages.
 pub fn parse_line(
     line: &str,
     number: u32,
@@ -121,8 +121,8 @@ pub fn parse_line(
     Some(parsed.map_err(|fault| fault.locate(line, Some(number))))
 }
 
-/// Parses a file that contains flows only, one per line, as [`parse_flow`] with `add` as the default command.
-/// `#` starts a comment. After an error the iterator continues with the next line.
+/// Parses a file that contains only flows, one per line. Each line is parsed like [`parse_flow`] with `add`
+/// as the default command. `#` starts a comment. After an error, the iterator continues with the next line.
 pub fn parse_flows<'a>(
     text: &'a str,
     options: ParseOptions<'a>,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Checks of a flow-mod that need no table. The caller checks that ports, groups, meters and linear tables
-//! exist.
+//! Checks of a flow-mod that do not depend on a table. The caller checks that ports, groups, meters and
+//! linear tables exist.
 
 use crate::action::{KeyHeader, SetField, TfHeader};
 use crate::{Action, Field, FlowMod, FlowModCommand, Limits, Match, MatchError, PortNo, QueueId, port_no};
@@ -9,10 +9,10 @@ use crate::{Action, Field, FlowMod, FlowModCommand, Limits, Match, MatchError, P
 pub const GROUP_MAX: u32 = 0xffff_ff00;
 /// Highest meter number (OFPM_MAX).
 pub const METER_MAX: u32 = 0xffff_0000;
-/// All queues (OFPQ_ALL); not valid as an egress queue.
+/// Number that stands for all queues (OFPQ_ALL). It is not a valid egress queue.
 pub const QUEUE_ALL: u32 = 0xffff_ffff;
 
-/// Reason for which a flow-mod was refused. Each variant is one error of OpenFlow 1.3.
+/// Reason why a flow-mod was refused. Each variant is one error of OpenFlow 1.3.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ValidateError {
     /// OFPET_FLOW_MOD_FAILED, OFPFMFC_BAD_TABLE_ID: table 255, or all tables where a single table is
@@ -24,7 +24,7 @@ pub enum ValidateError {
     Goto {
         /// Table of the entry.
         from: u8,
-        /// Table that the entry goes to.
+        /// Table with which the entry would continue.
         to: u8,
     },
     /// OFPET_BAD_MATCH, OFPBMC_BAD_PREREQ: a match field without its prerequisite.
@@ -129,7 +129,7 @@ fn check_prerequisites(matching: &Match) -> Result<(), ValidateError> {
     matching.check_prerequisites().map_err(ValidateError::Prerequisite)
 }
 
-/// Checks one list of actions, of an entry or of a group's bucket.
+/// Checks a list of actions of an entry or of a group's bucket.
 ///
 /// # Errors
 /// Returns an error for the first action that violates OpenFlow 1.3 or [`Limits`].
@@ -146,7 +146,7 @@ fn validate_action(action: &Action) -> Result<(), ValidateError> {
     };
     match action {
         Action::Output { port, .. } => match *port {
-            // Shunt has no LOCAL port by design.
+            // By design, Shunt has no LOCAL port.
             port_no::TABLE | port_no::ANY | port_no::LOCAL => Err(ValidateError::OutPort(PortNo(port.0))),
             real if port_no::is_real(real) || port_no::reserved_name(real).is_some() => Ok(()),
             other => Err(ValidateError::OutPort(PortNo(other.0))),

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Invalid flows are refused at the right position, with a helpful message.
+//! Invalid flows must be refused at the right position, with a helpful message.
 
 use flow::syntax::{ParseOptions, parse_flow};
 use flow::{FlowModCommand, PortNo};
 
-/// Flow, the text that the error points at, and a part of the message.
+/// Each row contains a flow, the text to which the error points, and a part of the message.
 const REFUSED: &[(&str, &str, &str)] = &[
     ("nw_dts=10.0.0.1 actions=2", "nw_dts=10.0.0.1", "did you mean \"nw_dst\"?"),
     ("ip,banana actions=2", "banana", "is not a match field"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Random flow-mods survive printing and parsing, and no text makes the parser panic.
+//! Random flow-mods must survive printing and parsing, and no text may make the parser panic.
 
 mod random;
 
@@ -115,7 +115,7 @@ fn entries_print_as_dump_flows_prints_them() {
     assert!(format_entry(&entry, Some(&learned)).contains(" low_latency=learned priority=100"));
 }
 
-/// Fragments that are meaningful to the parser, so that random texts reach deep into it.
+/// Fragments that have a meaning for the parser. With them, random texts reach more of its code.
 const PIECES: &[&str] = &[
     "ip",
     "tcp",
@@ -188,7 +188,7 @@ fn no_text_makes_the_parser_panic() {
                 text.push_str(random.of(PIECES));
             }
         } else {
-            // A valid flow in which some bytes are changed, removed or repeated.
+            // A valid flow of which some bytes are changed, removed or repeated.
             let mut bytes = format_flow(&flow_mod(random)).into_bytes();
             for _ in 0..random.below(4) {
                 let at = random.below(bytes.len() as u64 + 1) as usize;

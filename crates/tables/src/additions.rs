@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Control side: contents of the workers' deltas, and the position of the next addition in them.
+//! Control side: content of the workers' deltas, and the position of the next addition in them.
 
 use engines::tuples::Tuples;
 use engines::{KeyPlan, NONE};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-/// Lower bound of the maximum number of rules that a delta walks. The maximum grows with the number of rules
-/// that the base walks.
+/// Minimum of the limit on the rules that lookups in a delta compare one by one. The limit grows with the
+/// number of such rules in the base.
 const WALKED_MIN: usize = 64;
 
 /// Position of an addition in a delta.
@@ -15,7 +15,7 @@ const WALKED_MIN: usize = 64;
 pub struct DeltaLink {
     /// Number of the addition's tuple.
     pub tuple: u32,
-    /// Number of the addition's bucket. A new bucket has the next free number.
+    /// Number of the addition's bucket. Each new bucket gets the next free number.
     pub bucket: u32,
     /// Hash under which the bucket is found.
     pub hash: u64,
@@ -37,8 +37,8 @@ pub struct Additions {
 impl Additions {
     /// Creates bookkeeping for at most `capacity` additions.
     ///
-    /// `masks` are the masks of the first tuples. `base_walked` is the number of rules that the base walks in
-    /// each lookup.
+    /// `masks` are the masks of the first tuples. `base_walked` is the number of rules that each lookup in
+    /// the base compares one by one.
     #[must_use]
     pub fn new<'m>(
         plan: &KeyPlan,
@@ -56,7 +56,7 @@ impl Additions {
     }
 
     /// Adds a rule after all others of its priority. Returns the row for the deltas, its position and its
-    /// slot; `None` if the deltas have no space for it.
+    /// slot. Returns `None` if the deltas have no space for the rule.
     pub fn add(
         &mut self,
         priority: u16,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Choice of the engine that serves a table, made from its rules each time they are compiled (docs/adr/0011).
+//! Choice of the engine that serves a table. It depends on the table's rules, and is made each time they are
+//! compiled (docs/adr/0011).
 //!
 //! 1. One mask for all rules, except rules that match everything and come last: `exact`.
 //! 2. Prefixes of one field, with other fields under one mask, and rules that match everything: `lpm`, if
@@ -11,22 +12,22 @@
 use crate::shape::{Shape, Signature};
 use flow::{Field, FieldMatch};
 
-/// Maximum number of prefixes of one field that are walked.
+/// Maximum number of prefixes of one field for which the rules are compared one by one.
 pub const SCAN_PREFIXES_MAX: usize = 16;
 
-/// Maximum number of rules with arbitrary masks that are walked.
+/// Maximum number of rules with arbitrary masks that are compared one by one.
 pub const SCAN_MAX: usize = 96;
 
 /// Engine for a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// Walks the rules.
+    /// Compares the rules one by one.
     Scan,
     /// Hashes the rules under their only mask.
     Exact,
     /// Searches prefixes of this field.
     Lpm(Field),
-    /// Searches rules of several masks.
+    /// Searches rules with several masks.
     Mask,
 }
 
@@ -46,7 +47,7 @@ pub fn choose(shape: &Shape) -> Choice {
     }
 }
 
-/// Returns the field that all rules match by a prefix, if the rest of their signatures is equal.
+/// Returns the field that all rules match by a prefix, if their signatures are equal in all other fields.
 fn prefix_field<'s>(mut signatures: impl Iterator<Item = &'s Signature> + Clone) -> Option<Field> {
     let first = signatures.next()?;
     // Two signatures must differ in that field. A single signature means that no masks differ.

@@ -21,9 +21,9 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Capacity of a delta: 1/4 of the base. Adding n rules one by one then compiles fewer than 5 n rules in
-/// total. Above [`HEAD_LARGE`] additions the capacity is 1/[`HEAD_LARGE_PART`] of the base, because each new
-/// base needs a new delta, whose memory must be written.
+/// The capacity of a delta is this fraction (1/4) of the base. Adding n rules one by one then compiles fewer
+/// than 5 n rules in total. Above [`HEAD_LARGE`] additions the capacity is 1/[`HEAD_LARGE_PART`] of the base,
+/// because each new base needs a new delta, whose memory must be written.
 const HEAD_PART: usize = 4;
 const HEAD_LARGE: usize = 16_384;
 const HEAD_LARGE_PART: usize = 16;
@@ -36,11 +36,12 @@ fn head_room(rules: usize) -> usize {
     (rules / HEAD_PART).clamp(HEAD_MIN, HEAD_LARGE.max(rules / HEAD_LARGE_PART))
 }
 
-/// A rule of a base, or a rule added since the base was compiled.
+/// A rule of a base, or a rule that was added after the base was compiled.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     pub entry: Arc<FlowEntry>,
-    /// Number of the addition in the table. Among equal priorities the lowest number wins.
+    /// Number of the addition in the table. Among rules of equal priority, the one with the lowest number is
+    /// hit.
     pub sequence: u64,
 }
 
@@ -50,25 +51,25 @@ impl Row {
     }
 }
 
-/// Creates an engine from rows of values and masks, best first. Returns `None` to use the engine of the given
-/// choice.
+/// Function that creates an engine from rows of values and masks, best first. If it returns `None`, the
+/// engine of the given choice is used.
 pub type Maker = fn(Choice, &KeyPlan, &[u64], &[u64]) -> Option<Box<dyn Lookup>>;
 
-/// Rules to be compiled.
+/// Input of a compilation: the rules to be compiled.
 #[derive(Debug)]
 pub struct Job {
     pub(crate) plan: Arc<KeyPlan>,
     pub(crate) choice: Choice,
     pub(crate) maker: Option<Maker>,
-    /// Last base, its rules in order of precedence, and its tombstones.
+    /// The last base, its rules in order of precedence, and its tombstones.
     pub(crate) base: Arc<Base>,
     pub(crate) rows: Arc<Vec<Row>>,
     pub(crate) tombstones: BitSet,
-    /// Active rules added since, in order of addition.
+    /// Active rules added since the last base was compiled, in order of addition.
     pub(crate) added: Arc<Vec<Row>>,
     /// Sequence number of the table's last rule.
     pub(crate) sequence: u64,
-    /// Number of bases compiled for the table before this base.
+    /// Number of bases compiled for the table so far.
     pub(crate) compiled: usize,
 }
 
@@ -142,8 +143,8 @@ impl Job {
         (merged, before)
     }
 
-    /// Returns the engine, the number of rules before the rules that match everything (if the engine is
-    /// `exact`), and a hint for the deltas.
+    /// Returns the engine, and a hint for the deltas. If the engine is `exact`, also returns the number of
+    /// rules before the rules that match everything.
     fn engine(&self, rows: &[Row], before: &[u32]) -> (Engine, usize, FilterHint) {
         let words = self.plan.words();
         let hashed = self.choice == Choice::Exact;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Delta of a worker: additions to a base since it was compiled.
+//! Delta of a worker: the rules added to a base since it was compiled.
 //!
 //! All memory is allocated when the delta is created. The control side's [`crate::additions::Additions`]
-//! decides the position of each addition. Adding and removing take a few stores each, however many rules
-//! there are. Slots count additions, including removed ones.
+//! decides the position of each addition. Adding or removing a rule takes a few stores, independently of the
+//! number of rules. Slots count all additions, including removed ones.
 
 pub mod bit_vectors;
 mod bloom;
@@ -26,7 +26,7 @@ const TAG_SHIFT: u32 = 32;
 /// Number of keys processed in one pass.
 pub(crate) const GROUP: usize = 32;
 
-/// Filter bits per bucket of the delta's capacity.
+/// Number of filter bits per bucket, for the delta's capacity of buckets.
 const FILTER_BITS: usize = 8;
 
 /// Data of an addition, by slot.
@@ -34,7 +34,7 @@ const FILTER_BITS: usize = 8;
 struct Place {
     id: EntryId,
     priority: u16,
-    /// Number of the bucket; [`NONE`] once the addition was removed.
+    /// Number of the bucket, or [`NONE`] after the addition was removed.
     bucket: u32,
     /// Neighbours in the bucket, which is sorted by precedence.
     before: u32,
@@ -49,7 +49,7 @@ pub struct Delta {
     seed: Seed,
     directory: Box<[u64]>,
     /// One bit for each hash in the directory, selected by high bits of the hash. Most keys match no
-    /// addition, and the filter fits into caches that the directory does not fit into.
+    /// addition. The filter is so small that it fits into caches that are too small for the directory.
     directory_filter: Box<[u64]>,
     /// First addition of each bucket.
     buckets: Vec<u32>,
@@ -71,15 +71,15 @@ pub enum FilterHint {
     /// No property is known.
     #[default]
     None,
-    /// The rules are prefixes of a field, whose first bits are here.
+    /// The rules are prefixes of a field. This is the position of the field's first bits.
     Field(Piece),
     /// The rules have one mask.
     Mask(Vec<u64>),
-    /// The rules are distinguished best by these bytes of a key, and have these priorities.
+    /// These bytes of a key distinguish the rules best. The second value describes the rules' priorities.
     Rules(Vec<Byte>, Ranks),
 }
 
-/// Filter that skips keys which match no addition. Most keys match none.
+/// Filter that excludes keys which match no addition. Most keys match none.
 #[derive(Clone, Debug)]
 enum DeltaFilter {
     Open,
@@ -166,7 +166,8 @@ impl Delta {
     }
 
     /// Adds a rule. `row` holds its values and masks, followed by the tuple's mask if the tuple is new. The
-    /// control side never sends more rules than the capacity; an excess rule is ignored.
+    /// control side never sends more rules than the capacity. A rule in excess of the capacity would be
+    /// ignored.
     pub fn add(&mut self, id: EntryId, priority: u16, row: &[u64], link: &DeltaLink) {
         if self.places.len() == self.capacity {
             debug_assert!(false, "the control side counts the head's additions");
@@ -264,8 +265,8 @@ impl Delta {
 
     /// Looks up the keys that have a bit in `wanted`. There are up to [`GROUP`] keys, one row of words each.
     ///
-    /// Stores the best active addition that matches and has at least the priority in `least`; else `found`
-    /// stays unchanged. `least` is overwritten.
+    /// For each of these keys, stores in `found` the best active addition that matches and has at least the
+    /// priority in `least`. If there is none, `found` stays unchanged. `least` is overwritten.
     pub fn lookup(&self, keys: &[u64], mut wanted: u32, least: &mut [u32], found: &mut [u32]) {
         let row = |at: usize| &keys[at * self.words..][..self.words];
         let mut places = [0; GROUP];
@@ -278,7 +279,8 @@ impl Delta {
         let mut hashes = [0u64; GROUP];
         for &(highest, tuple) in &self.order {
             // A key is done if its result beats this tuple, because all later tuples have lower priorities.
-            // At equal priority the tuple may hold an addition that is older than the result.
+            // At equal priority, the tuple is still searched, because it may hold an addition that is older
+            // than the result.
             let mut left = 0;
             for at in 0..count {
                 let place = places[at];

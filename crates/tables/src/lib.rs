@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tables that change while workers look packets up in them.
+//! Tables that change while workers look up packets in them.
 //!
-//! A table is an immutable compiled base (crate `engines`), a small delta of rules added since, and
+//! A table consists of an immutable compiled base (crate `engines`), a small delta of rules added since, and
 //! tombstones for removed rules of the base. A lookup allocates nothing and takes no lock.
 //!
-//! - Control side: a [`RuleTable`] holds a table's rules, chooses the engine, compiles bases, also in the
-//!   background, and turns changes into [`TableUpdate`]s.
+//! - Control side: a [`RuleTable`] holds a table's rules, chooses the engine, compiles bases (also in the
+//!   background), and turns changes into [`TableUpdate`]s.
 //! - Worker side: a [`Table`] is a shared base with a private delta and private tombstones. Applying an
-//!   update takes short, bounded time, whatever the table's size, and frees nothing.
+//!   update takes a short, bounded time for tables of any size, and frees nothing.
 //!
-//! The crate must not know of ports or protocols, nor start the thread that compiles in the background: the
-//! data plane runs a [`compile::Job`] where it wants.
+//! The crate must not know about ports or protocols. It must not start the thread that compiles in the
+//! background: the data plane decides where a [`compile::Job`] runs.
 //!
 //! Begin reading with [`table`] (lookup), then [`delta`], and [`choice`] and [`rule_table`] (updates).
 

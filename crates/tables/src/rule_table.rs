@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Control side: all rules of a table, the engine chosen for these rules, and the updates for workers that
-//! follow from each change.
+//! result from each change.
 //!
-//! Small changes go to deltas and tombstones. Many changes at once become one swap, of views with the same
-//! base as long as they fit into its delta. A full delta, or a rule that does not suit the base, needs a new
-//! base.
+//! Small changes are applied to deltas and tombstones. Many changes at once become one swap of the whole
+//! view, with the same base as long as they fit into its delta. If the delta is full, or if a rule does not
+//! suit the base, a new base is needed.
 
 use crate::TableUpdate;
 use crate::choice::choose;
@@ -18,36 +18,36 @@ use flow::{EntryId, FlowEntry};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Maximum number of changes in one operation that workers apply one by one; more become swaps. An addition
-/// takes a worker 55 to 145 ns in a large table, so this many take 3 to 9 us.
+/// Maximum number of changes in one operation that workers apply one by one. More changes become swaps. An
+/// addition takes a worker 55 to 145 ns in a large table, so this number takes 3 to 9 us.
 const SINGLY: usize = 64;
 
 /// Fraction of a base (1/16). If one operation changes more rules than this, a new base is compiled
 /// immediately. A change then compiles at most 16 rules on average.
 const COMPILED_PART: usize = 16;
 
-/// Minimum number of deleted rules for which a base is recompiled. In large bases half of the rules must be
+/// Minimum number of deleted rules for which a base is recompiled. In large bases, half of the rules must be
 /// deleted.
 const TOMBSTONES_MIN: usize = 1024;
 
 /// Fraction of a base (1/128) that must be added or deleted before background compilation is worthwhile.
-/// Lookups get slower with these rules, and the delta must not be full before the next base is ready.
+/// These rules make lookups slower. The delta must not be full before the next base is ready.
 const BACKGROUND_PART: usize = 128;
 
-/// Queued changes replayed into the new base per rule change. Above 1, so that catching up ends; small, so
-/// that no change waits long.
+/// Number of queued changes that are replayed into the new base per rule change. It is above 1, so that
+/// catching up ends, and small, so that no change waits long.
 const CATCH_UP: usize = 3;
 
 /// The next base, compiled in the background.
 #[derive(Debug)]
 struct Next {
-    /// Rules added since the last base that go into the next base.
+    /// Rules added since the last base was compiled that are part of the next base.
     added: Arc<Vec<Row>>,
     /// Sequence number of the last of these rules.
     sequence: u64,
-    /// Entry ids of rules in it that were removed since.
+    /// Entry IDs of its rules that were removed since.
     removed: Vec<EntryId>,
-    /// The compiled base while it catches up with later changes; `None` until it is compiled.
+    /// The compiled base while it catches up with later changes, or `None` until it is compiled.
     shadow: Option<ShadowView>,
 }
 
@@ -71,8 +71,8 @@ pub struct RuleTable {
     now: ShadowView,
     /// Successor of `now`, if a base is being compiled.
     next: Option<Next>,
-    /// Rules added since the last base was requested, in order. `None` stands for removed rules and for
-    /// entries of linear tables.
+    /// Rules added since the last base was requested, in order. Removed rules and entries of linear tables
+    /// are `None`.
     log: Vec<Option<Row>>,
     /// Sequence number of the last rule before the log.
     log_from: u64,
@@ -83,7 +83,7 @@ pub struct RuleTable {
     compiled: usize,
     compiled_in_background: usize,
     retired: Vec<Retired>,
-    /// Creates engines in place of those of crate `engines`.
+    /// Function that creates engines in place of those of crate `engines`.
     maker: Option<Maker>,
 }
 
@@ -142,8 +142,8 @@ impl RuleTable {
         (0..workers).map(|_| vec![TableUpdate::Swap(Box::new(self.now.view.clone()))]).collect()
     }
 
-    /// Adds a rule. Returns the update for workers; `None` if a new base is needed, or if a base is compiled
-    /// anyway.
+    /// Adds a rule. Returns the update for workers. Returns `None` if a new base is needed, or if a base will
+    /// be compiled anyway.
     fn add(&mut self, entry: &Arc<FlowEntry>, compile: bool) -> Option<TableUpdate> {
         self.sequence += 1;
         let (id, sequence) = (entry.id, self.sequence);
@@ -165,8 +165,8 @@ impl RuleTable {
         self.now.add(entry)
     }
 
-    /// Removes a rule that is no longer in `rules`. Returns the update, and whether the base should be
-    /// recompiled.
+    /// Removes a rule that was already removed from `rules`. Returns the update, and whether the base should
+    /// be recompiled.
     fn remove(&mut self, id: EntryId, rule: &Rule) -> (TableUpdate, bool) {
         self.shape.remove(&rule.entry.matching, rule.entry.priority);
         if let Some(at) = rule.sequence.checked_sub(self.log_from + 1)
@@ -224,8 +224,8 @@ impl RuleTable {
     /// Returns a job for background compilation, or `None` if background compilation is not worthwhile yet or
     /// is in progress.
     ///
-    /// It is worthwhile if at least `least` rules were added or are deleted, because they slow lookups down
-    /// and fill the delta. Rules may continue to change while the job runs. Pass its result to
+    /// It is worthwhile if at least `least` rules were added or are deleted, because these rules slow down
+    /// lookups and fill the delta. Rules may continue to change while the job runs. Pass its result to
     /// [`RuleTable::install`].
     pub fn background_job(&mut self, least: usize) -> Option<Job> {
         let part = self.now.view.base().len() / BACKGROUND_PART;
@@ -253,8 +253,8 @@ impl RuleTable {
         Some(self.job(plan, added))
     }
 
-    /// Takes the result of a job. The new base becomes active when it has caught up with the changes made
-    /// since, step by step with each further change and with [`RuleTable::catch_up`].
+    /// Takes the result of a job. The new base becomes active once it has caught up with the changes made
+    /// since. It catches up step by step, with each further change and with [`RuleTable::catch_up`].
     pub fn install(&mut self, compiled: Compiled) {
         let is_wanted = compiled.compiled == self.compiled;
         let shadow = ShadowView::new(compiled, Index::default());
@@ -302,7 +302,7 @@ impl RuleTable {
         Ok(true)
     }
 
-    /// Returns the data that has become unused since the last call. Freeing it takes long.
+    /// Returns the data that has become unused since the last call. Freeing it takes a long time.
     pub fn take_retired(&mut self) -> Vec<Retired> {
         std::mem::take(&mut self.retired)
     }
@@ -347,7 +347,8 @@ impl RuleTable {
         masks
     }
 
-    /// Returns each field that some rule examines, in field order, with the bits of it that are examined.
+    /// Returns each field that any rule examines, in field order, with the bits of the field that are
+    /// examined.
     #[must_use]
     pub fn examined_fields(&self) -> Vec<(flow::Field, u128)> {
         self.shape.examined()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Control side: a copy of the workers' view of a table, with the bookkeeping that turns rule changes into
-//! updates. There are two shadow views while a new base catches up.
+//! updates. While a new base catches up, there are two shadow views.
 
 use crate::additions::Additions;
 use crate::compile::{Compiled, Row};
@@ -13,8 +13,8 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
-/// Maximum number of deleted rules with the same match in a base, because a lookup may visit them all one by
-/// one. The number of other deleted rules it visits is bounded by the structure of the engines.
+/// Maximum number of deleted rules with the same match in a base, because a lookup may visit all of them one
+/// by one. The structure of the engines bounds the number of other deleted rules that a lookup visits.
 const EQUAL_TOMBSTONES_MAX: u32 = 64;
 
 /// An active rule.
@@ -26,26 +26,26 @@ pub(crate) struct Rule {
     pub sequence: u64,
 }
 
-/// A base, and the changes applied to it since.
+/// A base, and the changes applied to it since it was compiled.
 #[derive(Debug, Default)]
 pub(crate) struct ShadowView {
     pub view: Table,
-    /// Rules of the base including deleted ones, and the slot of each entry by entry id.
+    /// Rules of the base, including deleted ones. The map has the slot of each entry, by entry ID.
     pub rows: Arc<Vec<Row>>,
     slots: HashMap<EntryId, u32>,
     /// Sequence number of the last rule in the base.
     base_sequence: u64,
-    /// Contents of the deltas; `None` before the first base, or if nothing can be added.
+    /// Content of the deltas. `None` before the first base, or if nothing can be added.
     additions: Option<Additions>,
-    /// Delta slot of each rule after the last one of the base, in order of addition; [`NONE`] if it is not
-    /// in the deltas.
+    /// Slot in the deltas of each rule after the last one of the base, in order of addition. [`NONE`] if the
+    /// rule is not in the deltas.
     delta_slots: Vec<u32>,
     /// Number of deleted rules in the base for each match, by the hash of the match.
     equal_tombstones: HashMap<u64, u32>,
     hasher: RandomState,
 }
 
-/// Data that is no longer used. Freeing it takes long, so the caller decides where that happens.
+/// Data that is no longer used. Freeing it takes a long time, so the caller decides where this happens.
 #[derive(Debug)]
 pub struct Retired {
     _shadow: ShadowView,
@@ -78,7 +78,7 @@ impl ShadowView {
         self.base_sequence + self.delta_slots.len() as u64
     }
 
-    /// Adds the table's next rule and returns the update for workers; `None` if the rule needs another base.
+    /// Adds the table's next rule. Returns the update for workers, or `None` if the rule needs another base.
     pub fn add(&mut self, entry: &FlowEntry) -> Option<TableUpdate> {
         let linked = self.link(entry);
         self.delta_slots.push(linked.as_ref().map_or(NONE, |(_, slot)| *slot));
@@ -96,7 +96,7 @@ impl ShadowView {
         Some((TableUpdate::Add { id: entry.id, priority: entry.priority, row, link }, slot))
     }
 
-    /// Skips the table's next rule, because it was removed already or is not looked up by a key.
+    /// Skips the table's next rule, because it was already removed or is looked up by an index.
     pub fn pass_over(&mut self) {
         self.delta_slots.push(NONE);
     }
@@ -106,8 +106,8 @@ impl ShadowView {
         self.additions = None;
     }
 
-    /// Removes a rule of the view. Returns the update for workers, and whether the base has too many deleted
-    /// rules of one match and should be replaced.
+    /// Removes a rule from the view. Returns the update for workers. Also returns whether the base should be
+    /// replaced because it has too many deleted rules with one match.
     pub fn remove(&mut self, id: EntryId, rule: &Rule) -> (TableUpdate, bool) {
         let mut many = false;
         let place = if let Some(index) = rule.entry.matching.index() {
@@ -124,7 +124,7 @@ impl ShadowView {
         (TableUpdate::Remove(place), many)
     }
 
-    /// Removes a rule of the base, by the entry id that it had when the base was made.
+    /// Removes a rule of the base. It is identified by the entry ID that it had when the base was compiled.
     pub fn remove_from_base(&mut self, id: EntryId) {
         let slot = self.slots.get(&id).copied().unwrap_or(NONE);
         let Some(row) = self.rows.get(slot as usize) else { return };
@@ -143,7 +143,7 @@ impl ShadowView {
 }
 
 impl Retired {
-    /// Wraps a base and the additions that were kept for its successor.
+    /// Retires a base, and the additions that were kept for its successor.
     pub(crate) fn new(shadow: ShadowView, added: Arc<Vec<Row>>) -> Self {
         Self { _shadow: shadow, _added: added }
     }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 /// Fields that a rule examines, with their masks.
 pub type Signature = Box<[(Field, u128)]>;
 
-/// Counters over a table's rules.
+/// Statistics of a table's rules.
 #[derive(Debug, Default)]
 pub struct Shape {
     signatures: HashMap<Signature, usize>,
@@ -36,7 +36,7 @@ fn uncount<K: Ord>(map: &mut BTreeMap<K, usize>, key: &K) {
 }
 
 impl Shape {
-    /// Adds a rule to the counters.
+    /// Adds a rule to the statistics.
     pub fn add(&mut self, matching: &Match, priority: u16) {
         if matching.index().is_some() {
             return;
@@ -50,7 +50,7 @@ impl Shape {
         }
     }
 
-    /// Removes a rule from the counters.
+    /// Removes a rule from the statistics.
     pub fn remove(&mut self, matching: &Match, priority: u16) {
         if matching.index().is_some() {
             return;
@@ -70,7 +70,7 @@ impl Shape {
         }
     }
 
-    /// Returns the examined fields, without repeats.
+    /// Returns the examined fields, each of them once.
     #[must_use]
     pub fn fields(&self) -> Vec<Field> {
         let mut fields: Vec<Field> =
@@ -80,7 +80,7 @@ impl Shape {
         fields
     }
 
-    /// Returns each examined field with the bits of it that any rule examines.
+    /// Returns each examined field with the bits that any rule examines.
     #[must_use]
     pub fn examined(&self) -> Vec<(Field, u128)> {
         let mut masks: BTreeMap<Field, u128> = BTreeMap::new();
@@ -101,7 +101,7 @@ impl Shape {
             }
     }
 
-    /// Returns the signatures without repeats, except the signature of rules that match everything.
+    /// Returns the different signatures, except the signature of rules that match everything.
     pub fn signatures(&self) -> impl Iterator<Item = &Signature> + Clone {
         self.signatures.keys()
     }

@@ -19,8 +19,8 @@ pub enum RulePlace {
     Index(u32),
 }
 
-/// A change of one worker's view. After it is applied, it holds the parts that are no longer used, for the
-/// control thread to free.
+/// A change of one worker's view. After the change is applied, it contains the replaced parts, which the
+/// control thread frees.
 #[derive(Debug)]
 pub enum TableUpdate {
     /// Adds a rule to the delta.
@@ -74,7 +74,7 @@ impl Table {
         &self.tombstones
     }
 
-    /// Returns the number of indices of a linear table that fit.
+    /// Returns the number of indices for which the linear table has space.
     pub(crate) fn index_capacity(&self) -> usize {
         self.index.capacity()
     }
@@ -116,7 +116,7 @@ impl Table {
         let row_words = self.plan().words() * GROUP;
         for (number, slots) in ids.chunks_mut(GROUP).enumerate() {
             let keys = &keys[number * row_words..];
-            // Prefetches the base's entry ids while the filter screens the keys.
+            // Prefetches the base's entry IDs while the filter tests the keys.
             self.base.prefetch_ids(slots);
             let mut wanted = self.delta.may_match(keys, slots) & u32::MAX >> (GROUP - slots.len());
             if wanted == 0 {
@@ -142,7 +142,7 @@ impl Table {
         let mut least = [0; GROUP];
         for (at, least) in least.iter_mut().enumerate().take(slots.len()) {
             if wanted >> at & 1 != 0 && slots[at] != NONE {
-                // Rules of the base are older than additions, so they win at equal priority.
+                // Rules of the base are older than additions, so they have precedence at equal priority.
                 *least = u32::from(self.base.priority(slots[at])) + 1;
             }
         }
@@ -156,7 +156,7 @@ impl Table {
         self.index.get(index)
     }
 
-    /// Applies a change, and leaves the parts that are no longer used in it.
+    /// Applies a change, and leaves the replaced parts in it.
     pub fn apply(&mut self, update: &mut TableUpdate) {
         match update {
             TableUpdate::Add { id, priority, row, link } => self.delta.add(*id, *priority, row, link),

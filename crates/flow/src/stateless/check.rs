@@ -15,28 +15,28 @@ const TAKEN: [u16; 9] = [0x0800, 0x0806, 0x86dd, 0x8100, 0x88a8, 0x8847, 0x8848,
 /// Smallest MTU in bytes: every link carries IPv4 packets of this size.
 const MTU_BYTES_MIN: usize = 68;
 
-/// Reason for which a configuration was refused.
+/// Reason why a configuration was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StatelessError {
-    /// An EtherType of another protocol, or two equal EtherTypes.
+    /// An EtherType belongs to another protocol, or two EtherTypes are equal.
     #[error("EtherType {0:#06x} {1}; use another, such as 0x88b5 or 0x88b6 for local experiments")]
     Type(u16, &'static str),
-    /// A value that is not the number of a real port.
+    /// A value is not the number of a real port.
     #[error("{0:#x} is not a port number; ports are 1 to {max:#x}", max = port_no::MAX)]
     Port(PortNo),
-    /// More ports than a datapath may have.
+    /// There are more ports than a datapath may have.
     #[error("{0} names {1} ports; a datapath has {most} at most", most = Limits::PORTS)]
     TooManyPorts(&'static str, usize),
-    /// A label above the limit.
+    /// A label is above the limit.
     #[error("label {0} is too large; the maximum is {max}", max = Limits::LABEL_MAX)]
     Label(u32),
-    /// A label that is not a residue of the ID.
+    /// A label cannot be a residue of the ID.
     #[error("label {0} is not a residue modulo the ID {1:#x}")]
     LabelBeyondId(u32, u32),
-    /// Two ports with the same gate number.
+    /// Two ports have the same gate number.
     #[error("ports {0} and {1} both have gate {2}; give each port a different gate")]
     SameGate(PortNo, PortNo, NonZeroU32),
-    /// An MTU below the minimum.
+    /// An MTU is below the minimum.
     #[error("an MTU of {1} bytes for port {0} is too small; the minimum is {MTU_BYTES_MIN}")]
     Mtu(PortNo, usize),
 }

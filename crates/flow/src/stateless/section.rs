@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Changes of a stateless configuration by sections, each replaced as a whole.
+//! Changes of a stateless configuration. A change replaces whole sections.
 
 use super::{Bank, Gates, StatelessConfig, TagTypes};
 use crate::PortNo;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Section of a stateless configuration.
+/// A section of a stateless configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StatelessSection {
     /// EtherTypes.
@@ -14,20 +14,20 @@ pub enum StatelessSection {
     Trusted(BTreeSet<PortNo>),
     /// MTUs in bytes. Ports without an entry have no limit.
     MtuBytes(BTreeMap<PortNo, usize>),
-    /// KeyFlow's bank of an epoch (0 or 1), or none.
+    /// KeyFlow's bank of an epoch (0 or 1). `None` removes the bank.
     Bank(u8, Option<Bank>),
-    /// freeRtr's PolKA, or none.
+    /// freeRtr's PolKA. `None` removes it.
     Polka(Option<Bank>),
-    /// Gates, or none.
+    /// Gates. `None` removes them.
     Gates(Option<Gates>),
 }
 
-/// Change of a stateless configuration.
+/// A change of a stateless configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StatelessChange {
     /// Disables stateless forwarding.
     Off,
-    /// Replaces these sections and keeps all remaining ones. Enables stateless forwarding if it was disabled.
+    /// Replaces these sections and keeps all other sections. Enables stateless forwarding if it was disabled.
     Set(Vec<StatelessSection>),
 }
 

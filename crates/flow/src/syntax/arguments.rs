@@ -12,7 +12,7 @@ pub(super) struct Arguments<'t> {
 }
 
 impl<'t> Arguments<'t> {
-    /// Creates a reader. `form` describes the expected syntax for errors.
+    /// Creates a reader. `form` describes the expected syntax for error messages.
     pub fn new(whole: &'t str, arguments: Option<&'t str>, form: &'static str) -> Parsed<'t, Self> {
         match arguments {
             Some(text) if !text.trim_ascii().is_empty() => Ok(Self { whole, rest: Some(text), form }),
@@ -27,7 +27,7 @@ impl<'t> Arguments<'t> {
         Some(argument.trim_ascii())
     }
 
-    /// Returns the next argument. It may be written as `name=value`.
+    /// Returns the next argument. It may also be written as `name=value`.
     pub fn positional(&mut self, name: &str) -> Parsed<'t, &'t str> {
         let argument =
             self.next().ok_or_else(|| Fault::new(self.whole, format!("lacks {name}; {}", self.form)))?;
@@ -47,7 +47,7 @@ impl<'t> Arguments<'t> {
             .ok_or_else(|| Fault::new(argument, format!("has no value; {}", self.form)))
     }
 
-    /// Refuses any further argument.
+    /// Refuses any further arguments.
     pub fn end(&mut self) -> Parsed<'t, ()> {
         match self.next() {
             None => Ok(()),

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Parse errors and their location.
 
-/// Reason for which a text was refused, with its location.
+/// Reason why a text was refused, with its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyntaxError {
-    /// Line number in the file, from 1; `None` for a single flow.
+    /// Line number in the file, counted from 1. `None` for a single flow.
     pub line: Option<u32>,
-    /// Column in characters, from 1.
+    /// Column in characters, counted from 1.
     pub column: u32,
-    /// Refused text. It is empty where something is missing.
+    /// The refused text. It is empty if something is missing.
     pub text: String,
     /// Description of the mistake and how to correct it.
     pub problem: String,
@@ -44,7 +44,7 @@ impl<'t> Fault<'t> {
         Self { at, problem: problem.into() }
     }
 
-    /// Returns the public error. `line` is the text that contains `at`.
+    /// Converts to the public error type. `line` is the text that contains `at`.
     pub fn locate(self, line: &str, number: Option<u32>) -> SyntaxError {
         let offset = (self.at.as_ptr() as usize).wrapping_sub(line.as_ptr() as usize);
         let before = line.get(..offset).unwrap_or(line);

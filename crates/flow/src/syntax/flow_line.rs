@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Parser of one flow: command word, match and settings, actions.
+//! Parser of a flow: command word, match and settings, and actions.
 
 use super::ParseOptions;
 use super::action_list;
@@ -84,7 +84,8 @@ fn command_word(text: &str) -> Option<(FlowModCommand, &str)> {
 fn actions_text<'t>(item: &Item<'t>, body: &'t str, scanner: &mut Scanner<'t>) -> Parsed<'t, &'t str> {
     match item.value {
         Some(value) => {
-            // From the start of the value to the end of the line, beyond the end of the item.
+            // The actions extend from the start of the value to the end of the line, beyond the end of the
+            // item.
             let offset = value.as_ptr() as usize - body.as_ptr() as usize;
             Ok(body.get(offset..).unwrap_or_default())
         }
@@ -150,7 +151,7 @@ fn take_setting<'t>(
             flow.low_latency = match item.argument() {
                 None | Some("true") => Some(true),
                 Some("false") => Some(false),
-                // A dump prints this for entries whose mark was learned, not configured.
+                // A dump prints this for entries whose mark was learned and not configured.
                 Some("learned") => None,
                 Some(other) => return Err(Fault::new(other, "is neither true nor false")),
             };
@@ -168,7 +169,7 @@ fn group(text: &str) -> Parsed<'_, Option<u32>> {
     Ok(Some(integer(text)?).filter(|&g| g != u32::MAX))
 }
 
-/// Parses a cookie: `V` is the cookie of an add, `V/M` selects the entries to modify or delete.
+/// Parses a cookie. In an add, `V` is the entry's cookie. In a modify or delete, `V/M` selects entries.
 fn take_cookie<'t>(flow: &mut FlowMod, item: &Item<'t>, text: &'t str) -> Parsed<'t, ()> {
     let (value, mask) = text.split_once('/').map_or((text, None), |(v, m)| (v, Some(m)));
     flow.cookie = integer(value)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Keys that may precede `actions=`.
+//! Names of the keys that may precede `actions=`.
 
 use crate::Field;
 
@@ -8,10 +8,10 @@ use crate::Field;
 pub(super) enum Key {
     /// A match field.
     Field(Field),
-    /// Field whose meaning depends on the protocol: IPv4 or ARP, ICMP or ICMPv6, TCP, UDP or SCTP. Holds the
-    /// first of the alternatives.
+    /// A field whose meaning depends on the protocol: IPv4 or ARP, ICMP or ICMPv6, or TCP, UDP or SCTP.
+    /// Contains the first of the alternative fields.
     Generic(Field),
-    /// Name of a protocol: an EtherType, and for some an upper-layer protocol.
+    /// A protocol name. Contains the EtherType and, for some protocols, the upper-layer protocol.
     Protocol(u16, Option<u8>),
     DlVlan,
     VlanTci,
@@ -32,7 +32,7 @@ pub(super) enum Key {
     NoPacketCounts,
     NoByteCounts,
     LowLatency,
-    /// Statistic that `dump-flows` prints. It is ignored, so that a dump can be loaded.
+    /// A statistic that `dump-flows` prints. It is ignored, so that a dump can be loaded.
     Statistic,
     Actions,
 }
@@ -131,7 +131,7 @@ keys! {
     "actions" | "action" => Key::Actions;
 }
 
-/// Returns the match field of this name, as target of a set-field. Generic names are not accepted.
+/// Returns the match field with this name, as the target of a set-field. Generic names are not accepted.
 pub(super) fn field_named(name: &str) -> Option<Field> {
     match key(name)? {
         Key::Field(field) => Some(field),

@@ -15,12 +15,12 @@ const NO_VLAN: u128 = 0xffff;
 
 struct Condition<'t> {
     of: FieldMatch,
-    /// True for a generic field, whose protocol is not yet known.
+    /// Whether the field is generic: its protocol is not known yet.
     generic: bool,
     at: &'t str,
 }
 
-/// Collects conditions until all are known, because a generic field's protocol may follow the field.
+/// Collects conditions until all of them are known, because a generic field may precede its protocol.
 #[derive(Default)]
 pub(super) struct Conditions<'t> {
     list: Vec<Condition<'t>>,
@@ -103,7 +103,7 @@ impl<'t> Conditions<'t> {
         Ok(())
     }
 
-    /// Parses the 16 bits of a tag, with the present bit in place of the DEI; 0 matches untagged packets.
+    /// Parses the 16 bits of a tag. The present bit replaces the DEI. A value of 0 matches untagged packets.
     fn take_vlan_tci(&mut self, item: &Item<'t>, text: &'t str) -> Parsed<'t, ()> {
         if text == "*" || text.eq_ignore_ascii_case("any") {
             return Ok(());
@@ -136,7 +136,7 @@ impl<'t> Conditions<'t> {
         Ok(())
     }
 
-    /// Parses a whole ToS byte. The ECN bits are ignored, as in ovs-ofctl.
+    /// Parses a complete ToS byte. The ECN bits are ignored, as in ovs-ofctl.
     fn take_nw_tos(&mut self, at: &'t str, value: &'t str) -> Parsed<'t, ()> {
         if value == "*" || value.eq_ignore_ascii_case("any") {
             return Ok(());
@@ -150,7 +150,7 @@ impl<'t> Conditions<'t> {
         self.list.iter().find(|c| c.of.field == field && c.of.is_exact()).map(|c| c.of.value)
     }
 
-    /// Returns the match. `whole` is its text, for errors.
+    /// Returns the match. `whole` is its text for error messages.
     pub fn finish(mut self, whole: &'t str) -> Parsed<'t, Match> {
         if let Some((index, at)) = self.index {
             if !self.list.is_empty() {
@@ -159,8 +159,8 @@ impl<'t> Conditions<'t> {
             return Ok(Match::at_index(index));
         }
         self.resolve_generic()?;
-        // A PCP matches tagged packets only. As in ovs-ofctl, a tag is required unless the match has a VLAN
-        // condition.
+        // A PCP matches only tagged packets. As in ovs-ofctl, a tag is therefore required, unless the match
+        // has another VLAN condition.
         if let Some(pcp) = self.list.iter().find(|c| c.of.field == Field::VlanPcp && c.of.mask != 0)
             && !self.list.iter().any(|c| c.of.field == Field::VlanVid)
         {
@@ -210,7 +210,8 @@ impl<'t> Conditions<'t> {
         Ok(())
     }
 
-    /// Drops repeated equal conditions: `ip,tcp` and `tcp,nw_proto=6` state a condition twice.
+    /// Drops repeated conditions that are equal. For example, `ip,tcp` and `tcp,nw_proto=6` state one
+    /// condition twice.
     fn drop_repeated(&mut self) {
         let mut kept = 0;
         for at in 0..self.list.len() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! OpenFlow 1.0 actions, translated to OpenFlow 1.3 as `ovs-ofctl -O OpenFlow13` does. The translation
-//! depends on the headers that the match and the preceding actions imply.
+//! OpenFlow 1.0 actions, translated to OpenFlow 1.3 in the same way as `ovs-ofctl -O OpenFlow13`. The
+//! translation depends on the headers that the match and the preceding actions imply.
 
 use super::ParseOptions;
 use super::action_list::argument;
@@ -35,7 +35,7 @@ impl Headers {
         }
     }
 
-    /// Updates the known headers for an action.
+    /// Updates the known headers after an action.
     pub fn note(&mut self, action: &Action) {
         match *action {
             Action::PushVlan(_) => self.vlan = true,

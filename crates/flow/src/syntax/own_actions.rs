@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Shunt's own actions: stateless headers, and `goto_direct`.
+//! Actions that only Shunt has: stateless headers, and `goto_direct`.
 
 use super::arguments::Arguments;
 use super::error::{Fault, Parsed};
@@ -20,7 +20,8 @@ pub(super) fn goto_direct<'t>(item: &Item<'t>) -> Parsed<'t, Next> {
     Ok(Next::Direct { table, index })
 }
 
-/// Parses `push_key(key=0x..,width=64|128|192|256,hops=N,epoch=0|1)`, in any order. `epoch` defaults to 0.
+/// Parses `push_key(key=0x..,width=64|128|192|256,hops=N,epoch=0|1)`. The arguments may have any order. The
+/// default of `epoch` is 0.
 pub(super) fn push_key<'t>(item: &Item<'t>) -> Parsed<'t, Action> {
     let form = "write push_key(key=0x..,width=64|128|192|256,hops=N,epoch=0|1)";
     let mut arguments = Arguments::new(item.whole, item.arguments, form)?;
@@ -50,7 +51,7 @@ pub(super) fn push_key<'t>(item: &Item<'t>) -> Parsed<'t, Action> {
     }))
 }
 
-/// Parses `push_polka(key=0x..,ttl=N)`, in any order.
+/// Parses `push_polka(key=0x..,ttl=N)`. The arguments may have any order.
 pub(super) fn push_polka<'t>(item: &Item<'t>) -> Parsed<'t, Action> {
     let form = "write push_polka(key=0x..,ttl=N)";
     let mut arguments = Arguments::new(item.whole, item.arguments, form)?;

@@ -6,8 +6,8 @@ use std::io::{self, BufRead, Read};
 /// Maximum length in bytes of a line of a flow file.
 pub const LINE_BYTES: usize = 65_536;
 
-/// Reads a flow file in pieces of whole lines and passes each to `take`. A piece has at least `piece_bytes`
-/// bytes, except the last.
+/// Reads a flow file in pieces of whole lines and passes each to `take`. All pieces except the last have at
+/// least `piece_bytes` bytes.
 ///
 /// # Errors
 /// Returns an error of the reader or of `take`, or an error if the text is not UTF-8.

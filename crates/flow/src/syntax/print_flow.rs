@@ -14,7 +14,7 @@ pub struct EntryStats {
     pub packets: u64,
     /// Number of bytes in these packets.
     pub bytes: u64,
-    /// Whole seconds since the entry was last hit; `None` if unknown.
+    /// Number of whole seconds since the entry was last hit, or `None` if unknown.
     pub idle_age_s: Option<u64>,
     /// Whether the low-latency mark was learned.
     pub learned: bool,
@@ -27,8 +27,8 @@ pub fn format_flow(flow: &FlowMod) -> String {
 }
 
 /// Formats an entry as one line of `ovs-ofctl dump-flows`, without a line end. The parser accepts the line as
-/// an add and ignores the statistics. `low_latency` is printed for a low-latency entry, whether by flag or by
-/// cookie; `low_latency=learned` is part of the statistics.
+/// an add and ignores the statistics. `low_latency` is printed if the entry is low-latency by its flag or its
+/// cookie. `low_latency=learned` is part of the statistics.
 #[must_use]
 pub fn format_entry(entry: &FlowEntry, stats: Option<&EntryStats>) -> String {
     let mut line = format!(" cookie=0x{:x}, ", entry.cookie);

@@ -21,7 +21,7 @@ impl Display for Value {
             Form::Ipv4 => write!(f, "{}", Ipv4Addr::from(value as u32)),
             Form::Ipv6 => write!(f, "{}", Ipv6Addr::from(value)),
             Form::Port => match port_no::reserved_name(PortNo(value as u32)) {
-                // As a value, ANY would mean that there is no condition.
+                // The text `ANY` as a value would mean that there is no condition.
                 Some(name) if value as u32 != port_no::ANY.0 => f.write_str(name),
                 _ => write!(f, "{value}"),
             },
@@ -50,7 +50,7 @@ impl Display for MaskedValue {
         if condition.is_exact() {
             return write!(f, "{}", Value { form, value: condition.value });
         }
-        // Masked decimal fields print in hexadecimal, which makes their bits easier to compare.
+        // Masked decimal fields are printed in hexadecimal, so that their bits can be compared more easily.
         let form = if matches!(form, Form::Decimal) { Form::Hex { digits: 1 } } else { form };
         write!(f, "{}", Value { form, value: condition.value })?;
         match condition.prefix_len() {
@@ -60,7 +60,8 @@ impl Display for MaskedValue {
     }
 }
 
-/// Fields that print as they are, in ovs-ofctl's order: before the VLAN, after it, and after the protocol.
+/// Fields that are printed without conversion, in ovs-ofctl's order: before the VLAN, after it, and after the
+/// protocol.
 const BEFORE_VLAN: &[Field] = &[Field::TunnelId, Field::Metadata, Field::InPort, Field::InPhyPort];
 const BEHIND_VLAN: &[Field] = &[Field::EthSrc, Field::EthDst];
 const BEHIND_PROTOCOL: &[Field] = &[
@@ -119,7 +120,7 @@ fn protocol_name(matching: &Match) -> Option<(&'static str, bool)> {
     })
 }
 
-/// Returns the name that ovs-ofctl prints in a match that names the protocol.
+/// Returns the name that ovs-ofctl prints for the field in a match that names the protocol.
 fn name_in_match(field: Field) -> &'static str {
     match field {
         Field::TcpSrc | Field::UdpSrc | Field::SctpSrc => "tp_src",
@@ -149,7 +150,7 @@ impl Parts<'_, '_> {
         for &field in fields {
             if let Some(condition) = matching.get(field) {
                 if field == Field::IpDscp {
-                    // Printed as a whole ToS byte.
+                    // The field is printed as a complete ToS byte.
                     self.part(format_args!("nw_tos={}", condition.value << 2))?;
                     continue;
                 }

@@ -53,7 +53,7 @@ impl Display for Group {
 }
 
 fn write_bucket(f: &mut Formatter<'_>, bucket: &Bucket, kind: GroupType) -> fmt::Result {
-    // The parser's default is 1 in a select group and 0 in others.
+    // The default weight in the parser is 1 for a select group, and 0 for other groups.
     if bucket.weight != 0 || kind == GroupType::Select {
         write!(f, "weight:{},", bucket.weight)?;
     }

@@ -29,19 +29,19 @@ pub enum RecordCommand {
     DeleteAll,
 }
 
-/// Line of a flow file.
+/// A line of a flow file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileLine {
     /// A flow.
     Flow(FlowMod),
-    /// A group. For deletes only its number is used.
+    /// A group. A delete uses only its number.
     Group(RecordCommand, Group),
-    /// A meter. For deletes only its number is used.
+    /// A meter. A delete uses only its number.
     Meter(RecordCommand, Meter),
 }
 
 impl FileLine {
-    /// Returns the real ports that the line matches, sends to or watches.
+    /// Returns the real ports that the line matches or watches, and those to which it sends.
     pub fn ports(&self) -> impl Iterator<Item = PortNo> + '_ {
         let (flow, group) = match self {
             Self::Flow(flow) => (Some(flow), None),
@@ -68,7 +68,7 @@ pub(super) fn parse<'t>(text: &'t str, options: ParseOptions<'_>) -> Parsed<'t, 
     flow_line::parse(text, FlowModCommand::Add, options).map(FileLine::Flow)
 }
 
-/// Returns the text after `word` and white space, if `text` begins with them.
+/// Returns the text after `word` and white space, if `text` begins with both.
 fn after_word<'t>(text: &'t str, word: &str) -> Option<&'t str> {
     let rest = text.strip_prefix(word)?;
     rest.starts_with([' ', '\t']).then(|| rest.trim_ascii_start())
@@ -85,7 +85,7 @@ fn command(text: &str) -> (RecordCommand, &str) {
     found.unwrap_or((RecordCommand::Add, text))
 }
 
-/// Returns the offsets of the next `bucket=` after a separator, and of its value.
+/// Returns the offset of the next `bucket=` that follows a separator, and the offset of its value.
 fn next_bucket(text: &str) -> Option<(usize, usize)> {
     let mut depth = 0_u32;
     let mut separated = true;
@@ -174,7 +174,7 @@ fn group_type<'t>(item: &Item<'t>) -> Parsed<'t, GroupType> {
     }
 }
 
-/// Parses one bucket: its settings, then its actions, with or without `actions=`.
+/// Parses a bucket. Its settings are followed by its actions, with or without `actions=`.
 fn bucket<'t>(text: &'t str, kind: Option<GroupType>, options: ParseOptions<'_>) -> Parsed<'t, Bucket> {
     let weight = u16::from(kind == Some(GroupType::Select));
     let mut bucket = Bucket { weight, ..Bucket::default() };
@@ -209,7 +209,7 @@ fn bucket<'t>(text: &'t str, kind: Option<GroupType>, options: ParseOptions<'_>)
     Ok(bucket)
 }
 
-/// Returns `text` from the start of its part `part`.
+/// Returns the rest of `text`, beginning with its part `part`.
 fn from_there<'t>(text: &'t str, part: &'t str) -> &'t str {
     let offset = (part.as_ptr() as usize).wrapping_sub(text.as_ptr() as usize);
     text.get(offset..).unwrap_or_default()
@@ -259,7 +259,7 @@ fn meter<'t>(
     Ok((command, meter))
 }
 
-/// Parses bands. Each begins with its type.
+/// Parses bands. Each band begins with its type.
 fn bands(text: &str) -> Parsed<'_, Vec<MeterBand>> {
     let mut bands: Vec<(&str, MeterBand, Option<u8>)> = Vec::new();
     let mut scanner = Scanner::new(text);

@@ -4,7 +4,7 @@
 
 use super::error::{Fault, Parsed};
 
-/// One item. All parts are slices of the scanned text.
+/// An item. All its parts are slices of the scanned text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Item<'t> {
     /// Text of the whole item.
@@ -18,7 +18,7 @@ pub(super) struct Item<'t> {
 }
 
 impl<'t> Item<'t> {
-    /// Returns the value, or else the arguments: `group:3` and `group(3)` are equivalent.
+    /// Returns the value or, if there is none, the arguments. `group:3` and `group(3)` are thus equivalent.
     pub fn argument(&self) -> Option<&'t str> {
         self.value.or(self.arguments)
     }
@@ -49,13 +49,13 @@ impl<'t> Scanner<'t> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    // Offsets always lie next to an ASCII byte or at an end, so they are character boundaries. If an offset
-    // were wrong, `get` would still avoid a panic.
+    // Offsets are always next to an ASCII byte or at an end, so they are character boundaries. If an offset
+    // were wrong, `get` would still prevent a panic.
     fn part(&self, from: usize) -> &'t str {
         self.text.get(from..self.at).unwrap_or_default()
     }
 
-    /// Returns the text that was not scanned yet.
+    /// Returns the text that has not been scanned yet.
     pub fn rest(&self) -> &'t str {
         self.text.get(self.at..).unwrap_or_default()
     }
@@ -103,7 +103,7 @@ impl<'t> Scanner<'t> {
         Ok(Some(Item { whole, key, arguments, value }))
     }
 
-    /// Skips white space and `=` after a key without a value, if they follow. Returns whether they did.
+    /// Skips white space and a `=` after a key without a value. Returns whether there was a `=`.
     pub fn late_equals(&mut self) -> bool {
         let rest = self.rest();
         let trimmed = rest.trim_ascii_start();
@@ -114,7 +114,7 @@ impl<'t> Scanner<'t> {
         found
     }
 
-    /// Skips from an opening parenthesis past the closing parenthesis.
+    /// Skips the text from an opening parenthesis to the closing one, including both.
     fn skip_parentheses(&mut self) -> Parsed<'t, ()> {
         let open = self.at;
         let mut depth = 0u32;

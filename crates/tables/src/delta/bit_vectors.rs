@@ -5,8 +5,8 @@
 //! Additions are divided into 64 sets, by the position of their priorities among the base's priorities. For
 //! some bytes of the key there is a table of 256 words, one for each value of the byte. A word has one bit
 //! per set: whether an addition of the set matches the value. The AND of the words of a key's bytes gives the
-//! sets that may hold a match. Sets after the rule that the base found for the key are ignored. Bits of
-//! removed additions stay until a new base starts without any.
+//! sets that may hold a match. Sets after the rule that the base found for the key are ignored. The bits of
+//! removed additions stay set until there is a new base, whose filter starts empty.
 
 use engines::NONE;
 use std::ops::Range;
@@ -20,7 +20,8 @@ const FIRST: usize = 4;
 /// Number of sets of additions.
 const SETS: usize = 64;
 
-/// Number of sampled rules, spread evenly, by which the bytes are chosen.
+/// Number of rules in the sample that is used to choose the bytes. The sample is spread evenly over all
+/// rules.
 const SAMPLE: usize = 512;
 
 /// A byte of a key.
@@ -48,7 +49,7 @@ impl Byte {
         let bytes = (0..words as u8).flat_map(|word| (0..8).map(move |at| Self { word, shift: 8 * at }));
         let mut ranked: Vec<(u64, Self)> =
             bytes.map(|byte| (byte.alike(words, &values, &masks), byte)).collect();
-        // A byte in which all rules match each other distinguishes nothing.
+        // A byte in which every rule matches all others distinguishes nothing.
         let len = (values.len() / words.max(1)) as u64;
         ranked.retain(|(alike, _)| *alike < len * len);
         ranked.sort_by_key(|(alike, _)| *alike);
@@ -77,7 +78,7 @@ fn suited(value: usize, mask: usize) -> impl Iterator<Item = usize> {
     others.map(move |others| value & mask | others)
 }
 
-/// Positions of priorities among the priorities of a base.
+/// Maps priorities to their positions among the priorities of a base.
 #[derive(Clone, Debug)]
 pub struct Ranks {
     /// Priority at which each set begins, except the first set.
@@ -118,9 +119,9 @@ impl Ranks {
 pub(super) struct BitVectorFilter {
     ranks: Ranks,
     bytes: Vec<Byte>,
-    /// For each byte the sets with an addition that does not examine it.
+    /// For each byte, the sets with an addition that does not examine the byte.
     open: Vec<u64>,
-    /// For each byte the sets that match each of its values.
+    /// For each byte and each of its values, the sets with an addition that matches the value.
     sets: Vec<[u64; 256]>,
 }
 
@@ -161,7 +162,7 @@ impl BitVectorFilter {
         rows.rev().fold(0, |marks, row| marks << 1 | u32::from(passes(row)))
     }
 
-    /// Returns the sets with an addition that matches the row in these bytes.
+    /// Returns the sets that have an addition which matches the row in these bytes.
     #[inline(always)]
     fn sets(&self, row: &[u64], bytes: Range<usize>) -> u64 {
         let of = |at: usize| self.sets[at][self.bytes[at].of(row)] | self.open[at];
@@ -199,7 +200,7 @@ mod tests {
         for (at, (value, mask)) in (0..).zip(&rules[..200]) {
             for _ in 0..20 {
                 let key = [value[0] | rng.u64(..) & !mask[0], value[1] | rng.u64(..) & !mask[1]];
-                // The base's rule at a slot has the priority (999 - slot) / 3.
+                // The base's rule at slot `slot` has the priority (999 - slot) / 3.
                 let beaten = 1_000 - 3 * at;
                 let slot = if rng.bool() { NONE } else { rng.u32(beaten..=1_000) };
                 assert_eq!(bit_vectors.marks(&key, 2, &[slot]), 1, "{at} beats {slot}");
@@ -229,7 +230,7 @@ mod tests {
             for own in 0..8 * words {
                 let (values, masks) = rules(words, &[own], |rule, _| rule as u8);
                 assert_eq!(Byte::best(words, &values, &masks), [byte(own)], "byte {own} of {words} words");
-                // Each byte has more values than the byte before it. The first byte has one value.
+                // Each byte has more values than the preceding byte. The first byte has one value.
                 let bytes: Vec<usize> = (0..=own).collect();
                 let kinds = |byte: usize| if byte == 0 { 1 } else { 1 + byte };
                 let (values, masks) = rules(words, &bytes, |rule, byte| (rule % kinds(byte)) as u8);
@@ -241,7 +242,8 @@ mod tests {
 
     #[test]
     fn bytes_are_chosen_by_rules_spread_over_all() {
-        // Rules with numbers that are multiples of `step` differ in the second byte, all others in the first.
+        // Rules whose numbers are multiples of `step` differ in the second byte. All other rules differ in
+        // the first byte.
         for (len, step, seen) in [(512, 2, 2), (513, 2, 1), (1_024, 2, 1), (1_025, 2, 2), (1_025, 3, 1)] {
             let value = |rule: u64| (rule & 0xff) << if rule.is_multiple_of(step) { 8 } else { 0 };
             let values: Vec<u64> = (0..len).map(value).collect();
@@ -257,8 +259,8 @@ mod tests {
     fn sets_are_those_of_additions_that_beat_a_slot() {
         for each in [1, 3, 16] {
             let len = 64 * each;
-            // Slot `s` has the priority 2 * (len - s). Additions have these priorities and the odd ones
-            // between.
+            // Slot `s` has the priority 2 * (len - s). Additions have these priorities and the odd priorities
+            // between them.
             let priorities: Vec<u16> = (0..len).map(|slot| 2 * (len - slot) as u16).collect();
             let ranks = Ranks::new(&priorities);
             for priority in 0..=2 * len as u16 + 1 {

@@ -3,7 +3,7 @@
 //! addition. In a routing table with a few thousand additions, most keys match none and skip the delta.
 //!
 //! Parts of a key (the first bits of the field at a few depths, or all bits under the mask) are hashed to one
-//! bit each. An addition sets the bits of all values that it matches. A new base starts without any.
+//! bit each. An addition sets the bits of all values that it matches. The filter of a new base starts empty.
 
 use super::parts::{Bits, Part, Term};
 use super::simd::Kernel;
@@ -12,8 +12,9 @@ use engines::hash::simd::WORDS_MAX;
 use engines::lpm::Piece;
 use engines::simd::Level;
 
-/// Depths, in bits, at which prefixes of fields of up to 32 bits are recorded; [`DEPTHS_LONG`] is for longer
-/// fields. A prefix is recorded at the least depth that is not below its length, or else at the last depth.
+/// Depths in bits at which prefixes are recorded, for fields of up to 32 bits. [`DEPTHS_LONG`] is for longer
+/// fields. A prefix is recorded at the first depth that is at least its length, or at the last depth if there
+/// is none.
 const DEPTHS: &[u32] = &[16, 24];
 const DEPTHS_LONG: &[u32] = &[24, 32, 40, 48];
 
@@ -21,11 +22,11 @@ const DEPTHS_LONG: &[u32] = &[24, 32, 40, 48];
 const BITS_EACH: usize = 32;
 const BITS: std::ops::RangeInclusive<u32> = 12..=20;
 
-/// Maximum number of values that an addition may match in a part. Recording more would take too long, so such
-/// an addition makes the filter accept all keys.
+/// Maximum number of values of a part that are recorded for an addition. Recording more would take too long.
+/// An addition that matches more values makes the filter accept all keys.
 const VALUES_MAX: u32 = 256;
 
-/// Number under which the secrets are derived from the seed.
+/// Number with which the secrets are derived from the seed.
 const SECRET: u64 = 0x0073_6965_7665;
 
 /// Filter for prefixes or one mask; see the module's page.
@@ -34,12 +35,12 @@ pub(super) struct BloomFilter {
     /// Number of words in a key.
     words: usize,
     kernel: Kernel,
-    /// Parts in order; each contains all bits of the previous part.
+    /// Parts in order. Each part contains all bits of the previous part.
     parts: Vec<Part>,
-    /// Parts in which anything is recorded, one bit each.
+    /// Parts in which any addition is recorded, as a bitmap.
     used: u32,
     bits: Bits,
-    /// Whether an addition may match any key, so that the filter accepts all.
+    /// Whether an addition may match any key. The filter then accepts all keys.
     all: bool,
 }
 
@@ -78,7 +79,8 @@ impl BloomFilter {
         Self { words, kernel: Kernel::new(Level::found()), used: 0, parts, bits: Bits::new(bits), all: false }
     }
 
-    /// Records an addition. Mask bits after the first unexamined bit of a word are treated as unexamined.
+    /// Records an addition. If a bit of a word is not examined, all mask bits after it are also treated as
+    /// not examined.
     pub fn add(&mut self, value: &[u64], mask: &[u64]) {
         let Some(last) = self.parts.last() else { return };
         let suits = |part: &Part| {
@@ -115,7 +117,7 @@ impl BloomFilter {
         self.used |= 1 << at;
     }
 
-    /// Returns one bit for each of the first 32 keys, set if an addition may match the key.
+    /// Returns one bit for each of the first 32 keys. The bit is set if an addition may match the key.
     #[inline]
     pub fn marks(&self, keys: &[u64]) -> u32 {
         if self.all {
@@ -131,8 +133,8 @@ mod tests {
     use super::*;
     use fastrand::Rng;
 
-    /// Checks that all keys which match an addition are marked, at each level. Returns how many of 32 random
-    /// keys are marked at the worst level.
+    /// At each level, checks that all keys which match an addition are marked. Returns how many of 32 random
+    /// keys are marked at the level that marks the most.
     fn check(bloom: &BloomFilter, additions: &[(Vec<u64>, Vec<u64>)]) -> u32 {
         let mut most = 0;
         let mut rng = Rng::with_seed(9);
@@ -237,7 +239,7 @@ mod tests {
         additions.push((vec![0; 4], vec![0; 4]));
         assert_eq!(check(&bloom, &additions), 32, "an addition that is for all keys");
         check(&BloomFilter::of_mask(Seed::of_number(1), 1, 1, &[0]), &[(vec![0], vec![0])]);
-        // Masks with holes, and additions that examine a part of them.
+        // The masks have holes. Some additions examine only a part of them.
         for _ in 0..300 {
             let mask: Vec<u64> = (0..2).map(|_| rng.u64(..) & rng.u64(..) & rng.u64(..)).collect();
             let bloom = BloomFilter::of_mask(Seed::of_number(1), 2, 1_000, &mask);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the filter in [`super::bloom`] hashes and where it records the hashes: parts of a key, and an array
-//! of bits.
+//! Data structures of the filter in [`super::bloom`]: the parts of a key that are hashed, and the array of
+//! bits in which the hashes are recorded.
 
-/// Share of a word in a part's hash.
+/// Contribution of one word to a part's hash.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Term {
     pub word: usize,
@@ -36,32 +36,32 @@ impl Part {
 }
 
 impl Bits {
-    /// Creates an array of `1 << size_log2` bits, at least 64, none of them set.
+    /// Creates an array of `1 << size_log2` bits, at least 64. All bits are 0.
     pub fn new(size_log2: u32) -> Self {
         Self { words: vec![0; 1 << (size_log2 - 6)].into(), down: u64::BITS - size_log2 }
     }
 
-    /// Returns word and bit of a hash.
+    /// Returns the word and the bit for a hash.
     #[inline(always)]
     fn place(&self, hash: u64) -> (usize, u64) {
         let place = hash >> self.down;
         ((place / 64) as usize & (self.words.len() - 1), 1 << (place % 64))
     }
 
-    /// Sets the bit of a hash.
+    /// Sets the bit for a hash.
     pub fn insert(&mut self, hash: u64) {
         let (word, bit) = self.place(hash);
         self.words[word] |= bit;
     }
 
-    /// Returns whether the bit of a hash is set.
+    /// Returns whether the bit for a hash is set.
     #[inline(always)]
     pub fn has(&self, hash: u64) -> bool {
         let (word, bit) = self.place(hash);
         self.words[word] & bit != 0
     }
 
-    /// Returns the words of the array; their number is a power of two.
+    /// Returns the words of the array. Their number is a power of two.
     #[inline]
     pub fn words(&self) -> &[u64] {
         &self.words

@@ -17,8 +17,8 @@ impl Kernel {
         Self { level: level.min(Level::found()) }
     }
 
-    /// Returns one bit for each of the first 32 keys, `words` words each, set if the key's bit is set in
-    /// `bits`.
+    /// Returns one bit for each of the first 32 keys, `words` words each. The bit is set if the bit for the
+    /// key's hash is set in `bits`.
     #[inline]
     pub fn marks(self, part: &Part, bits: &Bits, keys: &[u64], words: usize) -> u32 {
         match self.level {
@@ -42,7 +42,7 @@ mod wide {
     #[target_feature(enable = "avx512f,avx512dq")]
     pub fn marks(part: &Part, bits: &Bits, keys: &[u64], words: usize) -> u32 {
         let count = (keys.len() / words).min(32);
-        // Bounds of the gathers below: words of a row, and words of the bit array.
+        // Checks the bounds of the gathers below: the words of a row, and the words of the bit array.
         assert!(part.terms.iter().all(|term| term.word < words), "a part's words are a key's");
         let last = bits.words().len() as u64 - 1;
         let each = |number: u64| _mm512_set1_epi64(number.cast_signed());
@@ -64,8 +64,8 @@ mod wide {
             }
             let place = _mm512_srl_epi64(sum, down);
             let at = _mm512_and_si512(_mm512_srli_epi64::<6>(place), each(last));
-            // SAFETY: `at` is masked by `last`. The number of words is a power of two, so each index is below
-            // it.
+            // SAFETY: `at` is masked by `last`, which is one less than the number of words. That number is a
+            // power of two, so each index is below it.
             let word = unsafe { _mm512_i64gather_epi64::<8>(at, bits.words().as_ptr().cast()) };
             let bit = _mm512_sllv_epi64(each(1), _mm512_and_si512(place, each(63)));
             marks |= u32::from(_mm512_mask_test_epi64_mask(lanes, word, bit)) << (8 * block);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Access lists and routing tables from files: always the samples in the tests of crate `engines`, and the
-//! complete sets if present.
+//! Access lists and routing tables from files. The samples in the tests of crate `engines` are always used,
+//! and the complete sets if they are present.
 
 use crate::rig::Rig;
 use crate::sets::{access_list, routes};
@@ -14,7 +14,8 @@ fn sample(name: &str) -> String {
     std::fs::read_to_string(folder.join(name)).unwrap()
 }
 
-/// Returns an unpacked file of the complete sets; `None`, with a message, if the sets are not present.
+/// Returns an unpacked file of the complete sets. If the sets are not present, prints a message and returns
+/// `None`.
 fn whole(name: &str) -> Option<String> {
     let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(name);
     if !path.exists() {
@@ -26,8 +27,7 @@ fn whole(name: &str) -> Option<String> {
     Some(String::from_utf8(output.stdout).unwrap())
 }
 
-/// Assigns priorities that keep the order of the list. An access list has more rules than there are
-/// priorities.
+/// Assigns priorities in the order of the list. An access list has more rules than there are priorities.
 fn ranked(list: Vec<Vec<Match>>) -> Vec<(u16, Match)> {
     let len = list.len();
     let priority = |place: usize| (65_535 - place * 65_535 / len.max(1)) as u16;
@@ -37,8 +37,8 @@ fn ranked(list: Vec<Vec<Match>>) -> Vec<(u16, Match)> {
         .collect()
 }
 
-/// A routing table whose priorities follow the prefix lengths, all below 1,000, with a default route and a
-/// table-miss entry at the end.
+/// Returns a routing table whose priorities follow the prefix lengths. All are below 1,000, with a default
+/// route and a table-miss entry at the end.
 fn by_length(routes: Vec<Match>) -> Vec<(u16, Match)> {
     let length = |route: &Match| route.fields().last().map_or(0, |c| c.mask.count_ones() as u16);
     let ether_type = routes[0].get(Field::EthType);
@@ -110,7 +110,8 @@ fn whole_routes() {
     for name in ["rib/ipv4_full.txt.gz", "rib/ipv6_full.txt.gz"] {
         let Some(text) = whole(name) else { return };
         let mut rules = by_length(routes(&text));
-        // The linear search is slow: few lookups among all routes, many among a part of them.
+        // The linear search is slow. Few packets are therefore looked up among all routes, and many among a
+        // part of the routes.
         let mut rig = Rig::default();
         rig.add(rules.clone());
         assert_eq!((rig.rule_table.engine_name(), rig.rule_table.len()), ("lpm", rules.len()));
@@ -126,7 +127,7 @@ fn whole_routes() {
     }
 }
 
-/// Rules that are equal under any coarse mask: only one field of 16 bits distinguishes them.
+/// The rules are equal under every coarse mask. Only one field of 16 bits distinguishes them.
 #[test]
 fn many_rules_of_one_coarse_value() {
     let mut rng = Rng::with_seed(3);
@@ -153,7 +154,8 @@ fn many_rules_of_one_coarse_value() {
     assert_eq!(rig.rule_table.engine_name(), "mask");
     let packets = rig.packets(&mut rng, 50);
     rig.check(&packets, "64k of one coarse value");
-    // The same rules at other priorities. Each value has a hundred rules, of which the best hides the others.
+    // The same rules are added with other priorities. Each value has a hundred rules, of which the best one
+    // hides the others.
     rig.add((0..6_400).map(|at| (200 + at / 64, rule(u32::from(at % 64)))).collect::<Vec<_>>());
     rig.check(&packets, "a hundred of one value");
     let best: Vec<u32> = rig.entries.iter().filter(|(_, e)| e.priority > 250).map(|(id, _)| *id).collect();
@@ -164,7 +166,7 @@ fn many_rules_of_one_coarse_value() {
 
 #[test]
 fn adding_one_by_one_compiles_seldom() {
-    // The masks are random. Their top bit is clear, so none is a prefix.
+    // The masks are random. Their top bit is clear, so none of them is a prefix.
     let mut rng = Rng::with_seed(5);
     let mut holes = Rig::default();
     for _ in 0..20_000 {

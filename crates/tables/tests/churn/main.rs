@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tables whose rules are added and removed, with every engine and every delta, compared with a linear search
-//! over the same rules.
+//! Adds rules to tables and removes them, with every engine and every kind of delta. Lookups are compared
+//! with a linear search over the same rules.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 

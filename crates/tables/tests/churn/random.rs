@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Random rules of each kind, added and removed one by one and many at once.
+//! Random rules of each kind, which are added and removed one by one and many at once.
 
 use crate::rig::Rig;
 use fastrand::Rng;
@@ -31,7 +31,7 @@ fn churn(rng: &mut Rng, steps: usize, mut rule: impl FnMut(&mut Rng) -> (u16, Ma
                 rig.remove(&gone);
             }
             _ => {
-                // Remove the rules that were hit, so that the rules they hid must be found.
+                // Removes the rules that were hit. The rules that they hid must then be found.
                 let packets = rig.packets(rng, 4);
                 let mut hit: Vec<u32> =
                     rig.lookup(&packets).into_iter().filter(|id| *id != engines::NONE).collect();
@@ -55,7 +55,7 @@ fn full(bits: u32) -> u128 {
 fn prefix(rng: &mut Rng, field: Field, near: u128, length: u32) -> FieldMatch {
     let bits = u32::from(field.location().length_bits);
     let mask = if length == 0 { 0 } else { full(bits) >> (bits - length) << (bits - length) };
-    // Close values lead to nested prefixes.
+    // Values that are close to each other lead to nested prefixes.
     let value = if rng.u8(..4) == 0 { near ^ 1 << rng.u32(..bits) } else { near };
     FieldMatch { field, value: value & mask, mask }
 }
@@ -175,7 +175,7 @@ fn one_mask_and_a_few_others() {
     }
 }
 
-/// Additions may examine a part of the mask that all other rules have.
+/// Additions may examine only a part of the mask that all other rules have.
 #[test]
 fn one_mask_with_holes_and_parts_of_it() {
     for seed in 0..cases() {
@@ -195,7 +195,7 @@ fn one_mask_with_holes_and_parts_of_it() {
     }
 }
 
-/// Keys have no words as long as no rule examines a field.
+/// As long as no rule examines a field, keys have no words.
 #[test]
 fn rules_that_match_everything() {
     for seed in 0..cases() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A table with the views of its workers, and a plain list of the same rules to compare with.
+//! A table with the views of its workers, and a plain list of the same rules for comparison.
 
 use crate::packet::Packet;
 use fastrand::Rng;
@@ -12,7 +12,7 @@ use tables::{RuleTable, Table, TableUpdate};
 
 const WORKERS: usize = 2;
 
-/// Number of additions for which a base is compiled in the background.
+/// Number of additions that starts a background compilation.
 const LEAST: usize = 12;
 
 /// A table under test.
@@ -21,14 +21,14 @@ pub struct Rig {
     /// Control side of the table.
     pub rule_table: RuleTable,
     views: [Table; WORKERS],
-    /// Rules by id, which is the order of addition.
+    /// Rules by ID. IDs are in the order of addition.
     pub entries: BTreeMap<u32, Arc<FlowEntry>>,
     next_id: u32,
     operations: usize,
-    /// Number of operations that became a swap.
+    /// Number of operations that were sent as swaps.
     pub swaps: usize,
-    /// Number of operations after which the result of a background compilation arrives; `None` for no such
-    /// compilation.
+    /// Number of operations after which the result of a background compilation arrives. `None` if there is no
+    /// background compilation.
     background: Option<usize>,
     job: Option<(usize, Job)>,
 }
@@ -61,7 +61,7 @@ impl Rig {
     }
 
     fn apply(&mut self, changes: &[RuleChange]) {
-        // Every third operation also changes many other tables.
+        // Every third operation also changes many rules in other tables.
         self.operations += 1;
         let in_all = if self.operations.is_multiple_of(3) { 1_000 } else { changes.len() };
         let updates = self.rule_table.change(changes, in_all, WORKERS).unwrap();
@@ -116,14 +116,14 @@ impl Rig {
         }
     }
 
-    /// Returns some active rule.
+    /// Returns a random active rule.
     pub fn any_entry(&self, rng: &mut Rng) -> Option<&Arc<FlowEntry>> {
         let from = rng.u32(..self.next_id.max(1));
         self.entries.range(from..).chain(self.entries.range(..from)).next().map(|(_, entry)| entry)
     }
 
-    /// Returns packets close to the rules: each matches a rule, may have headers of another, and some bits
-    /// are flipped.
+    /// Returns packets close to the rules. Each packet matches a rule, may have the headers of another rule,
+    /// and has some bits flipped.
     pub fn packets(&self, rng: &mut Rng, count: usize) -> Vec<Packet> {
         (0..count)
             .map(|_| {
@@ -155,7 +155,8 @@ impl Rig {
     }
 }
 
-/// Returns the entry of highest priority, among equals the first. `entries` must be in the order of addition.
+/// Returns the matching entry with the highest priority. Among equal priorities, returns the first one.
+/// `entries` must be in the order of addition.
 pub fn plain_best<'e>(entries: impl Iterator<Item = &'e Arc<FlowEntry>>, packet: &Packet) -> u32 {
     let fits = |entry: &FlowEntry| {
         let mut conditions = entry.matching.fields();

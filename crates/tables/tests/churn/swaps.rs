@@ -71,7 +71,8 @@ fn a_base_of_which_half_is_dead_is_compiled() {
     rig.check(&rig.packets(&mut rng, 50), "half gone");
 }
 
-/// A lookup visits the deleted rules of one match one by one, so a base may hold only few of them.
+/// A lookup visits the deleted rules of one match one by one. A base may therefore hold only a limited number
+/// of them.
 #[test]
 fn a_base_with_many_dead_of_one_match_is_compiled() {
     let kinds = [("exact", 9..9, None), ("lpm", 9..31, None), ("mask", 9..31, Some(Field::InPort))];
@@ -92,8 +93,8 @@ fn a_base_with_many_dead_of_one_match_is_compiled() {
     }
 }
 
-/// Rules that are found only by a walk over all of them. The limit of the delta grows with the number of such
-/// rules in the base.
+/// Lookups find these rules only by comparing all of them. The limit of the delta grows with the number of
+/// such rules in the base.
 #[test]
 fn rules_that_match_everything_compile_seldom() {
     let exact = |at: u32| Match::new([FieldMatch::exact(Field::EthDst, at.into())]).unwrap();
@@ -134,7 +135,7 @@ fn background_bases_come_before_the_delta_is_full() {
     }
 }
 
-/// If a rule is removed and its id is used again while a base is compiled, the new rule must be found.
+/// A rule is removed and its ID is reused while a base is compiled. The new rule must be found.
 #[test]
 fn numbers_may_be_used_again_while_a_base_is_compiled() {
     let mut rule_table = RuleTable::default();
@@ -151,13 +152,13 @@ fn numbers_may_be_used_again_while_a_base_is_compiled() {
     (1_000..1_100).for_each(|id| apply_updates(rule_table.change(&[add(id, id)], 1, 1).unwrap()));
     let job = rule_table.background_job(1).unwrap();
     assert!(rule_table.background_job(1).is_none(), "one at a time");
-    // One rule of the base, one rule of the delta, and one rule that the base being compiled does not have.
+    // Removes a rule of the base, a rule of the delta, and a rule that is missing in the base being compiled.
     for id in [5, 1_050, 1_100] {
         apply_updates(rule_table.change(&[RuleChange::Remove(id)], 1, 1).unwrap());
         apply_updates(rule_table.change(&[add(id, 50_000 + id)], 1, 1).unwrap());
     }
     rule_table.install(job.run());
-    // One rule of the new base, and one rule added after the base was compiled.
+    // Removes a rule of the new base, and a rule that was added after the base was compiled.
     for id in [8, 1_100] {
         apply_updates(rule_table.change(&[RuleChange::Remove(id)], 1, 1).unwrap());
     }
@@ -169,7 +170,7 @@ fn numbers_may_be_used_again_while_a_base_is_compiled() {
         (2, 1),
         "the new base knows all by now"
     );
-    // Remove rules again, now that their positions are known.
+    // Removes rules again, now that their positions are known.
     apply_updates(rule_table.change(&[RuleChange::Remove(1_050), RuleChange::Remove(6)], 2, 1).unwrap());
     let key = |value: u32| {
         let plan = Arc::clone(rule_table.plan());
@@ -188,7 +189,7 @@ fn numbers_may_be_used_again_while_a_base_is_compiled() {
     assert_eq!(found, [none, 5, none, none, none, none, 7, none, 1_060]);
 }
 
-/// Returns a table of `rules` different routes, and a function that creates more of them.
+/// Returns a table of `rules` different routes, and a function that creates further routes.
 fn table_of(rules: usize) -> (RuleTable, impl FnMut(usize) -> Vec<RuleChange>) {
     let mut rule_table = RuleTable::default();
     let mut next = 0;
@@ -266,15 +267,15 @@ fn a_base_is_worth_compiling_aside_when_a_128th_stands_beside_it_or_is_dead() {
     assert!(rule_table.job_at_rest().is_some(), "anything is worth it for a table at rest");
 }
 
-/// Each call replays three rules into the new base. Each change also replays three rules, instead of only the
-/// rule that it changes.
+/// Each call replays three rules into the new base. So does each change, which otherwise would only apply
+/// itself.
 #[test]
 fn a_base_compiled_aside_catches_up_three_rules_at_a_time() {
     for (meanwhile, calls) in [(0, 1), (3, 1), (4, 2), (9, 3), (10, 4)] {
         let (mut rule_table, mut more) = table_of(1_000);
         rule_table.change(&more(20), 20, 1).unwrap();
         let job = rule_table.background_job(1).unwrap();
-        // Half of the changes remove a rule, and half of the changes add a rule.
+        // Half of the changes remove a rule, and the other half add one.
         let gone: Vec<RuleChange> = (0..meanwhile / 2).map(RuleChange::Remove).collect();
         let changes = [gone, more((meanwhile - meanwhile / 2) as usize)].concat();
         rule_table.change(&changes, changes.len(), 1).unwrap();
@@ -290,7 +291,8 @@ fn a_base_compiled_aside_catches_up_three_rules_at_a_time() {
     let job = rule_table.background_job(1).unwrap();
     rule_table.change(&more(10), 10, 1).unwrap();
     rule_table.install(job.run());
-    // Ten rules are queued, and each change adds one rule and replays three. So each change leaves two fewer.
+    // Ten rules are queued. Each change adds one rule to the queue and replays three, so the queue becomes
+    // shorter by two.
     for change in 1..=5 {
         assert_eq!(rule_table.compiled_in_background(), 0, "change {change}");
         let updates = rule_table.change(&more(1), 1, 1).unwrap();

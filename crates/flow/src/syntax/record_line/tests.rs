@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Groups and meters are parsed as by `ovs-ofctl`, and printed records parse to the original.
+//! Groups and meters must be parsed as `ovs-ofctl` does. Printed groups and meters must parse to the
+//! original.
 
 use super::*;
 use crate::Action;
