@@ -6,7 +6,7 @@ use crate::field_write::FieldWrite;
 use crate::program::ProgramStep;
 use crate::stateless::{KeyPush, PolkaPush, TfPush};
 use arrayvec::ArrayVec;
-use flow::{DropReason, Limits, PortNo, QueueId};
+use flow::{DropReason, GroupId, Limits, PortNo, QueueId};
 
 /// Actions that run at the end of the pipeline, in the order of [`ActionSet::ordered`].
 ///
@@ -40,7 +40,7 @@ struct Parts {
     set_nw_ttl: Option<u8>,
     writes: ArrayVec<FieldWrite, { Limits::ACTION_SET_FIELDS }>,
     queue: Option<QueueId>,
-    group: Option<u32>,
+    group: Option<GroupId>,
     output: Option<(PortNo, u16)>,
 }
 
@@ -191,8 +191,8 @@ mod tests {
                 ProgramStep::Output { port: PortNo(2), max_len: 0 }
             ]
         );
-        set.write(&[ProgramStep::Group(4)]).unwrap();
-        assert_eq!(set.ordered().last(), Some(&ProgramStep::Group(4)));
+        set.write(&[ProgramStep::Group(GroupId(4))]).unwrap();
+        assert_eq!(set.ordered().last(), Some(&ProgramStep::Group(GroupId(4))));
         set.clear();
         assert!(set.is_empty() && set.ordered().is_empty());
     }

@@ -7,7 +7,7 @@ use crate::packet_data::PacketData;
 use crate::stateless::{self, KeyPush, PolkaPush, TfPush};
 use crate::{tags, ttl};
 use flow::stateless::TagTypes;
-use flow::{Action, DropReason, Instructions, Next, PortNo, QueueId, port_no};
+use flow::{Action, DropReason, GroupId, Instructions, Next, PortNo, QueueId, port_no};
 use wire::tf::Form;
 
 /// One compiled action.
@@ -21,7 +21,7 @@ pub enum ProgramStep {
         max_len: u16,
     },
     /// Processes the packet by the group with this number.
-    Group(u32),
+    Group(GroupId),
     /// Sets the egress queue of later outputs.
     Queue(QueueId),
     /// Writes a field.

@@ -30,7 +30,7 @@ use crate::counters::{
     EntryCounters, GroupCounters, MeterCounters, PortCounters, PortQueue, TableCounters, Totals,
 };
 use crate::event::Event;
-use flow::{EntryId, Nanos, Operation, PortNo};
+use flow::{EntryId, GroupId, Nanos, Operation, PortNo};
 use frame::Frame;
 
 /// A data plane. It applies operations in order, and reports counters and events. The module's documentation
@@ -72,7 +72,7 @@ pub trait DataPlane {
     fn table_counters(&mut self, table: u8) -> TableCounters;
 
     /// Returns a group's counters since it was added or replaced, or `None` if the group does not exist.
-    fn group_counters(&mut self, id: u32) -> Option<GroupCounters>;
+    fn group_counters(&mut self, id: GroupId) -> Option<GroupCounters>;
 
     /// Returns a meter's counters since it was added or replaced, or `None` if the meter does not exist.
     fn meter_counters(&mut self, id: u32) -> Option<MeterCounters>;

@@ -3,7 +3,7 @@
 //! under a named reason. Examples are a pop without a tag, a TTL action without IP, or a set-field of an
 //! absent field. Copies that were sent before are not affected.
 
-use crate::{Field, PortNo, QueueId, port_no};
+use crate::{Field, GroupId, PortNo, QueueId, port_no};
 
 /// Length in a packet-in request that asks for the whole packet (OFPCML_NO_BUFFER).
 pub const WHOLE_PACKET: u16 = 0xffff;
@@ -31,7 +31,7 @@ pub enum Action {
         max_len: u16,
     },
     /// Process by the group with this number.
-    Group(u32),
+    Group(GroupId),
     /// Choose the egress queue with this number.
     SetQueue(QueueId),
     /// Write the TTL of the outermost MPLS shim.

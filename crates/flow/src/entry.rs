@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Flow entries, and the flow-mod messages that change them.
 
-use crate::{Action, Field, Instructions, Match, PortNo, port_no};
+use crate::{Action, Field, GroupId, Instructions, Match, PortNo, port_no};
 use std::sync::Arc;
 
 /// Identifier of an entry, stable for the entry's lifetime. It is reused only when no references to the entry
@@ -92,7 +92,7 @@ pub struct FlowMod {
     /// For deletes, selects only entries that output to this port. `None` means no restriction.
     pub out_port: Option<PortNo>,
     /// For deletes, selects only entries that use this group. `None` means no restriction.
-    pub out_group: Option<u32>,
+    pub out_group: Option<GroupId>,
     /// Whether the entry is low-latency. If `None`, the cookie decides.
     pub low_latency: Option<bool>,
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Groups: lists of actions (buckets) that entries share by reference.
 
-use crate::Action;
-use crate::{PortNo, port_no};
+use crate::{Action, GroupId, PortNo, port_no};
 
 /// Type of a group. It determines which buckets process a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,7 +24,7 @@ pub struct Bucket {
     /// Port whose state decides whether the bucket is live.
     pub watch_port: Option<PortNo>,
     /// Group whose state decides whether the bucket is live.
-    pub watch_group: Option<u32>,
+    pub watch_group: Option<GroupId>,
     /// Actions, executed as an action set.
     pub actions: Vec<Action>,
 }
@@ -34,7 +33,7 @@ pub struct Bucket {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Group {
     /// Group number.
-    pub id: u32,
+    pub id: GroupId,
     /// Type of the group.
     pub kind: GroupType,
     /// Buckets in the controller's order.
@@ -95,7 +94,7 @@ pub fn pick(hash: u32, weights: impl Iterator<Item = u16> + Clone) -> Option<usi
 
 impl Group {
     /// Returns the groups to which the buckets send or which they watch.
-    pub fn references(&self) -> impl Iterator<Item = u32> + '_ {
+    pub fn references(&self) -> impl Iterator<Item = GroupId> + '_ {
         self.buckets.iter().flat_map(|bucket| bucket.groups().chain(bucket.watch_group))
     }
 
@@ -114,7 +113,7 @@ impl Group {
 
 impl Bucket {
     /// Returns the groups to which the bucket sends.
-    pub fn groups(&self) -> impl Iterator<Item = u32> + '_ {
+    pub fn groups(&self) -> impl Iterator<Item = GroupId> + '_ {
         self.actions.iter().filter_map(|action| match action {
             Action::Group(group) => Some(*group),
             _ => None,
@@ -123,7 +122,7 @@ impl Bucket {
 
     /// Returns whether the bucket is live. It is live if it watches nothing, or if a port or group that it
     /// watches is live.
-    pub fn is_live(&self, port_up: impl Fn(PortNo) -> bool, group_live: impl Fn(u32) -> bool) -> bool {
+    pub fn is_live(&self, port_up: impl Fn(PortNo) -> bool, group_live: impl Fn(GroupId) -> bool) -> bool {
         match (self.watch_port, self.watch_group) {
             (None, None) => true,
             (port, group) => port.is_some_and(port_up) || group.is_some_and(group_live),

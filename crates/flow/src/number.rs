@@ -63,4 +63,6 @@ numbers! {
     PortNo(u32);
     /// Number of an egress queue at its port, at most [`EgressQueue::ID_MAX`](crate::EgressQueue::ID_MAX).
     QueueId(u32);
+    /// Group number, at most [`GROUP_MAX`](crate::validate::GROUP_MAX).
+    GroupId(u32);
 }

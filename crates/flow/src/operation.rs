@@ -2,11 +2,10 @@
 //! Operations: the changes that the control plane (`model`) applies to a data plane. Shunt's ordering
 //! guarantees refer to a sequence of operations, each of which has a position among the packets.
 
-use crate::Action;
 use crate::group::Group;
 use crate::meter::Meter;
 use crate::stateless::StatelessConfig;
-use crate::{EntryId, FlowEntry, Instructions, PortNo};
+use crate::{Action, EntryId, FlowEntry, GroupId, Instructions, PortNo};
 use std::sync::Arc;
 
 /// Number of the internal table of learned MAC addresses, after the controller's 255 tables. Its entries
@@ -33,7 +32,7 @@ pub enum Operation {
     /// this operation.
     PacketOut(Arc<PacketOut>),
     /// A group was removed. No entry and no other group sends to it.
-    RemoveGroup(u32),
+    RemoveGroup(GroupId),
     /// New values of the general settings.
     Settings(Settings),
     /// The complete configuration of stateless forwarding. `None` disables stateless forwarding.

@@ -3,10 +3,12 @@
 //! linear tables exist.
 
 use crate::action::{KeyHeader, SetField, TfHeader};
-use crate::{Action, Field, FlowMod, FlowModCommand, Limits, Match, MatchError, PortNo, QueueId, port_no};
+use crate::{
+    Action, Field, FlowMod, FlowModCommand, GroupId, Limits, Match, MatchError, PortNo, QueueId, port_no,
+};
 
 /// Highest group number (OFPG_MAX).
-pub const GROUP_MAX: u32 = 0xffff_ff00;
+pub const GROUP_MAX: GroupId = GroupId(0xffff_ff00);
 /// Highest meter number (OFPM_MAX).
 pub const METER_MAX: u32 = 0xffff_0000;
 /// Number that stands for all queues (OFPQ_ALL). It is not a valid egress queue.
@@ -43,7 +45,7 @@ pub enum ValidateError {
     OutPort(PortNo),
     /// OFPET_BAD_ACTION, OFPBAC_BAD_OUT_GROUP: a group number out of range.
     #[error("group {0:#x} cannot exist; groups are numbered 0 to 0xffffff00")]
-    OutGroup(u32),
+    OutGroup(GroupId),
     /// OFPET_BAD_ACTION, OFPBAC_BAD_QUEUE: all queues instead of a single queue.
     #[error("queue 0xffffffff means all queues; choose one")]
     Queue,
@@ -238,7 +240,8 @@ mod tests {
         assert!(matches!(one(Action::SetField(outside)), Err(ValidateError::SetArgument { .. })));
         assert!(matches!(one(Action::PushVlan(0x0800)), Err(ValidateError::PushType { .. })));
         assert_eq!(one(Action::SetQueue(QueueId(QUEUE_ALL))), Err(ValidateError::Queue));
-        assert_eq!(one(Action::Group(GROUP_MAX + 1)), Err(ValidateError::OutGroup(GROUP_MAX + 1)));
+        let outside = GroupId(GROUP_MAX.0 + 1);
+        assert_eq!(one(Action::Group(outside)), Err(ValidateError::OutGroup(outside)));
         let tf = TfHeader { qid: 0, up: 1 << 29, down: 0 };
         assert_eq!(one(Action::PushTf(tf)), Ok(()));
         assert!(matches!(one(Action::PushTfWide(tf)), Err(ValidateError::Tf { .. })));
@@ -251,9 +254,12 @@ mod tests {
         let meter = |n| with(Instructions { meter: Some(n), ..Instructions::default() });
         assert_eq!(meter(0xffff_0000), Ok(()));
         assert_eq!(meter(0xffff_0001), Err(ValidateError::Meter(0xffff_0001)));
-        assert_eq!(one(Action::Group(0)), Ok(()));
-        assert_eq!(one(Action::Group(0xffff_ff00)), Ok(()));
-        assert_eq!(one(Action::Group(0xffff_ff01)), Err(ValidateError::OutGroup(0xffff_ff01)));
+        assert_eq!(one(Action::Group(GroupId(0))), Ok(()));
+        assert_eq!(one(Action::Group(GroupId(0xffff_ff00))), Ok(()));
+        assert_eq!(
+            one(Action::Group(GroupId(0xffff_ff01))),
+            Err(ValidateError::OutGroup(GroupId(0xffff_ff01)))
+        );
         assert_eq!(one(Action::SetQueue(QueueId(0xffff_fffe))), Ok(()));
         for (action, ethertypes) in [
             (Action::PushVlan as fn(u16) -> Action, &[0x8100, 0x88a8][..]),

@@ -2,9 +2,9 @@
 //! Reasons for refusing a request, with the error types and codes of OpenFlow 1.3 (section 7.4.4, "Error
 //! Message").
 
-use flow::PortNo;
 use flow::stateless::StatelessError;
 use flow::validate::ValidateError;
+use flow::{GroupId, PortNo};
 
 /// Error type OFPET_BAD_REQUEST.
 const BAD_REQUEST: u16 = 1;
@@ -91,7 +91,7 @@ pub enum ModelError {
     },
     /// An action outputs to a group that does not exist (OFPBAC_BAD_OUT_GROUP).
     #[error("group {0} does not exist; add it before what sends to it")]
-    NoSuchGroup(u32),
+    NoSuchGroup(GroupId),
     /// A packet-out names an ingress port that does not exist (OFPBRC_BAD_PORT).
     #[error("{0:#x} cannot be the ingress port of a packet; give a port that exists, or CONTROLLER")]
     BadInPort(PortNo),
@@ -100,15 +100,15 @@ pub enum ModelError {
     BadPacket(usize),
     /// The group to be added exists already (OFPGMFC_GROUP_EXISTS).
     #[error("group {0} exists already; modify or delete it instead")]
-    GroupExists(u32),
+    GroupExists(GroupId),
     /// The group to be modified does not exist (OFPGMFC_UNKNOWN_GROUP).
     #[error("group {0} does not exist; add it instead")]
-    UnknownGroup(u32),
+    UnknownGroup(GroupId),
     /// The group is invalid on its own (OFPGMFC_INVALID_GROUP).
     #[error("group {group}: {why}")]
     InvalidGroup {
         /// Number of the group.
-        group: u32,
+        group: GroupId,
         /// Description of the fault and of the valid alternative.
         why: &'static str,
     },
@@ -125,7 +125,7 @@ pub enum ModelError {
     )]
     NoRoomForBuckets {
         /// Number of the group in the request.
-        group: u32,
+        group: GroupId,
         /// Number of buckets that all groups would have.
         buckets: usize,
     },
@@ -136,29 +136,29 @@ pub enum ModelError {
     )]
     TooManyPasses {
         /// Number of the group whose packets pass too many buckets.
-        group: u32,
+        group: GroupId,
     },
     /// The group has too many buckets (OFPGMFC_OUT_OF_BUCKETS).
     #[error("group {group} has {buckets} buckets; the maximum is {}", flow::Limits::GROUP_BUCKETS)]
     TooManyBuckets {
         /// Number of the group.
-        group: u32,
+        group: GroupId,
         /// Number of buckets in the request.
         buckets: usize,
     },
     /// The groups form a loop (OFPGMFC_LOOP).
     #[error("a chain of groups leads from group {0} back to it")]
-    GroupLoop(u32),
+    GroupLoop(GroupId),
     /// The chain of groups is too long (OFPGMFC_CHAINING_UNSUPPORTED).
     #[error("group {0} makes a chain of more than {most} groups", most = flow::Limits::GROUP_CHAIN)]
-    GroupChain(u32),
+    GroupChain(GroupId),
     /// Another group sends to the group to be deleted, or watches it (OFPGMFC_CHAINED_GROUP).
     #[error("group {sender} sends to group {group} or watches it; change or delete that one first")]
     ChainedGroup {
         /// Number of the group to be deleted.
-        group: u32,
+        group: GroupId,
         /// Number of the group that sends to it or watches it.
-        sender: u32,
+        sender: GroupId,
     },
     /// The meter does not exist (OFPMMFC_UNKNOWN_METER).
     #[error("meter {0} does not exist; add it first")]

@@ -11,7 +11,7 @@ use dataplane::{DataPlane, GroupCounters, MeterCounters, PortCounters, PortQueue
 use flow::group::Group;
 use flow::meter::Meter;
 use flow::stateless::StatelessConfig;
-use flow::{EntryId, FlowEntry, Nanos, PortNo};
+use flow::{EntryId, FlowEntry, GroupId, Nanos, PortNo};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ pub struct MeterStats {
 
 impl<D: DataPlane> Model<D> {
     /// Returns a group with its counters.
-    pub fn group(&mut self, now: Nanos, id: u32) -> Option<GroupStats> {
+    pub fn group(&mut self, now: Nanos, id: GroupId) -> Option<GroupStats> {
         let record = self.rules.groups.get(id)?;
         Some(GroupStats {
             references: record.users + self.rules.groups.senders(id).count(),
@@ -55,14 +55,14 @@ impl<D: DataPlane> Model<D> {
 
     /// Returns the numbers of all groups.
     #[must_use]
-    pub fn group_ids(&self) -> Vec<u32> {
+    pub fn group_ids(&self) -> Vec<GroupId> {
         self.rules.groups.records().keys().copied().collect()
     }
 
     /// Returns the numbers of all groups. Each group follows the groups that it sends to or watches, so the
     /// groups can be added in this order.
     #[must_use]
-    pub fn groups_in_order(&self) -> Vec<u32> {
+    pub fn groups_in_order(&self) -> Vec<GroupId> {
         let mut ids = self.rules.groups.senders_first();
         ids.reverse();
         ids
@@ -70,13 +70,13 @@ impl<D: DataPlane> Model<D> {
 
     /// Returns a group's definition.
     #[must_use]
-    pub fn group_numbered(&self, id: u32) -> Option<&Group> {
+    pub fn group_numbered(&self, id: GroupId) -> Option<&Group> {
         Some(&*self.rules.groups.get(id)?.what)
     }
 
     /// Returns the lowest number of any group within a range.
-    pub(crate) fn first_group(&self, range: &RangeInclusive<u32>) -> Option<u32> {
-        first(self.rules.groups.records(), range)
+    pub(crate) fn first_group(&self, range: &RangeInclusive<u32>) -> Option<GroupId> {
+        first(self.rules.groups.records(), GroupId(*range.start())..=GroupId(*range.end()))
     }
 
     /// Returns a meter with its counters.
@@ -103,7 +103,7 @@ impl<D: DataPlane> Model<D> {
 
     /// Returns the lowest number of any meter within a range.
     pub(crate) fn first_meter(&self, range: &RangeInclusive<u32>) -> Option<u32> {
-        first(&self.rules.meters, range)
+        first(&self.rules.meters, range.clone())
     }
 
     /// Returns the ports in order of their numbers.

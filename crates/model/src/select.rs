@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Selection of the entries to which a request applies.
 
-use flow::{Action, FlowEntry, FlowMod, Match, PortNo};
+use flow::{Action, FlowEntry, FlowMod, GroupId, Match, PortNo};
 
 /// Filter of a statistics request. The default filter accepts all entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct FlowFilter {
     /// Port that the entry must output to, if set.
     pub out_port: Option<PortNo>,
     /// Group that the entry must use, if set.
-    pub out_group: Option<u32>,
+    pub out_group: Option<GroupId>,
 }
 
 impl FlowFilter {
@@ -45,7 +45,7 @@ pub(crate) struct Qualities {
     cookie: u64,
     cookie_mask: u64,
     out_port: Option<PortNo>,
-    out_group: Option<u32>,
+    out_group: Option<GroupId>,
 }
 
 impl Qualities {

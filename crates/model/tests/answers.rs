@@ -6,7 +6,7 @@ mod common;
 
 use common::*;
 use flow::validate::ValidateError;
-use flow::{Action, FlowMod, Instructions, Operation, PortNo, port_no};
+use flow::{Action, FlowMod, GroupId, Instructions, Operation, PortNo, port_no};
 use model::agent::{Agent, ChannelId, Context};
 use model::{Learning, ModelError, ModelLimits};
 use openflow::multipart::flow_stats::FlowQuery;
@@ -77,8 +77,8 @@ impl Bench {
 
 /// Adds entries of priorities 1 to 4 that differ in table, cookie, output and group.
 fn four_entries(bench: &mut Bench) {
-    bench.model.group_mod(0, model::GroupCommand::Add, group(7)).unwrap();
-    let to_group = Instructions::apply(vec![Action::Group(7)]);
+    bench.model.group_mod(0, model::GroupCommand::Add, group(GroupId(7))).unwrap();
+    let to_group = Instructions::apply(vec![Action::Group(GroupId(7))]);
     for flow in [
         FlowMod { cookie: 0x10, ..add(1, mac(1), PortNo(5)) },
         FlowMod { cookie: 0x11, table: Some(3), ..add(2, mac(2), PortNo(6)) },
@@ -93,7 +93,7 @@ fn four_entries(bench: &mut Bench) {
     }
 }
 
-fn group(id: u32) -> flow::group::Group {
+fn group(id: GroupId) -> flow::group::Group {
     flow::group::Group { id, kind: flow::group::GroupType::All, buckets: Vec::new() }
 }
 
@@ -106,13 +106,13 @@ fn entries_are_asked_for_by_each_of_their_qualities() {
         (FlowQuery { table: Some(254), ..all() }, &[4]),
         (FlowQuery { table: Some(4), ..all() }, &[]),
         (FlowQuery { out_port: Some(PortNo(5)), ..all() }, &[1, 4]),
-        (FlowQuery { out_group: Some(7), ..all() }, &[3]),
-        (FlowQuery { out_group: Some(8), ..all() }, &[]),
+        (FlowQuery { out_group: Some(GroupId(7)), ..all() }, &[3]),
+        (FlowQuery { out_group: Some(GroupId(8)), ..all() }, &[]),
         (FlowQuery { cookie: 0x10, cookie_mask: 0x10, ..all() }, &[1, 2]),
         (FlowQuery { cookie: 0x11, cookie_mask: 0xff, ..all() }, &[2]),
         (FlowQuery { cookie: 0x11, ..all() }, &[1, 2, 3, 4]),
         (FlowQuery { matching: mac(1), ..all() }, &[1, 3]),
-        (FlowQuery { matching: mac(1), table: Some(3), out_group: Some(7), ..all() }, &[3]),
+        (FlowQuery { matching: mac(1), table: Some(3), out_group: Some(GroupId(7)), ..all() }, &[3]),
     ] {
         let mut bench = Bench::new();
         four_entries(&mut bench);
@@ -290,7 +290,7 @@ fn a_packet_out_is_checked_before_it_takes_its_place() {
         (packet(PortNo(4), 13, &[]), ModelError::BadPacket(13)),
         (packet(PortNo(4), 14, &[to_table.clone(), output.clone()]), to_tables.clone()),
         (packet(PortNo(4), 14, &[to_table.clone(), to_table]), to_tables),
-        (packet(PortNo(4), 14, &[Action::Group(9)]), ModelError::NoSuchGroup(9)),
+        (packet(PortNo(4), 14, &[Action::Group(GroupId(9))]), ModelError::NoSuchGroup(GroupId(9))),
         (packet(PortNo(4), 14, &[Action::output(PortNo(0))]), ValidateError::OutPort(PortNo(0)).into()),
     ] {
         assert_eq!(m.packet_out(packet), Err(expected));

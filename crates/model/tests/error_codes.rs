@@ -5,7 +5,7 @@
 use flow::action::TfHeader;
 use flow::stateless::StatelessError;
 use flow::validate::ValidateError;
-use flow::{Field, MatchError, PortNo};
+use flow::{Field, GroupId, MatchError, PortNo};
 use model::ModelError::{self, *};
 
 const BAD_REQUEST: u16 = 1;
@@ -51,7 +51,7 @@ fn what_is_wrong_with_a_flow_mod_by_itself() {
         (V::Meter(0), (METER_MOD_FAILED, 2)),
         (V::TooManyActions(99), (BAD_ACTION, 7)),
         (V::OutPort(PortNo(0)), (BAD_ACTION, 4)),
-        (V::OutGroup(0), (BAD_ACTION, 9)),
+        (V::OutGroup(GroupId(0)), (BAD_ACTION, 9)),
         (V::Queue, (BAD_ACTION, 8)),
         (V::SetType(Field::InPort), (BAD_ACTION, 13)),
         (V::SetArgument { field: Field::EthSrc, value: 1, mask: 0 }, (BAD_ACTION, 15)),
@@ -65,17 +65,17 @@ fn what_is_wrong_with_a_flow_mod_by_itself() {
 #[test]
 fn groups() {
     check([
-        (NoSuchGroup(1), (BAD_ACTION, 9)),
-        (GroupExists(1), (GROUP_MOD_FAILED, 0)),
-        (InvalidGroup { group: 1, why: "" }, (GROUP_MOD_FAILED, 1)),
+        (NoSuchGroup(GroupId(1)), (BAD_ACTION, 9)),
+        (GroupExists(GroupId(1)), (GROUP_MOD_FAILED, 0)),
+        (InvalidGroup { group: GroupId(1), why: "" }, (GROUP_MOD_FAILED, 1)),
         (TooManyGroups, (GROUP_MOD_FAILED, 3)),
-        (NoRoomForBuckets { group: 1, buckets: 2 }, (GROUP_MOD_FAILED, 4)),
-        (TooManyPasses { group: 1 }, (GROUP_MOD_FAILED, 4)),
-        (TooManyBuckets { group: 1, buckets: 2 }, (GROUP_MOD_FAILED, 4)),
-        (GroupChain(1), (GROUP_MOD_FAILED, 5)),
-        (GroupLoop(1), (GROUP_MOD_FAILED, 7)),
-        (UnknownGroup(1), (GROUP_MOD_FAILED, 8)),
-        (ChainedGroup { group: 1, sender: 2 }, (GROUP_MOD_FAILED, 9)),
+        (NoRoomForBuckets { group: GroupId(1), buckets: 2 }, (GROUP_MOD_FAILED, 4)),
+        (TooManyPasses { group: GroupId(1) }, (GROUP_MOD_FAILED, 4)),
+        (TooManyBuckets { group: GroupId(1), buckets: 2 }, (GROUP_MOD_FAILED, 4)),
+        (GroupChain(GroupId(1)), (GROUP_MOD_FAILED, 5)),
+        (GroupLoop(GroupId(1)), (GROUP_MOD_FAILED, 7)),
+        (UnknownGroup(GroupId(1)), (GROUP_MOD_FAILED, 8)),
+        (ChainedGroup { group: GroupId(1), sender: GroupId(2) }, (GROUP_MOD_FAILED, 9)),
     ]);
 }
 

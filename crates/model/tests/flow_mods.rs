@@ -8,8 +8,8 @@ mod common;
 use common::*;
 use flow::validate::ValidateError;
 use flow::{
-    Action, EntryChange, EntryFlags, FlowMod, FlowModCommand, Instructions, Match, Next, PortNo, Slice,
-    SliceBase,
+    Action, EntryChange, EntryFlags, FlowMod, FlowModCommand, GroupId, Instructions, Match, Next, PortNo,
+    Slice, SliceBase,
 };
 use flow::{Field, FieldMatch, port_no};
 use model::{
@@ -95,7 +95,7 @@ fn deletes_select_by_match_cookie_port_and_group() {
     assert_eq!(removed(FlowMod { cookie: 0x31, cookie_mask: 0xff, ..delete_all() }), 0);
     assert_eq!(removed(FlowMod { out_port: Some(PortNo(3)), ..delete_all() }), 0);
     assert_eq!(removed(FlowMod { cookie: 0x20, cookie_mask: 0xf0, ..delete_all() }), 1);
-    assert_eq!(removed(FlowMod { out_group: Some(4), ..delete_all() }), 0);
+    assert_eq!(removed(FlowMod { out_group: Some(GroupId(4)), ..delete_all() }), 0);
     assert_eq!(removed(FlowMod { out_port: Some(PortNo(4)), ..delete_all() }), 1);
     assert_eq!(removed(command(FlowModCommand::DeleteStrict, add(2, mac(1), PortNo(0)))), 0);
     assert_eq!(removed(delete(add(0, dst(0, 0xff << 40), PortNo(0)))), 1, "the mask covers mac(1)");
@@ -106,7 +106,7 @@ fn deletes_select_by_match_cookie_port_and_group() {
 #[test]
 fn what_is_not_there_is_refused() {
     let mut m = plain();
-    let group = Instructions { write: vec![Action::Group(4)], ..Instructions::default() };
+    let group = Instructions { write: vec![Action::Group(GroupId(4))], ..Instructions::default() };
     let meter = Instructions { meter: Some(9), ..Instructions::default() };
     for (instructions, numbers) in [(group, (2, 9)), (meter, (12, 3))] {
         let added =

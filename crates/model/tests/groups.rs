@@ -9,18 +9,20 @@ use common::*;
 use flow::action::KeyHeader;
 use flow::group::{Bucket, Group, GroupType};
 use flow::meter::Meter;
-use flow::{Action, EntryFlags, FlowMod, FlowModCommand, Instructions, Limits, Match, Operation, PortNo};
+use flow::{
+    Action, EntryFlags, FlowMod, FlowModCommand, GroupId, Instructions, Limits, Match, Operation, PortNo,
+};
 use model::GroupCommand::{Add, Delete, DeleteAll, Modify};
 use model::{AsyncMessage, Change, MeterCommand, ModelError, PortConfig, PortMod, RemovedReason};
 
-fn group(id: u32, kind: GroupType, actions: &[Vec<Action>]) -> Group {
+fn group(id: GroupId, kind: GroupType, actions: &[Vec<Action>]) -> Group {
     let weight = u16::from(kind == GroupType::Select);
     let bucket = |actions: &Vec<Action>| Bucket { weight, actions: actions.clone(), ..Bucket::default() };
     Group { id, kind, buckets: actions.iter().map(bucket).collect() }
 }
 
 fn all(id: u32, actions: &[Vec<Action>]) -> Group {
-    group(id, GroupType::All, actions)
+    group(GroupId(id), GroupType::All, actions)
 }
 
 #[test]
@@ -28,20 +30,22 @@ fn groups_come_change_and_go_with_their_entries() {
     let mut m = plain();
     let to_group = |id| Instructions { write: vec![Action::Group(id)], ..Instructions::default() };
     let entry = |id| FlowMod { instructions: to_group(id), ..add(1, mac(1), PortNo(0)) };
-    assert_eq!(m.flow_mod(0, entry(7)).unwrap_err(), ModelError::NoSuchGroup(7));
+    assert_eq!(m.flow_mod(0, entry(GroupId(7))).unwrap_err(), ModelError::NoSuchGroup(GroupId(7)));
     m.group_mod(0, Add, all(7, &[vec![Action::output(PortNo(1))], vec![Action::output(PortNo(2))]])).unwrap();
-    m.flow_mod(0, entry(7)).unwrap();
+    m.flow_mod(0, entry(GroupId(7))).unwrap();
     m.flow_mod(0, add(1, mac(2), PortNo(1))).unwrap();
-    assert_eq!(m.group(5, 7).unwrap().references, 1);
+    assert_eq!(m.group(5, GroupId(7)).unwrap().references, 1);
     m.group_mod(0, Modify, all(7, &[])).unwrap();
-    assert_eq!(m.group(5, 7).unwrap().group.buckets.len(), 0);
+    assert_eq!(m.group(5, GroupId(7)).unwrap().group.buckets.len(), 0);
     m.group_mod(9, Delete, all(7, &[])).unwrap();
     assert_eq!((m.group_ids(), m.flow_count()), (vec![], 1), "its entries go with it");
     m.group_mod(9, Delete, all(7, &[])).unwrap();
     let reported = m.plane_mut().operations.iter().filter(|op| matches!(op, Operation::Group(_))).count();
     assert_eq!(reported, 2);
     let Some(Operation::All(last)) = m.plane_mut().operations.last() else { panic!("not one operation") };
-    assert!(matches!(&last[..], [Operation::RemoveGroup(7), Operation::Entries(gone)] if gone.len() == 1));
+    assert!(
+        matches!(&last[..], [Operation::RemoveGroup(GroupId(7)), Operation::Entries(gone)] if gone.len() == 1)
+    );
 }
 
 #[test]
@@ -49,7 +53,7 @@ fn entries_that_go_with_their_group_say_so() {
     let mut m = plain();
     m.group_mod(0, Add, all(7, &[])).unwrap();
     let flags = EntryFlags { send_flow_removed: true, ..EntryFlags::default() };
-    let instructions = Instructions { write: vec![Action::Group(7)], ..Instructions::default() };
+    let instructions = Instructions { write: vec![Action::Group(GroupId(7))], ..Instructions::default() };
     m.flow_mod(0, FlowMod { flags, instructions, ..add(1, mac(1), PortNo(0)) }).unwrap();
     m.group_mod(2, Delete, all(7, &[])).unwrap();
     let reported = poll_all(&mut m, 3);
@@ -67,31 +71,34 @@ fn references_are_counted_through_all_that_happens_to_entries() {
     }
     let to = |id| Instructions::apply(vec![Action::Group(id), Action::Group(id)]);
     let entry = |n: u64, id| FlowMod { instructions: to(id), ..add(1, mac(n.into()), PortNo(0)) };
-    let references = |m: &mut Fake| [1, 2].map(|id| m.group(0, id).unwrap().references);
+    let references = |m: &mut Fake| [1, 2].map(|id| m.group(0, GroupId(id)).unwrap().references);
     for n in 0..4 {
-        m.flow_mod(0, entry(n, 1)).unwrap();
+        m.flow_mod(0, entry(n, GroupId(1))).unwrap();
     }
     assert_eq!(references(&mut m), [4, 0]);
-    m.flow_mod(0, entry(0, 2)).unwrap();
-    m.flow_mod(0, command(FlowModCommand::ModifyStrict, entry(1, 2))).unwrap();
+    m.flow_mod(0, entry(0, GroupId(2))).unwrap();
+    m.flow_mod(0, command(FlowModCommand::ModifyStrict, entry(1, GroupId(2)))).unwrap();
     assert_eq!(references(&mut m), [2, 2], "replaced and modified");
-    m.flow_mod(0, command(FlowModCommand::DeleteStrict, entry(2, 0))).unwrap();
-    m.flow_mod(0, FlowMod { hard_timeout_s: 1, ..entry(5, 1) }).unwrap();
+    m.flow_mod(0, command(FlowModCommand::DeleteStrict, entry(2, GroupId(0)))).unwrap();
+    m.flow_mod(0, FlowMod { hard_timeout_s: 1, ..entry(5, GroupId(1)) }).unwrap();
     assert_eq!(references(&mut m), [2, 2]);
     poll_all(&mut m, 2 * SECOND);
     assert_eq!(references(&mut m), [1, 2], "timed out");
     // A failed bundle leaves the counts unchanged.
     let failing = [
-        Change::from(entry(8, 1)),
-        Change::from(command(FlowModCommand::ModifyStrict, entry(1, 1))),
+        Change::from(entry(8, GroupId(1))),
+        Change::from(command(FlowModCommand::ModifyStrict, entry(1, GroupId(1)))),
         Change::Group(Delete, all(2, &[])),
-        Change::Group(Add, all(2, &[vec![Action::Group(1)]])),
-        Change::from(command(FlowModCommand::Delete, FlowMod { matching: Match::any(), ..entry(0, 0) })),
+        Change::Group(Add, all(2, &[vec![Action::Group(GroupId(1))]])),
+        Change::from(command(
+            FlowModCommand::Delete,
+            FlowMod { matching: Match::any(), ..entry(0, GroupId(0)) },
+        )),
         Change::Group(Modify, all(9, &[])),
     ];
-    assert_eq!(m.bundle(0, failing).unwrap_err(), (5, ModelError::UnknownGroup(9)));
+    assert_eq!(m.bundle(0, failing).unwrap_err(), (5, ModelError::UnknownGroup(GroupId(9))));
     assert_eq!((references(&mut m), m.flow_count()), ([1, 2], 3));
-    m.group_mod(0, Modify, all(2, &[vec![Action::Group(1)]])).unwrap();
+    m.group_mod(0, Modify, all(2, &[vec![Action::Group(GroupId(1))]])).unwrap();
     assert_eq!(references(&mut m), [2, 2], "a group counts as well");
     m.flow_mod(0, delete_all()).unwrap();
     assert_eq!(references(&mut m), [1, 0]);
@@ -109,14 +116,14 @@ fn a_bundle_of_groups_meters_ports_and_flows_is_one_operation_or_none() {
     let entry = FlowMod {
         instructions: Instructions {
             meter: Some(5),
-            apply: vec![Action::Group(2)],
+            apply: vec![Action::Group(GroupId(2))],
             ..Instructions::default()
         },
         ..add(1, mac(1), PortNo(0))
     };
     let good = vec![
         Change::Group(Add, all(1, &[vec![Action::output(PortNo(4))]])),
-        Change::Group(Add, all(2, &[vec![Action::Group(1)]])),
+        Change::Group(Add, all(2, &[vec![Action::Group(GroupId(1))]])),
         Change::Meter(MeterCommand::Add, meter),
         Change::Port(port_mod),
         Change::Flow(entry),
@@ -128,7 +135,10 @@ fn a_bundle_of_groups_meters_ports_and_flows_is_one_operation_or_none() {
     assert!(m.port(PortNo(4)).unwrap().is_up() && poll_all(&mut m, 0).is_empty(), "nothing has happened");
 
     m.bundle(0, good).unwrap();
-    assert_eq!((m.barrier(), m.group_ids(), m.meter_ids()), (before + 1, vec![1, 2], vec![5]));
+    assert_eq!(
+        (m.barrier(), m.group_ids(), m.meter_ids()),
+        (before + 1, vec![GroupId(1), GroupId(2)], vec![5])
+    );
     assert!(!m.port(PortNo(4)).unwrap().is_up());
     assert!(matches!(&poll_all(&mut m, 0)[..], [AsyncMessage::PortStatus { port, .. }] if port.config.down));
     let Some(Operation::All(parts)) = m.plane_mut().operations.last() else { panic!("one operation") };
@@ -143,7 +153,7 @@ fn numbers_of_groups_and_buckets_are_bounded_by_what_is_advertised() {
         m.group_mod(0, Add, all(id, &[vec![]])).unwrap();
     }
     assert_eq!(m.group_mod(0, Add, all(most, &[])).unwrap_err().openflow(), (6, 3));
-    m.group_mod(0, Add, group(most, GroupType::FastFailover, &[])).unwrap();
+    m.group_mod(0, Add, group(GroupId(most), GroupType::FastFailover, &[])).unwrap();
     let error = m.group_mod(0, Modify, all(most, &[])).unwrap_err();
     assert_eq!(error.openflow(), (6, 3), "of another type there was room");
     let full = vec![vec![]; Limits::GROUP_BUCKETS];
@@ -154,7 +164,7 @@ fn numbers_of_groups_and_buckets_are_bounded_by_what_is_advertised() {
     let left = Limits::BUCKETS - most as usize - room * (Limits::GROUP_BUCKETS - 2);
     m.group_mod(0, Modify, all(100, &full[..left + 1])).unwrap();
     assert_eq!(m.group_mod(0, Modify, all(101, &full[..2])).unwrap_err().openflow(), (6, 4));
-    assert_eq!(m.group(0, 101).unwrap().group.buckets.len(), 1, "nothing has changed");
+    assert_eq!(m.group(0, GroupId(101)).unwrap().group.buckets.len(), 1, "nothing has changed");
     m.group_mod(0, DeleteAll, all(0, &[])).unwrap();
     assert!(m.group_ids().is_empty());
 }
@@ -163,30 +173,32 @@ fn numbers_of_groups_and_buckets_are_bounded_by_what_is_advertised() {
 fn chains_do_not_multiply_packets_without_bound() {
     let mut m = plain();
     m.group_mod(0, Add, all(1, &vec![vec![Action::output(PortNo(1))]; 60])).unwrap();
-    m.group_mod(0, Add, all(2, &vec![vec![Action::Group(1)]; 60])).unwrap();
-    let error = m.group_mod(0, Add, all(3, &vec![vec![Action::Group(2)]; 2])).unwrap_err();
-    assert_eq!((error.openflow(), m.group_ids()), ((6, 4), vec![1, 2]));
+    m.group_mod(0, Add, all(2, &vec![vec![Action::Group(GroupId(1))]; 60])).unwrap();
+    let error = m.group_mod(0, Add, all(3, &vec![vec![Action::Group(GroupId(2))]; 2])).unwrap_err();
+    assert_eq!((error.openflow(), m.group_ids()), ((6, 4), vec![GroupId(1), GroupId(2)]));
     let error = m.group_mod(0, Modify, all(1, &vec![vec![Action::output(PortNo(1))]; 70])).unwrap_err();
-    assert_eq!(error, ModelError::TooManyPasses { group: 2 }, "told of the one that leads to it");
-    let select = group(3, GroupType::Select, &vec![vec![Action::Group(2)]; 9]);
+    assert_eq!(error, ModelError::TooManyPasses { group: GroupId(2) }, "told of the one that leads to it");
+    let select = group(GroupId(3), GroupType::Select, &vec![vec![Action::Group(GroupId(2))]; 9]);
     m.group_mod(0, Add, select).unwrap();
 }
 
 #[test]
 fn many_ways_through_few_groups_are_looked_at_once() {
     let mut m = plain();
-    let wide = |to: std::ops::Range<u32>| to.map(|id| vec![Action::Group(id)]).collect::<Vec<_>>();
+    let wide = |to: std::ops::Range<u32>| to.map(|id| vec![Action::Group(GroupId(id))]).collect::<Vec<_>>();
     for level in 0..8 {
         for id in 0..60 {
             let next = if level == 0 { 0..0 } else { 60 * (level - 1)..60 * level };
-            let select = group(60 * level + id, GroupType::Select, &wide(next));
+            let select = group(GroupId(60 * level + id), GroupType::Select, &wide(next));
             m.group_mod(0, Add, select).unwrap();
         }
     }
     // 60 to the power of 8 paths lead to this group.
-    m.group_mod(0, Modify, group(0, GroupType::Select, &[vec![Action::output(PortNo(1))]])).unwrap();
-    let error = m.group_mod(0, Modify, group(0, GroupType::Select, &[vec![Action::Group(479)]])).unwrap_err();
-    assert_eq!(error, ModelError::GroupLoop(0));
+    m.group_mod(0, Modify, group(GroupId(0), GroupType::Select, &[vec![Action::output(PortNo(1))]])).unwrap();
+    let error = m
+        .group_mod(0, Modify, group(GroupId(0), GroupType::Select, &[vec![Action::Group(GroupId(479))]]))
+        .unwrap_err();
+    assert_eq!(error, ModelError::GroupLoop(GroupId(0)));
 }
 
 #[test]
@@ -196,23 +208,27 @@ fn what_openflow_refuses_is_refused_with_its_numbers() {
     let mut refused = |command, group: Group| m.group_mod(0, command, group).unwrap_err().openflow();
     assert_eq!(refused(Add, all(1, &[])), (6, 0), "exists");
     assert_eq!(refused(Modify, all(2, &[])), (6, 8), "unknown");
-    assert_eq!(refused(Add, group(2, GroupType::Indirect, &[])), (6, 1));
-    let mut weightless = group(2, GroupType::Select, &[vec![Action::output(PortNo(1))]]);
+    assert_eq!(refused(Add, group(GroupId(2), GroupType::Indirect, &[])), (6, 1));
+    let mut weightless = group(GroupId(2), GroupType::Select, &[vec![Action::output(PortNo(1))]]);
     weightless.buckets[0].weight = 0;
     assert_eq!(refused(Add, weightless), (6, 1));
     for kind in [GroupType::All, GroupType::Indirect, GroupType::FastFailover] {
         for command in [Add, Modify] {
             let mut weighted =
-                group(if command == Add { 2 } else { 1 }, kind, &[vec![Action::output(PortNo(1))]]);
+                group(GroupId(if command == Add { 2 } else { 1 }), kind, &[vec![Action::output(PortNo(1))]]);
             weighted.buckets[0].weight = 1;
             assert_eq!(refused(command, weighted), (6, 1), "{kind:?} with a weight");
         }
     }
     assert_eq!(refused(Add, all(0xffff_ff01, &[])), (6, 1));
-    assert_eq!(refused(Add, all(2, &[vec![Action::Group(9)]])), (2, 9), "sends to a group that is not there");
+    assert_eq!(
+        refused(Add, all(2, &[vec![Action::Group(GroupId(9))]])),
+        (2, 9),
+        "sends to a group that is not there"
+    );
     let short = KeyHeader { key: vec![1; 7].into(), hops: 1, epoch: 0 };
     assert_eq!(refused(Add, all(2, &[vec![Action::PushKey(short)]])), (2, 5), "a key of 7 bytes");
-    assert_eq!(refused(Add, all(2, &[vec![Action::Group(2)]])), (6, 7), "to itself");
+    assert_eq!(refused(Add, all(2, &[vec![Action::Group(GroupId(2))]])), (6, 7), "to itself");
     let many = vec![vec![]; Limits::GROUP_BUCKETS + 1];
     assert_eq!(refused(Add, all(2, &many)), (6, 4));
 }
@@ -222,18 +238,18 @@ fn chains_end_and_are_not_cut() {
     let mut m = plain();
     m.group_mod(0, Add, all(1, &[])).unwrap();
     for id in 2..=Limits::GROUP_CHAIN as u32 {
-        m.group_mod(0, Add, all(id, &[vec![Action::Group(id - 1)]])).unwrap();
+        m.group_mod(0, Add, all(id, &[vec![Action::Group(GroupId(id - 1))]])).unwrap();
     }
     let last = Limits::GROUP_CHAIN as u32;
-    let error = m.group_mod(0, Add, all(last + 1, &[vec![Action::Group(last)]])).unwrap_err();
-    assert_eq!(error, ModelError::GroupChain(last + 1));
+    let error = m.group_mod(0, Add, all(last + 1, &[vec![Action::Group(GroupId(last))]])).unwrap_err();
+    assert_eq!(error, ModelError::GroupChain(GroupId(last + 1)));
     // The chain also becomes too long if it grows at its other end: the chain that leads to group 1 has the
     // maximum length.
     m.group_mod(0, Add, all(100, &[])).unwrap();
-    let error = m.group_mod(0, Modify, all(1, &[vec![Action::Group(100)]])).unwrap_err();
-    assert_eq!(error, ModelError::GroupChain(1));
-    let error = m.group_mod(0, Modify, all(1, &[vec![Action::Group(last)]])).unwrap_err();
-    assert_eq!(error, ModelError::GroupLoop(1));
+    let error = m.group_mod(0, Modify, all(1, &[vec![Action::Group(GroupId(100))]])).unwrap_err();
+    assert_eq!(error, ModelError::GroupChain(GroupId(1)));
+    let error = m.group_mod(0, Modify, all(1, &[vec![Action::Group(GroupId(last))]])).unwrap_err();
+    assert_eq!(error, ModelError::GroupLoop(GroupId(1)));
     let error = m.group_mod(0, Delete, all(1, &[])).unwrap_err();
     assert_eq!(error.openflow(), (6, 9));
     m.group_mod(0, DeleteAll, all(0, &[])).unwrap();

@@ -8,7 +8,7 @@ mod common;
 use common::*;
 use flow::group::{Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
-use flow::{Action, FlowMod, FlowModCommand, Instructions, PortNo};
+use flow::{Action, FlowMod, FlowModCommand, GroupId, Instructions, PortNo};
 use model::agent::{Agent, ChannelId, Context};
 use openflow::bundle::{BundleAdd, BundleControl, BundleKind};
 use openflow::group::{GroupChange, GroupMod};
@@ -121,7 +121,7 @@ fn what_is_done_elsewhere_is_answered_as_here() {
     let one = bench.connect();
     let control = |kind| Message::BundleControl(BundleControl { bundle_id: 1, kind, flags: 1 });
     let part = |message| Message::BundleAdd(BundleAdd { bundle_id: 1, flags: 1, message: Box::new(message) });
-    let group = Group { id: 5, kind: GroupType::All, buckets: Vec::new() };
+    let group = Group { id: GroupId(5), kind: GroupType::All, buckets: Vec::new() };
     let unknown = Message::GroupMod(GroupMod { command: GroupChange::Modify, group });
     let mut commit = |last: Message| {
         bench.model.bundle(0, (0..MANY).map(|n| add(2, mac(n.into()), PortNo(1)))).unwrap();
@@ -184,8 +184,8 @@ fn deletes_of_groups_and_meters_are_long_if_entries_use_what_they_delete() {
     let (every_group, every_meter) = (openflow::group::ALL, openflow::meter::ALL);
     // If `used`, entries use group 1 and meter 1. Group 2 and meter 2 have no users.
     for (delete, used, is_long) in [
-        (delete_group(1), true, true),
-        (delete_group(2), true, false),
+        (delete_group(GroupId(1)), true, true),
+        (delete_group(GroupId(2)), true, false),
         (delete_group(every_group), true, true),
         (delete_group(every_group), false, false),
         (delete_meter(1), true, true),
@@ -195,11 +195,12 @@ fn deletes_of_groups_and_meters_are_long_if_entries_use_what_they_delete() {
     ] {
         let mut bench = Bench::new();
         for id in [1, 2] {
-            bench.model.group_mod(0, model::GroupCommand::Add, group(id)).unwrap();
+            bench.model.group_mod(0, model::GroupCommand::Add, group(GroupId(id))).unwrap();
             bench.model.meter_mod(0, model::MeterCommand::Add, meter(id)).unwrap();
         }
         if used {
-            let instructions = Instructions { meter: Some(1), ..Instructions::apply(vec![Action::Group(1)]) };
+            let instructions =
+                Instructions { meter: Some(1), ..Instructions::apply(vec![Action::Group(GroupId(1))]) };
             bench.model.flow_mod(0, FlowMod { instructions, ..add(2, mac(1), PortNo(1)) }).unwrap();
         }
         let one = bench.connect();

@@ -7,7 +7,7 @@ use crate::experimenter;
 use crate::nicira;
 use crate::oxm::{self, Tlv};
 use flow::action::{KeyHeader, PolkaHeader, SetField, TfHeader};
-use flow::{Action, Field, PortNo, QueueId};
+use flow::{Action, Field, GroupId, PortNo, QueueId};
 
 const OUTPUT: u16 = 0;
 const COPY_TTL_OUT: u16 = 11;
@@ -70,7 +70,7 @@ fn decode_body(kind: u16, r: &mut Reader<'_>) -> Result<Action, DecodeError> {
         PUSH_MPLS => ethertype(r).map(Action::PushMpls),
         POP_MPLS => ethertype(r).map(Action::PopMpls),
         SET_QUEUE => r.u32().map(QueueId).map(Action::SetQueue),
-        GROUP => r.u32().map(Action::Group),
+        GROUP => r.u32().map(GroupId).map(Action::Group),
         SET_NW_TTL => byte(r).map(Action::SetNwTtl),
         DEC_NW_TTL => bare(r, Action::DecNwTtl),
         SET_FIELD => set_field(r, false),
@@ -196,7 +196,7 @@ fn encode(action: &Action, out: &mut Vec<u8>) {
             out.put_u16(*max_len);
             out.zeros(6);
         }
-        Action::Group(group) => number(out, GROUP, *group),
+        Action::Group(group) => number(out, GROUP, group.0),
         Action::SetQueue(queue) => number(out, SET_QUEUE, queue.0),
         Action::SetMplsTtl(ttl) => byte(out, SET_MPLS_TTL, *ttl),
         Action::DecMplsTtl => number(out, DEC_MPLS_TTL, 0),

@@ -7,7 +7,7 @@ use crate::features::{ALL_TABLES, table_or_all};
 use crate::instruction;
 use crate::matching;
 use crate::packet::NO_BUFFER;
-use flow::{EntryFlags, FlowModCommand, Match, Nanos, PortNo};
+use flow::{EntryFlags, FlowModCommand, GroupId, Match, Nanos, PortNo};
 
 /// OFPP_ANY and OFPG_ANY.
 pub(crate) const ANY: u32 = 0xffff_ffff;
@@ -39,7 +39,7 @@ impl FlowModMessage {
         };
         let (idle_timeout_s, hard_timeout_s, priority) = (r.u16()?, r.u16()?, r.u16()?);
         let buffer_id = unless(NO_BUFFER, r.u32()?);
-        let (out_port, out_group) = (unless(ANY, r.u32()?).map(PortNo), unless(ANY, r.u32()?));
+        let (out_port, out_group) = (unless(ANY, r.u32()?).map(PortNo), unless(ANY, r.u32()?).map(GroupId));
         let flags = decode_flags(r.u16()?)?;
         r.skip(2)?;
         let matching = matching::decode(r)?;
@@ -72,7 +72,7 @@ impl FlowModMessage {
         out.put_u16(f.priority);
         out.put_u32(self.buffer_id.unwrap_or(NO_BUFFER));
         out.put_u32(f.out_port.map_or(ANY, u32::from));
-        out.put_u32(f.out_group.unwrap_or(ANY));
+        out.put_u32(f.out_group.map_or(ANY, u32::from));
         out.put_u16(flag_bits(f.flags));
         out.zeros(2);
         matching::encode(&f.matching, out);

@@ -5,11 +5,11 @@ use crate::action;
 use crate::bytes::{Put, Reader, unless};
 use crate::error::{self, DecodeError, ErrorCode};
 use crate::flow_mod::ANY;
-use flow::PortNo;
 use flow::group::{Bucket, Group, GroupType};
+use flow::{GroupId, PortNo};
 
 /// OFPG_ALL: all groups, for deletes.
-pub const ALL: u32 = 0xffff_fffc;
+pub const ALL: GroupId = GroupId(0xffff_fffc);
 /// Length of a bucket without its actions, in bytes.
 const BUCKET_BYTES: usize = 16;
 
@@ -49,7 +49,7 @@ impl GroupMod {
         let command = GroupChange::decode(r.u16()?, error::GROUP_BAD_COMMAND)?;
         let kind = decode_kind(r.u8()?)?;
         r.skip(1)?;
-        let id = r.u32()?;
+        let id = GroupId(r.u32()?);
         if id > flow::validate::GROUP_MAX && !(id == ALL && command == GroupChange::Delete) {
             return error::GROUP_INVALID
                 .says(format!("group {id:#x} cannot exist; groups are 0 to 0xffffff00"));
@@ -60,7 +60,7 @@ impl GroupMod {
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         out.put_u16(self.command as u16);
         out.put(&[kind_number(self.group.kind), 0]);
-        out.put_u32(self.group.id);
+        out.put_u32(self.group.id.0);
         encode_buckets(&self.group.buckets, out);
     }
 }
@@ -98,7 +98,8 @@ pub(crate) fn decode_buckets(r: &mut Reader<'_>) -> Result<Vec<Bucket>, DecodeEr
         let mut b = r.part(length, "a bucket", error::GROUP_BAD_BUCKET)?;
         b.skip(2)?;
         let weight = b.u16()?;
-        let (watch_port, watch_group) = (unless(ANY, b.u32()?).map(PortNo), unless(ANY, b.u32()?));
+        let (watch_port, watch_group) =
+            (unless(ANY, b.u32()?).map(PortNo), unless(ANY, b.u32()?).map(GroupId));
         b.skip(4)?;
         buckets.push(Bucket { weight, watch_port, watch_group, actions: action::decode_list(&mut b)? });
     }
@@ -111,7 +112,7 @@ pub(crate) fn encode_buckets(buckets: &[Bucket], out: &mut Vec<u8>) {
         out.zeros(2);
         out.put_u16(bucket.weight);
         out.put_u32(bucket.watch_port.map_or(ANY, u32::from));
-        out.put_u32(bucket.watch_group.unwrap_or(ANY));
+        out.put_u32(bucket.watch_group.map_or(ANY, u32::from));
         out.zeros(4);
         action::encode_list(&bucket.actions, out);
         out.patch_length(start, start);

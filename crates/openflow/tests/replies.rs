@@ -11,7 +11,9 @@ use common::hex;
 use flow::action::SetField;
 use flow::group::{Bucket, Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
-use flow::{Action, EntryFlags, Field, FieldMatch, Instructions, Match, Next, PortNo, QueueId, port_no};
+use flow::{
+    Action, EntryFlags, Field, FieldMatch, GroupId, Instructions, Match, Next, PortNo, QueueId, port_no,
+};
 use openflow::bundle::{BundleControl, BundleKind};
 use openflow::features::{Features, SwitchConfig, capability};
 use openflow::flow_mod::{FlowRemovedMessage, FlowRemovedReason};
@@ -56,7 +58,7 @@ fn instructions() -> Instructions {
             Action::Output { port: port_no::CONTROLLER, max_len: 96 },
         ],
         clear: true,
-        write: vec![Action::Group(7), Action::SetQueue(QueueId(1))],
+        write: vec![Action::Group(GroupId(7)), Action::SetQueue(QueueId(1))],
         metadata: Some((5, 0xff)),
         next: Some(Next::Table(9)),
     }
@@ -171,7 +173,7 @@ fn multiparts() -> Vec<(&'static str, Answer)> {
         (
             "group",
             Answer::Group(vec![GroupStatsEntry {
-                group: 7,
+                group: GroupId(7),
                 references: 2,
                 total: counts,
                 duration_ns: 1_000_000_002,
@@ -182,11 +184,11 @@ fn multiparts() -> Vec<(&'static str, Answer)> {
             "group_desc",
             Answer::GroupDesc(vec![
                 GroupDescription(Group {
-                    id: 7,
+                    id: GroupId(7),
                     kind: GroupType::Select,
                     buckets: vec![bucket(PortNo(1)), bucket(PortNo(2))],
                 }),
-                GroupDescription(Group { id: 8, kind: GroupType::All, buckets: Vec::new() }),
+                GroupDescription(Group { id: GroupId(8), kind: GroupType::All, buckets: Vec::new() }),
             ]),
         ),
         (

@@ -5,7 +5,9 @@
 use super::coverage::Coverage;
 use super::log::Arrival;
 use flow::group::Bucket;
-use flow::{Action, EntryChange, EntryId, FlowEntry, Instructions, Operation, Outcome, PortNo, port_no};
+use flow::{
+    Action, EntryChange, EntryId, FlowEntry, GroupId, Instructions, Operation, Outcome, PortNo, port_no,
+};
 use reference::{Processed, Unfinished};
 use std::collections::BTreeMap;
 
@@ -65,7 +67,7 @@ const COUNTED: [(&str, Set); 20] = [
 #[derive(Debug, Default)]
 pub(super) struct Features {
     entries: BTreeMap<EntryId, Set>,
-    groups: BTreeMap<u32, Set>,
+    groups: BTreeMap<GroupId, Set>,
 }
 
 impl Features {

@@ -7,7 +7,7 @@ use dataplane::{
     By, DataPlane, EntryCounters, Event, GroupCounters, MacSeen, MeterCounters, PortCounters, PortQueue,
     TableCounters, Totals,
 };
-use flow::{DropReason, EgressQueue, EntryId, Nanos, Operation, Outcome, PacketInReason, PortNo};
+use flow::{DropReason, EgressQueue, EntryId, GroupId, Nanos, Operation, Outcome, PacketInReason, PortNo};
 use frame::Frame;
 use model::FlowRemoved;
 use pipeline::{BurstCounters, Probe};
@@ -226,7 +226,7 @@ impl DataPlane for Recorder {
         self.plane.table_counters(table)
     }
 
-    fn group_counters(&mut self, id: u32) -> Option<GroupCounters> {
+    fn group_counters(&mut self, id: GroupId) -> Option<GroupCounters> {
         self.plane.group_counters(id)
     }
 
@@ -391,7 +391,7 @@ pub(super) struct Record {
     pub queues: Vec<(PortNo, Vec<PortQueue>)>,
     pub entries: Vec<(EntryId, EntryCounters)>,
     pub tables: Vec<(u8, TableCounters)>,
-    pub groups: Vec<(u32, GroupCounters)>,
+    pub groups: Vec<(GroupId, GroupCounters)>,
     pub meters: Vec<(u32, MeterCounters)>,
     pub totals: Totals,
     pub updates: usize,

@@ -3,6 +3,7 @@
 
 use crate::cells::Cell;
 use actions::CompiledGroup;
+use flow::GroupId;
 use std::sync::Arc;
 
 /// Counters of a group and its buckets in one worker.
@@ -25,19 +26,19 @@ impl GroupCells {
 /// All groups of one worker, sorted by number.
 #[derive(Clone, Debug, Default)]
 pub struct GroupTable {
-    groups: Vec<(u32, Arc<CompiledGroup>, Arc<GroupCells>)>,
+    groups: Vec<(GroupId, Arc<CompiledGroup>, Arc<GroupCells>)>,
 }
 
 impl GroupTable {
     /// Creates a table of groups, which must be sorted by number.
     #[must_use]
-    pub fn new(groups: Vec<(u32, Arc<CompiledGroup>, Arc<GroupCells>)>) -> Self {
+    pub fn new(groups: Vec<(GroupId, Arc<CompiledGroup>, Arc<GroupCells>)>) -> Self {
         debug_assert!(groups.is_sorted_by_key(|(id, ..)| *id));
         Self { groups }
     }
 
     /// Returns the group of this number, with its counters.
-    pub(crate) fn get(&self, id: u32) -> Option<(&CompiledGroup, &GroupCells)> {
+    pub(crate) fn get(&self, id: GroupId) -> Option<(&CompiledGroup, &GroupCells)> {
         let at = self.groups.binary_search_by_key(&id, |(id, ..)| *id).ok()?;
         Some((&self.groups[at].1, &self.groups[at].2))
     }

@@ -10,13 +10,13 @@ use crate::group_table::GroupCells;
 use crate::packet::{Packet, Take};
 use actions::CompiledGroup;
 use flow::group::{Bucket, GroupType, pick};
-use flow::{DropReason, Limits};
+use flow::{DropReason, GroupId, Limits};
 
 impl<E: Egress> BurstContext<'_, E> {
     /// Processes the packet by a group. `take` states whether the group's last output may take the packet's
     /// frame. `chain` is the number of groups that the packet has already entered.
     #[inline(never)]
-    pub(crate) fn group(&mut self, packet: &mut Packet, id: u32, take: Take, chain: usize) {
+    pub(crate) fn group(&mut self, packet: &mut Packet, id: GroupId, take: Take, chain: usize) {
         let groups = self.groups;
         let Some((compiled, cells)) = groups.get(id).filter(|_| chain < Limits::GROUP_CHAIN) else {
             return self.fail(packet, DropReason::NoSuchGroup);

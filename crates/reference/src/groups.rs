@@ -6,11 +6,11 @@ use crate::action_set::ActionSet;
 use crate::choice::{chosen, hash_of, is_live};
 use crate::run::Run;
 use flow::group::{Bucket, Group, GroupType};
-use flow::{DropReason, FlowEntry};
+use flow::{DropReason, FlowEntry, GroupId};
 
 impl Run<'_> {
     /// Processes the packet by a group. Records the drop reason if the group cannot process it.
-    pub(crate) fn group(&mut self, id: u32, entry: &FlowEntry) {
+    pub(crate) fn group(&mut self, id: GroupId, entry: &FlowEntry) {
         let Some(group) = self.rules.group(id) else {
             self.reasons.push(DropReason::NoSuchGroup);
             return;

@@ -28,8 +28,8 @@ use flow::meter::{Band, Meter};
 use flow::operation::PacketOut;
 use flow::stateless::StatelessConfig;
 use flow::{
-    DropReason, EntryChange, EntryId, FlowEntry, Operation, Outcome, PacketInReason, PortNo, PortState,
-    QueueId, Settings, port_no,
+    DropReason, EntryChange, EntryId, FlowEntry, GroupId, Operation, Outcome, PacketInReason, PortNo,
+    PortState, QueueId, Settings, port_no,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -48,8 +48,8 @@ pub struct Reference {
     stateless: Option<Arc<StatelessConfig>>,
     ports: BTreeMap<PortNo, PortState>,
     tables: tables::Tables,
-    groups: BTreeMap<u32, Arc<Group>>,
-    group_counters: BTreeMap<u32, GroupTotals>,
+    groups: BTreeMap<GroupId, Arc<Group>>,
+    group_counters: BTreeMap<GroupId, GroupTotals>,
     meters: BTreeMap<u32, Arc<Meter>>,
     /// Numbers of packets and bytes of each entry.
     entry_counters: BTreeMap<EntryId, (u64, u64)>,
@@ -74,7 +74,7 @@ pub struct GroupTotals {
 type Hit = (u8, Option<u32>, usize);
 
 /// A use of a group: its number, the buckets used, and the frame's length in bytes at that moment.
-type GroupHit = (u32, Vec<usize>, usize);
+type GroupHit = (GroupId, Vec<usize>, usize);
 
 /// A copy sent to a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -146,7 +146,7 @@ pub struct Processed {
     /// Each lookup in order: the table and the entry hit.
     pub hits: Vec<(u8, Option<EntryId>)>,
     /// Each use of a group in order: its number and the indices of the buckets used.
-    pub groups: Vec<(u32, Vec<usize>)>,
+    pub groups: Vec<(GroupId, Vec<usize>)>,
     /// Meters that the packet reached, in order.
     pub metered: Vec<Metered>,
     /// Locations that NORMAL would learn from the packet, one for each execution of NORMAL.
@@ -174,7 +174,7 @@ impl RuleSource for Reference {
         self.ports.values().copied().collect()
     }
 
-    fn group(&self, id: u32) -> Option<Arc<Group>> {
+    fn group(&self, id: GroupId) -> Option<Arc<Group>> {
         self.groups.get(&id).cloned()
     }
 
@@ -382,7 +382,7 @@ impl Reference {
 
     /// Returns the counters of a group since it was added.
     #[must_use]
-    pub fn group_counters(&self, id: u32) -> Option<&GroupTotals> {
+    pub fn group_counters(&self, id: GroupId) -> Option<&GroupTotals> {
         self.group_counters.get(&id).filter(|_| self.groups.contains_key(&id))
     }
 

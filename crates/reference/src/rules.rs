@@ -8,7 +8,7 @@ use crate::{Processed, fields};
 use flow::group::Group;
 use flow::operation::Settings;
 use flow::stateless::StatelessConfig;
-use flow::{EntryId, Field, FlowEntry, PortNo, PortState};
+use flow::{EntryId, Field, FlowEntry, GroupId, PortNo, PortState};
 use std::sync::Arc;
 
 /// Minimum size of a copy for the copy budget, in bytes.
@@ -35,7 +35,7 @@ pub trait RuleSource {
     fn ports(&self) -> Vec<PortState>;
 
     /// Returns one group.
-    fn group(&self, id: u32) -> Option<Arc<Group>>;
+    fn group(&self, id: GroupId) -> Option<Arc<Group>>;
 
     /// Returns whether a meter has bands that remark packets.
     fn remarks(&self, meter: u32) -> bool;

@@ -11,7 +11,7 @@ use crate::{ControllerCopy, LearnedMac, Metered, Processed, RuleSource, Sent, he
 use flow::action::WHOLE_PACKET;
 use flow::meter::Band;
 use flow::stateless::TagTypes;
-use flow::{Action, DropReason, EntryId, FlowEntry, Next, Outcome, PacketInReason};
+use flow::{Action, DropReason, EntryId, FlowEntry, GroupId, Next, Outcome, PacketInReason};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub(crate) struct Run<'a> {
     /// Each lookup: table, entry hit, and the frame's length in bytes at that moment.
     pub hits: Vec<(u8, Option<u32>, usize)>,
     /// Each use of a group: its number, the buckets used, and the frame's length in bytes at that moment.
-    pub group_hits: Vec<(u32, Vec<usize>, usize)>,
+    pub group_hits: Vec<(GroupId, Vec<usize>, usize)>,
     /// Meters that the packet reached.
     pub metered: Vec<Metered>,
     /// Bands that the packet exceeds, by table.

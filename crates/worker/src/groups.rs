@@ -3,6 +3,7 @@
 
 use actions::CompiledGroup;
 use dataplane::{GroupCounters, TrafficCount};
+use flow::GroupId;
 use flow::group::Group;
 use pipeline::{GroupCells, GroupTable, Update};
 use std::collections::BTreeMap;
@@ -14,7 +15,7 @@ type Entry = (Arc<CompiledGroup>, Vec<Arc<GroupCells>>);
 /// All groups by number.
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
-    groups: BTreeMap<u32, Entry>,
+    groups: BTreeMap<GroupId, Entry>,
 }
 
 impl Groups {
@@ -31,22 +32,23 @@ impl Groups {
     }
 
     /// Removes a group.
-    pub fn remove(&mut self, id: u32) {
+    pub fn remove(&mut self, id: GroupId) {
         self.groups.remove(&id);
     }
 
     /// Appends the table of groups to each worker's parts.
     pub fn updates(&self, parts: &mut [Vec<Update>]) {
         for (worker, parts) in parts.iter_mut().enumerate() {
-            let of =
-                |(id, (group, cells)): (&u32, &Entry)| (*id, Arc::clone(group), Arc::clone(&cells[worker]));
+            let of = |(id, (group, cells)): (&GroupId, &Entry)| {
+                (*id, Arc::clone(group), Arc::clone(&cells[worker]))
+            };
             let table = GroupTable::new(self.groups.iter().map(of).collect());
             parts.push(Update::SwapGroups(Arc::new(table)));
         }
     }
 
     /// Returns a group's counters, summed over all workers.
-    pub fn counters(&self, id: u32) -> Option<GroupCounters> {
+    pub fn counters(&self, id: GroupId) -> Option<GroupCounters> {
         let (_, cells) = self.groups.get(&id)?;
         let buckets = cells.first().map_or(0, |cells| cells.buckets.len());
         let mut sum =

@@ -4,7 +4,7 @@
 //! must be recognized as harmless.
 
 use flow::group::Group;
-use flow::{Action, Instructions};
+use flow::{Action, GroupId, Instructions};
 use std::collections::BTreeSet;
 
 /// A value for each kind of action that may choose an egress queue.
@@ -60,7 +60,7 @@ pub(crate) struct Requeues {
     /// Number of entries that choose a queue by the action set.
     writes: ByAction<usize>,
     /// Groups with buckets that set a queue.
-    groups: BTreeSet<u32>,
+    groups: BTreeSet<GroupId>,
 }
 
 impl Requeues {
@@ -106,7 +106,7 @@ impl Requeues {
     }
 
     /// Removes a group. Returns whether flows may move to another queue.
-    pub fn remove_group(&mut self, id: u32) -> bool {
+    pub fn remove_group(&mut self, id: GroupId) -> bool {
         let before = self.by_groups();
         self.groups.remove(&id);
         before
@@ -123,7 +123,7 @@ impl Requeues {
 mod tests {
     use super::*;
     use flow::group::{Bucket, GroupType};
-    use flow::{PortNo, QueueId};
+    use flow::{GroupId, PortNo, QueueId};
 
     fn choice(apply: Vec<Action>, write: Vec<Action>) -> Choice {
         Choice::of(&Instructions { apply, write, ..Instructions::default() })
@@ -156,11 +156,16 @@ mod tests {
             Group { id, kind: GroupType::Indirect, buckets }
         };
         let mut requeues = Requeues::new(true);
-        requeues.add(1, choice(vec![Action::Group(7)], vec![]));
-        assert!(!requeues.set_group(&group(7, vec![Action::output(PortNo(1))])) && !requeues.by_table(1));
-        assert!(requeues.set_group(&group(7, vec![Action::SetQueue(QueueId(3)), Action::output(PortNo(1))])));
+        requeues.add(1, choice(vec![Action::Group(GroupId(7))], vec![]));
+        assert!(
+            !requeues.set_group(&group(GroupId(7), vec![Action::output(PortNo(1))])) && !requeues.by_table(1)
+        );
+        assert!(
+            requeues
+                .set_group(&group(GroupId(7), vec![Action::SetQueue(QueueId(3)), Action::output(PortNo(1))]))
+        );
         assert!(requeues.by_table(1) && !requeues.by_table(2) && requeues.by_groups());
-        assert!(requeues.set_group(&group(7, vec![Action::output(PortNo(1))])), "away from a queue");
-        assert!(!requeues.by_groups() && !requeues.remove_group(7));
+        assert!(requeues.set_group(&group(GroupId(7), vec![Action::output(PortNo(1))])), "away from a queue");
+        assert!(!requeues.by_groups() && !requeues.remove_group(GroupId(7)));
     }
 }

@@ -18,7 +18,7 @@ use dataplane::{
     DataPlane, EntryCounters, Event, GroupCounters, MeterCounters, PortCounters, PortQueue, TableCounters,
     Totals, TraceRecord,
 };
-use flow::{EntryId, Match, Nanos, Operation, PortNo};
+use flow::{EntryId, GroupId, Match, Nanos, Operation, PortNo};
 use frame::Frame;
 use pipeline::Update;
 use std::collections::BTreeMap;
@@ -197,7 +197,7 @@ impl DataPlane for WorkerSet {
         self.reporter.table_counters(table)
     }
 
-    fn group_counters(&mut self, id: u32) -> Option<GroupCounters> {
+    fn group_counters(&mut self, id: GroupId) -> Option<GroupCounters> {
         self.compiler.groups.counters(id)
     }
 

@@ -8,7 +8,7 @@ use dataplane::DataPlane;
 use flow::group::{Bucket, Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
 use flow::syntax::{ParseOptions, parse_flow};
-use flow::{Action, EgressQueue, FlowModCommand, PortNo, QueueId};
+use flow::{Action, EgressQueue, FlowModCommand, GroupId, PortNo, QueueId};
 use frame::{Frame, Gso, GsoKind, PartialChecksum};
 use model::{GroupCommand, MeterCommand, Model, ModelConfig, PortDesc};
 use pipeline::LaneLimits;
@@ -63,7 +63,7 @@ impl Lab {
     }
 
     fn group(&mut self, command: GroupCommand, kind: GroupType, buckets: &[Bucket]) {
-        let group = Group { id: 1, kind, buckets: buckets.to_vec() };
+        let group = Group { id: GroupId(1), kind, buckets: buckets.to_vec() };
         self.model.group_mod(self.now, command, group).unwrap();
     }
 
@@ -253,8 +253,8 @@ fn a_group_that_changes_by_what_it_watches_only_follows_it() {
     lab.apply();
     assert_eq!(lab.shares(1), [0, 1, 0], "the first bucket watches a port that is down");
     buckets[0].watch_port = None;
-    buckets[0].watch_group = Some(2);
-    let live = Group { id: 2, kind: GroupType::Indirect, buckets: vec![Bucket::default()] };
+    buckets[0].watch_group = Some(GroupId(2));
+    let live = Group { id: GroupId(2), kind: GroupType::Indirect, buckets: vec![Bucket::default()] };
     lab.model.group_mod(1, GroupCommand::Add, live).unwrap();
     lab.group(GroupCommand::Modify, GroupType::FastFailover, &buckets);
     lab.apply();

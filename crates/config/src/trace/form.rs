@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Traces in the form of the control socket and of `--json`.
 
-use flow::{PortNo, QueueId};
+use flow::{GroupId, PortNo, QueueId};
 use serde::{Deserialize, Serialize};
 
 /// Trace of a packet: its path through the tables and its outcome.
@@ -113,7 +113,7 @@ pub struct NearMissForm {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupForm {
     /// Group ID.
-    pub group: u32,
+    pub group: GroupId,
     /// Type of the group.
     pub kind: String,
     /// Indices of the buckets used, from 0.

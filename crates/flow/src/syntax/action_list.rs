@@ -12,7 +12,7 @@ use super::suggest::suggestion;
 use super::value::{integer, mac, number_to, port};
 use super::{old_actions, own_actions, set_field};
 use crate::action::WHOLE_PACKET;
-use crate::{Action, Field, Instructions, Match, Next, QueueId, port_no};
+use crate::{Action, Field, GroupId, Instructions, Match, Next, QueueId, port_no};
 
 pub(super) fn parse<'t>(
     text: &'t str,
@@ -170,7 +170,7 @@ fn parse_action<'t>(
             list.push(Action::SetQueue(queue));
             Action::output(port)
         }
-        Name::Group => Action::Group(integer(argument(item)?)?),
+        Name::Group => Action::Group(GroupId(integer(argument(item)?)?)),
         Name::SetQueue => Action::SetQueue(QueueId(integer(argument(item)?)?)),
         Name::ModDlSrc | Name::ModDlDst => {
             let text = argument(item)?;

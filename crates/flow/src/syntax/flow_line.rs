@@ -11,7 +11,7 @@ use super::scan::{Item, Scanner};
 use super::suggest::suggestion;
 use super::value::{integer, port};
 use crate::validate::validate;
-use crate::{FlowMod, FlowModCommand, Match};
+use crate::{FlowMod, FlowModCommand, GroupId, Match};
 
 pub(super) fn parse<'t>(
     text: &'t str,
@@ -162,11 +162,11 @@ fn take_setting<'t>(
     Ok(())
 }
 
-fn group(text: &str) -> Parsed<'_, Option<u32>> {
+fn group(text: &str) -> Parsed<'_, Option<GroupId>> {
     if text.eq_ignore_ascii_case("any") {
         return Ok(None);
     }
-    Ok(Some(integer(text)?).filter(|&g| g != u32::MAX))
+    Ok(Some(integer(text)?).filter(|&g| g != u32::MAX).map(GroupId))
 }
 
 /// Parses a cookie. In an add, `V` is the entry's cookie. In a modify or delete, `V/M` selects entries.

@@ -12,7 +12,7 @@ use super::value::{integer, port};
 use crate::group::{Bucket, Group, GroupType};
 use crate::meter::{Band, Meter, MeterBand};
 use crate::validate::validate_actions;
-use crate::{FlowMod, FlowModCommand, Match, PortNo, port_no};
+use crate::{FlowMod, FlowModCommand, GroupId, Match, PortNo, port_no};
 
 /// Command of a group or meter line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,7 +120,7 @@ fn group<'t>(
             "group_id" if command == RecordCommand::Delete && value(&item)?.eq_ignore_ascii_case("all") => {
                 command = RecordCommand::DeleteAll;
             }
-            "group_id" => id = Some(integer(value(&item)?)?),
+            "group_id" => id = Some(GroupId(integer(value(&item)?)?)),
             "type" => kind = Some(group_type(&item)?),
             "selection_method" | "selection_method_param" | "fields" => {
                 return Err(
@@ -147,7 +147,7 @@ fn group<'t>(
     }
     let id = match (id, command) {
         (Some(id), _) => id,
-        (None, RecordCommand::DeleteAll) => 0,
+        (None, RecordCommand::DeleteAll) => GroupId(0),
         (None, _) => return Err(Fault::new(whole, "has no number; add group_id=1, for instance")),
     };
     let kind = match kind {
@@ -187,7 +187,7 @@ fn bucket<'t>(text: &'t str, kind: Option<GroupType>, options: ParseOptions<'_>)
                 bucket.watch_port = Some(port(value(&item)?, options)?).filter(|port| *port != port_no::ANY);
             }
             "watch_group" if value(&item)?.eq_ignore_ascii_case("any") => bucket.watch_group = None,
-            "watch_group" => bucket.watch_group = Some(integer(value(&item)?)?),
+            "watch_group" => bucket.watch_group = Some(GroupId(integer(value(&item)?)?)),
             // Open vSwitch numbers buckets; OpenFlow 1.3 does not.
             "bucket_id" => {}
             "actions" | "action" => {

@@ -3,8 +3,8 @@
 
 use flow::action::{KeyHeader, PolkaHeader, SetField, TfHeader, WHOLE_PACKET};
 use flow::{
-    Action, EntryFlags, Field, FieldMatch, FlowMod, FlowModCommand, Instructions, Match, Next, PortNo,
-    QueueId, Slice, SliceBase, port_no,
+    Action, EntryFlags, Field, FieldMatch, FlowMod, FlowModCommand, GroupId, Instructions, Match, Next,
+    PortNo, QueueId, Slice, SliceBase, port_no,
 };
 
 /// Small pseudo-random generator (splitmix64).
@@ -172,7 +172,7 @@ fn action(r: &mut Random) -> Action {
             port: port_no::CONTROLLER,
             max_len: *r.of::<u16>(&[0, 1, 128, WHOLE_PACKET - 1, WHOLE_PACKET]),
         },
-        4 => Action::Group(r.below(0xffff_ff01) as u32),
+        4 => Action::Group(GroupId(r.below(0xffff_ff01) as u32)),
         5 => Action::SetQueue(QueueId(r.below(0xffff_ffff) as u32)),
         6 => Action::SetMplsTtl(r.word() as u8),
         7 => Action::DecMplsTtl,
@@ -263,7 +263,7 @@ pub fn flow_mod(r: &mut Random) -> FlowMod {
     }
     if deletes {
         flow.out_port = r.chance(4).then(|| PortNo(r.below(0xffff_ffff) as u32));
-        flow.out_group = r.chance(4).then(|| r.below(0xffff_ffff) as u32);
+        flow.out_group = r.chance(4).then(|| r.below(0xffff_ffff) as u32).map(GroupId);
         return flow;
     }
     flow.instructions = instructions(r, table);

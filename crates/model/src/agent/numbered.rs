@@ -5,6 +5,7 @@
 use super::context::Context;
 use super::{group, meter};
 use dataplane::DataPlane;
+use flow::GroupId;
 use flow::meter::Meter;
 use openflow::multipart::group_stats::{GroupDescription, GroupStatsEntry};
 use openflow::multipart::meter_stats::MeterStatsEntry;
@@ -36,8 +37,8 @@ impl Numbered {
         Self { list: List::Groups(Parts::new(xid)), rest: 0..=u32::MAX }
     }
 
-    pub fn group_stats(xid: u32, group: u32) -> Self {
-        Self { list: List::GroupStats(Parts::new(xid)), rest: asked(group, openflow::group::ALL) }
+    pub fn group_stats(xid: u32, group: GroupId) -> Self {
+        Self { list: List::GroupStats(Parts::new(xid)), rest: asked(group.0, openflow::group::ALL.0) }
     }
 
     pub fn meters(xid: u32, meter: u32) -> Self {
@@ -52,7 +53,7 @@ impl Numbered {
     pub fn advance<D: DataPlane>(mut self, out: &mut Vec<u8>, context: &mut Context<'_, D>) -> Option<Self> {
         let model = &mut *context.model;
         let next = match &self.list {
-            List::Groups(_) | List::GroupStats(_) => model.first_group(&self.rest),
+            List::Groups(_) | List::GroupStats(_) => model.first_group(&self.rest).map(u32::from),
             List::Meters(_) | List::MeterStats(_) => model.first_meter(&self.rest),
         };
         let Some(number) = next else {
@@ -67,11 +68,11 @@ impl Numbered {
         // Each item was received in one message, and its header here is not longer. The size of its
         // statistics is bounded by the number of buckets or bands. Each item therefore fits into a message.
         let _ = match &mut self.list {
-            List::Groups(parts) => {
-                model.group_numbered(number).map(|group| parts.push(&GroupDescription(group.clone()), out))
-            }
+            List::Groups(parts) => model
+                .group_numbered(GroupId(number))
+                .map(|group| parts.push(&GroupDescription(group.clone()), out)),
             List::GroupStats(parts) => {
-                model.group(context.now, number).map(|stats| parts.push(&group::stats(&stats), out))
+                model.group(context.now, GroupId(number)).map(|stats| parts.push(&group::stats(&stats), out))
             }
             List::Meters(parts) => model.meter_numbered(number).map(|meter| parts.push(meter, out)),
             List::MeterStats(parts) => {

@@ -8,7 +8,7 @@ use crate::rules::Rules;
 use crate::rules::users::groups_of;
 use flow::group::{Group, GroupType};
 use flow::validate::{GROUP_MAX, validate_actions};
-use flow::{Action, FlowEntry, Instructions, Limits};
+use flow::{Action, FlowEntry, GroupId, Instructions, Limits};
 use std::sync::Arc;
 
 /// Command of a group-mod (OFPGC_*).
@@ -61,7 +61,7 @@ fn set(transaction: &mut Transaction<'_>, group: Group) -> Result<(), ModelError
     transaction.rules.groups.check(group.id)
 }
 
-fn delete(transaction: &mut Transaction<'_>, id: u32) -> Result<(), ModelError> {
+fn delete(transaction: &mut Transaction<'_>, id: GroupId) -> Result<(), ModelError> {
     let groups = &transaction.rules.groups;
     let Some(users) = groups.get(id).map(|record| record.users) else { return Ok(()) };
     if let Some(sender) = groups.senders(id).next() {

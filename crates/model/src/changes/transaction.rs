@@ -14,7 +14,7 @@ use crate::rules::{Mark, Rules, TableSet};
 use flow::group::Group;
 use flow::meter::Meter;
 use flow::stateless::StatelessConfig;
-use flow::{EntryChange, EntryId, FlowEntry, Instructions, Nanos, Operation};
+use flow::{EntryChange, EntryId, FlowEntry, GroupId, Instructions, Nanos, Operation};
 use std::sync::Arc;
 
 /// An entry to add.
@@ -189,7 +189,7 @@ impl<'a> Transaction<'a> {
     }
 
     /// Removes a group to which no other group sends, and which no entry uses.
-    pub fn remove_group(&mut self, id: u32) {
+    pub fn remove_group(&mut self, id: GroupId) {
         self.work.log.push(Step::Group(id, self.rules.groups.set(id, None)));
         self.work.others.push(Operation::RemoveGroup(id));
     }

@@ -3,39 +3,39 @@
 
 use super::records::{Record, Records};
 use crate::error::ModelError;
-use flow::Limits;
 use flow::group::{Group, GroupType};
+use flow::{GroupId, Limits};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// All groups by number.
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
-    records: Records<Group>,
+    records: Records<GroupId, Group>,
     /// For each group, the groups that send to it or watch it.
-    senders: BTreeMap<u32, BTreeSet<u32>>,
+    senders: BTreeMap<GroupId, BTreeSet<GroupId>>,
     /// Number of groups of each group type.
     of_type: [usize; 4],
     buckets: usize,
 }
 
 /// Results computed so far, by group number, so that each of them is computed only once.
-type Memo = BTreeMap<u32, usize>;
+type Memo = BTreeMap<GroupId, usize>;
 
 impl Groups {
-    pub fn records(&self) -> &Records<Group> {
+    pub fn records(&self) -> &Records<GroupId, Group> {
         &self.records
     }
 
-    pub fn get(&self, id: u32) -> Option<&Record<Group>> {
+    pub fn get(&self, id: GroupId) -> Option<&Record<Group>> {
         self.records.get(&id)
     }
 
-    pub fn get_mut(&mut self, id: u32) -> Option<&mut Record<Group>> {
+    pub fn get_mut(&mut self, id: GroupId) -> Option<&mut Record<Group>> {
         self.records.get_mut(&id)
     }
 
     /// Sets or removes the group with this number. Returns the previous group.
-    pub fn set(&mut self, id: u32, record: Option<Record<Group>>) -> Option<Record<Group>> {
+    pub fn set(&mut self, id: GroupId, record: Option<Record<Group>>) -> Option<Record<Group>> {
         let old = self.records.remove(&id);
         if let Some(old) = &old {
             self.of_type[old.what.kind as usize] -= 1;
@@ -61,20 +61,20 @@ impl Groups {
     }
 
     /// Returns the groups that send to this one or watch it.
-    pub fn senders(&self, id: u32) -> impl Iterator<Item = u32> + '_ {
+    pub fn senders(&self, id: GroupId) -> impl Iterator<Item = GroupId> + '_ {
         self.senders.get(&id).into_iter().flatten().copied()
     }
 
     /// Returns all group numbers, each after the groups that send to it.
-    pub fn senders_first(&self) -> Vec<u32> {
+    pub fn senders_first(&self) -> Vec<GroupId> {
         let mut before = Memo::new();
-        let mut ids: Vec<u32> = self.records.keys().copied().collect();
+        let mut ids: Vec<GroupId> = self.records.keys().copied().collect();
         ids.sort_by_cached_key(|id| self.longest_to(*id, &mut before));
         ids
     }
 
     /// Checks a group that was just set, together with all groups in its chains.
-    pub fn check(&self, id: u32) -> Result<(), ModelError> {
+    pub fn check(&self, id: GroupId) -> Result<(), ModelError> {
         if self.of_type.iter().any(|count| *count > Limits::GROUPS_PER_TYPE) {
             return Err(ModelError::TooManyGroups);
         }
@@ -98,11 +98,11 @@ impl Groups {
         Ok(())
     }
 
-    fn next(&self, id: u32) -> BTreeSet<u32> {
+    fn next(&self, id: GroupId) -> BTreeSet<GroupId> {
         self.get(id).into_iter().flat_map(|record| record.what.references()).collect()
     }
 
-    fn leads_back(&self, id: u32) -> bool {
+    fn leads_back(&self, id: GroupId) -> bool {
         let mut seen = BTreeSet::new();
         let mut open = self.next(id);
         while let Some(next) = open.pop_first() {
@@ -117,7 +117,7 @@ impl Groups {
     }
 
     /// Returns the number of groups in the longest chain that starts with this one.
-    fn longest_from(&self, id: u32, memo: &mut Memo) -> usize {
+    fn longest_from(&self, id: GroupId, memo: &mut Memo) -> usize {
         if let Some(known) = memo.get(&id) {
             return *known;
         }
@@ -128,7 +128,7 @@ impl Groups {
     }
 
     /// Returns the number of groups in the longest chain that ends with this one.
-    fn longest_to(&self, id: u32, memo: &mut Memo) -> usize {
+    fn longest_to(&self, id: GroupId, memo: &mut Memo) -> usize {
         if let Some(known) = memo.get(&id) {
             return *known;
         }
@@ -139,7 +139,7 @@ impl Groups {
     }
 
     /// Returns this group and all groups from which chains lead to it.
-    fn those_before(&self, id: u32) -> BTreeSet<u32> {
+    fn those_before(&self, id: GroupId) -> BTreeSet<GroupId> {
         let mut seen = BTreeSet::new();
         let mut open = vec![id];
         while let Some(next) = open.pop() {
@@ -151,7 +151,7 @@ impl Groups {
     }
 
     /// Returns the maximum number of buckets that one packet passes when it reaches this group.
-    fn passed(&self, id: u32, memo: &mut Memo) -> usize {
+    fn passed(&self, id: GroupId, memo: &mut Memo) -> usize {
         if let Some(known) = memo.get(&id) {
             return *known;
         }

@@ -40,7 +40,7 @@ pub(crate) struct Rules {
     /// Counts that entries continue from the entries that they replaced.
     pub carried: CarriedCounts,
     pub groups: Groups,
-    pub meters: Records<Meter>,
+    pub meters: Records<u32, Meter>,
     pub ports: BTreeMap<PortNo, Port>,
     pub stateless: Option<Arc<StatelessConfig>>,
     /// Tables of the pipeline.

@@ -17,13 +17,13 @@ pub(crate) struct Record<T> {
 }
 
 /// All groups or all meters, by number.
-pub(crate) type Records<T> = BTreeMap<u32, Record<T>>;
+pub(crate) type Records<K, T> = BTreeMap<K, Record<T>>;
 
 /// Returns the lowest number in use within a range.
-pub(crate) fn first<T>(records: &Records<T>, range: &RangeInclusive<u32>) -> Option<u32> {
+pub(crate) fn first<K: Copy + Ord, T>(records: &Records<K, T>, range: RangeInclusive<K>) -> Option<K> {
     // `BTreeMap::range` panics if the start is above the end.
     if range.start() > range.end() {
         return None;
     }
-    records.range(range.clone()).next().map(|(number, _)| *number)
+    records.range(range).next().map(|(number, _)| *number)
 }

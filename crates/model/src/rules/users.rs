@@ -4,7 +4,7 @@
 use super::groups::Groups;
 use super::records::Records;
 use flow::meter::Meter;
-use flow::{Action, Instructions};
+use flow::{Action, GroupId, Instructions};
 
 /// Whether an entry is added or removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub(crate) enum Use {
 }
 
 /// Returns the groups to which instructions send, with repetitions.
-pub(crate) fn groups_of(instructions: &Instructions) -> impl Iterator<Item = u32> + '_ {
+pub(crate) fn groups_of(instructions: &Instructions) -> impl Iterator<Item = GroupId> + '_ {
     instructions.apply.iter().chain(&instructions.write).filter_map(|action| match action {
         Action::Group(group) => Some(*group),
         _ => None,
@@ -24,7 +24,7 @@ pub(crate) fn groups_of(instructions: &Instructions) -> impl Iterator<Item = u32
 /// Updates the users of groups and meters when an entry with these instructions is added or removed.
 pub(crate) fn note_use(
     groups: &mut Groups,
-    meters: &mut Records<Meter>,
+    meters: &mut Records<u32, Meter>,
     instructions: &Instructions,
     use_: Use,
 ) {

@@ -22,7 +22,7 @@ use crate::rules::Rules;
 use dataplane::DataPlane;
 use flow::group::Group;
 use flow::stateless::StatelessConfig;
-use flow::{DropReason, EntryId, Field, FlowEntry, Outcome, PortNo, PortState, Settings};
+use flow::{DropReason, EntryId, Field, FlowEntry, GroupId, Outcome, PortNo, PortState, Settings};
 use reference::{ReferencePacket, RuleSource};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -179,7 +179,7 @@ impl RuleSource for View<'_> {
         self.rules.ports.values().map(Port::state).collect()
     }
 
-    fn group(&self, id: u32) -> Option<Arc<Group>> {
+    fn group(&self, id: GroupId) -> Option<Arc<Group>> {
         Some(Arc::clone(&self.rules.groups.get(id)?.what))
     }
 

@@ -7,8 +7,8 @@ use dataplane::{
 };
 use flow::operation::MAC_TABLE;
 use flow::{
-    Action, EntryChange, EntryId, Field, FieldMatch, FlowMod, FlowModCommand, Instructions, Match, Nanos,
-    Operation, PortNo,
+    Action, EntryChange, EntryId, Field, FieldMatch, FlowMod, FlowModCommand, GroupId, Instructions, Match,
+    Nanos, Operation, PortNo,
 };
 use frame::Frame;
 use model::{AsyncMessage, FlowCursor, FlowFilter, FlowStats, Model, ModelConfig, PortDesc};
@@ -119,7 +119,7 @@ impl DataPlane for FakePlane {
         TableCounters { lookups: u64::from(table), matches: 0 }
     }
 
-    fn group_counters(&mut self, _: u32) -> Option<GroupCounters> {
+    fn group_counters(&mut self, _: GroupId) -> Option<GroupCounters> {
         None
     }
 

@@ -8,7 +8,7 @@ use crate::error::{self, DecodeError};
 use crate::features::{ALL_TABLES, table_or_all};
 use crate::flow_mod::{ANY, decode_flags, flag_bits};
 use crate::{instruction, matching};
-use flow::{EntryFlags, Instructions, Match, Nanos, PortNo};
+use flow::{EntryFlags, GroupId, Instructions, Match, Nanos, PortNo};
 
 /// Filter of the requested entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct FlowQuery {
     /// Port that the entries output to, or `None` for any port.
     pub out_port: Option<PortNo>,
     /// Group that the entries use, or `None` for no restriction by group.
-    pub out_group: Option<u32>,
+    pub out_group: Option<GroupId>,
     /// Cookie of the entries, compared under the mask.
     pub cookie: u64,
     /// Bits of the cookie to compare. 0 accepts any cookie.
@@ -31,7 +31,7 @@ impl FlowQuery {
     pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let table = table_or_all(r.u8()?);
         r.skip(3)?;
-        let (out_port, out_group) = (unless(ANY, r.u32()?).map(PortNo), unless(ANY, r.u32()?));
+        let (out_port, out_group) = (unless(ANY, r.u32()?).map(PortNo), unless(ANY, r.u32()?).map(GroupId));
         r.skip(4)?;
         let (cookie, cookie_mask) = (r.u64()?, r.u64()?);
         Ok(Self { table, out_port, out_group, cookie, cookie_mask, matching: matching::decode(r)? })
@@ -40,7 +40,7 @@ impl FlowQuery {
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         out.put(&[self.table.unwrap_or(ALL_TABLES), 0, 0, 0]);
         out.put_u32(self.out_port.map_or(ANY, u32::from));
-        out.put_u32(self.out_group.unwrap_or(ANY));
+        out.put_u32(self.out_group.map_or(ANY, u32::from));
         out.zeros(4);
         out.put_u64(self.cookie);
         out.put_u64(self.cookie_mask);

@@ -6,8 +6,8 @@ use super::parts::private::Coded;
 use crate::bytes::{Put, Reader, duration, put_duration};
 use crate::error::{self, DecodeError};
 use crate::group::{decode_buckets, decode_kind, encode_buckets, kind_number};
-use flow::Nanos;
 use flow::group::Group;
+use flow::{GroupId, Nanos};
 
 /// Number of packets and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -42,7 +42,7 @@ impl Counts {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct GroupStatsEntry {
     /// Group number.
-    pub group: u32,
+    pub group: GroupId,
     /// Number of entries and groups that refer to the group.
     pub references: u32,
     /// Packets and bytes that the group processed.
@@ -61,7 +61,7 @@ impl Coded for GroupStatsEntry {
         let mut part = r.part(length, "a group's statistics", error::BAD_LEN)?;
         let r = &mut part;
         r.skip(4)?;
-        let (group, references) = (r.u32()?, r.u32()?);
+        let (group, references) = (GroupId(r.u32()?), r.u32()?);
         r.skip(4)?;
         Ok(Self {
             group,
@@ -75,7 +75,7 @@ impl Coded for GroupStatsEntry {
     fn encode(&self, out: &mut Vec<u8>) {
         let start = out.len();
         out.zeros(4);
-        out.put_u32(self.group);
+        out.put_u32(self.group.0);
         out.put_u32(self.references);
         out.zeros(4);
         self.total.encode(out);
@@ -98,14 +98,14 @@ impl Coded for GroupDescription {
         part.skip(2)?;
         let kind = decode_kind(part.u8()?)?;
         part.skip(1)?;
-        Ok(Self(Group { id: part.u32()?, kind, buckets: decode_buckets(&mut part)? }))
+        Ok(Self(Group { id: GroupId(part.u32()?), kind, buckets: decode_buckets(&mut part)? }))
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
         let start = out.len();
         out.zeros(2);
         out.put(&[kind_number(self.0.kind), 0]);
-        out.put_u32(self.0.id);
+        out.put_u32(self.0.id.0);
         encode_buckets(&self.0.buckets, out);
         out.patch_length(start, start);
     }

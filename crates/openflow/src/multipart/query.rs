@@ -7,7 +7,7 @@ use super::table_features::TableFeatures;
 use super::{MORE, kind, put_multipart_header};
 use crate::bytes::{Put, Reader};
 use crate::error::{self, DecodeError};
-use flow::{PortNo, QueueId};
+use flow::{GroupId, PortNo, QueueId};
 
 /// Contents of a multipart request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub enum Query {
     /// Statistics of groups.
     Group {
         /// Group number; `group::ALL`: all groups.
-        group: u32,
+        group: GroupId,
     },
     /// Descriptions of groups.
     GroupDesc,
@@ -85,7 +85,7 @@ impl MultipartRequest {
             kind::TABLE => Query::Table,
             kind::PORT_STATS => Query::PortStats { port: PortNo(padded(r)?) },
             kind::QUEUE => Query::Queue { port: PortNo(r.u32()?), queue: QueueId(r.u32()?) },
-            kind::GROUP => Query::Group { group: padded(r)? },
+            kind::GROUP => Query::Group { group: GroupId(padded(r)?) },
             kind::GROUP_DESC => Query::GroupDesc,
             kind::GROUP_FEATURES => Query::GroupFeatures,
             kind::METER => Query::Meter { meter: padded(r)? },
@@ -127,7 +127,7 @@ impl MultipartRequest {
         match &self.query {
             Query::Flow(query) | Query::Aggregate(query) => query.encode(out),
             Query::PortStats { port: PortNo(number) }
-            | Query::Group { group: number }
+            | Query::Group { group: GroupId(number) }
             | Query::Meter { meter: number }
             | Query::MeterConfig { meter: number } => {
                 out.put_u32(*number);

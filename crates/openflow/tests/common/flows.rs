@@ -4,7 +4,7 @@
 use super::some;
 use flow::action::{KeyHeader, PolkaHeader, SetField, TfHeader};
 use flow::{
-    Action, Field, FieldMatch, Instructions, Match, Next, PortNo, QueueId, Slice, SliceBase, port_no,
+    Action, Field, FieldMatch, GroupId, Instructions, Match, Next, PortNo, QueueId, Slice, SliceBase, port_no,
 };
 
 type Rng = fastrand::Rng;
@@ -94,7 +94,7 @@ fn action(rng: &mut Rng) -> Action {
     match rng.u8(..25) {
         0 => Action::Output { port: port_no::CONTROLLER, max_len: rng.u16(..) },
         1 | 2 => Action::Output { port: PortNo(rng.u32(..port_no::CONTROLLER.0)), max_len: rng.u16(..) },
-        3 => Action::Group(rng.u32(..)),
+        3 => Action::Group(GroupId(rng.u32(..))),
         4 => Action::SetQueue(QueueId(rng.u32(..))),
         5 => Action::SetMplsTtl(rng.u8(..)),
         6 => Action::DecMplsTtl,

@@ -7,7 +7,7 @@ use super::{
 };
 use flow::group::{Bucket, Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
-use flow::{EntryFlags, FlowModCommand, PortNo, QueueId, port_no};
+use flow::{EntryFlags, FlowModCommand, GroupId, PortNo, QueueId, port_no};
 use openflow::bundle::{BundleAdd, BundleControl, BundleKind};
 use openflow::features::{Features, Fragments, SwitchConfig, TableMod};
 use openflow::flow_mod::{FlowModMessage, FlowRemovedMessage, FlowRemovedReason};
@@ -189,7 +189,7 @@ fn flow_mod(rng: &mut Rng) -> FlowModMessage {
         cookie_mask: rng.u64(..),
         flags: flags(rng),
         out_port: maybe(rng).map(PortNo),
-        out_group: maybe(rng),
+        out_group: maybe(rng).map(GroupId),
         low_latency: rng.bool().then(|| rng.bool()),
     };
     FlowModMessage { flow, buffer_id: maybe(rng) }
@@ -204,11 +204,11 @@ pub(super) fn group(rng: &mut Rng) -> Group {
     let bucket = |rng: &mut Rng| Bucket {
         weight: rng.u16(..),
         watch_port: maybe(rng).map(PortNo),
-        watch_group: maybe(rng),
+        watch_group: maybe(rng).map(GroupId),
         actions: actions(rng),
     };
     let kind = [G::All, G::Select, G::Indirect, G::FastFailover][rng.usize(..4)];
-    Group { id: rng.u32(..=flow::validate::GROUP_MAX), kind, buckets: some(rng, bucket) }
+    Group { id: GroupId(rng.u32(..=flow::validate::GROUP_MAX.0)), kind, buckets: some(rng, bucket) }
 }
 
 fn group_mod(rng: &mut Rng) -> GroupMod {
@@ -229,7 +229,7 @@ fn query(rng: &mut Rng) -> Query {
     let entries = |rng: &mut Rng| FlowQuery {
         table: rng.bool().then(|| rng.u8(..255)),
         out_port: maybe(rng).map(PortNo),
-        out_group: maybe(rng),
+        out_group: maybe(rng).map(GroupId),
         cookie: rng.u64(..),
         cookie_mask: rng.u64(..),
         matching: matching(rng),
@@ -241,7 +241,7 @@ fn query(rng: &mut Rng) -> Query {
         3 => Query::Table,
         4 => Query::PortStats { port: PortNo(rng.u32(..)) },
         5 => Query::Queue { port: PortNo(rng.u32(..)), queue: QueueId(rng.u32(..)) },
-        6 => Query::Group { group: rng.u32(..) },
+        6 => Query::Group { group: GroupId(rng.u32(..)) },
         7 => Query::GroupDesc,
         8 => Query::GroupFeatures,
         9 => Query::Meter { meter: rng.u32(..) },

@@ -3,7 +3,7 @@
 
 use super::messages::{flags, group, meter};
 use super::{data, duration, instructions, matching, some, text};
-use flow::{Field, PortNo, QueueId};
+use flow::{Field, GroupId, PortNo, QueueId};
 use openflow::multipart::Answer;
 use openflow::multipart::description::Description;
 use openflow::multipart::flow_stats::{AggregateStats, FlowStatsEntry, TableStatsEntry};
@@ -45,7 +45,7 @@ pub fn answer(rng: &mut Rng) -> Answer {
             duration_ns: duration(rng),
         })),
         6 => Answer::Group(some(rng, |rng| GroupStatsEntry {
-            group: rng.u32(..),
+            group: GroupId(rng.u32(..)),
             references: rng.u32(..),
             total: counts(rng),
             duration_ns: duration(rng),

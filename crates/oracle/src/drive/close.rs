@@ -3,6 +3,7 @@
 
 use super::Driver;
 use dataplane::DataPlane;
+use flow::GroupId;
 use flow::operation::MAC_TABLE;
 use model::{FlowCursor, FlowFilter};
 
@@ -28,8 +29,10 @@ impl Driver {
             ports.clone().filter_map(|port| Some((port, plane.port_counters(port)?))).collect();
         self.record.queues = ports.map(|port| (port, plane.queues(port))).collect();
         self.record.tables = (0..MAC_TABLE).map(|table| (table, plane.table_counters(table))).collect();
-        self.record.groups =
-            (1..=self.style.groups).filter_map(|id| Some((id, plane.group_counters(id)?))).collect();
+        self.record.groups = (1..=self.style.groups)
+            .map(GroupId)
+            .filter_map(|id| Some((id, plane.group_counters(id)?)))
+            .collect();
         self.record.totals = plane.totals();
         for (_, lut) in plane.plane.fast_tables() {
             self.record.luts.add(&lut.map(|lut| lut.figures).unwrap_or_default());

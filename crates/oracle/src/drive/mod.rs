@@ -13,7 +13,7 @@ use super::rules::{Scope, Style};
 use super::templates::Template;
 use fastrand::Rng;
 use flow::group::Group;
-use flow::{FlowMod, Nanos, PortNo};
+use flow::{FlowMod, GroupId, Nanos, PortNo};
 use model::{AsyncMessage, Model, RemovedReason};
 use port::mem::MemHandle;
 use reference::Reference;
@@ -95,7 +95,7 @@ impl Driver {
         self.style.last_resort(&mut self.rng, table, &self.templates[template], port)
     }
 
-    fn random_group(&mut self, id: u32) -> Group {
+    fn random_group(&mut self, id: GroupId) -> Group {
         let (template, port) = self.packet_in_use();
         let template = &self.templates[template];
         let like = self.rng.u8(0..4) == 0;

@@ -8,7 +8,7 @@ use crate::room::Room;
 use crate::rules::Style;
 use crate::templates::{Family, Template};
 use fastrand::Rng;
-use flow::{EgressQueue, Nanos, PortNo, QueueId, Settings};
+use flow::{EgressQueue, GroupId, Nanos, PortNo, QueueId, Settings};
 use model::{GroupCommand, Learning, MeterCommand, Model, ModelConfig, PortDesc};
 use port::Queue;
 use port::mem::{self, MemHandle};
@@ -191,7 +191,7 @@ impl Driver {
             self.model.meter_mod(self.now, MeterCommand::Add, meter).map_err(|error| error.to_string())?;
         }
         for id in 1..=self.style.groups {
-            let group = self.random_group(id);
+            let group = self.random_group(GroupId(id));
             self.model.group_mod(self.now, GroupCommand::Add, group).map_err(|error| error.to_string())?;
         }
         let mut mods = Vec::new();

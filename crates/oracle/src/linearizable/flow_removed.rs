@@ -6,7 +6,7 @@ use super::expiry;
 use super::lives::Life;
 use crate::log::{Origin, Record};
 use flow::operation::MAC_TABLE;
-use flow::{Action, FlowEntry, Operation};
+use flow::{Action, FlowEntry, GroupId, Operation};
 use model::{FlowRemoved, RemovedReason};
 use std::collections::BTreeMap;
 
@@ -89,7 +89,7 @@ fn check(record: &Record, version: usize, life: &Life, message: &FlowRemoved) ->
 /// entry uses.
 fn requested(operation: &Operation, entry: &FlowEntry) -> Vec<Option<RemovedReason>> {
     let instructions = &entry.instructions;
-    let sends_to = |id: &u32| {
+    let sends_to = |id: &GroupId| {
         instructions.apply.iter().chain(&instructions.write).any(|action| *action == Action::Group(*id))
     };
     let parts = operation.parts();

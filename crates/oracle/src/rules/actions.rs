@@ -7,7 +7,7 @@ use super::{PLACES, Scope, Style, TAGGED};
 use crate::templates::{ipv4, ipv6, mac};
 use fastrand::Rng;
 use flow::action::{KeyHeader, PolkaHeader, SetField, TfHeader};
-use flow::{Action, Field, Instructions, Next, PortNo, QueueId, SliceBase, port_no};
+use flow::{Action, Field, GroupId, Instructions, Next, PortNo, QueueId, SliceBase, port_no};
 use wire::layers::header;
 
 /// Headers of the upper layer.
@@ -152,7 +152,7 @@ impl Style {
                 let tag = TfHeader { qid: rng.u8(0..3), up: rng.u32(0..9), down: rng.u16(0..9) };
                 if rng.bool() { Action::PushTf(tag) } else { Action::PushTfWide(tag) }
             }
-            21 | 22 if self.groups > 0 => Action::Group(rng.u32(1..=self.groups)),
+            21 | 22 if self.groups > 0 => Action::Group(GroupId(rng.u32(1..=self.groups))),
             23..30 => self.set_field(rng),
             _ => self.output(rng, scope),
         }

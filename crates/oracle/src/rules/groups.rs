@@ -4,11 +4,11 @@
 use super::{Scope, Style};
 use fastrand::Rng;
 use flow::group::{Bucket, Group, GroupType};
-use flow::{Action, QueueId};
+use flow::{Action, GroupId, QueueId};
 
 impl Style {
     /// Returns a group with this number. It may refer to groups with lower numbers.
-    pub fn group(&self, rng: &mut Rng, id: u32, scope: Scope<'_>) -> Group {
+    pub fn group(&self, rng: &mut Rng, id: GroupId, scope: Scope<'_>) -> Group {
         let kind = [GroupType::All, GroupType::Select, GroupType::Indirect, GroupType::FastFailover]
             [rng.usize(0..4)];
         let buckets = match kind {
@@ -31,18 +31,18 @@ impl Style {
     }
 
     /// Returns the bucket with a random weight and a port or group to watch.
-    fn watched(&self, rng: &mut Rng, id: u32, kind: GroupType, bucket: Bucket) -> Bucket {
+    fn watched(&self, rng: &mut Rng, id: GroupId, kind: GroupType, bucket: Bucket) -> Bucket {
         let watches = kind == GroupType::FastFailover || rng.u8(0..6) == 0;
         Bucket {
             weight: if kind == GroupType::Select { rng.u16(1..5) } else { 0 },
             watch_port: (watches && rng.u8(0..4) > 0).then(|| self.any_port(rng)),
-            watch_group: (watches && id > 1 && rng.u8(0..4) == 0).then(|| rng.u32(1..id)),
+            watch_group: (watches && id > GroupId(1) && rng.u8(0..4) == 0).then(|| GroupId(rng.u32(1..id.0))),
             ..bucket
         }
     }
 
     /// Returns the actions of a bucket. Most buckets send the packet, some of them through another queue.
-    fn bucket(&self, rng: &mut Rng, id: u32, scope: Scope<'_>) -> Vec<Action> {
+    fn bucket(&self, rng: &mut Rng, id: GroupId, scope: Scope<'_>) -> Vec<Action> {
         let mut actions: Vec<Action> = (0..rng.usize(0..3))
             .map(|_| self.action(rng, scope))
             .filter(|action| !matches!(action, Action::Group(_)))
@@ -53,8 +53,8 @@ impl Style {
         if rng.u8(0..8) > 0 {
             actions.push(self.output(rng, scope));
         }
-        if id > 1 && rng.u8(0..4) == 0 {
-            actions.push(Action::Group(rng.u32(1..id)));
+        if id > GroupId(1) && rng.u8(0..4) == 0 {
+            actions.push(Action::Group(GroupId(rng.u32(1..id.0))));
         }
         actions
     }

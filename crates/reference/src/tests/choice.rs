@@ -6,16 +6,16 @@ use crate::Reference;
 use crate::choice::{hash_of, is_live, mixed, share_of};
 use crate::packet::ReferencePacket;
 use flow::group::{Bucket, FlowHash, Group, GroupType, pick};
-use flow::{Action, Instructions, Operation, PortNo, PortState};
+use flow::{Action, GroupId, Instructions, Operation, PortNo, PortState};
 use proptest::prelude::*;
 use std::sync::Arc;
 
-fn bucket(weight: u16, watch_port: Option<u32>, watch_group: Option<u32>, port: u32) -> Bucket {
+fn bucket(weight: u16, watch_port: Option<u32>, watch_group: Option<GroupId>, port: u32) -> Bucket {
     let watch_port = watch_port.map(PortNo);
     Bucket { weight, watch_port, watch_group, actions: vec![Action::output(PortNo(port))] }
 }
 
-fn set(reference: &mut Reference, id: u32, kind: GroupType, buckets: Vec<Bucket>) {
+fn set(reference: &mut Reference, id: GroupId, kind: GroupType, buckets: Vec<Bucket>) {
     reference.apply(&Operation::Group(Arc::new(Group { id, kind, buckets }))).unwrap();
 }
 
@@ -54,9 +54,11 @@ fn shares_are_dealt_out_in_order() {
 #[test]
 fn live_is_what_watches_nothing_or_something_live() {
     let mut reference = four_ports();
-    set(&mut reference, 1, GroupType::FastFailover, vec![bucket(0, Some(2), None, 2)]);
-    set(&mut reference, 2, GroupType::FastFailover, vec![bucket(0, None, Some(1), 2)]);
-    let live = |reference: &Reference, port, group| is_live(reference, &bucket(0, port, group, 2));
+    set(&mut reference, GroupId(1), GroupType::FastFailover, vec![bucket(0, Some(2), None, 2)]);
+    set(&mut reference, GroupId(2), GroupType::FastFailover, vec![bucket(0, None, Some(GroupId(1)), 2)]);
+    let live = |reference: &Reference, port, group: Option<u32>| {
+        is_live(reference, &bucket(0, port, group.map(GroupId), 2))
+    };
     let asked = [(None, None), (Some(2), None), (Some(3), None), (Some(9), None), (None, Some(2))];
     let both = [(Some(3), Some(2)), (Some(2), Some(9)), (None, Some(9))];
     let all = |reference: &Reference| {
@@ -73,11 +75,11 @@ fn live_is_what_watches_nothing_or_something_live() {
 fn a_select_group_passes_over_what_is_not_live() {
     let mut reference = with_instructions(Instructions::apply(Vec::new()));
     let buckets = vec![bucket(1, Some(2), None, 2), bucket(1, None, None, 3), bucket(2, Some(4), None, 4)];
-    set(&mut reference, 1, GroupType::Select, buckets);
+    set(&mut reference, GroupId(1), GroupType::Select, buckets);
     let modify = flow::EntryChange::Modify {
         id: 7,
         table: 0,
-        instructions: Arc::new(Instructions::apply(vec![Action::Group(1)])),
+        instructions: Arc::new(Instructions::apply(vec![Action::Group(GroupId(1))])),
         low_latency: false,
         reset_counts: false,
     };
@@ -88,7 +90,7 @@ fn a_select_group_passes_over_what_is_not_live() {
     down(&mut reference, 4);
     assert_eq!(reference.process(PortNo(1), &frame(false)).sent[0].port, PortNo(3));
     down(&mut reference, 2);
-    assert_eq!(reference.process(PortNo(1), &frame(false)).groups, [(1, vec![1])]);
+    assert_eq!(reference.process(PortNo(1), &frame(false)).groups, [(GroupId(1), vec![1])]);
 }
 
 proptest! {

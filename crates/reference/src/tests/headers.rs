@@ -3,7 +3,7 @@
 
 use super::frames::{self, DST, SRC, ethernet, ipv4, ipv6, udp, wrong_checksums};
 use super::{after, run};
-use flow::{Action, DropReason, Field, Instructions, PortNo};
+use flow::{Action, DropReason, Field, GroupId, Instructions, PortNo};
 use proptest::prelude::*;
 
 /// Returns a frame with these bytes after the MAC addresses.
@@ -196,7 +196,7 @@ fn pop_pbb_leaves_the_customers_frame() {
 fn unsupported_actions_drop() {
     assert_eq!(after(&[Action::set(Field::Metadata, 1)], &udp()), Err(DropReason::UnsupportedAction));
     // A missing group is recorded, and the packet continues.
-    let done = run(Instructions::apply(vec![Action::Group(1), Action::output(PortNo(2))]), &udp());
+    let done = run(Instructions::apply(vec![Action::Group(GroupId(1)), Action::output(PortNo(2))]), &udp());
     assert_eq!((done.outcome, done.copy_drops), (flow::Outcome::Forwarded, vec![DropReason::NoSuchGroup]));
 }
 

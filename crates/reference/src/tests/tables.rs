@@ -6,8 +6,8 @@ use super::{PRIORITY, add, entry, four_ports, on, run, with_instructions};
 use crate::Reference;
 use flow::operation::MAC_TABLE;
 use flow::{
-    Action, DropReason, EntryChange, Field, FieldMatch, FlowEntry, Instructions, Match, Next, Operation,
-    Outcome, PortNo, PortState, QueueId,
+    Action, DropReason, EntryChange, Field, FieldMatch, FlowEntry, GroupId, Instructions, Match, Next,
+    Operation, Outcome, PortNo, PortState, QueueId,
 };
 use std::sync::Arc;
 
@@ -154,7 +154,7 @@ fn the_action_set_has_its_own_order() {
     let fields = vec![set(Field::UdpSrc, 1), set(Field::EthType, 0x9999), Action::output(PortNo(2))];
     assert_eq!(run(written(fields), &udp()).outcome, Outcome::Dropped(DropReason::MissingHeader));
     // A group suppresses the output. The group in this test does not exist.
-    let done = run(written(vec![Action::output(PortNo(2)), Action::Group(1)]), &udp());
+    let done = run(written(vec![Action::output(PortNo(2)), Action::Group(GroupId(1))]), &udp());
     assert_eq!(done.outcome, Outcome::Dropped(DropReason::NoSuchGroup));
     // MPLS is pushed first, and is therefore after the tag.
     let pushes = vec![Action::PushVlan(0x8100), Action::PushMpls(0x8847), Action::output(PortNo(2))];

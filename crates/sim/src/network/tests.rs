@@ -5,7 +5,7 @@
 use super::*;
 use flow::group::{Bucket, Group, GroupType};
 use flow::syntax::{ParseOptions, parse_flows};
-use flow::{Action, Nanos, PortNo, port_no};
+use flow::{Action, GroupId, Nanos, PortNo, port_no};
 use model::{Change, GroupCommand};
 use wire::PacketBuilder;
 
@@ -37,7 +37,7 @@ fn setup(node: usize) -> Setup {
             Group { id, kind, buckets: vec![bucket(PortNo(1), PortNo(1)), bucket(PortNo(2), back)] },
         )
     };
-    let mut changes = vec![group(1, PortNo(2)), group(2, port_no::IN_PORT)];
+    let mut changes = vec![group(GroupId(1), PortNo(2)), group(GroupId(2), port_no::IN_PORT)];
     changes.extend(flows(&format!(
         "priority=2,dl_dst=02:00:00:00:00:0{node} actions=output:3
          priority=1,in_port=1 actions=output:2

@@ -8,7 +8,7 @@ use dataplane::{
     DataPlane, EntryCounters, Event, GroupCounters, MacSeen, MeterCounters, PacketInEvent, PortCounters,
     TableCounters, Totals, TrafficCount,
 };
-use flow::{EntryId, Nanos, Operation, Outcome, PortNo};
+use flow::{EntryId, GroupId, Nanos, Operation, Outcome, PortNo};
 use frame::{Frame, Meta};
 use model::Model;
 use reference::{Processed, Reference};
@@ -112,7 +112,7 @@ impl DataPlane for PlainPlane {
         TableCounters { lookups, matches }
     }
 
-    fn group_counters(&mut self, id: u32) -> Option<GroupCounters> {
+    fn group_counters(&mut self, id: GroupId) -> Option<GroupCounters> {
         let counters = self.reference.group_counters(id)?;
         let count = |(packets, bytes)| TrafficCount { packets, bytes };
         let buckets = counters.buckets.iter().copied().map(count).collect();

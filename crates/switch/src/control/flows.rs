@@ -5,7 +5,7 @@ use super::protocol::{FlowForm, FlowPart, FlowRow};
 use flow::group::Group;
 use flow::meter::Meter;
 use flow::syntax::{self, FileLine, RecordCommand, format_entry, format_flow, format_line};
-use flow::{FlowMod, FlowModCommand, Instructions, Nanos};
+use flow::{FlowMod, FlowModCommand, GroupId, Instructions, Nanos};
 use model::{FlowCursor, FlowFilter, FlowStats, Model};
 use worker::WorkerSet;
 
@@ -27,7 +27,7 @@ pub struct Walk {
 #[derive(Debug)]
 enum Before {
     Meter(u32),
-    Group(u32),
+    Group(GroupId),
 }
 
 impl Walk {

@@ -7,7 +7,7 @@ use crate::scene::{Scene, bytes_of};
 use flow::group::{Bucket, Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
 use flow::stateless::{Arithmetic, Bank, Label, NodeId, StatelessChange, StatelessSection};
-use flow::{Action, Field, PortNo, port_no};
+use flow::{Action, Field, GroupId, PortNo, port_no};
 use openflow::bundle::{self, BundleAdd, FLAG_ATOMIC};
 use openflow::error::{self, ErrorCode};
 use openflow::features::SwitchConfig;
@@ -133,7 +133,7 @@ fn flow_mods(peer: &mut Peer) {
 
 fn groups_and_meters(peer: &mut Peer) {
     let bucket = Bucket { weight: 0, watch_port: None, watch_group: None, actions: actions() };
-    let group = Group { id: 1, kind: GroupType::All, buckets: vec![bucket.clone(), bucket] };
+    let group = Group { id: GroupId(1), kind: GroupType::All, buckets: vec![bucket.clone(), bucket] };
     let right = Right::new("group-mod", &Message::GroupMod(GroupMod { command: GroupChange::Add, group }));
     for at in [LIST_AT, LIST_AT + 48] {
         let wrong = [0, 1, 4, 8, 12, 15, 97, 0x7fff, 0xfff8, 0xffff];

@@ -5,7 +5,7 @@ use crate::peer::{Peer, add};
 use crate::scene::{Scene, bytes_of};
 use flow::group::{Bucket, Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
-use flow::{Action, Field, PortNo, port_no};
+use flow::{Action, Field, GroupId, PortNo, port_no};
 use openflow::bundle::{BundleAdd, FLAG_ATOMIC};
 use openflow::group::{GroupChange, GroupMod};
 use openflow::meter::MeterMod;
@@ -23,7 +23,7 @@ fn messages() -> Vec<Message> {
         Action::output(PortNo(2)),
     ];
     let bucket = Bucket { weight: 0, watch_port: None, watch_group: None, actions: actions.clone() };
-    let group = Group { id: 1, kind: GroupType::All, buckets: vec![bucket.clone(), bucket] };
+    let group = Group { id: GroupId(1), kind: GroupType::All, buckets: vec![bucket.clone(), bucket] };
     let band = MeterBand { band: Band::Drop, rate: 5, burst: 5 };
     let meter = Meter { id: 1, packets: false, stats: true, burst: true, bands: vec![band; 2] };
     let out = PacketOutMessage { buffer_id: None, in_port: port_no::CONTROLLER, actions, data: vec![3; 60] };

@@ -3,7 +3,7 @@
 
 use crate::lab::Lab;
 use flow::syntax::{ParseOptions, format_flow, parse_flow};
-use flow::{FlowMod, FlowModCommand};
+use flow::{FlowMod, FlowModCommand, GroupId};
 
 const FLOWS: &str = include_str!("../../../flow/tests/data/ovs-flows.txt");
 
@@ -34,7 +34,7 @@ fn lines() -> Vec<&'static str> {
 #[test]
 fn what_is_written_is_read_back() {
     let lab = Lab::start(1, 4, "");
-    let mut groups: Vec<u32> = Vec::new();
+    let mut groups: Vec<GroupId> = Vec::new();
     let mut meters: Vec<u32> = Vec::new();
     let (mut same, mut refused) = (0, Vec::new());
     for line in lines() {

@@ -6,7 +6,7 @@ use crate::lab::{Lab, frame};
 use crate::peer::{Peer, add, all_to, flow_mod};
 use flow::group::{Bucket, Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
-use flow::{Action, Field, FlowModCommand, PortNo, port_no};
+use flow::{Action, Field, FlowModCommand, GroupId, PortNo, port_no};
 use openflow::bundle::{BundleAdd, BundleControl, BundleKind};
 use openflow::features::{Fragments, SwitchConfig};
 use openflow::flow_mod::FlowRemovedReason;
@@ -465,7 +465,7 @@ fn a_bundle_may_change_groups_meters_and_ports() {
         })
     };
     let messages = [
-        group(GroupChange::Add, 1, PortNo(2)),
+        group(GroupChange::Add, GroupId(1), PortNo(2)),
         Message::MeterMod(MeterMod { command: GroupChange::Add, meter }),
         add("send_flow_rem,in_port=1,actions=meter:2,group:1"),
         port(config::NO_FWD),
@@ -474,7 +474,7 @@ fn a_bundle_may_change_groups_meters_and_ports() {
     for message in &messages {
         peer.send(&part(message.clone()));
     }
-    let wrong = peer.send(&part(group(GroupChange::Modify, 9, PortNo(2))));
+    let wrong = peer.send(&part(group(GroupChange::Modify, GroupId(9), PortNo(2))));
     let commit = peer.send(&control(BundleKind::CommitRequest));
     assert!(
         matches!(peer.receive(), (xid, Message::Error(e)) if xid == wrong && e.code == error::GROUP_UNKNOWN)
@@ -486,7 +486,7 @@ fn a_bundle_may_change_groups_meters_and_ports() {
     for message in &messages {
         peer.send(&part(message.clone()));
     }
-    peer.send(&part(group(GroupChange::Modify, 1, PortNo(3))));
+    peer.send(&part(group(GroupChange::Modify, GroupId(1), PortNo(3))));
     peer.send(&part(port(0)));
     // The two changes of the port are reported before the reply.
     let commit = peer.send(&control(BundleKind::CommitRequest));
@@ -502,7 +502,7 @@ fn a_bundle_may_change_groups_meters_and_ports() {
     };
     assert_eq!(peer.refused(&part(Message::PacketOut(out))), bundle::code::MSG_UNSUP);
 
-    peer.send(&group(GroupChange::Delete, 1, PortNo(2)));
+    peer.send(&group(GroupChange::Delete, GroupId(1), PortNo(2)));
     loop {
         match peer.receive() {
             (_, Message::PortStatus(_)) => {}

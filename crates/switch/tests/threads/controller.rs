@@ -9,7 +9,7 @@ use crate::peer::{Peer, add, flow_mod};
 use crate::stage::Shared;
 use flow::group::{Bucket, Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
-use flow::{Action, FlowModCommand, PortNo};
+use flow::{Action, FlowModCommand, GroupId, PortNo};
 use openflow::Message;
 use openflow::bundle::{BundleAdd, BundleControl, BundleKind};
 use openflow::group::{GroupChange, GroupMod};
@@ -87,7 +87,7 @@ impl Way {
             ..Bucket::default()
         };
         let kind = if self.kind == Kind::Choose { GroupType::Select } else { GroupType::All };
-        Group { id: flow as u32, kind, buckets: self.ports.iter().map(bucket).collect() }
+        Group { id: GroupId(flow as u32), kind, buckets: self.ports.iter().map(bucket).collect() }
     }
 }
 

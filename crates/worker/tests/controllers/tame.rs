@@ -5,7 +5,7 @@
 use fastrand::Rng;
 use flow::group::GroupType;
 use flow::stateless::{Bank, Label, StatelessChange, StatelessSection};
-use flow::{Action, Field, FieldMatch, Instructions, Match, Next, PortNo, port_no};
+use flow::{Action, Field, FieldMatch, GroupId, Instructions, Match, Next, PortNo, port_no};
 use openflow::Message;
 use openflow::bundle::BundleKind;
 use openflow::multipart::Query;
@@ -34,8 +34,8 @@ fn port(rng: &mut Rng) -> PortNo {
     if rng.u8(..4) == 0 { RESERVED[rng.usize(..8)] } else { PortNo(rng.u32(1..=PORTS + 1)) }
 }
 
-fn group(rng: &mut Rng) -> u32 {
-    if rng.u8(..16) == 0 { openflow::group::ALL } else { rng.u32(..GROUPS) }
+fn group(rng: &mut Rng) -> GroupId {
+    if rng.u8(..16) == 0 { openflow::group::ALL } else { GroupId(rng.u32(..GROUPS)) }
 }
 
 /// Returns the flags of a bundle. All messages of one bundle have the same flags.
@@ -122,7 +122,7 @@ fn flow_mod(rng: &mut Rng, m: &mut flow::FlowMod) {
     m.cookie %= 4;
     m.cookie_mask = if rng.u8(..4) == 0 { m.cookie_mask } else { 0 };
     m.out_port = seldom(rng, m.out_port.map(u32::from), PORTS).map(PortNo);
-    m.out_group = seldom(rng, m.out_group, GROUPS);
+    m.out_group = seldom(rng, m.out_group.map(u32::from), GROUPS).map(GroupId);
     if rng.bool() {
         (m.idle_timeout_s, m.hard_timeout_s) = (m.idle_timeout_s % 20, m.hard_timeout_s % 20);
     }
@@ -171,7 +171,7 @@ fn query(rng: &mut Rng, q: &mut Query) {
             }
             query.table = query.table.map(|table| table % TABLES);
             query.out_port = seldom(rng, query.out_port.map(u32::from), PORTS).map(PortNo);
-            query.out_group = seldom(rng, query.out_group, GROUPS);
+            query.out_group = seldom(rng, query.out_group.map(u32::from), GROUPS).map(GroupId);
         }
         Query::PortStats { port: number } | Query::Queue { port: number, .. } => *number = port(rng),
         Query::Group { group: id } => *id = group(rng),
@@ -211,7 +211,7 @@ pub fn tame(rng: &mut Rng, message: &mut Message) {
             for bucket in &mut m.group.buckets {
                 actions(rng, &mut bucket.actions);
                 bucket.watch_port = bucket.watch_port.map(|_| port(rng));
-                bucket.watch_group = seldom(rng, bucket.watch_group, GROUPS);
+                bucket.watch_group = seldom(rng, bucket.watch_group.map(u32::from), GROUPS).map(GroupId);
                 if m.group.kind != GroupType::Select {
                     bucket.weight = 0;
                 }

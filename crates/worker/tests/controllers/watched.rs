@@ -4,7 +4,7 @@
 use dataplane::{
     DataPlane, EntryCounters, Event, GroupCounters, MeterCounters, PortCounters, TableCounters, Totals,
 };
-use flow::{EntryId, Operation, PortNo};
+use flow::{EntryId, GroupId, Operation, PortNo};
 use frame::Frame;
 use reference::Reference;
 use worker::WorkerSet;
@@ -45,7 +45,7 @@ impl DataPlane for Watched {
         self.set.table_counters(table)
     }
 
-    fn group_counters(&mut self, id: u32) -> Option<GroupCounters> {
+    fn group_counters(&mut self, id: GroupId) -> Option<GroupCounters> {
         self.set.group_counters(id)
     }
 

@@ -33,7 +33,7 @@ fn groups_are_read_as_ovs_ofctl_writes_them() {
     assert_eq!(
         group_of("group group_id=1,type=select,bucket=weight:3,actions=output:1,output:2,bucket=output:p7"),
         Group {
-            id: 1,
+            id: GroupId(1),
             kind: GroupType::Select,
             buckets: vec![
                 bucket(3, [output(PortNo(1)), output(PortNo(2))].concat()),
@@ -42,12 +42,16 @@ fn groups_are_read_as_ovs_ofctl_writes_them() {
         }
     );
     let watched =
-        Bucket { watch_port: Some(PortNo(7)), watch_group: Some(9), ..bucket(0, output(PortNo(1))) };
+        Bucket { watch_port: Some(PortNo(7)), watch_group: Some(GroupId(9)), ..bucket(0, output(PortNo(1))) };
     let ff = "group add group_id=0xffffff00 type=ff \
               bucket=bucket_id:0,watch_port:p7,watch_group:9,actions=1, bucket=watch_port:any,actions=drop";
     assert_eq!(
         group_of(ff),
-        Group { id: 0xffff_ff00, kind: GroupType::FastFailover, buckets: vec![watched, Bucket::default()] }
+        Group {
+            id: GroupId(0xffff_ff00),
+            kind: GroupType::FastFailover,
+            buckets: vec![watched, Bucket::default()]
+        }
     );
     let nested = "group group_id=2,type=all,bucket=actions=set_field:1->slice(l3,0,8),group:1,\
                   bucket=push_key(key=0x5,width=64,hops=3),output:2";

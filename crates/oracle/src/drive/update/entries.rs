@@ -3,7 +3,7 @@
 
 use super::{Driver, LIVE_TRIES, Subject};
 use crate::rules::Scope;
-use flow::{Action, EntryFlags, FlowMod, FlowModCommand, Instructions, QueueId};
+use flow::{Action, EntryFlags, FlowMod, FlowModCommand, GroupId, Instructions, QueueId};
 use model::{Change, GroupCommand};
 
 impl Driver {
@@ -120,7 +120,7 @@ impl Driver {
         }
         let mut changes: Vec<Change> = mods.into_iter().map(Change::Flow).collect();
         if self.style.groups > 0 && self.rng.bool() {
-            let id = self.rng.u32(1..=self.style.groups);
+            let id = GroupId(self.rng.u32(1..=self.style.groups));
             let group = self.random_group(id);
             changes.insert(self.rng.usize(0..=changes.len()), Change::Group(GroupCommand::Modify, group));
         }

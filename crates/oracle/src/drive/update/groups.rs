@@ -2,6 +2,7 @@
 //! Adds, modifies and deletes groups while packets use them.
 
 use super::Driver;
+use flow::GroupId;
 use flow::group::{Group, GroupType};
 use model::GroupCommand;
 
@@ -12,9 +13,10 @@ impl Driver {
     pub(super) fn change_group(&mut self) -> Result<(), String> {
         let subject = self.subject(|processed| !processed.groups.is_empty());
         let used = subject.before.groups.first().map(|(id, _)| *id);
-        let missing = (1..=self.style.groups).find(|id| self.model.group(self.now, *id).is_none());
+        let missing =
+            (1..=self.style.groups).map(GroupId).find(|id| self.model.group(self.now, *id).is_none());
         let missing = missing.filter(|_| self.rng.u8(0..4) > 0);
-        let id = missing.or(used).unwrap_or_else(|| self.rng.u32(1..=self.style.groups));
+        let id = missing.or(used).unwrap_or_else(|| GroupId(self.rng.u32(1..=self.style.groups)));
         let there = self.model.group(self.now, id).map(|stats| stats.group);
         let kind = self.rng.u8(0..8);
         let (command, group) = match (there, kind) {

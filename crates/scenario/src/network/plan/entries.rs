@@ -4,8 +4,8 @@
 use flow::entry::DEFAULT_PRIORITY;
 use flow::group::{Bucket, Group, GroupType};
 use flow::{
-    Action, Field, FieldMatch, FlowMod, FlowModCommand, Instructions, Match, MatchError, Next, PortNo,
-    port_no,
+    Action, Field, FieldMatch, FlowMod, FlowModCommand, GroupId, Instructions, Match, MatchError, Next,
+    PortNo, port_no,
 };
 use model::{Change, GroupCommand};
 use std::collections::BTreeMap;
@@ -87,7 +87,7 @@ impl Output {
 /// Fast-failover groups of a switch. They output to a port, or to a backup while the port is down.
 #[derive(Debug, Default)]
 pub struct Failovers {
-    ids: BTreeMap<[Output; 2], u32>,
+    ids: BTreeMap<[Output; 2], GroupId>,
 }
 
 impl Failovers {
@@ -103,7 +103,7 @@ impl Failovers {
         let first = Output::new(port, in_port);
         let Some(backup) = backup else { return Action::output(first.port) };
         let outputs = [first, Output::new(backup, in_port)];
-        let next = self.ids.len() as u32 + 1;
+        let next = GroupId(self.ids.len() as u32 + 1);
         let id = *self.ids.entry(outputs).or_insert(next);
         if id == next {
             let buckets = outputs.map(|Output { watch, port }| Bucket {
@@ -119,7 +119,7 @@ impl Failovers {
 }
 
 /// Returns a select group that chooses one of these lists of actions by the hash of a packet's flow.
-pub fn choice(id: u32, lists: Vec<Vec<Action>>) -> Change {
+pub fn choice(id: GroupId, lists: Vec<Vec<Action>>) -> Change {
     let bucket = |actions| Bucket { weight: 1, actions, ..Bucket::default() };
     let buckets = lists.into_iter().map(bucket).collect();
     Change::Group(GroupCommand::Add, Group { id, kind: GroupType::Select, buckets })

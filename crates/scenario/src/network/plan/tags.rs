@@ -6,7 +6,7 @@ use super::graph::{self, Graph};
 use super::{Pair, PathPlanError, Setups, Way, wrong};
 use flow::action::TfHeader;
 use flow::stateless::{Gate, GateFlag, Gates, StatelessConfig};
-use flow::{Action, PortNo};
+use flow::{Action, GroupId, PortNo};
 use serde::Deserialize;
 use sim::network::{End, Hop, Setup};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -358,7 +358,7 @@ impl TagPlan {
     /// Returns the settings of all switches.
     pub fn setups(&self, pairs: &[Pair]) -> Result<Setups, PathPlanError> {
         let mut setups: Setups = (0..self.switches.len()).map(|node| self.setup(node)).collect();
-        let mut groups: HashMap<usize, u32> = HashMap::new();
+        let mut groups: HashMap<usize, GroupId> = HashMap::new();
         // Hosts at the same switch share entries. A source switch therefore needs one entry per destination
         // host.
         let mut done = HashSet::new();
@@ -378,7 +378,7 @@ impl TagPlan {
                 .collect::<Vec<_>>();
             let actions = if lists.len() > 1 {
                 let id = groups.entry(from.node).or_default();
-                *id += 1;
+                id.0 += 1;
                 changes.push(entries::choice(*id, lists));
                 vec![Action::Group(*id)]
             } else {
