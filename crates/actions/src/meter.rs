@@ -168,11 +168,12 @@ fn remark(packet: &mut PacketData, steps: u8) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flow::MeterId;
 
     fn meter(packets: bool, bands: &[(u32, u32)]) -> MeterState {
         let band = |&(rate, burst): &(u32, u32)| MeterBand { band: Band::Drop, rate, burst };
         MeterState::new(&Meter {
-            id: 1,
+            id: MeterId(1),
             packets,
             stats: true,
             burst: true,

@@ -7,7 +7,7 @@ use crate::packet_data::PacketData;
 use crate::stateless::{self, KeyPush, PolkaPush, TfPush};
 use crate::{tags, ttl};
 use flow::stateless::TagTypes;
-use flow::{Action, DropReason, GroupId, Instructions, Next, PortNo, QueueId, port_no};
+use flow::{Action, DropReason, GroupId, Instructions, MeterId, Next, PortNo, QueueId, port_no};
 use wire::tf::Form;
 
 /// One compiled action.
@@ -154,7 +154,7 @@ impl ProgramStep {
 #[derive(Debug, Default)]
 pub struct Program {
     /// Number of the meter that runs before all other instructions.
-    pub meter: Option<u32>,
+    pub meter: Option<MeterId>,
     /// Steps of the apply-actions instruction.
     pub apply: Box<[ProgramStep]>,
     /// Whether the action set is cleared.

@@ -209,7 +209,7 @@ impl FlowFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flow::GroupId;
+    use flow::{GroupId, MeterId};
 
     #[test]
     fn pieces_may_end_anywhere_and_lines_keep_their_numbers() {
@@ -260,7 +260,7 @@ mod tests {
         assert_eq!(file(&right).check(&mut model(), 0).unwrap().added, 3);
         let mut loaded = model();
         assert_eq!(file(&right).apply(&mut loaded, 0).unwrap().added, 3);
-        assert_eq!((loaded.group_ids(), loaded.meter_ids()), (vec![GroupId(1)], vec![1]));
+        assert_eq!((loaded.group_ids(), loaded.meter_ids()), (vec![GroupId(1)], vec![MeterId(1)]));
     }
 
     #[test]

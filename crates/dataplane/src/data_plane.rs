@@ -30,7 +30,7 @@ use crate::counters::{
     EntryCounters, GroupCounters, MeterCounters, PortCounters, PortQueue, TableCounters, Totals,
 };
 use crate::event::Event;
-use flow::{EntryId, GroupId, Nanos, Operation, PortNo};
+use flow::{EntryId, GroupId, MeterId, Nanos, Operation, PortNo};
 use frame::Frame;
 
 /// A data plane. It applies operations in order, and reports counters and events. The module's documentation
@@ -75,7 +75,7 @@ pub trait DataPlane {
     fn group_counters(&mut self, id: GroupId) -> Option<GroupCounters>;
 
     /// Returns a meter's counters since it was added or replaced, or `None` if the meter does not exist.
-    fn meter_counters(&mut self, id: u32) -> Option<MeterCounters>;
+    fn meter_counters(&mut self, id: MeterId) -> Option<MeterCounters>;
 
     /// Returns a port's counters, or `None` if the data plane does not have the port. Workers read the
     /// counters of devices from time to time, so the result may be older than a burst.

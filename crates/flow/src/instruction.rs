@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Instructions of an entry. They determine how packets that hit the entry are processed.
 
-use crate::Action;
+use crate::{Action, MeterId};
 
 /// Instructions of an entry, executed in the order of these fields (OpenFlow 1.3, section 5.9).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Instructions {
     /// Number of the meter applied first.
-    pub meter: Option<u32>,
+    pub meter: Option<MeterId>,
     /// Actions applied immediately, in order.
     pub apply: Vec<Action>,
     /// Whether the action set is cleared.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Meters: rate limits of flows, consisting of bands.
 
+use crate::MeterId;
 /// Treatment of packets above a band's rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Band {
@@ -28,7 +29,7 @@ pub struct MeterBand {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Meter {
     /// Meter number.
-    pub id: u32,
+    pub id: MeterId,
     /// Unit of the rates: packets/s if true, else kbit/s.
     pub packets: bool,
     /// Whether statistics are kept.

@@ -65,4 +65,6 @@ numbers! {
     QueueId(u32);
     /// Group number, at most [`GROUP_MAX`](crate::validate::GROUP_MAX).
     GroupId(u32);
+    /// Meter number, 1 to [`METER_MAX`](crate::validate::METER_MAX).
+    MeterId(u32);
 }

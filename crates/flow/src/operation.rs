@@ -5,7 +5,7 @@
 use crate::group::Group;
 use crate::meter::Meter;
 use crate::stateless::StatelessConfig;
-use crate::{Action, EntryId, FlowEntry, GroupId, Instructions, PortNo};
+use crate::{Action, EntryId, FlowEntry, GroupId, Instructions, MeterId, PortNo};
 use std::sync::Arc;
 
 /// Number of the internal table of learned MAC addresses, after the controller's 255 tables. Its entries
@@ -27,7 +27,7 @@ pub enum Operation {
     /// A meter was added or replaced. Its counters start at 0.
     Meter(Arc<Meter>),
     /// A meter was removed. No entry uses it.
-    RemoveMeter(u32),
+    RemoveMeter(MeterId),
     /// A packet of the controller (packet-out) enters the data plane. It is processed under the version of
     /// this operation.
     PacketOut(Arc<PacketOut>),

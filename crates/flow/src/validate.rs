@@ -4,13 +4,14 @@
 
 use crate::action::{KeyHeader, SetField, TfHeader};
 use crate::{
-    Action, Field, FlowMod, FlowModCommand, GroupId, Limits, Match, MatchError, PortNo, QueueId, port_no,
+    Action, Field, FlowMod, FlowModCommand, GroupId, Limits, Match, MatchError, MeterId, PortNo, QueueId,
+    port_no,
 };
 
 /// Highest group number (OFPG_MAX).
 pub const GROUP_MAX: GroupId = GroupId(0xffff_ff00);
 /// Highest meter number (OFPM_MAX).
-pub const METER_MAX: u32 = 0xffff_0000;
+pub const METER_MAX: MeterId = MeterId(0xffff_0000);
 /// Number that stands for all queues (OFPQ_ALL). It is not a valid egress queue.
 pub const QUEUE_ALL: u32 = 0xffff_ffff;
 
@@ -34,7 +35,7 @@ pub enum ValidateError {
     Prerequisite(MatchError),
     /// OFPET_METER_MOD_FAILED, OFPMMFC_INVALID_METER: a meter number out of range.
     #[error("meter {0} cannot exist; meters are numbered 1 to 0xffff0000")]
-    Meter(u32),
+    Meter(MeterId),
     /// OFPET_BAD_ACTION, OFPBAC_TOO_MANY: a list with too many actions.
     #[error("a list has {0} actions; at most {max} fit", max = Limits::ACTIONS_PER_LIST)]
     TooManyActions(usize),
@@ -119,7 +120,7 @@ pub fn validate(flow: &FlowMod) -> Result<(), ValidateError> {
         }
     }
     if let Some(meter) = instructions.meter
-        && (meter == 0 || meter > METER_MAX)
+        && (meter == MeterId(0) || meter > METER_MAX)
     {
         return Err(ValidateError::Meter(meter));
     }
@@ -193,7 +194,7 @@ fn validate_tf(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Instructions, Next, PortNo};
+    use crate::{Instructions, MeterId, Next, PortNo};
 
     fn with(instructions: Instructions) -> Result<(), ValidateError> {
         validate(&FlowMod { table: Some(3), instructions, ..FlowMod::default() })
@@ -251,9 +252,9 @@ mod tests {
 
     #[test]
     fn numbers_are_allowed_up_to_their_bounds() {
-        let meter = |n| with(Instructions { meter: Some(n), ..Instructions::default() });
+        let meter = |n| with(Instructions { meter: Some(MeterId(n)), ..Instructions::default() });
         assert_eq!(meter(0xffff_0000), Ok(()));
-        assert_eq!(meter(0xffff_0001), Err(ValidateError::Meter(0xffff_0001)));
+        assert_eq!(meter(0xffff_0001), Err(ValidateError::Meter(MeterId(0xffff_0001))));
         assert_eq!(one(Action::Group(GroupId(0))), Ok(()));
         assert_eq!(one(Action::Group(GroupId(0xffff_ff00))), Ok(()));
         assert_eq!(
@@ -317,7 +318,7 @@ mod tests {
         assert_eq!(with(Instructions::apply(list(65))), Err(ValidateError::TooManyActions(65)));
         let write = Instructions { write: list(65), ..Instructions::default() };
         assert_eq!(with(write), Err(ValidateError::TooManyActions(65)));
-        let meter = |n| with(Instructions { meter: Some(n), ..Instructions::default() });
-        assert_eq!((meter(1), meter(0)), (Ok(()), Err(ValidateError::Meter(0))));
+        let meter = |n| with(Instructions { meter: Some(MeterId(n)), ..Instructions::default() });
+        assert_eq!((meter(1), meter(0)), (Ok(()), Err(ValidateError::Meter(MeterId(0)))));
     }
 }

@@ -4,7 +4,7 @@
 
 use flow::stateless::StatelessError;
 use flow::validate::ValidateError;
-use flow::{GroupId, PortNo};
+use flow::{GroupId, MeterId, PortNo};
 
 /// Error type OFPET_BAD_REQUEST.
 const BAD_REQUEST: u16 = 1;
@@ -162,15 +162,15 @@ pub enum ModelError {
     },
     /// The meter does not exist (OFPMMFC_UNKNOWN_METER).
     #[error("meter {0} does not exist; add it first")]
-    NoSuchMeter(u32),
+    NoSuchMeter(MeterId),
     /// The meter to be added exists already (OFPMMFC_METER_EXISTS).
     #[error("meter {0} exists already; modify or delete it instead")]
-    MeterExists(u32),
+    MeterExists(MeterId),
     /// The meter is invalid on its own (OFPMMFC_INVALID_METER).
     #[error("meter {meter}: {why}")]
     InvalidMeter {
         /// Number of the meter.
-        meter: u32,
+        meter: MeterId,
         /// Description of the fault and of the valid alternative.
         why: &'static str,
     },
@@ -181,18 +181,18 @@ pub enum ModelError {
     #[error("meter {meter} has {bands} bands; the maximum is {most}", most = flow::Limits::METER_BANDS)]
     TooManyBands {
         /// Number of the meter.
-        meter: u32,
+        meter: MeterId,
         /// Number of bands in the request.
         bands: usize,
     },
     /// A band has the rate 0 (OFPMMFC_BAD_RATE).
     #[error("meter {0} has a band of rate 0; give each band a rate above 0")]
-    ZeroRate(u32),
+    ZeroRate(MeterId),
     /// A DSCP remark band has an invalid precedence level (OFPMMFC_BAD_BAND_VALUE).
     #[error("meter {meter} has a remark band of prec_level {level}; it raises the drop precedence by 1 or 2")]
     BadPrecedence {
         /// Number of the meter.
-        meter: u32,
+        meter: MeterId,
         /// Precedence level of the band.
         level: u8,
     },

@@ -11,7 +11,7 @@ use dataplane::{DataPlane, GroupCounters, MeterCounters, PortCounters, PortQueue
 use flow::group::Group;
 use flow::meter::Meter;
 use flow::stateless::StatelessConfig;
-use flow::{EntryId, FlowEntry, GroupId, Nanos, PortNo};
+use flow::{EntryId, FlowEntry, GroupId, MeterId, Nanos, PortNo};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -80,7 +80,7 @@ impl<D: DataPlane> Model<D> {
     }
 
     /// Returns a meter with its counters.
-    pub fn meter(&mut self, now: Nanos, id: u32) -> Option<MeterStats> {
+    pub fn meter(&mut self, now: Nanos, id: MeterId) -> Option<MeterStats> {
         let record = self.rules.meters.get(&id)?;
         Some(MeterStats {
             references: record.users,
@@ -92,18 +92,18 @@ impl<D: DataPlane> Model<D> {
 
     /// Returns the numbers of all meters.
     #[must_use]
-    pub fn meter_ids(&self) -> Vec<u32> {
+    pub fn meter_ids(&self) -> Vec<MeterId> {
         self.rules.meters.keys().copied().collect()
     }
 
     /// Returns a meter's definition, as requested.
-    pub(crate) fn meter_numbered(&self, id: u32) -> Option<&Meter> {
+    pub(crate) fn meter_numbered(&self, id: MeterId) -> Option<&Meter> {
         Some(&*self.rules.meters.get(&id)?.what)
     }
 
     /// Returns the lowest number of any meter within a range.
-    pub(crate) fn first_meter(&self, range: &RangeInclusive<u32>) -> Option<u32> {
-        first(&self.rules.meters, range.clone())
+    pub(crate) fn first_meter(&self, range: &RangeInclusive<u32>) -> Option<MeterId> {
+        first(&self.rules.meters, MeterId(*range.start())..=MeterId(*range.end()))
     }
 
     /// Returns the ports in order of their numbers.

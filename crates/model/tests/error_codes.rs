@@ -5,7 +5,7 @@
 use flow::action::TfHeader;
 use flow::stateless::StatelessError;
 use flow::validate::ValidateError;
-use flow::{Field, GroupId, MatchError, PortNo};
+use flow::{Field, GroupId, MatchError, MeterId, PortNo};
 use model::ModelError::{self, *};
 
 const BAD_REQUEST: u16 = 1;
@@ -48,7 +48,7 @@ fn what_is_wrong_with_a_flow_mod_by_itself() {
         (V::Table, (FLOW_MOD_FAILED, 2)),
         (V::Goto { from: 3, to: 2 }, (BAD_INSTRUCTION, 2)),
         (V::Prerequisite(MatchError::Prerequisite("tcp_dst".into(), "tcp")), (BAD_MATCH, 9)),
-        (V::Meter(0), (METER_MOD_FAILED, 2)),
+        (V::Meter(MeterId(0)), (METER_MOD_FAILED, 2)),
         (V::TooManyActions(99), (BAD_ACTION, 7)),
         (V::OutPort(PortNo(0)), (BAD_ACTION, 4)),
         (V::OutGroup(GroupId(0)), (BAD_ACTION, 9)),
@@ -82,13 +82,13 @@ fn groups() {
 #[test]
 fn meters() {
     check([
-        (MeterExists(1), (METER_MOD_FAILED, 1)),
-        (InvalidMeter { meter: 1, why: "" }, (METER_MOD_FAILED, 2)),
-        (NoSuchMeter(1), (METER_MOD_FAILED, 3)),
-        (ZeroRate(1), (METER_MOD_FAILED, 6)),
-        (BadPrecedence { meter: 1, level: 9 }, (METER_MOD_FAILED, 9)),
+        (MeterExists(MeterId(1)), (METER_MOD_FAILED, 1)),
+        (InvalidMeter { meter: MeterId(1), why: "" }, (METER_MOD_FAILED, 2)),
+        (NoSuchMeter(MeterId(1)), (METER_MOD_FAILED, 3)),
+        (ZeroRate(MeterId(1)), (METER_MOD_FAILED, 6)),
+        (BadPrecedence { meter: MeterId(1), level: 9 }, (METER_MOD_FAILED, 9)),
         (TooManyMeters, (METER_MOD_FAILED, 10)),
-        (TooManyBands { meter: 1, bands: 99 }, (METER_MOD_FAILED, 11)),
+        (TooManyBands { meter: MeterId(1), bands: 99 }, (METER_MOD_FAILED, 11)),
     ]);
 }
 

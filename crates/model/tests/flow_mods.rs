@@ -8,8 +8,8 @@ mod common;
 use common::*;
 use flow::validate::ValidateError;
 use flow::{
-    Action, EntryChange, EntryFlags, FlowMod, FlowModCommand, GroupId, Instructions, Match, Next, PortNo,
-    Slice, SliceBase,
+    Action, EntryChange, EntryFlags, FlowMod, FlowModCommand, GroupId, Instructions, Match, MeterId, Next,
+    PortNo, Slice, SliceBase,
 };
 use flow::{Field, FieldMatch, port_no};
 use model::{
@@ -107,7 +107,7 @@ fn deletes_select_by_match_cookie_port_and_group() {
 fn what_is_not_there_is_refused() {
     let mut m = plain();
     let group = Instructions { write: vec![Action::Group(GroupId(4))], ..Instructions::default() };
-    let meter = Instructions { meter: Some(9), ..Instructions::default() };
+    let meter = Instructions { meter: Some(MeterId(9)), ..Instructions::default() };
     for (instructions, numbers) in [(group, (2, 9)), (meter, (12, 3))] {
         let added =
             m.flow_mod(0, FlowMod { instructions: instructions.clone(), ..add(2, mac(2), PortNo(0)) });

@@ -10,7 +10,8 @@ use flow::action::KeyHeader;
 use flow::group::{Bucket, Group, GroupType};
 use flow::meter::Meter;
 use flow::{
-    Action, EntryFlags, FlowMod, FlowModCommand, GroupId, Instructions, Limits, Match, Operation, PortNo,
+    Action, EntryFlags, FlowMod, FlowModCommand, GroupId, Instructions, Limits, Match, MeterId, Operation,
+    PortNo,
 };
 use model::GroupCommand::{Add, Delete, DeleteAll, Modify};
 use model::{AsyncMessage, Change, MeterCommand, ModelError, PortConfig, PortMod, RemovedReason};
@@ -110,12 +111,12 @@ fn a_bundle_of_groups_meters_ports_and_flows_is_one_operation_or_none() {
     m.add_port(0, port(PortNo(4)), true).unwrap();
     poll_all(&mut m, 0);
     let before = m.barrier();
-    let meter = Meter { id: 5, packets: true, stats: true, burst: false, bands: Vec::new() };
+    let meter = Meter { id: MeterId(5), packets: true, stats: true, burst: false, bands: Vec::new() };
     let down = PortConfig { down: true, ..PortConfig::default() };
     let port_mod = PortMod { number: PortNo(4), config: down, mask: down, ..PortMod::default() };
     let entry = FlowMod {
         instructions: Instructions {
-            meter: Some(5),
+            meter: Some(MeterId(5)),
             apply: vec![Action::Group(GroupId(2))],
             ..Instructions::default()
         },
@@ -137,7 +138,7 @@ fn a_bundle_of_groups_meters_ports_and_flows_is_one_operation_or_none() {
     m.bundle(0, good).unwrap();
     assert_eq!(
         (m.barrier(), m.group_ids(), m.meter_ids()),
-        (before + 1, vec![GroupId(1), GroupId(2)], vec![5])
+        (before + 1, vec![GroupId(1), GroupId(2)], vec![MeterId(5)])
     );
     assert!(!m.port(PortNo(4)).unwrap().is_up());
     assert!(matches!(&poll_all(&mut m, 0)[..], [AsyncMessage::PortStatus { port, .. }] if port.config.down));

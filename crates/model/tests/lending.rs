@@ -8,7 +8,7 @@ mod common;
 use common::*;
 use flow::group::{Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
-use flow::{Action, FlowMod, FlowModCommand, GroupId, Instructions, PortNo};
+use flow::{Action, FlowMod, FlowModCommand, GroupId, Instructions, MeterId, PortNo};
 use model::agent::{Agent, ChannelId, Context};
 use openflow::bundle::{BundleAdd, BundleControl, BundleKind};
 use openflow::group::{GroupChange, GroupMod};
@@ -188,19 +188,21 @@ fn deletes_of_groups_and_meters_are_long_if_entries_use_what_they_delete() {
         (delete_group(GroupId(2)), true, false),
         (delete_group(every_group), true, true),
         (delete_group(every_group), false, false),
-        (delete_meter(1), true, true),
-        (delete_meter(2), true, false),
+        (delete_meter(MeterId(1)), true, true),
+        (delete_meter(MeterId(2)), true, false),
         (delete_meter(every_meter), true, true),
         (delete_meter(every_meter), false, false),
     ] {
         let mut bench = Bench::new();
         for id in [1, 2] {
             bench.model.group_mod(0, model::GroupCommand::Add, group(GroupId(id))).unwrap();
-            bench.model.meter_mod(0, model::MeterCommand::Add, meter(id)).unwrap();
+            bench.model.meter_mod(0, model::MeterCommand::Add, meter(MeterId(id))).unwrap();
         }
         if used {
-            let instructions =
-                Instructions { meter: Some(1), ..Instructions::apply(vec![Action::Group(GroupId(1))]) };
+            let instructions = Instructions {
+                meter: Some(MeterId(1)),
+                ..Instructions::apply(vec![Action::Group(GroupId(1))])
+            };
             bench.model.flow_mod(0, FlowMod { instructions, ..add(2, mac(1), PortNo(1)) }).unwrap();
         }
         let one = bench.connect();

@@ -9,7 +9,8 @@ use common::*;
 use flow::group::{Group, GroupType};
 use flow::meter::Meter;
 use flow::{
-    Action, EntryFlags, Field, FieldMatch, FlowMod, FlowModCommand, GroupId, Instructions, Match, PortNo,
+    Action, EntryFlags, Field, FieldMatch, FlowMod, FlowModCommand, GroupId, Instructions, Match, MeterId,
+    PortNo,
 };
 use model::{Change, GroupCommand, MeterCommand, ModelConfig, ModelError, ModelLimits};
 use std::time::{Duration, Instant};
@@ -114,14 +115,14 @@ fn all_groups_and_meters_go_in_one_walk_over_the_entries() {
     let group = |id| Group { id, kind: GroupType::All, buckets: Vec::new() };
     let meter = |id| Meter { id, packets: true, stats: true, burst: false, bands: Vec::new() };
     let groups = (1..=NUMBERS).map(|id| Change::Group(GroupCommand::Add, group(GroupId(id))));
-    let meters = (1..=NUMBERS).map(|id| Change::Meter(MeterCommand::Add, meter(id)));
+    let meters = (1..=NUMBERS).map(|id| Change::Meter(MeterCommand::Add, meter(MeterId(id))));
     m.bundle(0, groups.chain(meters)).unwrap();
     let entry = |n: u32| {
         let id = n / 2 % NUMBERS + 1;
         let instructions = if n.is_multiple_of(2) {
             Instructions::apply(vec![Action::Group(GroupId(id)), Action::Group(GroupId(id % NUMBERS + 1))])
         } else {
-            Instructions { meter: Some(id), ..output(PortNo(1)) }
+            Instructions { meter: Some(MeterId(id)), ..output(PortNo(1)) }
         };
         FlowMod { instructions, ..add(1, mac(n.into()), PortNo(1)) }
     };
@@ -132,6 +133,8 @@ fn all_groups_and_meters_go_in_one_walk_over_the_entries() {
         m.group_mod(0, GroupCommand::DeleteAll, group(GroupId(0))).unwrap()
     });
     assert_eq!((m.group_ids().len(), m.flow_count() as u32), (0, ENTRIES / 2 + 1));
-    timed("delete 2,000 meters", 3 * second, || m.meter_mod(0, MeterCommand::DeleteAll, meter(0)).unwrap());
+    timed("delete 2,000 meters", 3 * second, || {
+        m.meter_mod(0, MeterCommand::DeleteAll, meter(MeterId(0))).unwrap()
+    });
     assert_eq!((m.meter_ids().len(), m.flow_count()), (0, 1));
 }

@@ -7,11 +7,11 @@ mod common;
 
 use common::*;
 use flow::meter::{Band, Meter, MeterBand};
-use flow::{FlowMod, Instructions, Operation, PortNo};
+use flow::{FlowMod, Instructions, MeterId, Operation, PortNo};
 use model::MeterCommand::{Add, Delete, DeleteAll, Modify};
 use model::ModelError;
 
-fn meter(id: u32, rates: &[u32]) -> Meter {
+fn meter(id: MeterId, rates: &[u32]) -> Meter {
     let band = |rate: &u32| MeterBand { band: Band::Drop, rate: *rate, burst: 0 };
     Meter { id, packets: true, stats: true, burst: false, bands: rates.iter().map(band).collect() }
 }
@@ -20,38 +20,38 @@ fn meter(id: u32, rates: &[u32]) -> Meter {
 fn meters_come_change_and_go_with_their_entries() {
     let mut m = plain();
     let entry = || FlowMod {
-        instructions: Instructions { meter: Some(3), ..Instructions::default() },
+        instructions: Instructions { meter: Some(MeterId(3)), ..Instructions::default() },
         ..add(1, mac(1), PortNo(0))
     };
-    assert_eq!(m.flow_mod(0, entry()).unwrap_err(), ModelError::NoSuchMeter(3));
-    m.meter_mod(0, Add, meter(3, &[10])).unwrap();
+    assert_eq!(m.flow_mod(0, entry()).unwrap_err(), ModelError::NoSuchMeter(MeterId(3)));
+    m.meter_mod(0, Add, meter(MeterId(3), &[10])).unwrap();
     m.flow_mod(0, entry()).unwrap();
     m.flow_mod(0, add(1, mac(2), PortNo(1))).unwrap();
-    m.meter_mod(4, Modify, meter(3, &[10, 20])).unwrap();
-    let stats = m.meter(9, 3).unwrap();
+    m.meter_mod(4, Modify, meter(MeterId(3), &[10, 20])).unwrap();
+    let stats = m.meter(9, MeterId(3)).unwrap();
     assert_eq!((stats.references, stats.duration_ns, stats.meter.bands.len()), (1, 9, 2));
-    m.meter_mod(9, Delete, meter(3, &[])).unwrap();
+    m.meter_mod(9, Delete, meter(MeterId(3), &[])).unwrap();
     assert_eq!((m.meter_ids(), m.flow_count()), (vec![], 1), "its entries go with it");
-    m.meter_mod(9, Delete, meter(3, &[])).unwrap();
-    m.meter_mod(9, Add, meter(4, &[1])).unwrap();
-    m.meter_mod(9, DeleteAll, meter(0, &[])).unwrap();
-    assert!(matches!(m.plane_mut().operations.last(), Some(Operation::RemoveMeter(4))));
+    m.meter_mod(9, Delete, meter(MeterId(3), &[])).unwrap();
+    m.meter_mod(9, Add, meter(MeterId(4), &[1])).unwrap();
+    m.meter_mod(9, DeleteAll, meter(MeterId(0), &[])).unwrap();
+    assert!(matches!(m.plane_mut().operations.last(), Some(Operation::RemoveMeter(MeterId(4)))));
 }
 
 #[test]
 fn what_openflow_refuses_is_refused_with_its_numbers() {
     let mut m = plain();
-    m.meter_mod(0, Add, meter(1, &[1])).unwrap();
+    m.meter_mod(0, Add, meter(MeterId(1), &[1])).unwrap();
     let mut refused = |command, meter: Meter| m.meter_mod(0, command, meter).unwrap_err().openflow();
-    assert_eq!(refused(Add, meter(1, &[1])), (12, 1));
-    assert_eq!(refused(Modify, meter(2, &[1])), (12, 3));
-    assert_eq!(refused(Add, meter(0, &[1])), (12, 2));
-    assert_eq!(refused(Add, meter(0xffff_0001, &[1])), (12, 2));
-    assert_eq!(refused(Add, meter(2, &[0])), (12, 6));
-    assert_eq!(refused(Add, meter(2, &[1; 17])), (12, 11));
+    assert_eq!(refused(Add, meter(MeterId(1), &[1])), (12, 1));
+    assert_eq!(refused(Modify, meter(MeterId(2), &[1])), (12, 3));
+    assert_eq!(refused(Add, meter(MeterId(0), &[1])), (12, 2));
+    assert_eq!(refused(Add, meter(MeterId(0xffff_0001), &[1])), (12, 2));
+    assert_eq!(refused(Add, meter(MeterId(2), &[0])), (12, 6));
+    assert_eq!(refused(Add, meter(MeterId(2), &[1; 17])), (12, 11));
     let remark = |precedence_level| {
         let band = MeterBand { band: Band::DscpRemark { precedence_level }, rate: 1, burst: 0 };
-        Meter { bands: vec![band], ..meter(2, &[]) }
+        Meter { bands: vec![band], ..meter(MeterId(2), &[]) }
     };
     for level in [0, 3, 255] {
         assert_eq!(refused(Add, remark(level)), (12, 9), "{level}");
@@ -63,10 +63,10 @@ fn the_number_of_meters_is_bounded_by_what_is_advertised() {
     let mut m = plain();
     let most = flow::Limits::METERS as u32;
     for id in 1..=most {
-        m.meter_mod(0, Add, meter(id, &[1])).unwrap();
+        m.meter_mod(0, Add, meter(MeterId(id), &[1])).unwrap();
     }
-    assert_eq!(m.meter_mod(0, Add, meter(most + 1, &[1])).unwrap_err().openflow(), (12, 10));
-    m.meter_mod(0, Modify, meter(most, &[2])).unwrap();
-    m.meter_mod(0, Delete, meter(1, &[])).unwrap();
-    m.meter_mod(0, Add, meter(most + 1, &[1])).unwrap();
+    assert_eq!(m.meter_mod(0, Add, meter(MeterId(most + 1), &[1])).unwrap_err().openflow(), (12, 10));
+    m.meter_mod(0, Modify, meter(MeterId(most), &[2])).unwrap();
+    m.meter_mod(0, Delete, meter(MeterId(1), &[])).unwrap();
+    m.meter_mod(0, Add, meter(MeterId(most + 1), &[1])).unwrap();
 }

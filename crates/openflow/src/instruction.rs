@@ -5,7 +5,7 @@ use crate::action;
 use crate::bytes::{Put, Reader};
 use crate::error::{self, DecodeError};
 use crate::experimenter;
-use flow::{Instructions, Next};
+use flow::{Instructions, MeterId, Next};
 
 const GOTO_TABLE: u16 = 1;
 const WRITE_METADATA: u16 = 2;
@@ -66,7 +66,7 @@ fn decode(kind: u16, r: &mut Reader<'_>, made: &mut Decoded) -> Result<u16, Deco
             r.skip(4)?;
             i.clear = true;
         }
-        METER => i.meter = Some(r.u32()?),
+        METER => i.meter = Some(MeterId(r.u32()?)),
         EXPERIMENTER => return experimenter(r, made),
         _ => {
             return error::INSTRUCTION_UNKNOWN
@@ -120,7 +120,7 @@ pub(crate) fn encode_list(i: &Instructions, low_latency: Option<bool>, out: &mut
         }
     };
     if let Some(meter) = i.meter {
-        number(out, METER, 8, meter);
+        number(out, METER, 8, meter.0);
     }
     actions(out, APPLY_ACTIONS, &i.apply);
     if i.clear {

@@ -4,14 +4,15 @@
 use crate::bytes::{Put, Reader};
 use crate::error::{self, DecodeError};
 use crate::group::GroupChange;
+use flow::MeterId;
 use flow::meter::{Band, Meter, MeterBand};
 
 /// OFPM_SLOWPATH: meter for packets on the slow path.
-pub const SLOWPATH: u32 = 0xffff_fffd;
+pub const SLOWPATH: MeterId = MeterId(0xffff_fffd);
 /// OFPM_CONTROLLER: meter for packets to the controller.
-pub const CONTROLLER: u32 = 0xffff_fffe;
+pub const CONTROLLER: MeterId = MeterId(0xffff_fffe);
 /// OFPM_ALL: all meters, for deletes and statistics.
-pub const ALL: u32 = 0xffff_ffff;
+pub const ALL: MeterId = MeterId(0xffff_ffff);
 
 const KBPS: u16 = 1;
 const PKTPS: u16 = 1 << 1;
@@ -38,7 +39,7 @@ impl MeterMod {
         let id = meter.id;
         let virtual_meter =
             matches!(id, SLOWPATH | CONTROLLER) || id == ALL && command == GroupChange::Delete;
-        if id == 0 || id > flow::validate::METER_MAX && !virtual_meter {
+        if id == MeterId(0) || id > flow::validate::METER_MAX && !virtual_meter {
             return error::METER_INVALID
                 .says(format!("meter {id:#x} cannot exist; meters are 1 to 0xffff0000"));
         }
@@ -59,7 +60,7 @@ pub(crate) fn decode_meter(r: &mut Reader<'_>) -> Result<Meter, DecodeError> {
             "meter flags {flags:#x}; bits 0 to 3 are known, of which kbps and pktps exclude each other"
         ));
     }
-    let id = r.u32()?;
+    let id = MeterId(r.u32()?);
     let mut bands = Vec::new();
     while !r.is_empty() {
         bands.push(decode_band(r)?);
@@ -92,7 +93,7 @@ pub(crate) fn encode_meter(meter: &Meter, out: &mut Vec<u8>) {
             | bit(meter.burst, BURST)
             | bit(meter.stats, STATS),
     );
-    out.put_u32(meter.id);
+    out.put_u32(meter.id.0);
     for band in &meter.bands {
         let (kind, precedence_level) = match band.band {
             Band::Drop => (DROP, 0),

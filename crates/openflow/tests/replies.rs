@@ -12,7 +12,8 @@ use flow::action::SetField;
 use flow::group::{Bucket, Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
 use flow::{
-    Action, EntryFlags, Field, FieldMatch, GroupId, Instructions, Match, Next, PortNo, QueueId, port_no,
+    Action, EntryFlags, Field, FieldMatch, GroupId, Instructions, Match, MeterId, Next, PortNo, QueueId,
+    port_no,
 };
 use openflow::bundle::{BundleControl, BundleKind};
 use openflow::features::{Features, SwitchConfig, capability};
@@ -48,7 +49,7 @@ fn matching() -> Match {
 fn instructions() -> Instructions {
     let masked = SetField { field: Field::EthSrc, value: 5, mask: 0xff };
     Instructions {
-        meter: Some(3),
+        meter: Some(MeterId(3)),
         apply: vec![
             Action::PopVlan,
             Action::DecNwTtl,
@@ -203,7 +204,7 @@ fn multiparts() -> Vec<(&'static str, Answer)> {
         (
             "meter",
             Answer::Meter(vec![MeterStatsEntry {
-                meter: 3,
+                meter: MeterId(3),
                 flows: 2,
                 input: counts,
                 duration_ns: 1_000_000_002,
@@ -213,7 +214,7 @@ fn multiparts() -> Vec<(&'static str, Answer)> {
         (
             "meter_config",
             Answer::MeterConfig(vec![Meter {
-                id: 3,
+                id: MeterId(3),
                 packets: true,
                 stats: true,
                 burst: true,

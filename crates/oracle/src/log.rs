@@ -7,7 +7,9 @@ use dataplane::{
     By, DataPlane, EntryCounters, Event, GroupCounters, MacSeen, MeterCounters, PortCounters, PortQueue,
     TableCounters, Totals,
 };
-use flow::{DropReason, EgressQueue, EntryId, GroupId, Nanos, Operation, Outcome, PacketInReason, PortNo};
+use flow::{
+    DropReason, EgressQueue, EntryId, GroupId, MeterId, Nanos, Operation, Outcome, PacketInReason, PortNo,
+};
 use frame::Frame;
 use model::FlowRemoved;
 use pipeline::{BurstCounters, Probe};
@@ -230,7 +232,7 @@ impl DataPlane for Recorder {
         self.plane.group_counters(id)
     }
 
-    fn meter_counters(&mut self, id: u32) -> Option<MeterCounters> {
+    fn meter_counters(&mut self, id: MeterId) -> Option<MeterCounters> {
         self.plane.meter_counters(id)
     }
 
@@ -392,7 +394,7 @@ pub(super) struct Record {
     pub entries: Vec<(EntryId, EntryCounters)>,
     pub tables: Vec<(u8, TableCounters)>,
     pub groups: Vec<(GroupId, GroupCounters)>,
-    pub meters: Vec<(u32, MeterCounters)>,
+    pub meters: Vec<(MeterId, MeterCounters)>,
     pub totals: Totals,
     pub updates: usize,
     pub live_updates: usize,

@@ -4,7 +4,7 @@
 use crate::context::BurstContext;
 use crate::egress::Egress;
 use crate::packet::Packet;
-use flow::Next;
+use flow::{MeterId, Next};
 
 impl<E: Egress> BurstContext<'_, E> {
     /// Meters the packet. Returns false if the packet is dropped. `next` is the table with which the packet
@@ -14,7 +14,7 @@ impl<E: Egress> BurstContext<'_, E> {
     /// in that table. All packets of the flow are normal from here on, because in different lanes they could
     /// overtake one another.
     #[inline(never)]
-    pub(crate) fn meter(&mut self, packet: &mut Packet, id: u32, next: Option<Next>) -> bool {
+    pub(crate) fn meter(&mut self, packet: &mut Packet, id: MeterId, next: Option<Next>) -> bool {
         let meters = self.meters;
         let Some(meter) = meters.get(id) else { return true };
         packet.low_latency &= !(next.is_some() && meter.remarks());

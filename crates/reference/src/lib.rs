@@ -28,8 +28,8 @@ use flow::meter::{Band, Meter};
 use flow::operation::PacketOut;
 use flow::stateless::StatelessConfig;
 use flow::{
-    DropReason, EntryChange, EntryId, FlowEntry, GroupId, Operation, Outcome, PacketInReason, PortNo,
-    PortState, QueueId, Settings, port_no,
+    DropReason, EntryChange, EntryId, FlowEntry, GroupId, MeterId, Operation, Outcome, PacketInReason,
+    PortNo, PortState, QueueId, Settings, port_no,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ pub struct Reference {
     tables: tables::Tables,
     groups: BTreeMap<GroupId, Arc<Group>>,
     group_counters: BTreeMap<GroupId, GroupTotals>,
-    meters: BTreeMap<u32, Arc<Meter>>,
+    meters: BTreeMap<MeterId, Arc<Meter>>,
     /// Numbers of packets and bytes of each entry.
     entry_counters: BTreeMap<EntryId, (u64, u64)>,
     /// Meter bands that the next packet exceeds, by the table of the entry that has the meter.
@@ -127,7 +127,7 @@ pub struct Metered {
     /// Table of the entry that refers to the meter.
     pub table: u8,
     /// Meter number.
-    pub meter: u32,
+    pub meter: MeterId,
     /// Length of the packet in bytes at that moment.
     pub bytes: usize,
 }
@@ -178,7 +178,7 @@ impl RuleSource for Reference {
         self.groups.get(&id).cloned()
     }
 
-    fn remarks(&self, meter: u32) -> bool {
+    fn remarks(&self, meter: MeterId) -> bool {
         let bands = self.meters.get(&meter).map(|meter| &meter.bands);
         bands.is_some_and(|bands| bands.iter().any(|band| matches!(band.band, Band::DscpRemark { .. })))
     }

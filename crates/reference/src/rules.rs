@@ -8,7 +8,7 @@ use crate::{Processed, fields};
 use flow::group::Group;
 use flow::operation::Settings;
 use flow::stateless::StatelessConfig;
-use flow::{EntryId, Field, FlowEntry, GroupId, PortNo, PortState};
+use flow::{EntryId, Field, FlowEntry, GroupId, MeterId, PortNo, PortState};
 use std::sync::Arc;
 
 /// Minimum size of a copy for the copy budget, in bytes.
@@ -38,7 +38,7 @@ pub trait RuleSource {
     fn group(&self, id: GroupId) -> Option<Arc<Group>>;
 
     /// Returns whether a meter has bands that remark packets.
-    fn remarks(&self, meter: u32) -> bool;
+    fn remarks(&self, meter: MeterId) -> bool;
 
     /// Returns the entry that the packet hits in a table: of the matching entries with the highest priority,
     /// the one added first.

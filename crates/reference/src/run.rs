@@ -11,7 +11,7 @@ use crate::{ControllerCopy, LearnedMac, Metered, Processed, RuleSource, Sent, he
 use flow::action::WHOLE_PACKET;
 use flow::meter::Band;
 use flow::stateless::TagTypes;
-use flow::{Action, DropReason, EntryId, FlowEntry, GroupId, Next, Outcome, PacketInReason};
+use flow::{Action, DropReason, EntryId, FlowEntry, GroupId, MeterId, Next, Outcome, PacketInReason};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -196,7 +196,7 @@ impl<'a> Run<'a> {
     }
 
     /// Passes the packet through a meter. It continues unless it exceeds a drop band.
-    fn meter(&mut self, table: u8, meter: u32) -> Result<(), DropReason> {
+    fn meter(&mut self, table: u8, meter: MeterId) -> Result<(), DropReason> {
         self.metered.push(Metered { table, meter, bytes: self.packet.bytes.len() });
         match self.bands.get(&table) {
             Some(Band::Drop) => Err(DropReason::MeterBand),

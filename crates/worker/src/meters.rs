@@ -3,6 +3,7 @@
 
 use actions::MeterState;
 use dataplane::{MeterCounters, TrafficCount};
+use flow::MeterId;
 use flow::meter::Meter;
 use pipeline::{MeterTable, Update};
 use std::collections::BTreeMap;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 /// All meters by number.
 #[derive(Debug, Default)]
 pub(crate) struct Meters {
-    meters: BTreeMap<u32, Arc<MeterState>>,
+    meters: BTreeMap<MeterId, Arc<MeterState>>,
 }
 
 impl Meters {
@@ -23,7 +24,7 @@ impl Meters {
     }
 
     /// Removes a meter.
-    pub fn remove(&mut self, id: u32) {
+    pub fn remove(&mut self, id: MeterId) {
         self.meters.remove(&id);
     }
 
@@ -37,7 +38,7 @@ impl Meters {
     }
 
     /// Returns a meter's counters.
-    pub fn counters(&self, id: u32) -> Option<MeterCounters> {
+    pub fn counters(&self, id: MeterId) -> Option<MeterCounters> {
         let state = self.meters.get(&id)?;
         let count = |(packets, bytes)| TrafficCount { packets, bytes };
         let bands = state.bands().into_iter().map(count).collect();
@@ -48,13 +49,15 @@ impl Meters {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flow::MeterId;
     use flow::meter::{Band, MeterBand};
 
     #[test]
     fn only_meters_that_remark_change_lanes() {
         let mut meters = Meters::default();
         let bands = |band| vec![MeterBand { rate: 1, burst: 1, band }];
-        let meter = |band| Meter { id: 1, packets: false, stats: true, burst: true, bands: bands(band) };
+        let meter =
+            |band| Meter { id: MeterId(1), packets: false, stats: true, burst: true, bands: bands(band) };
         let (drops, remarks) = (meter(Band::Drop), meter(Band::DscpRemark { precedence_level: 1 }));
         assert!(!meters.set(&drops) && !meters.set(&drops), "another rate is not another lane");
         assert!(meters.set(&remarks) && meters.set(&remarks));

@@ -18,7 +18,7 @@ use dataplane::{
     DataPlane, EntryCounters, Event, GroupCounters, MeterCounters, PortCounters, PortQueue, TableCounters,
     Totals, TraceRecord,
 };
-use flow::{EntryId, GroupId, Match, Nanos, Operation, PortNo};
+use flow::{EntryId, GroupId, Match, MeterId, Nanos, Operation, PortNo};
 use frame::Frame;
 use pipeline::Update;
 use std::collections::BTreeMap;
@@ -201,7 +201,7 @@ impl DataPlane for WorkerSet {
         self.compiler.groups.counters(id)
     }
 
-    fn meter_counters(&mut self, id: u32) -> Option<MeterCounters> {
+    fn meter_counters(&mut self, id: MeterId) -> Option<MeterCounters> {
         self.compiler.meters.counters(id)
     }
 

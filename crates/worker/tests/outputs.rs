@@ -8,7 +8,7 @@ use dataplane::DataPlane;
 use flow::group::{Bucket, Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
 use flow::syntax::{ParseOptions, parse_flow};
-use flow::{Action, EgressQueue, FlowModCommand, GroupId, PortNo, QueueId};
+use flow::{Action, EgressQueue, FlowModCommand, GroupId, MeterId, PortNo, QueueId};
 use frame::{Frame, Gso, GsoKind, PartialChecksum};
 use model::{GroupCommand, MeterCommand, Model, ModelConfig, PortDesc};
 use pipeline::LaneLimits;
@@ -196,7 +196,7 @@ fn pushes_of_every_bucket_have_the_room_that_is_left() {
 #[test]
 fn a_meter_that_is_added_changed_or_removed_limits_accordingly() {
     let meter = |rate| Meter {
-        id: 1,
+        id: MeterId(1),
         packets: true,
         stats: true,
         burst: true,
@@ -215,7 +215,7 @@ fn a_meter_that_is_added_changed_or_removed_limits_accordingly() {
     assert_eq!(passed(&mut lab), 10);
     lab.model.meter_mod(1, MeterCommand::Modify, meter(30)).unwrap();
     assert_eq!(passed(&mut lab), 30);
-    assert_eq!(lab.model.plane_mut().meter_counters(1).unwrap().bands[0].packets, 70);
+    assert_eq!(lab.model.plane_mut().meter_counters(MeterId(1)).unwrap().bands[0].packets, 70);
     // The entry that uses the meter is removed with it.
     lab.model.meter_mod(1, MeterCommand::Delete, meter(30)).unwrap();
     assert_eq!(passed(&mut lab), 100);

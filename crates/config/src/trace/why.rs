@@ -2,7 +2,7 @@
 //! Sentences of a trace that explain the outcome of a packet.
 
 use flow::stateless::{Arithmetic, Label};
-use flow::{Action, DropReason, FlowEntry, Outcome, PortNo, port_no};
+use flow::{Action, DropReason, FlowEntry, MeterId, Outcome, PortNo, port_no};
 use model::Model;
 use model::trace::{Trace, Worked};
 use std::collections::BTreeMap;
@@ -186,7 +186,7 @@ fn worked(worked: Worked) -> String {
 }
 
 /// Returns the meters that the packet passes.
-pub fn meters(found: &Trace) -> impl Iterator<Item = u32> + '_ {
+pub fn meters(found: &Trace) -> impl Iterator<Item = MeterId> + '_ {
     found.steps.iter().filter_map(|step| step.entry.as_ref()?.instructions.meter)
 }
 

@@ -12,7 +12,7 @@ use super::suggest::suggestion;
 use super::value::{integer, mac, number_to, port};
 use super::{old_actions, own_actions, set_field};
 use crate::action::WHOLE_PACKET;
-use crate::{Action, Field, GroupId, Instructions, Match, Next, QueueId, port_no};
+use crate::{Action, Field, GroupId, Instructions, Match, MeterId, Next, QueueId, port_no};
 
 pub(super) fn parse<'t>(
     text: &'t str,
@@ -34,7 +34,7 @@ pub(super) fn parse<'t>(
         check_order(&mut stage, name.stage(), &item)?;
         match name {
             Name::Drop => dropping = true,
-            Name::Meter => done.meter = Some(integer(argument(&item)?)?),
+            Name::Meter => done.meter = Some(MeterId(integer(argument(&item)?)?)),
             Name::ClearActions => {
                 no_argument(&item)?;
                 done.clear = true;

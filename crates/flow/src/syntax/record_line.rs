@@ -12,7 +12,7 @@ use super::value::{integer, port};
 use crate::group::{Bucket, Group, GroupType};
 use crate::meter::{Band, Meter, MeterBand};
 use crate::validate::validate_actions;
-use crate::{FlowMod, FlowModCommand, GroupId, Match, PortNo, port_no};
+use crate::{FlowMod, FlowModCommand, GroupId, Match, MeterId, PortNo, port_no};
 
 /// Command of a group or meter line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -220,7 +220,7 @@ fn meter<'t>(
     mut command: RecordCommand,
     text: &'t str,
 ) -> Parsed<'t, (RecordCommand, Meter)> {
-    let mut meter = Meter { id: 0, packets: false, stats: false, burst: false, bands: Vec::new() };
+    let mut meter = Meter { id: MeterId(0), packets: false, stats: false, burst: false, bands: Vec::new() };
     let (mut has_id, mut settings) = (false, 0);
     let mut scanner = Scanner::new(text);
     while let Some(item) = scanner.item()? {
@@ -231,7 +231,7 @@ fn meter<'t>(
                 has_id = true;
             }
             "meter" => {
-                meter.id = integer(value(&item)?)?;
+                meter.id = MeterId(integer(value(&item)?)?);
                 has_id = true;
             }
             "kbps" => meter.packets = false,

@@ -3,8 +3,8 @@
 
 use flow::action::{KeyHeader, PolkaHeader, SetField, TfHeader, WHOLE_PACKET};
 use flow::{
-    Action, EntryFlags, Field, FieldMatch, FlowMod, FlowModCommand, GroupId, Instructions, Match, Next,
-    PortNo, QueueId, Slice, SliceBase, port_no,
+    Action, EntryFlags, Field, FieldMatch, FlowMod, FlowModCommand, GroupId, Instructions, Match, MeterId,
+    Next, PortNo, QueueId, Slice, SliceBase, port_no,
 };
 
 /// Small pseudo-random generator (splitmix64).
@@ -226,7 +226,7 @@ fn instructions(r: &mut Random, table: u8) -> Instructions {
     let next = r.chance(3) && table < 254;
     let to = table + 1 + if next { r.below(254 - u64::from(table)) as u8 } else { 0 };
     Instructions {
-        meter: r.chance(4).then(|| r.below(0xffff_0000) as u32 + 1),
+        meter: r.chance(4).then(|| MeterId(r.below(0xffff_0000) as u32 + 1)),
         apply: actions(r),
         clear: r.chance(4),
         write: if r.chance(3) { actions(r) } else { Vec::new() },

@@ -5,7 +5,7 @@ use super::context::{Context, Refusal};
 use crate::changes::{Change, MeterCommand};
 use crate::queries::MeterStats;
 use dataplane::{DataPlane, TrafficCount};
-use flow::Limits;
+use flow::{Limits, MeterId};
 use openflow::error;
 use openflow::group::GroupChange as Do;
 use openflow::meter::{ALL, MeterMod};
@@ -28,7 +28,7 @@ pub fn change(m: &MeterMod) -> Change {
 }
 
 /// Refuses a query for a meter that does not exist.
-pub fn known<D: DataPlane>(context: &Context<'_, D>, number: u32) -> Result<(), Refusal> {
+pub fn known<D: DataPlane>(context: &Context<'_, D>, number: MeterId) -> Result<(), Refusal> {
     if number == ALL || context.model.meter_numbered(number).is_some() {
         return Ok(());
     }

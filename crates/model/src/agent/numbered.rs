@@ -5,8 +5,8 @@
 use super::context::Context;
 use super::{group, meter};
 use dataplane::DataPlane;
-use flow::GroupId;
 use flow::meter::Meter;
+use flow::{GroupId, MeterId};
 use openflow::multipart::group_stats::{GroupDescription, GroupStatsEntry};
 use openflow::multipart::meter_stats::MeterStatsEntry;
 use openflow::multipart::parts::Parts;
@@ -41,12 +41,12 @@ impl Numbered {
         Self { list: List::GroupStats(Parts::new(xid)), rest: asked(group.0, openflow::group::ALL.0) }
     }
 
-    pub fn meters(xid: u32, meter: u32) -> Self {
-        Self { list: List::Meters(Parts::new(xid)), rest: asked(meter, openflow::meter::ALL) }
+    pub fn meters(xid: u32, meter: MeterId) -> Self {
+        Self { list: List::Meters(Parts::new(xid)), rest: asked(meter.0, openflow::meter::ALL.0) }
     }
 
-    pub fn meter_stats(xid: u32, meter: u32) -> Self {
-        Self { list: List::MeterStats(Parts::new(xid)), rest: asked(meter, openflow::meter::ALL) }
+    pub fn meter_stats(xid: u32, meter: MeterId) -> Self {
+        Self { list: List::MeterStats(Parts::new(xid)), rest: asked(meter.0, openflow::meter::ALL.0) }
     }
 
     /// Produces the next part. Returns the remaining list, or `None` at its end.
@@ -54,7 +54,7 @@ impl Numbered {
         let model = &mut *context.model;
         let next = match &self.list {
             List::Groups(_) | List::GroupStats(_) => model.first_group(&self.rest).map(u32::from),
-            List::Meters(_) | List::MeterStats(_) => model.first_meter(&self.rest),
+            List::Meters(_) | List::MeterStats(_) => model.first_meter(&self.rest).map(u32::from),
         };
         let Some(number) = next else {
             match self.list {
@@ -74,9 +74,9 @@ impl Numbered {
             List::GroupStats(parts) => {
                 model.group(context.now, GroupId(number)).map(|stats| parts.push(&group::stats(&stats), out))
             }
-            List::Meters(parts) => model.meter_numbered(number).map(|meter| parts.push(meter, out)),
+            List::Meters(parts) => model.meter_numbered(MeterId(number)).map(|meter| parts.push(meter, out)),
             List::MeterStats(parts) => {
-                model.meter(context.now, number).map(|stats| parts.push(&meter::stats(&stats), out))
+                model.meter(context.now, MeterId(number)).map(|stats| parts.push(&meter::stats(&stats), out))
             }
         };
         self.rest = number.saturating_add(1)..=*self.rest.end();

@@ -10,7 +10,7 @@ use crate::rules::{Mark, Rules, TableSet};
 use flow::group::Group;
 use flow::meter::Meter;
 use flow::stateless::StatelessConfig;
-use flow::{EntryChange, EntryId, FlowEntry, GroupId, Operation};
+use flow::{EntryChange, EntryId, FlowEntry, GroupId, MeterId, Operation};
 use std::sync::Arc;
 
 /// Numbers of entries that a request changed. If an entry replaces another one, the new entry counts as added
@@ -38,7 +38,7 @@ pub(crate) enum Step {
     Modified(Box<Before>),
     /// Number of the group, and the group that had this number before.
     Group(GroupId, Option<Record<Group>>),
-    Meter(u32, Option<Record<Meter>>),
+    Meter(MeterId, Option<Record<Meter>>),
     /// The port before the change.
     Port(Box<Port>),
 }

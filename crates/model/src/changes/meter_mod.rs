@@ -6,7 +6,7 @@ use crate::async_messages::RemovedReason;
 use crate::error::ModelError;
 use flow::meter::{Band, Meter};
 use flow::validate::METER_MAX;
-use flow::{FlowEntry, Limits};
+use flow::{FlowEntry, Limits, MeterId};
 
 /// Command of a meter-mod (OFPMC_*).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub(super) fn apply(
         MeterCommand::DeleteAll => {
             // One scan removes the entries of all meters, because a scan visits every entry of the switch.
             let users = meters.values().map(|record| record.users).sum();
-            let ids: Vec<u32> = meters.keys().copied().collect();
+            let ids: Vec<MeterId> = meters.keys().copied().collect();
             let uses = |entry: &FlowEntry| entry.instructions.meter.is_some();
             transaction.remove_where(Some(users), uses, Some(RemovedReason::Delete));
             for id in ids {
@@ -56,7 +56,7 @@ pub(super) fn apply(
     Ok(())
 }
 
-fn delete(transaction: &mut Transaction<'_>, id: u32) {
+fn delete(transaction: &mut Transaction<'_>, id: MeterId) {
     let Some(users) = transaction.rules.meters.get(&id).map(|record| record.users) else { return };
     let uses = |entry: &FlowEntry| entry.instructions.meter == Some(id);
     transaction.remove_where(Some(users), uses, Some(RemovedReason::Delete));
@@ -65,7 +65,7 @@ fn delete(transaction: &mut Transaction<'_>, id: u32) {
 
 fn check(meter: &Meter) -> Result<(), ModelError> {
     let id = meter.id;
-    if !(1..=METER_MAX).contains(&id) {
+    if !(MeterId(1)..=METER_MAX).contains(&id) {
         return Err(ModelError::InvalidMeter {
             meter: id,
             why: "its number is reserved; use 1 to 0xffff0000",

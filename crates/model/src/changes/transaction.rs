@@ -14,7 +14,7 @@ use crate::rules::{Mark, Rules, TableSet};
 use flow::group::Group;
 use flow::meter::Meter;
 use flow::stateless::StatelessConfig;
-use flow::{EntryChange, EntryId, FlowEntry, GroupId, Instructions, Nanos, Operation};
+use flow::{EntryChange, EntryId, FlowEntry, GroupId, Instructions, MeterId, Nanos, Operation};
 use std::sync::Arc;
 
 /// An entry to add.
@@ -206,7 +206,7 @@ impl<'a> Transaction<'a> {
     }
 
     /// Removes a meter that no entry uses.
-    pub fn remove_meter(&mut self, id: u32) {
+    pub fn remove_meter(&mut self, id: MeterId) {
         self.work.log.push(Step::Meter(id, self.rules.meters.remove(&id)));
         self.work.others.push(Operation::RemoveMeter(id));
     }

@@ -24,7 +24,7 @@ use crate::port::Port;
 use carried::CarriedCounts;
 use flow::meter::Meter;
 use flow::stateless::StatelessConfig;
-use flow::{Action, Instructions, PortNo};
+use flow::{Action, Instructions, MeterId, PortNo};
 use groups::Groups;
 use records::Records;
 use sharing::Sharing;
@@ -40,7 +40,7 @@ pub(crate) struct Rules {
     /// Counts that entries continue from the entries that they replaced.
     pub carried: CarriedCounts,
     pub groups: Groups,
-    pub meters: Records<u32, Meter>,
+    pub meters: Records<MeterId, Meter>,
     pub ports: BTreeMap<PortNo, Port>,
     pub stateless: Option<Arc<StatelessConfig>>,
     /// Tables of the pipeline.

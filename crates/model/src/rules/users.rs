@@ -4,7 +4,7 @@
 use super::groups::Groups;
 use super::records::Records;
 use flow::meter::Meter;
-use flow::{Action, GroupId, Instructions};
+use flow::{Action, GroupId, Instructions, MeterId};
 
 /// Whether an entry is added or removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub(crate) fn groups_of(instructions: &Instructions) -> impl Iterator<Item = Gro
 /// Updates the users of groups and meters when an entry with these instructions is added or removed.
 pub(crate) fn note_use(
     groups: &mut Groups,
-    meters: &mut Records<u32, Meter>,
+    meters: &mut Records<MeterId, Meter>,
     instructions: &Instructions,
     use_: Use,
 ) {

@@ -22,7 +22,7 @@ use crate::rules::Rules;
 use dataplane::DataPlane;
 use flow::group::Group;
 use flow::stateless::StatelessConfig;
-use flow::{DropReason, EntryId, Field, FlowEntry, GroupId, Outcome, PortNo, PortState, Settings};
+use flow::{DropReason, EntryId, Field, FlowEntry, GroupId, MeterId, Outcome, PortNo, PortState, Settings};
 use reference::{ReferencePacket, RuleSource};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -183,7 +183,7 @@ impl RuleSource for View<'_> {
         Some(Arc::clone(&self.rules.groups.get(id)?.what))
     }
 
-    fn remarks(&self, meter: u32) -> bool {
+    fn remarks(&self, meter: MeterId) -> bool {
         self.rules.meters.get(&meter).is_some_and(|record| record.what.remarks())
     }
 

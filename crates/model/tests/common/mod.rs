@@ -8,7 +8,7 @@ use dataplane::{
 use flow::operation::MAC_TABLE;
 use flow::{
     Action, EntryChange, EntryId, Field, FieldMatch, FlowMod, FlowModCommand, GroupId, Instructions, Match,
-    Nanos, Operation, PortNo,
+    MeterId, Nanos, Operation, PortNo,
 };
 use frame::Frame;
 use model::{AsyncMessage, FlowCursor, FlowFilter, FlowStats, Model, ModelConfig, PortDesc};
@@ -123,7 +123,7 @@ impl DataPlane for FakePlane {
         None
     }
 
-    fn meter_counters(&mut self, _: u32) -> Option<MeterCounters> {
+    fn meter_counters(&mut self, _: MeterId) -> Option<MeterCounters> {
         None
     }
 

@@ -7,14 +7,14 @@ use super::parts::private::Coded;
 use crate::bytes::{Put, Reader, duration, put_duration};
 use crate::error::{self, DecodeError};
 use crate::meter::{decode_meter, encode_meter};
-use flow::Nanos;
 use flow::meter::Meter;
+use flow::{MeterId, Nanos};
 
 /// Statistics of a meter.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct MeterStatsEntry {
     /// Meter number.
-    pub meter: u32,
+    pub meter: MeterId,
     /// Number of entries that use the meter.
     pub flows: u32,
     /// Packets and bytes that the meter processed.
@@ -32,7 +32,7 @@ impl Coded for MeterStatsEntry {
         let length = usize::from(r.peek_u16(4)?);
         let mut part = r.part(length, "a meter's statistics", error::BAD_LEN)?;
         let r = &mut part;
-        let meter = r.u32()?;
+        let meter = MeterId(r.u32()?);
         r.skip(8)?;
         Ok(Self {
             meter,
@@ -45,7 +45,7 @@ impl Coded for MeterStatsEntry {
 
     fn encode(&self, out: &mut Vec<u8>) {
         let start = out.len();
-        out.put_u32(self.meter);
+        out.put_u32(self.meter.0);
         out.zeros(8);
         out.put_u32(self.flows);
         self.input.encode(out);

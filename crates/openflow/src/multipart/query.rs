@@ -7,7 +7,7 @@ use super::table_features::TableFeatures;
 use super::{MORE, kind, put_multipart_header};
 use crate::bytes::{Put, Reader};
 use crate::error::{self, DecodeError};
-use flow::{GroupId, PortNo, QueueId};
+use flow::{GroupId, MeterId, PortNo, QueueId};
 
 /// Contents of a multipart request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,12 +44,12 @@ pub enum Query {
     /// Statistics of meters.
     Meter {
         /// Meter number; `meter::ALL`: all meters.
-        meter: u32,
+        meter: MeterId,
     },
     /// Descriptions of meters.
     MeterConfig {
         /// Meter number; `meter::ALL`: all meters.
-        meter: u32,
+        meter: MeterId,
     },
     /// Capabilities and limits of meters.
     MeterFeatures,
@@ -88,8 +88,8 @@ impl MultipartRequest {
             kind::GROUP => Query::Group { group: GroupId(padded(r)?) },
             kind::GROUP_DESC => Query::GroupDesc,
             kind::GROUP_FEATURES => Query::GroupFeatures,
-            kind::METER => Query::Meter { meter: padded(r)? },
-            kind::METER_CONFIG => Query::MeterConfig { meter: padded(r)? },
+            kind::METER => Query::Meter { meter: MeterId(padded(r)?) },
+            kind::METER_CONFIG => Query::MeterConfig { meter: MeterId(padded(r)?) },
             kind::METER_FEATURES => Query::MeterFeatures,
             kind::TABLE_FEATURES => Query::TableFeatures(parts::decode_all(r)?),
             kind::PORT_DESC => Query::PortDesc,
@@ -128,8 +128,8 @@ impl MultipartRequest {
             Query::Flow(query) | Query::Aggregate(query) => query.encode(out),
             Query::PortStats { port: PortNo(number) }
             | Query::Group { group: GroupId(number) }
-            | Query::Meter { meter: number }
-            | Query::MeterConfig { meter: number } => {
+            | Query::Meter { meter: MeterId(number) }
+            | Query::MeterConfig { meter: MeterId(number) } => {
                 out.put_u32(*number);
                 out.zeros(4);
             }

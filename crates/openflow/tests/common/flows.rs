@@ -4,7 +4,8 @@
 use super::some;
 use flow::action::{KeyHeader, PolkaHeader, SetField, TfHeader};
 use flow::{
-    Action, Field, FieldMatch, GroupId, Instructions, Match, Next, PortNo, QueueId, Slice, SliceBase, port_no,
+    Action, Field, FieldMatch, GroupId, Instructions, Match, MeterId, Next, PortNo, QueueId, Slice,
+    SliceBase, port_no,
 };
 
 type Rng = fastrand::Rng;
@@ -139,7 +140,7 @@ pub fn instructions(rng: &mut Rng) -> Instructions {
         _ => Some(Next::Direct { table: rng.u8(..), index: rng.u32(..) }),
     };
     Instructions {
-        meter: rng.bool().then(|| rng.u32(..)),
+        meter: rng.bool().then(|| MeterId(rng.u32(..))),
         apply: actions(rng),
         clear: rng.bool(),
         write: actions(rng),

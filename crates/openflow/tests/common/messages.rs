@@ -7,7 +7,7 @@ use super::{
 };
 use flow::group::{Bucket, Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
-use flow::{EntryFlags, FlowModCommand, GroupId, PortNo, QueueId, port_no};
+use flow::{EntryFlags, FlowModCommand, GroupId, MeterId, PortNo, QueueId, port_no};
 use openflow::bundle::{BundleAdd, BundleControl, BundleKind};
 use openflow::features::{Features, Fragments, SwitchConfig, TableMod};
 use openflow::flow_mod::{FlowModMessage, FlowRemovedMessage, FlowRemovedReason};
@@ -221,7 +221,7 @@ pub(super) fn meter(rng: &mut Rng) -> Meter {
         rate: rng.u32(..),
         burst: rng.u32(..),
     };
-    let id = rng.u32(1..=flow::validate::METER_MAX);
+    let id = MeterId(rng.u32(1..=flow::validate::METER_MAX.0));
     Meter { id, packets: rng.bool(), stats: rng.bool(), burst: rng.bool(), bands: some(rng, band) }
 }
 
@@ -244,8 +244,8 @@ fn query(rng: &mut Rng) -> Query {
         6 => Query::Group { group: GroupId(rng.u32(..)) },
         7 => Query::GroupDesc,
         8 => Query::GroupFeatures,
-        9 => Query::Meter { meter: rng.u32(..) },
-        10 => Query::MeterConfig { meter: rng.u32(..) },
+        9 => Query::Meter { meter: MeterId(rng.u32(..)) },
+        10 => Query::MeterConfig { meter: MeterId(rng.u32(..)) },
         11 => Query::MeterFeatures,
         12 => Query::TableFeatures(some(rng, table_features)),
         _ => Query::PortDesc,

@@ -3,7 +3,7 @@
 
 use super::messages::{flags, group, meter};
 use super::{data, duration, instructions, matching, some, text};
-use flow::{Field, GroupId, PortNo, QueueId};
+use flow::{Field, GroupId, MeterId, PortNo, QueueId};
 use openflow::multipart::Answer;
 use openflow::multipart::description::Description;
 use openflow::multipart::flow_stats::{AggregateStats, FlowStatsEntry, TableStatsEntry};
@@ -63,7 +63,7 @@ pub fn answer(rng: &mut Rng) -> Answer {
             })
         }
         9 => Answer::Meter(some(rng, |rng| MeterStatsEntry {
-            meter: rng.u32(..),
+            meter: MeterId(rng.u32(..)),
             flows: rng.u32(..),
             input: counts(rng),
             duration_ns: duration(rng),

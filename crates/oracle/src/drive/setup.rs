@@ -8,7 +8,7 @@ use crate::room::Room;
 use crate::rules::Style;
 use crate::templates::{Family, Template};
 use fastrand::Rng;
-use flow::{EgressQueue, GroupId, Nanos, PortNo, QueueId, Settings};
+use flow::{EgressQueue, GroupId, MeterId, Nanos, PortNo, QueueId, Settings};
 use model::{GroupCommand, Learning, MeterCommand, Model, ModelConfig, PortDesc};
 use port::Queue;
 use port::mem::{self, MemHandle};
@@ -187,7 +187,7 @@ impl Driver {
     pub(super) fn first_rules(&mut self) -> Result<(), String> {
         self.other_settings();
         for id in 1..=self.style.meters {
-            let meter = self.style.meter(&mut self.rng, id);
+            let meter = self.style.meter(&mut self.rng, MeterId(id));
             self.model.meter_mod(self.now, MeterCommand::Add, meter).map_err(|error| error.to_string())?;
         }
         for id in 1..=self.style.groups {

@@ -6,7 +6,7 @@
 use crate::log::{Lookup, Moment, Record, Walker};
 use dataplane::{MeterCounters, TrafficCount};
 use flow::meter::Band;
-use flow::{EntryChange, EntryId, Operation};
+use flow::{EntryChange, EntryId, MeterId, Operation};
 use reference::{MeterDebts, Metered, Processed};
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ pub(super) struct Bands {
     /// Meters that each packet reached, each with the band that the packet exceeded.
     packets: BTreeMap<Place, Vec<(Metered, Option<Band>)>>,
     /// Final state of each meter.
-    meters: BTreeMap<u32, MeterDebts>,
+    meters: BTreeMap<MeterId, MeterDebts>,
     /// Number of packets to which a band applied.
     pub exceeded: usize,
 }
@@ -37,9 +37,9 @@ pub(super) struct Bands {
 /// Entries that refer to a meter, and existing meters, at one version.
 #[derive(Debug, Default)]
 struct Rules {
-    entries: BTreeMap<EntryId, u32>,
+    entries: BTreeMap<EntryId, MeterId>,
     /// Version that created each meter.
-    made: BTreeMap<u32, usize>,
+    made: BTreeMap<MeterId, usize>,
 }
 
 impl Rules {
@@ -87,7 +87,7 @@ impl Bands {
         }
         let mut charges = charges(record);
         charges.sort_unstable_by_key(|charge| charge.moment.place);
-        let mut meters: BTreeMap<(u32, usize), MeterDebts> = BTreeMap::new();
+        let mut meters: BTreeMap<(MeterId, usize), MeterDebts> = BTreeMap::new();
         for (at, operation) in record.operations.iter().enumerate() {
             for part in operation.parts() {
                 if let Operation::Meter(meter) = part {
@@ -125,7 +125,7 @@ impl Bands {
     }
 
     /// Compares the meters' counters. Returns the number of meters.
-    pub fn check_counters(&self, meters: &[(u32, MeterCounters)]) -> Result<usize, String> {
+    pub fn check_counters(&self, meters: &[(MeterId, MeterCounters)]) -> Result<usize, String> {
         for (id, counters) in meters {
             let Some(meter) = self.meters.get(id) else {
                 return Err(format!("meter {id} was never made"));

@@ -7,7 +7,7 @@ use super::{PLACES, Scope, Style, TAGGED};
 use crate::templates::{ipv4, ipv6, mac};
 use fastrand::Rng;
 use flow::action::{KeyHeader, PolkaHeader, SetField, TfHeader};
-use flow::{Action, Field, GroupId, Instructions, Next, PortNo, QueueId, SliceBase, port_no};
+use flow::{Action, Field, GroupId, Instructions, MeterId, Next, PortNo, QueueId, SliceBase, port_no};
 use wire::layers::header;
 
 /// Headers of the upper layer.
@@ -29,7 +29,7 @@ impl Style {
             made.metadata = Some((rng.u64(0..4), 3));
         }
         if self.meters > 0 && rng.u8(0..8) == 0 {
-            made.meter = Some(rng.u32(1..=self.meters));
+            made.meter = Some(MeterId(rng.u32(1..=self.meters)));
         }
         made.next = self.next(rng, table);
         // An entry that ends the pipeline sends the packet itself, or an earlier entry has written an output

@@ -3,11 +3,12 @@
 
 use super::Style;
 use fastrand::Rng;
+use flow::MeterId;
 use flow::meter::{Band, Meter, MeterBand};
 
 impl Style {
     /// Returns a meter with this number. Its rates are close to those of the case's flows.
-    pub fn meter(&self, rng: &mut Rng, id: u32) -> Meter {
+    pub fn meter(&self, rng: &mut Rng, id: MeterId) -> Meter {
         let packets = rng.bool();
         let rates: [u32; 6] = if packets {
             [20, 100, 500, 2_000, 10_000, 100_000]

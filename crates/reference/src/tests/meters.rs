@@ -5,14 +5,14 @@ use super::frames::udp;
 use super::with_instructions;
 use crate::{MeterDebts, Metered};
 use flow::meter::{Band, Meter, MeterBand};
-use flow::{Action, DropReason, Instructions, Outcome, PortNo};
+use flow::{Action, DropReason, Instructions, MeterId, Outcome, PortNo};
 use std::collections::BTreeMap;
 
 const MS: u64 = 1_000_000;
 
 fn meter(packets: bool, bands: &[(Band, u32, u32)]) -> MeterDebts {
     let bands = bands.iter().map(|&(band, rate, burst)| MeterBand { band, rate, burst }).collect();
-    MeterDebts::new(&Meter { id: 1, packets, stats: true, burst: true, bands })
+    MeterDebts::new(&Meter { id: MeterId(1), packets, stats: true, burst: true, bands })
 }
 
 #[test]
@@ -43,7 +43,8 @@ fn of_the_bands_exceeded_the_highest_rate_applies_and_the_others_are_charged() {
 
 #[test]
 fn drop_bands_end_packets_and_remark_bands_raise_the_drop_precedence() {
-    let metered = Instructions { meter: Some(5), ..Instructions::apply(vec![Action::output(PortNo(2))]) };
+    let metered =
+        Instructions { meter: Some(MeterId(5)), ..Instructions::apply(vec![Action::output(PortNo(2))]) };
     let mut reference = with_instructions(metered);
     let mut frame = udp();
     let process = |reference: &mut crate::Reference, frame: &[u8], band: Option<Band>| {
@@ -52,7 +53,7 @@ fn drop_bands_end_packets_and_remark_bands_raise_the_drop_precedence() {
     };
     let dropped = process(&mut reference, &frame, Some(Band::Drop));
     assert_eq!(dropped.outcome, Outcome::Dropped(DropReason::MeterBand));
-    assert_eq!(dropped.metered, [Metered { table: 0, meter: 5, bytes: frame.len() }]);
+    assert_eq!(dropped.metered, [Metered { table: 0, meter: MeterId(5), bytes: frame.len() }]);
     assert_eq!(process(&mut reference, &frame, None).outcome, Outcome::Forwarded, "only the next one");
     // AF11 becomes AF12. AF43 and a DSCP outside assured forwarding do not change, and neither do the ECN
     // bits.

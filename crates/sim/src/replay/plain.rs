@@ -8,7 +8,7 @@ use dataplane::{
     DataPlane, EntryCounters, Event, GroupCounters, MacSeen, MeterCounters, PacketInEvent, PortCounters,
     TableCounters, Totals, TrafficCount,
 };
-use flow::{EntryId, GroupId, Nanos, Operation, Outcome, PortNo};
+use flow::{EntryId, GroupId, MeterId, Nanos, Operation, Outcome, PortNo};
 use frame::{Frame, Meta};
 use model::Model;
 use reference::{Processed, Reference};
@@ -120,7 +120,7 @@ impl DataPlane for PlainPlane {
     }
 
     /// Returns `None`, because the reference has no clock for meters.
-    fn meter_counters(&mut self, _: u32) -> Option<MeterCounters> {
+    fn meter_counters(&mut self, _: MeterId) -> Option<MeterCounters> {
         None
     }
 

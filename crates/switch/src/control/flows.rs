@@ -5,7 +5,7 @@ use super::protocol::{FlowForm, FlowPart, FlowRow};
 use flow::group::Group;
 use flow::meter::Meter;
 use flow::syntax::{self, FileLine, RecordCommand, format_entry, format_flow, format_line};
-use flow::{FlowMod, FlowModCommand, GroupId, Instructions, Nanos};
+use flow::{FlowMod, FlowModCommand, GroupId, Instructions, MeterId, Nanos};
 use model::{FlowCursor, FlowFilter, FlowStats, Model};
 use worker::WorkerSet;
 
@@ -26,7 +26,7 @@ pub struct Walk {
 /// Object that flows refer to, and that must precede them in a file.
 #[derive(Debug)]
 enum Before {
-    Meter(u32),
+    Meter(MeterId),
     Group(GroupId),
 }
 

@@ -7,7 +7,7 @@ use crate::scene::{Scene, bytes_of};
 use flow::group::{Bucket, Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
 use flow::stateless::{Arithmetic, Bank, Label, NodeId, StatelessChange, StatelessSection};
-use flow::{Action, Field, GroupId, PortNo, port_no};
+use flow::{Action, Field, GroupId, MeterId, PortNo, port_no};
 use openflow::bundle::{self, BundleAdd, FLAG_ATOMIC};
 use openflow::error::{self, ErrorCode};
 use openflow::features::SwitchConfig;
@@ -144,7 +144,7 @@ fn groups_and_meters(peer: &mut Peer) {
     right.refuses(peer, LIST_AT + 48, 48, &[49, 56], error::GROUP_BAD_BUCKET);
 
     let band = MeterBand { band: Band::Drop, rate: 5, burst: 5 };
-    let meter = Meter { id: 1, packets: false, stats: true, burst: true, bands: vec![band; 2] };
+    let meter = Meter { id: MeterId(1), packets: false, stats: true, burst: true, bands: vec![band; 2] };
     let right = Right::new("meter-mod", &Message::MeterMod(MeterMod { command: GroupChange::Add, meter }));
     for at in [LIST_AT, LIST_AT + 16] {
         let wrong = [0, 1, 4, 8, 12, 15, 17, 20, 24, 32, 0x7fff, 0xffff];

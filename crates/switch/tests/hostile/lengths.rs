@@ -5,7 +5,7 @@ use crate::peer::{Peer, add};
 use crate::scene::{Scene, bytes_of};
 use flow::group::{Bucket, Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
-use flow::{Action, Field, GroupId, PortNo, port_no};
+use flow::{Action, Field, GroupId, MeterId, PortNo, port_no};
 use openflow::bundle::{BundleAdd, FLAG_ATOMIC};
 use openflow::group::{GroupChange, GroupMod};
 use openflow::meter::MeterMod;
@@ -25,7 +25,7 @@ fn messages() -> Vec<Message> {
     let bucket = Bucket { weight: 0, watch_port: None, watch_group: None, actions: actions.clone() };
     let group = Group { id: GroupId(1), kind: GroupType::All, buckets: vec![bucket.clone(), bucket] };
     let band = MeterBand { band: Band::Drop, rate: 5, burst: 5 };
-    let meter = Meter { id: 1, packets: false, stats: true, burst: true, bands: vec![band; 2] };
+    let meter = Meter { id: MeterId(1), packets: false, stats: true, burst: true, bands: vec![band; 2] };
     let out = PacketOutMessage { buffer_id: None, in_port: port_no::CONTROLLER, actions, data: vec![3; 60] };
     let flow = add(
         "table=3,ip,nw_src=10.0.0.0/8,tcp,tcp_dst=80,actions=set_field:02:00:00:00:00:01->eth_dst,write_metadata:3,goto_table:4",

@@ -3,7 +3,7 @@
 
 use crate::lab::Lab;
 use flow::syntax::{ParseOptions, format_flow, parse_flow};
-use flow::{FlowMod, FlowModCommand, GroupId};
+use flow::{FlowMod, FlowModCommand, GroupId, MeterId};
 
 const FLOWS: &str = include_str!("../../../flow/tests/data/ovs-flows.txt");
 
@@ -35,7 +35,7 @@ fn lines() -> Vec<&'static str> {
 fn what_is_written_is_read_back() {
     let lab = Lab::start(1, 4, "");
     let mut groups: Vec<GroupId> = Vec::new();
-    let mut meters: Vec<u32> = Vec::new();
+    let mut meters: Vec<MeterId> = Vec::new();
     let (mut same, mut refused) = (0, Vec::new());
     for line in lines() {
         let flow = parse(line);

@@ -6,7 +6,7 @@ use crate::lab::{Lab, frame};
 use crate::peer::{Peer, add, all_to, flow_mod};
 use flow::group::{Bucket, Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
-use flow::{Action, Field, FlowModCommand, GroupId, PortNo, port_no};
+use flow::{Action, Field, FlowModCommand, GroupId, MeterId, PortNo, port_no};
 use openflow::bundle::{BundleAdd, BundleControl, BundleKind};
 use openflow::features::{Fragments, SwitchConfig};
 use openflow::flow_mod::FlowRemovedReason;
@@ -454,7 +454,7 @@ fn a_bundle_may_change_groups_meters_and_ports() {
         Message::GroupMod(GroupMod { command, group })
     };
     let bands = vec![MeterBand { band: Band::Drop, rate: 1_000_000, burst: 0 }];
-    let meter = Meter { id: 2, packets: true, stats: true, burst: false, bands };
+    let meter = Meter { id: MeterId(2), packets: true, stats: true, burst: false, bands };
     let port = |config| {
         Message::PortMod(PortModMessage {
             port: PortNo(3),

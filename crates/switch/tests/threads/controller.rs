@@ -9,7 +9,7 @@ use crate::peer::{Peer, add, flow_mod};
 use crate::stage::Shared;
 use flow::group::{Bucket, Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
-use flow::{Action, FlowModCommand, GroupId, PortNo};
+use flow::{Action, FlowModCommand, GroupId, MeterId, PortNo};
 use openflow::Message;
 use openflow::bundle::{BundleAdd, BundleControl, BundleKind};
 use openflow::group::{GroupChange, GroupMod};
@@ -23,7 +23,7 @@ use std::time::Duration;
 const GROUPED: usize = 8;
 /// Maximum number of changes between two barriers.
 const CHANGES: usize = 8;
-const METER: u32 = 1;
+const METER: MeterId = MeterId(1);
 
 /// Output of table 1 or of a group for a flow.
 #[derive(Clone, Debug)]

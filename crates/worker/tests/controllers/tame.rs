@@ -5,7 +5,7 @@
 use fastrand::Rng;
 use flow::group::GroupType;
 use flow::stateless::{Bank, Label, StatelessChange, StatelessSection};
-use flow::{Action, Field, FieldMatch, GroupId, Instructions, Match, Next, PortNo, port_no};
+use flow::{Action, Field, FieldMatch, GroupId, Instructions, Match, MeterId, Next, PortNo, port_no};
 use openflow::Message;
 use openflow::bundle::BundleKind;
 use openflow::multipart::Query;
@@ -103,7 +103,7 @@ fn actions(rng: &mut Rng, list: &mut [Action]) {
 fn instructions(rng: &mut Rng, table: Option<u8>, i: &mut Instructions) {
     actions(rng, &mut i.apply);
     actions(rng, &mut i.write);
-    i.meter = i.meter.filter(|_| rng.bool()).map(|id| id % METERS);
+    i.meter = i.meter.filter(|_| rng.bool()).map(|id| MeterId(id.0 % METERS));
     if rng.u8(..8) != 0 {
         i.next = rng.bool().then(|| Next::Table(table.unwrap_or(0).saturating_add(rng.u8(1..3))));
     }
@@ -176,7 +176,7 @@ fn query(rng: &mut Rng, q: &mut Query) {
         Query::PortStats { port: number } | Query::Queue { port: number, .. } => *number = port(rng),
         Query::Group { group: id } => *id = group(rng),
         Query::Meter { meter } | Query::MeterConfig { meter } => {
-            *meter = if rng.bool() { openflow::meter::ALL } else { *meter % METERS };
+            *meter = if rng.bool() { openflow::meter::ALL } else { MeterId(meter.0 % METERS) };
         }
         _ => {}
     }
@@ -218,7 +218,7 @@ pub fn tame(rng: &mut Rng, message: &mut Message) {
             }
         }
         Message::MeterMod(m) => {
-            m.meter.id = if rng.u8(..16) == 0 { openflow::meter::ALL } else { rng.u32(1..METERS) };
+            m.meter.id = if rng.u8(..16) == 0 { openflow::meter::ALL } else { MeterId(rng.u32(1..METERS)) };
         }
         Message::PortMod(m) => {
             m.port = port(rng);

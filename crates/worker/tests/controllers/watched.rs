@@ -4,7 +4,7 @@
 use dataplane::{
     DataPlane, EntryCounters, Event, GroupCounters, MeterCounters, PortCounters, TableCounters, Totals,
 };
-use flow::{EntryId, GroupId, Operation, PortNo};
+use flow::{EntryId, GroupId, MeterId, Operation, PortNo};
 use frame::Frame;
 use reference::Reference;
 use worker::WorkerSet;
@@ -49,7 +49,7 @@ impl DataPlane for Watched {
         self.set.group_counters(id)
     }
 
-    fn meter_counters(&mut self, id: u32) -> Option<MeterCounters> {
+    fn meter_counters(&mut self, id: MeterId) -> Option<MeterCounters> {
         self.set.meter_counters(id)
     }
 

@@ -3,8 +3,8 @@
 //! original.
 
 use super::*;
-use crate::Action;
 use crate::syntax::{format_line, parse_line};
+use crate::{Action, MeterId};
 
 fn read(text: &str) -> Result<FileLine, String> {
     let by_name = |name: &str| (name == "p7").then_some(PortNo(7));
@@ -66,7 +66,7 @@ fn groups_are_read_as_ovs_ofctl_writes_them() {
 #[test]
 fn meters_are_read_as_ovs_ofctl_writes_them() {
     let drop = |rate, burst| MeterBand { band: Band::Drop, rate, burst };
-    let meter = |bands| Meter { id: 5, packets: false, stats: true, burst: true, bands };
+    let meter = |bands| Meter { id: MeterId(5), packets: false, stats: true, burst: true, bands };
     assert_eq!(
         meter_of("meter meter=5 kbps burst stats bands=type=drop rate=1000 burst_size=50"),
         meter(vec![drop(1_000, 50)])
@@ -75,7 +75,7 @@ fn meters_are_read_as_ovs_ofctl_writes_them() {
     let two = "meter add meter=5,pktps,band=type=dscp_remark,rate=7,prec_level=2,type=drop,rate=8";
     assert_eq!(
         meter_of(two),
-        Meter { id: 5, packets: true, stats: false, burst: false, bands: vec![remark, drop(8, 0)] }
+        Meter { id: MeterId(5), packets: true, stats: false, burst: false, bands: vec![remark, drop(8, 0)] }
     );
     assert_eq!(meter_of("meter meter=5").bands, []);
 }

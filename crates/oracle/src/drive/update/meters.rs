@@ -2,14 +2,16 @@
 //! Adds, modifies and deletes meters while packets use them.
 
 use super::Driver;
+use flow::MeterId;
 use model::MeterCommand;
 
 impl Driver {
     pub(super) fn change_meter(&mut self) -> Result<(), String> {
         let subject = self.subject(|processed| !processed.hits.is_empty());
-        let missing = (1..=self.style.meters).find(|id| self.model.meter(self.now, *id).is_none());
+        let missing =
+            (1..=self.style.meters).map(MeterId).find(|id| self.model.meter(self.now, *id).is_none());
         let missing = missing.filter(|_| self.rng.u8(0..8) > 0);
-        let id = missing.unwrap_or_else(|| self.rng.u32(1..=self.style.meters));
+        let id = missing.unwrap_or_else(|| MeterId(self.rng.u32(1..=self.style.meters)));
         let there = self.model.meter(self.now, id).is_some();
         let command = match self.rng.u8(0..4) {
             _ if !there => MeterCommand::Add,
