@@ -46,7 +46,7 @@ pub fn median_interval(samples: &[f64]) -> Option<Interval> {
 }
 
 impl Interval {
-    /// Whether there were enough samples for 95 % confidence.
+    /// Returns whether there were enough samples for 95 % confidence.
     #[must_use]
     pub fn is_confident(&self) -> bool {
         self.confidence >= CONFIDENCE

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reads any bytes as a pcap or pcapng file: reading terminates, and no packet is longer than the file.
+//! Reads random bytes as a pcap or pcapng file. Reading must terminate, and no packet may be longer than the
+//! file.
 #![no_main]
 
 use std::io::Cursor;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Parses any text as flows, groups and meters. An accepted line prints as text that parses to the same
-//! value. A refusal has a description and a location.
+//! Parses random text as flows, groups and meters. An accepted line must be printed as text that parses to
+//! the same value. A refusal must have a description and a location.
 #![no_main]
 
 use flow::FlowModCommand;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Processes any bytes as a packet by a worker and by the reference, under a flow file that uses every kind
+//! Processes random bytes as a packet, both by a worker and by the reference. The flow file uses every kind
 //! of match and action. Both must send the same frames to the same ports, report the same packet-ins, and
 //! count the same outcome.
 #![no_main]
@@ -70,9 +70,9 @@ fn pair() -> Pair {
 }
 
 fuzz_target!(|data: &[u8]| {
-    // The first byte selects the port, the rest is the packet.
+    // The first byte selects the port. The other bytes are the packet.
     let Some((port, frame)) = data.split_first() else { return };
-    // Drivers drop frames that are shorter than an Ethernet header or too long for a buffer.
+    // Device drivers drop frames that are shorter than an Ethernet header or too long for a buffer.
     if !(port::MIN_FRAME_BYTES..2_000).contains(&frame.len()) {
         return;
     }

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Processes any bytes from a peer in pieces of any size. The session's memory stays bounded, and it either
-//! ends or continues. An accepted message encodes to bytes that decode and encode to the same bytes.
+//! Processes random bytes from a peer in pieces of any size. The session's memory must stay bounded, and the
+//! session must end or continue. An accepted message must encode to bytes that decode and encode to the same
+//! bytes.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use openflow::{Header, Message, Session, SessionConfig, SessionEvent, decode, encode};
 
 const OUTPUT_LIMIT: usize = 4_096;
-/// Maximum output for one message: an echo reply of its length, or an ERROR.
+/// Maximum output in response to one message: an echo reply of the message's length, or an ERROR.
 const ANSWER_MAX: usize = openflow::MESSAGE_BYTES_MAX;
 
 fuzz_target!(|data: &[u8]| {
-    // The first byte selects the size of the pieces, the rest follows the peer's HELLO.
+    // The first byte selects the size of the pieces. The other bytes follow the peer's HELLO.
     let Some((&size, stream)) = data.split_first() else { return };
     let mut session = Session::new(SessionConfig { output_limit: OUTPUT_LIMIT, ..SessionConfig::default() }, 0);
     session.receive(&[4, 0, 0, 8, 0, 0, 0, 0], 0);

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Parses any bytes as a frame: all offsets lie within the frame, and segmentation yields the announced
-//! segments.
+//! Parses random bytes as a frame. All offsets must be within the frame, and segmentation must give the
+//! announced segments.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use wire::layers::header;
 use wire::{Depth, Layers, locate, segment};
 
-/// Header bits with the minimum number of bytes behind their offset.
+/// For each header bit, the minimum number of bytes after its offset.
 const AT_L3: &[(u32, usize)] =
     &[(header::ARP, 28), (header::IPV4, 20), (header::IPV6, 40), (header::MPLS, 4)];
 const AT_L4: &[(u32, usize)] =
     &[(header::TCP, 20), (header::UDP, 8), (header::SCTP, 12), (header::ICMPV4, 2), (header::ICMPV6, 2)];
 
 fuzz_target!(|data: &[u8]| {
-    // The first two bytes select sizes, the rest is the frame.
+    // The first two bytes select sizes. The other bytes are the frame.
     let Some((&[size, offset], frame)) = data.split_first_chunk() else { return };
     let layers = locate(frame, Depth::L4);
     within(frame, &layers);
@@ -43,7 +43,7 @@ fn within(frame: &[u8], layers: &Layers) {
     assert!(layers.l4_end as usize <= frame.len());
 }
 
-/// Writes all segments, and checks their number and maximum length against those announced.
+/// Writes all segments, and compares their number and maximum length with the announced values.
 fn cut(frame: &[u8], segments: Option<segment::Segments<'_>>) {
     let Some(mut segments) = segments else { return };
     let mut out = vec![0; segments.segment_len_max()];

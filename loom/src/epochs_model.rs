@@ -5,7 +5,7 @@ use crate::epochs::{Receiver, Sender, channel};
 use crate::explore;
 use loom::thread;
 
-/// Frame that is handed over.
+/// A frame that is handed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Sent {
     number: usize,
@@ -41,7 +41,7 @@ fn receive(arrivals: &mut Receiver<Sent>, count: usize) {
         assert!(before.is_none_or(|before| before < sent.number), "{sent:?} was overtaken in its ring");
         taken.push(sent);
     }
-    // The number of frames alone would not detect a duplicate, so the numbers themselves are compared.
+    // The number of frames would not show a duplicate, so the sequence numbers are compared.
     let mut numbers: Vec<_> = taken.iter().map(|sent| sent.number).collect();
     numbers.sort_unstable();
     assert!(numbers.into_iter().eq(0..count));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Synchronisation protocols between threads, under every interleaving and every memory order that the
-//! language permits. The production files are compiled again with loom's types, which `crate::sync` selects.
-//! The crate must not contain protocol code of its own; begin with `sleep_model` and `epochs_model`.
+//! Tests of the synchronization protocols between threads, under every interleaving and every memory order
+//! that the language permits. The production files are compiled again with loom's types, which `crate::sync`
+//! provides. The crate must not contain protocol code of its own; begin with `sleep_model` and
+//! `epochs_model`.
 //!
 //! `LOOM_MAX_PREEMPTIONS` sets the number of preemptions to explore (default: 3).
 #![cfg(test)]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Model of `rtrb`'s ring for loom: the same interface, the same atomics with the same memory orders, and the
-//! same cached position of the other end. Only the slots differ: each is behind a lock that is never
+//! same cached position of the other end. Only the slots differ: each slot has a lock, which is never
 //! contended.
 
 use loom::sync::atomic::{AtomicUsize, Ordering};
@@ -18,7 +18,7 @@ pub enum PushError<T> {
     Full(T),
 }
 
-/// Error: the ring is empty.
+/// Error that reports an empty ring.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Empty;
 

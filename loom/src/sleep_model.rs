@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Model of a worker thread, the control thread and another worker, without timeouts: a lost wake-up is a
-//! deadlock.
+//! Model of a worker thread, the control thread and another worker. There are no timeouts, so a lost wake-up
+//! is a deadlock.
 
 use crate::explore;
 use crate::ring::{Consumer, Producer, RingBuffer};
@@ -43,17 +43,17 @@ impl Alarm for Bell {
     }
 }
 
-/// Model of a worker: operations from the control thread, frames from another worker.
+/// Model of a worker. It gets operations from the control thread and frames from another worker.
 struct Worker {
     requests: Consumer<u32>,
     spent: Producer<u32>,
     arrivals: Consumer<u32>,
     /// Applied operations in order.
     applied: Vec<u32>,
-    /// Operation that creates a packet for a device, which only the worker's own thread may send.
+    /// Operation that creates a packet for a device. Only the worker's own thread may send this packet.
     sends: Option<u32>,
     output: bool,
-    /// Number of operations, frames and packets not yet processed.
+    /// Number of operations, frames and packets that are not processed yet.
     open: usize,
     /// Bell that is raised when all pending items are processed.
     done: Arc<Bell>,
@@ -105,7 +105,7 @@ impl Sleeper for Worker {
     }
 }
 
-/// Control thread's end of the rings.
+/// The control thread's end of the rings.
 struct Link {
     requests: Producer<u32>,
     spent: Consumer<u32>,
@@ -131,7 +131,7 @@ impl Link {
     }
 }
 
-/// Objects of one model run.
+/// Objects of one run of the model.
 struct Scene {
     shared: Arc<SharedWorker<Worker, Bell>>,
     link: Link,
@@ -161,7 +161,7 @@ impl Scene {
         Self { shared, link: Link { requests, spent: spent_out, flag }, handover, done }
     }
 
-    /// Starts the worker's thread. The model runs until that thread has ended, because loom cannot join
+    /// Starts the worker's thread. The model runs until the thread has ended, because loom cannot join
     /// unparked threads.
     fn start(&self) {
         let shared = Arc::clone(&self.shared);
@@ -272,7 +272,7 @@ fn a_stop_ends_the_sleep() {
     });
 }
 
-/// Reports of a worker to the control thread: the thread that wakes it clears the flag.
+/// Reports of a worker to the control thread. The thread that wakes the control thread clears the flag.
 #[test]
 fn the_control_thread_learns_of_reports() {
     explore(|| {

@@ -26,12 +26,13 @@ const MTU: RangeInclusive<i64> = 68..=65_500;
 const WORKERS: usize = 64;
 /// Maximum number of datapaths of a daemon.
 const DATAPATHS: usize = 256;
-/// Maximum number of controllers of a datapath, and of addresses that it listens on.
+/// Maximum number of controllers of a datapath. It is also the maximum number of addresses on which the
+/// datapath listens.
 const ENDPOINTS: usize = 16;
-/// Upper bound of CPU numbers on Linux.
+/// Upper limit of CPU numbers on Linux.
 const CPUS: i64 = 8_192;
 
-/// Returns the configurations of a file. They are valid only if `mistakes` is empty afterwards.
+/// Returns the configurations of a file. They are valid only if `mistakes` is empty after the call.
 pub fn configs(file: ConfigFile, scope: Scope, mistakes: &mut Mistakes) -> Vec<Config> {
     let ConfigFile { control, simd, dpdk: dpdk_of, worker, datapath: datapaths } = file;
     let portable = match simd.as_deref() {
@@ -157,7 +158,7 @@ fn keep_used_workers(config: &mut Config) {
         }
     }
     let kept: Vec<WorkerConfig> = used.iter().map(|worker| config.workers[*worker]).collect();
-    // A datapath without ports also keeps one worker, because a controller may send packets through it.
+    // A datapath without ports also keeps one worker, because a controller may send packets from it.
     config.workers = if kept.is_empty() { config.workers[..1].to_vec() } else { kept };
     config.notes.retain(|note| !note.ends_with("serves no port."));
 }
@@ -170,7 +171,7 @@ fn dpdk(section: Option<file::DpdkSection>, mistakes: &mut Mistakes) -> Option<p
     Some(port::dpdk::DpdkSettings { eal: eal.unwrap_or(default.eal), mbufs: mbufs? as u32, mtu: mtu? as u16 })
 }
 
-/// Checks the workers. Returns `None` if there are none or too many; wrong values are replaced by defaults.
+/// Checks the workers. Returns `None` if there are none or too many. Wrong values are replaced by defaults.
 fn workers(
     list: &[file::WorkerSection],
     scope: Scope,
@@ -208,7 +209,7 @@ fn workers(
     Some(workers)
 }
 
-/// Key of a datapath in the file, and the settings it is checked against.
+/// Key of a datapath in the file, and the settings against which the datapath is checked.
 struct Context<'a> {
     key: &'a str,
     workers: Option<&'a [WorkerConfig]>,
@@ -312,7 +313,7 @@ fn openflow(
     OpenFlow { standalone: standalone || controllers.is_empty(), controllers, listen }
 }
 
-/// Parses a list of distinct endpoints. The result lacks the endpoints that are wrong.
+/// Parses a list of distinct endpoints. Wrong endpoints are missing in the result.
 fn endpoints(
     key: &str,
     texts: &[String],

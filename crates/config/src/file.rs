@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Structure of the configuration file, as serde reads it.
+//! Structure of the configuration file as serde reads it.
 //!
-//! Numbers are `i64`, so that a value out of range gets an error message of this crate instead of serde's.
+//! Numbers are read as `i64`. For a value out of range, this crate rather than serde then reports the error.
 
 use crate::stateless_form::StatelessForm;
 use serde::de::{SeqAccess, Visitor};

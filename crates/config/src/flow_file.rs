@@ -25,7 +25,7 @@ pub fn port_names<D: DataPlane>(model: &Model<D>) -> PortNames {
 #[derive(Debug, Default)]
 pub struct FlowFile {
     names: PortNames,
-    /// Beginning of the current line, whose end was not read yet.
+    /// Beginning of the current line. The end of the line has not been read yet.
     partial: String,
     /// Number of lines parsed.
     lines: u32,
@@ -73,7 +73,7 @@ impl Mistakes {
 pub struct FlowFileError(String);
 
 impl FlowFileError {
-    /// Returns the lines of the error, each with the name of the file in front.
+    /// Returns the lines of the error. Each line begins with the name of the file.
     #[must_use]
     pub fn of(&self, path: &Path) -> String {
         let lines: Vec<String> = self.0.lines().map(|line| format!("{}: {line}", path.display())).collect();
@@ -101,7 +101,7 @@ impl FlowFile {
             }
             rest = after;
         }
-        // A line that is already too long is refused, so the rest of it is not kept.
+        // A line that is already too long will be refused, so the rest of it is not kept.
         if self.partial.len() <= LINE_BYTES {
             self.partial.push_str(rest);
         }
@@ -113,19 +113,19 @@ impl FlowFile {
         self.asked.len()
     }
 
-    /// Returns whether no flow, group or meter was read so far.
+    /// Returns whether no flow, group or meter has been read so far.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.asked.is_empty()
     }
 
-    /// Returns the ports that the lines read so far match, output to or watch.
+    /// Returns the ports to which the lines read so far output, and those that they match or watch.
     #[must_use]
     pub fn ports(&self) -> BTreeSet<PortNo> {
         self.asked.iter().flat_map(FileLine::ports).collect()
     }
 
-    /// Loads the whole file in one operation, or nothing of it.
+    /// Loads the whole file in one operation, or loads nothing.
     ///
     /// # Errors
     ///
@@ -143,7 +143,7 @@ impl FlowFile {
     /// # Errors
     ///
     /// Returns the mistakes in the text with their line numbers, or all lines that the model refuses. A line
-    /// that depends on a refused line is refused too.
+    /// that depends on a refused line is also refused.
     pub fn check<D: DataPlane>(mut self, model: &mut Model<D>, now: Nanos) -> Result<Changed, FlowFileError> {
         self.finish()?;
         let again = self.asked.clone();
@@ -158,7 +158,7 @@ impl FlowFile {
             }
         }
         if self.mistakes.is_empty() {
-            // Each line alone is accepted, so report the error of the bundle.
+            // Each line on its own is accepted, so the error of the bundle is reported.
             self.mistakes.add(|| format!("line {line}: {refused}"));
         }
         self.mistakes.refuse().map(|()| Changed::default())
@@ -184,11 +184,12 @@ impl FlowFile {
         let by_name = |name: &str| names.get(name).copied();
         match parse_line(line, self.lines, ParseOptions { port_names: &by_name }) {
             None => {}
-            // After a mistake nothing is loaded. The rest is only parsed to find further mistakes.
+            // After a mistake, nothing is loaded. The rest of the file is parsed only to find further
+            // mistakes.
             Some(Ok(_)) if !self.mistakes.is_empty() => {}
             Some(Ok(mut asked)) => {
                 if let FileLine::Flow(flow) = &mut asked {
-                    // A file may have millions of flows, so release unused capacity.
+                    // A file may have millions of flows, so unused capacity is released.
                     flow.instructions.apply.shrink_to_fit();
                     flow.instructions.write.shrink_to_fit();
                 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Settings of a datapath's forwarding, which the daemon's file and scenarios share: low latency,
-//! fast-forwarding path and lanes. Begin with [`forwarding`].
+//! Forwarding settings of a datapath: low latency, fast-forwarding path and lanes. The daemon's file and
+//! scenarios contain the same settings. Begin with [`forwarding`].
 
 use crate::file::{FfpSection, LanesSection, LearnSection, LowLatencySection, PortCacheSection};
 use crate::mistakes::Mistakes;
@@ -15,14 +15,14 @@ use worker::{Consistency, Quanta};
 const LEARN_WINDOWS_NS: RangeInclusive<Nanos> = 100_000_000..=3_600_000_000_000;
 
 /// Default of `outstanding_bytes`: normal frames wait while their device has more bytes outstanding. A 10
-/// Gbit/s device needs 0.2 ms to send this many bytes, which is longer than it takes to report that they are
-/// sent.
+/// Gbit/s device needs 0.2 ms to send this number of bytes. Within this time, it reports that earlier frames
+/// were sent.
 const OUTSTANDING_BYTES: usize = 256 * 1024;
 
-/// Maximum of `outstanding_bytes`. It is more than a socket's buffer holds, so it means no limit.
+/// Maximum of `outstanding_bytes`. It exceeds the size of a socket's buffer, so it stands for no limit.
 const OUTSTANDING_MAX_BYTES: i64 = 16 * 1024 * 1024;
 
-/// Maximum of `quiet`, in ns. With a longer time the small quantum would apply almost always.
+/// Maximum of `quiet`, in ns. With a longer time, the small quantum would be used almost always.
 const QUIET_MAX_NS: Nanos = 1_000_000_000;
 
 /// Forwarding settings of a datapath, without ports and controllers.

@@ -25,11 +25,12 @@ pub enum ConfigError {
 }
 
 impl Config {
-    /// Reads and checks a file, which may configure several datapaths. Checks nothing outside the file.
+    /// Reads and checks a file, which may configure several datapaths. Only the file itself is checked.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read, or all mistakes in it.
+    /// Returns an error if the file cannot be read or contains mistakes. In the latter case, the error lists
+    /// all of them.
     pub fn load(path: &Path) -> Result<Vec<Self>, ConfigError> {
         Self::load_for(path, Scope::File)
     }
@@ -38,7 +39,8 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read, or all mistakes in it.
+    /// Returns an error if the file cannot be read or contains mistakes. In the latter case, the error lists
+    /// all of them.
     pub fn load_for(path: &Path, scope: Scope) -> Result<Vec<Self>, ConfigError> {
         text::load(path, |text| Self::parse_for(text, scope))
             .map_err(|source| ConfigError::Read { path: path.into(), source })?
@@ -49,7 +51,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// Returns all mistakes in the order of the text.
+    /// Returns all mistakes, in the order of the text.
     pub fn parse_all(text: &str) -> Result<Vec<Self>, Vec<Mistake>> {
         Self::parse_for(text, Scope::File)
     }

@@ -8,7 +8,7 @@ use crate::socket::{SocketPurpose, check_socket_path};
 use port::PortError;
 use std::path::Path;
 
-/// Extent of the checks beyond the file itself.
+/// Extent of the checks. A scope may include more than the file itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
     /// Checks the file only.
@@ -23,8 +23,8 @@ pub enum Scope {
 const ONLINE: &str = "/sys/devices/system/cpu/online";
 
 impl Scope {
-    /// Checks that a worker can be pinned to this CPU. Returns a note if the CPU is online but this process
-    /// may not use it.
+    /// Checks that a worker can be pinned to this CPU. If the CPU is online but this process may not use it,
+    /// returns a note.
     pub fn cpu(self, cpu: usize) -> Result<Option<String>, String> {
         if self < Self::Machine {
             return Ok(None);
@@ -60,7 +60,7 @@ impl Scope {
         }
     }
 
-    /// Checks that a socket can be created at this endpoint. A mistake is reported at `key`.
+    /// Checks that a socket can be created at this endpoint. If not, the mistake refers to `key`.
     pub fn socket(self, key: &str, end: &Endpoint, purpose: SocketPurpose, mistakes: &mut Mistakes) {
         if let (Self::Machine, Endpoint::Unix(path)) = (self, end) {
             self.socket_path(key, path, purpose, mistakes);

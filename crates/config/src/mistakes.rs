@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Collection of all mistakes in a file, with place and key.
+//! Collection of all mistakes in a file, each with its place and key.
 
 use crate::places::{TextPlace, Tree, offset_of};
 use std::fmt;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// Maximum number of mistakes that are printed one by one.
 const SHOWN: usize = 20;
 
-/// Mistake in a file's text.
+/// A mistake in the text of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
     /// Place in the text, if known.
@@ -28,7 +28,7 @@ impl fmt::Display for Mistake {
     }
 }
 
-/// Mistakes that are found while a file is checked. A mistake in one key does not stop the checks of other
+/// Mistakes found so far while a file is checked. A mistake in one key does not prevent the checks of other
 /// keys.
 #[derive(Debug, Default)]
 pub struct Mistakes(Vec<Mistake>);
@@ -84,7 +84,7 @@ impl Mistakes {
     }
 }
 
-/// Returns a key's value, or the mistake in it.
+/// Returns a key's value, or the mistake in the value.
 ///
 /// # Errors
 ///
@@ -100,7 +100,7 @@ pub fn wrong(key: impl Into<String>, problem: impl Into<String>) -> Mistake {
 
 /// Mistakes of a file.
 ///
-/// They print as one line each: `FILE:LINE:COLUMN: KEY: PROBLEM; REMEDY`.
+/// Each mistake is printed as one line: `FILE:LINE:COLUMN: KEY: PROBLEM; REMEDY`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileMistakes {
     path: PathBuf,

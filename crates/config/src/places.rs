@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tree of a TOML file, and the places of its keys and values in the text.
+//! Tree of a TOML file, and the positions of its keys and values in the text.
 
 use std::fmt;
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// Place in a text. Lines and columns count from 1, columns in characters.
+/// Position in a text. Lines and columns are counted from 1, and columns in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TextPlace {
     /// Line, from 1.
@@ -35,7 +35,7 @@ impl fmt::Display for TextPlace {
     }
 }
 
-/// Step from a table or list to one of its members.
+/// A step from a table or list to one of its members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Step {
     Key(String),
@@ -50,8 +50,8 @@ pub struct KeyPath(Vec<Step>);
 pub type Tree<'t> = Spanned<DeTable<'t>>;
 
 impl KeyPath {
-    /// Returns the path to the key or value with this span, else to the innermost value that contains its
-    /// first byte.
+    /// Returns the path to the key or value with this span. If there is none, returns the path to the
+    /// innermost value that contains the first byte of the span.
     pub fn to(tree: &Tree<'_>, span: &Range<usize>) -> Self {
         let exact = |at: &Range<usize>| at == span;
         let around = |at: &Range<usize>| at.contains(&span.start);
@@ -62,7 +62,7 @@ impl KeyPath {
         Self(way)
     }
 
-    /// Returns the keys without indices, such as `datapath.port.workers`, and the last key.
+    /// Returns the keys of the path without indices, such as `datapath.port.workers`, and its last key.
     pub fn keys(&self) -> (String, &str) {
         let names: Vec<&str> = self.0.iter().filter_map(Step::name).collect();
         (names.join("."), names.last().copied().unwrap_or_default())
@@ -74,13 +74,13 @@ impl KeyPath {
         path_of(&self.0[..self.to_last_key()], tree)
     }
 
-    /// Returns the path of a missing `key` in the table that this path leads to.
+    /// Returns the path of a missing `key` in the table to which this path leads.
     pub fn path_within(&self, tree: &Tree<'_>, key: &str) -> String {
         let path = path_of(&self.0, tree);
         if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
     }
 
-    /// Removes the last key of the path from the tree. Returns `false` if there is none.
+    /// Removes the last key of the path from the tree. Returns `false` if there is no such key.
     pub fn remove(&self, tree: &mut Tree<'_>) -> bool {
         remove_from(tree.get_mut(), &self.0[..self.to_last_key()])
     }
@@ -119,7 +119,7 @@ fn only_datapath(tree: &Tree<'_>) -> bool {
     datapath.is_some_and(|value| value.get_ref().as_array().is_some_and(|list| list.len() == 1))
 }
 
-/// Removes the key that `steps` leads to. The last step must be a key.
+/// Removes the key to which `steps` leads. The last step must be a key.
 fn remove_from(table: &mut DeTable<'_>, steps: &[Step]) -> bool {
     match steps.split_first() {
         Some((Step::Key(name), [])) => table.remove(name.as_str()).is_some(),
@@ -140,11 +140,11 @@ fn remove_within(value: &mut DeValue<'_>, steps: &[Step]) -> bool {
     }
 }
 
-/// Searches a table depth-first for a span that `is_right` accepts. `way` is the path to the match.
+/// Searches a table depth-first for a span that `is_right` accepts. `way` becomes the path to this span.
 fn search(table: &DeTable<'_>, is_right: &dyn Fn(&Range<usize>) -> bool, way: &mut Vec<Step>) -> bool {
     for (key, value) in table.iter() {
         way.push(Step::Key(key.get_ref().to_string()));
-        // Search inside the value first, because the innermost match is wanted.
+        // The value is searched first, because the innermost match is wanted.
         if search_value(value, is_right, way) || is_right(&key.span()) {
             return true;
         }
@@ -183,8 +183,8 @@ pub fn offset_of(tree: &Tree<'_>, path: &str) -> Option<usize> {
         let (name, numbers) = part.split_once('[').unwrap_or((part, ""));
         let Some((key, value)) = table?.get_key_value(name) else { return found };
         let mut value = value;
-        // The span of a value is empty for a table that exists only by dotted keys or by headers of its
-        // sub-tables. Such a table begins at its key.
+        // If a table exists only by dotted keys or by headers of its sub-tables, the span of its value is
+        // empty. Such a table begins at its key.
         found = Some(if value.span().is_empty() { key.span().start } else { value.span().start });
         for number in numbers.split(['[', ']']).filter_map(|number| number.parse::<usize>().ok()) {
             let Some(element) = value.get_ref().as_array().and_then(|list| list.get(number)) else {

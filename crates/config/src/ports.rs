@@ -9,12 +9,12 @@ use crate::settings::ConfiguredPort;
 use crate::value::{in_range, port_name};
 use flow::{EgressQueue, Limits, PortNo, QueueId, port_no};
 
-/// Drivers that are planned but not in this build.
+/// Drivers that are planned but not part of this build.
 const LATER_DRIVERS: [&str; 1] = ["rtl"];
 
-/// Settings of the daemon that ports are checked against.
+/// Settings of the daemon against which ports are checked.
 pub struct Around {
-    /// Number of workers. `None` if unknown.
+    /// Number of workers, or `None` if it is unknown.
     pub workers: Option<usize>,
     /// Default of `outstanding_bytes`, in bytes.
     pub outstanding_bytes: usize,
@@ -44,7 +44,7 @@ pub fn ports(
     ports
 }
 
-/// Checks that no port before this port has the same number, name or device.
+/// Checks that no earlier port has the same number, name or device.
 fn unlike(key: &str, p: &file::PortSection, others: &[file::PortSection], mistakes: &mut Mistakes) {
     let at = |is_same: &dyn Fn(&file::PortSection) -> bool| others.iter().position(is_same);
     if let (Some(number), Some(m)) = (p.number, at(&|other| other.number == p.number)) {
@@ -153,7 +153,7 @@ fn queue(at: &str, queue: &file::QueueSection, mistakes: &mut Mistakes) -> Optio
     let id = mistakes
         .needed(key("id"), queue.id, "id = 1")
         .and_then(|id| mistakes.at(key("id"), in_range(id, 0..=EgressQueue::ID_MAX.0.into())));
-    // A rate that is out of range makes the queue invalid. A missing rate does not.
+    // A rate out of range makes the queue invalid. A missing rate does not.
     let rate = |kbps: Option<Option<u64>>| kbps.map_or(Some(None), |kbps| kbps.map(|kbps| Some(kbps as u32)));
     Some(EgressQueue {
         id: QueueId(id? as u32),

@@ -23,7 +23,7 @@ pub struct Config {
     pub dpdk: port::dpdk::DpdkSettings,
     /// Workers, indexed by number.
     pub workers: Vec<WorkerConfig>,
-    /// Timing of the workers' sleep. No file sets it.
+    /// Timing of the workers' sleep. It cannot be set in a file.
     pub pace: Pace,
     /// The datapath.
     pub datapath: Datapath,
@@ -41,14 +41,14 @@ pub struct WorkerConfig {
 }
 
 /// Timing of a worker's sleep: how soon it sleeps, and when it wakes without a signal. Production uses the
-/// default. Tests of the threads make workers sleep immediately and wake only when they are woken.
+/// default. Tests make workers sleep immediately, and wake only if another thread wakes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
     /// Time that a worker spins after its last packet, in ns.
     pub spin_ns: Nanos,
     /// Time between two publications of links and counters, in ns.
     pub keeping_ns: Nanos,
-    /// Shorter time between two publications, in ns. It applies if packets came since the last publication
+    /// Shorter time between two publications, in ns. It applies if packets arrived after the last publication
     /// and the worker is about to sleep.
     pub keeping_soon_ns: Nanos,
 }
@@ -59,7 +59,7 @@ impl Default for Pace {
     }
 }
 
-/// Behaviour of a worker while there are no packets.
+/// Behaviour of a worker when there are no packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Idle {
     /// Spins for a short time, then sleeps until packets arrive.
@@ -118,8 +118,8 @@ pub struct ConfiguredPort {
     pub device: String,
     /// Numbers of the workers that serve the port's queues.
     pub workers: Vec<usize>,
-    /// Watermark in bytes. While the device has more outstanding, normal frames wait in the switch.
-    /// `usize::MAX`: they never wait.
+    /// Watermark in bytes. While more bytes are outstanding in the device, normal frames wait in the switch.
+    /// With `usize::MAX`, they never wait.
     pub outstanding_bytes: usize,
     /// Egress queues. Without queues, frames leave in the order of output.
     pub queues: Vec<flow::EgressQueue>,

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 
-/// Settings of the stateless forwarder. Numbers are `i64`, so that a value out of range gets an error message
-/// of this crate instead of serde's.
+/// Settings of the stateless forwarder. Numbers are read as `i64`. For a value out of range, this crate
+/// rather than serde then reports the error.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StatelessForm {
@@ -35,7 +35,7 @@ pub struct StatelessForm {
     pub gates: Option<GatesForm>,
 }
 
-/// EtherTypes of tagged packets. A missing EtherType has its default.
+/// EtherTypes of tagged packets. A missing EtherType has its default value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TypesForm {
@@ -49,7 +49,7 @@ pub struct TypesForm {
     pub tf_wide: Option<i64>,
 }
 
-/// Bank: the switch's ID with the meaning of each label.
+/// A bank: the switch's ID, and the meaning of each label.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BankForm {
@@ -91,7 +91,7 @@ pub struct GatesForm {
     /// Difference d of the external gates, or 0 if there are no such gates.
     #[serde(default)]
     pub external_d: i64,
-    /// Highest server gate. A larger DOWN selects an external gate, if `external_d` is not 0.
+    /// Highest server gate. If `external_d` is not 0, a greater value of DOWN selects an external gate.
     #[serde(default)]
     pub server_gate_max: i64,
     /// Ports, each with its gate number and a flag: `server`, `external`, `assists` or empty.
@@ -99,7 +99,7 @@ pub struct GatesForm {
     pub ports: Vec<(i64, i64, String)>,
 }
 
-/// Mistake: key within the settings, and a sentence.
+/// A mistake: a key within the settings, and a sentence.
 pub type Wrong = (String, String);
 
 fn number(key: &str, value: i64, from: i64, to: i64) -> Result<u32, Wrong> {
@@ -113,7 +113,7 @@ fn port(key: &str, value: i64) -> Result<PortNo, Wrong> {
     number(key, value, 1, flow::port_no::MAX.0.into()).map(PortNo)
 }
 
-/// Inserts a pair into a map. Returns a mistake if the port is in it already.
+/// Inserts a pair into a map. Returns a mistake if the map already contains the port.
 fn once<V>(key: &str, map: &mut BTreeMap<PortNo, V>, at: PortNo, value: V) -> Result<(), Wrong> {
     match map.insert(at, value) {
         None => Ok(()),
@@ -126,7 +126,7 @@ impl StatelessForm {
     ///
     /// # Errors
     ///
-    /// Returns the first mistake.
+    /// Returns the first mistake in the settings.
     pub fn read(&self) -> Result<StatelessConfig, Wrong> {
         self.read_all().map_err(|all| all.into_iter().next().unwrap_or_default())
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tests of the documented example, and of one mistake per row with its error message.
+//! Tests of the documented example, and of files with one mistake. Each row contains a mistake and its error
+//! message.
 
 use super::*;
 use flow::{EgressQueue, PortNo, QueueId};
@@ -8,7 +9,7 @@ use pipeline::LaneLimits;
 use std::path::Path;
 use worker::Quanta;
 
-/// Valid file. Each row of [`MISTAKES`] changes one thing in it.
+/// A valid file. Each row of [`MISTAKES`] changes one thing in it.
 const GOOD: &str = r#"
 control = "/tmp/s1.sock"
 [[worker]]
@@ -102,7 +103,7 @@ fn learning_is_off_unless_it_is_asked_for() {
         .replace("enabled = true, min_pps = 1000, window = \"5s\", min_timeout = \"10m\"", "enabled = true");
     assert_ne!(minimal, text);
     assert_eq!(Config::parse(&minimal).unwrap().datapath.learning, Some(learning));
-    // Without the fast-forwarding path the low-latency mark has no effect, which gives a note.
+    // Without the fast-forwarding path, the low-latency mark has no effect. This is reported by a note.
     let idle = text.replace("[datapath.ffp]\nenabled = true", "[datapath.ffp]\nenabled = false");
     assert_eq!(Config::parse(&idle).unwrap().notes.len(), 1);
 }
@@ -154,7 +155,7 @@ fn lines_of(mistakes: Vec<Mistake>) -> Vec<String> {
     mistakes.iter().map(|mistake| format!("{}{mistake}", line(mistake))).collect()
 }
 
-/// Rows of: replaced text, replacement, and parts of the expected message.
+/// Rows of mistakes: the replaced text, its replacement, and parts of the expected message.
 const MISTAKES: &[(&str, &str, &[&str])] = &[
     ("control = \"/tmp/s1.sock\"", "control = \"\"", &["control: ", "not a socket path", "such as"]),
     (
@@ -363,7 +364,7 @@ fn every_mistake_has_its_sentence() {
     for (what, by, says) in MISTAKES {
         let text = GOOD.replacen(what, by, 1);
         assert_ne!(text, GOOD, "{what}");
-        // Each replacement gives exactly one mistake.
+        // Each replacement must give exactly one mistake.
         let [message] = &lines_of(Config::parse(&text).unwrap_err())[..] else {
             panic!("{by:?} gives: {:#?}", Config::parse(&text).unwrap_err());
         };
@@ -479,7 +480,8 @@ fn missing_cpus_and_devices_are_reported_only_in_the_scope_of_the_machine() {
     );
 }
 
-/// Every key that the reader accepts is in the grammar with an example, and every key of the grammar is read.
+/// The grammar must contain every key that the reader accepts, with an example. The reader must read every
+/// key of the grammar.
 #[test]
 fn the_grammar_has_the_keys_that_are_read() {
     let asked = |table: &str| {
@@ -522,7 +524,7 @@ fn the_grammar_has_the_keys_that_are_read() {
     assert_eq!(known, grammar);
 }
 
-/// File with two datapaths, each with a stateless forwarder.
+/// A file with two datapaths, each of which has a stateless forwarder.
 const TWO: &str = r#"
 control = "/tmp/s1.sock"
 [[worker]]

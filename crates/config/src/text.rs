@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reads TOML text into a file's structure. Errors of the parser become mistakes with place and key.
+//! Reads TOML text into the structure of a file. Errors of the parser become mistakes with place and key.
 //!
 //! Begin with [`load`] and [`parse`].
 
@@ -11,10 +11,10 @@ use std::io::{self, Read};
 use std::path::Path;
 use toml::de::{DeTable, Deserializer, Error};
 
-/// Keys of one kind of file. A key whose meaning depends on its table is listed with its path.
+/// Keys of one kind of file. If the meaning of a key depends on its table, the key is listed with its path.
 pub type Grammar = &'static [&'static [Key]];
 
-/// Key, its type in words, and an example.
+/// A key, its type in words, and an example.
 pub type Key = (&'static str, &'static str, &'static str);
 
 /// Grammar of the daemon's configuration file.
@@ -114,7 +114,8 @@ const READS: usize = 100;
 struct Reading<'t, T> {
     /// Tree of all keys and values.
     tree: Tree<'t>,
-    /// File without its wrong parts. `None` if the text is not TOML, or if not all mistakes can be removed.
+    /// The file without its wrong parts. `None` if the text is not TOML, or if some mistakes cannot be
+    /// removed.
     file: Option<T>,
     /// Syntax errors, unknown keys and wrong types.
     mistakes: Mistakes,
@@ -124,8 +125,8 @@ struct Reading<'t, T> {
 ///
 /// # Errors
 ///
-/// The outer error is the error of the system. The inner error lists the mistakes in the contents, such as
-/// text that is not UTF-8.
+/// The outer error is an error of the system. The inner error lists the mistakes in the contents, including
+/// bytes that are not UTF-8.
 pub fn load<R>(
     path: &Path,
     parse: impl FnOnce(&str) -> Result<R, Vec<Mistake>>,
@@ -135,7 +136,7 @@ pub fn load<R>(
     Ok(parsed.map_err(|mistakes| FileMistakes::new(path, mistakes)))
 }
 
-/// Reads a file of at most `FILE_BYTES`. The inner error is a mistake in the contents.
+/// Reads a file of at most `FILE_BYTES` bytes. The inner error is a mistake in the contents.
 fn read_file(path: &Path) -> io::Result<Result<String, Mistake>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(FILE_BYTES + 1).read_to_end(&mut bytes)?;
@@ -195,8 +196,8 @@ fn place_of(text: &str, error: &Error) -> Option<TextPlace> {
     error.span().map(|span| TextPlace::of(text.as_bytes(), span.start))
 }
 
-/// Collects syntax errors. An error may confuse the parser for some lines, so only the first error of
-/// consecutive lines is kept.
+/// Collects syntax errors. After an error, the parser may report errors in the following lines. Only the
+/// first error of consecutive lines is therefore kept.
 fn no_toml(text: &str, errors: &[Error]) -> Mistakes {
     let mut errors: Vec<(Option<TextPlace>, &Error)> =
         errors.iter().map(|error| (place_of(text, error), error)).collect();
@@ -248,7 +249,7 @@ fn one_line(message: &str) -> String {
     message.replace('\n', "; ")
 }
 
-/// Returns the grammar's row for a path, or else for the key alone.
+/// Returns the grammar's row for a path. If there is none, returns the row for the key alone.
 fn known(path: &str, key: &str, grammar: Grammar) -> Option<&'static Key> {
     let find = |wanted: &str| grammar.iter().copied().flatten().find(|(name, _, _)| *name == wanted);
     find(path).or_else(|| find(key))
@@ -279,7 +280,7 @@ fn problem(message: &str, way: &KeyPath, grammar: Grammar) -> String {
     }
 }
 
-/// Replaces the parser's words for a wrong value, such as "map", by TOML's.
+/// Replaces the parser's word for a wrong value, such as "map", by the word that TOML uses.
 fn in_words(found: &str) -> String {
     let (kind, value) = found.split_once(' ').unwrap_or((found, ""));
     let kind = match (kind, value) {

@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 ///
 /// # Errors
 ///
-/// Returns a sentence with the range.
+/// Returns a sentence that states the range.
 pub fn in_range(value: i64, range: RangeInclusive<i64>) -> Result<u64, String> {
     match u64::try_from(value) {
         Ok(number) if range.contains(&value) => Ok(number),
@@ -73,8 +73,8 @@ pub fn cookie(text: &str) -> Result<(u64, u64), String> {
     Ok((value, mask))
 }
 
-/// Checks a port name. Flow files and OpenFlow messages use names in the same places as numbers and reserved
-/// names, so a name must differ from both.
+/// Checks a port name. Flow files and OpenFlow messages allow names, numbers and reserved names in the same
+/// places. A name must therefore differ from all numbers and reserved names.
 ///
 /// # Errors
 ///

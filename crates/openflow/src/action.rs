@@ -30,7 +30,7 @@ const EXPERIMENTER: u16 = 0xffff;
 /// Length of an action's type and length fields in bytes.
 const HEADER_BYTES: usize = 4;
 
-/// Decodes the rest of the reader as a list of actions.
+/// Decodes the remaining bytes of the reader as a list of actions.
 pub(crate) fn decode_list(r: &mut Reader<'_>) -> Result<Vec<Action>, DecodeError> {
     let mut actions = Vec::new();
     while !r.is_empty() {
@@ -40,7 +40,7 @@ pub(crate) fn decode_list(r: &mut Reader<'_>) -> Result<Vec<Action>, DecodeError
 }
 
 fn decode(r: &mut Reader<'_>) -> Result<Action, DecodeError> {
-    // A truncated header is reported under the list's length code.
+    // A truncated header is reported with the length code of the list.
     let mut header = r.part(HEADER_BYTES, "an action's header", error::ACTION_BAD_LEN)?;
     let (kind, length) = (header.u16()?, usize::from(header.u16()?));
     if length < 8 || length % 8 != 0 {
@@ -93,7 +93,7 @@ fn ethertype(r: &mut Reader<'_>) -> Result<u16, DecodeError> {
     Ok(ethertype)
 }
 
-/// Reads an OXM field and the padding after it, which ends the action.
+/// Reads an OXM field and the padding after it. They end the action.
 fn set_field(r: &mut Reader<'_>, mask_allowed: bool) -> Result<Action, DecodeError> {
     match oxm::decode(r, oxm::IN_SET_FIELD)? {
         Tlv::Index(_) => error::ACTION_BAD_SET_TYPE.says("set_field cannot write an entry's index"),
@@ -153,7 +153,7 @@ fn experimenter(r: &mut Reader<'_>) -> Result<Action, DecodeError> {
     }
 }
 
-/// Skips up to 7 bytes of padding. Longer padding stays unread, and the caller refuses it.
+/// Skips up to 7 bytes of padding. The caller refuses longer padding.
 fn pad_end(r: &mut Reader<'_>) {
     if r.remaining() < 8 {
         r.rest();

@@ -44,11 +44,11 @@ pub enum BundleKind {
     OpenRequest,
     /// The bundle is open.
     OpenReply,
-    /// Close the bundle: no more messages are added.
+    /// Close the bundle. No more messages can be added.
     CloseRequest,
     /// The bundle is closed.
     CloseReply,
-    /// Apply all messages of the bundle, or none.
+    /// Apply all messages of the bundle, or none of them.
     CommitRequest,
     /// All messages were applied.
     CommitReply,
@@ -69,7 +69,7 @@ const KINDS: [BundleKind; 8] = [
     BundleKind::DiscardReply,
 ];
 
-/// OFPBF_ATOMIC: a packet sees all changes of the bundle or none.
+/// OFPBF_ATOMIC: a packet is processed either with all changes of the bundle or with none.
 pub const FLAG_ATOMIC: u16 = 1;
 /// OFPBF_ORDERED: messages are applied in order.
 pub const FLAG_ORDERED: u16 = 2;
@@ -91,7 +91,7 @@ impl BundleControl {
         let Some(kind) = KINDS.get(usize::from(kind)) else {
             return code::BAD_TYPE.says(format!("bundle control type {kind}; types are 0 to 7"));
         };
-        // Only experimenter properties are defined; all are ignored.
+        // Only experimenter properties are defined. All of them are ignored.
         r.rest();
         Ok(Self { bundle_id, kind: *kind, flags })
     }
@@ -138,7 +138,7 @@ impl BundleAdd {
             ));
         }
         let body = &rest[HEADER_BYTES..length];
-        // The check also prevents nested bundles.
+        // This check also prevents nested bundles.
         let is_known = match header.kind {
             kind::FLOW_MOD | kind::GROUP_MOD | kind::PORT_MOD | kind::METER_MOD | kind::PACKET_OUT => true,
             kind::EXPERIMENTER => symmetric::is_stateless_mod(body),
@@ -147,7 +147,7 @@ impl BundleAdd {
         if !is_known {
             return code::MSG_UNSUP.says(format!("a message of type {} cannot be in a bundle", header.kind));
         }
-        // Properties may follow the message; none are defined.
+        // Properties may follow the message, but none are defined.
         let message = Message::decode_body(header, body)?;
         Ok(Self { bundle_id, flags, message: Box::new(message) })
     }

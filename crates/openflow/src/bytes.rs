@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Bounds-checked reader, and writer in network byte order.
+//! A bounds-checked reader, and a writer in network byte order.
 
 use crate::error::{DecodeError, ErrorCode};
 
 type Read<T> = Result<T, DecodeError>;
 
-/// Reader of the unread rest of a structure. Reading past its end is an error with the structure's error
+/// Reader of the unread part of a structure. Reading past the end is an error with the structure's error
 /// code.
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
@@ -15,7 +15,7 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Creates a reader of the structure `what`. A wrong length is an error with the code `short`.
+    /// Creates a reader of the structure named `what`. `short` is the error code for a wrong length.
     pub fn new(bytes: &'a [u8], what: &'static str, short: ErrorCode) -> Self {
         Self { rest: bytes, what, short }
     }
@@ -78,7 +78,7 @@ impl<'a> Reader<'a> {
         self.take(length).map(|_| ())
     }
 
-    /// Returns the unread rest.
+    /// Returns all unread bytes.
     pub fn rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.rest)
     }
@@ -91,7 +91,7 @@ impl<'a> Reader<'a> {
         self.rest.is_empty()
     }
 
-    /// Returns the 16-bit number `at` bytes ahead without consuming it.
+    /// Returns the 16-bit number that is `at` bytes ahead, without consuming it.
     pub fn peek_u16(&self, at: usize) -> Read<u16> {
         let mut ahead = self.clone();
         ahead.skip(at)?;
@@ -138,8 +138,8 @@ pub(crate) trait Put {
         self.put(&value.to_be_bytes());
     }
 
-    /// Writes text to a field of `size` bytes whose last byte is 0. Longer text is cut at a character
-    /// boundary.
+    /// Writes text to a field of `size` bytes. The last byte of the field is 0. Longer text is cut at a
+    /// character boundary.
     fn put_text(&mut self, text: &str, size: usize) {
         let mut length = text.len().min(size - 1);
         while !text.is_char_boundary(length) {
@@ -149,8 +149,8 @@ pub(crate) trait Put {
         self.zeros(size - length);
     }
 
-    /// Writes the length of the data since `start` to offset `at`. A length beyond 65535 makes the whole
-    /// message too long, which is detected when the message is complete.
+    /// Writes the length of the data since `start` to offset `at`. If the length exceeds 65535, the whole
+    /// message is too long. This is detected when the message is complete.
     fn patch_length(&mut self, at: usize, start: usize) {
         let length = self.length() - start;
         self.patch_u16(at, u16::try_from(length).unwrap_or(u16::MAX));
@@ -181,7 +181,7 @@ impl Put for Vec<u8> {
     }
 }
 
-/// Writes a duration as statistics do: whole seconds and remaining nanoseconds.
+/// Writes a duration in the format of statistics: whole seconds and remaining nanoseconds.
 pub(crate) fn put_duration(out: &mut Vec<u8>, duration: flow::Nanos) {
     const SECOND_NS: u64 = 1_000_000_000;
     out.put_u32(u32::try_from(duration / SECOND_NS).unwrap_or(u32::MAX));
@@ -194,7 +194,7 @@ pub(crate) fn duration(r: &mut Reader<'_>) -> Read<flow::Nanos> {
     Ok(seconds * 1_000_000_000 + u64::from(r.u32()?))
 }
 
-/// Returns `None` if `value` is the number `none`, which means "none" or "any" on the wire.
+/// Returns `None` if `value` equals `none`, which stands for "none" or "any" on the wire.
 pub(crate) fn unless(none: u32, value: u32) -> Option<u32> {
     (value != none).then_some(value)
 }

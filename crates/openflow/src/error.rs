@@ -13,7 +13,7 @@ const EXPERIMENTER: u16 = 0xffff;
 pub struct ErrorCode {
     /// Error type (OFPET_*).
     pub kind: u16,
-    /// Code within the type, or the experimenter's `exp_type` if `experimenter` is set.
+    /// Code within the type. If `experimenter` is set, this is the experimenter's `exp_type`.
     pub code: u16,
     /// Experimenter that defines the code. Set if and only if `kind` is OFPET_EXPERIMENTER.
     pub experimenter: Option<u32>,
@@ -38,7 +38,7 @@ impl ErrorCode {
     }
 }
 
-/// Returns a code of the standard, or Shunt's own code for OFPET_EXPERIMENTER.
+/// Converts a code of the standard. OFPET_EXPERIMENTER stands for Shunt's own codes.
 impl From<(u16, u16)> for ErrorCode {
     fn from((kind, code): (u16, u16)) -> Self {
         if kind == EXPERIMENTER {
@@ -49,7 +49,7 @@ impl From<(u16, u16)> for ErrorCode {
     }
 }
 
-/// Prints the standard's name (`OFPBMC_BAD_FIELD`), or type and code.
+/// Prints the standard's name (such as `OFPBMC_BAD_FIELD`), or else type and code.
 impl fmt::Display for ErrorCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (NAMES.iter().find(|(code, _)| code == self), self.experimenter) {
@@ -63,8 +63,8 @@ impl fmt::Display for ErrorCode {
 /// Invalid stateless configuration (Shunt's own code).
 pub const STATELESS_BAD_CONFIG: ErrorCode = ErrorCode::of_experimenter(experimenter::EXPERIMENTER, 1);
 
-/// Reason why a message is refused, with the code to send in the ERROR message. The connection continues
-/// after the message unless the end of the message is unknown.
+/// Reason why a message is refused, with the code to send in the ERROR message. The connection is continued,
+/// unless the end of the message is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem} ({code})")]
 pub struct DecodeError {
@@ -74,7 +74,8 @@ pub struct DecodeError {
     pub problem: Cow<'static, str>,
 }
 
-/// Error for a message of this many bytes, which exceeds the 16-bit length field. Nothing was written.
+/// Error for a message that exceeds the 16-bit length field. Contains the length in bytes. Nothing was
+/// written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the message would have {0} bytes; an OpenFlow message has at most 65535; split its content")]
 pub struct TooLong(pub usize);

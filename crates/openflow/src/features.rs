@@ -72,8 +72,8 @@ pub enum Fragments {
 pub struct SwitchConfig {
     /// Treatment of IP fragments.
     pub fragments: Fragments,
-    /// Maximum length in bytes of a packet-in that no output action caused; 0xffff: the whole packet, not
-    /// buffered.
+    /// Maximum length in bytes of a packet-in that no output action caused. The value 0xffff requests the
+    /// whole packet without buffering.
     pub miss_send_len: u16,
 }
 
@@ -104,7 +104,7 @@ impl SwitchConfig {
     }
 }
 
-/// Change of a table's configuration. It has no effect since OpenFlow 1.3.
+/// Request to change a table's configuration. It has no effect since OpenFlow 1.3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TableMod {
     /// Table number, or `None` for all tables.

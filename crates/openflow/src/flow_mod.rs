@@ -25,7 +25,7 @@ const COMMANDS: [FlowModCommand; 5] = [
 pub struct FlowModMessage {
     /// Change of the tables.
     pub flow: flow::FlowMod,
-    /// Buffered packet to process after the change.
+    /// Buffered packet that is processed after the change, if there is one.
     pub buffer_id: Option<u32>,
 }
 
@@ -108,7 +108,7 @@ pub(crate) fn flag_bits(flags: EntryFlags) -> u16 {
     .sum()
 }
 
-/// Reason for which an entry was removed (OFPRR_*).
+/// Reason why an entry was removed (OFPRR_*).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FlowRemovedReason {
     /// The idle timeout expired.

@@ -8,7 +8,7 @@ use crate::flow_mod::ANY;
 use flow::group::{Bucket, Group, GroupType};
 use flow::{GroupId, PortNo};
 
-/// OFPG_ALL: all groups, for deletes.
+/// OFPG_ALL: all groups. Used in deletes.
 pub const ALL: GroupId = GroupId(0xffff_fffc);
 /// Length of a bucket without its actions, in bytes.
 const BUCKET_BYTES: usize = 16;
@@ -20,7 +20,7 @@ pub enum GroupChange {
     Add,
     /// Modify the group or meter.
     Modify,
-    /// Delete the group or meter. Deleting a number that does not exist is not an error.
+    /// Delete the group or meter. It is not an error if there is none with this number.
     Delete,
 }
 
@@ -40,7 +40,7 @@ impl GroupChange {
 pub struct GroupMod {
     /// Command of the request.
     pub command: GroupChange,
-    /// Group. For deletes only its number is used, which may be [`ALL`].
+    /// The group. A delete uses only its number, which may be [`ALL`].
     pub group: Group,
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn kind_number(kind: GroupType) -> u8 {
     }
 }
 
-/// Decodes the rest of the reader as buckets.
+/// Decodes the remaining bytes of the reader as buckets.
 pub(crate) fn decode_buckets(r: &mut Reader<'_>) -> Result<Vec<Bucket>, DecodeError> {
     let mut buckets = Vec::new();
     while !r.is_empty() {

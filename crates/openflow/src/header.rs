@@ -17,9 +17,9 @@ pub struct Header {
     pub version: u8,
     /// Message type (OFPT_*).
     pub kind: u8,
-    /// Length of the message with this header in bytes.
+    /// Length in bytes of the whole message, including the header.
     pub length: u16,
-    /// Transaction number; a reply carries the number of its request.
+    /// Transaction number. A reply has the number of its request.
     pub xid: u32,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! HELLO (section 7.5.1): the version in the header, and an optional bitmap of versions.
+//! HELLO (section 7.5.1). It has a version in its header, and an optional bitmap of versions.
 
 use crate::bytes::{Put, Reader};
 use crate::error::{self, DecodeError};
@@ -8,13 +8,13 @@ use crate::header::VERSION;
 /// OFPHET_VERSIONBITMAP.
 const VERSION_BITMAP: u16 = 1;
 
-/// Versions that a peer supports.
+/// Versions that the sender supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Hello {
     /// Highest supported version, from the header.
     pub version: u8,
-    /// Bit `n` is set if version `n` is supported, for versions 0 to 31. If `None`, all versions up to
-    /// `version` may be supported.
+    /// Bitmap of supported versions: bit `n` is set if version `n` (0 to 31) is supported. If `None`, all
+    /// versions up to `version` may be supported.
     pub bitmap: Option<u32>,
 }
 
@@ -25,7 +25,7 @@ impl Hello {
         Self { version: VERSION, bitmap: Some(1 << VERSION) }
     }
 
-    /// Whether OpenFlow 1.3 can be negotiated with a peer that sends this, if this switch sends
+    /// Returns whether OpenFlow 1.3 can be negotiated with a peer that sends this HELLO, if this switch sends
     /// [`Hello::supported`].
     #[must_use]
     pub fn accepts_ours(&self) -> bool {
@@ -46,7 +46,7 @@ impl Hello {
             if kind == VERSION_BITMAP {
                 bitmap = Some(element.u32()?);
             }
-            // The padding of the last element may be absent.
+            // The padding of the last element may be missing.
             r.skip((length.next_multiple_of(8) - length).min(r.remaining()))?;
         }
         Ok(Self { version, bitmap })

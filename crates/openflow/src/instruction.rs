@@ -15,13 +15,13 @@ const CLEAR_ACTIONS: u16 = 5;
 const METER: u16 = 6;
 const EXPERIMENTER: u16 = 0xffff;
 
-/// Decoded instructions, and the value of Shunt's `low_latency` instruction if present.
+/// Decoded instructions, and the value of Shunt's `low_latency` instruction if there is one.
 pub(crate) struct Decoded {
     pub instructions: Instructions,
     pub low_latency: Option<bool>,
 }
 
-/// Decodes the rest of the reader as a list of instructions.
+/// Decodes the remaining bytes of the reader as a list of instructions.
 pub(crate) fn decode_list(r: &mut Reader<'_>) -> Result<Decoded, DecodeError> {
     let mut made = Decoded { instructions: Instructions::default(), low_latency: None };
     let mut seen = 0u32;
@@ -104,7 +104,7 @@ fn experimenter(r: &mut Reader<'_>, made: &mut Decoded) -> Result<u16, DecodeErr
     }
 }
 
-/// Writes instructions in the order of their execution.
+/// Writes instructions in their order of execution.
 pub(crate) fn encode_list(i: &Instructions, low_latency: Option<bool>, out: &mut Vec<u8>) {
     let number = |out: &mut Vec<u8>, kind: u16, length: u16, number: u32| {
         out.put_u16(kind);

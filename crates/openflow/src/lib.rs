@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! OpenFlow 1.3 codec and connection state machine, without I/O: bytes and the time go in, bytes and events
-//! come out.
+//! OpenFlow 1.3 codec and connection state machine, without I/O. The inputs are bytes and the time, the
+//! outputs are bytes and events.
 //!
 //! The crate must not open sockets, read clocks or keep tables: the agent in `model` interprets the messages.
 //! Begin with [`Message`] for the codec and with [`Session`] for a connection.
 //!
-//! - [`decode`] and [`encode`] convert a [`Message`] from and to its bytes; a refusal names OpenFlow's error
-//!   code.
-//! - [`multipart::parts::Parts`] writes long replies part by part.
+//! - [`decode`] and [`encode`] convert a [`Message`] from and to its bytes. A refusal contains OpenFlow's
+//!   error code.
+//! - [`multipart::parts::Parts`] writes long replies in parts.
 //! - [`Session`] is one connection of a switch. It negotiates the version, answers echoes, refuses
 //!   undecodable messages, detects silent peers, and reports when to stop reading.
 //! - [`experimenter`] lists Shunt's extensions of OpenFlow 1.3: slices, stateless headers, stateless

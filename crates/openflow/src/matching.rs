@@ -19,7 +19,7 @@ pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Match, DecodeError> {
     }
 }
 
-/// Decodes a match without checking prerequisites, as in a packet-in.
+/// Decodes a match without checking prerequisites. Used for packet-ins.
 pub(crate) fn decode_unchecked(r: &mut Reader<'_>) -> Result<Match, DecodeError> {
     let kind = r.u16()?;
     let length = usize::from(r.u16()?);
@@ -39,7 +39,7 @@ pub(crate) fn decode_unchecked(r: &mut Reader<'_>) -> Result<Match, DecodeError>
     while !fields.is_empty() {
         match oxm::decode(&mut fields, oxm::IN_MATCH)? {
             Tlv::Field { condition, .. } => {
-                // Duplicates are counted here, because wildcarded fields do not remain in the match below.
+                // Duplicates are detected here, because wildcarded fields are not part of the match below.
                 let bit = condition.field.oxm().map_or(0, |number| 1 << number);
                 if seen & bit != 0 {
                     return refuse(&MatchError::Duplicate(condition.field.to_string()));

@@ -20,7 +20,7 @@ use crate::symmetric::{self, ErrorMessage};
 use flow::PortNo;
 use flow::stateless::StatelessChange;
 
-/// Message of OpenFlow 1.3, from the controller or the switch.
+/// A message of OpenFlow 1.3, from the controller or from the switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
     /// Opens a connection and negotiates the version.
@@ -71,13 +71,13 @@ pub enum Message {
     MultipartRequest(MultipartRequest),
     /// Statistics or descriptions.
     MultipartReply(MultipartReply),
-    /// Requests a reply after all preceding messages were processed.
+    /// Requests a reply that is sent after all preceding messages were processed.
     BarrierRequest,
     /// All messages before the request were processed.
     BarrierReply,
     /// Requests a port's queues.
     QueueGetConfigRequest {
-        /// Port number; ANY: all ports.
+        /// Port number, or ANY for all ports.
         port: PortNo,
     },
     /// Queues of a port.
@@ -100,8 +100,8 @@ pub enum Message {
 /// any version. All other messages must have the version of OpenFlow 1.3.
 ///
 /// # Errors
-/// Returns an error with the code of the ERROR message to send. The next message can be decoded unless the
-/// code is OFPBRC_BAD_VERSION, or OFPBRC_BAD_LEN because `bytes` is not exactly one message.
+/// Returns an error with the code of the ERROR message to send. The next message cannot be decoded if the
+/// code is OFPBRC_BAD_VERSION, or if it is OFPBRC_BAD_LEN because `bytes` is not exactly one message.
 pub fn decode(bytes: &[u8]) -> Result<Message, DecodeError> {
     let Some(header) = Header::read(bytes) else {
         return error::BAD_LEN
@@ -120,7 +120,7 @@ pub fn decode(bytes: &[u8]) -> Result<Message, DecodeError> {
 /// Appends a message to `out`. A multipart reply that exceeds one message is written as several parts.
 ///
 /// # Errors
-/// Returns an error if the message exceeds 65535 bytes; `out` is then unchanged.
+/// Returns an error if the message exceeds 65535 bytes. In that case `out` is unchanged.
 pub fn encode(message: &Message, xid: u32, out: &mut Vec<u8>) -> Result<(), TooLong> {
     let start = out.len();
     let done = match message {
@@ -191,7 +191,7 @@ impl Message {
         Ok(message)
     }
 
-    /// Writes the message without splitting it, whatever its length.
+    /// Writes the message without splitting it, even if it is too long.
     pub(crate) fn encode_one(&self, xid: u32, out: &mut Vec<u8>) {
         let start = out.len();
         let version = if let Self::Hello(hello) = self { hello.version } else { VERSION };
@@ -273,7 +273,7 @@ impl Message {
         }
     }
 
-    /// Whether only switches send the message. A switch that receives the message refuses it.
+    /// Returns whether only switches send the message. A switch that receives it refuses it.
     #[must_use]
     pub fn is_from_switch(&self) -> bool {
         matches!(
@@ -292,7 +292,7 @@ impl Message {
         )
     }
 
-    /// Whether a controller in the slave role must not send the message (OFPBRC_IS_SLAVE).
+    /// Returns whether a controller in the slave role must not send the message (OFPBRC_IS_SLAVE).
     #[must_use]
     pub fn is_barred_for_slaves(&self) -> bool {
         match self {

@@ -11,7 +11,7 @@ use flow::meter::{Band, Meter, MeterBand};
 pub const SLOWPATH: MeterId = MeterId(0xffff_fffd);
 /// OFPM_CONTROLLER: meter for packets to the controller.
 pub const CONTROLLER: MeterId = MeterId(0xffff_fffe);
-/// OFPM_ALL: all meters, for deletes and statistics.
+/// OFPM_ALL: all meters. Used in deletes and for statistics.
 pub const ALL: MeterId = MeterId(0xffff_ffff);
 
 const KBPS: u16 = 1;
@@ -28,7 +28,7 @@ const BAND_BYTES: u16 = 16;
 pub struct MeterMod {
     /// Command of the request.
     pub command: GroupChange,
-    /// Meter. For deletes only its number is used, which may be [`ALL`].
+    /// The meter. A delete uses only its number, which may be [`ALL`].
     pub meter: Meter,
 }
 
@@ -52,7 +52,7 @@ impl MeterMod {
     }
 }
 
-/// Decodes flags, number and bands up to the end.
+/// Decodes flags, number and bands, which extend to the end of the message.
 pub(crate) fn decode_meter(r: &mut Reader<'_>) -> Result<Meter, DecodeError> {
     let flags = r.u16()?;
     if flags >> 4 != 0 || flags & (KBPS | PKTPS) == KBPS | PKTPS {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Nicira's `reg_load`, which ovs-ofctl sends for a masked set-field in OpenFlow 1.3. Layout: first bit 10
-//! bits, number of bits minus 1 in 6 bits, field header 32, value 64. Bits are counted from the least
-//! significant.
+//! Nicira's `reg_load`, which ovs-ofctl sends for a masked set-field in OpenFlow 1.3. It consists of the
+//! number of the first bit (10 bits), the number of bits minus 1 (6 bits), the field header (32 bits), and
+//! the value (64 bits). Bits are counted from the least significant one.
 
 use crate::bytes::Reader;
 use crate::error::{self, DecodeError};

@@ -22,13 +22,13 @@ pub(crate) enum Tlv {
     Index(u32),
 }
 
-/// Error codes for the faults of a TLV. They differ between a match and a set-field action.
+/// Error codes for the faults of a TLV. A match and a set-field action have different codes.
 #[derive(Clone, Copy)]
 pub(crate) struct Codes {
     pub unknown: ErrorCode,
     pub length: ErrorCode,
     pub value: ErrorCode,
-    /// Value bits outside the mask.
+    /// Code for value bits outside the mask.
     pub outside_mask: ErrorCode,
 }
 
@@ -48,7 +48,7 @@ pub(crate) const IN_SET_FIELD: Codes = Codes {
 /// Returns the length of a field's value on the wire in bytes.
 pub(crate) fn value_bytes(field: Field) -> usize {
     match field {
-        // 20 bits in a 32-bit word.
+        // The field has 20 bits in a 32-bit word.
         Field::MplsLabel | Field::Ipv6Flabel => 4,
         other => usize::from(other.location().length_bits.div_ceil(8)),
     }
@@ -100,7 +100,7 @@ pub(crate) fn decode(r: &mut Reader<'_>, codes: Codes) -> Result<Tlv, DecodeErro
     let value = number_of(body.take(size)?);
     let mask = if masked { number_of(body.take(size)?) } else { field.full_mask() };
     let full = field.full_mask();
-    // Upper, unused bits of value and mask must be 0.
+    // The upper, unused bits of value and mask must be 0.
     if (value | mask) & !full != 0 {
         let bits = field.location().length_bits;
         return codes.value.says(format!("{field}: {value:#x}/{mask:#x} does not fit its {bits} bits"));

@@ -36,15 +36,15 @@ impl From<flow::PacketInReason> for PacketInCode {
 pub struct PacketInMessage {
     /// Buffer of the packet, if it is buffered.
     pub buffer_id: Option<u32>,
-    /// Length of the packet in bytes; `data` may hold only its start.
+    /// Length of the packet in bytes. `data` may contain only its beginning.
     pub total_len: u16,
     /// Reason of the packet-in.
     pub reason: PacketInCode,
     /// Table of the entry that sent the packet.
     pub table: u8,
-    /// Cookie of that entry; all bits set if unknown.
+    /// Cookie of this entry. All bits are set if it is unknown.
     pub cookie: u64,
-    /// Fields that the packet's bytes do not contain: ingress port, metadata, tunnel ID.
+    /// Fields that are not part of the packet's bytes: ingress port, metadata and tunnel ID.
     pub matching: Match,
     /// Bytes of the packet, possibly truncated.
     pub data: Vec<u8>,
@@ -82,7 +82,7 @@ impl PacketInMessage {
 pub struct PacketOutMessage {
     /// Buffered packet to send, or `None` to send the packet in `data`.
     pub buffer_id: Option<u32>,
-    /// Ingress port for the processing: a real port or CONTROLLER.
+    /// Ingress port with which the packet is processed: a real port or CONTROLLER.
     pub in_port: PortNo,
     /// Actions applied to the packet.
     pub actions: Vec<Action>,

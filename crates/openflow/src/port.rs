@@ -29,7 +29,7 @@ pub mod state {
     pub const LIVE: u32 = 1 << 2;
 }
 
-/// Length of a port's name in bytes; the last is 0.
+/// Length in bytes of a port's name. The last byte is 0.
 const NAME_BYTES: usize = 16;
 
 /// Port description (`ofp_port`, 64 bytes). Features are OFPPF_* bits.
@@ -39,7 +39,7 @@ pub struct PortDescription {
     pub number: PortNo,
     /// MAC address.
     pub mac: [u8; 6],
-    /// Name; 15 bytes of it are encoded.
+    /// Name of the port. At most 15 bytes of it are encoded.
     pub name: String,
     /// Configuration, as bits of [`config`].
     pub config: u32,
@@ -109,7 +109,7 @@ pub enum PortStatusReason {
 pub struct PortStatus {
     /// Reason of the notification.
     pub reason: PortStatusReason,
-    /// Port after the change.
+    /// The port after the change.
     pub port: PortDescription,
 }
 

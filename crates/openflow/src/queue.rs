@@ -12,7 +12,7 @@ const QUEUE_BYTES: usize = 16;
 /// Length of a rate property in bytes.
 const RATE_BYTES: u16 = 16;
 
-/// Egress queue. Rates are in tenths of a per cent of the port's rate; a value above 1000 means no limit.
+/// An egress queue. Rates are in tenths of a percent of the port's rate. A value above 1000 means no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct QueueDescription {
     /// Queue number.

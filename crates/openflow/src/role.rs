@@ -10,23 +10,23 @@ use crate::port::PortStatusReason;
 /// Role of a controller (OFPCR_ROLE_*).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// In a request: the role is not changed.
+    /// Used in requests: the role is not changed.
     NoChange,
-    /// Full access, shared with all other equal controllers.
+    /// Full access, which several controllers may have.
     #[default]
     Equal,
-    /// Full access; at most one controller has this role.
+    /// Full access. At most one controller has this role.
     Master,
     /// Read-only access.
     Slave,
 }
 
-/// Request for a role, or reply with the current role.
+/// A request for a role, or a reply with the current role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RoleMessage {
     /// Requested or current role.
     pub role: Role,
-    /// Number of the master election that the request belongs to.
+    /// Number of the master election to which the request belongs.
     pub generation_id: u64,
 }
 
@@ -55,13 +55,13 @@ impl RoleMessage {
 pub struct Generation(Option<u64>);
 
 impl Generation {
-    /// Returns the number; all bits are set before the first election.
+    /// Returns the number. Before the first election, all its bits are set.
     #[must_use]
     pub fn id(self) -> u64 {
         self.0.unwrap_or(u64::MAX)
     }
 
-    /// Processes a role request. A request for master or slave must not come from an older election. Election
+    /// Processes a role request. A request for master or slave must not belong to an older election. Election
     /// numbers wrap around.
     ///
     /// # Errors
@@ -93,8 +93,8 @@ pub enum AsyncKind {
     FlowRemoved(FlowRemovedReason),
 }
 
-/// Filter of a controller's asynchronous messages. Bit `n` enables reason `n`. The first mask applies to
-/// master and equal, the second to slave.
+/// Filter of a controller's asynchronous messages. Bit `n` enables reason `n`. The first mask applies to the
+/// roles master and equal, the second to the role slave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AsyncConfig {
     /// Enabled reasons of packet-ins.
@@ -114,7 +114,7 @@ impl Default for AsyncConfig {
 }
 
 impl AsyncConfig {
-    /// Whether a controller in this role receives this message.
+    /// Returns whether a controller in this role receives this message.
     #[must_use]
     pub fn allows(&self, role: Role, kind: AsyncKind) -> bool {
         let column = usize::from(role == Role::Slave);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! ERROR (section 7.4.4) and experimenter messages (7.5.4). Bundles of the ONF and Shunt's messages are
-//! known; others are refused.
+//! ERROR (section 7.4.4) and experimenter messages (7.5.4). The known experimenter messages are the ONF's
+//! bundles and Shunt's own messages. All others are refused.
 
 use crate::bundle::{BundleAdd, BundleControl};
 use crate::bytes::{Put, Reader};
@@ -15,7 +15,7 @@ pub struct ErrorMessage {
     /// Type and code of the error.
     pub code: ErrorCode,
     /// First 64 bytes of the refused message, or the whole message if it is shorter. For OFPET_HELLO_FAILED,
-    /// a text.
+    /// the data is a text.
     pub data: Vec<u8>,
 }
 
@@ -60,14 +60,14 @@ pub(crate) fn decode_experimenter(xid: u32, r: &mut Reader<'_>) -> Result<Messag
     }
 }
 
-/// Whether the bytes after a header are a bundle message.
+/// Returns whether the bytes after a header are a bundle message.
 pub(crate) fn is_bundle(body: &[u8]) -> bool {
     let begins =
         |exp_type: u32| body.starts_with([experimenter::ONF, exp_type].map(u32::to_be_bytes).as_flattened());
     begins(BUNDLE_CONTROL) || begins(BUNDLE_ADD)
 }
 
-/// Whether the bytes after a header are a stateless_mod.
+/// Returns whether the bytes after a header are a stateless_mod.
 pub(crate) fn is_stateless_mod(body: &[u8]) -> bool {
     let numbers = [experimenter::EXPERIMENTER, experimenter::message::STATELESS_MOD].map(u32::to_be_bytes);
     body.starts_with(numbers.as_flattened())

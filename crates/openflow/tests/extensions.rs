@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The examples of docs/openflow-extensions.md decode to their documented meaning and encode to the same
-//! bytes. Refused examples have the documented error code. This holds in flow-mods, in bundles and in
-//! statistics.
+//! The examples of docs/openflow-extensions.md must decode to their documented meaning, and encode to the
+//! same bytes. Refused examples must have the documented error code. This is tested in flow-mods, in bundles
+//! and in statistics.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -68,7 +68,7 @@ fn inside(example: &Example) -> Vec<u8> {
     body
 }
 
-/// Returns an add of priority 32768 to table 0.
+/// Returns an add command of priority 32768 for table 0.
 fn flow_mod(example: &Example) -> Vec<u8> {
     let mut body =
         bytes("0000000000000000 0000000000000000 00 00 0000 0000 8000 ffffffff ffffffff ffffffff 0000 0000");
@@ -100,7 +100,7 @@ fn again(message: &Message) -> Vec<u8> {
     out
 }
 
-/// Returns the flow that the example's text parses to.
+/// Returns the flow into which the example's text is parsed.
 fn of_text(example: &Example) -> FlowMod {
     let line = match example.kind {
         "action" => format!("actions={}", example.says),
@@ -166,7 +166,7 @@ fn in_another_version_nothing_of_it_is_known() {
             let mut sent = flow_mod(&example);
             sent[0] = version;
             assert_eq!(decode(&sent).unwrap_err().code, BAD_VERSION);
-            // Messages are also refused if only the message inside a bundle has another version.
+            // A message must also be refused if only the message inside a bundle has another version.
             let mut sent = bundled(&example);
             sent[24] = version;
             assert_eq!(decode(&sent).unwrap_err().code, BAD_VERSION);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Messages that os-ken and ovs-ofctl generated (golden/make.py): they decode, and encode to the same bytes.
+//! Messages that os-ken and ovs-ofctl generated (golden/make.py). They must decode, and encode to the same
+//! bytes.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
@@ -12,7 +13,7 @@ use openflow::{Header, Message, decode, encode};
 const OS_KEN: &str = include_str!("golden/os-ken.hex");
 const OVS_OFCTL: &str = include_str!("golden/ovs-ofctl.hex");
 
-/// Decodes and encodes again. The encoder always writes instructions in the order of their execution.
+/// Decodes and encodes again. The encoder always writes instructions in their order of execution.
 fn again(bytes: &[u8]) -> (Message, Vec<u8>) {
     let message = decode(bytes).unwrap_or_else(|error| panic!("{error}: {}", hex(bytes)));
     let mut made = Vec::new();
@@ -75,7 +76,7 @@ fn ovs_ofctls_flows_mean_what_our_syntax_says() {
     ] {
         let parsed = parse_flow(text, flow::FlowModCommand::Add, ParseOptions::default()).unwrap();
         let printed = format_flow(&parsed);
-        // For modify, ovs-ofctl prints a priority, which has no meaning.
+        // For a modify, ovs-ofctl prints a priority, which has no meaning.
         assert!(flows.contains(&printed), "{printed}\nis not among\n{}", flows.join("\n"));
     }
 }

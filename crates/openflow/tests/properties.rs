@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Properties of all messages. An encoded message decodes to the original. A cut or corrupted message is
-//! refused or accepted, and never causes a panic. If it is accepted, it encodes to bytes that decode to the
-//! same message.
+//! Properties of all messages. An encoded message must decode to the original. A truncated or corrupted
+//! message may be accepted or refused, but must never cause a panic. If it is accepted, it must encode to
+//! bytes that decode to the same message.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
@@ -37,7 +37,8 @@ fn what_was_encoded_decodes_to_the_same() {
 
 #[test]
 fn the_longest_message_takes_memory_in_proportion() {
-    // The largest number of actions: a packet-out with pop_vlan actions only, which have 8 bytes each.
+    // The largest number of actions is a packet-out that contains only pop_vlan actions, which have 8 bytes
+    // each.
     let actions = vec![flow::Action::PopVlan; (MESSAGE_BYTES_MAX - 24) / 8];
     let in_port = flow::port_no::CONTROLLER;
     let sent = openflow::packet::PacketOutMessage { buffer_id: None, in_port, actions, data: Vec::new() };
@@ -52,7 +53,7 @@ fn every_message_cut_anywhere_is_refused_or_a_shorter_message() {
     for _ in 0..1_000 {
         let bytes = encoded(&message(&mut rng), 7);
         for length in (0..bytes.len()).step_by(1 + bytes.len() / 64) {
-            // Cut messages are tested with the original length field and with a corrected length field.
+            // Truncated messages are tested with the original length field and with a corrected length field.
             assert!(decode(&bytes[..length]).is_err());
             let mut cut = bytes[..length].to_vec();
             set_length(&mut cut);
@@ -61,7 +62,8 @@ fn every_message_cut_anywhere_is_refused_or_a_shorter_message() {
     }
 }
 
-/// Decodes any bytes. An accepted message must survive encoding and decoding. Returns the refusal.
+/// Decodes any bytes. An accepted message must survive encoding and decoding. Returns the refusal, if the
+/// message is refused.
 fn check(bytes: &[u8]) -> Option<DecodeError> {
     let taken = match decode(bytes) {
         Ok(taken) => taken,
@@ -75,7 +77,7 @@ fn check(bytes: &[u8]) -> Option<DecodeError> {
     if encode(&taken, xid, &mut ours).is_err() {
         return None;
     }
-    // A long reply becomes several parts; only the first is compared.
+    // A long reply is encoded as several parts. Only the first is compared.
     ours.truncate(Header::read(&ours).unwrap().length.into());
     let again = decode(&ours).unwrap_or_else(|e| panic!("{e}: {taken:?} from {}", hex(bytes)));
     assert_eq!(hex(&encoded(&again, xid)), hex(&ours), "{taken:?} from {}", hex(bytes));
@@ -100,7 +102,8 @@ fn corrupted_messages_are_refused_or_taken_but_never_a_panic() {
             None => taken += 1,
         }
     }
-    // Many corrupted messages must still be valid, and the others must be refused for many different reasons.
+    // Many corrupted messages must still be valid, and the other messages must be refused for many different
+    // reasons.
     assert!(taken > MUTATIONS / 20 && taken < MUTATIONS * 19 / 20, "{taken} taken");
     assert!(refused.len() >= 30, "{refused:?}");
     println!("{taken} of {MUTATIONS} taken; {refused:#?}");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Invalid messages are refused under the error code that OpenFlow 1.3 defines.
+//! Invalid messages must be refused with the error code that OpenFlow 1.3 defines.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -50,8 +50,8 @@ fn match_fields() {
         ("80000104 00000001", Some(MATCH_BAD_LEN)),
         ("80000108 00000001 ffffffff", None),
         ("80000108 00000001 0000ffff", Some(MATCH_BAD_MASK)),
-        // Transport ports, ICMP type and code, PCP and neighbour discovery may be masked; the value must lie
-        // within the mask.
+        // Transport ports, ICMP type and code, PCP and neighbour discovery may be masked. Value bits outside
+        // the mask must be 0.
         ("80000a02 0800 80001401 06 80001d04 0400 0400", None),
         ("80000a02 0800 80001401 06 80001d04 0401 0400", Some(MATCH_BAD_WILDCARDS)),
         ("80000a02 86dd 80001401 11 80001f04 0010 00f0", None),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Messages of stateless forwarding: the examples of docs/openflow-extensions.md, replies of several
-//! messages, and wrong lengths.
+//! Messages of stateless forwarding: the examples of docs/openflow-extensions.md, replies that consist of
+//! several messages, and wrong lengths.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 const PAGE: &str = include_str!("../../../docs/openflow-extensions.md");
 const XID: u32 = 7;
-/// Maximum number of labels and backups together in a message.
+/// Maximum number of labels and backups in a message, added up.
 const PAIRS: usize = 8_186;
 
 fn bank(
@@ -195,7 +195,7 @@ fn zeros_are_not_looked_at() {
     }
 }
 
-/// Returns a bank with this many labels, and backups of ports from 1.
+/// Returns a bank with this number of labels and of backups. Ports are numbered from 1.
 fn large(labels: u32, backups: u32) -> Option<Bank> {
     let label =
         |label| (label, if label == 0 { Label::Tables } else { Label::Port(PortNo(1 + label % 1_024)) });
@@ -300,7 +300,7 @@ fn sections_whose_lengths_lie_are_refused() {
             for rest in [&rest[..0], &rest[..rest.len() & !7]] {
                 let sent = stateless_mod(&[&section[..], rest].concat());
                 let error = decode(&sent).unwrap_err();
-                // A complete section has invalid content: port 0, repeated.
+                // The section is complete, but its content is invalid: port 0 occurs twice.
                 let is_whole = usize::from(length) <= section.len() + rest.len();
                 assert!(
                     error.code == BAD_LEN || is_whole && error.code == STATELESS_BAD_CONFIG,

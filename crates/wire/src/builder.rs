@@ -24,8 +24,8 @@ use crate::view::Field;
 use crate::{arp, ethernet, icmpv4, icmpv6, ipv6, sctp, tcp, udp};
 
 /// Frame under construction. Each method appends a header, or sets a field of the last header that has this
-/// field. If no header has the field, the method does nothing. An IP packet holds at most 65,535 bytes; the
-/// length field of a longer packet is too small.
+/// field. If no header has the field, the method does nothing. An IP packet can have at most 65,535 bytes. If
+/// it is longer, its length field is too small.
 #[derive(Clone, Debug)]
 pub struct PacketBuilder {
     bytes: Vec<u8>,
@@ -34,16 +34,16 @@ pub struct PacketBuilder {
     len_min: usize,
 }
 
-/// Location where the type of the next header is written.
+/// Position at which the type of the next header is written.
 #[derive(Clone, Copy, Debug)]
 enum Next {
     EtherType(usize),
     Proto(usize),
-    /// `None` if the last header has no type field, or the caller has written it.
+    /// There is no such position: the last header has no type field, or the caller has written the field.
     Untold,
 }
 
-/// Header that is completed later: its kind and its offset.
+/// A header that is completed later, with its kind and its offset.
 #[derive(Clone, Copy, Debug)]
 struct Layer {
     kind: Kind,
@@ -52,7 +52,7 @@ struct Layer {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Length field of an 802.3 frame.
+    /// The length field of an 802.3 frame.
     Length,
     Mpls,
     Ipv4,
@@ -112,7 +112,7 @@ impl PacketBuilder {
         self
     }
 
-    /// Appends an ARP body: operation, addresses of sender and target.
+    /// Appends an ARP body with the operation and the addresses of sender and target.
     pub fn arp(mut self, operation: u16, sha: [u8; 6], spa: [u8; 4], tha: [u8; 6], tpa: [u8; 4]) -> Self {
         self.tell_ethertype(ethernet::ARP);
         self.append(&arp::ETHERNET_IPV4);
@@ -141,7 +141,8 @@ impl PacketBuilder {
         self
     }
 
-    /// Makes the IPv4 packet a fragment: offset in 8-byte units, and whether more fragments follow.
+    /// Makes the IPv4 packet a fragment. `offset` is in units of 8 bytes, and `more` states whether more
+    /// fragments follow.
     pub fn ipv4_fragment(mut self, offset: u16, more: bool) -> Self {
         if let Some(at) = self.last(&[Kind::Ipv4]) {
             self.put(at + 6, offset & 0x1fff | u16::from(more) << 13);
@@ -176,9 +177,9 @@ impl PacketBuilder {
         self
     }
 
-    /// Appends an IPv6 extension header: its number, and the body after its two bytes of next header and
-    /// length. The body is padded with zeros to the unit of the length (4 bytes for an authentication header,
-    /// else 8).
+    /// Appends an IPv6 extension header. `number` is its type. `body` follows its two bytes of next header
+    /// and length. The body is padded with zeros to the unit of the length (4 bytes for an authentication
+    /// header, else 8).
     pub fn extension(mut self, number: u8, body: &[u8]) -> Self {
         self.tell_proto(number);
         let at = self.append(&[ipv6::NO_NEXT, 0]);
@@ -235,7 +236,7 @@ impl PacketBuilder {
         self
     }
 
-    /// Appends a TCP header: ACK set, sequence numbers 0, window 65,535.
+    /// Appends a TCP header. The ACK flag is set, sequence numbers are 0, and the window is 65,535.
     pub fn tcp(self, src_port: u16, dst_port: u16) -> Self {
         let mut header = [0; 20];
         header[12..16].copy_from_slice(&[0x50, tcp::ACK as u8, 0xff, 0xff]);
@@ -275,7 +276,7 @@ impl PacketBuilder {
         self.ports(Kind::Udp, udp::PROTO, src_port, dst_port, &mut [0; 8])
     }
 
-    /// Leaves the UDP checksum zero (none).
+    /// Sets the UDP checksum to zero, which means that there is none.
     pub fn no_udp_checksum(mut self) -> Self {
         if let Some(layer) = self.layers.iter_mut().rfind(|layer| layer.kind == Kind::Udp) {
             layer.kind = Kind::UdpUnsummed;
@@ -283,7 +284,7 @@ impl PacketBuilder {
         self
     }
 
-    /// Appends an SCTP common header; chunks are payload.
+    /// Appends an SCTP common header. Chunks are appended as payload.
     pub fn sctp(self, src_port: u16, dst_port: u16, verification_tag: u32) -> Self {
         let mut header = [0; 12];
         verification_tag.store(&mut header[4..]);
@@ -381,8 +382,8 @@ impl PacketBuilder {
         at
     }
 
-    /// Appends at most `len_max` of `bytes`, and zeros up to a multiple of `unit`. Returns the number of
-    /// bytes appended.
+    /// Appends at most `len_max` bytes of `bytes`, and then zeros up to a multiple of `unit`. Returns the
+    /// number of bytes appended.
     fn append_padded(&mut self, bytes: &[u8], len_max: usize, unit: usize) -> usize {
         let at = self.append(&bytes[..bytes.len().min(len_max)]);
         let len = (self.bytes.len() - at).next_multiple_of(unit);

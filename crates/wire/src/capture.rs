@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Capture files of Ethernet packets: reads pcap and pcapng, writes pcap with nanosecond time stamps.
+//! Capture files of Ethernet packets. This module reads pcap and pcapng, and writes pcap with nanosecond time
+//! stamps.
 //!
 //! The crate `pcap-file` splits files into records and blocks; this module decodes their contents. The
 //! decoder of `pcap-file` refuses packets that were longer on the wire than the snapshot length. It also
@@ -26,14 +27,14 @@ const ETHERNET: u32 = 1;
 /// Maximum length of a packet in bytes, as in libpcap. A larger length indicates a corrupt file.
 pub const PACKET_LEN_MAX: usize = 262_144;
 
-/// Error of reading or writing a capture. Packets are counted from 1.
+/// Error of reading or writing a capture. Packets are numbered from 1.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CaptureError {
     /// The file could not be read.
     #[error("cannot read the capture: {0}")]
     Read(#[source] io::Error),
-    /// The first bytes belong to neither format.
+    /// The first bytes of the file belong to neither format.
     #[error("not a capture: begins with {magic:02x?}; a pcap or pcapng file is needed")]
     Format {
         /// First bytes of the file, at most four.
@@ -96,7 +97,7 @@ pub struct CaptureReader {
     bytes: Vec<u8>,
     /// Number of packets read.
     packets: u64,
-    /// Whether no packet follows: the end was reached, or an error that cannot be skipped.
+    /// Whether no more packets can be read, because the end was reached or an error cannot be skipped.
     ended: bool,
 }
 
@@ -120,7 +121,7 @@ impl CaptureReader {
         Self::new(File::open(path).map_err(CaptureError::Read)?)
     }
 
-    /// Reads a capture from any source. Reads are large, so the source needs no buffering.
+    /// Reads a capture from any source. Each read is large, so the source need not be buffered.
     ///
     /// # Errors
     /// Returns an error if the source cannot be read or the file header is invalid.
@@ -147,7 +148,7 @@ impl CaptureReader {
             Format::Ng { reader: Box::new(reader), section }
         } else {
             let reader = PcapReader::new(input).map_err(header)?;
-            // The upper bits describe a frame check sequence.
+            // The upper bits of the link type describe the frame check sequence.
             need_ethernet(u32::from(reader.header().datalink) & 0x03ff_ffff)?;
             let nanoseconds = reader.header().ts_resolution == TsResolution::NanoSecond;
             Format::Pcap { reader: Box::new(reader), nanoseconds }
@@ -158,12 +159,12 @@ impl CaptureReader {
     /// Returns the next packet, or `None` at the end of the file and after an error.
     ///
     /// # Errors
-    /// Returns an error if the packet or its file cannot be read, see [`CaptureError`].
+    /// Returns an error if the packet or the file cannot be read; see [`CaptureError`].
     pub fn next_packet(&mut self) -> Result<Option<CapturedPacket<'_>>, CaptureError> {
         if self.ended {
             return Ok(None);
         }
-        // Set before parsing, because no later length can be trusted after an error.
+        // Set before the packet is parsed, because no later length can be trusted after an error.
         self.ended = true;
         let packet = self.packets + 1;
         let bad = |reason| CaptureError::Packet { packet, reason };
@@ -227,7 +228,7 @@ fn need_ethernet(number: u32) -> Result<(), CaptureError> {
     Err(CaptureError::LinkType { name, number })
 }
 
-/// Returns the bytes of a record, which `pcap-file` always borrows from its buffer.
+/// Returns the bytes of a record. `pcap-file` always borrows them from its buffer.
 fn borrowed(bytes: std::borrow::Cow<'_, [u8]>) -> Option<&[u8]> {
     match bytes {
         std::borrow::Cow::Borrowed(bytes) => Some(bytes),

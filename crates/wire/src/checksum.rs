@@ -19,10 +19,10 @@ fn fold(mut sum: u64) -> u16 {
     sum as u16
 }
 
-/// Returns the ones-complement sum of `bytes`. An odd last byte counts as if a zero byte followed.
+/// Returns the ones-complement sum of `bytes`. If the last byte is odd, a zero byte is assumed to follow it.
 pub fn sum(bytes: &[u8]) -> u16 {
-    // Byte-swapped words give the byte-swapped sum (RFC 1071, section 2), so words are read in native order.
-    // 32-bit words fold to the same sum as 16-bit words.
+    // Byte-swapped words have the byte-swapped sum (RFC 1071, section 2), so words are read in native order.
+    // The sum of 32-bit words, folded to 16 bits, equals the sum of 16-bit words.
     let (words, rest) = bytes.as_chunks::<4>();
     let mut total: u64 = words.iter().map(|word| u64::from(u32::from_ne_bytes(*word))).sum();
     let mut last = [0; 4];
@@ -63,12 +63,13 @@ pub(crate) fn length(len: u32) -> u16 {
 }
 
 /// Returns the checksum of an upper-layer header and payload whose checksum field is zero. `pseudo` is the
-/// sum of the pseudo-header (0 for ICMP in IPv4, which has none).
+/// sum of the pseudo-header, or 0 for ICMP in IPv4, which has no pseudo-header.
 pub fn l4(pseudo: u16, header_and_payload: &[u8]) -> u16 {
     !add(pseudo, sum(header_and_payload))
 }
 
-/// Like [`l4`], for UDP: a checksum of zero is returned as 0xffff, because zero means no checksum (RFC 768).
+/// Like [`l4`], but for UDP. A checksum of zero is returned as 0xffff, because zero means that there is no
+/// checksum (RFC 768).
 pub fn udp(pseudo: u16, header_and_payload: &[u8]) -> u16 {
     match l4(pseudo, header_and_payload) {
         0 => 0xffff,
@@ -80,7 +81,7 @@ pub fn udp(pseudo: u16, header_and_payload: &[u8]) -> u16 {
 const SCTP_CHECKSUM: usize = 8;
 
 /// Returns the CRC32c of an SCTP packet in the byte order of the header (least significant first, RFC 9260,
-/// appendix A). The checksum field itself counts as zero.
+/// appendix A). The checksum field itself is treated as zero.
 pub fn sctp(packet: &[u8]) -> [u8; 4] {
     let (before, rest) = packet.split_at(packet.len().min(SCTP_CHECKSUM));
     let crc = crc32c::crc32c_append(crc32c::crc32c(before), &[0; 4]);

@@ -19,6 +19,7 @@ view! {
     0: dst, set_dst, [u8; 6];
     /// Source address.
     6: src, set_src, [u8; 6];
-    /// EtherType, or the 802.3 length if below 0x600. The tag protocol identifier if a VLAN tag follows.
+    /// EtherType, or the 802.3 length if the value is below 0x600. If a VLAN tag follows, this is the tag
+    /// protocol identifier.
     12: ethertype, set_ethertype, u16;
 }

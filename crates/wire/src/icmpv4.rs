@@ -17,6 +17,6 @@ view! {
     0: kind, set_kind, u8;
     /// Message code.
     1: code, set_code, u8;
-    /// Checksum; it covers no pseudo-header.
+    /// Checksum. It does not cover a pseudo-header.
     2: checksum, set_checksum, u16;
 }

@@ -34,8 +34,8 @@ view! {
     Neighbour, "neighbour solicitation or advertisement", 24, |bytes| {
         matches!(bytes[0], NEIGHBOUR_SOLICITATION | NEIGHBOUR_ADVERTISEMENT) && bytes[1] == 0
     };
-    /// Flags of an advertisement: router, solicited and override in the first three bits. Reserved in a
-    /// solicitation.
+    /// Flags of an advertisement: the first three bits are router, solicited and override. In a solicitation,
+    /// the field is reserved.
     4: flags, set_flags, u32;
     /// Target address.
     8: target, set_target, [u8; 16];
@@ -53,11 +53,11 @@ impl<T: AsRef<[u8]>> Neighbour<T> {
 pub struct NdOption<'a> {
     /// Type of the option.
     pub kind: u8,
-    /// Body after type and length. For a link-layer address option this is the address.
+    /// Body after type and length. For a link-layer address option, this is the address.
     pub body: &'a [u8],
 }
 
-/// Iterator over options. Ends before an option that is cut short or has length zero.
+/// Iterator over options. It ends before an option that is cut short or has length zero.
 #[derive(Clone, Debug)]
 pub struct NdOptions<'a> {
     rest: &'a [u8],

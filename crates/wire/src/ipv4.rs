@@ -39,7 +39,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
         usize::from(self.buffer.as_ref()[0] & 0x0f) * 4
     }
 
-    /// Whether the packet is a fragment of a longer packet.
+    /// Returns whether the packet is a fragment of a longer packet.
     pub fn is_fragment(&self) -> bool {
         self.fragment() & 0x3fff != 0
     }
@@ -60,7 +60,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
         &bytes[self.header_len()..bytes.len().min(usize::from(self.total_len()))]
     }
 
-    /// Whether the header checksum is valid.
+    /// Returns whether the header checksum is valid.
     pub fn checksum_ok(&self) -> bool {
         checksum::sum(&self.buffer.as_ref()[..self.header_len()]) == 0xffff
     }

@@ -25,7 +25,7 @@ view! {
     Packet, "IPv6 header", 40, |bytes| bytes[0] >> 4 == 6;
     /// Version (4 bits), traffic class (8), flow label (20).
     0: first_word, set_first_word, u32;
-    /// Length in bytes of the packet after the fixed header; 0 for a jumbo payload.
+    /// Length in bytes of the packet after the fixed header, or 0 for a jumbo payload.
     4: payload_len, set_payload_len, u16;
     /// Number of the next header.
     6: next_header, set_next_header, u8;
@@ -48,8 +48,8 @@ impl<T: AsRef<[u8]>> Packet<T> {
         self.first_word() & 0xf_ffff
     }
 
-    /// Returns the bytes after the fixed header, up to the payload length. If the payload length is 0 and
-    /// hop-by-hop options follow, the bytes end with the buffer.
+    /// Returns the bytes after the fixed header, as many as the payload length states. If the payload length
+    /// is 0 and hop-by-hop options follow, returns all bytes up to the end of the buffer.
     pub fn payload(&self) -> &[u8] {
         let rest = &self.buffer.as_ref()[40..];
         let jumbo = self.payload_len() == 0 && self.next_header() == HOP_BY_HOP;
@@ -61,9 +61,9 @@ impl<T: AsRef<[u8]>> Packet<T> {
         ExtensionHeaders { next_header: self.next_header(), rest: self.payload() }
     }
 
-    /// Returns the destination of the pseudo-header. With segments left in a routing header, this is its last
-    /// destination (types 0 and 2, and type 4, segment routing, which lists segments in reverse). Otherwise
-    /// it is [`dst`](Self::dst).
+    /// Returns the destination of the pseudo-header. If segments are left in a routing header, this is the
+    /// last destination of that header. Types 0 and 2 are supported, and type 4 (segment routing), which
+    /// lists segments in reverse. Otherwise it is [`dst`](Self::dst).
     pub fn final_dst(&self) -> [u8; 16] {
         let Some(routing) = self.extension_headers().find(|header| header.number == ROUTING) else {
             return self.dst();
@@ -100,8 +100,9 @@ pub struct ExtensionHeader<'a> {
     pub bytes: &'a [u8],
 }
 
-/// Iterator over extension headers. Ends before a header that is not an extension header, is cut short, or is
-/// an encapsulating security payload. It also ends after the fragment header of a later fragment.
+/// Iterator over extension headers. It ends before a header that is not an extension header, is cut short, or
+/// is an encapsulating security payload. It also ends after the fragment header of any fragment except the
+/// first.
 #[derive(Clone, Debug)]
 pub struct ExtensionHeaders<'a> {
     next_header: u8,
@@ -109,12 +110,12 @@ pub struct ExtensionHeaders<'a> {
 }
 
 impl<'a> ExtensionHeaders<'a> {
-    /// Returns, after the last item, the number of the header at which the walk ended.
+    /// After the last item, returns the number of the header at which the iterator ended.
     pub fn next_header(&self) -> u8 {
         self.next_header
     }
 
-    /// Returns, after the last item, the bytes after the extension headers.
+    /// After the last item, returns the bytes after the extension headers.
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }

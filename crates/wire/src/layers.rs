@@ -2,8 +2,8 @@
 //! Offsets of a packet's headers, found in one walk over its bytes to a requested depth, without allocation.
 //!
 //! The walk returns offsets and the few values without a fixed position (EtherType after VLAN tags, protocol
-//! after IPv6 extension headers). It never fails: a header that is cut short or inconsistent is not
-//! `present`, and the bytes after it are not examined.
+//! after IPv6 extension headers). It never fails. If a header is cut short or inconsistent, its bit in
+//! `present` is not set, and the bytes after it are not examined.
 
 mod ip;
 mod upper;
@@ -14,7 +14,7 @@ mod tests;
 
 pub use walk::{deepen, locate};
 
-/// One bit for each header that match fields refer to.
+/// One bit for each header to which match fields refer.
 pub mod header {
     /// At least one complete VLAN tag (C-tag 0x8100, S-tag 0x88a8, or the older 0x9100).
     pub const VLAN: u32 = 1 << 0;
@@ -24,8 +24,8 @@ pub mod header {
     pub const PBB: u32 = 1 << 2;
     /// Complete ARP body for Ethernet and IPv4 (28 bytes).
     pub const ARP: u32 = 1 << 3;
-    /// Valid IPv4 header: version 4, IHL of at least 5, complete, and a total length not shorter than the
-    /// header.
+    /// Valid IPv4 header. It has version 4 and an IHL of at least 5, is complete, and its total length covers
+    /// at least the header.
     pub const IPV4: u32 = 1 << 4;
     /// Complete IPv6 fixed header (40 bytes) of version 6.
     pub const IPV6: u32 = 1 << 5;
@@ -74,7 +74,7 @@ pub mod exthdr {
 /// EtherType assigned to 802.3 frames with LLC and without a SNAP EtherType, as in Open vSwitch.
 pub const ETH_TYPE_LLC: u16 = 0x05ff;
 
-/// Depth of the walk. Each level includes the previous levels.
+/// Depth of the walk. Each level includes all levels before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Depth {
     /// No header.
@@ -91,36 +91,37 @@ pub enum Depth {
 /// Result of the walk. Offsets are in bytes from the start of the frame. An offset is valid only while its
 /// header bit is set in `present`.
 ///
-/// The order of the fields matters. Bytes that are written separately are not adjacent, so no code reads them
-/// as one word while the stores are still in the store buffer. Such a read would stall the core (failed store
-/// forwarding).
+/// The order of the fields matters. Fields that are written by separate stores are not adjacent. Otherwise
+/// code might read them as one word while the stores are still in the store buffer, which would stall the
+/// core (failed store forwarding).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Layers {
     /// Headers found, as bits of [`header`].
     pub present: u32,
-    /// End of the IP payload: the end of the frame, or earlier if padding follows the datagram; 0 without IP.
+    /// End of the IP payload, or 0 without IP. This is the end of the frame, or an earlier position if
+    /// padding follows the datagram.
     pub l4_end: u32,
-    /// EtherType after all VLAN tags; [`ETH_TYPE_LLC`] for LLC frames.
+    /// EtherType after all VLAN tags, or [`ETH_TYPE_LLC`] for LLC frames.
     pub eth_type: u16,
-    /// Offset of the header after that EtherType: MPLS shim, PBB I-tag, ARP body or IP header.
+    /// Offset of the header after the EtherType: MPLS shim, PBB I-tag, ARP body or IP header.
     pub l3: u16,
-    /// Tag control information of the outermost VLAN tag (PCP 3, DEI 1, VID 12 bits); 0 without a tag.
+    /// Tag control information of the outermost VLAN tag (PCP 3 bits, DEI 1, VID 12), or 0 without a tag.
     pub vlan_tci: u16,
     /// Offset of the upper-layer header in the IP payload.
     pub l4: u16,
-    /// Upper-layer protocol after IPv6 extension headers; 0 without IP.
+    /// Upper-layer protocol after IPv6 extension headers, or 0 without IP.
     pub ip_proto: u8,
-    /// Whether the packet is an IP fragment. Upper-layer headers are present in the first fragment only, and
-    /// their checksum covers more than this frame.
+    /// Whether the packet is an IP fragment. Upper-layer headers are present only in the first fragment.
+    /// Their checksum covers more than this frame.
     pub fragment: bool,
-    /// IPv4 ToS or IPv6 traffic class byte; 0 without IP.
+    /// IPv4 ToS byte or IPv6 traffic class, or 0 without IP.
     pub ip_tos: u8,
     /// Depth that the walk has reached.
     pub depth: Depth,
-    /// Offset of the EtherType that `eth_type` was read from (12 without tags).
+    /// Offset of the EtherType in `eth_type`. It is 12 if there are no tags.
     pub type_at: u16,
-    /// IPv6 extension headers, as bits of [`exthdr`]; 0 without IPv6.
+    /// IPv6 extension headers, as bits of [`exthdr`], or 0 without IPv6.
     pub exthdr: u16,
     /// Offset of the 6-byte address in the source link-layer address option.
     pub nd_sll: u16,

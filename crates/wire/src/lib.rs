@@ -4,7 +4,7 @@
 //! The crate must not depend on flows, tables or ports, and views must not allocate memory. Begin with
 //! [`locate`] for parsing and with [`builder`] for test frames.
 //!
-//! - [`locate`] finds a frame's headers in one walk; [`Layers`] holds their offsets.
+//! - [`locate`] finds a frame's headers in one walk. [`Layers`] holds their offsets.
 //! - Each protocol has a module with a view. `new_checked` checks the length once, so accessors cannot fail.
 //! - [`builder`] stacks headers into a frame with correct lengths and checksums.
 //! - [`checksum`] computes Internet checksums, updates them incrementally, and computes the CRC32c of SCTP.

@@ -6,7 +6,7 @@ use crate::view::view;
 view! {
     /// Entry of the label stack.
     Entry, "MPLS label stack entry", 4, |_| true;
-    /// Complete entry: label (20 bits), traffic class (3), bottom of stack (1), TTL (8).
+    /// The whole entry: label (20 bits), traffic class (3), bottom of stack (1), TTL (8).
     0: word, set_word, u32;
     /// Time to live.
     3: ttl, set_ttl, u8;
@@ -23,7 +23,7 @@ impl<T: AsRef<[u8]>> Entry<T> {
         (self.word() >> 9) as u8 & 7
     }
 
-    /// Whether this is the last entry of the stack.
+    /// Returns whether this is the last entry of the stack.
     pub fn bottom(&self) -> bool {
         self.word() & 0x100 != 0
     }

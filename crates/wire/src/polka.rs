@@ -24,7 +24,8 @@ mod tests {
     use super::*;
     use crate::PacketBuilder;
 
-    /// Header of freeRtr's path over nodes 1, 2 and 3 (the vector of controller/tests/plan/test_polka.py).
+    /// Header of freeRtr's path over nodes 1, 2 and 3. It is the test vector of
+    /// controller/tests/plan/test_polka.py.
     const GOLDEN: [u8; 22] =
         [0x88, 0x42, 0, 0xff, 0x08, 0x00, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x80, 0x03, 0x80, 0x04, 0x00, 0x05];
 

@@ -26,9 +26,10 @@ const UDP_CHECKSUM: usize = 6;
 /// Offset of the checksum in a TCP header in bytes.
 const TCP_CHECKSUM: usize = 16;
 
-/// Completes a partial checksum. `start` is the offset of the covered bytes, which reach to the frame's end.
-/// `offset` is the checksum field's offset from `start` (`csum_start` and `csum_offset` of a virtio-net
-/// header). Returns whether the field lies within the frame; if not, nothing is written.
+/// Completes a partial checksum. `start` is the offset of the covered bytes, which extend to the end of the
+/// frame. `offset` is the offset of the checksum field from `start`. (These are `csum_start` and
+/// `csum_offset` of a virtio-net header.) Returns whether the field is within the frame. If not, nothing is
+/// written.
 pub fn complete_partial(frame: &mut [u8], start: usize, offset: usize) -> bool {
     let Some(covered) = frame.get_mut(start..) else { return false };
     let len = if offset == SCTP_CHECKSUM { 4 } else { 2 };
@@ -43,7 +44,7 @@ pub fn complete_partial(frame: &mut [u8], start: usize, offset: usize) -> bool {
     true
 }
 
-/// Iterator-like writer of the segments of a super-frame, in order.
+/// Writes the segments of a super-frame in order, one per call.
 #[derive(Clone, Debug)]
 pub struct Segments<'a> {
     /// Super-frame without padding.
@@ -52,17 +53,17 @@ pub struct Segments<'a> {
     l4: usize,
     /// Length of all headers in bytes.
     header_len: usize,
-    /// Payload bytes per segment.
+    /// Number of payload bytes per segment.
     size: usize,
     is_v4: bool,
     is_tcp: bool,
     /// Sum of the pseudo-header without its length.
     addresses: u16,
-    /// Headers before `l3` that differ between segments.
+    /// Headers before `l3` whose fields differ between segments.
     outer: Outer,
-    /// Payload bytes written so far.
+    /// Number of payload bytes written so far.
     sent: usize,
-    /// Segments written so far.
+    /// Number of segments written so far.
     count: u16,
 }
 
@@ -86,7 +87,7 @@ pub fn tcp_segments<'a>(frame: &'a [u8], layers: &Layers, size: usize) -> Option
     Segments::new(frame, layers, size, segment.header_len(), TCP_CHECKSUM)
 }
 
-/// Like [`tcp_segments`], for a UDP super-frame: splits its payload into datagrams of `size` bytes (USO).
+/// Like [`tcp_segments`], but for a UDP super-frame. Splits its payload into datagrams of `size` bytes (USO).
 pub fn udp_segments<'a>(frame: &'a [u8], layers: &Layers, size: usize) -> Option<Segments<'a>> {
     if layers.present & header::UDP == 0 {
         return None;
@@ -104,8 +105,8 @@ impl<'a> Segments<'a> {
         if size == 0 || layers.fragment || l4 < l3 + ip_len_min || header_len > frame.len() {
             return None;
         }
-        // A payload length of zero with a payload means that a jumbo option holds the length. Segments must
-        // not have that option.
+        // If the payload length is zero but there is a payload, a jumbo option contains the length. Segments
+        // must not have that option.
         if !is_v4 && frame[l3 + 4..l3 + 6] == [0, 0] {
             return None;
         }
@@ -118,8 +119,9 @@ impl<'a> Segments<'a> {
             size,
             is_v4,
             is_tcp: field == TCP_CHECKSUM,
-            // Removes the super-frame's length from the sender's sum; each segment adds its own length later.
-            // The last destination of a routing header, which the sender included, stays in the sum.
+            // Removes the super-frame's length from the sender's sum. Each segment adds its own length later.
+            // If there is a routing header, the sum contains its last destination, because the sender
+            // included it.
             addresses: checksum::add(partial, !checksum::length((frame.len() - l4) as u32)),
             outer: Outer::find(frame, l3)?,
             sent: 0,
@@ -127,12 +129,12 @@ impl<'a> Segments<'a> {
         })
     }
 
-    /// Returns the length in bytes of the longest segment with its headers: the required size of a buffer.
+    /// Returns the length in bytes of the longest segment including its headers. A buffer needs this size.
     pub fn segment_len_max(&self) -> usize {
         self.frame.len().min(self.header_len + self.size)
     }
 
-    /// Returns the number of segments not yet written. A frame without payload is one segment.
+    /// Returns the number of segments that are not written yet. A frame without payload is one segment.
     pub fn remaining(&self) -> usize {
         let payload_len = self.frame.len() - self.header_len;
         match (payload_len - self.sent).div_ceil(self.size) {
@@ -142,8 +144,8 @@ impl<'a> Segments<'a> {
     }
 
     /// Writes the next segment to the start of `out` and returns its length. Returns `None` after the last
-    /// segment. Also returns `None` if `out` is too small ([`segment_len_max`](Self::segment_len_max)); the
-    /// call can then be repeated.
+    /// segment. Also returns `None` if `out` is too small (see [`segment_len_max`](Self::segment_len_max)).
+    /// In that case the call can be repeated.
     pub fn write_next(&mut self, out: &mut [u8]) -> Option<usize> {
         if self.remaining() == 0 {
             return None;

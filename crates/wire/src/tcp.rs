@@ -5,7 +5,7 @@ use crate::view::view;
 
 /// IP protocol number.
 pub const PROTO: u8 = 6;
-/// No more data from the sender.
+/// The sender has no more data.
 pub const FIN: u16 = 0x01;
 /// Synchronise sequence numbers.
 pub const SYN: u16 = 0x02;
@@ -52,7 +52,7 @@ impl<T: AsRef<[u8]>> Segment<T> {
         usize::from(self.offset_and_flags() >> 12) * 4
     }
 
-    /// Returns the 12 control bits ([`FIN`] and others), as OpenFlow extensions match them.
+    /// Returns the 12 control bits ([`FIN`] and others). OpenFlow extensions match these bits.
     pub fn flags(&self) -> u16 {
         self.offset_and_flags() & 0x0fff
     }

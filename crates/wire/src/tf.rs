@@ -9,12 +9,12 @@ pub const ETHERTYPE: u16 = 0xff1f;
 /// Default EtherType of the wide form: IEEE 802 local experimental 2.
 pub const ETHERTYPE_WIDE: u16 = 0x88b6;
 
-/// Division of the tag's 48 bits. QID comes first and has 3 bits, then UP, then DOWN.
+/// Division of the tag's 48 bits into fields. The first field is QID with 3 bits, followed by UP and DOWN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// UP 32 bits, DOWN 13.
+    /// UP has 32 bits and DOWN has 13.
     Paper,
-    /// UP 29 bits, DOWN 16.
+    /// UP has 29 bits and DOWN has 16.
     Wide,
 }
 
@@ -47,7 +47,7 @@ impl Form {
 }
 
 view! {
-    /// Tag and the EtherType after it.
+    /// The tag and the EtherType after it.
     Tag, "Tag-and-Forward tag", 8, |_| true;
     /// QID, UP and DOWN in 48 bits, as [`Form::pack`] writes them.
     0: bits, set_bits, [u8; 6];

@@ -77,7 +77,7 @@ macro_rules! view {
         }
 
         impl<T: AsRef<[u8]>> $name<T> {
-            /// Checks that the header is complete and valid. Afterwards no accessor can fail.
+            /// Checks that the header is complete and valid. After this check, no accessor can fail.
             ///
             /// # Errors
             /// Returns [`Malformed`](crate::Malformed) if the header is incomplete or invalid.

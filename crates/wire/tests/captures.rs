@@ -81,7 +81,7 @@ fn check(data: &[u8], layers: &Layers) {
 
 const DEPTHS: [Depth; 4] = [Depth::None, Depth::L2, Depth::L3, Depth::L4];
 
-/// Parses every prefix of a packet that can cut a header.
+/// Parses every prefix of a packet that may cut a header.
 fn check_prefixes(packet: &[u8]) {
     for depth in DEPTHS {
         let whole = locate(packet, depth);
@@ -89,7 +89,7 @@ fn check_prefixes(packet: &[u8]) {
         for len in 0..packet.len().min(160) {
             let layers = locate(&packet[..len], depth);
             check(&packet[..len], &layers);
-            // A shorter packet has fewer headers, never more. The exception is a cut LLC frame, which looks
+            // A shorter packet never has more headers. The exception is a truncated LLC frame, which looks
             // like a frame of another kind.
             assert_eq!(layers.present & !whole.present, 0, "{len} of {packet:02x?}");
         }
@@ -148,7 +148,7 @@ proptest! {
         check_prefixes(&data);
     }
 
-    /// Real packets with changed bytes reach deeper into the walk than random bytes do.
+    /// Real packets with changed bytes reach more code of the walk than random bytes do.
     #[test]
     fn corrupt_packets_are_survived(
         which: usize,

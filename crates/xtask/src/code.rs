@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reduces Rust source to code: comments, literals and test-only items become spaces, and line numbers stay.
+//! Reduces Rust source to code. Comments, literals and test-only items become spaces, so line numbers do not
+//! change.
 
 /// Returns `source` with comments, string literals and character literals replaced by spaces.
 pub fn without_words(source: &str) -> String {
@@ -53,8 +54,8 @@ fn blank(out: &mut [u8], from: usize, to: usize) {
     }
 }
 
-/// Returns the end of the item whose attributes begin at `start`: its closing brace, or a semicolon before
-/// any brace.
+/// Returns the end of the item whose attributes begin at `start`. This is its closing brace, or a semicolon
+/// if there is one before any brace.
 fn item_end(code: &[u8], start: usize) -> usize {
     let mut braces = 0usize;
     let mut brackets = 0usize;
@@ -72,7 +73,7 @@ fn item_end(code: &[u8], start: usize) -> usize {
     code.len()
 }
 
-/// Returns the end of the comment or literal that begins at `at`, if one does.
+/// Returns the end of the comment or literal that begins at `at`, or `None` if none begins there.
 fn token_end(bytes: &[u8], at: usize) -> Option<usize> {
     let rest = &bytes[at..];
     if rest.starts_with(b"//") {
@@ -125,7 +126,7 @@ fn quoted_end(bytes: &[u8], from: usize, quote: u8) -> usize {
     bytes.len()
 }
 
-/// Returns the end of `r"..."`, `r#"..."#` and so on, but not of `r#name`. A preceding `b` or `c` stays in
+/// Returns the end of `r"..."`, `r#"..."#` and so on, but not of `r#name`. A `b` or `c` before it stays in
 /// the output, which is harmless.
 fn raw_end(bytes: &[u8], at: usize) -> Option<usize> {
     let hashes = bytes[at + 1..].iter().take_while(|byte| **byte == b'#').count();
@@ -148,7 +149,7 @@ fn char_end(bytes: &[u8], at: usize) -> Option<usize> {
     text[width..].starts_with('\'').then_some(at + 1 + width + 1)
 }
 
-/// Whether the letter at `at` continues a name (as the `r` of `for`); `br` and `cr` do not count.
+/// Returns whether the letter at `at` continues a name (as the `r` of `for`); `br` and `cr` do not count.
 fn continues_name(bytes: &[u8], at: usize) -> bool {
     let letter = |at: usize| bytes[at].is_ascii_alphanumeric() || bytes[at] == b'_';
     match at {

@@ -22,7 +22,7 @@ const USAGE: &str = "usage: cargo xtask tidy | mutants [--all | NAME...] | mutan
 type Failure = String;
 
 fn main() -> ExitCode {
-    // The tree is the tree from which this program was built.
+    // The checked tree is the one from which this program was built.
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();

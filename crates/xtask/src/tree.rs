@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Files of the source tree: those that git tracks or would track.
+//! Files of the source tree. These are the files that git tracks or would track.
 
 use std::fs;
 use std::path::Path;
@@ -29,12 +29,12 @@ impl File {
         self.path.rsplit('/').next().unwrap_or(&self.path)
     }
 
-    /// Whether the name ends in `.extension`.
+    /// Returns whether the name ends in `.extension`.
     pub fn has_extension(&self, extension: &str) -> bool {
         self.name().rsplit_once('.').is_some_and(|(_, end)| end == extension)
     }
 
-    /// Whether a program generated the file, as its folder's name or its first lines state.
+    /// Returns whether a program generated the file, as its folder's name or its first lines state.
     pub fn is_generated(&self) -> bool {
         let head = |text: &String| text.lines().take(5).any(|line| line.contains("@generated"));
         self.path.split('/').any(|part| part == "generated") || self.text.as_ref().is_some_and(head)
@@ -53,7 +53,7 @@ pub fn paths(root: &Path) -> Result<Vec<String>, Failure> {
     }
     let listing = String::from_utf8(listing.stdout)
         .map_err(|_| "a file name is not UTF-8; rename it (git ls-files shows which)".to_owned())?;
-    // A deleted tracked file is still listed. Symbolic links count as their targets.
+    // The list contains tracked files that were deleted. Symbolic links count as their targets.
     Ok(listing.split_terminator('\0').filter(|path| root.join(path).is_file()).map(str::to_owned).collect())
 }
 

@@ -7,12 +7,12 @@ use port::LARGE_FRAME_BYTES;
 use std::path::Path;
 use wire::capture::CaptureReader;
 
-/// Returns packet `number` of a capture, counted from 1. The ingress port is `in_port` if given, otherwise
+/// Returns packet `number` of a capture, counted from 1. The ingress port is `in_port` if it is given, else
 /// the number of the packet's capture interface plus 1.
 ///
 /// # Errors
 ///
-/// Returns an error if the capture cannot be read, has fewer packets, or if the packet is longer than a
+/// Returns an error if the capture cannot be read or has fewer packets, or if the packet is longer than any
 /// frame.
 pub fn packet_of(path: &Path, number: u64, in_port: Option<PortNo>) -> Result<PacketForm, PacketError> {
     let failed = |source| PacketError::Capture { path: path.into(), source };

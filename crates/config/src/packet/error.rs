@@ -12,7 +12,7 @@ pub enum PacketError {
     /// The list of fields cannot be parsed.
     #[error("the packet is not understood: {0}")]
     Fields(String),
-    /// A field cannot be a property of a received packet.
+    /// The field cannot have a value in a received packet.
     #[error("the packet is not understood: {0} {1}")]
     Field(String, &'static str),
     /// The TTL is invalid.
@@ -30,7 +30,7 @@ pub enum PacketError {
     /// The packet is longer than any frame.
     #[error("the packet has {0} bytes; a frame has at most {LARGE_FRAME_BYTES}")]
     TooLong(usize),
-    /// Neither fields nor bytes are given, or both.
+    /// Neither fields nor bytes are given, or both are given.
     #[error("give a packet either as \"fields\" or as \"hex\"")]
     NoPacket,
     /// The capture cannot be read.

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 /// Default ingress port.
 const IN_PORT: PortNo = PortNo(1);
 
-/// Synthetic packet, given by either fields or bytes.
+/// A synthetic packet, given by either fields or bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PacketForm {
@@ -29,7 +29,7 @@ pub struct PacketForm {
     /// Bytes of the frame in hexadecimal, from the destination MAC on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hex: Option<String>,
-    /// Ingress port. The default is the port in `fields`, or else 1.
+    /// Ingress port. The default is the port in `fields` or, if `fields` has none, 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_port: Option<PortNo>,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Synthetic packets, built from a list of fields such as `ovs-appctl ofproto/trace` accepts.
+//! Synthetic packets, built from a list of fields. `ovs-appctl ofproto/trace` accepts similar lists.
 
 use super::PacketError;
 use flow::syntax::{ParseOptions, parse_match};
@@ -7,7 +7,8 @@ use flow::{Field, FieldBase, FieldMatch, Match, PortNo, port_no};
 use port::LARGE_FRAME_BYTES;
 use wire::{Depth, Layers, PacketBuilder};
 
-/// Default MAC addresses. Both are unicast addresses, so that NORMAL learns the source and floods.
+/// Default MAC addresses. Both are unicast addresses: NORMAL learns the source address, and floods packets to
+/// the unknown destination.
 const DESTINATION: u128 = 0x0200_0000_0002;
 const SOURCE: u128 = 0x0200_0000_0001;
 /// Default TTL.
@@ -35,12 +36,12 @@ pub fn synthesize(text: &str, by_name: &dyn Fn(&str) -> Option<PortNo>) -> Resul
     Ok(Synthesized { in_port: template.in_port, frame })
 }
 
-/// Whether fields of a template may have masks.
+/// Whether the fields of a template may have masks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Masks {
-    /// Each field has one value, because the template makes one packet.
+    /// Masks are refused. Each field has one value, because the template makes one packet.
     Refused,
-    /// The bits outside a mask differ from packet to packet.
+    /// Masks are allowed. The bits outside a mask differ from packet to packet.
     Allowed,
 }
 
@@ -99,12 +100,12 @@ impl Template {
         let value = |field| drawn.iter().find(|(of, _)| *of == field).map(|(_, value)| *value);
         let mut frame = build(&value, self.ttl, 0);
         let mut more_bytes = 0;
-        // The builder pads short frames, so a single extension may not reach the length.
+        // The builder pads short frames, so extending the payload once may not be enough.
         while frame.len() < bytes {
             more_bytes += bytes - frame.len();
             frame = build(&value, self.ttl, more_bytes);
         }
-        // Fields that the builder does not support, and slices, are written at their offsets.
+        // Fields that the builder does not support, and slices, are written at their offsets afterwards.
         for (field, value) in drawn.iter().copied() {
             write(&mut frame, field, value)?;
         }
@@ -112,7 +113,7 @@ impl Template {
     }
 }
 
-/// Returns the bits of a field that are not fixed. A condition that examines only the PCP is built with VLAN
+/// Returns the bits of a field that are not fixed. For a condition that examines only the PCP, the VLAN ID is
 /// 0.
 fn open(condition: &FieldMatch) -> u128 {
     if condition.field == Field::VlanVid { 0 } else { condition.field.full_mask() & !condition.mask }
@@ -133,7 +134,8 @@ fn take_ttl(text: &str) -> Result<(String, u8), PacketError> {
     Ok((rest.join(","), ttl))
 }
 
-/// Checks that a received packet can have these fields: exact values, and no fields that only tables write.
+/// Checks that a received packet can have these fields: values are exact, and there are no fields that only
+/// tables write.
 fn check(matching: &Match, masks: Masks) -> Result<(), PacketError> {
     if matching.index().is_some() {
         return Err(PacketError::Field("index".into(), "selects an entry of a table; packets have no index"));
@@ -239,7 +241,7 @@ fn transport(b: PacketBuilder, value: &dyn Fn(Field) -> Option<u128>, source: &[
     }
 }
 
-/// Writes a field that the builder does not support. A slice beyond the end extends the frame.
+/// Writes a field that the builder does not support. A slice beyond the end of the frame extends the frame.
 fn write(frame: &mut Vec<u8>, field: Field, value: u128) -> Result<(), PacketError> {
     let location = field.location();
     let layers: Layers = wire::locate(frame, Depth::L4);
@@ -300,7 +302,7 @@ mod tests {
         synthesize(text, &|name| (name == "p7").then_some(PortNo(7))).unwrap()
     }
 
-    /// A packet built from a match satisfies this match.
+    /// A packet built from a match must satisfy this match.
     #[test]
     fn a_packet_has_the_fields_it_was_made_of() {
         for text in [

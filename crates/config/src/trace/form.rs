@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Traces in the form of the control socket and of `--json`.
+//! Traces in the form in which the control socket and `--json` represent them.
 
 use flow::{GroupId, PortNo, QueueId};
 use serde::{Deserialize, Serialize};
@@ -25,11 +25,11 @@ pub struct TraceForm {
     pub packet_ins: Vec<PacketInForm>,
     /// Whether every entry hit is low-latency.
     pub low_latency: bool,
-    /// First table in which the packet hit a normal entry.
+    /// First table in which the packet hit a normal entry, if it hit one.
     pub normal_from: Option<u8>,
-    /// Whether the packet can leave by the fast-forwarding path alone.
+    /// Whether the packet can leave without leaving the fast-forwarding path.
     pub fast: bool,
-    /// Reason or condition for `fast`.
+    /// Reason or condition for the value of `fast`.
     pub fast_why: String,
     /// Outcome: `forwarded`, `consumed` (controller only) or `dropped`.
     pub outcome: String,
@@ -39,11 +39,11 @@ pub struct TraceForm {
     pub why: String,
     /// Further copies that were dropped, each as `reason: sentence`.
     pub copies_dropped: Vec<String>,
-    /// Notes on what the switch would learn, and on what a trace cannot determine.
+    /// Notes on what the switch would learn from the packet, and on what a trace cannot determine.
     pub notes: Vec<String>,
 }
 
-/// Lookup in a table.
+/// A lookup in a table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TableForm {
     /// Table number.
@@ -52,7 +52,7 @@ pub struct TableForm {
     pub engine: String,
     /// Number of entries.
     pub entries: usize,
-    /// Index of the entry, in a linear table.
+    /// Index of the entry, if the table is linear.
     pub index: Option<u32>,
     /// Entry hit.
     pub rule: Option<Rule>,
@@ -60,7 +60,7 @@ pub struct TableForm {
     pub values: Vec<String>,
     /// Near misses: entries of higher priority that the packet almost matched.
     pub near: Vec<NearMissForm>,
-    /// Number of entries of higher priority that were compared to find near misses.
+    /// Number of entries of higher priority that were examined to find near misses.
     pub looked_at: usize,
     /// Changes between this lookup and the next, each as `field: before -> after`.
     pub changes: Vec<String>,

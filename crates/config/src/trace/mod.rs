@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Traces: explain how the rules of a switch or of a flow file treat a packet, and why it is dropped.
+//! Traces: explain how the rules of a switch or of a flow file process a packet, and why they drop it.
 //!
-//! [`model::trace`] runs a packet through the tables. This module writes the result as text. It must not
+//! [`model::trace`] runs a packet through the tables. This module formats the result as text. It must not
 //! send, count or learn anything. Begin with [`TraceForm`] and [`from_file`].
 
 mod form;

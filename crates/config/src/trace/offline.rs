@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Traces without a running switch, based on the flows of a file. All ports are up.
+//! Traces without a running switch. They use the flows of a file, and all ports are up.
 
 use super::form::TraceForm;
 use super::report::report;
@@ -29,7 +29,7 @@ pub enum TraceError {
     },
 }
 
-/// Traces a packet through the flows of a file. The ports are those that the flows name, and the ingress
+/// Traces a packet through the flows of a file. The switch has the ports that the flows name, and the ingress
 /// port.
 ///
 /// # Errors
@@ -50,7 +50,7 @@ pub fn from_file(path: &Path, packet: &PacketForm) -> Result<TraceForm, TraceErr
         Ok(())
     })
     .map_err(failed)?;
-    // The last line may have no line feed.
+    // The last line may lack a line feed.
     file.push("\n");
     let (plane, _) = worker::build(
         &worker::WorkerSetConfig { workers: 0, ..worker::WorkerSetConfig::default() },

@@ -101,7 +101,7 @@ pub fn dropped(model: &Model<WorkerSet>, found: &Trace, reason: DropReason) -> S
     }
 }
 
-/// Returns whether the packet can leave by the fast-forwarding path alone, and why.
+/// Returns whether the packet can leave without leaving the fast-forwarding path, and the reason.
 pub fn fast(model: &mut Model<WorkerSet>, found: &Trace, ways: &Ways) -> (bool, String) {
     if model.plane_mut().lut_entries() == 0 {
         return (false, "the path is off (datapath.ffp.enabled)".into());
@@ -142,7 +142,7 @@ pub fn fast(model: &mut Model<WorkerSet>, found: &Trace, ways: &Ways) -> (bool, 
     }
 }
 
-/// Returns notes on what the switch would learn, and on what a trace cannot determine.
+/// Returns notes on what the switch would learn from the packet, and on what a trace cannot determine.
 pub fn notes(model: &Model<WorkerSet>, found: &Trace) -> Vec<String> {
     let mut notes = Vec::from_iter(model.worked(found).map(worked));
     for learned in &found.processed.learn {
@@ -190,7 +190,7 @@ pub fn meters(found: &Trace) -> impl Iterator<Item = MeterId> + '_ {
     found.steps.iter().filter_map(|step| step.entry.as_ref()?.instructions.meter)
 }
 
-/// Returns the ports that actions of the hit entries output to, directly or by groups.
+/// Returns the ports to which the actions of the hit entries output, directly or through groups.
 fn outputs<'a>(model: &'a Model<WorkerSet>, found: &'a Trace) -> impl Iterator<Item = PortNo> + 'a {
     let hit = found.steps.iter().filter_map(|step| step.entry.as_deref());
     let of_entry = |entry: &'a FlowEntry| entry.instructions.apply.iter().chain(&entry.instructions.write);
@@ -236,12 +236,12 @@ fn entries(count: usize) -> String {
     if count == 1 { "1 entry".into() } else { format!("{count} entries") }
 }
 
-/// Removes the full stop of a text and starts it in lower case, to continue a sentence.
+/// Removes the full stop of a text and makes its first letter lower case, so that it can continue a sentence.
 fn sentence(text: &str) -> String {
     let text = text.trim_end_matches('.');
     let mut chars = text.chars();
     match (chars.next(), text.chars().nth(1)) {
-        // Keep names of actions and ports in upper case.
+        // Names of actions and ports stay in upper case.
         (Some(first), Some(second)) if second.is_lowercase() || second == ' ' => {
             first.to_lowercase().chain(chars).collect()
         }

@@ -47,8 +47,8 @@ pub enum Answer {
     PortDesc(Vec<PortDescription>),
 }
 
-/// Multipart reply. Encoding splits a reply that does not fit into one message. For replies too large for
-/// memory, see [`parts::Parts`].
+/// Multipart reply. Encoding splits a reply that does not fit into one message. For replies that are too
+/// large for memory, see [`parts::Parts`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MultipartReply {
     /// Whether the reply continues in another message with the same transaction number.
@@ -64,7 +64,7 @@ impl From<Answer> for MultipartReply {
     }
 }
 
-/// Evaluates the first expression on an answer that is a list, or the second on an answer that is a single
+/// Evaluates the first expression for an answer that is a list, and the second for an answer that is a single
 /// item.
 macro_rules! on_answer {
     ($answer:expr, |$list:ident| $do_list:expr, |$number:ident, $one:ident| $do_one:expr) => {
@@ -118,7 +118,7 @@ impl MultipartReply {
         Ok(Self { more: flags & MORE != 0, answer })
     }
 
-    /// Writes the body of a single message that holds the whole reply.
+    /// Writes the body of a single message that contains the whole reply.
     pub(crate) fn encode_one(&self, out: &mut Vec<u8>) {
         fn list<T: Item>(items: &[T], more: bool, out: &mut Vec<u8>) {
             put_multipart_header(T::KIND, more, out);

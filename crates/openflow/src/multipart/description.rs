@@ -7,7 +7,7 @@ use crate::error::DecodeError;
 const LONG_BYTES: usize = 256;
 const SERIAL_BYTES: usize = 32;
 
-/// Description of the switch. Texts are truncated to 255 bytes, the serial number to 31.
+/// Description of the switch. Texts are truncated to 255 bytes, and the serial number to 31 bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Description {
     /// Manufacturer.

@@ -15,7 +15,7 @@ use flow::{EntryFlags, GroupId, Instructions, Match, Nanos, PortNo};
 pub struct FlowQuery {
     /// Table of the entries, or `None` for all tables.
     pub table: Option<u8>,
-    /// Port that the entries output to, or `None` for any port.
+    /// Port to which the entries output, or `None` for any port.
     pub out_port: Option<PortNo>,
     /// Group that the entries use, or `None` for no restriction by group.
     pub out_group: Option<GroupId>,
@@ -57,9 +57,9 @@ pub struct FlowStatsEntry {
     pub duration_ns: Nanos,
     /// Priority of the entry.
     pub priority: u16,
-    /// Idle timeout in seconds, or 0 for none.
+    /// Idle timeout in seconds, or 0 if there is none.
     pub idle_timeout_s: u16,
-    /// Hard timeout in seconds, or 0 for none.
+    /// Hard timeout in seconds, or 0 if there is none.
     pub hard_timeout_s: u16,
     /// Flags of the entry.
     pub flags: EntryFlags,
@@ -73,7 +73,7 @@ pub struct FlowStatsEntry {
     pub matching: Match,
     /// Instructions of the entry.
     pub instructions: Instructions,
-    /// Configured low-latency mark; `None` if it is not sent.
+    /// Configured low-latency mark, or `None` if the mark is not sent.
     pub low_latency: Option<bool>,
 }
 
@@ -129,7 +129,7 @@ impl Coded for FlowStatsEntry {
     }
 }
 
-/// Sums over entries.
+/// Sums over several entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct AggregateStats {
     /// Number of packets that hit the entries.

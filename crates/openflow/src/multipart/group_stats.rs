@@ -23,7 +23,7 @@ impl Counts {
         Ok(Self { packets: r.u64()?, bytes: r.u64()? })
     }
 
-    /// Decodes the rest of the reader as a list of counters.
+    /// Decodes the remaining bytes of the reader as a list of counters.
     pub(crate) fn decode_list(r: &mut Reader<'_>) -> Result<Vec<Self>, DecodeError> {
         let mut list = Vec::new();
         while !r.is_empty() {
@@ -85,7 +85,7 @@ impl Coded for GroupStatsEntry {
     }
 }
 
-/// Group as item of a reply.
+/// A group as an item of a reply.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GroupDescription(pub Group);
 
@@ -114,13 +114,13 @@ impl Coded for GroupDescription {
 /// Capabilities and limits of groups. Arrays are indexed by type: all, select, indirect, fast failover.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct GroupFeatures {
-    /// Supported types: bit `n` stands for type `n`.
+    /// Supported types, as a bitmap. Bit `n` stands for type `n`.
     pub types: u32,
-    /// Capabilities (OFPGFC_*): 1 weights, 2 liveness, 4 chaining, 8 detection of loops.
+    /// Capabilities (OFPGFC_*): 1 for weights, 2 for liveness, 4 for chaining, 8 for detection of loops.
     pub capabilities: u32,
     /// Maximum number of groups per type.
     pub max_groups: [u32; 4],
-    /// Supported actions per type: bit `n` stands for action type `n`.
+    /// Supported actions for each type, as bitmaps. Bit `n` stands for action type `n`.
     pub actions: [u32; 4],
 }
 

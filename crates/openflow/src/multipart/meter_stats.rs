@@ -21,7 +21,7 @@ pub struct MeterStatsEntry {
     pub input: Counts,
     /// Time since the meter was added.
     pub duration_ns: Nanos,
-    /// Packets and bytes that each band was applied to.
+    /// Packets and bytes to which each band was applied.
     pub bands: Vec<Counts>,
 }
 
@@ -78,9 +78,9 @@ impl Coded for Meter {
 pub struct MeterFeatures {
     /// Maximum number of meters.
     pub max_meters: u32,
-    /// Supported band types: bit `n` stands for type `n` (1 drop, 2 DSCP remark).
+    /// Supported band types, as a bitmap. Bit `n` stands for type `n` (1 is drop, 2 is DSCP remark).
     pub band_types: u32,
-    /// Capabilities (OFPMF_*): 1 kbit/s, 2 packets/s, 4 bursts, 8 statistics.
+    /// Capabilities (OFPMF_*): 1 for kbit/s, 2 for packets/s, 4 for bursts, 8 for statistics.
     pub capabilities: u32,
     /// Maximum number of bands per meter.
     pub max_bands: u8,

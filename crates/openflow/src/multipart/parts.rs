@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Writer of list replies, item by item and part by part. A dump of a million entries needs memory for one
-//! part only.
+//! Writer of list replies. It writes them item by item and part by part, so that a dump of a million entries
+//! needs memory for only one part.
 
 use super::{MORE, put_multipart_header};
 use crate::bytes::{Put, Reader};
@@ -8,7 +8,7 @@ use crate::error::{DecodeError, TooLong};
 use crate::header::{HEADER_BYTES, Header, MESSAGE_BYTES_MAX, VERSION, kind};
 use std::marker::PhantomData;
 
-/// Bytes of a part before its first item.
+/// Length in bytes of a part before its first item.
 const PART_HEADER_BYTES: usize = HEADER_BYTES + 8;
 
 /// Item of a multipart list.
@@ -28,7 +28,8 @@ pub(crate) mod private {
     }
 }
 
-/// Decodes the rest of the reader as items. Each item consumes at least one byte, so the loop ends.
+/// Decodes the remaining bytes of the reader as items. Each item consumes at least one byte, so the loop
+/// ends.
 pub(crate) fn decode_all<T: Item>(r: &mut Reader<'_>) -> Result<Vec<T>, DecodeError> {
     let mut items = Vec::new();
     while !r.is_empty() {
@@ -42,7 +43,7 @@ pub(crate) fn decode_all<T: Item>(r: &mut Reader<'_>) -> Result<Vec<T>, DecodeEr
 #[derive(Debug)]
 pub struct Parts<T> {
     xid: u32,
-    /// Part under construction.
+    /// The part that is being written.
     part: Vec<u8>,
     items: PhantomData<fn(&T)>,
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Statistics of ports (section 7.3.5.6) and queues (7.3.5.8), and descriptions of ports (7.3.5.7). All bits
-//! of a counter are set if the switch does not support it.
+//! Statistics of ports (section 7.3.5.6) and queues (7.3.5.8), and descriptions of ports (7.3.5.7). If the
+//! switch does not support a counter, all bits of the counter are set.
 
 use super::kind;
 use super::parts::private::Coded;
@@ -100,7 +100,7 @@ pub struct QueueStats {
     pub tx_bytes: u64,
     /// Packets sent.
     pub tx_packets: u64,
-    /// Packets dropped because of overrun.
+    /// Number of packets dropped because the queue was full.
     pub tx_errors: u64,
     /// Time since the queue was added.
     pub duration_ns: Nanos,

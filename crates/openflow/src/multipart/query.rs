@@ -29,12 +29,12 @@ pub enum Query {
     Queue {
         /// Port number; ANY: all ports.
         port: PortNo,
-        /// Queue number; 0xffffffff: all queues.
+        /// Queue number, or 0xffffffff for all queues.
         queue: QueueId,
     },
     /// Statistics of groups.
     Group {
-        /// Group number; `group::ALL`: all groups.
+        /// Group number, or `group::ALL` for all groups.
         group: GroupId,
     },
     /// Descriptions of groups.
@@ -43,7 +43,7 @@ pub enum Query {
     GroupFeatures,
     /// Statistics of meters.
     Meter {
-        /// Meter number; `meter::ALL`: all meters.
+        /// Meter number, or `meter::ALL` for all meters.
         meter: MeterId,
     },
     /// Descriptions of meters.

@@ -8,7 +8,7 @@ use super::table_features_property::TableProperty;
 use crate::bytes::{Put, Reader};
 use crate::error::{self, DecodeError};
 
-/// Length of a table's name in bytes; the last is 0.
+/// Length in bytes of a table's name. The last byte is 0.
 const NAME_BYTES: usize = 32;
 
 /// Capabilities of a table.
@@ -16,7 +16,7 @@ const NAME_BYTES: usize = 32;
 pub struct TableFeatures {
     /// Table number.
     pub table: u8,
-    /// Name of the table; 31 bytes of it are encoded.
+    /// Name of the table. At most 31 bytes of it are encoded.
     pub name: String,
     /// Bits of the metadata register that entries can match.
     pub metadata_match: u64,

@@ -33,14 +33,14 @@ pub struct OxmId {
     pub number: u8,
     /// Whether a mask is supported.
     pub masked: bool,
-    /// Length of the value (and mask) in bytes; some controllers send 0.
+    /// Length in bytes of the value, and of the mask if there is one. Some controllers send 0.
     pub length: u8,
     /// Experimenter, present only if the class is 0xffff.
     pub experimenter: Option<u32>,
 }
 
 impl OxmId {
-    /// Returns the ID of a field. All slices of the same base have the same ID, whatever their bits.
+    /// Returns the ID of a field. All slices of the same base have the same ID.
     #[must_use]
     pub fn of(field: Field, masked: bool) -> Self {
         let (class, number, before, experimenter) = match field {
@@ -60,7 +60,7 @@ impl OxmId {
         if self.class == oxm::BASIC { Field::NAMED.get(usize::from(self.number)).copied() } else { None }
     }
 
-    /// Returns the base of the slices with this ID, or `None` if it is not a slice.
+    /// Returns the base of the slices with this ID, or `None` if the ID does not stand for slices.
     #[must_use]
     pub fn slice_base(self) -> Option<SliceBase> {
         if self.experimenter != Some(experimenter::EXPERIMENTER) {
@@ -84,10 +84,11 @@ impl OxmId {
     }
 }
 
-/// Entries that a property applies to.
+/// Kind of entries to which a property applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Entries {
-    /// Ordinary entries. Also table-miss entries, if no separate property covers them.
+    /// Ordinary entries. The property also applies to table-miss entries, unless a separate property covers
+    /// them.
     Ordinary,
     /// Table-miss entries.
     Miss,
@@ -98,13 +99,13 @@ pub enum Entries {
 pub enum TableProperty {
     /// Supported instructions.
     Instructions(Entries, Vec<TypeId>),
-    /// Numbers of tables that a goto can reach.
+    /// Numbers of the tables to which a goto can lead.
     NextTables(Entries, Vec<u8>),
     /// Actions supported in write-actions.
     WriteActions(Entries, Vec<TypeId>),
     /// Actions supported in apply-actions.
     ApplyActions(Entries, Vec<TypeId>),
-    /// Supported match fields, with a mask where supported.
+    /// Supported match fields. An ID with a mask means that masks are supported.
     Match(Vec<OxmId>),
     /// Match fields that may be omitted. ovs-ofctl expects them without masks.
     Wildcards(Vec<OxmId>),
@@ -112,7 +113,7 @@ pub enum TableProperty {
     WriteSetField(Entries, Vec<OxmId>),
     /// Fields that a set-field in apply-actions can write.
     ApplySetField(Entries, Vec<OxmId>),
-    /// Property of an experimenter: the bytes after the length.
+    /// Property of an experimenter, as the bytes after the length.
     Experimenter(Entries, Vec<u8>),
 }
 
@@ -120,7 +121,7 @@ const MATCH: u16 = 8;
 const WILDCARDS: u16 = 10;
 
 impl TableProperty {
-    /// Decodes the rest of the reader as properties.
+    /// Decodes the remaining bytes of the reader as properties.
     pub(crate) fn decode_list(r: &mut Reader<'_>) -> Result<Vec<Self>, DecodeError> {
         let mut properties = Vec::new();
         while !r.is_empty() {
@@ -136,10 +137,10 @@ impl TableProperty {
             return code.says(format!("table property of {length} bytes; its header has 4"));
         };
         let mut list = r.part(content, "a table property", code)?;
-        // The padding of the last property may be absent.
+        // The padding of the last property may be missing.
         r.skip((length.next_multiple_of(8) - length).min(r.remaining()))?;
-        // A property of table-miss entries has the odd number after the number for ordinary entries. Match
-        // and wildcards have no such pair.
+        // Properties come in pairs: an even number for ordinary entries, and the next odd number for
+        // table-miss entries. Match and wildcards have no such pair.
         let entries = if number % 2 == 0 { Entries::Ordinary } else { Entries::Miss };
         let l = &mut list;
         Ok(match number {
@@ -216,7 +217,7 @@ fn type_ids(r: &mut Reader<'_>) -> Result<Vec<TypeId>, DecodeError> {
         let Some(content) = length.checked_sub(4) else {
             return code.says(format!("instruction or action id of {length} bytes; its header has 4"));
         };
-        // Some controllers pad the id to the 8 bytes of a complete instruction.
+        // Some controllers pad the ID to 8 bytes, the length of a complete instruction.
         let mut content = r.part(content, "an instruction or action id", code)?;
         let experimenter = if number == 0xffff { Some(content.u32()?) } else { None };
         ids.push(TypeId { number, experimenter });

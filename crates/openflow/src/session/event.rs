@@ -12,17 +12,17 @@ use flow::Nanos;
 /// OFPMP_TABLE_FEATURES.
 const TABLE_FEATURES: u16 = 12;
 
-/// Bytes of the refused message that an ERROR returns.
+/// Number of bytes of the refused message that an ERROR returns.
 const ERROR_DATA_BYTES: usize = 64;
 
 /// Timeouts and limits of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionConfig {
-    /// Time that the peer has to send its HELLO.
+    /// Time within which the peer must send its HELLO.
     pub hello_timeout_ns: Nanos,
-    /// Silence after which an echo request is sent.
+    /// Time without a message after which an echo request is sent.
     pub echo_interval_ns: Nanos,
-    /// Time without any message after the echo request, after which the connection is closed.
+    /// Time after the echo request, without any message, after which the connection is closed.
     pub echo_timeout_ns: Nanos,
     /// Pending output in bytes above which no input is read or processed.
     pub output_limit: usize,
@@ -40,7 +40,7 @@ impl Default for SessionConfig {
     }
 }
 
-/// First bytes of a request, for an ERROR message that may answer it.
+/// First bytes of a request. An ERROR message that answers the request contains them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestHead {
     bytes: [u8; ERROR_DATA_BYTES],
@@ -55,7 +55,7 @@ impl RequestHead {
         Self { bytes, length: length as u8 }
     }
 
-    /// Returns 64 bytes, or all of a shorter message.
+    /// Returns the first 64 bytes, or the whole message if it is shorter.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.length)]
@@ -72,7 +72,8 @@ impl RequestHead {
         self.bytes[1]
     }
 
-    /// Returns whether another part follows. `None` if the message is not part of a TABLE_FEATURES request.
+    /// Returns whether another part follows, or `None` if the message is not part of a TABLE_FEATURES
+    /// request.
     #[must_use]
     pub fn table_features_part(&self) -> Option<bool> {
         let body = self.bytes().get(HEADER_BYTES..)?;
@@ -82,8 +83,8 @@ impl RequestHead {
         is_part.then(|| u16::from_be_bytes([flags[0], flags[1]]) & MORE != 0)
     }
 
-    /// Whether a controller in the slave role must not send the message, judging by its first bytes. Like
-    /// [`Message::is_barred_for_slaves`], for messages that cannot be decoded.
+    /// Returns whether a controller in the slave role must not send the message. This is determined from its
+    /// first bytes. Like [`Message::is_barred_for_slaves`], for messages that cannot be decoded.
     pub(super) fn is_barred_for_slaves(&self) -> bool {
         let body = self.bytes().get(HEADER_BYTES..).unwrap_or_default();
         match self.kind() {
@@ -93,7 +94,7 @@ impl RequestHead {
             | kind::PORT_MOD
             | kind::TABLE_MOD
             | kind::METER_MOD => true,
-            // A request without a body only reads.
+            // A request without a body only reads the features.
             kind::MULTIPART_REQUEST => body.starts_with(&TABLE_FEATURES.to_be_bytes()) && body.len() > 8,
             kind::EXPERIMENTER => symmetric::is_bundle(body) || symmetric::is_stateless_mod(body),
             _ => false,
@@ -112,8 +113,8 @@ pub struct Request {
     pub head: RequestHead,
 }
 
-/// Request that cannot be decoded and that a slave must not send. The driver knows the sender's role, so it
-/// decides whether the ERROR reports the role or the malformed message. It answers with
+/// A request that cannot be decoded and that a slave must not send. The caller knows the sender's role, so
+/// the caller decides whether the ERROR reports the role or the malformed message. The caller answers with
 /// [`crate::Session::send_error`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Undecodable {
@@ -145,36 +146,36 @@ pub enum CloseReason {
     /// Neither an echo reply nor another message was received in time.
     #[error("the peer did not answer an echo request in time")]
     EchoTimeout,
-    /// The end of a message is unknown, or it has another version.
+    /// The end of a message is unknown, or the message has another version.
     #[error("{0}; the following bytes cannot be parsed")]
     Framing(DecodeError),
 }
 
-/// Event that a session reports to its driver.
+/// An event that a session reports to its caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionEvent {
-    /// The version is negotiated: asynchronous messages may be sent.
+    /// The version is negotiated. Asynchronous messages may now be sent.
     Opened,
     /// The controller sent a request.
     Request(Box<Request>),
     /// The controller sent a request that cannot be decoded and is not answered yet.
     Undecodable(Box<Undecodable>),
-    /// A message was refused. The session has queued the ERROR, if one is due. The event is for the log.
+    /// A message was refused. If an ERROR must be sent, the session has queued it. The event is for the log.
     Refused {
         /// Transaction number of the message.
         xid: u32,
         /// Reason of the refusal.
         error: DecodeError,
     },
-    /// The session ended: the driver writes the remaining output and closes the connection. This is the last
-    /// event.
+    /// The session has ended. The caller writes the remaining output and closes the connection. This is the
+    /// last event.
     Closed {
         /// Reason of the end.
         reason: CloseReason,
     },
 }
 
-/// Returns the versions that a peer supports, in the usual notation.
+/// Returns the versions that a peer supports, in the notation that users know.
 pub(super) fn versions(peer: &Hello) -> String {
     let name = |version: u8| match version {
         1..=6 => format!("1.{}", version - 1),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Detection of silent peers.
+//! Detection of peers that no longer send anything.
 
 use super::SessionConfig;
 use flow::Nanos;
@@ -10,11 +10,11 @@ pub(super) enum Step {
     Nothing,
     /// Send an echo request.
     Ask,
-    /// The peer is gone.
+    /// The peer no longer answers.
     GiveUp,
 }
 
-/// Times of the peer's last signs of life.
+/// Times at which the peer was last known to be alive.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Keepalive {
     begun_ns: Nanos,
@@ -35,8 +35,8 @@ impl Keepalive {
         self.asked_ns = None;
     }
 
-    /// Records that output above the limit was accepted. The session does not read while output is above the
-    /// limit, so this is the only sign of life.
+    /// Records that the peer accepted output while output was above its limit. The session does not read in
+    /// this state, so this is the only sign that the peer is alive.
     pub fn unblocked(&mut self) {
         self.unblocked = true;
     }

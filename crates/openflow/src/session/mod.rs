@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One controller connection of a switch, as a state machine without I/O.
 //!
-//! The driver passes received bytes to [`Session::receive`], takes events until there are none, and sends
-//! replies. It writes the bytes of [`Session::output`] and reports the written count to [`Session::consume`].
-//! [`Session::tick`] advances the time.
+//! The caller, called the driver below, passes received bytes to [`Session::receive`], takes events until
+//! there are none, and sends replies. It writes the bytes of [`Session::output`] and reports the number of
+//! bytes written to [`Session::consume`]. [`Session::tick`] advances the time.
 //!
 //! Memory is bounded. Input holds one message. While output exceeds its limit, no further message is
 //! processed, so output holds at most the limit and the reply to one request. Messages that the driver sends
-//! unasked are added to that; [`Session::is_output_full`] lets the driver check.
+//! without a request are added to this. Before it sends one, the driver can check
+//! [`Session::is_output_full`].
 
 mod event;
 mod keepalive;
@@ -31,18 +32,18 @@ enum State {
     Closed,
 }
 
-/// Session of one connection, see the module.
+/// A session of one connection; see the module.
 #[derive(Debug)]
 pub struct Session {
     config: SessionConfig,
     state: State,
-    /// Received bytes; the first `taken` of them are processed.
+    /// Received bytes. The first `taken` of them have been processed.
     input: Vec<u8>,
     taken: usize,
     output: Vec<u8>,
     sent: usize,
     keepalive: Keepalive,
-    /// Reason of the end, until the driver has received it.
+    /// Reason of the end, until the caller has received it.
     closing: Option<CloseReason>,
 }
 
@@ -64,8 +65,9 @@ impl Session {
         session
     }
 
-    /// Accepts received bytes in any pieces, and returns how many fit. Bytes beyond one pending message are
-    /// not accepted. The driver processes the events and passes the rest again.
+    /// Accepts received bytes in pieces of any size, and returns the number of bytes accepted. Bytes beyond
+    /// one pending message are not accepted. The caller then processes the events and passes the remaining
+    /// bytes again.
     pub fn receive(&mut self, bytes: &[u8], now: Nanos) -> usize {
         if self.state == State::Closed {
             return bytes.len();
@@ -73,7 +75,7 @@ impl Session {
         self.input.drain(..self.taken);
         self.taken = 0;
         let taken = bytes.len().min(MESSAGE_BYTES_MAX - self.input.len());
-        // Bytes offered again while input is full are not a sign of life.
+        // If input is full, the same bytes are offered again, which is not a sign that the peer is alive.
         if taken > 0 {
             self.keepalive.heard(now);
         }
@@ -81,26 +83,28 @@ impl Session {
         taken
     }
 
-    /// Whether the driver should read: input has space and output is below its limit. `false` once closed.
+    /// Returns whether the caller should read: input has space, and output is below its limit. Returns false
+    /// once the session is closed.
     #[must_use]
     pub fn wants_read(&self) -> bool {
         let room = self.input.len() - self.taken < MESSAGE_BYTES_MAX;
         self.state != State::Closed && room && !self.is_output_full()
     }
 
-    /// Whether output exceeds its limit. No message is processed until the driver has written some of it.
+    /// Returns whether output exceeds its limit. No message is processed until the caller has written some of
+    /// the output.
     #[must_use]
     pub fn is_output_full(&self) -> bool {
         self.output.len() - self.sent > self.config.output_limit
     }
 
-    /// Whether the version is negotiated and the session is not closed.
+    /// Returns whether the version is negotiated and the session is not closed.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.state == State::Open
     }
 
-    /// Whether the session is closed. The last event may not be taken yet.
+    /// Returns whether the session is closed. The last event may not have been taken yet.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.state == State::Closed
@@ -118,16 +122,16 @@ impl Session {
             self.keepalive.unblocked();
         }
         self.sent = self.output.len().min(self.sent + count);
-        // The unsent rest is moved to the front only when it is no longer than the sent part, so each byte
-        // moves once on average.
+        // The unsent rest is moved to the front only if it is not longer than the sent part. Each byte is
+        // thus moved once on average.
         if self.sent * 2 >= self.output.len() {
             self.output.drain(..self.sent);
             self.sent = 0;
         }
     }
 
-    /// Reports that the peer accepts a long reply, which is a sign of life. The peer's echo replies may be
-    /// queued behind requests that wait for the end of the long reply.
+    /// Reports that the peer accepts a long reply, which shows that the peer is alive. The peer's echo
+    /// replies may be queued behind requests that wait for the end of the long reply.
     pub fn answer_goes_on(&mut self, now: Nanos) {
         self.keepalive.heard(now);
     }
@@ -177,7 +181,7 @@ impl Session {
                 self.close(CloseReason::NoHello(header.kind));
                 break;
             }
-            // Lengths of another version's messages are unknown, except for a HELLO.
+            // The length of a message of another version is unknown, unless the message is a HELLO.
             if header.version != VERSION && header.kind != kind::HELLO && self.state == State::Open {
                 let head = RequestHead::of(&self.input[self.taken..]);
                 self.close_for_version(header, head);
@@ -205,7 +209,7 @@ impl Session {
     fn hello(&mut self, header: Header, decoded: Result<Message, DecodeError>) -> Option<SessionEvent> {
         let peer = match decoded {
             Ok(Message::Hello(hello)) => hello,
-            // Undecodable elements are treated as absent.
+            // Elements that cannot be decoded are treated as absent.
             _ => Hello { version: header.version, bitmap: None },
         };
         if peer.accepts_ours() {
@@ -220,7 +224,7 @@ impl Session {
         None
     }
 
-    /// Refuses the HELLO in the peer's version. This ERROR has the same layout in all versions.
+    /// Refuses the HELLO with an ERROR in the peer's version. This ERROR has the same layout in all versions.
     fn refuse_hello(&mut self, header: Header, text: &str) {
         let at = self.output.len();
         self.put_error(header.xid, error::HELLO_INCOMPATIBLE, text.as_bytes());
@@ -239,7 +243,7 @@ impl Session {
                 Message::EchoReply(data).encode_one(xid, &mut self.output);
                 return None;
             }
-            // Any message counts as a sign of life, so an echo reply needs no further processing.
+            // Every message shows that the peer is alive, so an echo reply needs no further processing.
             Ok(Message::EchoReply(_)) => return None,
             // A HELLO may be repeated, and may have a later version, but not a version below 1.3.
             Ok(Message::Hello(hello)) if hello.version >= VERSION => return None,
@@ -269,7 +273,7 @@ impl Session {
         self.close_for(header, head, DecodeError { code, problem: problem.into() });
     }
 
-    /// Closes the session for a message of a version other than 1.3, or for a HELLO of an earlier version.
+    /// Closes the session because of a message of a version other than 1.3, or a HELLO of an earlier version.
     fn close_for_version(&mut self, header: Header, head: RequestHead) {
         let problem = format!("a message of version {:#04x} after 1.3 was agreed on", header.version);
         self.close_for(header, head, DecodeError { code: error::BAD_VERSION, problem: problem.into() });
@@ -290,8 +294,8 @@ impl Session {
         self.closing = Some(reason);
     }
 
-    /// Advances the time: sends an echo request to a silent peer, and closes the session if it stays silent.
-    /// The driver takes events afterwards.
+    /// Advances the time: sends an echo request to a silent peer, and closes the session if the peer stays
+    /// silent. The caller takes events afterwards.
     pub fn tick(&mut self, now: Nanos) {
         if self.state == State::Closed {
             return;
@@ -304,7 +308,7 @@ impl Session {
         }
     }
 
-    /// Returns the time at which [`Session::tick`] next has work; `None` once closed.
+    /// Returns the time at which [`Session::tick`] must be called next, or `None` once the session is closed.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Nanos> {
         let open = self.state == State::Open;

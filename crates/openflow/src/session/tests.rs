@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sessions: version negotiation, echoes, refusals, framing errors, limits of memory and timeouts.
+//! Tests of sessions: version negotiation, echoes, refusals, framing errors, memory limits and timeouts.
 
 use super::*;
 use crate::experimenter;
@@ -9,7 +9,7 @@ use crate::multipart::{Answer, MultipartReply};
 
 const SECOND: Nanos = 1_000_000_000;
 
-/// Returns the bytes of a message with its length filled in.
+/// Returns the bytes of a message, with the correct length in its header.
 fn message(version: u8, kind: u8, xid: u32, body: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     Header { version, kind, length: (8 + body.len()) as u16, xid }.write(&mut bytes);
@@ -173,7 +173,7 @@ fn lengths_and_versions_that_hide_the_next_message_close() {
     }
 }
 
-/// Open vSwitch answers a HELLO of version 0 in the same way. A later version can negotiate 1.3.
+/// Open vSwitch answers a HELLO of version 0 in the same way. With a later version, 1.3 can be negotiated.
 #[test]
 fn a_hello_after_the_first_may_repeat_but_not_be_of_an_earlier_version() {
     for (version, bitmap, stays) in [
@@ -210,7 +210,7 @@ fn an_error_of_another_version_closes_and_is_not_answered() {
     assert_eq!(said(&mut session), []);
 }
 
-/// The driver decides whether the sender's role or the message is at fault.
+/// The caller decides whether the role of the sender or the message is at fault.
 #[test]
 fn what_cannot_be_decoded_is_left_to_the_driver_where_roles_count() {
     let bundle_add = [&experimenter::ONF.to_be_bytes()[..], &2301_u32.to_be_bytes(), &[9]].concat();
@@ -365,7 +365,7 @@ fn a_message_that_is_too_long_is_not_sent() {
     assert_eq!(session.output(), []);
 }
 
-/// The driver keeps offering bytes that do not fit. They do not count as a sign that the peer is alive.
+/// The caller keeps offering bytes that do not fit. They do not show that the peer is alive.
 #[test]
 fn who_vanishes_with_input_waiting_is_given_up() {
     let config = SessionConfig { output_limit: 100, ..SessionConfig::default() };

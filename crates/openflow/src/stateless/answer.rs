@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Encodes a whole stateless configuration as several messages, because a bank may have more labels than one
-//! message holds.
+//! Encodes a stateless configuration as several messages, because a bank may have more labels than fit into
+//! one message.
 
 use super::StatelessReply;
 use super::section::{self, BANK_HEAD_BYTES};
@@ -9,24 +9,24 @@ use flow::stateless::{Bank, StatelessConfig, StatelessSection};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Bytes of a reply before its sections: header, experimenter, type, flags and padding.
+/// Length in bytes of a reply before its sections: header, experimenter, type, flags and padding.
 const HEAD_BYTES: usize = HEADER_BYTES + 16;
 /// Space for sections in a message, in bytes. Each section is padded to 8 bytes.
 const ROOM_BYTES: usize = (MESSAGE_BYTES_MAX - HEAD_BYTES) / 8 * 8;
-/// Maximum number of labels and backups of a bank that is alone in its message, 8 bytes each.
+/// Maximum number of labels and backups of a bank that is alone in its message. Each of them takes 8 bytes.
 const PAIRS: usize = (ROOM_BYTES - section::HEADER_BYTES - BANK_HEAD_BYTES) / 8;
 
-/// Iterator over the messages of a reply. Each section is complete in one message, except a bank of more than
-/// 8,186 labels and backups. A single stateless_mod cannot set such a bank.
+/// Iterator over the messages of a reply. Each section is contained completely in one message. The exception
+/// is a bank of more than 8,186 labels and backups, which a single stateless_mod cannot set.
 #[derive(Debug)]
 pub struct StatelessReplies {
     stateless_config: Option<Arc<StatelessConfig>>,
-    /// Position where the next message begins.
+    /// Position at which the next message begins.
     at: Place,
     is_done: bool,
 }
 
-/// Section number, and the number of labels and backups of its bank that were already sent.
+/// Number of the section, and number of the labels and backups of its bank that have already been sent.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
     section: usize,
@@ -34,7 +34,7 @@ struct Place {
 }
 
 impl StatelessReplies {
-    /// Creates the reply for this configuration, or for disabled stateless forwarding.
+    /// Creates a reply for this configuration. `None` stands for disabled stateless forwarding.
     #[must_use]
     pub fn new(stateless_config: Option<Arc<StatelessConfig>>) -> Self {
         Self { stateless_config, at: Place::default(), is_done: false }
@@ -69,7 +69,7 @@ impl Iterator for StatelessReplies {
     }
 }
 
-/// Returns the section at a position, short enough for one message, and the position after it.
+/// Returns the section at a position, cut to the length of one message, and the position after it.
 fn section_at(stateless_config: &StatelessConfig, at: Place) -> Option<(StatelessSection, Place)> {
     let behind = Place { section: at.section + 1, reported: 0 };
     let bank = |bank: &Option<Bank>| match bank {
@@ -98,8 +98,8 @@ fn section_at(stateless_config: &StatelessConfig, at: Place) -> Option<(Stateles
     })
 }
 
-/// Returns the part of a bank that fits into one message, after `reported` labels and backups. Also returns
-/// the number of labels and backups up to its end.
+/// Returns the part of a bank that fits into one message. The part begins after the first `reported` labels
+/// and backups. Also returns the number of labels and backups up to the end of the part.
 fn piece(bank: &Bank, reported: usize) -> (Bank, usize) {
     let labels = bank.labels.iter().skip(reported).take(PAIRS).map(|(label, target)| (*label, *target));
     let labels: BTreeMap<_, _> = labels.collect();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sections of a stateless configuration: type 16 bits, length 16 bits (with these 4 bytes, without the
-//! padding), content, zeros to a multiple of 8 bytes.
+//! Sections of a stateless configuration. A section consists of its type (16 bits), its length (16 bits), its
+//! content, and zeros to a multiple of 8 bytes. The length includes type and length fields, but not the
+//! zeros.
 
 use crate::bytes::{Put, Reader};
 use crate::error::{self, DecodeError};
@@ -19,12 +20,12 @@ const GATES: u16 = 6;
 
 /// Length of a section's type and length fields in bytes.
 pub(super) const HEADER_BYTES: usize = 4;
-/// Length of a bank before its labels in bytes.
+/// Length in bytes of a bank before its labels.
 pub(super) const BANK_HEAD_BYTES: usize = 12;
 
 type Decoded<T> = Result<T, DecodeError>;
 
-/// Decodes the rest of the reader as sections. Each may occur once.
+/// Decodes the remaining bytes of the reader as sections. Each section may occur only once.
 pub(super) fn decode_list(r: &mut Reader<'_>) -> Decoded<Vec<StatelessSection>> {
     let mut sections: Vec<StatelessSection> = Vec::new();
     while !r.is_empty() {
@@ -38,7 +39,7 @@ pub(super) fn decode_list(r: &mut Reader<'_>) -> Decoded<Vec<StatelessSection>> 
     Ok(sections)
 }
 
-/// Returns the identity of a section: its type, and the epoch of a bank.
+/// Returns what identifies a section: its type and, for a bank, its epoch.
 fn place(section: &StatelessSection) -> (u16, u8) {
     match section {
         StatelessSection::Types(_) => (TYPES, 0),
@@ -204,7 +205,7 @@ pub(super) fn encode(section: &StatelessSection, out: &mut Vec<u8>) {
         StatelessSection::MtuBytes(ports) => {
             for (port, bytes) in ports {
                 out.put_u32(port.0);
-                // No port carries longer packets, so a larger value means no limit.
+                // No port carries longer packets, so a greater value means no limit.
                 out.put_u32(u32::try_from(*bytes).unwrap_or(u32::MAX));
             }
         }

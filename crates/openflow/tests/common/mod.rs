@@ -13,13 +13,13 @@ pub use messages::message;
 pub use mutate::{mutate, set_length};
 pub use stateless::{stateless_change, stateless_reply};
 
-/// Returns a few values from `make`, mostly none to three.
+/// Returns a few values from `make`, usually none to three.
 pub fn some<T>(rng: &mut fastrand::Rng, mut make: impl FnMut(&mut fastrand::Rng) -> T) -> Vec<T> {
     let count = if rng.u8(..20) == 0 { rng.usize(..12) } else { rng.usize(..4) };
     (0..count).map(|_| make(rng)).collect()
 }
 
-/// Returns a number or none, never the number that means "none" on the wire.
+/// Returns a number or `None`. It is never the number that stands for "none" on the wire.
 pub fn maybe(rng: &mut fastrand::Rng) -> Option<u32> {
     rng.bool().then(|| rng.u32(..u32::MAX))
 }
@@ -44,7 +44,7 @@ pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Returns the messages of a golden file: name and bytes.
+/// Returns the messages of a golden file, as names and bytes.
 pub fn golden(file: &str) -> Vec<(String, Vec<u8>)> {
     let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
     file.lines()

@@ -11,8 +11,8 @@ pub fn set_length(bytes: &mut [u8]) {
     }
 }
 
-/// Corrupts a message: sets aligned numbers to edge values, cuts or duplicates parts, and swaps parts with
-/// another message's parts.
+/// Corrupts a message. It sets aligned numbers to edge values, removes or duplicates parts, and exchanges
+/// parts with another message.
 pub fn mutate(rng: &mut fastrand::Rng, bytes: &mut Vec<u8>, other: &[u8]) {
     const EDGES: &[u16] = &[0, 1, 3, 4, 7, 8, 15, 16, 17, 24, 0x7fff, 0x8000, 0xfff8, 0xfffe, 0xffff];
     for _ in 0..rng.usize(1..4) {

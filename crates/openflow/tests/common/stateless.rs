@@ -12,7 +12,7 @@ use std::num::NonZeroU32;
 
 type Rng = fastrand::Rng;
 
-/// Returns a port number, mostly a real one.
+/// Returns a port number, usually that of a real port.
 fn port(rng: &mut Rng) -> PortNo {
     PortNo(if rng.u8(..8) == 0 { rng.u32(..port_no::TABLE.0) } else { rng.u32(1..=1_024) })
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Completion of a frame: lengths and checksums, from the innermost header outwards.
+//! Completion of a frame. Lengths and checksums are filled in, from the innermost header outwards.
 
 use super::{Kind, Layer, PacketBuilder};
 use crate::{checksum, ipv4, ipv6, tcp, udp};
@@ -18,7 +18,7 @@ impl PacketBuilder {
         self.bytes
     }
 
-    /// Completes `layer`; `ip` is the IP header that carries it.
+    /// Completes `layer`. `ip` is the IP header that carries it, if there is one.
     fn finish(&mut self, layer: Layer, ip: Option<Layer>) {
         let at = layer.at;
         let len = self.bytes.len() - at;
@@ -46,8 +46,8 @@ impl PacketBuilder {
         }
     }
 
-    /// Returns the sum of the pseudo-header for the payload of `ip` at `l4`, or 0 without IP. The IP header's
-    /// addresses are final, its lengths are not.
+    /// Returns the sum of the pseudo-header for the payload of `ip` at `l4`, or 0 if there is no IP header.
+    /// The addresses in the IP header are final at this time; its lengths are not.
     fn pseudo(&self, ip: Option<Layer>, proto: u8, l4: usize) -> u16 {
         let len = (self.bytes.len() - l4) as u32;
         match ip {
@@ -65,7 +65,8 @@ impl PacketBuilder {
         }
     }
 
-    /// Returns the last destination of the IPv6 packet at `ip`, whose payload length is not written yet.
+    /// Returns the final destination of the IPv6 packet at `ip`. The packet's payload length has not been
+    /// written yet.
     fn final_dst(&self, ip: usize, l4: usize) -> [u8; 16] {
         let mut headers = self.bytes[ip..l4].to_vec();
         ((l4 - ip - 40) as u16).store(&mut headers[4..]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Built frames contain the requested fields, and their checksums are valid.
+//! Built frames must contain the requested fields, and their checksums must be valid.
 
 use super::PacketBuilder;
 use crate::layers::{exthdr, header};
@@ -227,7 +227,8 @@ fn fields_without_their_header_change_nothing() {
     assert_eq!(plain, same);
 }
 
-/// The committed sample equals the builder's output. `SHUNT_WRITE_SAMPLES=1 cargo test -p wire` rewrites it.
+/// The sample in the repository must equal the builder's output. `SHUNT_WRITE_SAMPLES=1 cargo test -p wire`
+/// rewrites it.
 #[test]
 fn the_committed_sample_is_what_the_builder_makes() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/built.pcap");

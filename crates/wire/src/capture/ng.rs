@@ -46,8 +46,8 @@ impl Section {
         Self { is_big_endian: endianness.is_big(), interfaces: Vec::new() }
     }
 
-    /// Processes one block and returns its packet, if it holds a packet. The caller determines whether the
-    /// packet is truncated.
+    /// Processes one block. Returns its packet, if it contains one. The caller determines whether the packet
+    /// is truncated.
     pub(super) fn block<'a>(
         &mut self,
         kind: u32,
@@ -76,7 +76,7 @@ impl Section {
             return Err(BlockError::LinkType(link_type));
         }
         let snapshot_len = self.u32(body, 4)? as usize;
-        // Microseconds unless an option sets another resolution.
+        // The resolution is microseconds, unless an option sets another one.
         let mut interface = Interface { units_per_second: 1_000_000, offset_s: 0, snapshot_len };
         let mut at = 8;
         while let (Ok(code), Ok(len)) = (self.u16(body, at), self.u16(body, at + 2)) {
@@ -104,7 +104,7 @@ impl Section {
         Ok(interface)
     }
 
-    /// Decodes an enhanced packet block, or the obsolete packet block. The latter differs in its 16-bit
+    /// Decodes an enhanced packet block, or an obsolete packet block. The obsolete block has a 16-bit
     /// interface number and a drop count.
     fn packet<'a>(&self, kind: u32, body: &'a [u8]) -> Result<CapturedPacket<'a>, BlockError> {
         let number = if kind == ENHANCED_PACKET { self.u32(body, 0)? } else { u32::from(self.u16(body, 0)?) };
@@ -126,8 +126,8 @@ impl Section {
         })
     }
 
-    /// Decodes a simple packet block. It has no time, belongs to the first interface, and is limited by the
-    /// snapshot length and the block.
+    /// Decodes a simple packet block. The block has no time and belongs to the first interface. The length of
+    /// its packet is limited by the snapshot length and by the block.
     fn simple_packet<'a>(&self, body: &'a [u8]) -> Result<CapturedPacket<'a>, BlockError> {
         let interface = self.known_interface(0)?;
         let original_len = self.u32(body, 0)?;
@@ -160,10 +160,10 @@ impl Section {
 }
 
 impl Interface {
-    /// Returns nanoseconds since 1970, saturating at 1970 and in the year 2554.
+    /// Returns nanoseconds since 1970. Times before 1970 or after the year 2554 are limited to this range.
     fn timestamp_ns(&self, units: u128) -> u64 {
         let second = units / self.units_per_second;
-        // The product fits 128 bits, because the fraction is below 2^64 like `units`.
+        // The product fits into 128 bits, because the fraction is below 2^64, as `units` is.
         let fraction_ns = units % self.units_per_second * NS_PER_SECOND / self.units_per_second;
         let second = second as i128 + i128::from(self.offset_s);
         let ns = second * NS_PER_SECOND as i128 + fraction_ns as i128;

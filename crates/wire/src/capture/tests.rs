@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Capture files built byte by byte: both formats, both byte orders, and damaged files.
+//! Tests with capture files built byte by byte: both formats, both byte orders, and damaged files.
 
 use proptest::prelude::*;
 
@@ -7,7 +7,7 @@ use super::*;
 
 type Read1 = (u64, u32, u32, bool, Vec<u8>);
 
-/// Returns all packets, and the error that ended the file early.
+/// Returns all packets. If an error ended the file early, also returns the error.
 fn read(file: Vec<u8>) -> (Vec<Read1>, Option<String>) {
     let mut packets = Vec::new();
     let mut reader = match CaptureReader::new(Cursor::new(file)) {
@@ -36,7 +36,7 @@ fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_be_bytes()).collect()
 }
 
-/// Returns a big-endian pcap with two packets; the second is truncated.
+/// Returns a big-endian pcap file with two packets, of which the second is truncated.
 fn pcap(magic: u32, link_type: u32) -> Vec<u8> {
     let mut file = words(&[magic, 0x0002_0004, 0, 0, 4, link_type]);
     file.extend(words(&[10, 20, 4, 4, 0x01020304]));
@@ -167,7 +167,7 @@ fn pcapng_errors_name_the_packet() {
         let (packets, error) = read([&start[..], &enhanced(0, 1, 4, 4), &bad].concat());
         assert_eq!((packets.len(), error.as_deref()), (1, Some(sentence)));
     }
-    // Interfaces of one section are not valid in the next.
+    // Interfaces of one section are not valid in the next section.
     let (_, error) = read([&start[..], &section(), &enhanced(0, 0, 4, 4)].concat());
     assert_eq!(error.unwrap(), "packet 1: is of interface 0, but only 0 were described before it");
 }
@@ -187,7 +187,8 @@ fn what_is_written_is_read() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// A damaged file yields packets or an error, never a panic, and never more packets than fit in it.
+    /// Reading a damaged file must give packets or an error, and must never panic. There must be no more
+    /// packets than fit into the file.
     #[test]
     fn broken_files_are_survived(
         ng: bool,

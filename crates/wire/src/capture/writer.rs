@@ -47,8 +47,8 @@ impl<W: Write> CaptureWriter<W> {
     }
 
     /// Writes one packet. `timestamp_ns` is in nanoseconds since 1970 and before 2106. `original_len` is the
-    /// length on the wire; it is raised to the length of `bytes` if smaller. `bytes` holds at most
-    /// [`PACKET_LEN_MAX`] bytes.
+    /// length on the wire. If it is smaller than the length of `bytes`, that length is used instead. `bytes`
+    /// holds at most [`PACKET_LEN_MAX`] bytes.
     ///
     /// # Errors
     /// Returns an error if the packet cannot be written.
@@ -67,8 +67,8 @@ impl<W: Write> CaptureWriter<W> {
         self.packets
     }
 
-    /// Flushes the output and returns it. Without this call a write error at the end of the file is not
-    /// noticed.
+    /// Flushes the output and returns it. Without this call, a write error at the end of the file would go
+    /// unnoticed.
     ///
     /// # Errors
     /// Returns an error if the output cannot be flushed.

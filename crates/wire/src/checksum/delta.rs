@@ -7,7 +7,7 @@ use super::sum;
 /// old words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChecksumDelta {
-    /// Each change adds at most 0x1fffe, so 64 bits do not overflow within the changes of one packet.
+    /// Sum of the changes. Each change adds at most 0x1fffe, so 64 bits suffice for all changes of a packet.
     total: u64,
 }
 
@@ -18,13 +18,13 @@ impl ChecksumDelta {
         self.total += u64::from(!old) + u64::from(new);
     }
 
-    /// Records the change of a range of bytes. `odd`: the range begins at an odd offset of the covered bytes.
-    /// The lengths may differ if the bytes after the range move by an even number. `old` is empty for
-    /// inserted bytes, `new` for removed bytes.
+    /// Records the change of a range of bytes. `odd` states whether the range begins at an odd offset of the
+    /// covered bytes. The lengths may differ if the bytes after the range move by an even number. `old` is
+    /// empty for inserted bytes, and `new` is empty for removed bytes.
     #[inline]
     pub fn replace_bytes(&mut self, old: &[u8], new: &[u8], odd: bool) {
         let (old, new) = (sum(old), sum(new));
-        // The first byte at an odd offset is the low half of its word.
+        // The first byte is at an odd offset, so it is the low half of its word.
         if odd {
             self.replace(old.swap_bytes(), new.swap_bytes());
         } else {
@@ -32,13 +32,13 @@ impl ChecksumDelta {
         }
     }
 
-    /// Whether the changes leave every sum unchanged.
+    /// Returns whether the changes leave every sum unchanged.
     #[inline]
     pub fn is_zero(&self) -> bool {
         self.total.is_multiple_of(0xffff)
     }
 
-    /// Returns `sum` with the changes applied, in 1..=0xffff.
+    /// Returns `sum` with the changes applied. The result is in 1..=0xffff.
     fn added_to(&self, sum: u16) -> u16 {
         match ((self.total + u64::from(sum)) % 0xffff) as u16 {
             0 => 0xffff,
@@ -47,14 +47,16 @@ impl ChecksumDelta {
     }
 }
 
-/// Returns the checksum after the changes: ~(~HC + ~m + m') of RFC 1624. A zero delta returns it unchanged.
-/// Otherwise the result is in 0..=0xfffe, like a full computation over bytes that are not all zero.
+/// Returns the checksum after the changes: ~(~HC + ~m + m') of RFC 1624. A zero delta leaves the checksum
+/// unchanged. Otherwise the result is in 0..=0xfffe. A full computation over bytes that are not all zero has
+/// the same range.
 #[inline]
 pub fn apply(checksum: u16, delta: ChecksumDelta) -> u16 {
     if delta.is_zero() { checksum } else { !delta.added_to(!checksum) }
 }
 
-/// Like [`apply`], for UDP: a checksum of zero (none) stays, and a result of zero becomes 0xffff.
+/// Like [`apply`], but for UDP. A checksum of zero, which means none, is unchanged. A result of zero becomes
+/// 0xffff.
 #[inline]
 pub fn apply_udp(checksum: u16, delta: ChecksumDelta) -> u16 {
     if checksum == 0 || delta.is_zero() {
@@ -66,8 +68,8 @@ pub fn apply_udp(checksum: u16, delta: ChecksumDelta) -> u16 {
     }
 }
 
-/// Like [`apply`], for a field that holds the uncomplemented sum of the pseudo-header, which an offload
-/// completes later (CHECKSUM_PARTIAL). `delta` must contain changes of the pseudo-header only.
+/// Like [`apply`], but for a field that contains the uncomplemented sum of the pseudo-header, which an
+/// offload completes later (CHECKSUM_PARTIAL). `delta` must contain only changes of the pseudo-header.
 #[inline]
 pub fn apply_partial(field: u16, delta: ChecksumDelta) -> u16 {
     if delta.is_zero() { field } else { delta.added_to(field) }

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Sum word by word, as RFC 1071 defines it.
+/// Returns the sum, computed word by word as in RFC 1071.
 fn plain_sum(bytes: &[u8]) -> u16 {
     let mut total = 0u32;
     for pair in bytes.chunks(2) {
@@ -17,9 +17,9 @@ fn plain_sum(bytes: &[u8]) -> u16 {
 
 #[test]
 fn known_values() {
-    // The example of RFC 1071, section 3.
+    // This is the example of RFC 1071, section 3.
     assert_eq!(sum(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]), 0xddf2);
-    // RFC 1624, section 4: m = 0x5555 becomes 0x3285, HC 0xdd2f becomes 0x0000.
+    // Example of RFC 1624, section 4: m is 0x5555 and becomes 0x3285, and HC is 0xdd2f and becomes 0x0000.
     let mut delta = ChecksumDelta::default();
     delta.replace(0x5555, 0x3285);
     assert_eq!(apply(0xdd2f, delta), 0);
@@ -70,16 +70,16 @@ proptest! {
         prop_assert_eq!(add(sum(&bytes[..cut]), sum(&bytes[cut..])), sum(&bytes));
     }
 
-    /// Replaces any range, including odd offsets. Few distinct values are used, so that sums near 0 and
-    /// 0xffff occur.
+    /// Replaces a random range, which may begin at an odd offset. Few distinct values are used, so that sums
+    /// near 0 and 0xffff occur.
     #[test]
     fn update_is_recomputation(
         bytes in proptest::collection::vec(prop_oneof![Just(0u8), Just(0xff), any::<u8>()], 1..60),
         changed in proptest::collection::vec(prop_oneof![Just(0u8), Just(0xff), any::<u8>()], 0..20),
         at in 0usize..60,
     ) {
-        // One covered word is never zero, as in every real header. RFC 1624 does not define the update of an
-        // all-zero range.
+        // One covered word is never zero, as in every real header. For bytes that are all zero, RFC 1624 does
+        // not define the update.
         let mut covered = vec![0, 6];
         covered.extend_from_slice(&bytes);
         let at = 2 + at % bytes.len();

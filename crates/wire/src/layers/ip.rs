@@ -23,14 +23,16 @@ pub(super) fn v4(data: &[u8], l3: usize, layers: &mut Layers) {
     layers.ip_proto = ip[9];
     layers.l4 = l4 as u16;
     layers.l4_end = end as u32;
-    // More-fragments bit or a nonzero offset. The don't-fragment and reserved bits are masked out.
+    // The packet is a fragment if the more-fragments bit is set or the offset is not 0. The don't-fragment
+    // and reserved bits are masked out.
     layers.fragment = fragment & 0x3fff != 0;
     let is_first = layers.depth >= Depth::L4 && fragment & 0x1fff == 0;
     let upper = if is_first { upper::v4(end.saturating_sub(l4), ip[9]) } else { 0 };
     layers.present |= header::IPV4 | header::IP | upper;
 }
 
-/// Parses IPv6 at `l3`: skips the extension headers and records which were present and in which order.
+/// Parses IPv6 at `l3`. Skips the extension headers, and records which of them were present and in which
+/// order.
 #[inline(always)]
 pub(super) fn v6(data: &[u8], l3: usize, layers: &mut Layers) {
     let Some(ip) = chunk::<40>(data, l3) else { return };
@@ -50,7 +52,7 @@ pub(super) fn v6(data: &[u8], l3: usize, layers: &mut Layers) {
         layers.exthdr = walked.exthdr;
         layers.fragment = walked.fragment;
     }
-    // At most 16 headers of at most 2,048 bytes each fit 16 bits.
+    // There are at most 16 headers of at most 2,048 bytes each, so the offset fits into 16 bits.
     layers.l4 = l4 as u16;
     layers.ip_proto = proto;
     let mut upper = 0;
@@ -75,13 +77,13 @@ const NO_NEXT: u8 = 59;
 const DESTINATION: u8 = 60;
 const MOBILITY: u8 = 135;
 
-/// Whether [`extensions`] handles this next-header number.
+/// Returns whether [`extensions`] handles this next-header number.
 #[inline(always)]
 fn is_walked(next: u8) -> bool {
     matches!(next, HOP_BY_HOP | ROUTING | FRAGMENT | ESP | AUTHENTICATION | NO_NEXT | DESTINATION | MOBILITY)
 }
 
-/// End of the walk over extension headers.
+/// Result of the walk over extension headers.
 struct Walked {
     /// Offset of the next header.
     l4: usize,
@@ -94,7 +96,7 @@ struct Walked {
     fragment: bool,
 }
 
-/// Walks the extension headers from `at`; `next` is the number of the first.
+/// Walks the extension headers from `at` on. `next` is the number of the first one.
 #[inline(never)]
 fn extensions(data: &[u8], mut at: usize, mut next: u8) -> Walked {
     let mut order = Order::default();
@@ -127,8 +129,8 @@ fn extensions(data: &[u8], mut at: usize, mut next: u8) -> Walked {
         let fragment = if next == FRAGMENT { u16::from_be_bytes([extension[2], extension[3]]) } else { 0 };
         next = extension[0];
         at += len;
-        // Offset (13 bits) and more-fragments bit, with two reserved bits between them. A header with neither
-        // is an "atomic fragment", which is the whole packet.
+        // Offset (13 bits) and more-fragments bit, with two reserved bits between them. If both are 0, the
+        // header is an "atomic fragment", which is the whole packet.
         is_fragment |= fragment & 0xfff9 != 0;
         if fragment & 0xfff8 != 0 {
             break;
@@ -142,20 +144,20 @@ fn extensions(data: &[u8], mut at: usize, mut next: u8) -> Walked {
 struct Order {
     /// Headers seen, as bits of [`exthdr`].
     bits: u16,
-    /// Number of extension headers seen.
+    /// Number of extension headers seen so far.
     count: usize,
     /// Position reached in the recommended order.
     place: u8,
     destinations: u8,
-    /// Headers seen, to detect repeats. `bits` does not serve for this, because some headers have no bit
-    /// there.
+    /// Headers seen so far, to detect repeats. `bits` cannot be used for this, because some headers have no
+    /// bit there.
     seen: u8,
 }
 
 impl Order {
     fn note(&mut self, next: u8) {
         // Destination options have two positions: before the routing header and before the upper layer. RFC
-        // 8200 does not list the mobility header, so it is accepted anywhere.
+        // 8200 does not list the mobility header, so that header is accepted anywhere.
         let (bit, place, seen) = match next {
             HOP_BY_HOP => (exthdr::HOP, 0, 1 << 0),
             DESTINATION if self.place < 1 => (exthdr::DEST, 1, 0),

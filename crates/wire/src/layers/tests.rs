@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Walks over hand-made frames.
+//! Walks over frames written by hand.
 
 use super::{Depth, ETH_TYPE_LLC, Layers, deepen, exthdr, header, locate};
 
@@ -28,7 +28,7 @@ fn ipv6(payload_len: u16, next: u8) -> Vec<u8> {
 }
 
 /// Returns an IPv6 frame with extension headers, followed by `upper` of protocol `proto`. Each extension
-/// header is given by its number, and by its bytes without the first one.
+/// header is given by its number and its bytes. The first byte is omitted.
 fn with_extensions(extensions: &[(u8, &[u8])], proto: u8, upper: &[u8]) -> Layers {
     let first = extensions.first().map_or(proto, |extension| extension.0);
     let mut payload = Vec::new();
@@ -140,7 +140,7 @@ fn ipv4_that_contradicts_itself_is_absent() {
 
 #[test]
 fn padding_is_not_payload() {
-    // A UDP header does not fit a total length of 27, whatever bytes follow.
+    // A UDP header does not fit into a total length of 27, even if more bytes follow.
     let cut = locate(&frame(&[&[8, 0], &ipv4(27, 0, 17), &[0; 26]]), Depth::L4);
     assert_eq!((cut.present, cut.l4_end), (header::IPV4 | header::IP, 41));
     let whole = locate(&frame(&[&[8, 0], &ipv4(28, 0, 17), &[0; 26]]), Depth::L4);

@@ -2,17 +2,17 @@
 //! The walk over a frame: Ethernet and VLAN tags here, the following headers in `ip` and `upper`.
 //!
 //! Code that every packet executes is inlined and writes each value directly to its field. Rare cases are
-//! separate functions that return values. No result is built elsewhere and copied: copying a value that was
-//! just written in parts stalls the core (failed store forwarding).
+//! separate functions that return values. Results are not built elsewhere and then copied, because copying a
+//! value that was just written in parts stalls the core (failed store forwarding).
 
 use super::{Depth, ETH_TYPE_LLC, Layers, header, ip};
 
-/// Maximum number of VLAN tags that are skipped. The rest of a frame with more tags is not examined.
+/// Maximum number of VLAN tags that are skipped. If a frame has more tags, the rest of it is not examined.
 const VLAN_TAGS_MAX: usize = 8;
 /// Lowest value of the type field that is an EtherType; smaller values are 802.3 lengths.
 const ETH_TYPE_MIN: u16 = 0x0600;
 
-/// Returns the `N` bytes at `at` if all of them lie within `data`.
+/// Returns the `N` bytes at `at`, or `None` if they are not completely within `data`.
 #[inline(always)]
 pub(super) fn chunk<const N: usize>(data: &[u8], at: usize) -> Option<&[u8; N]> {
     data.get(at..)?.first_chunk()
@@ -34,12 +34,12 @@ pub fn deepen(data: &[u8], depth: Depth, layers: &mut Layers) {
         return;
     }
     if from == Depth::L3 {
-        // The upper layers depend on values of the IP walk that `Layers` does not keep, so both are parsed
+        // The upper layers depend on values of the IP walk that `Layers` does not store, so both are parsed
         // again.
         *layers = Layers::default();
     }
     layers.depth = depth;
-    // A type offset of 0 means that there was no complete Ethernet header.
+    // A type offset of 0 means that there is no complete Ethernet header.
     if if from == Depth::L2 { layers.type_at == 0 } else { !link(data, layers) } {
         return;
     }
@@ -48,7 +48,7 @@ pub fn deepen(data: &[u8], depth: Depth, layers: &mut Layers) {
     }
 }
 
-/// Parses Ethernet and VLAN tags. Returns false without a complete Ethernet header.
+/// Parses Ethernet and VLAN tags. Returns false if there is no complete Ethernet header.
 #[inline(always)]
 fn link(data: &[u8], layers: &mut Layers) -> bool {
     let Some(ethernet) = chunk::<14>(data, 0) else { return false };
@@ -109,7 +109,8 @@ fn logical_link(data: &[u8], length_at: usize) -> (u16, usize) {
     }
 }
 
-/// Whether `eth_type` is a tag protocol identifier that is skipped: C-tag, S-tag, or the older Q-in-Q tag.
+/// Returns whether `eth_type` is a tag protocol identifier that is skipped: C-tag, S-tag, or the older Q-in-Q
+/// tag.
 #[inline(always)]
 fn is_tpid(eth_type: u16) -> bool {
     matches!(eth_type, 0x8100 | 0x88a8 | 0x9100)
@@ -129,7 +130,7 @@ fn network(data: &[u8], l3: usize, layers: &mut Layers) {
 #[inline(never)]
 fn other(data: &[u8], l3: usize, eth_type: u16) -> u32 {
     match eth_type {
-        // ARP with hardware type 1 (Ethernet), protocol 0x0800 (IPv4), address lengths 6 and 4.
+        // ARP with hardware type 1 (Ethernet), protocol 0x0800 (IPv4), and address lengths 6 and 4.
         0x0806 if chunk::<28>(data, l3).is_some_and(|arp| arp[..6] == [0, 1, 8, 0, 6, 4]) => header::ARP,
         0x8847 | 0x8848 if chunk::<4>(data, l3).is_some() => header::MPLS,
         0x88e7 if chunk::<4>(data, l3).is_some() => header::PBB,

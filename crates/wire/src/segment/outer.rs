@@ -5,8 +5,8 @@
 //! These are lengths, identifications and checksums of outer IP, UDP and GRE headers. The walk supports
 //! Ethernet with VLAN tags, IP in IP, GRE (RFC 2784, 2890), VXLAN (RFC 7348) with its extension GPE, Geneve
 //! (RFC 8926), and IP directly in UDP. Any other header after UDP or GRE may contain a length, so such a
-//! frame is not segmented. Unknown layer 2 headers (MPLS, PBB, KeyFlow) contain no length; the walk searches
-//! for the next IP header after them.
+//! frame is not segmented. Other layer 2 headers (MPLS, PBB, KeyFlow) contain no length. After them, the walk
+//! searches for the next IP header.
 
 #[cfg(test)]
 mod tests;
@@ -22,8 +22,8 @@ const IP_IN_IP: u8 = 4;
 const IPV6_IN_IP: u8 = 41;
 const GRE: u8 = 47;
 
-/// Flags in the first word of a GRE header: checksum, key and sequence number present. The reserved mask
-/// covers the bits that must be 0 (routing, recursion control, flags, version).
+/// Flags in the first word of a GRE header. They state whether checksum, key and sequence number are present.
+/// The reserved mask covers the bits that must be 0 (routing, recursion control, flags, version).
 const GRE_HAS_CHECKSUM: u16 = 0x8000;
 const GRE_HAS_KEY: u16 = 0x2000;
 const GRE_HAS_SEQUENCE: u16 = 0x1000;
@@ -36,20 +36,20 @@ const ETHERNET: u16 = 0x6558;
 /// Flag of a VXLAN header that marks its network identifier as valid.
 const VXLAN_VALID: u8 = 0x08;
 
-/// Header to correct, at an offset of the frame.
+/// A header to correct, at an offset in the frame.
 #[derive(Clone, Copy, Debug, Default)]
 enum Header {
     #[default]
     None,
     Ipv4(usize),
     Ipv6(usize),
-    /// UDP, with the offset of the IP header before it.
+    /// A UDP header, with the offset of the IP header before it.
     Udp(usize, usize),
-    /// GRE with a checksum.
+    /// A GRE header with a checksum.
     Gre(usize),
 }
 
-/// Headers around the innermost packet, outermost first.
+/// Headers around the innermost packet, the outermost first.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Outer {
     headers: [Header; HEADERS_MAX],
@@ -69,8 +69,8 @@ impl Outer {
         Some(self)
     }
 
-    /// Corrects the headers of the segment `out`, whose innermost packet is complete. `count` segments were
-    /// written before.
+    /// Corrects the outer headers of the segment `out`, whose innermost packet is complete. `count` segments
+    /// were written before it.
     pub(super) fn finish(&self, out: &mut [u8], count: u16) {
         for header in self.headers[..self.count].iter().rev() {
             match *header {
@@ -90,7 +90,7 @@ impl Outer {
     }
 }
 
-/// Writes length, identification and header checksum of an IPv4 packet that reaches to the end of `packet`.
+/// Writes length, identification and header checksum of an IPv4 packet that extends to the end of `packet`.
 pub(super) fn finish_ipv4(packet: &mut [u8], count: u16) {
     let total_len = packet.len() as u16;
     if let Ok(mut ip) = ipv4::Packet::new_checked(packet) {
@@ -100,8 +100,8 @@ pub(super) fn finish_ipv4(packet: &mut [u8], count: u16) {
     }
 }
 
-/// Completes an outer UDP header. A checksum of 0 (none) stays. Any other is recomputed, because a
-/// super-frame's field holds at most the sum of the pseudo-header.
+/// Completes an outer UDP header. A checksum of 0, which means none, is unchanged. Any other checksum is
+/// recomputed, because in a super-frame the field contains at most the sum of the pseudo-header.
 fn finish_udp(out: &mut [u8], at: usize, ip: usize) {
     let len = out.len() - at;
     (len as u16).store(&mut out[at + super::UDP_LENGTH..]);
@@ -116,7 +116,7 @@ fn finish_udp(out: &mut [u8], at: usize, ip: usize) {
     checksum::udp(pseudo, &out[at..]).store(&mut out[at + super::UDP_CHECKSUM..]);
 }
 
-/// IP header whose length reaches to the frame's end.
+/// An IP header whose length extends to the end of the frame.
 struct Ip {
     is_v4: bool,
     proto: u8,
@@ -130,7 +130,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Walks from the Ethernet header at `at`, after the headers in `outer`.
+    /// Walks from the Ethernet header at `at`. `outer` has the headers before it.
     fn ethernet(&self, at: usize, outer: Outer) -> Option<Outer> {
         let layers = locate(self.frame.get(at..)?, Depth::L3);
         let l3 = at + usize::from(layers.l3);
@@ -161,8 +161,8 @@ impl Walk<'_> {
     }
 
     /// Returns the IP header at `at`. Returns `None` in these cases: the header is incomplete, its length
-    /// does not reach the frame's end, the packet is a fragment, or there are extension headers other than
-    /// options.
+    /// does not extend to the end of the frame, the packet is a fragment, or there are extension headers
+    /// other than options.
     fn ip_at(&self, at: usize) -> Option<Ip> {
         let bytes = self.frame.get(at..)?;
         if let Ok(ip) = ipv4::Packet::new_checked(bytes) {
@@ -185,8 +185,8 @@ impl Walk<'_> {
     fn gre(&self, at: usize, outer: Outer) -> Option<Outer> {
         let head = self.frame.get(at..at + 4)?;
         let (flags, kind): (u16, u16) = (Field::load(head), Field::load(&head[2..]));
-        // A sequence number counts packets. Each segment would need another number, but later packets already
-        // use the numbers that follow.
+        // A sequence number counts packets. Each segment would need its own number, but later packets already
+        // use the following numbers.
         if flags & (GRE_RESERVED | GRE_HAS_SEQUENCE) != 0 {
             return None;
         }
@@ -206,8 +206,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Continues the walk in a UDP payload. Tunnels choose their ports, so the payload is a tunnel header if
-    /// the walk from it reaches the innermost packet.
+    /// Continues the walk in a UDP payload. The ports of a tunnel can be configured, so they do not identify
+    /// it. The payload is a tunnel header if the walk from it reaches the innermost packet.
     fn udp(&self, at: usize, ip: usize, outer: Outer) -> Option<Outer> {
         let head = self.frame.get(at..at + 16)?;
         let len: u16 = Field::load(&head[super::UDP_LENGTH..]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Segments compared with frames that the builder makes of the same payload.
+//! Segments are compared with frames that the builder makes from the same payload.
 
 use proptest::prelude::*;
 
@@ -11,7 +11,7 @@ const B: [u8; 4] = [10, 0, 0, 2];
 const A6: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
 const B6: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
 
-/// Returns headers up to IP. `shape` selects tags, address family, options and extension headers.
+/// Returns headers up to IP. `shape` selects VLAN tags, address family, options and extension headers.
 fn ip(shape: u8, id: u16) -> PacketBuilder {
     let mut builder = PacketBuilder::ethernet([2; 6], [4; 6]);
     if shape & 1 != 0 {
@@ -122,7 +122,7 @@ proptest! {
         }
     }
 
-    /// Any bytes with any layers yield a result, never a panic.
+    /// Random bytes with random layers must give a result and never cause a panic.
     #[test]
     fn any_input_is_survived(
         frame in proptest::collection::vec(any::<u8>(), 0..120),

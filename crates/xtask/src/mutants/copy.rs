@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Copy of the tree in which faults are planted.
+//! A copy of the tree, in which faults are planted.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -9,11 +9,11 @@ use std::process::Command;
 use super::patch::Patch;
 use crate::{Failure, tree};
 
-/// Tools that tests run and distributions do not package.
+/// Folder of tools that tests run and that distributions do not package.
 const TOOLS: &str = "target/tools";
 
-/// Copy of every file that git tracks or would track, kept between runs so that only changed files are
-/// rebuilt.
+/// A copy of every file that git tracks or would track. It is kept between runs, so that only changed files
+/// are rebuilt.
 pub struct TreeCopy {
     original: PathBuf,
     root: PathBuf,
@@ -90,8 +90,8 @@ impl TreeCopy {
         fs::write(&to, content).map_err(fault)
     }
 
-    /// Links the tools that `scripts/setup.sh` installed in the original's build folder, where tests look for
-    /// them.
+    /// Links the tools that `scripts/setup.sh` installed in the original's build folder. Tests look for them
+    /// there.
     fn link_tools(&self) -> Result<(), Failure> {
         let (from, to) = (self.original.join(TOOLS), self.root.join(TOOLS));
         let fault = |error| format!("{} cannot be linked: {error}", to.display());
@@ -102,8 +102,8 @@ impl TreeCopy {
         symlink(from, &to).map_err(fault)
     }
 
-    /// Removes files of an earlier copy that the original no longer has. A symbolic link is removed, not its
-    /// target.
+    /// Removes files of an earlier copy that the original no longer has. If a file is a symbolic link, its
+    /// target is kept.
     fn remove_others(&self, folder: &Path, paths: &[String]) -> Result<(), Failure> {
         let fault = |error| format!("{}: {error}", folder.display());
         for entry in fs::read_dir(folder).map_err(fault)? {

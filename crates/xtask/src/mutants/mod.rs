@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Planted faults: each patch of `tests/mutations` must make the test it names fail. The test must pass
-//! without the patch.
+//! Planted faults. Each patch of `tests/mutations` names a test, which must fail with the patch and pass
+//! without it.
 //!
 //! The tree is copied once to `target/mutants/tree`, where the patches are applied, tested and reverted one
-//! after another. A single copy keeps the builds incremental. The build folder is `target/mutants/build`; it
-//! is seeded with the tree's compiled dependencies (`seed.rs`).
+//! after another. A single copy keeps the builds incremental. The build folder is `target/mutants/build`;
+//! compiled dependencies of the tree are copied to it first (`seed.rs`).
 
 use std::fs;
 use std::io;
@@ -34,7 +34,7 @@ struct Row {
     caught: bool,
 }
 
-/// Runs the chosen mutations of the tree at `root`. Returns true if all are caught.
+/// Runs the chosen mutations of the tree at `root`. Returns true if all of them are caught.
 pub fn run(root: &Path, choice: PatchChoice<'_>) -> Result<bool, Failure> {
     let patches = Patch::read_all(&root.join(FOLDER), choice)?;
     let target = root.join("target");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! File of a mutation: header lines, then a unified diff with paths from the root (`a/`, `b/`).
+//! File of a mutation. It has header lines, followed by a unified diff with paths from the root (`a/`, `b/`).
 //!
 //! ```text
 //! # The worker keeps verdicts of the rules before the change.
@@ -29,7 +29,7 @@ pub enum PatchChoice<'a> {
 /// Test command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TestCommand {
-    /// Words of the command line; the first two are `cargo test`.
+    /// Words of the command line. The first two are `cargo test`.
     pub words: Vec<String>,
     /// Environment variables.
     pub environment: Vec<(String, String)>,
@@ -43,7 +43,7 @@ impl TestCommand {
     }
 }
 
-/// Planted fault.
+/// A planted fault.
 pub struct Patch {
     /// File name without `.patch`.
     pub name: String,
@@ -60,7 +60,7 @@ pub struct Patch {
 }
 
 impl Patch {
-    /// Returns the selected patches in `folder`, sorted by name. An empty selection is an error.
+    /// Returns the selected patches in `folder`, sorted by name. It is an error if no patch is selected.
     pub fn read_all(folder: &Path, choice: PatchChoice<'_>) -> Result<Vec<Self>, Failure> {
         let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Runs a test command, and distinguishes a failed test from a failed build.
+//! Runs test commands, and distinguishes a failed test from a failed build.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -16,7 +16,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::Failure;
 
-/// Address space limit of each test process in KiB: a process with a fault may allocate without end.
+/// Limit of the address space of each test process in KiB. A process with a fault may allocate memory without
+/// end.
 const MEMORY_KIB: u64 = 12 << 20;
 
 /// Time limit including the build. A planted fault may make the test hang.
@@ -90,7 +91,8 @@ impl Runner {
             .current_dir(&self.root)
             .env("CARGO_TARGET_DIR", &self.build)
             .envs(environment.iter().cloned())
-            // A separate process group, so that the test process can be ended together with cargo.
+            // The command gets a separate process group, so that the test process can be ended together with
+            // cargo.
             .process_group(0)
             .stdin(Stdio::null())
             .stderr(log.try_clone().map_err(fault)?)
@@ -102,7 +104,7 @@ impl Runner {
         Ok(outcome(status.success(), &String::from_utf8_lossy(&output)))
     }
 
-    /// Waits for `child`. Returns `None` if it exceeded the time limit.
+    /// Waits for `child`. Returns `None` if it exceeds the time limit.
     fn wait(&self, mut child: Child) -> Result<Option<ExitStatus>, Failure> {
         let started = Instant::now();
         loop {
@@ -136,8 +138,8 @@ fn outcome(success: bool, output: &str) -> RunOutcome {
     }
 }
 
-/// Returns the names in the runner's final list: the lines after the last `failures:`, indented by four
-/// spaces.
+/// Returns the names in the final list of the test runner. These are the lines after the last `failures:`
+/// that are indented by four spaces.
 fn failed_tests(output: &str) -> Vec<String> {
     let Some((_, list)) = output.rsplit_once("\nfailures:\n") else { return Vec::new() };
     list.lines().map_while(|line| line.strip_prefix("    ")).map(str::to_owned).collect()
@@ -162,7 +164,7 @@ mod tests {
         );
     }
 
-    /// Whether the process runs. A zombie does not.
+    /// Returns whether the process runs. A zombie does not.
     fn runs(pid: &str) -> bool {
         let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
         stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))

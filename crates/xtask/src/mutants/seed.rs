@@ -2,9 +2,9 @@
 //! Copies compiled dependencies from the tree's build folder to the mutants' build folder, so that they are
 //! not compiled again.
 //!
-//! Only packages from outside the workspace are copied. Cargo decides by modification time whether a
-//! workspace package is fresh, so it would confuse the tree with its copy. The folder layout is internal to
-//! cargo and may change; then nothing is copied, and cargo compiles the dependencies.
+//! Only packages from outside the workspace are copied. Cargo decides by modification times whether a
+//! workspace package must be rebuilt, so it would confuse the tree with its copy. The folder layout is
+//! internal to cargo and may change. In that case nothing is copied, and cargo compiles the dependencies.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -30,8 +30,8 @@ pub fn own_packages(root: &Path) -> Result<HashSet<String>, Failure> {
     Ok(names)
 }
 
-/// Copies every complete unit from the profile folder `from` (such as `target/debug`) that `to` lacks.
-/// Packages in `own` are not copied.
+/// Copies every complete unit from the profile folder `from` (such as `target/debug`) that is missing in
+/// `to`. Packages in `own` are not copied.
 pub fn copy_dependencies(from: &Path, to: &Path, own: &HashSet<String>) -> Result<(), Failure> {
     let fault = |error| format!("{} cannot be copied to {}: {error}", from.display(), to.display());
     copy(from, to, own).map_err(fault)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Imports among the modules of a crate: no circle of more than [`FILES_MAX`] files, and none that climbs in
-//! a crate whose modules are listed from the top down.
+//! Checks imports among the modules of a crate. At most [`FILES_MAX`] files may form a circle. In a crate
+//! whose modules are listed from the top down, no module may import a module above it.
 //!
 //! A module imports another if a path in its code leads there: a `use` declaration, or a path that begins
 //! with `crate`, `super` or `self`. A path through a re-export leads to the module that defines the name. A
@@ -15,25 +15,26 @@ use super::functions::is_for_tests;
 use super::{Finding, idioms};
 use crate::tree::File;
 
-/// Files that may import each other in a circle.
+/// Maximum number of files that may import each other in a circle.
 const FILES_MAX: usize = 3;
 
 /// Crates whose root declares its modules from the top down: a module imports only modules below it.
 const DESCENDING: &[&str] = &["pipeline"];
 
-/// Place of a module in its crate, such as `["ffp", "lut"]`; empty for the crate's root.
+/// Position of a module in its crate, such as `["ffp", "lut"]`. Empty for the crate's root.
 type Place = Vec<String>;
 
-/// Modules of a crate, by place.
+/// Modules of a crate, by position.
 type Modules<'a> = BTreeMap<Place, Module<'a>>;
 
 struct Module<'a> {
     file: &'a File,
-    /// Paths that the code names, in full from the crate's root or as written, with the lines they stand in.
+    /// Paths that occur in the code, with their line numbers. A path is complete from the crate's root, or as
+    /// written.
     paths: Vec<(Vec<String>, usize)>,
-    /// Submodules in files of their own, in the order of their declarations.
+    /// Submodules that have their own files, in the order of their declarations.
     declares: Vec<String>,
-    /// Names that the module re-exports, with the paths they come from.
+    /// Names that the module re-exports, with the original paths.
     exports: BTreeMap<String, Vec<String>>,
 }
 
@@ -75,7 +76,7 @@ fn check_crate(name: &str, modules: &Modules<'_>) -> Vec<Finding> {
 }
 
 /// Modules that each module imports, with the line of one such import. The root and the module's own
-/// submodules are left out.
+/// submodules are omitted.
 type Imports<'a> = BTreeMap<&'a Place, BTreeMap<&'a Place, usize>>;
 
 fn imports<'a>(modules: &'a Modules<'_>) -> Imports<'a> {
@@ -91,10 +92,11 @@ fn imports<'a>(modules: &'a Modules<'_>) -> Imports<'a> {
     found
 }
 
-/// Returns the module that a path in the module `from` leads to; `None` if it leads out of the crate.
+/// Returns the module to which a path in the module `from` leads. Returns `None` if the path leads out of the
+/// crate.
 fn resolve<'a>(path: &[String], from: &Place, modules: &'a Modules<'_>) -> Option<&'a Place> {
     let mut full = absolute(path, from, modules)?;
-    // Each step replaces a re-export by the path it stands for. The bound ends circles of re-exports.
+    // Each step replaces a re-export by its original path. The bound ends circles of re-exports.
     for _ in 0..8 {
         let mut depth = full.len();
         let target = loop {
@@ -112,7 +114,7 @@ fn resolve<'a>(path: &[String], from: &Place, modules: &'a Modules<'_>) -> Optio
     None
 }
 
-/// Returns a path from the crate's root; `None` if the path leads to another crate.
+/// Returns a path from the crate's root, or `None` if the path leads to another crate.
 fn absolute(path: &[String], from: &Place, modules: &Modules<'_>) -> Option<Vec<String>> {
     let first = path.first()?;
     let mut rest = &path[1..];
@@ -133,7 +135,8 @@ fn absolute(path: &[String], from: &Place, modules: &Modules<'_>) -> Option<Vec<
     Some(full)
 }
 
-/// Returns the sets of modules that import each other, directly or through others, largest first.
+/// Returns the sets of modules that import each other, directly or through other modules. The largest set
+/// comes first.
 fn circles<'a>(imports: &Imports<'a>) -> Vec<BTreeSet<&'a Place>> {
     let reached: BTreeMap<&Place, BTreeSet<&Place>> =
         imports.keys().map(|from| (*from, reachable(from, imports))).collect();
@@ -173,7 +176,7 @@ fn report(circle: &BTreeSet<&Place>, modules: &Modules<'_>) -> Option<Finding> {
     Some(Finding::new(file, 0, says))
 }
 
-/// Finds imports of modules that the crate's root declares above the importing one.
+/// Finds imports of modules that the crate's root declares above the importing module.
 fn climbing(modules: &Modules<'_>, imports: &Imports<'_>) -> Vec<Finding> {
     let order = modules.get(&Vec::new()).map_or(&[][..], |root| &root.declares);
     let rank =
@@ -250,7 +253,8 @@ impl<'ast> Visit<'ast> for Module<'_> {
     }
 
     fn visit_item_mod(&mut self, module: &'ast ItemMod) {
-        // `super` means something else inside a module that stands in the file; there are few.
+        // Inside a module that is defined within a file, `super` has another meaning. There are few such
+        // modules.
         if module.content.is_none() && !is_for_tests(&module.attrs) {
             self.declares.push(module.ident.to_string());
         }
@@ -266,7 +270,8 @@ mod tests {
         check(&planted)
     }
 
-    /// A crate whose modules `a`, `b`, .. each import the next, and the last the first.
+    /// Returns a crate with the modules `a`, `b` and so on. Each imports the next one, and the last imports
+    /// the first.
     fn ring(size: u8) -> Vec<(String, String)> {
         let name = |at: u8| char::from(b'a' + at % size);
         (0..size)

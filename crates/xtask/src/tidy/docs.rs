@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Documentation matches the code: names that code lists are documented, and paths in documentation exist.
+//! Checks that documentation matches the code: names that code lists are documented, and paths in
+//! documentation exist.
 
 use super::Finding;
 use crate::tree::File;
 
-/// Names that a page must contain in back quotes.
+/// Names that a page must contain in backquotes.
 struct List {
     source: &'static str,
     page: &'static str,
@@ -41,7 +42,7 @@ const LISTS: &[List] = &[
     },
 ];
 
-/// Pages whose paths to source files are checked.
+/// Pages in which paths to source files are checked.
 const GUIDES: &[&str] = &["ARCHITECTURE.md", "README.md", "CONTRIBUTING.md", "docs/"];
 
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
@@ -126,7 +127,7 @@ fn quoted(line: &str) -> Vec<String> {
     line.split('"').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
-/// Whether `text` contains `name` in back quotes as a separate word.
+/// Returns whether `text` contains `name` in back quotes as a separate word.
 fn names_word(text: &str, name: &str) -> bool {
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let quoted = text.lines().flat_map(|line| line.split('`').skip(1).step_by(2));

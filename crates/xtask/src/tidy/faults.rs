@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Planted faults (`tests/mutations/*.patch`) still apply. A patch that no longer applies to the code proves
-//! nothing.
+//! Checks that planted faults (`tests/mutations/*.patch`) still apply. A patch that no longer applies to the
+//! code proves nothing.
 
 use super::Finding;
 use crate::tree::File;
@@ -12,7 +12,7 @@ pub fn check(files: &[File]) -> Vec<Finding> {
     files.iter().filter(is_patch).flat_map(|patch| check_one(patch, files)).collect()
 }
 
-/// Lines that a hunk expects in a file, from the line of the patch where the hunk begins.
+/// A hunk of a patch: the lines that it expects in a file, and the line of the patch at which it begins.
 struct Hunk<'a> {
     line: usize,
     path: &'a str,

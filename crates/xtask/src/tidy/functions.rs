@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Length of functions: at most 80 lines from signature to closing brace, so that a reader keeps the
-//! overview. Tests may be longer.
+//! Checks the length of functions: at most 80 lines from signature to closing brace. Tests may be longer.
 
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
@@ -73,7 +72,7 @@ impl<'ast> Visit<'ast> for Functions<'_> {
     }
 
     fn visit_item(&mut self, item: &'ast Item) {
-        // Macros hold no functions that can be parsed.
+        // Macros contain no functions that can be parsed.
         if !matches!(item, Item::Macro(_)) {
             visit::visit_item(self, item);
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Idioms that a crate must not use, and `unsafe` outside the permitted files.
+//! Checks for idioms that a crate must not use, and for `unsafe` outside the permitted files.
 //!
 //! Tests are exempt. Some files of packet-path crates run on the control thread only, such as table
 //! compilation. Such a file declares this by a line `//! Control side: ...` in its module documentation, and
@@ -21,7 +21,7 @@ enum Reach {
 }
 
 struct Idiom {
-    /// Text to search for in code. It matches whole words only.
+    /// Text to search for in code. Only whole words match.
     needle: &'static str,
     crates: &'static [&'static str],
     reach: Reach,
@@ -103,7 +103,7 @@ const IDIOMS: &[Idiom] = &[
     idiom("std::thread", NO_THREAD, Reach::Crate, THREAD),
 ];
 
-/// Folders with device memory, and the small modules for frame memory, prefetch, TSC and SIMD.
+/// Folders of code that uses device memory, and the small modules for frame memory, prefetch, TSC and SIMD.
 const UNSAFE_PLACES: &[&str] = &["crates/port/", "crates/frame/src/memory"];
 const UNSAFE_MODULES: &[&str] = &["pages", "prefetch", "tsc", "simd"];
 
@@ -135,8 +135,8 @@ pub fn check(files: &[File]) -> Vec<Finding> {
     findings
 }
 
-/// Returns the Rust files except those for tests only, each with its code without comments, literals and
-/// tests.
+/// Returns the Rust files, except those that are only for tests. Each file comes with its code without
+/// comments, literals and tests.
 pub fn shipped(files: &[File]) -> Vec<(&File, String)> {
     let sources: Vec<(&File, String)> = files
         .iter()

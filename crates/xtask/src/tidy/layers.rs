@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Dependencies between crates: a crate uses only crates of lower layers, and none that [`FORBIDDEN`]
-//! excludes.
+//! Checks dependencies between crates. A crate may use only crates of lower layers, and none that
+//! [`FORBIDDEN`] excludes.
 
 use toml::{Table, Value};
 
@@ -31,7 +31,7 @@ const LAYERS: &[&str] = &[
     "xtask",
 ];
 
-/// Dependencies on lower layers that are forbidden too: (crate, forbidden dependency, reason).
+/// Dependencies on lower layers that are forbidden nevertheless: crate, forbidden dependency, and reason.
 const FORBIDDEN: &[(&str, &str, &str)] = &[
     ("flow", "frame", "the flow model knows of packets' headers only"),
     ("reference", "frame", "the interpreter shares nothing with the fast paths"),

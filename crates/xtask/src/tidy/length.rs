@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! File sizes: no source file over 800 lines, the median under 200, and no file over 1 MB.
+//! Checks the sizes of files. No source file may have more than 800 lines, their median must be below 200,
+//! and no file may exceed 1 MB.
 
 use std::fmt;
 

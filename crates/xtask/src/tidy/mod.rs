@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rules of the project that a program can check.
+//! The project's rules that a program can check.
 
 use std::fmt;
 use std::io;
@@ -21,11 +21,11 @@ mod pages;
 mod width;
 mod words;
 
-/// Violation of a rule.
+/// A violation of a rule.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Finding {
     path: String,
-    /// Line number from 1; 0 for the whole file.
+    /// Line number, counted from 1, or 0 for the whole file.
     line: usize,
     /// Description of the violation, and of its correction.
     says: String,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Names of public types: a name belongs to one crate, and none hides a name of Rust's prelude.
+//! Checks the names of public types. A name must belong to one crate only, and must not hide a name of Rust's
+//! prelude.
 //!
 //! A type is public if it is declared `pub` outside tests, whether or not its module is. Private and
-//! `pub(crate)` types are not checked. Neither is `bench`, which no crate uses.
+//! `pub(crate)` types are not checked. The package `bench` is not checked either, because no crate uses it.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +23,7 @@ const KINDS: [&str; 5] = ["struct", "enum", "union", "trait", "type"];
 
 pub fn check(files: &[File]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    // Crate and file that declared each name first.
+    // For each name, the crate and the file that declared it first.
     let mut owners: BTreeMap<String, (String, String)> = BTreeMap::new();
     let sources = idioms::shipped(files);
     for (file, shipped) in &sources {
@@ -58,7 +59,7 @@ fn public_types(code: &str) -> impl Iterator<Item = (usize, &str)> {
         let kind = words.find(|word| *word != "unsafe" && *word != "auto")?;
         let name = words.next().filter(|_| KINDS.contains(&kind))?;
         let end = name.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(name.len());
-        // A macro's parameter stands for many names.
+        // A macro's parameter may stand for many names.
         (end > 0).then_some((number, &name[..end]))
     })
 }

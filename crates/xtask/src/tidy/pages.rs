@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Form of the documentation pages: length, links, decision records, and the rows of docs/where.md.
+//! Checks the form of the documentation pages: length, links, decision records, and the rows of
+//! docs/where.md.
 
 use super::Finding;
 use crate::tree::File;
 
-/// Pages that must stay short, with the most words they may have (separated by white space).
+/// Pages that must stay short, with their maximum numbers of words. Words are separated by white space.
 const WORDS_MAX: &[(&str, usize)] = &[("README.md", 1_200), ("ARCHITECTURE.md", 1_500)];
 
-/// Start of the paths of decision records.
+/// Prefix of the paths of decision records.
 const DECISIONS: &str = "docs/adr/0";
 const DECISION_WORDS_MAX: usize = 400;
 
-/// Lines that every decision record must have.
+/// Beginnings of the lines that every decision record must have.
 const DECISION_LINES: &[&str] = &["- Status: ", "- Date: "];
 
-/// The page that names one path in each row.
+/// The page whose rows each name one path.
 const WHERE: &str = "docs/where.md";
 
 pub fn check(files: &[File]) -> Vec<Finding> {
@@ -79,7 +80,7 @@ fn dead_links(files: &[File], page: &File) -> Vec<Finding> {
     findings
 }
 
-/// Returns the lines outside of code blocks, with their numbers from 1.
+/// Returns the lines outside of code blocks, with their numbers, counted from 1.
 fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut in_code = false;
     text.lines().enumerate().filter_map(move |(at, line)| {
@@ -89,7 +90,7 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Returns the targets of the links in a line, except links in back quotes.
+/// Returns the targets of the links in a line. Links in backquotes are omitted.
 fn links(line: &str) -> impl Iterator<Item = &str> {
     line.match_indices("](").filter_map(|(at, open)| {
         let in_code = line[..at].matches('`').count() % 2 == 1 && line[at..].contains('`');
@@ -98,7 +99,7 @@ fn links(line: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns `path` as seen from `folder`, without `.` and `..`.
+/// Returns `path`, interpreted relative to `folder`, without `.` and `..`.
 fn joined(folder: &str, path: &str) -> String {
     let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
     for part in path.split('/') {
@@ -111,7 +112,7 @@ fn joined(folder: &str, path: &str) -> String {
     parts.join("/")
 }
 
-/// Returns the names that GitHub gives a page's headings.
+/// Returns the anchors that GitHub generates for a page's headings.
 fn headings(text: &str) -> impl Iterator<Item = String> {
     prose(text).filter_map(|(_, line)| {
         let title = line.strip_prefix('#')?.trim_start_matches('#').strip_prefix(' ')?;
@@ -120,7 +121,7 @@ fn headings(text: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// Checks that each row names at most one path, and that the file contains the items named after the path.
+/// Checks that each row names at most one path, and that the file contains the items named after this path.
 fn rows(files: &[File], page: &File) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (number, line) in prose(text(page)).filter(|(_, line)| line.starts_with('|')) {

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Width of comments and Markdown, which rustfmt does not break: at most the width of code.
+//! Checks the width of comments and of Markdown, which rustfmt does not wrap. They may be at most as wide as
+//! code.
 
 use super::Finding;
 use crate::tree::File;
 
-/// Columns of a line, as in rustfmt.toml.
+/// Maximum number of columns of a line, as in rustfmt.toml.
 const COLUMNS_MAX: usize = 110;
 
-/// A line with a word of this many columns, such as a link, may be wider, because it cannot be broken.
+/// A line that contains a word of at least this many columns, such as a link, may be wider, because the word
+/// cannot be broken.
 const WORD_COLUMNS: usize = 60;
 
 pub fn check(files: &[File]) -> Vec<Finding> {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Words that tie the tree to one machine: local paths, and hosts of package registries.
+//! Checks for words that bind the tree to one machine: local paths, and hosts of package registries.
 
 use super::Finding;
 use crate::tree::File;
 
-/// Prefixes of paths that exist on one machine or for one user only.
+/// Prefixes of paths that exist only on one machine or for one user.
 const MACHINE_PATHS: &[&str] = &["/home/", "/root/", "/work/", "/farm/", "/Users/", "/mnt/"];
 
-/// Hosts of package registries. The user's settings choose these hosts, not the project.
+/// Hosts of package registries. The user's settings, not the project, must choose these hosts.
 const REGISTRIES: &[&str] = &[
     "index.crates.io",
     "static.crates.io",
@@ -19,7 +19,7 @@ const REGISTRIES: &[&str] = &[
     "security.debian.org",
 ];
 
-/// This file, which contains the words itself.
+/// This file, which contains the forbidden words itself.
 const SELF: &str = "crates/xtask/src/tidy/words.rs";
 
 pub fn check(files: &[File]) -> Vec<Finding> {
@@ -39,8 +39,8 @@ pub fn check(files: &[File]) -> Vec<Finding> {
     findings
 }
 
-/// Whether `line` contains `path` as the start of a longer path. The middle of `a/work/b` and a bare `/root/`
-/// do not count.
+/// Returns whether `line` contains `path` as the start of a longer path. The middle of `a/work/b` and a bare
+/// `/root/` do not count.
 fn names_path(line: &str, path: &str) -> bool {
     line.match_indices(path).any(|(at, _)| {
         let before = line[..at].chars().next_back();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Segments of tunnelled super-frames, compared with segments that are put into the same tunnels one by one.
+//! Segments of tunnelled super-frames are compared with segments that are put into the same tunnels one by
+//! one.
 
 use proptest::prelude::*;
 
@@ -14,7 +15,7 @@ const B6: [u8; 16] = [0xfd, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
 const ETHERNET_BYTES: usize = 14;
 const GRE_SUMMED: [u8; 8] = [0x80, 0, 0x65, 0x58, 0, 0, 0, 0];
 
-/// Wraps an Ethernet frame in a tunnel; `id` is the identification of the outer IPv4 header.
+/// Wraps an Ethernet frame in a tunnel. `id` is the identification of the outer IPv4 header.
 type Tunnel = fn(frame: &[u8], id: u16) -> Vec<u8>;
 
 fn ethernet() -> PacketBuilder {
@@ -42,7 +43,7 @@ fn vxlan_v6(frame: &[u8], _: u16) -> Vec<u8> {
     put(ethernet().ipv6(A6, B6).udp(5, 8472), &[&[8, 0, 0, 0, 0, 0, 7, 0], frame])
 }
 
-/// Geneve with options. The first byte of this header is also valid for VXLAN.
+/// Wraps a frame in Geneve with options. The first byte of this header is also valid for VXLAN.
 fn geneve(frame: &[u8], id: u16) -> Vec<u8> {
     put(v4(id).udp(5, 6081), &[&[8, 0, 0x65, 0x58, 0, 0, 7, 0], &[3; 32], frame])
 }
@@ -108,7 +109,7 @@ fn inner(is_v6: bool, id: u16, seq: u32, payload: &[u8]) -> Vec<u8> {
     ip.tcp(1, 2).tcp_numbers(seq, 77).payload(payload).build()
 }
 
-/// Returns the super-frame in its tunnel and the layers of the innermost packet. The inner checksum is
+/// Returns the super-frame in its tunnel, and the layers of the innermost packet. The inner checksum is
 /// partial.
 fn tunnelled(tunnel: Tunnel, mut frame: Vec<u8>, id: u16) -> (Vec<u8>, Layers) {
     let mut layers = locate(&frame, Depth::L4);
@@ -142,13 +143,14 @@ proptest! {
             let count = index as u16;
             let seq = seq.wrapping_add((index * size) as u32);
             let expected = tunnel(&inner(is_v6, 40 + count, seq, chunk), id.wrapping_add(count));
-            // The identifications of all outer IPv4 headers advance together.
+            // The identifications of all outer IPv4 headers advance by the same steps.
             prop_assert_eq!(&out[..len], &expected);
         }
         prop_assert_eq!(segments.remaining(), 0);
     }
 
-    /// A frame damaged anywhere yields a result, never a panic. Segments still have complete outer headers.
+    /// A frame with damage at any position must give a result and never cause a panic. Segments must still
+    /// have complete outer headers.
     #[test]
     fn damage_is_survived(tunnel in 0..TUNNELS.len(), at in 0usize..150, value: u8, is_v6: bool) {
         let (mut frame, layers) = tunnelled(TUNNELS[tunnel], inner(is_v6, 1, 2, &[3; 500]), 9);

@@ -29,7 +29,7 @@ use stages::{Stage, Stages};
 
 const EQUIVALENT: &str = "tests/mutations/equivalent.txt";
 
-/// Minimum share of viable mutants that must be caught, in per cent.
+/// Minimum share of viable mutants that must be caught, in percent.
 const BAR_PERCENT: usize = 90;
 
 /// Options of the command.
@@ -39,7 +39,7 @@ pub struct RandomOptions {
     count: usize,
     seed: u64,
     crates: Vec<String>,
-    /// Whether mutants that were not caught are tested again. A mutant that was caught once stays caught.
+    /// Whether mutants that were not caught are tested again. The verdict of a caught mutant is final.
     again: bool,
     /// Whether the sample is printed instead of tested.
     list: bool,
@@ -115,7 +115,7 @@ pub fn run(root: &Path, options: &RandomOptions) -> Result<bool, Failure> {
     Ok(summary.print(options))
 }
 
-/// Allows the lints that the project denies: a deleted statement may leave a variable unused.
+/// Allows the lints that the project denies. A deleted statement may leave a variable unused.
 fn allow_warnings(root: &Path) -> Result<(), Failure> {
     let path = root.join("Cargo.toml");
     let fault = |error| format!("{}: {error}", path.display());
@@ -212,7 +212,7 @@ impl Judge {
         Ok(row)
     }
 
-    /// Whether the unmodified code passes a stage. Tested once per commit.
+    /// Returns whether the unmodified code passes a stage. Tested once per commit.
     fn is_sound(&mut self, stage: &Stage) -> Result<bool, Failure> {
         if let Some(sound) = self.sound.get(stage) {
             return Ok(*sound);
@@ -245,7 +245,7 @@ impl Judge {
 fn run_stage(runner: &Runner, stage: &Stage) -> Result<Option<(Verdict, String)>, Failure> {
     let mut built = runner.run("build", &stage.build(), &[])?;
     if has_failed(&built) && !is_refused(&runner.log("build")?) {
-        // The failure may be due to leftovers of an interrupted build, or to a temporary lack of memory.
+        // The failure may be caused by files of an interrupted build, or by a temporary lack of memory.
         runner.run("clean", &stages::clean(), &[])?;
         built = runner.run("build", &stage.build(), &[])?;
     }
@@ -261,21 +261,21 @@ fn run_stage(runner: &Runner, stage: &Stage) -> Result<Option<(Verdict, String)>
         RunOutcome::Passed | RunOutcome::NothingRan => {}
     }
     let first = run_tests(runner, stage)?;
-    // A flaky test failure is not a detection, so the tests run again.
+    // A test failure that does not recur is not a detection, so the tests are run again.
     match first {
         Some((Verdict::Caught, _)) => run_tests(runner, stage),
         other => Ok(other),
     }
 }
 
-/// Whether a command ended without success.
+/// Returns whether a command ended without success.
 fn has_failed(outcome: &RunOutcome) -> bool {
     matches!(outcome, RunOutcome::Failed(_) | RunOutcome::NoResult)
 }
 
-/// Whether the compiler rejected the code. A build may fail for other reasons: leftovers of an interrupted
-/// build, a compiler or linker killed for lack of memory, a full disk. Such a failure does not show that the
-/// code is wrong.
+/// Returns whether the compiler rejected the code. A build may fail for other reasons: leftovers of an
+/// interrupted build, a compiler or linker killed for lack of memory, a full disk. Such a failure does not
+/// show that the code is wrong.
 fn is_refused(log: &str) -> bool {
     const OTHER_ERRORS: &[&str] = &[
         "error: linking with",
@@ -318,11 +318,11 @@ fn run_tests(runner: &Runner, stage: &Stage) -> Result<Option<(Verdict, String)>
     })
 }
 
-/// Verdicts of a sample.
+/// Verdicts of a sample, summed up.
 #[derive(Default)]
 struct Summary {
     caught: usize,
-    /// Caught or missed mutants that were tested at another commit, or with uncommitted changes.
+    /// Number of caught or missed mutants that were tested at another commit, or with uncommitted changes.
     of_other_commits: usize,
     unviable: usize,
     missed: Vec<String>,
@@ -348,7 +348,7 @@ impl Summary {
         }
     }
 
-    /// Prints the table. Returns true if enough mutants are caught.
+    /// Prints the summary as a table. Returns true if enough mutants are caught.
     fn print(&self, options: &RandomOptions) -> bool {
         for (title, lines) in
             [("missed", &self.missed), ("timeout", &self.timeouts), ("equivalent", &self.equivalent)]
@@ -408,7 +408,7 @@ mod tests {
             "error: could not execute process `rustc` (never executed)\n",
         ] {
             assert!(!is_refused(other), "{other}");
-            // Another compiler process that failed at the same time may have caused the error.
+            // The error may be a consequence of another compiler process that failed at the same time.
             assert!(!is_refused(&format!("{other}{refused}\n")), "{other}");
         }
         assert!(!is_refused(""));

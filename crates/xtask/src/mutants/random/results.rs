@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Verdicts of random mutants: one JSON object per line, appended immediately, so that a second call
-//! continues.
+//! Verdicts of random mutants, stored as one JSON object per line. Each verdict is appended immediately, so
+//! that a second call can continue.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -33,7 +33,7 @@ pub struct ResultRow {
     /// File and line at the time of the test.
     pub place: String,
     pub verdict: Verdict,
-    /// Stage that decided, and its failure; empty for a missed mutant.
+    /// Stage that decided, and its failure. Empty for a missed mutant.
     pub by: String,
     /// Wall-clock time of the whole test in seconds.
     pub seconds: u64,
@@ -42,7 +42,7 @@ pub struct ResultRow {
 }
 
 impl ResultRow {
-    /// Whether the tested code is exactly the code of this commit, without uncommitted changes.
+    /// Returns whether the tested code is exactly the code of this commit, without uncommitted changes.
     pub fn is_of(&self, commit: &str) -> bool {
         self.commit == commit && !commit.ends_with("-dirty")
     }
@@ -56,7 +56,7 @@ pub struct Results {
 }
 
 impl Results {
-    /// Opens the file, which need not exist. A line truncated by an interruption is ignored.
+    /// Opens the file, which need not exist. A line that an interruption truncated is ignored.
     pub fn open(path: &Path) -> Result<Self, Failure> {
         let mut rows = HashMap::new();
         if path.exists() {
@@ -87,11 +87,11 @@ impl Results {
     }
 }
 
-/// Mutants proved equivalent to the original code, as lines `NAME | REASON`.
+/// Mutants that are proved equivalent to the original code, as lines `NAME | REASON`.
 pub struct Equivalents(HashMap<String, String>);
 
 impl Equivalents {
-    /// Upper bound of the list: more entries would hide gaps of the tests.
+    /// Maximum length of the list. More entries would hide gaps in the tests.
     const MOST: usize = 10;
 
     pub fn read(path: &Path) -> Result<Self, Failure> {

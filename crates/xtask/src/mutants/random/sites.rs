@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Locations in a source file that can be mutated: one [`Mutant`] for each single change.
 //!
-//! Operators are swapped, conditions replaced by `true` and `false`, statements deleted, constants changed by
-//! one, and bodies replaced by a default value. Tests, macros (including debug assertions) and capacities of
-//! collections are not changed.
+//! Operators are swapped, conditions are replaced by `true` or `false`, statements are deleted, constants are
+//! changed by one, and bodies are replaced by a default value. Tests, macros (including debug assertions) and
+//! capacities of collections are not changed.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -22,7 +22,7 @@ use crate::Failure;
 pub struct Mutant {
     /// Path of the file, relative to the root.
     pub path: String,
-    /// Function that contains the change, with its type: `Table::lookup`.
+    /// Function that contains the change, with its type, such as `Table::lookup`.
     pub function: String,
     /// Byte range that is replaced.
     pub range: Range<usize>,
@@ -30,12 +30,12 @@ pub struct Mutant {
     pub original: String,
     /// Replacement text.
     pub replacement: String,
-    /// Number of equal changes before this change in the function.
+    /// Number of equal changes that precede this one in the function.
     pub ordinal: usize,
 }
 
 impl Mutant {
-    /// Returns a name without line numbers, which stays valid when other parts of the file change.
+    /// Returns a name without line numbers. It stays valid if other parts of the file change.
     pub fn name(&self) -> String {
         let ordinal = if self.ordinal == 0 { String::new() } else { format!(" #{}", self.ordinal + 1) };
         let (from, to) = (one_line(&self.original), one_line(&self.replacement));
@@ -157,7 +157,7 @@ fn has_let(expression: &Expr) -> bool {
     search.0
 }
 
-/// Returns values that a function of this type may return instead of its own.
+/// Returns values that a function with this return type may return instead of its own value.
 fn defaults(output: &ReturnType) -> Vec<String> {
     let ReturnType::Type(_, kind) = output else { return vec![String::new()] };
     let Type::Path(path) = &**kind else { return Vec::new() };

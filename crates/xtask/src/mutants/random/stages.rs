@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tests that a mutant must pass: first the tests of its own crate, then the tests of dependent crates, cheap
-//! tests first.
+//! Tests that a mutant must pass. The tests of its own crate come first, then the tests of dependent crates,
+//! the cheapest first.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,9 +10,9 @@ use toml::{Table, Value};
 
 use crate::Failure;
 
-/// Test commands of each crate, ordered from lower to higher crates, and the CPU time limit of each test
-/// process in seconds. The limit is several times the usual time. `port` and `shunt` are missing, because
-/// their tests need devices, and `dataplane`, because it has no logic.
+/// Test commands of each crate, ordered from lower to higher crates. The number is the CPU time limit of each
+/// test process in seconds, which is several times the usual time. `port` and `shunt` are missing because
+/// their tests need devices, and `dataplane` because it has no logic.
 const COMMANDS: &[(&str, u64, &[&str])] = &[
     ("wire", 60, &["-p wire --lib --tests"]),
     ("frame", 60, &["-p frame --lib --tests"]),
@@ -51,7 +51,7 @@ impl Stage {
         Self { arguments: arguments.split_whitespace().map(str::to_owned).collect(), processor_s }
     }
 
-    /// Returns the name of the stage: its arguments.
+    /// Returns the name of the stage, which consists of its arguments.
     pub fn name(&self) -> String {
         self.arguments.join(" ")
     }
@@ -62,8 +62,8 @@ impl Stage {
         start.into_iter().chain(self.arguments.iter().cloned()).collect()
     }
 
-    /// Returns the command that runs the compiled tests with limits per process: CPU time and memory. CPU
-    /// time ends an endless loop independently of the machine's load.
+    /// Returns the command that runs the compiled tests. It limits the CPU time and the memory of each
+    /// process. CPU time ends an endless loop independently of the machine's load.
     pub fn run(&self) -> Vec<String> {
         const MEMORY_KIB: u64 = 12 << 20;
         let script = format!(
@@ -99,7 +99,8 @@ impl Stages {
         Ok(Self { uses })
     }
 
-    /// Returns the stages for a mutant in crate `name` in order. Empty for a crate without tests here.
+    /// Returns the stages for a mutant in crate `name`, in order. Empty for a crate whose tests are not
+    /// listed.
     pub fn of(&self, name: &str) -> Vec<Stage> {
         let mut concerned = BTreeSet::from([name.to_owned()]);
         let mut stages = Vec::new();
@@ -123,7 +124,7 @@ mod tests {
 
     #[test]
     fn an_endless_loop_is_distinguished_from_a_failure() {
-        // The hard limit would end the process with a signal that does not reveal the cause.
+        // The hard limit would end the process with a signal that does not show the cause.
         let command = Stage::new("-p flow", 1).run();
         let script = command[2].replace("exec cargo test --quiet -p flow", "while true; do true; done");
         let status = std::process::Command::new("bash").args(["-c", &script]).status().unwrap();

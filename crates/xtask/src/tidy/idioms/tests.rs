@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Detection of every forbidden idiom.
+//! Every forbidden idiom must be detected.
 
 use super::*;
 
