@@ -7,7 +7,7 @@
 use dataplane::{DataPlane, Event};
 use flow::operation::{EntryChange, Operation, PortState};
 use flow::syntax::{ParseOptions, parse_flows};
-use flow::{FlowEntry, FlowModCommand, Outcome, PortNo};
+use flow::{EntryId, FlowEntry, FlowModCommand, Outcome, PortNo};
 use libfuzzer_sys::fuzz_target;
 use port::Queue;
 use port::mem::{self, MemHandle};
@@ -47,7 +47,7 @@ fn pair() -> Pair {
         let m = parsed.expect("the committed flow file parses");
         assert_eq!(m.command, FlowModCommand::Add);
         EntryChange::Add(Arc::new(FlowEntry {
-            id: id as u32,
+            id: EntryId(id as u32),
             table: m.table.unwrap_or(0),
             priority: m.priority,
             matching: m.matching,

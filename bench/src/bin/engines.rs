@@ -18,7 +18,7 @@ use engines::mask::Mask;
 use engines::scan::Scan;
 use engines::{BitSet, KeyPlan};
 use fastrand::Rng;
-use flow::{Field, FlowEntry, Instructions, Match};
+use flow::{EntryId, Field, FlowEntry, Instructions, Match};
 use packet::Packet;
 use shunt_bench::{
     Alone, Bar, Figure, Loop, Plan, ThreadCpu, allowed_cpus, compare, measure, median, pin_to, whole,
@@ -238,7 +238,7 @@ fn half_full_delta(arguments: &Arguments, file: &str) -> Result<(), Box<dyn Erro
 }
 
 fn table_lookups<'t>(rules: &'t Rules, table: &'t Table) -> Loop<impl FnMut() -> u64 + 't> {
-    let mut ids = [0; BURST];
+    let mut ids = [EntryId::NONE; BURST];
     let mut bursts = rules.keys.chunks_exact(BURST * rules.plan.words()).cycle();
     let lookup = move || {
         if let Some(keys) = bursts.next() {
@@ -251,7 +251,7 @@ fn table_lookups<'t>(rules: &'t Rules, table: &'t Table) -> Loop<impl FnMut() ->
 
 fn entry(id: u32, priority: u16, matching: Match) -> FlowEntry {
     FlowEntry {
-        id,
+        id: EntryId(id),
         table: 0,
         priority,
         matching,

@@ -20,7 +20,7 @@ use clap::Parser;
 use compiled::packet::Packet;
 use compiled::{BURST, Rule, compiled, entry, lookups};
 use fastrand::Rng;
-use flow::FlowEntry;
+use flow::{EntryId, FlowEntry};
 use shunt_bench::{Bar, Figure, Plan, Pool, ThreadCpu, allowed_cpus, pin_to};
 use tables::compile::{Compiled, Job};
 use tables::rule_table::{Retired, RuleChange};
@@ -155,7 +155,7 @@ impl<'b> Changing<'b> {
         let change = if number.is_multiple_of(2) {
             let gone = self.living.swap_remove(self.rng.usize(..self.living.len()));
             self.spare.push_back((gone.priority, gone.matching.clone()));
-            self.number = gone.id;
+            self.number = gone.id.0;
             RuleChange::Remove(gone.id)
         } else {
             let rule = self.spare.pop_front().ok_or("there are too few rules")?;
@@ -210,11 +210,11 @@ impl<'b> Changing<'b> {
         for (now, then) in
             keys.chunks(BURST * self.view.plan().words()).zip(fresh_keys.chunks(BURST * fresh.plan().words()))
         {
-            let mut found = [[0; BURST]; 2];
+            let mut found = [[EntryId::NONE; BURST]; 2];
             self.view.lookup(now, &mut found[0]);
             fresh.lookup(then, &mut found[1]);
             let priority =
-                |id: u32| self.living.iter().find(|entry| entry.id == id).map(|entry| entry.priority);
+                |id: EntryId| self.living.iter().find(|entry| entry.id == id).map(|entry| entry.priority);
             // Among equal rules, the one added first is hit. In a recompiled table, equal rules may be in
             // another order.
             if let Some(at) = (0..BURST).find(|&at| found[0][at] != found[1][at])

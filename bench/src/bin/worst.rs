@@ -20,7 +20,7 @@ use clap::Parser;
 use compiled::packet::Packet;
 use compiled::{BURST, Rule, compiled, entry, lookups, sets};
 use fastrand::Rng;
-use flow::{Field, FieldMatch, FlowEntry, Match};
+use flow::{EntryId, Field, FieldMatch, FlowEntry, Match};
 use shunt_bench::{Alone, Bar, Figure, Plan, allowed_cpus, compare, pin_to};
 use tables::rule_table::RuleChange;
 use tables::{RuleTable, Table};
@@ -223,7 +223,7 @@ impl Tried {
 
     /// Returns the slowest of many packets, each timed separately.
     fn attack(&self, rng: &mut Rng) -> Vec<u64> {
-        let mut ids = [0; BURST];
+        let mut ids = [EntryId::NONE; BURST];
         let mut timed: Vec<(u128, Vec<u64>)> = (0..DRAWN)
             .map(|_| {
                 let key = self.crafted(rng);

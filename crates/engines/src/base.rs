@@ -98,15 +98,15 @@ impl Base {
         self.ids[slot as usize]
     }
 
-    /// Replaces slots by the ids of their entries. Leaves [`NONE`] unchanged.
+    /// Stores the entry of each slot in `ids`, or [`EntryId::NONE`] for [`NONE`].
     #[inline]
-    pub fn slots_to_ids(&self, slots: &mut [u32]) {
-        for slot in slots.iter_mut().filter(|slot| **slot != NONE) {
-            *slot = self.id(*slot);
+    pub fn entries(&self, slots: &[u32], ids: &mut [EntryId]) {
+        for (slot, id) in slots.iter().zip(ids) {
+            *id = if *slot == NONE { EntryId::NONE } else { self.id(*slot) };
         }
     }
 
-    /// Prefetches the entry IDs that [`Base::slots_to_ids`] reads.
+    /// Prefetches the entry IDs that [`Base::entries`] reads.
     #[inline]
     pub fn prefetch_ids(&self, slots: &[u32]) {
         let last = self.ids.len().saturating_sub(1);

@@ -2,19 +2,19 @@
 //! Engine `index` for linear tables, whose entries are selected by an index. It is an array of ids, private
 //! to a worker, so that setting and clearing an index is one store.
 
-use crate::NONE;
+use flow::EntryId;
 
 /// Entries by index.
 #[derive(Clone, Debug, Default)]
 pub struct Index {
-    ids: Box<[u32]>,
+    ids: Box<[EntryId]>,
 }
 
 impl Index {
     /// Creates an array for indices 0 to `capacity` - 1, all free.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
-        Self { ids: vec![NONE; capacity].into_boxed_slice() }
+        Self { ids: vec![EntryId::NONE; capacity].into_boxed_slice() }
     }
 
     /// Returns a copy with a capacity of at least `capacity` indices.
@@ -25,19 +25,19 @@ impl Index {
         longer
     }
 
-    /// Sets the entry (or [`NONE`]) of an index. An index beyond the capacity is ignored.
+    /// Sets the entry (or [`EntryId::NONE`]) of an index. An index beyond the capacity is ignored.
     #[inline]
-    pub fn set(&mut self, index: u32, id: u32) {
+    pub fn set(&mut self, index: u32, id: EntryId) {
         if let Some(place) = self.ids.get_mut(index as usize) {
             *place = id;
         }
     }
 
-    /// Returns the entry of an index, or [`NONE`].
+    /// Returns the entry of an index, or [`EntryId::NONE`].
     #[must_use]
     #[inline]
-    pub fn get(&self, index: u32) -> u32 {
-        self.ids.get(index as usize).copied().unwrap_or(NONE)
+    pub fn get(&self, index: u32) -> EntryId {
+        self.ids.get(index as usize).copied().unwrap_or(EntryId::NONE)
     }
 
     /// Returns the number of indices that fit.
@@ -54,10 +54,10 @@ mod tests {
     #[test]
     fn by_number() {
         let mut index = Index::new(4);
-        index.set(3, 17);
-        index.set(4, 18);
-        assert_eq!((index.get(3), index.get(2), index.get(4)), (17, NONE, NONE));
-        index.set(3, NONE);
-        assert_eq!(index.get(3), NONE);
+        index.set(3, EntryId(17));
+        index.set(4, EntryId(18));
+        assert_eq!((index.get(3), index.get(2), index.get(4)), (EntryId(17), EntryId::NONE, EntryId::NONE));
+        index.set(3, EntryId::NONE);
+        assert_eq!(index.get(3), EntryId::NONE);
     }
 }

@@ -35,5 +35,5 @@ pub use base::Base;
 pub use bits::BitSet;
 pub use plan::{KeyPart, KeyPlan};
 
-/// Stands for "no slot" or "no entry".
+/// Stands for "no slot".
 pub const NONE: u32 = u32::MAX;

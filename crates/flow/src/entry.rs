@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Flow entries, and the flow-mod messages that change them.
 
-use crate::{Action, Field, GroupId, Instructions, Match, PortNo, port_no};
+use crate::{Action, EntryId, Field, GroupId, Instructions, Match, PortNo, port_no};
 use std::sync::Arc;
-
-/// Identifier of an entry, stable for the entry's lifetime. It is reused only when no references to the entry
-/// are left.
-pub type EntryId = u32;
 
 /// Flags of a flow-mod (OFPFF_*).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

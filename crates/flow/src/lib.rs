@@ -31,13 +31,13 @@ pub mod syntax;
 pub mod validate;
 
 pub use action::Action;
-pub use entry::{EntryFlags, EntryId, FlowEntry, FlowMod, FlowModCommand};
+pub use entry::{EntryFlags, FlowEntry, FlowMod, FlowModCommand};
 pub use ext::Ext;
 pub use field::{Field, FieldBase, Location};
 pub use instruction::{Instructions, Next};
 pub use limits::Limits;
 pub use matching::{FieldMatch, Match, MatchError};
-pub use number::{GroupId, MeterId, PortNo, QueueId};
+pub use number::{EntryId, GroupId, MeterId, PortNo, QueueId};
 pub use operation::{EntryChange, Operation, PortState, Settings};
 pub use outcome::{DropReason, Outcome, PacketInReason};
 pub use packed::Fields;

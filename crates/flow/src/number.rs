@@ -59,6 +59,9 @@ macro_rules! numbers {
 }
 
 numbers! {
+    /// Identifier of a flow entry, stable for the entry's lifetime. It is reused only when no references to
+    /// the entry are left.
+    EntryId(u32);
     /// Port number. Real ports have 1 to [`port_no::MAX`](crate::port_no::MAX); higher numbers are reserved.
     PortNo(u32);
     /// Number of an egress queue at its port, at most [`EgressQueue::ID_MAX`](crate::EgressQueue::ID_MAX).
@@ -67,4 +70,9 @@ numbers! {
     GroupId(u32);
     /// Meter number, 1 to [`METER_MAX`](crate::validate::METER_MAX).
     MeterId(u32);
+}
+
+impl EntryId {
+    /// Stands for "no entry".
+    pub const NONE: Self = Self(u32::MAX);
 }

@@ -4,7 +4,7 @@
 mod random;
 
 use flow::syntax::{ParseOptions, format_entry, format_flow, parse_flow, parse_flows};
-use flow::{Action, Field, FlowEntry, FlowModCommand, Instructions};
+use flow::{Action, EntryId, Field, FlowEntry, FlowModCommand, Instructions};
 use random::{Random, flow_mod};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ fn a_dumped_entry_can_be_loaded() {
             continue;
         }
         let entry = FlowEntry {
-            id: 3,
+            id: EntryId(3),
             table: flow.table.unwrap(),
             priority: flow.priority,
             matching: flow.matching.clone(),
@@ -77,7 +77,7 @@ fn a_dumped_entry_can_be_loaded() {
 #[test]
 fn entries_print_as_dump_flows_prints_them() {
     let mut entry = FlowEntry {
-        id: 0,
+        id: EntryId(0),
         table: 0,
         priority: 0x8000,
         matching: flow::Match::any(),

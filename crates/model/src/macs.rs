@@ -150,7 +150,7 @@ fn entry_of(seen: MacSeen, instructions: Arc<Instructions>) -> Option<FlowEntry>
     let vid = FieldMatch { field: Field::VlanVid, value: seen.vid.into(), mask: VID_MASK.into() };
     let matching = Match::new([FieldMatch::exact(Field::EthDst, u128::from_be_bytes(address)), vid]).ok()?;
     Some(FlowEntry {
-        id: 0,
+        id: EntryId(0),
         table: MAC_TABLE,
         priority: 1,
         matching,

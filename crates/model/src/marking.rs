@@ -86,7 +86,7 @@ impl MarkLearner {
         let end = slots.min(first.saturating_add(ENTRIES_PER_LOOK));
         self.next = if end < slots { end } else { 0 };
         let mut marks = 0;
-        for id in first as EntryId..end as EntryId {
+        for id in (first as u32..end as u32).map(EntryId) {
             let slot = transaction.rules.store.slot(id).filter(|s| s.life == Life::Live);
             let Some(slot) = slot else { continue };
             let (mark, Some(entry)) = (slot.mark, &slot.entry) else { continue };
@@ -105,7 +105,7 @@ impl MarkLearner {
                 transaction.set_learned(id, learned);
                 if marks == MARKS_PER_LOOK {
                     // The next step examines the remaining entries.
-                    (self.next, self.due) = (id as usize + 1, now.saturating_add(LOOK_NS));
+                    (self.next, self.due) = (id.0 as usize + 1, now.saturating_add(LOOK_NS));
                     break;
                 }
             }
@@ -116,7 +116,7 @@ impl MarkLearner {
     /// without hits.
     fn of(&mut self, id: EntryId, slot: &Slot) -> &mut Seen {
         let fresh = Seen { serial: slot.serial, at: slot.created_ns, packets: 0, slow_windows: 0 };
-        let at = id as usize;
+        let at = id.0 as usize;
         if at >= self.seen.len() {
             // The new records in between get a serial number that no entry has.
             self.seen.resize(at + 1, Seen { serial: u64::MAX, ..fresh });

@@ -75,7 +75,7 @@ mod tests {
     fn due_timers_come_in_order_and_stale_ones_do_not_pile_up() {
         let mut timers = Timers::default();
         for n in 0..10_000_u64 {
-            timers.arm(Timer { at: 20_000 - n, serial: n, id: n as u32 });
+            timers.arm(Timer { at: 20_000 - n, serial: n, id: EntryId(n as u32) });
         }
         assert_eq!(timers.pop_due(10_000), None);
         assert_eq!(timers.pop_due(10_002).map(|t| t.serial), Some(9_999));

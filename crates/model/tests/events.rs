@@ -8,7 +8,7 @@ mod common;
 use common::*;
 use dataplane::{Event, MacSeen, PacketInEvent};
 use flow::operation::MAC_TABLE;
-use flow::{EntryChange, EntryFlags, FlowMod, Operation, PacketInReason, PortNo, PortState};
+use flow::{EntryChange, EntryFlags, EntryId, FlowMod, Operation, PacketInReason, PortNo, PortState};
 use frame::Frame;
 use model::{
     AsyncMessage, Change, ModelConfig, ModelError, ModelLimits, PortConfig, PortMod, PortReason,
@@ -118,7 +118,7 @@ fn the_mac_not_seen_for_longest_makes_room() {
     for n in 1..=3 {
         learn(&mut m, n * SECOND, 0, [2, 0, 0, 0, 0, n as u8], 1);
     }
-    m.plane_mut().hit(0, 0, 5 * SECOND);
+    m.plane_mut().hit(EntryId(0), 0, 5 * SECOND);
     learn(&mut m, 6 * SECOND, 0, [2, 0, 0, 0, 0, 9], 1);
     assert_eq!(m.macs(0).iter().map(|p| p.mac[5]).collect::<Vec<_>>(), [1, 3, 9]);
     for n in 20..60_u8 {
@@ -264,7 +264,7 @@ fn packet_ins_carry_the_cookie_and_are_dropped_when_nobody_takes_them() {
         m.plane_mut().events.push_back(Event::PacketIn(PacketInEvent {
             frame: Frame::from_bytes(&[1; 60]),
             table: 0,
-            entry,
+            entry: EntryId(entry),
             reason: PacketInReason::Action,
             max_len: 128,
             metadata: 0,

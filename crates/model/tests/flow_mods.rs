@@ -8,8 +8,8 @@ mod common;
 use common::*;
 use flow::validate::ValidateError;
 use flow::{
-    Action, EntryChange, EntryFlags, FlowMod, FlowModCommand, GroupId, Instructions, Match, MeterId, Next,
-    PortNo, Slice, SliceBase,
+    Action, EntryChange, EntryFlags, EntryId, FlowMod, FlowModCommand, GroupId, Instructions, Match, MeterId,
+    Next, PortNo, Slice, SliceBase,
 };
 use flow::{Field, FieldMatch, port_no};
 use model::{
@@ -146,8 +146,8 @@ fn a_removal_is_reported_once_it_is_active_and_only_then_is_the_id_used_again() 
     assert!(poll_all(&mut m, 3 * SECOND).is_empty());
     assert!(!m.is_applied(barrier));
     m.flow_mod(3 * SECOND, add(1, mac(2), PortNo(1))).unwrap();
-    m.plane_mut().hit(0, 6, 3 * SECOND);
-    assert_eq!(dump(&mut m, 0)[0].entry.id, 1);
+    m.plane_mut().hit(EntryId(0), 6, 3 * SECOND);
+    assert_eq!(dump(&mut m, 0)[0].entry.id, EntryId(1));
     m.plane_mut().apply_all();
     let async_messages = poll_all(&mut m, 4 * SECOND);
     let [AsyncMessage::FlowRemoved(gone)] = &async_messages[..] else { panic!("{async_messages:?}") };
@@ -155,7 +155,7 @@ fn a_removal_is_reported_once_it_is_active_and_only_then_is_the_id_used_again() 
     assert_eq!(gone.duration_ns, 2 * SECOND);
     assert!(poll_all(&mut m, 9 * SECOND).is_empty() && m.is_applied(barrier));
     m.flow_mod(9 * SECOND, add(1, mac(3), PortNo(1))).unwrap();
-    assert_eq!(dump(&mut m, 0)[1].entry.id, 0);
+    assert_eq!(dump(&mut m, 0)[1].entry.id, EntryId(0));
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn a_bundle_is_one_operation_or_nothing() {
     let mut m = plain();
     m.flow_mod(0, add(1, mac(1), PortNo(1))).unwrap();
     m.flow_mod(0, add(1, mac(2), PortNo(1))).unwrap();
-    m.plane_mut().hit(1, 4, 1);
+    m.plane_mut().hit(EntryId(1), 4, 1);
     let before = dump(&mut m, 5);
     let reset = FlowMod { flags: flags(false, false, true), ..add(1, mac(2), PortNo(8)) };
     let good = vec![
@@ -323,5 +323,5 @@ fn entries_of_many_priorities_go_in_the_order_they_came() {
         EntryChange::Remove { id, .. } => id,
         other => panic!("{other:?}"),
     });
-    assert!(removed.eq(0..40));
+    assert!(removed.eq((0..40).map(EntryId)));
 }

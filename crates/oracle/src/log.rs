@@ -61,7 +61,7 @@ pub(super) struct Lookup {
     pub table: u8,
     /// Method by which the entry was found.
     pub by: By,
-    /// Entry that was found; `engines::NONE` if none.
+    /// Entry that was found; `EntryId::NONE` if none.
     pub entry: EntryId,
     /// Length of the packet in bytes.
     pub bytes: usize,

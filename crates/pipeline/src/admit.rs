@@ -6,8 +6,7 @@ use crate::egress::Egress;
 use crate::packet::{Packet, State, Take};
 use crate::packet_out::CompiledPacketOut;
 use crate::probe::Probe;
-use engines::NONE;
-use flow::{DropReason, Next, PortNo};
+use flow::{DropReason, EntryId, Next, PortNo};
 use frame::Frame;
 use wire::Depth;
 
@@ -55,7 +54,7 @@ impl<E: Egress> BurstContext<'_, E> {
         frame.meta.in_port = out.in_port.0;
         let short = frame.len() < ETHERNET_BYTES;
         packet.admit(frame);
-        (packet.table, packet.entry, packet.miss_entry) = (0, NONE, false);
+        (packet.table, packet.entry, packet.miss_entry) = (0, EntryId::NONE, false);
         packet.state = State::Done;
         if short || !copied {
             packet.reason = Some(if copied { DropReason::Runt } else { DropReason::NoBuffer });

@@ -120,7 +120,7 @@ impl Cells {
     #[must_use]
     #[inline]
     pub fn get(&self, id: EntryId) -> Option<&Cell> {
-        self.pages.get(id as usize / PAGE_CELLS).map(|page| &page.cells[id as usize % PAGE_CELLS])
+        self.pages.get(id.0 as usize / PAGE_CELLS).map(|page| &page.cells[id.0 as usize % PAGE_CELLS])
     }
 
     /// Returns the cell of an entry and prefetches it.
@@ -145,12 +145,12 @@ mod tests {
     #[test]
     fn cells_by_id() {
         let cells = Cells::new(vec![Arc::default(), Arc::default()]);
-        cells.get(4_097).unwrap().prepare(3, 9);
-        cells.get(4_097).unwrap().count(2, 120, 9);
-        assert_eq!(cells.get(4_097).unwrap().read(), (2, 120, 9));
-        assert_eq!(cells.get(4_097).unwrap().program(), 3);
-        assert_eq!(cells.get(1).unwrap().read(), (0, 0, 0));
-        assert!(cells.get(8_192).is_none());
+        cells.get(EntryId(4_097)).unwrap().prepare(3, 9);
+        cells.get(EntryId(4_097)).unwrap().count(2, 120, 9);
+        assert_eq!(cells.get(EntryId(4_097)).unwrap().read(), (2, 120, 9));
+        assert_eq!(cells.get(EntryId(4_097)).unwrap().program(), 3);
+        assert_eq!(cells.get(EntryId(1)).unwrap().read(), (0, 0, 0));
+        assert!(cells.get(EntryId(8_192)).is_none());
         assert_eq!(size_of::<Cell>(), 32);
     }
 }

@@ -9,7 +9,6 @@ use crate::context::BurstContext;
 use crate::egress::Egress;
 use crate::packet::{Packet, Take};
 use dataplane::{Event, MacSeen};
-use engines::NONE;
 use flow::operation::MAC_TABLE;
 use flow::{DropReason, EntryId, PortNo};
 use wire::Depth;
@@ -67,7 +66,7 @@ fn lookup<E: Egress>(context: &BurstContext<'_, E>, vid: u16, mac: [u8; 6]) -> O
     let (table, _) = context.tables[usize::from(MAC_TABLE)].as_deref()?;
     // This is the key layout that a key plan gives to `dl_dst` and `vlan_vid`; the test below checks it.
     let mac = mac.iter().fold(0, |value, byte| value << 8 | u64::from(*byte));
-    let mut ids = [NONE];
+    let mut ids = [EntryId::NONE];
     table.lookup(&[mac << 16 | u64::from(vid) << 3], &mut ids);
     let program = context.cells.get(ids[0])?.program();
     Some((ids[0], context.programs.get(program as usize)?.as_ref()?.learned_port()?))

@@ -72,7 +72,7 @@ pub(crate) struct Packet {
     pub known: EntryId,
     /// Table of the entry hit last, to which packet-ins are attributed.
     pub table: u8,
-    /// Id of the entry hit last, or `NONE`.
+    /// Id of the entry hit last, or [`EntryId::NONE`].
     pub entry: EntryId,
     /// Whether the entry hit last is a table-miss entry.
     pub miss_entry: bool,
@@ -100,9 +100,9 @@ impl Packet {
             data: PacketData::empty(),
             set: ActionSet::default(),
             state: State::Done,
-            known: 0,
+            known: EntryId(0),
             table: 0,
-            entry: 0,
+            entry: EntryId(0),
             miss_entry: false,
             low_latency: true,
             path: Path::Tables,

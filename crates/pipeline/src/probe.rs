@@ -56,7 +56,7 @@ pub trait Probe {
     fn arrives(&mut self, _slot: usize, _frame: &Frame) {}
 
     /// Called after a lookup of a packet of `bytes` bytes, before its instructions run. `entry` is
-    /// `engines::NONE` for a miss.
+    /// `EntryId::NONE` for a miss.
     #[inline]
     fn looked_up(&mut self, _slot: usize, _table: u8, _by: By, _entry: EntryId, _bytes: usize) {}
 

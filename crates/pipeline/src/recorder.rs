@@ -11,7 +11,6 @@ use crate::probe::{Leaving, Probe};
 use arrayvec::ArrayVec;
 use dataplane::trace_record::RECORD_BYTES;
 use dataplane::{By, TraceCopy, TraceHit, TraceRecord, Usage};
-use engines::NONE;
 use flow::{EntryId, Nanos, Outcome, PortNo};
 use frame::Frame;
 use rtrb::Producer;
@@ -141,7 +140,7 @@ impl Probe for Recorder {
         }
         let now = self.now();
         if let Some(Open { record, began }) = self.open(slot) {
-            let entry = (entry != NONE).then_some(entry);
+            let entry = (entry != EntryId::NONE).then_some(entry);
             record.lookups += 1;
             let after_ns = now.saturating_sub(*began);
             // Lookups beyond the array's capacity are counted but not stored.

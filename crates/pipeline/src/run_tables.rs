@@ -13,7 +13,6 @@ use crate::probe::{Probe, ProbeStep};
 use crate::slab::BURST;
 use actions::Program;
 use dataplane::By;
-use engines::NONE;
 use flow::{DropReason, EntryId, Next};
 
 /// Runs packets through the tables they wait for, and finishes all packets that have not left yet.
@@ -26,7 +25,7 @@ pub(crate) fn run_tables<E: Egress, P: Probe>(
     probe: &mut P,
 ) {
     let mut waiting = [0u16; BURST];
-    let mut ids = [NONE; BURST];
+    let mut ids = [EntryId::NONE; BURST];
     // A burst begins at table 0, even if none of its packets waits there.
     let mut next = Some(0);
     while let Some(number) = next {
@@ -48,7 +47,7 @@ pub(crate) fn run_tables<E: Egress, P: Probe>(
             table.lookup(keys, ids);
             probe.mark(ProbeStep::Lookup(number), waiting.len() as u32);
         } else {
-            ids.fill(NONE);
+            ids.fill(EntryId::NONE);
         }
         let mut matches = 0;
         for (at, (slot, id)) in waiting.iter().zip(ids).enumerate() {
@@ -74,9 +73,9 @@ pub(crate) fn run_tables<E: Egress, P: Probe>(
             let (id, by) = match packet.state {
                 State::Known(_) => (packet.known, By::Known),
                 State::Waits(Next::Direct { index, .. }) => {
-                    (slot.map_or(NONE, |(table, _)| table.at_index(index)), By::Index)
+                    (slot.map_or(EntryId::NONE, |(table, _)| table.at_index(index)), By::Index)
                 }
-                _ => (NONE, By::Table),
+                _ => (EntryId::NONE, By::Table),
             };
             probe.looked_up(place, number, by, id, packet.data.frame.len());
             matches += u64::from(context.hit(packet, number, id));
@@ -137,7 +136,7 @@ impl<E: Egress> BurstContext<'_, E> {
     /// ends.
     #[inline]
     pub(crate) fn hit(&mut self, packet: &mut Packet, table: u8, id: EntryId) -> bool {
-        let Some((cell, program)) = (if id == NONE { None } else { self.entry(id) }) else {
+        let Some((cell, program)) = (if id == EntryId::NONE { None } else { self.entry(id) }) else {
             packet.low_latency = false;
             packet.state = State::Done;
             self.fail(packet, DropReason::TableMiss);

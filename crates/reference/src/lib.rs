@@ -71,7 +71,7 @@ pub struct GroupTotals {
 }
 
 /// A lookup: table, id of the entry hit, and the frame's length in bytes at that moment.
-type Hit = (u8, Option<u32>, usize);
+type Hit = (u8, Option<EntryId>, usize);
 
 /// A use of a group: its number, the buckets used, and the frame's length in bytes at that moment.
 type GroupHit = (GroupId, Vec<usize>, usize);

@@ -27,7 +27,7 @@ pub(crate) struct Run<'a> {
     /// Entries of learned addresses in which NORMAL found the source.
     pub refreshed: Vec<EntryId>,
     /// Each lookup: table, entry hit, and the frame's length in bytes at that moment.
-    pub hits: Vec<(u8, Option<u32>, usize)>,
+    pub hits: Vec<(u8, Option<EntryId>, usize)>,
     /// Each use of a group: its number, the buckets used, and the frame's length in bytes at that moment.
     pub group_hits: Vec<(GroupId, Vec<usize>, usize)>,
     /// Meters that the packet reached.
@@ -80,7 +80,7 @@ impl<'a> Run<'a> {
             return;
         }
         let sender = FlowEntry {
-            id: u32::MAX,
+            id: EntryId::NONE,
             table: 0,
             priority: 1,
             matching: flow::Match::any(),

@@ -15,7 +15,7 @@ mod walk;
 use crate::{Processed, Reference};
 use flow::action::SetField;
 use flow::{
-    Action, DropReason, EntryChange, EntryFlags, Field, FieldMatch, FlowEntry, Instructions, Match,
+    Action, DropReason, EntryChange, EntryFlags, EntryId, Field, FieldMatch, FlowEntry, Instructions, Match,
     Operation, Outcome, PortNo, PortState,
 };
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub(super) const PRIORITY: u16 = 10;
 /// Returns an entry with these instructions.
 pub(super) fn entry(id: u32, table: u8, matching: Match, instructions: Instructions) -> FlowEntry {
     FlowEntry {
-        id,
+        id: EntryId(id),
         table,
         priority: PRIORITY,
         matching,

@@ -5,7 +5,7 @@
 // Clippy recognises tests by their attribute, which helper functions here do not have.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
-use flow::PortNo;
+use flow::{EntryId, PortNo};
 #[path = "replay/checksums.rs"]
 mod checksums;
 #[path = "replay/common.rs"]
@@ -48,7 +48,7 @@ fn compare(capture: &Path, window_ns: u64, folder: &Folder) -> (sim::replay::Rep
 #[test]
 fn both_engines_make_the_same_of_every_capture() {
     let folder = Folder::new("engines");
-    let mut hit: BTreeSet<u32> = BTreeSet::new();
+    let mut hit: BTreeSet<EntryId> = BTreeSet::new();
     let (mut packets, mut missed) = (0, 0);
     for capture in captures() {
         for window_ns in [0, 10_000, 100 * MS] {
@@ -68,7 +68,7 @@ fn packets_made_for_it_hit_nearly_all_flows() {
     let folder = Folder::new("made");
     let capture = folder.path().join("made.pcap");
     made::write(&capture);
-    let mut hit: BTreeSet<u32> = BTreeSet::new();
+    let mut hit: BTreeSet<EntryId> = BTreeSet::new();
     for window_ns in [0, 10_000, 100 * MS] {
         let (summary, _) = compare(&capture, window_ns, &folder);
         assert!(summary.truncated > 0 && summary.oversized > 0, "{summary}");

@@ -107,29 +107,32 @@ impl Table {
     }
 
     /// Looks up `ids.len()` keys, one row of words each. Stores for each key the matching entry of highest
-    /// priority, or [`NONE`]. Among equal priorities, this is the first entry added.
+    /// priority, or [`EntryId::NONE`]. Among equal priorities, this is the first entry added.
     pub fn lookup(&self, keys: &[u64], ids: &mut [EntryId]) {
-        self.base.lookup(keys, &self.tombstones, ids);
-        if self.delta.is_empty() {
-            return self.base.slots_to_ids(ids);
-        }
-        let row_words = self.plan().words() * GROUP;
-        for (number, slots) in ids.chunks_mut(GROUP).enumerate() {
-            let keys = &keys[number * row_words..];
+        let words = self.plan().words();
+        let mut slots = [NONE; GROUP];
+        for (number, ids) in ids.chunks_mut(GROUP).enumerate() {
+            let keys = &keys[number * GROUP * words..][..ids.len() * words];
+            let slots = &mut slots[..ids.len()];
+            self.base.lookup(keys, &self.tombstones, slots);
+            if self.delta.is_empty() {
+                self.base.entries(slots, ids);
+                continue;
+            }
             // Prefetches the base's entry IDs while the filter tests the keys.
             self.base.prefetch_ids(slots);
             let mut wanted = self.delta.may_match(keys, slots) & u32::MAX >> (GROUP - slots.len());
             if wanted == 0 {
-                self.base.slots_to_ids(slots);
+                self.base.entries(slots, ids);
                 continue;
             }
             let mut found = [NONE; GROUP];
             self.look_in_delta(keys, wanted, slots, &mut found);
-            self.base.slots_to_ids(slots);
+            self.base.entries(slots, ids);
             while wanted != 0 {
                 let at = wanted.trailing_zeros() as usize;
                 if found[at] != NONE {
-                    slots[at] = self.delta.id(found[at]);
+                    ids[at] = self.delta.id(found[at]);
                 }
                 wanted &= wanted - 1;
             }
@@ -149,7 +152,7 @@ impl Table {
         self.delta.lookup(keys, wanted, &mut least, found);
     }
 
-    /// Returns the entry of an index of a linear table, or [`NONE`].
+    /// Returns the entry of an index of a linear table, or [`EntryId::NONE`].
     #[must_use]
     #[inline]
     pub fn at_index(&self, index: u32) -> EntryId {
@@ -163,7 +166,7 @@ impl Table {
             TableUpdate::AddIndex { index, id } => self.index.set(*index, *id),
             TableUpdate::Remove(RulePlace::Base(slot)) => self.tombstones.insert(*slot),
             TableUpdate::Remove(RulePlace::Delta(slot)) => self.delta.kill(*slot),
-            TableUpdate::Remove(RulePlace::Index(index)) => self.index.set(*index, NONE),
+            TableUpdate::Remove(RulePlace::Index(index)) => self.index.set(*index, EntryId::NONE),
             TableUpdate::Swap(table) => std::mem::swap(self, table),
         }
     }

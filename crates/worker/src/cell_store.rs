@@ -21,7 +21,7 @@ impl RetiredPage {
     /// Adds the page's counts of an entry. Packets and bytes counted in a page that was retired before the
     /// entry's reset are ignored. The time of the last use is kept, because a reset does not affect timeouts.
     fn add(&self, sum: &mut EntryCounters, id: EntryId, reset: &HashMap<EntryId, u64>) {
-        let cell = &self.page.cells()[id as usize % PAGE_CELLS];
+        let cell = &self.page.cells()[id.0 as usize % PAGE_CELLS];
         if reset.get(&id).is_none_or(|version| self.version > *version) {
             add(sum, cell);
         } else {
@@ -59,7 +59,7 @@ impl CellStore {
     pub fn prepare(&mut self, id: EntryId, program: ProgramId, priority: u16) {
         // A retired page may still hold counts of an earlier entry with this ID.
         self.release(id);
-        let (number, place) = (id as usize / PAGE_CELLS, id as usize % PAGE_CELLS);
+        let (number, place) = (id.0 as usize / PAGE_CELLS, id.0 as usize % PAGE_CELLS);
         for pages in &mut self.workers {
             while pages.len() <= number {
                 pages.push(Arc::default());
@@ -73,12 +73,12 @@ impl CellStore {
     /// the old pages may not contain it yet, because smaller changes are still queued. Counts in the old
     /// pages are kept until `version` is active.
     pub fn replace(&mut self, ids: &[EntryId], running: impl Fn(EntryId) -> Option<ProgramId>, version: u64) {
-        let numbers: BTreeSet<usize> = ids.iter().map(|id| *id as usize / PAGE_CELLS).collect();
+        let numbers: BTreeSet<usize> = ids.iter().map(|id| id.0 as usize / PAGE_CELLS).collect();
         for &number in &numbers {
             for (worker, pages) in self.workers.iter_mut().enumerate() {
                 let old = std::mem::take(&mut pages[number]);
                 for (place, (new, old)) in pages[number].cells().iter().zip(old.cells()).enumerate() {
-                    if let Some(program) = running((number * PAGE_CELLS + place) as EntryId) {
+                    if let Some(program) = running(EntryId((number * PAGE_CELLS + place) as u32)) {
                         new.prepare(program, old.priority());
                     }
                 }
@@ -105,7 +105,7 @@ impl CellStore {
                 return true;
             }
             for (place, cell) in retired.page.cells().iter().enumerate() {
-                let id = (retired.number * PAGE_CELLS + place) as EntryId;
+                let id = EntryId((retired.number * PAGE_CELLS + place) as u32);
                 if cell.read() != (0, 0, 0) {
                     retired.add(folded.entry(id).or_default(), id, reset);
                 }
@@ -131,7 +131,7 @@ impl CellStore {
 
     /// Returns an entry's counters, summed over all workers.
     pub fn counters(&self, id: EntryId) -> EntryCounters {
-        let (number, place) = (id as usize / PAGE_CELLS, id as usize % PAGE_CELLS);
+        let (number, place) = (id.0 as usize / PAGE_CELLS, id.0 as usize % PAGE_CELLS);
         let mut sum = self.folded.get(&id).copied().unwrap_or_default();
         for page in self.workers.iter().filter_map(|pages| pages.get(number)) {
             add(&mut sum, &page.cells()[place]);
@@ -147,7 +147,7 @@ impl CellStore {
     pub fn release(&mut self, id: EntryId) {
         self.folded.remove(&id);
         self.reset.remove(&id);
-        let (number, place) = (id as usize / PAGE_CELLS, id as usize % PAGE_CELLS);
+        let (number, place) = (id.0 as usize / PAGE_CELLS, id.0 as usize % PAGE_CELLS);
         for retired in self.retired.iter().filter(|retired| retired.number == number) {
             retired.page.cells()[place].prepare(0, 0);
         }
@@ -168,62 +168,62 @@ mod tests {
     #[test]
     fn a_replaced_page_keeps_its_counts_before_and_after_it_is_folded() {
         let mut store = CellStore::new(2);
-        store.prepare(5, 1, 0);
-        store.prepare(6, 1, 0);
+        store.prepare(EntryId(5), 1, 0);
+        store.prepare(EntryId(6), 1, 0);
         let old = Arc::clone(&store.workers[0][0]);
         old.cells()[5].count(2, 100, 7);
-        store.replace(&[5], |id| Some(if id == 5 { 9 } else { 1 }), 3);
+        store.replace(&[EntryId(5)], |id| Some(if id == EntryId(5) { 9 } else { 1 }), 3);
         // The worker first counts in the old page, and then in the new one.
         old.cells()[5].count(1, 10, 8);
         store.workers[0][0].cells()[5].count(1, 1, 9);
         let all = EntryCounters { packets: 4, bytes: 111, used_ns: 9 };
-        assert_eq!(store.counters(5), all);
+        assert_eq!(store.counters(EntryId(5)), all);
         assert_eq!(store.workers[1][0].cells()[5].program(), 9);
         assert_eq!(store.workers[1][0].cells()[6].program(), 1);
         store.fold(|_| 2);
         assert_eq!(store.retired.len(), 2);
         store.fold(|_| 3);
-        assert_eq!((store.retired.len(), store.counters(5)), (0, all));
-        store.release(5);
-        assert_eq!(store.counters(5).packets, 1);
+        assert_eq!((store.retired.len(), store.counters(EntryId(5))), (0, all));
+        store.release(EntryId(5));
+        assert_eq!(store.counters(EntryId(5)).packets, 1);
     }
 
     #[test]
     fn a_reset_drops_what_was_counted_whichever_page_has_it_and_keeps_the_last_use() {
         let mut store = CellStore::new(1);
-        store.prepare(5, 1, 0);
+        store.prepare(EntryId(5), 1, 0);
         let first = Arc::clone(&store.workers[0][0]);
         first.cells()[5].count(2, 100, 7);
-        store.replace(&[5], |_| Some(1), 3);
+        store.replace(&[EntryId(5)], |_| Some(1), 3);
         // The entry counts from 0 with version 4. The worker is still at version 2 and counts in the first
         // page.
-        store.reset(&[5], 4);
-        store.replace(&[5], |_| Some(1), 5);
+        store.reset(&[EntryId(5)], 4);
+        store.replace(&[EntryId(5)], |_| Some(1), 5);
         first.cells()[5].count(1, 10, 8);
         let used = EntryCounters { used_ns: 8, ..EntryCounters::default() };
-        assert_eq!(store.counters(5), used);
+        assert_eq!(store.counters(EntryId(5)), used);
         store.fold(|_| 3);
-        assert_eq!(store.counters(5), used);
+        assert_eq!(store.counters(EntryId(5)), used);
         // From version 4 on, the worker counts in the second page until it gets the page of version 5.
         let second =
             store.retired.iter().find(|retired| retired.version == 5).map(|r| Arc::clone(&r.page)).unwrap();
         second.cells()[5].reset();
         second.cells()[5].count(1, 60, 9);
-        assert_eq!(store.counters(5).packets, 1);
+        assert_eq!(store.counters(EntryId(5)).packets, 1);
         store.fold(|_| 5);
-        assert_eq!((store.counters(5).packets, store.reset.len()), (1, 0));
+        assert_eq!((store.counters(EntryId(5)).packets, store.reset.len()), (1, 0));
     }
 
     #[test]
     fn an_entry_released_before_its_page_is_folded_leaves_nothing_behind() {
         let mut store = CellStore::new(1);
-        store.prepare(5, 1, 0);
+        store.prepare(EntryId(5), 1, 0);
         store.workers[0][0].cells()[5].count(2, 100, 7);
-        store.replace(&[6], |_| Some(9), 3);
-        store.release(5);
-        store.replace(&[6], |_| Some(8), 4);
-        store.prepare(5, 2, 0);
+        store.replace(&[EntryId(6)], |_| Some(9), 3);
+        store.release(EntryId(5));
+        store.replace(&[EntryId(6)], |_| Some(8), 4);
+        store.prepare(EntryId(5), 2, 0);
         store.fold(|_| 4);
-        assert_eq!(store.counters(5), EntryCounters::default());
+        assert_eq!(store.counters(EntryId(5)), EntryCounters::default());
     }
 }

@@ -96,7 +96,7 @@ impl Entries {
                     table.rules.push(RuleChange::Add(Arc::clone(entry)));
                 }
                 EntryChange::Modify { id, table, instructions, low_latency, reset_counts } => {
-                    let Some(Some(running)) = self.running.get_mut(*id as usize) else { continue };
+                    let Some(Some(running)) = self.running.get_mut(id.0 as usize) else { continue };
                     let low_latency = *low_latency && instructions.may_be_low_latency();
                     let kind = ProgramKind { low_latency, ..running.kind };
                     let choice = Choice::of(instructions);
@@ -115,7 +115,7 @@ impl Entries {
                 }
                 EntryChange::Remove { id, table } => {
                     let changed = tables.entry(*table).or_default();
-                    if let Some(Some(running)) = self.running.get(*id as usize) {
+                    if let Some(Some(running)) = self.running.get(id.0 as usize) {
                         requeues.remove(*table, running.choice);
                         changed.low_latency -= isize::from(running.kind.low_latency);
                     }
@@ -126,7 +126,7 @@ impl Entries {
         if modified.is_big() {
             let ids: Vec<EntryId> = modified.programs.iter().map(|(id, _)| *id).collect();
             let running = &self.running;
-            let program = |id: EntryId| Some((*running.get(id as usize)?)?.program);
+            let program = |id: EntryId| Some((*running.get(id.0 as usize)?)?.program);
             self.cells.replace(&ids, program, version);
         }
         self.cells.reset(&modified.reset, version);
@@ -138,7 +138,7 @@ impl Entries {
         let kind = ProgramKind::of(entry);
         let program = self.programs.acquire(&entry.instructions, kind);
         self.cells.prepare(entry.id, program, entry.priority);
-        let at = entry.id as usize;
+        let at = entry.id.0 as usize;
         if self.running.len() <= at {
             self.running.resize(at + 1, None);
         }
@@ -166,7 +166,7 @@ impl Entries {
 
     /// Releases an entry's ID for reuse.
     pub fn release(&mut self, id: EntryId) {
-        if let Some(running) = self.running.get_mut(id as usize).and_then(Option::take) {
+        if let Some(running) = self.running.get_mut(id.0 as usize).and_then(Option::take) {
             self.programs.release(running.program);
         }
         self.cells.release(id);

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use flow::{Field, FieldMatch, FlowEntry, Instructions, Match};
+use flow::{EntryId, Field, FieldMatch, FlowEntry, Instructions, Match};
 use shunt_bench::{Loop, whole};
 use tables::rule_table::RuleChange;
 use tables::{RuleTable, Table};
@@ -58,7 +58,7 @@ pub fn exact(count: u64) -> Result<Vec<Rule>, Box<dyn Error>> {
 /// Returns a flow entry without instructions.
 pub fn entry(id: u32, (priority, matching): Rule) -> Arc<FlowEntry> {
     Arc::new(FlowEntry {
-        id,
+        id: EntryId(id),
         table: 0,
         priority,
         matching,
@@ -82,7 +82,7 @@ pub fn compiled(rule_table: &mut RuleTable, rules: &[Arc<FlowEntry>]) -> Result<
 
 /// Returns a contender that looks up keys repeatedly.
 pub fn lookups<'t>(table: &'t Table, keys: &'t [u64]) -> Loop<impl FnMut() -> u64 + 't> {
-    let mut ids = [0; BURST];
+    let mut ids = [EntryId::NONE; BURST];
     // If all rules match every packet, keys have no words.
     let mut bursts = keys.chunks_exact((BURST * table.plan().words()).max(1)).cycle();
     let lookup = move || {

@@ -112,7 +112,7 @@ fn flow_removed(removed: &FlowRemoved) -> flow_mod::FlowRemovedMessage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flow::{FlowEntry, PacketInReason};
+    use flow::{EntryId, FlowEntry, PacketInReason};
     use frame::Frame;
     use std::sync::Arc;
 
@@ -193,7 +193,7 @@ mod tests {
             (RemovedReason::GroupDelete, WireReason::GroupDelete),
         ] {
             let entry = FlowEntry {
-                id: 0,
+                id: EntryId(0),
                 table: 1,
                 priority: 2,
                 matching: Match::new([FieldMatch::exact(Field::InPort, 9)]).unwrap(),

@@ -68,7 +68,7 @@ fn add(transaction: &mut Transaction<'_>, m: FlowMod) -> Result<(), ModelError> 
     check_room(transaction.rules, transaction.config, replaced)?;
     let low_latency = m.low_latency.unwrap_or(transaction.config.is_marked_by_cookie(m.cookie));
     let entry = FlowEntry {
-        id: 0,
+        id: EntryId(0),
         table,
         priority: m.priority,
         matching: m.matching,

@@ -172,7 +172,7 @@ impl<'a> Transaction<'a> {
         let slots = self.rules.store.slots().iter().enumerate();
         let wanted = slots.filter(|(_, slot)| slot.listed().is_some_and(|entry| wanted(entry)));
         let ids: Vec<EntryId> =
-            wanted.map(|(id, _)| id as EntryId).take(limit.unwrap_or(usize::MAX)).collect();
+            wanted.map(|(id, _)| EntryId(id as u32)).take(limit.unwrap_or(usize::MAX)).collect();
         for id in ids {
             self.remove_entry(id, reason);
         }

@@ -50,11 +50,11 @@ impl Store {
     }
 
     pub fn slot(&self, id: EntryId) -> Option<&Slot> {
-        self.slots.get(id as usize).filter(|s| s.life != Life::Free)
+        self.slots.get(id.0 as usize).filter(|s| s.life != Life::Free)
     }
 
     pub fn slot_mut(&mut self, id: EntryId) -> Option<&mut Slot> {
-        self.slots.get_mut(id as usize).filter(|s| s.life != Life::Free)
+        self.slots.get_mut(id.0 as usize).filter(|s| s.life != Life::Free)
     }
 
     /// Returns the entry with this ID, whether it is in its table or waits for its release.
@@ -85,13 +85,13 @@ impl Store {
                     life: Life::Free,
                     mark: Mark::default(),
                 });
-                (self.slots.len() - 1) as EntryId
+                EntryId((self.slots.len() - 1) as u32)
             }
         };
         entry.id = id;
         let table = usize::from(entry.table);
         let hash = self.tables[table].hash(entry.priority, &entry.matching);
-        self.slots[id as usize] = Slot {
+        self.slots[id.0 as usize] = Slot {
             entry: Some(Arc::new(entry)),
             serial: self.next_serial,
             created_ns: now,
@@ -112,7 +112,7 @@ impl Store {
         let Some(table) = self.entry(id).map(|e| e.table) else { return };
         self.tables[usize::from(table)].remove(&mut self.slots, id);
         self.live -= usize::from(table != MAC_TABLE);
-        self.slots[id as usize].life = Life::Dying;
+        self.slots[id.0 as usize].life = Life::Dying;
     }
 
     /// Removes all entries from a table. Returns their IDs and previous states.
@@ -120,13 +120,15 @@ impl Store {
         let ids = self.tables[usize::from(table)].take_all();
         self.live -= if table == MAC_TABLE { 0 } else { ids.len() };
         let slots = &mut self.slots;
-        ids.into_iter().map(|id| (id, std::mem::replace(&mut slots[id as usize].life, Life::Dying))).collect()
+        ids.into_iter()
+            .map(|id| (id, std::mem::replace(&mut slots[id.0 as usize].life, Life::Dying)))
+            .collect()
     }
 
     /// Undoes `unlink`.
     pub fn relink(&mut self, id: EntryId, life: Life) {
         let Some(table) = self.entry(id).map(|e| e.table) else { return };
-        self.slots[id as usize].life = life;
+        self.slots[id.0 as usize].life = life;
         self.tables[usize::from(table)].insert(&mut self.slots, id);
         self.live += usize::from(table != MAC_TABLE);
     }

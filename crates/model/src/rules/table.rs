@@ -63,7 +63,7 @@ fn spread(hash: u32) -> u64 {
 }
 
 fn entry_of(slots: &[Slot], id: EntryId) -> Option<&FlowEntry> {
-    slots.get(id as usize)?.entry.as_deref()
+    slots.get(id.0 as usize)?.entry.as_deref()
 }
 
 fn shape_of(matching: &Match) -> impl Iterator<Item = (Field, u128)> {
@@ -100,17 +100,17 @@ impl Table {
     }
 
     pub fn insert(&mut self, slots: &mut [Slot], id: EntryId) {
-        let slot = &slots[id as usize];
-        self.index.insert_unique(spread(slot.hash), id, |&other| spread(slots[other as usize].hash));
+        let slot = &slots[id.0 as usize];
+        self.index.insert_unique(spread(slot.hash), id, |&other| spread(slots[other.0 as usize].hash));
         self.order.insert(slot.serial, id);
         if let Some(entry) = &slot.entry {
             let place = self.join_group(entry, id);
-            slots[id as usize].place = place;
+            slots[id.0 as usize].place = place;
         }
     }
 
     pub fn remove(&mut self, slots: &mut [Slot], id: EntryId) {
-        let slot = &slots[id as usize];
+        let slot = &slots[id.0 as usize];
         if let Ok(found) = self.index.find_entry(spread(slot.hash), |&other| other == id) {
             found.remove();
         }
@@ -119,7 +119,7 @@ impl Table {
         if let Some(entry) = &slot.entry
             && let Some(moved) = self.leave_group(entry, place)
         {
-            slots[moved as usize].place = place;
+            slots[moved.0 as usize].place = place;
         }
     }
 
@@ -153,7 +153,7 @@ impl Table {
                 found.extend(group.members.iter().copied().filter(covers));
             }
         }
-        found.sort_unstable_by_key(|&id| slots[id as usize].serial);
+        found.sort_unstable_by_key(|&id| slots[id.0 as usize].serial);
         found
     }
 

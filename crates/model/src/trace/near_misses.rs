@@ -83,7 +83,7 @@ fn agreeing_bits(excluded: &Excluded) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flow::{Field, Match, PortNo};
+    use flow::{EntryId, Field, Match, PortNo};
 
     /// An Ethernet frame from 00:00:00:00:00:0a to 00:00:00:00:00:0b, received at port 1.
     fn packet() -> ReferencePacket {
@@ -97,7 +97,7 @@ mod tests {
         let fields = [Field::InPort, Field::EthSrc, Field::EthDst].into_iter().zip(values);
         let conditions = fields.filter_map(|(field, value)| Some(FieldMatch::exact(field, value?)));
         FlowEntry {
-            id,
+            id: EntryId(id),
             table: 0,
             priority: 1,
             matching: Match::new(conditions).unwrap(),
@@ -117,7 +117,7 @@ mod tests {
         (
             near_misses
                 .iter()
-                .map(|near_misses| (near_misses.entry.id, near_misses.excluded.len()))
+                .map(|near_misses| (near_misses.entry.id.0, near_misses.excluded.len()))
                 .collect(),
             looked_at,
         )

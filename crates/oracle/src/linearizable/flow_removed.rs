@@ -6,13 +6,13 @@ use super::expiry;
 use super::lives::Life;
 use crate::log::{Origin, Record};
 use flow::operation::MAC_TABLE;
-use flow::{Action, FlowEntry, GroupId, Operation};
+use flow::{Action, EntryId, FlowEntry, GroupId, Operation};
 use model::{FlowRemoved, RemovedReason};
 use std::collections::BTreeMap;
 
 /// Compares all messages. Returns their number.
 pub(super) fn check_all(record: &Record, lives: &[Life]) -> Result<usize, String> {
-    let mut messages: BTreeMap<u32, Vec<&FlowRemoved>> = BTreeMap::new();
+    let mut messages: BTreeMap<EntryId, Vec<&FlowRemoved>> = BTreeMap::new();
     for message in record.removed.iter().rev() {
         messages.entry(message.entry.id).or_default().push(message);
     }

@@ -4,13 +4,13 @@
 use super::lut::Record;
 use crate::cells::{Cell, Cells};
 use dataplane::By;
-use engines::NONE;
 use flow::EntryId;
 use tables::Table;
 
-/// Packets that wait for one table, with their keys and the entries found for them.
+/// Packets that wait for one table, with their keys and the results of their lookup: the entry of each
+/// packet, or the place of its record in a LUT.
 #[derive(Clone, Copy)]
-pub(super) struct TableBatch<'a> {
+pub(super) struct TableBatch<'a, R> {
     /// Number of the table.
     pub number: u8,
     pub table: &'a Table,
@@ -18,9 +18,8 @@ pub(super) struct TableBatch<'a> {
     pub slots: &'a [u16],
     /// Keys of the packets, one row each.
     pub keys: &'a [u64],
-    /// Results of the lookup: for a shared table, entries; for a LUT, places of records. [`NONE`] marks a
-    /// packet for which nothing was found.
-    pub ids: &'a [u32],
+    /// Results of the lookup, one for each packet.
+    pub results: &'a [R],
 }
 
 /// Result of a LUT lookup for one packet.
@@ -43,6 +42,6 @@ impl<'a> CacheHit<'a> {
 
 impl Default for CacheHit<'_> {
     fn default() -> Self {
-        Self { cell: None, id: NONE, fence: 0, by: By::Lut }
+        Self { cell: None, id: EntryId::NONE, fence: 0, by: By::Lut }
     }
 }

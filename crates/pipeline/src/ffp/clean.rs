@@ -200,18 +200,19 @@ impl Lut {
 mod tests {
     use super::*;
     use engines::NONE;
+    use flow::EntryId;
     use std::sync::Arc;
 
     fn lut() -> Lut {
         let mut lut = Lut::new(&[0xffff], 128, Arc::default());
         for value in 0..40 {
-            lut.learn(&mut [value], value as u32 % 4, 10, true);
+            lut.learn(&mut [value], EntryId(value as u32 % 4), 10, true);
         }
         lut
     }
 
     fn added(priority: u16, row: [u64; 2]) -> Clean {
-        Clean::Added { priority, row: row.into(), before: None, id: 99, single: false }
+        Clean::Added { priority, row: row.into(), before: None, id: EntryId(99), single: false }
     }
 
     fn clean(lut: &mut Lut, mut change: Clean) {
@@ -239,7 +240,7 @@ mod tests {
     fn a_large_lut_is_cleaned_in_slices_and_what_is_hit_before_is_checked() {
         let mut lut = Lut::new(&[0xffff], 8 * SLICE, Arc::default());
         for value in 0..10_000 {
-            lut.learn(&mut [value], value as u32 % 4, 10, true);
+            lut.learn(&mut [value], EntryId(value as u32 % 4), 10, true);
         }
         for _ in 0..3 {
             clean(&mut lut, added(11, [0, 1]));
@@ -257,26 +258,26 @@ mod tests {
         // If more than the maximum number of changes are in progress, all records are verified.
         (0..16).for_each(|_| clean(&mut lut, added(11, [0, 1])));
         assert_eq!(lut.generation(), 0);
-        clean(&mut lut, Clean::Removed(1));
+        clean(&mut lut, Clean::Removed(EntryId(1)));
         assert_ne!(lut.generation(), 0);
     }
 
     #[test]
     fn an_entry_takes_its_records_with_it() {
         let mut lut = lut();
-        clean(&mut lut, Clean::Removed(1));
+        clean(&mut lut, Clean::Removed(EntryId(1)));
         assert_eq!(known(&lut), (0..40).filter(|v| v % 4 != 1).collect::<Vec<_>>());
-        clean(&mut lut, Clean::Removed(77));
+        clean(&mut lut, Clean::Removed(EntryId(77)));
         assert_eq!(known(&lut).len(), 30);
     }
 
     #[test]
     fn an_entry_of_another_mark_keeps_records_of_that_kind_only() {
         let mut lut = lut();
-        lut.learn(&mut [1], 1, 10, false);
-        clean(&mut lut, Clean::Marked(1, false));
+        lut.learn(&mut [1], EntryId(1), 10, false);
+        clean(&mut lut, Clean::Marked(EntryId(1), false));
         assert_eq!(known(&lut), (0..40).filter(|v| v % 4 != 1 || *v == 1).collect::<Vec<_>>());
-        clean(&mut lut, Clean::Marked(1, true));
+        clean(&mut lut, Clean::Marked(EntryId(1), true));
         assert_eq!(known(&lut), (0..40).filter(|v| v % 4 != 1).collect::<Vec<_>>());
     }
 }

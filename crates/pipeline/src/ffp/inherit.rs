@@ -89,19 +89,23 @@ impl Lut {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flow::EntryId;
     use std::sync::Arc;
 
     #[test]
     fn the_lut_before_serves_for_a_while_and_then_hits_are_simple_again() {
         let lut = |mask: u64| Lut::new(&[mask], 64, Arc::default());
         let mut before = Box::new(lut(0xff));
-        before.learn(&mut [7], 3, 10, true);
+        before.learn(&mut [7], EntryId(3), 10, true);
         let mut wider = lut(0xffff).inheriting(Inheritance { extractor: None });
         assert!(wider.inherit(before).is_none());
         let mut ask = |key: u64, now| wider.ask_previous(&mut [], 0, &[key], now).map(|record| record.id);
         let begin = 5;
-        assert_eq!([ask(0x107, begin), ask(8, begin)], [Some(3), None]);
-        assert_eq!([ask(0x207, begin + SERVES_NS), ask(0x307, begin + SERVES_NS + 1)], [Some(3), None]);
+        assert_eq!([ask(0x107, begin), ask(8, begin)], [Some(EntryId(3)), None]);
+        assert_eq!(
+            [ask(0x207, begin + SERVES_NS), ask(0x307, begin + SERVES_NS + 1)],
+            [Some(EntryId(3)), None]
+        );
         assert!(wider.is_in_flux(begin + SERVES_NS) && !wider.is_in_flux(begin + SERVES_NS + 1));
         let known = |key: u64| wider.find(&[key], wider.hash(&[key])) != NONE;
         assert_eq!([0x107, 0x207, 0x307, 8].map(known), [true, true, false, false]);

@@ -171,12 +171,12 @@ mod tests {
     use std::sync::Arc;
 
     /// Entries with lower ids are low-latency.
-    const NORMAL: EntryId = 1_000;
+    const NORMAL: u32 = 1_000;
 
     /// Returns a LUT with values 0 to 7, each resolved to entry 1 of priority 10.
     fn lut() -> Lut {
         let mut lut = Lut::new(&[0xffff], 1_024, Arc::default());
-        (0..8).for_each(|value| lut.learn(&mut [value], 1, 10, true));
+        (0..8).for_each(|value| lut.learn(&mut [value], EntryId(1), 10, true));
         lut
     }
 
@@ -184,18 +184,20 @@ mod tests {
         lut.clean(Coherence::Lazy, &mut clean);
     }
 
-    fn add(lut: &mut Lut, id: EntryId, priority: u16, row: [u64; 2]) {
+    fn add(lut: &mut Lut, id: u32, priority: u16, row: [u64; 2]) {
+        let id = EntryId(id);
         change(lut, Clean::Added { priority, row: row.into(), before: None, id, single: false });
     }
 
     /// Returns the entry that a packet of this value gets. A table lookup would return entry 77.
-    fn hit(lut: &mut Lut, value: u64) -> Option<EntryId> {
+    fn hit(lut: &mut Lut, value: u64) -> Option<u32> {
         let place = lut.find(&[value], lut.hash(&[value]));
         let record = *lut.record(place)?;
         if record.generation == lut.generation() {
-            return Some(record.id);
+            return Some(record.id.0);
         }
-        lut.verify(place, &[value], || Some(77), |id| Some((20, id < NORMAL))).map(|record| record.id)
+        let entry = |id: EntryId| Some((20, id.0 < NORMAL));
+        lut.verify(place, &[value], || Some(EntryId(77)), entry).map(|record| record.id.0)
     }
 
     fn counts(lut: &Lut) -> (u64, u64) {
@@ -235,9 +237,9 @@ mod tests {
     fn deleted_rules_leave_all_lists_and_deleted_entries_lose_their_records() {
         let mut lut = lut();
         add(&mut lut, 2, 20, [0, 0]);
-        change(&mut lut, Clean::Removed(2));
+        change(&mut lut, Clean::Removed(EntryId(2)));
         assert_eq!((hit(&mut lut, 1), counts(&lut)), (Some(1), (1, 1)));
-        change(&mut lut, Clean::Removed(1));
+        change(&mut lut, Clean::Removed(EntryId(1)));
         assert_eq!((hit(&mut lut, 1), counts(&lut)), (Some(77), (2, 1)), "only the table can tell");
         // The id is reused, so the record now names another entry.
         add(&mut lut, 1, 5, [0, 0]);
@@ -251,10 +253,10 @@ mod tests {
     fn an_entry_of_another_mark_is_looked_up_and_stays_an_extra_rule() {
         let mut lut = lut();
         add(&mut lut, 2, 20, [3, 0xffff]);
-        change(&mut lut, Clean::Marked(2, false));
+        change(&mut lut, Clean::Marked(EntryId(2), false));
         assert_eq!((hit(&mut lut, 3), counts(&lut)), (Some(77), (1, 0)), "it beats the record still");
         assert_eq!((hit(&mut lut, 4), counts(&lut)), (Some(1), (2, 1)));
-        change(&mut lut, Clean::Marked(1, false));
+        change(&mut lut, Clean::Marked(EntryId(1), false));
         assert_eq!((hit(&mut lut, 4), counts(&lut)), (Some(77), (3, 1)));
     }
 

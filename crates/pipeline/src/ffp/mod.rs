@@ -32,8 +32,7 @@ use crate::cells::Cells;
 use crate::context::TableSlot;
 use crate::lanes::Window;
 use crate::packet::{Packet, Path};
-use engines::NONE;
-use flow::Limits;
+use flow::{EntryId, Limits};
 use tables::Table;
 use wire::Depth;
 
@@ -95,7 +94,7 @@ impl Ffp {
         let Some(lut) = self.lut(table) else { return };
         if let (Clean::Added { priority, row, id, single: true, .. }, Some(view)) = (&mut *clean, view) {
             let (value, _) = row.split_at_mut(row.len() / 2);
-            let mut found = [NONE];
+            let mut found = [EntryId::NONE];
             view.lookup(value, &mut found);
             if found[0] == *id {
                 lut.learn(value, *id, *priority, true);

@@ -9,7 +9,7 @@ use crate::packet::{Packet, State};
 use crate::probe::{Probe, ProbeStep};
 use dataplane::By;
 use engines::NONE;
-use flow::Next;
+use flow::{EntryId, Next};
 use tables::Table;
 
 /// Resolves packets whose record may be outdated.
@@ -17,7 +17,7 @@ use tables::Table;
 pub(super) fn resolve<'a, E: Egress, P: Probe>(
     context: &BurstContext<'a, E>,
     lut: &mut Lut,
-    batch: &TableBatch<'_>,
+    batch: &TableBatch<'_, u32>,
     packets: &mut [Packet],
     cache_hits: &mut [CacheHit<'a>],
     probe: &mut P,
@@ -28,7 +28,7 @@ pub(super) fn resolve<'a, E: Egress, P: Probe>(
         lut.barred = false;
     }
     for (at, cache_hit) in cache_hits.iter_mut().enumerate() {
-        let (slot, place) = (batch.slots[at], batch.ids[at]);
+        let (slot, place) = (batch.slots[at], batch.results[at]);
         // An entry reached by its index has no value, so it has no record.
         if matches!(packets[usize::from(slot)].state, State::Waits(Next::Direct { .. })) {
             continue;
@@ -55,14 +55,14 @@ pub(super) fn resolve<'a, E: Egress, P: Probe>(
 fn doubt<E: Egress, P: Probe>(
     context: &BurstContext<'_, E>,
     lut: &mut Lut,
-    batch: &TableBatch<'_>,
+    batch: &TableBatch<'_, u32>,
     at: usize,
     packets: &mut [Packet],
     moved: &mut bool,
     probe: &mut P,
 ) -> Option<(By, Record)> {
     let TableBatch { number, table, .. } = *batch;
-    let (slot, place) = (batch.slots[at], batch.ids[at]);
+    let (slot, place) = (batch.slots[at], batch.results[at]);
     let key = &batch.keys[at * lut.words()..][..lut.words()];
     if place == NONE {
         // Earlier packets of this value in the burst used a record that was inherited for them. This packet
@@ -105,9 +105,9 @@ fn verify<E: Egress>(
     key: &[u64],
 ) -> Option<Record> {
     let search = || {
-        let mut id = [NONE];
+        let mut id = [EntryId::NONE];
         table.lookup(key, &mut id);
-        (id[0] != NONE).then_some(id[0])
+        (id[0] != EntryId::NONE).then_some(id[0])
     };
     let entry = |id| context.entry(id).map(|(cell, program)| (cell.priority(), program.low_latency));
     lut.verify(place, key, search, entry)

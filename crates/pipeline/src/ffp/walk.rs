@@ -35,7 +35,7 @@ impl Ffp {
         probe: &mut P,
     ) {
         let mut queue = Queue::enter(packets, burst);
-        let mut ids = [NONE; BURST];
+        let mut places = [NONE; BURST];
         while let Some((number, waiting)) = queue.next(packets, burst) {
             let waiting = &waiting[..];
             let mode = &mut self.modes[usize::from(number)];
@@ -47,7 +47,6 @@ impl Ffp {
                 continue;
             };
             let count = waiting.len() as u32;
-            let ids = &mut ids[..waiting.len()];
             let keys = &mut keys[..waiting.len() * extractor.words()];
             let mask = if let FastMode::Lut(lut) = mode { lut.mask() } else { &[] };
             extractor.extract_masked(packets, waiting, keys, mask, context.depth);
@@ -58,10 +57,11 @@ impl Ffp {
                     probe.mark(ProbeStep::Clean, cleaned);
                 }
                 let cells = context.cells;
+                let places = &mut places[..waiting.len()];
                 let mut cache_hits = [CacheHit::default(); BURST];
                 let generation = lut.generation();
                 let mut doubtful = lut.is_in_flux(context.now);
-                lut.probe(keys, context.now, ids, |at, record| {
+                lut.probe(keys, context.now, places, |at, record| {
                     cache_hits[at] = CacheHit::of(record, cells);
                     doubtful |= record.generation != generation;
                 });
@@ -70,7 +70,7 @@ impl Ffp {
                     compare(table, keys, number, probe);
                 }
                 let cache_hits = &mut cache_hits[..waiting.len()];
-                let batch = TableBatch { number, table, slots: waiting, keys, ids };
+                let batch = TableBatch { number, table, slots: waiting, keys, results: places };
                 if doubtful {
                     resolve(context, lut, &batch, packets, cache_hits, probe);
                 }
@@ -79,9 +79,11 @@ impl Ffp {
                 context.counters.add_table(number, lookups, passed);
                 passed
             } else {
+                let mut ids = [EntryId::NONE; BURST];
+                let ids = &mut ids[..waiting.len()];
                 table.lookup(keys, ids);
                 probe.mark(ProbeStep::Lookup(number), count);
-                let batch = TableBatch { number, table, slots: waiting, keys, ids };
+                let batch = TableBatch { number, table, slots: waiting, keys, results: ids };
                 let passed = share(context, &batch, packets, &mut queue, probe);
                 context.counters.add_table(number, u64::from(count), passed);
                 passed
@@ -115,12 +117,12 @@ fn finish_fast<E: Egress, P: Probe>(
 /// normal entry leave the path.
 fn share<E: Egress, P: Probe>(
     context: &mut BurstContext<'_, E>,
-    batch: &TableBatch<'_>,
+    batch: &TableBatch<'_, EntryId>,
     packets: &mut [Packet],
     queue: &mut Queue,
     probe: &mut P,
 ) -> u64 {
-    let TableBatch { number, table, slots, ids, .. } = *batch;
+    let TableBatch { number, table, slots, results: ids, .. } = *batch;
     let mut matches = 0;
     for (slot, id) in slots.iter().zip(ids) {
         let found = match packets[usize::from(*slot)].state {
@@ -166,7 +168,7 @@ fn share_one<E: Egress, P: Probe>(
 #[inline(never)]
 fn share_indexed<E: Egress, P: Probe>(
     context: &mut BurstContext<'_, E>,
-    batch: &TableBatch<'_>,
+    batch: &TableBatch<'_, u32>,
     index: u32,
     packets: &mut [Packet],
     slot: u16,
@@ -182,13 +184,13 @@ fn share_indexed<E: Egress, P: Probe>(
 fn pass<'a, E: Egress, P: Probe>(
     context: &mut BurstContext<'a, E>,
     Cache { lut, rows }: Cache<'_>,
-    batch: &TableBatch<'_>,
+    batch: &TableBatch<'_, u32>,
     packets: &mut [Packet],
     cache_hits: &[CacheHit<'a>],
     queue: &mut Queue,
     probe: &mut P,
 ) -> (u64, u64) {
-    let TableBatch { number, slots, keys, ids: places, .. } = *batch;
+    let TableBatch { number, slots, keys, results: places, .. } = *batch;
     let (mut hits, mut normal, mut held) = (0, 0, 0);
     let (mut indexed, mut indexed_hits) = (0, 0);
     // All programs are loaded before the first packet is processed, so that the cache misses overlap.
@@ -273,7 +275,7 @@ fn compare<P: Probe>(table: &Table, keys: &[u64], number: u8, probe: &mut P) {
         return;
     }
     let keys = &keys[..keys.len().min(COMPARED * words)];
-    let mut ids = [NONE; COMPARED];
+    let mut ids = [EntryId::NONE; COMPARED];
     let ids = &mut ids[..keys.len() / words];
     table.lookup(keys, ids);
     // Zero units: the time of the first, cold lookup is not charged to any packet.

@@ -6,7 +6,7 @@ use crate::Reference;
 use crate::choice::{hash_of, is_live, mixed, share_of};
 use crate::packet::ReferencePacket;
 use flow::group::{Bucket, FlowHash, Group, GroupType, pick};
-use flow::{Action, GroupId, Instructions, Operation, PortNo, PortState};
+use flow::{Action, EntryId, GroupId, Instructions, Operation, PortNo, PortState};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -77,7 +77,7 @@ fn a_select_group_passes_over_what_is_not_live() {
     let buckets = vec![bucket(1, Some(2), None, 2), bucket(1, None, None, 3), bucket(2, Some(4), None, 4)];
     set(&mut reference, GroupId(1), GroupType::Select, buckets);
     let modify = flow::EntryChange::Modify {
-        id: 7,
+        id: EntryId(7),
         table: 0,
         instructions: Arc::new(Instructions::apply(vec![Action::Group(GroupId(1))])),
         low_latency: false,

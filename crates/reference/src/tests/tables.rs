@@ -6,8 +6,8 @@ use super::{PRIORITY, add, entry, four_ports, on, run, with_instructions};
 use crate::Reference;
 use flow::operation::MAC_TABLE;
 use flow::{
-    Action, DropReason, EntryChange, Field, FieldMatch, FlowEntry, GroupId, Instructions, Match, Next,
-    Operation, Outcome, PortNo, PortState, QueueId,
+    Action, DropReason, EntryChange, EntryId, Field, FieldMatch, FlowEntry, GroupId, Instructions, Match,
+    Next, Operation, Outcome, PortNo, PortState, QueueId,
 };
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ fn highest_priority_then_first_added() {
     assert_eq!(ports(&mut reference, &udp()), [2]);
     // A modified entry keeps its position.
     let modify = EntryChange::Modify {
-        id: 1,
+        id: EntryId(1),
         table: 0,
         instructions: Arc::new(to(4)),
         low_latency: true,
@@ -48,18 +48,24 @@ fn highest_priority_then_first_added() {
     };
     change(&mut reference, modify).unwrap();
     let done = reference.process(PortNo(1), &udp());
-    assert_eq!((done.sent[0].port, done.low_latency, done.hits), (PortNo(4), true, vec![(0, Some(1))]));
-    change(&mut reference, EntryChange::Remove { id: 1, table: 0 }).unwrap();
+    assert_eq!(
+        (done.sent[0].port, done.low_latency, done.hits),
+        (PortNo(4), true, vec![(0, Some(EntryId(1)))])
+    );
+    change(&mut reference, EntryChange::Remove { id: EntryId(1), table: 0 }).unwrap();
     assert_eq!(ports(&mut reference, &udp()), [3]);
     add(&mut reference, FlowEntry { priority: PRIORITY + 1, ..entry(4, 0, Match::any(), to(2)) });
     assert_eq!(ports(&mut reference, &udp()), [2]);
-    let ids: Vec<u32> = reference.entries(0).iter().map(|entry| entry.id).collect();
-    assert_eq!(ids, [4, 2, 3]);
-    assert_eq!((reference.entry_counters(1), reference.entry_counters(4)), (Some((2, 84)), Some((1, 42))));
-    assert_eq!((reference.table_counters(0), reference.entry_counters(9)), ((4, 4), None));
+    let ids: Vec<EntryId> = reference.entries(0).iter().map(|entry| entry.id).collect();
+    assert_eq!(ids, [4, 2, 3].map(EntryId));
+    assert_eq!(
+        (reference.entry_counters(EntryId(1)), reference.entry_counters(EntryId(4))),
+        (Some((2, 84)), Some((1, 42)))
+    );
+    assert_eq!((reference.table_counters(0), reference.entry_counters(EntryId(9))), ((4, 4), None));
     // After its id is reused, the counters start at 0.
     add(&mut reference, entry(1, 0, Match::any(), to(2)));
-    assert_eq!(reference.entry_counters(1), Some((0, 0)));
+    assert_eq!(reference.entry_counters(EntryId(1)), Some((0, 0)));
 }
 
 #[test]
@@ -81,7 +87,7 @@ fn a_miss_ends_without_the_action_set() {
     let done = reference.process(PortNo(1), &udp());
     assert_eq!(
         (done.outcome, done.hits),
-        (Outcome::Dropped(DropReason::TableMiss), vec![(0, Some(7)), (3, None)])
+        (Outcome::Dropped(DropReason::TableMiss), vec![(0, Some(EntryId(7))), (3, None)])
     );
     assert_eq!((reference.table_counters(0), reference.table_counters(3)), ((1, 1), (1, 0)));
     assert_eq!(reference.drops()[&DropReason::TableMiss], 1);
@@ -121,7 +127,10 @@ fn instructions_in_order() {
     add(&mut reference, entry(8, 1, Match::unchecked_prerequisites(both).unwrap(), cleared));
     assert_eq!(ports(&mut reference, &udp()), [3]);
     // Bytes are counted with the frame's length at that moment.
-    assert_eq!((reference.entry_counters(7), reference.entry_counters(8)), (Some((1, 42)), Some((1, 46))));
+    assert_eq!(
+        (reference.entry_counters(EntryId(7)), reference.entry_counters(EntryId(8))),
+        (Some((1, 42)), Some((1, 46)))
+    );
 }
 
 #[test]
@@ -244,10 +253,10 @@ fn broken_promises_are_reported() {
         refused(&mut reference, entry(8, 3, Match::any(), goto(255))).contains("it must go to a higher one")
     );
     assert!(refused(&mut reference, entry(8, MAC_TABLE, Match::any(), to(2))).contains("must match dl_dst"));
-    assert!(change(&mut reference, EntryChange::Remove { id: 9, table: 0 }).is_err());
-    assert!(change(&mut reference, EntryChange::Remove { id: 7, table: 1 }).is_err());
+    assert!(change(&mut reference, EntryChange::Remove { id: EntryId(9), table: 0 }).is_err());
+    assert!(change(&mut reference, EntryChange::Remove { id: EntryId(7), table: 1 }).is_err());
     let modify = |table, instructions| EntryChange::Modify {
-        id: 7,
+        id: EntryId(7),
         table,
         instructions: Arc::new(instructions),
         low_latency: false,

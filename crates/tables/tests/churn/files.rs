@@ -5,7 +5,7 @@
 use crate::rig::Rig;
 use crate::sets::{access_list, routes};
 use fastrand::Rng;
-use flow::{Field, FieldMatch, Match};
+use flow::{EntryId, Field, FieldMatch, Match};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -63,7 +63,7 @@ fn through_churn(rules: Vec<(u16, Match)>, engine: &str, lookups: usize) -> Rig 
         }
     }
     rig.check(&rig.packets(&mut rng, lookups), "all added");
-    let gone: Vec<u32> = rig.entries.keys().copied().filter(|_| rng.u8(..3) == 0).collect();
+    let gone: Vec<EntryId> = rig.entries.keys().copied().filter(|_| rng.u8(..3) == 0).collect();
     for (at, id) in gone.iter().enumerate() {
         rig.remove(&[*id]);
         if at % 100 == 0 {
@@ -117,7 +117,8 @@ fn whole_routes() {
         assert_eq!((rig.rule_table.engine_name(), rig.rule_table.len()), ("lpm", rules.len()));
         let mut rng = Rng::with_seed(9);
         rig.check(&rig.packets(&mut rng, 25), name);
-        let gone: Vec<u32> = rig.entries.keys().copied().filter(|id| id % 3 == 0).take(64 * 50).collect();
+        let gone: Vec<EntryId> =
+            rig.entries.keys().copied().filter(|id| id.0 % 3 == 0).take(64 * 50).collect();
         gone.chunks(64).for_each(|gone| rig.remove(gone));
         assert_eq!(rig.rule_table.compiled(), 1, "small changes need no new base");
         rig.check(&rig.packets(&mut rng, 10), name);
@@ -158,7 +159,8 @@ fn many_rules_of_one_coarse_value() {
     // hides the others.
     rig.add((0..6_400).map(|at| (200 + at / 64, rule(u32::from(at % 64)))).collect::<Vec<_>>());
     rig.check(&packets, "a hundred of one value");
-    let best: Vec<u32> = rig.entries.iter().filter(|(_, e)| e.priority > 250).map(|(id, _)| *id).collect();
+    let best: Vec<EntryId> =
+        rig.entries.iter().filter(|(_, e)| e.priority > 250).map(|(id, _)| *id).collect();
     best.chunks(64).for_each(|gone| rig.remove(gone));
     let packets = rig.packets(&mut rng, 50);
     rig.check(&packets, "half of each hundred gone");

@@ -5,13 +5,13 @@
 use crate::packet::Packet;
 use crate::rig::{entry, plain_best};
 use fastrand::Rng;
-use flow::{Field, FieldMatch, FlowEntry, Match};
+use flow::{EntryId, Field, FieldMatch, FlowEntry, Match};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use tables::rule_table::RuleChange;
 use tables::{RuleTable, Table};
 
-type Rules = BTreeMap<u32, Arc<FlowEntry>>;
+type Rules = BTreeMap<EntryId, Arc<FlowEntry>>;
 
 fn rule(rng: &mut Rng, fields: &[Field]) -> Match {
     let prefix = |field: &Field| {
@@ -39,7 +39,7 @@ fn a_worker_sees_its_own_version() {
                     rules.remove(&id);
                     changes.push(RuleChange::Remove(id));
                 } else {
-                    let id = seed as u32 * 1_000_000 + step * 1_000 + changes.len() as u32;
+                    let id = EntryId(seed as u32 * 1_000_000 + step * 1_000 + changes.len() as u32);
                     let added = Arc::new(entry(id, rng.u16(..9), rule(&mut rng, fields)));
                     changes.push(RuleChange::Add(Arc::clone(&added)));
                     rules.insert(id, added);
@@ -55,7 +55,7 @@ fn a_worker_sees_its_own_version() {
             for _ in 0..20.min(from.len()) {
                 let at = rng.usize(..from.len());
                 let packet = Packet::matching(&mut rng, &from[at].matching);
-                let mut found = [0];
+                let mut found = [EntryId::NONE];
                 view.lookup(&packet.key(view.plan()), &mut found);
                 assert_eq!(found[0], plain_best(seen.values(), &packet), "seed {seed}, step {step}");
             }

@@ -3,7 +3,7 @@
 
 use crate::rig::Rig;
 use fastrand::Rng;
-use flow::{Field, FieldMatch, Match, Slice, SliceBase};
+use flow::{EntryId, Field, FieldMatch, Match, Slice, SliceBase};
 
 fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
@@ -27,14 +27,15 @@ fn churn(rng: &mut Rng, steps: usize, mut rule: impl FnMut(&mut Rng) -> (u16, Ma
             1..=8 => drop(rig.add((0..rng.usize(1..6)).map(|_| rule(rng)).collect::<Vec<_>>())),
             9 if rng.u8(..4) == 0 => {
                 let most = if rng.bool() { 64 } else { rig.entries.len() };
-                let gone: Vec<u32> = rig.entries.keys().copied().filter(|_| rng.bool()).take(most).collect();
+                let gone: Vec<EntryId> =
+                    rig.entries.keys().copied().filter(|_| rng.bool()).take(most).collect();
                 rig.remove(&gone);
             }
             _ => {
                 // Removes the rules that were hit. The rules that they hid must then be found.
                 let packets = rig.packets(rng, 4);
-                let mut hit: Vec<u32> =
-                    rig.lookup(&packets).into_iter().filter(|id| *id != engines::NONE).collect();
+                let mut hit: Vec<EntryId> =
+                    rig.lookup(&packets).into_iter().filter(|id| *id != EntryId::NONE).collect();
                 hit.sort_unstable();
                 hit.dedup();
                 rig.remove(&hit);

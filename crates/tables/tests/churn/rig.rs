@@ -3,7 +3,7 @@
 
 use crate::packet::Packet;
 use fastrand::Rng;
-use flow::{FlowEntry, Match};
+use flow::{EntryId, FlowEntry, Match};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tables::compile::Job;
@@ -22,8 +22,8 @@ pub struct Rig {
     pub rule_table: RuleTable,
     views: [Table; WORKERS],
     /// Rules by ID. IDs are in the order of addition.
-    pub entries: BTreeMap<u32, Arc<FlowEntry>>,
-    next_id: u32,
+    pub entries: BTreeMap<EntryId, Arc<FlowEntry>>,
+    next_id: EntryId,
     operations: usize,
     /// Number of operations that were sent as swaps.
     pub swaps: usize,
@@ -40,7 +40,7 @@ impl Rig {
     }
 
     /// Adds rules as one operation.
-    pub fn add(&mut self, rules: impl IntoIterator<Item = (u16, Match)>) -> Vec<u32> {
+    pub fn add(&mut self, rules: impl IntoIterator<Item = (u16, Match)>) -> Vec<EntryId> {
         let mut ids = Vec::new();
         let mut changes = Vec::new();
         for (priority, matching) in rules {
@@ -48,14 +48,14 @@ impl Rig {
             ids.push(self.next_id);
             changes.push(RuleChange::Add(Arc::clone(&entry)));
             self.entries.insert(self.next_id, entry);
-            self.next_id += 1;
+            self.next_id.0 += 1;
         }
         self.apply(&changes);
         ids
     }
 
     /// Removes entries as one operation.
-    pub fn remove(&mut self, ids: &[u32]) {
+    pub fn remove(&mut self, ids: &[EntryId]) {
         ids.iter().for_each(|id| drop(self.entries.remove(id)));
         self.apply(&ids.iter().map(|id| RuleChange::Remove(*id)).collect::<Vec<_>>());
     }
@@ -88,10 +88,10 @@ impl Rig {
     }
 
     /// Looks up packets in all views, which must agree.
-    pub fn lookup(&self, packets: &[Packet]) -> Vec<u32> {
+    pub fn lookup(&self, packets: &[Packet]) -> Vec<EntryId> {
         let plan = self.views[0].plan();
         let keys: Vec<u64> = packets.iter().flat_map(|packet| packet.key(plan)).collect();
-        let mut found = vec![0; packets.len()];
+        let mut found = vec![EntryId::NONE; packets.len()];
         let mut again = found.clone();
         self.views[0].lookup(&keys, &mut found);
         self.views[1].lookup(&keys, &mut again);
@@ -118,7 +118,7 @@ impl Rig {
 
     /// Returns a random active rule.
     pub fn any_entry(&self, rng: &mut Rng) -> Option<&Arc<FlowEntry>> {
-        let from = rng.u32(..self.next_id.max(1));
+        let from = EntryId(rng.u32(..self.next_id.0.max(1)));
         self.entries.range(from..).chain(self.entries.range(..from)).next().map(|(_, entry)| entry)
     }
 
@@ -157,7 +157,7 @@ impl Rig {
 
 /// Returns the matching entry with the highest priority. Among equal priorities, returns the first one.
 /// `entries` must be in the order of addition.
-pub fn plain_best<'e>(entries: impl Iterator<Item = &'e Arc<FlowEntry>>, packet: &Packet) -> u32 {
+pub fn plain_best<'e>(entries: impl Iterator<Item = &'e Arc<FlowEntry>>, packet: &Packet) -> EntryId {
     let fits = |entry: &FlowEntry| {
         let mut conditions = entry.matching.fields();
         conditions.all(|c| packet.value(c.field).is_some_and(|value| value & c.mask == c.value))
@@ -168,11 +168,11 @@ pub fn plain_best<'e>(entries: impl Iterator<Item = &'e Arc<FlowEntry>>, packet:
             best = Some(entry);
         }
     }
-    best.map_or(engines::NONE, |entry| entry.id)
+    best.map_or(EntryId::NONE, |entry| entry.id)
 }
 
 /// Returns an entry without instructions.
-pub fn entry(id: u32, priority: u16, matching: Match) -> FlowEntry {
+pub fn entry(id: EntryId, priority: u16, matching: Match) -> FlowEntry {
     FlowEntry {
         id,
         table: 0,

@@ -3,7 +3,7 @@
 
 use crate::rig::{Rig, entry};
 use fastrand::Rng;
-use flow::{Field, FieldMatch, Match};
+use flow::{EntryId, Field, FieldMatch, Match};
 use std::sync::Arc;
 use tables::rule_table::RuleChange;
 use tables::{RuleTable, TableUpdate};
@@ -27,7 +27,7 @@ fn bundles_beside_a_large_base_swap_views_that_share_it() {
     assert_eq!((rig.swaps, rig.rule_table.compiled(), rig.rule_table.engine_name()), (1, 1, "lpm"));
     for bundle in 2..30 {
         rig.add(some(&mut rng, 65));
-        let gone: Vec<u32> = rig.entries.keys().copied().filter(|_| rng.u8(..) == 0).take(70).collect();
+        let gone: Vec<EntryId> = rig.entries.keys().copied().filter(|_| rng.u8(..) == 0).take(70).collect();
         rig.remove(&gone);
         assert!(rig.swaps >= bundle, "a worker does not add 65 rules in one go");
         rig.check(&rig.packets(&mut rng, 20), "a bundle");
@@ -45,7 +45,7 @@ fn few_changes_of_an_operation_that_changes_many_in_all_are_swapped_in() {
     let mut change = |rules: Vec<(u16, Match)>, in_all: usize| {
         let add = |(priority, matching)| {
             id += 1;
-            RuleChange::Add(Arc::new(entry(id, priority, matching)))
+            RuleChange::Add(Arc::new(entry(EntryId(id), priority, matching)))
         };
         let changes: Vec<RuleChange> = rules.into_iter().map(add).collect();
         let updates = rule_table.change(&changes, in_all, 2).unwrap();
@@ -145,7 +145,7 @@ fn numbers_may_be_used_again_while_a_base_is_compiled() {
             view.apply(&mut update);
         }
     };
-    let add = |id: u32, value: u32| RuleChange::Add(Arc::new(entry(id, 7, route(value, 32))));
+    let add = |id: u32, value: u32| RuleChange::Add(Arc::new(entry(EntryId(id), 7, route(value, 32))));
     apply_updates(
         rule_table.change(&(0..1_000).map(|id| add(id, id)).collect::<Vec<_>>(), 1_000, 1).unwrap(),
     );
@@ -154,13 +154,13 @@ fn numbers_may_be_used_again_while_a_base_is_compiled() {
     assert!(rule_table.background_job(1).is_none(), "one at a time");
     // Removes a rule of the base, a rule of the delta, and a rule that is missing in the base being compiled.
     for id in [5, 1_050, 1_100] {
-        apply_updates(rule_table.change(&[RuleChange::Remove(id)], 1, 1).unwrap());
+        apply_updates(rule_table.change(&[RuleChange::Remove(EntryId(id))], 1, 1).unwrap());
         apply_updates(rule_table.change(&[add(id, 50_000 + id)], 1, 1).unwrap());
     }
     rule_table.install(job.run());
     // Removes a rule of the new base, and a rule that was added after the base was compiled.
     for id in [8, 1_100] {
-        apply_updates(rule_table.change(&[RuleChange::Remove(id)], 1, 1).unwrap());
+        apply_updates(rule_table.change(&[RuleChange::Remove(EntryId(id))], 1, 1).unwrap());
     }
     for _ in 0..10 {
         apply_updates(rule_table.catch_up(1).unwrap().into_iter().flatten().collect());
@@ -171,22 +171,26 @@ fn numbers_may_be_used_again_while_a_base_is_compiled() {
         "the new base knows all by now"
     );
     // Removes rules again, now that their positions are known.
-    apply_updates(rule_table.change(&[RuleChange::Remove(1_050), RuleChange::Remove(6)], 2, 1).unwrap());
+    apply_updates(
+        rule_table
+            .change(&[RuleChange::Remove(EntryId(1_050)), RuleChange::Remove(EntryId(6))], 2, 1)
+            .unwrap(),
+    );
     let key = |value: u32| {
         let plan = Arc::clone(rule_table.plan());
         let (mut values, mut masks) = (Vec::new(), Vec::new());
         plan.encode(&route(value, 32), &mut values, &mut masks);
         values
     };
-    let found: Vec<u32> = [5, 50_005, 1_050, 51_050, 51_100, 6, 7, 8, 1_060]
+    let found: Vec<EntryId> = [5, 50_005, 1_050, 51_050, 51_100, 6, 7, 8, 1_060]
         .map(|value| {
-            let mut ids = [0];
+            let mut ids = [EntryId::NONE];
             view.lookup(&key(value), &mut ids);
             ids[0]
         })
         .to_vec();
-    let none = engines::NONE;
-    assert_eq!(found, [none, 5, none, none, none, none, 7, none, 1_060]);
+    let none = EntryId::NONE;
+    assert_eq!(found, [none, EntryId(5), none, none, none, none, EntryId(7), none, EntryId(1_060)]);
 }
 
 /// Returns a table of `rules` different routes, and a function that creates further routes.
@@ -196,7 +200,7 @@ fn table_of(rules: usize) -> (RuleTable, impl FnMut(usize) -> Vec<RuleChange>) {
     let mut more = move |count: usize| {
         let from = next;
         next += count as u32;
-        let add = |id: u32| RuleChange::Add(Arc::new(entry(id, 7, route(id << 8, 24))));
+        let add = |id: u32| RuleChange::Add(Arc::new(entry(EntryId(id), 7, route(id << 8, 24))));
         (from..next).map(add).collect::<Vec<_>>()
     };
     rule_table.change(&more(rules), rules, 1).unwrap();
@@ -233,7 +237,7 @@ fn a_base_is_compiled_when_more_than_1024_of_it_and_more_than_half_are_dead() {
     for (rules, most) in [(1_500, 1_024), (2_048, 1_024), (2_100, 1_050)] {
         let (mut rule_table, _) = table_of(rules);
         for gone in 1..=most + 1 {
-            rule_table.change(&[RuleChange::Remove(gone as u32 - 1)], 1, 1).unwrap();
+            rule_table.change(&[RuleChange::Remove(EntryId(gone as u32 - 1))], 1, 1).unwrap();
             assert_eq!(
                 rule_table.compiled(),
                 1 + usize::from(gone > most),
@@ -254,7 +258,7 @@ fn a_base_is_worth_compiling_aside_when_a_128th_stands_beside_it_or_is_dead() {
                 "{change} of {worth}"
             );
             added.change(&more(1), 1, 1).unwrap();
-            tombstones.change(&[RuleChange::Remove(change as u32)], 1, 1).unwrap();
+            tombstones.change(&[RuleChange::Remove(EntryId(change as u32))], 1, 1).unwrap();
         }
         assert!(
             added.background_job(least).is_some() && tombstones.background_job(least).is_some(),
@@ -276,7 +280,7 @@ fn a_base_compiled_aside_catches_up_three_rules_at_a_time() {
         rule_table.change(&more(20), 20, 1).unwrap();
         let job = rule_table.background_job(1).unwrap();
         // Half of the changes remove a rule, and the other half add one.
-        let gone: Vec<RuleChange> = (0..meanwhile / 2).map(RuleChange::Remove).collect();
+        let gone: Vec<RuleChange> = (0..meanwhile / 2).map(|id| RuleChange::Remove(EntryId(id))).collect();
         let changes = [gone, more((meanwhile - meanwhile / 2) as usize)].concat();
         rule_table.change(&changes, changes.len(), 1).unwrap();
         rule_table.install(job.run());

@@ -20,7 +20,7 @@ impl Table {
                 let matching = Match::unchecked_prerequisites(conditions).ok()?;
                 self.find(slots, priority, &matching)
             });
-            hits.min_by_key(|id| slots[*id as usize].serial)
+            hits.min_by_key(|id| slots[id.0 as usize].serial)
         })
     }
 
@@ -39,9 +39,9 @@ impl Table {
         hit: Option<EntryId>,
         most: usize,
     ) -> impl Iterator<Item = &'a FlowEntry> + 'a {
-        let hit = hit.and_then(|id| Some((entry_of(slots, id)?.priority, slots[id as usize].serial)));
+        let hit = hit.and_then(|id| Some((entry_of(slots, id)?.priority, slots[id.0 as usize].serial)));
         let is_before = move |priority: u16, id: EntryId| {
-            hit.is_none_or(|(of, serial)| priority > of || slots[id as usize].serial < serial)
+            hit.is_none_or(|(of, serial)| priority > of || slots[id.0 as usize].serial < serial)
         };
         let levels = self.levels.range(hit.map_or(0, |(priority, _)| priority)..).rev();
         let members = levels.flat_map(|(&priority, level)| {

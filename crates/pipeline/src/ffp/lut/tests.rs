@@ -20,7 +20,7 @@ fn place(lut: &mut Lut, key: [u64; 2], now: Nanos) -> u32 {
 fn pass(lut: &mut Lut, key: [u64; 2], now: Nanos, low_latency: bool) -> bool {
     let hit = place(lut, key, now) != NONE;
     if !hit {
-        lut.learn(&mut key.clone(), 7, 1, low_latency);
+        lut.learn(&mut key.clone(), EntryId(7), 1, low_latency);
     }
     hit
 }
@@ -28,9 +28,13 @@ fn pass(lut: &mut Lut, key: [u64; 2], now: Nanos, low_latency: bool) -> bool {
 #[test]
 fn whole_values_under_the_mask() {
     let mut lut = lut(64);
-    lut.learn(&mut [5, 0xaa12], 3, 9, true);
+    lut.learn(&mut [5, 0xaa12], EntryId(3), 9, true);
     let at = place(&mut lut, [5, 0xff12], 0);
-    assert_eq!(lut.record(at).map(|r| (r.id, r.priority)), Some((3, 9)), "bits not examined do not count");
+    assert_eq!(
+        lut.record(at).map(|r| (r.id, r.priority)),
+        Some((EntryId(3), 9)),
+        "bits not examined do not count"
+    );
     assert_eq!(place(&mut lut, [5, 0x13], 0), NONE);
     assert_eq!(place(&mut lut, [6, 0x12], 0), NONE);
     lut.free(at as usize);
@@ -72,12 +76,12 @@ fn a_record_that_is_displaced_with_its_fence_bars_inheritance() {
     for fence in [0, 5] {
         let mut lut = lut(8);
         for flow in 0..16 {
-            lut.learn_behind(&mut [flow, 0], 7, 1, true, fence);
+            lut.learn_behind(&mut [flow, 0], EntryId(7), 1, true, fence);
         }
         // Later, when these records are idle, another value requests a place twice.
         place(&mut lut, [99, 0], 50 * SECOND);
         let evicted = lut.counters.read().evicted;
-        (0..2).for_each(|_| lut.learn(&mut [99, 0], 7, 1, true));
+        (0..2).for_each(|_| lut.learn(&mut [99, 0], EntryId(7), 1, true));
         assert_eq!(lut.counters.read().evicted, evicted + 1);
         assert_eq!(lut.barred, fence != 0);
     }
