@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The daemon: threads, control socket and OpenFlow connections.
 //!
-//! The crate connects the model with the workers and with the outside. It must not decide how packets are
-//! forwarded: `model` does that for controllers, and `pipeline` for packets. Worker threads must not do other
-//! work.
+//! The crate connects the model with the workers, the clients and the controllers. It must not decide how
+//! packets are forwarded: `model` turns the controllers' requests into rules, and `pipeline` applies the
+//! rules to packets. Worker threads must not do other work.
 //!
 //! Begin with [`daemon::run`], which starts a switch. Then read [`daemon::Daemon::serve`], the loop of the
 //! control thread.

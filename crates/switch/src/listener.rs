@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Listening unix socket. Only its owner may connect. The path of a live process's socket is never taken
-//! over. The socket file is removed when the listener is dropped.
+//! A listening unix socket, to which only its owner may connect. A socket that belongs to a live process is
+//! never replaced. The socket file is removed when the listener is dropped.
 
 use config::socket::{SocketPathError, SocketPurpose};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
@@ -19,7 +19,7 @@ const LOCK_LIMIT: Duration = Duration::from_secs(2);
 /// Error of [`Listener::bind`] or of a TCP endpoint.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
-    /// Another process listens on the path.
+    /// Another process listens on the socket.
     #[error(
         "{}: another {} answers on this {purpose}; stop it first, or give this one another `{}` path",
         path.display(), if *purpose == SocketPurpose::Control { "switch" } else { "process" }, purpose.key()
@@ -41,7 +41,7 @@ pub enum ListenError {
         /// Purpose of the socket.
         purpose: SocketPurpose,
     },
-    /// The path belongs to another file, or the system refused an operation on a unix socket.
+    /// The path belongs to another kind of file, or the system refused an operation on a unix socket.
     #[error(transparent)]
     Path(#[from] SocketPathError),
     /// The system refused to listen on a TCP address.
@@ -61,25 +61,25 @@ pub enum ListenError {
 pub(crate) struct Listener {
     socket: UnixListener,
     path: PathBuf,
-    /// Device and inode of the socket file, to recognize it before removal.
+    /// Device and inode of the socket file, by which the file is recognized before it is removed.
     identity: (u64, u64),
 }
 
 impl Listener {
-    /// Creates the socket and its directory. A socket file without a listener is replaced. At most `backlog`
-    /// clients wait to be accepted.
+    /// Creates the socket and its directory. A socket file that nobody listens on is replaced. At most
+    /// `backlog` clients wait to be accepted.
     pub fn bind(path: &Path, purpose: SocketPurpose, backlog: i32) -> Result<Self, ListenError> {
         let io = |what| failed(path, purpose, what);
         let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
         DirBuilder::new().recursive(true).mode(0o755).create(folder).map_err(io("create the folder of"))?;
-        // Two daemons that start at the same time must not take the socket from each other, so check and bind
-        // under a lock.
+        // Of two daemons that start at the same time, neither may take the socket from the other. Therefore
+        // check and bind under a lock.
         let _turn = take_turn(folder, purpose)?;
         remove_stale(path, purpose)?;
         let address = SocketAddrUnix::new(path).map_err(|e| io("name")(e.into()))?;
         let socket = socket().map_err(io("make"))?;
         rustix::net::bind(&socket, &address).map_err(|e| io("bind")(e.into()))?;
-        // Clients cannot connect before `listen`, so other users have no access at any moment.
+        // Clients cannot connect before `listen`, so other users never have access.
         fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(io("set the mode of"))?;
         rustix::net::listen(&socket, backlog).map_err(|e| io("listen on")(e.into()))?;
         let made = fs::metadata(path).map_err(io("inspect"))?;
@@ -104,7 +104,7 @@ impl Drop for Listener {
     fn drop(&mut self) {
         let ours = fs::symlink_metadata(&self.path).is_ok_and(|m| (m.dev(), m.ino()) == self.identity);
         if ours {
-            // Failure is harmless: the next start finds the file stale and replaces it.
+            // A failure is harmless: the next start finds that nobody listens, and replaces the file.
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -121,8 +121,8 @@ fn socket() -> io::Result<OwnedFd> {
     Ok(rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?)
 }
 
-/// Locks the directory until the returned file is dropped. A switch holds the lock for milliseconds; other
-/// processes may hold it longer.
+/// Locks the directory until the returned file is dropped. A switch holds this lock for milliseconds, but
+/// other processes may hold it longer.
 fn take_turn(folder: &Path, purpose: SocketPurpose) -> Result<File, ListenError> {
     let io = |what| failed(folder, purpose, what);
     let file = File::open(folder).map_err(io("open the folder of"))?;
@@ -149,7 +149,7 @@ fn remove_stale(path: &Path, purpose: SocketPurpose) -> Result<(), ListenError> 
         }
         Ok(_) => {}
     }
-    // Connect without blocking: a listener that never accepts would block this process.
+    // Connect without blocking, because a listener that never accepts would block this process.
     let connected = SocketAddrUnix::new(path)
         .map_err(io::Error::from)
         .and_then(|address| Ok(rustix::net::connect(socket()?, &address)?));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Traces of real packets: the workers' records, compared with the result of the rules.
+//! Traces of real packets: what a worker did with a packet, compared with the result that the rules give.
 
 use config::flow_file::port_names;
 use config::trace::{TraceForm, describe, report, rule};
@@ -30,7 +30,7 @@ pub struct Live {
     pub timeout_ms: u64,
 }
 
-/// Trace of a real packet.
+/// The trace of a real packet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Real {
     /// Number of the worker that forwarded the packet.
@@ -45,7 +45,7 @@ pub struct Real {
     pub version: u64,
     /// Lookups in order.
     pub hits: Vec<RealHit>,
-    /// Table whose LUT had no record for the packet, so that the packet left the fast-forwarding path.
+    /// The table whose LUT had no record for the packet. The packet left the fast-forwarding path there.
     pub missed: Option<u8>,
     /// Whether the packet left by the fast-forwarding path alone.
     pub fast: bool,
@@ -59,25 +59,25 @@ pub struct Real {
     pub reason: Option<String>,
     /// Time from the start of the burst until the packet left, in ns.
     pub left_ns: Nanos,
-    /// Result of the comparison: `agrees`, `changed` (the rules changed since), `unclear` or `fault`.
+    /// Result of the comparison: `agrees`, `changed` (the rules have changed since), `unclear` or `fault`.
     pub verdict: String,
-    /// Reasons, unless the result is `agrees`.
+    /// Reasons for the result, unless it is `agrees`.
     pub why: Vec<String>,
-    /// Trace of the same packet by the rules as they are now.
+    /// Trace of the same packet by the rules at the time of the comparison.
     pub imagined: TraceForm,
 }
 
-/// Lookup of a real packet.
+/// A lookup of a real packet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RealHit {
     /// Table number.
     pub table: u8,
     /// Source of the entry:
     ///
-    /// - `table`: a lookup in the table;
+    /// - `table`: the table;
     /// - `index`: the index of a linear table;
     /// - `lut`: a LUT record on the fast-forwarding path;
-    /// - `verified`: a LUT record that was compared with the table first;
+    /// - `verified`: a LUT record that was first compared with the table;
     /// - `inherited`: a record of the table's previous LUT, which a new LUT replaced;
     /// - `shared`: the table itself, on the fast-forwarding path;
     /// - `known`: a LUT record of a normal entry.
@@ -99,7 +99,7 @@ pub struct LiveSummary {
     pub compared: u64,
     /// Number of compared packets that the worker forwarded differently from the rules.
     pub faults: u64,
-    /// Number of packets that matched but were not recorded for lack of space.
+    /// Number of packets that matched the filter but were not recorded, for lack of space.
     pub lost: u64,
 }
 
@@ -109,7 +109,7 @@ pub enum LiveTraceError {
     /// The filter cannot be parsed.
     #[error("the filter is not understood: {0}")]
     Filter(String),
-    /// The filter has an index, which is not a property of a packet.
+    /// The filter has a field `index`, which packets do not have.
     #[error("the packet is not understood: index={0} selects an entry of a table; packets have no index")]
     Index(u32),
     /// The number of packets is out of range.
@@ -118,12 +118,12 @@ pub enum LiveTraceError {
     /// The duration is out of range.
     #[error("a trace cannot take {0} ms; give it 1 to {1}")]
     Timeout(u64, u64),
-    /// Another client traces real packets. Only one trace can be active.
+    /// Another client is tracing real packets. Only one trace can be active.
     #[error("another client traces real packets, and only one can at a time; wait until it has ended")]
     Busy,
 }
 
-/// Active trace of real packets. The owner must end it with [`Watch::stop`].
+/// A running trace of real packets. The owner must end it with [`Watch::stop`].
 #[derive(Debug)]
 pub(crate) struct Watch {
     left: u64,
@@ -132,7 +132,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Starts recording on all workers. Returns an error for invalid limits, or if another client traces.
+    /// Starts recording on all workers. Returns an error if a limit is invalid or another client is tracing.
     pub fn start(model: &mut Model<WorkerSet>, live: &Live, now: Nanos) -> Result<Self, LiveTraceError> {
         let names = port_names(model);
         let matching =
@@ -188,7 +188,7 @@ fn arm(model: &mut Model<WorkerSet>, matching: &Match, count: u64) -> bool {
     model.plane_mut().record(matching, count)
 }
 
-/// Compares a record with the rules and formats both.
+/// Compares a record with the rules, and formats both results.
 fn real(model: &mut Model<WorkerSet>, record: &TraceRecord) -> Real {
     let (trace, verdict) = model.compare(record);
     let (verdict, why) = match verdict {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// Error of a request to the switch.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// No switch answers on the socket at this path.
+    /// No switch answers on the control socket at this path.
     #[error(
         "{}: no switch answers on this control socket ({source}); start one with `shunt run -c FILE`, or name its \
          socket with --control PATH", path.display()
@@ -22,7 +22,7 @@ pub enum ClientError {
         /// Error of the system.
         source: io::Error,
     },
-    /// The socket belongs to another user.
+    /// The control socket belongs to another user.
     #[error("{}: no permission to open this control socket; run as the user who started the switch", .0.display())]
     NoPermission(PathBuf),
     /// The connection failed after it was established.
@@ -31,7 +31,7 @@ pub enum ClientError {
     /// The switch refused the request with this sentence.
     #[error("{0}")]
     Refused(String),
-    /// The caller stopped before the end of the answer.
+    /// The caller stopped before the answer ended.
     #[error("the rest of the answer was not read")]
     Stopped,
     /// The answer does not have the expected form.
@@ -39,7 +39,7 @@ pub enum ClientError {
     Unknown(String),
 }
 
-/// Connection to a daemon.
+/// A client's connection to a daemon.
 #[derive(Debug)]
 pub struct Client {
     reader: BufReader<UnixStream>,
@@ -105,7 +105,8 @@ impl Client {
             })
         });
         match (failed, read) {
-            // The daemon may have sent a refusal before it closed the connection. Prefer that message.
+            // The daemon may have sent a refusal before it closed the connection. Its message says more than
+            // the error of the connection.
             (Some(error), _) => {
                 return self.answer(id, |_: Value| Ok(())).map_err(|refusal| match refusal {
                     ClientError::Refused(_) => refusal,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Connection of one client of the control socket, on the control thread.
+//! Serves one client of the control socket, on the control thread.
 //!
-//! Memory is bounded. While an answer is not complete, no further request is read. No part of an answer is
-//! made while earlier parts wait to be sent. Begin with [`Connection::step`].
+//! Memory is bounded. The switch processes the next request of a client only after the current answer is
+//! complete. It makes the next part of an answer only after the earlier parts are sent. Begin with
+//! [`Connection::step`].
 
 use super::flows::Walk;
 use super::protocol::{Changes, ControlRequest};
@@ -23,11 +24,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use worker::WorkerSet;
 
-/// Limit of unsent answers in bytes. From this size on, no further parts are made.
+/// Limit of unsent answers in bytes. When it is reached, no further part of an answer is made.
 const OUTBOX_BYTES: usize = 256 * 1_024;
 /// Maximum number of bytes read at a time.
 const READ_BYTES: usize = 64 * 1_024;
-/// Limit of the operations parked on the control thread. From this number on, no further request is taken.
+/// Maximum number of operations parked on the control thread. When it is reached, no further request is
+/// taken.
 pub const PARKED_MAX: usize = 256;
 
 /// State of the daemon that requests read and change.
@@ -36,18 +38,19 @@ pub struct ControlState<'a> {
     pub now: Nanos,
     /// Publishes the worker counters that are not read live.
     pub refresh: &'a mut dyn FnMut(),
-    /// Returns the number of messages that were lost on the way to OpenFlow controllers.
+    /// Returns the number of messages for OpenFlow controllers that were lost.
     pub lost: &'a dyn Fn() -> LostMessages,
-    /// Number of flows that all clients together may still send before they are loaded.
+    /// Number of flows that all clients together may still send before the flows are loaded.
     pub loading_room: &'a mut usize,
 }
 
-/// Unfinished request of a client, with its ID.
+/// A client's unfinished request, with its ID.
 enum Job {
     Flows(u64, Walk),
-    /// Change that is not active on all workers yet: request ID, version of its barrier, and its result.
+    /// A change that is not active on all workers yet: request ID, version of the change's barrier, and
+    /// result of the change.
     Barrier(u64, u64, Changes),
-    /// Trace of real packets.
+    /// A trace of real packets.
     Live(u64, Watch),
 }
 
@@ -56,22 +59,22 @@ struct Load {
     file: FlowFile,
 }
 
-/// Connection of a client.
+/// The connection of a client.
 pub struct Connection {
     stream: UnixStream,
     inbox: Vec<u8>,
-    /// Number of bytes at the start of `inbox` that are processed.
+    /// Number of bytes at the start of `inbox` that are already processed.
     taken: usize,
-    /// Number of bytes at the start of `inbox` that were searched for the end of a request.
+    /// Number of bytes at the start of `inbox` that were already searched for the end of a request.
     searched: usize,
     outbox: Vec<u8>,
-    /// Number of bytes at the start of `outbox` that are sent.
+    /// Number of bytes at the start of `outbox` that are already sent.
     sent: usize,
     job: Option<Job>,
     /// Whether more records of real packets may be available.
     has_records: bool,
     load: Option<Load>,
-    /// Whether nothing more is read, because the client or the switch ended the connection.
+    /// Whether reading has ended, because the client or the switch ended the connection.
     ended: bool,
     broken: bool,
 }
@@ -139,8 +142,8 @@ impl Connection {
         self.write();
         self.work(state);
         let mut more = false;
-        // A client may end its trace early by closing the connection, even in the read that contained the
-        // request.
+        // A client may end its trace early by closing the connection. The end of the connection may arrive in
+        // the same read as the request.
         if let Some(Job::Live(id, _)) = self.job {
             if self.wants_to_read() {
                 self.read();
@@ -334,7 +337,7 @@ impl Connection {
         }
         let load = self.load.get_or_insert_with(|| Load { id, file: FlowFile::new(port_names(state.model)) });
         let room = *state.loading_room + load.file.len();
-        // A mistake discards all flows of the file, which releases their space.
+        // If the file has a mistake, all its flows are discarded, which releases their space.
         load.file.push(text);
         let Some(left) = room.checked_sub(load.file.len()) else {
             *state.loading_room = room;
@@ -356,8 +359,8 @@ impl Connection {
         }
     }
 
-    /// Refuses a request and ends the connection. Bytes that follow belong to the refused request, so they
-    /// are discarded.
+    /// Refuses a request and ends the connection. The bytes that follow belong to the refused request and are
+    /// discarded.
     fn hang_up(&mut self, id: Option<u64>, sentence: &str, state: &mut ControlState<'_>) {
         self.drop_load(state);
         self.error(id, sentence);
@@ -404,7 +407,7 @@ fn set_gates(
     let refuse = |(key, problem): (String, String)| format!("{key}: {problem}");
     let gates = gates.map(|gates| gates.read("gates")).transpose().map_err(refuse)?;
     if gates.is_none() && trusted.is_none() && state.model.stateless().is_none() {
-        // A new stateless forwarder without gates would drop tagged packets, so none is created.
+        // Without gates, a new stateless forwarder would drop tagged packets, so none is created.
         return Ok(Changed::default());
     }
     let mut sections = vec![StatelessSection::Gates(gates)];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Answer to the request for all flows, in parts.
+//! Answers the request for all flows, in parts.
 
 use super::protocol::{FlowForm, FlowPart, FlowRow};
 use flow::group::Group;
@@ -13,17 +13,17 @@ use worker::WorkerSet;
 const PART_ENTRIES: usize = 512;
 const SECOND_NS: Nanos = 1_000_000_000;
 
-/// Iterator over all flows. In the format of a flow file, it lists meters and groups before the flows that
-/// use them.
+/// Iterator over all flows. In the format of a flow file, meters and groups come before the flows that use
+/// them.
 #[derive(Debug)]
 pub struct Walk {
     form: FlowForm,
-    /// Meters and groups that are still to be sent, the next one last. `None` if they are not listed yet.
+    /// Meters and groups still to be sent; the last one is sent next. `None` before they are listed.
     before: Option<Vec<Before>>,
     cursor: FlowCursor,
 }
 
-/// Object that flows refer to, and that must precede them in a file.
+/// A meter or group. In a file it must precede the flows that refer to it.
 #[derive(Debug)]
 enum Before {
     Meter(MeterId),
@@ -48,7 +48,7 @@ impl Walk {
         while lines.len() < PART_ENTRIES
             && let Some(next) = before.pop()
         {
-            // Skip a meter or group that was deleted since the list was made.
+            // Skip a meter or group that was deleted after the list was made.
             let line = match next {
                 Before::Meter(id) => model
                     .meter(now, id)
@@ -85,7 +85,7 @@ impl Walk {
 }
 
 fn line(flow: &FlowStats, now: Nanos) -> String {
-    // An entry that was never hit is idle since it was added.
+    // An entry that was never hit has been idle since it was added.
     let idle_ns = if flow.used_ns == 0 { flow.duration_ns } else { now.saturating_sub(flow.used_ns) };
     let stats = syntax::EntryStats {
         duration_ns: flow.duration_ns,

@@ -5,17 +5,17 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use worker::{LaneLatencies, Spread};
 
-/// Latency figures of a lane.
+/// Latencies of a lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaneLatency {
-    /// Figures of all frames.
+    /// Latencies of all frames.
     pub raw: LatencyFigures,
-    /// Figures of the frames that were not in the switch while their worker was preempted.
+    /// Latencies without the frames that were in the switch while their worker was preempted.
     pub gaps_aside: LatencyFigures,
 }
 
-/// Latencies from receive poll to transmit doorbell, in ns. All except the maximum may be up to 1/32 too
-/// high, because frames are counted in buckets.
+/// Latencies from receive poll to transmit doorbell, in ns. Every value except the maximum may be up to 1/32
+/// too high, because frames are counted in buckets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LatencyFigures {
     /// Number of frames, including copies.
@@ -62,7 +62,8 @@ pub fn microseconds(ns: u64) -> String {
     format!("{}.{:03}", ns / 1_000, ns % 1_000)
 }
 
-/// Latency distributions of all frames since the start. A client subtracts two of them to get a period.
+/// Latency distributions of all frames since the start. The difference of two readings is the distribution of
+/// the time between them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LatencyBuckets {
     /// Latencies by lane: `low_latency`, `normal`.
@@ -73,19 +74,19 @@ pub struct LatencyBuckets {
     pub stolen_ns: u64,
 }
 
-/// Latency distributions of a lane.
+/// Latency distributions of the frames of a lane.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaneBuckets {
-    /// Frames that were not in the switch during a preemption.
+    /// Frames that were not in the switch while their worker was preempted.
     pub whole: Buckets,
-    /// Frames that were in the switch during a preemption.
+    /// Frames that were in the switch while their worker was preempted.
     pub in_gaps: Buckets,
 }
 
-/// Latency distribution as a histogram.
+/// A latency distribution, as a histogram.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Buckets {
-    /// Upper bound of each non-empty bucket in ns and its number of frames, ascending.
+    /// For each non-empty bucket, its upper bound in ns and its number of frames, in ascending order.
     pub buckets: Vec<(u64, u64)>,
     /// Maximum latency in ns.
     pub max_ns: u64,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The control socket: JSON objects, one per line, over a unix socket that only its owner may open.
 //!
-//! A request has a name and an `id` that the client chooses. The answer repeats the ID. Long answers have
+//! A request has a name, and an `id` that the client chooses and the answer repeats. A long answer has
 //! several parts.
 //!
 //! ```text

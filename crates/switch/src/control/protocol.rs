@@ -9,54 +9,55 @@ use flow::{PortNo, QueueId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Request of a client.
+/// A client's request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ControlRequest {
-    /// Ports with their counters. The answer is [`Ports`].
+    /// Asks for the ports and their counters. The answer is [`Ports`].
     Ports,
-    /// Tables that have entries or had lookups. The answer is [`Tables`].
+    /// Asks for the tables that have entries or had lookups. The answer is [`Tables`].
     Tables,
-    /// Counters of all packets. The answer is [`CountersReport`].
+    /// Asks for the counters of all packets. The answer is [`CountersReport`].
     Counters,
-    /// Latencies of frames in the switch. The answer is [`LatencyBuckets`](super::LatencyBuckets).
+    /// Asks for the latencies of frames in the switch. The answer is
+    /// [`LatencyBuckets`](super::LatencyBuckets).
     Latencies,
-    /// Learned MACs. The answer is [`Macs`].
+    /// Asks for the learned MAC addresses. The answer is [`Macs`].
     Macs,
-    /// All flows. The answer has parts of type [`FlowPart`].
+    /// Asks for all flows. The answer has parts of type [`FlowPart`].
     Flows {
-        /// Form of the flows.
+        /// Form in which the flows are sent.
         form: FlowForm,
     },
-    /// State of the fast-forwarding path. The answer is [`Ffp`].
+    /// Asks for the state of the fast-forwarding path. The answer is [`Ffp`].
     Ffp,
-    /// Port caches, which this build does not have.
+    /// Asks for the port caches, which this build does not have.
     Cache,
-    /// State of the stateless forwarder. The answer is [`StatelessReport`].
+    /// Asks for the state of the stateless forwarder. The answer is [`StatelessReport`].
     Stateless,
-    /// Sets or removes the gates of Tag-and-Forward. When the gates are active on all workers, the answer is
-    /// [`Changes`] with zeros.
+    /// Sets or removes the gates of Tag-and-Forward. The answer is sent when the change is active on all
+    /// workers. It is [`Changes`] with zeros.
     Gates {
-        /// New gates. `null`: no gates.
+        /// New gates, or `null` to remove the gates.
         #[serde(deserialize_with = "Option::deserialize")]
         gates: Option<GatesForm>,
-        /// New list of trusted ports, which lead to other switches. `None` leaves the list unchanged.
+        /// New list of trusted ports, which lead to other switches. `None` keeps the current list.
         trusted: Option<Vec<i64>>,
     },
-    /// Piece of a flow file. After the last piece the whole file is loaded in one operation. The answer to
-    /// the last piece is [`Changes`]; earlier pieces get no answer.
+    /// Sends a piece of a flow file. After the last piece, the whole file is loaded in one operation. The
+    /// answer to the last piece is [`Changes`]; earlier pieces get no answer.
     Load {
-        /// Text of the piece, which may end anywhere in a line.
+        /// Text of the piece. A piece may end in the middle of a line.
         text: String,
         /// Whether this is the last piece.
         last: bool,
     },
-    /// Trace of a given packet. The answer is [`config::trace::TraceForm`].
+    /// Traces a given packet. The answer is [`config::trace::TraceForm`].
     Trace {
         /// Packet to trace.
         packet: PacketForm,
     },
-    /// Trace of real packets as workers forward them. The answer has parts of type
+    /// Traces real packets as the workers forward them. The answer has parts of type
     /// [`crate::live_trace::Real`] and ends with [`crate::live_trace::LiveSummary`].
     TraceLive {
         /// Filter and limits of the trace.
@@ -67,7 +68,7 @@ pub enum ControlRequest {
 }
 
 impl ControlRequest {
-    /// Returns the names of the members besides `id` and `request`.
+    /// Returns the names of the request's members other than `id` and `request`.
     pub(super) fn members(&self) -> &'static [&'static str] {
         match self {
             Self::Flows { .. } => &["form"],
@@ -145,7 +146,7 @@ pub struct QueueRow {
     pub queue: QueueId,
     /// Guaranteed rate in kbit/s, or `null` for none.
     pub min_rate_kbps: Option<u32>,
-    /// Maximum rate in kbit/s. `null`: unlimited.
+    /// Maximum rate in kbit/s, or `null` for unlimited.
     pub max_rate_kbps: Option<u32>,
     /// Priority of the queue.
     pub priority: u8,
@@ -203,24 +204,24 @@ pub struct Ffp {
 /// State of the stateless forwarder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatelessReport {
-    /// Settings. `null`: there is no stateless forwarder.
+    /// Settings, or `null` if there is no stateless forwarder.
     pub lane: Option<StatelessForm>,
     /// Number of packets received.
     pub received: u64,
     /// Number of packets that the stateless forwarder sent or dropped.
     pub taken: u64,
-    /// Drops by reasons that apply to tagged packets only, including zeros.
+    /// Number of drops for each reason that applies to tagged packets only, including zeros.
     pub dropped: BTreeMap<String, u64>,
 }
 
-/// State of a table on the fast-forwarding path. Counts are sums over all workers. They are 0 if the path
-/// uses the table itself.
+/// State of a table on the fast-forwarding path. Counts are sums over all workers. They are 0 if the path has
+/// no LUT for the table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FastTable {
     /// Table number.
     pub table: u8,
-    /// Cache mode. `lut`: by a LUT. `shared`: by the table itself. `bypassed`: by the table itself, because
-    /// its LUT was measured to cost more time than it saves.
+    /// How the path looks up this table. `lut`: in a LUT. `shared`: in the table itself. `bypassed`: in the
+    /// table itself, because measurements showed that the LUT costs more time than it saves.
     pub way: String,
     /// Number of key bits that a record holds.
     pub key_bits: u32,
@@ -236,7 +237,7 @@ pub struct FastTable {
     pub misses: u64,
     /// Number of records that were compared with the table before use.
     pub verified: u64,
-    /// Number of these records for which the list of recent changes was enough.
+    /// Number of verified records for which the list of recent changes was enough.
     pub walked: u64,
     /// Number of records added.
     pub learned: u64,
@@ -249,11 +250,11 @@ pub struct FastTable {
     /// Number of records removed because rules changed.
     pub cleaned: u64,
     /// Mean time to parse a packet and build its key, in ps. This and the next two times are measured over
-    /// one burst of 1,024 packets. They are 0 if no burst was measured.
+    /// one burst of 1,024 packets. Without a measured burst they are 0.
     pub extract_ps: u64,
-    /// Mean time of a lookup in the LUT, in ps per packet.
+    /// Mean time of a lookup in the LUT per packet, in ps.
     pub probe_ps: u64,
-    /// Mean time of a lookup in the table, in ps per packet.
+    /// Mean time of a lookup in the table per packet, in ps.
     pub lookup_ps: u64,
 }
 
@@ -276,20 +277,21 @@ pub struct CountersReport {
     pub dropped: BTreeMap<String, u64>,
     /// Number of copies sent to ports.
     pub copies: u64,
-    /// Number of copies that failed while another copy of the packet succeeded, by drop reason.
+    /// Number of copies dropped while another copy of the same packet was delivered, by drop reason.
     pub copies_dropped: BTreeMap<String, u64>,
-    /// Traces of real packets: `recorded`, of these `compared` with the rules, of these `faults`.
+    /// Traces of real packets. `recorded`: all traces. `compared`: the traces that were compared with the
+    /// rules. `faults`: the compared traces that differ from the rules.
     pub traced: BTreeMap<String, u64>,
-    /// Number of messages that were lost because OpenFlow controllers did not read in time, by kind.
+    /// Number of messages lost because an OpenFlow controller did not read in time, by kind of message.
     pub controllers_lost: BTreeMap<String, u64>,
     /// Number of lines written to the log of the process.
     pub log_lines_written: u64,
     /// Number of log lines lost, by reason. `log_no_room`: the queue was full. `log_refused`: stderr refused
-    /// the line. `log_over_rate`: there were too many lines in a second.
+    /// the line. `log_over_rate`: the limit of lines per second was reached.
     pub log_lines_lost: BTreeMap<String, u64>,
     /// Usage of every limited resource.
     pub limits: Vec<Limit>,
-    /// Latencies of frames in the switch by lane: `low_latency`, `normal`.
+    /// Latencies of frames in the switch, for the lanes `low_latency` and `normal`.
     pub lanes: BTreeMap<String, LaneLatency>,
     /// Number of times that a worker was preempted.
     pub gaps: u64,
@@ -306,18 +308,18 @@ pub struct Limit {
     pub name: String,
     /// Amount in use.
     pub used: u64,
-    /// Maximum amount. `null`: unlimited.
+    /// Maximum amount, or `null` for unlimited.
     pub limit: Option<u64>,
 }
 
-/// Learned MACs.
+/// Learned MAC addresses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Macs {
-    /// MACs in order of VLAN and address.
+    /// MAC addresses in order of VLAN and address.
     pub macs: Vec<MacRow>,
 }
 
-/// Learned MAC.
+/// A learned MAC address.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MacRow {
     /// VLAN ID, or 0 for no VLAN.
@@ -326,11 +328,11 @@ pub struct MacRow {
     pub mac: String,
     /// Port number.
     pub port: PortNo,
-    /// Seconds since a packet with this source was last seen, rounded down.
+    /// Seconds since the last packet with this source, rounded down.
     pub age_s: u64,
 }
 
-/// Part of all flows, in one of the forms of [`FlowForm`].
+/// A part of all flows, in one of the forms of [`FlowForm`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FlowPart {
@@ -340,7 +342,7 @@ pub enum FlowPart {
     Rows(Vec<FlowRow>),
 }
 
-/// Flow as a JSON object.
+/// A flow as a JSON object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowRow {
     /// Table number.
@@ -363,18 +365,18 @@ pub struct FlowRow {
     pub low_latency: bool,
     /// Whether the low-latency mark was learned from the flow's packets.
     pub learned: bool,
-    /// Match in flow syntax. An empty string matches all packets.
+    /// Match in flow syntax. The empty string matches all packets.
     #[serde(rename = "match")]
     pub matching: String,
     /// Actions and instructions in flow syntax.
     pub actions: String,
 }
 
-/// Number of entries that a request changed.
+/// Numbers of entries that a request changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changes {
-    /// Number of entries added. An entry that replaces another counts as added, and the replaced entry as
-    /// removed.
+    /// Number of entries added. If an entry replaces another, the new entry counts as added and the replaced
+    /// entry as removed.
     pub added: usize,
     /// Number of entries whose instructions changed.
     pub modified: usize,
@@ -382,7 +384,7 @@ pub struct Changes {
     pub removed: usize,
 }
 
-/// Line of an answer. Exactly one of `part`, `done` and `error` is present.
+/// A line of an answer. Exactly one of `part`, `done` and `error` is present.
 #[derive(Debug, Deserialize)]
 pub(super) struct Answer {
     pub id: Option<u64>,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Parser of request lines. Unknown members are refused, so that a misspelt name is not ignored.
+//! Parses request lines. An unknown member is refused; if it were ignored, a misspelt name would have no
+//! effect.
 
 use super::protocol::ControlRequest;
 use serde::Deserialize;
@@ -7,7 +8,7 @@ use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use serde_json::{Map, Value};
 use std::fmt::{self, Formatter};
 
-/// ID of the request, if it was readable, and the error message.
+/// ID of the request, if the ID was readable, and the error message.
 pub type Refusal = (Option<u64>, String);
 
 /// Parses a request and its ID. Returns `None` for an empty line.
@@ -58,7 +59,7 @@ impl<'de> Visitor<'de> for MembersVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
-        /// Maximum number of members that are kept. No request has this many.
+        /// Maximum number of members kept. Every request has fewer.
         const MEMBERS_MAX: usize = 16;
         let mut members = Members(Map::new(), None);
         while let Some((name, value)) = map.next_entry::<String, Value>()? {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Short answers, each built in one step.
+//! Short answers, each built in a single step.
 
 use super::latency::{LaneLatency, LatencyBuckets};
 use super::protocol::{

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Clock of the workers and the model.
+//! The clock of the workers and the model.
 
 use flow::Nanos;
 use std::sync::OnceLock;
 use std::time::Instant;
 
-/// Time at the start in ns. It is not 0, because 0 means "never" in counters.
+/// Time at the start, in ns. It is not 0, because counters use 0 for "never".
 const START_NS: Nanos = 1_000_000_000;
 
 /// Monotonic clock.
@@ -22,7 +22,7 @@ impl MonotonicClock {
     }
 }
 
-/// Returns the nanoseconds since the first call, for stopwatches.
+/// Returns the time since the first call, in nanoseconds. Used as a stopwatch.
 pub fn elapsed() -> Nanos {
     static START: OnceLock<Instant> = OnceLock::new();
     START.get_or_init(Instant::now).elapsed().as_nanos() as Nanos

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Exclusive use of kernel interfaces. Two switches that forward between the same interfaces would forward
-//! each other's floods endlessly.
+//! Exclusive use of kernel interfaces. If two switches forwarded between the same interfaces, each would
+//! forward the packets that the other floods, endlessly.
 
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, netdevice, socket_with};
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// Claim of an interface, held until it is dropped or the process ends.
+/// Claim of an interface. It lasts until it is dropped or the process ends.
 ///
-/// It is a socket with an abstract name. The kernel allows each name once per network namespace.
+/// The claim is a socket with an abstract name. The kernel allows each name once per network namespace.
 #[derive(Debug)]
 pub struct DeviceLock {
     _socket: OwnedFd,
@@ -18,20 +18,20 @@ pub struct DeviceLock {
 /// Error of [`DeviceLock::take`].
 #[derive(Debug)]
 pub enum DeviceLockError {
-    /// Another switch holds the claim.
+    /// Another switch has claimed the interface.
     Taken,
-    /// The system refused.
+    /// The system refused the claim.
     Io(io::Error),
 }
 
 impl DeviceLock {
-    /// Claims an interface under its kernel name. Returns `None` if there is no such interface.
+    /// Claims an interface under its kernel name. Returns `None` if the interface does not exist.
     pub fn take(interface: &str) -> Result<Option<Self>, DeviceLockError> {
         let io = |error: Errno| DeviceLockError::Io(error.into());
         let flags = SocketFlags::CLOEXEC;
         let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None).map_err(io)?;
-        // `interface` may be an alternative name, so look up the kernel's name. Opening the port reports a
-        // missing interface.
+        // `interface` may be an alternative name, so look up the kernel's name. A missing interface is
+        // reported later, when the port is opened.
         let Ok(index) = netdevice::name_to_index(&socket, interface) else { return Ok(None) };
         let Ok(name) = netdevice::index_to_name(&socket, index) else { return Ok(None) };
         let address = SocketAddrUnix::new_abstract_name(format!("shunt interface {name}").as_bytes());

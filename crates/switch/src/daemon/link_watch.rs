@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Thread that reads the kernel's reports about the ports' interfaces and wakes the control thread. These
-//! reads may block on a lock of the kernel, so neither the control thread nor a worker may do them.
+//! The thread that reads the kernel's reports about the ports' interfaces and wakes the control thread. These
+//! reads may block on a kernel lock, so neither the control thread nor a worker may do them.
 
 use super::thread::ControlWake;
 use port::links::{LinkWatch, WatchedLink};
@@ -12,7 +12,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use std::{io, thread};
 
-/// Minimum time between two reports to the control thread. Changes of a link in between are merged.
+/// Minimum time between two reports to the control thread. All changes of a link in this time are merged into
+/// one report.
 const REPORT_PERIOD: Duration = Duration::from_millis(1);
 
 /// State that the thread shares with the control thread.
@@ -30,8 +31,8 @@ pub struct LinkThread {
 }
 
 impl LinkThread {
-    /// Watches the interfaces with these names in the calling thread's network namespace. Without names no
-    /// thread is started.
+    /// Watches the interfaces with these names in the calling thread's network namespace. If `names` is
+    /// empty, no thread is started.
     ///
     /// # Errors
     ///
@@ -60,7 +61,7 @@ impl LinkThread {
         self.shared.changed.swap(false, Ordering::AcqRel)
     }
 
-    /// Returns the links as last reported.
+    /// Returns the links as the thread last reported them.
     pub fn links(&self) -> Vec<WatchedLink> {
         self.shared.links.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -71,7 +72,7 @@ impl Drop for LinkThread {
         self.shared.stop.store(true, Ordering::Release);
         self.shared.wake.wake();
         if let Some(thread) = self.thread.take() {
-            // The panic hook has already logged a panic of the thread.
+            // Ignore a panic of the thread, which the panic hook has already logged.
             let _ = thread.join();
         }
     }
@@ -88,7 +89,7 @@ fn run(mut watch: LinkWatch, shared: &Shared, control: &ControlWake) {
                 control.wake.wake();
                 thread::sleep(REPORT_PERIOD);
             }
-            // If waiting fails, try again after a pause.
+            // If waiting failed, try again after a pause.
             Err(_) => thread::sleep(REPORT_PERIOD * 100),
         }
     }

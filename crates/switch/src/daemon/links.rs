@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reports changes of the ports' links to the model. The inputs are the drivers' and the kernel's view of
-//! each link.
+//! Reports changes of the ports' links to the model. The drivers and the kernel each report the state of a
+//! link.
 
 use dataplane::DataPlane;
 use flow::{Nanos, PortNo};
@@ -9,7 +9,7 @@ use port::Link;
 use port::links::WatchedLink;
 use worker::WorkerSet;
 
-/// Link of a port as last reported to the model.
+/// The link of a port as last reported to the model.
 pub struct Known {
     /// Port number.
     pub port: PortNo,
@@ -17,7 +17,7 @@ pub struct Known {
     pub interface: Option<String>,
     /// State of the link.
     pub link: Link,
-    /// Number of times that the kernel had reported the link down ([`WatchedLink::downs`]).
+    /// The kernel's count of the times that the link went down ([`WatchedLink::downs`]).
     pub downs: u64,
 }
 
@@ -32,8 +32,8 @@ pub fn describe(number: PortNo, name: String, link: &Link) -> PortDesc {
     }
 }
 
-/// Merges the driver's and the kernel's view of a link. The driver knows to which interface it is bound; the
-/// kernel reports changes earlier.
+/// Merges the driver's and the kernel's report about a link. Only the driver knows to which interface it is
+/// bound, but the kernel reports changes earlier.
 fn merged(driver: Link, kernel: Option<&WatchedLink>) -> Link {
     let Some(kernel) = kernel else { return driver };
     Link {
@@ -44,8 +44,8 @@ fn merged(driver: Link, kernel: Option<&WatchedLink>) -> Link {
     }
 }
 
-/// Reports changed links to the model. A link that went down and came up again since the last call is
-/// reported twice, first as down and then as up.
+/// Reports changed links to the model. If a link went down and came up again since the last call, it is
+/// reported twice: first as down, then as up.
 pub fn carry(model: &mut Model<WorkerSet>, now: Nanos, known: &mut [Known], watched: &[WatchedLink]) {
     let links = model.plane_mut().port_links();
     for known in known {

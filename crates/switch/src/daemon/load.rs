@@ -13,7 +13,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use worker::WorkerSet;
 
-/// Number of bytes of a flow file that are parsed at a time.
+/// Number of bytes of a flow file that are read and parsed at a time.
 const PIECE_BYTES: usize = 64 * 1_024;
 
 /// Loads a flow file. Returns `None` if the daemon was stopped first.
@@ -31,8 +31,8 @@ pub fn load(
     }
 }
 
-/// Loads a flow file into a model that is used for this check only. The check continues after a mistake and
-/// reports all mistakes.
+/// Loads a flow file into a model that is used only for this check. The check continues after a mistake and
+/// reports every mistake.
 pub fn check(
     model: &mut Model<WorkerSet>,
     clock: MonotonicClock,
@@ -69,7 +69,7 @@ fn read(model: &Model<WorkerSet>, path: &Path, stop: Option<&Stop>) -> Result<Op
     Ok(Some(file))
 }
 
-/// File or pipe. A read returns early if the daemon is stopped, even if no data ever arrives in the pipe.
+/// A file or a pipe. A read returns early if the daemon is stopped, even if no data ever arrives.
 struct Stoppable<'a> {
     file: File,
     stop: Option<&'a Stop>,
@@ -77,7 +77,7 @@ struct Stoppable<'a> {
 
 impl<'a> Stoppable<'a> {
     fn open(path: &Path, stop: Option<&'a Stop>) -> io::Result<Self> {
-        // Without NONBLOCK, opening a pipe blocks until its other end is open, and could not be stopped.
+        // Without NONBLOCK, opening a pipe would block until its other end is open, and could not be stopped.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
         Ok(Self { file: File::from(rustix::fs::open(path, flags, Mode::empty())?), stop })
     }
@@ -94,7 +94,7 @@ impl Read for Stoppable<'_> {
                 None => poll(&mut [file], None),
             };
             match polled {
-                // Do not return `Interrupted`, because callers retry it.
+                // Do not return `Interrupted`, because callers would retry the read.
                 Ok(_) if self.stop.is_some_and(Stop::is_requested) => return Err(ErrorKind::Other.into()),
                 Ok(_) => {}
                 Err(rustix::io::Errno::INTR) => continue,

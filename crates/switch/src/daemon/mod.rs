@@ -28,7 +28,7 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-/// Error that prevents the daemon from starting, or ends it.
+/// An error that prevents the daemon from starting or ends it.
 #[derive(Debug, thiserror::Error)]
 pub enum DaemonError {
     /// A port could not be opened.
@@ -67,7 +67,7 @@ pub enum DaemonError {
     /// The model refused a port.
     #[error(transparent)]
     Model(#[from] model::ModelError),
-    /// A flow file was given for several datapaths.
+    /// Several datapaths are configured, but a flow file applies to a single one.
     #[error(
         "{}: several datapaths are configured, but a flow file is for one; load each with `shunt --control PATH flows load`",
         .0.display()
@@ -81,7 +81,7 @@ pub enum DaemonError {
     /// A worker's thread ended unexpectedly.
     #[error("worker {0} ended unexpectedly; this is a bug in shunt; please report it with the output above")]
     WorkerEnded(usize),
-    /// The thread for long-running changes ended unexpectedly, and the model is lost.
+    /// The thread for long-running changes ended unexpectedly, and the model is lost with it.
     #[error(
         "a change of many flows ended unexpectedly; this is a bug in shunt; please report it with the output above"
     )]
@@ -104,8 +104,9 @@ impl DaemonError {
 
 /// Runs a switch in the foreground until SIGTERM or SIGINT.
 ///
-/// Each datapath gets a daemon with separate threads and a control socket. When all daemons forward packets,
-/// the function prints one line per datapath to stderr. `flows` is allowed only with a single datapath.
+/// Each datapath gets its own daemon, with its own threads and control socket. When all daemons forward
+/// packets, the function prints one line per datapath to stderr. A flow file is allowed only if there is a
+/// single datapath.
 ///
 /// # Errors
 ///
@@ -164,20 +165,20 @@ struct Ending<'a>(&'a UnixStream);
 
 impl Drop for Ending<'_> {
     fn drop(&mut self) {
-        // If the pipe is full, the signal to stop is already in it.
+        // If the pipe is full, it already contains the signal to stop.
         let _ = rustix::io::write(self.0, &[0]);
     }
 }
 
 /// Raises the limit of open descriptors. Each controller connection needs a descriptor, and the usual limit
-/// hardly suffices for the maximum number of connections.
+/// is hardly enough for the maximum number of connections.
 fn raise_descriptor_limit(datapaths: usize) {
     const DESCRIPTORS: u64 = 4_096;
     let most_wanted = DESCRIPTORS.saturating_mul(datapaths as u64);
     let limit = getrlimit(Resource::Nofile);
     let wanted = limit.maximum.map_or(most_wanted, |most| most.min(most_wanted));
     if limit.current.is_some_and(|now| now < wanted) {
-        // If this fails, fewer connections are accepted, and the log reports each failure.
+        // If this fails, fewer connections can be accepted, and each failure is logged.
         let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), ..limit });
     }
 }
@@ -192,7 +193,7 @@ fn ready_line(config: &Config, daemon: &Daemon) -> String {
     format!("control {}{openflow}, ports {ports}", config.control.display())
 }
 
-/// Returns whether a worker sleeps while there are no packets.
+/// Returns whether a worker with this setting sleeps while there are no packets.
 fn sleeps(idle: Idle) -> bool {
     idle == Idle::Adaptive
 }

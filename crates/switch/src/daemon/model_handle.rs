@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Ownership of the model: the control thread has the model, or lends it to the thread for long-running
-//! changes (docs/adr/0010). Only one thread has the model at a time, so no lock is needed.
+//! Ownership of the model. The control thread owns the model, and lends it to another thread for a
+//! long-running change (docs/adr/0010). Only one thread has the model at a time, so no lock is needed.
 
 use super::DaemonError;
 use super::thread::ControlWake;
@@ -13,16 +13,16 @@ use worker::WorkerSet;
 
 type Lent = Box<Model<WorkerSet>>;
 
-/// Handle of the model, with the thread for long-running changes.
+/// Handle of the model and of the thread for long-running changes.
 pub struct ModelHandle {
-    /// `None` while the model is lent.
+    /// The model, or `None` while it is lent.
     model: Option<Lent>,
     tasks: Sender<(Lent, Work)>,
     results: Receiver<(Lent, Done)>,
 }
 
 impl ModelHandle {
-    /// Starts the thread, which sleeps until it receives the model.
+    /// Starts the thread. It sleeps until it is given the model.
     pub fn new(model: Model<WorkerSet>, control: Arc<ControlWake>) -> io::Result<Self> {
         let (tasks, tasks_out) = channel::<(Lent, Work)>();
         let (results_in, results) = channel();
@@ -51,7 +51,7 @@ impl ModelHandle {
         }
     }
 
-    /// Takes the model back if the change is done.
+    /// Takes the model back if the change is complete.
     pub fn take_back(&mut self) -> Result<Option<Done>, DaemonError> {
         match self.results.try_recv() {
             Ok((model, done)) => {

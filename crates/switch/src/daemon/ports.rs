@@ -6,20 +6,20 @@ use super::device_lock::{DeviceLock, DeviceLockError};
 use config::{Config, ConfiguredPort};
 use port::{Link, Queue};
 
-/// Port whose device is open.
+/// A port whose device is open.
 pub struct OpenPort {
     /// Port number.
     pub number: flow::PortNo,
     /// Port name.
     pub name: String,
-    /// Number of the serving worker, and the queue, for each queue of the port.
+    /// The port's queues, each with the number of the worker that serves it.
     pub queues: Vec<(usize, Box<dyn Queue>)>,
-    /// Claim of the interface, which excludes other switches.
+    /// Claim of the interface. It keeps other switches away.
     pub device_lock: Option<DeviceLock>,
 }
 
 impl OpenPort {
-    /// Returns the link as its queues report it. The link is up if it is up for all queues.
+    /// Returns the link of the port. The link is up only if every queue reports it up.
     pub(super) fn poll_link(&mut self) -> Link {
         let mut link = Link::default();
         for (n, (_, queue)) in self.queues.iter_mut().enumerate() {

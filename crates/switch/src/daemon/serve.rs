@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Loop of the control thread. It owns the model, answers clients and controllers, and processes timers and
-//! worker events.
+//! The loop of the control thread. The thread owns the model, answers clients and controllers, and processes
+//! timers and worker events.
 //!
 //! Begin with [`Daemon::serve`].
 
@@ -21,7 +21,8 @@ const RECORDS_NS: Nanos = 5_000_000;
 const BARRIER_NS: Nanos = 200_000;
 
 impl Daemon {
-    /// Serves until the daemon is stopped. Then the workers end and the control socket is removed.
+    /// Serves clients, controllers and workers until the daemon is stopped. Then the workers end and the
+    /// control socket is removed.
     ///
     /// # Errors
     ///
@@ -32,9 +33,9 @@ impl Daemon {
         let mut tended_ns = 0;
         loop {
             let done = self.model_handle.take_back()?;
-            // Announce the sleep before looking for work. A worker that reports something later then wakes
-            // this thread. While the model is lent, reports of workers must wait, so they need not wake this
-            // thread.
+            // Announce the sleep before looking for work, so that a worker that reports something later wakes
+            // this thread. While the model is lent, the workers' reports must wait, so the workers need not
+            // wake this thread.
             match self.model_handle.here() {
                 Some(_) => self.control.asleep.announce(),
                 None => self.control.asleep.end(),
@@ -52,8 +53,8 @@ impl Daemon {
             }
             let mut congested = true;
             let sleep_ns = match self.model_handle.here() {
-                // The thread that has the model wakes this thread. Until then only echo requests are
-                // answered.
+                // The thread that has the model wakes this thread when it is done. Until then, only echo
+                // requests are answered.
                 None if self.openflow.step_alone(now) => 0,
                 None => TEND_NS,
                 Some(model) => {
@@ -74,7 +75,7 @@ impl Daemon {
                         loading_room: &mut loading_room,
                     };
                     more |= serve_clients(&mut clients, &mut state);
-                    // Take no further requests while many operations are parked for the workers.
+                    // Take no further requests while many operations wait for the workers.
                     congested = model.plane_mut().parked() >= PARKED_MAX;
                     if more {
                         0
@@ -119,8 +120,8 @@ impl Daemon {
             PollFd::from_borrowed_fd(stop.descriptor(), PollFlags::IN),
             PollFd::from_borrowed_fd(wake.as_fd(), PollFlags::IN),
         ];
-        // While the model is lent, clients are not served. Their descriptors would stay ready and end each
-        // sleep immediately.
+        // While the model is lent, clients are not served. Their descriptors would stay ready and end every
+        // sleep at once.
         let serves = self.model_handle.here().is_some();
         if serves {
             set.push(PollFd::from_borrowed_fd(self.listener.descriptor(), PollFlags::IN));

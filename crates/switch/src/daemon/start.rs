@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Start of a switch, from open ports to running worker threads. Begin with [`Daemon::start`].
+//! Starts a switch: from opening the ports to running worker threads. Begin with [`Daemon::start`].
 
 use super::clock::{self, MonotonicClock};
 use super::link_watch::LinkThread;
@@ -27,7 +27,7 @@ use worker::{BackgroundTask, PortQueues, ShutdownLoss, SleepFlag};
 /// Maximum number of clients of the control socket that wait to be accepted.
 const CLIENTS_WAITING: i32 = 64;
 
-/// Switch of one datapath that forwards packets. Dropping it stops its threads.
+/// The running switch of one datapath. Dropping it stops its threads.
 pub struct Daemon {
     pub(super) model_handle: ModelHandle,
     pub(super) clock: MonotonicClock,
@@ -36,13 +36,13 @@ pub struct Daemon {
     pub(super) workers: Arc<[Arc<Shared>]>,
     pub(super) threads: Vec<JoinHandle<()>>,
     pub(super) control: Arc<ControlWake>,
-    /// Links as last reported to the model.
+    /// The links as last reported to the model.
     pub(super) links: Vec<Known>,
     pub(super) link_thread: LinkThread,
     _device_locks: Vec<DeviceLock>,
 }
 
-/// Returns the number of frames per worker that hold memory lent by a driver; 0 if no driver lends memory.
+/// Returns how many frames each worker has for memory that a driver lends, or 0 if no driver lends memory.
 /// The number is at most the number of the worker's own small frames. All workers together take at most half
 /// of a port's buffers.
 fn shells(config: &Config) -> usize {
@@ -73,9 +73,9 @@ fn known_link(config: &Config, number: PortNo, link: Link) -> Known {
 impl Daemon {
     /// Starts forwarding over the ports that `open` returns.
     ///
-    /// `open` is called only after the control socket is bound, so that a second daemon with the same
-    /// configuration does not touch the first one's devices. The flows of `flows` are active before the first
-    /// packet. Returns `None` if the daemon was stopped before it forwarded packets.
+    /// `open` is called only after the control socket is bound. Thus a second daemon with the same
+    /// configuration fails before it touches the devices of the first. The flows of `flows` are active before
+    /// the first packet. Returns `None` if the daemon was stopped before it forwarded packets.
     ///
     /// # Errors
     ///
@@ -95,15 +95,15 @@ impl Daemon {
         Ok(Some(daemon))
     }
 
-    /// Returns the OpenFlow endpoints that are bound, in the order of the configuration. Port 0 is replaced
-    /// by the port that the system chose.
+    /// Returns the bound OpenFlow endpoints in the order of the configuration. Port 0 is replaced by the port
+    /// that the system chose.
     #[must_use]
     pub fn openflow_addresses(&self) -> Vec<Endpoint> {
         self.openflow.addresses()
     }
 
-    /// Sets up everything except the threads. Operations for ports, flows and links may still be queued for
-    /// the workers.
+    /// Sets up everything except the threads. After that, operations for ports, flows and links may still be
+    /// queued for the workers.
     fn set_up(
         config: &Config,
         open: impl FnOnce() -> Result<Vec<OpenPort>, DaemonError>,
@@ -184,9 +184,9 @@ impl Daemon {
 
     /// Applies all queued operations on the calling thread, before the workers' threads start.
     ///
-    /// A running worker applies only a few operations per turn and then receives packets. Its first packets
-    /// would be looked up in incomplete tables. Links are published here for the same reason. Returns `false`
-    /// if the daemon was stopped.
+    /// A running worker applies only a few operations per turn before it receives packets. If the operations
+    /// were left to the worker, its first packets would be looked up in incomplete tables. Links are
+    /// published here for the same reason. Returns `false` if the daemon was stopped.
     fn put_into_force(&mut self, stop: &Stop) -> bool {
         let Some(model) = self.model_handle.here() else { return false };
         let barrier = model.barrier();
@@ -227,7 +227,7 @@ impl Drop for Daemon {
                 tracing::error!("a worker's thread had panicked");
             }
         }
-        // All threads have ended, so no worker hands frames over to another.
+        // All threads have ended, so no worker hands over frames to another.
         for (number, worker) in self.workers.iter().enumerate() {
             let ShutdownLoss { packets, frames } = worker.end();
             if packets + frames > 0 {
@@ -273,7 +273,7 @@ mod tests {
     use super::*;
     use port::mem::pair;
 
-    /// The set of active operations and known links must not depend on the timing of the threads.
+    /// Which operations are active and which links are known must not depend on the timing of the threads.
     #[test]
     fn all_is_in_force_and_all_links_are_known_before_the_threads_start() {
         const PORTS: u32 = 32;

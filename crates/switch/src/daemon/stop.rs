@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Signal that stops the daemon.
+//! The signal that stops the daemon.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -12,7 +12,7 @@ use std::os::unix::net::UnixStream;
 pub struct Stop(UnixStream);
 
 impl Stop {
-    /// Creates a signal that SIGTERM and SIGINT set, or a write to the returned stream.
+    /// Creates a signal that is set by SIGTERM, by SIGINT, or by a write to the returned stream.
     ///
     /// # Errors
     ///
@@ -24,7 +24,7 @@ impl Stop {
         Ok((Self(receiver), sender))
     }
 
-    /// Creates a signal that is set by writing to the returned stream or dropping it.
+    /// Creates a signal that is set by a write to the returned stream, or by dropping that stream.
     ///
     /// # Errors
     ///

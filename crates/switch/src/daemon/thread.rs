@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Thread of a worker: runs turns while there is work and sleeps while there is none.
+//! The thread of a worker: it runs turns while there is work and sleeps while there is none.
 //!
-//! [`worker::SharedWorker`] has the protocol by which a worker sleeps without missing work, and by which the
-//! control thread applies operations during the sleep. The alarm of the protocol is an eventfd here. Begin
-//! with [`start`].
+//! [`worker::SharedWorker`] defines how a worker sleeps without missing work, and how the control thread
+//! applies operations to a sleeping worker. The alarm that wakes a worker is an eventfd here. Begin with
+//! [`start`].
 
 use super::clock::MonotonicClock;
 use super::sleeps;
@@ -18,8 +18,8 @@ use std::time::Duration;
 use std::{io, thread};
 use worker::{PublishFence, SharedWorker, ShutdownLoss, SleepFlag, Turn, Worker};
 
-/// Longest sleep while frames wait for a device. By then the device has sent most of its outstanding bytes,
-/// unless it is slow.
+/// Longest sleep while frames wait for a device. After this time the device has sent most of its outstanding
+/// bytes, unless it is slow.
 const RETRY: Duration = Duration::from_micros(200);
 /// Longest sleep while a queue has no descriptor to wait for.
 const POLLING: Duration = Duration::from_micros(200);
@@ -31,7 +31,7 @@ pub struct ControlWake {
     pub asleep: SleepFlag,
 }
 
-/// Part of a worker's thread that other threads share.
+/// The part of a worker's thread that other threads share.
 pub struct Shared(SharedWorker<Worker, Wake>);
 
 impl Shared {
@@ -51,16 +51,16 @@ impl Shared {
         while worker.apply() > 0 {}
     }
 
-    /// Publishes a sleeping worker's links and counters. A worker that is awake publishes its own.
+    /// Publishes the links and counters of a sleeping worker. A worker that is awake publishes them itself.
     pub fn keep_house(&self) {
         let Some(mut worker) = self.0.try_lock() else { return };
         worker.housekeeping();
         drop(worker);
-        // A device may have been reopened, so that the worker sleeps on the descriptors of the old device.
+        // A device may have been reopened while the worker sleeps on the descriptors of the old device.
         self.0.alarm().wake();
     }
 
-    /// Ends the worker. All worker threads must have ended before.
+    /// Ends the worker. All worker threads must have ended already.
     pub fn end(&self) -> ShutdownLoss {
         self.0.lock().end()
     }
@@ -131,7 +131,7 @@ impl Loop<'_> {
                 }
                 continue;
             }
-            // Publish soon after the last packets, but not before each sleep, because housekeeping needs
+            // Publish soon after the last packets, but not before every sleep, because housekeeping makes
             // system calls.
             let period_ns = if active_ns >= kept_ns { keeping_soon_ns } else { keeping_ns };
             if now.saturating_sub(kept_ns) >= period_ns {
@@ -140,8 +140,8 @@ impl Loop<'_> {
             }
             let period_ns = if active_ns >= kept_ns { keeping_soon_ns } else { keeping_ns };
             let left_ns = (kept_ns + period_ns).saturating_sub(now);
-            // Frames in an egress queue wait for their rate, not for a device, so sleep until the queue may
-            // send.
+            // Frames in an egress queue wait for the rate of their queue, not for a device, so sleep until
+            // the queue may send.
             let left_ns = turn.opens_ns.map_or(left_ns, |opens_ns| left_ns.min(opens_ns.saturating_sub(now)));
             worker = self.sleep(worker, &mut descriptors, turn, Duration::from_nanos(left_ns));
         }
@@ -188,7 +188,7 @@ impl Loop<'_> {
         };
         let mut worker = shared.sleep(worker, prepare, |(descriptors, limit)| {
             if wait(descriptors, Some(limit)).is_err() {
-                // If waiting on the descriptors fails, poll again after a pause.
+                // If waiting for the descriptors failed, poll again after a pause.
                 thread::sleep(POLLING);
             }
         });

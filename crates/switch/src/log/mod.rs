@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Log of the daemon on stderr. It may lose lines, but it never blocks, panics or ends the process.
+//! The daemon's log on stderr. It may lose lines, but it never blocks, panics or ends the process.
 //!
-//! Threads put finished lines into a bounded queue without waiting. One thread writes the lines. It may block
-//! forever on a pipe that is not read, so the process waits at most [`FLUSH_LIMIT`] for that thread before it
-//! exits. After a failure it waits at most twice this limit: once to get space for the message, and once to
-//! write the message.
+//! Threads put finished lines into a bounded queue without waiting. One thread writes the lines. That thread
+//! may block forever on a pipe that nobody reads, so the process waits for it at most [`FLUSH_LIMIT`] before
+//! the process exits. After a failure, the process waits at most twice this limit: once to get space for the
+//! message, and once until the message is written.
 //!
-//! Lost lines are counted and reported as soon as the log can be written again. Workers write no log per
+//! Lost lines are counted and reported as soon as the log can be written again. Workers log nothing per
 //! packet.
 //!
 //! Limits: [`queue::LINES`] waiting lines of at most [`queue::LINE_BYTES`] each, and
@@ -29,7 +29,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, fmt};
 
-/// Longest wait of one [`flush`].
+/// Longest time that one [`flush`] waits.
 const FLUSH_LIMIT: Duration = Duration::from_millis(500);
 
 /// Maximum number of lines of a backtrace that are logged.
@@ -52,24 +52,25 @@ pub fn start() -> io::Result<()> {
     thread::Builder::new().name("log".into()).spawn(move || writer::run(&io::stderr(), &lines, &tally))?;
     let queue = QUEUE.get_or_init(|| queue);
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
-    // The layer would print its own errors to stderr directly, and panic if that fails.
+    // The layer would print its own errors directly to stderr, and panic if that fails.
     let lines = fmt::layer().log_internal_errors(false).with_writer(|| QueueWriter(queue));
-    // This fails only if a log was set up before, which then stays active.
+    // This fails only if a log was already set up. That log then stays active.
     let _ = tracing_subscriber::registry()
         .with(lines)
         .with(filter)
         .with(RateLimit::new(queue.tally()))
         .try_init();
-    // The default hook writes to stderr directly, which could block the panicking thread.
+    // The default hook writes directly to stderr, which could block the panicking thread.
     std::panic::set_hook(Box::new(log_panic));
     Ok(())
 }
 
-/// Writes one or more lines to the log at any level. Without a log they go to stderr.
+/// Writes one or more lines to the log, whatever its level. Before the log is started, the lines go to
+/// stderr.
 pub fn say(text: &str) {
     match QUEUE.get() {
         Some(queue) => text.lines().for_each(|line| queue.put(line.as_bytes())),
-        // An error of stderr cannot be reported anywhere.
+        // If stderr fails, the error cannot be reported anywhere.
         None => drop(writeln!(io::stderr(), "{text}")),
     }
 }
@@ -81,13 +82,13 @@ pub fn flush() {
     }
 }
 
-/// Returns the number of lines written, and of lines lost by reason.
+/// Returns the number of lines written, and the number of lines lost for each reason.
 #[must_use]
 pub fn counts() -> LogCounts {
     QUEUE.get().map(LogQueue::counts).unwrap_or_default()
 }
 
-/// Counts a line that another limit suppressed. That limit reports the loss itself.
+/// Counts a line that was suppressed by another limit. The code of that limit reports the loss itself.
 pub(crate) fn count_left_out() {
     if let Some(queue) = QUEUE.get() {
         queue.tally().left_out();

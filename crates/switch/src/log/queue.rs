@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Bounded queue between the logging threads and the writing thread, and its counters.
+//! Bounded queue between the threads that log and the thread that writes, with counters of the lines.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,16 +10,16 @@ use std::time::{Duration, Instant};
 /// Capacity of the queue in lines.
 pub const LINES: usize = 128;
 
-/// Maximum length of a line in bytes. The rest is cut off.
+/// Maximum length of a line in bytes. Longer lines are cut.
 pub const LINE_BYTES: usize = 4_096;
 
 /// Mark at the end of a line that was cut.
 const CUT: &[u8] = b" [cut]";
 
-/// Time between two checks whether all lines are written.
+/// Pause between two checks whether all lines are written.
 const FLUSH_STEP: Duration = Duration::from_millis(1);
 
-/// Line with its line feed.
+/// A line with its line feed.
 pub type Line = Box<[u8]>;
 
 /// Number of log lines by outcome.
@@ -27,15 +27,16 @@ pub type Line = Box<[u8]>;
 pub struct LogCounts {
     /// Number of lines written.
     pub written: u64,
-    /// Number of lines lost because the queue was full: stderr accepted nothing for too long.
+    /// Number of lines lost because the queue was full. The queue fills up when stderr accepts nothing for
+    /// too long.
     pub no_room: u64,
-    /// Number of lines that stderr refused, as with a full disk or a closed pipe.
+    /// Number of lines that stderr refused, for example because the disk was full or the pipe was closed.
     pub refused: u64,
-    /// Number of lines suppressed because there were too many in a second.
+    /// Number of lines suppressed because there were too many in one second.
     pub over_rate: u64,
 }
 
-/// Counters of the log. The thread that writes or drops a line advances them.
+/// Counters of the log. They are advanced by the thread that writes or drops the line.
 #[derive(Debug, Default)]
 pub struct LogCounters {
     queued: AtomicU64,
@@ -43,7 +44,7 @@ pub struct LogCounters {
     refused: AtomicU64,
     no_room: AtomicU64,
     over_rate: AtomicU64,
-    /// Number of suppressed lines whose loss another limit reports.
+    /// Number of suppressed lines whose loss is reported by another limit.
     reported_elsewhere: AtomicU64,
 }
 
@@ -78,14 +79,14 @@ impl LogCounters {
         }
     }
 
-    /// Returns the number of lost lines that the log itself must report.
+    /// Returns the number of lost lines that the log must report itself.
     pub fn lost(&self) -> u64 {
         let counts = self.counts();
         let lost = counts.no_room + counts.refused + counts.over_rate;
         lost.saturating_sub(self.reported_elsewhere.load(Ordering::Relaxed))
     }
 
-    /// Returns whether no line waits or is being written.
+    /// Returns whether no line is waiting or being written.
     fn is_settled(&self) -> bool {
         let counts = self.counts();
         counts.written + counts.refused >= self.queued.load(Ordering::Relaxed)
@@ -123,7 +124,7 @@ impl LogQueue {
         }
     }
 
-    /// Waits until all lines are written or refused, but at most for `limit`.
+    /// Waits at most `limit` until all lines are written or refused.
     pub fn flush(&self, limit: Duration) {
         let start = Instant::now();
         while !self.tally.is_settled() && start.elapsed() < limit {
@@ -165,7 +166,7 @@ mod tests {
         drop(lines);
         queue.put(b"nobody");
         assert_eq!((queue.counts().no_room, queue.tally().lost()), (1, 1));
-        // No line is left to wait for.
+        // No line is waiting any more.
         assert!(queue.tally.is_settled());
     }
 

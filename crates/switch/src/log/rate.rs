@@ -10,14 +10,14 @@ use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
-/// Maximum number of lines per second and kind. Warnings and errors are one kind, all other levels the other
-/// kind.
+/// Maximum number of lines per second for each of two kinds. Warnings and errors are one kind; lines of all
+/// other levels are the other.
 pub const LINES_PER_SECOND: u64 = 200;
 
-/// Number of low bits of a window's state that count lines. The other bits are the second.
+/// Number of low bits of a window's state that hold the number of lines. The other bits hold the second.
 const COUNT_BITS: u32 = 24;
 
-/// Number of lines in the current second.
+/// The current second, with its number of lines.
 #[derive(Debug, Default)]
 struct Window(AtomicU64);
 
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn what_is_over_the_limit_is_not_formatted() {
-        /// Value that counts how often it is formatted.
+        /// A value that counts how often it is formatted.
         struct Costly<'a>(&'a AtomicU64);
         impl std::fmt::Display for Costly<'_> {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -98,7 +98,7 @@ mod tests {
                 tracing::info!("{}", Costly(&formatted));
             }
         });
-        // The loop may last into the next seconds, which have their own limit.
+        // The loop may take longer than a second, and each second has its own limit.
         let formatted = formatted.into_inner();
         assert!((LINES_PER_SECOND..25_000).contains(&formatted), "{formatted}");
     }

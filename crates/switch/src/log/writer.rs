@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Thread that writes the log. Only this thread may wait for stderr.
+//! The thread that writes the log. Only this thread may wait for stderr.
 
 use super::queue::{Line, LogCounters};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -8,10 +8,10 @@ use std::os::fd::AsFd;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// Minimum time between two reports of lost lines, and the longest wait for a line.
+/// Minimum time between two reports of lost lines. It is also the longest wait for a line.
 const REPORT_PERIOD: Duration = Duration::from_secs(1);
 
-/// Longest sleep until a non-blocking descriptor is tried again.
+/// Longest sleep before a non-blocking descriptor is tried again.
 const RETRY: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
 /// Writes lines until the sending end of the queue is dropped.
@@ -24,7 +24,7 @@ pub fn run(descriptor: &impl AsFd, lines: &Receiver<Line>, tally: &LogCounters) 
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => return reports.report_rest(&mut output, tally),
         };
-        // Report lost lines first, because they preceded this line.
+        // Report lost lines first, because they came before this line.
         reports.report(&mut output, tally);
         if let Some(line) = line {
             match output.write(&line) {
@@ -42,14 +42,14 @@ struct Reports {
 }
 
 impl Reports {
-    /// Reports lost lines, unless the last report is too recent.
+    /// Reports lost lines, unless the last report was too recent.
     fn report(&mut self, output: &mut Output<'_, impl AsFd>, tally: &LogCounters) {
         if self.last.is_none_or(|last| last.elapsed() >= REPORT_PERIOD) {
             self.report_rest(output, tally);
         }
     }
 
-    /// Reports lost lines that no report has counted.
+    /// Reports the lost lines that no report contains yet.
     fn report_rest(&mut self, output: &mut Output<'_, impl AsFd>, tally: &LogCounters) {
         let lost = tally.lost();
         if lost == self.reported {
@@ -64,12 +64,12 @@ impl Reports {
 
 struct Output<'a, D> {
     descriptor: &'a D,
-    /// Whether the last line was written in part, so that the next line needs a line feed before it.
+    /// Whether the last line was written only in part. The next line then needs a line feed before it.
     is_torn: bool,
 }
 
 impl<D: AsFd> Output<'_, D> {
-    /// Writes a whole line. Waits as long as the descriptor accepts nothing.
+    /// Writes a whole line. Waits while the descriptor accepts nothing.
     fn write(&mut self, line: &[u8]) -> Result<(), Errno> {
         if self.is_torn {
             self.write_bytes(b"\n")?;
@@ -93,7 +93,7 @@ impl<D: AsFd> Output<'_, D> {
             match write(self.descriptor, bytes) {
                 Ok(0) => return Err(Errno::IO),
                 Err(Errno::INTR) => {}
-                // Another process that shares the descriptor has made it non-blocking.
+                // Another process that uses the same descriptor has made it non-blocking.
                 Err(Errno::AGAIN) => {
                     let mut set = [PollFd::new(self.descriptor, PollFlags::OUT)];
                     match poll(&mut set, Some(&RETRY)) {
@@ -201,7 +201,8 @@ mod tests {
 
     #[test]
     fn a_line_written_in_part_does_not_run_into_the_next() {
-        // A partial write needs a device with little space left, so the test sets `is_torn` instead.
+        // A real partial write would need a device with little space left, so the test sets `is_torn`
+        // instead.
         let (out, input) = UnixStream::pair().unwrap();
         let mut output = Output { descriptor: &out, is_torn: true };
         output.write(b"next\n").unwrap();

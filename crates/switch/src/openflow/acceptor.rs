@@ -44,13 +44,13 @@ impl Acceptor {
         Ok(Self { socket, address, called: false })
     }
 
-    /// Returns the bound endpoint. Port 0 is replaced by the port that the system chose.
+    /// Returns the bound endpoint, with the port that the system chose in place of port 0.
     pub fn address(&self) -> &Endpoint {
         &self.address
     }
 
-    /// Returns the descriptor to poll. `None` if a client already waits: while accepting is paused, the ready
-    /// descriptor would end each sleep immediately.
+    /// Returns the descriptor to poll, or `None` if a client is already known to wait. While accepting is
+    /// paused, the ready descriptor would end every sleep at once.
     pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         let descriptor = match &self.socket {
             Socket::Tcp(listener) => listener.as_fd(),
@@ -68,12 +68,12 @@ impl Acceptor {
         self.called
     }
 
-    /// Accepts the next client and returns its connection with a name for the log. `None` if no client waits.
+    /// Accepts the next client. Returns its connection with a name for the log, or `None` if no client waits.
     ///
     /// # Errors
     ///
-    /// Returns the error of the system. After `ConnectionAborted` and `Interrupted` the next client can still
-    /// be accepted.
+    /// Returns the error of the system. After `ConnectionAborted` and `Interrupted`, the next client can
+    /// still be accepted.
     pub fn accept(&mut self) -> io::Result<Option<(Stream, String)>> {
         let accepted = match &self.socket {
             Socket::Tcp(listener) => match listener.accept() {
@@ -95,8 +95,8 @@ impl Acceptor {
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let listener = TcpListener::bind(address)?;
-    // All clients may connect at the same time. A client that finds the backlog full tries again only after a
-    // second.
+    // All clients may connect at the same time. A client that finds the backlog full would try again only
+    // after a second.
     rustix::net::listen(&listener, CONNECTIONS as i32)?;
     listener.set_nonblocking(true)?;
     Ok(listener)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Connects to one controller, and tries again after each failure with pauses that double up to a limit.
+//! Connects to one controller. After each failure, it tries again after a pause that doubles up to a limit.
 
 use super::stream::Stream;
 use config::Endpoint;
@@ -42,7 +42,7 @@ impl Dialer {
         &self.address
     }
 
-    /// Returns the socket that is being connected, to poll for output.
+    /// Returns the socket that is being connected. Poll it for output.
     pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         match &self.state {
             State::Connecting { socket, .. } => Some(socket.as_fd()),
@@ -56,7 +56,7 @@ impl Dialer {
         }
     }
 
-    /// Returns whether the OpenFlow version is negotiated on the connection.
+    /// Returns whether the connection is established and its OpenFlow version negotiated.
     pub fn is_open(&self) -> bool {
         matches!(self.state, State::Connected { open: true })
     }
@@ -73,7 +73,7 @@ impl Dialer {
         self.pause_ns = (2 * self.pause_ns).min(PAUSE_MAX_NS);
     }
 
-    /// Advances the state. Returns a connection when it is established, or the error of the attempt.
+    /// Advances the state. Returns a connection once it is established, or the error of a failed attempt.
     pub fn step(&mut self, now: Nanos) -> Option<io::Result<Stream>> {
         match &self.state {
             State::Waiting { until_ns } if now >= *until_ns => match dial(&self.address) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Fail mode standalone: the datapath forwards by learned MACs while no controller is connected.
+//! Fail mode standalone: while no controller is connected, the datapath forwards by learned MAC addresses.
 
 use flow::Nanos;
 
-/// Time without a controller before standalone mode starts, in ns. A controller that restarts sooner finds
-/// its flows unchanged.
+/// Time without a controller after which standalone mode starts, in ns. A controller that restarts sooner
+/// finds its flows unchanged.
 const PATIENCE_NS: Nanos = 5_000_000_000;
 
 /// Decides when standalone mode starts and ends.
@@ -21,7 +21,7 @@ impl Fallback {
         Self { enabled, lost_ns: None }
     }
 
-    /// Returns the new value of standalone mode if it must change.
+    /// Returns `Some` if standalone mode must start (`true`) or end (`false`).
     pub fn step(&mut self, connected: bool, standalone: bool, now: Nanos) -> Option<bool> {
         if !self.enabled {
             return None;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! OpenFlow connection with its channel of the agent.
+//! An OpenFlow connection and the agent's channel for it.
 
 use super::stream::Stream;
 use flow::Nanos;
@@ -12,24 +12,24 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 /// Maximum number of bytes read at a time.
 const READ_BYTES: usize = 16 * 1_024;
-/// Time that the peer has to read the last messages after the channel closed, in ns.
+/// Time in ns that the peer has for reading the last messages after the channel closed.
 const LINGER_NS: Nanos = 1_000_000_000;
 
-/// OpenFlow connection with its channel of the agent.
+/// An OpenFlow connection and the agent's channel for it.
 pub struct ControllerLink {
     stream: Stream,
     /// Name of the peer in the log.
     peer: String,
     channel: ChannelId,
-    /// Bytes that were read but that the channel had no space for yet.
+    /// Bytes that were read while the channel had no space for them.
     inbox: Vec<u8>,
     /// Whether the socket may have data to read.
     readable: bool,
-    /// Whether the peer ended its direction of the connection.
+    /// Whether the peer has stopped sending.
     ended: bool,
-    /// Whether both directions ended, so that the socket must not be polled.
+    /// Whether both sides have stopped sending, so that the socket must not be polled.
     hung_up: bool,
-    /// Deadline for the peer to read the last messages, or `None` while the channel is open.
+    /// Time until which the peer may read the last messages, or `None` while the channel is open.
     closing_until_ns: Option<Nanos>,
     shut: bool,
     over: bool,
@@ -66,7 +66,7 @@ impl ControllerLink {
         self.channel
     }
 
-    /// Returns a line for the log when the connection is over, unless the channel has reported the reason.
+    /// Returns a line for the log if the connection is over and the channel has not reported the reason.
     pub fn farewell(&self) -> Option<String> {
         match self.broken {
             _ if self.closing_until_ns.is_some() => None,
@@ -80,7 +80,7 @@ impl ControllerLink {
         self.over
     }
 
-    /// Returns the descriptor to poll. `None` if both directions ended.
+    /// Returns the descriptor to poll, or `None` if both sides have stopped sending.
     pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         (!self.hung_up).then(|| self.stream.as_fd())
     }
@@ -106,8 +106,8 @@ impl ControllerLink {
             self.write(agent);
             let read = self.read(agent, now);
             progress = work(agent, self.channel);
-            // The channel may have space for bytes in the inbox. Polling the descriptor would not report
-            // these bytes.
+            // The channel may now have space for bytes in the inbox. Polling the descriptor does not report
+            // such bytes.
             let has_room = agent.channel(self.channel).is_some_and(|channel| channel.wants_read());
             progress.more |= read || (has_room && !self.inbox.is_empty());
             if progress.events.iter().any(|event| matches!(event, ChannelEvent::Closed(_))) {
@@ -122,7 +122,7 @@ impl ControllerLink {
         progress
     }
 
-    /// Sets the events to poll for, and whether the connection is over.
+    /// Sets the events to poll for, and determines whether the connection is over.
     fn look_ahead(&mut self, agent: &mut Agent, more: bool) {
         let Some(channel) = agent.channel(self.channel) else { return };
         let unsent = !channel.output().is_empty();
@@ -132,12 +132,12 @@ impl ControllerLink {
         self.interest.set(PollFlags::OUT, unsent);
     }
 
-    /// Waits until the peer has read the last messages. Closing a socket with unread input would discard its
-    /// output.
+    /// Waits until the peer has read the last messages. If a socket is closed with unread input, its output
+    /// is lost.
     fn close(&mut self, agent: &mut Agent, until: Nanos, now: Nanos) {
         let unsent = agent.channel(self.channel).is_some_and(|channel| !channel.output().is_empty());
         if !unsent && !std::mem::replace(&mut self.shut, true) {
-            // An error means that the peer is gone, which needs no further action.
+            // An error means that the peer is gone. Nothing needs to be done.
             let _ = self.stream.shutdown(Shutdown::Write);
         }
         let mut bytes = [0; READ_BYTES];
@@ -152,7 +152,7 @@ impl ControllerLink {
         self.interest.set(PollFlags::OUT, unsent);
     }
 
-    /// Passes received bytes to the channel. Returns whether there may be more to read without waiting.
+    /// Passes received bytes to the channel. Returns whether there may be more bytes to read at once.
     fn read(&mut self, agent: &mut Agent, now: Nanos) -> bool {
         let Some(channel) = agent.channel(self.channel) else { return false };
         if !self.inbox.is_empty() {

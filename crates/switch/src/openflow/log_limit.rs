@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Limit of log lines per second for lines that peers can cause.
+//! Limit of log lines per second, for lines that peers can cause.
 
 use flow::Nanos;
 
@@ -7,8 +7,8 @@ use flow::Nanos;
 const LINES: u32 = 20;
 const SECOND_NS: Nanos = 1_000_000_000;
 
-/// Counter of log lines in the current second. Warnings have their own count, so that info lines do not
-/// suppress them. Lines that the log level hides are not counted.
+/// Counts log lines in the current second. Warnings have a separate count, so that info lines cannot suppress
+/// them. Lines that the log level hides are not counted.
 #[derive(Debug, Default)]
 pub struct LogLimit {
     second: Nanos,
@@ -17,7 +17,7 @@ pub struct LogLimit {
 }
 
 impl LogLimit {
-    /// Writes a line of level INFO, unless the limit of this second is reached.
+    /// Writes a line of level INFO, unless the limit for this second is reached.
     pub fn info(&mut self, now: Nanos, write: impl FnOnce()) {
         self.turn(now);
         if tracing::enabled!(tracing::Level::INFO) {
@@ -25,7 +25,7 @@ impl LogLimit {
         }
     }
 
-    /// Writes a line of level WARN, unless the limit of this second is reached.
+    /// Writes a line of level WARN, unless the limit for this second is reached.
     pub fn warn(&mut self, now: Nanos, write: impl FnOnce()) {
         self.turn(now);
         if tracing::enabled!(tracing::Level::WARN) {

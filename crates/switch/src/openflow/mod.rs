@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! OpenFlow connections that peers open, and connections to configured controllers.
 //!
-//! Everything runs on the control thread without blocking. The module moves bytes; [`model::agent`]
+//! All of this runs on the control thread without blocking. The module moves bytes; [`model::agent`]
 //! interprets the messages. Begin with [`Channels::step`].
 //!
-//! Limits: at most [`CONNECTIONS`] accepted connections. A connection is read only while the agent has space
-//! for its requests, and its output stays within the agent's limits.
+//! At most [`CONNECTIONS`] connections are accepted. A connection is read only while the agent has space for
+//! its requests, and its output stays within the agent's limits.
 
 mod acceptor;
 mod dialer;
@@ -30,19 +30,19 @@ use worker::WorkerSet;
 
 /// Maximum number of accepted connections.
 pub(crate) const CONNECTIONS: usize = 1_024;
-/// Maximum number of connections accepted per step and socket.
+/// Maximum number of connections that a socket accepts per step.
 const ACCEPTS_PER_STEP: usize = 64;
 /// Pause in accepting after the system refused a connection, in ns.
 const ACCEPT_PAUSE_NS: Nanos = 100_000_000;
-/// Maximum number of async messages passed to the agent per step.
+/// Maximum number of asynchronous messages passed to the agent per step.
 const ASYNC_MESSAGES_PER_STEP: usize = 1_024;
 
-/// Side that opened a connection.
+/// The side that opened a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origin {
     /// The peer connected to this switch.
     Peer,
-    /// This switch connected to the controller with this index in the configuration.
+    /// This switch connected to a controller; the index is its place in the configuration.
     Controller(usize),
 }
 
@@ -84,7 +84,7 @@ impl Channels {
         self.acceptors.iter().map(|acceptor| acceptor.address().clone()).collect()
     }
 
-    /// Adds the descriptors to poll. [`Channels::woken`] needs their results in the same order.
+    /// Adds the descriptors to poll. [`Channels::woken`] must get their results in the same order.
     pub fn descriptors<'a>(&'a self, set: &mut Vec<PollFd<'a>>) {
         for acceptor in &self.acceptors {
             set.extend(acceptor.descriptor().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
@@ -118,7 +118,7 @@ impl Channels {
             .any(|(_, link)| agent.channel(link.channel()).is_some_and(|channel| channel.waits_for_barrier()))
     }
 
-    /// Processes a bounded amount of work. Returns whether there is more.
+    /// Processes a bounded amount of work. Returns whether more work remains.
     pub fn step(&mut self, model: &mut Model<WorkerSet>, now: Nanos, refresh: &mut dyn FnMut()) -> bool {
         let mut more = self.send_async_messages(model, now);
         more |= self.meet(now);
@@ -138,24 +138,24 @@ impl Channels {
         more
     }
 
-    /// Does the part of a step that does not need the model: opens and closes connections, and answers echo
-    /// requests. Called while a long-running change holds the model.
+    /// Does the part of a step that needs no model: it opens and closes connections and answers echo
+    /// requests. Called while the model is lent for a long-running change.
     pub fn step_alone(&mut self, now: Nanos) -> bool {
         let more = self.meet(now);
         self.step_links(now, |agent, channel| agent.step_alone(channel, now)) || more
     }
 
-    /// Returns a long-running change for which the model must be lent, if there is one.
+    /// Returns a long-running change that needs the model lent to it, if there is one.
     pub fn take_work(&mut self) -> Option<Work> {
         self.agent.take_work()
     }
 
-    /// Returns the number of messages that were lost on the way to controllers.
+    /// Returns the number of messages for controllers that were lost.
     pub fn lost(&self) -> LostMessages {
         self.agent.lost()
     }
 
-    /// Answers the channel that requested a long-running change.
+    /// Answers the channel that requested a long-running change, after the change is complete.
     pub fn finish(
         &mut self,
         done: Done,
@@ -170,7 +170,7 @@ impl Channels {
         }
     }
 
-    /// Accepts connections and connects to controllers.
+    /// Accepts connections, and connects to controllers.
     fn meet(&mut self, now: Nanos) -> bool {
         self.accept(now);
         let mut more = now >= self.deaf_until_ns && self.acceptors.iter().any(Acceptor::is_called);
@@ -261,7 +261,7 @@ impl Channels {
                         self.links
                             .push((Origin::Peer, ControllerLink::new(stream, peer, &mut self.agent, now)));
                     }
-                    // A client that disconnected before it was accepted does not affect the next client.
+                    // If a client disconnected before it was accepted, the next client can still be accepted.
                     Err(error)
                         if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
                     Err(error) => {

@@ -6,7 +6,7 @@ use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
-/// Non-blocking TCP or unix connection.
+/// A non-blocking TCP or unix connection.
 #[derive(Debug)]
 pub enum Stream {
     Tcp(TcpStream),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Current activity of a switch, from two readings of its counters. Begin with [`Reading::take`].
+//! Rates of a switch, calculated from two readings of its counters. Begin with [`Reading::take`].
 
 mod sections;
 
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// All counters of a switch at one time.
 #[derive(Clone, Debug)]
 pub struct Reading {
-    /// Time of the request.
+    /// Time at which the reading was requested.
     pub at: Instant,
     /// Ports and their counters.
     pub ports: Ports,
@@ -44,7 +44,7 @@ impl Reading {
         })
     }
 
-    /// Returns the activity since an earlier reading.
+    /// Returns the rates since an earlier reading.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Board {
         let span = self.at.saturating_duration_since(earlier.at).max(Duration::from_millis(1));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rates of a period as tables of text.
+//! Rates over a period, as tables of text.
 
 use super::Reading;
 use crate::control::{LaneBuckets, PortRow, TableRow, microseconds};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Activity of a switch in a period.
+/// Rates and figures of a switch over a period.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Board {
     /// Summary in one line.
@@ -26,11 +26,11 @@ pub struct TopSection {
     pub rows: Vec<Vec<String>>,
 }
 
-/// Converts differences of counters to rates over a period.
+/// Converts the difference between two values of a counter to a rate over a period.
 struct Rates(Duration);
 
 impl Rates {
-    /// Returns the rate per second of a counter. A counter that went back has restarted from 0.
+    /// Returns the rate of a counter per second. If the counter has decreased, it has restarted from 0.
     fn of(&self, before: u64, after: u64) -> f64 {
         let count = after.checked_sub(before).unwrap_or(after);
         count as f64 / self.0.as_secs_f64()
@@ -46,8 +46,8 @@ impl Rates {
     }
 }
 
-/// Formats a number with three significant digits and k, M, G or T. Numbers below 1,000 are rounded to
-/// integers.
+/// Formats a number with three significant digits and k, M, G or T. A number below 1,000 is rounded to an
+/// integer.
 fn short(value: f64) -> String {
     let rounded = value.round();
     if rounded < 1_000.0 {
@@ -56,7 +56,7 @@ fn short(value: f64) -> String {
     let mut value = value / 1_000.0;
     let mut unit = 'k';
     for next in ['M', 'G', 'T'] {
-        // From 999.5 on, the number would round to 1000.
+        // From 999.5 on, the number would be rounded to 1000.
         if value < 999.5 {
             break;
         }
@@ -78,7 +78,7 @@ fn share(part: f64, whole: f64) -> String {
 }
 
 impl Board {
-    /// Returns the activity between two readings that are `span` apart.
+    /// Returns the rates between two readings that are `span` apart.
     #[must_use]
     pub fn between(before: &Reading, after: &Reading, span: Duration) -> Self {
         let rates = Rates(span);
@@ -105,7 +105,7 @@ impl Board {
 
 fn ports(before: &Reading, after: &Reading, rates: &Rates) -> TopSection {
     let row = |now: &PortRow| {
-        // A port that is new since the last reading gets a rate of 0.
+        // A port that did not exist at the earlier reading has a rate of 0.
         let then = before.ports.ports.iter().find(|port| port.number == now.number).unwrap_or(now);
         vec![
             now.number.to_string(),

@@ -68,7 +68,7 @@ fn malformed_requests_get_a_sentence_and_the_connection_lives() {
     assert_eq!(raw.line(), "");
 }
 
-/// Requests that were read together are processed one by one, without copying the rest each time.
+/// Requests that were read together are processed one by one. The remaining bytes are not copied each time.
 #[test]
 fn a_crowd_of_requests_in_one_go_is_answered_in_order() {
     const REQUESTS: u32 = 20_000;
@@ -109,7 +109,7 @@ fn two_loads_on_one_connection_do_not_mix() {
 #[test]
 fn clients_that_vanish_leave_nothing() {
     let lab = Lab::start(1, 1, None);
-    // With 200 clients at once, the switch may refuse some.
+    // Of 200 clients at once, the switch may refuse some.
     for _ in 0..200 {
         let mut raw = lab.raw();
         let _ = raw.try_send(b"{\"id\":1,\"request\":\"load\",\"text\":\"in_port=1,actions=drop\\n\",\"last\":false}\n{\"id\":2");

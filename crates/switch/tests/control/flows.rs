@@ -142,8 +142,8 @@ fn a_dump_loads_to_the_same_flows_and_clear_leaves_the_default() {
     assert_eq!(lines(&mut client, FlowForm::File), dumped);
 }
 
-/// File with meters, groups of every type that refer to each other, and flows with every action, instruction
-/// and option.
+/// A file with meters, groups of every type that refer to each other, and flows that together have every
+/// action, instruction and option.
 const EVERYTHING: &str = "\
 meter meter=1 kbps burst stats bands=type=drop rate=1000 burst_size=100
 meter meter=7 pktps bands=type=dscp_remark rate=10 prec_level=2,type=drop rate=20
@@ -168,8 +168,8 @@ table=254,arp,slice(packet,96,16)=0x806,actions=output:1
 table=4,index=6,actions=goto_direct(5,2)
 ";
 
-/// Returns the name of an action. A new action needs a name here to compile, and a flow in `EVERYTHING` to
-/// pass.
+/// Returns the name of an action. A new action needs a name here, or the code does not compile, and a flow in
+/// `EVERYTHING`, or the test fails.
 fn name(action: &flow::Action) -> &'static str {
     use flow::Action;
     match action {
@@ -240,7 +240,7 @@ fn a_dump_of_everything_loads_into_a_fresh_switch_and_dumps_equal() {
     let mut client = fresh.client();
     load(&mut client, &text).unwrap();
     assert_eq!(lines(&mut client, FlowForm::File), dumped);
-    // Leave out the flow with check_overlap, because it would overlap the existing copy of itself.
+    // Leave out the flow with check_overlap, because its existing copy would overlap it.
     let again: Vec<&str> = text.lines().filter(|line| !line.contains("check_overlap")).collect();
     assert_eq!(again.len(), dumped.len() - 1);
     load(&mut client, &again.join("\n")).unwrap();
@@ -285,7 +285,8 @@ fn many_flows_load_and_stream_while_others_are_served() {
     let took = start.elapsed();
     assert_eq!(changes.added, FLOWS as usize);
     assert!(took < LONG, "{took:?}");
-    // A client that does not read a long answer must not delay others, and gets the rest when it reads.
+    // If a client does not read a long answer, other clients must not be delayed. The client gets the rest
+    // when it reads.
     let mut slow = lab.raw();
     slow.send(b"{\"id\":1,\"request\":\"flows\",\"form\":\"rows\"}\n");
     for n in 0..100_u8 {

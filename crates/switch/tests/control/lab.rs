@@ -46,7 +46,7 @@ pub fn config(socket: &Path, workers: usize, ports: usize) -> Config {
     Config::parse(&text).unwrap()
 }
 
-/// Starts a daemon without ports. Nothing stops it during the start.
+/// Starts a daemon without ports. The start cannot be stopped.
 pub fn start_bare(config: &Config, flows: Option<&Path>) -> Result<Daemon, DaemonError> {
     let (stop, _tell) = Stop::by_hand().unwrap();
     Daemon::start(config, || Ok(Vec::new()), flows, &stop).map(Option::unwrap)
@@ -57,7 +57,7 @@ impl Lab {
         Self::start_under_traffic(workers, ports, flows, &[])
     }
 
-    /// Starts a daemon as [`Lab::start`] does, with packets that wait at every port before the start.
+    /// Starts a daemon as [`Lab::start`] does, with packets that already wait at every port.
     pub fn start_under_traffic(
         workers: usize,
         ports: usize,
@@ -98,7 +98,7 @@ impl Lab {
         Raw(BufReader::new(stream))
     }
 
-    /// Sends a frame into port `number` and returns the frame that leaves port `to`.
+    /// Sends a frame into port `number`, and returns the frame that leaves port `to`.
     pub fn pass(&mut self, number: usize, bytes: &[u8], to: usize) -> Vec<u8> {
         assert!(self.ports[number - 1].push(0, bytes));
         let end = Instant::now() + LONG;
@@ -125,7 +125,7 @@ impl Drop for Lab {
     }
 }
 
-/// Client that can send invalid requests.
+/// A client that can send invalid requests.
 pub struct Raw(BufReader<UnixStream>);
 
 impl Raw {
@@ -133,12 +133,12 @@ impl Raw {
         self.try_send(bytes).unwrap();
     }
 
-    /// Sends bytes as [`Raw::send`] does, but the switch may have closed the connection.
+    /// Sends bytes as [`Raw::send`] does, but tolerates that the switch closed the connection.
     pub fn try_send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         self.0.get_mut().write_all(bytes)
     }
 
-    /// Returns a handle to send while another thread reads answers.
+    /// Returns a handle for sending while another thread reads answers.
     pub fn writer(&self) -> UnixStream {
         self.0.get_ref().try_clone().unwrap()
     }

@@ -19,7 +19,7 @@ fn live(filter: &str, count: u64, timeout_ms: u64) -> String {
 fn begin(lab: &mut Lab, request: &str) -> Raw {
     let mut raw = lab.raw();
     raw.send(format!("{request}\n").as_bytes());
-    // Requests are processed in order, and a worker applies the trace before it forwards packets that arrive
+    // Requests are processed in order, and a worker starts the trace before it forwards packets that arrive
     // later.
     let answer = lab.raw().ask(r#"{"id":1,"request":"ports"}"#);
     assert!(answer.contains("done"), "{answer}");

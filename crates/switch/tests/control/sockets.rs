@@ -44,7 +44,7 @@ fn a_stale_socket_is_replaced_and_a_file_is_not() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// Other processes must not delay the start forever, neither by a listener that does not accept nor by a
+/// Other processes must not block the start forever, neither with a listener that never accepts nor with a
 /// lock.
 #[test]
 fn it_does_not_wait_for_others() {

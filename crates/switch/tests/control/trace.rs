@@ -22,8 +22,8 @@ fn a_running_switch_tells_by_its_own_rules_and_nothing_is_counted() {
         "priority=5,in_port=p1,dl_type=0x88b7,low_latency actions=output:p2\npriority=0 actions=drop\n";
     let mut lab = Lab::start(2, 2, Some(flows));
     assert_eq!(lab.pass(1, &frame(1, 2), 2), frame(1, 2));
-    // These counters are not compared. Usage is published only periodically, and the frame may not be back in
-    // its pool yet. Gaps are caused by preemption, not by traces.
+    // These counters are not compared. Usage is published only from time to time, so the frame may still
+    // count as in use. Gaps are caused by preemption, not by traces.
     let counted = |lab: &Lab| CountersReport { limits: Vec::new(), gaps: 0, stolen_ns: 0, ..counters(lab) };
     let before = (counted(&lab), lab.client().ask::<serde_json::Value>(&ControlRequest::Tables).unwrap());
     for _ in 0..3 {
@@ -85,7 +85,7 @@ fn wrong_requests_are_answered_with_a_sentence() {
     assert!(raw.ask(r#"{"id":1,"request":"trace","packet":{"hex":""}}"#).contains("runt"));
 }
 
-/// A trace of a frame of maximum length that is flooded many times needs bounded memory and time.
+/// Tracing a frame of maximum length that is flooded many times takes bounded memory and time.
 #[test]
 fn a_trace_of_many_long_copies_is_bounded() {
     let actions = vec!["FLOOD"; 60].join(",");

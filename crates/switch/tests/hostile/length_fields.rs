@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tests of every length field within messages, with every relevant wrong value. Each message is refused
-//! because of its length, with the error code of the standard.
+//! Tests each length field inside messages with every relevant wrong value. Each message is refused because
+//! of its length, with the error code that the standard prescribes.
 
 use crate::peer::{Peer, add};
 use crate::scene::{Scene, bytes_of};
@@ -23,13 +23,13 @@ use openflow::role::{AsyncConfig, Role, RoleMessage};
 use openflow::{Hello, Message};
 use std::net::TcpStream;
 
-/// Offset of the match in FLOW_MOD and in a request for entries.
+/// Offset of the match in FLOW_MOD, and in a request for entries.
 const MATCH_AT: usize = 48;
 /// Offset of the list in GROUP_MOD, METER_MOD and multipart requests.
 const LIST_AT: usize = 16;
 const XID: u32 = 9;
 
-/// Checks that the switch refuses this message once, with this code, and keeps the connection.
+/// Checks that the switch refuses this message with this error code and keeps the connection.
 #[track_caller]
 fn is_refused(peer: &mut Peer, what: &str, bytes: &[u8], code: ErrorCode) {
     peer.send_bytes(bytes);
@@ -60,8 +60,8 @@ impl Right {
         u16::from_be_bytes([self.bytes[at], self.bytes[at + 1]])
     }
 
-    /// Checks that each value of `wrong` in the 16-bit field at offset `at` is refused. The field of the
-    /// valid message must have the value `right`, which proves that the offset is correct.
+    /// Checks that each value of `wrong` is refused in the 16-bit field at offset `at`. In the valid message
+    /// the field must have the value `right`, which proves that the offset is correct.
     #[track_caller]
     fn refuses(&self, peer: &mut Peer, at: usize, right: u16, wrong: &[u16], code: ErrorCode) {
         assert_eq!(self.length_at(at), right, "{} at {at}: {:02x?}", self.name, self.bytes);
@@ -101,7 +101,7 @@ fn actions() -> Vec<Action> {
     vec![Action::set(Field::EthSrc, 0x0200_0000_0001), Action::output(PortNo(2))]
 }
 
-/// Checks wrong lengths of [`actions`], which begin at offset `at`.
+/// Checks wrong lengths within the actions of [`actions`], which begin at offset `at`.
 #[track_caller]
 fn actions_are_checked(right: &Right, peer: &mut Peer, at: usize) {
     let wrong = [0, 1, 4, 7, 9, 12, 15, 17, 0x7fff, 0xfff8, 0xffff];
@@ -207,7 +207,7 @@ fn stateless(peer: &mut Peer) {
     let section = 24;
     let wrong = [0, 1, 3, 4, 5, 15, 16, 17, 24, 31, 32, 33, 36, 39, 41, 48, 0x7fff, 0xfff8, 0xffff];
     right.refuses(peer, section + 2, 40, &wrong, error::BAD_LEN);
-    // Lengths within the list of labels.
+    // Wrong lengths inside the list of labels.
     right.refuses(peer, section + 12, 0, &[1, 0x7fff, 0xffff], error::BAD_LEN);
     right.refuses(peer, section + 14, 2, &[4, 5, 0x7fff, 0xffff], error::BAD_LEN);
     Right::new("stateless_request", &Message::StatelessRequest).has_one_size(peer);
@@ -247,7 +247,7 @@ fn each_wrong_length_is_refused_under_its_code() {
     scene.end();
 }
 
-/// Tests a first HELLO with invalid elements: only the version in its header counts.
+/// Tests a first HELLO with invalid elements. Only the version in the header counts.
 fn first_hellos(scene: &Scene) {
     let right = bytes_of(&Message::Hello(Hello::supported()));
     for value in [0u16, 1, 3, 4, 7, 9, 16, 0x7fff, 0xffff] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tests of messages with a wrong length field, in every position.
+//! Tests of messages with a wrong length at every position.
 
 use crate::peer::{Peer, add};
 use crate::scene::{Scene, bytes_of};
@@ -50,9 +50,9 @@ fn wrong_values(right: u16) -> Vec<u16> {
     edges.into_iter().chain(near).filter(|value| *value != right).collect()
 }
 
-/// Tests a wrong value at each position within a message. The connection survives, and each message gets at
+/// Tests a wrong value at each position inside a message. The connection survives, and each message gets at
 /// most one answer. The peer is a slave, so that a message that happens to be valid changes nothing.
-/// `length_fields.rs` checks the answers.
+/// `length_fields.rs` checks the contents of the answers.
 #[test]
 fn wrong_values_within_a_message_do_no_harm() {
     let mut scene = Scene::start();
@@ -62,8 +62,8 @@ fn wrong_values_within_a_message_do_no_harm() {
     let mut refused = std::collections::BTreeMap::<String, usize>::new();
     for message in messages() {
         let bytes = bytes_of(&message);
-        // For these messages, the switch checks the role before the contents. Corrupted messages of other
-        // kinds may be requests that slaves may send.
+        // For these messages, the switch checks the role before the contents. A corrupted message of another
+        // kind may be a request that slaves may send.
         let is_barred = message.is_barred_for_slaves()
             && !matches!(
                 message,
@@ -102,7 +102,7 @@ fn wrong_values_within_a_message_do_no_harm() {
 }
 
 /// Tests wrong lengths in the header. The switch continues to read as if the length were right. The
-/// connection survives or is closed with a reason.
+/// connection survives, or is closed with a reason.
 #[test]
 fn wrong_lengths_in_the_header_end_the_connection_at_worst() {
     let mut scene = Scene::start();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tests of the maximum number of connections, and of more connections than that.
+//! Tests of the maximum number of connections, and of connections beyond it.
 
 use crate::peer::Peer;
 use crate::scene::{Scene, bytes_of, dump};
@@ -9,13 +9,14 @@ use std::net::TcpStream;
 use std::time::Instant;
 
 const PEERS: usize = 1_000;
-/// Maximum number of connections (`switch::openflow`). The scene itself uses some of these connections.
+/// Maximum number of connections that the switch accepts (`switch::openflow`). The scene itself uses some of
+/// them.
 const MORE: usize = 1_024;
 const MIB: usize = 1_024 * 1_024;
 
 #[test]
 fn a_thousand_are_served_and_too_many_turned_away() {
-    // Each connection needs two descriptors, because both sides are in this process.
+    // Each connection needs two descriptors, because both ends are in this process.
     let limit = getrlimit(Resource::Nofile);
     let wanted = limit.maximum.map_or(4_096, |most| most.min(4_096));
     setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), ..limit }).unwrap();
@@ -23,7 +24,8 @@ fn a_thousand_are_served_and_too_many_turned_away() {
     let start = Instant::now();
     let mut peers: Vec<Peer> = (0..PEERS).map(|_| scene.lab.peer()).collect();
     scene.is_served();
-    // Every tenth peer requests long answers that it does not read. Every tenth peer stops within a message.
+    // Every tenth peer requests long answers and does not read them. Every tenth peer stops in the middle of
+    // a message.
     for (at, peer) in peers.iter_mut().enumerate() {
         match at % 10 {
             0 => peer.send_bytes(&bytes_of(&dump()).repeat(20)),

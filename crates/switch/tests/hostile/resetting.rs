@@ -26,10 +26,10 @@ fn a_reset_at_any_moment_leaves_nothing_behind() {
     };
     let half_done = [Message::BundleControl(bundle), Message::BundleAdd(delete)];
     let half_done: Vec<u8> = half_done.iter().flat_map(bytes_of).collect();
-    // Add of an entry that already exists.
+    // This flow-mod adds an entry that already exists.
     let barriers =
         [add("in_port=1,actions=output:2"), Message::BarrierRequest].map(|m| bytes_of(&m)).concat();
-    // Bytes that are sent before the reset.
+    // The bytes that are sent before the reset.
     let moments: &[(&str, Vec<u8>)] = &[
         ("before anything", vec![]),
         ("in the HELLO's header", hello[..3].to_vec()),

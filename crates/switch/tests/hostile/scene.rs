@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Test harness: a switch with flows and constant traffic, a well-behaved controller, and the checks at the
-//! end.
+//! end of a test.
 
 use crate::lab::{LONG, Lab, until};
 use crate::peer::{Peer, add};
@@ -13,15 +13,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Number of entries besides the one that forwards the traffic.
+/// Number of entries in addition to the entry that forwards the traffic.
 pub const ENTRIES: usize = 5_000;
-/// Maximum time of the well-behaved controller's barrier, on a shared machine.
+/// Longest time that the well-behaved controller waits for a barrier. It allows for a shared machine.
 const BARRIER_MAX: Duration = Duration::from_secs(2);
-/// Number of packets that are in the switch at a time.
+/// Number of packets in the switch at a time.
 const IN_FLIGHT: u64 = 32;
 const PAUSE: Duration = Duration::from_micros(200);
 
-/// Memory and descriptors belong to the whole process, so only one scene runs at a time.
+/// Memory and descriptors are counted for the whole process, so only one scene runs at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
 pub struct Scene {
@@ -56,7 +56,8 @@ impl Scene {
         assert!(start.elapsed() < BARRIER_MAX, "a barrier took {:?}", start.elapsed());
     }
 
-    /// Checks that memory has grown by at most `bytes`. Both sides of all connections are in this process.
+    /// Checks that memory has grown by at most `bytes`. The memory includes both ends of all connections,
+    /// which are in this process.
     #[track_caller]
     pub fn has_grown_at_most(&self, bytes: usize) {
         let grown = resident_bytes().saturating_sub(self.resident_bytes);
@@ -68,7 +69,7 @@ impl Scene {
         until(&format!("{count} lines of log with {parts:?}"), || self.lab.log.lines(parts).len() >= count);
     }
 
-    /// Checks the invariants and ends the scene.
+    /// Checks that packets and flows are as they must be, and ends the scene.
     pub fn end(mut self) {
         self.is_served();
         let passed = self.traffic.take().unwrap().end();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tests of peers that send byte by byte, nothing or too much, or do not read.
+//! Tests of peers that send byte by byte, send nothing, send too much, or do not read.
 
 use crate::peer::{Peer, add};
 use crate::scene::{ENTRIES, Scene, bytes_of, dump};
@@ -46,7 +46,7 @@ fn those_that_say_nothing_are_left() {
     let scene = Scene::start();
     let start = Instant::now();
     let mut peers: Vec<_> = (0..PEERS).map(|_| silent(&scene)).collect();
-    // Half of the peers begin a HELLO and stop within it.
+    // Half of the peers begin a HELLO and stop in the middle.
     for peer in peers.iter_mut().take(PEERS / 2) {
         peer.send_bytes(&[4, 0, 0, 16, 0]);
     }
@@ -65,7 +65,7 @@ fn those_that_say_nothing_are_left() {
     scene.end();
 }
 
-/// Sends until `until`, as much as the switch accepts. Returns the number of bytes sent.
+/// Sends as much as the switch accepts, until the time `until`. Returns the number of bytes sent.
 fn flood(mut stream: TcpStream, bytes: &[u8], until: Instant) -> usize {
     stream.set_nonblocking(true).unwrap();
     let mut sent = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tests of controllers that the switch connects to.
+//! Tests of connections that the switch opens to controllers.
 
 use crate::lab::{LONG, Lab, frame, until};
 use crate::peer::{Peer, add};
@@ -90,7 +90,8 @@ fn ovs_testcontroller_makes_a_learning_switch_of_it() {
         .expect("ovs-testcontroller is needed: scripts/setup.sh test installs it");
     let _controller = Ended(controller);
     until("the controller has set its table-miss entry", || lab.flows().join("").contains("CONTROLLER"));
-    // The frame is flooded, because station 2 is unknown. Then station 2 answers and is learned.
+    // The frame is flooded, because station 2 is not known yet. Then station 2 answers, and its address is
+    // learned.
     lab.push(1, &frame(2, 1));
     assert_eq!((lab.pop(2), lab.pop(3)), (frame(2, 1), frame(2, 1)));
     lab.push(2, &frame(1, 2));

@@ -31,8 +31,8 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Starts a switch with ports 1 to `ports` and `workers` workers. `openflow` is added to that section of
-    /// the file.
+    /// Starts a switch with ports 1 to `ports` and `workers` workers. `openflow` is added to the OpenFlow
+    /// section of the configuration.
     pub fn start(workers: usize, ports: usize, openflow: &str) -> Self {
         Self::start_idling("adaptive", workers, ports, openflow)
     }
@@ -142,7 +142,7 @@ impl Lab {
 
     /// Returns the command for a tool of Open vSwitch. The tool keeps its files in the lab's directory.
     pub fn tool(&self, name: &str) -> Command {
-        // Directory in which scripts/setup.sh puts tools that it does not install.
+        // Directory of the tools that scripts/setup.sh provides without installing them.
         let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/bin").join(name);
         let mut command = if own.exists() { Command::new(own) } else { Command::new(name) };
         command.env("OVS_RUNDIR", &self.folder).stdin(Stdio::null());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tests of the low_latency instruction, from one controller's flow-mod to another controller's statistics.
+//! Tests of the low_latency instruction: one controller sends it in a flow-mod, and another reads it in the
+//! statistics.
 
 use crate::lab::Lab;
 use crate::peer::{Peer, add, flow_mod};
@@ -41,18 +42,17 @@ fn a_mark_is_reported_as_it_was_set_to_controllers_that_use_marks() {
     user.send(&add("priority=3,low_latency=false,in_port=1,actions=output:2"));
     user.barrier();
     assert_eq!(reported(&mut user), [None, Some(true), Some(false)]);
-    // A peer that has not used the instruction gets statistics without it, because the peer could not parse
-    // it.
+    // A peer that has never used the instruction could not parse it, so its statistics do not contain it.
     assert_eq!(reported(&mut other), [None, None, None]);
     assert!(lab.ofctl(&["dump-flows"]).contains("priority=2,in_port=1"));
-    // A modify without the instruction keeps the mark, a modify with it changes the mark.
+    // A modify without the instruction keeps the mark. A modify with the instruction changes the mark.
     user.send(&flow_mod(FlowModCommand::Modify, "in_port=1,actions=output:1"));
     user.barrier();
     assert_eq!(reported(&mut user), [None, Some(true), Some(false)]);
     other.send(&flow_mod(FlowModCommand::Modify, "low_latency=false,in_port=1,actions=output:1"));
     other.barrier();
     assert_eq!(reported(&mut other), [Some(false); 3]);
-    // An add that replaces an entry does not inherit its mark.
+    // If an add replaces an entry, the new entry does not inherit the mark.
     other.send(&add("priority=2,in_port=1,actions=output:2"));
     other.barrier();
     assert_eq!(reported(&mut user), [Some(false), None, Some(false)]);

@@ -143,7 +143,7 @@ fn it_sends_packets_and_sets_ports() {
     lab.ofctl(&["add-flow", "in_port=1,actions=output:2"]);
     lab.ofctl(&["packet-out", &format!("in_port=1 packet={hex} actions=table")]);
     assert_eq!(lab.pop(2), frame(9, 8));
-    // A packet-out has no ingress port of the switch, so a flood sends it to all ports.
+    // A packet-out has no ingress port, so a flood sends it to all ports.
     lab.ofctl(&["add-flow", "priority=1,actions=flood"]);
     for none in ["none", "any", "local", "controller", "0"] {
         lab.ofctl(&["packet-out", none, "output:2", &hex]);
@@ -250,8 +250,8 @@ fn it_reads_how_queues_are_set_and_what_they_sent() {
         let (_, text) = lab.try_ofctl(words);
         assert!(text.contains(error), "{words:?}: {text}");
     }
-    // Ports may have different queues, so an unknown queue number is accepted. Only the reserved OFPQ_ALL is
-    // refused.
+    // Ports may have different queues, so an unknown queue number is accepted. Only the reserved number
+    // OFPQ_ALL is refused.
     lab.ofctl(&["add-flow", "actions=set_queue:100,output:2"]);
     let (good, text) = lab.try_ofctl(&["add-flow", "actions=set_queue:0xffffffff,output:2"]);
     assert!(!good && text.contains("OFPBAC_BAD_QUEUE"), "{text}");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tests of the effects of ovs-ofctl's commands on packets.
+//! Tests of how ovs-ofctl's commands affect packets.
 
 use crate::lab::{Lab, frame};
 use openflow::Message;
@@ -80,7 +80,7 @@ fn groups_of_each_type_forward() {
         lab.ofctl(&["del-groups"]);
         lab.ofctl(&["add-group", &format!("group_id=1,{group}")]);
         lab.ofctl(&["add-flow", "in_port=1,actions=group:1"]);
-        // Port 3 down makes the first bucket of the fast-failover group unusable.
+        // With port 3 down, the first bucket of the fast-failover group is unusable.
         lab.ofctl(&["mod-port", "3", "down"]);
         lab.push(1, &frame(2, 1));
         assert_eq!(lab.pop(2), frame(2, 1), "{group}");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tests of peers that send invalid messages, another protocol or long messages. The test `hostile` has
-//! malicious peers.
+//! Tests of peers that send invalid messages, use another protocol or send long messages. Malicious peers are
+//! in the test `hostile`.
 
 use crate::lab::Lab;
 use crate::peer::{Peer, add};
@@ -75,7 +75,7 @@ fn peers_of_other_versions_and_protocols_are_logged_and_disconnected() {
     lab.peer().barrier();
 }
 
-/// Long messages fill the input buffer, so that the next one must wait in the socket.
+/// Long messages fill the input buffer, so the next message must wait in the socket.
 #[test]
 fn long_messages_do_not_stall() {
     const COUNT: usize = 60;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Test that ovs-ofctl reads back the flows that it wrote. The flows are the golden file of the flow syntax.
+//! Tests that ovs-ofctl reads back the flows that it wrote. The flows come from the golden file of the flow
+//! syntax.
 
 use crate::lab::Lab;
 use flow::syntax::{ParseOptions, format_flow, parse_flow};
@@ -19,7 +20,7 @@ fn lines() -> Vec<&'static str> {
     let mut lines = FLOWS.lines().peekable();
     while let Some(line) = lines.next() {
         match lines.next_if(|next| next.starts_with("= ")) {
-            // The line after the note has the text that Shunt prints instead.
+            // The line after this note has the text that Shunt prints instead.
             None => differs = line.starts_with("# differs") || differs && line.starts_with("# ours: "),
             Some(printed) => {
                 if !std::mem::take(&mut differs) && printed != "= refused" {

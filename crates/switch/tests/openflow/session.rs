@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tests of features that only a controller can use: barriers, packets, roles, async messages, several
-//! controllers.
+//! Tests of features that only a controller can use: barriers, packets, roles, asynchronous messages, and
+//! several controllers at once.
 
 use crate::lab::{Lab, frame};
 use crate::peer::{Peer, add, all_to, flow_mod};
@@ -21,8 +21,8 @@ use openflow::role::{AsyncConfig, Role, RoleMessage};
 use openflow::{Message, bundle, error};
 use std::time::{Duration, Instant};
 
-/// Number of rounds with busy workers. Such workers occupy the CPUs of a small machine, so each round waits
-/// for the scheduler.
+/// Number of rounds with busy workers. Busy workers occupy the CPUs of a small machine, so each round has to
+/// wait for the scheduler.
 const BUSY_ROUNDS: u32 = 2_000;
 
 fn query(query: Query) -> Message {
@@ -38,7 +38,8 @@ fn packet_in(peer: &mut Peer) -> PacketInMessage {
     }
 }
 
-/// Runs rounds of a flow-mod that redirects packets, a barrier, and a packet into a port of each worker.
+/// Runs rounds. Each round sends a flow-mod that redirects packets, then a barrier, then a packet into a port
+/// of each worker.
 fn rounds(idle: &str, rounds: u32) {
     let mut lab = Lab::start_idling(idle, 2, 4, "");
     let mut peer = lab.peer();
@@ -277,7 +278,7 @@ fn parts_of_a_layout_belong_to_one_request() {
     openflow::encode(&lay_out(&[0], false), 5_000, &mut bytes).unwrap();
     peer.send_bytes(&bytes);
     assert_eq!(refused(&mut peer, 5_000), error::TABLE_FEATURES_BAD_ARGUMENT);
-    // An unfinished request does not affect other requests. Errors in other messages do not affect the
+    // An unfinished request does not affect other requests. An error in another message does not affect the
     // unfinished request.
     peer.send(&lay_out(&[0], true));
     assert!(matches!(peer.ask(&lay_out(&[], false)), Message::MultipartReply(_)));
@@ -514,8 +515,8 @@ fn a_bundle_may_change_groups_meters_and_ports() {
     }
 }
 
-/// A packet with an expired TTL is sent to controllers that request it. Fragments are dropped if a controller
-/// requests it.
+/// A packet with an expired TTL goes to the controllers that request such packets. Fragments are dropped if a
+/// controller requests it.
 #[test]
 fn invalid_ttls_and_fragments_are_treated_as_asked() {
     let mut lab = Lab::start(1, 2, "");
@@ -568,7 +569,7 @@ fn invalid_ttls_and_fragments_are_treated_as_asked() {
     assert_eq!(lab.pop(2)[22], 4);
 }
 
-/// No action sets the length of a packet-in for an invalid TTL, so the miss_send_len of each channel applies.
+/// No action sets the length of a packet-in for an invalid TTL, so each channel's miss_send_len applies.
 #[test]
 fn packets_of_invalid_ttl_are_cut_for_each_as_it_asked() {
     let mut lab = Lab::start(1, 2, "");
@@ -599,8 +600,8 @@ fn packets_of_invalid_ttl_are_cut_for_each_as_it_asked() {
     assert_eq!(lab.pop(2), bytes);
 }
 
-/// A modify resets the counters only if its flags request a reset. Counters that an entry does not keep are
-/// not reported.
+/// A modify resets the counters only if its flags request it. Counters that an entry does not keep are not
+/// reported.
 #[test]
 fn counts_are_reset_and_left_out_as_asked() {
     let mut lab = Lab::start(1, 2, "");
@@ -665,7 +666,7 @@ fn a_long_change_does_not_keep_echoes_waiting() {
     assert_eq!(lab.flows().len(), 0);
 }
 
-/// A client that disconnects while the model is lent does not keep the control thread busy.
+/// If a client disconnects while the model is lent, the control thread still sleeps.
 #[test]
 fn the_control_thread_sleeps_during_a_long_change() {
     const ENTRIES: usize = 200_000;

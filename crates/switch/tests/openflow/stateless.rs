@@ -11,7 +11,7 @@ use openflow::stateless::StatelessReply;
 use openflow::{Message, error};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Returns a bank whose labels 1, 2 and so on lead to these ports.
+/// Returns a bank whose labels lead to these ports. Label 1 leads to the first port, and so on.
 fn bank(id: u32, ports: &[u32]) -> Option<Bank> {
     let to = (1..).zip(ports.iter().map(|port| Label::Port(PortNo(*port))));
     let labels = to.chain([(0, Label::Tables)]).collect();
@@ -37,7 +37,8 @@ fn reported(peer: &mut Peer) -> Option<StatelessConfig> {
 /// Returns a frame with this key in epoch 0.
 fn keyed(hops: u8, key: u8) -> Vec<u8> {
     let mut bytes = frame(2, 1);
-    // Header: version and epoch, hop limit, length, reserved. After the next EtherType: reserved, key.
+    // The header contains version and epoch, hop limit, length and a reserved byte. After the next EtherType
+    // come a reserved field and the key.
     bytes.splice(14..14, [0, 0, 0, 0, 0, 0, 0, 0, 0, key]);
     bytes.splice(12..12, [0x88, 0xb5, 0x10, hops, 1, 0]);
     bytes

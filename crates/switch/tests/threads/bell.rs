@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! In-memory queue with a descriptor, so that its worker can sleep until a packet arrives.
+//! An in-memory queue with a descriptor, so that the queue's worker can sleep until a packet arrives.
 
 use frame::Frame;
 use port::mem::MemQueue;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 pub struct BellQueue {
     pub inner: MemQueue,
-    /// Eventfd that the sender must signal after it pushed a packet.
+    /// Eventfd that the sender must signal after it pushes a packet.
     pub bell: Arc<Wake>,
 }
 

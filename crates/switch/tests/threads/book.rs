@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Record of the rules that were active, their order, and their actions.
+//! Record of the rules that were active, in order, with their outputs.
 
 use crate::packet::{FLOWS, Seen};
 use std::sync::Mutex;
@@ -11,15 +11,15 @@ pub const EGRESS: [u32; 3] = [3, 4, 5];
 /// Output of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sends {
-    /// To all of these ports. The list may be empty.
+    /// The packet goes to all of these ports. The list may be empty.
     All(Vec<u32>),
-    /// To one of these ports, which is the same for all packets of a flow in one state. The choice depends on
-    /// the header, and table 0 writes the header.
+    /// The packet goes to one of these ports. It is the same port for all packets of a flow in one state. The
+    /// choice depends on the header, and table 0 writes the header.
     One(Vec<u32>),
 }
 
 impl Sends {
-    /// Returns the number of copies that leave if none is lost.
+    /// Returns the number of copies that leave if no copy is lost.
     pub fn copies(&self) -> usize {
         match self {
             Self::All(ports) => ports.len(),
@@ -41,12 +41,12 @@ impl Sends {
     }
 }
 
-/// History of a flow's rules. State n is the state after the n-th change.
+/// The history of a flow's rules. State n is the state after the n-th change.
 #[derive(Clone, Debug, Default)]
 struct History {
-    /// Versions that tables 0 and 1 write into packets, for each state.
+    /// For each state, the versions that tables 0 and 1 write into packets.
     states: Vec<[u32; 2]>,
-    /// Output of the rule of table 1, by its version. `None` if a change left that rule unchanged.
+    /// Outputs of the rule of table 1, by version of the rule. `None` if a change left the rule as it was.
     sends: Vec<Option<Sends>>,
 }
 
@@ -54,19 +54,20 @@ struct History {
 #[derive(Debug)]
 pub struct Book {
     histories: [Mutex<History>; FLOWS],
-    /// State of each flow that a barrier confirmed. Packets that arrive later meet this state or a newer one.
+    /// For each flow, the latest state that a barrier confirmed. Packets that arrive later meet this state or
+    /// a newer one.
     floors: [AtomicU32; FLOWS],
 }
 
 impl Book {
-    /// Creates histories with state 0 of each flow.
+    /// Creates the histories with state 0 of each flow.
     pub fn new(first: impl Fn(usize) -> Sends) -> Self {
         let history = |flow| History { states: vec![[0, 0]], sends: vec![Some(first(flow))] };
         Self { histories: std::array::from_fn(|flow| Mutex::new(history(flow))), floors: Default::default() }
     }
 
-    /// Records the next state. Must be called before the change is sent. `sends` is the new output of table
-    /// 1, if it changes.
+    /// Records the next state. Must be called before the change is sent. `sends` is the new output of table 1
+    /// if the output changes.
     pub fn note(&self, flow: usize, tables: [bool; 2], sends: Option<Sends>) -> u32 {
         let mut history = self.histories[flow].lock().unwrap();
         let number = history.states.len() as u32;
@@ -92,7 +93,7 @@ impl Book {
         self.floors[flow].load(Ordering::SeqCst)
     }
 
-    /// Returns the state that a packet met. Its versions must belong to one state.
+    /// Returns the state that a packet met. Panics if its versions do not belong to the same state.
     pub fn state(&self, seen: &Seen) -> u32 {
         let history = self.histories[usize::from(seen.tag.flow)].lock().unwrap();
         let number = seen.versions[0].max(seen.versions[1]);

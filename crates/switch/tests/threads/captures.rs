@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Run with capture ports: packets come from files, and the output files are checked.
+//! Runs with capture ports: packets come from files, and the output files are checked.
 
 use crate::Run;
 use crate::book::{Book, EGRESS};
@@ -55,13 +55,13 @@ fn config(run: &Run, packets: u32, folder: &Path) -> Config {
     config
 }
 
-/// Returns a judge that has recorded all received packets.
+/// Returns a judge to which all received packets were reported.
 fn received(book: &Book, packets: u32) -> Judge<'_> {
     let mut judge = Judge::new(book, true);
     for ingress in 0..2 {
         for number in 0..packets {
             let tag = judge.next(number as usize % FLOWS, ingress);
-            // The arrival time is unknown, so the packet may meet the first rules.
+            // The arrival time is unknown, so the packet may have met the first rules.
             judge.arrives(tag, 0);
         }
     }

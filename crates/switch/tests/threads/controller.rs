@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Controller that constantly changes random rules, groups and meters. The controller records each change in
-//! the book before sending it.
+//! The controller of the test. It constantly changes random rules, groups and meters, and records each change
+//! in the book before it sends the change.
 
 use crate::Load;
 use crate::book::{Book, EGRESS, Sends};
@@ -25,7 +25,7 @@ const GROUPED: usize = 8;
 const CHANGES: usize = 8;
 const METER: MeterId = MeterId(1);
 
-/// Output of table 1 or of a group for a flow.
+/// What table 1 or a group does with the packets of a flow.
 #[derive(Clone, Debug)]
 struct Way {
     kind: Kind,
@@ -36,7 +36,7 @@ struct Way {
 enum Kind {
     Apply,
     Write,
-    /// Only for groups: one of many buckets. Rules use the first port.
+    /// One of many buckets is chosen, which only a group can do. A rule sends to the first port.
     Choose,
     Metered,
     Controller,
@@ -109,7 +109,7 @@ pub struct Heard {
 }
 
 impl Heard {
-    /// Records messages until the switch answers a barrier.
+    /// Records messages until the answer to a barrier arrives.
     pub fn until_barrier(&mut self, peer: &mut Peer) {
         let asked = peer.send(&Message::BarrierRequest);
         loop {
@@ -139,7 +139,7 @@ pub struct Controller {
     book: &'static Book,
     load: Load,
     random: fastrand::Rng,
-    /// Whether a rule of higher priority matches the packets of a flow.
+    /// For each flow, whether a rule of higher priority matches its packets.
     shadowed: [bool; FLOWS],
     noise: Vec<String>,
     heard: Heard,
@@ -196,7 +196,8 @@ impl Controller {
         Self { peer, book, load, random, shadowed, noise, heard }
     }
 
-    /// Changes rules until it is stopped, and confirms the states of each barrier.
+    /// Changes rules until it is stopped. When a barrier is answered, confirms the states from before the
+    /// barrier.
     pub fn run(mut self, shared: &Shared) -> (Peer, Heard) {
         while !shared.stop.load(Ordering::Relaxed) {
             while shared.quiet.load(Ordering::SeqCst) {
@@ -319,8 +320,8 @@ impl Controller {
     }
 }
 
-/// Returns the number of packets counted by entries of table 0, including those removed since the last
-/// barrier.
+/// Returns the number of packets that entries of table 0 have counted, including the entries removed since
+/// the last barrier.
 pub fn counted(peer: &mut Peer) -> u64 {
     let query = Query::Flow(FlowQuery { table: Some(0), ..FlowQuery::default() });
     let asked = peer.send(&Message::MultipartRequest(MultipartRequest { more: false, query }));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Record of each packet, and the checks of its copies.
+//! Records each packet, and checks its copies.
 
 use crate::book::{Book, EGRESS, Sends};
 use crate::packet::{FLOWS, Seen, Tag};
@@ -9,22 +9,22 @@ use std::collections::HashMap;
 /// Maximum number of ingress queues.
 pub const INGRESSES: usize = 8;
 
-/// Record of a packet.
+/// What is known about a packet.
 #[derive(Clone, Copy, Debug, Default)]
 struct Fate {
-    /// State that a barrier had confirmed when the packet arrived.
+    /// The state that a barrier had confirmed when the packet arrived.
     floor: u32,
-    /// State of the rules that the packet met, if a copy left.
+    /// The state of the rules that the packet met, known once a copy has left.
     state: Option<u32>,
     /// Number of copies that left, by port of [`EGRESS`].
     copies: [u8; 3],
 }
 
-/// Packets of one flow and one ingress queue.
+/// The packets of one flow that entered through one ingress queue.
 #[derive(Clone, Debug, Default)]
 struct Stream {
     fates: Vec<Fate>,
-    /// Sequence number of the last packet that left, by port.
+    /// Sequence number of the last packet that left through each port.
     last: [Option<u32>; 3],
 }
 
@@ -33,7 +33,7 @@ pub struct Judge<'a> {
     book: &'a Book,
     lossy: bool,
     streams: Vec<Stream>,
-    /// Port that a select group chose, by flow and state.
+    /// The port that a select group chose for each flow and state.
     chosen: HashMap<(u8, u32), usize>,
     /// Number of packets with missing copies. Counted only in runs without losses.
     open: usize,
@@ -63,7 +63,7 @@ impl<'a> Judge<'a> {
         self.open += 1;
     }
 
-    /// Records and checks a copy that left port number `at` of [`EGRESS`].
+    /// Records and checks a copy that left through port number `at` of [`EGRESS`].
     pub fn leaves(&mut self, at: usize, bytes: &[u8]) {
         let seen = Seen::of(bytes);
         let state = self.book.state(&seen);
@@ -105,7 +105,7 @@ impl<'a> Judge<'a> {
         self.open
     }
 
-    /// Returns the totals seen from outside. Called when the switch is idle.
+    /// Returns the totals as seen from outside the switch. Called when the switch is idle.
     pub fn outside(&self, packet_ins: &[Tag]) -> Outside {
         let (mut seen, mut missing) = (0, 0);
         for (at, stream) in self.streams.iter().enumerate() {
@@ -140,8 +140,9 @@ impl<'a> Judge<'a> {
         fate.state.is_some_and(|state| self.book.sends(flow as u8, state).allows(fate.copies, false))
     }
 
-    /// Checks the order and completeness of all packets. Called when the switch is idle. Later packets of a
-    /// flow must have met the same or newer rules. Without losses, all copies of every packet must have left.
+    /// Checks the order and completeness of all packets. Called when the switch is idle. A later packet of a
+    /// flow must have met the same or newer rules than an earlier one. Without losses, all copies of every
+    /// packet must have left.
     pub fn end(&self) {
         for (at, stream) in self.streams.iter().enumerate() {
             let flow = at / INGRESSES;

@@ -32,14 +32,14 @@ mod wire;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Lock that permits only one run at a time, so that a slow run is not mistaken for a hang.
+/// Lock that permits only one run at a time. Otherwise a slow run could be mistaken for a hang.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Load of a run.
+/// The load of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
-    /// Few packets at a time, each of which must arrive. Workers sleep as soon as possible and wake only if
-    /// woken.
+    /// Few packets at a time, and every packet must arrive. Workers sleep as soon as possible, and wake only
+    /// if another thread wakes them.
     Sleepy,
     /// As many packets as the ports accept, with meters, drops, packet-ins and failing links.
     Storm,

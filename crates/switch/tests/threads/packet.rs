@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packets that carry their origin and the versions of the rules that they met.
+//! Packets that carry their origin, and the versions of the rules that they met.
 
 /// Number of flows. The last byte of the source address is the flow.
 pub const FLOWS: usize = 12;
-/// Prefixes of the MACs that rules write: the destination in table 0, the source in table 1 or a group.
+/// Prefixes of the MAC addresses that rules write. Table 0 writes the destination; table 1 or a group writes
+/// the source.
 pub const MARKS: [[u8; 2]; 2] = [[0x02, 0xf0], [0x02, 0xf1]];
 const PAYLOAD: usize = 14 + 20 + 8;
 const BYTES: usize = 60;
@@ -20,7 +21,7 @@ pub struct Tag {
 #[derive(Clone, Copy, Debug)]
 pub struct Seen {
     pub tag: Tag,
-    /// Versions that tables 0 and 1 wrote.
+    /// The versions that tables 0 and 1 wrote into the packet.
     pub versions: [u32; 2],
 }
 

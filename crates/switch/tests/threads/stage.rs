@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Run of the threads test: a daemon with in-memory ports, the wire, a controller and a watchdog.
+//! The setup of a run: a daemon with in-memory ports, the other end of the ports, a controller and a
+//! watchdog.
 
 use crate::bell::BellQueue;
 use crate::book::{Book, EGRESS};
@@ -30,7 +31,7 @@ fn port_frames(load: Load) -> usize {
         Load::Storm => 512,
     }
 }
-/// Sleep time that exceeds the watchdog's patience, so that a missed wake is detected as a hang.
+/// Sleep time that is longer than the watchdog waits. Thus a missed wake-up is detected as a hang.
 const FOR_EVER_NS: u64 = 600_000_000_000;
 
 /// Running daemon with its directory.
@@ -79,7 +80,7 @@ impl Stage {
         Client::connect(&self.folder.join("control.sock")).unwrap()
     }
 
-    /// Ends the daemon. `look` can read the files in its directory before they are removed.
+    /// Ends the daemon. Before the files in its directory are removed, `look` can read them.
     pub fn end(mut self, look: impl FnOnce(&std::path::Path)) {
         drop(self.stop.take());
         self.thread.take().unwrap().join().unwrap().unwrap();
@@ -88,7 +89,7 @@ impl Stage {
     }
 }
 
-/// Assignment of receiving and sending ports to workers.
+/// How receiving and sending ports are assigned to workers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Layout {
     /// The same workers receive and send.
@@ -106,8 +107,8 @@ impl Layout {
     }
 }
 
-/// Returns the workers that serve each port. In a mixed layout, ingress ports have all or some workers. The
-/// egress ports have one worker, all workers, and one worker.
+/// Returns the workers that serve each port. In a mixed layout, all or some workers serve an ingress port.
+/// The three egress ports are served by one worker, by all workers, and by one worker.
 fn served(run: &Run, random: &mut fastrand::Rng) -> Vec<Vec<usize>> {
     let last = run.workers - 1;
     if Layout::of(run) == Layout::Apart {
@@ -143,9 +144,9 @@ pub struct Shared {
     pub stop: AtomicBool,
     pub controller: Pulse,
     pub wire: Pulse,
-    /// Whether the controller must pause.
+    /// Whether the controller is asked to pause.
     pub quiet: AtomicBool,
-    /// Whether the controller pauses and its last barrier is answered, or it has ended.
+    /// Whether the controller has paused and its last barrier is answered, or the controller has ended.
     pub is_quiet: AtomicBool,
 }
 
@@ -158,7 +159,7 @@ impl Shared {
     }
 }
 
-/// Runs the controller, and the wire if there is one, for the time of the run. Returns the results of both.
+/// Runs the controller for the time of the run, and the wire if there is one. Returns the results of both.
 pub fn perform<W: Send + 'static>(
     run: &Run,
     shared: &'static Shared,
@@ -248,7 +249,7 @@ pub fn play(run: Run) {
     if run.load == Load::Sleepy {
         totals::judge_lossless(&counters);
     }
-    // Packets that the full backlog refused may or may not have hit table 0 before.
+    // The packets that the full backlog refused may or may not have hit table 0 before.
     let (counted, refused) = (controller::counted(&mut peer) + heard.removed, totals::refused(&counters));
     assert!(
         counted <= pushed && pushed <= counted + refused,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Checks of conservation: the counters agree with the packets that entered and left, and all frames are in
-//! their pools.
+//! Checks that no packet is lost uncounted: the counters agree with the packets that entered and left, and
+//! all frames are back in their pools.
 
 use crate::book::EGRESS;
 use crate::watchdog::PATIENCE;
@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use switch::control::{Client, ControlRequest, CountersReport, PortRow, Ports};
 
-/// Totals seen from outside the switch.
+/// Totals as seen from outside the switch.
 #[derive(Clone, Copy, Debug)]
 pub struct Outside {
     pub pushed: u64,
-    /// Number of copies that left, by port 3, 4 and 5.
+    /// Number of copies that left through ports 3, 4 and 5.
     pub left: [u64; 3],
     /// Number of packets with at least one copy that left.
     pub seen: u64,
@@ -22,7 +22,7 @@ pub struct Outside {
     pub only_packet_ins: u64,
 }
 
-/// Losses that can happen after a copy was counted as sent.
+/// Losses that can occur after a copy was counted as sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Late {
     Nothing,
@@ -33,7 +33,7 @@ pub enum Late {
     FullQueue,
 }
 
-/// Resources that must be unused when the switch is idle: frames and places in rings.
+/// Resources of which nothing may be in use when the switch is idle: frames and places in rings.
 const RESTING: [&str; 12] = [
     "small_frames",
     "large_frames",
@@ -58,7 +58,7 @@ pub fn ports(client: &mut Client) -> Vec<PortRow> {
     client.ask::<Ports>(&ControlRequest::Ports).unwrap().ports
 }
 
-/// Waits until the switch has received all packets and holds none. `turn` must take packets that leave.
+/// Waits until the switch has received all packets and holds none. `turn` must take the packets that leave.
 pub fn settle(client: &mut Client, pushed: u64, mut turn: impl FnMut()) -> CountersReport {
     let mut progress = (0, Instant::now());
     loop {
@@ -87,7 +87,7 @@ pub fn settle(client: &mut Client, pushed: u64, mut turn: impl FnMut()) -> Count
     }
 }
 
-/// Compares the counters with the totals seen from outside.
+/// Compares the counters with the totals as seen from outside.
 pub fn judge(counters: &CountersReport, ports: &[PortRow], outside: Outside, late: Late) {
     let Outside { pushed, left, seen, missing, only_packet_ins } = outside;
     let dropped: u64 = counters.dropped.values().sum();
@@ -121,7 +121,7 @@ pub fn judge(counters: &CountersReport, ports: &[PortRow], outside: Outside, lat
     );
 }
 
-/// Checks that nothing was dropped and nothing went to the controller.
+/// Checks that no packet was dropped, and that none went to the controller.
 pub fn judge_lossless(counters: &CountersReport) {
     let drops = counters.dropped.values().chain(counters.copies_dropped.values());
     assert_eq!((drops.sum::<u64>(), counters.consumed), (0, 0), "{counters:?}");

@@ -5,8 +5,8 @@ use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Maximum time of any step, on a shared machine. Workers that are not woken sleep longer. The watchdog waits
-/// twice as long, so that more specific checks fail first.
+/// Maximum time of any step on a shared machine. A worker that is not woken sleeps longer than this. The
+/// watchdog waits twice as long, so that more specific checks fail first.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Counter that a thread of a run advances while it makes progress.
@@ -23,7 +23,7 @@ impl Pulse {
     }
 }
 
-/// Watches until `is_over` returns `true`. Returns `false` if one of the pulses stood still for too long.
+/// Watches until `is_over` returns `true`. Returns `false` if one of the pulses did not advance for too long.
 pub fn watch(pulses: &[&Pulse], is_over: &dyn Fn() -> bool) -> bool {
     let mut last: Vec<(u64, Instant)> = pulses.iter().map(|pulse| (pulse.read(), Instant::now())).collect();
     while !is_over() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Other end of the ports: pushes packets in and takes packets out.
+//! The other end of the ports: it pushes packets in and takes packets out.
 
 use crate::Load;
 use crate::judge::Judge;
@@ -12,9 +12,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Maximum number of packets in flight in runs without losses: one burst. A worker forwards a burst before it
-/// applies an operation. With more packets in flight, the backlog would refuse some while operations follow
-/// each other without a pause.
+/// Maximum number of packets in flight in a run without losses: one burst. A worker forwards a burst before
+/// it applies an operation. With more packets in flight, the backlog could refuse some while operations
+/// follow each other without a pause.
 const WINDOW: usize = 32;
 
 /// Ingress queue that packets are pushed into.
@@ -49,7 +49,7 @@ impl Wire {
                     self.push();
                 }
             }
-            // Sometimes nothing is taken from the ports, so that buffers in the switch fill up.
+            // Sometimes take nothing from the ports, so that buffers in the switch fill up.
             stalled = match self.load {
                 Load::Storm if stalled == 0 && self.random.u8(..16) == 0 => self.random.u32(1..60),
                 _ => stalled.saturating_sub(1),
@@ -104,8 +104,8 @@ impl Wire {
         count
     }
 
-    /// Waits until all copies of every packet have left and the last barrier is answered. Meanwhile nothing
-    /// else can wake a worker that missed a wake-up.
+    /// Waits until all copies of every packet have left and the last barrier is answered. During this wait,
+    /// nothing else can wake a worker that missed a wake-up.
     pub fn settle(&mut self) {
         let start = Instant::now();
         self.shared.quiet.store(true, Ordering::SeqCst);
