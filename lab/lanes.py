@@ -4,10 +4,10 @@
 
 Four switches are measured in turns, each between two separate hosts: Shunt with lanes on and off, Open
 vSwitch in userspace, and a Linux bridge. In a turn, iperf3 floods the second host from the first, and `ping
--i 0.01` runs beside it. Its requests share the flood's queue. The switch has a CPU to itself, everything else
-runs on another. A round gives each switch its median, p99 and loss of pings. Ratios compare values of the
-same round. Pings near a gap, in which another program used the switch's CPU, are excluded and counted.
-Figures are written to target/report/lanes_road.jsonl.
+-i 0.01` runs beside it. Its requests share the flood's queue. The switch has one CPU to itself, and
+everything else runs on another. Each round gives the median, p99 and loss of pings for each switch. Ratios
+compare values of the same round. Pings near a gap, in which another program used the switch's CPU, are
+excluded and counted. Figures are written to target/report/lanes_road.jsonl.
 
 Needs root, two CPUs, `make` before, and the programs that `scripts/setup.sh lab` installs. Takes about ten
 minutes.
@@ -42,7 +42,7 @@ FLOODS = {
     "flood of 64-byte datagrams": "-l 64",
     "flood of 65000-byte datagrams, 44 packets each": "-l 65000",
 }
-# Maximum p99 beside a flood with the lanes on, relative to p99 with the lanes off.
+# Maximum p99 beside a flood with lanes on, relative to the p99 with lanes off.
 BAR = 0.5
 # A ping is excluded if other programs used the switch's CPU for longer than this since the previous ping.
 GAP_S = 0.0002
@@ -50,7 +50,7 @@ LATE_S = 0.005
 START_S = 0.3
 WARM_UP_S = 0.7
 TURN_LIMIT_S = 60
-# The connection of iperf3 alone stays far below this rate.
+# Minimum rate of a flood. The connection of iperf3 alone stays far below this rate.
 FLOOD_LEAST_KPPS = 10
 
 
@@ -72,7 +72,7 @@ class Turn:
         if not times:
             raise Failed("%s: no ping came back" % road.switch)
         self.set_aside_percent = 100 * (1 - len(whole) / len(times))
-        # If all pings are near gaps, all of them are used; the excluded share shows this.
+        # If all pings are near gaps, all pings are used. The share of excluded pings shows this.
         whole = whole or times
         self.median_us, self.p99_us, self.raw_p99_us = statistics.median(whole), p99(whole), p99(times)
         self.lost_percent = 100 * (1 - len(times) / pings)
@@ -98,12 +98,13 @@ class Turn:
             if found := re.search(r"^\[([\d.]+)\].* time=([\d.]+) ms", line):
                 before_s, waited_s = waited_s, self.road.waited_s()
                 times.append(1000 * float(found[2]))
-                # If this program reads a line too late, a gap cannot be assigned to its ping.
+                # If this program reads a line too late, it cannot assign a gap to the line's ping.
                 late = time.time() - float(found[1]) > LATE_S
                 gaps.append(late or waited_s - before_s > GAP_S)
         process.wait()
         rooms.stop(process)
-        # A gap may have come after the ping whose line was read late, so it also excludes the next ping.
+        # If a line was read late, the gap may have come after its ping. Therefore the gap also excludes the
+        # next ping.
         return times, [us for at, us in enumerate(times) if not any(gaps[max(0, at - 1) : at + 1])]
 
     def _counters(self):

@@ -8,7 +8,7 @@
 # programs that `scripts/setup.sh lab` installs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-# The real path of the checkout, which may be below /tmp or reached through a symbolic link.
+# Use the real path of the checkout, which may be below /tmp or reached through a symbolic link.
 cd -P .
 export PATH=$PATH:/usr/sbin:/sbin
 # Mininet and its controllers create temporary files in a private /tmp.
@@ -42,8 +42,8 @@ readonly inside='
     ip link set lo up
     exec mn --custom lab/shunt_mininet.py --switch shunt "$@"'
 
-# The child runs in the background, so that the trap for a signal runs at once. Ctrl-C also reaches Mininet,
-# which then removes its network.
+# The child runs in the background, so that the trap for a signal runs immediately. Ctrl-C also reaches
+# Mininet, which then removes its network.
 setpriv --pdeathsig KILL env --default-signal=INT,QUIT unshare --mount --pid --net --fork --kill-child --mount-proc \
     bash -euo pipefail -c "$inside" mn "$@" <&0 &
 readonly child=$!

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of experiments, written as lines of target/report/NAME.jsonl; bench/README.md describes their
+"""Writes figures of experiments as lines of target/report/NAME.jsonl. bench/README.md describes the
 fields."""
 
 import json
@@ -11,8 +11,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def interval(samples):
-    """Returns the 95 % interval of the median between order statistics, or the whole range of fewer than nine
-    samples."""
+    """Returns the 95 % interval of the median, between order statistics. For fewer than nine samples, returns
+    the whole range."""
     ordered, count = sorted(samples), len(samples)
     chosen, tail = 1, 0.5**count
     for k in range(2, count // 2 + 1):
@@ -43,7 +43,7 @@ class Report:
                 file.writelines(lines)
 
     def alone(self, figure, case, unit, values):
-        """Adds a figure without a peer, with one value per run."""
+        """Adds a figure without a peer, with one value for each run."""
         low, high = interval(values)
         median = statistics.median(values)
         print("%s, %s: %.3g %s (%.3g to %.3g in %d runs)" % (figure, case, median, unit, low, high, len(values)))
@@ -56,7 +56,7 @@ class Report:
         self._add(figure, case, unit, value, None, None, value, value, 1, bar, verdict)
 
     def against(self, figure, case, unit, ours, peers, at_most=None, at_least=None):
-        """Adds a comparison with one value of each side per round. The target is the maximum or the minimum
+        """Adds a comparison, with one value of each side for each round. The target is a maximum or a minimum
         of the ratio."""
         ratios = [our / peer for our, peer in zip(ours, peers)]
         low, high = interval(ratios)
@@ -68,7 +68,7 @@ class Report:
         elif at_least is not None:
             bar = ">= %g" % at_least
             verdict = "met" if low >= at_least else "missed" if high < at_least else "unclear"
-        # Fewer rounds give no 95 % interval.
+        # Fewer than six rounds give no 95 % interval.
         if verdict and runs < 6:
             verdict = "unclear"
         our, peer = statistics.median(ours), statistics.median(peers)

@@ -7,8 +7,8 @@
         rooms.cable("sw", "p1", "h1", "eth0")
         switch = rooms.start("sw", ["shunt", "run", "-c", config], cpus=[1])
 
-At the end of the block, also after Ctrl-C or SIGTERM, its processes are stopped and the namespaces are
-deleted. If this process is killed, its child processes end with it.
+At the end of the block, even after Ctrl-C or SIGTERM, the processes in the rooms are stopped and the
+namespaces are deleted. If this process is killed, its child processes end with it.
 """
 
 import os
@@ -40,7 +40,8 @@ def done(command, **options):
 
 
 def wait_until(what, is_so, process=None, limit_s=20):
-    """Waits until `is_so()`. Raises Failed after the time limit, or if the process ends before."""
+    """Waits until `is_so()` returns true. Raises Failed after the time limit, or if the process ends
+    first."""
     end = time.monotonic() + limit_s
     while not is_so():
         if process is not None and process.poll() is not None:
@@ -137,7 +138,7 @@ class Rooms:
     def stop(self, process):
         """Stops a process. Kills it if it does not end."""
         process.terminate()
-        # The process may be paused.
+        # Continue the process first, because it may be paused.
         process.send_signal(signal.SIGCONT)
         try:
             process.wait(TERM_S)

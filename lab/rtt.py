@@ -7,9 +7,9 @@ sleeps when idle and with a worker that never sleeps. Open vSwitch in userspace 
 afxdp ports with a thread that never sleeps. The kernel runs Linux bridges in the sender's system call.
 
 Each switch has rules for the hosts' MAC addresses. Shunt's switches are pairs of ports of one datapath. The
-kinds are measured in turns with `ping -i 0.002` while the others are paused. The process that forwards has a
-CPU to itself, the hosts use another. A round gives each kind its median and p99. Ratios compare values of the
-same round. Figures are written to target/report/rtt.jsonl.
+kinds are measured in turns with `ping -i 0.002` while the others are paused. The process that forwards has
+one CPU to itself, and the hosts use another. Each round gives the median and p99 for each kind. Ratios
+compare values of the same round. Figures are written to target/report/rtt.jsonl.
 
 Needs root, two CPUs, `make` before, and the programs that `scripts/setup.sh lab` installs. Takes about ten
 minutes.
@@ -33,8 +33,9 @@ HOPS = [1, 5, 10]
 PING = ["ping", "-n", "-W", "1", "10.0.0.2"]
 # The warm-up takes a second, because Open vSwitch has much work to do after a pause.
 WARM_UP = ["-i", "0.01", "-c", "100"]
-# Maximum share of a turn in which the forwarding thread waited for its CPU while other programs used it. A
-# wake-up counts as waiting, too. A turn above this is excluded and repeated, up to this number of attempts.
+# Maximum share of a turn in which the forwarding thread waited for its CPU while other programs used it.
+# Waking up also counts as waiting. A turn with a larger share is excluded and repeated, up to this number of
+# attempts.
 WAITED_MOST = 0.1
 TRIES = 5
 
@@ -85,7 +86,7 @@ KINDS = {
     "Open vSwitch, afxdp": ("ovs-xdp", OvsXdp),
     "Linux bridge": ("bridge", Bridge),
 }
-# Peers that each kind is compared with.
+# The peers with which each kind is compared.
 PEERS = {
     "af_packet": ["Open vSwitch", "Linux bridge"],
     "af_packet, busy": ["Open vSwitch", "Linux bridge"],
@@ -113,7 +114,8 @@ class Turn:
 
     @staticmethod
     def _ping(road, options, cpu):
-        """Returns the times in us. They are read after the end, because reading would use the hosts' CPU."""
+        """Returns the times in us. The output is read after the end, because reading would use the hosts'
+        CPU."""
         path = road.path("pings")
         with open(path, "w", encoding="utf-8") as file:
             process = road.rooms.start(road.hosts[0], PING + options, [cpu], file)

@@ -4,7 +4,7 @@
 The switch is one `shunt run` process in Mininet's root namespace, with one AF_PACKET port per interface. The
 command is taken from SHUNT, otherwise from target/release of the current folder, otherwise from PATH. With a
 controller, the switch is in secure mode unless fail_mode=standalone is given (--switch
-shunt,fail_mode=standalone). Without one, it learns addresses itself.
+shunt,fail_mode=standalone). Without a controller, the switch learns addresses itself.
 """
 
 import atexit
@@ -95,8 +95,8 @@ class ShuntSwitch(Switch):
             file.write(self._configuration(controllers))
         log = os.path.join(self.folder, "switch.log")
         with open(log, "w", encoding="utf-8") as file:
-            # The separate session keeps Mininet's Ctrl-C from the process; the signal ends it when Mininet
-            # ends.
+            # In a separate session, the process does not get Mininet's Ctrl-C. The signal ends the process
+            # when Mininet ends.
             run = ["setpriv", "--pdeathsig", "TERM", command(), "run", "-c", configuration]
             self.process = subprocess.Popen(run, stdout=file, stderr=file, start_new_session=True)
         ShuntSwitch.running.add(self)
@@ -112,8 +112,8 @@ class ShuntSwitch(Switch):
         raise SystemExit(1)
 
     def connected(self):
-        """Returns whether the process has a TCP connection to one of its controllers; True if it has no
-        controller."""
+        """Returns whether the process has a TCP connection to one of its controllers. Without controllers,
+        returns True."""
         if not self.channels:
             return True
         folder = "/proc/%d/fd" % self.process.pid
@@ -142,7 +142,8 @@ class ShuntSwitch(Switch):
 
     @classmethod
     def end_all(cls):
-        """Stops all switches for Mininet's cleanup, which does not stop them."""
+        """Stops all switches. Mininet's cleanup calls this method, because it does not stop switches
+        itself."""
         for switch in list(cls.running):
             switch._end()
 
@@ -170,8 +171,8 @@ class Controller13(OVSController):
         super().__init__(name, **params)
 
     def start(self):
-        """Starts the controller with a folder for its socket, since the default folder exists only where Open
-        vSwitch runs."""
+        """Starts the controller with a folder for its socket, because the default folder exists only where
+        Open vSwitch runs."""
         folder = tempfile.mkdtemp(prefix="shunt-mininet-")
         # After an interrupt, Mininet's cleanup kills controllers by name and does not call `stop`.
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -198,7 +199,7 @@ def wait_for_iperf(client, server, port, timeout=IPERF_S):
 mininet.net.waitListening = wait_for_iperf
 mininet.clean.addCleanupCallback(ShuntSwitch.end_all)
 
-# Without --controller, `mn` searches for a controller and asks this class first.
+# If `mn` runs without --controller, it searches for a controller and asks this class first.
 Controller.isAvailable = classmethod(lambda cls: OVSController.isAvailable())
 Controller.__new__ = lambda cls, *_, **__: object.__new__(Controller13 if cls is Controller else cls)
 

@@ -71,7 +71,7 @@ class Network:
         """Creates the links, which are tuples (switch, port, switch, port), and connects the hosts."""
         self.rooms, self.folder, self.hosts = rooms, folder, hosts
         self.devices = {}
-        # Frames between switches are longer than those of hosts by the pushed header.
+        # Frames between switches are longer than frames of hosts, because of the pushed header.
         self.mtu = 1600
         rooms.make(ROOM)
         for a, a_port, b, b_port in links:
@@ -176,7 +176,7 @@ class Network:
         files = [self.path("%s.pcap" % device) for device in devices]
         dumps = []
         for device, file in zip(devices, files):
-            # -Q in: as received at this end of the link.
+            # -Q in: capture frames as received at this end of the link.
             command = ["tcpdump", "-Z", "root", "-i", device, "-Q", "in", "-U", "-c", "1", "-w", file]
             dumps.append(self.rooms.start(ROOM, command + ["ether", "proto", "0x%x" % ethertype]))
         for file, dump in zip(files, dumps):
@@ -261,7 +261,7 @@ def numbers_of(gates):
 
 
 def ends_of(network):
-    """Returns the links of a plan's network as (switch, port, switch, port)."""
+    """Returns the links of a plan's network as tuples (switch, port, switch, port)."""
     return [(link["a"], link["a_port"], link["b"], link["b_port"]) for link in network["links"]]
 
 
@@ -295,7 +295,7 @@ def run_path(rooms, folder):
     network.ping(*hosts)
     network.ping(*hosts, size=1400)
     (segment,) = segments[names[0], names[-1]]
-    # Ports at which s2, ..., s6 receive the first host's packets.
+    # Ports at which s2 to s6 receive the first host's packets.
     inward = [next(b_port if a == before else a_port for a, a_port, b, b_port in links if {a, b} == {before, name})
               for before, name in zip(names, names[1:])]
     devices = [network.devices[name, port] for name, port in zip(names[1:], inward)]
@@ -339,7 +339,7 @@ def run_tree(rooms, folder):
         for a, a_port, b, b_port in ends_of(planned["network"])
         if a in switches and b in switches
     ]
-    # Two hosts of one edge switch, one of its pod, and one of another pod.
+    # Two hosts at one edge switch, one host at another edge switch of its pod, and one host in another pod.
     first = planned["hosts"][0]
     pod = switches[first["switch"]]["pod"]
     chosen = [entry for entry in planned["hosts"] if entry["switch"] == first["switch"]][:2]
@@ -349,7 +349,7 @@ def run_tree(rooms, folder):
     gate = {host: entry["gate"] for host, entry in zip(hosts, chosen)}
     network = Network(rooms, folder, links, hosts)
     configured = {short[name]: sections for name, sections in sections_of(planned).items()}
-    # Core switches are configured by the file, the others by the command line.
+    # The file configures the core switches. The command line configures all other switches.
     cores = {short[name] for name, switch in switches.items() if switch["layer"] == "core"}
     network.start({name: config_lines(sections) if name in cores else [] for name, sections in configured.items()})
     for name in configured.keys() - cores:

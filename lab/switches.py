@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Roads: two hosts and a chain of two-port switches between them, for Shunt, Open vSwitch and Linux bridges.
+"""A road is two hosts with a chain of two-port switches between them. The switches are Shunt, Open vSwitch or
+Linux bridges.
 """
 
 import os
@@ -10,7 +11,8 @@ from rooms import Failed, done, wait_until
 
 # Folder into which scripts/setup.sh unpacks Open vSwitch if it is not installed.
 TOOLS = os.path.join(ROOT, "target/tools/ovs")
-# Ports a and b are connected, and pings are marked. Open vSwitch gets the same flows without the mark.
+# Ports a and b are connected, and pings are marked as low-latency. Open vSwitch gets the same flows without
+# the mark.
 FLOWS = """
 priority=20,icmp,in_port=%(a)d,nw_dst=10.0.0.2/32,%(mark)sactions=output:%(b)d
 priority=20,icmp,in_port=%(b)d,nw_dst=10.0.0.1/32,%(mark)sactions=output:%(a)d
@@ -31,7 +33,7 @@ class Road:
     flows = FLOWS
 
     def __init__(self, rooms, name, folder, cpus, hops=1):
-        # Of the two CPUs, the second is for forwarding.
+        # The second of the two CPUs is for forwarding.
         self.rooms, self.cpus = rooms, cpus
         self.folder = os.path.join(folder, name)
         os.mkdir(self.folder)
@@ -72,7 +74,7 @@ class Road:
         counter = "/sys/class/net/eth0/statistics/%s_packets" % direction
         return int(self.rooms.run(self.hosts[host], ["cat", counter]))
 
-    # Start of the name of the forwarding thread; None if it is the main thread of the process.
+    # Beginning of the name of the forwarding thread, or None if it is the main thread of the process.
     thread = None
 
     def forwarder(self):
@@ -84,7 +86,7 @@ class Road:
         return next(int(tid) for tid, name in names if name.startswith(self.thread))
 
     def pause(self, number=signal.SIGSTOP):
-        """Pauses the switches, so that busy-polling ones leave the CPU to others."""
+        """Pauses the switches, so that busy-polling switches leave the CPU to others."""
         if self.process:
             self.process.send_signal(number)
 
@@ -93,15 +95,15 @@ class Road:
         self.pause(signal.SIGCONT)
 
     def waited_s(self):
-        """Returns the time in which the forwarding thread was ready to run but waited for its CPU, in
-        seconds."""
+        """Returns the time in seconds for which the forwarding thread was ready to run but waited for its
+        CPU."""
         thread = self.forwarder()
         return int(text_of("/proc/%d/schedstat" % thread).split()[1]) / 1e9 if thread else 0.0
 
 
 class Shunt(Road):
-    """Shunt with one worker. Several switches are pairs of its ports. `settings` are added to its
-    configuration."""
+    """Shunt with one worker. Each of several switches is a pair of ports of one datapath. `settings` are
+    added to its configuration."""
 
     settings = ""
     driver, idle = "af_packet", "adaptive"
@@ -141,7 +143,7 @@ class LanesOff(Shunt):
 class OpenVswitch(Road):
     """Open vSwitch as Debian packages it, with the userspace datapath and ports on the kernel's sockets."""
 
-    # Type of each port, and a setting of the switch before ports exist.
+    # Type of each port, and a setting that is made before ports exist.
     port_type, setting = "system", ""
 
     def begin(self):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loads a plan into the switches that connect: stateless sections, and entries of edge switches. An os-ken
-application.
+"""An os-ken application that loads a plan into the switches that connect: stateless sections, and entries of
+edge switches.
 
     export PYTHONPATH=controller/src:controller/examples
     python lab/controllers/launch.py load_plan --plan plan.json --hosts hosts.json
@@ -10,10 +10,10 @@ addresses are:
 
     {"hosts": [{"address": "10.0.0.1", "switch": "a", "port": 2}], "datapaths": {"a": 1, "b": 2}}
 
-Without `datapaths`, the first switch of the plan has the datapath ID 1, the next one 2, and so on. With it,
-each switch must be listed. If the hosts do not fit the plan, the application reports the reason at the start
-and loads nothing. It lists pairs of switches without a route. A switch gets its whole part in one bundle,
-which replaces its entries and groups. A packet therefore hits either the old or the new entries.
+Without `datapaths`, the first switch of the plan has the datapath ID 1, the next one 2, and so on. With
+`datapaths`, each switch must be listed. If the hosts do not fit the plan, the application reports the reason
+at the start and loads nothing. It lists pairs of switches without a route. A switch gets its whole part in
+one bundle, which replaces its entries and groups. A packet therefore hits either the old or the new entries.
 """
 
 import logging
@@ -93,8 +93,8 @@ class LoadPlan(OSKenApp):
 
     @set_ev_cls(ofp_event.EventONFBundleCtrlMsg, [CONFIG_DISPATCHER, MAIN_DISPATCHER])
     def answered(self, event):
-        """Handles the answer to a bundle. A refused bundle is answered by an error instead, and none of it is
-        active."""
+        """Handles the answer to a bundle. If the bundle is refused, none of it is active, and an error
+        arrives instead of the answer."""
         if (event.msg.bundle_id, event.msg.type) == (BUNDLE, ofproto_v1_3.ONF_BCT_COMMIT_REPLY):
             self.committed.add(event.msg.datapath.id)
 

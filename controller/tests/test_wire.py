@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wire format: the examples of the page, encoded and decoded through os-ken's messages."""
+"""Tests of the wire format: the examples of the page are encoded and decoded through os-ken's messages."""
 
 import struct
 
@@ -13,7 +13,7 @@ from shunt_controller import fields
 from shunt_controller.experimenter import ExtensionError
 from shunt_controller.instructions import Unknown
 
-# Values of the page's examples as an application writes them.
+# The values of the page's examples, as an application writes them.
 SAID = {
     "low_latency": shunt.LowLatency(True),
     "low_latency=false": shunt.LowLatency(False),
@@ -105,7 +105,7 @@ def test_instructions_of_others_are_kept_as_they_are(datapath):
 
 
 def test_what_is_cut_short_is_refused(examples):
-    """A truncated structure is refused, and so is one whose length field cuts its content."""
+    """A truncated structure is refused. So is a structure whose length field is less than its content."""
     parsers = {"instruction": parser.OFPInstruction.parser, "action": parser.OFPAction.parser}
     ours = [(e.data, parsers[e.kind]) for e in examples if e.data[:2] == b"\xff\xff" and e.kind in parsers]
     assert len(ours) > 5
@@ -126,7 +126,7 @@ def test_actions_of_others_are_os_kens(datapath):
     data = bytes.fromhex("ffff0010 00001234 0102030405060708")
     parsed = parser.OFPAction.parser(data, 0)
     assert (parsed.experimenter, parsed.data, parsed.len) == (0x1234, data[8:], 16)
-    # Nicira's reg_load2, in which the switch reports a masked set-field.
+    # This is Nicira's reg_load2, as which the switch reports a masked set-field.
     parsed = parser.OFPAction.parser(bytes.fromhex("ffff0018 00002320 0021 80001708 0a000000 ff000000 0000"), 0)
     assert type(parsed).__name__ == "NXActionRegLoad2"
 

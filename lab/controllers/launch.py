@@ -31,7 +31,7 @@ def configure(options):
     # OpenFlow without TLS is safe on loopback only.
     cfg.CONF.set_default("ofp_listen_host", "127.0.0.1")
     cfg.CONF.set_default("ofp_tcp_listen_port", 6653)
-    # With threads, os-ken detects a closed connection only when it sends something to the switch.
+    # With threads, os-ken detects a closed connection only when it next sends something to the switch.
     cfg.CONF.set_default("echo_request_interval", ECHO_INTERVAL_S)
     cfg.CONF.set_default("maximum_unreplied_echo_requests", ECHOES_UNANSWERED)
     cfg.CONF(options, project="os_ken", default_config_files=[], default_config_dirs=[])

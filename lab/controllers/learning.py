@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A learning switch implemented in the controller: an os-ken application.
+"""An os-ken application that makes switches learn addresses.
 
     python lab/controllers/launch.py learning --idle-timeout 30
 
 Packets without a matching flow are sent to the controller. The application learns the sender's port from each
-of them. When it also knows the receiver's port, it adds a flow for the pair, which lasts until it has been
-idle for a time.
+of them. When it also knows the receiver's port, it adds a flow for the pair. The flow is removed after it was
+idle for some time.
 """
 
 import logging
@@ -21,7 +21,8 @@ cfg.CONF.register_cli_opts(
     [cfg.IntOpt("idle-timeout", default=30, min=1, max=65535, help="seconds that a learned flow lasts unused")]
 )
 
-# Bytes of a packet that suffice for learning. The switch holds the whole packet until the controller answers.
+# Number of bytes of a packet that are enough for learning. The switch holds the whole packet until the
+# controller answers.
 PACKET_IN_BYTES = 128
 FLOW_PRIORITY = 10
 MULTICAST = 0x01
@@ -35,7 +36,7 @@ class Learning(OSKenApp):
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         self.log = logging.getLogger("learning")
-        # Port by address, by switch.
+        # Port of each address, for each switch.
         self.ports = {}
 
     @set_ev_cls(ofp_event.EventOFPSwitchFeatures, CONFIG_DISPATCHER)
@@ -51,7 +52,8 @@ class Learning(OSKenApp):
 
     @set_ev_cls(ofp_event.EventOFPPacketIn, MAIN_DISPATCHER)
     def packet_in(self, event):
-        """Learns from the packet, then forwards it: with a new flow if possible, otherwise with a packet-out.
+        """Learns from a packet, then forwards the packet: with a new flow if possible, otherwise with a
+        packet-out.
         """
         message = event.msg
         switch, in_port = message.datapath, message.match["in_port"]
@@ -77,7 +79,8 @@ class Learning(OSKenApp):
 
     @set_ev_cls(ofp_event.EventOFPFlowRemoved, MAIN_DISPATCHER)
     def flow_removed(self, event):
-        """Handles a removed flow. If it was idle, forgets its sender, which may reappear at another port."""
+        """Handles a removed flow. If the flow was idle, forgets its sender, because the sender may reappear
+        at another port."""
         message = event.msg
         switch, match = message.datapath, message.match
         sender, receiver = match.get("eth_src"), match.get("eth_dst")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Marks flows as low-latency or normal: an os-ken application with the package of controller/.
+"""An os-ken application that marks flows as low-latency or normal. It uses the package in controller/.
 
     PYTHONPATH=controller/src python lab/controllers/launch.py marking --word-file FILE
 
@@ -30,7 +30,7 @@ shunt.register()
 
 
 class Marking(OSKenApp):
-    """Follows the file for the switch that connected last."""
+    """Applies the word in the file to the switch that connected last."""
 
     OFP_VERSIONS = [ofproto_v1_3.OFP_VERSION]
 
@@ -42,11 +42,11 @@ class Marking(OSKenApp):
 
     @set_ev_cls(ofp_event.EventOFPSwitchFeatures, CONFIG_DISPATCHER)
     def connected(self, event):
-        """Keeps the switch that has connected."""
+        """Remembers the switch that has connected."""
         self.switch = event.msg.datapath
 
     def follow(self):
-        """Polls the file."""
+        """Polls the file for changes."""
         said = None
         while True:
             hub.sleep(POLL_S)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OpenFlow 1.3 over HTTP: an os-ken application.
+"""An os-ken application that offers OpenFlow 1.3 over HTTP.
 
     python lab/controllers/launch.py rest --http-port 8080
     curl http://127.0.0.1:8080/switches/1/flows

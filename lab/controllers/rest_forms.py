@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON forms of OpenFlow 1.3 messages in both directions: a form that is read can be sent again.
+"""JSON forms of OpenFlow 1.3 messages. The same forms are used in both directions, so a form that was read
+can be sent again.
 
     match    {"in_port": 1, "eth_type": 2048, "ipv4_dst": ["10.0.0.0", "255.0.0.0"]}
              a list is a value and its mask
@@ -28,7 +29,8 @@ PORTS = {
     "any": ofp.OFPP_ANY,
 }
 PORT_NAMES = {number: name for name, number in PORTS.items()}
-# Actions without an argument, and actions with one argument, whose name in os-ken is given.
+# Actions without an argument, and actions with one argument. For the latter, the argument's name in os-ken is
+# given.
 BARE = {
     "pop_vlan": parser.OFPActionPopVlan,
     "pop_pbb": parser.OFPActionPopPbb,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The HTTP interface: requests to switches, and their answers as JSON.
 
-GET / lists the requests, GET /switches the numbers of the switches. Errors are:
+GET / lists the requests. GET /switches lists the numbers of the switches. Errors are:
 
 - 400: the request does not have the required form.
 - 404: the switch or the address does not exist.
@@ -38,7 +38,7 @@ class Request:
     def __init__(self, switch, numbers, query, body):
         self.switch = switch
         self.datapath = switch.datapath
-        # Numbers in the path after that of the switch.
+        # The numbers in the path that follow the number of the switch.
         self.numbers = numbers
         self.query = query
         self.body = body

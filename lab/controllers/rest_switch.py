@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A switch that can be asked: requests and their answers, matched by transaction ID."""
+"""A switch that requests can be sent to. Requests and answers are matched by transaction ID."""
 
 import collections
 import threading
@@ -26,7 +26,7 @@ class NoAnswer(Exception):
 
 
 class Exchange:
-    """Messages that were sent together; the last of them has an answer."""
+    """Messages that were sent together. Only the last message has an answer."""
 
     def __init__(self, last):
         self.last = last
@@ -48,9 +48,9 @@ class Switch:
         self.event_number = 0
 
     def ask(self, *messages):
-        """Sends messages, of which the last has an answer, and returns the bodies of all its parts in a list.
-        An answer without parts is returned as a list of the message itself. Raises SwitchError for the first
-        refused message."""
+        """Sends messages. Only the last message has an answer. Returns the bodies of all parts of the answer
+        in a list. An answer without parts is returned as a list that contains the message itself. Raises
+        SwitchError for the first refused message."""
         with self.lock:
             numbers = [self.datapath.set_xid(message) for message in messages]
             exchange = Exchange(numbers[-1])
@@ -80,7 +80,7 @@ class Switch:
             return
         if isinstance(message, parser.OFPErrorMsg):
             exchange.error = exchange.error or message
-            # The answer to the barrier after a refused change is still to come.
+            # If a change was refused, the answer to the barrier after it is still to come.
             if message.xid == exchange.last:
                 exchange.done.set()
             return

@@ -5,8 +5,8 @@ Call :func:`register` once before switches connect. os-ken then accepts these cl
 instructions and actions, and returns them in statistics. Messages of stateless forwarding (:mod:`.stateless`,
 :mod:`.sections`) need no registration.
 
-The names of this package are imported when they are first used. The planners (:mod:`.plan`) are part of the
-package and run in a Python without os-ken.
+Each name of this package is imported when it is first used. The planners (:mod:`.plan`) are part of the
+package, but do not need os-ken.
 """
 
 import importlib
@@ -58,7 +58,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import the module of a name when the name is first used."""
+    """Imports the module of a name when the name is first used."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
@@ -67,5 +67,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Return all names, imported or not."""
+    """Returns all names, whether imported or not."""
     return sorted(set(globals()) | set(__all__))

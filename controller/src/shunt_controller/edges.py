@@ -3,15 +3,16 @@
 and deliver packets to hosts.
 
 If there are several paths, an entry outputs to a group. A select group has the tags that lead to a server,
-and each flow gets one of them. A fast-failover group has a port and its backup. Neither uses ports that are
-down.
+and each flow gets one of these tags. A fast-failover group has a port and its backup. No group uses a port
+that is down.
 
-Table 0 pops the keys of packets and sends these packets to table 2. It sends all others to table 1. Table 1
-handles packets from hosts: to a host at this switch, or with a key or tag to another switch. Table 2 handles
-arrived packets: to a host at this switch or, at a waypoint, onward with the next key. If packets may have to
-leave a waypoint by their ingress port, an entry of higher priority matches this port. A packet that is
-deflected to a switch without a matching entry is dropped there. Switches without hosts have no entries,
-except that waypoints have those of table 2 and the one that leads to it.
+Table 0 pops the keys of packets and sends these packets to table 2. It sends all other packets to table 1.
+Table 1 handles packets from hosts: it sends them to a host at this switch, or with a key or tag to another
+switch. Table 2 handles packets whose key ended here: it sends them to a host at this switch or, at a
+waypoint, onward with the next key. If packets may have to leave a waypoint by their ingress port, an entry of
+higher priority matches this port. A packet that is deflected to a switch without a matching entry is dropped
+there. A switch without hosts has no entries, unless it is a waypoint. A waypoint has the entries of table 2,
+and the entry of table 0 that leads to table 2.
 """
 
 from collections.abc import Iterable, Sequence
@@ -32,7 +33,8 @@ from shunt_controller.sections import Types
 FROM_HOSTS, ARRIVED = 1, 2
 PRIORITY = 10
 RETURNS = (1 << 30, 1 << 31)
-"""Bits of the numbers of groups for packets received at the port, or at its backup."""
+"""Bits that are added to the number of a group: for packets received at its port, and for packets received at
+the backup of its port."""
 
 FREERTR_TTL = 255
 """TTL of pushed headers, equal to that of freeRtr."""
@@ -53,12 +55,12 @@ class Way(NamedTuple):
     port: int
     actions: tuple[Action, ...] = ()
     sent_by: int | None = None
-    """Output port if it is not `port`, such as OFPP_IN_PORT."""
+    """Port to output to if it is not `port`, for example OFPP_IN_PORT."""
 
 
 class Group(NamedTuple):
-    """Alternative ways. A select group uses one per flow; with `failover`, the first live one serves all
-    packets."""
+    """Alternative ways. A select group uses one way per flow. With `failover`, all packets use the first way
+    whose port is up."""
 
     number: int
     """Number that does not depend on the hosts: the target's gate, or the port that has a backup. A bit of
@@ -68,7 +70,8 @@ class Group(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """An entry: matching packets of a table are changed, and sent to a port, a group or another table."""
+    """An entry: it matches packets of a table, changes them, and sends them to a port, a group or another
+    table."""
 
     table: int
     priority: int
@@ -95,7 +98,7 @@ def _entries(plan: dict[str, Any], hosts: Sequence[Host]) -> dict[str, list[Entr
         for host in own:
             found[name] += _to(FROM_HOSTS, host, port=host.port)
     if plan["kind"] == "tag-and-forward":
-        # Tags are popped before the last link, so no packet arrives with one.
+        # Tags are popped before the last link, so no packet arrives with a tag.
         _push_tags(plan, at, found)
     else:
         for name, own in at.items():
@@ -147,8 +150,8 @@ def _push_keys(plan: dict[str, Any], at: dict[str, list[Host]], found: dict[str,
             continue
         for number, segment in enumerate(route["segments"]):
             switch, table = segment["path"][0], ARRIVED if number else FROM_HOSTS
-            # Entries match only the destination, so all packets that change keys here must take the same rest
-            # of the route.
+            # Entries match only the destination. Therefore all packets that change keys at this switch must
+            # take the same rest of the route.
             rest = [name for following in route["segments"][number:] for name in following["path"][1:]]
             before = done.setdefault((table, switch, to), rest)
             need(before == rest, f"two routes to {to} continue differently from {switch}: {before} and {rest}")
@@ -178,11 +181,11 @@ def _push(made: dict[str, Any], segment: dict[str, Any]) -> Action:
 
 
 def _by(ports: list[int], in_port: int | None = None) -> dict[str, Any]:
-    """Sends by the first port that is up. OpenFlow requires OFPP_IN_PORT to output by the ingress port."""
+    """Sends by the first port that is up. To output by the ingress port, OpenFlow requires OFPP_IN_PORT."""
     ways = tuple(Way(port, sent_by=ofp.OFPP_IN_PORT if port == in_port else None) for port in ports)
     if len(ways) == 1:
         return {"port": ports[0] if in_port is None else ofp.OFPP_IN_PORT}
-    # A port has one backup.
+    # Each port has one backup, so the port identifies the group.
     number = ports[0] if in_port is None else ports[0] | RETURNS[ports.index(in_port)]
     return {"group": Group(number, ways, failover=True)}
 
@@ -209,7 +212,7 @@ def _push_tags(plan: dict[str, Any], at: dict[str, list[Host]], found: dict[str,
             continue
         elsewhere = [host for name, own in at.items() if name != edge["name"] for host in own]
         targets = {gate_at[host.switch, host.port]: switches[host.switch] for host in elsewhere}
-        # All groups together have no more buckets than a switch accepts.
+        # All groups of a switch together must not have more buckets than it accepts.
         ways_max = BUCKETS_MAX // max(1, len(targets))
         near, far = _tags(edge, [[0] for _ in plan["ups"]]), _tags(edge, plan["ups"])
         how = {}
@@ -228,7 +231,7 @@ def _tags(edge: dict[str, Any], ups: list[list[int]]) -> list[tuple[int, int]]:
 
 
 def _spread(tags: list[tuple[int, int]], most: int, first: int) -> list[tuple[int, int]]:
-    """Returns at most `most` of the tags, spread over all planes and different for each `first`."""
+    """Returns at most `most` of the tags. They are spread over all planes and differ for each `first`."""
     count = len(tags)
     return tags if count <= most else [tags[(first + at * count // most) % count] for at in range(most)]
 

@@ -18,7 +18,7 @@ SUBTYPE = struct.Struct("!H")
 
 
 class ExtensionError(ValueError):
-    """Bytes or arguments that are not valid for any extension."""
+    """The bytes or arguments are not valid for any extension."""
 
 
 def pack(subtype: int, content: bytes) -> bytes:
@@ -29,8 +29,7 @@ def pack(subtype: int, content: bytes) -> bytes:
 
 
 def unpack(buf: bytes, offset: int) -> tuple[int, bytes]:
-    """Returns the experimenter ID of the structure at an offset, and the bytes after it up to the structure's
-    length."""
+    """Returns the experimenter ID of the structure at an offset, and the rest of the structure."""
     kind, length, experimenter = read(HEADER, buf[offset:])
     if kind != TYPE or length < HEADER.size or len(buf) < offset + length:
         raise ExtensionError(f"a structure of type {kind:#x} has the length {length}, but {len(buf) - offset} bytes are left")
@@ -51,6 +50,6 @@ def put(data: bytes, buf: Any, offset: int) -> None:
 
 
 def need(condition: bool, problem: str) -> None:
-    """Raises ExtensionError for arguments that have no encoding."""
+    """Raises ExtensionError if arguments have no encoding."""
     if not condition:
         raise ExtensionError(problem)

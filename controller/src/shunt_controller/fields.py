@@ -27,7 +27,7 @@ _SLICE_BITS_MAX = 128
 
 
 class Number(NamedTuple):
-    """Replacement of a field's number in os-ken, which sorts matches by the first item."""
+    """Stands in for a field's number in os-ken. os-ken sorts matches by its first item."""
 
     oxm_type: int
     offset_bits: int
@@ -40,7 +40,7 @@ class Number(NamedTuple):
 
     @property
     def value_bytes(self) -> int:
-        """Bytes of the value on the wire."""
+        """Number of bytes of the value on the wire."""
         return -(-self.length_bits // 8)
 
     @property

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instructions for the list of an OFPFlowMod, as they are also parsed from an OFPFlowStats."""
+"""Instructions for the list of an OFPFlowMod. An OFPFlowStats is parsed to the same classes."""
 
 import struct
 from typing import Any, ClassVar
@@ -39,8 +39,8 @@ class Instruction(parser.OFPInstruction):  # type: ignore[misc]
 class LowLatency(Instruction):
     """Marks the entry as low-latency: packets that hit only such entries take the fast-forwarding path.
 
-    ``LowLatency(False)`` marks the entry as normal, whatever the switch would derive from its cookie or learn
-    from its traffic.
+    ``LowLatency(False)`` marks the entry as normal, even if its cookie or its traffic would make it
+    low-latency.
     """
 
     subtype = 2
@@ -82,7 +82,8 @@ class GotoDirect(Instruction):
 
 
 class Unknown(parser.OFPInstruction):  # type: ignore[misc]
-    """An instruction of another experimenter, or a newer one of Shunt, which is kept unchanged."""
+    """An instruction of another experimenter, or an instruction of Shunt that this version does not know. It
+    is kept unchanged."""
 
     def __init__(self, experimenter_id: int, data: bytes) -> None:
         super().__init__()

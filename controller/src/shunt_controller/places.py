@@ -29,11 +29,12 @@ class Host(NamedTuple):
 
 
 class Places(NamedTuple):
-    """Content of a file."""
+    """The content of a file."""
 
     hosts: list[Host]
     datapaths: dict[str, int]
-    """Datapath ID by the switch's name. If empty, switches are numbered in the order of the plan, from 1."""
+    """Datapath ID of each switch, by name. If empty, switches are numbered from 1 in the order of the
+    plan."""
 
 
 def read_places(path: str) -> Places:
@@ -52,7 +53,7 @@ def read_places(path: str) -> Places:
 
 
 def check_hosts(plan: dict[str, Any], hosts: Iterable[Host]) -> None:
-    """Raises unless each host has a distinct address and a port of a switch that does not lead to another
+    """Raises an error unless each host has an address of its own and a port that does not lead to another
     switch."""
     to_switches = trusted(plan)
     seen: dict[str, Host] = {}
@@ -95,7 +96,7 @@ def names(plan: dict[str, Any], datapaths: Mapping[str, int]) -> dict[int, str]:
 
 
 def unreached(plan: dict[str, Any], hosts: Sequence[Host]) -> list[tuple[str, str]]:
-    """Returns pairs of switches with hosts for which a plan of keys has no route, so that their hosts cannot
+    """Returns the pairs of switches with hosts between which a plan of keys has no route. Their hosts cannot
     reach each other. Routes may be missing because they were listed explicitly, or because there are more
     pairs than `plan` writes."""
     if plan.get("kind") == "tag-and-forward":
@@ -106,6 +107,6 @@ def unreached(plan: dict[str, Any], hosts: Sequence[Host]) -> list[tuple[str, st
 
 
 def listed(words: Sequence[str]) -> str:
-    """Joins words, and abbreviates a long list."""
+    """Joins words with commas. A long list is abbreviated."""
     rest = len(words) - NAMED_MAX
     return ", ".join(words[:NAMED_MAX]) + (f" and {rest} more" if rest > 0 else "")

@@ -7,8 +7,8 @@ each switch, by its name.
     plan = read_plan("plan.json")
     datapath.send_msg(StatelessMod(datapath, sections_of(plan)["s1"]))
 
-A plan contains no EtherTypes and MTUs, and only one dialect. These settings and the other dialects stay
-unchanged.
+A plan contains neither EtherTypes nor MTUs, and it configures only one of the protocols. EtherTypes, MTUs and
+the other protocols stay unchanged.
 """
 
 import struct
@@ -66,7 +66,7 @@ def whole(value: Any) -> int:
 
 
 def trusted(plan: dict[str, Any]) -> dict[str, Trusted]:
-    """Returns the ports with links to other switches. Switches are the nodes with a configuration, since
+    """Returns the ports with links to other switches. A node is a switch if it has a configuration, because
     servers may lack a role."""
     network = of_json("the plan", plan["network"])
     found: dict[str, set[int]] = {switch["name"]: set() for switch in plan["switches"]}

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Registers the extensions with os-ken's parser of OpenFlow 1.3.
 
-Instructions and actions have a registry. The registry of match fields does not suit slices, because the
-number of a field does not identify a slice. The four functions by which the parser reads and writes fields
-are therefore wrapped.
+os-ken has a registry for instructions and actions. Its registry of match fields cannot be used for slices,
+because the number of a field does not identify a slice. Therefore this module wraps the four functions by
+which the parser reads and writes fields.
 """
 
 from typing import Any
@@ -17,7 +17,7 @@ _registered = False
 
 
 def register() -> None:
-    """Registers the extensions. Further calls have no effect."""
+    """Registers the extensions. A second call has no effect."""
     global _registered
     if _registered:
         return

@@ -21,11 +21,11 @@ _GATES = struct.Struct("!B3xIIII")
 _GATE = struct.Struct("!IIB3x")
 
 _SECTION_BYTES_MAX = 0xFFFF - 24
-"""Maximum number of bytes of sections in a message."""
+"""Maximum number of bytes that the sections of a message have together."""
 
 
 class _Single:
-    """Base class of sections that a configuration has once."""
+    """Base class of the sections that occur at most once in a configuration."""
 
     kind: ClassVar[int]
 
@@ -59,7 +59,7 @@ class Types(_Single):
 
 @dataclass(frozen=True)
 class Trusted(_Single):
-    """Ports that lead to other switches. Only packets received at them may be tagged."""
+    """Ports that lead to other switches. Tagged packets are accepted only at these ports."""
 
     ports: frozenset[int]
 
@@ -103,20 +103,20 @@ class Residues:
     polynomial: bool = False
 
     def content(self, epoch: int) -> bytes:
-        """Returns the bytes with the epoch, in the format of both kinds of banks."""
+        """Returns the bytes of the bank with the epoch, in the format that both kinds of banks have."""
         need(2 <= self.id < 1 << 32, f"an ID is 2 to 0xffffffff, not {self.id}")
         head = _BANK.pack(epoch, self.polynomial, 1, self.id, len(self.labels))
         return head + _pairs(self.labels) + _pairs(self.backups)
 
     def plus(self, rest: "Residues") -> "Residues":
-        """Joins the rest of a bank that was too long for a message."""
+        """Adds the rest of a bank that was too long for one message."""
         need((rest.id, rest.polynomial) == (self.id, self.polynomial), f"the parts of a bank have different IDs, {self.id} and {rest.id}")
         labels, backups = {**self.labels, **rest.labels}, {**self.backups, **rest.backups}
         return Residues(self.id, labels, backups, self.polynomial)
 
     @staticmethod
     def of_content(content: bytes) -> tuple[int, "Residues | None"]:
-        """Reads epoch and bank."""
+        """Reads the epoch and the bank."""
         epoch, arithmetic, present, modulus, count = read(_BANK, content)
         need(arithmetic <= 1 and present <= 1, f"a bank with arithmetic {arithmetic}, present {present}")
         if not present:
@@ -129,7 +129,7 @@ class Residues:
 
 @dataclass(frozen=True)
 class Bank:
-    """KeyFlow's bank of an epoch; None if there is none."""
+    """KeyFlow's bank of an epoch, or None if the epoch has no bank."""
 
     epoch: int
     residues: Residues | None
@@ -151,7 +151,7 @@ class Bank:
 
 @dataclass(frozen=True)
 class Polka(_Single):
-    """freeRtr's PolKA, whose labels are indices of next nodes; None if it is not configured."""
+    """freeRtr's PolKA, whose labels are indices of next nodes, or None if PolKA is not configured."""
 
     residues: Residues | None
 
@@ -183,8 +183,8 @@ class Gate(NamedTuple):
 
 @dataclass(frozen=True)
 class GateMap:
-    """Gates of a switch by port, with the parameters of their arithmetic. If a d is 0, there are no gates of
-    that kind."""
+    """Gates of a switch by port, with the parameters for computing the output gate. If a difference d is 0,
+    there are no gates of that kind."""
 
     down_d: int
     up_d: int
@@ -195,7 +195,7 @@ class GateMap:
 
 @dataclass(frozen=True)
 class Gates(_Single):
-    """Tag-and-Forward; None if it is not configured."""
+    """The gates of Tag-and-Forward, or None if it is not configured."""
 
     gates: GateMap | None
 

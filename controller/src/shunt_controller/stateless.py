@@ -29,7 +29,8 @@ _MOD, _REQUEST, _REPLY = 1, 2, 3
 
 
 class StatelessMod(parser.OFPExperimenter):  # type: ignore[misc]
-    """Replaces each of these sections as a whole; other sections stay. None turns stateless forwarding off."""
+    """Replaces each of these sections as a whole, and leaves all other sections unchanged. None turns
+    stateless forwarding off."""
 
     def __init__(self, datapath: Any, sections: Sequence[Section] | None) -> None:
         flags, packed = (_OFF, b"") if sections is None else (0, codec.pack(sections))
@@ -45,17 +46,17 @@ class StatelessRequest(parser.OFPExperimenter):  # type: ignore[misc]
 
 
 class StatelessReply(NamedTuple):
-    """Sections of a switch. If `more`, further sections are in other messages of the same transaction
+    """Sections of a switch. If `more` is set, further sections are in other messages of the same transaction
     (`xid`)."""
 
     xid: int
     more: bool
     sections: list[Section] | None
-    """Sections; None if stateless forwarding is off."""
+    """Sections, or None if stateless forwarding is off."""
 
     @classmethod
     def of(cls, message: Any) -> "StatelessReply | None":
-        """Reads an experimenter message. Returns None if it is another message."""
+        """Reads an experimenter message. Returns None if it is not a StatelessReply."""
         if (message.experimenter, message.exp_type) != (EXPERIMENTER, _REPLY):
             return None
         data = bytes(message.data)
@@ -67,7 +68,7 @@ class StatelessReply(NamedTuple):
 
 
 def joined(replies: Iterable[StatelessReply]) -> list[Section] | None:
-    """Returns all sections of a reply's messages, each once; None if stateless forwarding is off."""
+    """Returns all sections of a reply's messages, each once. Returns None if stateless forwarding is off."""
     found: dict[tuple[int, int], Section] = {}
     for reply in replies:
         if reply.sections is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line, and the JSON that it writes and reads."""
+"""Tests of the command line, and of the JSON that it writes and reads."""
 
 import json
 import pathlib
@@ -23,8 +23,8 @@ def out(tmp_path):
 
 
 def walk_document(path: str, epoch: int, failure: Failure | None = None) -> list[str]:
-    """Walks a packet of each route by the document alone. Returns the drop reasons, or "" for packets that
-    arrive."""
+    """Walks a packet along each route, using only the document. Returns the drop reasons, or "" for a packet
+    that arrives."""
     data = documents.read_document(path)
     network = files.of_json("x", data["network"])
     at = [made["epoch"] for made in data["plans"]].index(epoch)
@@ -89,7 +89,7 @@ def test_growth_and_renumbering(tmp_path, out):
     for name, bank in before.items():
         assert after[name]["id"] == bank["id"] and after[name]["labels"][: len(bank["labels"])] == bank["labels"]
     assert set(walk_document(out, 0)) == {""}
-    # The document of the next epoch has both banks, and packets of each epoch follow their own.
+    # The document of the next epoch has both banks. Packets of each epoch follow the bank of their epoch.
     assert main(["keyflow", BACKBONE, "--renumber", out, "--json", new]) == 0
     data = documents.read_document(new)
     assert [made["epoch"] for made in data["plans"]] == [0, 1]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Damaged plans: each one must be refused with an explanation, or give messages that a switch can be sent."""
+"""Tests of damaged plans. Each must be refused with an explanation, or give messages that a switch can be
+sent."""
 
 import copy
 import json
@@ -55,7 +56,7 @@ def make_messages(plan, hosts):
 
 
 def places_of(data):
-    """Returns every place in a document, as a container and a key or index."""
+    """Yields every place in a document as a container with a key or an index."""
     found = []
     rest = [data]
     while rest:
@@ -89,7 +90,7 @@ def test_a_damaged_plan_is_refused_with_a_sentence_or_can_be_sent(tmp_path, name
 
 
 def everywhere(plan):
-    """Returns a host at each switch, so that the messages cover the whole plan."""
+    """Returns one host at each switch, so that the messages cover the whole plan."""
     return [Host(f"10.0.0.{at}", switch["name"], 900) for at, switch in enumerate(plan["switches"], 1)]
 
 
@@ -138,7 +139,7 @@ def first_segment(data):
 
 
 def wider(data):
-    """Replaces a key by one with the same residues that does not fit."""
+    """Replaces a key by another with the same residues, which is too wide."""
     product = 1
     for switch in data["switches"]:
         product *= switch["banks"][0]["id"]
@@ -168,7 +169,7 @@ def links(data):
 
 
 def unlike(data):
-    """Changes the entry of one of several routes at their waypoint, by its hop limit only."""
+    """Takes one of several routes with the same waypoint, and changes the hop limit of its entry there."""
     seen = set()
     for route in data["plans"][0]["routes"]:
         for segment in route["segments"][1:]:
@@ -212,7 +213,7 @@ def test_routes_with_different_entries_at_a_waypoint_are_refused():
 
 
 def test_no_guard_is_for_the_last_switch():
-    """No promise can be kept if the packet's destination fails."""
+    """A guard would be useless if the packet's destination fails."""
     data = split()
     assert not check(plan_of("x", data)).faults
     hops = 0
@@ -243,7 +244,7 @@ def test_no_guard_is_for_the_last_switch():
 )
 def test_this_is_a_sentence(tmp_path, name, steps, value):
     plan, _ = made(tmp_path, name)
-    # A host at each switch, so that the messages cover the whole plan.
+    # There is a host at each switch, so that the messages cover the whole plan.
     hosts = [Host(f"10.0.0.{at}", switch["name"], 1 if name == "tree" else 900) for at, switch in enumerate(plan["switches"][:8], 1)]
     make_messages(plan, hosts)
     holder = plan

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages made from plans: packets of hosts must reach each other over the sections and entries as sent on
-the wire."""
+"""Tests of the messages made from plans. With the sections and entries as sent on the wire, packets of hosts
+must reach each other."""
 
 import json
 import pathlib
@@ -32,7 +32,7 @@ def made(tmp_path, *command):
 
 
 def ends(plan):
-    """Returns a host at each end of a route, or at each place where the plan has one."""
+    """Returns one host at each end of a route, or at each place for hosts in the plan."""
     if plan["kind"] == "tag-and-forward":
         places = [(host["switch"], host["port"]) for host in plan["hosts"]]
     else:
@@ -138,7 +138,7 @@ class Net:
 
 
 def polka(tag, residues):
-    """Forwards in the way of freeRtr."""
+    """Forwards as freeRtr does."""
     out = residues.labels.get(gf2.remainder(tag.key, residues.id))
     if out in (None, TABLES):
         return out, tag
@@ -189,7 +189,7 @@ def test_every_host_reaches_every_other(tmp_path, command):
 
 
 def between(net, hosts):
-    """Removes the links to servers, which are hosts of the tree itself."""
+    """Removes the links to servers, because the servers are the hosts of the tree."""
     at = {(host.switch, host.port) for host in hosts}
     net.links = {end: other for end, other in net.links.items() if end not in at and other not in at}
 
@@ -212,7 +212,7 @@ def test_tags_take_every_way_that_a_tree_has(tmp_path, k):
             pushed.add((by, tag.up))
             assert net.send(source, target.address) == ((target.switch, target.port), None)
         assert len(pushed) == wanted and {by for by, _ in pushed} == set(uplinks[source.switch])
-        # Whichever uplink is down, no flow uses it.
+        # No flow uses an uplink that is down.
         for port in uplinks[source.switch]:
             net.down = {(source.switch, port), net.links[source.switch, port]}
             for net.flow in range(wanted):
@@ -298,8 +298,8 @@ def test_no_entry_leads_where_no_host_is(tmp_path):
     plan = made(tmp_path, "keyflow", str(SAMPLES / "backbone.json"))
     own = entries(plan, [Host("10.0.0.1", "Aalen", 900), Host("10.0.0.2", "Kehl", 900)])["Aalen"]
     assert {address for one in own for field, address in one.match.items() if field != "eth_type"} == {"10.0.0.1", "10.0.0.2"}
-    # Two entries for packets from hosts to the other host, four for packets to the own host from hosts and
-    # links, and two that lead to these tables.
+    # There are two entries for packets to the other host, four for packets to the switch's own host, and two
+    # that lead to these tables.
     assert len(own) == 2 + 4 + 2
 
 
@@ -360,7 +360,7 @@ def test_freertrs_headers_are_changed_at_waypoints(tmp_path):
         for target in hosts:
             assert net.send(source, target.address) == ((target.switch, HOST_PORT), None)
     assert 3 < sum(map(bool, net.entries.values())) < 15
-    # Two routes part after a waypoint, which can have one entry per destination only.
+    # Two routes part after a waypoint, but the waypoint can have only one entry per destination.
     other = json.loads(json.dumps(plan))
     route = next(route for route in other["routes"] if (route["from"], route["to"]) == ("s13", "s29"))
     there = next(route for route in other["routes"] if (route["from"], route["to"]) == ("s0", "s29"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fat trees: their recognition, their gates, and the targets of tags."""
+"""Tests of fat trees: how they are recognized, their gates, and the targets of tags."""
 
 import random
 from itertools import pairwise, product
@@ -27,8 +27,8 @@ def named(numbering: gates.Numbering) -> dict[str, list[int]]:
 
 
 def shuffled(network: Network, seed: int) -> Network:
-    """Returns the same network with other names and another order of nodes and links, and so with other
-    ports."""
+    """Returns the same network with other names, and with nodes and links in another order. Its ports
+    therefore differ, too."""
     draw = random.Random(seed)
     order = draw.sample(range(len(network.nodes)), len(network.nodes))
     name = {node: f"n{place}" for place, node in enumerate(order)}
@@ -104,7 +104,7 @@ def test_a_tree_without_servers_has_gates_for_them():
     numbering = gates.number(fattree.find(bare))
     assert named(numbering) == named(gates.number(fattree.find(whole)))
     es1 = numbering.switches[0].by_port
-    # Ports of links keep their numbers; servers have the lowest free ones.
+    # Ports of links keep their numbers. Servers get the lowest free numbers.
     assert {port: (gate.gate, gate.to) for port, gate in es1.items() if gate.flag} == {1: (2, None), 2: (4, None)}
     assert not tags.prove(numbering).failed
 
@@ -167,11 +167,11 @@ def test_the_rule_admits_what_arrives_and_nothing_else():
 
 
 def test_no_tag_circles():
-    """A tag has no hop limit, but it leaves the tree or is dropped at the fifth switch at the latest,
-    whatever its value."""
+    """Whatever the value of a tag, and although it has no hop limit, the packet leaves the tree or is dropped
+    at the fifth switch at the latest."""
     numbering = gates.number(figure())
     ports = numbering.tree.network.ports
-    # All values that f distinguishes; one value above the highest gate stands for all of them.
+    # These are all values that f distinguishes; one value above the highest gate stands for all higher ones.
     values = [*range(60), 8191]
     for edge, (up, down) in product((numbering.tree.edges[0][0], numbering.tree.edges[3][1]), product(values, values)):
         for gate in numbering.switches[edge].by_port.values():
@@ -207,7 +207,7 @@ def test_trees_that_do_not_fit_the_header_are_refused(k, header, outside, says):
 
 
 def changed(change) -> Network:
-    """Returns the tree of k = 4 with a change to its graph."""
+    """Returns the tree of k = 4 after a change to its graph."""
     network = fattree.make(4)
     graph = networkx.MultiGraph()
     graph.add_nodes_from(network.nodes)
@@ -296,7 +296,7 @@ def test_a_tree_from_graphml_and_back_as_a_document(tmp_path, capsys):
 
 
 def follow(data):
-    """Sends every tag by the document alone."""
+    """Sends every tag, using only the document."""
     network = files.of_json("x", data["network"])
     switches = {switch["name"]: switch for switch in data["switches"]}
     assert (data["k"], data["header"]) == (4, {"name": "paper", "up_bits": 32, "down_bits": 13})
@@ -340,7 +340,7 @@ def test_keys_of_fat_trees_share_ids_between_planes(tmp_path, capsys):
     printed = capsys.readouterr().out
     width = next(int(line.split()[-1]) for line in printed.splitlines() if line.startswith("key of any path"))
     assert width <= 24
-    # Keys also arrive with other wiring, where a route is a random shortest path.
+    # Keys also arrive if the tree is wired differently. Each route is a random shortest path.
     write(str(tmp_path / "tree.json"), to_json(shuffled(fattree.make(6), 1)))
     assert main(["keyflow", str(tmp_path / "tree.json"), "--fat-tree"]) == 0
 

@@ -59,7 +59,7 @@ def test_ids_are_coprime_where_nodes_meet_and_large_enough(data):
     for a, b in combinations(range(count), 2):
         if demand.meets[a] >> b & 1 and found[a] and found[b]:
             assert math.gcd(found[a], found[b]) == 1
-    # Fixed IDs stay, and the other IDs suit them.
+    # Fixed IDs stay, and all other IDs are coprime to them where necessary.
     kept = {node: value for node, value in enumerate(found) if value and node % 2}
     again = ids.assign(demand, labels, kept)
     assert all(again[node] == value for node, value in kept.items())
@@ -118,7 +118,7 @@ def test_planned_keys_are_shorter(network):
 
 def test_keys_of_the_zoo_are_shorter_by_more_than_a_fifth():
     names = sorted(path.stem for path in ZOO.glob("*.graphml"))
-    # The largest network takes seconds; the command line compares it.
+    # The largest network takes seconds, so only the command line compares it.
     found = [compare(zoo(name)) for name in names if name != "Kdl"]
     if not found:
         pytest.skip(f"{ZOO} is not there")
@@ -141,7 +141,7 @@ def test_growth_without_room_is_refused():
     old_network = sample("backbone.json").part(range(8), "a part")
     old = suit(old_network, Trees(old_network).demand("all"))
     horb = old_network.index("Horb")
-    # One link before and two after the growth.
+    # There is one link before the growth, and two after it.
     assert len(old.labels[horb]) == 2
     old.ids = [value if value % 2 else 101 for value in old.ids]
     old.ids[horb] = 2

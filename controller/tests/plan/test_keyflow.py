@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""KeyFlow plans: segments, protection, and walks through the planned network."""
+"""Tests of KeyFlow plans: segments, protection, and walks through the planned network."""
 
 import math
 from itertools import pairwise
@@ -28,7 +28,7 @@ from shunt_controller.plan.walk import (
 
 
 def deliver(made: KeyPlan, failure: Failure | None = None) -> dict[tuple[int, int], str]:
-    """Sends a packet along every route. Returns "" or the drop reason by pair."""
+    """Sends a packet along every route. Returns for each pair "" or the drop reason."""
     walk = Walk(made.network, made.bank.backups, failure)
     found = {}
     for route in made.routes:
@@ -150,7 +150,7 @@ def test_what_is_said_to_be_protected_loses_nothing(network):
 
 
 def crossing(network: Network, route, failure: Failure) -> tuple[bool, bool]:
-    """Returns whether a failure is on a route, and whether the plan states that it loses nothing."""
+    """Returns whether a failure is on a route, and whether the plan states that nothing is lost after it."""
     is_cut = failure.port is None and failure.node in (route.source, route.destination)
     is_guarded = not is_cut
     crossed = False
@@ -184,7 +184,7 @@ def test_most_of_geant_is_protected():
     links, bridges = protection.protected_links(made), protection.bridges(network)
     assert len(links) == 61 and len(bridges) == 8
     assert not any(links[link] for link in bridges)
-    # All links that can be protected. They are 86.9 % of all links, because eight lead to leaves.
+    # These are all links that can be protected: 86.9 % of all links, because eight links lead to leaves.
     assert protection.count_links(made) == (61, 53, 8, 0)
     assert max(segment.bits for route in made.routes for segment in route.segments) <= 128
     for failure in failures(network)[::3]:
@@ -219,7 +219,7 @@ def test_all_keys_of_a_fat_tree_arrive(k):
     made = plan(routes, "core", 64)
     assert set(deliver(made).values()) == {""} and len(made.routes) == (k * k // 2) * (k * k // 2 - 1)
     assert max(segment.bits for route in made.routes for segment in route.segments) <= routes.width_max(made.bank)
-    # The demand covers each possible path: no two IDs of a path have a common factor.
+    # The demand covers every possible path, so no two IDs of a path have a common factor.
     listed = [
         [source, up, core, down, destination]
         for source in tree.edges[0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Valid and invalid networks in files."""
+"""Tests of valid and invalid networks in files."""
 
 import json
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Places of hosts, checked against plans, and the application that reads them."""
+"""Tests of the places of hosts, which are checked against plans, and of the application that reads them."""
 
 import json
 import os
@@ -123,7 +123,7 @@ def test_pairs_without_a_route_are_named(tmp_path):
 
 
 def start(tmp_path, hosts, *options):
-    """Runs the application, which ends at its start with an error."""
+    """Runs the application, which must end at its start with an error."""
     (tmp_path / "hosts.json").write_text(json.dumps(hosts))
     command = [sys.executable, str(ROOT / "lab/controllers/launch.py"), "load_plan", "--ofp-tcp-listen-port", "0"]
     environment = dict(os.environ, PYTHONPATH=f"{ROOT}/controller/src:{ROOT}/controller/examples", PYTHONDONTWRITEBYTECODE="1")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Polynomials, and PolKA in freeRtr's form."""
+"""Tests of polynomials, and of PolKA in freeRtr's form."""
 
 import json
 
@@ -19,7 +19,7 @@ from test_keyflow import deliver
 
 BACKBONE = str(SAMPLES / "backbone.json")
 
-# Golden vectors: path as node indices after the first node, and key.
+# Golden vectors: a path, as the indices of the nodes after the first one, and its key.
 GOLDEN = [
     ([2, 3], "00000000000000000000000080038005"),
     ([1, 2, 3], "00000000000000000000800380040005"),
@@ -33,7 +33,8 @@ polynomials = st.integers(0, (1 << 40) - 1)
 
 
 def crc(key: bytes, polynomial: int) -> int:
-    """Returns the CRC-16 as switches compute it: over all but the last two bytes, which are added afterwards.
+    """Returns the CRC-16 as switches compute it: over all bytes except the last two, which are added
+    afterwards.
     """
     register = 0
     for byte in key[:-2]:
@@ -65,7 +66,7 @@ def test_inverses(a, modulus):
 def test_irreducible_polynomials():
     assert gf2.irreducibles(1) == (0b10, 0b11)
     assert gf2.irreducibles(4) == (0b10011, 0b11001, 0b11111)
-    # The numbers of irreducible polynomials equal Gauss's formula.
+    # The numbers of irreducible polynomials follow Gauss's formula.
     assert [len(gf2.irreducibles(degree)) for degree in range(1, 11)] == [2, 1, 2, 3, 6, 9, 18, 30, 56, 99]
     assert gf2.irreducibles(16)[:10] == (
         *(0x1002B, 0x1002D, 0x10039, 0x1003F, 0x10047),

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans of random networks, followed by their documents and the data plane of docs/planning.md alone.
+"""Tests of plans of random networks. Packets are walked using only the document and the data plane that
+docs/planning.md defines.
 
-This walk is independent of the planner's: it was written from that page, and works on names and JSON.
+This walk is independent of the planner's: it was written from docs/planning.md, and works on names and JSON.
 """
 
 import math
@@ -56,7 +57,7 @@ def long_network(seed: int) -> Network:
 
 
 class Switches:
-    """Banks and links of a document."""
+    """The banks and links of a document."""
 
     def __init__(self, data, epoch=0):
         self.banks = {}
@@ -130,7 +131,7 @@ class Switches:
 
 
 def segments_of(data):
-    """Yields each route with each of its segments."""
+    """Yields each segment of each route, with its route."""
     for route in data["plans"][0]["routes"]:
         for at, segment in enumerate(route["segments"]):
             yield route, segment, at + 1 == len(route["segments"])
@@ -152,7 +153,8 @@ def check_keys(data):
     switches = Switches(data)
     made = data["plans"][0]
     names = {switch["name"] for switch in data["switches"]}
-    # Switches that routes cross need labels, and so do ends of routes. Ports have distinct labels.
+    # Switches that routes cross need labels, and so do the ends of routes. Different ports have different
+    # labels.
     for name, bank in switches.banks.items():
         if bank is not None:
             room = 1 << bank["id"].bit_length() - 1 if switches.is_polynomial else bank["id"]
@@ -168,10 +170,10 @@ def check_keys(data):
         moduli = [switches.banks[name]["id"] for name in inside]
         own = max(bits_of(moduli, switches.is_polynomial), int(segment["key"], 16).bit_length())
         if any(segment["guards"]) and own != segment["bits"]:
-            # Packets may bounce back to the first switch, which then has a residue too.
+            # Packets may bounce back to the first switch, so the key may also have a residue for it.
             moduli.append(switches.banks[segment["path"][0]]["id"])
         assert are_coprime(moduli, switches.is_polynomial), (route["from"], route["to"], moduli)
-        # The key may be a larger one with the same residues.
+        # The key may be larger than the smallest key with the same residues.
         bits = max(bits_of(moduli, switches.is_polynomial), int(segment["key"], 16).bit_length())
         assert segment["bits"] == bits <= made["width_bits"]
     for route in made["routes"]:
@@ -232,7 +234,7 @@ def test_protected_hops_of_random_networks_lose_nothing(seed, width_bits):
 
 
 def hops_with_a_way_round(network: Network, data) -> int:
-    """Returns the number of hops whose link has a detour, so that they could be protected."""
+    """Returns the number of hops whose link has a detour. These hops could be protected."""
 
     def reaches(a, b, without):
         seen, rest = {a}, [a]
@@ -271,12 +273,12 @@ def test_hosts_of_random_networks_reach_each_other(seed):
 
 
 def wired_at_random(k: int, seed: int, outside: int = 0) -> Network:
-    """Returns a fat tree with all parts in random order and with random port numbers."""
+    """Returns a fat tree whose parts are in random order, with random port numbers."""
     tree = fattree.make(k, outside)
     draw = random.Random(seed)
     name = dict(zip(tree.nodes, (f"x{number}" for number in draw.sample(range(1000), len(tree.nodes))), strict=True))
     links = [(name[tree.nodes[link.a]], name[tree.nodes[link.b]]) for link in tree.links]
-    # Servers are the nodes with one link; no role marks them.
+    # Servers are the nodes with one link. No role marks them as servers.
     return with_random_ports(f"tree {seed}", [(name[node], "core") for node in tree.nodes], links, draw)
 
 
@@ -302,7 +304,7 @@ def test_tags_of_trees_wired_at_random_arrive(k, seed, outside):
                 for up in row:
                     found = arrive(network, switches, data["server_gate_max"], name, port, up, host["gate"])
                     assert found == (host["switch"], host["port"])
-    # The same with entries, from host to host, for any choice of a flow in a group.
+    # Do the same with entries, from host to host, for any bucket that a group may choose for a flow.
     places = draw.sample(data["hosts"], 6)
     hosts = [Host(f"10.0.0.{at}", place["switch"], place["port"]) for at, place in enumerate(places, 1)]
     net = Net(data, hosts)

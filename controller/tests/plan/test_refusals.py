@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Unprotected hops of a protected plan are listed, each with its reason."""
+"""Tests that the unprotected hops of a protected plan are listed, each with its reason."""
 
 import json
 from itertools import pairwise
@@ -28,7 +28,7 @@ def test_each_hop_is_promised_or_refused():
 
 
 def test_reasons_are_those():
-    # A ring of four, with a leaf at each of two neighbours that have a short route.
+    # A ring of four, with a leaf at each of two neighbours. The leaves have a short route.
     links = ["ab", "bc", "cd", "da", "ax", "by"]
     network = build("ring", [(name, "core") for name in "abcdxy"], [Wire(*link) for link in links])
     made = plan_protected(Listed(network, [[network.index(name) for name in "xaby"]]), "hops", 64)

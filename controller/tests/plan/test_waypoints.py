@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Split protected routes, in which a packet on a detour may arrive at a waypoint by the output port of its
+"""Tests of split protected routes. A packet on a detour may arrive at a waypoint by the output port of its
 next segment."""
 
 import copy
@@ -29,8 +29,8 @@ TABLES_MAX = 40
 
 
 def odd_networks() -> list[Network]:
-    """Returns networks, of which most have routes that do not fit 64 bits with their detours."""
-    # Rings in a row, each with a switch in common with the next one.
+    """Returns networks. In most of them, routes with their detours do not fit 64 bits."""
+    # Rings in a row. Each ring has one switch in common with the next ring.
     necklace = networkx.Graph()
     for first in range(0, 20, 5):
         around = [*range(first, first + 6), *(100 + first + at for at in range(2))]
@@ -56,8 +56,8 @@ def odd_networks() -> list[Network]:
 
 
 def promises(data):
-    """Yields each failure that the document declares harmless: the route, the failed ends of links, and the
-    failed switch."""
+    """Yields each failure that is harmless according to the document: the route, the failed ends of links,
+    and the failed switch."""
     switches = Switches(data)
     for route in data["plans"][0]["routes"]:
         for segment in route["segments"]:
@@ -73,13 +73,13 @@ def promises(data):
 
 
 def broken(data) -> int:
-    """Returns the number of promises that are broken between the ends of the route, by the document alone."""
+    """Returns the number of promises that are broken between the ends of a route, using only the document."""
     switches = Switches(data)
     return sum(not switches.deliver(route, down, dead) for route, down, dead in promises(data))
 
 
 def without_returns(data):
-    """Returns the plan without return ports, as it was before waypoints could send packets back."""
+    """Returns the plan without return ports, as plans were before waypoints could send packets back."""
     data = copy.deepcopy(data)
     for route in data["plans"][0]["routes"]:
         for segment in route["segments"]:
@@ -158,7 +158,8 @@ def test_returns_are_by_ports_that_the_entry_sends_by():
 def test_geant_in_64_bits_keeps_its_promises():
     data = document(plan_protected(Trees(zoo("Geant2012")), "hops", 64))
     assert broken(data) == 0 and broken(without_returns(data)) == 80
-    # The number of promises is the same as before, when some were broken.
+    # The number of promises is the same as before waypoints could send packets back, when some promises were
+    # broken.
     assert sum(1 for _ in promises(data)) == 7838
 
 
@@ -198,7 +199,7 @@ def test_an_entry_drops_what_it_is_not_to_send_back():
     assert Entry(0, 1, 2).choose(None, set()) == 1
     assert Entry(0, 1, 2).choose(1, set()) == INGRESS_PORT
     assert Entry(0, 1, 2, [1]).choose(1, set()) == 1
-    # The group checks whether ports are up, not which one is the ingress port.
+    # The group checks only whether ports are up, not which port is the ingress port.
     assert Entry(0, 1, 2, [1]).choose(2, {1}) == INGRESS_PORT
     assert Entry(0, 1, 2, [2]).choose(2, {1}) == 2
     assert Entry(0, 1, 2).choose(3, {1, 2}) == Entry(0, 1).choose(3, {1}) == "port_down"

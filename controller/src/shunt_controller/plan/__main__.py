@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``python -m shunt_controller.plan``."""
+"""Entry point of ``python -m shunt_controller.plan``."""
 
 import sys
 

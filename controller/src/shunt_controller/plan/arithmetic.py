@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arithmetic of IDs and keys: integers (KeyFlow) or polynomials over GF(2) (PolKA). IDs are powers of primes
-of either."""
+"""Arithmetic of IDs and keys: integers (KeyFlow) or polynomials over GF(2) (PolKA). IDs are powers of prime
+numbers or of irreducible polynomials."""
 
 import math
 from abc import ABC, abstractmethod
@@ -30,7 +30,7 @@ class Arithmetic(ABC):
 
     @abstractmethod
     def residues(self, value: int) -> int:
-        """Returns the number of residues: labels are 0 to one less."""
+        """Returns the number of residues. Labels are less than this number."""
 
     @abstractmethod
     def size(self, value: int) -> float:
@@ -38,11 +38,11 @@ class Arithmetic(ABC):
 
     @abstractmethod
     def plus(self, a: int, b: int) -> int:
-        """Returns the sum."""
+        """Returns the sum of two elements."""
 
     @abstractmethod
     def times(self, a: int, b: int) -> int:
-        """Returns the product."""
+        """Returns the product of two elements."""
 
     @abstractmethod
     def are_coprime(self, product: int, value: int) -> bool:
@@ -50,20 +50,20 @@ class Arithmetic(ABC):
 
     @abstractmethod
     def bits(self, product: int) -> int:
-        """Returns the number of bits of the largest key of IDs with this product."""
+        """Returns the length in bits of the largest key whose IDs have this product."""
 
     @abstractmethod
     def residue(self, key: int, modulus: int) -> int:
-        """Returns the remainder of a key."""
+        """Returns the remainder of a key modulo an ID."""
 
     @abstractmethod
     def extend(self, key: int, product: int, modulus: int, label: int) -> int:
-        """Returns the smallest key with the remainder of `key` modulo `product`, and the remainder `label`
-        modulo `modulus`."""
+        """Returns the smallest key with two remainders: that of `key` modulo `product`, and `label` modulo
+        `modulus`."""
 
 
 class Integers(Arithmetic):
-    """Integers."""
+    """Arithmetic with integers."""
 
     name = "integer"
 
@@ -113,7 +113,8 @@ class Integers(Arithmetic):
 
 
 class Polynomials(Arithmetic):
-    """Polynomials over GF(2), of any degree or of a fixed one as CRC hardware requires it."""
+    """Arithmetic with polynomials over GF(2), of any degree or of one fixed degree, as CRC hardware
+    requires."""
 
     name = "polynomial"
 

@@ -15,13 +15,13 @@ from shunt_controller.plan.steering import guards, path_ports, steer
 
 ROUNDS = 2
 PROBES_MAX = 32
-"""Maximum number of routes that a choice is evaluated with; of more routes, an evenly spaced selection is
+"""Maximum number of routes with which a choice is evaluated. If there are more routes, evenly spaced ones are
 used."""
 
 
 def first_choice(network: Network) -> list[dict[int, int]]:
-    """Returns for each port that leads to a switch the first port of the shortest detour around its link, if
-    there is one."""
+    """Returns, for each port that leads to a switch, the first port of the shortest detour around its link. A
+    port without a detour is left out."""
     found: list[dict[int, int]] = []
     for node, ports in enumerate(network.ports):
         mine = {}
@@ -66,7 +66,7 @@ def choose_backups(network: Network, routes: Iterable[Sequence[int]], coded: Cod
         for (node, port), all_of_them in sorted(leaving.items()):
             if port not in backups[node]:
                 continue
-            # An evenly spaced selection, so that it includes all sources and destinations.
+            # Evenly spaced routes include all sources and destinations.
             probes = all_of_them[:: -(-len(all_of_them) // PROBES_MAX)]
             has_changed |= _improve(network, backups, node, port, probes, coded)
         if not has_changed:
@@ -97,8 +97,8 @@ def _improve(
 def _score(
     network: Network, backups: Sequence[dict[int, int]], probes: Sequence[Sequence[int]], coded: Coded
 ) -> tuple[int, int, int]:
-    """Returns the score of a choice: links whose failure loses nothing, then such switches, then the negative
-    number of switches in keys."""
+    """Returns the score of a choice: the number of links whose failure loses nothing, then the number of such
+    switches, then the negative number of switches in keys."""
     links = nodes = inside = 0
     for route in probes:
         found = guards(network, route, backups, coded, steer(network, route, backups))[1]

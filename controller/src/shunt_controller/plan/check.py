@@ -19,7 +19,7 @@ class Report:
     walks: int = 0
     forwarded_max: int = 0
     guarded: int = 0
-    """Number of failures on a route that lose nothing according to the plan."""
+    """Number of failures on a route after which nothing is lost, according to the plan."""
     unguarded: int = 0
     unguarded_lost: int = 0
     """Number of failures without a guard that lose packets."""
@@ -27,7 +27,8 @@ class Report:
 
 
 class _Arrival(NamedTuple):
-    """Arrival of a packet at a segment's first switch under a failure. Equal arrivals need one walk only."""
+    """Arrival of a packet at the first switch of a segment, under a failure. Equal arrivals need only one
+    walk."""
 
     segment: int
     """Identity of the segment, which several routes may share."""
@@ -45,7 +46,7 @@ class _Place(NamedTuple):
 
 
 class _Pushed(NamedTuple):
-    """Effect of an entry that pushes a key."""
+    """The effect of an entry that pushes a key."""
 
     key: int
     hop_limit: int
@@ -64,13 +65,13 @@ class _Checker:
         self.shared: dict[tuple[object, ...], Segment] = {}
         self.pushed: dict[_Place, _Pushed] = {}
         self.waypoints: dict[int, set[int]] = {}
-        """Waypoints that have an entry for a destination, by destination."""
+        """Waypoints that have an entry for each destination."""
         for node, destinations in waypoints(plan).items():
             for destination in destinations:
                 self.waypoints.setdefault(destination, set()).add(node)
 
     def route(self, route: KeyRoute, with_failures: bool) -> None:
-        """Walks a route over all its segments, first without a failure, then with each link and each switch
+        """Walks a route over all its segments: first without a failure, then with each link and each switch
         on its path down."""
         plan, report = self.plan, self.report
         segments = [self._one(segment) for segment in route.segments]
@@ -141,8 +142,8 @@ class _Checker:
 
 
 def _touches(plan: KeyPlan, failure: Failure, outcome: Outcome) -> bool:
-    """Returns whether a walk visited a switch next to a failure. Other switches forward as without the
-    failure."""
+    """Returns whether a walk visited a switch next to a failure. All other switches forward as they do
+    without the failure."""
     ports = plan.network.ports[failure.node]
     beside = {failure.node}
     if failure.port is None:
@@ -153,7 +154,7 @@ def _touches(plan: KeyPlan, failure: Failure, outcome: Outcome) -> bool:
 
 
 def check(plan: KeyPlan, with_failures: bool = True) -> Report:
-    """Walks every route, also with each link and each switch on its path down."""
+    """Walks every route: first without a failure, then with each link and each switch on its path down."""
     checker = _Checker(plan)
     for route in plan.routes:
         checker.route(route, with_failures)
@@ -181,7 +182,7 @@ def _names(plan: KeyPlan, nodes: list[int] | tuple[int, ...]) -> str:
 
 def _fate(plan: KeyPlan, outcome: Outcome) -> str:
     where = plan.network.nodes[outcome.node]
-    # A waypoint for the same destination sends such a packet on, with a new hop limit.
+    # A waypoint for the same destination sends the packet on, with a new hop limit.
     return f"dropped at {where} ({outcome.reason})" if outcome.reason else f"it ends in the tables of {where}"
 
 

@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
         print(f"{options.name}: {error}", file=sys.stderr)
         return 1
     except BrokenPipeError:
-        # The reader of the output has closed it, as `head` does.
+        # The reader has closed the output, as `head` does.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:

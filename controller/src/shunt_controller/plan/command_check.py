@@ -27,7 +27,7 @@ def add(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Prints the results as a table, or raises with the violations."""
+    """Prints the results as a table. Raises an error that lists the violations if there are any."""
     data = read_document(options.plan)
     rows = []
     for at in range(len(data["plans"])):

@@ -12,7 +12,8 @@ from shunt_controller.plan.network import Network
 from shunt_controller.plan.tables import facts
 
 ALL_MAX_K = 8
-"""Larger trees are checked by a sample of walks, unless all are requested."""
+"""Largest k for which all tags are walked. Larger trees are checked by a sample of walks, unless all walks
+are requested."""
 SAMPLE_PAIRS = 500
 
 

@@ -25,7 +25,7 @@ from shunt_controller.plan.tables import facts
 from shunt_controller.plan.treeroutes import TreeRoutes
 
 ROUTES_MAX = 20_000
-"""Maximum number of routes that are written unless they are requested."""
+"""Maximum number of routes that are written, unless a number is requested."""
 
 
 def add(commands: Any) -> None:
@@ -154,7 +154,7 @@ def _older(
 
 
 def pairs_of(options: argparse.Namespace, routes: Routes) -> list[tuple[int, int]] | None:
-    """Returns the pairs to make keys for, or None for all pairs."""
+    """Returns the pairs for which keys are made, or None for all pairs."""
     everything = routes.pairs()
     count = options.sample or ROUTES_MAX
     if len(everything) <= count:
@@ -192,7 +192,7 @@ def _summary(made: KeyPlan, routes: Routes) -> list[tuple[str, object]]:
 
 
 def _all_pairs(trees: Trees, made: KeyPlan) -> list[tuple[str, object]]:
-    """Returns facts about the keys of all pairs, without detours and with any width."""
+    """Returns facts about the keys of all pairs, without detours and without a maximum width."""
     begin = time.perf_counter()
     is_end = trees.is_end
     found = sorted(
@@ -215,7 +215,7 @@ def _all_pairs(trees: Trees, made: KeyPlan) -> list[tuple[str, object]]:
 def _protected(made: KeyPlan) -> list[tuple[str, object]]:
     links = count_links(made)
     hops = [guard for route in made.routes for segment in route.segments for guard in segment.guards]
-    # Switches between the ends, including waypoints, which have no guards.
+    # Count the switches between the ends, including waypoints, which have no guards.
     nodes = sum(len(segment.nodes) - 1 for route in made.routes for segment in route.segments) - len(made.routes)
     others = links.used - links.to_leaves - links.other_bridges
     return [

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares key lengths with those of consecutive primes: bits of all pairs' keys with all nodes of each path
-coded."""
+"""Compares the lengths of planned keys with those of consecutive primes. The keys are those of all pairs,
+with all nodes of each path coded."""
 
 import statistics
 from collections.abc import Sequence
@@ -23,12 +23,13 @@ class Comparison(NamedTuple):
     ports_max: int
     """Maximum number of labels of a node: its links and its own tables. Parallel links count once."""
     baseline_mean: float
-    """Keys with consecutive primes from `ports_max` on, in the order of the file."""
+    """Mean length of keys with consecutive primes from `ports_max` on, in the order of the file."""
     baseline_max: int
     same_routes_mean: float
-    """Keys with planned IDs on the baseline's routes."""
+    """Mean length of keys with planned IDs on the baseline's routes."""
     mean: float
-    """Keys with planned IDs. Of several shortest paths, those with the shortest keys are used."""
+    """Mean length of keys with planned IDs. Of several shortest paths, the one with the shortest key is
+    used."""
     max: int
 
     @property
@@ -38,7 +39,7 @@ class Comparison(NamedTuple):
 
 
 def compare(network: Network) -> Comparison:
-    """Compares a plan with the baseline, for a network's largest connected part."""
+    """Compares a plan with the baseline, for the largest connected part of a network."""
     network = network.largest_part()
     trees = Trees(network)
     demand = trees.demand("all")
@@ -53,7 +54,7 @@ def compare(network: Network) -> Comparison:
 
 
 def shorter_percent(comparisons: Sequence[Comparison]) -> float:
-    """Returns the reduction of the mean of the networks' mean key lengths, in percent."""
+    """Returns by how many percent the average over the networks' mean key lengths is shorter."""
     need(bool(comparisons), "nothing is compared")
     mean = statistics.fmean(one.mean for one in comparisons)
     return 100 * (1 - mean / statistics.fmean(one.baseline_mean for one in comparisons))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requirements that routes impose on IDs, independent of the choice of routes."""
+"""What routes require of IDs, in a form that does not depend on how the routes were chosen."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ LOCAL = 0
 """Pseudo-port of the switch's own tables, where routes end."""
 
 Coded = Literal["all", "hops", "core"]
-"""Selects the nodes whose residues are in a key. "all": all nodes of a route; "hops": all but the first,
-whose entry has the port; "core": only those between the first and the last."""
+"""Selects the nodes whose residues are in a key. "all": all nodes of a route. "hops": all except the first
+node, whose entry names the port. "core": only the nodes between the first and the last."""
 
 
 @dataclass
 class Demand:
-    """Requirements of routes on IDs, with one item per node."""
+    """What routes require of IDs, with one item per node."""
 
     ports: list[set[int]]
     """Ports that the node needs labels for, including :data:`LOCAL`; empty if the node is in no key."""
@@ -28,11 +28,11 @@ class Demand:
 
     @classmethod
     def none(cls, nodes: int) -> "Demand":
-        """Returns the demand of no routes."""
+        """Returns the demand without any routes."""
         return cls([set() for _ in range(nodes)], [0] * nodes, [0] * nodes)
 
     def all_meeting(self) -> "Demand":
-        """Returns the same demand, but with each node in a key with each other one."""
+        """Returns the same demand, except that every two nodes share a key."""
         everyone = sum(1 << node for node, ports in enumerate(self.ports) if ports)
         meets = [everyone & ~(1 << node) if ports else 0 for node, ports in enumerate(self.ports)]
         return Demand(self.ports, self.uses, meets)

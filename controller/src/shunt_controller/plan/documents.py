@@ -20,7 +20,7 @@ _ARITHMETICS = {arithmetic.name: arithmetic for arithmetic in (INTEGERS, POLYNOM
 _CODED = ("all", "hops", "core")
 _GUARDS = ("", "link", "node", "link+node")
 ID_MAX = 0xFFFF_FFFF
-"""Highest epoch that a switch can be configured with."""
+"""Highest ID that a switch can be configured with."""
 HOP_LIMIT_MAX = 255
 TABLES = "tables"
 """Stands for the switch's own tables in a label map."""
@@ -143,7 +143,7 @@ def read_document(path: str) -> dict[str, Any]:
 
 
 def plan_of(path: str, data: dict[str, Any], at: int = -1) -> KeyPlan:
-    """Returns one of the plans in a document, by default the last one."""
+    """Returns one of the plans in a document; without a number, the last one."""
     try:
         network = of_json(path, data["network"])
         made = data["plans"][at]
@@ -175,7 +175,7 @@ def plan_of(path: str, data: dict[str, Any], at: int = -1) -> KeyPlan:
 
 
 def _bank_of(network: Network, switches: list[dict[str, Any]], epochs: list[int], epoch: int, arithmetic: Arithmetic) -> Bank:
-    """Returns the configuration of the switches for one of the epochs of a document."""
+    """Returns the configuration of the switches for one epoch of a document."""
     bank = Bank([0] * len(network.nodes), [[] for _ in network.nodes], arithmetic=arithmetic)
     names = [switch["name"] for switch in switches]
     need(len(names) == len(set(names)), "a switch is listed twice")
@@ -197,14 +197,14 @@ def _bank_of(network: Network, switches: list[dict[str, Any]], epochs: list[int]
 
 
 def _port(network: Network, node: int, value: Any) -> int:
-    """Returns the value if it is a port with a link."""
+    """Returns the value if it is a port with a link; raises an error otherwise."""
     port = _whole(f"a port of {network.nodes[node]}", value)
     need(port in network.ports[node], f"{network.nodes[node]} has no link at port {port}")
     return port
 
 
 def _whole(what: str, value: Any) -> int:
-    """Returns the value if it is an integer, without conversion from a fraction or a string."""
+    """Returns the value if it is an integer. A fraction or a string is refused, not converted."""
     need(type(value) is int, f"{what} is {value!r}, which is not an integer")
     return int(value)
 

@@ -3,7 +3,8 @@
 
 
 class PlanError(ValueError):
-    """A request cannot be planned. The text states the problem, its place and a remedy for the user."""
+    """A request cannot be planned. The text is for the user: it states the problem, where it is, and a
+    remedy."""
 
 
 def need(is_so: bool, says: str) -> None:

@@ -4,7 +4,8 @@ is not one.
 
 A fat tree of even k has k pods. A pod has k/2 edge switches and k/2 aggregation switches, all linked to each
 other. There are (k/2)^2 core switches in k/2 planes. The aggregation switch of a plane in each pod is linked
-to all cores of the plane. Edge switches have ports for k/2 servers, core switches for links to the outside.
+to all cores of the plane. Edge switches have ports for k/2 servers. Core switches have ports for links to the
+outside.
 """
 
 from collections.abc import Iterable
@@ -18,8 +19,8 @@ K_MAX = 64
 
 
 class Place(NamedTuple):
-    """A port for a server or for an external link. Without a node, nothing is connected yet and the port is
-    the lowest free one."""
+    """A port for a server or for an external link. Without a node, nothing is connected to the port yet, and
+    it is the lowest free port."""
 
     port: int
     node: int | None
@@ -39,13 +40,13 @@ class FatTree:
     cores: list[list[int]]
     """Core switches, by plane."""
     servers: dict[int, list[Place]]
-    """Servers of each edge switch, k/2 places."""
+    """The k/2 server places of each edge switch."""
     outside: dict[int, list[Place]]
     """External links of each core switch, if there are any."""
 
     @property
     def half(self) -> int:
-        """k/2."""
+        """Half of k."""
         return self.k // 2
 
     def pod_of(self) -> dict[int, int]:
@@ -75,7 +76,7 @@ def make(k: int, outside: int = 0) -> Network:
 
 
 def find(network: Network, k: int | None = None) -> FatTree:
-    """Returns the fat tree in a network, which must have this k if one is given."""
+    """Returns the fat tree in a network. If `k` is given, the tree must have this k."""
     return _Finder(network).find(k)
 
 
@@ -89,7 +90,7 @@ class _Finder:
         self.near = {node: [peer for peer in network.neighbours[node] if not self.is_leaf[peer]] for node in self.switches}
 
     def refuse(self, says: str) -> None:
-        """Raises PlanError with the reason."""
+        """Raises PlanError with this reason."""
         raise PlanError(f"{self.network.name} is not a fat tree: {says}")
 
     def find(self, wanted: int | None) -> FatTree:
@@ -193,8 +194,8 @@ class _Finder:
         return frozenset(peer for peer in self.near[switch] if peer in cores)
 
     def _planes(self, pods: list[list[int]], cores: set[int], k: int) -> list[list[int]]:
-        """Returns the cores by plane: those of each aggregation switch of the first pod. Other pods must have
-        the same planes."""
+        """Returns the cores by plane. The cores of an aggregation switch of the first pod are a plane; all
+        other pods must have the same planes."""
         owner: dict[int, int] = {}
         groups: list[frozenset[int]] = []
         for switch in pods[0]:
@@ -230,7 +231,7 @@ class _Finder:
 
 
 def filled(network: Network, node: int, places: list[Place], count: int) -> list[Place]:
-    """Returns the places, with the node's lowest free ports in place of missing ones."""
+    """Returns the places. In place of missing ones, it returns the lowest free ports of the node."""
     port, found = 0, list(places)
     while len(found) < count:
         port += 1

@@ -17,7 +17,7 @@ from shunt_controller.plan.network import Network, Wire, build
 
 FILE_MAX_BYTES = 256 << 20
 PLAN_MAX_BYTES = 1 << 30
-"""Maximum file size in bytes. It exceeds every plan that the planners write, and simulations have the same
+"""Maximum file size in bytes. No plan that the planners write is larger, and simulations have the same
 limit."""
 
 
@@ -76,8 +76,8 @@ def _graphml(name: str, data: bytes, internal_only: bool) -> Network:
 
 def of_graph(name: str, graph: Any, notes: list[str] | None = None) -> Network:
     """Converts a graph of networkx. Ports are numbered from 1 in the order of the nodes that they lead to, so
-    they do not depend on the order of the links. Links of a node to itself are left out, and parallel links
-    are kept. In a directed graph, a link in each direction is one link."""
+    they do not depend on the order of the links. Links from a node to itself are left out, and parallel links
+    are kept. In a directed graph, two links of opposite direction are one link."""
     said = list(notes or [])
     order = {node: index for index, node in enumerate(graph)}
     labels = Counter(str(data.get("label", "")) for _, data in graph.nodes(data=True))

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """PolKA in freeRtr's form: a 128-bit key whose residue at a node is the index of the next node, and 0 at the
-last one.
+last node.
 
 EtherType 0x8842 is followed by 20 bytes: version (8 bits, 0), TTL (8), EtherType of the payload (16) and the
 key, big-endian. Nodes have indices. The polynomial of index i is the i-th number from 0x10000 on that, as a
 polynomial over GF(2), has no factor in common with earlier ones.
 
 freeRtr's encoder refuses keys with the highest bit set, because its big integer would then have one more
-byte. Such paths must be split, and so must paths of more than eight nodes.
+byte. Paths with such keys must be split, and so must paths of more than eight nodes.
 """
 
 import struct
@@ -62,7 +62,7 @@ def _small_factors(value: int) -> set[int]:
 def polynomial(index: int) -> int:
     """Returns the polynomial of an index."""
     need(0 <= index <= INDEX_MAX, f"the index {index} is not 0 to {INDEX_MAX}")
-    # The count is rounded up, so that few lists are cached.
+    # The count is rounded up, so that only a few different lists are cached.
     return polynomials(-(-(index + 1) // 64) * 64)[index]
 
 
@@ -79,7 +79,7 @@ def key_of(path: Sequence[int]) -> int:
 
 
 def encode(path: Sequence[int]) -> int:
-    """Returns the key of a path; raises PlanError with the reason if freeRtr cannot carry it."""
+    """Returns the key of a path. Raises PlanError with the reason if freeRtr cannot carry the key."""
     if len(path) > NODES_MAX:
         raise PlanError(
             f"the path {_said(path)} has {len(path)} nodes after the first one; a key of {KEY_BITS} bits has at most {NODES_MAX}"
@@ -102,8 +102,8 @@ def header(key: int, ttl: int, ethertype: int) -> bytes:
 
 def cut(path: Sequence[int]) -> list[list[int]]:
     """Returns the fewest segments of a path that freeRtr can carry. The last node of a segment pops the
-    header and pushes the next one. The length of a key is known only after it is made, so all ways to cut are
-    tried."""
+    header and pushes the next one. The length of a key is known only after the key is made, so all ways to
+    cut the path are tried."""
     need(bool(path), "a path needs a node after the first one")
     fewest: list[list[list[int]] | None] = [[]]
     for end in range(1, len(path) + 1):

@@ -19,14 +19,14 @@ from shunt_controller.plan.errors import need
 from shunt_controller.plan.fattree import FatTree, Place, filled
 
 ASSISTS = "G_ASS"
-"""Flag of a gate from an aggregation switch to an edge switch: packets received there may go up."""
+"""Flag of a gate from an aggregation switch to an edge switch: packets received at this gate may go up."""
 SERVER = "G_SRV"
 EXTERNAL = "G_EXT"
 STEP = 2
-"""Difference of the lowest layer, so all gates are even."""
+"""Difference between the gates of the lowest layer. All gates are even."""
 OUTSIDE_DEFAULT = 2
-"""Number of external gates per core in a tree without external links. They are numbered, because upward gates
-derive from them."""
+"""Number of external gates per core in a tree without external links. They are needed, because upward gates
+are derived from them."""
 
 
 class Header(NamedTuple):
@@ -52,14 +52,14 @@ class Gate(NamedTuple):
 
 @dataclass(frozen=True)
 class Switch:
-    """Configuration of a switch. If a d is 0, the switch has no gates of that kind."""
+    """Configuration of a switch. If one of its differences d is 0, the switch has no gates of that kind."""
 
     node: int
     layer: str
     down_d: int
     up_d: int
     external_d: int
-    """Difference of a core's external gates, which are above `server_gate_max`."""
+    """Difference of a core's external gates, which are greater than `server_gate_max`."""
     gates: dict[int, Gate]
     """Gates by gate number."""
     by_port: dict[int, Gate]
@@ -80,8 +80,8 @@ class Numbering:
 
 
 def passes(tree: FatTree, outside: int) -> tuple[int, int]:
-    """Returns the largest d of each pass: that of the cores (bottom-up), and that of the edge switches'
-    uplinks (top-down)."""
+    """Returns the largest d of each pass: that of the cores for the bottom-up pass, and that of the edge
+    switches' uplinks for the top-down pass."""
     return STEP * tree.half * tree.half, STEP * outside * tree.half
 
 
@@ -91,7 +91,7 @@ def outside_of(tree: FatTree) -> int:
 
 
 def breaches(tree: FatTree, server_first: int, external_first: int, outside: int) -> list[str]:
-    """Returns a description of each violation of the rule for first terms."""
+    """Returns a description of each violation of the rule for the first terms of passes."""
     largest_up, largest_down = passes(tree, outside)
     highest = server_first + STEP * (tree.k * tree.half * tree.half - 1)
     found = []
@@ -107,8 +107,8 @@ def breaches(tree: FatTree, server_first: int, external_first: int, outside: int
 def number(
     tree: FatTree, header: Header = PAPER, external_first: int | None = None, server_first: int = STEP, checked: bool = True
 ) -> Numbering:
-    """Numbers a tree. External gates start after the first multiple of their largest d above all server
-    gates. First terms are verified only if `checked`."""
+    """Numbers a tree. Above all server gates, external gates start after the first multiple of their largest
+    d. The rule for first terms is verified only if `checked`."""
     outside = outside_of(tree)
     highest = server_first + STEP * (tree.k * tree.half * tree.half - 1)
     if external_first is None:
@@ -123,7 +123,7 @@ def number(
 
 
 def _need_room(tree: FatTree, header: Header, highest: int, external_first: int, outside: int) -> None:
-    """Raises unless all gates that a tag may carry fit its fields."""
+    """Raises an error unless all gates that a tag may carry fit its fields."""
     down_max, up_max = (1 << header.down_bits) - 1, (1 << header.up_bits) - 1
     other = "; the wide variant has 16" if header == PAPER else ""
     need(

@@ -5,12 +5,12 @@ from functools import cache
 
 
 def degree(a: int) -> int:
-    """Returns the degree; -1 for 0."""
+    """Returns the degree of a polynomial, or -1 for 0."""
     return a.bit_length() - 1
 
 
 def times(a: int, b: int) -> int:
-    """Returns the product."""
+    """Returns the product of two polynomials."""
     found = 0
     while b:
         low = b & -b
@@ -20,7 +20,7 @@ def times(a: int, b: int) -> int:
 
 
 def divided(a: int, b: int) -> tuple[int, int]:
-    """Returns quotient and remainder."""
+    """Returns the quotient and the remainder."""
     quotient, length = 0, b.bit_length()
     while (shift := a.bit_length() - length) >= 0:
         quotient |= 1 << shift
@@ -29,7 +29,7 @@ def divided(a: int, b: int) -> tuple[int, int]:
 
 
 def remainder(a: int, b: int) -> int:
-    """Returns the remainder."""
+    """Returns the remainder of a division."""
     length = b.bit_length()
     while (shift := a.bit_length() - length) >= 0:
         a ^= b << shift
@@ -37,7 +37,7 @@ def remainder(a: int, b: int) -> int:
 
 
 def inverse(a: int, modulus: int) -> int:
-    """Returns the inverse of `a`; 0 if `a` and the modulus have a common factor."""
+    """Returns the inverse of `a`, or 0 if `a` and the modulus have a common factor."""
     before, now = modulus, remainder(a, modulus)
     was, found = 0, 1
     while now:
@@ -54,7 +54,7 @@ def irreducibles(of_degree: int) -> tuple[int, ...]:
 
 
 def is_irreducible(value: int) -> bool:
-    """Returns whether no polynomial of a lower degree except 1 divides the value."""
+    """Returns whether no polynomial of a lower degree divides the value, except 1."""
     half = degree(value) // 2
     return degree(value) >= 1 and all(
         remainder(value, smaller) for lower in range(1, half + 1) for smaller in irreducibles(lower)

@@ -19,21 +19,21 @@ EXCHANGE_NODES_MAX = 400
 
 
 def consecutive(labels: Sequence[int]) -> list[int]:
-    """Returns the baseline: consecutive primes from the largest number of labels on, in the order of the
-    nodes. 0 without labels."""
+    """Returns the baseline: consecutive primes in the order of the nodes, starting at the largest number of
+    labels. A node without labels gets 0."""
     found = iter(primes_from(max([2, *labels]), len(labels)))
     return [next(found) if count else 0 for count in labels]
 
 
 class Assignment:
-    """Prime of each node, and nodes of each prime."""
+    """The prime of each node, and the nodes of each prime."""
 
     def __init__(self, demand: Demand, labels: Sequence[int], fixed: Mapping[int, int], arithmetic: Arithmetic) -> None:
         self.demand, self.labels, self.arithmetic = demand, labels, arithmetic
         self.fixed = dict(fixed)
         self.free_nodes = [node for node, count in enumerate(labels) if count and node not in fixed]
         used = {factor for value in fixed.values() for factor in arithmetic.factors(value)}
-        # One prime per node in addition to those taken, so that a free one always remains.
+        # There is one prime per node in addition to the primes already taken, so a free prime always remains.
         self.primes = sorted({*arithmetic.primes(max([2, *labels]), len(labels) + len(used) + 1), *used})
         self.holders = dict.fromkeys(self.primes, 0)
         self.prime = [0] * len(labels)
@@ -42,7 +42,7 @@ class Assignment:
                 self.holders[factor] |= 1 << node
 
     def is_free(self, prime: int, node: int, but: int = 0) -> bool:
-        """Returns whether a node may have a prime, if the nodes in the mask `but` give it up."""
+        """Returns whether a node may have a prime if the nodes in the mask `but` give up the prime."""
         return not self.holders[prime] & self.demand.meets[node] & ~but
 
     def best(self, node: int) -> int:
@@ -72,8 +72,8 @@ class Assignment:
         return self.demand.uses[node] * self.arithmetic.size(self.arithmetic.power(prime, self.labels[node]))
 
     def greedy(self) -> None:
-        """Gives each node its best prime, the most used node first. Nodes with equal `meets` do not meet each
-        other and can share an ID, so their uses are added up."""
+        """Gives each node its best prime, the most used node first. Nodes with equal `meets` share no key and
+        can have the same ID, so their uses are added up."""
         uses, meets = self.demand.uses, self.demand.meets
         together: dict[int, int] = {}
         for node in self.free_nodes:
@@ -82,7 +82,8 @@ class Assignment:
             self.give(node, self.best(node))
 
     def exchange(self) -> bool:
-        """Moves nodes to better primes and swaps pairs if keys become shorter. Returns whether any did."""
+        """Moves nodes to better primes, and swaps pairs, if this makes keys shorter. Returns whether it
+        changed any."""
         has_gained = False
         for node in self.free_nodes:
             own = self.prime[node]
@@ -109,7 +110,7 @@ class Assignment:
         return True
 
     def ids(self) -> list[int]:
-        """Returns the ID of each node; 0 if it needs none."""
+        """Returns the ID of each node, or 0 for a node that needs no ID."""
         found = [
             self.arithmetic.power(prime, labels) if prime else 0
             for prime, labels in zip(self.prime, self.labels, strict=True)
@@ -140,7 +141,7 @@ def assign(
 def check(
     ids: Sequence[int], demand: Demand, labels: Sequence[int], names: Sequence[str], arithmetic: Arithmetic = INTEGERS
 ) -> None:
-    """Raises unless all IDs are large enough, and coprime for nodes that meet."""
+    """Raises an error unless all IDs are large enough, and coprime for nodes that share a key."""
     holders: dict[int, int] = {}
     for node, value in enumerate(ids):
         if not labels[node]:

@@ -17,7 +17,7 @@ from shunt_controller.plan.walk import Entry
 
 @dataclass
 class Segment:
-    """The part of a route that one key covers. Its first switch pushes the key; its last switch passes the
+    """The part of a route that one key covers. The first switch pushes the key, and the last switch gives the
     packet to its tables."""
 
     nodes: list[int]
@@ -25,22 +25,23 @@ class Segment:
     """Output port of the first switch."""
     key: int
     bits: int
-    """Length of the largest key with these IDs."""
+    """Length in bits of the largest key with these IDs."""
     hop_limit: int
-    """Hop limit of the pushed header: how often core switches may forward the packet, detours included."""
+    """Hop limit of the pushed header. It limits how often core switches may forward the packet, including
+    detours."""
     backup_port: int | None = None
     """Output port of the first switch if `out_port` is down."""
     steering: list[int] = field(default_factory=list)
     """Nodes off the path whose residues are in the key."""
     guards: list[str] = field(default_factory=list)
-    """Part that may fail without loss, for each hop: "", "link", "node" (the node that the hop leads to) or
-    "link+node"."""
+    """For each hop, the part that may fail without loss: "", "link", "node" (the node that the hop leads to)
+    or "link+node"."""
     return_ports: list[int] = field(default_factory=list)
-    """Ports among `out_port` and `backup_port` by which packets may leave even if it is their ingress port.
-    Empty for segments that do not begin at a waypoint."""
+    """Those of `out_port` and `backup_port` by which packets may leave even if it is their ingress port.
+    Empty for a segment that does not begin at a waypoint."""
     left_out: frozenset[tuple[int, bool]] = frozenset()
-    """Failures (hop, whether the next node fails) that lose packets only because the detour does not fit the
-    key. Not written."""
+    """Failures that lose packets only because the detour does not fit the key, as (hop, whether the next node
+    fails). They are not written to the plan."""
 
     def entry(self) -> Entry:
         """Returns the entry of the first switch."""
@@ -70,8 +71,8 @@ class KeyPlan:
 
 def cut(nodes: Sequence[int], bank: Bank, coded: Coded, width_bits: int) -> list[list[int]]:
     """Returns the fewest segments of a route whose keys fit. Consecutive segments share their waypoint. Each
-    segment is as long as possible: every part of a fitting segment fits too, so a shorter one has no
-    advantage."""
+    segment is as long as possible. A shorter segment has no advantage, because every part of a fitting
+    segment also fits."""
     found = []
     ids, arithmetic = bank.ids, bank.arithmetic
     start, last = 0, len(nodes) - 1
@@ -102,8 +103,8 @@ class Keymaker:
         self.label_of = bank.label_of()
 
     def ports(self, nodes: Sequence[int], is_last: bool) -> dict[int, int]:
-        """Returns the output port of each coded node of a segment. Waypoints, where all segments but the last
-        end, are always coded."""
+        """Returns the output port of each coded node of a segment. A waypoint at the end of a segment is
+        always coded."""
         inside = of_coded(nodes, self.coded) if is_last or self.coded != "core" else nodes[1:]
         following = dict(zip(nodes, nodes[1:], strict=False))
         return {node: self.network.neighbours[node][following[node]] if node in following else LOCAL for node in inside}
@@ -135,7 +136,7 @@ class Keymaker:
 
 
 def waypoints(plan: "KeyPlan") -> dict[int, set[int]]:
-    """Returns the waypoints, each with the destinations that it needs an entry for."""
+    """Returns the waypoints, each with the destinations for which it needs an entry."""
     found: dict[int, set[int]] = {}
     for route in plan.routes:
         for segment in route.segments[1:]:
@@ -144,8 +145,8 @@ def waypoints(plan: "KeyPlan") -> dict[int, set[int]]:
 
 
 def need_one_way(routes: Iterable[KeyRoute], names: Sequence[str]) -> None:
-    """Raises unless all packets for a destination leave a waypoint the same way, because its entries match
-    only the destination."""
+    """Raises an error unless all packets for a destination leave a waypoint by the same way, because the
+    entries of a waypoint match only the destination."""
     ways: dict[tuple[int, int], tuple[list[int], KeyRoute]] = {}
     for route in routes:
         for segment in route.segments[1:]:
@@ -160,8 +161,8 @@ def need_one_way(routes: Iterable[KeyRoute], names: Sequence[str]) -> None:
 
 
 def need_ends(routes: Routes, bank: Bank, coded: Coded, pairs: Iterable[tuple[int, int]] | None) -> list[tuple[int, int]]:
-    """Returns the pairs to plan for. If ends have no residues, they must be switches that no route crosses.
-    These have no ID and pass tagged packets to their tables."""
+    """Returns the pairs to plan for. If ends have no residues, no route may cross them. Such switches have no
+    ID and pass tagged packets to their tables."""
     chosen = routes.pairs() if pairs is None else list(pairs)
     for node in {end for pair in chosen for end in pair} if coded == "core" else ():
         need(

@@ -34,7 +34,8 @@ def bits_of(moduli: Iterable[int], arithmetic: Arithmetic = INTEGERS) -> int:
 def widths(
     trees: Trees, ids: Sequence[int], coded: Coded = "all", arithmetic: Arithmetic = INTEGERS
 ) -> Iterator[tuple[int, list[int]]]:
-    """Yields the bits of each node's key for each destination; 0 for the destination itself."""
+    """Yields, for each destination, the length of each node's key in bits, and 0 for the destination
+    itself."""
     for destination in trees.ends:
         following = trees.next[destination]
         products, found = [0] * len(following), [0] * len(following)
@@ -53,8 +54,8 @@ def all_keys(
     coded: Coded = "all",
     arithmetic: Arithmetic = INTEGERS,
 ) -> Iterator[tuple[int, list[int]]]:
-    """Yields each node's key for each destination. A node's key extends that of the next node by one residue,
-    so each key takes a single step."""
+    """Yields, for each destination, the key of each node. The key of a node extends the key of the next node
+    by one residue, so each key takes a single step."""
     neighbours = trees.network.neighbours
     for destination in trees.ends:
         following = trees.next[destination]
@@ -74,7 +75,7 @@ def all_keys(
 
 
 def mean_width(trees: Trees, ids: Sequence[int], coded: Coded = "all") -> tuple[float, int]:
-    """Returns the mean and the maximum length of all pairs' keys in bits."""
+    """Returns the mean and the maximum length of the keys of all pairs, in bits."""
     total = most = count = 0
     for destination, found in widths(trees, ids, coded):
         for source in trees.ends:

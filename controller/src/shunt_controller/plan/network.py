@@ -15,8 +15,8 @@ PORT_MAX = 0xFFFF_FF00
 """Highest port number of OpenFlow."""
 
 ROLES = ("core", "edge", "host")
-"""Roles. A host is not a switch. An edge switch may be an end of routes, but no route crosses it. A core
-switch has no restriction."""
+"""Roles of nodes. A host is not a switch. An edge switch may be the end of a route, but no route crosses it.
+A core switch has no such restriction."""
 
 
 class Link(NamedTuple):
@@ -72,7 +72,7 @@ class Network:
         return {name: index for index, name in enumerate(self.nodes)}
 
     def index(self, name: str) -> int:
-        """Returns the index of a named node; raises PlanError if there is none."""
+        """Returns the index of a node by its name. Raises PlanError if there is no such node."""
         if name not in self.indices:
             raise PlanError(f"{self.name} has no node {name!r}")
         return self.indices[name]
@@ -118,7 +118,7 @@ class Network:
         return self.part(largest, f"{left} nodes outside of the largest connected part were left out")
 
     def need_connected(self) -> None:
-        """Raises unless the network is connected."""
+        """Raises an error unless the network is connected."""
         need(len(self.nodes) >= 2, f"{self.name} has {len(self.nodes)} nodes; routes need at least two")
         if len(self.components) > 1:
             cut = self.nodes[self.components[1][0]]
@@ -129,7 +129,7 @@ class Network:
 
 
 class Wire(NamedTuple):
-    """A link in a file: names, and ports if they are given."""
+    """A link in a file: the names of its ends, and its ports if they are given."""
 
     a: str
     b: str
@@ -138,8 +138,8 @@ class Wire(NamedTuple):
 
 
 def build(name: str, nodes: Sequence[tuple[str, str]], wires: Sequence[Wire], notes: Sequence[str] = ()) -> Network:
-    """Builds a network from (name, role) and links. Ports that are not given get the lowest free number, in
-    the order of links."""
+    """Builds a network from nodes (name, role) and links. Ports that are not given get the lowest free
+    numbers, in the order of links."""
     need(bool(nodes), f"{name} has no nodes")
     need(len(nodes) <= NODES_MAX, f"{name} has {len(nodes)} nodes; at most {NODES_MAX} are supported")
     need(len(wires) <= LINKS_MAX, f"{name} has {len(wires)} links; at most {LINKS_MAX} are supported")

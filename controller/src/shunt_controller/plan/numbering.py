@@ -12,8 +12,8 @@ from shunt_controller.plan.network import Network
 from shunt_controller.plan.routes import Routes, Trees
 
 REROUTE_ROUNDS = 3
-"""Maximum number of times that routes are chosen anew by the cost of their IDs. The first time gains most;
-more than this changes nothing. Large networks use one."""
+"""Maximum number of times that routes are chosen again by the cost of their IDs. The first time gains most,
+and more than three change nothing. Large networks use one."""
 
 
 @dataclass
@@ -21,11 +21,11 @@ class Bank:
     """Configuration of the switches of a network for one epoch, with one item per node."""
 
     ids: list[int]
-    """ID of the node; 0 if it is in no key and needs none."""
+    """ID of each node, or 0 for a node that is in no key."""
     labels: list[list[int]]
     """Port of each label, from label 0; :data:`LOCAL` stands for the node's own tables."""
     backups: list[dict[int, int]] = field(default_factory=list)
-    """Port used in place of a port that is down or is the ingress port."""
+    """For each port, the port that is used if it is down or is the ingress port."""
     arithmetic: Arithmetic = INTEGERS
 
     def __post_init__(self) -> None:
@@ -49,8 +49,8 @@ def labels_of(demand: Demand, old: Bank | None = None) -> list[list[int]]:
 def suit(
     network: Network, demand: Demand, reserve: int = 0, old: Bank | None = None, arithmetic: Arithmetic = INTEGERS
 ) -> Bank:
-    """Chooses IDs and labels for a demand. With a `reserve`, each node with labels has space for this many
-    more. All IDs are then coprime, so that later keys may contain any combination of nodes."""
+    """Chooses IDs and labels for a demand. With a `reserve`, each node with labels has space for this number
+    of further labels. All IDs are then coprime, so that later keys may contain any combination of nodes."""
     labels = labels_of(demand, old)
     if reserve:
         demand = demand.all_meeting()
@@ -84,8 +84,9 @@ def number(
     has_waypoints: bool = False,
     arithmetic: Arithmetic = INTEGERS,
 ) -> Bank:
-    """Numbers a network for its routes. :class:`Trees` can choose among shortest paths. They then take those
-    with the shortest keys, and the network is numbered again, as long as keys become shorter."""
+    """Numbers a network for its routes. :class:`Trees` can choose among shortest paths. In this case, the
+    routes with the shortest keys are chosen and the network is numbered again, as long as keys become
+    shorter."""
 
     def once() -> tuple[Bank, float]:
         demand = routes.demand(coded)

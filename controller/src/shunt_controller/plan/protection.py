@@ -27,8 +27,8 @@ def plan_protected(
     old: Bank | None = None,
     arithmetic: Arithmetic = INTEGERS,
 ) -> KeyPlan:
-    """Plans like :func:`shunt_controller.plan.keyflow.plan`, but with backups, and with detours as far as
-    they fit the keys."""
+    """Makes a plan like :func:`shunt_controller.plan.keyflow.plan`, but with backups, and with as many
+    detours as fit the keys."""
     network = routes.network
     first = number(routes, coded, reserve, old, arithmetic=arithmetic)
     chosen = [routes.path(*pair) for pair in need_ends(routes, first, coded, pairs)]
@@ -43,7 +43,7 @@ def plan_protected(
             ports.add(LOCAL)
     demand.mirror()
     if pairs is not None:
-        # Keys of other pairs may be made later, with detours that are not known yet.
+        # Keys of other pairs may be made later, and their detours are not known yet.
         demand = demand.all_meeting()
     bank = suit(network, demand, reserve, old, arithmetic)
     bank.backups = backups
@@ -54,8 +54,8 @@ def plan_protected(
 
 
 def _ask(demand: Demand, uses: int, always: Sequence[int], ports: Mapping[int, int], found: Sequence[Guard]) -> None:
-    """Adds the requirements of guards to a demand. `always` are the nodes whose residues a key has without
-    guards, and `uses` is the number of such keys."""
+    """Adds the requirements of guards to a demand. `always` has the nodes whose residues are in a key even
+    without guards, and `uses` is the number of such keys."""
     inside = sorted(frozenset(always).union(*(guard.more for guard in found))) if found else []
     mask = sum(1 << node for node in inside)
     for node in inside:
@@ -65,7 +65,7 @@ def _ask(demand: Demand, uses: int, always: Sequence[int], ports: Mapping[int, i
 
 
 def bridges(network: Network) -> set[frozenset[int]]:
-    """Returns pairs of nodes whose link has no detour, so that no planner can protect it."""
+    """Returns the pairs of nodes whose link has no detour. No planner can protect such a link."""
     found = set()
     for node, ports in enumerate(network.ports):
         for port, peer in ports.items():
@@ -89,19 +89,19 @@ def _has_way_round(network: Network, node: int, port: int) -> bool:
 
 
 class LinkCounts(NamedTuple):
-    """Counts of links that a plan's routes cross. A link is a pair of neighbours."""
+    """Numbers of links that a plan's routes cross. Here a link is a pair of neighbours."""
 
     used: int
     protected: int
-    """Links that are protected for every route that crosses them."""
+    """Number of links that are protected for every route that crosses them."""
     to_leaves: int
-    """Links that cannot be protected, because they are the only link of a switch."""
+    """Number of links that cannot be protected, because they are the only link of a switch."""
     other_bridges: int
-    """Other links that cannot be protected, because there is no detour."""
+    """Number of other links that cannot be protected, because there is no detour."""
 
 
 def count_links(plan: KeyPlan) -> LinkCounts:
-    """Counts links that are protected, and links that cannot be protected."""
+    """Counts the links that are protected, and the links that cannot be protected."""
     links, neighbours = protected_links(plan), plan.network.neighbours
     no_way = bridges(plan.network) & links.keys()
     to_leaves = sum(any(len(neighbours[node]) == 1 for node in link) for link in no_way)
@@ -109,7 +109,8 @@ def count_links(plan: KeyPlan) -> LinkCounts:
 
 
 def protected_links(plan: KeyPlan) -> dict[frozenset[int], bool]:
-    """Returns for each link that routes cross whether none of these routes loses packets when it fails."""
+    """Returns, for each link that routes cross, whether its failure loses no packets of any of these
+    routes."""
     found: dict[frozenset[int], bool] = {}
     for route in plan.routes:
         for segment in route.segments:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failures that a protected plan does not cover, with reasons."""
+"""The failures that a protected plan does not cover, with reasons."""
 
 import pathlib
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ def refusals(plan: KeyPlan) -> Iterator[Refusal]:
     round_nodes: dict[tuple[int, int, int], bool] = {}
 
     def has_way(before: int, node: int, after: int) -> bool:
-        """Returns whether a path from the switch before to the switch after avoids the switch between them.
+        """Returns whether a path from `before` to `after` avoids `node`, which is between them.
         """
         case = before, node, after
         if case not in round_nodes:

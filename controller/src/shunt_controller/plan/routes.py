@@ -15,7 +15,8 @@ from shunt_controller.plan.network import Network
 
 
 STEPS_MAX = 4_000_000
-"""Maximum of ends times nodes: 2,000 switches that are all ends. Each step takes about 200 bytes."""
+"""Maximum product of the number of ends and the number of nodes. It allows 2,000 switches that are all ends.
+Each step takes about 200 bytes."""
 
 
 class Routes(Protocol):
@@ -79,8 +80,8 @@ class Listed:
 
 class Trees:
     """A shortest path for every ordered pair of end nodes. Paths towards one destination form a tree. Of
-    several shortest paths, the one with the smallest sum of node weights is taken, then the one with the
-    lowest node. Weights are 0 at first."""
+    several shortest paths, the one with the smallest sum of node weights is taken; among equal sums, the one
+    with the lowest node. Initially all weights are 0."""
 
     def __init__(self, network: Network, ends: Sequence[int] | None = None) -> None:
         network.need_connected()
@@ -98,7 +99,7 @@ class Trees:
             self.is_end[end] = True
         self._searches = {end: self._search(end) for end in self.ends}
         self.next: dict[int, list[int]] = {}
-        """Next node of each node, by destination; -1 at the destination itself."""
+        """Next node of each node, for each destination. The destination itself has -1."""
         self.weights: list[float] = []
         self.weigh([0.0] * len(network.nodes))
 
@@ -160,7 +161,7 @@ class Trees:
             if not meet_all:
                 self._add_meets(demand.meets, order, following, inside)
         if meet_all:
-            # The route between two nodes has both in its key.
+            # The key of the route between two nodes contains both.
             everyone = (1 << count) - 1
             demand.meets = [everyone & ~(1 << node) for node in range(count)]
         else:

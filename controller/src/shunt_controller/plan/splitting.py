@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Splits protected routes into segments with space for detours in their keys, and proves the guards of each
+"""Splits protected routes into segments whose keys have space for detours, and proves the guards of each
 segment."""
 
 from collections.abc import Sequence
@@ -18,33 +18,34 @@ KEYS_MAX = 64
 """Maximum number of keys with the same residues that are tried."""
 
 PARTS = (1.0, 0.75, 0.5, 0.35, 0.25)
-"""Lengths of a route's first segment relative to the longest possible one, tried in turn until its detours
-fit into its key."""
+"""Lengths of a route's first segment, relative to the longest possible one. They are tried in turn until the
+detours of the segment fit its key."""
 
 
 class Proven(NamedTuple):
-    """A segment with the places where its packets end, as walks have shown."""
+    """A segment, with the places where its packets end according to walks."""
 
     segment: Segment
     in_port: int
-    """Ingress port at the last switch without a failure."""
+    """Ingress port at the last switch if nothing fails."""
     in_ports: frozenset[int]
-    """Ingress ports at the last switch without a failure, and after each guarded failure."""
+    """Ingress ports at the last switch if nothing fails, and after each guarded failure."""
     strays: frozenset[int]
     """Other switches whose tables receive packets after a failure on the path."""
 
 
 class Splitter:
-    """Splits routes into segments. Results are cached, because routes share most of their parts."""
+    """Splits routes into segments. Results are cached, because routes have most of their parts in common."""
 
     def __init__(self, maker: Keymaker) -> None:
         self.maker = maker
         self.firsts: dict[tuple[int, ...], Proven] = {}
-        """First segment of each rest of a route. Entries of waypoints match only the destination, so the end
-        of a segment may depend only on the rest of the route. All routes with the same rest continue in the
-        same way."""
+        """First segment of each rest of a route. An entry of a waypoint matches only the destination. The end
+        of a segment may therefore depend only on the rest of the route, and all routes with the same rest
+        continue in the same way."""
         self.longest: dict[tuple[int, ...], int] = {}
-        """Maximum number of switches of a rest's first segment, if it is lower than what fits the key."""
+        """Maximum number of switches of the first segment of a rest, if it is lower than the number that fits
+        the key."""
         self.made: dict[tuple[tuple[int, ...], bool], tuple[Proven, bool]] = {}
         """Cached results of :func:`_segment`."""
 
@@ -55,13 +56,13 @@ class Splitter:
         while self._lead_astray(paths):
             pass
         for rest, proven in self.firsts.items():
-            # Other destinations have separate entries, which may need other return ports.
+            # Other destinations have separate entries, and these may need other return ports.
             self.firsts[rest] = proven._replace(segment=replace(proven.segment))
         return [KeyRoute(path[0], path[-1], self._segments(path)) for path in paths]
 
     def _lead_astray(self, paths: Sequence[list[int]]) -> bool:
-        """Gives segments other keys if their packets may reach another waypoint. If no key avoids this, the
-        segment becomes shorter. Returns whether one did, which changes the set of waypoints."""
+        """Gives segments other keys if their packets may reach another waypoint. If no key avoids this, makes
+        the segment shorter. Returns whether a segment became shorter, which changes the set of waypoints."""
         waypoints: dict[int, set[int]] = {}
         for path in paths:
             waypoints.setdefault(path[-1], set()).update(rest[0] for rest in self._rests(path)[1:])
@@ -95,13 +96,13 @@ class Splitter:
         found = [self.firsts[rest] for rest in self._rests(path)]
         for before, following in pairwise(found):
             _let_return(before, following.segment)
-        # Packets of the first switch's own hosts use another entry, so nothing returns at the start of a
-        # route.
+        # Packets of the first switch's own hosts use another entry, so a segment at the start of a route has
+        # no return ports.
         return [replace(found[0].segment, return_ports=[]), *(proven.segment for proven in found[1:])]
 
     def _first(self, rest: tuple[int, ...]) -> Proven:
         """Returns the longest first segment whose key has space for all its guards. If there is none, returns
-        the one with the largest share of guarded hops."""
+        the segment with the largest share of guarded hops."""
         maker = self.maker
         fitting = len(cut(rest, maker.bank, maker.coded, maker.width_bits)[0])
         longest = min(fitting, self.longest.get(rest, fitting))
@@ -135,8 +136,8 @@ def _let_return(before: Proven, segment: Segment) -> None:
 
 
 def _segment(maker: Keymaker, part: list[int], is_last: bool, forbidden: frozenset[int] = frozenset()) -> tuple[Proven, bool]:
-    """Returns a segment with as many guards as fit its key, those with few switches first, and whether all
-    guards fit. If such a key exists, no packet reaches the tables of a forbidden switch."""
+    """Returns a segment with as many guards as fit its key, preferring guards with few switches, and whether
+    all guards fit. If some key allows it, no packet reaches the tables of a forbidden switch."""
     network, bank = maker.network, maker.bank
     own = maker.ports(part, is_last)
     ports = dict(own)
@@ -166,8 +167,8 @@ def _segment(maker: Keymaker, part: list[int], is_last: bool, forbidden: frozens
 
 
 def _keyed(maker: Keymaker, part: list[int], ports: dict[int, int], claims: set[tuple[int, bool]], forbidden: frozenset[int]) -> Proven:
-    """Returns a segment with these residues. Of all keys with them, takes the smallest one whose packets do
-    not reach the tables of a forbidden switch; if there is none, the smallest."""
+    """Returns a segment with these residues. Of all keys with these residues, it uses the smallest whose
+    packets do not reach the tables of a forbidden switch. If there is none, it uses the smallest key."""
     bank, arithmetic = maker.bank, maker.bank.arithmetic
     smallest, bits = maker.key(ports)
     product = reduce(arithmetic.times, (bank.ids[node] for node in ports), 1)
@@ -187,9 +188,9 @@ def _keyed(maker: Keymaker, part: list[int], ports: dict[int, int], claims: set[
 
 
 def prove(network: Network, bank: Bank, segment: Segment, claims: set[tuple[int, bool]]) -> Proven:
-    """Walks a segment's packets through each failure on its path, with the segment's key. `claims` are
-    failures (hop, whether the next node fails) that should lose nothing. A claim is guarded if its packets
-    arrive, and the hop limit is raised to the longest walk."""
+    """Walks a segment's packets through each failure on its path, with the segment's key. `claims` are the
+    failures that should lose nothing, as (hop, whether the next node fails). A claim becomes a guard if its
+    packets arrive. The hop limit is raised to the longest walk."""
     says = by_key(bank, segment.key)
 
     def port_of(node: int) -> int | None:

@@ -21,13 +21,13 @@ HOP_LIMIT_MAX = 255
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """A failure at one hop of a route that loses nothing, as a walk has shown."""
+    """A failure at one hop of a route that loses nothing, according to a walk."""
 
     hop: int
     is_node: bool
     """Whether the node that the hop leads to fails; otherwise the link fails."""
     more: frozenset[int]
-    """Switches whose residues are needed in addition to those of the route."""
+    """Switches off the path whose residues the guard needs."""
 
 
 def path_ports(network: Network, route: Sequence[int]) -> list[int]:
@@ -36,8 +36,8 @@ def path_ports(network: Network, route: Sequence[int]) -> list[int]:
 
 
 def steer(network: Network, route: Sequence[int], backups: Sequence[Mapping[int, int]]) -> dict[int, int]:
-    """Returns ports of switches off the path that lead deflected packets back to it. Hops are processed from
-    the last to the first, so that detours of earlier hops can use existing ones."""
+    """Returns the ports of switches off the path that lead deflected packets back to the path. Hops are
+    processed from the last to the first, so that detours of earlier hops can use these ports."""
     place = {node: index for index, node in enumerate(route)}
     out_ports = path_ports(network, route)
     last = len(route) - 1
@@ -77,15 +77,16 @@ def _detour(
     joins: Mapping[int, int],
 ) -> list[int]:
     """Returns the shortest path from a switch off the path to a node of the path, or to a switch that leads
-    to one. That node must not be before the first of `wanted`; if there is no such path, not before the
-    second, and so on. Empty if there is none."""
+    to one. That node must not be before the first of `wanted`. If there is no such path, it must not be
+    before the second, and so on. The result is empty if there is no path at all."""
     if start in steering:
         return [start] if joins[start] >= wanted[-1] else []
     if network.roles[start] != "core":
         return []
     before = {start: -1}
     ends: list[tuple[int, int]] = []
-    """Ends of the search in the order found, with the index of the path's node that each leads to."""
+    """Ends of the search in the order in which they were found, each with the index of the path's node that
+    it leads to."""
     queue = deque([start])
     while queue:
         node = queue.popleft()
@@ -108,7 +109,7 @@ def _detour(
 
 
 def _back(before: Mapping[int, int], end: int) -> list[int]:
-    """Returns the path that a search has taken to a node."""
+    """Returns the path by which a search reached a node."""
     found = [end]
     while before[found[-1]] >= 0:
         found.append(before[found[-1]])
@@ -116,24 +117,24 @@ def _back(before: Mapping[int, int], end: int) -> list[int]:
 
 
 class Survival(NamedTuple):
-    """Arrival of a packet despite a failure on its path."""
+    """A packet arrived despite a failure on its path."""
 
     forwarded: int
     """Number of times that core switches forwarded the packet."""
     more: list[int]
-    """Switches that the packet visited, except those after the first one of its path."""
+    """Switches that the packet visited, except the switches of its path after the first one."""
     in_port: int
     """Ingress port at the last node."""
 
 
 class Stray(NamedTuple):
-    """Arrival of a packet at the tables of a switch that is not the last one of its path."""
+    """A packet arrived at the tables of a switch that is not the last one of its path."""
 
     node: int
 
 
 class Course:
-    """The path of a key, and the courses of its packets when a hop fails.
+    """The path of a key, and the ways that its packets take when a hop fails.
 
     Walks equal those of :class:`shunt_controller.plan.walk.Walk`, but skip known parts: a packet follows the
     path up to the failure, and again after it has returned to the path behind the failure. Paths visit no
@@ -146,22 +147,23 @@ class Course:
         backups: Sequence[Mapping[int, int]],
         port_of: Callable[[int], int | None],
     ) -> None:
-        """`port_of` returns the port of a switch by the key, or :data:`LOCAL`; None if the key has no label
-        for it."""
+        """`port_of` returns the port that a switch selects by the key, or :data:`LOCAL`, or None if the key
+        has no label for the switch."""
         self.network, self.route, self.backups, self.port_of = network, route, backups, port_of
         self.out_ports = path_ports(network, route)
-        # The first node has no ingress port: packets have a key there only if they come back.
+        # The first node has no ingress port, because packets have a key there only if they come back.
         self.in_ports = [-1, *(network.ports[node][port].port for node, port in zip(route, self.out_ports, strict=False))]
         self.place = {node: index for index, node in enumerate(route)}
 
     def follow(self, hop: int, is_node: bool) -> Survival | Stray | None:
-        """Returns the end of a packet when the link of a hop fails, or the node that the hop leads to; None
-        if it is dropped."""
+        """Returns where a packet ends when the link of a hop fails, or the node that the hop leads to.
+        Returns None if the packet is dropped."""
         ports, backups, port_of, place = self.network.ports, self.backups, self.port_of, self.place
         out_ports, in_ports = self.out_ports, self.in_ports
         last, behind = len(out_ports), hop + is_node
         node, port, beyond = self.route[hop], out_ports[hop], self.route[hop + 1]
-        # Failed ports: all ports that lead to the failed node, or the failed link's port at both of its ends.
+        # If a node failed, all ports that lead to it are down. If a link failed, the ports at both of its
+        # ends are down.
         near, near_port, far_port = node, port, in_ports[hop + 1]
         forwarded, in_port = hop, in_ports[hop]
         more: list[int] = []
@@ -182,7 +184,7 @@ class Course:
             node, in_port = peer
             at = place.get(node, -1)
             if at == last or (at > behind and in_port != out_ports[at]):
-                # The packet is on the path again and stays on it.
+                # The packet is back on the path and stays there.
                 forwarded += last - at
                 final = in_port if at == last else in_ports[last]
                 return Survival(forwarded, more, final) if forwarded <= HOP_LIMIT_MAX else None
@@ -208,8 +210,9 @@ def guards(
     coded: Coded,
     steering: Mapping[int, int],
 ) -> tuple[dict[int, int], list[Guard]]:
-    """Returns the port of each switch of a route and its detours, and each failure that loses nothing, as
-    walks show. The first switch is included if it has an ID, since packets may bounce back to it."""
+    """Returns the port of each switch of a route and its detours, and each failure that loses nothing
+    according to walks. The first switch is included if it has an ID, because packets may bounce back to
+    it."""
     last = len(route) - 1
     ports = dict(zip(route, [*path_ports(network, route), LOCAL], strict=True)) | dict(steering)
     if coded == "core":

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Formats rows as columns under heads. Numbers are right-aligned; fractions have one digit."""
+    """Formats rows as columns with headings. Numbers are right-aligned, and fractions have one decimal."""
     cells = [list(heads)] + [[f"{cell:.1f}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows]
     width = [max(len(line[column]) for line in cells) for column in range(len(heads))]
     is_number = [bool(rows) and all(isinstance(row[column], (int, float)) for row in rows) for column in range(len(heads))]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tags of Tag-and-Forward: the tags (UP, DOWN) for each target, how a switch forwards them, and a walk that
-proves that they arrive."""
+"""The tags (UP, DOWN) of Tag-and-Forward: the tags for each target, how a switch forwards by a tag, and walks
+which prove that packets arrive."""
 
 import random
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ NO_GATE = "no_gate"
 
 
 class Tag(NamedTuple):
-    """Tag that an edge entry pushes, and its output port."""
+    """A tag that an edge entry pushes, and the output port of the entry."""
 
     out_port: int
     up: int
@@ -27,15 +27,15 @@ class Tag(NamedTuple):
 
 
 class Target(NamedTuple):
-    """A server or an external node: its switch, and its gate there."""
+    """A server or an external node, with its switch and its gate at that switch."""
 
     switch: int
     gate: Gate
 
 
 class Arrival(NamedTuple):
-    """End of a packet: the switch and gate by which it left the tree, or the switch that dropped it, without
-    a gate."""
+    """The end of a packet. It is the switch and gate by which the packet left the tree, or the switch that
+    dropped it, without a gate."""
 
     switch: int
     gate: Gate | None
@@ -44,14 +44,14 @@ class Arrival(NamedTuple):
 
 
 def f(gate: int, d: int) -> int:
-    """Returns the output gate: the lowest multiple of d that is not below `gate`. Returns 0, which is no
-    gate, if d is 0."""
+    """Returns the output gate: the lowest multiple of d that is not below `gate`. If d is 0, returns 0, which
+    is not a gate."""
     return -(-gate // d) * d if d else 0
 
 
 def forward(switch: Switch, server_gate_max: int, in_gate: Gate, up: int, down: int) -> Gate | None:
-    """Returns the output gate of a tagged packet, exactly as docs/planning.md defines it; None if the packet
-    is dropped. The switch pops the tag if the gate's flag is :data:`SERVER` or :data:`EXTERNAL`."""
+    """Returns the output gate of a tagged packet, exactly as docs/planning.md defines it, or None if the
+    packet is dropped. The switch pops the tag if the gate's flag is :data:`SERVER` or :data:`EXTERNAL`."""
     if in_gate.flag == ASSISTS and up and down:
         number = f(up, switch.up_d)
     else:
@@ -73,8 +73,9 @@ def targets(numbering: Numbering) -> list[Target]:
 
 
 def tags(numbering: Numbering, edge: int, target: Target, pod_of: dict[int, int]) -> list[Tag]:
-    """Returns all tags from an edge switch to a target at another switch. There are (k/2)^2 to another pod,
-    and k/2 without UP within a pod. To the outside there is one, because only one core is correct."""
+    """Returns all tags from an edge switch to a target at another switch. There are (k/2)^2 tags to another
+    pod, and k/2 tags without UP within a pod. To an external node there is one tag, because only one core
+    leads to it."""
     tree, neighbours = numbering.tree, numbering.tree.network.neighbours
     down = target.gate.gate
     found = []
@@ -91,8 +92,8 @@ def tags(numbering: Numbering, edge: int, target: Target, pod_of: dict[int, int]
 
 
 def walk(numbering: Numbering, edge: int, tag: Tag) -> Arrival:
-    """Walks a packet that an edge switch tags and sends. The switch's own upward gates must agree with its
-    entry."""
+    """Walks a packet that an edge switch tags and sends. The upward gates of the edge switch must agree with
+    its entry."""
     ports, switches = numbering.tree.network.ports, numbering.switches
     visited = [edge]
     if tag.up:
@@ -120,7 +121,7 @@ class Proof(NamedTuple):
 
 
 def pairs(numbering: Numbering, sample: int | None = None, seed: int = 1) -> Iterator[tuple[int, Target]]:
-    """Yields all pairs of an edge switch and a target elsewhere, or a sample of them."""
+    """Yields all pairs of an edge switch and a target at another switch, or a sample of these pairs."""
     edges = [edge for pod in numbering.tree.edges for edge in pod]
     everything = targets(numbering)
     if sample is None:
@@ -136,8 +137,8 @@ def pairs(numbering: Numbering, sample: int | None = None, seed: int = 1) -> Ite
 
 
 def prove(numbering: Numbering, sample: int | None = None, seed: int = 1) -> Proof:
-    """Walks every tag of every pair of edge switch and target, or of a sample. Returns the walks that do not
-    arrive. A packet visits at most four switches after its edge switch."""
+    """Walks every tag of every pair of edge switch and target, or of a sample of pairs. Returns the walks
+    that do not arrive. A packet visits at most four switches after its edge switch."""
     pod_of = numbering.tree.pod_of()
     walks = longest = 0
     failed = []

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""KeyFlow routes of a fat tree: any shortest path between two edge switches may be taken, and IDs suit all of
-them.
+"""KeyFlow routes of a fat tree: any shortest path between two edge switches may be taken, and the IDs allow
+all of these paths.
 
-Cores never share a key, and aggregation switches share one only with those of their plane. The planes can
-therefore use the same IDs, and so can the cores of a plane. A key has at most three residues.
+Two cores never share a key. Aggregation switches share a key only with aggregation switches of the same
+plane. The planes can therefore use the same IDs, and so can the cores of a plane. A key has at most three
+residues.
 """
 
 from collections.abc import Iterator
@@ -19,7 +20,8 @@ from shunt_controller.plan.numbering import Bank
 
 @dataclass
 class TreeRoutes:
-    """All routes between edge switches. One path per pair gets a key; pairs are spread over all paths."""
+    """All routes between edge switches. One path of each pair gets a key, and these paths are spread over all
+    possible paths."""
 
     tree: FatTree
 
@@ -54,7 +56,8 @@ class TreeRoutes:
         return [source, up, core, tree.aggregations[self._pod_of[destination]][plane], destination]
 
     def width_max(self, bank: Bank) -> int:
-        """Returns the bits of the largest key over all paths, not only those that :meth:`path` takes."""
+        """Returns the length in bits of the largest key over all paths, not only over the paths that
+        :meth:`path` returns."""
         most, ids = 0, bank.ids
         for plane, cores in enumerate(self.tree.cores):
             two = sorted(ids[row[plane]] for row in self.tree.aggregations)[-2:]
@@ -66,8 +69,8 @@ class TreeRoutes:
         return (self.path(*pair) for pair in self.pairs())
 
     def demand(self, coded: Coded) -> Demand:
-        """Implements :class:`shunt_controller.plan.routes.Routes`. Uses are numbers of keys if each pair
-        takes each of its paths equally often, in units of one path."""
+        """Implements :class:`shunt_controller.plan.routes.Routes`. The uses are numbers of keys, in units of
+        one path, under the assumption that each pair takes each of its paths equally often."""
         need(coded == "core", "keys of a fat tree only have residues of the switches between its edge switches; use the coding core")
         tree, half = self.tree, self.tree.half
         demand = Demand.none(len(self.network.nodes))
@@ -82,7 +85,7 @@ class TreeRoutes:
                 demand.meets[core] = mask
                 demand.ports[core] = {self.network.neighbours[core][node] for node in switches}
             for node in switches:
-                # A path within the pod is taken as often as k/2 paths over a core.
+                # A path within a pod is taken as often as k/2 paths over cores.
                 demand.uses[node] = 2 * crossing * half // pods + half * half * (half - 1) * half
                 demand.meets[node] = (mask | core_mask) & ~(1 << node)
                 pod = self._pod_of[node]

@@ -14,7 +14,7 @@ from shunt_controller.plan.network import Network, Peer
 from shunt_controller.plan.numbering import Bank
 
 Says = Callable[[int], int | str]
-"""Returns the port of a packet's label at a switch, or the reason why there is none."""
+"""Returns the port that a packet's label selects at a switch, or the reason why there is no such port."""
 
 NO_LABEL = "no_label"
 PORT_DOWN = "port_down"
@@ -31,14 +31,14 @@ class Failure(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """Entry of a switch that pushes a key, at the start of a route or at a waypoint."""
+    """An entry that pushes a key, at the start of a route or at a waypoint."""
 
     node: int
     out_port: int
     backup_port: int | None = None
-    """Output port if `out_port` is down."""
+    """Output port that is used if `out_port` is down."""
     return_ports: Collection[int] = ()
-    """Ports among the two by which packets may leave even if it is their ingress port."""
+    """Those of the two ports by which packets may leave even if it is their ingress port."""
 
     def choose(self, in_port: int | None, down: set[int]) -> int | str:
         """Returns the output port, or the drop reason. A fast-failover group only checks that a port is up.
@@ -50,23 +50,23 @@ class Entry(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """End of a packet. `reason` is empty if the tables of `node` received it, otherwise it is the drop reason
-    at `node`."""
+    """The end of a packet. If the tables of `node` received it, `reason` is empty. Otherwise `reason` is the
+    drop reason at `node`."""
 
     node: int
     in_port: int | None
     """Ingress port at `node`."""
     reason: str
     forwarded: int
-    """Number of times that core switches forwarded the packet, which the hop limit counts. The first switch's
-    entry does not count."""
+    """Number of times that core switches forwarded the packet. The hop limit counts the same. The entry of
+    the first switch is not counted."""
     visited: tuple[int, ...]
     """Visited switches, starting with the first one."""
 
 
 def choose(out_port: int, in_port: int | None, backups: Mapping[int, int], down: set[int]) -> int | None:
-    """Returns the output port: that of the label, or its backup if the port is down or is the ingress port.
-    Returns None if the backup is down too, or if there is none."""
+    """Returns the output port: the port of the label, or its backup if that port is down or is the ingress
+    port. Returns None if there is no backup, or if the backup is also down."""
     if out_port != in_port and out_port not in down:
         return out_port
     backup = backups.get(out_port)
@@ -74,8 +74,8 @@ def choose(out_port: int, in_port: int | None, backups: Mapping[int, int], down:
 
 
 def by_key(bank: Bank, key: int) -> Says:
-    """Returns the function from switches to the ports of a key's residues. A switch without an ID uses its
-    tables."""
+    """Returns a function that gives the port that a key selects at each switch. A switch without an ID uses
+    its tables."""
     known: dict[int, int | str] = {}
 
     def says(node: int) -> int | str:
@@ -104,8 +104,8 @@ class Walk:
                 self.down.setdefault(peer.node, set()).add(peer.port)
 
     def run(self, entry: Entry, says: Says, hop_limit: int, in_port: int | None = None) -> Outcome:
-        """Walks a packet from the entry that pushes its key. The ingress port is `in_port` at a waypoint, and
-        None at the start of a route."""
+        """Walks a packet from the entry that pushes its key. `in_port` is the ingress port if the entry is at
+        a waypoint, and None at the start of a route."""
         none: set[int] = set()
         ports, down, backups = self.network.ports, self.down, self.backups
         node, forwarded = entry.node, 0
@@ -124,7 +124,7 @@ class Walk:
                 return Outcome(node, in_port, "", forwarded, tuple(visited))
             if isinstance(said, str):
                 return Outcome(node, in_port, said, forwarded, tuple(visited))
-            # A packet that arrives by the same port again loops until its hop limit is reached.
+            # A packet that arrives again by the same port loops until its hop limit is reached.
             if forwarded == hop_limit or arrived in seen:
                 return Outcome(node, in_port, HOP_LIMIT, forwarded, tuple(visited))
             seen.add(arrived)

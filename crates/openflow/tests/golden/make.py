@@ -165,8 +165,8 @@ OFCTL = [
 
 
 def exchange(arguments, path):
-    """Returns the messages that ovs-ofctl sends to a switch that only answers barriers and bundles, with
-    success."""
+    """Returns the messages that ovs-ofctl sends to a fake switch. The switch only answers barriers and
+    bundles, with success."""
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
         listener.listen(4)
@@ -216,7 +216,7 @@ def make_ofctl():
         for arguments in OFCTL:
             name = "_".join(a.strip("-").replace("-", "_") for a in arguments[:-1] or arguments)
             for message in exchange(arguments, os.path.join(folder, "s")):
-                # The same request with another transaction ID is skipped.
+                # A request that was already sent with another transaction ID is skipped.
                 key = message[:4] + message[8:]
                 if key not in seen:
                     seen.add(key)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the results of the planners' data planes (controller/, plan/walk.py and plan/tags.py), with which
-the reference is compared.
+"""Writes results of the data planes of the planners (plan/walk.py and plan/tags.py in controller/). A test
+compares the reference with these results.
 
 Run it from the root of the repository, with networkx and os-ken: PYTHONPATH=controller/src python3
 crates/reference/tests/stateless/make.py
@@ -23,7 +23,7 @@ from shunt_controller.plan.walk import Failure, Walk, by_key
 HERE = pathlib.Path(__file__).parent
 BACKBONE = pathlib.Path("controller/tests/plan/samples/backbone.json")
 BARE = 3
-"""Node without its backups, so that packets are dropped there."""
+"""Node that loses its backups, so that it drops packets."""
 WALKS = 70
 STEPS = 90
 
@@ -72,7 +72,8 @@ def keys() -> list[str]:
 
 
 def failed(draw: random.Random, network: Network, segment: Segment) -> Failure | None:
-    """Returns no failure, or that of a link or a node on the path, but never of its first switch."""
+    """Returns either no failure, or the failure of a link or node on the path. The first switch never
+    fails."""
     hop = draw.randrange(len(segment.nodes) - 1)
     node, following = segment.nodes[hop], segment.nodes[hop + 1]
     chance = draw.random()
@@ -84,8 +85,8 @@ def failed(draw: random.Random, network: Network, segment: Segment) -> Failure |
 
 
 def gate_steps() -> list[str]:
-    """Returns walks in the k = 4 tree with two external links at each core, and steps of tags that may be
-    invalid."""
+    """Returns walks in the k = 4 tree with two external links at each core, and single steps with tags that
+    may be invalid."""
     lines = [
         "# link node port node port | gates node down-d up-d external-d server-gate-max port:gate:flag..",
         "# walk source port up down visited gate | step node in-port up down gate",
