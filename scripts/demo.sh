@@ -48,7 +48,7 @@ clean_up() {
         done
         ip netns del "$ns"
     done
-    # All child processes have been signalled; a large one may take a moment to end.
+    # All child processes have got the signal. A large process may take a moment to end.
     wait
     if [ -n "$interrupted" ]; then
         say "demo: interrupted by SIG$interrupted; everything is cleaned up" >&2
@@ -140,7 +140,7 @@ iperf() {
     python3 scripts/demo_figures.py iperf "h$from -> h$to" <"$tmp/iperf.json"
 }
 
-# Late ARP packets may be in flight while the counters are read, so the sum must hold only after a while.
+# Late ARP packets may be in flight while the counters are read, so the sum need not hold at once.
 expect_counters_add_up() {
     for _ in {1..10}; do
         control show counters --json >"$tmp/counters.json"

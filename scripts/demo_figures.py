@@ -11,7 +11,7 @@ import json
 import re
 import sys
 
-# Receiving hosts lose packets on a busy machine.
+# On a busy machine, receiving hosts lose packets.
 LOSS_LIMIT_PERCENT = 50
 
 

@@ -27,7 +27,7 @@ stop_flood() {
     wait "$flood" "$server" || true
 }
 
-# replay SECONDS LEAST_PERCENT: replays frames, and adds the numbers of frames sent and received to $sent and
+# replay SECONDS LEAST_PERCENT: replays frames, and adds the numbers of sent and received frames to $sent and
 # $arrived.
 replay() {
     local more_sent more_arrived
@@ -38,8 +38,8 @@ replay() {
     arrived=$((arrived + more_arrived))
 }
 
-# expect_counted: the industrial flow must have counted at most the frames sent, and at least those that
-# arrived.
+# expect_counted: the industrial flow must have counted at most as many frames as were sent, and at least as
+# many as arrived.
 expect_counted() {
     control show flows >"$tmp/flows.out"
     python3 scripts/demo_figures.py flow "dl_src=$industrial_mac" "$arrived" "$sent" <"$tmp/flows.out"
@@ -51,8 +51,8 @@ for capture in modbus s7comm ptpv2 profinet-io-le; do
 done
 [ "${#captures[@]}" -gt 0 ] || captures=(scripts/data/ptp_ethernet.pcap)
 
-# start_lanes true|false: starts a switch with lanes on or off that has the industrial flow and learns the
-# rest.
+# start_lanes true|false: starts a switch with lanes on or off. The switch has the industrial flow and learns
+# everything else.
 start_lanes() {
     start_switch "[datapath.lanes]
 enabled = $1"

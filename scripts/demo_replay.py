@@ -6,17 +6,17 @@
 
 Frames of several captures are sent in turns, and the captures repeat. Both ends are AF_PACKET sockets of this
 process on `eth0` of two network namespaces. Frames keep their bytes except for the MAC addresses, which are
-replaced by those below. No host has these addresses, so no host answers, and the receiver recognizes the
-frames by them.
+replaced by the addresses below. No host has these addresses, so no host answers. The receiver recognizes the
+frames by these addresses.
 
 Frames carry no number. The receiver compares a frame with those in flight, oldest first. Frames sent before
 the matching one are lost, because frames of one flow do not overtake each other. A frame is also lost if it
-has not arrived after two seconds. If two equal frames are in flight and the first is lost, the second counts
-as the first.
+has not arrived after two seconds. If two equal frames are in flight and the first one is lost, the second one
+is taken for the first.
 
 Latency is measured from the sending system call to the kernel's timestamp at the receiver's device. Prints
-one line per second and one for all. --result writes a file with three numbers: sent, arrived, lost. Exits 1
-if less than --least-percent arrived.
+one line per second, and one line for the whole run. --result writes a file with three numbers: sent, arrived,
+lost. Exits 1 if less than --least-percent arrived.
 """
 
 import argparse
@@ -114,7 +114,7 @@ def receive(end):
 
 
 class Tally:
-    """Results of the frames of a second, or of all."""
+    """Results of the frames of one second, or of all frames."""
 
     def __init__(self):
         self.sent, self.lost, self.times_us = 0, 0, []

@@ -27,7 +27,7 @@ step() {
 }
 
 # Prints the state under test: the commit, and a checksum of uncommitted changes. Each failure is returned
-# explicitly, because `set -e` has no effect where this function is called.
+# explicitly, because `set -e` has no effect at the places where this function is called.
 state() {
     local commit changes
     commit=$(git rev-parse HEAD) || return
@@ -71,7 +71,7 @@ child=''
 interrupt() {
     trap '' INT TERM HUP
     if [ -n "$child" ]; then
-        # Signal the whole process group of the step, and wait for its clean-up.
+        # Signal the whole process group of the step, and wait until the step has cleaned up.
         kill -TERM -- "-$child" 2>/dev/null || true
         wait "$child" || true
         rows+=("$running interrupted - $log")

@@ -8,12 +8,11 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# Needs by purpose as command:package. The command is searched; the package is installed if the command is
-# missing.
+# What each purpose needs, as command:package. If the command is missing, the package is installed.
 readonly build_needs=(cc:build-essential make:make git:git)
 readonly lint_needs=(shellcheck:shellcheck pkg-config:pkg-config)
 readonly demo_needs=(ip:iproute2 ping:iputils-ping iperf3:iperf3 python3:python3)
-# Mininet's recommended packages are not installed, so no Open vSwitch is started.
+# Without Mininet's recommended packages, no Open vSwitch is started.
 readonly lab_needs=(mn:mininet iperf:iperf killall:psmisc ifconfig:net-tools ovs-ofctl:openvswitch-common ethtool:ethtool)
 readonly test_needs=(pkg-config:pkg-config pgrep:procps patch:patch tcpdump:tcpdump tshark:tshark strace:strace
     valgrind:valgrind python3:python3)
@@ -39,7 +38,8 @@ install_packages() {
 
     printf 'setup: installing %s\n' "$*"
     log=$(mktemp)
-    # Some of these packages ask questions (tshark, iperf3); the defaults are taken.
+    # Some of these packages ask questions when they are installed (tshark, iperf3). The default answers are
+    # taken.
     local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends)
     "${apt[@]}" update >"$log" 2>&1 ||
         printf 'setup: the package lists could not all be refreshed; going on with those there are\n' >&2
@@ -94,34 +94,35 @@ install_dpdk() {
     if [ "${#packages[@]}" -gt 0 ]; then install_packages "${packages[@]}"; fi
 }
 
-# The package is not installed, because it would start its own switch. Its libraries come with
+# The package is not installed, because it would start its own switch. The libraries come with
 # openvswitch-common.
 unpack_vswitchd() {
     if command -v ovs-vsctl >/dev/null || [ -d target/tools/ovs ]; then return; fi
     unpack openvswitch-switch target/tools/ovs
 }
 
-# The package is not installed, because it would start its own switch and replace another one. Also unpacks
-# testpmd.
+# The packages are not installed, because they would start their own switch and replace another one. Also
+# unpacks testpmd.
 unpack_peers() {
     local vswitchd=target/tools/ovs-dpdk/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk
     [ -d target/tools/ovs-dpdk ] || unpack openvswitch-switch-dpdk target/tools/ovs-dpdk
     [ -d target/tools/dpdk ] || unpack dpdk-dev target/tools/dpdk
-    # Libraries of both programs except DPDK's, which come with libdpdk-dev.
+    # The libraries of both programs, except those of DPDK, which come with libdpdk-dev.
     if ldd "$vswitchd" target/tools/dpdk/usr/bin/dpdk-testpmd | grep 'not found' >/dev/null; then
         install_packages libbpf1 libcap-ng0 libnuma1 libssl3 libunbound8 libxdp1 ibverbs-providers libbsd0 libelf1 \
             libfdt1 libibverbs1 libjansson4 libpcap0.8 zlib1g
     fi
 }
 
-# can_make_environments PYTHON: returns whether it can create environments and build C extensions.
+# can_make_environments PYTHON: returns whether this Python can create environments and build C extensions.
 can_make_environments() {
     "$1" -c 'import ensurepip, os, sysconfig, venv
 raise SystemExit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' 2>/dev/null
 }
 
 # install_client NAME: creates the Python environment of a controller in target/tools/NAME from
-# lab/controllers/requirements-NAME.txt. Creates it again if the list has changed or its Python is missing.
+# lab/controllers/requirements-NAME.txt. An existing environment is created again if the list has changed or
+# the environment's Python is missing.
 install_client() {
     local name=$1 folder=target/tools/$1 list=lab/controllers/requirements-$1.txt python=/usr/bin/python3
     if cmp -s "$list" "$folder/installed.txt" && "$folder/bin/python" -c '' 2>/dev/null; then return; fi
@@ -136,7 +137,7 @@ install_client() {
     local log
     log=$(mktemp)
     mkdir -p target/tools
-    # Build requirements of some packages come first, because pip would otherwise download them for each
+    # First install the build requirements of some packages. Otherwise pip would download them for each
     # package.
     if ! {
         "$python" -m venv --clear "$folder" &&
@@ -172,7 +173,7 @@ esac
 command -v cargo >/dev/null ||
     fail 'cargo is not on the PATH; install Rust first, then run this again'
 
-# Debian installs network tools in sbin, which may be missing in an ordinary user's PATH.
+# Debian installs network tools in sbin. An ordinary user's PATH may not contain sbin.
 PATH=$PATH:/usr/sbin:/sbin
 missing=()
 for need in "${needs[@]}"; do

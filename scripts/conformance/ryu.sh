@@ -57,7 +57,7 @@ fail() {
     exit 1
 }
 
-# Stops all processes in a shard's namespace, which has no others.
+# Stops all processes in the namespace of a shard.
 end_all_in() {
     local signal pid
     for signal in TERM KILL; do
@@ -124,8 +124,8 @@ start_tester() { # start_tester NAME FOLDER
     wait_until 10 "${vsctl[@]}" --no-wait init || fail "ovsdb-server does not answer: $(cat "$home/ovsdb.log")"
     ip netns exec "$room" "$vswitchd" "unix:$home/db" --unixctl="$home/vswitchd.ctl" --disable-system \
         >"$home/vswitchd.log" 2>&1 &
-    # Disable the flow cache: it follows changes of the tables with a delay after Open vSwitch has answered a
-    # barrier.
+    # Disable the flow cache: after Open vSwitch has answered a barrier, the cache follows changes of the
+    # tables only with a delay.
     "${vsctl[@]}" set Open_vSwitch . other-config:flow-limit=0
     "${vsctl[@]}" add-br tester -- set bridge tester datapath_type=netdev protocols=OpenFlow13 fail_mode=secure \
         other-config:datapath-id=0000000000000002 other-config:disable-in-band=true
@@ -154,7 +154,7 @@ is_listening() { [ -n "$(ip netns exec "$1" ss -Hltn 'sport = :6653')" ]; }
 [ "$(id -u)" -eq 0 ] || fail 'the suite runs in network namespaces: run it as root (sudo make conformance)'
 [ -x "$shunt" ] || fail "there is no $shunt: run \`make conformance\`, which builds it"
 scripts/setup.sh conformance
-# Set-up unpacks Open vSwitch there if it is not installed.
+# If Open vSwitch is not installed, the setup unpacks it there.
 PATH=$PWD/target/tools/ovs/usr/bin:$PWD/target/tools/ovs/usr/sbin:$PATH
 vswitchd=$(command -v ovs-vswitchd || printf '%s' "$PWD/target/tools/ovs/usr/lib/openvswitch-switch/ovs-vswitchd")
 schema=/usr/share/openvswitch/vswitch.ovsschema

@@ -34,7 +34,8 @@ log.early_init_log(logging.WARNING)
 
 from os_ken.base.app_manager import AppManager  # noqa: E402
 
-# The suite evaluates packets written as Python text with the packet modules that are loaded at that time.
+# The suite evaluates packets that are written as Python text. It does so with the packet modules that are
+# loaded at that time.
 from os_ken.lib.packet import arp, icmp, icmpv6, ipv4, ipv6, mpls, pbb, sctp, tcp, udp, vlan  # noqa: E402, F401
 
 import os_ken.controller.controller  # noqa: E402, F401  (its options are the listener's)
@@ -58,7 +59,7 @@ def sctp_checksum(data):
 
 
 class LastMessage(logging.Handler):
-    """Keeps the suite's last message, which is the reason after a failed case."""
+    """Keeps the last message of the suite. After a failed case, this message states the reason."""
 
     text = ""
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Summarizes results of the Ryu switch test tool by category, and failed cases by the suite's description.
+"""Summarizes the results of the Ryu switch test tool by category, and its failed cases by the suite's
+description of the failure.
 
 Reads the JSON lines of ryu_runner.py on stdin.
 

@@ -12,8 +12,9 @@
 
 : "${NIGHTLY_CASES:=20000}" "${NIGHTLY_MUTANTS:=60}" "${NIGHTLY_SEED:=18}" "${FUZZ_SECONDS:=600}"
 
-# A long run of the oracle: NIGHTLY_CASES rule sets from seed 100,001 on, in equal parts of at most 2,000. A
-# part with fewer than 200 may fail the requirements that the test has for all rule sets together.
+# A long run of the oracle: NIGHTLY_CASES rule sets from seed 100,001 on, in equal parts of at most 2,000 rule
+# sets. A part with fewer than 200 rule sets may fail the requirements that the test has for all rule sets
+# together.
 parts=$(((NIGHTLY_CASES + 1999) / 2000))
 for ((part = 1; part <= parts; part++)); do
     cases=$(((NIGHTLY_CASES + parts - 1) / parts))
@@ -21,7 +22,8 @@ for ((part = 1; part <= parts; part++)); do
         "ORACLE_SEED=$((100001 + (part - 1) * cases)) ORACLE_CASES=$cases cargo test --package oracle --test oracle -- --nocapture"
 done
 
-# Faults: every patch of tests/mutations, then random mutants. Random mutants continue after an interruption.
+# Faults: first every patch of tests/mutations, then random mutants. After an interruption, random mutants
+# continue.
 step mutations "cargo xtask mutants --all"
 step mutants "cargo xtask mutants --random $NIGHTLY_MUTANTS --seed $NIGHTLY_SEED"
 step mutants-pipeline "cargo xtask mutants --random $((NIGHTLY_MUTANTS / 3 + 1)) --seed $NIGHTLY_SEED --crates actions,pipeline"
@@ -29,7 +31,8 @@ step mutants-pipeline "cargo xtask mutants --random $((NIGHTLY_MUTANTS / 3 + 1))
 # Threads of the daemon: 120 runs of 10 s.
 step threads "THREADS_SEED=1001 THREADS_RUNS=20 THREADS_MS=10000 cargo test --package switch --test threads -- --nocapture"
 
-# A switch whose log fails, 10 minutes for each kind of failure. Stalls of more than 50 ms fail the step.
+# A switch whose log fails, for 10 minutes with each kind of failure. Stalls of more than 50 ms make the step
+# fail.
 step broken-log "cargo build --quiet --release --package shunt && SHUNT=target/release/shunt scripts/tests/test_broken_log.sh 600"
 
 # Models of threads with more preemptions than in CI.

@@ -18,18 +18,19 @@ readonly test_name
 readonly prefix=shunt-test-$$
 folder=$(mktemp -d)
 readonly folder
-# Address of the switch's controller, and address at which the switch listens for others.
+# Address of the switch's controller, and address at which the switch accepts other connections.
 controller=127.0.0.1:6653
 openflow_listen=127.0.0.1:6654
 rooms=()
 switch=''
 shunt=''
-# Additional lines of configuration: for the worker, and before the ports.
+# Additional lines of the configuration: `worker` has lines for the worker, and `settings` has lines before
+# the ports.
 worker=''
 settings=''
 # Driver of the ports; set it before `make_hosts`.
 driver=af_packet
-# Process ID of the last `background`.
+# Process ID of the process that `background` started last.
 started=''
 failed=''
 
@@ -96,10 +97,10 @@ background() {
     started=$!
 }
 
-# wait_until WHAT COMMAND...: repeats the command until it succeeds. Fails with WHAT after a minute, which is
-# long because the machine may be building at the same time. The output is in waited.log.
+# wait_until WHAT COMMAND...: repeats the command until it succeeds. Fails with WHAT after a minute. The limit
+# is long, because builds may run on the machine at the same time. The output of the command is in waited.log.
 wait_until() { wait_within 60 "$@"; }
-# wait_within SECONDS WHAT COMMAND...: wait_until with another time limit.
+# wait_within SECONDS WHAT COMMAND...: does the same as wait_until, with another time limit.
 wait_within() {
     local seconds=$1 what=$2 end=$((SECONDS + $1))
     shift 2

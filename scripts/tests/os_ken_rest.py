@@ -46,7 +46,7 @@ def refused(method, path, body, error_type, code, **query):
 
 
 def until(what, condition):
-    """Waits for a true result of the condition and returns it."""
+    """Waits until the condition returns a true value, and returns this value."""
     end = time.monotonic() + WAIT_S
     while time.monotonic() < end:
         with contextlib.suppress(urllib.error.URLError):
@@ -57,7 +57,7 @@ def until(what, condition):
 
 
 def equal(got, wanted):
-    """Raises with both values if they differ."""
+    """Raises an error with both values if they differ."""
     assert got == wanted, "got\n%s\nnot\n%s" % (got, wanted)
 
 
@@ -87,7 +87,7 @@ def last_event():
 
 
 def event_after(number, **wanted):
-    """Returns the next event with these values."""
+    """Returns the next event after this number that has these values."""
     return until(
         "an event with %s" % wanted,
         lambda: next(
@@ -98,7 +98,7 @@ def event_after(number, **wanted):
 
 
 def wire(source, target):
-    """Returns a flow from port to port."""
+    """Returns a flow that forwards packets from one port to another."""
     return {"match": {"in_port": source}, "priority": 5, "apply": [{"output": target}]}
 
 
@@ -327,7 +327,7 @@ def check_errors(_):
     ask("POST", "/groups", {"type": "all"}, 400)
     ask("GET", "//switches/2/flows", None, 404)
     ask("GET", "//switches/1/weather", None, 404)
-    # None of the request was executed, and the connection is unchanged.
+    # The switch has executed no part of the request, and the connection is unchanged.
     equal([f["flow"]["match"] for f in ask("GET", "/flows")], [{"in_port": 1}])
     equal(ask("GET", "/echo"), {"data": "rest"})
 

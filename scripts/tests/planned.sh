@@ -26,7 +26,8 @@ folder, places = pathlib.Path(sys.argv[1]), [place.rsplit(" ", 1) for place in s
 plan = json.loads((folder / "plan.json").read_text())
 number = {switch["name"]: at for at, switch in enumerate(plan["switches"], 1)}
 hosts = [{"address": f"10.0.0.{at}", "switch": name, "port": int(port)} for at, (name, port) in enumerate(places, 1)]
-# IDs differ from the default numbering from 1, so that the application must use the given ones.
+# The IDs differ from the default numbering, which starts at 1. Thus the test shows that the application uses
+# the given IDs.
 datapaths = {name: 10 + at for name, at in number.items()}
 (folder / "hosts.json").write_text(json.dumps({"hosts": hosts, "datapaths": datapaths}))
 ports = {name: {host["port"]: f"p{at}" for at, host in enumerate(hosts, 1) if host["switch"] == name} for name in number}

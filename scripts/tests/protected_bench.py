@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of bench/protected.py: it must not pass without a test of the promises, and must report missing
+"""Tests of bench/protected.py. It must not pass if no packet tests the promises, and it must report missing
 files."""
 
 import argparse
@@ -23,28 +23,28 @@ def reported(failure, delivered, lost):
 
 
 class Met(unittest.TestCase):
-    """Packets at protected hops."""
+    """Tests of how packets at protected hops are counted."""
 
     def test_packets_are_counted(self):
-        """Both delivered and lost packets count."""
+        """Delivered packets and lost packets both count."""
         self.assertEqual(protected.met(reported("protected hop, detected", 5, 2), True), (7, 2))
 
     def test_promises_that_no_packet_meets_are_not_tested(self):
-        """`shunt sim` might report them under another name."""
+        """This could happen if `shunt sim` reported the packets under another name."""
         for found in (reported("guarded hop, detected", 5, 0), reported("protected hop, detected", 0, 0), {"met": []}):
             with self.assertRaisesRegex(protected.Failed, "hops are promised, and no packet met"):
                 protected.met(found, True)
 
     def test_without_promises_nothing_need_be_met(self):
-        """A tree has no promises."""
+        """The plan of a tree makes no promises."""
         self.assertEqual(protected.met({"met": []}, False), (0, 0))
 
 
 class Lacks(unittest.TestCase):
-    """Missing files and programs."""
+    """Tests of missing files and programs."""
 
     def test_a_missing_folder_of_graphs_is_reported(self):
-        """Without the message, only the odd graphs would run unnoticed."""
+        """Without the report, it would go unnoticed that only the odd graphs run."""
         with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()) as said:
             missing = os.path.join(folder, "missing")
             options = argparse.Namespace(graphs=missing, quick=False, odd=1, seed=1)
@@ -52,7 +52,7 @@ class Lacks(unittest.TestCase):
             self.assertIn("there are no graphs in " + missing, said.getvalue())
 
     def test_a_missing_python_is_reported_with_what_installs_it(self):
-        """The message does not suggest the command that has just failed."""
+        """The message must not suggest the command that has just failed."""
         for script in ("protected.py", "networks.py"):
             environment = dict(os.environ, PLAN_PYTHON="/missing/python", SHUNT="/missing/shunt")
             # The first case needs no graph file.

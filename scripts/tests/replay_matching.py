@@ -11,7 +11,8 @@ from demo_replay import Replay  # pylint: disable=wrong-import-position
 
 
 def replay_of(*frames):
-    """Returns a replay with these frames in flight, sent one microsecond apart from time 0 on."""
+    """Returns a replay with these frames in flight. They were sent one microsecond apart, the first at time
+    0."""
     replay = Replay(None, None)
     replay.under_way.extend((frame, 1_000 * place) for place, frame in enumerate(frames))
     return replay
@@ -35,7 +36,7 @@ class Matching(unittest.TestCase):
         self.assertEqual((replay.tally.lost, replay.tally.times_us), (0, [1.0, 2.0]))
 
     def test_what_was_not_sent_counts_nothing(self):
-        """An unknown frame does not make frames in flight lost, either."""
+        """The frames in flight are not lost, either."""
         replay = replay_of(b"a")
         replay.take(b"b", 0)
         self.assertEqual((replay.tally.lost, replay.tally.times_us, len(replay.under_way)), (0, [], 1))

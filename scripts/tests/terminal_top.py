@@ -30,8 +30,8 @@ class Terminal:
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
     def until(self, text: bytes, key: bytes = b"") -> None:
-        """Reads until this text is drawn, and sends a key before each read. Output after the text is read by
-        the next call."""
+        """Reads until this text is drawn. Sends a key before each read. The next call reads the output that
+        follows the text."""
         end = time.monotonic() + LONG_S
         while text not in self.seen:
             if key:
@@ -69,10 +69,10 @@ def main() -> None:
     top.key(b"p")
     top.until(b"[paused]")
     top.key(b"\t")
-    # The focus changes the look of two panels; on a small terminal the focused panel is shown alone.
+    # The focus changes how two panels look. On a small terminal, only the panel with the focus is shown.
     top.resize(8, 60)
     top.until(b"from receive poll")
-    # The terminal library delivers a key that arrives with a resize only at the next key.
+    # If a key arrives together with a resize, the terminal library delivers it only at the next key.
     top.until(LEAVE, b"q")
     expect(top.ended(), 0)
     print("ok: drawn, paused, resized, and the terminal restored")

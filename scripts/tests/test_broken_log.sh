@@ -15,7 +15,7 @@ report=()
 [ $# -eq 0 ] || report=(--report)
 
 make_hosts 3
-# Only the test's own packets may pass.
+# Only packets of the test may pass.
 for n in 1 2; do ip -n "$prefix-h$n" neighbor add "10.0.0.$((3 - n))" lladdr "$(mac $((3 - n)))" dev eth0; done
 if [ -z "${SHUNT:-}" ]; then
     cargo build --quiet --package shunt
@@ -29,7 +29,7 @@ id = 1
 [datapath.openflow]
 listen = "$openflow_listen"
 CONFIG
-# Mounts of a case vanish with the namespace in any event.
+# The mounts that a case makes vanish with the namespace.
 unshare --mount --propagation private scripts/tests/broken_log/run.py \
     "$prefix" "$SHUNT" "$folder" "$seconds" "${report[@]}" &
 wait $! || fail 'see above'

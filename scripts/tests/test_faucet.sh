@@ -51,7 +51,7 @@ answer() { in_room h1 timeout 2 bash -c "exec 3<>/dev/tcp/10.0.0.2/$1 && cat <&3
 answers() { [ "$(answer "$1")" = "port $1" ]; }
 
 check_traffic() { # check_traffic PROFILE
-    # The tagged host sends first and receives the first ARP requests of the others.
+    # The tagged host sends first, and receives the first ARP requests of the other hosts.
     : >"$folder/tagged.log"
     background tagged h3 python3 scripts/tests/peers/tagged_host.py eth0 100 10.0.0.3 10.0.0.1
     wait_until 'the tagged host gets an answer in its VLAN' logged tagged 'answered 10.0.0.1'
@@ -63,7 +63,7 @@ check_traffic() { # check_traffic PROFILE
     for port in "${allowed_ports[@]}"; do wait_until "TCP port $port, which is allowed" answers "$port"; done
     for port in "${blocked_ports[@]}"; do
         if answer "$port" >/dev/null 2>&1; then fail "$1: TCP port $port passes, which is blocked"; fi
-        # The port is open on h2 itself; only h1's port has the ACL.
+        # The port is open on h2 itself. The ACL applies only to h1's port of the switch.
         [ "$(in_room h2 bash -c "exec 3<>/dev/tcp/10.0.0.2/$port && cat <&3")" = "port $port" ] ||
             fail "nobody is at TCP port $port"
     done
@@ -97,7 +97,7 @@ check_traffic GenericTFM
 logged faucet-messages OFPTableFeaturesStatsRequest || fail 'Faucet has not laid out any tables'
 stop_faucet
 
-# Faucet continues after an error, so only its log shows one.
+# Faucet continues after an error, so only its log shows the error.
 if logged faucet-log OFError; then fail 'the switch refused something'; fi
 if [ -s "$folder/faucet-exceptions.log" ]; then fail 'Faucet failed'; fi
 ok 'tables laid out by Faucet are accepted, nothing was refused'

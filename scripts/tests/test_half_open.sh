@@ -28,7 +28,7 @@ DUMP = struct.pack("!BBHIHHI", 4, 18, 56, 2, 1, 0, 0) + struct.pack("!B3xII4xQQH
 what = sys.argv[1]
 if what == "called":
     listener = socket.create_server(("10.1.0.2", 6653))
-    # This side closes no connection.
+    # This side never closes a connection.
     kept = []
     while True:
         peer, _ = listener.accept()
@@ -65,7 +65,7 @@ ofctl add-flows "tcp:$openflow_listen" "$folder/flows"
 all_flows() { ofctl --no-names --no-stats dump-flows "tcp:$openflow_listen" | sort; }
 all_flows >"$folder/before"
 
-# The switch may have a socket for each connection attempt.
+# The switch may have opened a socket for each connection attempt.
 sleep 0.5
 few=$(sockets)
 for kind in called silent idle dump; do peer "$kind"; done

@@ -10,8 +10,8 @@ source "$(dirname "$0")/lib.sh"
 python3 scripts/tests/replay_matching.py 2>"$folder/matching.log" || fail 'frames are not matched as they should be'
 ok 'frames are found again by bytes and order'
 
-# replay TO [OPTION...] CAPTURE...: replays from h1. The file `result` has the numbers of frames sent, arrived
-# and lost.
+# replay TO [OPTION...] CAPTURE...: replays from h1. The file `result` gets the numbers of frames that were
+# sent, arrived and were lost.
 replay() {
     local to=$1
     shift
@@ -20,7 +20,7 @@ replay() {
 }
 for room in h1 h2 h3; do make_room "$room"; done
 ip link add eth0 netns "$prefix-h1" type veth peer name eth0 netns "$prefix-h2"
-# A cable on which no frame arrives.
+# On this cable no frame arrives.
 ip link add eth0 netns "$prefix-h3" type veth peer name other netns "$prefix-h3"
 for room in h1 h2 h3; do ip -n "$prefix-$room" link set eth0 up; done
 replay h2 scripts/data/ptp_ethernet.pcap crates/wire/tests/data/802.1ad_QinQ.pcap || fail 'the replay failed'
@@ -36,9 +36,9 @@ ok 'a capture that is not Ethernet is refused'
 cargo build --quiet --package shunt
 SHUNT=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/debug/shunt
 export SHUNT
-# Job control gives each run a separate process group, and SIGINT its default effect, as at a terminal.
+# Job control gives each run a separate process group. SIGINT then has its default effect, as at a terminal.
 set -m
-# expect_nothing PID: fails if anything of the lab's run with this process ID is left.
+# expect_nothing PID: fails if a process of the lab's run with this process ID is left.
 expect_nothing() {
     if ip netns list | grep "^shunt-lab-$1-"; then fail "the lab left these namespaces"; fi
     if pgrep -g "$1" -r D,R,S,T -a; then fail "the lab left these processes"; fi
@@ -61,7 +61,7 @@ for name in 'Open vSwitch, afxdp' 'Linux bridge'; do
 done
 ok 'round trips over switches in a row'
 
-# interrupt SIGNAL EXIT_CODE: interrupts a run during a flood.
+# interrupt SIGNAL EXIT_CODE: interrupts a run while a flood is sent.
 interrupt() {
     local status=0
     lab --flood 65000 --pings 1000

@@ -14,8 +14,8 @@ host, port = sys.argv[1].split(":")
 peer = socket.create_connection((host, int(port)))
 peer.sendall(struct.pack("!BBHI", 4, 0, 8, 1))
 stream = peer.makefile("rb")
-# All ports are up when the controller connects. Other reports of a port, such as its MAC address, are
-# ignored.
+# All ports are up when the controller connects. Reports of other changes of a port, such as its MAC address,
+# are ignored.
 links = {}
 while True:
     version, kind, length, xid = struct.unpack("!BBHI", stream.read(8))
@@ -33,8 +33,7 @@ while True:
         links[name] = link
 WATCH
 
-# The kernel reports changes of p1 with a delay of up to a second, because p1 and its peer have the same
-# interface index.
+# The kernel delays reports about p1 by up to a second, because p1 and its peer have the same interface index.
 make_hosts 3
 # p2 uses the other driver.
 sed -i '/^name = "p2"$/,/^driver/s/^driver = .*/driver = "af_xdp"/' "$folder/ports"
@@ -53,10 +52,10 @@ ok 'all ports have their links, and their speeds, when the switch is ready'
 
 background watch sw python3 "$folder/watch.py" "$openflow_listen"
 wait_until 'the watcher is connected' logged watch connected
-# count PORT STATE: prints how often this state was reported.
+# count PORT STATE: prints how often this state of the port was reported.
 count() { grep -c "^$1 $2\$" "$folder/watch.log" || true; }
 reported() { [ "$(count "$1" down)" -eq "$2" ] && [ "$(count "$1" up)" -eq "$2" ]; }
-# flap ROOM DEVICE MS: sets a device down for this time.
+# flap ROOM DEVICE MS: sets a device down for this time, then up again.
 flap() {
     ip -n "$prefix-$1" link set "$2" down
     sleep "$(printf '0.%03d' "$3")"
@@ -75,7 +74,8 @@ for n in 1 2 3; do
 done
 ok 'flaps of 10, 100 and 400 ms are each reported as down and up'
 
-# settled PORT: returns whether the last report is up, with as many reports of down as of up.
+# settled PORT: returns whether the last report says that the port is up, and whether there are as many
+# reports of down as of up.
 settled() { [ "$(grep "^$1 " "$folder/watch.log" | tail -n 1)" = "$1 up" ] && [ "$(count "$1" down)" -eq "$(count "$1" up)" ]; }
 before=$(count p3 down)
 for _ in {1..40}; do flap h3 eth0 1; done
@@ -88,7 +88,7 @@ fi
 pings 1 3 || fail 'no way from h1 to h3 after its link went down and up'
 ok "40 flaps in a row were reported as $((after - before)), the last as up"
 
-# The interface is deleted, and another one with its name is created.
+# Delete the interface, and create another one with the same name.
 ip -n "$prefix-sw" link del p3
 gone() { [ "$(count p3 down)" -gt "$after" ]; }
 wait_until 'p3 is reported down without an interface' gone

@@ -10,7 +10,7 @@ source "$(dirname "$0")/lib.sh"
 # shellcheck source=scripts/tests/planned.sh
 source scripts/tests/planned.sh
 
-# There is a path from one host to the other over b, and one over c.
+# From one host to the other there is a path over b, and another over c.
 cat >"$folder/net.json" <<'NETWORK'
 {"name": "diamond",
  "nodes": [{"name": "a", "role": "edge"}, "b", "c", {"name": "d", "role": "edge"}],
@@ -21,7 +21,7 @@ NETWORK
 places=('a 9' 'd 9')
 load keyflow "$folder/net.json" --protect
 
-# Version 1 and epoch 0, 16 bytes of key, IPv4 payload.
+# The header has version 1 and epoch 0, a key of 16 bytes, and an IPv4 payload.
 readonly keyed='ether[12:2] = 0x88b5 and ether[14] = 0x10 and ether[16] = 2 and ether[18:2] = 0x0800'
 captured s4p1 inbound by-b
 captured s4p2 inbound by-c

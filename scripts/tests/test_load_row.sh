@@ -16,7 +16,8 @@ NETWORK
 places=('a 9' 'f 9')
 load keyflow "$folder/net.json"
 
-# Ports are numbered from the first switch on, so packets of the first host arrive at port 1.
+# Ports are numbered from the first switch on. Packets of the first host therefore arrive at port 1 of each
+# switch.
 for number in {2..6}; do captured "s${number}p1" inbound "at-$number"; done
 captured p2 'ether proto 0x88b5' at-h2
 pings 1 2 || fail 'no pings pass'
@@ -32,7 +33,7 @@ print(segment["key"], segment["hop_limit"])
 PYTHON
 )
 for number in {2..6}; do
-    # Version 1 and epoch 0, the hop limit, 8 bytes of key, IPv4 payload, the key.
+    # The header has version 1 and epoch 0, the hop limit, a key of 8 bytes, an IPv4 payload, and this key.
     wait_until "packets come to switch $number with the key $key and $((hops - number + 2)) hops left" has_seen "at-$number" \
         "ether[12:2] = 0x88b5 and ether[14] = 0x10 and ether[15] = $((hops - number + 2)) and ether[16] = 1 and ether[18:2] = 0x0800 and
         ether[22:4] = $((key >> 32)) and ether[26:4] = $((key & 0xffffffff))"

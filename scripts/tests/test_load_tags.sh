@@ -11,14 +11,14 @@ source "$(dirname "$0")/lib.sh"
 # shellcheck source=scripts/tests/planned.sh
 source scripts/tests/planned.sh
 
-# h1 and h2 are at one edge switch, h3 at another of its pod, h4 in another pod. Server gates are 2, 4, ... in
-# their order.
+# h1 and h2 are at one edge switch, h3 at another edge switch of the same pod, and h4 in another pod. Server
+# gates are 2, 4, ... in the order of the servers.
 places=('es1 1' 'es1 2' 'es2 1' 'es8 2')
 load fat-tree --k 4
 
 readonly to_h3='ether[12:2] = 0xff1f and ether[14:4] = 0 and ether[18:2] = 6 and ether[20:2] = 0x0800'
 readonly to_h4='ether[12:2] = 0xff1f and ether[14:4] != 0 and ether[18:2] & 0x1fff = 32 and ether[20:2] = 0x0800'
-# Packets from the aggregation switches to the edge switches of h3 and h4.
+# Capture packets from the aggregation switches to the edge switches of h3 and h4.
 for port in s2p3 s2p4 s8p3 s8p4; do captured "$port" inbound "$port"; done
 captured p3 'ether proto 0xff1f' at-h3
 captured p4 'ether proto 0xff1f' at-h4
@@ -46,9 +46,9 @@ for number in range(40):
         flow.sendto(b"flow", ("10.0.0.4", 9))
 PYTHON
 }
-# The test must not depend on replies, because the downward path has no detour around a failed link.
+# The test must not depend on replies, because on the way down there is no detour around a failed link.
 ip -n "$prefix-h1" neigh replace 10.0.0.4 lladdr "$(mac 4)" dev eth0 nud permanent
-# The far ends of the uplinks of h1's edge switch, and h4.
+# Capture at the far ends of the uplinks of h1's edge switch, and at h4.
 captured s9p1 'inbound and ether proto 0xff1f' plane-1
 captured s10p1 'inbound and ether proto 0xff1f' plane-2
 captured p4 'udp dst port 9' datagrams
@@ -59,8 +59,8 @@ all_come() {
     tcpdump -n -r "$folder/datagrams.pcap" "udp src portrange $1-$(($1 + 39))" 2>"$folder/read.log" |
         cut -d ' ' -f 3 | sort -u | wc -l | grep -qx 40
 }
-# way PLANE UP: returns whether packets used this path upwards. The last 13 bits are DOWN, the bits before
-# them UP.
+# way PLANE UP: returns whether packets went up by this plane with this UP. The last 13 bits are DOWN, and the
+# bits before them are UP.
 way() { send_flows 3000 && [ "$(seen "plane-$1" "ether[16:4] = $(($2 << 13 | 32))")" -gt 0 ]; }
 wait_until 'datagrams of all flows come to h4' all_come 3000
 for way in '1 44' '1 48' '2 52' '2 56'; do

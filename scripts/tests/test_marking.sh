@@ -14,14 +14,14 @@ needs "$python"
 (cd controller && "../$python" -m pytest -q) || fail "the tests of controller/ fail"
 
 make_hosts 2
-# Pinned like sequence.py: packets sent by one CPU stay in order on a busy machine, too.
+# The worker is pinned, as sequence.py is. Even on a busy machine, packets that one CPU sends stay in order.
 worker='cpu = 0'
 settings='[datapath.low_latency]
 cookie = "0x4c4c000000000000/0xffff000000000000"
 learn = { enabled = true, min_pps = 200, window = "300ms", min_timeout = "10m" }'
 start_switch secure
 
-# show WHAT EXPRESSION: evaluates an expression on the output of `shunt show WHAT --json`, named `d`.
+# show WHAT EXPRESSION: evaluates an expression on the output `d` of `shunt show WHAT --json`.
 show() {
     in_room sw "$shunt" show "$1" --json -c "$folder/switch.toml" |
         python3 -c 'import json, sys; d = json.load(sys.stdin); print('"$2"')'
@@ -50,8 +50,8 @@ not_marked() {
 }
 
 udp=udp,in_port=1,nw_dst=10.0.0.0/24,actions=output:2
-# Entries with a timeout below min_timeout are not learned. None of these timeouts expires before the test
-# ends.
+# Entries with a timeout below min_timeout are not learned. The test ends before any of these timeouts
+# expires.
 ofctl add-flows "tcp:$openflow_listen" - <<FLOWS
 priority=1,in_port=1,idle_timeout=500,actions=output:2
 priority=1,in_port=2,idle_timeout=500,actions=output:1
@@ -78,7 +78,7 @@ for _ in 1 2; do
     wait_until 'packets of the marked cookie take the path' on_path
     [ "$(hits)" -gt 0 ] || fail 'the path is taken without a hit of a record'
     [ "$(records)" -gt 0 ] || fail 'the path is taken without records'
-    # A modification changes no cookie.
+    # A modification does not change the cookie.
     ofctl mod-flows "tcp:$openflow_listen" "$udp"
     marked_as 10 ' low_latency' || fail 'a modify takes the mark of the cookie'
     add "cookie=0x1,idle_timeout=500,priority=10,$udp"
@@ -91,7 +91,7 @@ ok 'marked by cookie, with ovs-ofctl: on and off the path, twice'
 echo nothing >"$folder/word"
 background marking sw env PYTHONPATH=controller/src "$python" lab/controllers/launch.py marking \
     --word-file "$folder/word"
-# Another marked entry keeps the table on the path, where packets leave it.
+# Another marked entry keeps the table on the path. Packets of the application's flow leave the path there.
 add "cookie=0x4c4c000000000001,idle_timeout=500,priority=5,udp,in_port=1,nw_dst=10.9.0.0/16,actions=output:2"
 wait_until 'the application reads its flow back' logged marking 'the switch reports nothing'
 off_path || fail 'packets take the path without a word'
@@ -112,7 +112,7 @@ flows >/dev/null || fail 'ovs-ofctl cannot read the flows'
 ok 'marked by the experimenter instruction, with os-ken: on and off the path, twice'
 
 ofctl del-flows "tcp:$openflow_listen" priority=20,in_port=1,udp --strict
-# The flow is long-lived, and no other source marks it.
+# The flow lives long enough to be learned, and no other source marks it.
 add "priority=10,$udp"
 wait_until 'the busy flow is learned' marked_as 10 'low_latency=learned'
 wait_until 'packets of the learned flow take the path' on_path

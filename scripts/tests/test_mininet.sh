@@ -5,7 +5,7 @@
 # with Mininet's own controller, a remote one and none. Each switch must have its datapath ID, and an
 # interrupted run must leave nothing behind.
 set -euo pipefail
-# Job control gives each run a separate process group, and SIGINT its default effect, as at a terminal.
+# Job control gives each run a separate process group. SIGINT then has its default effect, as at a terminal.
 set -m
 cd "$(dirname "$0")/../.."
 
@@ -22,7 +22,7 @@ cargo build --quiet --release --package shunt
 SHUNT=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/release/shunt
 export SHUNT
 
-# Every process of a run inherits this variable, by which it is found.
+# Every process of a run inherits this variable, and is found by it.
 readonly mark=SHUNT_TEST_MININET=$$
 left() { grep -l -a -s "$mark" /proc/[0-9]*/environ; }
 expect_nobody() {
@@ -63,7 +63,8 @@ sh OVS_RUNDIR=/tmp ovs-testcontroller -O OpenFlow13 --detach ptcp:6653:127.0.0.1
 PRE
 mininet "$speeds" --topo tree,2 --test iperf
 
-# Mininet gets a private /tmp and must still find a checkout below /tmp, here one with a space in its path.
+# Mininet gets a private /tmp, but must still find a checkout below /tmp. This checkout has a space in its
+# path.
 checkout="$(mktemp -d -p /tmp "shunt mininet XXXXXX")"
 trap 'rm -rf "$folder" "$checkout"' EXIT
 mkdir -p "$checkout/target/release" "$checkout/target/tools"
@@ -73,14 +74,14 @@ if [ -d target/tools/bin ]; then cp -rL target/tools/bin "$checkout/target/tools
 program=$SHUNT
 unset SHUNT
 (cd "$checkout" && mininet "$(all_of 2)" --topo single,2 --test pingall)
-# Only the program is below /tmp.
+# Here only the program is below /tmp.
 SHUNT=$checkout/target/release/shunt mininet "$(all_of 2)" --topo single,2 --controller none --test pingall --post /dev/stdin <<'POST'
 dpctl show flows
 POST
 grep -q 'priority=0.*actions=NORMAL' "$folder/out" || fail 'dpctl does not reach the switch'
 export SHUNT=$program
 
-# interrupt SIGNAL EXIT_CODE: interrupts a run during iperf.
+# interrupt SIGNAL EXIT_CODE: interrupts a run while iperf is running.
 interrupt() {
     local signal=$1 expected=$2 pid status=0
     : >"$folder/out"

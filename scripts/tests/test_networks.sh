@@ -18,8 +18,8 @@ ok "bench/protected.py says what it lacks"
 
 cargo build --quiet --package shunt
 target=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
-# delivered PLANNER PATHS LINKS: each of 54 hosts must reach each other one on PATHS paths in total, of at
-# most LINKS links.
+# delivered PLANNER PATHS LINKS: each of 54 hosts must reach every other host. All paths together are PATHS,
+# and each has at most LINKS links.
 delivered() {
     PYTHONPATH=controller/src "$python" -m shunt_controller.plan "$1" --k 6 --json "$folder/plan.json" >"$folder/plan.log"
     printf '[network]\nplan = "plan.json"\n[network.require]\ndelivered = 1.0\n' >"$folder/network.toml"
@@ -38,12 +38,13 @@ assert sum(switch["entries"] > 0 for switch in run["switches"]) == 18, run["swit
 PYTHON
     ok "$1: $2 packets between 54 hosts come to where they are to"
 }
-# Of the 53 other hosts, 45 are in other pods with 9 paths to each, 6 at other edge switches with 3, and 2 at
-# the same one.
+# Of the 53 other hosts, 45 are in other pods with 9 paths to each, 6 at other edge switches of the pod with 3
+# paths to each, and 2 at the same edge switch.
 delivered fat-tree $((54 * (45 * 9 + 6 * 3 + 2))) 4
 delivered keyflow $((54 * 53)) 4
 
-# The graphs "odd 1" and "odd 10", each with keys of 64 and 128 bits. Routes of the second one are split.
+# Use the graphs "odd 1" and "odd 10", each with keys of 64 and 128 bits. Routes of the second graph are
+# split.
 PLAN_PYTHON=$python SHUNT="$target/debug/shunt" bench/protected.py --quick --odd 11 --case "odd 1" --packets 20000 \
     --report "$folder/protected.jsonl" >"$folder/protected.log" ||
     { tail -n 20 "$folder/protected.log" >&2; fail "a protected plan does not keep what it promises"; }

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/../.."
 
 case='exact, 100 rules on the 5-tuple'
 turns=5000
-# Allowance for calls of the C library; one call per 10,000 packets would be 144 more.
+# Allowance for calls of the C library. With one call per 10,000 packets, there would be 144 more calls.
 slack=10
 
 fail() {

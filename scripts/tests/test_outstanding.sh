@@ -7,7 +7,7 @@
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"
 
-# Bytes that a frame of the flood takes in the kernel, and number of frames that may be outstanding.
+# Number of bytes that a frame of the flood takes in the kernel, and number of frames that may be outstanding.
 readonly frame_bytes=2304 frames=8
 
 make_hosts 3

@@ -27,7 +27,7 @@ ofctl add-flow "tcp:$openflow_listen" 'priority=5,icmp,in_port=2,actions=set_que
 ofctl add-flow "tcp:$openflow_listen" 'priority=0,actions=NORMAL'
 pings 2 3 || fail 'no way from h2 to h3'
 
-# A veth reports 10 Gbit/s, which is 1,000 thousandths.
+# A veth reports a speed of 10 Gbit/s. Rates are reported in thousandths of this speed.
 ofctl queue-get-config "tcp:$openflow_listen" 3 >"$folder/config.log"
 for part in 'queue 0' 'queue 1: max_rate:0.1%' 'queue 7: min_rate:10.0% max_rate:25.0%'; do
     tr -s ' \n' ' ' <"$folder/config.log" | grep -q "$part" ||
@@ -35,7 +35,7 @@ for part in 'queue 0' 'queue 1: max_rate:0.1%' 'queue 7: min_rate:10.0% max_rate
 done
 ofctl queue-get-config "tcp:$openflow_listen" >"$folder/all.log"
 grep -q 'queue 7' "$folder/all.log" || fail "queue-get-config of all ports: $(cat "$folder/all.log")"
-# ovs-ofctl prints an error of the switch but may exit with 0.
+# After an error of the switch, ovs-ofctl prints the error but may exit with 0.
 refused() {
     local error=$1
     shift

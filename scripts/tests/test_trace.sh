@@ -24,8 +24,8 @@ ask() { in_room sw "$shunt" "$@" -c "$folder/switch.toml"; }
 ask flows load "$folder/t.flows" >/dev/null
 # has TEXT: fails unless the trace has printed this text.
 has() { grep -F -- "$1" "$folder/trace.log" >/dev/null || fail "no \"$1\" in: $(cat "$folder/trace.log")"; }
-# live ARGUMENTS...: traces in the background. The moment when the workers are armed is unknown, so traffic
-# must continue until the trace has printed its results.
+# live ARGUMENTS...: traces in the background. The time at which the workers start to record is unknown, so
+# traffic must continue until the trace has printed its results.
 live() {
     : >"$folder/trace.log"
     background trace sw "$shunt" trace --live -c "$folder/switch.toml" "$@"

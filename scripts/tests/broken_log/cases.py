@@ -11,7 +11,7 @@ LOST = "log lines lost"
 
 
 class Case:
-    """A stderr for a switch."""
+    """One way in which a switch's stderr fails."""
 
     name = ""
 
@@ -20,7 +20,7 @@ class Case:
         self.stderr = None
 
     def started(self):
-        """Called when the switch has its stderr."""
+        """Called when the switch has been started with this stderr."""
 
     def check_while_broken(self, switch):
         """Checks the counters while lines are lost."""
@@ -33,7 +33,7 @@ class Case:
 
 
 class ReaderGone(Case):
-    """A pipe whose reader has ended, as with `shunt run 2>&1 | head`."""
+    """A pipe whose reader has ended, as in `shunt run 2>&1 | head`."""
 
     name = "stderr closed"
 
@@ -47,7 +47,7 @@ class ReaderGone(Case):
 
 
 class DiskFull(Case):
-    """A file on a disk that is full until `mend`."""
+    """A file on a disk that is full until `mend` is called."""
 
     name = "full disk"
 
@@ -56,7 +56,8 @@ class DiskFull(Case):
         self.disk = folder / "disk"
         self.disk.mkdir()
         subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", self.disk], check=True)
-        # Fills a page up to a few bytes, so that a part of a line fits, and then the rest of the disk.
+        # Fill a page except for a few bytes, so that a part of a line still fits. Then fill the rest of the
+        # disk.
         self.stderr = os.open(self.disk / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         os.write(self.stderr, b"\n" * 4090)
         with open(self.disk / "filler", "wb", buffering=0) as filler:
@@ -81,7 +82,7 @@ class DiskFull(Case):
 
 
 class PipeStalled(Case):
-    """A pipe without a reader until `mend`."""
+    """A pipe that nobody reads until `mend` is called."""
 
     name = "stalled pipe"
 
@@ -112,8 +113,8 @@ class PipeStalled(Case):
 
 
 class JournalGone(Case):
-    """A stream socket whose reader ends while the switch runs, like stderr of a systemd service with its
-    journal."""
+    """A stream socket whose reader ends while the switch runs. The stderr of a systemd service is such a
+    socket, with the journal as its reader."""
 
     name = "journal gone"
 

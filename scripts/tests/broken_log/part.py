@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Processes around the switch. Each prints an empty line when it is ready and works until SIGTERM.
+"""Processes beside the switch. Each process prints an empty line when it is ready, and works until SIGTERM.
 
-It then prints its observations as a JSON object. Times are wall-clock times in ns. Waits of more than 5 ms
+Then it prints its observations as a JSON object. Times are wall-clock times in ns. Waits of more than 5 ms
 are listed as [begin, end]."""
 
 import fcntl
@@ -107,7 +107,8 @@ def openflow():
 
 
 def storm():
-    """Connects as peers of OpenFlow 1.0, one after the other. Each is refused with a line in the log."""
+    """Connects as OpenFlow 1.0 peers, one after the other. The switch refuses each peer with a line in the
+    log."""
     peers = 0
     while not stopped:
         with socket.create_connection(LISTEN, timeout=60) as peer:
@@ -123,7 +124,7 @@ def storm():
 
 
 def flaps():
-    """Sets an interface down and up."""
+    """Sets an interface down and up repeatedly."""
     control = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 
     def turn(up):
@@ -143,8 +144,8 @@ def flaps():
 
 
 def witness(cpu):
-    """Sleeps on a core. A sleep that is too long shows that others used the core or that the machine was
-    stopped."""
+    """Sleeps on a core. A sleep that lasts too long shows that other programs used the core or that the
+    machine was stopped."""
     os.sched_setaffinity(0, {int(cpu)})
     waits = []
     before = time.time_ns()
@@ -157,7 +158,7 @@ def witness(cpu):
 
 
 def delays(actors):
-    """Measures how long the threads of some processes have waited for a core, and records long waits."""
+    """Measures how long the threads of some processes have waited for a core. Records long waits."""
     files = {}
     for name, pid in json.loads(actors).items():
         for task in os.listdir(f"/proc/{pid}/task"):

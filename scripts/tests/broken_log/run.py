@@ -5,9 +5,9 @@
 test_broken_log.sh makes the rooms.
 
 For each kind of failure, the switch must keep running, forward packets, answer requests, and count the lost
-lines. With --report, stalls of more than 50 ms also fail, after preemption is subtracted. Preemption is the
-longer of two times: the time that the relevant threads waited for a core (/proc/PID/task/TID/schedstat), and
-the time that a sleeping witness did not run.
+lines. With --report, the test also fails if a stall exceeds 50 ms after preemption is subtracted. Preemption
+is the longer of two times: the time for which the relevant threads waited for a core
+(/proc/PID/task/TID/schedstat), and the time for which a sleeping witness process overslept.
 """
 
 import argparse
@@ -90,7 +90,7 @@ processes = []
 
 
 class Part:
-    """A process beside the switch, which ends on SIGTERM and prints one JSON object."""
+    """A process beside the switch. It ends on SIGTERM and prints one JSON object."""
 
     def __init__(self, arguments, room, *command):
         prefix = ["ip", "netns", "exec", f"{arguments.prefix}-{room}"] if room else []
@@ -179,7 +179,7 @@ def main():
     parser.add_argument("seconds", type=float, help="for each case")
     parser.add_argument("--report", action="store_true", help="figures, and stalls are failures")
     arguments = parser.parse_args()
-    # Run the `finally` blocks of this script.
+    # On SIGTERM, run the `finally` blocks of this script.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     problems = []
     try:

@@ -16,8 +16,8 @@ def overlap(wait, begin, end):
 
 
 def preempted_ns(seen, part, begin, end):
-    """Returns the time in [begin, end] in which a relevant thread waited for a core, or no core was
-    available."""
+    """Returns the time in [begin, end] for which a relevant thread waited for a core, or for which no core
+    was available."""
     waited = 0
     for name, waits in seen["delays"]["waits"].items():
         if name.startswith(CONCERNED[part]):

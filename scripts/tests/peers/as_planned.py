@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares the state of switches with a plan: `shunt flows dump` and `shunt show stateless`.
+"""Compares the output of `shunt flows dump` and `shunt show stateless` with a plan.
 
     as_planned.py FOLDER SHUNT
 

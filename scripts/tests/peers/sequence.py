@@ -14,17 +14,18 @@ import sys
 import time
 
 PORT = 9000
-# Exceeds the limit of ordinary users; Python has no name for this option.
+# With this option, the receive buffer may exceed the limit for ordinary users. Python has no name for the
+# option.
 SO_RCVBUFFORCE = 33
 BATCH = 4
-# A delayed sender catches up at most this much, so that its burst does not overrun queues.
+# After a delay, the sender catches up by at most this much. A longer burst could overrun queues.
 LATE_MAX_S = 0.1
 # Datagrams in flight arrive within this time, even on a busy machine.
 QUIET_S = 2
 
 
 class Ended:
-    """Set by SIGTERM. An exception could interrupt the code between a datagram and its count."""
+    """Set by SIGTERM. An exception could interrupt the code between sending a datagram and counting it."""
 
     def __init__(self):
         self.yet = False
@@ -37,8 +38,8 @@ class Ended:
 def send(ended, address, per_second=1000):
     sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     sender.connect((address, PORT))
-    # Use one CPU: the kernel has a packet queue per CPU, and on a busy machine one queue may get ahead of
-    # another.
+    # Use a single CPU. The kernel has a packet queue for each CPU, and on a busy machine packets of one queue
+    # may overtake those of another.
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     number = 0
     due = time.monotonic()

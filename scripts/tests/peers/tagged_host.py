@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A host on a VLAN trunk, for kernels without VLAN devices: tagged_host.py DEVICE VID ADDRESS ASKED
 
-It speaks ARP only, in frames with a tag of VLAN VID. It prints "ready" when it listens, "heard ADDRESS" for a
-received request with that tag, and "untagged" for a received request without a tag. Every half second it asks
-for ASKED, and prints "answered ADDRESS" when a tagged answer arrives. It ends after an answer and a received
-request.
+It speaks ARP only, in frames with a tag of VLAN VID. It prints "ready" when it listens, "heard ADDRESS" when
+it receives a request with that tag, and "untagged" when it receives a request without a tag. Every half
+second it sends a request for ASKED, and it prints "answered ADDRESS" when a tagged answer arrives. It ends
+when it has received both an answer and a request.
 """
 
 import select
@@ -32,7 +32,8 @@ def arp(source, vid, operation, sender, target):
 
 
 def received(device):
-    """Returns the VLAN (None: untagged), ARP operation and sender of a received frame; None if it is not ARP.
+    """Returns the VLAN, the ARP operation and the sender of a received frame. The VLAN of an untagged frame
+    is None. Returns None if the frame is not ARP.
     """
     frame, ancillary, _, address = device.recvmsg(2048, socket.CMSG_SPACE(AUXDATA.size))
     if address[2] == socket.PACKET_OUTGOING or frame[12:14] != b"\x08\x06" or len(frame) < 14 + ARP.size:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers on TCP ports: tcp_answer.py PORT... Prints "ready" when it listens. Each client gets one line,
-"port PORT"."""
+"""Answers on TCP ports. Usage: tcp_answer.py PORT... Prints "ready" when it listens. Each client gets one
+line, "port PORT"."""
 
 import selectors
 import socket
