@@ -30,7 +30,7 @@ mod select;
 mod stats;
 mod timers;
 pub mod trace;
-mod versions;
+mod versioned_plane;
 
 pub use async_messages::{AsyncMessage, AsyncMessageDrops, FlowRemoved, PacketIn, PortReason, RemovedReason};
 pub use changes::{Change, Changed, GroupCommand, MeterCommand, PortMod};

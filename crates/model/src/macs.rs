@@ -77,7 +77,7 @@ impl Macs {
         plane: &mut D,
     ) {
         let config = transaction.config;
-        let usable = transaction.rules.ports.get(&seen.port).is_some_and(Port::is_up);
+        let usable = transaction.rules().ports.get(&seen.port).is_some_and(Port::is_up);
         if !usable || seen.vid > VID_MASK || seen.mac[0] & GROUP_BIT != 0 || config.mac_limit == 0 {
             return;
         }
@@ -91,13 +91,12 @@ impl Macs {
         if known.is_none() && self.places.len() >= config.mac_limit {
             self.evict_oldest(transaction, expiry, plane);
         }
-        let instructions =
-            transaction.rules.sharing.share(Instructions::apply(vec![Action::output(seen.port)]));
+        let instructions = transaction.share(Instructions::apply(vec![Action::output(seen.port)]));
         let Some(entry) = entry_of(seen, instructions) else { return };
         let replaced = known.map(|p| p.id);
         let id = transaction.add_entry(NewEntry { entry, explicit: None, replaced, counts: Counts::Reset });
         self.places.insert(key, Place { id, port: seen.port });
-        expiry.arm(config, &transaction.rules.store, id, 0);
+        expiry.arm(config, &transaction.rules().store, id, 0);
     }
 
     fn evict_oldest<D: DataPlane>(
@@ -109,7 +108,7 @@ impl Macs {
         let config = transaction.config;
         let mut tries = 0;
         loop {
-            let store = &transaction.rules.store;
+            let store = &transaction.rules().store;
             let due = match expiry.pop_due(TimerKind::Mac, Nanos::MAX, config, store, plane) {
                 NextTimer::NotDue => return,
                 NextTimer::Stale => continue,

@@ -7,7 +7,7 @@
 //! examination, so delays do not distort it.
 
 use crate::changes::transaction::Transaction;
-use crate::config::Learning;
+use crate::config::{Learning, SECOND_NS};
 use crate::rules::slot::{Life, Slot};
 use dataplane::DataPlane;
 use flow::operation::MAC_TABLE;
@@ -23,12 +23,11 @@ const MARKS_PER_LOOK: usize = 64;
 const LOOK_NS: Nanos = 1_000_000;
 /// Number of consecutive windows below half the rate after which an entry is no longer low-latency.
 const SLOW_WINDOWS: u8 = 2;
-const SECOND_NS: u128 = 1_000_000_000;
 
 /// Returns whether an entry may be learned as low-latency.
 fn is_eligible(learning: Learning, entry: &FlowEntry) -> bool {
     let lasts = |timeout_s: u16| {
-        timeout_s == 0 || u128::from(timeout_s) * SECOND_NS >= u128::from(learning.min_timeout)
+        timeout_s == 0 || u128::from(timeout_s) * u128::from(SECOND_NS) >= u128::from(learning.min_timeout)
     };
     entry.table != MAC_TABLE
         && lasts(entry.idle_timeout_s)
@@ -79,7 +78,7 @@ impl MarkLearner {
     pub fn learn<D: DataPlane>(&mut self, transaction: &mut Transaction<'_>, plane: &mut D) {
         let (config, now) = (transaction.config, transaction.now);
         let Some(learning) = config.learning.filter(|_| now >= self.due) else { return };
-        let slots = transaction.rules.store.slots().len();
+        let slots = transaction.rules().store.slots().len();
         let looks = slots.div_ceil(ENTRIES_PER_LOOK).max(1) as u64;
         self.due = now.saturating_add((learning.window / looks).max(LOOK_NS));
         let first = self.next;
@@ -87,7 +86,7 @@ impl MarkLearner {
         self.next = if end < slots { end } else { 0 };
         let mut marks = 0;
         for id in (first as u32..end as u32).map(EntryId) {
-            let slot = transaction.rules.store.slot(id).filter(|s| s.life == Life::Live);
+            let slot = transaction.rules().store.slot(id).filter(|s| s.life == Life::Live);
             let Some(slot) = slot else { continue };
             let (mark, Some(entry)) = (slot.mark, &slot.entry) else { continue };
             if mark.explicit.is_some() || config.is_marked_by_cookie(entry.cookie) {
@@ -139,7 +138,7 @@ impl Seen {
         }
         // A modify command may have reset the counters.
         let hits = u128::from(packets.checked_sub(self.packets).unwrap_or(packets));
-        let (rate, wanted) = (hits * SECOND_NS, u128::from(learning.min_pps) * span);
+        let (rate, wanted) = (hits * u128::from(SECOND_NS), u128::from(learning.min_pps) * span);
         (self.at, self.packets) = (now, packets);
         self.slow_windows = if learned && 2 * rate < wanted { self.slow_windows + 1 } else { 0 };
         match learned {

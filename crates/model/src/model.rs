@@ -19,7 +19,7 @@ use crate::removals::{Dying, Removals};
 use crate::rules::Rules;
 use crate::rules::slot::Life;
 use crate::trace::counts::TraceCounts;
-use crate::versions::VersionedPlane;
+use crate::versioned_plane::VersionedPlane;
 use dataplane::DataPlane;
 use flow::operation::MAC_TABLE;
 use flow::{Action, FlowMod, Instructions, Nanos, Operation, PortNo, Settings, port_no};
@@ -96,7 +96,7 @@ impl<D: DataPlane> Model<D> {
 
     /// Returns the data plane.
     pub fn plane_mut(&mut self) -> &mut D {
-        &mut self.plane.plane
+        self.plane.get_mut()
     }
 
     /// Returns the version of the last change. Once [`Model::is_applied`] returns true for this version, all
@@ -124,7 +124,7 @@ impl<D: DataPlane> Model<D> {
 
     /// Returns the frame of a packet-in to the data plane.
     pub fn recycle(&mut self, frame: Frame) {
-        self.plane.plane.recycle(frame);
+        self.plane.get_mut().recycle(frame);
     }
 
     /// Returns the time at which the next timer or the next learning step is due. [`Model::poll`] must also

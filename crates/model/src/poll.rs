@@ -18,7 +18,7 @@ impl<D: DataPlane> Model<D> {
     /// ready now. The caller must take asynchronous messages between calls. While their queue is full of
     /// flow-removed messages, the result stays true.
     pub fn poll(&mut self, now: Nanos) -> bool {
-        let plane = &mut self.plane.plane;
+        let plane = self.plane.get_mut();
         plane.tick(now);
         let applied = plane.applied();
         let mut transaction = Transaction::new(&mut self.rules, &self.config, now);
@@ -32,7 +32,7 @@ impl<D: DataPlane> Model<D> {
             };
             match event {
                 Event::PacketIn(event) => {
-                    packet_in(event, transaction.rules, &mut self.async_messages, plane);
+                    packet_in(event, transaction.rules(), &mut self.async_messages, plane);
                 }
                 Event::Learn(seen) => self.macs.learn(seen, &mut transaction, &mut self.expiry, plane),
             }
@@ -47,7 +47,7 @@ impl<D: DataPlane> Model<D> {
         self.learner.learn(&mut transaction, plane);
         let completed = transaction.complete();
         self.commit(now, completed);
-        let plane = &mut self.plane.plane;
+        let plane = self.plane.get_mut();
         let limit = self.config.limits.removals_per_poll;
         self.removals.settle(limit, &mut self.rules, plane, &mut self.async_messages);
         self.removals.can_settle(plane.applied()) || more_events || more_flows || more_macs
@@ -85,7 +85,7 @@ fn expire<D: DataPlane>(
 ) -> bool {
     let (config, now) = (transaction.config, transaction.now);
     for _ in 0..config.limits.timers_per_poll {
-        let store = &transaction.rules.store;
+        let store = &transaction.rules().store;
         let due = match expiry.pop_due(kind, now, config, store, plane) {
             NextTimer::NotDue => return false,
             NextTimer::Stale => continue,

@@ -80,7 +80,7 @@ impl<D: DataPlane> Model<D> {
         change: impl FnOnce(&mut Port),
     ) -> Result<(), ModelError> {
         self.transact(now, |transaction| {
-            if !transaction.rules.ports.contains_key(&number) {
+            if !transaction.rules().ports.contains_key(&number) {
                 return Err(ModelError::NoSuchPort(number));
             }
             transaction.change_port(number, change);

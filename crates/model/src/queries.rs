@@ -48,7 +48,7 @@ impl<D: DataPlane> Model<D> {
         Some(GroupStats {
             references: record.users + self.rules.groups.senders(id).count(),
             duration_ns: now.saturating_sub(record.since),
-            counters: self.plane.plane.group_counters(id).unwrap_or_default(),
+            counters: self.plane.get_mut().group_counters(id).unwrap_or_default(),
             group: Arc::clone(&record.what),
         })
     }
@@ -85,7 +85,7 @@ impl<D: DataPlane> Model<D> {
         Some(MeterStats {
             references: record.users,
             duration_ns: now.saturating_sub(record.since),
-            counters: self.plane.plane.meter_counters(id).unwrap_or_default(),
+            counters: self.plane.get_mut().meter_counters(id).unwrap_or_default(),
             meter: Arc::clone(&record.what),
         })
     }
@@ -122,17 +122,17 @@ impl<D: DataPlane> Model<D> {
         self.rules
             .ports
             .contains_key(&number)
-            .then(|| self.plane.plane.port_counters(number).unwrap_or_default())
+            .then(|| self.plane.get_mut().port_counters(number).unwrap_or_default())
     }
 
     /// Returns a port's egress queues in order of their numbers. The list is empty if the port has none.
     pub fn queues(&mut self, number: PortNo) -> Vec<PortQueue> {
-        self.plane.plane.queues(number)
+        self.plane.get_mut().queues(number)
     }
 
     /// Returns the learned MACs, ordered by VLAN ID and address.
     pub fn macs(&mut self, now: Nanos) -> Vec<Mac> {
-        self.macs.list(now, &self.rules.store, &mut self.plane.plane)
+        self.macs.list(now, &self.rules.store, self.plane.get_mut())
     }
 
     /// Returns the configuration of the stateless forwarder, if it is configured.

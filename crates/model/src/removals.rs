@@ -4,8 +4,9 @@
 
 use crate::async_messages::{AsyncQueue, FlowRemoved, RemovedReason};
 use crate::rules::Rules;
-use dataplane::{DataPlane, EntryCounters, TrafficCount};
-use flow::{EntryFlags, EntryId, Nanos};
+use crate::rules::carried::reported;
+use dataplane::{DataPlane, TrafficCount};
+use flow::{EntryId, Nanos};
 use std::collections::VecDeque;
 
 /// Once this many events have been taken, all events that were pending at the start have been taken, even if
@@ -123,14 +124,5 @@ impl Removals {
             plane.release(gone.id);
             rules.store.release(gone.id);
         }
-    }
-}
-
-/// Returns an entry's counts as reported to controllers. A count that the entry's flags switch off is all
-/// ones (OpenFlow 1.3, 5.8).
-pub(crate) fn reported(counters: EntryCounters, flags: EntryFlags) -> TrafficCount {
-    TrafficCount {
-        packets: if flags.no_packet_counts { u64::MAX } else { counters.packets },
-        bytes: if flags.no_byte_counts { u64::MAX } else { counters.bytes },
     }
 }

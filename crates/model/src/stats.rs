@@ -3,8 +3,8 @@
 //! valid if the tables change.
 
 use crate::model::Model;
-use crate::removals::reported;
 use crate::rules::Mark;
+use crate::rules::carried::reported;
 use crate::select::FlowFilter;
 use dataplane::{DataPlane, Totals, TrafficCount};
 use flow::operation::MAC_TABLE;
@@ -93,7 +93,7 @@ impl<D: DataPlane> Model<D> {
         sum: &mut Aggregate,
     ) {
         for id in self.walk(filter, cursor, work) {
-            let counters = self.rules.carried.counters_of(&mut self.plane.plane, id);
+            let counters = self.rules.carried.counters_of(self.plane.get_mut(), id);
             let flags = self.rules.store.entry(id).map_or(EntryFlags::default(), |entry| entry.flags);
             if !flags.no_packet_counts {
                 sum.packets = sum.packets.wrapping_add(counters.packets);
@@ -119,7 +119,7 @@ impl<D: DataPlane> Model<D> {
 
     /// Returns the statistics of one table.
     pub fn table(&mut self, table: u8) -> TableStats {
-        let counters = self.plane.plane.table_counters(table);
+        let counters = self.plane.get_mut().table_counters(table);
         let active = self.rules.store.table(table).len();
         TableStats { table, active, lookups: counters.lookups, matches: counters.matches }
     }
@@ -131,13 +131,13 @@ impl<D: DataPlane> Model<D> {
 
     /// Returns the counters of all packets.
     pub fn totals(&mut self) -> Totals {
-        self.plane.plane.totals()
+        self.plane.get_mut().totals()
     }
 
     fn flow_stats(&mut self, now: Nanos, id: EntryId) -> Option<FlowStats> {
         let slot = self.rules.store.slot(id)?;
         let (entry, created_ns, mark) = (Arc::clone(slot.entry.as_ref()?), slot.created_ns, slot.mark);
-        let counters = self.rules.carried.counters_of(&mut self.plane.plane, id);
+        let counters = self.rules.carried.counters_of(self.plane.get_mut(), id);
         let TrafficCount { packets, bytes } = reported(counters, entry.flags);
         Some(FlowStats {
             entry,

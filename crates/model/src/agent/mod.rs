@@ -5,6 +5,9 @@
 //! driver: it passes received bytes to the channel, calls [`Agent::step`] and writes the channel's output.
 //! [`Agent::report`] forwards a [`AsyncMessage`] to the channels that subscribe to it. Each call does a
 //! bounded amount of work. If a controller does not read its output, the agent does no work for its channel.
+//!
+//! Begin with [`Agent`], then `channel.rs` (the state of a connection), `step.rs` (which request is next) and
+//! `request.rs` (the function that handles each kind of request). Most other files handle one kind each.
 
 mod apply;
 mod async_message;

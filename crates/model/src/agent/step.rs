@@ -10,6 +10,7 @@ use openflow::{Message, Request, Undecodable};
 
 /// If at least this many operations wait for workers, no further request is started.
 const PARKED_MAX: usize = 256;
+
 impl Channel {
     /// Handles a bounded number of requests.
     pub(super) fn step<D: DataPlane>(

@@ -15,9 +15,9 @@ use flow::{EntryId, FlowEntry, FlowMod, FlowModCommand, Limits};
 /// Applies a flow-mod.
 pub(super) fn apply(transaction: &mut Transaction<'_>, m: FlowMod) -> Result<(), ModelError> {
     validate(&m)?;
-    pipeline_tables::check(transaction.rules, &m)?;
+    pipeline_tables::check(transaction.rules(), &m)?;
     if matches!(m.command, FlowModCommand::Add | FlowModCommand::Modify | FlowModCommand::ModifyStrict) {
-        transaction.rules.check_references(&m.instructions)?;
+        transaction.rules().check_references(&m.instructions)?;
     }
     match m.command {
         FlowModCommand::Add => add(transaction, m),
@@ -53,7 +53,7 @@ fn tables_of(table: Option<u8>) -> std::ops::RangeInclusive<u8> {
 
 fn add(transaction: &mut Transaction<'_>, m: FlowMod) -> Result<(), ModelError> {
     let table = m.table.ok_or(ValidateError::Table)?;
-    let store = &transaction.rules.store;
+    let store = &transaction.rules().store;
     if m.flags.check_overlap && store.table(table).overlaps(store.slots(), m.priority, &m.matching) {
         return Err(ModelError::Overlap { table, priority: m.priority });
     }
@@ -65,14 +65,14 @@ fn add(transaction: &mut Transaction<'_>, m: FlowMod) -> Result<(), ModelError> 
         return Err(ModelError::TooManySlices { table, slices });
     }
     let replaced = store.find(table, m.priority, &m.matching);
-    check_room(transaction.rules, transaction.config, replaced)?;
+    check_room(transaction.rules(), transaction.config, replaced)?;
     let low_latency = m.low_latency.unwrap_or(transaction.config.is_marked_by_cookie(m.cookie));
     let entry = FlowEntry {
         id: EntryId(0),
         table,
         priority: m.priority,
         matching: m.matching,
-        instructions: transaction.rules.sharing.share(m.instructions),
+        instructions: transaction.share(m.instructions),
         idle_timeout_s: m.idle_timeout_s,
         hard_timeout_s: m.hard_timeout_s,
         cookie: m.cookie,
@@ -86,8 +86,8 @@ fn add(transaction: &mut Transaction<'_>, m: FlowMod) -> Result<(), ModelError> 
 
 fn modify(transaction: &mut Transaction<'_>, m: FlowMod) -> Result<(), ModelError> {
     let table = m.table.ok_or(ValidateError::Table)?;
-    let ids = selected(transaction.rules, table, &m, Qualities::of_modify(&m));
-    let instructions = transaction.rules.sharing.share(m.instructions);
+    let ids = selected(transaction.rules(), table, &m, Qualities::of_modify(&m));
+    let instructions = transaction.share(m.instructions);
     let counts = Counts::by_flag(m.flags.reset_counts);
     for id in ids {
         transaction.modify_entry(id, &instructions, m.low_latency, counts);
@@ -98,14 +98,14 @@ fn modify(transaction: &mut Transaction<'_>, m: FlowMod) -> Result<(), ModelErro
 fn delete(transaction: &mut Transaction<'_>, m: &FlowMod) {
     let qualities = Qualities::of_delete(m);
     for table in tables_of(m.table) {
-        if transaction.rules.store.table(table).len() == 0 {
+        if transaction.rules().store.table(table).len() == 0 {
             continue;
         }
         if m.command == FlowModCommand::Delete && m.matching.is_any() && qualities.none_asked() {
             transaction.empty_table(table, Some(RemovedReason::Delete));
             continue;
         }
-        for id in selected(transaction.rules, table, m, qualities) {
+        for id in selected(transaction.rules(), table, m, qualities) {
             transaction.remove_entry(id, Some(RemovedReason::Delete));
         }
     }
@@ -133,7 +133,7 @@ fn check_index(transaction: &Transaction<'_>, m: &FlowMod, table: u8, index: u32
     if index as usize >= limit {
         return Err(ModelError::IndexTooLarge { index, limit });
     }
-    let store = &transaction.rules.store;
+    let store = &transaction.rules().store;
     let there = store.table(table).covered(store.slots(), &m.matching);
     match there.first().and_then(|&id| store.entry(id)).filter(|e| e.priority != m.priority) {
         Some(other) => Err(ModelError::IndexTaken { table, index, priority: other.priority }),

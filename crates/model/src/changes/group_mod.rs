@@ -32,7 +32,7 @@ pub(super) fn apply(
     command: GroupCommand,
     group: Group,
 ) -> Result<(), ModelError> {
-    let groups = &transaction.rules.groups;
+    let groups = &transaction.rules().groups;
     let there = groups.get(group.id).is_some();
     match command {
         GroupCommand::Add if there => Err(ModelError::GroupExists(group.id)),
@@ -45,7 +45,7 @@ pub(super) fn apply(
             let uses = |entry: &FlowEntry| groups_of(&entry.instructions).next().is_some();
             transaction.remove_where(Some(users), uses, Some(RemovedReason::GroupDelete));
             // A group can be deleted only after the groups that send to it.
-            for id in transaction.rules.groups.senders_first() {
+            for id in transaction.rules().groups.senders_first() {
                 delete(transaction, id)?;
             }
             Ok(())
@@ -54,15 +54,15 @@ pub(super) fn apply(
 }
 
 fn set(transaction: &mut Transaction<'_>, group: Group) -> Result<(), ModelError> {
-    check(transaction.rules, &group)?;
+    check(transaction.rules(), &group)?;
     let group = Arc::new(group);
     transaction.set_group(&group);
     // The log contains the group, so an error here is rolled back with the whole request.
-    transaction.rules.groups.check(group.id)
+    transaction.rules().groups.check(group.id)
 }
 
 fn delete(transaction: &mut Transaction<'_>, id: GroupId) -> Result<(), ModelError> {
-    let groups = &transaction.rules.groups;
+    let groups = &transaction.rules().groups;
     let Some(users) = groups.get(id).map(|record| record.users) else { return Ok(()) };
     if let Some(sender) = groups.senders(id).next() {
         return Err(ModelError::ChainedGroup { group: id, sender });

@@ -29,7 +29,7 @@ pub(super) fn apply(
     command: MeterCommand,
     meter: Meter,
 ) -> Result<(), ModelError> {
-    let meters = &transaction.rules.meters;
+    let meters = &transaction.rules().meters;
     let there = meters.contains_key(&meter.id);
     match command {
         MeterCommand::Add if there => return Err(ModelError::MeterExists(meter.id)),
@@ -57,7 +57,7 @@ pub(super) fn apply(
 }
 
 fn delete(transaction: &mut Transaction<'_>, id: MeterId) {
-    let Some(users) = transaction.rules.meters.get(&id).map(|record| record.users) else { return };
+    let Some(users) = transaction.rules().meters.get(&id).map(|record| record.users) else { return };
     let uses = |entry: &FlowEntry| entry.instructions.meter == Some(id);
     transaction.remove_where(Some(users), uses, Some(RemovedReason::Delete));
     transaction.remove_meter(id);

@@ -14,7 +14,7 @@ use flow::{FlowEntry, FlowMod, FlowModCommand, Instructions, Next};
 pub(super) fn apply(transaction: &mut Transaction<'_>, tables: TableSet) {
     transaction.set_pipeline_tables(tables);
     for table in (0..MAC_TABLE).filter(|table| !tables.contains(*table)) {
-        if transaction.rules.store.table(table).len() > 0 {
+        if transaction.rules().store.table(table).len() > 0 {
             transaction.empty_table(table, None);
         }
     }

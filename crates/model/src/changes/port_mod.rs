@@ -23,7 +23,7 @@ pub struct PortMod {
 
 /// Applies a port-mod.
 pub(super) fn apply(transaction: &mut Transaction<'_>, m: &PortMod) -> Result<(), ModelError> {
-    let port = transaction.rules.ports.get(&m.number).ok_or(ModelError::NoSuchPort(m.number))?;
+    let port = transaction.rules().ports.get(&m.number).ok_or(ModelError::NoSuchPort(m.number))?;
     if port.desc.mac != m.mac {
         return Err(ModelError::PortMac(m.number));
     }

@@ -17,7 +17,7 @@ pub(crate) fn replace(
     if let Some(stateless_config) = &stateless_config {
         stateless_config.check()?;
     }
-    *transaction.stateless_mut() = stateless_config;
+    transaction.set_stateless(stateless_config);
     Ok(())
 }
 
@@ -25,14 +25,13 @@ pub(crate) fn replace(
 /// only its own size.
 pub(super) fn apply(transaction: &mut Transaction<'_>, change: StatelessChange) -> Result<(), ModelError> {
     let StatelessChange::Set(sections) = change else {
-        *transaction.stateless_mut() = None;
+        transaction.set_stateless(None);
         return Ok(());
     };
     // Whether a section is valid does not depend on other sections.
     let mut alone = StatelessConfig::default();
     sections.iter().for_each(|section| alone.set(section.clone()));
     alone.check()?;
-    let stateless_config = Arc::make_mut(transaction.stateless_mut().get_or_insert_default());
-    sections.into_iter().for_each(|section| stateless_config.set(section));
+    transaction.edit_stateless(|config| sections.into_iter().for_each(|section| config.set(section)));
     Ok(())
 }

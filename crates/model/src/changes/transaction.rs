@@ -46,7 +46,7 @@ impl Counts {
 /// A request in progress. It is ended by [`Transaction::complete`] or [`Transaction::roll_back`].
 #[derive(Debug)]
 pub(crate) struct Transaction<'a> {
-    pub rules: &'a mut Rules,
+    rules: &'a mut Rules,
     pub config: &'a ModelConfig,
     pub now: Nanos,
     work: Completed,
@@ -55,6 +55,17 @@ pub(crate) struct Transaction<'a> {
 impl<'a> Transaction<'a> {
     pub fn new(rules: &'a mut Rules, config: &'a ModelConfig, now: Nanos) -> Self {
         Self { rules, config, now, work: Completed::default() }
+    }
+
+    /// Returns the rules with the changes so far. Only the methods of this type change them, because they log
+    /// how to undo each step.
+    pub fn rules(&self) -> &Rules {
+        self.rules
+    }
+
+    /// Returns a shared copy of these instructions. It needs no undoing: a copy without users is discarded.
+    pub fn share(&mut self, instructions: Instructions) -> Arc<Instructions> {
+        self.rules.sharing.share(instructions)
     }
 
     /// Reserves space for the changes of this many entries.
@@ -225,11 +236,18 @@ impl<'a> Transaction<'a> {
         self.work.log.push(Step::Port(Box::new(before)));
     }
 
-    /// Returns the configuration of the stateless forwarder for modification.
-    pub fn stateless_mut(&mut self) -> &mut Option<Arc<StatelessConfig>> {
+    /// Replaces the configuration of the stateless forwarder, or removes it.
+    pub fn set_stateless(&mut self, new: Option<Arc<StatelessConfig>>) {
+        let before = std::mem::replace(&mut self.rules.stateless, new);
+        self.work.stateless_config.get_or_insert(before);
+    }
+
+    /// Changes the configuration of the stateless forwarder. Without one, `edit` gets an empty one.
+    pub fn edit_stateless(&mut self, edit: impl FnOnce(&mut StatelessConfig)) {
         let stateless = &mut self.rules.stateless;
+        // The log shares the configuration, so the first edit of a transaction copies it.
         self.work.stateless_config.get_or_insert_with(|| stateless.clone());
-        stateless
+        edit(Arc::make_mut(stateless.get_or_insert_default()));
     }
 
     /// Replaces the set of pipeline tables, without removing entries.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Counts that an entry takes over from the entries that it replaced.
+//! Counts of an entry as a controller sees them: it takes over those of the entries that it replaced.
 
 use dataplane::{DataPlane, EntryCounters, TrafficCount};
-use flow::EntryId;
+use flow::{EntryFlags, EntryId};
 use hashbrown::HashMap;
 
 /// Counts of a replaced entry, which are added to the counters of the entry that replaced it.
@@ -69,5 +69,14 @@ impl CarriedCounts {
             at = from;
         }
         sum
+    }
+}
+
+/// Returns an entry's counts as reported to controllers. A count that the entry's flags switch off is all
+/// ones (OpenFlow 1.3, 5.8).
+pub(crate) fn reported(counters: EntryCounters, flags: EntryFlags) -> TrafficCount {
+    TrafficCount {
+        packets: if flags.no_packet_counts { u64::MAX } else { counters.packets },
+        bytes: if flags.no_byte_counts { u64::MAX } else { counters.bytes },
     }
 }

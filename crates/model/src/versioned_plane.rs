@@ -7,7 +7,7 @@ use flow::Operation;
 /// A data plane, and the version of the last operation submitted to it.
 #[derive(Debug)]
 pub(crate) struct VersionedPlane<D: DataPlane> {
-    pub plane: D,
+    plane: D,
     version: u64,
 }
 
@@ -15,6 +15,11 @@ impl<D: DataPlane> VersionedPlane<D> {
     /// Takes a data plane to which nothing was submitted.
     pub fn new(plane: D) -> Self {
         Self { plane, version: 0 }
+    }
+
+    /// Returns the data plane, for calls other than `submit`: these leave the version as it is.
+    pub fn get_mut(&mut self) -> &mut D {
+        &mut self.plane
     }
 
     /// Submits an operation.
