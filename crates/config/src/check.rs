@@ -251,7 +251,7 @@ fn datapath(
     if learning.is_some() && lut_entries == 0 {
         notes.push("low_latency.learn has no effect on packets: ffp.enabled is false.".into());
     }
-    if !lanes.0.is_on() {
+    if !lanes.limits.is_on() {
         // Without lanes, frames leave in order of arrival, except at ports with egress queues.
         let unordered = ports.iter_mut().filter(|port| port.queues.is_empty());
         unordered.for_each(|port| port.outstanding_bytes = usize::MAX);

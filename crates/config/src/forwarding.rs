@@ -4,9 +4,10 @@
 
 use crate::file::{FfpSection, LanesSection, LearnSection, LowLatencySection, PortCacheSection};
 use crate::mistakes::Mistakes;
+use crate::settings::LaneSettings;
 use crate::value::{cookie, duration, in_range};
 use flow::Nanos;
-use model::Learning;
+use model::{CookieMask, Learning};
 use pipeline::{BURST, LaneLimits};
 use std::ops::RangeInclusive;
 use worker::{Consistency, Quanta};
@@ -29,7 +30,7 @@ const QUIET_MAX_NS: Nanos = 1_000_000_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forwarding {
     /// See [`crate::Datapath::low_latency_cookie`].
-    pub low_latency_cookie: Option<(u64, u64)>,
+    pub low_latency_cookie: Option<CookieMask>,
     /// See [`crate::Datapath::learning`].
     pub learning: Option<Learning>,
     /// See [`crate::Datapath::lut_entries`].
@@ -37,7 +38,7 @@ pub struct Forwarding {
     /// See [`crate::Datapath::consistency`].
     pub consistency: Consistency,
     /// See [`crate::Datapath::lanes`].
-    pub lanes: (LaneLimits, Quanta),
+    pub lanes: LaneSettings,
     /// Default of [`crate::ConfiguredPort::outstanding_bytes`].
     pub outstanding_bytes: usize,
 }
@@ -103,7 +104,7 @@ fn learning(key: &str, l: &LearnSection, mistakes: &mut Mistakes) -> Option<Opti
 }
 
 /// Reads the capacities of the backlog and the hold queue, and the quanta of the backlog.
-fn lanes(key: &str, l: &LanesSection, mistakes: &mut Mistakes) -> Option<(LaneLimits, Quanta)> {
+fn lanes(key: &str, l: &LanesSection, mistakes: &mut Mistakes) -> Option<LaneSettings> {
     let mut number = |name: &str, value: Option<i64>, default: usize, range| {
         let value = value.unwrap_or(default as i64);
         mistakes.at(format!("{key}.{name}"), in_range(value, range))
@@ -121,7 +122,7 @@ fn lanes(key: &str, l: &LanesSection, mistakes: &mut Mistakes) -> Option<(LaneLi
     };
     let limits = LaneLimits { normal: normal? as u16, unknown: unknown? as u16, hold: hold? as u16 };
     let quanta = Quanta { small: small? as usize, large: large? as usize, quiet_ns: quiet_ns? };
-    Some((if l.enabled.unwrap_or(true) { limits } else { LaneLimits::NONE }, quanta))
+    Some(LaneSettings { limits: if l.enabled.unwrap_or(true) { limits } else { LaneLimits::NONE }, quanta })
 }
 
 /// Reads `outstanding_bytes` of the table at `key`, in bytes.

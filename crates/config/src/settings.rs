@@ -76,16 +76,16 @@ pub struct Datapath {
     pub id: u64,
     /// Settings of OpenFlow connections.
     pub openflow: OpenFlow,
-    /// Value and mask of the cookies whose entries are low-latency.
-    pub low_latency_cookie: Option<(u64, u64)>,
+    /// Entries whose cookie matches are low-latency.
+    pub low_latency_cookie: Option<model::CookieMask>,
     /// Learning of low-latency entries. If `None`, learning is off.
     pub learning: Option<model::Learning>,
     /// Number of records per LUT and worker. If 0, the fast-forwarding path is off.
     pub lut_entries: usize,
     /// Consistency mode of LUT records while rules change.
     pub consistency: worker::Consistency,
-    /// Capacities of a worker's backlog and hold queue, and the quanta of the backlog.
-    pub lanes: (LaneLimits, Quanta),
+    /// Settings of the lanes of each worker.
+    pub lanes: LaneSettings,
     /// Flow file that is loaded before the first packet.
     pub flows: Option<PathBuf>,
     /// Settings of the stateless forwarder, if there is one.
@@ -138,4 +138,13 @@ impl ConfiguredPort {
             outstanding_bytes: self.outstanding_bytes,
         }
     }
+}
+
+/// Settings of a worker's lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaneSettings {
+    /// Capacities of the backlog and the hold queue.
+    pub limits: LaneLimits,
+    /// Quanta of the backlog.
+    pub quanta: Quanta,
 }

@@ -4,7 +4,7 @@
 
 use super::*;
 use flow::{EgressQueue, PortNo, QueueId};
-use model::Learning;
+use model::{CookieMask, Learning};
 use pipeline::LaneLimits;
 use std::path::Path;
 use worker::Quanta;
@@ -65,14 +65,18 @@ fn the_example_of_the_contract_is_read() {
     assert_eq!(config.control, Path::new("/tmp/s1.sock"));
     assert_eq!(config.workers, [WorkerConfig { cpu: Some(1), idle: Idle::Adaptive }]);
     assert_eq!((config.datapath.id, config.datapath.openflow.standalone), (1, true));
-    assert_eq!(config.datapath.low_latency_cookie, Some((0x4c4c << 48, 0xffff << 48)));
+    assert_eq!(
+        config.datapath.low_latency_cookie,
+        Some(CookieMask { value: 0x4c4c << 48, mask: 0xffff << 48 })
+    );
     let p1 = &config.datapath.ports[0];
     assert_eq!((p1.number, p1.name.as_str(), p1.device.as_str()), (PortNo(1), "p1", "veth1"));
     assert_eq!((p1.driver.as_str(), p1.workers.as_slice()), ("af_packet", &[0][..]));
     assert_eq!(config.datapath.lut_entries, 4_096);
     assert_eq!(config.datapath.consistency, worker::Consistency::Lazy);
+    let limits = LaneLimits { normal: 0, unknown: 1_024, hold: 1 };
     let quanta = Quanta { small: 8, large: 16, quiet_ns: 50_000 };
-    assert_eq!(config.datapath.lanes, (LaneLimits { normal: 0, unknown: 1_024, hold: 1 }, quanta));
+    assert_eq!(config.datapath.lanes, LaneSettings { limits, quanta });
     let outstanding = |text: &str| {
         let ports = Config::parse(text).unwrap().datapath.ports;
         ports.iter().map(|port| port.outstanding_bytes).collect::<Vec<_>>()

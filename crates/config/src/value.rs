@@ -2,6 +2,7 @@
 //! Parsers of values such as durations and cookies. Each error message ends with a fix.
 
 use flow::Nanos;
+use model::CookieMask;
 use std::ops::RangeInclusive;
 
 /// Checks that a number is in a range.
@@ -48,7 +49,7 @@ pub fn duration(text: &str) -> Result<Nanos, String> {
 /// # Errors
 ///
 /// Returns a sentence with a correct value.
-pub fn cookie(text: &str) -> Result<(u64, u64), String> {
+pub fn cookie(text: &str) -> Result<CookieMask, String> {
     let number = |part: &str| match part.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),
         None => part.parse().ok(),
@@ -70,7 +71,7 @@ pub fn cookie(text: &str) -> Result<(u64, u64), String> {
             value & mask
         ));
     }
-    Ok((value, mask))
+    Ok(CookieMask { value, mask })
 }
 
 /// Checks a port name. Flow files and OpenFlow messages allow names, numbers and reserved names in the same
@@ -117,8 +118,8 @@ mod tests {
 
     #[test]
     fn cookies_fit_their_masks() {
-        assert_eq!(cookie("0x4c/0xff"), Ok((0x4c, 0xff)));
-        assert_eq!(cookie("3/3"), Ok((3, 3)));
+        assert_eq!(cookie("0x4c/0xff"), Ok(CookieMask { value: 0x4c, mask: 0xff }));
+        assert_eq!(cookie("3/3"), Ok(CookieMask { value: 3, mask: 3 }));
         for wrong in ["", "1", "0x/1", "x/1", "1/2/3", "0x10000000000000000/1"] {
             assert!(cookie(wrong).unwrap_err().contains("two 64-bit numbers"), "{wrong}");
         }

@@ -19,8 +19,8 @@ pub struct ModelConfig {
     /// Maximum number of learned MACs. At the limit, the MAC that was not seen for the longest time is
     /// removed.
     pub mac_limit: usize,
-    /// Cookie value and mask. Entries whose cookie equals the value under the mask are low-latency.
-    pub low_latency_cookie: Option<(u64, u64)>,
+    /// Entries whose cookie matches are low-latency.
+    pub low_latency_cookie: Option<CookieMask>,
     /// Thresholds for learning which entries are low-latency from their hit rate. If `None`, learning is off.
     pub learning: Option<Learning>,
     /// Limits of the model.
@@ -45,7 +45,24 @@ impl ModelConfig {
     /// Returns whether an entry with this cookie is low-latency when no flow-mod states otherwise.
     #[must_use]
     pub fn is_marked_by_cookie(&self, cookie: u64) -> bool {
-        self.low_latency_cookie.is_some_and(|(value, mask)| (cookie ^ value) & mask == 0)
+        self.low_latency_cookie.is_some_and(|wanted| wanted.matches(cookie))
+    }
+}
+
+/// Condition on the cookie of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CookieMask {
+    /// Required value of the bits in the mask.
+    pub value: u64,
+    /// Bits of the cookie to compare.
+    pub mask: u64,
+}
+
+impl CookieMask {
+    /// Returns whether a cookie has the required value in the bits of the mask.
+    #[must_use]
+    pub fn matches(self, cookie: u64) -> bool {
+        (cookie ^ self.value) & self.mask == 0
     }
 }
 

@@ -34,7 +34,7 @@ mod versioned_plane;
 
 pub use async_messages::{AsyncMessage, AsyncMessageDrops, FlowRemoved, PacketIn, PortReason, RemovedReason};
 pub use changes::{Change, Changed, GroupCommand, MeterCommand, PortMod};
-pub use config::{Learning, ModelConfig, ModelLimits};
+pub use config::{CookieMask, Learning, ModelConfig, ModelLimits};
 pub use error::ModelError;
 pub use macs::Mac;
 pub use model::Model;

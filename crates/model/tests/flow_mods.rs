@@ -13,8 +13,8 @@ use flow::{
 };
 use flow::{Field, FieldMatch, port_no};
 use model::{
-    Aggregate, AsyncMessage, Changed, FlowCursor, FlowFilter, ModelConfig, ModelError, ModelLimits,
-    RemovedReason,
+    Aggregate, AsyncMessage, Changed, CookieMask, FlowCursor, FlowFilter, ModelConfig, ModelError,
+    ModelLimits, RemovedReason,
 };
 
 fn flags(send_flow_removed: bool, check_overlap: bool, reset_counts: bool) -> EntryFlags {
@@ -247,7 +247,10 @@ fn a_table_examines_few_slices_and_a_linear_number_has_one_entry() {
 
 #[test]
 fn low_latency_comes_from_the_flow_mod_or_the_cookie() {
-    let mut m = with(ModelConfig { low_latency_cookie: Some((0x4c00, 0xff00)), ..ModelConfig::default() });
+    let mut m = with(ModelConfig {
+        low_latency_cookie: Some(CookieMask { value: 0x4c00, mask: 0xff00 }),
+        ..ModelConfig::default()
+    });
     for (cookie, asked, want) in
         [(0x4c01, None, true), (0x4d01, None, false), (0x4c01, Some(false), false), (0, Some(true), true)]
     {

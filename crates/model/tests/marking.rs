@@ -8,14 +8,14 @@ mod common;
 use common::{Fake, SECOND, add, command, dump, last_changes, mac, with};
 use flow::syntax::{ParseOptions, parse_flow};
 use flow::{EntryChange, EntryFlags, FlowMod, FlowModCommand, Match, Nanos, PortNo};
-use model::{Learning, Mark, ModelConfig, ModelLimits};
+use model::{CookieMask, Learning, Mark, ModelConfig, ModelLimits};
 
 /// Entries become low-latency at 100 packets per second over a window of 1 s, and normal below 50 packets per
 /// second.
 fn config() -> ModelConfig {
     let learning = Learning { min_pps: 100, window: SECOND, min_timeout: 600 * SECOND };
     ModelConfig {
-        low_latency_cookie: Some((0x4c00, 0xff00)),
+        low_latency_cookie: Some(CookieMask { value: 0x4c00, mask: 0xff00 }),
         learning: Some(learning),
         limits: ModelLimits { entries: 10_000, ..ModelLimits::default() },
         ..ModelConfig::default()

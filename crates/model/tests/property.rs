@@ -10,7 +10,7 @@ use flow::{
     Action, EntryChange, EntryFlags, EntryId, FlowMod, FlowModCommand, Instructions, Match, Nanos, Operation,
     PortNo,
 };
-use model::{AsyncMessage, Changed, ModelConfig, ModelError, ModelLimits, RemovedReason};
+use model::{AsyncMessage, Changed, CookieMask, ModelConfig, ModelError, ModelLimits, RemovedReason};
 use std::collections::HashMap;
 
 const LIMIT: usize = 24;
@@ -284,7 +284,11 @@ fn run(seed: u64) -> (usize, usize) {
         timers_per_poll: 2,
         removals_per_poll: 2,
     };
-    let config = ModelConfig { low_latency_cookie: Some((8, 8)), limits, ..ModelConfig::default() };
+    let config = ModelConfig {
+        low_latency_cookie: Some(CookieMask { value: 8, mask: 8 }),
+        limits,
+        ..ModelConfig::default()
+    };
     let mut run = Run {
         model: with(config),
         list: List::default(),

@@ -150,12 +150,11 @@ fn switch_settings(
     let Forwarding { low_latency_cookie, learning, lut_entries, consistency, lanes, outstanding_bytes: _ } =
         forwarding?;
     let marks = Marks { cookie: low_latency_cookie, learning };
-    let (lanes, quanta) = lanes;
     let config = worker::WorkerSetConfig {
         lut_entries,
         consistency,
-        lanes,
-        quanta,
+        lanes: lanes.limits,
+        quanta: lanes.quanta,
         ..worker::WorkerSetConfig::default()
     };
     Some(SwitchSettings { config, marks, rules: rules? })

@@ -3,15 +3,15 @@
 
 use crate::arrivals::Popularity;
 use flow::PortNo;
-use model::Learning;
+use model::{CookieMask, Learning};
 use std::sync::Arc;
 use tables::compile::Maker;
 
 /// Criteria that make entries low-latency, in addition to the marks of the rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Marks {
-    /// Value and mask of the cookie of low-latency entries.
-    pub cookie: Option<(u64, u64)>,
+    /// Entries whose cookie matches are low-latency.
+    pub cookie: Option<CookieMask>,
     /// Parameters for learning low-latency marks from traffic.
     pub learning: Option<Learning>,
 }

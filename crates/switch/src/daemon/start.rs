@@ -132,8 +132,8 @@ impl Daemon {
             lut_entries: config.datapath.lut_entries,
             stopwatch: Some(clock::elapsed),
             consistency: config.datapath.consistency,
-            lanes: config.datapath.lanes.0,
-            quanta: config.datapath.lanes.1,
+            lanes: config.datapath.lanes.limits,
+            quanta: config.datapath.lanes.quanta,
             clock: worker::Clock::of_machine(),
             ..worker::WorkerSetConfig::default()
         };
