@@ -13,9 +13,7 @@ use flow::stateless::StatelessConfig;
 use flow::validate::{ValidateError, validate_actions};
 use flow::{Action, FlowMod, FlowModCommand, Instructions, Nanos, Operation, port_no};
 use std::sync::Arc;
-
-/// Length of an Ethernet header in bytes.
-const ETHERNET_BYTES: usize = 14;
+use wire::ethernet::ETHERNET_BYTES;
 
 impl<D: DataPlane> Model<D> {
     /// Applies one flow-mod. The flow-mod is active once the version that [`Model::barrier`] returns

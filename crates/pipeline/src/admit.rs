@@ -9,9 +9,7 @@ use crate::probe::Probe;
 use flow::{DropReason, EntryId, Next, PortNo};
 use frame::Frame;
 use wire::Depth;
-
-/// Length of an Ethernet header, bytes. Shorter frames are dropped as runts.
-const ETHERNET_BYTES: usize = 14;
+use wire::ethernet::ETHERNET_BYTES;
 
 impl<E: Egress> BurstContext<'_, E> {
     /// Sets up packets in the slots of `burst` for the first frames, one each, and removes these frames.

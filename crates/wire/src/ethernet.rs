@@ -12,6 +12,9 @@ pub const IPV6: u16 = 0x86dd;
 /// EtherType of MPLS unicast.
 pub const MPLS: u16 = 0x8847;
 
+/// Length of the header, without VLAN tags.
+pub const ETHERNET_BYTES: usize = 14;
+
 view! {
     /// Frame of at least 14 bytes, without frame check sequence.
     Frame, "Ethernet header", 14, |_| true;

@@ -9,9 +9,7 @@ use actions::stateless::{self, HOPS_AT, POLKA_BANK, StatelessTag};
 use flow::stateless::{Bank, GateFlag, Gates, Label, StatelessConfig, TagTypes};
 use flow::{DropReason, Limits, PortNo, QueueId};
 use frame::Frame;
-
-/// Length of the Ethernet header, which an MTU does not count, bytes.
-const ETHERNET_BYTES: usize = 14;
+use wire::ethernet::ETHERNET_BYTES;
 
 /// Number of frames whose headers are parsed together. If at least [`KEYS_MIN`] of them have keys, the
 /// residues are computed together.

@@ -4,6 +4,7 @@
 
 use proptest::prelude::*;
 
+use crate::ethernet::ETHERNET_BYTES;
 use crate::segment::{TCP_CHECKSUM, UDP_CHECKSUM, tcp_segments};
 use crate::view::Field;
 use crate::{Depth, Layers, PacketBuilder, checksum, ipv6, locate, vlan};
@@ -12,7 +13,6 @@ const A: [u8; 4] = [10, 0, 0, 1];
 const B: [u8; 4] = [10, 0, 0, 2];
 const A6: [u8; 16] = [0xfd, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
 const B6: [u8; 16] = [0xfd, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
-const ETHERNET_BYTES: usize = 14;
 const GRE_SUMMED: [u8; 8] = [0x80, 0, 0x65, 0x58, 0, 0, 0, 0];
 
 /// Wraps an Ethernet frame in a tunnel. `id` is the identification of the outer IPv4 header.
