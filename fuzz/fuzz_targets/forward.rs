@@ -105,7 +105,7 @@ impl Pair {
         let outcome = match expected.outcome {
             Outcome::Forwarded => after.forwarded - before.forwarded,
             Outcome::Consumed => after.consumed - before.consumed,
-            Outcome::Dropped(reason) => after.dropped[reason as usize] - before.dropped[reason as usize],
+            Outcome::Dropped(reason) => after.dropped.of(reason) - before.dropped.of(reason),
         };
         assert_eq!(outcome, 1, "{:?}", expected.outcome);
     }

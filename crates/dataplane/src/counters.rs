@@ -2,7 +2,8 @@
 //! Counters that a data plane reports. Unless a field says otherwise, they count from the start of the data
 //! plane, or from the addition of the object to which they belong.
 
-use flow::{EgressQueue, Nanos};
+use crate::drop_counts::DropCounts;
+use flow::{DropReason, EgressQueue, Nanos};
 
 /// Numbers of packets and of their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -102,12 +103,19 @@ pub struct Totals {
     pub held_back: u64,
     /// Packets waiting in the switch.
     pub held: u64,
-    /// Packets of which no copy was sent, by `flow::DropReason`. The index is the reason's position in
-    /// `DropReason::ALL`.
-    pub dropped: Vec<u64>,
+    /// Packets of which no copy was sent.
+    pub dropped: DropCounts,
     /// Copies given to ports. There are at least as many as packets in `forwarded`.
     pub copies: u64,
-    /// Dropped copies by reason, if the packet counts as forwarded or consumed, or if the copy was dropped
-    /// after the packet was counted.
-    pub copies_dropped: Vec<u64>,
+    /// Dropped copies, if the packet counts as forwarded or consumed, or if the copy was dropped after the
+    /// packet was counted.
+    pub copies_dropped: DropCounts,
+}
+
+impl Totals {
+    /// Returns the number of packets and copies that were dropped for a reason.
+    #[must_use]
+    pub fn dropped_in_all(&self, reason: DropReason) -> u64 {
+        self.dropped.of(reason) + self.copies_dropped.of(reason)
+    }
 }

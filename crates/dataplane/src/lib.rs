@@ -13,6 +13,7 @@
 
 pub mod counters;
 mod data_plane;
+mod drop_counts;
 pub mod event;
 pub mod trace_record;
 pub mod usage;
@@ -21,6 +22,7 @@ pub use counters::{
     EntryCounters, GroupCounters, MeterCounters, PortCounters, PortQueue, TableCounters, Totals, TrafficCount,
 };
 pub use data_plane::DataPlane;
+pub use drop_counts::DropCounts;
 pub use event::{Event, MacSeen, PacketInEvent};
 pub use trace_record::{By, TraceCopy, TraceHit, TraceRecord};
 pub use usage::Usage;

@@ -13,9 +13,9 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Returns the usage of a resource. `usize::MAX` stands for no limit.
+    /// Returns the usage of a resource. Without a limit, `limit` is `None`.
     #[must_use]
-    pub fn of(name: &'static str, used: usize, limit: usize) -> Self {
-        Self { name, used: used as u64, limit: (limit != usize::MAX).then_some(limit as u64) }
+    pub fn of(name: &'static str, used: usize, limit: impl Into<Option<usize>>) -> Self {
+        Self { name, used: used as u64, limit: limit.into().map(|limit| limit as u64) }
     }
 }

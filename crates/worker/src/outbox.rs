@@ -121,6 +121,7 @@ impl Outbox {
     /// Returns the usage of the outbox, and of the device's watermark.
     pub fn usage(&self, queue: &dyn Queue) -> OutboxUsage {
         let Outstanding { bytes, most_bytes } = queue.outstanding();
+        let most_bytes = (most_bytes != usize::MAX).then_some(most_bytes);
         OutboxUsage {
             low_latency: Usage::of("outbox_low_latency", self.low_latency.len(), 2 * self.limit),
             normal: Usage::of("outbox_normal", self.normal.len(), self.limit),

@@ -136,11 +136,7 @@ impl Reporter {
 
     /// Returns the counters of all packets, summed over all workers.
     pub fn totals(&self) -> Totals {
-        let mut totals = Totals {
-            dropped: vec![0; DropReason::ALL.len()],
-            copies_dropped: vec![0; DropReason::ALL.len()],
-            ..Totals::default()
-        };
+        let mut totals = Totals::default();
         for worker in &self.workers {
             let (burst_counters, held) = worker.counters.read();
             totals.received += burst_counters.received;
@@ -151,12 +147,8 @@ impl Reporter {
             totals.held_back += burst_counters.held_back;
             totals.copies += burst_counters.copies;
             totals.held += held;
-            for (sum, count) in totals.dropped.iter_mut().zip(burst_counters.dropped) {
-                *sum += count;
-            }
-            for (sum, count) in totals.copies_dropped.iter_mut().zip(burst_counters.copies_dropped) {
-                *sum += count;
-            }
+            totals.dropped += burst_counters.dropped.into();
+            totals.copies_dropped += burst_counters.copies_dropped.into();
         }
         totals
     }

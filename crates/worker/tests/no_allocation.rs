@@ -238,7 +238,7 @@ fn nor_with_lanes() {
     let totals = neither_allocates_nor_frees(Consistency::Auto, lanes, figures);
     assert!(totals.held_back > 0, "{totals:?}");
     for reason in [DropReason::BacklogNormal, DropReason::BacklogUnknown] {
-        assert!(totals.dropped[reason as usize] > 0, "nothing was dropped as {reason:?}");
+        assert!(totals.dropped.of(reason) > 0, "nothing was dropped as {reason:?}");
     }
 }
 
@@ -329,7 +329,7 @@ fn everything_happened(control: &mut Control) {
         DropReason::TtlExpired,
         DropReason::IngressPort,
     ] {
-        let dropped = totals.dropped[reason as usize] + totals.copies_dropped[reason as usize];
+        let dropped = totals.dropped_in_all(reason);
         assert!(dropped > 0, "nothing was dropped as {reason:?}");
     }
     assert_eq!([0, 3, 5, 6].map(|table| plane.engine(table).0), ["scan", "index", "lpm", "mask"]);

@@ -130,8 +130,7 @@ fn each_output_is_transmitted_or_counted_as_lost() {
         }
         lab.turn();
         let totals = lab.model.totals();
-        let sum = |counts: &[u64]| counts.iter().sum::<u64>();
-        let (dropped, copies_dropped) = (sum(&totals.dropped), sum(&totals.copies_dropped));
+        let (dropped, copies_dropped) = (totals.dropped.sum(), totals.copies_dropped.sum());
         let packets = u64::from(packets);
         assert_eq!(totals.received, packets);
         assert!(copies_dropped > 600, "{actions}: the ports are not full");

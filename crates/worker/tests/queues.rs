@@ -89,7 +89,7 @@ impl Lab {
 
     fn dropped(&mut self, reason: DropReason) -> u64 {
         let totals = self.model.totals();
-        totals.dropped[reason as usize] + totals.copies_dropped[reason as usize]
+        totals.dropped_in_all(reason)
     }
 }
 
@@ -126,8 +126,7 @@ fn a_rate_is_kept_also_by_a_worker_that_sleeps_until_the_next_frame_may_leave() 
     let counters = lab.model.port_counters(PortNo(OUT)).unwrap();
     assert_eq!((counters.tx_dropped, counters.by_name), (one.dropped, vec![("queue_full", one.dropped)]));
     let totals = lab.model.totals();
-    let dropped: u64 = totals.dropped.iter().sum();
-    assert_eq!(totals.received, totals.forwarded + totals.consumed + dropped + totals.held);
+    assert_eq!(totals.received, totals.forwarded + totals.consumed + totals.dropped.sum() + totals.held);
     let rest = lab.workers[0].end();
     assert_eq!((rest.frames, lab.dropped(DropReason::Shutdown)), (512, 512));
 }

@@ -74,7 +74,7 @@ const LANES: [LaneLimits; 2] = [LaneLimits::NONE, LaneLimits::USUAL];
 
 fn counts(set: &mut WorkerSet, reason: DropReason) -> u64 {
     let totals = set.totals();
-    totals.dropped[reason as usize] + totals.copies_dropped[reason as usize]
+    totals.dropped_in_all(reason)
 }
 
 #[test]
@@ -122,8 +122,7 @@ fn the_others_go_on(lanes: LaneLimits, owner: impl Fn(u32) -> usize) {
     let full = counts(&mut set, DropReason::TransmitFull);
     assert!(full > 0 && counts(&mut set, DropReason::NoBuffer) == 0, "{full}");
     let totals = set.totals();
-    let dropped: u64 = totals.dropped.iter().sum();
-    assert_eq!(totals.received, totals.forwarded + totals.consumed + dropped + totals.held);
+    assert_eq!(totals.received, totals.forwarded + totals.consumed + totals.dropped.sum() + totals.held);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! Checks the counters of entries, tables, groups and packets.
 
 use super::Replay;
-use super::outcomes::{COPY_LOSSES, Sums, counted};
+use super::outcomes::{COPY_LOSSES, Sums};
 use crate::log::Record;
 use dataplane::TrafficCount;
 use flow::DropReason;
@@ -10,7 +10,7 @@ use flow::DropReason;
 /// Compares counters with those of the reference, and returns the number of counters compared. A bucket for
 /// which no frame was free is counted, but the groups to which it refers are not.
 pub(super) fn check_counters(record: &Record, replay: &Replay) -> Result<usize, String> {
-    let buckets_lost = counted(record, DropReason::NoBuffer) > 0;
+    let buckets_lost = record.totals.dropped_in_all(DropReason::NoBuffer) > 0;
     let reference = &replay.reference;
     for (id, counters) in &record.entries {
         let expected = reference.entry_counters(*id).unwrap_or_default();
@@ -58,9 +58,9 @@ pub(super) fn check_totals(record: &Record, replay: &Replay, sums: &Sums) -> Res
     if !(out..=most).contains(&totals.copies) {
         return Err(format!("{} copies counted, {out} came out, {} expected", totals.copies, replay.copies));
     }
-    let buckets_lost = counted(record, DropReason::NoBuffer) > 0;
-    for (at, reason) in DropReason::ALL.iter().enumerate() {
-        let (dropped, copies) = (totals.dropped[at], totals.copies_dropped[at]);
+    let buckets_lost = record.totals.dropped_in_all(DropReason::NoBuffer) > 0;
+    for reason in DropReason::ALL {
+        let (dropped, copies) = (totals.dropped.of(*reason), totals.copies_dropped.of(*reason));
         let expected = sums.dropped.get(reason).copied().unwrap_or_default();
         if dropped != expected {
             return Err(format!("{}: {dropped} packets dropped, expected {expected}", reason.name()));

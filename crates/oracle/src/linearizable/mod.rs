@@ -72,7 +72,7 @@ pub(super) fn check_linearizable(record: Record) -> Result<Coverage, String> {
     outcomes::check_losses(&record, &replay, (&copies, &reports), coverage.refused as u64)?;
     coverage.counters += counters::check_totals(&record, &replay, &sums)?;
     for reason in DropReason::SCARCITY {
-        coverage.losses.insert(reason.name(), outcomes::counted(&record, *reason));
+        coverage.losses.insert(reason.name(), record.totals.dropped_in_all(*reason));
     }
     coverage.counters += replay.bands.check_counters(&record.meters)?;
     coverage.metered = replay.bands.exceeded;

@@ -132,7 +132,7 @@ pub(super) fn check_losses(
     (copies, reports): (&Copies, &Reports),
     refused: u64,
 ) -> Result<(), String> {
-    let counted = |reason: DropReason| counted(record, reason);
+    let counted = |reason: DropReason| record.totals.dropped_in_all(reason);
     let lost: u64 = COPY_LOSSES.into_iter().map(counted).sum();
     let (missing, unreported) = (copies.all_missing(), counted(DropReason::PacketInFull));
     let slack = Slack::of(record, replay, copies, refused);
@@ -162,10 +162,4 @@ pub(super) fn check_losses(
         return fail(format!("{} packet-ins are missing, {unreported} are counted", reports.missing));
     }
     Ok(())
-}
-
-/// Returns the number of packets and copies counted under a reason.
-pub(super) fn counted(record: &Record, reason: DropReason) -> u64 {
-    let at = reason as usize;
-    record.totals.dropped[at] + record.totals.copies_dropped[at]
 }

@@ -2,7 +2,6 @@
 //! Checks of the counters of ports and of their egress queues.
 
 use super::Replay;
-use super::outcomes::counted;
 use super::sent::egress;
 use crate::log::Record;
 use flow::{DropReason, PortNo, QueueId};
@@ -60,9 +59,9 @@ fn check_queues(record: &Record, replay: &Replay) -> Result<(), String> {
         add(expected.entry((copy.port, egress(record, copy.queue))).or_default(), copy.bytes.len());
     }
     let lost_before =
-        [DropReason::NoBuffer, DropReason::TransmitFull].iter().any(|r| counted(record, *r) > 0);
+        [DropReason::NoBuffer, DropReason::TransmitFull].iter().any(|r| record.totals.dropped_in_all(*r) > 0);
     let refused: u64 = record.queues.iter().flat_map(|(_, queues)| queues).map(|queue| queue.dropped).sum();
-    if refused != counted(record, DropReason::QueueFull) {
+    if refused != record.totals.dropped_in_all(DropReason::QueueFull) {
         return Err(format!("queues had no room for {refused} copies: {:?}", record.totals));
     }
     for (port, queues) in &record.queues {

@@ -102,9 +102,9 @@ impl Lanes {
             }
         }
         LaneUsage {
-            backlog_normal: Usage::of("backlog_normal", normal, self.limits.normal.into()),
-            backlog_unknown: Usage::of("backlog_unknown", unknown, self.limits.unknown.into()),
-            hold: Usage::of("hold", self.hold.len(), self.limits.hold.into()),
+            backlog_normal: Usage::of("backlog_normal", normal, usize::from(self.limits.normal)),
+            backlog_unknown: Usage::of("backlog_unknown", unknown, usize::from(self.limits.unknown)),
+            hold: Usage::of("hold", self.hold.len(), usize::from(self.limits.hold)),
         }
     }
 

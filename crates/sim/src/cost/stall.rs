@@ -254,7 +254,7 @@ fn delete(mut rig: Rig, report: &mut Report) {
         }
     });
     let end = model.plane_mut().totals();
-    let misses = |totals: &Totals| totals.dropped[DropReason::TableMiss as usize];
+    let misses = |totals: &Totals| totals.dropped.of(DropReason::TableMiss);
     report.by_old = end.forwarded - begin.forwarded;
     report.by_new = misses(&end) - misses(&begin);
     report.stale = end.forwarded - old_at_barrier;

@@ -4,8 +4,9 @@
 
 use crate::network::port::{NetworkQueue, Sent, Side};
 use crate::network::spec::{Node, Setup};
+use dataplane::DropCounts;
 use flow::stateless::StatelessChange;
-use flow::{DropReason, Nanos, PortNo};
+use flow::{Nanos, PortNo};
 use model::{AsyncMessage, Change, Model, ModelError, PortDesc};
 use pipeline::LaneLimits;
 use port::Queue;
@@ -48,7 +49,7 @@ pub(super) struct Instance {
     worker: Worker,
     side: Arc<Side>,
     /// Counters at the last check: packets to the controller, and drops by reason.
-    counted: (u64, Vec<u64>),
+    counted: (u64, DropCounts),
 }
 
 /// Size of the state of a switch.
@@ -78,7 +79,7 @@ impl Instance {
         for &number in &node.ports {
             model.add_port(now, PortDesc { number, ..PortDesc::default() }, true)?;
         }
-        let mut made = Self { model, worker, side, counted: (0, Vec::new()) };
+        let mut made = Self { model, worker, side, counted: (0, DropCounts::default()) };
         made.settle(now);
         Ok(made)
     }
@@ -132,13 +133,11 @@ impl Instance {
     fn what_was_counted(&mut self) -> &'static str {
         let totals = self.model.totals();
         let mut drops = totals.dropped;
-        drops.iter_mut().zip(totals.copies_dropped).for_each(|(sum, copies)| *sum += copies);
+        drops += totals.copies_dropped;
         let (consumed, before) = std::mem::replace(&mut self.counted, (totals.consumed, drops));
-        let (_, drops) = &self.counted;
-        let grown =
-            drops.iter().enumerate().find(|(at, count)| **count > before.get(*at).copied().unwrap_or(0));
-        match grown.and_then(|(at, _)| DropReason::ALL.get(at)) {
-            Some(reason) => reason.name(),
+        let grown = drops.by_reason().find(|(reason, count)| *count > before.of(*reason));
+        match grown {
+            Some((reason, _)) => reason.name(),
             None if totals.consumed > consumed => CONSUMED,
             None => UNKNOWN,
         }

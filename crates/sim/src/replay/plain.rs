@@ -5,8 +5,8 @@ use crate::replay::engine::Forwarder;
 use crate::replay::input::Burst;
 use crate::replay::queue::Numbered;
 use dataplane::{
-    DataPlane, EntryCounters, Event, GroupCounters, MacSeen, MeterCounters, PacketInEvent, PortCounters,
-    TableCounters, Totals, TrafficCount,
+    DataPlane, DropCounts, EntryCounters, Event, GroupCounters, MacSeen, MeterCounters, PacketInEvent,
+    PortCounters, TableCounters, Totals, TrafficCount,
 };
 use flow::{EntryId, GroupId, MeterId, Nanos, Operation, Outcome, PortNo};
 use frame::{Frame, Meta};
@@ -130,7 +130,7 @@ impl DataPlane for PlainPlane {
 
     fn totals(&mut self) -> Totals {
         let by_reason = |counted: &BTreeMap<flow::DropReason, u64>| {
-            flow::DropReason::ALL.iter().map(|r| counted.get(r).copied().unwrap_or_default()).collect()
+            DropCounts::from_fn(|reason| counted.get(&reason).copied().unwrap_or_default())
         };
         Totals {
             dropped: by_reason(self.reference.drops()),

@@ -2,8 +2,8 @@
 //! Summary of a replay.
 
 use crate::replay::{Options, ReplayEngine};
-use dataplane::Totals;
-use flow::{DropReason, Nanos, PortNo};
+use dataplane::{DropCounts, Totals};
+use flow::{Nanos, PortNo};
 use model::FlowStats;
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
@@ -78,9 +78,9 @@ impl ReplaySummary {
     }
 }
 
-fn by_name(counts: &[u64]) -> Vec<(&'static str, u64)> {
-    let named = DropReason::ALL.iter().map(|reason| reason.name()).zip(counts.iter().copied());
-    named.filter(|(_, count)| *count != 0).collect()
+fn by_name(counts: &DropCounts) -> Vec<(&'static str, u64)> {
+    let counted = counts.by_reason().filter(|(_, count)| *count != 0);
+    counted.map(|(reason, count)| (reason.name(), count)).collect()
 }
 
 impl Display for ReplaySummary {

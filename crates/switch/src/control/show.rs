@@ -8,6 +8,7 @@ use super::protocol::{
 };
 use crate::log::{self, LogCounts};
 use config::stateless_form::StatelessForm;
+use dataplane::DropCounts;
 use flow::{DropReason, Nanos};
 use model::Model;
 use model::agent::LostMessages;
@@ -126,12 +127,12 @@ pub fn stateless(model: &mut Model<WorkerSet>) -> StatelessReport {
         DropReason::OverMtu,
     ];
     let totals = model.totals();
-    let count = |reason: DropReason| totals.dropped.get(reason as usize).copied().unwrap_or_default();
+    let count = |reason: &DropReason| (reason.name().to_owned(), totals.dropped.of(*reason));
     StatelessReport {
         lane: model.stateless().map(|config| StatelessForm::from(&**config)),
         received: totals.received,
         taken: totals.stateless,
-        dropped: REASONS.iter().map(|reason| (reason.name().to_owned(), count(*reason))).collect(),
+        dropped: REASONS.iter().map(count).collect(),
     }
 }
 
@@ -145,8 +146,8 @@ pub fn counters(model: &mut Model<WorkerSet>, lost: LostMessages) -> CountersRep
         used: usage.used,
         limit: usage.limit,
     });
-    let by_name = |counts: &[u64]| -> BTreeMap<String, u64> {
-        DropReason::ALL.iter().zip(counts).map(|(reason, count)| (reason.name().to_owned(), *count)).collect()
+    let by_name = |counts: &DropCounts| -> BTreeMap<String, u64> {
+        counts.by_reason().map(|(reason, count)| (reason.name().to_owned(), count)).collect()
     };
     CountersReport {
         received: totals.received,

@@ -333,7 +333,7 @@ impl Storm {
         let became = match expected.outcome {
             Outcome::Forwarded => after.forwarded - before.forwarded,
             Outcome::Consumed => after.consumed - before.consumed,
-            Outcome::Dropped(reason) => after.dropped[reason as usize] - before.dropped[reason as usize],
+            Outcome::Dropped(reason) => after.dropped.of(reason) - before.dropped.of(reason),
         };
         assert_eq!(became, 1, "{:?}", expected.outcome);
     }
@@ -390,10 +390,9 @@ impl Storm {
         assert_eq!(self.model.stateless(), None);
         assert!(self.model.group_ids().is_empty() && self.model.meter_ids().is_empty());
         let totals = self.model.plane_mut().totals();
-        let dropped: u64 = totals.dropped.iter().sum();
         assert_eq!(totals.held, 0);
         assert!(totals.received >= self.counts.packets);
-        assert_eq!(totals.received, totals.forwarded + totals.consumed + dropped);
+        assert_eq!(totals.received, totals.forwarded + totals.consumed + totals.dropped.sum());
         self.counts
     }
 }

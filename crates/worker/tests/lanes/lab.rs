@@ -127,7 +127,7 @@ impl Lab {
     /// Returns the number of packets and copies dropped for a reason.
     pub fn dropped(&mut self, reason: DropReason) -> u64 {
         let totals = self.model.plane_mut().totals();
-        totals.dropped[reason as usize] + totals.copies_dropped[reason as usize]
+        totals.dropped_in_all(reason)
     }
 }
 

@@ -78,10 +78,10 @@ fn what_waits_at_the_end_is_counted() {
     let ShutdownLoss { packets, frames } = lab.end();
     let totals = lab.model.plane_mut().totals();
     assert_eq!((totals.held, packets), (0, before.held));
-    assert_eq!(totals.dropped[DropReason::Shutdown as usize], packets);
-    assert_eq!(totals.copies_dropped[DropReason::Shutdown as usize], frames);
+    assert_eq!(totals.dropped.of(DropReason::Shutdown), packets);
+    assert_eq!(totals.copies_dropped.of(DropReason::Shutdown), frames);
     assert!(frames > 0);
-    assert_eq!(totals.received, totals.forwarded + totals.dropped.iter().sum::<u64>());
+    assert_eq!(totals.received, totals.forwarded + totals.dropped.sum());
     assert_eq!(totals.copies - frames, lab.pop(3).len() as u64);
     lab.housekeeping();
     assert_eq!(usage(&mut lab, UsagePlace::Worker(0), "small_frames").0, 0, "all frames are home");
