@@ -24,5 +24,5 @@ pub use counters::{
 pub use data_plane::DataPlane;
 pub use drop_counts::DropCounts;
 pub use event::{Event, MacSeen, PacketInEvent};
-pub use trace_record::{By, TraceCopy, TraceHit, TraceRecord};
+pub use trace_record::{FoundBy, TraceCopy, TraceHit, TraceRecord};
 pub use usage::Usage;

@@ -22,7 +22,7 @@ pub struct TraceHit {
     /// Number of the table.
     pub table: u8,
     /// Method by which the entry was found.
-    pub by: By,
+    pub by: FoundBy,
     /// Entry that was hit; `None` for a miss.
     pub entry: Option<EntryId>,
     /// Time since the packet's burst began, ns.
@@ -81,7 +81,7 @@ pub struct TraceRecord {
 
 /// Method by which a packet reached its entry in a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
+pub enum FoundBy {
     /// The table's lookup.
     Table,
     /// The index of a linear table, which an instruction gave.

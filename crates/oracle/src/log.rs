@@ -4,7 +4,7 @@
 use super::coverage::ChangeCounts;
 use super::room::Room;
 use dataplane::{
-    By, DataPlane, EntryCounters, Event, GroupCounters, MacSeen, MeterCounters, PortCounters, PortQueue,
+    DataPlane, EntryCounters, Event, FoundBy, GroupCounters, MacSeen, MeterCounters, PortCounters, PortQueue,
     TableCounters, Totals,
 };
 use flow::{
@@ -60,7 +60,7 @@ pub(super) struct Lookup {
     pub walker: Walker,
     pub table: u8,
     /// Method by which the entry was found.
-    pub by: By,
+    pub by: FoundBy,
     /// Entry that was found; `EntryId::NONE` if none.
     pub entry: EntryId,
     /// Length of the packet in bytes.
@@ -130,7 +130,7 @@ impl Probe for OrderLog {
         self.slots.insert(slot, Walker::Arrived { port, sequence });
     }
 
-    fn looked_up(&mut self, slot: usize, table: u8, by: By, entry: EntryId, bytes: usize) {
+    fn looked_up(&mut self, slot: usize, table: u8, by: FoundBy, entry: EntryId, bytes: usize) {
         self.looked_up += 1;
         assert!(
             self.looked_up <= LOOKUPS_PER_TURN,

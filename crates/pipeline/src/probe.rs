@@ -8,7 +8,7 @@
 use crate::counters::BurstCounters;
 use crate::packet::Packet;
 use crate::pending_outputs::{OutputList, PendingOutput, PendingOutputs};
-use dataplane::By;
+use dataplane::FoundBy;
 use flow::{DropReason, EntryId, Nanos, Outcome, PortNo};
 use frame::Frame;
 
@@ -58,7 +58,7 @@ pub trait Probe {
     /// Called after a lookup of a packet of `bytes` bytes, before its instructions run. `entry` is
     /// `EntryId::NONE` for a miss.
     #[inline]
-    fn looked_up(&mut self, _slot: usize, _table: u8, _by: By, _entry: EntryId, _bytes: usize) {}
+    fn looked_up(&mut self, _slot: usize, _table: u8, _by: FoundBy, _entry: EntryId, _bytes: usize) {}
 
     /// Called when a packet leaves the fast-forwarding path because this table's LUT has no record of its
     /// value.
@@ -162,7 +162,7 @@ impl<A: Probe, B: Probe> Probe for (&mut A, &mut B) {
     }
 
     #[inline]
-    fn looked_up(&mut self, slot: usize, table: u8, by: By, entry: EntryId, bytes: usize) {
+    fn looked_up(&mut self, slot: usize, table: u8, by: FoundBy, entry: EntryId, bytes: usize) {
         self.0.looked_up(slot, table, by, entry, bytes);
         self.1.looked_up(slot, table, by, entry, bytes);
     }

@@ -10,7 +10,7 @@ use crate::filter::Filter;
 use crate::probe::{Leaving, Probe};
 use arrayvec::ArrayVec;
 use dataplane::trace_record::RECORD_BYTES;
-use dataplane::{By, TraceCopy, TraceHit, TraceRecord, Usage};
+use dataplane::{FoundBy, TraceCopy, TraceHit, TraceRecord, Usage};
 use flow::{EntryId, Nanos, Outcome, PortNo};
 use frame::Frame;
 use rtrb::Producer;
@@ -134,7 +134,7 @@ impl Probe for Recorder {
         (record.lookups, record.made, record.missed, record.fast) = (0, 0, None, false);
     }
 
-    fn looked_up(&mut self, slot: usize, table: u8, by: By, entry: EntryId, _: usize) {
+    fn looked_up(&mut self, slot: usize, table: u8, by: FoundBy, entry: EntryId, _: usize) {
         if self.open(slot).is_none() {
             return;
         }

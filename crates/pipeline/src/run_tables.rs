@@ -12,7 +12,7 @@ use crate::packet::{Packet, Path, State};
 use crate::probe::{Probe, ProbeStep};
 use crate::slab::BURST;
 use actions::Program;
-use dataplane::By;
+use dataplane::FoundBy;
 use flow::{DropReason, EntryId, Next};
 
 /// Runs packets through the tables they wait for, and finishes all packets that have not left yet.
@@ -53,7 +53,7 @@ pub(crate) fn run_tables<E: Egress, P: Probe>(
         for (at, (slot, id)) in waiting.iter().zip(ids).enumerate() {
             let slot = usize::from(*slot);
             let packet = &mut packets[slot];
-            probe.looked_up(slot, number, By::Table, *id, packet.data.frame.len());
+            probe.looked_up(slot, number, FoundBy::Table, *id, packet.data.frame.len());
             let hit = context.hit(packet, number, *id);
             matches += u64::from(hit);
             if hit && packet.learns() {
@@ -71,11 +71,11 @@ pub(crate) fn run_tables<E: Egress, P: Probe>(
             let place = usize::from(*place);
             let packet = &mut packets[place];
             let (id, by) = match packet.state {
-                State::Known(_) => (packet.known, By::Known),
+                State::Known(_) => (packet.known, FoundBy::Known),
                 State::Waits(Next::Direct { index, .. }) => {
-                    (slot.map_or(EntryId::NONE, |(table, _)| table.at_index(index)), By::Index)
+                    (slot.map_or(EntryId::NONE, |(table, _)| table.at_index(index)), FoundBy::Index)
                 }
-                _ => (EntryId::NONE, By::Table),
+                _ => (EntryId::NONE, FoundBy::Table),
             };
             probe.looked_up(place, number, by, id, packet.data.frame.len());
             matches += u64::from(context.hit(packet, number, id));

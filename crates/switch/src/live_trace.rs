@@ -3,7 +3,7 @@
 
 use config::flow_file::port_names;
 use config::trace::{TraceForm, describe, report, rule};
-use dataplane::{By, TraceRecord};
+use dataplane::{FoundBy, TraceRecord};
 use flow::syntax::{ParseOptions, parse_match};
 use flow::{Match, Nanos, Outcome, PortNo};
 use model::Model;
@@ -232,14 +232,14 @@ fn real(model: &mut Model<WorkerSet>, record: &TraceRecord) -> Real {
     }
 }
 
-fn by(by: By) -> &'static str {
+fn by(by: FoundBy) -> &'static str {
     match by {
-        By::Table => "table",
-        By::Index => "index",
-        By::Lut => "lut",
-        By::Verified => "verified",
-        By::Inherited => "inherited",
-        By::Shared => "shared",
-        By::Known => "known",
+        FoundBy::Table => "table",
+        FoundBy::Index => "index",
+        FoundBy::Lut => "lut",
+        FoundBy::Verified => "verified",
+        FoundBy::Inherited => "inherited",
+        FoundBy::Shared => "shared",
+        FoundBy::Known => "known",
     }
 }

@@ -3,7 +3,7 @@
 //! `forward` that is compiled without them. The worker's own probe is independent of both.
 
 use crate::stopwatch::Stopwatch;
-use dataplane::{By, Usage};
+use dataplane::{FoundBy, Usage};
 use flow::{EntryId, Outcome};
 use frame::Frame;
 use pipeline::{BurstCounters, Leaving, Probe, ProbeStep, RECORDER, Recorder};
@@ -80,7 +80,7 @@ impl Probe for BurstInstruments {
         }
     }
 
-    fn looked_up(&mut self, slot: usize, table: u8, by: By, entry: EntryId, bytes: usize) {
+    fn looked_up(&mut self, slot: usize, table: u8, by: FoundBy, entry: EntryId, bytes: usize) {
         if let Some(recorder) = self.recorder() {
             recorder.looked_up(slot, table, by, entry, bytes);
         }

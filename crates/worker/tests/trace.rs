@@ -143,7 +143,7 @@ fn records_are_traced(lanes: LaneLimits) {
         assert_eq!(lab.model.compare(&record).1, TraceComparison::Agrees);
         ways.push((record.fast, record.missed, record.hits[0].by));
     }
-    assert_eq!(ways, [(false, Some(0), dataplane::By::Table), (true, None, dataplane::By::Lut)]);
+    assert_eq!(ways, [(false, Some(0), dataplane::FoundBy::Table), (true, None, dataplane::FoundBy::Lut)]);
 }
 
 /// Planted fault: some rules are given to the worker only, so that worker and model have different rules.

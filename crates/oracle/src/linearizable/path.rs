@@ -4,7 +4,7 @@
 use super::{Replay, numbers, refused};
 use crate::PathUse;
 use crate::log::{Arrival, Entry, Left, Lookup, Record, TAG_BYTES, Walker};
-use dataplane::By;
+use dataplane::FoundBy;
 use flow::operation::MAC_TABLE;
 use flow::{EntryChange, Operation, PortNo};
 use std::collections::BTreeMap;
@@ -85,16 +85,16 @@ fn left_path_at(left: &Left, lookups: &[Lookup]) -> Option<u8> {
     if left.fast {
         return None;
     }
-    let off_path = |lookup: &&Lookup| matches!(lookup.by, By::Table | By::Known | By::Index);
+    let off_path = |lookup: &&Lookup| matches!(lookup.by, FoundBy::Table | FoundBy::Known | FoundBy::Index);
     left.missed.or_else(|| lookups.iter().find(off_path).map(|lookup| lookup.table))
 }
 
 /// Returns the method by which the path handles a table that finds entries in this way.
-fn way(by: By) -> &'static str {
+fn way(by: FoundBy) -> &'static str {
     match by {
-        By::Index => "index",
-        By::Shared => "the table itself",
-        By::Lut | By::Verified | By::Inherited => "LUT",
-        By::Table | By::Known => "none",
+        FoundBy::Index => "index",
+        FoundBy::Shared => "the table itself",
+        FoundBy::Lut | FoundBy::Verified | FoundBy::Inherited => "LUT",
+        FoundBy::Table | FoundBy::Known => "none",
     }
 }

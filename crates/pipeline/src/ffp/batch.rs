@@ -3,7 +3,7 @@
 
 use super::lut::Record;
 use crate::cells::{Cell, Cells};
-use dataplane::By;
+use dataplane::FoundBy;
 use flow::EntryId;
 use tables::Table;
 
@@ -29,19 +29,19 @@ pub(super) struct CacheHit<'a> {
     pub cell: Option<&'a Cell>,
     pub id: EntryId,
     pub fence: u32,
-    pub by: By,
+    pub by: FoundBy,
 }
 
 impl<'a> CacheHit<'a> {
     /// Copies a record and prefetches the entry's cell.
     #[inline(always)]
     pub fn of(record: &Record, cells: &'a Cells) -> Self {
-        Self { cell: cells.prefetched(record.id), id: record.id, fence: record.fence, by: By::Lut }
+        Self { cell: cells.prefetched(record.id), id: record.id, fence: record.fence, by: FoundBy::Lut }
     }
 }
 
 impl Default for CacheHit<'_> {
     fn default() -> Self {
-        Self { cell: None, id: EntryId::NONE, fence: 0, by: By::Lut }
+        Self { cell: None, id: EntryId::NONE, fence: 0, by: FoundBy::Lut }
     }
 }

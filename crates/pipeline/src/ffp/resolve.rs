@@ -7,7 +7,7 @@ use crate::context::BurstContext;
 use crate::egress::Egress;
 use crate::packet::{Packet, State};
 use crate::probe::{Probe, ProbeStep};
-use dataplane::By;
+use dataplane::FoundBy;
 use engines::NONE;
 use flow::{EntryId, Next};
 use tables::Table;
@@ -60,7 +60,7 @@ fn doubt<E: Egress, P: Probe>(
     packets: &mut [Packet],
     moved: &mut bool,
     probe: &mut P,
-) -> Option<(By, Record)> {
+) -> Option<(FoundBy, Record)> {
     let TableBatch { number, table, .. } = *batch;
     let (slot, place) = (batch.slots[at], batch.results[at]);
     let key = &batch.keys[at * lut.words()..][..lut.words()];
@@ -69,14 +69,14 @@ fn doubt<E: Egress, P: Probe>(
         // uses the same record, even if `barred` was set meanwhile, because later packets will find that
         // record as well.
         if *moved && let Some(record) = lut.record(lut.find(key, lut.hash(key))) {
-            return Some((By::Inherited, *record));
+            return Some((FoundBy::Inherited, *record));
         }
         if lut.barred {
             return None;
         }
         let inherited = lut.ask_previous(packets, slot, key, context.now);
         *moved |= inherited.is_some();
-        return inherited.map(|record| (By::Inherited, record));
+        return inherited.map(|record| (FoundBy::Inherited, record));
     }
     // A newly learned record may have replaced the one found at `place`. The packet then misses and does not
     // use the previous LUT: earlier packets of its value may have missed, too, and must not be overtaken.
@@ -87,12 +87,12 @@ fn doubt<E: Egress, P: Probe>(
     }
     let record = lut.record(place).copied()?;
     if record.generation == lut.generation() {
-        return Some((By::Lut, record));
+        return Some((FoundBy::Lut, record));
     }
     probe.mark(ProbeStep::Execute(number), 0);
     let record = verify(context, lut, table, place, key);
     probe.mark(ProbeStep::Verify(number), 1);
-    record.map(|record| (By::Verified, record))
+    record.map(|record| (FoundBy::Verified, record))
 }
 
 /// Verifies a record against the table and corrects it. Returns `None` if the value no longer hits an entry.

@@ -13,7 +13,7 @@ use crate::egress::Egress;
 use crate::packet::{Packet, Path, State};
 use crate::probe::{Probe, ProbeStep};
 use crate::slab::BURST;
-use dataplane::By;
+use dataplane::FoundBy;
 use engines::NONE;
 use flow::{EntryId, Limits, Next};
 use tables::Table;
@@ -126,8 +126,10 @@ fn share<E: Egress, P: Probe>(
     let mut matches = 0;
     for (slot, id) in slots.iter().zip(ids) {
         let found = match packets[usize::from(*slot)].state {
-            State::Waits(Next::Direct { index, .. }) => Found { id: table.at_index(index), by: By::Index },
-            _ => Found { id: *id, by: By::Shared },
+            State::Waits(Next::Direct { index, .. }) => {
+                Found { id: table.at_index(index), by: FoundBy::Index }
+            }
+            _ => Found { id: *id, by: FoundBy::Shared },
         };
         matches += u64::from(share_one(context, number, found, packets, *slot, queue, probe));
     }
@@ -138,7 +140,7 @@ fn share<E: Egress, P: Probe>(
 #[derive(Clone, Copy)]
 struct Found {
     id: EntryId,
-    by: By,
+    by: FoundBy,
 }
 
 /// Runs the entry that a shared table or an index gives for a packet. Returns whether there is one.
@@ -175,7 +177,7 @@ fn share_indexed<E: Egress, P: Probe>(
     queue: &mut Queue,
     probe: &mut P,
 ) -> bool {
-    let found = Found { id: batch.table.at_index(index), by: By::Index };
+    let found = Found { id: batch.table.at_index(index), by: FoundBy::Index };
     share_one(context, batch.number, found, packets, slot, queue, probe)
 }
 
