@@ -12,7 +12,7 @@ use flow::{
 };
 use frame::Frame;
 use model::FlowRemoved;
-use pipeline::{BurstCounters, Probe};
+use pipeline::{BurstCounters, Probe, Via};
 use reference::Unfinished;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -145,10 +145,10 @@ impl Probe for OrderLog {
         self.missed.insert(slot, table);
     }
 
-    fn left(&mut self, slot: usize, outcome: Outcome, fast: bool, _: &BurstCounters) {
+    fn left(&mut self, slot: usize, outcome: Outcome, via: Via, _: &BurstCounters) {
         let walker = self.slots.remove(&slot).unwrap_or(Walker::Injected(self.version));
         let (missed, moment) = (self.missed.remove(&slot), Moment::next(self.now));
-        self.outcomes.push(Left { walker, outcome, fast, missed, moment });
+        self.outcomes.push(Left { walker, outcome, fast: via == Via::FastPath, missed, moment });
     }
 
     fn refused(&mut self, frame: &Frame, table: Option<u8>, reason: DropReason) {

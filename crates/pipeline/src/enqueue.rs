@@ -6,7 +6,7 @@ use crate::context::BurstContext;
 use crate::egress::Egress;
 use crate::lanes::{BacklogShare, Lanes};
 use crate::packet::{Packet, Path, State};
-use crate::probe::Probe;
+use crate::probe::{Probe, Via};
 use crate::slab::Slab;
 use flow::DropReason;
 
@@ -38,7 +38,7 @@ pub(crate) fn enqueue_or_finish<E: Egress, P: Probe>(
             }
             // Such a packet sends nothing, so its order is not observable.
             _ if packet.state == State::Done && packet.outputs.is_empty() && packet.leaves.is_none() => {
-                context.finish(packet, usize::from(*slot), false, probe);
+                context.finish(packet, usize::from(*slot), Via::Tables, probe);
             }
             _ if alone => {
                 lanes.last_burst.push(*slot);
@@ -69,5 +69,5 @@ pub(crate) fn refuse<E: Egress, P: Probe>(
     context.discard(packet);
     context.fail(packet, reason);
     packet.state = State::Done;
-    context.finish(packet, slot, false, probe);
+    context.finish(packet, slot, Via::Tables, probe);
 }

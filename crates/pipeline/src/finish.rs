@@ -6,7 +6,7 @@ use crate::context::BurstContext;
 use crate::egress::Egress;
 use crate::packet::{Packet, State};
 use crate::pending_outputs::PendingOutput;
-use crate::probe::{Leaving, Probe};
+use crate::probe::{Leaving, Probe, Via};
 use dataplane::{Event, PacketInEvent};
 use flow::{DropReason, Outcome, PortNo, QueueId};
 use frame::Frame;
@@ -15,7 +15,7 @@ impl<E: Egress> BurstContext<'_, E> {
     /// Runs the action set, sends the pending outputs, counts the outcome and frees the packet's frame if the
     /// frame was not sent.
     #[inline]
-    pub(crate) fn finish<P: Probe>(&mut self, packet: &mut Packet, slot: usize, fast: bool, probe: &mut P) {
+    pub(crate) fn finish<P: Probe>(&mut self, packet: &mut Packet, slot: usize, via: Via, probe: &mut P) {
         if packet.state == State::Finish {
             self.action_set(packet);
         }
@@ -30,7 +30,7 @@ impl<E: Egress> BurstContext<'_, E> {
             self.burst_counters.copy_dropped(reason);
         }
         self.burst_counters.outcome(outcome);
-        probe.left(slot, outcome, fast, &self.burst_counters);
+        probe.left(slot, outcome, via, &self.burst_counters);
         if !packet.data.frame.is_hollow() {
             self.egress.free(packet.data.take_frame());
         }

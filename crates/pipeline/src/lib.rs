@@ -102,7 +102,7 @@ pub use meter_table::MeterTable;
 pub use packet_out::CompiledPacketOut;
 pub use pipeline::{Pipeline, PipelineUsage};
 pub use ports::PortTable;
-pub use probe::{Leaving, Probe, ProbeStep};
+pub use probe::{Leaving, Probe, ProbeStep, Via};
 pub use recorder::{RECORDER, Recorder};
 pub use slab::BURST;
 pub use stateless::forwarder::StatelessForwarder;

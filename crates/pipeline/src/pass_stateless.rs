@@ -3,7 +3,7 @@
 
 use crate::context::BurstContext;
 use crate::egress::Egress;
-use crate::probe::{Leaving, Probe};
+use crate::probe::{Leaving, Probe, Via};
 use crate::stateless::forwarder::{StatelessForwarder, TOGETHER, TagVerdict};
 use flow::{Outcome, PortNo};
 use frame::{Frame, Lane};
@@ -78,7 +78,7 @@ impl<E: Egress> BurstContext<'_, E> {
         };
         self.burst_counters.stateless += 1;
         self.burst_counters.outcome(outcome);
-        probe.left(slot, outcome, false, &self.burst_counters);
+        probe.left(slot, outcome, Via::Stateless, &self.burst_counters);
         true
     }
 }

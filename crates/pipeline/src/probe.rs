@@ -12,6 +12,17 @@ use dataplane::FoundBy;
 use flow::{DropReason, EntryId, Nanos, Outcome, PortNo};
 use frame::Frame;
 
+/// Way by which a packet left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Via {
+    /// The whole fast-forwarding path.
+    FastPath,
+    /// The tables, at least for a part of the way.
+    Tables,
+    /// The stateless forwarder.
+    Stateless,
+}
+
 /// A step of a worker's loop. Instruments charge time to steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ProbeStep {
@@ -71,7 +82,7 @@ pub trait Probe {
 
     /// Called when a packet has left, with its outcome and its burst's counters so far.
     #[inline]
-    fn left(&mut self, _slot: usize, _outcome: Outcome, _fast: bool, _tally: &BurstCounters) {}
+    fn left(&mut self, _slot: usize, _outcome: Outcome, _via: Via, _burst: &BurstCounters) {}
 
     /// Called when a packet is dropped because the backlog has no space. `table` is the table it waited for,
     /// or `None` if it was finished.
@@ -180,9 +191,9 @@ impl<A: Probe, B: Probe> Probe for (&mut A, &mut B) {
     }
 
     #[inline]
-    fn left(&mut self, slot: usize, outcome: Outcome, fast: bool, burst_counters: &BurstCounters) {
-        self.0.left(slot, outcome, fast, burst_counters);
-        self.1.left(slot, outcome, fast, burst_counters);
+    fn left(&mut self, slot: usize, outcome: Outcome, via: Via, burst_counters: &BurstCounters) {
+        self.0.left(slot, outcome, via, burst_counters);
+        self.1.left(slot, outcome, via, burst_counters);
     }
 
     #[inline]

@@ -7,7 +7,7 @@
 
 use crate::counters::BurstCounters;
 use crate::filter::Filter;
-use crate::probe::{Leaving, Probe};
+use crate::probe::{Leaving, Probe, Via};
 use arrayvec::ArrayVec;
 use dataplane::trace_record::RECORD_BYTES;
 use dataplane::{FoundBy, TraceCopy, TraceHit, TraceRecord, Usage};
@@ -166,13 +166,14 @@ impl Probe for Recorder {
         }
     }
 
-    fn left(&mut self, slot: usize, outcome: Outcome, fast: bool, burst_counters: &BurstCounters) {
+    fn left(&mut self, slot: usize, outcome: Outcome, via: Via, burst_counters: &BurstCounters) {
         if self.open(slot).is_none() {
             return;
         }
         let now = self.now();
         let Some(Open { record, began }) = self.open(slot) else { return };
-        (record.outcome, record.fast, record.left_ns) = (outcome, fast, now.saturating_sub(*began));
+        (record.outcome, record.fast, record.left_ns) =
+            (outcome, via == Via::FastPath, now.saturating_sub(*began));
         record.scarce = burst_counters.is_scarce();
         let record = record.clone();
         let number = std::mem::replace(&mut self.slots[slot], NOBODY);

@@ -9,7 +9,7 @@ use crate::context::BurstContext;
 use crate::egress::Egress;
 use crate::ffp::Ffp;
 use crate::packet::{Packet, Path, State};
-use crate::probe::{Probe, ProbeStep};
+use crate::probe::{Probe, ProbeStep, Via};
 use crate::slab::BURST;
 use actions::Program;
 use dataplane::FoundBy;
@@ -89,7 +89,7 @@ pub(crate) fn run_tables<E: Egress, P: Probe>(
         let slot = usize::from(*slot);
         let packet = &mut packets[slot];
         if packet.path != Path::Left {
-            context.finish(packet, slot, false, probe);
+            context.finish(packet, slot, Via::Tables, probe);
         }
     }
     probe.mark(ProbeStep::Finish, burst.len() as u32);

@@ -6,7 +6,7 @@ use crate::stopwatch::Stopwatch;
 use dataplane::{FoundBy, Usage};
 use flow::{EntryId, Outcome};
 use frame::Frame;
-use pipeline::{BurstCounters, Leaving, Probe, ProbeStep, RECORDER, Recorder};
+use pipeline::{BurstCounters, Leaving, Probe, ProbeStep, RECORDER, Recorder, Via};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A worker's instruments for selected bursts.
@@ -98,9 +98,9 @@ impl Probe for BurstInstruments {
         }
     }
 
-    fn left(&mut self, slot: usize, outcome: Outcome, fast: bool, burst_counters: &BurstCounters) {
+    fn left(&mut self, slot: usize, outcome: Outcome, via: Via, burst_counters: &BurstCounters) {
         if let Some(recorder) = self.recorder() {
-            recorder.left(slot, outcome, fast, burst_counters);
+            recorder.left(slot, outcome, via, burst_counters);
         }
     }
 }

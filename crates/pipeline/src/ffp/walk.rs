@@ -11,7 +11,7 @@ use super::{FastMode, Ffp};
 use crate::context::BurstContext;
 use crate::egress::Egress;
 use crate::packet::{Packet, Path, State};
-use crate::probe::{Probe, ProbeStep};
+use crate::probe::{Probe, ProbeStep, Via};
 use crate::slab::BURST;
 use dataplane::FoundBy;
 use engines::NONE;
@@ -106,7 +106,7 @@ fn finish_fast<E: Egress, P: Probe>(
         let slot = usize::from(*slot);
         let packet = &mut packets[slot];
         if packet.path == Path::Fast {
-            context.finish(packet, slot, true, probe);
+            context.finish(packet, slot, Via::FastPath, probe);
             context.burst_counters.fast += 1;
             packet.path = Path::Left;
         }

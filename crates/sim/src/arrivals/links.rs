@@ -7,6 +7,7 @@ use crate::arrivals::{Load, Report};
 use flow::{DropReason, Outcome, PortNo};
 use frame::Frame;
 use hdrhistogram::CreationError;
+use pipeline::Via;
 use port::{Capabilities, Link, Pools, Queue, Statistics};
 use std::collections::VecDeque;
 use std::os::fd::RawFd;
@@ -259,9 +260,9 @@ impl Links {
     }
 
     /// Records the outcome of a packet in the worker.
-    pub fn left(&mut self, port: PortNo, sequence: u64, outcome: Outcome, fast: bool) {
+    pub fn left(&mut self, port: PortNo, sequence: u64, outcome: Outcome, via: Via) {
         let Some(passage) = self.passage(port, sequence) else { return };
-        passage.fast = fast;
+        passage.fast = via == Via::FastPath;
         let name = match outcome {
             Outcome::Forwarded => return,
             Outcome::Consumed => "consumed",

@@ -5,12 +5,11 @@ use crate::arrivals::links::{Links, VirtualTime, lock};
 use crate::cost::CostProbe;
 use flow::{Nanos, Outcome, PortNo};
 use frame::Frame;
-use pipeline::{BurstCounters, Probe, ProbeStep};
+use pipeline::{BurstCounters, Probe, ProbeStep, Via};
 use std::sync::{Arc, Mutex};
 
-/// Ingress port and sequence number of a packet, its outcome, and whether it stayed on the fast-forwarding
-/// path.
-type Fate = (PortNo, u64, Outcome, bool);
+/// Ingress port and sequence number of a packet, its outcome, and the way by which it left.
+type Fate = (PortNo, u64, Outcome, Via);
 
 /// Probe of one worker.
 #[derive(Debug, Default)]
@@ -35,8 +34,8 @@ impl Observer {
     fn tell(&mut self, sent: bool) {
         let Some((_, links)) = &self.outside else { return };
         let mut links = lock(links);
-        for (port, sequence, outcome, fast) in self.fates.drain(..) {
-            links.left(port, sequence, outcome, fast);
+        for (port, sequence, outcome, via) in self.fates.drain(..) {
+            links.left(port, sequence, outcome, via);
         }
         if sent {
             links.doorbell();
@@ -72,9 +71,9 @@ impl Probe for Observer {
     }
 
     #[inline]
-    fn left(&mut self, slot: usize, outcome: Outcome, fast: bool, _: &BurstCounters) {
+    fn left(&mut self, slot: usize, outcome: Outcome, via: Via, _: &BurstCounters) {
         if let Some((port, sequence)) = self.places.get(slot) {
-            self.fates.push((*port, *sequence, outcome, fast));
+            self.fates.push((*port, *sequence, outcome, via));
         }
     }
 }
