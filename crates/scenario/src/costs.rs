@@ -178,3 +178,13 @@ impl fmt::Display for StepCost {
         write!(f, "time_ns = {:?}, unit_ns = {:?} }}", self.time_ns, self.unit_ns)
     }
 }
+
+/// Costs of a run, and how they were obtained.
+pub struct Costs {
+    pub table: CostTable,
+    /// Source, as the report names it.
+    pub from: &'static str,
+    pub steps: Vec<StepCost>,
+    /// Ratio of virtual time to real time during the measurement, if there was one.
+    pub agreement: Option<f64>,
+}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Result of a simulated switch, as text and as JSON.
 
-use crate::costs::StepCost;
+use crate::costs::{Costs, StepCost};
 use crate::figures::{Latency, thousandths};
 use serde::Serialize;
 use sim::arrivals::{ClassReport, Load, Report};
@@ -83,25 +83,19 @@ pub struct LearnedFlows {
 }
 
 /// Offered load, and the capacity from which it was derived.
-pub struct TimesReport<'a> {
+pub struct Offered<'a> {
     pub load: &'a Load,
     pub capacity_pps: Option<f64>,
 }
 
 /// Converts the report of the simulation.
-pub fn outcome(
-    path: &Path,
-    report: &Report,
-    times: &TimesReport<'_>,
-    costs: &'static str,
-    steps: Vec<StepCost>,
-    agreement: Option<f64>,
-) -> ScenarioOutcome {
-    let TimesReport { load, capacity_pps } = times;
+pub fn outcome(path: &Path, offered: &Offered<'_>, costs: Costs, report: &Report) -> ScenarioOutcome {
+    let Offered { load, capacity_pps } = offered;
+    let Costs { from, steps, agreement, .. } = costs;
     ScenarioOutcome {
         scenario: path.display().to_string(),
         seed: load.seed,
-        costs,
+        costs: from,
         agreement: agreement.map(thousandths),
         steps,
         offered_pps: thousandths(load.classes.iter().map(|class| class.rate_pps).sum()),

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Runs a scenario of one switch.
 
-use crate::costs::{CostsSection, StepCost, steps_of, table_of};
+use crate::costs::{Costs, CostsSection, steps_of, table_of};
 use crate::error::ScenarioError;
 use crate::limits::LONGEST_NS;
-use crate::report::{self, ScenarioOutcome, TimesReport};
-use sim::arrivals::{Case, Class, ClassReport, Harness, Load, Marks, Report, Switch, capacity_pps, measure};
-use sim::cost::{CostTable, MeasurePlan};
+use crate::report::{self, Offered, ScenarioOutcome};
+use sim::arrivals::{
+    Case, Class, ClassReport, Harness, Load, Marks, Pressure, Report, Switch, capacity_pps, measure,
+};
+use sim::cost::MeasurePlan;
 use std::path::PathBuf;
 
 /// Duration of the measurement of costs.
@@ -34,15 +36,6 @@ pub struct SwitchScenario {
     pub(crate) packets: Option<u64>,
 }
 
-/// Costs, and how they were obtained.
-struct Measured {
-    table: CostTable,
-    from: &'static str,
-    steps: Vec<StepCost>,
-    /// Ratio of virtual time to real time during the measurement.
-    agreement: Option<f64>,
-}
-
 impl SwitchScenario {
     /// Runs the simulation. With given costs, the same file and seed give the same outcome.
     ///
@@ -53,10 +46,10 @@ impl SwitchScenario {
     pub fn run(&self) -> Result<ScenarioOutcome, ScenarioError> {
         sim::fix_hashes(self.seed);
         let mut costs = match self.costs.table().map_err(ScenarioError::Costs)? {
-            None => self.measure(false)?,
+            None => self.measure(Pressure::KeepsUp)?,
             Some(table) => {
                 let from = if matches!(self.costs, CostsSection::Even(_)) { "even" } else { "given" };
-                Measured { steps: steps_of(&table), table, from, agreement: None }
+                Costs { steps: steps_of(&table), table, from, agreement: None }
             }
         };
         let capacity =
@@ -71,12 +64,10 @@ impl SwitchScenario {
         let mut found = Harness::new(&self.switch(), &load)?.run(&costs.table);
         // Packets cost more when they wait in a full backlog, so the costs are measured again under overload.
         if costs.agreement.is_some() && is_overloaded(&found) {
-            costs = self.measure(true)?;
+            costs = self.measure(Pressure::Overloaded)?;
             found = Harness::new(&self.switch(), &load)?.run(&costs.table);
         }
-        let Measured { from, steps, agreement, .. } = costs;
-        let times = TimesReport { load: &load, capacity_pps: capacity };
-        Ok(report::outcome(&self.path, &found, &times, from, steps, agreement))
+        Ok(report::outcome(&self.path, &Offered { load: &load, capacity_pps: capacity }, costs, &found))
     }
 
     fn switch(&self) -> Switch<'_> {
@@ -84,19 +75,18 @@ impl SwitchScenario {
         Switch { rules, added: "", ports: *ports, config: self.config, marks: *marks, maker: None }
     }
 
-    /// Measures the costs of a worker, which is either overloaded or not.
-    fn measure(&self, overloaded: bool) -> Result<Measured, ScenarioError> {
-        let case = Case { switch: self.switch(), load: &self.load, overloaded };
+    /// Measures the costs of a worker.
+    fn measure(&self, pressure: Pressure) -> Result<Costs, ScenarioError> {
+        let case = Case { switch: self.switch(), load: &self.load, pressure };
         let tables = measure(&[case], PLAN)?;
         let agreement = tables.first().map(|table| table.agreement.sized_ratio());
         // Uses the rounded steps that the report prints, so that a run with these steps has the same result.
         let steps = tables.first().map(steps_of).unwrap_or_default();
-        let from = if overloaded {
-            "measured with an overloaded worker"
-        } else {
-            "measured with a worker that keeps up"
+        let from = match pressure {
+            Pressure::KeepsUp => "measured with a worker that keeps up",
+            Pressure::Overloaded => "measured with an overloaded worker",
         };
-        Ok(Measured { table: table_of(&steps)?, from, steps, agreement })
+        Ok(Costs { table: table_of(&steps)?, from, steps, agreement })
     }
 
     /// Returns the load with its final rates and duration.

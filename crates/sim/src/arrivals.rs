@@ -19,6 +19,6 @@ mod source;
 pub use capacity::capacity_pps;
 pub use class::{Capture, Class, Load, Marks, Pattern, Switch};
 pub use draw::{Draw, Popularity};
-pub use harness::{Case, Harness, measure};
+pub use harness::{Case, Harness, Pressure, measure};
 pub use observer::Observer;
 pub use report::{ArrivalTimes, ClassReport, Report, Spans};

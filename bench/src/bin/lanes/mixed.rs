@@ -7,7 +7,7 @@ use std::error::Error;
 
 use shunt_bench::paper;
 use shunt_bench::scenario::Kind;
-use sim::arrivals::{Case, Class, Harness, Report, measure};
+use sim::arrivals::{Case, Class, Harness, Pressure, Report, measure};
 use sim::cost::MeasurePlan;
 
 use crate::overload::FLOOD_PPS;
@@ -92,7 +92,8 @@ fn round(
     };
     let flood = load(classes(FLOOD_PPS), SPAN_NS / 5.0, seed);
     let switches = [traffic.ours(), traffic.tables(Some(paper::maker)), traffic.tables(None)];
-    let costs = measure(&switches.map(|switch| Case { switch, load: &flood, overloaded: false }), plan)?;
+    let costs =
+        measure(&switches.map(|switch| Case { switch, load: &flood, pressure: Pressure::KeepsUp }), plan)?;
     let mut capacity_pps = f64::INFINITY;
     for (switch, costs) in switches.iter().zip(&costs) {
         // With one lane, every packet received during a flood is processed. With two lanes, normal packets

@@ -5,7 +5,7 @@ use std::error::Error;
 use std::io::{self, Write};
 
 use shunt_bench::scenario::Kind;
-use sim::arrivals::{Case, ClassReport, Harness, Report, Switch, measure};
+use sim::arrivals::{Case, ClassReport, Harness, Pressure, Report, Switch, measure};
 use sim::cost::{CostTable, MeasurePlan};
 
 use crate::report::tell;
@@ -131,7 +131,7 @@ fn round(
     let mixed = vec![traffic.low(FLOOD_PPS * LOW_SHARE / FACTOR), traffic.normal(which, FLOOD_PPS)];
     let mixed = load(mixed, SPAN_NS, seed);
     let cases = [(plain, &flood), (traffic.ours(), &mixed)];
-    let cases = cases.map(|(switch, load)| Case { switch, load, overloaded: true });
+    let cases = cases.map(|(switch, load)| Case { switch, load, pressure: Pressure::Overloaded });
     let [plain_costs, costs] = two(measure(&cases, plan)?)?;
     let full = Harness::new(&plain, &flood)?.run(&plain_costs);
     let capacity_pps = full.received_pps();

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use shunt_bench::pin_to;
 use shunt_bench::scenario::Kind;
-use sim::arrivals::{Case, Class, Harness, Load, Pattern, Report, capacity_pps, measure};
+use sim::arrivals::{Case, Class, Harness, Load, Pattern, Pressure, Report, capacity_pps, measure};
 use sim::cost::{CostTable, MeasurePlan};
 
 use crate::overload::FLOOD_PPS;
@@ -52,7 +52,8 @@ pub fn run(
     };
     let full = load(classes(&traffic, FLOOD_PPS).into_iter().map(one_way).collect(), FULL_NS, 1);
     let switches = [traffic.ours(), traffic.one_lane()];
-    let measured = measure(&switches.map(|switch| Case { switch, load: &full, overloaded: false }), plan)?;
+    let measured =
+        measure(&switches.map(|switch| Case { switch, load: &full, pressure: Pressure::KeepsUp }), plan)?;
     let [costs, one_lane_costs] = &measured[..] else {
         return Err("costs of two switches are measured".into());
     };

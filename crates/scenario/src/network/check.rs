@@ -2,7 +2,7 @@
 //! Checks of a network scenario.
 
 use super::file::NetworkSection;
-use super::plan::PathPlan;
+use super::plan::{Numberings, PathPlan};
 use super::{Names, NetworkScenario, acts, protection, traffic};
 use config::mistakes::{Mistakes, wrong};
 use config::value::{duration, in_range};
@@ -26,6 +26,7 @@ pub fn scenario(
     let before = mistakes.len();
     let link_defaults = link_defaults(section, mistakes);
     let renumbered = section.renumber.is_some();
+    let numberings = if renumbered { Numberings::Both } else { Numberings::Newest };
     mistakes.take(protection::check(&section.require, renumbered || !section.failure.is_empty()));
 
     let named = mistakes.needed("network.plan", section.plan.as_ref(), "plan = \"plan.json\"")?;
@@ -45,9 +46,9 @@ pub fn scenario(
         acts.extend(mistakes.take(failed).into_iter().flatten());
     }
     let traffic = traffic.filter(|_| mistakes.len() == before)?;
-    let stages = plan.stages(&traffic.pairs, renumbered).map_err(|error| refuse(error.to_string()));
+    let stages = plan.stages(&traffic.pairs, numberings).map_err(|error| refuse(error.to_string()));
     let mut stages = mistakes.take(stages)?;
-    let (flows, key_bits) = mistakes.take(traffic.flows(&plan, renumbered, seed))?;
+    let (flows, key_bits) = mistakes.take(traffic.flows(&plan, numberings, seed))?;
     let later = stages.split_off(1);
     let graph = plan.graph();
     if let Some(renumber) = &section.renumber {
@@ -78,7 +79,7 @@ pub fn scenario(
         network,
         key_bits,
         pairs: traffic.pairs.len(),
-        renumbered,
+        numberings,
         require: section.require.clone(),
     })
 }

@@ -19,7 +19,7 @@ pub use report::{
 };
 
 use crate::error::ScenarioError;
-use plan::Graph;
+use plan::{Graph, Numberings};
 use sim::network::{End, Network};
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ pub struct NetworkScenario {
     /// Sizes in bits of the keys of all flows, one after another.
     key_bits: Vec<u32>,
     pairs: usize,
-    renumbered: bool,
+    numberings: Numberings,
     require: file::Require,
 }
 

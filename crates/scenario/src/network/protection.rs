@@ -3,6 +3,7 @@
 //! `[network.require]`.
 
 use super::file::Require;
+use super::plan::Numberings;
 use config::Mistake;
 use config::mistakes::wrong;
 use serde::Serialize;
@@ -110,7 +111,7 @@ pub fn protection(network: &Network, found: &Report) -> Protection {
 /// Returns the requirements that were not met, each as a sentence.
 pub fn missed(
     require: &Require,
-    renumbered: bool,
+    numberings: Numberings,
     network: &Network,
     found: &Report,
     protection: &Protection,
@@ -164,7 +165,7 @@ pub fn missed(
         missed.push("exercised: nothing that is protected failed while packets came to it".into());
     }
     for (epoch, delivered) in found.by_epochs[1..3].iter().enumerate() {
-        if renumbered && *delivered == 0 {
+        if numberings == Numberings::Both && *delivered == 0 {
             missed.push(format!("exercised: keys of epoch {epoch} led no packet that was delivered"));
         }
     }

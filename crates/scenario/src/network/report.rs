@@ -2,6 +2,7 @@
 //! Result of a simulated network, as text and as JSON.
 
 use super::NetworkScenario;
+use super::plan::Numberings;
 use super::protection::{self, Protection};
 use crate::figures::{Latency, thousandths};
 use serde::Serialize;
@@ -206,7 +207,7 @@ fn table_state(all: &[InstanceState]) -> TableState {
 
 /// Converts the report of the simulation.
 pub fn outcome(scenario: &NetworkScenario, found: &Report) -> NetworkOutcome {
-    let NetworkScenario { path, plan_path, kind, graph, network, key_bits, pairs, renumbered, require } =
+    let NetworkScenario { path, plan_path, kind, graph, network, key_bits, pairs, numberings, require } =
         scenario;
     let place = |place: &NetworkPlace| match place {
         NetworkPlace::Node(node) => network.nodes[*node].name.clone(),
@@ -255,10 +256,10 @@ pub fn outcome(scenario: &NetworkScenario, found: &Report) -> NetworkOutcome {
         over_budget: found.strayed,
         lost_wrongly: found.lost_wrongly(),
         right: found.is_right(),
-        missed: protection::missed(require, *renumbered, network, found, &protection, place),
+        missed: protection::missed(require, *numberings, network, found, &protection, place),
         protection,
         failures: found.failures.iter().map(failure).collect(),
-        delivered_by: renumbered.then_some(ByEpochs { none, epoch_0, epoch_1, both }),
+        delivered_by: (*numberings == Numberings::Both).then_some(ByEpochs { none, epoch_0, epoch_1, both }),
         reasons: reasons.collect(),
         met: met.collect(),
         hops: found.hops.into(),

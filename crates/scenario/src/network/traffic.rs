@@ -2,7 +2,7 @@
 //! Traffic between hosts: pairs, flows and packet templates.
 
 use super::file;
-use super::plan::{Graph, Pair, PathPlan, Way, mac};
+use super::plan::{Graph, Numberings, Pair, PathPlan, Way, mac};
 use config::Mistake;
 use config::mistakes::{at, wrong};
 use config::value::{duration, in_range};
@@ -185,7 +185,7 @@ impl Traffic {
     pub fn flows(
         &self,
         plan: &PathPlan,
-        renumbered: bool,
+        numberings: Numberings,
         seed: u64,
     ) -> Result<(Vec<Flow>, Vec<u32>), Mistake> {
         let mut random = fastrand::Rng::with_seed(!seed);
@@ -197,7 +197,7 @@ impl Traffic {
                 wrong("network.traffic.paths", problem)
             })?;
             for (share, port) in ports.into_iter().enumerate() {
-                let Way { routes, hops_max, key_bits: bits } = plan.way(pair, share, renumbered);
+                let Way { routes, hops_max, key_bits: bits } = plan.way(pair, share, numberings);
                 key_bits.extend(bits);
                 flows.push(Flow {
                     from: pair.0,

@@ -151,9 +151,18 @@ pub struct Case<'a> {
     pub switch: Switch<'a>,
     /// Traffic mix. Its rates are ignored.
     pub load: &'a Load,
-    /// Whether more packets arrive than the worker can process. Packets from a full backlog are no longer in
-    /// any CPU cache, and cost up to twice as much as packets that wait only briefly.
-    pub overloaded: bool,
+    /// How the worker copes with its load.
+    pub pressure: Pressure,
+}
+
+/// Whether a worker keeps up with its load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pressure {
+    /// Packets wait only briefly.
+    KeepsUp,
+    /// More packets arrive than the worker can process. Packets from a full backlog are no longer in any CPU
+    /// cache, and cost up to twice as much as packets that wait only briefly.
+    Overloaded,
 }
 
 /// Measures the cost of each worker's steps under its load, in bursts of all sizes. The measurement windows
@@ -166,7 +175,7 @@ pub fn measure(cases: &[Case<'_>], plan: MeasurePlan) -> Result<Vec<CostTable>, 
         let mut harness: Harness<CostProbe> = Harness::over(&case.switch, case.load, f64::INFINITY)?;
         harness.acquaint();
         let config = &case.switch.config;
-        let waits = !case.overloaded && config.lanes != LaneLimits::NONE;
+        let waits = case.pressure == Pressure::KeepsUp && config.lanes != LaneLimits::NONE;
         let quantum = waits.then_some(config.quanta.small.max(1));
         Ok(Measured { harness, quantum, arrivals: 0, rest: 0 })
     });

@@ -3,7 +3,7 @@
 
 use super::entries::{self, Failovers, HOSTS, POPPED, Selector};
 use super::graph::{self, Graph};
-use super::{Pair, PathPlanError, Setups, Way, wrong};
+use super::{Numberings, Pair, PathPlanError, Setups, Way, wrong};
 use flow::action::{KeyHeader, PolkaHeader};
 use flow::stateless::{Arithmetic, Bank, Label, NodeId, StatelessConfig};
 use flow::{Action, PortNo};
@@ -237,8 +237,11 @@ impl KeyflowPlan {
     }
 
     /// Returns the numberings that a run uses, in order of use.
-    fn used(&self, renumbered: bool) -> &[Numbering] {
-        let first = if renumbered { 0 } else { self.plans.len().saturating_sub(1) };
+    fn used(&self, numberings: Numberings) -> &[Numbering] {
+        let first = match numberings {
+            Numberings::Both => 0,
+            Numberings::Newest => self.plans.len().saturating_sub(1),
+        };
         self.plans.get(first..).unwrap_or_default()
     }
 
@@ -258,12 +261,12 @@ impl KeyflowPlan {
     }
 
     /// See [`super::PathPlan::way`].
-    pub fn way(&self, pair: Pair, renumbered: bool) -> Way {
+    pub fn way(&self, pair: Pair, numberings: Numberings) -> Way {
         let ends = self.switches_of(pair);
         let mut way = Way::default();
         let mut split = false;
         let mut most = Vec::new();
-        for plan in self.used(renumbered) {
+        for plan in self.used(numberings) {
             let segments = plan.routes.get(&ends).map(Vec::as_slice).unwrap_or_default();
             way.routes.push(segments.iter().flat_map(|segment| &segment.hops).copied().collect());
             way.key_bits.extend(segments.iter().map(|segment| segment.bits));
@@ -277,12 +280,12 @@ impl KeyflowPlan {
     }
 
     /// See [`super::PathPlan::stages`].
-    pub fn stages(&self, pairs: &[Pair], renumbered: bool) -> Result<Vec<Setups>, PathPlanError> {
+    pub fn stages(&self, pairs: &[Pair], numberings: Numberings) -> Result<Vec<Setups>, PathPlanError> {
         let tagged = match self.dialect {
             Dialect::KeyFlow => wire::keyflow::ETHERTYPE,
             Dialect::Polka(eth_type) => eth_type,
         };
-        let used = self.used(renumbered);
+        let used = self.used(numberings);
         let tasks = used.iter().map(|plan| self.tasks(plan, pairs)).collect::<Result<Vec<_>, _>>()?;
         let nodes = self.graph.switches.len();
         let mut failovers: Vec<Failovers> = (0..nodes).map(|_| Failovers::default()).collect();

@@ -52,6 +52,15 @@ fn wrong(place: impl Into<String>, problem: impl Into<String>) -> PathPlanError 
     PathPlanError { place: place.into(), problem: problem.into() }
 }
 
+/// Numberings of a plan that a run uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Numberings {
+    /// The newest one.
+    Newest,
+    /// The older and the newer one: the network is renumbered during the run.
+    Both,
+}
+
 /// A plan that has been read and checked.
 #[derive(Debug)]
 pub enum PathPlan {
@@ -181,21 +190,20 @@ impl PathPlan {
         }
     }
 
-    /// Returns the route of one share of a pair's packets. With `renumbered`, it contains the routes of the
-    /// older and the newer numbering.
-    pub fn way(&self, pair: Pair, share: usize, renumbered: bool) -> Way {
+    /// Returns the routes of one share of a pair's packets, one for each numbering.
+    pub fn way(&self, pair: Pair, share: usize, numberings: Numberings) -> Way {
         match self {
-            Self::KeyFlow(plan) => plan.way(pair, renumbered),
+            Self::KeyFlow(plan) => plan.way(pair, numberings),
             Self::Tags(plan) => plan.way(pair, share),
         }
     }
 
     /// Returns the switch settings for packets of these pairs, by stage. Stage 0 applies before the first
-    /// packet. With `renumbered`, three stages follow: switches accept both numberings, packets get new keys,
-    /// switches drop the old numbering.
-    pub fn stages(&self, pairs: &[Pair], renumbered: bool) -> Result<Vec<Setups>, PathPlanError> {
+    /// packet. With both numberings, three stages follow: switches accept both numberings, packets get new
+    /// keys, switches drop the old numbering.
+    pub fn stages(&self, pairs: &[Pair], numberings: Numberings) -> Result<Vec<Setups>, PathPlanError> {
         match self {
-            Self::KeyFlow(plan) => plan.stages(pairs, renumbered),
+            Self::KeyFlow(plan) => plan.stages(pairs, numberings),
             Self::Tags(plan) => Ok(vec![plan.setups(pairs)?]),
         }
     }

@@ -188,7 +188,7 @@ fn entries_for_one_port(before: &Value, after: &Value) -> Vec<(usize, usize)> {
         let is_one = |change: &&Change| matches!(change, Change::Flow(flow) if flow.command == wanted && flow.matching.get(Field::InPort).is_some());
         changes.filter(is_one).count()
     };
-    let stages = plan.stages(&pairs, true).unwrap();
+    let stages = plan.stages(&pairs, Numberings::Both).unwrap();
     stages
         .iter()
         .map(|setups| (count(setups, FlowModCommand::Add), count(setups, FlowModCommand::DeleteStrict)))
@@ -235,7 +235,7 @@ fn a_tag_has_the_path_that_it_leads_over() {
     let plan = PathPlan::read(&document("tree.json").to_string()).unwrap();
     let graph = plan.graph();
     let named = |pair: Pair, share: usize| {
-        let way = plan.way(pair, share, false);
+        let way = plan.way(pair, share, Numberings::Newest);
         assert!(way.routes.iter().flatten().all(|hop| !hop.link_guarded && !hop.node_guarded));
         let nodes = way.routes[0].iter().map(|hop| graph.switches[hop.node].as_str());
         (way.hops_max, way.key_bits, nodes.collect::<Vec<_>>().join(" "))
@@ -271,7 +271,7 @@ fn external_hosts_are_led_to_by_the_core_that_has_them() {
     let plan = PathPlan::read(&plan.to_string()).unwrap();
     let graph = plan.graph();
     let path = |pair| {
-        plan.way(pair, 0, false).routes[0]
+        plan.way(pair, 0, Numberings::Newest).routes[0]
             .iter()
             .map(|hop| graph.switches[hop.node].as_str())
             .collect::<Vec<_>>()
@@ -280,5 +280,5 @@ fn external_hosts_are_led_to_by_the_core_that_has_them() {
     assert_eq!(graph.hosts.len(), 18);
     let [one, other] = [16, 17];
     assert_eq!((plan.has((0, one)), plan.has((other, 3)), plan.has((one, other))), (true, true, false));
-    assert_eq!((plan.shares((0, one)), plan.way((0, one), 0, false).hops_max), (1, 2));
+    assert_eq!((plan.shares((0, one)), plan.way((0, one), 0, Numberings::Newest).hops_max), (1, 2));
 }
