@@ -3,11 +3,14 @@
 
 use dataplane::DataPlane;
 use flow::syntax::{FileLine, ParseOptions, parse_line};
-pub use flow::syntax::{LINE_BYTES, read_pieces};
-use flow::{Nanos, PortNo};
-use model::{Changed, Model};
+pub use flow::syntax::{LINE_BYTES, PIECE_BYTES, read_pieces};
+use flow::{Limits, Nanos, PortNo};
+use model::{Changed, Model, ModelConfig, PortDesc};
 use std::collections::{BTreeSet, HashMap};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
 use std::path::Path;
+use worker::WorkerSet;
 
 /// Maximum number of mistakes that are reported one by one.
 const MISTAKES_SHOWN: usize = 20;
@@ -21,7 +24,7 @@ pub fn port_names<D: DataPlane>(model: &Model<D>) -> PortNames {
     model.ports().map(|port| (port.desc.name.clone(), port.desc.number)).collect()
 }
 
-/// Flow file that is being read. Begin with [`FlowFile::push`] and [`FlowFile::apply`].
+/// Flow file that is being read. Begin with [`FlowFile::read`] and [`FlowFile::apply`].
 #[derive(Debug, Default)]
 pub struct FlowFile {
     names: PortNames,
@@ -88,6 +91,41 @@ impl FlowFile {
         Self { names, ..Self::default() }
     }
 
+    /// Reads a file whose flows name no ports.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`FlowFile::read`], with [`Limits::ENTRIES`] as the limit.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let mut file = Self::default();
+        file.read(BufReader::new(File::open(path)?), Limits::ENTRIES)?;
+        Ok(file)
+    }
+
+    /// Parses the whole text of a file.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error of the reader, or an error if the file is not text or has more than `limit` flows,
+    /// groups and meters.
+    pub fn read(&mut self, reader: impl BufRead, limit: usize) -> io::Result<()> {
+        read_pieces(reader, PIECE_BYTES, |piece| {
+            self.push(piece);
+            self.check_len(limit)
+        })?;
+        self.end_line();
+        self.check_len(limit)
+    }
+
+    fn check_len(&self, limit: usize) -> io::Result<()> {
+        if self.len() <= limit {
+            return Ok(());
+        }
+        let sentence =
+            format!("has more than {limit} flows, groups and meters; a switch holds at most {limit} flows");
+        Err(io::Error::new(io::ErrorKind::InvalidData, sentence))
+    }
+
     /// Parses the next piece of text, which may end anywhere.
     pub fn push(&mut self, text: &str) {
         let mut rest = text;
@@ -138,6 +176,25 @@ impl FlowFile {
         })
     }
 
+    /// Loads the whole file into a new model that forwards no packets. Its ports are up.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`FlowFile::apply`], or the port that the model refuses.
+    pub fn into_model(
+        self,
+        config: ModelConfig,
+        ports: impl IntoIterator<Item = PortNo>,
+    ) -> Result<Model<WorkerSet>, FlowFileError> {
+        let mut model = Model::new(config, worker::without_workers(), 0);
+        for number in ports {
+            let desc = PortDesc { number, name: format!("port-{number}"), ..PortDesc::default() };
+            model.add_port(0, desc, true).map_err(|error| FlowFileError(error.to_string()))?;
+        }
+        self.apply(&mut model, 0)?;
+        Ok(model)
+    }
+
     /// Loads the whole file into a model that is used for this check only.
     ///
     /// # Errors
@@ -164,13 +221,22 @@ impl FlowFile {
         self.mistakes.refuse().map(|()| Changed::default())
     }
 
+    /// Ends the text.
+    ///
+    /// # Errors
+    ///
+    /// Returns the mistakes in the text with their line numbers.
+    pub fn finish(&mut self) -> Result<(), FlowFileError> {
+        self.end_line();
+        self.mistakes.refuse()
+    }
+
     /// Parses the last line, which may have no line feed.
-    fn finish(&mut self) -> Result<(), FlowFileError> {
+    fn end_line(&mut self) {
         let last = std::mem::take(&mut self.partial);
         if !last.is_empty() {
             self.line(&last);
         }
-        self.mistakes.refuse()
     }
 
     fn line(&mut self, line: &str) {
@@ -230,6 +296,23 @@ mod tests {
     }
 
     #[test]
+    fn a_file_is_read_to_its_last_line_and_names_its_ports() {
+        let text = "# a comment\n\nin_port=4,ip actions=output:7,goto_table:1\n\
+                    table=1 actions=output:CONTROLLER,write_actions(output:9) # 12\n\
+                    meter meter=1 bands=type=drop rate=3\n\
+                    group group_id=1,type=ff,bucket=watch_port:5,output:6";
+        let mut file = FlowFile::default();
+        file.read(text.as_bytes(), 4).unwrap();
+        assert_eq!(file.ports().into_iter().collect::<Vec<_>>(), [4, 5, 6, 7, 9].map(PortNo));
+        assert_eq!(file.line_of, [3, 4, 5, 6]);
+        file.finish().unwrap();
+        let error = FlowFile::default().read(text.as_bytes(), 3).unwrap_err().to_string();
+        assert!(error.starts_with("has more than 3 flows"), "{error}");
+        let error = FlowFile::open(Path::new("/dev/zero")).unwrap_err().to_string();
+        assert!(error.starts_with("line 1: is too long"), "{error}");
+    }
+
+    #[test]
     fn mistakes_are_reported_up_to_a_number() {
         let mut file = FlowFile::default();
         file.push(&"in_port=1,actions=drop\n".repeat(3));
@@ -242,13 +325,7 @@ mod tests {
     fn a_check_tells_of_every_line_that_the_model_refuses() {
         let text = "meter meter=1 bands=type=drop rate=9\ngroup group_id=1,type=all,bucket=group:2\n\
                     in_port=1,actions=meter:1,group:3\nin_port=2,actions=meter:2,output:1\nin_port=3,actions=output:1\n";
-        let model = || {
-            let (plane, _) = worker::build(
-                &worker::WorkerSetConfig { workers: 0, ..worker::WorkerSetConfig::default() },
-                Vec::new(),
-            );
-            Model::new(model::ModelConfig::default(), plane, 0)
-        };
+        let model = || Model::new(ModelConfig::default(), worker::without_workers(), 0);
         let file = |text: &str| {
             let mut file = FlowFile::default();
             file.push(text);

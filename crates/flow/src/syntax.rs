@@ -57,7 +57,7 @@ mod suggest;
 mod value;
 
 pub use error::SyntaxError;
-pub use pieces::{LINE_BYTES, read_pieces};
+pub use pieces::{LINE_BYTES, PIECE_BYTES, read_pieces};
 pub use print_flow::{EntryStats, format_entry, format_flow};
 pub use print_record::format_line;
 pub use record_line::{FileLine, RecordCommand};

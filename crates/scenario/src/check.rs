@@ -6,12 +6,12 @@ use crate::limits::{LONGEST_NS, PORTS};
 use crate::run::SwitchScenario;
 use crate::traffic::{self, Traffic};
 use config::Mistake;
-use config::flow_file::{FlowFile, read_pieces};
+use config::flow_file::{FlowFile, PIECE_BYTES, read_pieces};
 use config::forwarding::{Forwarding, ForwardingSections, forwarding};
 use config::mistakes::{Mistakes, at, wrong};
 use config::value::{duration, in_range};
 use flow::PortNo;
-use model::{Model, PortDesc};
+use model::Model;
 use sim::arrivals::{Class, Load, Marks};
 use std::fs::File;
 use std::io::{self, BufReader};
@@ -30,8 +30,6 @@ const IO_NS: u64 = 1_000_000_000;
 const PACKETS: f64 = 1e11;
 /// Maximum size of a flow file, in bytes.
 const FLOW_FILE_BYTES: usize = 1 << 30;
-/// Number of bytes of a flow file read at a time.
-const PIECE_BYTES: usize = 64 * 1_024;
 /// Maximum offered load relative to the switch's capacity.
 const FACTOR: f64 = 1_000.0;
 
@@ -280,16 +278,8 @@ fn model(
     if most > PORTS {
         return Err(wrong(key, format!("name port {most}; a simulated switch has ports 1 to {PORTS}")));
     }
-    let (plane, _) = worker::build(
-        &worker::WorkerSetConfig { workers: 0, ..worker::WorkerSetConfig::default() },
-        Vec::new(),
-    );
     let config = model::ModelConfig { low_latency_cookie: marks.cookie, ..model::ModelConfig::default() };
-    let mut model = Model::new(config, plane, 0);
-    for number in (1..=most).map(PortNo) {
-        let added = model.add_port(0, PortDesc { number, ..PortDesc::default() }, true);
-        at(key, added.map_err(|error| error.to_string()))?;
-    }
-    at(key, file.apply(&mut model, 0).map_err(|error| error.to_string()))?;
+    let model = file.into_model(config, (1..=most).map(PortNo));
+    let model = at(key, model.map_err(|error| error.to_string()))?;
     Ok((model, most))
 }

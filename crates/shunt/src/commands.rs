@@ -10,7 +10,7 @@ use crate::arguments::{
 };
 use crate::error::CommandError;
 use crate::print;
-use config::flow_file::read_pieces;
+use config::flow_file::{PIECE_BYTES, read_pieces};
 use config::packet::{PacketForm, packet_of};
 use config::stateless_form::GatesForm;
 use config::{Config, DEFAULT_CONTROL, Scope};
@@ -26,9 +26,6 @@ use switch::control::{
 };
 use switch::daemon::{self, DaemonError};
 use switch::live_trace::{Live, LiveSummary, Real};
-
-/// Size of the pieces in which a flow file is sent, in bytes.
-const PIECE_BYTES: usize = 64 * 1_024;
 
 /// Longest hexadecimal text of a packet that is read, in bytes. The longest frame needs less.
 const HEX_BYTES: u64 = 512 * 1_024;

@@ -5,7 +5,6 @@
 
 mod engine;
 mod error;
-mod flows;
 mod input;
 mod options;
 mod output;
@@ -20,12 +19,13 @@ pub use options::{CacheMode, Options, ReplayEngine};
 pub use plain::PlainPlane;
 pub use summary::{PortSummary, ReplaySummary};
 
+use config::flow_file::FlowFile;
 use engine::Forwarder;
 use flow::PortNo;
-use flows::Flows;
 use output::Outputs;
 use session::Session;
 use std::collections::BTreeSet;
+use std::path::Path;
 
 /// Sends the packets of a capture through a switch with these flows. Writes `controller.pcap` and, for each
 /// port that flows or packets use, `port-N.pcap` to the folder. A packet keeps its time stamp; packets leave
@@ -37,7 +37,7 @@ use std::collections::BTreeSet;
 /// not supported. Nothing is written in these cases. Also returns an error if the output cannot be written.
 pub fn replay(options: &Options) -> Result<ReplaySummary, ReplayError> {
     options.check()?;
-    let flows = Flows::read(&options.flows)?;
+    let flows = read_flows(&options.flows)?;
     let survey = input::survey(options)?;
     let mut ports = flows.ports();
     ports.extend(&survey.ports);
@@ -54,10 +54,17 @@ pub fn replay(options: &Options) -> Result<ReplaySummary, ReplayError> {
     }
 }
 
+fn read_flows(path: &Path) -> Result<FlowFile, ReplayError> {
+    let mut flows =
+        FlowFile::open(path).map_err(|source| ReplayError::ReadFlows { path: path.into(), source })?;
+    flows.finish().map_err(|mistakes| ReplayError::Flows { path: path.into(), mistakes })?;
+    Ok(flows)
+}
+
 fn run<F: Forwarder>(
     mut session: Session<F>,
     options: &Options,
-    flows: Flows,
+    flows: FlowFile,
     ports: &BTreeSet<PortNo>,
 ) -> Result<ReplaySummary, ReplayError> {
     session.set_up(options, flows, ports)?;

@@ -58,5 +58,5 @@ pub use shaper::QueueReport;
 pub use sleep::{Alarm, PublishFence, SharedWorker, SleepFlag, Sleeper};
 pub use stopwatch::LookupCosts;
 pub use usage::UsagePlace;
-pub use wiring::{build, build_with};
+pub use wiring::{build, build_with, without_workers};
 pub use worker::{ShutdownLoss, Turn, Worker};

@@ -34,6 +34,14 @@ pub fn build(config: &WorkerSetConfig, ports: Vec<PortQueues>) -> (WorkerSet, Ve
     build_with(config, ports, || ())
 }
 
+/// Creates a set without workers, for a model that forwards no packets.
+#[must_use]
+pub fn without_workers() -> WorkerSet {
+    let config = WorkerSetConfig { workers: 0, ..WorkerSetConfig::default() };
+    let (set, _) = build(&config, Vec::new());
+    set
+}
+
 /// Creates workers. `probe` creates a separate probe for each of them.
 #[must_use]
 pub fn build_with<P: Probe>(

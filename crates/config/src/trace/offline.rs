@@ -3,15 +3,11 @@
 
 use super::form::TraceForm;
 use super::report::report;
-use crate::flow_file::{FlowFile, PortNames, read_pieces};
+use crate::flow_file::{FlowFile, FlowFileError, PortNames};
 use crate::packet::{PacketError, PacketForm};
-use model::{Model, ModelConfig, PortDesc};
-use std::fs::File;
-use std::io::{self, BufReader};
+use model::ModelConfig;
+use std::io;
 use std::path::{Path, PathBuf};
-
-/// Number of bytes of a flow file that are parsed at a time.
-const PIECE_BYTES: usize = 64 * 1_024;
 
 /// Error of a trace that is based on the flows of a file.
 #[derive(Debug, thiserror::Error)]
@@ -38,33 +34,12 @@ pub enum TraceError {
 pub fn from_file(path: &Path, packet: &PacketForm) -> Result<TraceForm, TraceError> {
     let (in_port, frame) = packet.frame(&PortNames::new())?;
     let failed = |source| TraceError::Flows { path: path.into(), source };
-    let mut file = FlowFile::default();
-    let limit = flow::Limits::ENTRIES;
-    let opened = File::open(path).map_err(failed)?;
-    read_pieces(BufReader::new(opened), PIECE_BYTES, |piece| {
-        file.push(piece);
-        if file.len() > limit {
-            let sentence = format!("has more than {limit} flows, the maximum of a switch");
-            return Err(io::Error::new(io::ErrorKind::InvalidData, sentence));
-        }
-        Ok(())
-    })
-    .map_err(failed)?;
-    // The last line may lack a line feed.
-    file.push("\n");
-    let (plane, _) = worker::build(
-        &worker::WorkerSetConfig { workers: 0, ..worker::WorkerSetConfig::default() },
-        Vec::new(),
-    );
-    let mut model = Model::new(ModelConfig::default(), plane, 0);
+    let file = FlowFile::open(path).map_err(failed)?;
     let mut ports = file.ports();
     ports.insert(in_port);
-    let invalid = |error: String| failed(io::Error::new(io::ErrorKind::InvalidData, error));
-    for number in ports {
-        let desc = PortDesc { number, name: format!("port-{number}"), ..PortDesc::default() };
-        model.add_port(0, desc, true).map_err(|error| invalid(error.to_string()))?;
-    }
-    file.apply(&mut model, 0).map_err(|error| invalid(error.to_string()))?;
+    let invalid =
+        |error: FlowFileError| failed(io::Error::new(io::ErrorKind::InvalidData, error.to_string()));
+    let mut model = file.into_model(ModelConfig::default(), ports).map_err(invalid)?;
     let trace = model.trace(in_port, &frame);
     Ok(report(&mut model, &trace))
 }

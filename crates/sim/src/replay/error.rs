@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Errors of a replay.
 
+use config::flow_file::FlowFileError;
 use flow::PortNo;
-use flow::syntax::SyntaxError;
 use model::ModelError;
 use std::io;
 use std::path::PathBuf;
@@ -31,23 +31,13 @@ pub enum ReplayError {
         /// Cause of the error.
         source: io::Error,
     },
-    /// A flow has a syntax error.
-    #[error("{}: {source}", path.display())]
-    Syntax {
+    /// The flow file has mistakes, or a flow was refused.
+    #[error("{}", mistakes.of(path))]
+    Flows {
         /// Path of the file.
         path: PathBuf,
-        /// Syntax error, with its line.
-        source: SyntaxError,
-    },
-    /// A flow was refused.
-    #[error("{}: line {line}: {source}", path.display())]
-    Flow {
-        /// Path of the file.
-        path: PathBuf,
-        /// Line number.
-        line: u32,
-        /// Reason of the refusal.
-        source: ModelError,
+        /// Mistakes with their lines.
+        mistakes: FlowFileError,
     },
     /// A port that the flows or the capture use cannot be created.
     #[error("the flows and the capture name ports that cannot be: {0}")]

@@ -3,11 +3,11 @@
 
 use crate::clock::VirtualClock;
 use crate::replay::engine::Forwarder;
-use crate::replay::flows::Flows;
 use crate::replay::input::{self, Burst, Survey};
 use crate::replay::output::Outputs;
 use crate::replay::summary::ReplaySummary;
 use crate::replay::{Options, ReplayError};
+use config::flow_file::FlowFile;
 use flow::{Nanos, PortNo};
 use model::{AsyncMessage, FlowCursor, FlowFilter, Model, ModelConfig, PacketIn, PortDesc};
 use std::collections::BTreeSet;
@@ -37,7 +37,7 @@ impl<F: Forwarder> Session<F> {
     pub fn set_up(
         &mut self,
         options: &Options,
-        flows: Flows,
+        flows: FlowFile,
         ports: &BTreeSet<PortNo>,
     ) -> Result<(), ReplayError> {
         let now = self.clock.now();
@@ -46,11 +46,8 @@ impl<F: Forwarder> Session<F> {
             self.model.add_port(now, desc, true)?;
             self.summary.ports.entry(number).or_default();
         }
-        let Flows { lines, line_of } = flows;
-        if let Err((at, source)) = self.model.bundle(now, lines) {
-            let line = line_of.get(at).copied().unwrap_or_default();
-            return Err(ReplayError::Flow { path: options.flows.clone(), line, source });
-        }
+        let refused = |mistakes| ReplayError::Flows { path: options.flows.clone(), mistakes };
+        flows.apply(&mut self.model, now).map_err(refused)?;
         self.do_housekeeping(now);
         Ok(())
     }

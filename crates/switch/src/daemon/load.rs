@@ -3,7 +3,7 @@
 
 use super::clock::MonotonicClock;
 use super::{DaemonError, Stop};
-use config::flow_file::{FlowFile, port_names, read_pieces};
+use config::flow_file::{FlowFile, port_names};
 use model::{Changed, Model};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, OFlags};
@@ -12,9 +12,6 @@ use std::io::{self, BufReader, ErrorKind, Read};
 use std::os::fd::AsFd;
 use std::path::Path;
 use worker::WorkerSet;
-
-/// Number of bytes of a flow file that are read and parsed at a time.
-const PIECE_BYTES: usize = 64 * 1_024;
 
 /// Loads a flow file. Returns `None` if the daemon was stopped first.
 pub fn load(
@@ -46,23 +43,8 @@ pub fn check(
 fn read(model: &Model<WorkerSet>, path: &Path, stop: Option<&Stop>) -> Result<Option<FlowFile>, DaemonError> {
     let mut file = FlowFile::new(port_names(model));
     let limit = model.config().limits.entries;
-    let is_stopped = || stop.is_some_and(Stop::is_requested);
-    let read = Stoppable::open(path, stop).and_then(|opened| {
-        read_pieces(BufReader::new(opened), PIECE_BYTES, |piece| {
-            if is_stopped() {
-                return Err(ErrorKind::Other.into());
-            }
-            file.push(piece);
-            if file.len() > limit {
-                let sentence = format!(
-                    "has more than {limit} flows, groups and meters; a switch holds at most {limit} flows"
-                );
-                return Err(io::Error::new(ErrorKind::InvalidData, sentence));
-            }
-            Ok(())
-        })
-    });
-    if is_stopped() {
+    let read = Stoppable::open(path, stop).and_then(|opened| file.read(BufReader::new(opened), limit));
+    if stop.is_some_and(Stop::is_requested) {
         return Ok(None);
     }
     read.map_err(|source| DaemonError::ReadFlows { path: path.into(), source })?;

@@ -247,9 +247,7 @@ impl Drop for Daemon {
 /// Returns the errors of [`Daemon::start`] that do not depend on devices or sockets.
 pub fn check(config: &Config, flows: Option<&Path>) -> Result<Option<Changed>, DaemonError> {
     let clock = MonotonicClock::new();
-    let sizes = worker::WorkerSetConfig { workers: 0, ..worker::WorkerSetConfig::default() };
-    let (plane, _) = worker::build(&sizes, Vec::new());
-    let mut model = Model::new(model_config(config), plane, clock.now());
+    let mut model = Model::new(model_config(config), worker::without_workers(), clock.now());
     for port in &config.datapath.ports {
         model.add_port(clock.now(), describe(port.number, port.name.clone(), &Link::default()), true)?;
     }
