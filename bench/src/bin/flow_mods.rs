@@ -38,7 +38,7 @@ struct Arguments {
     /// Number of flows.
     #[arg(long, default_value_t = 100_000)]
     flows: u32,
-    /// Pairs of windows; a verdict needs at least six.
+    /// Number of pairs of measurement windows. A verdict needs at least 6.
     #[arg(long, default_value_t = 6)]
     pairs: usize,
     /// Number of rounds for the figures in virtual time.
