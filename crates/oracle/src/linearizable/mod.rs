@@ -38,6 +38,16 @@ struct Replay {
     features: Features,
 }
 
+/// A packet at its position in the serial order.
+struct Logged<'a> {
+    number: usize,
+    arrival: &'a Arrival,
+    /// Worker that logged the packet.
+    worker: usize,
+    walker: Walker,
+    moment: Moment,
+}
+
 /// Checks a case. Returns its coverage.
 pub(super) fn check_linearizable(record: Record) -> Result<Coverage, String> {
     let positions = order::check_logs(&record)?;
@@ -68,8 +78,9 @@ pub(super) fn check_linearizable(record: Record) -> Result<Coverage, String> {
     reported::check_learned(&record, &replay)?;
     coverage.counters = counters::check_counters(&record, &replay)?;
     coverage.counters += ports::check_ports(&record, &replay)?;
-    let sums = outcomes::check_outcomes(&record, &replay, &copies, &reports)?;
-    outcomes::check_losses(&record, &replay, (&copies, &reports), coverage.refused as u64)?;
+    let output = outcomes::Output { copies: &copies, reports: &reports };
+    let sums = outcomes::check_outcomes(&record, &replay, output)?;
+    outcomes::check_losses(&record, &replay, output, coverage.refused as u64)?;
     coverage.counters += counters::check_totals(&record, &replay, &sums)?;
     for reason in DropReason::SCARCITY {
         coverage.losses.insert(reason.name(), record.totals.dropped_in_all(*reason));
@@ -127,8 +138,8 @@ fn replay(record: &Record, coverage: &mut Coverage) -> Result<Replay, String> {
                 Operation::PacketOut(packet) => {
                     let number = record.injected.get(&(version as u64)).ok_or("a packet-out of nobody")?;
                     // The first worker sends packet-outs.
-                    let walker = (0, Walker::Injected(version as u64));
-                    made.reference.exceed(made.bands.exceeded_by(walker));
+                    let (worker, walker) = (0, Walker::Injected(version as u64));
+                    made.reference.exceed(made.bands.exceeded_by((worker, walker)));
                     let processed = made.reference.packet_out(packet);
                     let moment =
                         record.logs.first().zip(record.moments.first()).and_then(|(log, moments)| {
@@ -136,8 +147,9 @@ fn replay(record: &Record, coverage: &mut Coverage) -> Result<Replay, String> {
                             moments.get(at).copied()
                         });
                     let arrival = &record.arrivals[*number];
-                    let place = (walker, moment.unwrap_or_default());
-                    made.note((*number, arrival), processed, place, coverage)?;
+                    let moment = moment.unwrap_or_default();
+                    let logged = Logged { number: *number, arrival, worker, walker, moment };
+                    made.note(&logged, processed, coverage)?;
                 }
                 operation => {
                     made.reference.apply(operation)?;
@@ -183,22 +195,23 @@ impl Replay {
         };
         let table = first.hits.first().map_or(0, |(table, _)| *table);
         coverage.overlapping += usize::from(self.reference.matches(table, arrival.port, &arrival.bytes) > 1);
-        self.note((number, arrival), first, ((arrival.worker, walker), moment), coverage)
+        let logged = Logged { number, arrival, worker: arrival.worker, walker, moment };
+        self.note(&logged, first, coverage)
     }
 
-    /// Records the reference's result for a packet. A worker logged the packet at this position.
+    /// Records the reference's result for a packet.
     fn note(
         &mut self,
-        (number, arrival): (usize, &Arrival),
+        logged: &Logged<'_>,
         processed: Processed,
-        (walker, moment): ((usize, Walker), Moment),
         coverage: &mut Coverage,
     ) -> Result<(), String> {
-        self.bands.check(walker, &processed)?;
-        let lookups: &[Lookup] = self.lookups.get(&walker).map_or(&[], Vec::as_slice);
-        self.lives.used(&processed, lookups, moment, self.lacks_frames)?;
-        self.order.push(number);
-        self.features.note(arrival, &processed, coverage);
+        let packet = (logged.worker, logged.walker);
+        self.bands.check(packet, &processed)?;
+        let lookups: &[Lookup] = self.lookups.get(&packet).map_or(&[], Vec::as_slice);
+        self.lives.used(&processed, lookups, logged.moment, self.lacks_frames)?;
+        self.order.push(logged.number);
+        self.features.note(logged.arrival, &processed, coverage);
         let kind = match processed.outcome {
             Outcome::Forwarded => 0,
             Outcome::Consumed => 1,
@@ -207,7 +220,7 @@ impl Replay {
         coverage.outcomes[kind] += 1;
         self.copies += processed.sent.len() as u64;
         coverage.multi_table += usize::from(processed.hits.len() > 1);
-        self.processed[number] = Some(processed);
+        self.processed[logged.number] = Some(processed);
         Ok(())
     }
 

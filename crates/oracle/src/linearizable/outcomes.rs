@@ -9,6 +9,13 @@ use crate::log::{Left, Record, Walker, tag};
 use flow::{DropReason, Outcome};
 use std::collections::BTreeMap;
 
+/// What came out of the switch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Output<'a> {
+    pub copies: &'a Copies,
+    pub reports: &'a Reports,
+}
+
 /// Outcomes of all packets as reported by the workers, added up.
 #[derive(Debug, Default)]
 pub(super) struct Sums {
@@ -22,12 +29,8 @@ pub(super) const COPY_LOSSES: [DropReason; 3] =
     [DropReason::NoBuffer, DropReason::TransmitFull, DropReason::QueueFull];
 
 /// Compares the outcome of each packet with the reference and with the sent frames.
-pub(super) fn check_outcomes(
-    record: &Record,
-    replay: &Replay,
-    copies: &Copies,
-    reports: &Reports,
-) -> Result<Sums, String> {
+pub(super) fn check_outcomes(record: &Record, replay: &Replay, output: Output<'_>) -> Result<Sums, String> {
+    let Output { copies, reports } = output;
     let mut numbers: BTreeMap<(usize, Walker), usize> = BTreeMap::new();
     for (number, arrival) in record.arrivals.iter().enumerate() {
         let walker = Walker::Arrived { port: arrival.port, sequence: arrival.sequence };
@@ -43,7 +46,7 @@ pub(super) fn check_outcomes(
             let Some(number) = numbers.remove(&(worker, *walker)) else {
                 return Err(format!("worker {worker} said twice what became of {walker:?}"));
             };
-            if !is_possible(record, replay, (copies, reports), number, *outcome) {
+            if !is_possible(record, replay, output, number, *outcome) {
                 return Err(format!(
                     "packet {number} was {outcome:?}; {} of its copies and {} of its packet-ins came out\n  in {:02x?}\n  \
                      the reference: {}",
@@ -70,11 +73,12 @@ pub(super) fn check_outcomes(
 fn is_possible(
     record: &Record,
     replay: &Replay,
-    (copies, reports): (&Copies, &Reports),
+    output: Output<'_>,
     number: usize,
     outcome: Outcome,
 ) -> bool {
     let Some(processed) = &replay.processed[number] else { return false };
+    let Output { copies, reports } = output;
     let (out, missing, came) = (copies.out[number], copies.missing[number], reports.came[number]);
     let whole = missing == 0 && came == processed.packet_ins.len() as u64;
     let buckets_lost = record.room.lacks_frames() && !processed.groups.is_empty();
@@ -129,9 +133,10 @@ impl Slack {
 pub(super) fn check_losses(
     record: &Record,
     replay: &Replay,
-    (copies, reports): (&Copies, &Reports),
+    output: Output<'_>,
     refused: u64,
 ) -> Result<(), String> {
+    let Output { copies, reports } = output;
     let counted = |reason: DropReason| record.totals.dropped_in_all(reason);
     let lost: u64 = COPY_LOSSES.into_iter().map(counted).sum();
     let (missing, unreported) = (copies.all_missing(), counted(DropReason::PacketInFull));

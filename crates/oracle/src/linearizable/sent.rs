@@ -175,23 +175,25 @@ fn check_order(
         if actual.get(next) == Some(bytes) {
             next += 1;
         } else if record.room.is_ample() {
-            return Err(differs(record, replay, place, (*number, bytes), actual.get(next).copied()));
+            return Err(differs(record, replay, place.0, *number, bytes, actual.get(next).copied()));
         }
     }
     match actual.get(next) {
         Some(bytes) => {
             let number = tag(bytes).unwrap_or_default();
-            Err(differs(record, replay, place, (number, &[]), Some(bytes)))
+            Err(differs(record, replay, place.0, number, &[], Some(bytes)))
         }
         None => Ok(()),
     }
 }
 
+/// Describes a copy that differs from the expected one of packet `number`.
 fn differs(
     record: &Record,
     replay: &Replay,
-    (port, _): Place,
-    (number, expected): (usize, &[u8]),
+    port: PortNo,
+    number: usize,
+    expected: &[u8],
     actual: Option<&[u8]>,
 ) -> String {
     format!(
