@@ -177,7 +177,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Returns the instructions per packet, counted by callgrind. The difference of two runs of different lengths
-/// excludes set-up. `None` if valgrind is not installed.
+/// excludes set-up. Returns `None` if valgrind is not installed.
 fn instructions(traffic: &str) -> Result<Option<f64>, Box<dyn Error>> {
     let program = std::env::current_exe()?;
     let mut counts = [0.0; COUNTED.len()];

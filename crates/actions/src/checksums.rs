@@ -23,7 +23,7 @@ pub(crate) struct ByteChange<'a> {
 /// Offset of the checksum in the IPv4 header.
 const IPV4_CHECKSUM: usize = 10;
 
-/// Length of an IPv6 header without extension headers, bytes.
+/// Length of an IPv6 header without extension headers, in bytes.
 const IPV6_HEADER_BYTES: usize = 40;
 
 /// Offset of the CRC in the SCTP header.

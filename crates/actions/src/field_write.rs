@@ -16,7 +16,7 @@ pub struct FieldWrite {
     mask: u128,
 }
 
-/// Length of an IPv6 header without extension headers, bytes.
+/// Length of an IPv6 header without extension headers, in bytes.
 const IPV6_HEADER_BYTES: u16 = 40;
 
 /// Maximum number of bytes that a field of 128 bits at any bit offset can touch.

@@ -13,7 +13,7 @@ use flow::{DropReason, Field, Nanos};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use wire::layers::header;
 
-/// Burst duration of a band that specifies none, ns.
+/// Burst duration of a band that specifies none, in ns.
 const DEFAULT_BURST_NS: Nanos = 100_000_000;
 
 /// Nanoseconds per second.

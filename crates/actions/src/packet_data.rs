@@ -137,7 +137,7 @@ pub struct SliceBounds {
     pub l3: u16,
     /// Offset of the L4 header.
     pub l4: u16,
-    /// Length of the frame, bytes.
+    /// Length of the frame, in bytes.
     pub len: usize,
 }
 

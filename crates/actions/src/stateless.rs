@@ -11,7 +11,7 @@ use frame::Frame;
 use wire::tf::Form;
 use wire::{keyflow, polka, tf};
 
-/// Maximum length of a KeyFlow key, bytes.
+/// Maximum length of a KeyFlow key, in bytes.
 pub const KEY_BYTES: usize = 32;
 
 /// Offset of the EtherType that identifies the header.
@@ -23,10 +23,10 @@ const HEADER_AT: usize = TYPE_AT + 2;
 /// Offset of the hop limit of KeyFlow and of the TTL of PolKA.
 pub const HOPS_AT: usize = HEADER_AT + 1;
 
-/// Length of a PolKA header, bytes. The key is the last 16.
+/// Length of a PolKA header, in bytes. The last 16 bytes are the key.
 const POLKA_BYTES: usize = 20;
 
-/// Length of a Tag-and-Forward tag, including its EtherType, bytes.
+/// Length of a Tag-and-Forward tag, including its EtherType, in bytes.
 pub const TF_BYTES: usize = 8;
 
 /// Index of the bank of PolKA keys. It follows the banks of KeyFlow's two epochs.

@@ -9,16 +9,16 @@ use wire::layers::{ETH_TYPE_LLC, header};
 /// Offset of the first EtherType or TPID in the frame.
 const TYPE_AT: usize = 12;
 
-/// Length of a VLAN tag and of an MPLS shim, bytes.
+/// Length of a VLAN tag and of an MPLS shim, in bytes.
 const TAG_BYTES: usize = 4;
 
-/// Length of the two MAC addresses, bytes.
+/// Length of the two MAC addresses, in bytes.
 const MACS_BYTES: usize = 12;
 
 /// Length of a PBB header, bytes: EtherType, I-tag and the customer's MAC addresses.
 const PBB_BYTES: usize = 2 + TAG_BYTES + MACS_BYTES;
 
-/// Minimum length of an Ethernet frame without its check sequence, bytes.
+/// Minimum length of an Ethernet frame without its check sequence, in bytes.
 pub const FRAME_BYTES_MIN: usize = 60;
 
 /// Pushes a VLAN tag after the MAC addresses. Its TCI is copied from the outermost tag, or is 0 if there is

@@ -25,7 +25,7 @@ pub struct TraceHit {
     pub by: FoundBy,
     /// Entry that was hit; `None` for a miss.
     pub entry: Option<EntryId>,
-    /// Time since the packet's burst began, ns.
+    /// Time since the packet's burst began, in ns.
     pub after_ns: Nanos,
 }
 
@@ -34,7 +34,7 @@ pub struct TraceHit {
 pub struct TraceCopy {
     /// Number of the port; `None` for the controller.
     pub port: Option<PortNo>,
-    /// Length of the copy, bytes.
+    /// Length of the copy, in bytes.
     pub len: u32,
     /// Hash of the copy's bytes: `wire::digest::fnv1a`.
     pub digest: u64,
@@ -51,7 +51,7 @@ pub struct TraceRecord {
     pub in_port: PortNo,
     /// Sequence number of the packet on its receive queue.
     pub sequence: u64,
-    /// Length of the frame, bytes.
+    /// Length of the frame, in bytes.
     pub len: u32,
     /// First bytes of the frame, as received.
     pub bytes: ArrayVec<u8, RECORD_BYTES>,

@@ -79,7 +79,7 @@ struct Wide {
     /// Trees, beginning with the tree of the best rule.
     trees: Vec<Tree>,
     nodes: Nodes,
-    /// Dense rules by slot, if they are longer than blocks compare.
+    /// Dense rules by slot, if rules have more bits than a block compares.
     rows: Vec<u64>,
     /// Labels of the rules that no tree took.
     labels: Option<Labels>,

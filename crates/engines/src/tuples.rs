@@ -63,7 +63,8 @@ pub struct Tuples {
     /// Word, shift and number of bits of each piece of a field.
     pieces: Vec<(usize, u8, u8)>,
     tuples: Vec<Tuple>,
-    /// Tuples except the walked one, most bits first.
+    /// Tuples in descending order of their number of bits, without the walked tuple, whose rules are compared
+    /// one by one.
     finest_first: Vec<u32>,
     buckets: Vec<Bucket>,
     by_hash: HashMap<u64, u32, BuildHasherDefault<Hashed>>,
@@ -101,13 +102,13 @@ impl Tuples {
         &self.tuples[tuple as usize].mask
     }
 
-    /// Returns the number of tuples, including the walked one.
+    /// Returns the number of tuples, including the walked tuple.
     #[must_use]
     pub fn len(&self) -> usize {
         self.tuples.len()
     }
 
-    /// Returns whether there is no tuple except the walked one.
+    /// Returns whether there is no tuple except the walked tuple.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.finest_first.is_empty()

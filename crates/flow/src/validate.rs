@@ -22,7 +22,7 @@ pub enum ValidateError {
     /// required.
     #[error("table 255 means all tables, for deletes only; tables are numbered 0 to 254")]
     Table,
-    /// OFPET_BAD_INSTRUCTION, OFPBIC_BAD_TABLE_ID: goto to a table that is not higher.
+    /// OFPET_BAD_INSTRUCTION, OFPBIC_BAD_TABLE_ID: goto to a table whose number is not higher.
     #[error("goto table {to} from table {from}; the next table's number must be higher, and at most 254")]
     Goto {
         /// Table of the entry.

@@ -132,7 +132,7 @@ impl Seen {
     /// Updates the record with the entry's packet count. Returns the new mark if the mark changes.
     fn look(&mut self, learning: Learning, now: Nanos, packets: u64, learned: bool) -> Option<bool> {
         let span = u128::from(now.saturating_sub(self.at));
-        // An entry created shortly before its examination waits for the next one.
+        // An entry that was created shortly before an examination waits for the next examination.
         if span < u128::from(learning.window / 2) || span == 0 {
             return None;
         }

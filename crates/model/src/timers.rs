@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Timers of entries. Each entry has at most one timer. If its entry was removed, a timer is stale and is
+//! Timers of entries. Each entry has at most one timer. A timer whose entry was removed is stale and is
 //! skipped.
 
 use flow::{EntryId, Nanos};

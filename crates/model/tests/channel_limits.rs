@@ -50,7 +50,7 @@ impl Bench {
         assert_eq!(self.agent.channel(id).unwrap().receive(&bytes, 0), bytes.len());
     }
 
-    /// Runs a step. Returns whether the channel has more work to do at once.
+    /// Runs a step. Returns whether the channel has more work to do immediately.
     fn step(&mut self, id: ChannelId) -> bool {
         self.step_at(id, 0).0
     }

@@ -46,7 +46,7 @@ impl Bench {
         assert_eq!(self.agent.channel(id).unwrap().receive(&bytes, 0), bytes.len());
     }
 
-    /// Runs a step. Returns whether there is more work to do at once.
+    /// Runs a step. Returns whether there is more work to do immediately.
     fn step(&mut self, id: ChannelId) -> bool {
         let Self { agent, model } = self;
         agent.step(id, &mut Context { model, now: 0, refresh: &mut || {} }).more

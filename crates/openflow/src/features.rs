@@ -58,10 +58,10 @@ impl Features {
 /// Treatment of IP fragments (OFPC_FRAG_*).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Fragments {
-    /// Forwarded like other packets.
+    /// Fragments are forwarded like other packets.
     #[default]
     Normal,
-    /// Dropped.
+    /// Fragments are dropped.
     Drop,
     /// Reassembled before they enter the pipeline.
     Reassemble,

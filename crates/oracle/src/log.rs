@@ -301,8 +301,8 @@ impl Arrival {
     }
 }
 
-/// Length of the tag at a packet's end that identifies it, in bytes. Rules do not examine the tag and actions
-/// do not write it, unless the packet was cut short.
+/// Length in bytes of the tag at the end of a packet, which identifies the packet. Rules do not examine the
+/// tag and actions do not write it, unless the packet was cut short.
 pub(super) const TAG_BYTES: usize = 8;
 
 /// Returns the first half of a tag, derived from the second. A tag that was partly overwritten is therefore

@@ -25,7 +25,7 @@ struct Load {
     word: u8,
     /// Offset of the first byte from the base.
     byte: u16,
-    /// Left rotation of the loaded word that moves the fields to their position in the key, bits.
+    /// Left rotation of the loaded word that moves the fields to their position in the key, in bits.
     turn: u32,
     /// Bits of the fields in the key's word.
     mask: u64,

@@ -117,7 +117,7 @@ impl Pipeline {
             counters.set_held(lanes.held() as u64);
             probe.mark(ProbeStep::Finish, count as u32);
         } else {
-            // Tables and finish: the other packets are processed at once.
+            // Tables and finish: the other packets are processed immediately.
             run_tables(&mut context, ffp, &mut slab.packets, &burst, keys, probe);
         }
         context.add_counters();
@@ -148,8 +148,8 @@ impl Pipeline {
         context.released = true;
         let released = lanes.released();
         if !released.is_empty() {
-            // Released packets that miss continue through the tables at once. Later packets of their flows
-            // may be in the backlog and must not overtake them.
+            // Released packets that miss continue through the tables immediately. Later packets of their
+            // flows may be in the backlog and must not overtake them.
             ffp.walk(&mut context, &mut slab.packets, &released, keys, probe);
             run_tables(&mut context, ffp, &mut slab.packets, &released, keys, probe);
             slab.free(&released);

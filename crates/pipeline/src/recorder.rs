@@ -31,7 +31,7 @@ const NOBODY: u8 = u8::MAX;
 #[derive(Debug)]
 struct Open {
     record: TraceRecord,
-    /// Time at which the packet's burst began, ns.
+    /// Time at which the packet's burst began, in ns.
     began: Nanos,
 }
 

@@ -276,7 +276,7 @@ impl PacketBuilder {
         self.ports(Kind::Udp, udp::PROTO, src_port, dst_port, &mut [0; 8])
     }
 
-    /// Sets the UDP checksum to zero, which means that there is none.
+    /// Sets the UDP checksum to zero, which means that the packet has no checksum.
     pub fn no_udp_checksum(mut self) -> Self {
         if let Some(layer) = self.layers.iter_mut().rfind(|layer| layer.kind == Kind::Udp) {
             layer.kind = Kind::UdpUnsummed;

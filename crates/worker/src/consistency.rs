@@ -14,11 +14,11 @@ const CHANGES_SINGLY: usize = 64;
 /// Mode of keeping LUT records consistent with rule changes. Results and counters are the same in all modes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Consistency {
-    /// The cheapest mode for each change. Eager by default, lazy while more changes are pending than can be
-    /// cleaned up in time, generation for more than 64 changes at once.
+    /// The cheapest mode for each change: normally `Eager`, but `Lazy` while more changes are pending than
+    /// can be cleaned up in time, and `Generation` for more than 64 changes in one operation.
     #[default]
     Auto,
-    /// Records that a change concerns are removed at once.
+    /// Records that a change concerns are removed immediately.
     Eager,
     /// At its next hit, a record is compared with the changes since its last check.
     Lazy,

@@ -126,7 +126,7 @@ fn count(traffic: &Traffic, kind: Kind, rules: usize, folder: &Path) -> Result<(
 }
 
 /// Returns instructions and misses per packet. The difference of two runs of different lengths excludes
-/// set-up. `None` if valgrind is not installed.
+/// set-up. Returns `None` if valgrind is not installed.
 fn costs(turns: [u32; 2], counted: impl Fn(u32) -> Counted) -> Result<Option<[f64; 2]>, Box<dyn Error>> {
     let program = std::env::current_exe()?;
     let mut counts = [[0.0; 2]; 2];

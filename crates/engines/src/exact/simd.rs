@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Lookups with AVX-512 and AES instructions, for rows of up to eight words. Several keys are hashed at once,
-//! and a bucket is compared with one instruction. Only rare cases branch on the data.
+//! Lookups with AVX-512 and AES instructions, for rows of up to eight words. Several keys are hashed
+//! together, and a bucket is compared with one instruction. Only rare cases branch on the data.
 #![allow(unsafe_code)]
 
 use super::columns::Columns;
@@ -31,7 +31,7 @@ pub struct Wide {
     words: usize,
     /// Whether exactly two words of a row are stored, and they are adjacent.
     is_pair: bool,
-    /// Whether examined words exist that are not stored.
+    /// Whether some of the examined words are not stored.
     has_alike: bool,
 }
 

@@ -2,9 +2,9 @@
 //! Search trees from values of up to 128 bits to numbers, similar to PlanB (NSDI 2026).
 //!
 //! A tree covers the first 64 bits of the intervals. A node is a cache line of eight keys, which are compared
-//! at once. The number of keys below the value selects one of nine children. Nodes are stored level by level,
-//! without pointers. Where intervals differ only after the first 64 bits, a second tree of the same forest
-//! distinguishes them.
+//! together. The number of keys below the value selects one of nine children. Nodes are stored level by
+//! level, without pointers. Where intervals differ only after the first 64 bits, a second tree of the same
+//! forest distinguishes them.
 
 use crate::NONE;
 
@@ -157,7 +157,7 @@ impl Forest {
         Self::is_second(number).then(|| self.trees[(number ^ SECOND) as usize])
     }
 
-    /// Returns the number of a value's first 64 bits.
+    /// Returns the number to which the tree maps the first 64 bits of a value.
     #[inline(always)]
     pub fn find(&self, tree: Tree, value: u64, count: impl Fn(&Node, u64) -> u32) -> u32 {
         let Some((leaves, inner)) = self.levels_of(tree).split_last() else {

@@ -192,7 +192,7 @@ impl Nodes {
 struct Draft {
     none: u32,
     roots: Vec<Root>,
-    /// Words of the fronts, without bases.
+    /// Words of the fronts, whose bases are not known yet.
     words: Vec<Word>,
     front: Nodes,
     below: Nodes,

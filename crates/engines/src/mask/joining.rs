@@ -110,8 +110,8 @@ pub(super) fn joined(sides: &[Side], rules: Ranked) -> Option<Ends> {
         .filter(|ends| ends.bytes() <= BYTES_MAX)
 }
 
-/// Estimates, from a sample of labels, which fraction of the label combinations a join leaves. `None` if it
-/// should not be tried.
+/// Estimates, from a sample of labels, which fraction of the label combinations a join leaves. Returns `None`
+/// if the join should not be tried.
 fn part_left(a: &Side, b: &Side, steps: &mut usize) -> Option<f64> {
     if a.count() * b.count() > PAIRS_MAX {
         return None;

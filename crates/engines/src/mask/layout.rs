@@ -62,8 +62,8 @@ impl Asked {
 }
 
 impl Layout {
-    /// Creates the layout for rules of `words` words each in `values` and `masks`. `None` if no bits or too
-    /// many bits distinguish the rules.
+    /// Creates the layout for rules of `words` words each in `values` and `masks`. Returns `None` if no bits
+    /// or too many bits distinguish the rules.
     pub fn new(words: usize, values: &[u64], masks: &[u64]) -> Option<Self> {
         let asked = count(words, values, masks);
         // Reducing bits takes time for each key. Bits are reduced only where all rules examine them, or where
@@ -200,7 +200,7 @@ fn count(words: usize, values: &[u64], masks: &[u64]) -> Vec<Asked> {
 }
 
 /// Returns the sets of bits that can be reduced to one. Each set is verified against every rule, because
-/// equal marks are not proof.
+/// equal marks do not prove that the bits are equivalent.
 fn commons(words: usize, values: &[u64], masks: &[u64], asked: &[Asked]) -> Vec<Common> {
     let mut sets: Vec<(u64, Common)> = Vec::new();
     for (at, of) in asked.iter().enumerate() {

@@ -5,7 +5,7 @@ use super::simd::Paged;
 use std::collections::HashMap;
 
 /// Builds a table of the entries. If there are more than `direct`, it has pages of `1 << shift` entries.
-/// `None` if there are no entries or too many pages.
+/// Returns `None` if there are no entries or too many pages.
 pub(super) fn paged(entries: &[u16], shift: u32, direct: usize) -> Option<Paged> {
     let whole = || Paged::new(Vec::new(), entries.to_vec(), shift, entries.len());
     if entries.len() <= direct {

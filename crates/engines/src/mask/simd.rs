@@ -184,9 +184,9 @@ pub(super) struct Paged {
 }
 
 impl Paged {
-    /// Creates a table of `entries` entries. `pages` holds the index of each page of `1 << shift` entries;
-    /// empty for a table without pages. `None` if there are no entries, or if any is out of bounds in
-    /// `items`.
+    /// Creates a table of `entries` entries. `pages` holds the index of each page of `1 << shift` entries,
+    /// and is empty for a table without pages. Returns `None` if there are no entries, or if one of them is
+    /// out of bounds in `items`.
     pub fn new(mut pages: Vec<u16>, mut items: Vec<u16>, shift: u32, entries: usize) -> Option<Self> {
         // Gathers take indices as signed numbers.
         let last = i32::try_from(entries).ok()?.cast_unsigned().checked_sub(1)?;
@@ -432,7 +432,7 @@ pub(super) struct Portable;
 impl Kernel for Portable {
     #[inline(always)]
     fn extract(self, word: u64, mask: u64) -> u64 {
-        // Copies each run of consecutive mask bits at once, because most masks consist of a few runs.
+        // Copies each run of consecutive mask bits in one step, because most masks consist of a few runs.
         let (mut left, mut made, mut shift) = (mask, 0, 0);
         while left != 0 {
             let from = left.trailing_zeros();

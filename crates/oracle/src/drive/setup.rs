@@ -136,7 +136,8 @@ impl Driver {
         let Ports { handles, queues, sent } = Ports::new(style.ports, options.workers, tight, &egress);
         let (mut plane, workers) = build_with(&config, queues, OrderLog::default);
         if seed % 4 < 2 {
-            // A background compilation finishes at once; its result is applied with the next operation.
+            // A background compilation finishes immediately, and its result is applied with the next
+            // operation.
             plane.set_compiler(2, Box::new(|task| task()));
         }
         let mut recorder = Recorder::new(plane);

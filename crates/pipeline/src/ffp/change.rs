@@ -39,8 +39,8 @@ pub enum Clean {
         before: Option<Box<[u64]>>,
         /// Id of the entry.
         id: EntryId,
-        /// Whether the entry is low-latency and matches one value only, so that its record can be made at
-        /// once.
+        /// Whether the entry is low-latency and matches one value only, so that its record can be made
+        /// immediately.
         single: bool,
     },
     /// An entry was removed.

@@ -34,9 +34,9 @@ impl Lut {
         }
     }
 
-    /// Removes the records that a change concerns. If the budget allows, this is done at once, else step by
-    /// step in [`Lut::work`]. Until the change is complete, hits are checked against it. Returns false if too
-    /// many changes are in progress.
+    /// Removes the records that a change concerns. If the budget allows, they are removed immediately,
+    /// otherwise step by step in [`Lut::work`]. Until the change is complete, hits are checked against it.
+    /// Returns false if too many changes are in progress.
     fn clean_eagerly(&mut self, clean: &mut Clean) -> bool {
         if self.clean_at_once(clean) {
             return true;

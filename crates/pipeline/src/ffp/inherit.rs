@@ -18,7 +18,7 @@ use crate::packet::Packet;
 use engines::NONE;
 use flow::{Limits, Nanos};
 
-/// Time for which the previous LUT stays in use, ns.
+/// Time for which the previous LUT stays in use, in ns.
 const SERVES_NS: Nanos = 2_000_000_000;
 
 impl Previous {

@@ -121,7 +121,7 @@ impl Lut {
         Self { inheritance: Some(inheritance), ..self }
     }
 
-    /// Returns the size of a LUT, bytes.
+    /// Returns the size of a LUT, in bytes.
     #[must_use]
     pub fn bytes(words: usize, entries: usize) -> usize {
         let sets = entries.div_ceil(WAYS).next_power_of_two();

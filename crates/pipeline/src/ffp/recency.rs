@@ -74,7 +74,7 @@ impl Seen {
         Self { halves: [half(), half()], period: 0, asked: 0, every: 1 }
     }
 
-    /// Returns the size of a half, bits.
+    /// Returns the size of a half, in bits.
     fn bits(records: usize) -> usize {
         (records * SEEN_BITS).clamp(64, SEEN_BITS_MAX).next_power_of_two()
     }

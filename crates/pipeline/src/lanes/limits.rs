@@ -3,7 +3,7 @@
 
 use crate::slab::BURST;
 
-/// Limits of a worker's lanes, packets.
+/// Limits of a worker's lanes, in packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaneLimits {
     /// Maximum number of known normal packets in the backlog.
@@ -25,7 +25,7 @@ impl LaneLimits {
     /// milliseconds.
     pub const USUAL: Self = Self { normal: 2_048, unknown: 1_024, hold: 256 };
 
-    /// Greatest limit of each kind, packets.
+    /// Greatest limit of each kind, in packets.
     pub const MAX: u16 = 16_384;
 
     /// Returns whether packets may wait.

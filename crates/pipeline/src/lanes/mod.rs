@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The two lanes: packets that pass the whole fast-forwarding path leave at once, all other packets are
-//! queued.
+//! The two lanes: packets that pass the whole fast-forwarding path leave immediately, and all other packets
+//! are queued.
 //!
 //! ```text
 //! burst ──► walk ──► all hit: leaves                                      (burst by burst, as received)
@@ -51,7 +51,7 @@ pub struct LaneUsage {
 pub(crate) struct Lanes {
     limits: LaneLimits,
     /// Packets of the last burst that did not leave, if the backlog was empty when the burst arrived. They
-    /// are nearly always processed next, and then all at once.
+    /// are nearly always processed next, and then all together.
     pub last_burst: Burst,
     backlog: VecDeque<u16>,
     shares: Shares,

@@ -53,7 +53,7 @@ pub(super) struct Shares {
     ports: [u16; PORTS],
     /// Number of poll iterations for which the current operation has waited.
     closing: u32,
-    /// Upper limit of each share between two successive operations, packets.
+    /// Upper limit of each share between two successive operations, in packets.
     most: usize,
 }
 

@@ -49,7 +49,7 @@ pub struct Case {
     pub added: usize,
     /// Number of rules added per second.
     pub rate: u64,
-    /// Number of rules added at once.
+    /// Number of rules added in one operation.
     pub together: usize,
     /// Number of flows. The flows send packets in turn.
     pub flows: usize,
@@ -257,7 +257,7 @@ impl UpdateHarness {
     }
 }
 
-/// Supplies full bursts and, from time to time, a rule while costs are measured.
+/// While costs are measured, supplies full bursts and, from time to time, a rule.
 struct Adding<'a> {
     harness: &'a mut UpdateHarness,
     together: usize,

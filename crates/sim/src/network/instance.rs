@@ -14,8 +14,8 @@ use std::sync::Arc;
 use worker::Sleeper as _;
 use worker::{Clock, Consistency, PortQueues, Quanta, Worker, WorkerSet, WorkerSetConfig};
 
-/// Sizes for a switch, of which there are many. Frames arrive one by one, and each frame is processed before
-/// the next one.
+/// Sizes for each switch. They are small, because a network has many switches. Frames arrive one by one, and
+/// each frame is processed before the next one.
 const SIZES: WorkerSetConfig = WorkerSetConfig {
     lanes: LaneLimits::NONE,
     quanta: Quanta::DEFAULT,

@@ -50,7 +50,7 @@ impl Acceptor {
     }
 
     /// Returns the descriptor to poll, or `None` if a client is already known to wait. While accepting is
-    /// paused, the ready descriptor would end every sleep at once.
+    /// paused, the ready descriptor would end every sleep immediately.
     pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         let descriptor = match &self.socket {
             Socket::Tcp(listener) => listener.as_fd(),

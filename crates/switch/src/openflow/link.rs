@@ -152,7 +152,7 @@ impl ControllerLink {
         self.interest.set(PollFlags::OUT, unsent);
     }
 
-    /// Passes received bytes to the channel. Returns whether there may be more bytes to read at once.
+    /// Passes received bytes to the channel. Returns whether there may be more bytes to read immediately.
     fn read(&mut self, agent: &mut Agent, now: Nanos) -> bool {
         let Some(channel) = agent.channel(self.channel) else { return false };
         if !self.inbox.is_empty() {

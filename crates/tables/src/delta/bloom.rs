@@ -37,7 +37,7 @@ pub(super) struct BloomFilter {
     kernel: Kernel,
     /// Parts in order. Each part contains all bits of the previous part.
     parts: Vec<Part>,
-    /// Parts in which any addition is recorded, as a bitmap.
+    /// Parts in which at least one addition is recorded, as a bitmap.
     used: u32,
     bits: Bits,
     /// Whether an addition may match any key. The filter then accepts all keys.

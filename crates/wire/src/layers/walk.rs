@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The walk over a frame: Ethernet and VLAN tags here, the following headers in `ip` and `upper`.
+//! The walk over the headers of a frame. This file parses Ethernet and VLAN tags; `ip` and `upper` parse the
+//! headers that follow.
 //!
 //! Code that every packet executes is inlined and writes each value directly to its field. Rare cases are
 //! separate functions that return values. Results are not built elsewhere and then copied, because copying a

@@ -92,7 +92,7 @@ impl Driver {
                 &mut changes.deletes_by_port
             } += 1;
         }
-        // The copy may have been sent by NORMAL, a flood or a bucket. The filter does not cover these.
+        // The copy may have been sent by NORMAL, a flood or a bucket. The filter does not cover such copies.
         self.account_if_live(&subject)
     }
 
