@@ -27,7 +27,7 @@ const RECORDS: usize = 256;
 /// Number of established flows. Each has a record.
 const FLOWS: usize = 160;
 
-/// One in this many packets is the attacker's.
+/// The attacker sends one in this many packets.
 const SHARE: usize = 10;
 
 /// Number of distinct packets of the attacker.

@@ -182,8 +182,8 @@ fn one_by_one(arguments: &Arguments, file: &str) -> Result<(), Box<dyn Error>> {
 }
 
 /// Compares lookups in a table whose delta is half full with lookups in a compiled table of the same rules.
-/// The table has 100,000 rules in random order, of which the last ninth is added one by one. A ninth of all
-/// rules is an eighth of the others, and thus half of a delta.
+/// The table has 100,000 rules in random order, of which the last ninth is added one by one. This ninth is an
+/// eighth of the compiled rules, and thus fills half of the delta.
 fn half_full_delta(arguments: &Arguments, file: &str) -> Result<(), Box<dyn Error>> {
     let Some(text) = whole(&format!("classbench/{file}.gz"))?.or_else(|| sample("acl1.rules")) else {
         return Err("no rule sets were found".into());

@@ -19,7 +19,7 @@ pub struct AccessRule {
     pub addresses: [Prefix; 2],
     /// Ranges of source and destination port.
     pub ports: [Ports; 2],
-    /// Protocol; `None`: any.
+    /// Protocol, or `None` for any protocol.
     pub protocol: Option<u8>,
 }
 

@@ -133,7 +133,7 @@ impl PacketData {
 pub struct SliceBounds {
     /// Headers found, as bits of [`header`].
     pub present: u32,
-    /// Offset of the L3 header; 0 without one.
+    /// Offset of the L3 header, or 0 without one.
     pub l3: u16,
     /// Offset of the L4 header.
     pub l4: u16,

@@ -17,7 +17,7 @@ pub enum ProgramStep {
     Output {
         /// Number of the port.
         port: PortNo,
-        /// Bytes of the packet to send to the controller; 0 for other ports.
+        /// Bytes of the packet to send to the controller, or 0 for other ports.
         max_len: u16,
     },
     /// Processes the packet by the group with this number.
@@ -163,7 +163,7 @@ pub struct Program {
     pub write: Box<[ProgramStep]>,
     /// Value and mask of the metadata bits to write.
     pub metadata: Option<(u64, u64)>,
-    /// Table to continue with; `None` at the end of the pipeline.
+    /// Table to continue with, or `None` at the end of the pipeline.
     pub next: Option<Next>,
     /// Whether the entry is low-latency.
     pub low_latency: bool,

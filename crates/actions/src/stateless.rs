@@ -48,14 +48,14 @@ pub enum StatelessTag {
     Tf {
         /// Egress queue.
         qid: u8,
-        /// Gate number for the way up; 0 for none.
+        /// Gate number for the way up, or 0 for none.
         up: u32,
         /// Gate number for the way down.
         down: u32,
     },
 }
 
-/// Parses the header that a frame's EtherType announces; `None` if it announces none.
+/// Parses the header that a frame's EtherType announces. Returns `None` if it announces none.
 #[inline(always)]
 pub fn parse(bytes: &[u8], types: &TagTypes) -> Option<Result<StatelessTag, DropReason>> {
     let eth_type = eth_type(bytes)?;

@@ -13,7 +13,7 @@ const SHOWN: usize = 20;
 pub struct Mistake {
     /// Place in the text, if known.
     pub place: Option<TextPlace>,
-    /// Path of the key, such as `datapath.port[2].workers`. Empty if unknown.
+    /// Path of the key, such as `datapath.port[2].workers`. It is empty if the key is unknown.
     pub key: String,
     /// Description of the mistake and how to fix it.
     pub problem: String,

@@ -39,7 +39,7 @@ pub struct PacketInEvent {
 /// A source address seen at a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MacSeen {
-    /// VLAN ID of the outermost tag; 0 without a tag.
+    /// VLAN ID of the outermost tag, or 0 without a tag.
     pub vid: u16,
     /// Source MAC address.
     pub mac: [u8; 6],

@@ -23,7 +23,7 @@ pub struct TraceHit {
     pub table: u8,
     /// Method by which the entry was found.
     pub by: FoundBy,
-    /// Entry that was hit; `None` for a miss.
+    /// Entry that was hit, or `None` for a miss.
     pub entry: Option<EntryId>,
     /// Time since the packet's burst began, in ns.
     pub after_ns: Nanos,
@@ -32,7 +32,7 @@ pub struct TraceHit {
 /// A copy given to a port or to the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceCopy {
-    /// Number of the port; `None` for the controller.
+    /// Number of the port, or `None` for the controller.
     pub port: Option<PortNo>,
     /// Length of the copy, in bytes.
     pub len: u32,

@@ -8,7 +8,7 @@ pub struct Usage {
     pub name: &'static str,
     /// Amount in use.
     pub used: u64,
-    /// Maximum amount; `None` without a limit.
+    /// Maximum amount, or `None` without a limit.
     pub limit: Option<u64>,
 }
 

@@ -31,7 +31,8 @@ pub struct Exact {
     seed: Seed,
     wide: Option<Box<Wide>>,
     store: Box<Store>,
-    /// For each slot, the next slot whose rule has the same value, or [`NONE`]. Empty if all values differ.
+    /// For each slot, the next slot whose rule has the same value, or [`NONE`]. It is empty if all values
+    /// differ.
     later: Box<[u32]>,
     /// First slot of the rules that match everything.
     catch_all_from: u32,

@@ -114,7 +114,7 @@ impl Tuples {
         self.finest_first.is_empty()
     }
 
-    /// Finds a position for a rule; `None` if only the walked tuple could take it and is full.
+    /// Finds a position for a rule. Returns `None` if only the walked tuple could take it and is full.
     pub fn place(&mut self, value: &[u64], mask: &[u64]) -> Option<Spot> {
         for at in 0..self.finest_first.len() {
             let number = self.finest_first[at];

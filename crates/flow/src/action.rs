@@ -8,7 +8,7 @@ use crate::{Field, GroupId, PortNo, QueueId, port_no};
 /// Length in a packet-in request that asks for the whole packet (OFPCML_NO_BUFFER).
 pub const WHOLE_PACKET: u16 = 0xffff;
 
-/// Write of some bits of a field: `(field & !mask) | value`. Checksums that cover the bits are updated.
+/// Writes some bits of a field: `(field & !mask) | value`. Checksums that cover the bits are updated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SetField {
     /// Field to write.

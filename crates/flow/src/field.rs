@@ -32,7 +32,7 @@ pub struct Location {
     pub offset_bits: u16,
     /// Length in bits, 1 to 128.
     pub length_bits: u16,
-    /// Header bits (`wire::layers::header`) that must all be present; 0 if the field always exists.
+    /// Header bits (`wire::layers::header`) that must all be present, or 0 if the field always exists.
     pub needs: u32,
 }
 

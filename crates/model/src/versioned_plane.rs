@@ -27,7 +27,7 @@ impl<D: DataPlane> VersionedPlane<D> {
         self.version = self.plane.submit(operation);
     }
 
-    /// Returns the version of the last operation; 0 before the first one.
+    /// Returns the version of the last operation, or 0 before the first one.
     pub fn version(&self) -> u64 {
         self.version
     }

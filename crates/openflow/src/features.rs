@@ -31,7 +31,7 @@ pub struct Features {
     pub buffers: u32,
     /// Number of tables.
     pub tables: u8,
-    /// Auxiliary connection ID; 0 for the main connection.
+    /// Auxiliary connection ID, or 0 for the main connection.
     pub auxiliary_id: u8,
     /// Capabilities, as bits of [`capability`].
     pub capabilities: u32,

@@ -27,7 +27,7 @@ pub struct PathUse {
     pub repeated: usize,
     /// Packets of `repeated` that stayed on the path.
     pub fast: usize,
-    /// Use of each table of a case. Empty in a sum over cases.
+    /// Use of each table of a case. It is empty in a sum over cases.
     pub tables: BTreeMap<u8, TableUse>,
     /// Number of tables checked, by lookup method.
     pub judged: BTreeMap<&'static str, usize>,
@@ -54,8 +54,8 @@ impl PathUse {
         }
     }
 
-    /// Returns the share of a case's repeated packets that stayed on the path, in thousandths; `None` without
-    /// such packets.
+    /// Returns the share of a case's repeated packets that stayed on the path, in thousandths, or `None`
+    /// without such packets.
     #[must_use]
     pub fn permille(&self) -> Option<u64> {
         permille(self.fast, self.repeated)

@@ -116,7 +116,7 @@ impl Cells {
         Self { pages }
     }
 
-    /// Returns the cell of an entry; `None` if the id is beyond the last page.
+    /// Returns the cell of an entry, or `None` if the id is beyond the last page.
     #[must_use]
     #[inline]
     pub fn get(&self, id: EntryId) -> Option<&Cell> {

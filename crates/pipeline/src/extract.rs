@@ -44,7 +44,7 @@ struct Part {
     shift: u8,
     /// Headers that must be present, else the bits stay 0.
     needs: u32,
-    /// End of the slice that the part belongs to, in bits from its base; 0 for named fields.
+    /// End of the slice that the part belongs to, in bits from its base, or 0 for named fields.
     slice_end_bits: u32,
 }
 

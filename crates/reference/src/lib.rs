@@ -83,7 +83,7 @@ pub struct Sent {
     pub port: PortNo,
     /// Bytes of the frame.
     pub bytes: Vec<u8>,
-    /// Egress queue; 0 if no action selected a queue.
+    /// Egress queue, or 0 if no action selected a queue.
     pub queue: QueueId,
     /// Work that is left to the port's device.
     pub unfinished: Unfinished,
@@ -113,7 +113,7 @@ pub struct ControllerCopy {
 /// Location of a MAC address that is missing in the table of learned addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LearnedMac {
-    /// VLAN ID; 0 for an untagged packet.
+    /// VLAN ID, or 0 for an untagged packet.
     pub vid: u16,
     /// MAC address in the low 48 bits.
     pub mac: u64,

@@ -24,7 +24,7 @@ pub struct ScenarioOutcome {
     /// Ratio of virtual time to real time while the costs were measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agreement: Option<f64>,
-    /// Costs of each step. Empty if the scenario gives the same cost for all units of all steps.
+    /// Costs of each step. It is empty if the scenario gives the same cost for all units of all steps.
     pub steps: Vec<StepCost>,
     /// Total offered load.
     pub offered_pps: f64,

@@ -65,7 +65,7 @@ pub enum CaptureError {
     /// The file could not be written.
     #[error("cannot write the capture, packet {packet}: {reason}")]
     Write {
-        /// Number of the packet; 0 for the file header.
+        /// Number of the packet, or 0 for the file header.
         packet: u64,
         /// Reason of the failure.
         reason: String,

@@ -21,7 +21,8 @@ pub struct PortReport {
     pub worker: u16,
     /// Usage of the outbox for this queue.
     pub outbox: OutboxUsage,
-    /// Reports of the port's egress queues, by queue number. Zero if another worker serves them.
+    /// Reports of the port's egress queues, by queue number. All values are zero if another worker serves the
+    /// queues.
     pub queues: QueueReports,
 }
 

@@ -101,11 +101,11 @@ impl Costs {
 /// burst was timed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LookupCosts {
-    /// Parsing headers and building the key.
+    /// Time for parsing headers and building the key.
     pub extract_ps: u64,
-    /// Looking up the key in the LUT.
+    /// Time for looking up the key in the LUT.
     pub probe_ps: u64,
-    /// Looking up the key in the table.
+    /// Time for looking up the key in the table.
     pub lookup_ps: u64,
 }
 

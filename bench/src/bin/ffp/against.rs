@@ -32,8 +32,8 @@ const PACED_TURNS: u32 = 60;
 /// Share of the time in which the peer is busy while latency is measured.
 const LOAD: f64 = 0.6;
 
-/// Poll iterations that take longer count as interrupted. The slowest peers need 40 us while another program
-/// uses half of the core.
+/// A poll iteration that takes longer than this counts as interrupted. The slowest peers need 40 us while
+/// another program uses half of the core.
 const LIMIT: Duration = Duration::from_micros(120);
 
 /// A switch that the path is compared with.

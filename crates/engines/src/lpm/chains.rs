@@ -9,7 +9,7 @@ use crate::{BitSet, NONE};
 pub(super) struct Chains {
     /// For each rule, the first rule of the longest shorter prefix that contains this rule's prefix.
     pub up: Vec<u32>,
-    /// For each rule, the next rule with the same prefix. Empty if all prefixes differ.
+    /// For each rule, the next rule with the same prefix. It is empty if all prefixes differ.
     pub equal: Vec<u32>,
     /// For the first rule of each prefix, the best rule of its chain. Empty if the first rule is always the
     /// best.

@@ -98,7 +98,7 @@ struct Pending {
 }
 
 impl Trie {
-    /// Builds one trie for each group of intervals; `None` if they take too many bits.
+    /// Builds one trie for each group of intervals. Returns `None` if the tries take too many bits.
     ///
     /// `starts` are the first values, left-aligned, ascending from 0, with no bit after the 32nd. `numbers`
     /// are the results of their values.
@@ -280,8 +280,8 @@ impl Draft {
         nodes.firsts.push(first);
     }
 
-    /// Assigns positions to all nodes and packs them; `None` if items would take more than [`WIDTH_MAX`]
-    /// bits.
+    /// Assigns positions to all nodes and packs them. Returns `None` if items would take more than
+    /// [`WIDTH_MAX`] bits.
     fn trie(mut self) -> Option<Trie> {
         let bits_of = |number: usize| usize::BITS - number.leading_zeros();
         let width = bits_of(self.none as usize);

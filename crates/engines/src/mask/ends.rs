@@ -23,7 +23,7 @@ pub(super) struct Ends {
 }
 
 impl Ends {
-    /// Compiles the tree of joins; `None` if it would hold more than [`HELD_MAX`] labels.
+    /// Compiles the tree of joins. Returns `None` if it would hold more than [`HELD_MAX`] labels.
     pub fn new(root: Node) -> Option<Self> {
         let mut steps = Vec::new();
         if usize::from(root.held()) > HELD_MAX {

@@ -65,8 +65,8 @@ struct Open<'s> {
     side: Cow<'s, Side>,
 }
 
-/// Joins the sources of rules; `None` if there is only one source, or if joining takes too much memory or
-/// time.
+/// Joins the sources of rules. Returns `None` if there is only one source, or if joining takes too much
+/// memory or time.
 pub(super) fn joined(sides: &[Side], rules: Ranked) -> Option<Ends> {
     let mut open: Vec<Open> = (0..)
         .zip(sides)
@@ -74,7 +74,7 @@ pub(super) fn joined(sides: &[Side], rules: Ranked) -> Option<Ends> {
         .collect();
     let mut numbers = open.len();
     let mut steps = STEPS_MAX;
-    // Fraction of the label combinations left by each join; `None` if the join is impossible.
+    // Fraction of the label combinations left by each join, or `None` if the join is impossible.
     let mut known: BTreeMap<(usize, usize), Option<f64>> = BTreeMap::new();
     while open.len() > 2 {
         let mut best: Option<(f64, usize, usize)> = None;
@@ -126,7 +126,7 @@ fn part_left(a: &Side, b: &Side, steps: &mut usize) -> Option<f64> {
     Some(met.count() as f64 / table.len() as f64)
 }
 
-/// Returns the label of the join for each pair of labels, and the vectors of these labels; `None` if there
+/// Returns the label of the join for each pair of labels, and the vectors of these labels, or `None` if there
 /// are too many.
 fn join(a: &Side, b: &Side, rules: Ranked, steps: &mut usize) -> Option<(Vec<u16>, Side)> {
     let (mut table, mut met) = meet(a, b, steps)?;

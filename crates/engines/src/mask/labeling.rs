@@ -83,7 +83,7 @@ fn pairs(asked: &[(u64, u64)], length: usize) -> Vec<((u64, u64), Vec<Line>)> {
     pairs.into_iter().collect()
 }
 
-/// Builds a hashed source; `None` if the values find no places.
+/// Builds a hashed source. Returns `None` if the values find no places.
 fn whole(mask: u64, asked: &[(u64, u64)], length: usize) -> Option<(Kind, Side)> {
     let pairs = pairs(asked, length);
     let open = match pairs.first() {

@@ -44,7 +44,7 @@ pub(super) struct Labels {
 }
 
 impl Labels {
-    /// Compiles rules; `None` if there are too many or they would take too much memory.
+    /// Compiles rules. Returns `None` if there are too many or they would take too much memory.
     ///
     /// `slots` are the rules in order of precedence. `rows` holds `dense` values and as many masks for each
     /// slot. `vain` decides whether joins are tried, and records failure.

@@ -199,7 +199,7 @@ fn count(words: usize, values: &[u64], masks: &[u64]) -> Vec<Asked> {
     asked
 }
 
-/// Returns the sets of bits that can be reduced to one. Each set is verified against every rule, because
+/// Returns the sets of bits that can be reduced to one bit. Each set is verified against every rule, because
 /// equal marks do not prove that the bits are equivalent.
 fn commons(words: usize, values: &[u64], masks: &[u64], asked: &[Asked]) -> Vec<Common> {
     let mut sets: Vec<(u64, Common)> = Vec::new();

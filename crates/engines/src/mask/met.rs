@@ -32,7 +32,7 @@ impl Met {
         self.lines.len() / self.length
     }
 
-    /// Returns a word's contribution to the hash of its vector: 0 for a word of 0.
+    /// Returns a word's contribution to the hash of its vector: It is 0 for a word of 0.
     pub fn hash(&self, at: usize, word: u64) -> u64 {
         let wide = u128::from(word) * u128::from(self.secrets[at]);
         wide as u64 ^ (wide >> 64) as u64

@@ -48,7 +48,7 @@ pub(super) struct Shares {
 }
 
 impl Shares {
-    /// Computes the rests; `None` if there are too many to be worthwhile.
+    /// Computes the rests. Returns `None` if there are too many to be worthwhile.
     pub fn new(rules: Ranked, covered: &Dense) -> Option<Self> {
         let mut known: HashMap<Vec<u64>, u32> = HashMap::new();
         let mut firsts = Vec::new();

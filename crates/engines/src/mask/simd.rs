@@ -32,7 +32,7 @@ impl Block {
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(16))]
 pub(super) struct Entry {
-    /// Mask of the tree word's bits that select a child; 0 for a leaf.
+    /// Mask of the tree word's bits that select a child, or 0 for a leaf.
     pub mask: u64,
     /// Index of the first child, or of the leaf itself.
     pub next: u32,
@@ -68,7 +68,7 @@ pub(super) struct Nodes {
 }
 
 impl Nodes {
-    /// Creates the nodes; `None` if any entry leads out of bounds.
+    /// Creates the nodes. Returns `None` if any entry leads out of bounds.
     pub fn new(entries: Vec<Entry>, blocks: Vec<Block>, slots: Vec<[u32; LANES]>) -> Option<Self> {
         let leads = |entry: &Entry| {
             let last = u64::from(entry.next) + (1u64 << entry.mask.count_ones().min(32)) - 1;
@@ -172,7 +172,7 @@ pub(super) struct Cut {
 /// that are often read stay in the L1 cache.
 #[derive(Debug)]
 pub(super) struct Paged {
-    /// Index of each page among the stored pages; empty if all are stored in order. Two unused elements
+    /// Index of each page among the stored pages. It is empty if all are stored in order. Two unused elements
     /// follow, because a gather reads four bytes.
     pages: Vec<u16>,
     /// Entries of the stored pages. Two unused elements follow.
@@ -261,7 +261,7 @@ pub(super) type Found<const G: usize> = [[u32; G]; SOURCES_MAX];
 const NEAR_LINES: usize = 1 << 12;
 
 impl Vectors {
-    /// Creates the vectors; `None` if there are no lines or too many lines or sources.
+    /// Creates the vectors. Returns `None` if there are no lines or too many lines or sources.
     pub fn new(lines: Vec<Line>, length: u32, bases: Vec<u32>) -> Option<Self> {
         let sound = bases.len() <= SOURCES_MAX && 0 < length && length as usize <= lines.len();
         (sound && u32::try_from(lines.len()).is_ok()).then_some(Self { lines, length, bases })

@@ -12,7 +12,7 @@ const FEWER_SHIFT: u32 = 3;
 /// Number of rules whose joins failed, and number of rules changed since then.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Vain {
-    /// Number of rules whose joins failed; 0 if none did.
+    /// Number of rules whose joins failed, or 0 if none did.
     rules: usize,
     changed: usize,
 }

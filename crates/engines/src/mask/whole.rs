@@ -79,7 +79,7 @@ impl Whole {
         (mixed >> 32) as usize & (self.places.len() - 1)
     }
 
-    /// Returns the label of a value; 0 if the value has no label.
+    /// Returns the label of a value, or 0 if the value has no label.
     #[inline(always)]
     pub fn label(&self, value: u64) -> u32 {
         let value = value & self.mask;

@@ -29,7 +29,7 @@ pub struct Buffers {
 }
 
 impl Buffers {
-    /// Buffers a packet and returns its buffer ID; `None` if all buffers are in use.
+    /// Buffers a packet and returns its buffer ID, or `None` if all buffers are in use.
     pub fn hold(&mut self, now: Nanos, in_port: PortNo, bytes: &[u8]) -> Option<u32> {
         self.expire(now);
         if self.held.len() >= BUFFERS {

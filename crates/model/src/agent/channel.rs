@@ -54,7 +54,8 @@ pub enum ChannelEvent {
     Refused(String),
     /// The controller sent an ERROR. Contains its code.
     Error(String),
-    /// Messages were dropped because the controller does not read. At most one such event per second.
+    /// Messages were dropped because the controller does not read. There is at most one such event per
+    /// second.
     Lost(LostMessages),
     /// The session has ended: write the rest of the output, then close the connection.
     Closed(CloseReason),

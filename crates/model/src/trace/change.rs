@@ -17,9 +17,9 @@ pub enum FrameChange {
     Field {
         /// The changed field.
         field: Field,
-        /// Value before the change; `None` if the frame had no such field.
+        /// Value before the change, or `None` if the frame had no such field.
         before: Option<u128>,
-        /// Value after the change; `None` if the frame has no such field.
+        /// Value after the change, or `None` if the frame has no such field.
         after: Option<u128>,
     },
     /// The IPv4 TTL or the IPv6 hop limit was changed.

@@ -23,7 +23,7 @@ pub enum TraceComparison {
     Changed {
         /// Version of the rules that the worker applied.
         then: u64,
-        /// Version of the rules now.
+        /// Current version of the rules.
         now: u64,
     },
     /// Worker and rules differ for a reason that is known and permitted.

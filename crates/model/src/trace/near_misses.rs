@@ -30,7 +30,7 @@ pub struct NearMiss {
 pub struct Excluded {
     /// The condition of the entry.
     pub condition: FieldMatch,
-    /// The packet's value of the field; `None` if the packet has no such field.
+    /// The packet's value of the field, or `None` if the packet has no such field.
     pub value: Option<u128>,
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Statistics of flow entries (section 7.3.5.2), their sums (7.3.5.3), and of tables (7.3.5.4).
+//! Statistics of flow entries (section 7.3.5.2), sums of these statistics (7.3.5.3), and statistics of tables
+//! (7.3.5.4).
 
 use super::kind;
 use super::parts::private::Coded;

@@ -172,7 +172,7 @@ impl Shuffle {
         (kind >> L3_BIT) as u16 <= self.l3_max && (kind >> L4_BIT) as u16 <= self.l4_max
     }
 
-    /// Returns the shape of the rows of a kind; `None` if its headers are out of reach.
+    /// Returns the shape of the rows of a kind, or `None` if its headers are out of reach.
     #[inline(never)]
     fn shape(&self, kind: u64) -> Option<Shape> {
         let present = kind as u32 & PRESENT;

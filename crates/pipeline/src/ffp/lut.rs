@@ -43,7 +43,8 @@ pub struct Record {
     pub low_latency: bool,
     /// Generation of the LUT when the record was last known to be right.
     pub generation: u32,
-    /// Backlog position that must drain before packets hitting this record may leave; 0 for no restriction.
+    /// Backlog position that must drain before packets hitting this record may leave, or 0 for no
+    /// restriction.
     pub(crate) fence: u32,
 }
 
@@ -76,9 +77,9 @@ pub struct Lut {
 #[derive(Debug)]
 pub(super) struct Previous {
     pub lut: Box<Lut>,
-    /// Builds the previous LUT's rows; `None` if both layouts are equal.
+    /// Builds the previous LUT's rows, or `None` if both layouts are equal.
     pub extractor: Option<Box<Extractor>>,
-    /// Time at which the previous LUT is no longer used, ns; 0 before its first use.
+    /// Time at which the previous LUT is no longer used, in ns, or 0 before its first use.
     pub until_ns: Nanos,
 }
 

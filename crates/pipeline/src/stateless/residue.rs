@@ -20,7 +20,7 @@ pub struct Divisor {
 }
 
 impl Divisor {
-    /// Creates a divisor; `None` for 0.
+    /// Creates a divisor. Returns `None` for 0.
     #[must_use]
     pub fn new(by: u32) -> Option<Self> {
         let reciprocal = (1_u128 << 64).checked_div(u128::from(by))?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Push, pop and TTL actions.
+//! Tests of push, pop and TTL actions.
 
 use super::frames::{self, DST, SRC, ethernet, ipv4, ipv6, udp, wrong_checksums};
 use super::{after, run};

@@ -19,7 +19,7 @@ pub enum Popularity {
 /// Draws flows by their frequency.
 #[derive(Clone, Debug)]
 pub struct Draw {
-    /// Cumulative shares of the flows. Empty for round robin.
+    /// Cumulative shares of the flows. It is empty for round robin.
     sums: Vec<f64>,
     flows: usize,
     next: usize,

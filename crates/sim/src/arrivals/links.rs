@@ -61,7 +61,7 @@ struct Line {
     port: usize,
     comes_back: Option<usize>,
     flows: Arc<[Vec<u8>]>,
-    /// For each flow, whether it is low-latency. Empty if unknown.
+    /// For each flow, whether it is low-latency. It is empty if this is unknown.
     low_latency: Arc<[bool]>,
     /// Sequence number of the last packet sent of each flow, for each direction.
     last: [Vec<u64>; 2],

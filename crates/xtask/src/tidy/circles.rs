@@ -21,7 +21,7 @@ const FILES_MAX: usize = 3;
 /// Crates whose root declares its modules from the top down: a module imports only modules below it.
 const DESCENDING: &[&str] = &["pipeline"];
 
-/// Position of a module in its crate, such as `["ffp", "lut"]`. Empty for the crate's root.
+/// Position of a module in its crate, such as `["ffp", "lut"]`. It is empty for the crate's root.
 type Place = Vec<String>;
 
 /// Modules of a crate, by position.

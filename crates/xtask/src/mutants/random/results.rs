@@ -33,7 +33,7 @@ pub struct ResultRow {
     /// File and line at the time of the test.
     pub place: String,
     pub verdict: Verdict,
-    /// Stage that decided, and its failure. Empty for a missed mutant.
+    /// Stage that decided, and its failure. It is empty for a missed mutant.
     pub by: String,
     /// Wall-clock time of the whole test in seconds.
     pub seconds: u64,
