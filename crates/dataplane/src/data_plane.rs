@@ -30,7 +30,7 @@ use crate::counters::{
     EntryCounters, GroupCounters, MeterCounters, PortCounters, PortQueue, TableCounters, Totals,
 };
 use crate::event::Event;
-use flow::{EntryId, GroupId, MeterId, Nanos, Operation, PortNo};
+use flow::{EntryId, GroupId, MeterId, Nanos, Operation, PortNo, RuleVersion};
 use frame::Frame;
 
 /// A data plane. It applies operations in order, and reports counters and events. The module's documentation
@@ -43,11 +43,11 @@ pub trait DataPlane {
     ///
     /// The call may compile tables, which can take milliseconds for thousands of entries. The number of
     /// operations is not limited: operations that the workers cannot take yet are parked.
-    fn submit(&mut self, operation: Operation) -> u64;
+    fn submit(&mut self, operation: Operation) -> RuleVersion;
 
     /// Returns the highest version that is active on all workers, or 0 before the first one. Packets are no
     /// longer processed by older versions. The result never decreases.
-    fn applied(&mut self) -> u64;
+    fn applied(&mut self) -> RuleVersion;
 
     /// Returns the number of submitted operations that wait for space in the queues to the workers. While the
     /// number is above the caller's limit, the caller reads no further requests.

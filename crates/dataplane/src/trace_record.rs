@@ -5,7 +5,7 @@
 //! can hold, the list has the first ones. A count next to each list has the total number.
 
 use arrayvec::ArrayVec;
-use flow::{EntryId, Nanos, Outcome, PortNo};
+use flow::{EntryId, Nanos, Outcome, PortNo, RuleVersion};
 
 /// Maximum number of bytes of a packet that are recorded. A frame of common length fits.
 pub const RECORD_BYTES: usize = 2_048;
@@ -46,7 +46,7 @@ pub struct TraceRecord {
     /// Number of the worker that forwarded the packet.
     pub worker: u16,
     /// Version of the rules that forwarded the packet.
-    pub version: u64,
+    pub version: RuleVersion,
     /// Ingress port.
     pub in_port: PortNo,
     /// Sequence number of the packet on its receive queue.

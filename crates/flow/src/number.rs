@@ -70,6 +70,8 @@ numbers! {
     GroupId(u32);
     /// Meter number, 1 to [`METER_MAX`](crate::validate::METER_MAX).
     MeterId(u32);
+    /// Version of the rules. Version `n` has the first `n` operations that a data plane received.
+    RuleVersion(u64);
 }
 
 impl EntryId {

@@ -22,7 +22,7 @@ use crate::trace::counts::TraceCounts;
 use crate::versioned_plane::VersionedPlane;
 use dataplane::DataPlane;
 use flow::operation::MAC_TABLE;
-use flow::{Action, FlowMod, Instructions, Nanos, Operation, PortNo, Settings, port_no};
+use flow::{Action, FlowMod, Instructions, Nanos, Operation, PortNo, RuleVersion, Settings, port_no};
 use frame::Frame;
 use std::collections::BTreeMap;
 
@@ -102,12 +102,12 @@ impl<D: DataPlane> Model<D> {
     /// Returns the version of the last change. Once [`Model::is_applied`] returns true for this version, all
     /// changes so far are active.
     #[must_use]
-    pub fn barrier(&self) -> u64 {
+    pub fn barrier(&self) -> RuleVersion {
         self.plane.version()
     }
 
     /// Returns whether a version is active on all workers.
-    pub fn is_applied(&mut self, version: u64) -> bool {
+    pub fn is_applied(&mut self, version: RuleVersion) -> bool {
         self.plane.is_applied(version)
     }
 

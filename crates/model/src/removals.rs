@@ -6,7 +6,7 @@ use crate::async_messages::{AsyncQueue, FlowRemoved, RemovedReason};
 use crate::rules::Rules;
 use crate::rules::carried::reported;
 use dataplane::{DataPlane, TrafficCount};
-use flow::{EntryId, Nanos};
+use flow::{EntryId, Nanos, RuleVersion};
 use std::collections::VecDeque;
 
 /// Once this many events have been taken, all events that were pending at the start have been taken, even if
@@ -17,7 +17,7 @@ const EVENTS_UNDER_WAY: usize = 65_536;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Dying {
     /// Version of the operation that removes the entry.
-    pub version: u64,
+    pub version: RuleVersion,
     pub removed_ns: Nanos,
     pub id: EntryId,
     /// Reason to report in a flow-removed message. If `None`, no message is sent.
@@ -31,9 +31,9 @@ pub(crate) struct Dying {
 pub(crate) struct Removals {
     dying: VecDeque<Dying>,
     /// A version that was active before the workers reported the events that are pending now.
-    settle_next: u64,
+    settle_next: RuleVersion,
     /// Version up to which removed entries may be released: no unread event refers to them.
-    settled: u64,
+    settled: RuleVersion,
     /// Number of events taken since the event queue was last empty.
     backlog_events: usize,
 }
@@ -50,7 +50,7 @@ impl Removals {
     }
 
     /// Notes that events are going to be taken. `applied` is the version that the data plane has applied.
-    pub fn events_begin(&mut self, applied: u64) {
+    pub fn events_begin(&mut self, applied: RuleVersion) {
         if self.backlog_events == 0 {
             self.settle_next = applied;
         }
@@ -62,7 +62,7 @@ impl Removals {
     }
 
     /// Notes that all events up to version `applied` have been taken.
-    pub fn events_drained(&mut self, applied: u64) {
+    pub fn events_drained(&mut self, applied: RuleVersion) {
         self.settled = applied;
         self.backlog_events = 0;
     }
@@ -76,7 +76,7 @@ impl Removals {
     }
 
     /// Returns whether a removal is active but its entry is not released yet.
-    pub fn can_settle(&self, applied: u64) -> bool {
+    pub fn can_settle(&self, applied: RuleVersion) -> bool {
         self.dying.front().is_some_and(|d| d.version <= applied)
     }
 

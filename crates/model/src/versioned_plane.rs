@@ -2,19 +2,19 @@
 //! The data plane, together with the version of the last operation submitted to it.
 
 use dataplane::DataPlane;
-use flow::Operation;
+use flow::{Operation, RuleVersion};
 
 /// A data plane, and the version of the last operation submitted to it.
 #[derive(Debug)]
 pub(crate) struct VersionedPlane<D: DataPlane> {
     plane: D,
-    version: u64,
+    version: RuleVersion,
 }
 
 impl<D: DataPlane> VersionedPlane<D> {
     /// Takes a data plane to which nothing was submitted.
     pub fn new(plane: D) -> Self {
-        Self { plane, version: 0 }
+        Self { plane, version: RuleVersion(0) }
     }
 
     /// Returns the data plane, for calls other than `submit`: these leave the version as it is.
@@ -28,12 +28,12 @@ impl<D: DataPlane> VersionedPlane<D> {
     }
 
     /// Returns the version of the last operation, or 0 before the first one.
-    pub fn version(&self) -> u64 {
+    pub fn version(&self) -> RuleVersion {
         self.version
     }
 
     /// Returns whether a version is active on all workers.
-    pub fn is_applied(&mut self, version: u64) -> bool {
-        version == 0 || self.plane.applied() >= version
+    pub fn is_applied(&mut self, version: RuleVersion) -> bool {
+        version == RuleVersion(0) || self.plane.applied() >= version
     }
 }

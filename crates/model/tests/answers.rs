@@ -6,7 +6,7 @@ mod common;
 
 use common::*;
 use flow::validate::ValidateError;
-use flow::{Action, FlowMod, GroupId, Instructions, Operation, PortNo, port_no};
+use flow::{Action, FlowMod, GroupId, Instructions, Operation, PortNo, RuleVersion, port_no};
 use model::agent::{Agent, ChannelId, Context};
 use model::{Learning, ModelError, ModelLimits};
 use openflow::multipart::flow_stats::FlowQuery;
@@ -278,7 +278,7 @@ fn a_packet_out_is_checked_before_it_takes_its_place() {
         for actions in &lists {
             let before = m.barrier();
             assert_eq!(m.packet_out(packet(PortNo(in_port), 14, actions)), Ok(()), "{in_port}, {actions:?}");
-            assert_eq!(m.barrier(), before + 1);
+            assert_eq!(m.barrier(), RuleVersion(before.0 + 1));
             assert!(matches!(m.plane_mut().operations.last(), Some(Operation::PacketOut(_))));
         }
     }

@@ -11,7 +11,7 @@ use flow::group::{Bucket, Group, GroupType};
 use flow::meter::Meter;
 use flow::{
     Action, EntryFlags, FlowMod, FlowModCommand, GroupId, Instructions, Limits, Match, MeterId, Operation,
-    PortNo,
+    PortNo, RuleVersion,
 };
 use model::GroupCommand::{Add, Delete, DeleteAll, Modify};
 use model::{AsyncMessage, Change, MeterCommand, ModelError, PortConfig, PortMod, RemovedReason};
@@ -138,7 +138,7 @@ fn a_bundle_of_groups_meters_ports_and_flows_is_one_operation_or_none() {
     m.bundle(0, good).unwrap();
     assert_eq!(
         (m.barrier(), m.group_ids(), m.meter_ids()),
-        (before + 1, vec![GroupId(1), GroupId(2)], vec![MeterId(5)])
+        (RuleVersion(before.0 + 1), vec![GroupId(1), GroupId(2)], vec![MeterId(5)])
     );
     assert!(!m.port(PortNo(4)).unwrap().is_up());
     assert!(matches!(&poll_all(&mut m, 0)[..], [AsyncMessage::PortStatus { port, .. }] if port.config.down));

@@ -10,7 +10,7 @@ use flow::group::{Group, GroupType};
 use flow::meter::Meter;
 use flow::{
     Action, EntryFlags, Field, FieldMatch, FlowMod, FlowModCommand, GroupId, Instructions, Match, MeterId,
-    PortNo,
+    PortNo, RuleVersion,
 };
 use model::{Change, GroupCommand, MeterCommand, ModelConfig, ModelError, ModelLimits};
 use std::time::{Duration, Instant};
@@ -45,7 +45,7 @@ fn a_million_entries() {
     let second = Duration::from_secs(1);
     let changed = timed("load 1,000,000 by one bundle", 9 * second, || m.bundle(0, mods).unwrap());
     assert_eq!(changed.added, COUNT as usize);
-    assert_eq!(m.barrier(), 1);
+    assert_eq!(m.barrier(), RuleVersion(1));
     // The recorded operation occupies memory of the fake data plane, not of the model.
     m.plane_mut().operations[0] = flow::Operation::RemovePort(PortNo(0));
 

@@ -8,7 +8,7 @@ use common::{add, mac, plain};
 use flow::stateless::{
     Arithmetic, Bank, Label, NodeId, StatelessChange, StatelessConfig, StatelessError, StatelessSection,
 };
-use flow::{Operation, PortNo};
+use flow::{Operation, PortNo, RuleVersion};
 use model::{Change, ModelError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -53,7 +53,7 @@ fn sections_are_replaced_one_by_one() {
     m.change(0, set(vec![StatelessSection::Bank(1, Some(bank(5)))])).unwrap();
     assert_eq!(m.barrier(), before, "what changes nothing is not an operation");
     m.change(0, Change::Stateless(StatelessChange::Off)).unwrap();
-    assert_eq!((m.stateless(), m.barrier()), (None, before + 1));
+    assert_eq!((m.stateless(), m.barrier()), (None, RuleVersion(before.0 + 1)));
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn a_bundle_that_changes_the_configuration_twice_is_one_operation() {
     let trusted = |port| set(vec![StatelessSection::Trusted(BTreeSet::from([port]))]);
     m.bundle(0, (1..=1_000).map(PortNo).map(trusted).chain([Change::Flow(add(1, mac(1), PortNo(1)))]))
         .unwrap();
-    assert_eq!(m.barrier(), version + 1);
+    assert_eq!(m.barrier(), RuleVersion(version.0 + 1));
     let operation = m.plane_mut().operations.last().cloned().unwrap();
     let swaps: Vec<_> = operation.parts().iter().filter(|o| matches!(o, Operation::Stateless(_))).collect();
     let [Operation::Stateless(Some(stateless_config))] = swaps[..] else { panic!("{swaps:?}") };

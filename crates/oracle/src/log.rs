@@ -9,6 +9,7 @@ use dataplane::{
 };
 use flow::{
     DropReason, EgressQueue, EntryId, GroupId, MeterId, Nanos, Operation, Outcome, PacketInReason, PortNo,
+    RuleVersion,
 };
 use frame::Frame;
 use model::FlowRemoved;
@@ -24,7 +25,7 @@ pub(super) enum Entry {
     /// The worker processed packet `sequence` of its queue at `port`.
     Packet { port: PortNo, sequence: u64 },
     /// The operation of this version was applied.
-    Applied(u64),
+    Applied(RuleVersion),
     /// A packet was refused because the backlog was full. `table` is the table for which it waited, or `None`
     /// if its lookups were finished.
     Refused { port: PortNo, sequence: u64, table: Option<u8>, reason: DropReason },
@@ -51,7 +52,7 @@ pub(super) enum Walker {
     /// Packet `sequence` of the worker's queue at `port`.
     Arrived { port: PortNo, sequence: u64 },
     /// Packet-out in the operation of this version.
-    Injected(u64),
+    Injected(RuleVersion),
 }
 
 /// A lookup whose entry was executed at this moment.
@@ -66,7 +67,7 @@ pub(super) struct Lookup {
     /// Length of the packet in bytes.
     pub bytes: usize,
     /// Version of the rules in the worker.
-    pub version: u64,
+    pub version: RuleVersion,
     pub moment: Moment,
 }
 
@@ -92,7 +93,7 @@ pub(super) struct OrderLog {
     /// Packets that have left the worker, in order.
     pub outcomes: Vec<Left>,
     /// Version applied last.
-    version: u64,
+    version: RuleVersion,
     /// Virtual time of the poll iteration.
     now: Nanos,
     /// Packet in each slot of the worker.
@@ -156,7 +157,7 @@ impl Probe for OrderLog {
         self.log(Entry::Refused { port, sequence, table, reason });
     }
 
-    fn applied(&mut self, version: u64) {
+    fn applied(&mut self, version: RuleVersion) {
         if version != self.version {
             self.version = version;
             self.log(Entry::Applied(version));
@@ -197,10 +198,10 @@ impl Recorder {
 }
 
 impl DataPlane for Recorder {
-    fn submit(&mut self, operation: Operation) -> u64 {
+    fn submit(&mut self, operation: Operation) -> RuleVersion {
         self.operations.push(operation.clone());
         let version = self.plane.submit(operation);
-        assert_eq!(version, self.operations.len() as u64, "versions count operations");
+        assert_eq!(version, RuleVersion(self.operations.len() as u64), "versions count operations");
         version
     }
 
@@ -208,7 +209,7 @@ impl DataPlane for Recorder {
         self.plane.tick(now);
     }
 
-    fn applied(&mut self) -> u64 {
+    fn applied(&mut self) -> RuleVersion {
         self.plane.applied()
     }
 
@@ -283,7 +284,7 @@ pub(super) struct Arrival {
     pub flow: u64,
     pub bytes: Vec<u8>,
     /// Highest version whose barrier had been answered when the packet was sent to the port.
-    pub acknowledged: u64,
+    pub acknowledged: RuleVersion,
 }
 
 /// Bit in the flow number of a packet-out. Each packet-out is a separate flow.
@@ -364,7 +365,7 @@ pub(super) struct Record {
     pub arrivals: Vec<Arrival>,
     pub operations: Vec<Operation>,
     /// Arrival numbers of packet-outs, by the version that sends them.
-    pub injected: BTreeMap<u64, usize>,
+    pub injected: BTreeMap<RuleVersion, usize>,
     /// Submission of each operation.
     pub submitted: Vec<Submission>,
     pub controls: Vec<Control>,

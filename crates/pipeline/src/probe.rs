@@ -9,7 +9,7 @@ use crate::counters::BurstCounters;
 use crate::packet::Packet;
 use crate::pending_outputs::{OutputList, PendingOutput, PendingOutputs};
 use dataplane::FoundBy;
-use flow::{DropReason, EntryId, Nanos, Outcome, PortNo};
+use flow::{DropReason, EntryId, Nanos, Outcome, PortNo, RuleVersion};
 use frame::Frame;
 
 /// Way by which a packet left.
@@ -97,7 +97,7 @@ pub trait Probe {
     /// Called when the operation of this version has been applied. The call is repeated with the same version
     /// after a change that is not an operation.
     #[inline]
-    fn applied(&mut self, _version: u64) {}
+    fn applied(&mut self, _version: RuleVersion) {}
 
     /// Returns whether packets are looked up both in a table and in its LUT, to compare the costs. The result
     /// of the table lookup is not used.
@@ -203,7 +203,7 @@ impl<A: Probe, B: Probe> Probe for (&mut A, &mut B) {
     }
 
     #[inline]
-    fn applied(&mut self, version: u64) {
+    fn applied(&mut self, version: RuleVersion) {
         self.0.applied(version);
         self.1.applied(version);
     }

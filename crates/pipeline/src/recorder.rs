@@ -11,7 +11,7 @@ use crate::probe::{Leaving, Probe, Via};
 use arrayvec::ArrayVec;
 use dataplane::trace_record::RECORD_BYTES;
 use dataplane::{FoundBy, TraceCopy, TraceHit, TraceRecord, Usage};
-use flow::{EntryId, Nanos, Outcome, PortNo};
+use flow::{EntryId, Nanos, Outcome, PortNo, RuleVersion};
 use frame::Frame;
 use rtrb::Producer;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ pub struct Recorder {
     lost: Arc<AtomicU64>,
     clock: Option<fn() -> Nanos>,
     began: Nanos,
-    version: u64,
+    version: RuleVersion,
     /// Index of the record of the packet in each slot.
     slots: Box<[u8]>,
     records: Box<[Open]>,
@@ -71,12 +71,23 @@ impl Recorder {
         let records = (0..RECORDS).map(|_| Open { record: empty(worker), began: 0 }).collect();
         let slots = vec![NOBODY; 1 << u16::BITS].into_boxed_slice();
         let free = (0..RECORDS as u8).collect();
-        Self { filter, ring, left: count, lost, clock, began: 0, version: 0, slots, records, free }
+        Self {
+            filter,
+            ring,
+            left: count,
+            lost,
+            clock,
+            began: 0,
+            version: RuleVersion(0),
+            slots,
+            records,
+            free,
+        }
     }
 
     /// Returns whether the next burst must run with the recorder. `version` is the version of the rules that
     /// forward the burst.
-    pub fn listens(&mut self, version: u64) -> bool {
+    pub fn listens(&mut self, version: RuleVersion) -> bool {
         self.version = version;
         self.began = self.now();
         self.left > 0 || !self.free.is_full()
@@ -191,7 +202,7 @@ impl Probe for Recorder {
 fn empty(worker: u16) -> TraceRecord {
     TraceRecord {
         worker,
-        version: 0,
+        version: RuleVersion(0),
         in_port: PortNo(0),
         sequence: 0,
         len: 0,

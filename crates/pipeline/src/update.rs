@@ -14,7 +14,7 @@ use crate::ports::PortTable;
 use crate::recorder::Recorder;
 use crate::stateless::forwarder::StatelessForwarder;
 use actions::Program;
-use flow::{EntryId, Settings};
+use flow::{EntryId, RuleVersion, Settings};
 use std::sync::Arc;
 use tables::{Table, TableUpdate};
 
@@ -22,7 +22,7 @@ use tables::{Table, TableUpdate};
 #[derive(Debug, Default)]
 pub struct Updates {
     /// Version of the operation.
-    pub version: u64,
+    pub version: RuleVersion,
     /// Parts of the operation, in order.
     pub parts: Vec<Update>,
 }

@@ -8,7 +8,7 @@
 use dataplane::Event;
 use fastrand::Rng;
 use flow::stateless::{Arithmetic, Bank, Gate, GateFlag, Gates, Label, NodeId, StatelessConfig, TagTypes};
-use flow::{DropReason, Limits, Operation, Outcome, PortNo, PortState, QueueId};
+use flow::{DropReason, Limits, Operation, Outcome, PortNo, PortState, QueueId, RuleVersion};
 use frame::{Frame, Lane};
 use pipeline::{
     BacklogShare, Counters, Egress, LaneLimits, Pipeline, PortTable, StatelessForwarder, Update, Updates,
@@ -230,7 +230,7 @@ fn the_stateless_forwarder_agrees_with_the_reference() {
         stateless_config.check().expect("it can be");
         version += 1;
         let mut updates = Updates {
-            version,
+            version: RuleVersion(version),
             parts: vec![
                 Update::SwapPorts(Arc::new(PortTable::new(ports.clone()))),
                 Update::SwapStateless(Some(Arc::new(StatelessForwarder::compile(&stateless_config)))),

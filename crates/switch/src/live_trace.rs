@@ -5,7 +5,7 @@ use config::flow_file::port_names;
 use config::trace::{TraceForm, describe, report, rule};
 use dataplane::{FoundBy, TraceRecord};
 use flow::syntax::{ParseOptions, parse_match};
-use flow::{Match, Nanos, Outcome, PortNo};
+use flow::{Match, Nanos, Outcome, PortNo, RuleVersion};
 use model::Model;
 use model::trace::TraceComparison;
 use serde::{Deserialize, Serialize};
@@ -42,7 +42,7 @@ pub struct Real {
     /// Length of the packet in bytes.
     pub bytes: u32,
     /// Version of the rules that processed the packet.
-    pub version: u64,
+    pub version: RuleVersion,
     /// Lookups in order.
     pub hits: Vec<RealHit>,
     /// The table whose LUT had no record for the packet. The packet left the fast-forwarding path there.

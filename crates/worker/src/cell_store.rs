@@ -3,7 +3,7 @@
 //! by large modify commands.
 
 use dataplane::EntryCounters;
-use flow::EntryId;
+use flow::{EntryId, RuleVersion};
 use pipeline::{Cell, CellPage, Cells, PAGE_CELLS, ProgramId, Update};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 struct RetiredPage {
     worker: usize,
-    version: u64,
+    version: RuleVersion,
     number: usize,
     page: Arc<CellPage>,
 }
@@ -20,7 +20,7 @@ struct RetiredPage {
 impl RetiredPage {
     /// Adds the page's counts of an entry. Packets and bytes counted in a page that was retired before the
     /// entry's reset are ignored. The time of the last use is kept, because a reset does not affect timeouts.
-    fn add(&self, sum: &mut EntryCounters, id: EntryId, reset: &HashMap<EntryId, u64>) {
+    fn add(&self, sum: &mut EntryCounters, id: EntryId, reset: &HashMap<EntryId, RuleVersion>) {
         let cell = &self.page.cells()[id.0 as usize % PAGE_CELLS];
         if reset.get(&id).is_none_or(|version| self.version > *version) {
             add(sum, cell);
@@ -40,7 +40,7 @@ pub(crate) struct CellStore {
     folded: HashMap<EntryId, EntryCounters>,
     /// Version from which an entry counts from 0, by entry ID. Counts in pages retired up to this version are
     /// ignored.
-    reset: HashMap<EntryId, u64>,
+    reset: HashMap<EntryId, RuleVersion>,
     grown: bool,
 }
 
@@ -72,7 +72,12 @@ impl CellStore {
     /// Replaces the pages of these entries. `running` returns the program of each entry from `version` on;
     /// the old pages may not contain it yet, because smaller changes are still queued. Counts in the old
     /// pages are kept until `version` is active.
-    pub fn replace(&mut self, ids: &[EntryId], running: impl Fn(EntryId) -> Option<ProgramId>, version: u64) {
+    pub fn replace(
+        &mut self,
+        ids: &[EntryId],
+        running: impl Fn(EntryId) -> Option<ProgramId>,
+        version: RuleVersion,
+    ) {
         let numbers: BTreeSet<usize> = ids.iter().map(|id| id.0 as usize / PAGE_CELLS).collect();
         for &number in &numbers {
             for (worker, pages) in self.workers.iter_mut().enumerate() {
@@ -98,7 +103,7 @@ impl CellStore {
     }
 
     /// Adds up the counts of retired pages that their worker no longer uses, and releases these pages.
-    pub fn fold(&mut self, applied: impl Fn(usize) -> u64) {
+    pub fn fold(&mut self, applied: impl Fn(usize) -> RuleVersion) {
         let (folded, reset) = (&mut self.folded, &self.reset);
         self.retired.retain(|retired| {
             if applied(retired.worker) < retired.version {
@@ -118,7 +123,7 @@ impl CellStore {
     }
 
     /// Resets the counters of entries to 0 from `version` on.
-    pub fn reset(&mut self, ids: &[EntryId], version: u64) {
+    pub fn reset(&mut self, ids: &[EntryId], version: RuleVersion) {
         for id in ids {
             if let Some(had) = self.folded.get_mut(id) {
                 *had = EntryCounters { used_ns: had.used_ns, ..EntryCounters::default() };
@@ -172,7 +177,7 @@ mod tests {
         store.prepare(EntryId(6), 1, 0);
         let old = Arc::clone(&store.workers[0][0]);
         old.cells()[5].count(2, 100, 7);
-        store.replace(&[EntryId(5)], |id| Some(if id == EntryId(5) { 9 } else { 1 }), 3);
+        store.replace(&[EntryId(5)], |id| Some(if id == EntryId(5) { 9 } else { 1 }), RuleVersion(3));
         // The worker first counts in the old page, and then in the new one.
         old.cells()[5].count(1, 10, 8);
         store.workers[0][0].cells()[5].count(1, 1, 9);
@@ -180,9 +185,9 @@ mod tests {
         assert_eq!(store.counters(EntryId(5)), all);
         assert_eq!(store.workers[1][0].cells()[5].program(), 9);
         assert_eq!(store.workers[1][0].cells()[6].program(), 1);
-        store.fold(|_| 2);
+        store.fold(|_| RuleVersion(2));
         assert_eq!(store.retired.len(), 2);
-        store.fold(|_| 3);
+        store.fold(|_| RuleVersion(3));
         assert_eq!((store.retired.len(), store.counters(EntryId(5))), (0, all));
         store.release(EntryId(5));
         assert_eq!(store.counters(EntryId(5)).packets, 1);
@@ -194,23 +199,27 @@ mod tests {
         store.prepare(EntryId(5), 1, 0);
         let first = Arc::clone(&store.workers[0][0]);
         first.cells()[5].count(2, 100, 7);
-        store.replace(&[EntryId(5)], |_| Some(1), 3);
+        store.replace(&[EntryId(5)], |_| Some(1), RuleVersion(3));
         // The entry counts from 0 with version 4. The worker is still at version 2 and counts in the first
         // page.
-        store.reset(&[EntryId(5)], 4);
-        store.replace(&[EntryId(5)], |_| Some(1), 5);
+        store.reset(&[EntryId(5)], RuleVersion(4));
+        store.replace(&[EntryId(5)], |_| Some(1), RuleVersion(5));
         first.cells()[5].count(1, 10, 8);
         let used = EntryCounters { used_ns: 8, ..EntryCounters::default() };
         assert_eq!(store.counters(EntryId(5)), used);
-        store.fold(|_| 3);
+        store.fold(|_| RuleVersion(3));
         assert_eq!(store.counters(EntryId(5)), used);
         // From version 4 on, the worker counts in the second page until it gets the page of version 5.
-        let second =
-            store.retired.iter().find(|retired| retired.version == 5).map(|r| Arc::clone(&r.page)).unwrap();
+        let second = store
+            .retired
+            .iter()
+            .find(|retired| retired.version == RuleVersion(5))
+            .map(|r| Arc::clone(&r.page))
+            .unwrap();
         second.cells()[5].reset();
         second.cells()[5].count(1, 60, 9);
         assert_eq!(store.counters(EntryId(5)).packets, 1);
-        store.fold(|_| 5);
+        store.fold(|_| RuleVersion(5));
         assert_eq!((store.counters(EntryId(5)).packets, store.reset.len()), (1, 0));
     }
 
@@ -219,11 +228,11 @@ mod tests {
         let mut store = CellStore::new(1);
         store.prepare(EntryId(5), 1, 0);
         store.workers[0][0].cells()[5].count(2, 100, 7);
-        store.replace(&[EntryId(6)], |_| Some(9), 3);
+        store.replace(&[EntryId(6)], |_| Some(9), RuleVersion(3));
         store.release(EntryId(5));
-        store.replace(&[EntryId(6)], |_| Some(8), 4);
+        store.replace(&[EntryId(6)], |_| Some(8), RuleVersion(4));
         store.prepare(EntryId(5), 2, 0);
-        store.fold(|_| 4);
+        store.fold(|_| RuleVersion(4));
         assert_eq!(store.counters(EntryId(5)), EntryCounters::default());
     }
 }

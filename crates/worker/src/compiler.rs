@@ -11,7 +11,7 @@ use crate::meters::Meters;
 use crate::requeues::Requeues;
 use crate::table_compiler::TableCompiler;
 use flow::operation::MAC_TABLE;
-use flow::{EntryChange, Nanos, Operation, PortNo, PortState};
+use flow::{EntryChange, Nanos, Operation, PortNo, PortState, RuleVersion};
 use pipeline::{CompiledPacketOut, PortTable, StatelessForwarder, Update};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ impl OperationCompiler {
     }
 
     /// Compiles an operation that becomes active with `version`. Returns each worker's updates.
-    pub fn compile(&mut self, operation: Operation, version: u64) -> Vec<Vec<Update>> {
+    pub fn compile(&mut self, operation: Operation, version: RuleVersion) -> Vec<Vec<Update>> {
         let mut parts = self.no_parts();
         let mut changed = Changed::default();
         match operation {
@@ -90,7 +90,13 @@ impl OperationCompiler {
     }
 
     /// Compiles one operation, except for data that is replaced as a whole.
-    fn take(&mut self, operation: Operation, version: u64, changed: &mut Changed, parts: &mut [Vec<Update>]) {
+    fn take(
+        &mut self,
+        operation: Operation,
+        version: RuleVersion,
+        changed: &mut Changed,
+        parts: &mut [Vec<Update>],
+    ) {
         match operation {
             Operation::Entries(changes) => self.change_entries(&changes, version, parts),
             Operation::Port(state) => {
@@ -146,7 +152,7 @@ impl OperationCompiler {
         }
     }
 
-    fn change_entries(&mut self, changes: &[EntryChange], version: u64, parts: &mut [Vec<Update>]) {
+    fn change_entries(&mut self, changes: &[EntryChange], version: RuleVersion, parts: &mut [Vec<Update>]) {
         let mut requeues = self.requeue(changes);
         let (tables, modified) = self.entries.apply(changes, version, &mut self.requeues);
         self.entries.updates(parts);

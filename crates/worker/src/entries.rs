@@ -6,7 +6,7 @@ use crate::cell_store::CellStore;
 use crate::programs::{ProgramKind, Programs};
 use crate::requeues::{Choice, Requeues};
 use dataplane::EntryCounters;
-use flow::{EntryChange, EntryId, FlowEntry};
+use flow::{EntryChange, EntryId, FlowEntry, RuleVersion};
 use pipeline::{ProgramId, Update};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -82,7 +82,7 @@ impl Entries {
     pub fn apply(
         &mut self,
         changes: &[EntryChange],
-        version: u64,
+        version: RuleVersion,
         requeues: &mut Requeues,
     ) -> (BTreeMap<u8, TableChanges>, Modified) {
         let mut tables: BTreeMap<u8, TableChanges> = BTreeMap::new();
@@ -155,7 +155,7 @@ impl Entries {
     }
 
     /// Folds the counters of retired pages. `applied` returns the version that a worker has applied.
-    pub fn fold(&mut self, applied: impl Fn(usize) -> u64) {
+    pub fn fold(&mut self, applied: impl Fn(usize) -> RuleVersion) {
         self.cells.fold(applied);
     }
 

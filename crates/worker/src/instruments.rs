@@ -4,7 +4,7 @@
 
 use crate::stopwatch::Stopwatch;
 use dataplane::{FoundBy, Usage};
-use flow::{EntryId, Outcome};
+use flow::{EntryId, Outcome, RuleVersion};
 use frame::Frame;
 use pipeline::{BurstCounters, Leaving, Probe, ProbeStep, RECORDER, Recorder, Via};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -47,7 +47,7 @@ impl BurstInstruments {
 
     #[inline(never)]
     fn records(&mut self, applied: &AtomicU64) -> bool {
-        self.recorder.as_mut().is_some_and(|recorder| recorder.listens(applied.load(Relaxed)))
+        self.recorder.as_mut().is_some_and(|recorder| recorder.listens(RuleVersion(applied.load(Relaxed))))
     }
 
     /// Returns the number of packets being recorded, and its limit.

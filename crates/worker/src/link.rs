@@ -7,6 +7,7 @@
 use crate::egress::STOCK;
 use crate::sleep::{PublishFence, SleepFlag};
 use dataplane::{Event, Usage};
+use flow::RuleVersion;
 use frame::Frame;
 use pipeline::{Update, Updates};
 use rtrb::{Consumer, Producer, PushError};
@@ -69,14 +70,14 @@ impl Link {
 /// The links to all workers, and the version of the last operation sent over them.
 pub(crate) struct Links {
     links: Vec<Link>,
-    version: u64,
+    version: RuleVersion,
     /// Worker whose events are taken next.
     next: usize,
 }
 
 impl Links {
     pub fn new(links: Vec<Link>) -> Self {
-        Self { links, version: 0, next: 0 }
+        Self { links, version: RuleVersion(0), next: 0 }
     }
 
     /// Returns the number of workers.
@@ -96,8 +97,8 @@ impl Links {
     }
 
     /// Begins the next version and returns it.
-    pub fn begin_version(&mut self) -> u64 {
-        self.version += 1;
+    pub fn begin_version(&mut self) -> RuleVersion {
+        self.version.0 += 1;
         self.version
     }
 
@@ -112,12 +113,12 @@ impl Links {
     }
 
     /// Returns the version that a worker has applied.
-    pub fn applied_by(&self, worker: usize) -> u64 {
-        self.links[worker].applied.load(Ordering::Acquire)
+    pub fn applied_by(&self, worker: usize) -> RuleVersion {
+        RuleVersion(self.links[worker].applied.load(Ordering::Acquire))
     }
 
     /// Returns the latest version that all workers have applied.
-    pub fn applied(&self) -> u64 {
+    pub fn applied(&self) -> RuleVersion {
         (0..self.links.len()).map(|worker| self.applied_by(worker)).min().unwrap_or(self.version)
     }
 

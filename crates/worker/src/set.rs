@@ -18,7 +18,7 @@ use dataplane::{
     DataPlane, EntryCounters, Event, GroupCounters, MeterCounters, PortCounters, PortQueue, TableCounters,
     Totals, TraceRecord,
 };
-use flow::{EntryId, GroupId, Match, MeterId, Nanos, Operation, PortNo};
+use flow::{EntryId, GroupId, Match, MeterId, Nanos, Operation, PortNo, RuleVersion};
 use frame::Frame;
 use pipeline::Update;
 use std::collections::BTreeMap;
@@ -162,7 +162,7 @@ impl WorkerSet {
 }
 
 impl DataPlane for WorkerSet {
-    fn submit(&mut self, operation: Operation) -> u64 {
+    fn submit(&mut self, operation: Operation) -> RuleVersion {
         let version = self.links.begin_version();
         let parts = self.compiler.compile(operation, version);
         self.send(parts);
@@ -176,7 +176,7 @@ impl DataPlane for WorkerSet {
         }
     }
 
-    fn applied(&mut self) -> u64 {
+    fn applied(&mut self) -> RuleVersion {
         self.reclaim_and_flush();
         self.links.applied()
     }

@@ -265,7 +265,7 @@ impl<P: Probe> Worker<P> {
                     _ => {}
                 }
             }
-            self.channel.applied.store(updates.version, Ordering::Release);
+            self.channel.applied.store(updates.version.0, Ordering::Release);
             drop(self.channel.retired.push(updates));
             applied += 1;
         }

@@ -255,7 +255,7 @@ fn neither_allocates_nor_frees<const N: usize>(
     // Number of threads that are not done: the workers, and the control thread until its operations are
     // active.
     let running = AtomicUsize::new(WORKERS + 1);
-    let first = control.model.barrier();
+    let first = control.model.barrier().0;
     let mut done = [0; N];
     // The workers return with their counts, so that they are freed on this thread.
     let ended: Vec<(Worker, Counted)> = std::thread::scope(|scope| {
@@ -276,7 +276,7 @@ fn neither_allocates_nor_frees<const N: usize>(
             for (done, now) in done.iter_mut().zip(figures(&lut_figures(&mut control))) {
                 *done = now.max(*done);
             }
-            let enough = control.model.plane_mut().applied() > first + OPERATIONS
+            let enough = control.model.plane_mut().applied().0 > first + OPERATIONS
                 && control.recorded > 0
                 && done.iter().all(|done| *done > 0);
             if !reported && (enough || given_up) {

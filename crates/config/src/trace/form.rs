@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Traces in the form in which the control socket and `--json` represent them.
 
-use flow::{GroupId, PortNo, QueueId};
+use flow::{GroupId, PortNo, QueueId, RuleVersion};
 use serde::{Deserialize, Serialize};
 
 /// Trace of a packet: its path through the tables and its outcome.
@@ -14,7 +14,7 @@ pub struct TraceForm {
     /// Bytes of the packet in hexadecimal.
     pub hex: String,
     /// Version of the rules, which is the number of operations so far.
-    pub version: u64,
+    pub version: RuleVersion,
     /// Lookups in order.
     pub tables: Vec<TableForm>,
     /// Groups used, in order.

@@ -11,7 +11,7 @@ use super::layout::Layout;
 use super::long::Lent;
 use super::lost::LostMessages;
 use super::shared::Shared;
-use flow::Nanos;
+use flow::{Nanos, RuleVersion};
 use openflow::features::SwitchConfig;
 use openflow::role::{AsyncConfig, AsyncKind, Role};
 use openflow::{
@@ -75,7 +75,7 @@ pub struct Progress {
 pub(super) enum Job {
     /// The channel waits until this version is active, and then answers the barrier request with this
     /// transaction ID.
-    Barrier(u32, u64),
+    Barrier(u32, RuleVersion),
     Dump(Box<Dump>),
     /// The channel waits until the driver has applied the changes of the request.
     Lent(Box<Lent>),

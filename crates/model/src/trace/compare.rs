@@ -6,7 +6,7 @@ use super::counts::TraceCounts;
 use crate::model::Model;
 use dataplane::trace_record::{RECORD_COPIES, RECORD_HITS};
 use dataplane::{DataPlane, TraceCopy, TraceRecord};
-use flow::{DropReason, EntryId, Outcome, PortNo};
+use flow::{DropReason, EntryId, Outcome, PortNo, RuleVersion};
 use std::fmt::Write as _;
 use wire::digest::fnv1a;
 
@@ -22,9 +22,9 @@ pub enum TraceComparison {
     /// known.
     Changed {
         /// Version of the rules that the worker applied.
-        then: u64,
+        then: RuleVersion,
         /// Current version of the rules.
-        now: u64,
+        now: RuleVersion,
     },
     /// Worker and rules differ for a reason that is known and permitted.
     Unclear(&'static str),

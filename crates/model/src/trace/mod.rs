@@ -22,7 +22,10 @@ use crate::rules::Rules;
 use dataplane::DataPlane;
 use flow::group::Group;
 use flow::stateless::StatelessConfig;
-use flow::{DropReason, EntryId, Field, FlowEntry, GroupId, MeterId, Outcome, PortNo, PortState, Settings};
+use flow::{
+    DropReason, EntryId, Field, FlowEntry, GroupId, MeterId, Outcome, PortNo, PortState, RuleVersion,
+    Settings,
+};
 use reference::{ReferencePacket, RuleSource};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -36,7 +39,7 @@ const COPY_BYTES_MAX: usize = 2 * 1_024 * 1_024;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
     /// Version of the rules.
-    pub version: u64,
+    pub version: RuleVersion,
     /// Ingress port of the packet.
     pub in_port: PortNo,
     /// The frame as received.

@@ -8,7 +8,7 @@ use dataplane::{
 use flow::operation::MAC_TABLE;
 use flow::{
     Action, EntryChange, EntryId, Field, FieldMatch, FlowMod, FlowModCommand, GroupId, Instructions, Match,
-    MeterId, Nanos, Operation, PortNo,
+    MeterId, Nanos, Operation, PortNo, RuleVersion,
 };
 use frame::Frame;
 use model::{AsyncMessage, FlowCursor, FlowFilter, FlowStats, Model, ModelConfig, PortDesc};
@@ -20,14 +20,14 @@ pub const SECOND: Nanos = 1_000_000_000;
 enum Known {
     Alive,
     /// The entry was removed by the operation of this version.
-    Removed(u64),
+    Removed(RuleVersion),
 }
 
 #[derive(Debug, Default)]
 pub struct FakePlane {
     /// Operations in order; the first one has version 1.
     pub operations: Vec<Operation>,
-    pub applied: u64,
+    pub applied: RuleVersion,
     /// Whether operations are applied only when `apply_all` is called.
     pub held: bool,
     pub counters: HashMap<EntryId, EntryCounters>,
@@ -41,7 +41,7 @@ pub struct FakePlane {
 
 impl FakePlane {
     pub fn apply_all(&mut self) {
-        self.applied = self.operations.len() as u64;
+        self.applied = RuleVersion(self.operations.len() as u64);
     }
 
     pub fn hit(&mut self, id: EntryId, packets: u64, now: Nanos) {
@@ -62,8 +62,8 @@ impl FakePlane {
 }
 
 impl DataPlane for FakePlane {
-    fn submit(&mut self, operation: Operation) -> u64 {
-        let version = self.operations.len() as u64 + 1;
+    fn submit(&mut self, operation: Operation) -> RuleVersion {
+        let version = RuleVersion(self.operations.len() as u64 + 1);
         for part in operation.parts() {
             assert!(!matches!(part, Operation::All(_)));
             let Operation::Entries(changes) = part else { continue };
@@ -93,7 +93,7 @@ impl DataPlane for FakePlane {
         version
     }
 
-    fn applied(&mut self) -> u64 {
+    fn applied(&mut self) -> RuleVersion {
         self.applied
     }
 

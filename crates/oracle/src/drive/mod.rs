@@ -13,7 +13,7 @@ use super::rules::{Scope, Style};
 use super::templates::Template;
 use fastrand::Rng;
 use flow::group::Group;
-use flow::{FlowMod, GroupId, Nanos, PortNo};
+use flow::{FlowMod, GroupId, Nanos, PortNo, RuleVersion};
 use model::{AsyncMessage, Model, RemovedReason};
 use port::mem::MemHandle;
 use reference::Reference;
@@ -38,7 +38,7 @@ pub(super) struct Driver {
     now: Nanos,
     sequences: Vec<Vec<u64>>,
     waiting: Vec<Vec<usize>>,
-    acknowledged: u64,
+    acknowledged: RuleVersion,
     tight: bool,
     /// Number of poll iterations since frames were last taken from the devices.
     untaken: usize,

@@ -8,7 +8,7 @@ use crate::room::Room;
 use crate::rules::Style;
 use crate::templates::{Family, Template};
 use fastrand::Rng;
-use flow::{EgressQueue, GroupId, MeterId, Nanos, PortNo, QueueId, Settings};
+use flow::{EgressQueue, GroupId, MeterId, Nanos, PortNo, QueueId, RuleVersion, Settings};
 use model::{GroupCommand, Learning, MeterCommand, Model, ModelConfig, PortDesc};
 use port::Queue;
 use port::mem::{self, MemHandle};
@@ -177,7 +177,7 @@ impl Driver {
             shadow: Reference::new(),
             shadowed: 0,
             now: 1,
-            acknowledged: 0,
+            acknowledged: RuleVersion(0),
             tight,
             untaken: 0,
             large_waiting: vec![0; options.workers],

@@ -6,7 +6,7 @@
 use crate::log::{Lookup, Moment, Record, Walker};
 use dataplane::{MeterCounters, TrafficCount};
 use flow::meter::Band;
-use flow::{EntryChange, EntryId, MeterId, Operation};
+use flow::{EntryChange, EntryId, MeterId, Operation, RuleVersion};
 use reference::{MeterDebts, Metered, Processed};
 use std::collections::BTreeMap;
 
@@ -151,7 +151,9 @@ fn charges(record: &Record) -> Vec<Charge> {
             rules.apply(version, &record.operations[version - 1]);
         }
         for (worker, log) in record.hits.iter().enumerate() {
-            while let Some(lookup) = log.get(next[worker]).filter(|lookup| lookup.version == version as u64) {
+            while let Some(lookup) =
+                log.get(next[worker]).filter(|lookup| lookup.version == RuleVersion(version as u64))
+            {
                 next[worker] += 1;
                 charges.extend(rules.charge(worker, lookup));
             }

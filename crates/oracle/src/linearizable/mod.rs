@@ -18,7 +18,7 @@ mod sent;
 use super::Coverage;
 use super::features::Features;
 use super::log::{Arrival, Entry, Lookup, Moment, Record, Walker, tag};
-use flow::{DropReason, Operation, Outcome, PortNo};
+use flow::{DropReason, Operation, Outcome, PortNo, RuleVersion};
 use lives::{Lives, Lookups};
 use meters::Bands;
 use reference::{Processed, Reference};
@@ -136,14 +136,15 @@ fn replay(record: &Record, coverage: &mut Coverage) -> Result<Replay, String> {
         if version > 0 {
             match &record.operations[version - 1] {
                 Operation::PacketOut(packet) => {
-                    let number = record.injected.get(&(version as u64)).ok_or("a packet-out of nobody")?;
+                    let rule_version = RuleVersion(version as u64);
+                    let number = record.injected.get(&rule_version).ok_or("a packet-out of nobody")?;
                     // The first worker sends packet-outs.
-                    let (worker, walker) = (0, Walker::Injected(version as u64));
+                    let (worker, walker) = (0, Walker::Injected(rule_version));
                     made.reference.exceed(made.bands.exceeded_by((worker, walker)));
                     let processed = made.reference.packet_out(packet);
                     let moment =
                         record.logs.first().zip(record.moments.first()).and_then(|(log, moments)| {
-                            let at = log.iter().position(|entry| *entry == Entry::Applied(version as u64))?;
+                            let at = log.iter().position(|entry| *entry == Entry::Applied(rule_version))?;
                             moments.get(at).copied()
                         });
                     let arrival = &record.arrivals[*number];

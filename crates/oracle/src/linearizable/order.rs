@@ -2,17 +2,17 @@
 //! Checks of the workers' logs: each packet and each operation appears once, within its bounds.
 
 use crate::log::{Entry, Record};
-use flow::PortNo;
+use flow::{PortNo, RuleVersion};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// For each arrival, its position in its worker's log, and the version applied there.
-type Positions = BTreeMap<(PortNo, usize, u64), (usize, u64)>;
+type Positions = BTreeMap<(PortNo, usize, u64), (usize, RuleVersion)>;
 
 /// Checks that each worker applies all operations once and in order, and processes each packet once.
 pub(super) fn check_logs(record: &Record) -> Result<Positions, String> {
     let mut positions = Positions::new();
     for (worker, log) in record.logs.iter().enumerate() {
-        let mut version = 0;
+        let mut version = RuleVersion(0);
         for (at, entry) in log.iter().enumerate() {
             if let Entry::Refused { port, sequence, .. } = entry
                 && positions.get(&(*port, worker, *sequence)).is_none_or(|(_, at)| *at != version)
@@ -20,9 +20,9 @@ pub(super) fn check_logs(record: &Record) -> Result<Positions, String> {
                 return Err(format!("worker {worker} dropped a packet of another version: {entry:?}"));
             }
             match *entry {
-                Entry::Applied(next) if next == version + 1 => {
+                Entry::Applied(next) if next.0 == version.0 + 1 => {
                     // An operation must not be applied before it was submitted.
-                    let earliest = record.submitted[version as usize].lengths[worker];
+                    let earliest = record.submitted[version.0 as usize].lengths[worker];
                     if at < earliest {
                         return Err(format!(
                             "operation {next} was in force on worker {worker} before it was made"
@@ -41,7 +41,7 @@ pub(super) fn check_logs(record: &Record) -> Result<Positions, String> {
                 }
             }
         }
-        if version != record.operations.len() as u64 {
+        if version.0 != record.operations.len() as u64 {
             return Err(format!(
                 "worker {worker} stopped at operation {version} of {}",
                 record.operations.len()

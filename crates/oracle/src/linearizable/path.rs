@@ -33,7 +33,7 @@ pub(super) fn path_use(record: &Record, replay: &Replay) -> PathUse {
             let (port, sequence) = match *entry {
                 Entry::Packet { port, sequence } => (port, sequence),
                 Entry::Applied(version) => {
-                    if changes_rules(&record.operations[version as usize - 1]) {
+                    if changes_rules(&record.operations[version.0 as usize - 1]) {
                         finished.clear();
                     }
                     continue;

@@ -2,7 +2,7 @@
 //! Probe of a worker. It assigns real time to steps, or counts steps and advances virtual time.
 
 use crate::cost::slots::{Course, STEPS};
-use flow::Nanos;
+use flow::{Nanos, RuleVersion};
 use pipeline::{Probe, ProbeStep};
 use std::time::Instant;
 
@@ -88,7 +88,7 @@ pub struct CostProbe {
     /// Index of the sample of the poll iteration itself.
     turn_sample: usize,
     packets: u64,
-    applied: Option<(u64, u64)>,
+    applied: Option<(RuleVersion, u64)>,
     paused: bool,
 }
 
@@ -135,7 +135,7 @@ impl CostProbe {
 
     /// Returns the version applied last, and the number of packets processed before it was applied.
     #[must_use]
-    pub fn applied(&self) -> Option<(u64, u64)> {
+    pub fn applied(&self) -> Option<(RuleVersion, u64)> {
         self.applied
     }
 
@@ -231,7 +231,7 @@ impl Probe for CostProbe {
         matches!(self.mode, Mode::Virtual { .. }).then(|| VIRTUAL_START_NS + self.virtual_ns() as Nanos)
     }
 
-    fn applied(&mut self, version: u64) {
+    fn applied(&mut self, version: RuleVersion) {
         self.applied = Some((version, self.packets));
     }
 }

@@ -8,7 +8,7 @@ use dataplane::{
     DataPlane, DropCounts, EntryCounters, Event, GroupCounters, MacSeen, MeterCounters, PacketInEvent,
     PortCounters, TableCounters, Totals, TrafficCount,
 };
-use flow::{EntryId, GroupId, MeterId, Nanos, Operation, Outcome, PortNo};
+use flow::{EntryId, GroupId, MeterId, Nanos, Operation, Outcome, PortNo, RuleVersion};
 use frame::{Frame, Meta};
 use model::Model;
 use reference::{Processed, Reference};
@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 #[derive(Debug, Default)]
 pub struct PlainPlane {
     reference: Reference,
-    version: u64,
+    version: RuleVersion,
     events: VecDeque<Event>,
     used_ns: HashMap<EntryId, Nanos>,
     ports: BTreeMap<PortNo, PortCounters>,
@@ -83,14 +83,14 @@ impl PlainPlane {
 }
 
 impl DataPlane for PlainPlane {
-    fn submit(&mut self, operation: Operation) -> u64 {
+    fn submit(&mut self, operation: Operation) -> RuleVersion {
         let applied = self.reference.apply(&operation);
         debug_assert!(applied.is_ok(), "the model keeps what operations promise: {applied:?}");
-        self.version += 1;
+        self.version.0 += 1;
         self.version
     }
 
-    fn applied(&mut self) -> u64 {
+    fn applied(&mut self) -> RuleVersion {
         self.version
     }
 

@@ -13,8 +13,8 @@ use crate::live_trace::Watch;
 use config::flow_file::{FlowFile, port_names};
 use config::stateless_form::{GatesForm, StatelessForm};
 use dataplane::DataPlane;
-use flow::Nanos;
 use flow::stateless::{StatelessChange, StatelessSection};
+use flow::{Nanos, RuleVersion};
 use model::agent::LostMessages;
 use model::{Change, Changed, Model};
 use serde::Serialize;
@@ -49,7 +49,7 @@ enum Job {
     Flows(u64, Walk),
     /// A change that is not active on all workers yet: request ID, version of the change's barrier, and
     /// result of the change.
-    Barrier(u64, u64, Changes),
+    Barrier(u64, RuleVersion, Changes),
     /// A trace of real packets.
     Live(u64, Watch),
 }

@@ -17,7 +17,7 @@ use fastrand::Rng;
 use flow::group::{Group, GroupType};
 use flow::meter::Meter;
 use flow::stateless::StatelessChange;
-use flow::{FlowMod, FlowModCommand, Nanos, Outcome, PortNo};
+use flow::{FlowMod, FlowModCommand, Nanos, Outcome, PortNo, RuleVersion};
 use model::agent::{Agent, ChannelEvent, ChannelId, Context};
 use model::{Model, ModelConfig, PortDesc};
 use openflow::group::{GroupChange, GroupMod};
@@ -111,7 +111,7 @@ impl Storm {
             ..worker::WorkerSetConfig::default()
         };
         let (set, mut workers) = build(&frames, served);
-        let plane = Watched { set, reference: Reference::new(), version: 0 };
+        let plane = Watched { set, reference: Reference::new(), version: RuleVersion(0) };
         let config = ModelConfig { standalone: rng.bool(), ..ModelConfig::default() };
         let mut model = Model::new(config, plane, 1);
         for number in 1..=PORTS {
@@ -260,11 +260,11 @@ impl Storm {
                 let taken = channel.receive(&controller.outbox, self.now);
                 controller.outbox.drain(..taken);
             }
-            let before = self.model.plane_mut().version;
+            let before = self.model.plane_mut().version.0;
             let mut refresh = || {};
             let mut context = Context { model: &mut self.model, now: self.now, refresh: &mut refresh };
             let progress = self.agent.step(controller.channel, &mut context);
-            self.counts.operations += self.model.plane_mut().version - before;
+            self.counts.operations += self.model.plane_mut().version.0 - before;
             for event in &progress.events {
                 match event {
                     ChannelEvent::Refused(_) => self.counts.refused += 1,

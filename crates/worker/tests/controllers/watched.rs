@@ -4,7 +4,7 @@
 use dataplane::{
     DataPlane, EntryCounters, Event, GroupCounters, MeterCounters, PortCounters, TableCounters, Totals,
 };
-use flow::{EntryId, GroupId, MeterId, Operation, PortNo};
+use flow::{EntryId, GroupId, MeterId, Operation, PortNo, RuleVersion};
 use frame::Frame;
 use reference::Reference;
 use worker::WorkerSet;
@@ -13,11 +13,11 @@ pub struct Watched {
     pub set: WorkerSet,
     pub reference: Reference,
     /// Version of the last operation.
-    pub version: u64,
+    pub version: RuleVersion,
 }
 
 impl DataPlane for Watched {
-    fn submit(&mut self, operation: Operation) -> u64 {
+    fn submit(&mut self, operation: Operation) -> RuleVersion {
         if let Err(problem) = self.reference.apply(&operation) {
             panic!("{problem}: {operation:?}");
         }
@@ -25,7 +25,7 @@ impl DataPlane for Watched {
         self.version
     }
 
-    fn applied(&mut self) -> u64 {
+    fn applied(&mut self) -> RuleVersion {
         self.set.applied()
     }
 
