@@ -81,6 +81,21 @@ impl Columns {
         for (into, &word) in into.iter_mut().zip(&self.stored) {
             *into = row[word] & self.mask[word];
         }
+        self.has_common(row)
+    }
+
+    /// Returns the index and the mask of each of `W` stored words.
+    #[inline(always)]
+    pub fn picks<const W: usize>(&self) -> [(usize, u64); W] {
+        std::array::from_fn(|at| match self.stored.get(at) {
+            Some(&word) => (word, self.mask[word]),
+            None => (0, 0),
+        })
+    }
+
+    /// Returns whether the words of a row that are not stored have the values that all rules need.
+    #[inline(always)]
+    pub fn has_common(&self, row: &[u64]) -> bool {
         self.alike
             .iter()
             .fold(0, |differing, &word| differing | (row[word] & self.mask[word] ^ self.common[word]))

@@ -94,37 +94,67 @@ impl Store {
     /// [`NONE`].
     pub fn lookup(&self, columns: &Columns, seed: Seed, keys: &[u64], slots: &mut [u32]) {
         match self.words {
-            1 => self.lookup_all::<1>(columns, seed, keys, slots),
-            2 => self.lookup_all::<2>(columns, seed, keys, slots),
-            3 => self.lookup_all::<3>(columns, seed, keys, slots),
-            4 => self.lookup_all::<4>(columns, seed, keys, slots),
-            5 => self.lookup_all::<5>(columns, seed, keys, slots),
-            6 => self.lookup_all::<6>(columns, seed, keys, slots),
-            _ => self.lookup_all::<0>(columns, seed, keys, slots),
+            1 => self.lookup_short::<1>(columns, seed, keys, slots),
+            2 => self.lookup_short::<2>(columns, seed, keys, slots),
+            3 => self.lookup_short::<3>(columns, seed, keys, slots),
+            4 => self.lookup_short::<4>(columns, seed, keys, slots),
+            5 => self.lookup_short::<5>(columns, seed, keys, slots),
+            6 => self.lookup_short::<6>(columns, seed, keys, slots),
+            _ => self.lookup_long(columns, seed, keys, slots),
         }
     }
 
-    /// `W` is the number of words in a value if it is known at compile time, else 0.
-    fn lookup_all<const W: usize>(&self, columns: &Columns, seed: Seed, keys: &[u64], slots: &mut [u32]) {
+    /// Looks up keys whose values have `W` words, so that a bucket is one line.
+    fn lookup_short<const W: usize>(&self, columns: &Columns, seed: Seed, keys: &[u64], slots: &mut [u32]) {
+        const { assert!(W < LINE) };
+        let picks = columns.picks::<W>();
+        let lines = self.buckets.lines();
+        let words = columns.words().max(1);
+        for (keys, slots) in keys.chunks(GROUP * words).zip(slots.chunks_mut(GROUP)) {
+            let mut kept = [[0; W]; GROUP];
+            let mut foreign = 0u32;
+            for (((row, packed), slot), at) in
+                keys.chunks_exact(words).zip(&mut kept).zip(slots.iter_mut()).zip(0..)
+            {
+                *packed = picks.map(|(word, mask)| row[word] & mask);
+                foreign |= u32::from(!columns.has_common(row)) << at;
+                let bucket = self.pilots.bucket(seed.hash_masked(packed));
+                prefetch(lines, bucket);
+                *slot = bucket as u32;
+            }
+            for (slot, packed) in slots.iter_mut().zip(&kept) {
+                *slot = lines.get(*slot as usize).map_or(NONE, |line| in_line(line, packed));
+            }
+            if foreign != 0 {
+                for (at, slot) in slots.iter_mut().enumerate() {
+                    *slot |= 0u32.wrapping_sub(foreign >> at & 1);
+                }
+            }
+            if self.has_spilled() {
+                self.find_all_spilled(kept.as_flattened(), seed, foreign, slots);
+            }
+        }
+    }
+
+    /// Looks up keys whose values have any number of words.
+    fn lookup_long(&self, columns: &Columns, seed: Seed, keys: &[u64], slots: &mut [u32]) {
         // Long keys are processed in smaller groups.
         let at_once = (KEPT / self.words.max(1)).clamp(1, GROUP);
         let words = columns.words().max(1);
         for (keys, slots) in keys.chunks(at_once * words).zip(slots.chunks_mut(at_once)) {
-            self.lookup_group::<W>(columns, seed, keys, slots);
+            self.lookup_group(columns, seed, keys, slots);
         }
     }
 
-    #[inline(always)]
-    fn lookup_group<const W: usize>(&self, columns: &Columns, seed: Seed, keys: &[u64], slots: &mut [u32]) {
-        let (words, ways) = if W == 0 { (self.words, self.ways) } else { (W, ways(W)) };
-        let (mut kept, mut hashes) = ([0; KEPT], [0; GROUP]);
+    fn lookup_group(&self, columns: &Columns, seed: Seed, keys: &[u64], slots: &mut [u32]) {
+        let (words, ways) = (self.words, self.ways);
+        let mut kept = [0; KEPT];
         let mut foreign = 0u32;
         let buckets = self.buckets();
         let rows = keys.chunks_exact(columns.words()).take(slots.len().min(GROUP));
         for (at, (row, packed)) in rows.zip(kept.chunks_exact_mut(words)).enumerate() {
             foreign |= u32::from(!columns.pack(row, packed)) << at;
-            hashes[at] = seed.hash_masked(packed);
-            let bucket = self.pilots.bucket(hashes[at]);
+            let bucket = self.pilots.bucket(seed.hash_masked(packed));
             prefetch(buckets, bucket * self.stride);
             if self.stride > LINE {
                 prefetch(buckets, bucket * self.stride + LINE);
@@ -138,15 +168,16 @@ impl Store {
             *slot = in_bucket(bucket, ways, packed) | 0u32.wrapping_sub(foreign >> at & 1);
         }
         if self.has_spilled() {
-            self.find_all_spilled(&kept, &hashes, foreign, slots);
+            self.find_all_spilled(&kept, seed, foreign, slots);
         }
     }
 
     #[cold]
-    fn find_all_spilled(&self, kept: &[u64], hashes: &[u64], foreign: u32, slots: &mut [u32]) {
+    fn find_all_spilled(&self, kept: &[u64], seed: Seed, foreign: u32, slots: &mut [u32]) {
         for (at, slot) in slots.iter_mut().enumerate() {
             if *slot == NONE && foreign >> at & 1 == 0 {
-                *slot = self.find_spilled(&kept[at * self.words..][..self.words], hashes[at]);
+                let packed = &kept[at * self.words..][..self.words];
+                *slot = self.find_spilled(packed, seed.hash_masked(packed));
             }
         }
     }
@@ -204,6 +235,19 @@ fn in_bucket(bucket: &[u64], ways: usize, packed: &[u64]) -> u32 {
         let slot = slot_in(bucket, ways * packed.len(), way);
         // Free places hold [`NONE`], so `min` ignores them.
         found = if differing == 0 { slot.min(found) } else { found };
+    }
+    found
+}
+
+/// Returns the slot of a value of `W` words in a bucket of one line, or [`NONE`].
+#[inline(always)]
+fn in_line<const W: usize>(line: &[u64; LINE], packed: &[u64; W]) -> u32 {
+    let mut found = NONE;
+    for way in 0..const { ways(W) } {
+        let differing = (0..W).fold(0, |differing, at| differing | line[way * W + at] ^ packed[at]);
+        let slot = slot_in(line, const { ways(W) * W }, way);
+        // Values are distinct, and free places hold [`NONE`], so at most one slot is not all ones.
+        found &= if differing == 0 { slot } else { NONE };
     }
     found
 }
