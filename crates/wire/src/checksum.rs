@@ -9,7 +9,7 @@ mod delta;
 #[cfg(test)]
 mod tests;
 
-pub use delta::{ChecksumDelta, apply, apply_partial, apply_udp};
+pub use delta::{ChecksumDelta, apply, apply_partial, apply_ttl_decrement, apply_udp};
 
 /// Folds a sum of words to 16 bits with end-around carry.
 fn fold(mut sum: u64) -> u16 {

@@ -5,6 +5,7 @@
 //! after IPv6 extension headers). It never fails. If a header is cut short or inconsistent, its bit in
 //! `present` is not set, and the bytes after it are not examined.
 
+mod common;
 mod ip;
 mod upper;
 mod walk;
@@ -12,6 +13,7 @@ mod walk;
 #[cfg(test)]
 mod tests;
 
+pub use common::locate_common;
 pub use walk::{deepen, locate};
 
 /// One bit for each header to which match fields refer.

@@ -55,8 +55,16 @@ pub fn apply(checksum: u16, delta: ChecksumDelta) -> u16 {
     if delta.is_zero() { checksum } else { !delta.added_to(!checksum) }
 }
 
-/// Like [`apply`], but for UDP. A checksum of zero, which means none, is unchanged. A result of zero becomes
-/// 0xffff.
+/// Returns the checksum of an IPv4 header after its TTL was decremented: [`apply`] with a constant delta.
+#[inline]
+pub fn apply_ttl_decrement(checksum: u16) -> u16 {
+    // The TTL is the high byte of its word: ~m + m' is ~0x0100 for every TTL. The sum is not 0, so one fold
+    // gives 1..=0xffff.
+    let sum = u32::from(!checksum) + 0xfeff;
+    !((sum & 0xffff) + (sum >> 16)) as u16
+}
+
+/// Like [`apply`], for UDP: a checksum of zero (none) stays, and a result of zero becomes 0xffff.
 #[inline]
 pub fn apply_udp(checksum: u16, delta: ChecksumDelta) -> u16 {
     if checksum == 0 || delta.is_zero() {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Walks over frames written by hand.
 
-use super::{Depth, ETH_TYPE_LLC, Layers, deepen, exthdr, header, locate};
+use super::{Depth, ETH_TYPE_LLC, Layers, deepen, exthdr, header, locate, locate_common};
+use proptest::prelude::*;
 
 /// Returns an Ethernet frame with two zero addresses, followed by `type_and_rest`.
 fn frame(type_and_rest: &[&[u8]]) -> Vec<u8> {
@@ -279,4 +280,68 @@ fn neighbour_discovery() {
     assert_eq!(neighbour(135, 0, &source[..7]).present, icmpv6 | header::ND);
     assert_eq!(neighbour(135, 0, &[&[9, 0], source].concat()).present, icmpv6 | header::ND);
     assert_eq!(with_extensions(&[], 58, &[135, 0, 0, 0]).present, icmpv6);
+}
+
+/// Returns the prefix of a frame's type and IP headers: with up to two tags, of either version, and rarely of
+/// another kind.
+fn some_headers() -> impl Strategy<Value = Vec<u8>> {
+    let tpid = prop::sample::select(vec![[0x81, 0x00], [0x88, 0xa8], [0x91, 0x00]]);
+    let tags = prop::collection::vec((tpid, any::<[u8; 2]>()), 0..3);
+    let proto = prop::sample::select(vec![6, 6, 17, 17, 1, 58, 132, 0, 44, 59]);
+    let ip = prop_oneof![
+        4 => (0..100u16, prop::sample::select(vec![0, 0, 0x4000, 0x2000, 1]), proto.clone())
+            .prop_map(|(len, fragment, proto)| [&[8, 0], &ipv4(len, fragment, proto)[..]].concat()),
+        4 => (0..100u16, proto)
+            .prop_map(|(len, next)| [&[0x86, 0xdd], &ipv6(len, next)[..]].concat()),
+        1 => any::<[u8; 2]>().prop_map(Vec::from),
+    ];
+    (tags, ip).prop_map(|(tags, ip)| {
+        let tags = tags.iter().flat_map(|(tpid, tci)| [*tpid, *tci].concat());
+        tags.chain(ip).collect()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(20_000))]
+
+    #[test]
+    fn common_packets_are_found_as_by_the_walk(
+        headers in some_headers(),
+        payload in prop::collection::vec(any::<u8>(), 0..60),
+        mutations in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..3),
+        cut in 0..4usize,
+    ) {
+        let mut data = frame(&[&headers, &payload]);
+        for (at, byte) in mutations {
+            let at = at.index(data.len());
+            data[at] = byte;
+        }
+        data.truncate(data.len() - cut);
+        // What an earlier walk has found does not matter.
+        let before = locate(&data, Depth::L2);
+        let mut found = before;
+        let right = if locate_common(&data, &mut found) { locate(&data, Depth::L4) } else { before };
+        prop_assert_eq!(found, right);
+    }
+}
+
+#[test]
+fn common_packets_are_recognised_at_their_least_length() {
+    let tags: [&[u8]; 3] = [&[], &[0x81, 0, 0x20, 5], &[0x88, 0xa8, 0xe0, 7]];
+    for tag in tags {
+        for (proto, upper) in [(6, 20), (17, 8)] {
+            let v4 = frame(&[tag, &[8, 0], &ipv4(20 + upper as u16, 0, proto), &vec![7; upper]]);
+            let v6 = frame(&[tag, &[0x86, 0xdd], &ipv6(upper as u16, proto), &vec![7; upper]]);
+            for mut data in [v4, v6] {
+                let least = data.len();
+                // Shorter frames are left to the walk, although the packet is complete.
+                data.resize(least.max(58), 0);
+                let mut found = Layers::default();
+                assert!(locate_common(&data, &mut found));
+                assert_eq!((found, found.l4_end as usize), (locate(&data, Depth::L4), least));
+                data.truncate(least - 1);
+                assert!(!locate_common(&data, &mut found));
+            }
+        }
+    }
 }

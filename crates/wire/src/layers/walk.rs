@@ -113,7 +113,7 @@ fn logical_link(data: &[u8], length_at: usize) -> (u16, usize) {
 /// Returns whether `eth_type` is a tag protocol identifier that is skipped: C-tag, S-tag, or the older Q-in-Q
 /// tag.
 #[inline(always)]
-fn is_tpid(eth_type: u16) -> bool {
+pub(super) fn is_tpid(eth_type: u16) -> bool {
     matches!(eth_type, 0x8100 | 0x88a8 | 0x9100)
 }
 
