@@ -8,7 +8,8 @@ use crate::packet_data::PacketData;
 use flow::Field;
 use flow::action::SetField;
 
-/// Bits to write into the frame's first 12 bytes: destination address, then source address.
+/// Bits to write into the frame's first 12 bytes: destination address, then source address. The words are in
+/// memory order, so that no write swaps bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MacWrite {
     /// Bits of bytes 0 to 7.
@@ -33,8 +34,8 @@ impl MacWrite {
         };
         let (value, mask) = ((set.value & set.mask) << up, set.mask << up);
         Some(Self {
-            first: Bits { value: (value >> 32) as u64, mask: (mask >> 32) as u64 },
-            last: Bits { value: value as u32, mask: mask as u32 },
+            first: Bits { value: ((value >> 32) as u64).to_be(), mask: ((mask >> 32) as u64).to_be() },
+            last: Bits { value: (value as u32).to_be(), mask: (mask as u32).to_be() },
         })
     }
 
@@ -58,10 +59,10 @@ impl MacWrite {
     pub fn run(&self, packet: &mut PacketData) {
         let Some(macs) = packet.frame.bytes_mut().first_chunk_mut::<12>() else { return };
         let [a, b, c, d, e, f, g, h, i, j, k, l] = *macs;
-        let first = u64::from_be_bytes([a, b, c, d, e, f, g, h]) & !self.first.mask | self.first.value;
-        let last = u32::from_be_bytes([i, j, k, l]) & !self.last.mask | self.last.value;
-        let [a, b, c, d, e, f, g, h] = first.to_be_bytes();
-        let [i, j, k, l] = last.to_be_bytes();
+        let first = u64::from_ne_bytes([a, b, c, d, e, f, g, h]) & !self.first.mask | self.first.value;
+        let last = u32::from_ne_bytes([i, j, k, l]) & !self.last.mask | self.last.value;
+        let [a, b, c, d, e, f, g, h] = first.to_ne_bytes();
+        let [i, j, k, l] = last.to_ne_bytes();
         *macs = [a, b, c, d, e, f, g, h, i, j, k, l];
     }
 }
@@ -69,6 +70,7 @@ impl MacWrite {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flow::PortNo;
     use frame::Frame;
 
     fn write(field: Field, value: u128, mask: u128) -> MacWrite {
@@ -82,7 +84,7 @@ mod tests {
         let dst = write(Field::EthDst, 0x0a0b_0c0d_0e0f, full);
         let part = write(Field::EthDst, 0xffff_0000, 0x00ff_0000);
         let mut packet = PacketData::empty();
-        packet.admit(Frame::from_bytes(&[0x55; 60]));
+        packet.admit(Frame::from_bytes(&[0x55; 60]), PortNo(1));
         src.then(dst).then(part).run(&mut packet);
         let bytes = packet.frame.bytes();
         assert_eq!(bytes[..6], [0x0a, 0x0b, 0x0c, 0xff, 0x0e, 0x0f]);

@@ -30,10 +30,10 @@ impl PacketData {
         Self { frame: Frame::hollow(), ext: Ext::default(), layers: Layers::default(), queue: QueueId(0) }
     }
 
-    /// Sets up the data of a frame that has just arrived.
+    /// Sets up the data of a frame that has just arrived at a port.
     #[inline]
-    pub fn admit(&mut self, frame: Frame) {
-        self.ext = Ext::arriving(PortNo(frame.meta.in_port));
+    pub fn admit(&mut self, frame: Frame, in_port: PortNo) {
+        self.ext = Ext::arriving(in_port);
         self.frame = frame;
         self.layers = Layers::default();
         self.queue = QueueId(0);
@@ -53,9 +53,13 @@ impl PacketData {
         }
     }
 
-    #[inline]
+    #[inline(never)]
     fn locate_anew(&mut self, depth: Depth) {
-        wire::deepen(self.frame.bytes(), depth, &mut self.layers);
+        // Common packets are parsed to the greatest depth at once: no later table has to parse them again.
+        let bytes = self.frame.bytes();
+        if depth < Depth::L3 || !wire::locate_common(bytes, &mut self.layers) {
+            wire::deepen(bytes, depth, &mut self.layers);
+        }
         self.ext.set_layers(&self.layers);
     }
 

@@ -120,8 +120,14 @@ impl ProgramStep {
     ///
     /// # Errors
     /// Returns the drop reason if the packet lacks what the action needs.
-    #[inline(never)]
+    #[inline(always)]
     pub fn rewrite(&self, packet: &mut PacketData, types: &TagTypes) -> Result<(), DropReason> {
+        // Routers decrement the TTL of every packet.
+        if matches!(self, Self::DecNwTtl) { ttl::dec_nw(packet) } else { self.rewrite_other(packet, types) }
+    }
+
+    #[inline(never)]
+    fn rewrite_other(&self, packet: &mut PacketData, types: &TagTypes) -> Result<(), DropReason> {
         match *self {
             Self::Output { .. } | Self::Group(_) => {}
             Self::WriteMacs(macs) => macs.run(packet),
@@ -174,6 +180,8 @@ pub struct Program {
     pub plain: bool,
     /// Next table of an entry whose only effect is to continue with that table.
     pub passage: Option<Next>,
+    /// Real port of an entry whose only effect is to send the packet to that port.
+    pub output: Option<PortNo>,
 }
 
 impl Program {
@@ -185,9 +193,14 @@ impl Program {
             && instructions.write.is_empty()
             && instructions.metadata.is_none();
         let passage = instructions.next.filter(|_| plain && instructions.apply.is_empty());
+        let apply = ProgramStep::applied(&instructions.apply);
+        let output = match (instructions.next, &apply[..]) {
+            (None, &[ProgramStep::Output { port, .. }]) => Some(port),
+            _ => None,
+        };
         Self {
             meter: instructions.meter,
-            apply: ProgramStep::applied(&instructions.apply),
+            apply,
             clear: instructions.clear,
             write: instructions.write.iter().map(ProgramStep::compile).collect(),
             metadata: instructions.metadata,
@@ -196,6 +209,7 @@ impl Program {
             miss_entry,
             plain,
             passage,
+            output: output.filter(|port| plain && port_no::is_real(*port)),
         }
     }
 

@@ -1,27 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 //! TTL actions for IPv4, IPv6 (hop limit) and MPLS.
 
-use crate::checksums::{self, ByteChange};
 use crate::packet_data::PacketData;
 use flow::DropReason;
 use wire::Depth;
+use wire::checksum::{self, ChecksumDelta};
 use wire::layers::header;
 
+/// Offset of the TTL in the IPv4 header.
+const IPV4_TTL: usize = 8;
+
+/// Offset of the hop limit in the IPv6 header.
+const IPV6_HOP_LIMIT: usize = 7;
+
 /// Decrements the IP TTL. A packet with a TTL of 0 or 1 is dropped as `TtlExpired`.
+#[inline]
 pub(crate) fn dec_nw(packet: &mut PacketData) -> Result<(), DropReason> {
-    let at = nw_place(packet)?;
-    let ttl = packet.frame.bytes()[at];
-    if ttl <= 1 {
+    packet.locate(Depth::L3);
+    let l3 = usize::from(packet.layers.l3);
+    let present = packet.layers.present;
+    if present & header::IPV4 != 0 {
+        let place = ttl_word(packet, l3 + IPV4_TTL).ok_or(DropReason::MissingHeader)?;
+        let [ttl, proto, high, low] = *place;
+        if ttl <= 1 {
+            return Err(DropReason::TtlExpired);
+        }
+        let [high, low] = checksum::apply_ttl_decrement(u16::from_be_bytes([high, low])).to_be_bytes();
+        *place = [ttl - 1, proto, high, low];
+        return Ok(());
+    }
+    if present & header::IPV6 == 0 {
+        return Err(DropReason::MissingHeader);
+    }
+    let ttl = packet.frame.bytes_mut().get_mut(l3 + IPV6_HOP_LIMIT).ok_or(DropReason::MissingHeader)?;
+    if *ttl <= 1 {
         return Err(DropReason::TtlExpired);
     }
-    write(packet, at, ttl - 1);
+    *ttl -= 1;
     Ok(())
 }
 
 /// Writes the IP TTL.
 pub(crate) fn set_nw(packet: &mut PacketData, ttl: u8) -> Result<(), DropReason> {
-    let at = nw_place(packet)?;
-    write(packet, at, ttl);
+    packet.locate(Depth::L3);
+    let l3 = usize::from(packet.layers.l3);
+    match packet.layers.present {
+        p if p & header::IPV4 != 0 => write_ipv4(packet, l3, ttl),
+        p if p & header::IPV6 != 0 => packet.frame.bytes_mut()[l3 + IPV6_HOP_LIMIT] = ttl,
+        _ => return Err(DropReason::MissingHeader),
+    }
     Ok(())
 }
 
@@ -55,28 +82,10 @@ pub(crate) fn copy_out(packet: &mut PacketData) {
 pub(crate) fn copy_in(packet: &mut PacketData) {
     if let Some((outer, inner, ipv4)) = two_places(packet) {
         let ttl = packet.frame.bytes()[outer];
-        let old = [packet.frame.bytes()[inner]];
-        packet.frame.bytes_mut()[inner] = ttl;
-        if let Some(l3) = ipv4 {
-            // The parser stops at MPLS. These layers describe the inner IPv4 header, so that the write
-            // updates its checksum.
-            let layers = wire::Layers { present: header::IPV4, l3: l3 as u16, ..wire::Layers::default() };
-            checksums::keep_right(
-                &mut packet.frame,
-                &layers,
-                ByteChange { at: inner, old: &old, written: &[0xff] },
-            );
+        match ipv4 {
+            Some(l3) => write_ipv4(packet, l3, ttl),
+            None => packet.frame.bytes_mut()[inner] = ttl,
         }
-    }
-}
-
-fn nw_place(packet: &mut PacketData) -> Result<usize, DropReason> {
-    packet.locate(Depth::L3);
-    let l3 = usize::from(packet.layers.l3);
-    match packet.layers.present {
-        p if p & header::IPV4 != 0 => Ok(l3 + 8),
-        p if p & header::IPV6 != 0 => Ok(l3 + 7),
-        _ => Err(DropReason::MissingHeader),
     }
 }
 
@@ -116,9 +125,18 @@ fn is_ipv4(bytes: &[u8]) -> bool {
         && usize::from(u16::from_be_bytes([bytes[2], bytes[3]])) >= header_bytes
 }
 
-fn write(packet: &mut PacketData, at: usize, ttl: u8) {
-    let old = [packet.frame.bytes()[at]];
-    packet.frame.bytes_mut()[at] = ttl;
-    let layers = packet.layers;
-    checksums::keep_right(&mut packet.frame, &layers, ByteChange { at, old: &old, written: &[0xff] });
+/// Returns the TTL, the protocol and the checksum of an IPv4 header, whose TTL is at `at`.
+#[inline(always)]
+fn ttl_word(packet: &mut PacketData, at: usize) -> Option<&mut [u8; 4]> {
+    packet.frame.bytes_mut().get_mut(at..)?.first_chunk_mut()
+}
+
+/// Writes the TTL of the IPv4 header at `l3` and updates its checksum. No other checksum covers the TTL.
+fn write_ipv4(packet: &mut PacketData, l3: usize, ttl: u8) {
+    let Some([old, _, high, low]) = ttl_word(packet, l3 + IPV4_TTL) else { return };
+    let mut delta = ChecksumDelta::default();
+    // The TTL is the high byte of its word.
+    delta.replace(u16::from(*old) << 8, u16::from(ttl) << 8);
+    *old = ttl;
+    [*high, *low] = checksum::apply(u16::from_be_bytes([*high, *low]), delta).to_be_bytes();
 }

@@ -11,38 +11,63 @@ use frame::Frame;
 use wire::Depth;
 use wire::ethernet::ETHERNET_BYTES;
 
+/// Port of received packets.
+#[derive(Clone, Copy, Debug)]
+struct Ingress {
+    port: PortNo,
+    receives: bool,
+}
+
 impl<E: Egress> BurstContext<'_, E> {
     /// Sets up packets in the slots of `burst` for the first frames, one each, and removes these frames.
+    /// Returns the number of packets that are not dropped at once.
     pub(crate) fn admit_burst<P: Probe>(
         &mut self,
         packets: &mut [Packet],
         burst: &[u16],
         frames: &mut Vec<Frame>,
         probe: &mut P,
-    ) {
+    ) -> usize {
+        let mut admitted = 0;
+        // Nearly always all frames of a burst are from one port.
+        let mut ingress = Ingress { port: PortNo(0), receives: false };
         for (slot, frame) in burst.iter().zip(frames.drain(..burst.len())) {
             let slot = usize::from(*slot);
             probe.arrives(slot, &frame);
-            probe.packet(PortNo(frame.meta.in_port), frame.meta.sequence);
-            self.admit(&mut packets[slot], frame);
+            let port = PortNo(frame.meta.in_port);
+            probe.packet(port, frame.meta.sequence);
+            if port != ingress.port {
+                ingress = Ingress { port, receives: self.receives(port) };
+            }
+            admitted += usize::from(self.admit(&mut packets[slot], frame, ingress));
         }
+        admitted
+    }
+
+    /// Returns whether packets of a port are received.
+    #[inline(never)]
+    fn receives(&self, port: PortNo) -> bool {
+        self.ports.get(port).is_some_and(|port| port.up && !port.no_recv)
     }
 
     /// Sets up a packet. Drops runts, packets of ports that do not receive, and, if the settings require it,
-    /// fragments.
-    #[inline]
-    fn admit(&mut self, packet: &mut Packet, frame: Frame) {
-        let receives =
-            self.ports.get(PortNo(frame.meta.in_port)).is_some_and(|port| port.up && !port.no_recv);
+    /// fragments. Returns whether the packet is not dropped.
+    #[inline(always)]
+    fn admit(&mut self, packet: &mut Packet, frame: Frame, ingress: Ingress) -> bool {
         let short = frame.len() < ETHERNET_BYTES;
-        packet.admit(frame);
-        if short || !receives {
-            packet.state = State::Done;
-            packet.reason = Some(if short { DropReason::Runt } else { DropReason::PortNotReceiving });
+        packet.admit(frame, ingress.port);
+        let reason = if short {
+            DropReason::Runt
+        } else if !ingress.receives {
+            DropReason::PortNotReceiving
         } else if self.settings.drop_fragments && is_fragment(packet) {
-            packet.state = State::Done;
-            packet.reason = Some(DropReason::Fragment);
-        }
+            DropReason::Fragment
+        } else {
+            return true;
+        };
+        packet.state = State::Done;
+        packet.reason = Some(reason);
+        false
     }
 
     /// Sets up a packet for a packet-out of the controller, and runs the packet-out's actions.
@@ -51,7 +76,7 @@ impl<E: Egress> BurstContext<'_, E> {
         let copied = frame.fill(&out.bytes);
         frame.meta.in_port = out.in_port.0;
         let short = frame.len() < ETHERNET_BYTES;
-        packet.admit(frame);
+        packet.admit(frame, out.in_port);
         (packet.table, packet.entry, packet.miss_entry) = (0, EntryId::NONE, false);
         packet.state = State::Done;
         if short || !copied {

@@ -13,7 +13,7 @@ use crate::packet::Packet;
 use engines::KeyPlan;
 use flow::{Field, FieldBase, SliceBase, ext};
 use shuffle::Shuffle;
-use wire::Depth;
+use wire::{Depth, Layers};
 
 /// One 8-byte load that covers neighbouring named fields, or up to 64 bits of one field. Nearly all fields
 /// need no other access.
@@ -66,6 +66,8 @@ pub struct Extractor {
     depth: Depth,
     has_presence: bool,
     shuffle: Option<Shuffle>,
+    /// Whether header presence and loads from the frame, L3, L4 and the extended header make up the key.
+    is_direct: bool,
 }
 
 /// Returns the depth to which headers must be parsed for a field.
@@ -143,6 +145,8 @@ impl Extractor {
                 None => made.loads.push(Load { needs, base, word, byte, turn, mask }),
             }
         }
+        let is_common = |load: &Load| !matches!(load.base, FieldBase::NdSll | FieldBase::NdTll);
+        made.is_direct = made.parts.is_empty() && made.slices.is_empty() && made.loads.iter().all(is_common);
         made
     }
 
@@ -176,8 +180,21 @@ impl Extractor {
         depth: Depth,
     ) {
         let depth = depth.max(self.depth);
-        for packet in waiting {
-            packets[usize::from(*packet)].data.locate(depth);
+        if self.is_direct && self.shuffle.is_none() {
+            match (self.words, &self.loads[..]) {
+                (1, [load]) if load.is_free() && !self.has_presence && depth == Depth::None => {
+                    return load_one(load, packets, waiting, keys, mask);
+                }
+                (1, _) => return self.load_direct::<1>(packets, waiting, keys, mask, depth),
+                (2, _) => return self.load_direct::<2>(packets, waiting, keys, mask, depth),
+                (3, _) => return self.load_direct::<3>(packets, waiting, keys, mask, depth),
+                _ => {}
+            }
+        }
+        if depth > Depth::None {
+            for packet in waiting {
+                packets[usize::from(*packet)].data.locate(depth);
+            }
         }
         let load = |waiting: &[u16], keys: &mut [u64]| {
             self.load(packets, waiting, keys);
@@ -191,6 +208,47 @@ impl Extractor {
             _ if self.words == 0 => {}
             Some(shuffle) => shuffle.rows(packets, waiting, keys, mask, |packet, row| load(&[packet], row)),
             None => load(waiting, keys),
+        }
+    }
+
+    /// Builds keys of `W` words packet by packet, for plans of the most common kind. Packet and frame are
+    /// found once for all loads.
+    #[inline(never)]
+    fn load_direct<const W: usize>(
+        &self,
+        packets: &mut [Packet],
+        waiting: &[u16],
+        keys: &mut [u64],
+        mask: &[u64],
+        depth: Depth,
+    ) {
+        let mask = mask.first_chunk().copied().unwrap_or([u64::MAX; W]);
+        let needs = if self.has_presence { self.needs } else { 0 };
+        let loads = &self.loads[..];
+        for (slot, row) in waiting.iter().zip(keys.as_chunks_mut::<W>().0) {
+            let data = &mut packets[usize::from(*slot)].data;
+            data.locate(depth);
+            let Layers { present, l3, l4, .. } = data.layers;
+            // Offsets of the bases, in the order of `FieldBase`; 0 for the frame.
+            let starts = [0, 0, l3, l4];
+            let window = data.frame.window();
+            let mut key = [0; W];
+            key[0] = u64::from(present & needs);
+            for load in loads {
+                if present & load.needs != load.needs {
+                    continue;
+                }
+                let byte = usize::from(load.byte);
+                let loaded = if load.base == FieldBase::Ext {
+                    eight_bytes(data.ext.bytes(), byte)
+                } else {
+                    eight_bytes(window, usize::from(starts[load.base as usize % 4]) + byte)
+                };
+                if let Some(word) = key.get_mut(if W == 1 { 0 } else { usize::from(load.word) }) {
+                    *word |= load.place(loaded);
+                }
+            }
+            *row = std::array::from_fn(|at| key[at] & mask[at]);
         }
     }
 
@@ -221,6 +279,16 @@ impl Extractor {
         for part in &self.parts {
             rows.each(part.word, part.needs, |packet| part.read(packet));
         }
+    }
+}
+
+/// Builds keys of one word from one load at a fixed position of the frame.
+#[inline(never)]
+fn load_one(load: &Load, packets: &[Packet], waiting: &[u16], keys: &mut [u64], mask: &[u64]) {
+    let load = Load { mask: load.mask & mask.first().copied().unwrap_or(u64::MAX), ..*load };
+    let byte = usize::from(load.byte);
+    for (slot, key) in waiting.iter().zip(keys) {
+        *key = load.place(eight_bytes(packets[usize::from(*slot)].data.frame.window(), byte));
     }
 }
 
@@ -256,6 +324,12 @@ impl Rows<'_> {
 }
 
 impl Load {
+    /// Returns whether the load needs no header.
+    #[inline(always)]
+    fn is_free(&self) -> bool {
+        self.base == FieldBase::Frame && self.needs == 0
+    }
+
     /// Moves the fields from their loaded position to their position in the key.
     #[inline(always)]
     fn place(&self, loaded: u64) -> u64 {

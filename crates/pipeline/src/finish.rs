@@ -14,26 +14,45 @@ use frame::Frame;
 impl<E: Egress> BurstContext<'_, E> {
     /// Runs the action set, sends the pending outputs, counts the outcome and frees the packet's frame if the
     /// frame was not sent.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn finish<P: Probe>(&mut self, packet: &mut Packet, slot: usize, via: Via, probe: &mut P) {
         if packet.state == State::Finish {
             self.action_set(packet);
         }
         probe.leaving(slot, &Leaving::of(packet, self.outputs));
-        self.release(packet);
-        let outcome = match packet.reason {
-            _ if packet.sent > 0 => Outcome::Forwarded,
-            _ if packet.reported > 0 => Outcome::Consumed,
+        let mut left = Released::default();
+        if !packet.outputs.is_empty() {
+            left = self.release_copies(packet);
+        }
+        if let Some(port) = packet.leaves {
+            let frame = packet.data.take_frame();
+            left.sent |= self.transmit(packet, port, packet.data.queue, frame);
+        }
+        let outcome = if left.sent && packet.reason.is_none() {
+            self.burst_counters.forwarded += 1;
+            Outcome::Forwarded
+        } else {
+            self.count_outcome(left, packet.reason)
+        };
+        probe.left(slot, outcome, via, &self.burst_counters);
+        if packet.leaves.is_none() && !packet.data.frame.is_hollow() {
+            self.egress.free(packet.data.take_frame());
+        }
+    }
+
+    /// Counts the outcome of a packet that was not sent, or of which an output failed.
+    #[inline(never)]
+    fn count_outcome(&mut self, left: Released, reason: Option<DropReason>) -> Outcome {
+        let outcome = match reason {
+            _ if left.sent => Outcome::Forwarded,
+            _ if left.reported => Outcome::Consumed,
             reason => Outcome::Dropped(reason.unwrap_or(DropReason::NoOutput)),
         };
-        if let (Outcome::Forwarded | Outcome::Consumed, Some(reason)) = (outcome, packet.reason) {
+        if let (Outcome::Forwarded | Outcome::Consumed, Some(reason)) = (outcome, reason) {
             self.burst_counters.copy_dropped(reason);
         }
         self.burst_counters.outcome(outcome);
-        probe.left(slot, outcome, via, &self.burst_counters);
-        if !packet.data.frame.is_hollow() {
-            self.egress.free(packet.data.take_frame());
-        }
+        outcome
     }
 
     /// Frees all pending outputs of the packet without sending them.
@@ -50,57 +69,63 @@ impl<E: Egress> BurstContext<'_, E> {
         }
     }
 
-    /// Gives all outputs of the packet to the egress, in order.
-    #[inline]
-    fn release(&mut self, packet: &mut Packet) {
-        if !packet.outputs.is_empty() {
-            self.release_copies(packet);
-        }
-        if let Some(port) = packet.leaves {
-            let frame = packet.data.take_frame();
-            self.transmit(packet, port, packet.data.queue, frame);
-        }
-    }
-
+    /// Gives the pending outputs of the packet to the egress, in order.
     #[inline(never)]
-    fn release_copies(&mut self, packet: &mut Packet) {
+    fn release_copies(&mut self, packet: &mut Packet) -> Released {
+        let mut left = Released::default();
         let mut at = packet.outputs.first;
         while let Some((out, next)) = self.outputs.take(at) {
             at = next;
             match out {
-                PendingOutput::Copy { port, queue, frame } => self.transmit(packet, port, queue, frame),
-                PendingOutput::Report(report) => self.report(packet, report),
+                PendingOutput::Copy { port, queue, frame } => {
+                    left.sent |= self.transmit(packet, port, queue, frame);
+                }
+                PendingOutput::Report(report) => left.reported |= self.report(packet, report),
                 PendingOutput::Gone => {}
             }
         }
+        left
     }
 
-    fn report(&mut self, packet: &mut Packet, mut report: PacketInEvent) {
+    /// Gives a report to the egress. Returns whether the egress took it.
+    fn report(&mut self, packet: &mut Packet, mut report: PacketInEvent) -> bool {
         report.frame.meta.lane = packet.lane();
         match self.egress.report(Event::PacketIn(report)) {
-            Ok(()) => packet.reported += 1,
+            Ok(()) => return true,
             Err(Event::PacketIn(report)) => {
                 self.egress.free(report.frame);
                 self.fail(packet, DropReason::PacketInFull);
             }
             Err(Event::Learn(_)) => {}
         }
+        false
     }
 
-    #[inline]
-    fn transmit(&mut self, packet: &mut Packet, port: PortNo, queue: QueueId, mut frame: Frame) {
+    /// Gives a frame to the egress. Returns whether the egress took it.
+    #[inline(always)]
+    fn transmit(&mut self, packet: &mut Packet, port: PortNo, queue: QueueId, mut frame: Frame) -> bool {
         // All copies use the lane that the packet is in at the end, including copies made earlier. In the
         // other lane, they could overtake copies of the flow's previous packet.
         frame.meta.lane = packet.lane();
         match self.egress.transmit(port, queue, frame) {
             Ok(()) => {
-                packet.sent += 1;
                 self.burst_counters.copies += 1;
+                true
             }
             Err((frame, reason)) => {
                 self.egress.free(frame);
                 self.fail(packet, reason);
+                false
             }
         }
     }
+}
+
+/// Which outputs of a packet the egress took.
+#[derive(Clone, Copy, Debug, Default)]
+struct Released {
+    /// At least one copy for a port.
+    sent: bool,
+    /// At least one copy for the controller.
+    reported: bool,
 }

@@ -17,10 +17,23 @@ impl<E: Egress> BurstContext<'_, E> {
     pub(crate) fn instructions(&mut self, packet: &mut Packet, program: &Program) -> State {
         packet.low_latency &= program.low_latency;
         packet.miss_entry = program.miss_entry;
-        let state = match program.passage {
-            Some(next) => State::Waits(next),
-            None if program.plain => self.applied_actions(packet, program),
-            None => self.all_instructions(packet, program),
+        // Each branch stores and returns its own state. One variable for all of them would be copied byte by
+        // byte.
+        if let Some(port) = program.output
+            && packet.set.is_empty()
+        {
+            self.output_to(packet, port, Take::Frame);
+            packet.state = State::Done;
+            return State::Done;
+        }
+        if let Some(next) = program.passage {
+            packet.state = State::Waits(next);
+            return State::Waits(next);
+        }
+        let state = if program.plain {
+            self.applied_actions(packet, program)
+        } else {
+            self.all_instructions(packet, program)
         };
         packet.state = state;
         state
@@ -85,23 +98,30 @@ impl<E: Egress> BurstContext<'_, E> {
         chain: usize,
     ) -> bool {
         for (number, step) in steps.iter().enumerate() {
-            let take = if number + 1 == steps.len() { last } else { Take::Copy };
+            let take = || if number + 1 == steps.len() { last } else { Take::Copy };
             // Outputs are checked first, because they are the most frequent action and often the only one.
             if let ProgramStep::Output { port, max_len } = *step {
-                self.output(packet, port, max_len, take);
+                self.output(packet, port, max_len, take());
             } else if let ProgramStep::WriteMacs(macs) = step {
                 macs.run(&mut packet.data);
             } else if let ProgramStep::Group(group) = *step {
-                self.group(packet, group, take, chain);
+                self.group(packet, group, take(), chain);
             } else if let Err(reason) = step.rewrite(&mut packet.data, self.tag_types()) {
-                if reason == DropReason::TtlExpired && self.settings.report_invalid_ttl {
-                    self.send_to_controller(packet, WHOLE_PACKET, PacketInReason::InvalidTtl);
-                }
-                self.fail(packet, reason);
+                self.fail_step(packet, reason);
                 return false;
             }
         }
         true
+    }
+
+    /// Ends a packet of which an action failed.
+    #[cold]
+    #[inline(never)]
+    fn fail_step(&mut self, packet: &mut Packet, reason: DropReason) {
+        if reason == DropReason::TtlExpired && self.settings.report_invalid_ttl {
+            self.send_to_controller(packet, WHOLE_PACKET, PacketInReason::InvalidTtl);
+        }
+        self.fail(packet, reason);
     }
 }
 

@@ -18,7 +18,15 @@ impl<E: Egress> BurstContext<'_, E> {
     pub(crate) fn output(&mut self, packet: &mut Packet, port: PortNo, max_len: u16, take: Take) {
         if !port_no::is_real(port) {
             self.output_reserved(packet, port, max_len, take);
-        } else if port == packet.data.ext.in_port() {
+        } else {
+            self.output_to(packet, port, take);
+        }
+    }
+
+    /// Sends the packet to a real port.
+    #[inline(always)]
+    pub(crate) fn output_to(&mut self, packet: &mut Packet, port: PortNo, take: Take) {
+        if port == packet.data.ext.in_port() {
             // OpenFlow sends a packet back to its ingress port only if the output names the reserved port
             // IN_PORT.
             self.fail(packet, DropReason::IngressPort);
@@ -45,12 +53,21 @@ impl<E: Egress> BurstContext<'_, E> {
     /// Sends the packet to one real port.
     #[inline(always)]
     pub(crate) fn send_to_port(&mut self, packet: &mut Packet, port: PortNo, take: Take) {
-        match self.ports.get(port) {
-            None => self.fail(packet, DropReason::NoSuchPort),
-            Some(port) if !port.up => self.fail(packet, DropReason::PortDown),
-            Some(port) if port.no_fwd => self.fail(packet, DropReason::PortNotForwarding),
-            Some(_) => self.send(packet, port, take),
-        }
+        if self.ports.is_open(port) { self.send(packet, port, take) } else { self.fail_port(packet, port) }
+    }
+
+    /// Notes why a port sends no packets.
+    #[cold]
+    #[inline(never)]
+    fn fail_port(&mut self, packet: &mut Packet, port: PortNo) {
+        self.fail(
+            packet,
+            match self.ports.get(port) {
+                None => DropReason::NoSuchPort,
+                Some(port) if !port.up => DropReason::PortDown,
+                Some(_) => DropReason::PortNotForwarding,
+            },
+        );
     }
 
     /// Sends the packet to every port that is up, forwards, is accepted by `wanted` and is not the ingress

@@ -86,10 +86,6 @@ pub(crate) struct Packet {
     pub outputs: OutputList,
     /// Port by which the frame itself leaves, after all copies.
     pub leaves: Option<PortNo>,
-    /// Number of copies given to ports.
-    pub sent: u32,
-    /// Number of copies given to the controller.
-    pub reported: u32,
     /// Latest reason why the packet or a copy of it was dropped.
     pub reason: Option<DropReason>,
 }
@@ -109,24 +105,20 @@ impl Packet {
             fence: 0,
             outputs: OutputList::default(),
             leaves: None,
-            sent: 0,
-            reported: 0,
             reason: None,
         }
     }
 
-    /// Sets up the slot for a frame that has just arrived.
-    #[inline]
-    pub fn admit(&mut self, frame: Frame) {
-        self.data.admit(frame);
+    /// Sets up the slot for a frame that has just arrived at a port.
+    #[inline(always)]
+    pub fn admit(&mut self, frame: Frame, in_port: PortNo) {
+        self.data.admit(frame, in_port);
         self.set.clear();
         self.state = State::Waits(Next::Table(0));
         self.low_latency = true;
         self.path = Path::Tables;
         self.outputs = OutputList::default();
         self.leaves = None;
-        self.sent = 0;
-        self.reported = 0;
         self.reason = None;
     }
 

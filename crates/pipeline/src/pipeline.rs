@@ -19,7 +19,7 @@ use crate::lanes::{LaneLimits, LaneUsage, Lanes};
 use crate::packet_out::CompiledPacketOut;
 use crate::pending_outputs::PendingOutputs;
 use crate::probe::{Probe, ProbeStep};
-use crate::run_tables::run_tables;
+use crate::run_tables::{Waiting, run_tables};
 use crate::slab::{BURST, Burst, Slab};
 use crate::update::Updates;
 use dataplane::Usage;
@@ -100,7 +100,7 @@ impl Pipeline {
         }
         // Admit: the other frames become packets. A packet has its slot until it leaves.
         let burst = slab.burst(count);
-        context.admit_burst(&mut slab.packets, &burst, frames, probe);
+        let admitted = context.admit_burst(&mut slab.packets, &burst, frames, probe);
         probe.mark(ProbeStep::Admit, count as u32);
         // Walk: packets that hit low-latency entries in all tables leave.
         let is_open = ffp.is_open();
@@ -118,7 +118,8 @@ impl Pipeline {
             probe.mark(ProbeStep::Finish, count as u32);
         } else {
             // Tables and finish: the other packets are processed immediately.
-            run_tables(&mut context, ffp, &mut slab.packets, &burst, keys, probe);
+            let waiting = if is_open || admitted < count { Waiting::Anywhere } else { Waiting::First };
+            run_tables(&mut context, ffp, &mut slab.packets, &burst, waiting, keys, probe);
         }
         context.add_counters();
         low_latency + (received - count)
@@ -142,7 +143,7 @@ impl Pipeline {
         // Held packets that may leave come first, because the rest of the backlog arrived later.
         let quantum = if lanes.releases() { Burst::new() } else { lanes.quantum(most, &slab.packets) };
         let mut context = rules.context(egress, outputs, counters, lanes.window(), now);
-        run_tables(&mut context, ffp, &mut slab.packets, &quantum, keys, probe);
+        run_tables(&mut context, ffp, &mut slab.packets, &quantum, Waiting::Anywhere, keys, probe);
         slab.free(&quantum);
         let mut worked = quantum.len();
         context.released = true;
@@ -151,7 +152,7 @@ impl Pipeline {
             // Released packets that miss continue through the tables immediately. Later packets of their
             // flows may be in the backlog and must not overtake them.
             ffp.walk(&mut context, &mut slab.packets, &released, keys, probe);
-            run_tables(&mut context, ffp, &mut slab.packets, &released, keys, probe);
+            run_tables(&mut context, ffp, &mut slab.packets, &released, Waiting::Anywhere, keys, probe);
             slab.free(&released);
             worked += released.len();
         }
@@ -177,7 +178,7 @@ impl Pipeline {
         if ffp.is_open() {
             ffp.walk(&mut context, packets, &burst, keys, probe);
         }
-        run_tables(&mut context, ffp, packets, &burst, keys, probe);
+        run_tables(&mut context, ffp, packets, &burst, Waiting::Anywhere, keys, probe);
         context.burst_counters.received = 1;
         context.add_counters();
     }

@@ -3,10 +3,21 @@
 
 use flow::{PortNo, PortState};
 
+/// Number of low port numbers whose state is kept by number as well.
+const LOW_PORTS: usize = 256;
+
 /// All ports of the datapath, sorted by number.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct PortTable {
     ports: Vec<PortState>,
+    /// Whether the port of each low number sends packets.
+    open: [bool; LOW_PORTS],
+}
+
+impl Default for PortTable {
+    fn default() -> Self {
+        Self { ports: Vec::new(), open: [false; LOW_PORTS] }
+    }
 }
 
 impl PortTable {
@@ -14,7 +25,13 @@ impl PortTable {
     #[must_use]
     pub fn new(mut ports: Vec<PortState>) -> Self {
         ports.sort_unstable_by_key(|port| port.number);
-        Self { ports }
+        let mut open = [false; LOW_PORTS];
+        for port in &ports {
+            if let Some(low) = open.get_mut(port.number.0 as usize) {
+                *low = is_open(port);
+            }
+        }
+        Self { ports, open }
     }
 
     /// Returns the port of this number.
@@ -28,9 +45,46 @@ impl PortTable {
         }
     }
 
+    /// Returns whether the port of this number exists, is up and sends packets.
+    #[inline(always)]
+    pub(crate) fn is_open(&self, number: PortNo) -> bool {
+        match self.open.get(number.0 as usize) {
+            Some(open) => *open,
+            None => self.get(number).is_some_and(is_open),
+        }
+    }
+
     /// Returns all ports, sorted by number.
     #[must_use]
     pub fn all(&self) -> &[PortState] {
         &self.ports
+    }
+}
+
+/// Returns whether a port is up and sends packets.
+fn is_open(port: &PortState) -> bool {
+    port.up && !port.no_fwd
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_is_open_if_it_exists_and_is_up_and_forwards() {
+        let state = |number: u32, up, no_fwd| PortState { up, no_fwd, ..PortState::up(PortNo(number)) };
+        let mut ports = Vec::new();
+        for first in [1, 200, 254, 255, 256, 0x1_0000] {
+            for bits in 0..4 {
+                ports.push(state(first * 4 + bits, bits & 1 != 0, bits & 2 != 0));
+            }
+        }
+        let table = PortTable::new(ports);
+        for number in 0..300_000 {
+            let number = PortNo(number);
+            let right = table.get(number).is_some_and(|port| port.up && !port.no_fwd);
+            assert_eq!(table.is_open(number), right, "{number:?}");
+        }
+        assert!(table.is_open(PortNo(5)) && !PortTable::default().is_open(PortNo(5)));
     }
 }

@@ -15,21 +15,48 @@ use actions::Program;
 use dataplane::FoundBy;
 use flow::{DropReason, EntryId, Next};
 
+/// What is known of the packets of a burst before the tables run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waiting {
+    /// Every packet waits for a lookup in table 0.
+    First,
+    /// Packets wait for any table, or for none.
+    Anywhere,
+}
+
+impl Waiting {
+    /// Lists the packets that wait, if all of them wait for a lookup in table 0. Returns the length of the
+    /// list.
+    #[inline]
+    fn list(self, burst: &[u16], list: &mut [u16; BURST]) -> Option<usize> {
+        let list = list.get_mut(..burst.len()).filter(|_| self == Self::First)?;
+        list.copy_from_slice(burst);
+        Some(burst.len())
+    }
+}
+
 /// Runs packets through the tables they wait for, and finishes all packets that have not left yet.
 pub(crate) fn run_tables<E: Egress, P: Probe>(
     context: &mut BurstContext<'_, E>,
     ffp: &mut Ffp,
     packets: &mut [Packet],
     burst: &[u16],
+    where_waiting: Waiting,
     keys: &mut [u64],
     probe: &mut P,
 ) {
-    let mut waiting = [0u16; BURST];
+    let mut list = [0u16; BURST];
     let mut ids = [EntryId::NONE; BURST];
+    let mut listed = where_waiting.list(burst, &mut list);
     // A burst begins at table 0, even if none of its packets waits there.
     let mut next = Some(0);
     while let Some(number) = next {
-        let (waiting, known, mut later) = select_waiting(packets, burst, number, &mut waiting);
+        // A list from the table before holds all packets that wait, and they wait for a lookup.
+        let (waiting, known, mut later) = match listed.take() {
+            Some(count) => (&mut list[..count], &[][..], None),
+            None => select_waiting(packets, burst, number, &mut list),
+        };
+        let is_whole = known.is_empty() && later.is_none();
         let count = waiting.len() + known.len();
         if count == 0 {
             next = later;
@@ -38,10 +65,11 @@ pub(crate) fn run_tables<E: Egress, P: Probe>(
         let ids = &mut ids[..waiting.len()];
         let slot = context.tables[usize::from(number)].as_deref();
         let mut words = 0;
+        let mut recalled = 0;
         if let Some((table, extractor)) = slot.filter(|_| !waiting.is_empty()) {
             words = extractor.words();
             let keys = &mut keys[..waiting.len() * words];
-            let recalled = ffp.recall(packets, waiting, keys, words);
+            recalled = ffp.recall(packets, waiting, keys, words);
             extractor.extract(packets, &waiting[recalled..], &mut keys[recalled * words..]);
             probe.mark(ProbeStep::Extract(number), waiting.len() as u32);
             table.lookup(keys, ids);
@@ -50,13 +78,15 @@ pub(crate) fn run_tables<E: Egress, P: Probe>(
             ids.fill(EntryId::NONE);
         }
         let mut matches = 0;
-        for (at, (slot, id)) in waiting.iter().zip(ids).enumerate() {
-            let slot = usize::from(*slot);
+        let mut onward = Onward::default();
+        for at in 0..waiting.len().min(ids.len()) {
+            let (place, id) = (waiting[at], ids[at]);
+            let slot = usize::from(place);
             let packet = &mut packets[slot];
-            probe.looked_up(slot, number, FoundBy::Table, *id, packet.data.frame.len());
-            let hit = context.hit(packet, number, *id);
-            matches += u64::from(hit);
-            if hit && packet.learns() {
+            probe.looked_up(slot, number, FoundBy::Table, id, packet.data.frame.len());
+            let Some(state) = context.hit(packet, number, id) else { continue };
+            matches += 1;
+            if packet.learns() {
                 ffp.learn(
                     number,
                     packet,
@@ -65,26 +95,32 @@ pub(crate) fn run_tables<E: Egress, P: Probe>(
                     context.window,
                 );
             }
-            later = min_table(later, packet.state.waits_for());
+            if onward.add(state) {
+                waiting[onward.count] = place;
+                onward.count += 1;
+            }
         }
-        for place in known {
-            let place = usize::from(*place);
-            let packet = &mut packets[place];
-            let (id, by) = match packet.state {
-                State::Known(_) => (packet.known, FoundBy::Known),
-                State::Waits(Next::Direct { index, .. }) => {
-                    (slot.map_or(EntryId::NONE, |(table, _)| table.at_index(index)), FoundBy::Index)
-                }
-                _ => (EntryId::NONE, FoundBy::Table),
-            };
-            probe.looked_up(place, number, by, id, packet.data.frame.len());
-            matches += u64::from(context.hit(packet, number, id));
-            later = min_table(later, packet.state.waits_for());
-        }
+        later = min_table(later, onward.lowest());
+        let (known_matches, known_onward) = run_known(context, packets, number, known, probe);
+        matches += known_matches;
+        later = min_table(later, known_onward);
         context.counters.add_table(number, count as u64, matches);
         probe.mark(ProbeStep::Execute(number), count as u32);
+        // No other packet waits: the list holds all packets that go on, in the order of the burst.
+        listed = (is_whole && recalled == 0 && onward.is_uniform()).then_some(onward.count);
         next = later;
     }
+    finish_burst(context, packets, burst, probe);
+}
+
+/// Finishes the packets that have not left yet.
+#[inline(always)]
+fn finish_burst<E: Egress, P: Probe>(
+    context: &mut BurstContext<'_, E>,
+    packets: &mut [Packet],
+    burst: &[u16],
+    probe: &mut P,
+) {
     for slot in burst {
         let slot = usize::from(*slot);
         let packet = &mut packets[slot];
@@ -95,8 +131,77 @@ pub(crate) fn run_tables<E: Egress, P: Probe>(
     probe.mark(ProbeStep::Finish, burst.len() as u32);
 }
 
-/// Lists the packets that wait for a lookup in table `number`, and the packets that wait for a known entry of
-/// this table. Also returns the lowest other table that packets wait for.
+/// Runs the entries of packets that need no lookup in a table. Returns the number of entries, and the lowest
+/// table that a packet goes on to.
+#[inline]
+fn run_known<E: Egress, P: Probe>(
+    context: &mut BurstContext<'_, E>,
+    packets: &mut [Packet],
+    number: u8,
+    known: &[u16],
+    probe: &mut P,
+) -> (u64, Option<u8>) {
+    let (mut matches, mut later) = (0, None);
+    for place in known {
+        let place = usize::from(*place);
+        let packet = &mut packets[place];
+        let (id, by) = match packet.state {
+            State::Known(_) => (packet.known, FoundBy::Known),
+            State::Waits(Next::Direct { index, .. }) => {
+                let table = context.tables[usize::from(number)].as_deref();
+                (table.map_or(EntryId::NONE, |(table, _)| table.at_index(index)), FoundBy::Index)
+            }
+            _ => (EntryId::NONE, FoundBy::Table),
+        };
+        probe.looked_up(place, number, by, id, packet.data.frame.len());
+        let state = context.hit(packet, number, id);
+        matches += u64::from(state.is_some());
+        later = min_table(later, state.and_then(State::waits_for));
+    }
+    (matches, later)
+}
+
+/// Where the packets that a table has looked up go on.
+#[derive(Default)]
+struct Onward {
+    /// Number of packets that go on to a lookup in a table.
+    count: usize,
+    /// Lowest and highest of these tables.
+    tables: Option<(u8, u8)>,
+    /// Lowest table that a packet goes on to without a lookup.
+    direct: Option<u8>,
+}
+
+impl Onward {
+    /// Notes the new state of a packet. Returns whether the packet waits for a lookup.
+    #[inline(always)]
+    fn add(&mut self, state: State) -> bool {
+        let State::Waits(Next::Table(table)) = state else {
+            if let Some(table) = state.waits_for() {
+                self.direct = min_table(self.direct, Some(table));
+            }
+            return false;
+        };
+        self.tables = match self.tables {
+            Some((lowest, highest)) => Some((lowest.min(table), highest.max(table))),
+            None => Some((table, table)),
+        };
+        true
+    }
+
+    /// Returns whether all packets that go on wait for a lookup in one table.
+    fn is_uniform(&self) -> bool {
+        self.direct.is_none() && self.tables.is_some_and(|(lowest, highest)| lowest == highest)
+    }
+
+    /// Returns the lowest table that a packet goes on to.
+    fn lowest(&self) -> Option<u8> {
+        min_table(self.direct, self.tables.map(|(lowest, _)| lowest))
+    }
+}
+
+/// Lists the packets that wait for a lookup in table `number`, and the packets that wait for an entry of it
+/// without a lookup. Also returns the lowest other table that packets wait for.
 fn select_waiting<'a>(
     packets: &[Packet],
     burst: &[u16],
@@ -132,18 +237,24 @@ fn min_table(one: Option<u8>, other: Option<u8>) -> Option<u8> {
 }
 
 impl<E: Egress> BurstContext<'_, E> {
-    /// Counts a hit and runs the entry's instructions. Returns false if there is no entry; the packet then
-    /// ends.
-    #[inline]
-    pub(crate) fn hit(&mut self, packet: &mut Packet, table: u8, id: EntryId) -> bool {
-        let Some((cell, program)) = (if id == EntryId::NONE { None } else { self.entry(id) }) else {
-            packet.low_latency = false;
-            packet.state = State::Done;
-            self.fail(packet, DropReason::TableMiss);
-            return false;
+    /// Counts a hit and runs the entry's instructions. Returns the packet's new state, or `None` for a
+    /// table-miss, which ends the packet.
+    #[inline(always)]
+    pub(crate) fn hit(&mut self, packet: &mut Packet, table: u8, id: EntryId) -> Option<State> {
+        // No id of an entry is so high that [`EntryId::NONE`] lies in a page of cells.
+        let Some((cell, program)) = self.entry(id) else {
+            self.miss(packet);
+            return None;
         };
-        self.enter(packet, table, id, cell, program);
-        true
+        Some(self.enter(packet, table, id, cell, program))
+    }
+
+    /// Ends a packet at a table-miss.
+    #[inline(never)]
+    fn miss(&mut self, packet: &mut Packet) {
+        packet.low_latency = false;
+        packet.state = State::Done;
+        self.fail(packet, DropReason::TableMiss);
     }
 
     /// Counts a hit, runs the entry's instructions and returns the packet's new state.

@@ -2,11 +2,12 @@
 //! Changes packets with checksum offload. Once its checksum is completed, such a packet must equal the same
 //! packet that arrived with a complete checksum.
 
+use super::{ByteChange, keep_right};
 use crate::field_write::FieldWrite;
 use crate::packet_data::PacketData;
 use crate::{tags, ttl};
 use flow::action::SetField;
-use flow::{Field, Slice, SliceBase};
+use flow::{Field, PortNo, Slice, SliceBase};
 use frame::{Frame, PartialChecksum};
 use wire::layers::header;
 use wire::{Depth, PacketBuilder, checksum, segment};
@@ -49,7 +50,7 @@ fn left_open(bytes: &[u8]) -> Frame {
 
 fn changed(frame: Frame, change: &dyn Fn(&mut PacketData)) -> Frame {
     let mut packet = PacketData::empty();
-    packet.admit(frame);
+    packet.admit(frame, PortNo(1));
     change(&mut packet);
     packet.take_frame()
 }
@@ -107,4 +108,37 @@ fn an_open_checksum_is_completed_to_what_a_whole_one_becomes() {
         }
     }
     assert!(differing > packets().len() * 6);
+}
+
+#[test]
+fn a_ttl_write_changes_the_checksums_like_any_write_of_its_byte() {
+    let mut rng = 0x9e37_79b9u32;
+    for bytes in packets() {
+        let layers = wire::locate(&bytes, Depth::L4);
+        let l3 = usize::from(layers.l3);
+        let is_v4 = layers.present & header::IPV4 != 0;
+        let at = l3 + if is_v4 { 8 } else { 7 };
+        for old in 0..=255u8 {
+            for new in [0, 1, old.wrapping_sub(1), old, 64, 255] {
+                let mut bytes = bytes.clone();
+                bytes[at] = old;
+                if is_v4 {
+                    // Any checksum will do. These two are the ones that RFC 1624 corrects.
+                    rng = rng.wrapping_mul(0x85eb_ca6b).wrapping_add(1);
+                    let sum = [(rng >> 16) as u16, 0xfeff, 0, 0xffff][usize::from(old % 4)];
+                    bytes[l3 + 10..l3 + 12].copy_from_slice(&sum.to_be_bytes());
+                }
+                let mut right = Frame::from_bytes(&bytes);
+                right.bytes_mut()[at] = new;
+                let change = ByteChange { at, old: &[old], written: &[0xff] };
+                keep_right(&mut right, &layers, change);
+                let set = changed(Frame::from_bytes(&bytes), &|packet| applied(ttl::set_nw(packet, new)));
+                assert_eq!(set.bytes(), right.bytes(), "{old} to {new}");
+                if old > 1 && new == old - 1 {
+                    let less = changed(Frame::from_bytes(&bytes), &|packet| applied(ttl::dec_nw(packet)));
+                    assert_eq!(less.bytes(), right.bytes(), "{old} to {new}");
+                }
+            }
+        }
+    }
 }

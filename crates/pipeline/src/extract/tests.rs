@@ -3,7 +3,7 @@
 
 use super::*;
 use fastrand::Rng;
-use flow::{Slice, SliceBase};
+use flow::{PortNo, Slice, SliceBase};
 use frame::Frame;
 use wire::PacketBuilder;
 
@@ -54,7 +54,7 @@ fn field(rng: &mut Rng) -> Field {
 #[test]
 fn shuffled_rows_are_loaded_rows() {
     let mut rng = Rng::with_seed(5);
-    let (mut shuffled, mut rows) = (0, 0);
+    let (mut shuffled, mut direct, mut rows) = (0, 0, 0);
     for _ in 0..1_000 {
         let mut fields: Vec<Field> = (0..rng.usize(1..7)).map(|_| field(&mut rng)).collect();
         fields.sort_unstable();
@@ -63,9 +63,7 @@ fn shuffled_rows_are_loaded_rows() {
         let words = extractor.words();
         let mut packets: Vec<Packet> = (0..rng.usize(1..70)).map(|_| Packet::empty()).collect();
         for kept in &mut packets {
-            let mut frame = Frame::from_bytes(&packet(&mut rng));
-            frame.meta.in_port = rng.u32(..);
-            kept.admit(frame);
+            kept.admit(Frame::from_bytes(&packet(&mut rng)), PortNo(rng.u32(..)));
             kept.data.ext.write_metadata(rng.u64(..), u64::MAX);
         }
         let waiting: Vec<u16> = (0..packets.len() as u16).filter(|_| rng.u8(0..4) > 0).collect();
@@ -87,8 +85,22 @@ fn shuffled_rows_are_loaded_rows() {
         assert_eq!(keys[..room], loaded, "{fields:?}");
         shuffled += usize::from(extractor.shuffle.is_some());
         rows += waiting.len();
+        if extractor.is_direct {
+            packets.iter_mut().for_each(|packet| packet.data.forget_layers());
+            keys.fill(u64::MAX);
+            let depth = depth.max(extractor.depth());
+            let rows = &mut keys[..room];
+            match words {
+                1 => extractor.load_direct::<1>(&mut packets, &waiting, rows, &mask, depth),
+                2 => extractor.load_direct::<2>(&mut packets, &waiting, rows, &mask, depth),
+                3 => extractor.load_direct::<3>(&mut packets, &waiting, rows, &mask, depth),
+                _ => continue,
+            }
+            direct += 1;
+            assert_eq!((&keys[..room], keys[room]), (&loaded[..], u64::MAX), "{fields:?}");
+        }
     }
-    assert!(rows > 5_000);
+    assert!(rows > 5_000 && direct > 50, "{rows} {direct}");
     // On CPUs with the shuffle instruction, most plans whose fields are whole bytes use it.
     assert!(shuffled == 0 || shuffled > 150, "{shuffled}");
 }

@@ -156,13 +156,13 @@ fn share_one<E: Egress, P: Probe>(
 ) -> bool {
     let packet = &mut packets[usize::from(slot)];
     probe.looked_up(usize::from(slot), number, by, id, packet.data.frame.len());
-    let is_hit = context.hit(packet, number, id);
+    let state = context.hit(packet, number, id);
     if !packet.low_latency {
         packet.path = Path::Tables;
-    } else if let Some(next) = packet.state.waits_for() {
+    } else if let Some(next) = state.and_then(State::waits_for) {
         queue.add(slot, next);
     }
-    is_hit
+    state.is_some()
 }
 
 /// Runs the entry at an index of a table whose other entries are served by a LUT. Returns whether there is

@@ -131,13 +131,14 @@ impl Shares {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flow::PortNo;
     use frame::Frame;
 
     fn packet(in_port: u32, path: Path) -> Packet {
         let mut frame = Frame::from_bytes(&[0; 14]);
         frame.meta.in_port = in_port;
         let mut packet = Packet::empty();
-        packet.admit(frame);
+        packet.admit(frame, PortNo(in_port));
         packet.path = path;
         packet
     }
