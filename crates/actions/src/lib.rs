@@ -25,5 +25,5 @@ pub use group::CompiledGroup;
 pub use mac_write::MacWrite;
 pub use meter::MeterState;
 pub use packet_data::{PacketData, SliceBounds};
-pub use program::{Program, ProgramStep};
+pub use program::{Program, ProgramStep, Route};
 pub use tags::FRAME_BYTES_MIN;

@@ -178,10 +178,40 @@ pub struct Program {
     /// Whether the entry has no instructions except apply-actions and goto-table. This is the most frequent
     /// kind.
     pub plain: bool,
-    /// Next table of an entry whose only effect is to continue with that table.
+    /// Rewrites of a router that come before `passage` or `output`.
+    pub route: Option<Route>,
+    /// Next table of an entry whose only effects are `route` and to continue with that table.
     pub passage: Option<Next>,
-    /// Real port of an entry whose only effect is to send the packet to that port.
+    /// Real port of an entry whose only effects are `route` and to send the packet to that port.
     pub output: Option<PortNo>,
+}
+
+/// The rewrites of a router: writes MAC addresses, then decrements the TTL.
+#[derive(Clone, Copy, Debug)]
+pub struct Route {
+    macs: MacWrite,
+    dec_ttl: bool,
+}
+
+impl Route {
+    /// Recognises the rewrites of a router in the steps of a program.
+    fn of(steps: &[ProgramStep]) -> Option<Self> {
+        match *steps {
+            [ProgramStep::WriteMacs(macs)] => Some(Self { macs, dec_ttl: false }),
+            [ProgramStep::WriteMacs(macs), ProgramStep::DecNwTtl] => Some(Self { macs, dec_ttl: true }),
+            _ => None,
+        }
+    }
+
+    /// Runs the rewrites.
+    ///
+    /// # Errors
+    /// Returns the drop reason if the packet is not IP or its TTL has expired.
+    #[inline(always)]
+    pub fn run(&self, packet: &mut PacketData) -> Result<(), DropReason> {
+        self.macs.run(packet);
+        if self.dec_ttl { ttl::dec_nw(packet) } else { Ok(()) }
+    }
 }
 
 impl Program {
@@ -192,12 +222,18 @@ impl Program {
             && !instructions.clear
             && instructions.write.is_empty()
             && instructions.metadata.is_none();
-        let passage = instructions.next.filter(|_| plain && instructions.apply.is_empty());
         let apply = ProgramStep::applied(&instructions.apply);
-        let output = match (instructions.next, &apply[..]) {
-            (None, &[ProgramStep::Output { port, .. }]) => Some(port),
-            _ => None,
+        let (rewrites, output) = match (instructions.next, &apply[..]) {
+            (None, [rewrites @ .., ProgramStep::Output { port, .. }]) if port_no::is_real(*port) => {
+                (rewrites, Some(*port))
+            }
+            (_, rewrites) => (rewrites, None),
         };
+        let route = Route::of(rewrites);
+        let only_routes = plain && (rewrites.is_empty() || route.is_some());
+        let passage = instructions.next.filter(|_| only_routes);
+        let output = output.filter(|_| only_routes);
+        let route = route.filter(|_| passage.is_some() || output.is_some());
         Self {
             meter: instructions.meter,
             apply,
@@ -208,8 +244,9 @@ impl Program {
             low_latency,
             miss_entry,
             plain,
+            route,
             passage,
-            output: output.filter(|port| plain && port_no::is_real(*port)),
+            output,
         }
     }
 
@@ -220,5 +257,55 @@ impl Program {
             [ProgramStep::Output { port, .. }] => Some(port),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flow::Field;
+    use flow::action::SetField;
+    use std::slice::from_ref;
+
+    fn program(apply: &[Action], next: Option<Next>) -> Program {
+        let instructions = Instructions { apply: apply.to_vec(), next, ..Instructions::default() };
+        Program::compile(&instructions, false, false)
+    }
+
+    #[test]
+    fn short_programs_are_recognised() {
+        let mac =
+            Action::SetField(SetField { field: Field::EthDst, value: 1, mask: Field::EthDst.full_mask() });
+        let ip = Action::SetField(SetField { field: Field::Ipv4Dst, value: 1, mask: 0xffff_ffff });
+        let output = |port| Action::Output { port, max_len: 0 };
+        let two = output(PortNo(2));
+        let next = Some(Next::Table(3));
+        let kind = |apply: &[Action], next| {
+            let made = program(apply, next);
+            (made.route.map(|route| route.dec_ttl), made.passage, made.output)
+        };
+        assert_eq!(kind(&[], next), (None, next, None));
+        assert_eq!(kind(&[mac.clone(), mac.clone()], next), (Some(false), next, None));
+        assert_eq!(kind(&[mac.clone(), Action::DecNwTtl], next), (Some(true), next, None));
+        assert_eq!(kind(from_ref(&two), None), (None, None, Some(PortNo(2))));
+        assert_eq!(
+            kind(&[mac.clone(), Action::DecNwTtl, two.clone()], None),
+            (Some(true), None, Some(PortNo(2)))
+        );
+        let longer: [(&[Action], _); 8] = [
+            (&[], None),
+            (from_ref(&mac), None),
+            (from_ref(&two), next),
+            (&[output(port_no::CONTROLLER)], None),
+            (&[two.clone(), two.clone()], None),
+            (&[ip, two.clone()], None),
+            (&[Action::DecNwTtl, mac.clone()], next),
+            (&[mac.clone(), two.clone(), Action::DecNwTtl], None),
+        ];
+        for (apply, next) in longer {
+            assert_eq!(kind(apply, next), (None, None, None), "{apply:?}");
+        }
+        let cleared = Instructions { clear: true, apply: vec![two], ..Instructions::default() };
+        assert_eq!(Program::compile(&cleared, false, false).output, None);
     }
 }

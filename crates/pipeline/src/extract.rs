@@ -180,14 +180,19 @@ impl Extractor {
         depth: Depth,
     ) {
         let depth = depth.max(self.depth);
+        if let [load] = self.loads[..]
+            && self.is_direct
+            && (self.words, self.has_presence, depth) == (1, false, Depth::None)
+            && load.is_free()
+        {
+            // Such a load costs less than a shuffle, too.
+            return load_one(load, packets, waiting, keys, mask);
+        }
         if self.is_direct && self.shuffle.is_none() {
-            match (self.words, &self.loads[..]) {
-                (1, [load]) if load.is_free() && !self.has_presence && depth == Depth::None => {
-                    return load_one(load, packets, waiting, keys, mask);
-                }
-                (1, _) => return self.load_direct::<1>(packets, waiting, keys, mask, depth),
-                (2, _) => return self.load_direct::<2>(packets, waiting, keys, mask, depth),
-                (3, _) => return self.load_direct::<3>(packets, waiting, keys, mask, depth),
+            match self.words {
+                1 => return self.load_direct::<1>(packets, waiting, keys, mask, depth),
+                2 => return self.load_direct::<2>(packets, waiting, keys, mask, depth),
+                3 => return self.load_direct::<3>(packets, waiting, keys, mask, depth),
                 _ => {}
             }
         }
@@ -284,8 +289,8 @@ impl Extractor {
 
 /// Builds keys of one word from one load at a fixed position of the frame.
 #[inline(never)]
-fn load_one(load: &Load, packets: &[Packet], waiting: &[u16], keys: &mut [u64], mask: &[u64]) {
-    let load = Load { mask: load.mask & mask.first().copied().unwrap_or(u64::MAX), ..*load };
+fn load_one(load: Load, packets: &[Packet], waiting: &[u16], keys: &mut [u64], mask: &[u64]) {
+    let load = Load { mask: load.mask & mask.first().copied().unwrap_or(u64::MAX), ..load };
     let byte = usize::from(load.byte);
     for (slot, key) in waiting.iter().zip(keys) {
         *key = load.place(eight_bytes(packets[usize::from(*slot)].data.frame.window(), byte));

@@ -22,11 +22,17 @@ impl<E: Egress> BurstContext<'_, E> {
         if let Some(port) = program.output
             && packet.set.is_empty()
         {
-            self.output_to(packet, port, Take::Frame);
             packet.state = State::Done;
+            if self.route(packet, program) {
+                self.output_to(packet, port, Take::Frame);
+            }
             return State::Done;
         }
         if let Some(next) = program.passage {
+            if !self.route(packet, program) {
+                packet.state = State::Done;
+                return State::Done;
+            }
             packet.state = State::Waits(next);
             return State::Waits(next);
         }
@@ -37,6 +43,15 @@ impl<E: Egress> BurstContext<'_, E> {
         };
         packet.state = state;
         state
+    }
+
+    /// Runs the rewrites of a router, if the program has them. Returns false if they ended the packet.
+    #[inline(always)]
+    fn route(&mut self, packet: &mut Packet, program: &Program) -> bool {
+        let Some(route) = &program.route else { return true };
+        let Err(reason) = route.run(&mut packet.data) else { return true };
+        self.fail_step(packet, reason);
+        false
     }
 
     /// Runs apply-actions and goto-table, for programs that have no other instruction.
