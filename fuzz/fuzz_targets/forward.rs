@@ -48,7 +48,7 @@ fn pair() -> Pair {
         assert_eq!(m.command, FlowModCommand::Add);
         EntryChange::Add(Arc::new(FlowEntry {
             id: EntryId(id as u32),
-            table: m.table.unwrap_or(0),
+            table: m.table.unwrap_or_default(),
             priority: m.priority,
             matching: m.matching,
             instructions: Arc::new(m.instructions),

@@ -18,7 +18,7 @@ use engines::mask::Mask;
 use engines::scan::Scan;
 use engines::{BitSet, KeyPlan};
 use fastrand::Rng;
-use flow::{EntryId, Field, FlowEntry, Instructions, Match};
+use flow::{EntryId, Field, FlowEntry, Instructions, Match, TableId};
 use packet::Packet;
 use shunt_bench::{
     Alone, Bar, Figure, Loop, Plan, ThreadCpu, allowed_cpus, compare, measure, median, pin_to, whole,
@@ -252,7 +252,7 @@ fn table_lookups<'t>(rules: &'t Rules, table: &'t Table) -> Loop<impl FnMut() ->
 fn entry(id: u32, priority: u16, matching: Match) -> FlowEntry {
     FlowEntry {
         id: EntryId(id),
-        table: 0,
+        table: TableId(0),
         priority,
         matching,
         instructions: Instructions::default().into(),

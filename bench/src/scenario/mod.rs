@@ -10,6 +10,7 @@
 //! For each flow the generator determines the expected output of a switch by a linear search of the rules:
 //! [`Flow::sent`].
 
+use flow::TableId;
 mod acl;
 mod routes;
 mod rule;
@@ -213,8 +214,8 @@ impl Recipe {
             }
             let _ = writeln!(text, "table=0,priority=10,{block},actions=drop");
         }
-        self.list.iter().for_each(|rule| rule.write(&mut text, 1, self.headers[0], &self.fields));
-        self.fib.iter().for_each(|rule| rule.write(&mut text, 2, self.headers[1], &self.fields));
+        self.list.iter().for_each(|rule| rule.write(&mut text, TableId(1), self.headers[0], &self.fields));
+        self.fib.iter().for_each(|rule| rule.write(&mut text, TableId(2), self.headers[1], &self.fields));
         text
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Rules over a scenario's fields: their text form, and a linear search for the rule that a flow hits.
 
+use flow::TableId;
 use std::fmt::Write;
 use std::net::Ipv6Addr;
 
@@ -102,7 +103,7 @@ impl Rule {
     }
 
     /// Writes the rule as a flow of `table`. `header` states the headers that its fields require.
-    pub fn write(&self, text: &mut String, table: u8, header: &str, fields: &[Field]) {
+    pub fn write(&self, text: &mut String, table: TableId, header: &str, fields: &[Field]) {
         let mark = if self.low_latency { "low_latency," } else { "" };
         // Formatting to a string cannot fail.
         let _ = write!(text, "{mark}table={table},priority={}{header}", self.priority);
@@ -113,7 +114,7 @@ impl Rule {
             Some((next_hop, port)) => {
                 writeln!(text, ",actions=set_field:{}->eth_dst,output:{port}", mac(next_hop))
             }
-            None => writeln!(text, ",actions=goto_table:{}", table + 1),
+            None => writeln!(text, ",actions=goto_table:{}", table.0 + 1),
         };
     }
 }

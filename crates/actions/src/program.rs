@@ -263,8 +263,8 @@ impl Program {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flow::Field;
     use flow::action::SetField;
+    use flow::{Field, TableId};
     use std::slice::from_ref;
 
     fn program(apply: &[Action], next: Option<Next>) -> Program {
@@ -279,7 +279,7 @@ mod tests {
         let ip = Action::SetField(SetField { field: Field::Ipv4Dst, value: 1, mask: 0xffff_ffff });
         let output = |port| Action::Output { port, max_len: 0 };
         let two = output(PortNo(2));
-        let next = Some(Next::Table(3));
+        let next = Some(Next::Table(TableId(3)));
         let kind = |apply: &[Action], next| {
             let made = program(apply, next);
             (made.route.map(|route| route.dec_ttl), made.passage, made.output)

@@ -30,7 +30,7 @@ use crate::counters::{
     EntryCounters, GroupCounters, MeterCounters, PortCounters, PortQueue, TableCounters, Totals,
 };
 use crate::event::Event;
-use flow::{EntryId, GroupId, MeterId, Nanos, Operation, PortNo, RuleVersion};
+use flow::{EntryId, GroupId, MeterId, Nanos, Operation, PortNo, RuleVersion, TableId};
 use frame::Frame;
 
 /// A data plane. It applies operations in order, and reports counters and events. The module's documentation
@@ -69,7 +69,7 @@ pub trait DataPlane {
     fn release(&mut self, id: EntryId);
 
     /// Returns a table's counters since the start.
-    fn table_counters(&mut self, table: u8) -> TableCounters;
+    fn table_counters(&mut self, table: TableId) -> TableCounters;
 
     /// Returns a group's counters since it was added or replaced, or `None` if the group does not exist.
     fn group_counters(&mut self, id: GroupId) -> Option<GroupCounters>;

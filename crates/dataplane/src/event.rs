@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Events that the data plane reports to the control thread.
 
-use flow::{EntryId, PacketInReason, PortNo};
+use flow::{EntryId, PacketInReason, PortNo, TableId};
 use frame::Frame;
 
 /// An event of the data plane.
@@ -23,7 +23,7 @@ pub struct PacketInEvent {
     /// port. The control thread returns it with `DataPlane::recycle`.
     pub frame: Frame,
     /// Table of the entry that sent the packet.
-    pub table: u8,
+    pub table: TableId,
     /// ID of that entry.
     pub entry: EntryId,
     /// Reason of the packet-in.

@@ -5,7 +5,7 @@
 //! can hold, the list has the first ones. A count next to each list has the total number.
 
 use arrayvec::ArrayVec;
-use flow::{EntryId, Nanos, Outcome, PortNo, RuleVersion};
+use flow::{EntryId, Nanos, Outcome, PortNo, RuleVersion, TableId};
 
 /// Maximum number of bytes of a packet that are recorded. A frame of common length fits.
 pub const RECORD_BYTES: usize = 2_048;
@@ -20,7 +20,7 @@ pub const RECORD_COPIES: usize = 32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceHit {
     /// Number of the table.
-    pub table: u8,
+    pub table: TableId,
     /// Method by which the entry was found.
     pub by: FoundBy,
     /// Entry that was hit, or `None` for a miss.
@@ -63,7 +63,7 @@ pub struct TraceRecord {
     /// Total number of lookups.
     pub lookups: u32,
     /// Table whose LUT had no record of the packet's value, so that the packet left the fast-forwarding path.
-    pub missed: Option<u8>,
+    pub missed: Option<TableId>,
     /// Copies in order, at most the first [`RECORD_COPIES`]. The egress may still have dropped some of them.
     pub copies: ArrayVec<TraceCopy, RECORD_COPIES>,
     /// Total number of copies.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Flow entries, and the flow-mod messages that change them.
 
-use crate::{Action, EntryId, Field, GroupId, Instructions, Match, PortNo, port_no};
+use crate::{Action, EntryId, Field, GroupId, Instructions, Match, PortNo, TableId, port_no};
 use std::sync::Arc;
 
 /// Flags of a flow-mod (OFPFF_*).
@@ -26,7 +26,7 @@ pub struct FlowEntry {
     /// Identifier of the entry.
     pub id: EntryId,
     /// Number of the table that holds the entry, 0 to 255.
-    pub table: u8,
+    pub table: TableId,
     /// Priority. Of the matching entries, the one with the highest priority is hit.
     pub priority: u16,
     /// Condition on the packets that hit this entry.
@@ -68,7 +68,7 @@ pub struct FlowMod {
     /// Command of the request.
     pub command: FlowModCommand,
     /// Table to change. `None` means all tables and is allowed for deletes only.
-    pub table: Option<u8>,
+    pub table: Option<TableId>,
     /// Priority of the entry, for add and for the strict commands.
     pub priority: u16,
     /// Match of the entry. Non-strict commands select the entries whose match is covered by this match.
@@ -113,7 +113,7 @@ impl Default for FlowMod {
     fn default() -> Self {
         Self {
             command: FlowModCommand::Add,
-            table: Some(0),
+            table: Some(TableId(0)),
             priority: DEFAULT_PRIORITY,
             matching: Match::any(),
             instructions: Instructions::default(),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Instructions of an entry. They determine how packets that hit the entry are processed.
 
-use crate::{Action, MeterId};
+use crate::{Action, MeterId, TableId};
 
 /// Instructions of an entry, executed in the order of these fields (OpenFlow 1.3, section 5.9).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -25,11 +25,11 @@ pub struct Instructions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Next {
     /// Look the packet up in this table.
-    Table(u8),
+    Table(TableId),
     /// Use the entry at an index of a linear table. No lookup is made.
     Direct {
         /// Number of the linear table.
-        table: u8,
+        table: TableId,
         /// Index of the entry in the table.
         index: u32,
     },
@@ -39,7 +39,7 @@ impl Next {
     /// Returns the number of the next table.
     #[must_use]
     #[inline]
-    pub fn table(self) -> u8 {
+    pub fn table(self) -> TableId {
         match self {
             Self::Table(table) | Self::Direct { table, .. } => table,
         }

@@ -37,7 +37,7 @@ pub use field::{Field, FieldBase, Location};
 pub use instruction::{Instructions, Next};
 pub use limits::Limits;
 pub use matching::{FieldMatch, Match, MatchError};
-pub use number::{EntryId, GroupId, MeterId, PortNo, QueueId, RuleVersion};
+pub use number::{EntryId, GroupId, MeterId, PortNo, QueueId, RuleVersion, TableId};
 pub use operation::{EntryChange, Operation, PortState, Settings};
 pub use outcome::{DropReason, Outcome, PacketInReason};
 pub use packed::Fields;

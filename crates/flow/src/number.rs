@@ -72,6 +72,30 @@ numbers! {
     MeterId(u32);
     /// Version of the rules. Version `n` has the first `n` operations that a data plane received.
     RuleVersion(u64);
+    /// Table number: 0 to 254, or [`MAC_TABLE`](crate::operation::MAC_TABLE).
+    TableId(u8);
+}
+
+impl TableId {
+    /// Highest table of the controller.
+    pub const LAST: Self = Self(254);
+
+    /// Returns the numbers of all tables in order, [`MAC_TABLE`](crate::operation::MAC_TABLE) included.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (0..=u8::MAX).map(Self)
+    }
+
+    /// Returns the numbers of the controller's tables in order.
+    pub fn of_controllers() -> impl Iterator<Item = Self> {
+        (0..=Self::LAST.0).map(Self)
+    }
+
+    /// Returns the index of the table in an array of all tables.
+    #[must_use]
+    #[inline]
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
 }
 
 impl EntryId {

@@ -5,12 +5,12 @@
 use crate::group::Group;
 use crate::meter::Meter;
 use crate::stateless::StatelessConfig;
-use crate::{Action, EntryId, FlowEntry, GroupId, Instructions, MeterId, PortNo};
+use crate::{Action, EntryId, FlowEntry, GroupId, Instructions, MeterId, PortNo, TableId};
 use std::sync::Arc;
 
 /// Number of the internal table of learned MAC addresses, after the controller's 255 tables. Its entries
 /// match `vlan_vid` under the mask 0xfff and `dl_dst`, and apply one output.
-pub const MAC_TABLE: u8 = 255;
+pub const MAC_TABLE: TableId = TableId(TableId::LAST.0 + 1);
 
 /// A change of the data plane. It takes effect as a whole, between two packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,7 +77,7 @@ pub enum EntryChange {
         /// Id of the entry.
         id: EntryId,
         /// Table of the entry.
-        table: u8,
+        table: TableId,
         /// New instructions.
         instructions: Arc<Instructions>,
         /// Whether the entry is low-latency from now on.
@@ -90,7 +90,7 @@ pub enum EntryChange {
         /// Id of the entry.
         id: EntryId,
         /// Table of the entry.
-        table: u8,
+        table: TableId,
     },
 }
 

@@ -5,7 +5,7 @@
 use crate::action::{KeyHeader, SetField, TfHeader};
 use crate::{
     Action, Field, FlowMod, FlowModCommand, GroupId, Limits, Match, MatchError, MeterId, PortNo, QueueId,
-    port_no,
+    TableId, port_no,
 };
 
 /// Highest group number (OFPG_MAX).
@@ -26,9 +26,9 @@ pub enum ValidateError {
     #[error("goto table {to} from table {from}; the next table's number must be higher, and at most 254")]
     Goto {
         /// Table of the entry.
-        from: u8,
+        from: TableId,
         /// Table with which the entry would continue.
-        to: u8,
+        to: TableId,
     },
     /// OFPET_BAD_MATCH, OFPBMC_BAD_PREREQ: a match field without its prerequisite.
     #[error("{0}")]
@@ -105,7 +105,7 @@ pub enum ValidateError {
 /// Returns the first violation of OpenFlow 1.3 or of [`Limits`].
 pub fn validate(flow: &FlowMod) -> Result<(), ValidateError> {
     check_prerequisites(&flow.matching)?;
-    if flow.table == Some(u8::MAX) {
+    if flow.table == Some(TableId(u8::MAX)) {
         return Err(ValidateError::Table);
     }
     if matches!(flow.command, FlowModCommand::Delete | FlowModCommand::DeleteStrict) {
@@ -115,7 +115,7 @@ pub fn validate(flow: &FlowMod) -> Result<(), ValidateError> {
     let instructions = &flow.instructions;
     if let Some(next) = instructions.next {
         let to = next.table();
-        if to <= table || to == u8::MAX {
+        if to <= table || to == TableId(u8::MAX) {
             return Err(ValidateError::Goto { from: table, to });
         }
     }
@@ -194,10 +194,10 @@ fn validate_tf(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Instructions, MeterId, Next, PortNo};
+    use crate::{Instructions, MeterId, Next, PortNo, TableId};
 
     fn with(instructions: Instructions) -> Result<(), ValidateError> {
-        validate(&FlowMod { table: Some(3), instructions, ..FlowMod::default() })
+        validate(&FlowMod { table: Some(TableId(3)), instructions, ..FlowMod::default() })
     }
 
     fn one(action: Action) -> Result<(), ValidateError> {
@@ -207,12 +207,12 @@ mod tests {
     #[test]
     fn tables() {
         let goto = |to| with(Instructions { next: Some(Next::Table(to)), ..Instructions::default() });
-        assert_eq!((goto(4), goto(254)), (Ok(()), Ok(())));
+        assert_eq!((goto(TableId(4)), goto(TableId(254))), (Ok(()), Ok(())));
         for to in [0, 3, 255] {
-            assert_eq!(goto(to), Err(ValidateError::Goto { from: 3, to }));
+            assert_eq!(goto(TableId(to)), Err(ValidateError::Goto { from: TableId(3), to: TableId(to) }));
         }
         let add = |table| validate(&FlowMod { table, ..FlowMod::default() });
-        assert_eq!((add(Some(254)), add(Some(255))), (Ok(()), Err(ValidateError::Table)));
+        assert_eq!((add(Some(TableId(254))), add(Some(TableId(255)))), (Ok(()), Err(ValidateError::Table)));
         assert_eq!(add(None), Err(ValidateError::Table));
         assert_eq!(
             validate(&FlowMod { table: None, command: FlowModCommand::Delete, ..FlowMod::default() }),

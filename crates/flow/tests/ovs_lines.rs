@@ -5,7 +5,7 @@
 
 use flow::entry::DEFAULT_PRIORITY;
 use flow::syntax::{ParseOptions, format_flow, parse_flow, parse_flows};
-use flow::{FlowMod, FlowModCommand};
+use flow::{FlowMod, FlowModCommand, TableId};
 
 const OVS: &str = include_str!("data/ovs-flows.txt");
 const OWN: &str = include_str!("data/own-flows.txt");
@@ -18,7 +18,7 @@ fn parse(line: &str) -> Result<FlowMod, String> {
 fn as_parse_flows(flow: &FlowMod) -> String {
     let mut text = String::new();
     let mut word = |w: String| text.push_str(&(w + " "));
-    if let Some(table @ 1..) = flow.table {
+    if let Some(table @ TableId(1..)) = flow.table {
         word(format!("table:{table}"));
     }
     let matching = flow.matching.to_string();
@@ -108,9 +108,9 @@ fn a_file_is_parsed_line_by_line_and_its_errors_are_located() {
     assert_eq!(
         commands,
         [
-            (FlowModCommand::Add, Some(0)),
-            (FlowModCommand::Add, Some(0)),
-            (FlowModCommand::Modify, Some(0)),
+            (FlowModCommand::Add, Some(TableId(0))),
+            (FlowModCommand::Add, Some(TableId(0))),
+            (FlowModCommand::Modify, Some(TableId(0))),
             (FlowModCommand::DeleteStrict, None),
             (FlowModCommand::Delete, None)
         ]

@@ -4,7 +4,7 @@
 mod random;
 
 use flow::syntax::{ParseOptions, format_entry, format_flow, parse_flow, parse_flows};
-use flow::{Action, EntryId, Field, FlowEntry, FlowModCommand, Instructions};
+use flow::{Action, EntryId, Field, FlowEntry, FlowModCommand, Instructions, TableId};
 use random::{Random, flow_mod};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -78,7 +78,7 @@ fn a_dumped_entry_can_be_loaded() {
 fn entries_print_as_dump_flows_prints_them() {
     let mut entry = FlowEntry {
         id: EntryId(0),
-        table: 0,
+        table: TableId(0),
         priority: 0x8000,
         matching: flow::Match::any(),
         instructions: Arc::new(Instructions::apply(vec![Action::output(flow::port_no::NORMAL)])),

@@ -2,7 +2,7 @@
 //! A bounded queue of messages to controllers that are not replies to requests.
 
 use crate::port::Port;
-use flow::{FlowEntry, Nanos, PacketInReason};
+use flow::{FlowEntry, Nanos, PacketInReason, TableId};
 use frame::Frame;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub struct PacketIn {
     /// The packet; `meta.in_port` is its ingress port.
     pub frame: Frame,
     /// Table of the entry that sent the packet.
-    pub table: u8,
+    pub table: TableId,
     /// Cookie of that entry, or all ones if the entry no longer exists.
     pub cookie: u64,
     /// Reason of the packet-in.

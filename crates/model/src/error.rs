@@ -4,7 +4,7 @@
 
 use flow::stateless::StatelessError;
 use flow::validate::ValidateError;
-use flow::{GroupId, MeterId, PortNo};
+use flow::{GroupId, MeterId, PortNo, TableId};
 
 /// Error type OFPET_BAD_REQUEST.
 const BAD_REQUEST: u16 = 1;
@@ -35,12 +35,12 @@ pub enum ModelError {
     #[error(
         "table {0} is not in the table features that a controller has set (TABLE_FEATURES); add it there first"
     )]
-    RemovedTable(u8),
+    RemovedTable(TableId),
     /// The next table was removed from the pipeline (OFPBIC_BAD_TABLE_ID).
     #[error(
         "next table {0} is not in the table features that a controller has set (TABLE_FEATURES); add it there first"
     )]
-    RemovedNextTable(u8),
+    RemovedNextTable(TableId),
     /// The limit of entries is reached (OFPFMFC_TABLE_FULL).
     #[error("{in_use} entries are in use and {limit} is the limit; delete entries or raise the limit")]
     TableFull {
@@ -56,7 +56,7 @@ pub enum ModelError {
     )]
     Overlap {
         /// Table of both entries.
-        table: u8,
+        table: TableId,
         /// Priority of both entries.
         priority: u16,
     },
@@ -72,7 +72,7 @@ pub enum ModelError {
     #[error("index {index} of table {table} is taken by an entry of priority {priority}; delete it first")]
     IndexTaken {
         /// The linear table.
-        table: u8,
+        table: TableId,
         /// The index in the request.
         index: u32,
         /// Priority of the entry at this index.
@@ -85,7 +85,7 @@ pub enum ModelError {
     )]
     TooManySlices {
         /// Table of the request.
-        table: u8,
+        table: TableId,
         /// Number of slices that the table would examine.
         slices: usize,
     },

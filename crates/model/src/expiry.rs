@@ -8,7 +8,7 @@ use crate::rules::store::Store;
 use crate::timers::{Timer, Timers};
 use dataplane::DataPlane;
 use flow::operation::MAC_TABLE;
-use flow::{EntryId, FlowEntry, Nanos};
+use flow::{EntryId, FlowEntry, Nanos, TableId};
 
 /// Time and reason of an entry's timeout if it is not hit again.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,7 @@ pub(crate) enum TimerKind {
 }
 
 impl TimerKind {
-    fn of(table: u8) -> Self {
+    fn of(table: TableId) -> Self {
         if table == MAC_TABLE { Self::Mac } else { Self::Flow }
     }
 }
@@ -86,7 +86,7 @@ impl Expiry {
     }
 
     /// Records that an entry of this table was removed while its timer was armed.
-    pub fn entry_gone(&mut self, table: u8) {
+    pub fn entry_gone(&mut self, table: TableId) {
         self.timers(TimerKind::of(table)).entry_gone();
     }
 

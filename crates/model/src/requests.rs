@@ -11,7 +11,7 @@ use flow::meter::Meter;
 use flow::operation::PacketOut;
 use flow::stateless::StatelessConfig;
 use flow::validate::{ValidateError, validate_actions};
-use flow::{Action, FlowMod, FlowModCommand, Instructions, Nanos, Operation, port_no};
+use flow::{Action, FlowMod, FlowModCommand, Instructions, Nanos, Operation, TableId, port_no};
 use std::sync::Arc;
 use wire::ethernet::ETHERNET_BYTES;
 
@@ -44,7 +44,7 @@ impl<D: DataPlane> Model<D> {
         }
         let Some(mut default) = default else { return Changed::default() };
         let store = &self.rules.store;
-        let there = store.find(0, default.priority, &default.matching);
+        let there = store.find(TableId(0), default.priority, &default.matching);
         if !there.and_then(|id| store.entry(id)).is_some_and(|e| *e.instructions == default.instructions) {
             return Changed::default();
         }

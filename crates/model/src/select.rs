@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Selection of the entries to which a request applies.
 
-use flow::{Action, FlowEntry, FlowMod, GroupId, Match, PortNo};
+use flow::{Action, FlowEntry, FlowMod, GroupId, Match, PortNo, TableId};
 
 /// Filter of a statistics request. The default filter accepts all entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowFilter {
     /// Table of the entries. `None` stands for all tables.
-    pub table: Option<u8>,
+    pub table: Option<TableId>,
     /// Match that must cover the match of an entry.
     pub matching: Match,
     /// Cookie value, compared in the bits of `cookie_mask`.

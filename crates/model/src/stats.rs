@@ -7,8 +7,7 @@ use crate::rules::Mark;
 use crate::rules::carried::reported;
 use crate::select::FlowFilter;
 use dataplane::{DataPlane, Totals, TrafficCount};
-use flow::operation::MAC_TABLE;
-use flow::{EntryFlags, EntryId, FlowEntry, Nanos};
+use flow::{EntryFlags, EntryId, FlowEntry, Nanos, TableId};
 use std::sync::Arc;
 
 /// An entry with its counters.
@@ -33,7 +32,7 @@ pub struct FlowStats {
 /// replaced during the walk, its replacement may be visited in addition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowCursor {
-    table: u8,
+    table: TableId,
     serial: u64,
     done: bool,
 }
@@ -61,7 +60,7 @@ pub struct Aggregate {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TableStats {
     /// Number of the table.
-    pub table: u8,
+    pub table: TableId,
     /// Number of entries in the table.
     pub active: usize,
     /// Number of packets looked up.
@@ -118,7 +117,7 @@ impl<D: DataPlane> Model<D> {
     }
 
     /// Returns the statistics of one table.
-    pub fn table(&mut self, table: u8) -> TableStats {
+    pub fn table(&mut self, table: TableId) -> TableStats {
         let counters = self.plane.get_mut().table_counters(table);
         let active = self.rules.store.table(table).len();
         TableStats { table, active, lookups: counters.lookups, matches: counters.matches }
@@ -126,7 +125,7 @@ impl<D: DataPlane> Model<D> {
 
     /// Returns the statistics of the controller's tables, in order of their numbers.
     pub fn tables(&mut self) -> Vec<TableStats> {
-        (0..MAC_TABLE).map(|table| self.table(table)).collect()
+        TableId::of_controllers().map(|table| self.table(table)).collect()
     }
 
     /// Returns the counters of all packets.
@@ -152,7 +151,7 @@ impl<D: DataPlane> Model<D> {
     fn walk(&self, filter: &FlowFilter, cursor: &mut FlowCursor, work: usize) -> Vec<EntryId> {
         let mut found = Vec::new();
         let mut left = work.max(1);
-        let last = filter.table.unwrap_or(MAC_TABLE - 1);
+        let last = filter.table.unwrap_or(TableId::LAST);
         if let Some(table) = filter.table.filter(|&t| t > cursor.table) {
             *cursor = FlowCursor { table, ..FlowCursor::default() };
         }
@@ -168,7 +167,7 @@ impl<D: DataPlane> Model<D> {
                 }
             }
             cursor.done = cursor.table >= last;
-            cursor.table = cursor.table.saturating_add(1);
+            cursor.table = TableId(cursor.table.0.saturating_add(1));
             cursor.serial = 0;
         }
         found

@@ -6,7 +6,7 @@ mod common;
 
 use common::*;
 use flow::validate::ValidateError;
-use flow::{Action, FlowMod, GroupId, Instructions, Operation, PortNo, RuleVersion, port_no};
+use flow::{Action, FlowMod, GroupId, Instructions, Operation, PortNo, RuleVersion, TableId, port_no};
 use model::agent::{Agent, ChannelId, Context};
 use model::{Learning, ModelError, ModelLimits};
 use openflow::multipart::flow_stats::FlowQuery;
@@ -81,9 +81,9 @@ fn four_entries(bench: &mut Bench) {
     let to_group = Instructions::apply(vec![Action::Group(GroupId(7))]);
     for flow in [
         FlowMod { cookie: 0x10, ..add(1, mac(1), PortNo(5)) },
-        FlowMod { cookie: 0x11, table: Some(3), ..add(2, mac(2), PortNo(6)) },
-        FlowMod { instructions: to_group, table: Some(3), ..add(3, mac(1), PortNo(0)) },
-        FlowMod { table: Some(254), ..add(4, flow::Match::any(), PortNo(5)) },
+        FlowMod { cookie: 0x11, table: Some(TableId(3)), ..add(2, mac(2), PortNo(6)) },
+        FlowMod { instructions: to_group, table: Some(TableId(3)), ..add(3, mac(1), PortNo(0)) },
+        FlowMod { table: Some(TableId(254)), ..add(4, flow::Match::any(), PortNo(5)) },
     ] {
         bench.model.flow_mod(0, flow).unwrap();
     }
@@ -102,9 +102,9 @@ fn entries_are_asked_for_by_each_of_their_qualities() {
     let all = FlowQuery::default;
     for (query, expected) in [
         (all(), &[1, 2, 3, 4][..]),
-        (FlowQuery { table: Some(3), ..all() }, &[2, 3]),
-        (FlowQuery { table: Some(254), ..all() }, &[4]),
-        (FlowQuery { table: Some(4), ..all() }, &[]),
+        (FlowQuery { table: Some(TableId(3)), ..all() }, &[2, 3]),
+        (FlowQuery { table: Some(TableId(254)), ..all() }, &[4]),
+        (FlowQuery { table: Some(TableId(4)), ..all() }, &[]),
         (FlowQuery { out_port: Some(PortNo(5)), ..all() }, &[1, 4]),
         (FlowQuery { out_group: Some(GroupId(7)), ..all() }, &[3]),
         (FlowQuery { out_group: Some(GroupId(8)), ..all() }, &[]),
@@ -112,7 +112,7 @@ fn entries_are_asked_for_by_each_of_their_qualities() {
         (FlowQuery { cookie: 0x11, cookie_mask: 0xff, ..all() }, &[2]),
         (FlowQuery { cookie: 0x11, ..all() }, &[1, 2, 3, 4]),
         (FlowQuery { matching: mac(1), ..all() }, &[1, 3]),
-        (FlowQuery { matching: mac(1), table: Some(3), out_group: Some(GroupId(7)), ..all() }, &[3]),
+        (FlowQuery { matching: mac(1), table: Some(TableId(3)), out_group: Some(GroupId(7)), ..all() }, &[3]),
     ] {
         let mut bench = Bench::new();
         four_entries(&mut bench);
@@ -152,14 +152,14 @@ fn every_table_of_the_pipeline_is_reported() {
         other => panic!("{other:?}"),
     });
     let tables: Vec<_> = tables.collect();
-    assert!(tables.iter().map(|row| row.table).eq(0..=254));
+    assert!(tables.iter().map(|row| row.table).eq(TableId::of_controllers()));
     for row in &tables {
-        let active = match row.table {
+        let active = match row.table.0 {
             0 | 254 => 1,
             3 => 2,
             _ => 0,
         };
-        assert_eq!((row.active, row.lookups), (active, u64::from(row.table)), "table {}", row.table);
+        assert_eq!((row.active, row.lookups), (active, u64::from(row.table.0)), "table {}", row.table);
     }
 }
 
@@ -171,13 +171,13 @@ fn every_table_says_what_it_can_do() {
         other => panic!("{other:?}"),
     });
     let features: Vec<_> = features.collect();
-    assert!(features.iter().map(|table| table.table).eq(0..=254));
+    assert!(features.iter().map(|table| table.table).eq(TableId::of_controllers()));
     for table in &features {
         let next = table.properties.iter().find_map(|property| match property {
             TableProperty::NextTables(Entries::Ordinary, next) => Some(next.clone()),
             _ => None,
         });
-        assert_eq!(next, Some((table.table + 1..=254).collect()), "table {}", table.table);
+        assert_eq!(next, Some((table.table.0 + 1..=254).collect()), "table {}", table.table);
         let instructions = table.properties.iter().find_map(|property| match property {
             TableProperty::Instructions(Entries::Ordinary, ids) => {
                 Some(ids.iter().map(|id| id.number).collect::<Vec<_>>())
@@ -186,7 +186,7 @@ fn every_table_says_what_it_can_do() {
         });
         // The last table has no instruction GOTO_TABLE, because no table follows it.
         let all = [1, 2, 3, 4, 5, 6];
-        assert_eq!(instructions.unwrap(), if table.table == 254 { &all[1..] } else { &all[..] });
+        assert_eq!(instructions.unwrap(), if table.table == TableId(254) { &all[1..] } else { &all[..] });
         assert_eq!(table.max_entries as usize, ModelLimits::default().entries);
     }
 }

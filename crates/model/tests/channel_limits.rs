@@ -6,7 +6,7 @@ mod common;
 
 use common::*;
 use dataplane::{Event, PacketInEvent};
-use flow::{Action, EntryId, FlowMod, Instructions, Nanos, PacketInReason, PortNo};
+use flow::{Action, EntryId, FlowMod, Instructions, Nanos, PacketInReason, PortNo, TableId};
 use frame::Frame;
 use model::agent::{Agent, ChannelEvent, ChannelId, Context, LostMessages};
 use openflow::multipart::{MultipartRequest, Query, flow_stats::FlowQuery};
@@ -256,7 +256,7 @@ fn packet_ins_are_queued_up_to_the_limit_of_the_session() {
         bench.fill_output(one, unread);
         bench.model.plane_mut().events.push_back(Event::PacketIn(PacketInEvent {
             frame: Frame::from_bytes(&[1; 60]),
-            table: 0,
+            table: TableId(0),
             entry: EntryId(0),
             reason: PacketInReason::Action,
             max_len: 128,

@@ -5,7 +5,7 @@
 use flow::action::TfHeader;
 use flow::stateless::StatelessError;
 use flow::validate::ValidateError;
-use flow::{Field, GroupId, MatchError, MeterId, PortNo};
+use flow::{Field, GroupId, MatchError, MeterId, PortNo, TableId};
 use model::ModelError::{self, *};
 
 const BAD_REQUEST: u16 = 1;
@@ -27,13 +27,13 @@ fn check(cases: impl IntoIterator<Item = (ModelError, (u16, u16))>) {
 #[test]
 fn flow_mods_and_packet_outs() {
     check([
-        (RemovedTable(1), (FLOW_MOD_FAILED, 2)),
-        (RemovedNextTable(1), (BAD_INSTRUCTION, 2)),
+        (RemovedTable(TableId(1)), (FLOW_MOD_FAILED, 2)),
+        (RemovedNextTable(TableId(1)), (BAD_INSTRUCTION, 2)),
         (TableFull { in_use: 1, limit: 1 }, (FLOW_MOD_FAILED, 1)),
-        (TooManySlices { table: 1, slices: 9 }, (FLOW_MOD_FAILED, 1)),
-        (Overlap { table: 1, priority: 3 }, (FLOW_MOD_FAILED, 3)),
+        (TooManySlices { table: TableId(1), slices: 9 }, (FLOW_MOD_FAILED, 1)),
+        (Overlap { table: TableId(1), priority: 3 }, (FLOW_MOD_FAILED, 3)),
         (IndexTooLarge { index: 2, limit: 1 }, (BAD_MATCH, 7)),
-        (IndexTaken { table: 1, index: 2, priority: 3 }, (FLOW_MOD_FAILED, 3)),
+        (IndexTaken { table: TableId(1), index: 2, priority: 3 }, (FLOW_MOD_FAILED, 3)),
         (BadInPort(PortNo(3)), (BAD_REQUEST, 11)),
         (BadPacket(3), (BAD_REQUEST, 12)),
         (Stateless(StatelessError::Port(PortNo(0))), (EXPERIMENTER, 1)),
@@ -46,7 +46,7 @@ fn what_is_wrong_with_a_flow_mod_by_itself() {
     let header = TfHeader { qid: 9, up: 0, down: 0 };
     let cases = [
         (V::Table, (FLOW_MOD_FAILED, 2)),
-        (V::Goto { from: 3, to: 2 }, (BAD_INSTRUCTION, 2)),
+        (V::Goto { from: TableId(3), to: TableId(2) }, (BAD_INSTRUCTION, 2)),
         (V::Prerequisite(MatchError::Prerequisite("tcp_dst".into(), "tcp")), (BAD_MATCH, 9)),
         (V::Meter(MeterId(0)), (METER_MOD_FAILED, 2)),
         (V::TooManyActions(99), (BAD_ACTION, 7)),

@@ -8,7 +8,9 @@ mod common;
 use common::*;
 use dataplane::{Event, MacSeen, PacketInEvent};
 use flow::operation::MAC_TABLE;
-use flow::{EntryChange, EntryFlags, EntryId, FlowMod, Operation, PacketInReason, PortNo, PortState};
+use flow::{
+    EntryChange, EntryFlags, EntryId, FlowMod, Operation, PacketInReason, PortNo, PortState, TableId,
+};
 use frame::Frame;
 use model::{
     AsyncMessage, Change, ModelConfig, ModelError, ModelLimits, PortConfig, PortMod, PortReason,
@@ -263,7 +265,7 @@ fn packet_ins_carry_the_cookie_and_are_dropped_when_nobody_takes_them() {
     for entry in [0, 77, 0] {
         m.plane_mut().events.push_back(Event::PacketIn(PacketInEvent {
             frame: Frame::from_bytes(&[1; 60]),
-            table: 0,
+            table: TableId(0),
             entry: EntryId(entry),
             reason: PacketInReason::Action,
             max_len: 128,

@@ -9,7 +9,7 @@ use common::*;
 use flow::validate::ValidateError;
 use flow::{
     Action, EntryChange, EntryFlags, EntryId, FlowMod, FlowModCommand, GroupId, Instructions, Match, MeterId,
-    Next, PortNo, Slice, SliceBase,
+    Next, PortNo, Slice, SliceBase, TableId,
 };
 use flow::{Field, FieldMatch, port_no};
 use model::{
@@ -87,7 +87,7 @@ fn modify_keeps_all_but_the_instructions() {
 fn deletes_select_by_match_cookie_port_and_group() {
     let mut m = plain();
     m.flow_mod(0, FlowMod { cookie: 0x10, ..add(1, mac(1), PortNo(1)) }).unwrap();
-    m.flow_mod(0, FlowMod { cookie: 0x21, table: Some(3), ..add(1, mac(1), PortNo(2)) }).unwrap();
+    m.flow_mod(0, FlowMod { cookie: 0x21, table: Some(TableId(3)), ..add(1, mac(1), PortNo(2)) }).unwrap();
     m.flow_mod(0, add(2, mac(2), PortNo(4))).unwrap();
     m.flow_mod(0, add(1, dst(0xff << 40, 0xff << 40), PortNo(1))).unwrap();
     let delete = |m: FlowMod| command(FlowModCommand::Delete, FlowMod { table: None, ..m });
@@ -127,11 +127,11 @@ fn overlap_is_refused_where_asked() {
     m.flow_mod(0, checked(add(5, mac(2), PortNo(1)))).unwrap();
     m.flow_mod(0, checked(add(4, Match::any(), PortNo(1)))).unwrap();
     let error = m.flow_mod(0, checked(add(5, dst(1, 0xff), PortNo(1)))).unwrap_err();
-    assert_eq!(error, ModelError::Overlap { table: 0, priority: 5 });
+    assert_eq!(error, ModelError::Overlap { table: TableId(0), priority: 5 });
     assert_eq!(error.openflow(), (5, 3));
     assert!(m.flow_mod(0, checked(add(5, mac(2), PortNo(1)))).is_err(), "an identical entry overlaps");
     m.flow_mod(0, checked(add(5, dst(3, 0xff), PortNo(1)))).unwrap();
-    m.flow_mod(0, checked(FlowMod { table: Some(1), ..add(5, dst(1, 0xff), PortNo(1)) })).unwrap();
+    m.flow_mod(0, checked(FlowMod { table: Some(TableId(1)), ..add(5, dst(1, 0xff), PortNo(1)) })).unwrap();
     assert_eq!(m.flow_count(), 5);
 }
 
@@ -177,7 +177,7 @@ fn a_bundle_is_one_operation_or_nothing() {
         add(9, mac(4), PortNo(5)),
     ];
     let mut bad = good.clone();
-    bad.push(FlowMod { table: Some(255), ..add(1, mac(5), PortNo(1)) });
+    bad.push(FlowMod { table: Some(TableId(255)), ..add(1, mac(5), PortNo(1)) });
     let operations = m.plane_mut().operations.len();
     assert_eq!(m.bundle(5, bad).unwrap_err(), (8, ModelError::Invalid(ValidateError::Table)));
     assert_eq!(m.plane_mut().operations.len(), operations);
@@ -199,7 +199,7 @@ fn a_bundle_is_one_operation_or_nothing() {
 fn requests_that_break_a_limit_are_refused_with_openflows_numbers() {
     let limits = ModelLimits { entries: 2, ..ModelLimits::default() };
     let mut m = with(ModelConfig { limits, ..ModelConfig::default() });
-    let goto = Instructions { next: Some(Next::Table(0)), ..Instructions::default() };
+    let goto = Instructions { next: Some(Next::Table(TableId(0))), ..Instructions::default() };
     let mut refused = |f: FlowMod| m.flow_mod(0, f).unwrap_err().openflow();
     assert_eq!(refused(FlowMod { table: None, ..add(1, mac(1), PortNo(1)) }), (5, 2));
     assert_eq!(refused(FlowMod { instructions: goto, ..add(1, mac(1), PortNo(1)) }), (3, 2));
@@ -236,8 +236,10 @@ fn a_table_examines_few_slices_and_a_linear_number_has_one_entry() {
     m.flow_mod(0, command(FlowModCommand::Delete, add(0, slice(3), PortNo(1)))).unwrap();
     m.flow_mod(0, add(1, slice(99), PortNo(1))).unwrap();
 
-    let linear =
-        |priority, index| FlowMod { table: Some(1), ..add(priority, Match::at_index(index), PortNo(1)) };
+    let linear = |priority, index| FlowMod {
+        table: Some(TableId(1)),
+        ..add(priority, Match::at_index(index), PortNo(1))
+    };
     m.flow_mod(0, linear(1, 4)).unwrap();
     m.flow_mod(0, linear(2, 5)).unwrap();
     assert!(matches!(m.flow_mod(0, linear(2, 4)), Err(ModelError::IndexTaken { priority: 1, .. })));
@@ -268,7 +270,7 @@ fn clearing_leaves_the_standalone_default() {
     assert_eq!(m.plane_mut().operations.len(), operations + 1);
     let all = dump(&mut m, 5);
     assert_eq!(all.len(), 1);
-    assert_eq!((all[0].entry.priority, all[0].entry.table), (0, 0));
+    assert_eq!((all[0].entry.priority, all[0].entry.table), (0, TableId(0)));
     assert_eq!(*all[0].entry.instructions, output(port_no::NORMAL));
 }
 
@@ -276,7 +278,7 @@ fn clearing_leaves_the_standalone_default() {
 fn a_walk_survives_changes_and_shows_what_lives_throughout_once() {
     let mut m = plain();
     for n in 0..20 {
-        m.flow_mod(0, FlowMod { table: Some((n % 3) as u8), ..add(1, mac(n), PortNo(1)) }).unwrap();
+        m.flow_mod(0, FlowMod { table: Some(TableId((n % 3) as u8)), ..add(1, mac(n), PortNo(1)) }).unwrap();
     }
     let mut cursor = FlowCursor::default();
     let mut seen = Vec::new();
@@ -294,7 +296,8 @@ fn a_walk_survives_changes_and_shows_what_lives_throughout_once() {
             .unwrap();
         } else if gone % 4 == 1 {
             // The replacement has another ID but counts as the same entry.
-            m.flow_mod(0, FlowMod { table: Some((gone % 3) as u8), ..add(1, mac(gone), PortNo(2)) }).unwrap();
+            m.flow_mod(0, FlowMod { table: Some(TableId((gone % 3) as u8)), ..add(1, mac(gone), PortNo(2)) })
+                .unwrap();
         }
         poll_all(&mut m, 0);
         step += 1;
@@ -307,11 +310,11 @@ fn a_walk_survives_changes_and_shows_what_lives_throughout_once() {
     }
     let mut sum = Aggregate::default();
     let mut cursor = FlowCursor::default();
-    let filter = FlowFilter { table: Some(2), ..FlowFilter::default() };
+    let filter = FlowFilter { table: Some(TableId(2)), ..FlowFilter::default() };
     while !cursor.is_done() {
         m.aggregate(&filter, &mut cursor, 1, &mut sum);
     }
-    assert_eq!(sum.flows, m.table(2).active);
+    assert_eq!(sum.flows, m.table(TableId(2)).active);
     assert!(sum.flows > 0 && sum.flows < m.flow_count());
 }
 

@@ -8,7 +8,7 @@ mod common;
 use common::*;
 use flow::group::{Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
-use flow::{Action, FlowMod, FlowModCommand, GroupId, Instructions, MeterId, PortNo};
+use flow::{Action, FlowMod, FlowModCommand, GroupId, Instructions, MeterId, PortNo, TableId};
 use model::agent::{Agent, ChannelId, Context};
 use openflow::bundle::{BundleAdd, BundleControl, BundleKind};
 use openflow::group::{GroupChange, GroupMod};
@@ -168,7 +168,7 @@ fn short_changes_are_made_at_once() {
     let mut bench = Bench::new();
     let one = bench.connect();
     bench.send(one, 1, &flow_mod(command(FlowModCommand::Delete, add(0, mac(3), PortNo(0)))));
-    bench.send(one, 2, &flow_mod(FlowMod { table: Some(9), ..delete_all() }));
+    bench.send(one, 2, &flow_mod(FlowMod { table: Some(TableId(9)), ..delete_all() }));
     bench.step(one);
     assert!(!bench.agent.has_work());
     assert_eq!(bench.model.flow_count() as u64, MANY - 1);

@@ -7,7 +7,7 @@ mod common;
 
 use common::{Fake, SECOND, add, command, dump, last_changes, mac, with};
 use flow::syntax::{ParseOptions, parse_flow};
-use flow::{EntryChange, EntryFlags, FlowMod, FlowModCommand, Match, Nanos, PortNo};
+use flow::{EntryChange, EntryFlags, FlowMod, FlowModCommand, Match, Nanos, PortNo, TableId};
 use model::{CookieMask, Learning, Mark, ModelConfig, ModelLimits};
 
 /// Entries become low-latency at 100 packets per second over a window of 1 s, and normal below 50 packets per
@@ -170,7 +170,7 @@ fn floods_that_are_dropped_or_go_to_the_controller_are_not_learned() {
     };
     assert_eq!(window(&mut m), [false, false, false, false, false, true, true, true]);
     // A learned mark ends when the entry is modified so that it does not forward.
-    let drop = FlowMod { table: Some(0), command: FlowModCommand::Modify, ..FlowMod::default() };
+    let drop = FlowMod { table: Some(TableId(0)), command: FlowModCommand::Modify, ..FlowMod::default() };
     m.flow_mod(SECOND, drop).unwrap();
     assert_eq!(window(&mut m), [false; 8]);
 }

@@ -8,7 +8,7 @@ mod common;
 use common::*;
 use flow::{
     Action, EntryChange, EntryFlags, EntryId, FlowMod, FlowModCommand, Instructions, Match, Nanos, Operation,
-    PortNo,
+    PortNo, TableId,
 };
 use model::{AsyncMessage, Changed, CookieMask, ModelConfig, ModelError, ModelLimits, RemovedReason};
 use std::collections::HashMap;
@@ -148,7 +148,7 @@ fn random_mod(r: &mut Random) -> FlowMod {
     let priority = if matching.index().is_some() { 1 } else { r.below(2) as u16 };
     FlowMod {
         command,
-        table: if deletes && r.one_in(3) { None } else { Some(r.below(2) as u8) },
+        table: if deletes && r.one_in(3) { None } else { Some(TableId(r.below(2) as u8)) },
         priority,
         matching,
         instructions: Instructions::apply(vec![Action::output(PortNo(1 + r.below(3) as u32))]),

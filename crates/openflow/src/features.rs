@@ -3,6 +3,7 @@
 
 use crate::bytes::{Put, Reader};
 use crate::error::{self, DecodeError};
+use flow::TableId;
 
 /// Capability bits (OFPC_*).
 pub mod capability {
@@ -108,7 +109,7 @@ impl SwitchConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TableMod {
     /// Table number, or `None` for all tables.
-    pub table: Option<u8>,
+    pub table: Option<TableId>,
     /// Reserved bits (OFPTC_*).
     pub config: u32,
 }
@@ -121,14 +122,14 @@ impl TableMod {
     }
 
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
-        out.put(&[self.table.unwrap_or(ALL_TABLES), 0, 0, 0]);
+        out.put(&[self.table.unwrap_or(ALL_TABLES).0, 0, 0, 0]);
         out.put_u32(self.config);
     }
 }
 
 /// OFPTT_ALL.
-pub(crate) const ALL_TABLES: u8 = 0xff;
+pub(crate) const ALL_TABLES: TableId = TableId(0xff);
 
-pub(crate) fn table_or_all(table: u8) -> Option<u8> {
-    (table != ALL_TABLES).then_some(table)
+pub(crate) fn table_or_all(table: u8) -> Option<TableId> {
+    Some(TableId(table)).filter(|table| *table != ALL_TABLES)
 }

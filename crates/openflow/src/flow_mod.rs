@@ -7,7 +7,7 @@ use crate::features::{ALL_TABLES, table_or_all};
 use crate::instruction;
 use crate::matching;
 use crate::packet::NO_BUFFER;
-use flow::{EntryFlags, FlowModCommand, GroupId, Match, Nanos, PortNo};
+use flow::{EntryFlags, FlowModCommand, GroupId, Match, Nanos, PortNo, TableId};
 
 /// OFPP_ANY and OFPG_ANY.
 pub(crate) const ANY: u32 = 0xffff_ffff;
@@ -66,7 +66,7 @@ impl FlowModMessage {
         let f = &self.flow;
         out.put_u64(f.cookie);
         out.put_u64(f.cookie_mask);
-        out.put(&[f.table.unwrap_or(ALL_TABLES), f.command as u8]);
+        out.put(&[f.table.unwrap_or(ALL_TABLES).0, f.command as u8]);
         out.put_u16(f.idle_timeout_s);
         out.put_u16(f.hard_timeout_s);
         out.put_u16(f.priority);
@@ -131,7 +131,7 @@ pub struct FlowRemovedMessage {
     /// Reason of the removal.
     pub reason: FlowRemovedReason,
     /// Table of the entry.
-    pub table: u8,
+    pub table: TableId,
     /// Lifetime of the entry.
     pub duration_ns: Nanos,
     /// Idle timeout of the entry in seconds.
@@ -162,7 +162,7 @@ impl FlowRemovedMessage {
             cookie,
             priority,
             reason,
-            table: r.u8()?,
+            table: TableId(r.u8()?),
             duration_ns: duration(r)?,
             idle_timeout_s: r.u16()?,
             hard_timeout_s: r.u16()?,
@@ -175,7 +175,7 @@ impl FlowRemovedMessage {
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         out.put_u64(self.cookie);
         out.put_u16(self.priority);
-        out.put(&[self.reason as u8, self.table]);
+        out.put(&[self.reason as u8, self.table.0]);
         put_duration(out, self.duration_ns);
         out.put_u16(self.idle_timeout_s);
         out.put_u16(self.hard_timeout_s);

@@ -5,7 +5,7 @@ use crate::action;
 use crate::bytes::{Put, Reader};
 use crate::error::{self, DecodeError};
 use crate::experimenter;
-use flow::{Instructions, MeterId, Next};
+use flow::{Instructions, MeterId, Next, TableId};
 
 const GOTO_TABLE: u16 = 1;
 const WRITE_METADATA: u16 = 2;
@@ -50,7 +50,7 @@ fn decode(kind: u16, r: &mut Reader<'_>, made: &mut Decoded) -> Result<u16, Deco
     let i = &mut made.instructions;
     match kind {
         GOTO_TABLE => {
-            i.next = Some(Next::Table(r.u8()?));
+            i.next = Some(Next::Table(TableId(r.u8()?)));
             r.skip(3)?;
         }
         WRITE_METADATA => {
@@ -86,7 +86,7 @@ fn experimenter(r: &mut Reader<'_>, made: &mut Decoded) -> Result<u16, DecodeErr
         experimenter::instruction::GOTO_DIRECT => {
             let table = r.u8()?;
             r.skip(1)?;
-            made.instructions.next = Some(Next::Direct { table, index: r.u32()? });
+            made.instructions.next = Some(Next::Direct { table: TableId(table), index: r.u32()? });
             Ok(GOTO_TABLE)
         }
         experimenter::instruction::LOW_LATENCY => {
@@ -140,11 +140,11 @@ pub(crate) fn encode_list(i: &Instructions, low_latency: Option<bool>, out: &mut
     }
     match i.next {
         None => {}
-        Some(Next::Table(table)) => number(out, GOTO_TABLE, 8, u32::from(table) << 24),
+        Some(Next::Table(table)) => number(out, GOTO_TABLE, 8, u32::from(table.0) << 24),
         Some(Next::Direct { table, index }) => {
             number(out, EXPERIMENTER, 16, experimenter::EXPERIMENTER);
             out.put_u16(experimenter::instruction::GOTO_DIRECT);
-            out.put(&[table, 0]);
+            out.put(&[table.0, 0]);
             out.put_u32(index);
         }
     }

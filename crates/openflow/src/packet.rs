@@ -5,7 +5,7 @@ use crate::action;
 use crate::bytes::{Put, Reader, unless};
 use crate::error::{self, DecodeError};
 use crate::matching;
-use flow::{Action, Match, PortNo, port_no};
+use flow::{Action, Match, PortNo, TableId, port_no};
 
 /// OFP_NO_BUFFER.
 pub(crate) const NO_BUFFER: u32 = 0xffff_ffff;
@@ -41,7 +41,7 @@ pub struct PacketInMessage {
     /// Reason of the packet-in.
     pub reason: PacketInCode,
     /// Table of the entry that sent the packet.
-    pub table: u8,
+    pub table: TableId,
     /// Cookie of this entry. All bits are set if it is unknown.
     pub cookie: u64,
     /// Fields that are not part of the packet's bytes: ingress port, metadata and tunnel ID.
@@ -62,13 +62,21 @@ impl PacketInMessage {
         let (table, cookie) = (r.u8()?, r.u64()?);
         let matching = matching::decode_unchecked(r)?;
         r.skip(2)?;
-        Ok(Self { buffer_id, total_len, reason, table, cookie, matching, data: r.rest().to_vec() })
+        Ok(Self {
+            buffer_id,
+            total_len,
+            reason,
+            table: TableId(table),
+            cookie,
+            matching,
+            data: r.rest().to_vec(),
+        })
     }
 
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         out.put_u32(self.buffer_id.unwrap_or(NO_BUFFER));
         out.put_u16(self.total_len);
-        out.put(&[self.reason as u8, self.table]);
+        out.put(&[self.reason as u8, self.table.0]);
         out.put_u64(self.cookie);
         matching::encode(&self.matching, out);
         out.zeros(2);

@@ -13,7 +13,7 @@ use flow::group::{Bucket, Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
 use flow::{
     Action, EntryFlags, Field, FieldMatch, GroupId, Instructions, Match, MeterId, Next, PortNo, QueueId,
-    port_no,
+    TableId, port_no,
 };
 use openflow::bundle::{BundleControl, BundleKind};
 use openflow::features::{Features, SwitchConfig, capability};
@@ -61,7 +61,7 @@ fn instructions() -> Instructions {
         clear: true,
         write: vec![Action::Group(GroupId(7)), Action::SetQueue(QueueId(1))],
         metadata: Some((5, 0xff)),
-        next: Some(Next::Table(9)),
+        next: Some(Next::Table(TableId(9))),
     }
 }
 
@@ -90,7 +90,7 @@ fn multiparts() -> Vec<(&'static str, Answer)> {
         MeterBand { band: Band::DscpRemark { precedence_level: 1 }, rate: 500, burst: 50 },
     ];
     let stats = FlowStatsEntry {
-        table: 3,
+        table: TableId(3),
         duration_ns: 5_000_000_007,
         priority: 100,
         idle_timeout_s: 10,
@@ -109,7 +109,7 @@ fn multiparts() -> Vec<(&'static str, Answer)> {
     let settable: Vec<_> =
         Field::NAMED.iter().filter(|f| f.settable()).map(|f| OxmId::of(*f, false)).collect();
     let actions = types(&[0, 11, 12, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27]);
-    let table = |table: u8| TableFeatures {
+    let table = |table: TableId| TableFeatures {
         table,
         name: format!("table{table}"),
         metadata_match: u64::MAX,
@@ -118,7 +118,7 @@ fn multiparts() -> Vec<(&'static str, Answer)> {
         max_entries: 1_000_000,
         properties: vec![
             TableProperty::Instructions(Entries::Ordinary, types(&[1, 2, 3, 4, 5, 6])),
-            TableProperty::NextTables(Entries::Ordinary, (table + 1..4).collect()),
+            TableProperty::NextTables(Entries::Ordinary, (table.0 + 1..4).collect()),
             TableProperty::WriteActions(Entries::Ordinary, actions.clone()),
             TableProperty::ApplyActions(Entries::Ordinary, actions.clone()),
             TableProperty::Match(fields.clone()),
@@ -140,7 +140,10 @@ fn multiparts() -> Vec<(&'static str, Answer)> {
         ),
         ("flow", Answer::Flow(vec![stats.clone(), FlowStatsEntry::default(), stats])),
         ("aggregate", Answer::Aggregate(AggregateStats { packets: 1, bytes: 2, flows: 3 })),
-        ("table", Answer::Table(vec![TableStatsEntry { table: 1, active: 2, lookups: 3, matches: 4 }])),
+        (
+            "table",
+            Answer::Table(vec![TableStatsEntry { table: TableId(1), active: 2, lookups: 3, matches: 4 }]),
+        ),
         (
             "port_stats",
             Answer::PortStats(vec![PortStats {
@@ -231,7 +234,7 @@ fn multiparts() -> Vec<(&'static str, Answer)> {
                 max_color: 3,
             }),
         ),
-        ("table_features", Answer::TableFeatures(vec![table(0), table(1)])),
+        ("table_features", Answer::TableFeatures(vec![table(TableId(0)), table(TableId(1))])),
         ("port_desc", Answer::PortDesc(vec![port(), PortDescription { number: port_no::LOCAL, ..port() }])),
     ]
 }
@@ -241,7 +244,7 @@ fn replies() -> Vec<(&'static str, Message)> {
         cookie: 0x77,
         priority: 100,
         reason: FlowRemovedReason::IdleTimeout,
-        table: 3,
+        table: TableId(3),
         duration_ns: 5_000_000_007,
         idle_timeout_s: 10,
         hard_timeout_s: 20,
@@ -278,7 +281,7 @@ fn replies() -> Vec<(&'static str, Message)> {
                 buffer_id: Some(9),
                 total_len: 1_500,
                 reason: PacketInCode::Action,
-                table: 3,
+                table: TableId(3),
                 cookie: 0x77,
                 matching: Match::unchecked_prerequisites(in_port).unwrap(),
                 data: (0..64).collect(),

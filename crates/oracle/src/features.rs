@@ -6,7 +6,8 @@ use super::coverage::Coverage;
 use super::log::Arrival;
 use flow::group::Bucket;
 use flow::{
-    Action, EntryChange, EntryId, FlowEntry, GroupId, Instructions, Operation, Outcome, PortNo, port_no,
+    Action, EntryChange, EntryId, FlowEntry, GroupId, Instructions, Operation, Outcome, PortNo, TableId,
+    port_no,
 };
 use reference::{Processed, Unfinished};
 use std::collections::BTreeMap;
@@ -144,8 +145,8 @@ fn of_match(entry: &FlowEntry) -> Set {
     let ports = [F::TcpSrc, F::TcpDst, F::UdpSrc, F::UdpDst, F::SctpSrc, F::SctpDst];
     let mut set = 0;
     let mut put = |is: bool, feature: Set| set |= if is { feature } else { 0 };
-    put(entry.table >= 10, TABLE_10);
-    put(entry.table >= 16, TABLE_16);
+    put(entry.table >= TableId(10), TABLE_10);
+    put(entry.table >= TableId(16), TABLE_16);
     put(entry.priority >= 32_768, PRIORITY_HIGH);
     put(entry.priority == 0, PRIORITY_0);
     put(entry.priority == u16::MAX, PRIORITY_MOST);

@@ -9,7 +9,7 @@ use dataplane::{
 };
 use flow::{
     DropReason, EgressQueue, EntryId, GroupId, MeterId, Nanos, Operation, Outcome, PacketInReason, PortNo,
-    RuleVersion,
+    RuleVersion, TableId,
 };
 use frame::Frame;
 use model::FlowRemoved;
@@ -28,7 +28,7 @@ pub(super) enum Entry {
     Applied(RuleVersion),
     /// A packet was refused because the backlog was full. `table` is the table for which it waited, or `None`
     /// if its lookups were finished.
-    Refused { port: PortNo, sequence: u64, table: Option<u8>, reason: DropReason },
+    Refused { port: PortNo, sequence: u64, table: Option<TableId>, reason: DropReason },
 }
 
 /// Virtual time of an event, and its position among all events of the case.
@@ -59,7 +59,7 @@ pub(super) enum Walker {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lookup {
     pub walker: Walker,
-    pub table: u8,
+    pub table: TableId,
     /// Method by which the entry was found.
     pub by: FoundBy,
     /// Entry that was found; `EntryId::NONE` if none.
@@ -79,7 +79,7 @@ pub(super) struct Left {
     /// Whether the packet stayed on the fast-forwarding path.
     pub fast: bool,
     /// Table whose LUT had no record of the packet's value, if the packet left the path there.
-    pub missed: Option<u8>,
+    pub missed: Option<TableId>,
     pub moment: Moment,
 }
 
@@ -99,7 +99,7 @@ pub(super) struct OrderLog {
     /// Packet in each slot of the worker.
     slots: BTreeMap<usize, Walker>,
     /// For each slot, the table whose LUT had no record of the packet's value.
-    missed: BTreeMap<usize, u8>,
+    missed: BTreeMap<usize, TableId>,
     /// Lookups in this poll iteration.
     looked_up: usize,
 }
@@ -131,7 +131,7 @@ impl Probe for OrderLog {
         self.slots.insert(slot, Walker::Arrived { port, sequence });
     }
 
-    fn looked_up(&mut self, slot: usize, table: u8, by: FoundBy, entry: EntryId, bytes: usize) {
+    fn looked_up(&mut self, slot: usize, table: TableId, by: FoundBy, entry: EntryId, bytes: usize) {
         self.looked_up += 1;
         assert!(
             self.looked_up <= LOOKUPS_PER_TURN,
@@ -142,7 +142,7 @@ impl Probe for OrderLog {
         self.lookups.push(Lookup { walker, table, by, entry, bytes, version, moment });
     }
 
-    fn lut_missed(&mut self, slot: usize, table: u8) {
+    fn lut_missed(&mut self, slot: usize, table: TableId) {
         self.missed.insert(slot, table);
     }
 
@@ -152,7 +152,7 @@ impl Probe for OrderLog {
         self.outcomes.push(Left { walker, outcome, fast: via == Via::FastPath, missed, moment });
     }
 
-    fn refused(&mut self, frame: &Frame, table: Option<u8>, reason: DropReason) {
+    fn refused(&mut self, frame: &Frame, table: Option<TableId>, reason: DropReason) {
         let (port, sequence) = (PortNo(frame.meta.in_port), frame.meta.sequence);
         self.log(Entry::Refused { port, sequence, table, reason });
     }
@@ -168,7 +168,7 @@ impl Probe for OrderLog {
 /// A packet-in as reported by the workers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Reported {
-    pub table: u8,
+    pub table: TableId,
     pub entry: EntryId,
     pub reason: PacketInReason,
     pub max_len: u16,
@@ -192,7 +192,7 @@ impl Recorder {
     }
 
     /// Returns the engine that serves a table.
-    pub fn engine(&self, table: u8) -> &'static str {
+    pub fn engine(&self, table: TableId) -> &'static str {
         self.plane.engine(table).0
     }
 }
@@ -225,7 +225,7 @@ impl DataPlane for Recorder {
         self.plane.release(id);
     }
 
-    fn table_counters(&mut self, table: u8) -> TableCounters {
+    fn table_counters(&mut self, table: TableId) -> TableCounters {
         self.plane.table_counters(table)
     }
 
@@ -393,7 +393,7 @@ pub(super) struct Record {
     pub ports: Vec<(PortNo, PortCounters)>,
     pub queues: Vec<(PortNo, Vec<PortQueue>)>,
     pub entries: Vec<(EntryId, EntryCounters)>,
-    pub tables: Vec<(u8, TableCounters)>,
+    pub tables: Vec<(TableId, TableCounters)>,
     pub groups: Vec<(GroupId, GroupCounters)>,
     pub meters: Vec<(MeterId, MeterCounters)>,
     pub totals: Totals,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Share of the traffic on the fast-forwarding path in calm cases. Nearly all traffic must be on the path.
 
+use flow::TableId;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -28,7 +29,7 @@ pub struct PathUse {
     /// Packets of `repeated` that stayed on the path.
     pub fast: usize,
     /// Use of each table of a case. It is empty in a sum over cases.
-    pub tables: BTreeMap<u8, TableUse>,
+    pub tables: BTreeMap<TableId, TableUse>,
     /// Number of tables checked, by lookup method.
     pub judged: BTreeMap<&'static str, usize>,
     /// Lowest share of one case, in thousandths.
@@ -40,7 +41,7 @@ pub struct PathUse {
 impl PathUse {
     /// Counts a repeated packet: the tables that it passed on the path, and the table at which it left the
     /// path.
-    pub fn note(&mut self, passed: &[(u8, &'static str)], left_at: Option<u8>) {
+    pub fn note(&mut self, passed: &[(TableId, &'static str)], left_at: Option<TableId>) {
         self.repeated += 1;
         self.fast += usize::from(left_at.is_none());
         for (table, way) in passed {
@@ -63,7 +64,7 @@ impl PathUse {
 
     /// Returns, for each table that enough repeated packets reached, the share of these packets that passed
     /// the table on the path, in thousandths.
-    pub fn tables_permille(&self) -> impl Iterator<Item = (u8, u64)> + '_ {
+    pub fn tables_permille(&self) -> impl Iterator<Item = (TableId, u64)> + '_ {
         let judged = self.tables.iter().filter(|(_, table_use)| table_use.reached >= JUDGED_FROM);
         judged.filter_map(|(table, table_use)| Some((*table, permille(table_use.passed, table_use.reached)?)))
     }

@@ -6,7 +6,7 @@ use crate::egress::Egress;
 use crate::packet::{Packet, State, Take};
 use crate::packet_out::CompiledPacketOut;
 use crate::probe::Probe;
-use flow::{DropReason, EntryId, Next, PortNo};
+use flow::{DropReason, EntryId, Next, PortNo, TableId};
 use frame::Frame;
 use wire::Depth;
 use wire::ethernet::ETHERNET_BYTES;
@@ -77,14 +77,14 @@ impl<E: Egress> BurstContext<'_, E> {
         frame.meta.in_port = out.in_port.0;
         let short = frame.len() < ETHERNET_BYTES;
         packet.admit(frame, out.in_port);
-        (packet.table, packet.entry, packet.miss_entry) = (0, EntryId::NONE, false);
+        (packet.table, packet.entry, packet.miss_entry) = (TableId(0), EntryId::NONE, false);
         packet.state = State::Done;
         if short || !copied {
             packet.reason = Some(if copied { DropReason::Runt } else { DropReason::NoBuffer });
         } else {
             let last = if out.to_tables { Take::Copy } else { Take::Frame };
             if self.steps(packet, &out.steps, last, 0) && out.to_tables {
-                packet.state = State::Waits(Next::Table(0));
+                packet.state = State::Waits(Next::Table(TableId(0)));
             }
         }
     }

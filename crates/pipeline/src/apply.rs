@@ -10,12 +10,12 @@ impl Rules {
     pub fn apply(&mut self, ffp: &mut Ffp, update: &mut Update) {
         match update {
             Update::Table(number, change) => {
-                if let Some((table, _)) = self.tables[usize::from(*number)].as_deref_mut() {
+                if let Some((table, _)) = self.tables[number.index()].as_deref_mut() {
                     table.apply(change);
                 }
             }
             Update::SwapTable(number, slot) => {
-                std::mem::swap(&mut self.tables[usize::from(*number)], slot);
+                std::mem::swap(&mut self.tables[number.index()], slot);
                 self.depth = ffp.depth(&self.tables);
             }
             Update::SwapFastMode(number, mode) => {
@@ -23,7 +23,7 @@ impl Rules {
                 self.depth = ffp.depth(&self.tables);
             }
             Update::Clean(number, coherence, clean) => {
-                let view = self.tables[usize::from(*number)].as_deref().map(|(table, _)| table);
+                let view = self.tables[number.index()].as_deref().map(|(table, _)| table);
                 ffp.clean(*number, *coherence, clean, view);
             }
             Update::ListMax(number, rules) => ffp.set_list_max(*number, *rules),

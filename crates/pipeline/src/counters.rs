@@ -2,7 +2,7 @@
 //! Counters of a worker's packets and tables. The worker writes them once per burst, the control thread reads
 //! them.
 
-use flow::{DropReason, Outcome};
+use flow::{DropReason, Outcome, TableId};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Number of drop reasons.
@@ -156,8 +156,8 @@ impl Counters {
 
     /// Adds a burst's lookups in a table.
     #[inline]
-    pub fn add_table(&self, table: u8, lookups: u64, matches: u64) {
-        let cells = &self.tables[usize::from(table)];
+    pub fn add_table(&self, table: TableId, lookups: u64, matches: u64) {
+        let cells = &self.tables[table.index()];
         add(&cells.lookups, lookups);
         add(&cells.matches, matches);
     }
@@ -193,8 +193,8 @@ impl Counters {
 
     /// Returns lookups and matches of a table.
     #[must_use]
-    pub fn table(&self, table: u8) -> (u64, u64) {
-        let cells = &self.tables[usize::from(table)];
+    pub fn table(&self, table: TableId) -> (u64, u64) {
+        let cells = &self.tables[table.index()];
         (cells.lookups.load(Relaxed), cells.matches.load(Relaxed))
     }
 }

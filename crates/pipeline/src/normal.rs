@@ -67,7 +67,7 @@ fn learn<E: Egress>(context: &mut BurstContext<'_, E>, known: Option<Learned>, l
 
 /// Looks up two addresses at once, because half of a lookup's cost is that of any call.
 fn lookup<E: Egress>(context: &BurstContext<'_, E>, vid: u16, macs: [[u8; 6]; 2]) -> [Option<Learned>; 2] {
-    let Some((table, _)) = context.tables[usize::from(MAC_TABLE)].as_deref() else { return [None; 2] };
+    let Some((table, _)) = context.tables[MAC_TABLE.index()].as_deref() else { return [None; 2] };
     // This is the key layout that a key plan gives to `dl_dst` and `vlan_vid`; the test below checks it.
     let keys =
         macs.map(|[a, b, c, d, e, f]| u64::from_be_bytes([a, b, c, d, e, f, 0, 0]) | u64::from(vid) << 3);

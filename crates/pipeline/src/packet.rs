@@ -3,7 +3,7 @@
 
 use crate::pending_outputs::OutputList;
 use actions::{ActionSet, PacketData};
-use flow::{DropReason, EntryId, Next, PortNo};
+use flow::{DropReason, EntryId, Next, PortNo, TableId};
 use frame::{Frame, Lane};
 
 /// Position of a packet in the pipeline.
@@ -12,7 +12,7 @@ pub(crate) enum State {
     /// Waits for its entry in a table. A lookup or an index gives the entry.
     Waits(Next),
     /// Waits until its entry in this table runs. The entry is [`Packet::known`].
-    Known(u8),
+    Known(TableId),
     /// Waits for its action set to run.
     Finish,
     /// All instructions are done.
@@ -25,7 +25,7 @@ const _: () = assert!(size_of::<State>() == 8);
 impl State {
     /// Returns the table that a packet in this state waits for.
     #[inline]
-    pub fn waits_for(self) -> Option<u8> {
+    pub fn waits_for(self) -> Option<TableId> {
         match self {
             Self::Waits(next) => Some(next.table()),
             Self::Known(table) => Some(table),
@@ -71,7 +71,7 @@ pub(crate) struct Packet {
     /// Id of the entry that the packet waits for in state `Known`.
     pub known: EntryId,
     /// Table of the entry hit last, to which packet-ins are attributed.
-    pub table: u8,
+    pub table: TableId,
     /// Id of the entry hit last, or [`EntryId::NONE`].
     pub entry: EntryId,
     /// Whether the entry hit last is a table-miss entry.
@@ -97,7 +97,7 @@ impl Packet {
             set: ActionSet::default(),
             state: State::Done,
             known: EntryId(0),
-            table: 0,
+            table: TableId(0),
             entry: EntryId(0),
             miss_entry: false,
             low_latency: true,
@@ -114,7 +114,7 @@ impl Packet {
     pub fn admit(&mut self, frame: Frame, in_port: PortNo) {
         self.data.admit(frame, in_port);
         self.set.clear();
-        self.state = State::Waits(Next::Table(0));
+        self.state = State::Waits(Next::Table(TableId(0)));
         self.low_latency = true;
         self.path = Path::Tables;
         self.outputs = OutputList::default();

@@ -9,7 +9,7 @@ use crate::counters::BurstCounters;
 use crate::packet::Packet;
 use crate::pending_outputs::{OutputList, PendingOutput, PendingOutputs};
 use dataplane::FoundBy;
-use flow::{DropReason, EntryId, Nanos, Outcome, PortNo, RuleVersion};
+use flow::{DropReason, EntryId, Nanos, Outcome, PortNo, RuleVersion, TableId};
 use frame::Frame;
 
 /// Way by which a packet left.
@@ -35,15 +35,15 @@ pub enum ProbeStep {
     /// Checking and setting up packets; a unit is a packet.
     Admit,
     /// Parsing headers and building a table's keys; a unit is a packet.
-    Extract(u8),
+    Extract(TableId),
     /// Looking up keys in a table's LUT; a unit is a packet.
-    Probe(u8),
+    Probe(TableId),
     /// Verifying records of a table's LUT; a unit is a record.
-    Verify(u8),
+    Verify(TableId),
     /// Looking up keys in a table; a unit is a packet.
-    Lookup(u8),
+    Lookup(TableId),
     /// Running instructions of a table's entries, including outputs and copies; a unit is a packet.
-    Execute(u8),
+    Execute(TableId),
     /// Running action sets; a unit is a packet.
     Finish,
     /// Giving packets to ports and freeing returned frames; a unit is a packet.
@@ -69,12 +69,12 @@ pub trait Probe {
     /// Called after a lookup of a packet of `bytes` bytes, before its instructions run. `entry` is
     /// `EntryId::NONE` for a miss.
     #[inline]
-    fn looked_up(&mut self, _slot: usize, _table: u8, _by: FoundBy, _entry: EntryId, _bytes: usize) {}
+    fn looked_up(&mut self, _slot: usize, _table: TableId, _by: FoundBy, _entry: EntryId, _bytes: usize) {}
 
     /// Called when a packet leaves the fast-forwarding path because this table's LUT has no record of its
     /// value.
     #[inline]
-    fn lut_missed(&mut self, _slot: usize, _table: u8) {}
+    fn lut_missed(&mut self, _slot: usize, _table: TableId) {}
 
     /// Called when a packet is finished, before its outputs are sent.
     #[inline]
@@ -87,7 +87,7 @@ pub trait Probe {
     /// Called when a packet is dropped because the backlog has no space. `table` is the table it waited for,
     /// or `None` if it was finished.
     #[inline]
-    fn refused(&mut self, _frame: &Frame, _table: Option<u8>, _reason: DropReason) {}
+    fn refused(&mut self, _frame: &Frame, _table: Option<TableId>, _reason: DropReason) {}
 
     /// Called for the packet with number `sequence` of this worker's receive queue at `port`, before it is
     /// admitted.
@@ -173,13 +173,13 @@ impl<A: Probe, B: Probe> Probe for (&mut A, &mut B) {
     }
 
     #[inline]
-    fn looked_up(&mut self, slot: usize, table: u8, by: FoundBy, entry: EntryId, bytes: usize) {
+    fn looked_up(&mut self, slot: usize, table: TableId, by: FoundBy, entry: EntryId, bytes: usize) {
         self.0.looked_up(slot, table, by, entry, bytes);
         self.1.looked_up(slot, table, by, entry, bytes);
     }
 
     #[inline]
-    fn lut_missed(&mut self, slot: usize, table: u8) {
+    fn lut_missed(&mut self, slot: usize, table: TableId) {
         self.0.lut_missed(slot, table);
         self.1.lut_missed(slot, table);
     }
@@ -197,7 +197,7 @@ impl<A: Probe, B: Probe> Probe for (&mut A, &mut B) {
     }
 
     #[inline]
-    fn refused(&mut self, frame: &Frame, table: Option<u8>, reason: DropReason) {
+    fn refused(&mut self, frame: &Frame, table: Option<TableId>, reason: DropReason) {
         self.0.refused(frame, table, reason);
         self.1.refused(frame, table, reason);
     }

@@ -11,7 +11,7 @@ use crate::probe::{Leaving, Probe, Via};
 use arrayvec::ArrayVec;
 use dataplane::trace_record::RECORD_BYTES;
 use dataplane::{FoundBy, TraceCopy, TraceHit, TraceRecord, Usage};
-use flow::{EntryId, Nanos, Outcome, PortNo, RuleVersion};
+use flow::{EntryId, Nanos, Outcome, PortNo, RuleVersion, TableId};
 use frame::Frame;
 use rtrb::Producer;
 use std::sync::Arc;
@@ -145,7 +145,7 @@ impl Probe for Recorder {
         (record.lookups, record.made, record.missed, record.fast) = (0, 0, None, false);
     }
 
-    fn looked_up(&mut self, slot: usize, table: u8, by: FoundBy, entry: EntryId, _: usize) {
+    fn looked_up(&mut self, slot: usize, table: TableId, by: FoundBy, entry: EntryId, _: usize) {
         if self.open(slot).is_none() {
             return;
         }
@@ -159,7 +159,7 @@ impl Probe for Recorder {
         }
     }
 
-    fn lut_missed(&mut self, slot: usize, table: u8) {
+    fn lut_missed(&mut self, slot: usize, table: TableId) {
         if let Some(record) = self.record(slot) {
             record.missed = Some(table);
         }

@@ -13,7 +13,7 @@ use crate::probe::{Probe, ProbeStep, Via};
 use crate::slab::BURST;
 use actions::Program;
 use dataplane::FoundBy;
-use flow::{DropReason, EntryId, Next};
+use flow::{DropReason, EntryId, Next, TableId};
 
 /// What is known of the packets of a burst before the tables run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub(crate) fn run_tables<E: Egress, P: Probe>(
     let mut ids = [EntryId::NONE; BURST];
     let mut listed = where_waiting.list(burst, &mut list);
     // A burst begins at table 0, even if none of its packets waits there.
-    let mut next = Some(0);
+    let mut next = Some(TableId(0));
     while let Some(number) = next {
         // A list from the table before holds all packets that wait, and they wait for a lookup.
         let (waiting, known, mut later) = match listed.take() {
@@ -63,7 +63,7 @@ pub(crate) fn run_tables<E: Egress, P: Probe>(
             continue;
         }
         let ids = &mut ids[..waiting.len()];
-        let slot = context.tables[usize::from(number)].as_deref();
+        let slot = context.tables[number.index()].as_deref();
         let mut words = 0;
         let mut recalled = 0;
         if let Some((table, extractor)) = slot.filter(|_| !waiting.is_empty()) {
@@ -137,10 +137,10 @@ fn finish_burst<E: Egress, P: Probe>(
 fn run_known<E: Egress, P: Probe>(
     context: &mut BurstContext<'_, E>,
     packets: &mut [Packet],
-    number: u8,
+    number: TableId,
     known: &[u16],
     probe: &mut P,
-) -> (u64, Option<u8>) {
+) -> (u64, Option<TableId>) {
     let (mut matches, mut later) = (0, None);
     for place in known {
         let place = usize::from(*place);
@@ -148,7 +148,7 @@ fn run_known<E: Egress, P: Probe>(
         let (id, by) = match packet.state {
             State::Known(_) => (packet.known, FoundBy::Known),
             State::Waits(Next::Direct { index, .. }) => {
-                let table = context.tables[usize::from(number)].as_deref();
+                let table = context.tables[number.index()].as_deref();
                 (table.map_or(EntryId::NONE, |(table, _)| table.at_index(index)), FoundBy::Index)
             }
             _ => (EntryId::NONE, FoundBy::Table),
@@ -167,9 +167,9 @@ struct Onward {
     /// Number of packets that go on to a lookup in a table.
     count: usize,
     /// Lowest and highest of these tables.
-    tables: Option<(u8, u8)>,
+    tables: Option<(TableId, TableId)>,
     /// Lowest table that a packet goes on to without a lookup.
-    direct: Option<u8>,
+    direct: Option<TableId>,
 }
 
 impl Onward {
@@ -195,7 +195,7 @@ impl Onward {
     }
 
     /// Returns the lowest table that a packet goes on to.
-    fn lowest(&self) -> Option<u8> {
+    fn lowest(&self) -> Option<TableId> {
         min_table(self.direct, self.tables.map(|(lowest, _)| lowest))
     }
 }
@@ -205,9 +205,9 @@ impl Onward {
 fn select_waiting<'a>(
     packets: &[Packet],
     burst: &[u16],
-    number: u8,
+    number: TableId,
     places: &'a mut [u16; BURST],
-) -> (&'a mut [u16], &'a [u16], Option<u8>) {
+) -> (&'a mut [u16], &'a [u16], Option<TableId>) {
     let (mut waiting, mut known) = (0, BURST);
     let mut later = None;
     for slot in burst.iter().take(BURST) {
@@ -229,7 +229,7 @@ fn select_waiting<'a>(
 
 /// Returns the lower of two tables.
 #[inline]
-fn min_table(one: Option<u8>, other: Option<u8>) -> Option<u8> {
+fn min_table(one: Option<TableId>, other: Option<TableId>) -> Option<TableId> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),
         _ => one.or(other),
@@ -240,7 +240,7 @@ impl<E: Egress> BurstContext<'_, E> {
     /// Counts a hit and runs the entry's instructions. Returns the packet's new state, or `None` for a
     /// table-miss, which ends the packet.
     #[inline(always)]
-    pub(crate) fn hit(&mut self, packet: &mut Packet, table: u8, id: EntryId) -> Option<State> {
+    pub(crate) fn hit(&mut self, packet: &mut Packet, table: TableId, id: EntryId) -> Option<State> {
         // No id of an entry is so high that [`EntryId::NONE`] lies in a page of cells.
         let Some((cell, program)) = self.entry(id) else {
             self.miss(packet);
@@ -262,7 +262,7 @@ impl<E: Egress> BurstContext<'_, E> {
     pub(crate) fn enter(
         &mut self,
         packet: &mut Packet,
-        table: u8,
+        table: TableId,
         id: EntryId,
         cell: &Cell,
         program: &Program,

@@ -14,7 +14,7 @@ use crate::ports::PortTable;
 use crate::recorder::Recorder;
 use crate::stateless::forwarder::StatelessForwarder;
 use actions::Program;
-use flow::{EntryId, RuleVersion, Settings};
+use flow::{EntryId, RuleVersion, Settings, TableId};
 use std::sync::Arc;
 use tables::{Table, TableUpdate};
 
@@ -31,16 +31,16 @@ pub struct Updates {
 #[derive(Debug)]
 pub enum Update {
     /// Changes a table's view without changing the layout of its keys.
-    Table(u8, TableUpdate),
+    Table(TableId, TableUpdate),
     /// Replaces a table's view and key extractor.
-    SwapTable(u8, Option<Box<(Table, Extractor)>>),
+    SwapTable(TableId, Option<Box<(Table, Extractor)>>),
     /// Replaces the method by which the fast-forwarding path passes a table.
-    SwapFastMode(u8, FastMode),
+    SwapFastMode(TableId, FastMode),
     /// Adjusts a table's LUT to a change of its rules. Part of the same operation as that change.
-    Clean(u8, Coherence, Clean),
+    Clean(TableId, Coherence, Clean),
     /// Sets the maximum number of listed changes against which a record of a table's LUT is checked one by
     /// one. If more changes are listed for the record, it is checked by a table lookup.
-    ListMax(u8, u32),
+    ListMax(TableId, u32),
     /// Sets or removes the program with this number.
     Program(ProgramId, Option<Arc<Program>>),
     /// Replaces all programs.

@@ -29,7 +29,7 @@ use flow::operation::PacketOut;
 use flow::stateless::StatelessConfig;
 use flow::{
     DropReason, EntryChange, EntryId, FlowEntry, GroupId, MeterId, Operation, Outcome, PacketInReason,
-    PortNo, PortState, QueueId, Settings, port_no,
+    PortNo, PortState, QueueId, Settings, TableId, port_no,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -54,9 +54,9 @@ pub struct Reference {
     /// Numbers of packets and bytes of each entry.
     entry_counters: BTreeMap<EntryId, (u64, u64)>,
     /// Meter bands that the next packet exceeds, by the table of the entry that has the meter.
-    bands: BTreeMap<u8, Band>,
+    bands: BTreeMap<TableId, Band>,
     /// Lookups and matches of each table.
-    table_counters: BTreeMap<u8, (u64, u64)>,
+    table_counters: BTreeMap<TableId, (u64, u64)>,
     drops: BTreeMap<DropReason, u64>,
     copy_drops: BTreeMap<DropReason, u64>,
 }
@@ -71,7 +71,7 @@ pub struct GroupTotals {
 }
 
 /// A lookup: table, id of the entry hit, and the frame's length in bytes at that moment.
-type Hit = (u8, Option<EntryId>, usize);
+type Hit = (TableId, Option<EntryId>, usize);
 
 /// A use of a group: its number, the buckets used, and the frame's length in bytes at that moment.
 type GroupHit = (GroupId, Vec<usize>, usize);
@@ -93,7 +93,7 @@ pub struct Sent {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControllerCopy {
     /// Table of `entry`.
-    pub table: u8,
+    pub table: TableId,
     /// Entry whose action sent the copy. If the action set sent it, this is the entry hit last.
     pub entry: EntryId,
     /// Reason of the packet-in.
@@ -125,7 +125,7 @@ pub struct LearnedMac {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metered {
     /// Table of the entry that refers to the meter.
-    pub table: u8,
+    pub table: TableId,
     /// Meter number.
     pub meter: MeterId,
     /// Length of the packet in bytes at that moment.
@@ -144,7 +144,7 @@ pub struct Processed {
     /// Drop reasons in order. The reason for which the whole packet was dropped is not included.
     pub copy_drops: Vec<DropReason>,
     /// Each lookup in order: the table and the entry hit.
-    pub hits: Vec<(u8, Option<EntryId>)>,
+    pub hits: Vec<(TableId, Option<EntryId>)>,
     /// Each use of a group in order: its number and the indices of the buckets used.
     pub groups: Vec<(GroupId, Vec<usize>)>,
     /// Meters that the packet reached, in order.
@@ -183,11 +183,11 @@ impl RuleSource for Reference {
         bands.is_some_and(|bands| bands.iter().any(|band| matches!(band.band, Band::DscpRemark { .. })))
     }
 
-    fn lookup(&self, table: u8, packet: &ReferencePacket) -> Option<Arc<FlowEntry>> {
+    fn lookup(&self, table: TableId, packet: &ReferencePacket) -> Option<Arc<FlowEntry>> {
         self.tables.lookup(table, packet)
     }
 
-    fn at_index(&self, table: u8, index: u32, _: &ReferencePacket) -> Option<Arc<FlowEntry>> {
+    fn at_index(&self, table: TableId, index: u32, _: &ReferencePacket) -> Option<Arc<FlowEntry>> {
         self.tables.at_index(table, index)
     }
 
@@ -280,7 +280,7 @@ impl Reference {
 
     /// Sets the bands that the next packet exceeds, keyed by the table whose entry refers to the meter. The
     /// packet exceeds no other bands.
-    pub fn exceed(&mut self, bands: BTreeMap<u8, Band>) {
+    pub fn exceed(&mut self, bands: BTreeMap<TableId, Band>) {
         self.bands = bands;
     }
 
@@ -318,7 +318,7 @@ impl Reference {
         &mut self,
         in_port: PortNo,
         frame: (&[u8], Unfinished),
-        before: Option<u8>,
+        before: Option<TableId>,
         reason: DropReason,
     ) -> Processed {
         let bands = std::mem::take(&mut self.bands);
@@ -368,7 +368,7 @@ impl Reference {
 
     /// Returns the number of entries of a table that match a frame received on `in_port`.
     #[must_use]
-    pub fn matches(&self, table: u8, in_port: PortNo, frame: &[u8]) -> usize {
+    pub fn matches(&self, table: TableId, in_port: PortNo, frame: &[u8]) -> usize {
         let packet = ReferencePacket::arriving(in_port, frame);
         self.entries(table).iter().filter(|entry| fields::matches(&packet, &entry.matching)).count()
     }
@@ -388,7 +388,7 @@ impl Reference {
 
     /// Returns a table's lookups and matches.
     #[must_use]
-    pub fn table_counters(&self, table: u8) -> (u64, u64) {
+    pub fn table_counters(&self, table: TableId) -> (u64, u64) {
         self.table_counters.get(&table).copied().unwrap_or_default()
     }
 
@@ -412,7 +412,7 @@ impl Reference {
 
     /// Returns a table's entries in the order in which they are tried.
     #[must_use]
-    pub fn entries(&self, table: u8) -> &[Arc<FlowEntry>] {
+    pub fn entries(&self, table: TableId) -> &[Arc<FlowEntry>] {
         self.tables.entries(table)
     }
 

@@ -8,7 +8,7 @@ use crate::{Processed, fields};
 use flow::group::Group;
 use flow::operation::Settings;
 use flow::stateless::StatelessConfig;
-use flow::{EntryId, Field, FlowEntry, GroupId, MeterId, PortNo, PortState};
+use flow::{EntryId, Field, FlowEntry, GroupId, MeterId, PortNo, PortState, TableId};
 use std::sync::Arc;
 
 /// Minimum size of a copy for the copy budget, in bytes.
@@ -42,10 +42,10 @@ pub trait RuleSource {
 
     /// Returns the entry that the packet hits in a table: of the matching entries with the highest priority,
     /// the one added first.
-    fn lookup(&self, table: u8, packet: &ReferencePacket) -> Option<Arc<FlowEntry>>;
+    fn lookup(&self, table: TableId, packet: &ReferencePacket) -> Option<Arc<FlowEntry>>;
 
     /// Returns the entry at the index of a linear table to which the packet was sent.
-    fn at_index(&self, table: u8, index: u32, packet: &ReferencePacket) -> Option<Arc<FlowEntry>>;
+    fn at_index(&self, table: TableId, index: u32, packet: &ReferencePacket) -> Option<Arc<FlowEntry>>;
 
     /// Returns the port on which a MAC address was learned under a VLAN ID, and the entry that records it.
     fn learned(&self, vid: u16, mac: u64) -> Option<(EntryId, PortNo)>;

@@ -11,7 +11,9 @@ use crate::{ControllerCopy, LearnedMac, Metered, Processed, RuleSource, Sent, he
 use flow::action::WHOLE_PACKET;
 use flow::meter::Band;
 use flow::stateless::TagTypes;
-use flow::{Action, DropReason, EntryId, FlowEntry, GroupId, MeterId, Next, Outcome, PacketInReason};
+use flow::{
+    Action, DropReason, EntryId, FlowEntry, GroupId, MeterId, Next, Outcome, PacketInReason, TableId,
+};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -27,15 +29,15 @@ pub(crate) struct Run<'a> {
     /// Entries of learned addresses in which NORMAL found the source.
     pub refreshed: Vec<EntryId>,
     /// Each lookup: table, entry hit, and the frame's length in bytes at that moment.
-    pub hits: Vec<(u8, Option<EntryId>, usize)>,
+    pub hits: Vec<(TableId, Option<EntryId>, usize)>,
     /// Each use of a group: its number, the buckets used, and the frame's length in bytes at that moment.
     pub group_hits: Vec<(GroupId, Vec<usize>, usize)>,
     /// Meters that the packet reached.
     pub metered: Vec<Metered>,
     /// Bands that the packet exceeds, by table.
-    pub bands: BTreeMap<u8, Band>,
+    pub bands: BTreeMap<TableId, Band>,
     /// If the packet is dropped before the lookup in a table, this table and the drop reason.
-    pub end: Option<(u8, DropReason)>,
+    pub end: Option<(TableId, DropReason)>,
     low_latency: bool,
     copied_bytes: usize,
 }
@@ -81,7 +83,7 @@ impl<'a> Run<'a> {
         }
         let sender = FlowEntry {
             id: EntryId::NONE,
-            table: 0,
+            table: TableId(0),
             priority: 1,
             matching: flow::Match::any(),
             instructions: Arc::default(),
@@ -158,7 +160,7 @@ impl<'a> Run<'a> {
 
     fn walk_tables(&mut self) -> Result<(), DropReason> {
         let mut set = ActionSet::default();
-        let mut next = Next::Table(0);
+        let mut next = Next::Table(TableId(0));
         loop {
             let table = next.table();
             if let Some((_, reason)) = self.end.filter(|(end, _)| *end == table) {
@@ -196,7 +198,7 @@ impl<'a> Run<'a> {
     }
 
     /// Passes the packet through a meter. It continues unless it exceeds a drop band.
-    fn meter(&mut self, table: u8, meter: MeterId) -> Result<(), DropReason> {
+    fn meter(&mut self, table: TableId, meter: MeterId) -> Result<(), DropReason> {
         self.metered.push(Metered { table, meter, bytes: self.packet.bytes.len() });
         match self.bands.get(&table) {
             Some(Band::Drop) => Err(DropReason::MeterBand),

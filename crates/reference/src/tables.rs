@@ -4,30 +4,30 @@
 use crate::fields::matches;
 use crate::packet::ReferencePacket;
 use flow::operation::MAC_TABLE;
-use flow::{Action, EntryChange, EntryId, Field, FlowEntry, Instructions, PortNo};
+use flow::{Action, EntryChange, EntryId, Field, FlowEntry, Instructions, PortNo, TableId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 #[derive(Debug, Default)]
 pub(crate) struct Tables {
     /// Entries by descending priority. Entries of equal priority are in the order in which they were added.
-    tables: BTreeMap<u8, Vec<Arc<FlowEntry>>>,
+    tables: BTreeMap<TableId, Vec<Arc<FlowEntry>>>,
     living: BTreeSet<EntryId>,
 }
 
 impl Tables {
     /// Returns a table's entries in the order in which they are tried.
-    pub fn entries(&self, table: u8) -> &[Arc<FlowEntry>] {
+    pub fn entries(&self, table: TableId) -> &[Arc<FlowEntry>] {
         self.tables.get(&table).map_or(&[], Vec::as_slice)
     }
 
     /// Returns the first entry that matches the packet.
-    pub fn lookup(&self, table: u8, packet: &ReferencePacket) -> Option<Arc<FlowEntry>> {
+    pub fn lookup(&self, table: TableId, packet: &ReferencePacket) -> Option<Arc<FlowEntry>> {
         self.entries(table).iter().find(|entry| matches(packet, &entry.matching)).cloned()
     }
 
     /// Returns the entry at this index of a linear table.
-    pub fn at_index(&self, table: u8, index: u32) -> Option<Arc<FlowEntry>> {
+    pub fn at_index(&self, table: TableId, index: u32) -> Option<Arc<FlowEntry>> {
         self.entries(table).iter().find(|entry| entry.matching.index() == Some(index)).cloned()
     }
 
@@ -64,7 +64,7 @@ impl Tables {
         }
     }
 
-    fn find(&mut self, id: EntryId, table: u8) -> Result<&mut Arc<FlowEntry>, String> {
+    fn find(&mut self, id: EntryId, table: TableId) -> Result<&mut Arc<FlowEntry>, String> {
         let entries = self.tables.entry(table).or_default();
         entries
             .iter_mut()
@@ -102,7 +102,7 @@ fn check(entry: &FlowEntry) -> Result<(), String> {
         if next <= *table || next == MAC_TABLE {
             return Err(format!(
                 "entry {id} of table {table} goes to table {next}; it must go to a higher one, up to {}",
-                MAC_TABLE - 1
+                TableId::LAST
             ));
         }
     }

@@ -16,14 +16,14 @@ use crate::{Processed, Reference};
 use flow::action::SetField;
 use flow::{
     Action, DropReason, EntryChange, EntryFlags, EntryId, Field, FieldMatch, FlowEntry, Instructions, Match,
-    Operation, Outcome, PortNo, PortState,
+    Operation, Outcome, PortNo, PortState, TableId,
 };
 use std::sync::Arc;
 
 pub(super) const PRIORITY: u16 = 10;
 
 /// Returns an entry with these instructions.
-pub(super) fn entry(id: u32, table: u8, matching: Match, instructions: Instructions) -> FlowEntry {
+pub(super) fn entry(id: u32, table: TableId, matching: Match, instructions: Instructions) -> FlowEntry {
     FlowEntry {
         id: EntryId(id),
         table,
@@ -58,7 +58,7 @@ pub(super) fn four_ports() -> Reference {
 /// Returns a data plane with four ports and one entry that matches every packet.
 pub(super) fn with_instructions(instructions: Instructions) -> Reference {
     let mut reference = four_ports();
-    add(&mut reference, entry(7, 0, Match::any(), instructions));
+    add(&mut reference, entry(7, TableId(0), Match::any(), instructions));
     reference
 }
 

@@ -4,6 +4,7 @@
 use crate::error::ScenarioError;
 use config::Mistake;
 use config::mistakes::{at, wrong};
+use flow::TableId;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -36,7 +37,7 @@ pub struct StepCost {
     pub step: String,
     /// Table number, for steps that belong to a table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub table: Option<u8>,
+    pub table: Option<TableId>,
     /// Whether the cost applies to packets that left the fast-forwarding path or come from the backlog.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub again: bool,

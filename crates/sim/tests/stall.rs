@@ -2,6 +2,7 @@
 //! Costs, and the delay of packets while rules change. They are measured in units of work, which other
 //! programs do not affect. The benchmarks `flow_mods` and `load` measure real time.
 
+use flow::TableId;
 use pipeline::ProbeStep;
 use sim::cost::stall::run;
 use sim::cost::{CostSource, MeasurePlan, Rig, churn, measure};
@@ -23,8 +24,9 @@ fn every_step_has_a_cost() {
         ProbeStep::Change,
         ProbeStep::Swap,
     ];
-    let tables =
-        [0, 1].into_iter().flat_map(|t| [ProbeStep::Extract(t), ProbeStep::Lookup(t), ProbeStep::Execute(t)]);
+    let tables = [0, 1].into_iter().flat_map(|t| {
+        [ProbeStep::Extract(TableId(t)), ProbeStep::Lookup(TableId(t)), ProbeStep::Execute(TableId(t))]
+    });
     let costs = measure(&mut mix, MeasurePlan { windows: 200, turns: 64, warm_up: 10 });
     println!("{costs}");
     for step in steps.into_iter().chain(tables) {

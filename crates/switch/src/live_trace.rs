@@ -5,7 +5,7 @@ use config::flow_file::port_names;
 use config::trace::{TraceForm, describe, report, rule};
 use dataplane::{FoundBy, TraceRecord};
 use flow::syntax::{ParseOptions, parse_match};
-use flow::{Match, Nanos, Outcome, PortNo, RuleVersion};
+use flow::{Match, Nanos, Outcome, PortNo, RuleVersion, TableId};
 use model::Model;
 use model::trace::TraceComparison;
 use serde::{Deserialize, Serialize};
@@ -46,7 +46,7 @@ pub struct Real {
     /// Lookups in order.
     pub hits: Vec<RealHit>,
     /// The table whose LUT had no record for the packet. The packet left the fast-forwarding path there.
-    pub missed: Option<u8>,
+    pub missed: Option<TableId>,
     /// Whether the packet left by the fast-forwarding path alone.
     pub fast: bool,
     /// Ports that got a copy, in order.
@@ -71,7 +71,7 @@ pub struct Real {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RealHit {
     /// Table number.
-    pub table: u8,
+    pub table: TableId,
     /// Source of the entry:
     ///
     /// - `table`: the table;

@@ -2,7 +2,7 @@
 //! Background compilation of table bases: another thread compiles while rules change. A controller that adds
 //! rules one by one to a large table therefore never waits for a compilation of the whole table.
 
-use flow::Nanos;
+use flow::{Nanos, TableId};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use tables::RuleTable;
 use tables::compile::{Compiled, Job};
@@ -28,8 +28,8 @@ struct Seen {
 pub(crate) struct BackgroundCompiler {
     least: usize,
     run: Box<dyn FnMut(BackgroundTask) + Send>,
-    sender: Sender<(u8, Compiled)>,
-    done: Receiver<(u8, Compiled)>,
+    sender: Sender<(TableId, Compiled)>,
+    done: Receiver<(TableId, Compiled)>,
     /// State of the last check, indexed by table.
     seen: [Seen; 256],
 }
@@ -42,7 +42,7 @@ impl BackgroundCompiler {
 
     /// Starts compiling a table's next base if the delta is large enough, and frees retired state of the
     /// table. Both happen on the compiler thread.
-    pub fn follow(&mut self, number: u8, rule_table: &mut RuleTable) {
+    pub fn follow(&mut self, number: TableId, rule_table: &mut RuleTable) {
         let retired = rule_table.take_retired();
         if !retired.is_empty() {
             (self.run)(Box::new(move || drop(retired)));
@@ -53,8 +53,8 @@ impl BackgroundCompiler {
     }
 
     /// Starts compiling a table's next base if the table has not changed for `REST_NS`.
-    pub fn rest(&mut self, now: Nanos, number: u8, rule_table: &mut RuleTable) {
-        let seen = &mut self.seen[usize::from(number)];
+    pub fn rest(&mut self, now: Nanos, number: TableId, rule_table: &mut RuleTable) {
+        let seen = &mut self.seen[number.index()];
         if seen.changes != rule_table.changes() {
             *seen = Seen { changes: rule_table.changes(), at: now };
         } else if now.saturating_sub(seen.at) >= REST_NS
@@ -64,14 +64,14 @@ impl BackgroundCompiler {
         }
     }
 
-    fn send(&mut self, number: u8, job: Job) {
+    fn send(&mut self, number: TableId, job: Job) {
         let sender = self.sender.clone();
         // If the receiver is gone, the result is not needed.
         (self.run)(Box::new(move || drop(sender.send((number, job.run())))));
     }
 
     /// Takes the next compiled base, with the number of its table.
-    pub fn next(&mut self) -> Option<(u8, Compiled)> {
+    pub fn next(&mut self) -> Option<(TableId, Compiled)> {
         self.done.try_recv().ok()
     }
 }

@@ -6,7 +6,7 @@ use crate::cell_store::CellStore;
 use crate::programs::{ProgramKind, Programs};
 use crate::requeues::{Choice, Requeues};
 use dataplane::EntryCounters;
-use flow::{EntryChange, EntryId, FlowEntry, RuleVersion};
+use flow::{EntryChange, EntryId, FlowEntry, RuleVersion, TableId};
 use pipeline::{ProgramId, Update};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -84,8 +84,8 @@ impl Entries {
         changes: &[EntryChange],
         version: RuleVersion,
         requeues: &mut Requeues,
-    ) -> (BTreeMap<u8, TableChanges>, Modified) {
-        let mut tables: BTreeMap<u8, TableChanges> = BTreeMap::new();
+    ) -> (BTreeMap<TableId, TableChanges>, Modified) {
+        let mut tables: BTreeMap<TableId, TableChanges> = BTreeMap::new();
         let mut modified = Modified::default();
         for change in changes {
             match change {

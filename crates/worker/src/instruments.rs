@@ -4,7 +4,7 @@
 
 use crate::stopwatch::Stopwatch;
 use dataplane::{FoundBy, Usage};
-use flow::{EntryId, Outcome, RuleVersion};
+use flow::{EntryId, Outcome, RuleVersion, TableId};
 use frame::Frame;
 use pipeline::{BurstCounters, Leaving, Probe, ProbeStep, RECORDER, Recorder, Via};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -80,13 +80,13 @@ impl Probe for BurstInstruments {
         }
     }
 
-    fn looked_up(&mut self, slot: usize, table: u8, by: FoundBy, entry: EntryId, bytes: usize) {
+    fn looked_up(&mut self, slot: usize, table: TableId, by: FoundBy, entry: EntryId, bytes: usize) {
         if let Some(recorder) = self.recorder() {
             recorder.looked_up(slot, table, by, entry, bytes);
         }
     }
 
-    fn lut_missed(&mut self, slot: usize, table: u8) {
+    fn lut_missed(&mut self, slot: usize, table: TableId) {
         if let Some(recorder) = self.recorder() {
             recorder.lut_missed(slot, table);
         }

@@ -6,7 +6,7 @@ use crate::bypass::{Bypass, BypassChoice, Measured};
 use crate::consistency::{Consistency, list_max};
 use crate::programs::is_low_latency;
 use engines::KeyPlan;
-use flow::{EntryId, Field, FlowEntry, Nanos};
+use flow::{EntryId, Field, FlowEntry, Nanos, TableId};
 use pipeline::{Clean, Coherence, Extractor, FastMode, Inheritance, Lut, LutCounters, LutFigures, Update};
 use std::sync::Arc;
 use tables::RuleTable;
@@ -63,8 +63,8 @@ impl LutManager {
     }
 
     /// Adds `by` to a table's number of low-latency entries.
-    pub fn count(&mut self, table: u8, by: isize) {
-        let low_latency = &mut self.tables[usize::from(table)].low_latency;
+    pub fn count(&mut self, table: TableId, by: isize) {
+        let low_latency = &mut self.tables[table.index()].low_latency;
         *low_latency = low_latency.saturating_add_signed(by);
     }
 
@@ -73,7 +73,7 @@ impl LutManager {
     /// is unknown.
     pub fn follow(
         &mut self,
-        number: u8,
+        number: TableId,
         rule_table: &RuleTable,
         lookup_ps: u64,
         changes: &[RuleChange],
@@ -82,7 +82,7 @@ impl LutManager {
         if self.entries == 0 {
             return;
         }
-        let table = &mut self.tables[usize::from(number)];
+        let table = &mut self.tables[number.index()];
         if table.low_latency == 0 {
             return close(number, table, parts);
         }
@@ -145,8 +145,8 @@ impl LutManager {
     }
 
     /// Updates a table's LUT records after entries became low-latency or normal.
-    pub fn marked(&self, number: u8, marks: &[(EntryId, bool)], parts: &mut [Vec<Update>]) {
-        if !matches!(self.tables[usize::from(number)].mode, TableMode::Lut { .. }) {
+    pub fn marked(&self, number: TableId, marks: &[(EntryId, bool)], parts: &mut [Vec<Update>]) {
+        if !matches!(self.tables[number.index()].mode, TableMode::Lut { .. }) {
             return;
         }
         let coherence = self.consistency.coherence(marks.len());
@@ -169,12 +169,12 @@ impl LutManager {
     pub fn choose_mode(
         &mut self,
         now: Nanos,
-        number: u8,
+        number: TableId,
         rule_table: &RuleTable,
         measured: impl FnOnce() -> Measured,
         parts: &mut [Vec<Update>],
     ) -> bool {
-        let table = &mut self.tables[usize::from(number)];
+        let table = &mut self.tables[number.index()];
         if !matches!(table.mode, TableMode::Lut { .. } | TableMode::Bypassed) {
             return false;
         }
@@ -194,8 +194,8 @@ impl LutManager {
     }
 
     /// Returns whether a table's LUT is bypassed because it costs more than it saves.
-    pub fn is_bypassed(&self, number: u8) -> bool {
-        matches!(self.tables[usize::from(number)].mode, TableMode::Bypassed)
+    pub fn is_bypassed(&self, number: TableId) -> bool {
+        matches!(self.tables[number.index()].mode, TableMode::Bypassed)
     }
 
     /// Returns the number of records per LUT.
@@ -204,8 +204,8 @@ impl LutManager {
     }
 
     /// Returns the tables on the fast-forwarding path, each with the state of its LUT if it has one.
-    pub fn tables(&self) -> impl Iterator<Item = (u8, Option<LutState>)> + '_ {
-        (0..=u8::MAX).zip(&self.tables).filter_map(|(number, table)| match &table.mode {
+    pub fn tables(&self) -> impl Iterator<Item = (TableId, Option<LutState>)> + '_ {
+        TableId::all().zip(&self.tables).filter_map(|(number, table)| match &table.mode {
             TableMode::Closed => None,
             TableMode::Shared | TableMode::Bypassed => Some((number, None)),
             TableMode::Lut { mask, .. } => {
@@ -249,7 +249,7 @@ fn figures(table: &Table) -> LutFigures {
 }
 
 /// Takes a table off the fast-forwarding path, unless that was done before.
-fn close(number: u8, table: &mut Table, parts: &mut [Vec<Update>]) {
+fn close(number: TableId, table: &mut Table, parts: &mut [Vec<Update>]) {
     if !matches!(table.mode, TableMode::Closed) {
         table.mode = TableMode::Closed;
         table.bypass.reset();
@@ -258,7 +258,7 @@ fn close(number: u8, table: &mut Table, parts: &mut [Vec<Update>]) {
 }
 
 /// Makes the fast-forwarding path use the table's own lookup, unless it already does.
-fn share(number: u8, table: &mut Table, parts: &mut [Vec<Update>]) {
+fn share(number: TableId, table: &mut Table, parts: &mut [Vec<Update>]) {
     if !matches!(table.mode, TableMode::Shared) {
         table.mode = TableMode::Shared;
         table.bypass.reset();
@@ -268,7 +268,7 @@ fn share(number: u8, table: &mut Table, parts: &mut [Vec<Update>]) {
 
 /// Sends each worker a new lookup mode for a table.
 fn swap(
-    number: u8,
+    number: TableId,
     table: &mut Table,
     parts: &mut [Vec<Update>],
     mode: impl Fn(Arc<LutCounters>) -> FastMode,

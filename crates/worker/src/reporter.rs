@@ -5,7 +5,7 @@ use crate::clock::Clock;
 use crate::latency::{Latencies, LatencyCells};
 use crate::published::{PortReport, PortReports, Published, WorkerUsage};
 use dataplane::{PortCounters, PortQueue, TableCounters, Totals};
-use flow::{DropReason, EgressQueue, PortNo};
+use flow::{DropReason, EgressQueue, PortNo, TableId};
 use pipeline::Counters;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -79,7 +79,7 @@ impl Reporter {
     }
 
     /// Returns a table's counters, summed over all workers.
-    pub fn table_counters(&self, table: u8) -> TableCounters {
+    pub fn table_counters(&self, table: TableId) -> TableCounters {
         let mut sum = TableCounters::default();
         for worker in &self.workers {
             let (lookups, matches) = worker.counters.table(table);

@@ -4,7 +4,7 @@
 //! must be recognized as harmless.
 
 use flow::group::Group;
-use flow::{Action, GroupId, Instructions};
+use flow::{Action, GroupId, Instructions, TableId};
 use std::collections::BTreeSet;
 
 /// A value for each kind of action that may choose an egress queue.
@@ -75,22 +75,22 @@ impl Requeues {
     }
 
     /// Counts an entry that was added.
-    pub fn add(&mut self, table: u8, choice: Choice) {
-        self.applies[usize::from(table)].add(choice.applies);
+    pub fn add(&mut self, table: TableId, choice: Choice) {
+        self.applies[table.index()].add(choice.applies);
         self.writes.add(choice.writes);
     }
 
     /// Counts an entry that was removed.
-    pub fn remove(&mut self, table: u8, choice: Choice) {
-        self.applies[usize::from(table)].remove(choice.applies);
+    pub fn remove(&mut self, table: TableId, choice: Choice) {
+        self.applies[table.index()].remove(choice.applies);
         self.writes.remove(choice.writes);
     }
 
     /// Returns whether a change of a table's entries may move flows to another queue.
-    pub fn by_table(&self, table: u8) -> bool {
+    pub fn by_table(&self, table: TableId) -> bool {
         let groups = !self.groups.is_empty();
         let counts = |entries: &ByAction<usize>| entries.set_queue > 0 || groups && entries.group > 0;
-        self.on && (counts(&self.writes) || self.applies[usize::from(table)..].iter().any(counts))
+        self.on && (counts(&self.writes) || self.applies[table.index()..].iter().any(counts))
     }
 
     /// Adds or replaces a group. Returns whether flows may move to another queue.
@@ -133,20 +133,20 @@ mod tests {
     fn only_tables_before_a_choice_requeue_unless_it_is_written() {
         let mut requeues = Requeues::new(true);
         let applies = choice(vec![Action::SetQueue(QueueId(1))], vec![]);
-        assert!(!requeues.by_table(0));
-        requeues.add(2, applies);
-        assert_eq!([0, 2, 3].map(|table| requeues.by_table(table)), [true, true, false]);
+        assert!(!requeues.by_table(TableId(0)));
+        requeues.add(TableId(2), applies);
+        assert_eq!([0, 2, 3].map(|table| requeues.by_table(TableId(table))), [true, true, false]);
         let writes = choice(vec![], vec![Action::SetQueue(QueueId(1))]);
-        requeues.add(0, writes);
-        assert!(requeues.by_table(200));
-        requeues.remove(0, writes);
-        requeues.remove(2, applies);
-        assert!(!requeues.by_table(0));
-        requeues.add(0, choice(vec![Action::output(PortNo(1))], vec![]));
-        assert!(!requeues.by_table(0));
+        requeues.add(TableId(0), writes);
+        assert!(requeues.by_table(TableId(200)));
+        requeues.remove(TableId(0), writes);
+        requeues.remove(TableId(2), applies);
+        assert!(!requeues.by_table(TableId(0)));
+        requeues.add(TableId(0), choice(vec![Action::output(PortNo(1))], vec![]));
+        assert!(!requeues.by_table(TableId(0)));
         let mut off = Requeues::new(false);
-        off.add(2, applies);
-        assert!(!off.by_table(0));
+        off.add(TableId(2), applies);
+        assert!(!off.by_table(TableId(0)));
     }
 
     #[test]
@@ -156,15 +156,16 @@ mod tests {
             Group { id, kind: GroupType::Indirect, buckets }
         };
         let mut requeues = Requeues::new(true);
-        requeues.add(1, choice(vec![Action::Group(GroupId(7))], vec![]));
+        requeues.add(TableId(1), choice(vec![Action::Group(GroupId(7))], vec![]));
         assert!(
-            !requeues.set_group(&group(GroupId(7), vec![Action::output(PortNo(1))])) && !requeues.by_table(1)
+            !requeues.set_group(&group(GroupId(7), vec![Action::output(PortNo(1))]))
+                && !requeues.by_table(TableId(1))
         );
         assert!(
             requeues
                 .set_group(&group(GroupId(7), vec![Action::SetQueue(QueueId(3)), Action::output(PortNo(1))]))
         );
-        assert!(requeues.by_table(1) && !requeues.by_table(2) && requeues.by_groups());
+        assert!(requeues.by_table(TableId(1)) && !requeues.by_table(TableId(2)) && requeues.by_groups());
         assert!(requeues.set_group(&group(GroupId(7), vec![Action::output(PortNo(1))])), "away from a queue");
         assert!(!requeues.by_groups() && !requeues.remove_group(GroupId(7)));
     }

@@ -18,7 +18,7 @@ use dataplane::{
     DataPlane, EntryCounters, Event, GroupCounters, MeterCounters, PortCounters, PortQueue, TableCounters,
     Totals, TraceRecord,
 };
-use flow::{EntryId, GroupId, Match, MeterId, Nanos, Operation, PortNo, RuleVersion};
+use flow::{EntryId, GroupId, Match, MeterId, Nanos, Operation, PortNo, RuleVersion, TableId};
 use frame::Frame;
 use pipeline::Update;
 use std::collections::BTreeMap;
@@ -71,26 +71,26 @@ impl WorkerSet {
 
     /// Returns the name of the engine that serves a table, and the size in bytes of its compiled rules.
     #[must_use]
-    pub fn engine(&self, table: u8) -> (&'static str, usize) {
+    pub fn engine(&self, table: TableId) -> (&'static str, usize) {
         let rule_table = self.compiler.tables.rule_table(table);
         (rule_table.engine_name(), rule_table.base_bytes())
     }
 
     /// Returns the tables on the fast-forwarding path, each with the figures of its LUT if it has one.
-    pub fn fast_tables(&self) -> impl Iterator<Item = (u8, Option<LutState>)> + '_ {
+    pub fn fast_tables(&self) -> impl Iterator<Item = (TableId, Option<LutState>)> + '_ {
         self.compiler.tables.luts().tables()
     }
 
     /// Returns whether the fast-forwarding path uses the table without a LUT because the LUT would cost more
     /// than it saves.
     #[must_use]
-    pub fn is_bypassed(&self, table: u8) -> bool {
+    pub fn is_bypassed(&self, table: TableId) -> bool {
         self.compiler.tables.luts().is_bypassed(table)
     }
 
     /// Returns the measured cost of looking up a packet in a table.
     #[must_use]
-    pub fn lookup_costs(&self, table: u8) -> LookupCosts {
+    pub fn lookup_costs(&self, table: TableId) -> LookupCosts {
         self.compiler.tables.lookup_costs(table)
     }
 
@@ -193,7 +193,7 @@ impl DataPlane for WorkerSet {
         self.compiler.entries.release(id);
     }
 
-    fn table_counters(&mut self, table: u8) -> TableCounters {
+    fn table_counters(&mut self, table: TableId) -> TableCounters {
         self.reporter.table_counters(table)
     }
 

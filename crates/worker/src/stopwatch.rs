@@ -2,7 +2,7 @@
 //! Measures the cost of lookups by timing one burst in many, step by step. The control thread uses it to
 //! decide whether a LUT is worthwhile.
 
-use flow::Nanos;
+use flow::{Nanos, TableId};
 use pipeline::{Probe, ProbeStep};
 use std::ops::{Add, AddAssign, Sub};
 use std::sync::Arc;
@@ -87,13 +87,13 @@ pub(crate) struct Costs {
 
 impl Default for Costs {
     fn default() -> Self {
-        Self { tables: (0..=u8::MAX).map(|_| TableCosts::default()).collect() }
+        Self { tables: TableId::all().map(|_| TableCosts::default()).collect() }
     }
 }
 
 impl Costs {
-    pub fn table(&self, number: u8) -> Option<&TableCosts> {
-        self.tables.get(usize::from(number))
+    pub fn table(&self, number: TableId) -> Option<&TableCosts> {
+        self.tables.get(number.index())
     }
 }
 
@@ -184,6 +184,7 @@ impl Probe for Stopwatch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flow::TableId;
     use std::cell::Cell;
 
     thread_local!(static NOW: Cell<Nanos> = const { Cell::new(0) });
@@ -211,13 +212,13 @@ mod tests {
             stopwatch.mark(step, units);
         };
         step(ProbeStep::Admit, 5, 32);
-        step(ProbeStep::Probe(7), 64, 32);
-        step(ProbeStep::Lookup(7), 90, 3);
-        step(ProbeStep::Execute(7), 1_000, 32);
+        step(ProbeStep::Probe(TableId(7)), 64, 32);
+        step(ProbeStep::Lookup(TableId(7)), 90, 3);
+        step(ProbeStep::Execute(TableId(7)), 1_000, 32);
         // A span of more than 2,000 ns per packet is not counted.
-        step(ProbeStep::Lookup(7), 6_001, 3);
-        step(ProbeStep::Extract(7), 6_000, 3);
-        let reported = LookupCosts::over([costs.table(7).unwrap()].into_iter());
+        step(ProbeStep::Lookup(TableId(7)), 6_001, 3);
+        step(ProbeStep::Extract(TableId(7)), 6_000, 3);
+        let reported = LookupCosts::over([costs.table(TableId(7)).unwrap()].into_iter());
         assert_eq!(reported, LookupCosts { extract_ps: 2_000_000, probe_ps: 2_000, lookup_ps: 30_000 });
     }
 }

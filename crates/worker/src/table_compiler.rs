@@ -7,8 +7,8 @@ use crate::bypass::Measured;
 use crate::entries::TableChanges;
 use crate::lut_manager::LutManager;
 use crate::stopwatch::{Costs, LookupCosts, TableCosts};
-use flow::Nanos;
 use flow::operation::MAC_TABLE;
+use flow::{Nanos, TableId};
 use pipeline::{Extractor, Update};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,8 +29,8 @@ pub(crate) struct TableCompiler {
 impl TableCompiler {
     /// Creates empty tables for workers with the given costs. `luts` creates the LUTs for a number of tables.
     pub fn new(costs: Vec<Arc<Costs>>, luts: impl FnOnce(usize) -> LutManager) -> Self {
-        let mut rule_tables = Vec::with_capacity(usize::from(MAC_TABLE) + 1);
-        rule_tables.resize_with(usize::from(MAC_TABLE) + 1, RuleTable::default);
+        let mut rule_tables = Vec::with_capacity(MAC_TABLE.index() + 1);
+        rule_tables.resize_with(MAC_TABLE.index() + 1, RuleTable::default);
         Self { luts: luts(rule_tables.len()), rule_tables, costs, background: None }
     }
 
@@ -50,21 +50,21 @@ impl TableCompiler {
     }
 
     /// Returns a table's rules.
-    pub fn rule_table(&self, number: u8) -> &RuleTable {
-        &self.rule_tables[usize::from(number)]
+    pub fn rule_table(&self, number: TableId) -> &RuleTable {
+        &self.rule_tables[number.index()]
     }
 
     /// Returns the measured cost of looking up a packet in a table.
-    pub fn lookup_costs(&self, number: u8) -> LookupCosts {
+    pub fn lookup_costs(&self, number: TableId) -> LookupCosts {
         LookupCosts::over(self.costs(number))
     }
 
-    fn costs(&self, number: u8) -> impl Iterator<Item = &TableCosts> + Clone {
+    fn costs(&self, number: TableId) -> impl Iterator<Item = &TableCosts> + Clone {
         self.costs.iter().filter_map(move |costs| costs.table(number))
     }
 
     /// Applies the changes that one operation makes to all tables.
-    pub fn change(&mut self, tables: &BTreeMap<u8, TableChanges>, parts: &mut [Vec<Update>]) {
+    pub fn change(&mut self, tables: &BTreeMap<TableId, TableChanges>, parts: &mut [Vec<Update>]) {
         let in_all = tables.values().map(|changes| changes.rules.len()).sum();
         for (number, changes) in tables {
             self.luts.count(*number, changes.low_latency);
@@ -79,8 +79,8 @@ impl TableCompiler {
     }
 
     /// Applies rule changes to a table. `in_all` is the total number of changes in all tables.
-    fn rules(&mut self, number: u8, changes: &[RuleChange], in_all: usize, parts: &mut [Vec<Update>]) {
-        let rule_table = &mut self.rule_tables[usize::from(number)];
+    fn rules(&mut self, number: TableId, changes: &[RuleChange], in_all: usize, parts: &mut [Vec<Update>]) {
+        let rule_table = &mut self.rule_tables[number.index()];
         let Ok(updates) = rule_table.change(changes, in_all, parts.len()) else {
             // The model refuses rules with more slices than fit into a key.
             debug_assert!(false, "table {number} got more slices than a key holds");
@@ -93,9 +93,9 @@ impl TableCompiler {
     }
 
     /// Updates the LUT of a table after its rules changed or it got a new base.
-    fn follow(&mut self, number: u8, changes: &[RuleChange], parts: &mut [Vec<Update>]) {
+    fn follow(&mut self, number: TableId, changes: &[RuleChange], parts: &mut [Vec<Update>]) {
         let lookup_ps = self.lookup_costs(number).lookup_ps;
-        let rule_table = &self.rule_tables[usize::from(number)];
+        let rule_table = &self.rule_tables[number.index()];
         self.luts.follow(number, rule_table, lookup_ps, changes, parts);
     }
 
@@ -104,10 +104,10 @@ impl TableCompiler {
     pub fn tick(&mut self, now: Nanos, parts: &mut [Vec<Update>]) -> bool {
         let mut changed = self.catch_up(parts);
         if let Some(background) = &mut self.background {
-            let rule_tables = (0..=u8::MAX).zip(&mut self.rule_tables);
+            let rule_tables = TableId::all().zip(&mut self.rule_tables);
             rule_tables.for_each(|(number, rule_table)| background.rest(now, number, rule_table));
         }
-        for (number, rule_table) in (0..=u8::MAX).zip(&self.rule_tables) {
+        for (number, rule_table) in TableId::all().zip(&self.rule_tables) {
             let costs = self.costs.iter().filter_map(|costs| costs.table(number));
             changed |= self.luts.choose_mode(now, number, rule_table, || Measured::over(costs), parts);
         }
@@ -119,11 +119,11 @@ impl TableCompiler {
     fn catch_up(&mut self, parts: &mut [Vec<Update>]) -> bool {
         let Some(background) = &mut self.background else { return false };
         while let Some((number, compiled)) = background.next() {
-            self.rule_tables[usize::from(number)].install(compiled);
+            self.rule_tables[number.index()].install(compiled);
         }
         let mut arrived = false;
-        for number in 0..=MAC_TABLE {
-            let rule_table = &mut self.rule_tables[usize::from(number)];
+        for number in TableId::all() {
+            let rule_table = &mut self.rule_tables[number.index()];
             let Ok(Some(swaps)) = rule_table.catch_up(parts.len()) else { continue };
             push_table_updates(number, swaps, parts);
             // With the new base, the fast-forwarding path may need a LUT for the table, or no longer need
@@ -136,7 +136,7 @@ impl TableCompiler {
 }
 
 /// Appends the updates of a table's views to each worker's parts.
-fn push_table_updates(number: u8, updates: Vec<Vec<TableUpdate>>, parts: &mut [Vec<Update>]) {
+fn push_table_updates(number: TableId, updates: Vec<Vec<TableUpdate>>, parts: &mut [Vec<Update>]) {
     for (parts, updates) in parts.iter_mut().zip(updates) {
         parts.extend(updates.into_iter().map(|update| match update {
             TableUpdate::Swap(table) => {

@@ -6,7 +6,7 @@ use crate::outbox::OutboxUsage;
 use crate::published::WorkerUsage;
 use crate::set::WorkerSet;
 use dataplane::Usage;
-use flow::{PortNo, QueueId};
+use flow::{PortNo, QueueId, TableId};
 use pipeline::{LaneUsage, PipelineUsage};
 use std::fmt;
 
@@ -30,7 +30,7 @@ pub enum UsagePlace {
         queue: QueueId,
     },
     /// The LUTs of a table in all workers.
-    Table(u8),
+    Table(TableId),
 }
 
 impl fmt::Display for UsagePlace {

@@ -5,7 +5,7 @@
 
 use dataplane::DataPlane;
 use flow::operation::{EntryChange, Operation, PortState};
-use flow::{Action, EntryId, Field, FieldMatch, FlowEntry, Instructions, Match, Nanos, PortNo};
+use flow::{Action, EntryId, Field, FieldMatch, FlowEntry, Instructions, Match, Nanos, PortNo, TableId};
 use port::mem::{self, MemHandle};
 use port::{Faults, Faulty, Queue};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use worker::{Clock, PortQueues, Spread, Worker, WorkerSet, WorkerSetConfig, buil
 fn entry(id: u32, in_port: u32, actions: Vec<Action>, low_latency: bool) -> EntryChange {
     EntryChange::Add(Arc::new(FlowEntry {
         id: EntryId(id),
-        table: 0,
+        table: TableId(0),
         priority: 1,
         matching: Match::new([FieldMatch::exact(Field::InPort, in_port.into())]).unwrap(),
         instructions: Arc::new(Instructions::apply(actions)),

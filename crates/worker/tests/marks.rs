@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use flow::syntax::{ParseOptions, parse_flow};
-use flow::{EgressQueue, FlowModCommand, PortNo, QueueId};
+use flow::{EgressQueue, FlowModCommand, PortNo, QueueId, TableId};
 use model::{Model, ModelConfig, PortDesc};
 use pipeline::{Probe, ProbeStep};
 use port::Queue;
@@ -78,9 +78,9 @@ fn each_step_of_a_turn_is_marked_with_its_packets() {
                 (ProbeStep::Turn, 1),
                 (ProbeStep::Receive, packets),
                 (ProbeStep::Admit, packets),
-                (ProbeStep::Extract(0), packets),
-                (ProbeStep::Lookup(0), packets),
-                (ProbeStep::Execute(0), packets),
+                (ProbeStep::Extract(TableId(0)), packets),
+                (ProbeStep::Lookup(TableId(0)), packets),
+                (ProbeStep::Execute(TableId(0)), packets),
                 (ProbeStep::Finish, packets),
                 (ProbeStep::Transmit, packets),
             ];

@@ -11,7 +11,7 @@ use counting::Counted;
 use dataplane::{DataPlane, Totals};
 use flow::operation::MAC_TABLE;
 use flow::syntax::{ParseOptions, parse_flow};
-use flow::{DropReason, EgressQueue, FlowMod, FlowModCommand, Match, PortNo, QueueId};
+use flow::{DropReason, EgressQueue, FlowMod, FlowModCommand, Match, PortNo, QueueId, TableId};
 use model::{AsyncMessage, Model, ModelConfig, PortConfig, PortDesc};
 use pipeline::{LaneLimits, LutFigures};
 use port::Queue;
@@ -173,7 +173,7 @@ impl Control {
             // More changes than are sent one by one. Tables, programs and pages of cells are swapped.
             7 => {
                 self.bundle(traffic::hashed_rules(port));
-                assert_eq!(self.model.plane_mut().engine(1).0, "exact");
+                assert_eq!(self.model.plane_mut().engine(TableId(1)).0, "exact");
             }
             _ => {}
         }
@@ -332,10 +332,10 @@ fn everything_happened(control: &mut Control) {
         let dropped = totals.dropped_in_all(reason);
         assert!(dropped > 0, "nothing was dropped as {reason:?}");
     }
-    assert_eq!([0, 3, 5, 6].map(|table| plane.engine(table).0), ["scan", "index", "lpm", "mask"]);
+    assert_eq!([0, 3, 5, 6].map(|table| plane.engine(TableId(table)).0), ["scan", "index", "lpm", "mask"]);
     assert!(plane.engine(MAC_TABLE).1 > 0, "no address was learned");
     for table in 1..=6 {
-        assert!(plane.table_counters(table).matches > 0, "table {table}");
+        assert!(plane.table_counters(TableId(table)).matches > 0, "table {table}");
     }
     for port in 1..=PAIR_PORT {
         let counters = plane.port_counters(PortNo(port)).unwrap();

@@ -282,7 +282,7 @@ fn tables_are_counted_by_their_full_number_on_every_path() {
             assert_eq!(lab.popped(2), packets);
             assert_eq!(lab.model.totals().fast > 2, !low_latency.is_empty());
             for stats in lab.model.tables() {
-                let expected = if tables.contains(&stats.table) { packets as u64 } else { 0 };
+                let expected = if tables.contains(&stats.table.0) { packets as u64 } else { 0 };
                 let counted = (stats.lookups, stats.matches);
                 assert_eq!(counted, (expected, expected), "table {}, {matching}", stats.table);
             }

@@ -7,7 +7,7 @@
 use dataplane::DataPlane;
 use fastrand::Rng;
 use flow::syntax::{ParseOptions, parse_flow, parse_flows};
-use flow::{FlowModCommand, Limits, Nanos, PortNo};
+use flow::{FlowModCommand, Limits, Nanos, PortNo, TableId};
 use model::{Model, ModelConfig, PortDesc};
 use pipeline::{LaneLimits, LutFigures};
 use port::Queue;
@@ -80,7 +80,7 @@ impl Rig {
         let mut rig = Self { model, worker: workers.remove(0), port, now: 1 };
         rig.send(&[]);
         for table in 0..2 {
-            assert!(rig.lut(table).is_some(), "table {table} has a LUT");
+            assert!(rig.lut(TableId(table)).is_some(), "table {table} has a LUT");
         }
         rig
     }
@@ -99,13 +99,13 @@ impl Rig {
         while self.model.poll(self.now) {}
     }
 
-    fn lut(&mut self, table: u8) -> Option<LutFigures> {
+    fn lut(&mut self, table: TableId) -> Option<LutFigures> {
         let mut tables = self.model.plane_mut().fast_tables();
         tables.find(|(number, _)| *number == table).and_then(|(_, lut)| lut).map(|lut| lut.figures)
     }
 
     fn evicted(&mut self) -> u64 {
-        (0..2).filter_map(|table| self.lut(table)).map(|lut| lut.evicted).sum()
+        (0..2).filter_map(|table| self.lut(TableId(table))).map(|lut| lut.evicted).sum()
     }
 
     /// Returns how many of the packets completed on the fast-forwarding path.
@@ -123,7 +123,7 @@ impl Rig {
             self.wait(100 * MS);
         }
         for table in 0..2 {
-            let records = self.lut(table).unwrap().records;
+            let records = self.lut(TableId(table)).unwrap().records;
             assert!(records as usize >= RECORDS * 95 / 100, "table {table}: {records} records");
         }
         let established: Vec<Vec<u8>> =
@@ -187,7 +187,7 @@ fn normal_ones_evict_nothing(lanes: LaneLimits) {
     for packets in storms.into_iter().flatten() {
         let mut rig = Rig::new(lanes);
         let flows = rig.establish();
-        let (before, evicted) = (rig.lut(0).unwrap(), rig.evicted());
+        let (before, evicted) = (rig.lut(TableId(0)).unwrap(), rig.evicted());
         // The parts take 10 s together, long enough for unused records to become idle.
         let parts = 100;
         for part in packets.chunks(packets.len().div_ceil(parts)) {
@@ -195,7 +195,7 @@ fn normal_ones_evict_nothing(lanes: LaneLimits) {
             rig.wait(10 * SECOND / parts as Nanos);
             assert_eq!(rig.fast(&flows), flows.len() as u64, "all flows have their records still");
         }
-        let after = rig.lut(0).unwrap();
+        let after = rig.lut(TableId(0)).unwrap();
         assert!(after.misses - before.misses > 1_000, "the storm was no storm: {before:?} {after:?}");
         assert_eq!(rig.evicted() - evicted, 0);
         // Records that have not been hit for a long time are not evicted either.
@@ -268,7 +268,10 @@ fn flows_that_begin_in_a_storm_get_records_nevertheless() {
 fn new_flows_get_records(lanes: LaneLimits) {
     let (mut rng, mut rig) = (Rng::with_seed(3), Rig::new(lanes));
     rig.storm(&mut rng, &[], (5_000, 1), 3 * SECOND);
-    assert!(rig.lut(0).unwrap().records as usize >= RECORDS * 95 / 100, "the storm has filled the LUT");
+    assert!(
+        rig.lut(TableId(0)).unwrap().records as usize >= RECORDS * 95 / 100,
+        "the storm has filled the LUT"
+    );
     let flows: Vec<Vec<u8>> = (0..150).map(flow).collect();
     rig.storm(&mut rng, &flows, (5_000, 1), 10 * SECOND);
     let (sent, fast) = rig.storm(&mut rng, &flows, (5_000, 1), 5 * SECOND);

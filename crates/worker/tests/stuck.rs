@@ -5,7 +5,7 @@
 
 use dataplane::DataPlane;
 use flow::operation::{EntryChange, Operation, PortState};
-use flow::{Action, DropReason, EntryId, Field, FieldMatch, FlowEntry, Instructions, Match, PortNo};
+use flow::{Action, DropReason, EntryId, Field, FieldMatch, FlowEntry, Instructions, Match, PortNo, TableId};
 use pipeline::LaneLimits;
 use port::mem::{self, MemHandle};
 use port::{Faults, Faulty, Queue};
@@ -15,7 +15,7 @@ use worker::{PortQueues, Worker, WorkerSet, WorkerSetConfig, build};
 fn entry(id: u32, in_port: u32, actions: Vec<Action>, low_latency: bool) -> EntryChange {
     EntryChange::Add(Arc::new(FlowEntry {
         id: EntryId(id),
-        table: 0,
+        table: TableId(0),
         priority: 1,
         matching: Match::new([FieldMatch::exact(Field::InPort, in_port.into())]).unwrap(),
         instructions: Arc::new(Instructions::apply(actions)),

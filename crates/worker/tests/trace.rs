@@ -7,7 +7,7 @@ mod traffic;
 
 use dataplane::DataPlane;
 use flow::syntax::{ParseOptions, parse_flow, parse_match};
-use flow::{EntryChange, EntryId, FlowMod, FlowModCommand, Instructions, Match, Operation, PortNo};
+use flow::{EntryChange, EntryId, FlowMod, FlowModCommand, Instructions, Match, Operation, PortNo, TableId};
 use model::trace::TraceComparison;
 use model::{FlowCursor, FlowFilter, Model, ModelConfig, PortDesc};
 use pipeline::LaneLimits;
@@ -86,7 +86,7 @@ impl Lab {
         comparison
     }
 
-    fn entry(&mut self, table: u8) -> EntryId {
+    fn entry(&mut self, table: TableId) -> EntryId {
         let filter = FlowFilter { table: Some(table), ..FlowFilter::default() };
         self.model.flows(0, &filter, &mut FlowCursor::default(), 1)[0].entry.id
     }
@@ -143,7 +143,10 @@ fn records_are_traced(lanes: LaneLimits) {
         assert_eq!(lab.model.compare(&record).1, TraceComparison::Agrees);
         ways.push((record.fast, record.missed, record.hits[0].by));
     }
-    assert_eq!(ways, [(false, Some(0), dataplane::FoundBy::Table), (true, None, dataplane::FoundBy::Lut)]);
+    assert_eq!(
+        ways,
+        [(false, Some(TableId(0)), dataplane::FoundBy::Table), (true, None, dataplane::FoundBy::Lut)]
+    );
 }
 
 /// Planted fault: some rules are given to the worker only, so that worker and model have different rules.
@@ -158,7 +161,7 @@ fn is_found_out(lanes: LaneLimits) {
     assert!(lab.model.plane_mut().record(&Match::any(), u64::MAX));
     let arp = wire::PacketBuilder::ethernet([255; 6], [2; 6]).arp(1, [2; 6], [1; 4], [0; 6], [2; 4]).build();
     assert_eq!(lab.compare(1, &arp), TraceComparison::Agrees);
-    let id = lab.entry(0);
+    let id = lab.entry(TableId(0));
     let plant = |lab: &mut Lab, change: EntryChange| {
         lab.model.plane_mut().submit(Operation::Entries(vec![change]));
         // This change goes through the model, so that worker and model count the same version of the rules.
@@ -177,7 +180,7 @@ fn is_found_out(lanes: LaneLimits) {
     ] {
         let change = EntryChange::Modify {
             id,
-            table: 0,
+            table: TableId(0),
             instructions: instructions(actions),
             low_latency: false,
             reset_counts: false,
@@ -192,7 +195,7 @@ fn is_found_out(lanes: LaneLimits) {
         }
         assert_eq!(lab.model.trace_counts().faults, faults + 1);
     }
-    plant(&mut lab, EntryChange::Remove { id, table: 0 });
+    plant(&mut lab, EntryChange::Remove { id, table: TableId(0) });
     assert!(
         matches!(lab.compare(1, &arp), TraceComparison::Disagrees(reported) if reported[0].starts_with("lookup 1:"))
     );

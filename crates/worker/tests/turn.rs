@@ -2,12 +2,12 @@
 //! The number of operations that a worker applies per poll iteration is bounded.
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
-use flow::{Action, Field, FieldMatch, FlowMod, Instructions, Match, PortNo};
+use flow::{Action, Field, FieldMatch, FlowMod, Instructions, Match, PortNo, TableId};
 use model::Model;
 use worker::{Worker, WorkerSet, WorkerSetConfig, build};
 
 /// Returns a route with a number. The rules of a table are all different.
-fn add(table: u8, number: u32) -> FlowMod {
+fn add(table: TableId, number: u32) -> FlowMod {
     let prefix = FieldMatch { field: Field::Ipv4Dst, value: u128::from(number) << 8, mask: 0xffff_ff00 };
     FlowMod {
         table: Some(table),
@@ -24,12 +24,12 @@ fn waiting(tables: u8, bundles: u32, size: u32) -> (Model<WorkerSet>, Worker) {
     let (set, mut workers) = build(&config, Vec::new());
     let mut model = Model::new(model::ModelConfig::default(), set, 0);
     let mut worker = workers.remove(0);
-    let mods = (0..tables).flat_map(|table| (0..1_000).map(move |number| add(table, number)));
+    let mods = (0..tables).flat_map(|table| (0..1_000).map(move |number| add(TableId(table), number)));
     model.bundle(0, mods).unwrap();
     while worker.apply() > 0 {}
     for bundle in 0..bundles {
         let numbers = move |n| 1_000 + bundle * size + n;
-        let mods = (0..tables).flat_map(|table| (0..size).map(move |n| add(table, numbers(n))));
+        let mods = (0..tables).flat_map(|table| (0..size).map(move |n| add(TableId(table), numbers(n))));
         model.bundle(0, mods).unwrap();
     }
     (model, worker)
@@ -51,6 +51,6 @@ fn a_bundle_for_many_tables_swaps_them() {
     let (mut model, mut worker) = waiting(40, 8, 60);
     // Each bundle consists of 40 swaps instead of 2,400 parts. A poll iteration applies at most 40 swaps.
     assert_eq!(worker.turn(1).applied, 1);
-    assert_eq!(model.plane_mut().engine(39).0, "exact");
+    assert_eq!(model.plane_mut().engine(TableId(39)).0, "exact");
     assert_eq!(worker.turn(2).applied, 1);
 }

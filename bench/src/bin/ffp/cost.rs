@@ -84,7 +84,7 @@ impl Probe for Stages {
             | ProbeStep::Probe(table)
             | ProbeStep::Lookup(table)
             | ProbeStep::Execute(table) => {
-                let table = usize::from(table);
+                let table = table.index();
                 self.in_tables |= table < self.at;
                 self.at = table;
                 let paths = if self.in_tables { &mut self.tables } else { &mut self.path };

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use flow::{EntryId, Field, FieldMatch, FlowEntry, Instructions, Match};
+use flow::{EntryId, Field, FieldMatch, FlowEntry, Instructions, Match, TableId};
 use shunt_bench::{Loop, whole};
 use tables::rule_table::RuleChange;
 use tables::{RuleTable, Table};
@@ -59,7 +59,7 @@ pub fn exact(count: u64) -> Result<Vec<Rule>, Box<dyn Error>> {
 pub fn entry(id: u32, (priority, matching): Rule) -> Arc<FlowEntry> {
     Arc::new(FlowEntry {
         id: EntryId(id),
-        table: 0,
+        table: TableId(0),
         priority,
         matching,
         instructions: Instructions::default().into(),

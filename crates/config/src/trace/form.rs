@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Traces in the form in which the control socket and `--json` represent them.
 
-use flow::{GroupId, PortNo, QueueId, RuleVersion};
+use flow::{GroupId, PortNo, QueueId, RuleVersion, TableId};
 use serde::{Deserialize, Serialize};
 
 /// Trace of a packet: its path through the tables and its outcome.
@@ -26,7 +26,7 @@ pub struct TraceForm {
     /// Whether every entry hit is low-latency.
     pub low_latency: bool,
     /// First table in which the packet hit a normal entry, if it hit one.
-    pub normal_from: Option<u8>,
+    pub normal_from: Option<TableId>,
     /// Whether the packet can leave without leaving the fast-forwarding path.
     pub fast: bool,
     /// Reason or condition for the value of `fast`.
@@ -47,7 +47,7 @@ pub struct TraceForm {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TableForm {
     /// Table number.
-    pub table: u8,
+    pub table: TableId,
     /// Name of the lookup engine.
     pub engine: String,
     /// Number of entries.
@@ -139,7 +139,7 @@ pub struct Output {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PacketInForm {
     /// Table of the entry that sent the copy.
-    pub table: u8,
+    pub table: TableId,
     /// Reason: `no_match`, `action` or `invalid_ttl`.
     pub reason: String,
     /// Number of bytes sent to the controller.

@@ -2,14 +2,14 @@
 //! Sentences of a trace that explain the outcome of a packet.
 
 use flow::stateless::{Arithmetic, Label};
-use flow::{Action, DropReason, FlowEntry, MeterId, Outcome, PortNo, port_no};
+use flow::{Action, DropReason, FlowEntry, MeterId, Outcome, PortNo, TableId, port_no};
 use model::Model;
 use model::trace::{Trace, Worked};
 use std::collections::BTreeMap;
 use worker::WorkerSet;
 
 /// Cache mode of each table on the fast-forwarding path. Other tables are excluded from the path.
-pub type Ways = BTreeMap<u8, &'static str>;
+pub type Ways = BTreeMap<TableId, &'static str>;
 
 /// Returns a sentence about the outcome of the packet.
 pub fn outcome(model: &Model<WorkerSet>, found: &Trace) -> String {
@@ -106,7 +106,7 @@ pub fn fast(model: &mut Model<WorkerSet>, found: &Trace, ways: &Ways) -> (bool, 
     if model.plane_mut().lut_entries() == 0 {
         return (false, "the path is off (datapath.ffp.enabled)".into());
     }
-    let mut luts: Vec<u8> = Vec::new();
+    let mut luts: Vec<TableId> = Vec::new();
     for step in &found.steps {
         let Some(way) = ways.get(&step.table) else {
             return (

@@ -12,7 +12,7 @@ use super::suggest::suggestion;
 use super::value::{integer, mac, number_to, port};
 use super::{old_actions, own_actions, set_field};
 use crate::action::WHOLE_PACKET;
-use crate::{Action, Field, GroupId, Instructions, Match, MeterId, Next, QueueId, port_no};
+use crate::{Action, Field, GroupId, Instructions, Match, MeterId, Next, QueueId, TableId, port_no};
 
 pub(super) fn parse<'t>(
     text: &'t str,
@@ -46,7 +46,7 @@ pub(super) fn parse<'t>(
                 let (value, mask) = text.split_once('/').map_or((text, None), |(v, m)| (v, Some(m)));
                 done.metadata = Some((integer(value)?, mask.map_or(Ok(u64::MAX), integer)?));
             }
-            Name::GotoTable => done.next = Some(Next::Table(integer(argument(&item)?)?)),
+            Name::GotoTable => done.next = Some(Next::Table(TableId(integer(argument(&item)?)?))),
             Name::GotoDirect => done.next = Some(own_actions::goto_direct(&item)?),
             action => parse_action(action, &item, &mut done.apply, &mut headers, options)?,
         }

@@ -11,7 +11,7 @@ use super::scan::{Item, Scanner};
 use super::suggest::suggestion;
 use super::value::{integer, port};
 use crate::validate::validate;
-use crate::{FlowMod, FlowModCommand, GroupId, Match};
+use crate::{FlowMod, FlowModCommand, GroupId, Match, TableId};
 
 pub(super) fn parse<'t>(
     text: &'t str,
@@ -21,7 +21,7 @@ pub(super) fn parse<'t>(
     let text = text.trim_ascii();
     let (command, body) = command_word(text).unwrap_or((default_command, text));
     let deletes = matches!(command, FlowModCommand::Delete | FlowModCommand::DeleteStrict);
-    let mut flow = FlowMod { command, table: (!deletes).then_some(0), ..FlowMod::default() };
+    let mut flow = FlowMod { command, table: (!deletes).then_some(TableId(0)), ..FlowMod::default() };
     let mut conditions = Conditions::new();
     let mut actions = None;
     let mut scanner = Scanner::new(body);
@@ -121,7 +121,7 @@ fn take_setting<'t>(
             let text = value()?;
             flow.table = match text {
                 "all" | "ALL" | "*" => None,
-                _ => Some(integer(text)?).filter(|&table| table != u8::MAX),
+                _ => Some(TableId(integer(text)?)).filter(|table| *table != TableId(u8::MAX)),
             };
         }
         Key::Cookie => take_cookie(flow, item, value()?)?,

@@ -6,7 +6,7 @@ use super::error::{Fault, Parsed};
 use super::scan::Item;
 use super::value::{integer, number_to};
 use crate::action::{KeyHeader, PolkaHeader, TfHeader};
-use crate::{Action, Next};
+use crate::{Action, Next, TableId};
 
 /// Length of the longest key in bytes.
 const KEY_BYTES: usize = 32;
@@ -14,7 +14,7 @@ const KEY_BYTES: usize = 32;
 /// Parses `goto_direct(table,index)`.
 pub(super) fn goto_direct<'t>(item: &Item<'t>) -> Parsed<'t, Next> {
     let mut arguments = Arguments::new(item.whole, item.arguments, "write goto_direct(table,index)")?;
-    let table = integer(arguments.positional("table")?)?;
+    let table = TableId(integer(arguments.positional("table")?)?);
     let index = integer(arguments.positional("index")?)?;
     arguments.end()?;
     Ok(Next::Direct { table, index })

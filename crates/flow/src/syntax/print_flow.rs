@@ -2,7 +2,7 @@
 //! Prints flow-mods as lines of a flow file, and entries as `ovs-ofctl dump-flows` does.
 
 use crate::entry::DEFAULT_PRIORITY;
-use crate::{EntryFlags, FlowEntry, FlowMod, FlowModCommand, Nanos};
+use crate::{EntryFlags, FlowEntry, FlowMod, FlowModCommand, Nanos, TableId};
 use std::fmt::{self, Display, Formatter, Write as _};
 
 /// Statistics of an entry.
@@ -118,7 +118,7 @@ impl Display for FlowMod {
             (_, cookie, mask) => item(format_args!("cookie=0x{cookie:x}/0x{mask:x}"))?,
         }
         match self.table {
-            Some(0) if !deletes => {}
+            Some(TableId(0)) if !deletes => {}
             Some(table) => item(format_args!("table={table}"))?,
             None if deletes => {}
             None => item(format_args!("table=255"))?,

@@ -4,7 +4,7 @@
 use flow::action::{KeyHeader, PolkaHeader, SetField, TfHeader, WHOLE_PACKET};
 use flow::{
     Action, EntryFlags, Field, FieldMatch, FlowMod, FlowModCommand, GroupId, Instructions, Match, MeterId,
-    Next, PortNo, QueueId, Slice, SliceBase, port_no,
+    Next, PortNo, QueueId, Slice, SliceBase, TableId, port_no,
 };
 
 /// Small pseudo-random generator (splitmix64).
@@ -222,9 +222,9 @@ fn actions(r: &mut Random) -> Vec<Action> {
     (0..r.below(5)).map(|_| if r.chance(3) { set_field(r) } else { action(r) }).collect()
 }
 
-fn instructions(r: &mut Random, table: u8) -> Instructions {
-    let next = r.chance(3) && table < 254;
-    let to = table + 1 + if next { r.below(254 - u64::from(table)) as u8 } else { 0 };
+fn instructions(r: &mut Random, table: TableId) -> Instructions {
+    let next = r.chance(3) && table < TableId(254);
+    let to = TableId(table.0 + 1 + if next { r.below(254 - u64::from(table.0)) as u8 } else { 0 });
     Instructions {
         meter: r.chance(4).then(|| MeterId(r.below(0xffff_0000) as u32 + 1)),
         apply: actions(r),
@@ -243,7 +243,7 @@ pub fn flow_mod(r: &mut Random) -> FlowMod {
     let command =
         *r.of::<FlowModCommand>(&[C::Add, C::Add, C::Modify, C::ModifyStrict, C::Delete, C::DeleteStrict]);
     let deletes = matches!(command, C::Delete | C::DeleteStrict);
-    let table = if r.chance(2) { 0 } else { r.below(255) as u8 };
+    let table = TableId(if r.chance(2) { 0 } else { r.below(255) as u8 });
     let mut flow = FlowMod {
         command,
         table: Some(table).filter(|_| !deletes || r.chance(2)),

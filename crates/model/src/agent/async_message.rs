@@ -112,7 +112,7 @@ fn flow_removed(removed: &FlowRemoved) -> flow_mod::FlowRemovedMessage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flow::{EntryId, FlowEntry, PacketInReason};
+    use flow::{EntryId, FlowEntry, PacketInReason, TableId};
     use frame::Frame;
     use std::sync::Arc;
 
@@ -121,7 +121,15 @@ mod tests {
         let mut frame = Frame::from_bytes(&[7; 60]);
         frame.meta.in_port = 3;
         let reason = PacketInReason::Action;
-        AsyncMessage::PacketIn(PacketIn { frame, table: 4, cookie: 5, reason, max_len, metadata, tunnel_id })
+        AsyncMessage::PacketIn(PacketIn {
+            frame,
+            table: TableId(4),
+            cookie: 5,
+            reason,
+            max_len,
+            metadata,
+            tunnel_id,
+        })
     }
 
     fn reported(
@@ -149,7 +157,7 @@ mod tests {
             let reported = reported(&packet_in(128, of_metadata, of_tunnel), None, &mut Buffers::default());
             assert_eq!(
                 (reported.table, reported.cookie, reported.reason),
-                (4, 5, packet::PacketInCode::Action)
+                (TableId(4), 5, packet::PacketInCode::Action)
             );
             assert_eq!(reported.matching, Match::new(expected).unwrap());
         }
@@ -194,7 +202,7 @@ mod tests {
         ] {
             let entry = FlowEntry {
                 id: EntryId(0),
-                table: 1,
+                table: TableId(1),
                 priority: 2,
                 matching: Match::new([FieldMatch::exact(Field::InPort, 9)]).unwrap(),
                 instructions: Arc::default(),
@@ -213,7 +221,7 @@ mod tests {
                 cookie: 5,
                 priority: 2,
                 reason: expected,
-                table: 1,
+                table: TableId(1),
                 duration_ns: 6,
                 idle_timeout_s: 3,
                 hard_timeout_s: 4,

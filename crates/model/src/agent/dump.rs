@@ -7,7 +7,7 @@ use super::table_features;
 use crate::select::FlowFilter;
 use crate::stats::{self, FlowCursor};
 use dataplane::DataPlane;
-use flow::{Instructions, Limits};
+use flow::{Instructions, Limits, TableId};
 use openflow::multipart::flow_stats::{self, FlowQuery};
 use openflow::multipart::parts::Parts;
 use openflow::multipart::table_features::TableFeatures;
@@ -93,7 +93,7 @@ impl Dump {
                 let limit = context.model.config().limits.entries;
                 let end = next.saturating_add(TABLES_PER_STEP).min(Limits::TABLES as u8);
                 let pipeline = context.model.pipeline_tables();
-                for table in (next..end).filter(|table| pipeline.contains(*table)) {
+                for table in (next..end).map(TableId).filter(|table| pipeline.contains(*table)) {
                     // The description of a table takes a few hundred bytes, so it fits into a message.
                     let _ = parts.push(&table_features::of(table, limit, pipeline), out);
                 }

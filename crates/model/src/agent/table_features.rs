@@ -4,7 +4,7 @@
 
 use super::context::Refusal;
 use crate::TableSet;
-use flow::{Field, Limits};
+use flow::{Field, Limits, TableId};
 use openflow::error;
 use openflow::multipart::table_features::TableFeatures;
 use openflow::multipart::table_features_property::{Entries, OxmId, TableProperty, TypeId};
@@ -16,7 +16,7 @@ const INSTRUCTIONS: [u16; 6] = [1, 2, 3, 4, 5, 6];
 pub const ACTIONS: [u16; 16] = [0, 11, 12, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27];
 
 /// Returns the features of a table. Table-miss entries have the same properties as other entries.
-pub fn of(table: u8, max_entries: usize, pipeline: &TableSet) -> TableFeatures {
+pub fn of(table: TableId, max_entries: usize, pipeline: &TableSet) -> TableFeatures {
     let ids = |numbers: &[u16]| numbers.iter().map(|n| TypeId::standard(*n)).collect::<Vec<_>>();
     let matched = Field::NAMED.iter().map(|f| OxmId::of(*f, f.maskable())).collect();
     // ovs-ofctl refuses a wildcard with the mask bit set.
@@ -24,8 +24,8 @@ pub fn of(table: u8, max_entries: usize, pipeline: &TableSet) -> TableFeatures {
     let written = || -> Vec<OxmId> {
         Field::NAMED.iter().filter(|f| f.settable()).map(|f| OxmId::of(*f, false)).collect()
     };
-    let behind = table.saturating_add(1)..Limits::TABLES as u8;
-    let goto: Vec<u8> = behind.filter(|next| pipeline.contains(*next)).collect();
+    let behind = table.0.saturating_add(1)..Limits::TABLES as u8;
+    let goto: Vec<u8> = behind.filter(|next| pipeline.contains(TableId(*next))).collect();
     // The last table does not support goto-table.
     let instructions = if goto.is_empty() { &INSTRUCTIONS[1..] } else { &INSTRUCTIONS[..] };
     TableFeatures {
@@ -53,7 +53,7 @@ pub fn of(table: u8, max_entries: usize, pipeline: &TableSet) -> TableFeatures {
 pub fn check(asked: &[TableFeatures], mut named: TableSet, limit: usize) -> Result<TableSet, Refusal> {
     for features in asked {
         let table = features.table;
-        if usize::from(table) >= Limits::TABLES || named.contains(table) {
+        if table.index() >= Limits::TABLES || named.contains(table) {
             return Err(Refusal::new(
                 error::TABLE_FEATURES_BAD_TABLE,
                 format!("table {table} is listed twice or does not exist; tables are 0 to 254"),
@@ -75,7 +75,7 @@ pub fn check(asked: &[TableFeatures], mut named: TableSet, limit: usize) -> Resu
 
 /// Checks that a complete request names table 0. A request that names no table is a query.
 pub fn check_whole(named: &TableSet) -> Result<(), Refusal> {
-    if *named == TableSet::NONE || named.contains(0) {
+    if *named == TableSet::NONE || named.contains(TableId(0)) {
         return Ok(());
     }
     Err(Refusal::new(
@@ -85,7 +85,7 @@ pub fn check_whole(named: &TableSet) -> Result<(), Refusal> {
 }
 
 /// Returns a sentence about the first item of a property that exceeds the capabilities of tables.
-fn beyond(table: u8, property: &TableProperty) -> Option<String> {
+fn beyond(table: TableId, property: &TableProperty) -> Option<String> {
     let unknown = |list: &[TypeId], known: &[u16], what: &str| {
         let other = list.iter().find(|id| id.experimenter.is_none() && !known.contains(&id.number))?;
         Some(format!("table {table} has no {what} of type {}", other.number))
@@ -105,7 +105,8 @@ fn beyond(table: u8, property: &TableProperty) -> Option<String> {
             unknown(list, &ACTIONS, "action")
         }
         TableProperty::NextTables(_, list) => {
-            let other = list.iter().find(|next| **next <= table || usize::from(**next) >= Limits::TABLES)?;
+            let other =
+                list.iter().find(|next| **next <= table.0 || usize::from(**next) >= Limits::TABLES)?;
             Some(format!("table {table} cannot lead to table {other}"))
         }
         TableProperty::Match(list) => field(list, |field, masked| !masked || field.maskable(), "match on"),

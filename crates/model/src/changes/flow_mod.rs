@@ -10,7 +10,7 @@ use crate::rules::Rules;
 use crate::select::Qualities;
 use flow::operation::MAC_TABLE;
 use flow::validate::{ValidateError, validate};
-use flow::{EntryId, FlowEntry, FlowMod, FlowModCommand, Limits};
+use flow::{EntryId, FlowEntry, FlowMod, FlowModCommand, Limits, TableId};
 
 /// Applies a flow-mod.
 pub(super) fn apply(transaction: &mut Transaction<'_>, m: FlowMod) -> Result<(), ModelError> {
@@ -47,8 +47,9 @@ pub(super) fn cost(rules: &Rules, m: &FlowMod) -> usize {
 }
 
 /// Returns the tables to which a flow-mod applies: one table, or all tables of controllers.
-fn tables_of(table: Option<u8>) -> std::ops::RangeInclusive<u8> {
-    table.map_or(0..=MAC_TABLE - 1, |table| table..=table)
+fn tables_of(table: Option<TableId>) -> impl Iterator<Item = TableId> {
+    let numbers = table.map_or(0..=TableId::LAST.0, |table| table.0..=table.0);
+    numbers.map(TableId)
 }
 
 fn add(transaction: &mut Transaction<'_>, m: FlowMod) -> Result<(), ModelError> {
@@ -112,7 +113,7 @@ fn delete(transaction: &mut Transaction<'_>, m: &FlowMod) {
 }
 
 /// Returns the entries of a table to which a modify or delete command applies.
-fn selected(rules: &Rules, table: u8, m: &FlowMod, qualities: Qualities) -> Vec<EntryId> {
+fn selected(rules: &Rules, table: TableId, m: &FlowMod, qualities: Qualities) -> Vec<EntryId> {
     let store = &rules.store;
     let strict = matches!(m.command, FlowModCommand::ModifyStrict | FlowModCommand::DeleteStrict);
     let mut ids = if strict {
@@ -128,7 +129,12 @@ fn selected(rules: &Rules, table: u8, m: &FlowMod, qualities: Qualities) -> Vec<
 
 /// Checks the index of an entry in a linear table. A linear table is an array: its indices are bounded, and
 /// each has at most one entry.
-fn check_index(transaction: &Transaction<'_>, m: &FlowMod, table: u8, index: u32) -> Result<(), ModelError> {
+fn check_index(
+    transaction: &Transaction<'_>,
+    m: &FlowMod,
+    table: TableId,
+    index: u32,
+) -> Result<(), ModelError> {
     let limit = transaction.config.limits.entries;
     if index as usize >= limit {
         return Err(ModelError::IndexTooLarge { index, limit });

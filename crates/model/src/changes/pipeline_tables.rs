@@ -7,13 +7,13 @@ use super::transaction::Transaction;
 use crate::error::ModelError;
 use crate::rules::{Rules, TableSet};
 use flow::operation::MAC_TABLE;
-use flow::{FlowEntry, FlowMod, FlowModCommand, Instructions, Next};
+use flow::{FlowEntry, FlowMod, FlowModCommand, Instructions, Next, TableId};
 
 /// Replaces the set of pipeline tables. Removes the entries of other tables, and entries that send packets to
 /// other tables.
 pub(super) fn apply(transaction: &mut Transaction<'_>, tables: TableSet) {
     transaction.set_pipeline_tables(tables);
-    for table in (0..MAC_TABLE).filter(|table| !tables.contains(*table)) {
+    for table in TableId::of_controllers().filter(|table| !tables.contains(*table)) {
         if transaction.rules().store.table(table).len() > 0 {
             transaction.empty_table(table, None);
         }
@@ -41,7 +41,7 @@ pub(super) fn check(rules: &Rules, m: &FlowMod) -> Result<(), ModelError> {
     }
 }
 
-fn next_of(instructions: &Instructions) -> Option<u8> {
+fn next_of(instructions: &Instructions) -> Option<TableId> {
     match instructions.next? {
         Next::Table(table) | Next::Direct { table, .. } => Some(table),
     }

@@ -14,7 +14,7 @@ use crate::rules::{Mark, Rules, TableSet};
 use flow::group::Group;
 use flow::meter::Meter;
 use flow::stateless::StatelessConfig;
-use flow::{EntryChange, EntryId, FlowEntry, GroupId, Instructions, MeterId, Nanos, Operation};
+use flow::{EntryChange, EntryId, FlowEntry, GroupId, Instructions, MeterId, Nanos, Operation, TableId};
 use std::sync::Arc;
 
 /// An entry to add.
@@ -155,7 +155,7 @@ impl<'a> Transaction<'a> {
     }
 
     /// Removes all entries of a table, without looking up each of them.
-    pub fn empty_table(&mut self, table: u8, reason: Option<RemovedReason>) {
+    pub fn empty_table(&mut self, table: TableId, reason: Option<RemovedReason>) {
         let ids = self.rules.store.unlink_all(table);
         self.reserve(ids.len());
         for (id, was) in ids {

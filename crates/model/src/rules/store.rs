@@ -4,7 +4,7 @@
 use super::slot::{Life, Mark, Slot};
 use super::table::Table;
 use flow::operation::MAC_TABLE;
-use flow::{EntryId, FlowEntry, Match, Nanos};
+use flow::{EntryId, FlowEntry, Match, Nanos, TableId};
 use std::sync::Arc;
 
 #[derive(Debug)]
@@ -22,15 +22,15 @@ impl Store {
         Self {
             slots: Vec::new(),
             free: Vec::new(),
-            tables: (0..=usize::from(MAC_TABLE)).map(|_| Table::default()).collect(),
+            tables: TableId::all().map(|_| Table::default()).collect(),
             next_serial: 0,
             live: 0,
             used: 0,
         }
     }
 
-    pub fn table(&self, table: u8) -> &Table {
-        &self.tables[usize::from(table)]
+    pub fn table(&self, table: TableId) -> &Table {
+        &self.tables[table.index()]
     }
 
     /// Returns the number of entries in the controller's tables.
@@ -67,7 +67,7 @@ impl Store {
     }
 
     /// Returns the entry of a table with this priority and match.
-    pub fn find(&self, table: u8, priority: u16, matching: &Match) -> Option<EntryId> {
+    pub fn find(&self, table: TableId, priority: u16, matching: &Match) -> Option<EntryId> {
         self.table(table).find(&self.slots, priority, matching)
     }
 
@@ -89,8 +89,8 @@ impl Store {
             }
         };
         entry.id = id;
-        let table = usize::from(entry.table);
-        let hash = self.tables[table].hash(entry.priority, &entry.matching);
+        let table = entry.table;
+        let hash = self.tables[table.index()].hash(entry.priority, &entry.matching);
         self.slots[id.0 as usize] = Slot {
             entry: Some(Arc::new(entry)),
             serial: self.next_serial,
@@ -102,22 +102,22 @@ impl Store {
         };
         self.next_serial += 1;
         self.used += 1;
-        self.live += usize::from(table != usize::from(MAC_TABLE));
-        self.tables[table].insert(&mut self.slots, id);
+        self.live += usize::from(table != MAC_TABLE);
+        self.tables[table.index()].insert(&mut self.slots, id);
         id
     }
 
     /// Removes an entry from its table. Its ID stays in use until `release`.
     pub fn unlink(&mut self, id: EntryId) {
         let Some(table) = self.entry(id).map(|e| e.table) else { return };
-        self.tables[usize::from(table)].remove(&mut self.slots, id);
+        self.tables[table.index()].remove(&mut self.slots, id);
         self.live -= usize::from(table != MAC_TABLE);
         self.slots[id.0 as usize].life = Life::Dying;
     }
 
     /// Removes all entries from a table. Returns their IDs and previous states.
-    pub fn unlink_all(&mut self, table: u8) -> Vec<(EntryId, Life)> {
-        let ids = self.tables[usize::from(table)].take_all();
+    pub fn unlink_all(&mut self, table: TableId) -> Vec<(EntryId, Life)> {
+        let ids = self.tables[table.index()].take_all();
         self.live -= if table == MAC_TABLE { 0 } else { ids.len() };
         let slots = &mut self.slots;
         ids.into_iter()
@@ -129,7 +129,7 @@ impl Store {
     pub fn relink(&mut self, id: EntryId, life: Life) {
         let Some(table) = self.entry(id).map(|e| e.table) else { return };
         self.slots[id.0 as usize].life = life;
-        self.tables[usize::from(table)].insert(&mut self.slots, id);
+        self.tables[table.index()].insert(&mut self.slots, id);
         self.live += usize::from(table != MAC_TABLE);
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A set of flow tables.
 
+use flow::TableId;
 /// A set of tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableSet([u64; 4]);
@@ -13,12 +14,12 @@ impl TableSet {
 
     /// Returns whether the set contains the table.
     #[must_use]
-    pub fn contains(&self, table: u8) -> bool {
-        self.0[usize::from(table / 64)] >> (table % 64) & 1 == 1
+    pub fn contains(&self, table: TableId) -> bool {
+        self.0[table.index() / 64] >> (table.index() % 64) & 1 == 1
     }
 
     /// Adds a table to the set.
-    pub fn insert(&mut self, table: u8) {
-        self.0[usize::from(table / 64)] |= 1 << (table % 64);
+    pub fn insert(&mut self, table: TableId) {
+        self.0[table.index() / 64] |= 1 << (table.index() % 64);
     }
 }

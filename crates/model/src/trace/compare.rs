@@ -6,7 +6,7 @@ use super::counts::TraceCounts;
 use crate::model::Model;
 use dataplane::trace_record::{RECORD_COPIES, RECORD_HITS};
 use dataplane::{DataPlane, TraceCopy, TraceRecord};
-use flow::{DropReason, EntryId, Outcome, PortNo, RuleVersion};
+use flow::{DropReason, EntryId, Outcome, PortNo, RuleVersion, TableId};
 use std::fmt::Write as _;
 use wire::digest::fnv1a;
 
@@ -85,7 +85,8 @@ fn compare_to_trace(record: &TraceRecord, trace: &Trace) -> TraceComparison {
 fn differences(record: &TraceRecord, trace: &Trace) -> Vec<String> {
     let expected = &trace.processed;
     let mut found = Vec::new();
-    let hits: Vec<(u8, Option<EntryId>)> = record.hits.iter().map(|hit| (hit.table, hit.entry)).collect();
+    let hits: Vec<(TableId, Option<EntryId>)> =
+        record.hits.iter().map(|hit| (hit.table, hit.entry)).collect();
     for at in 0..hits.len().max(expected.hits.len().min(RECORD_HITS)) {
         let (did, should) = (hits.get(at), expected.hits.get(at));
         if did != should {
@@ -144,7 +145,7 @@ fn differences(record: &TraceRecord, trace: &Trace) -> Vec<String> {
     found
 }
 
-fn hit(hit: Option<&(u8, Option<EntryId>)>) -> String {
+fn hit(hit: Option<&(TableId, Option<EntryId>)>) -> String {
     match hit {
         None => "had no further lookup".into(),
         Some((table, None)) => format!("missed table {table}"),

@@ -24,7 +24,7 @@ use flow::group::Group;
 use flow::stateless::StatelessConfig;
 use flow::{
     DropReason, EntryId, Field, FlowEntry, GroupId, MeterId, Outcome, PortNo, PortState, RuleVersion,
-    Settings,
+    Settings, TableId,
 };
 use reference::{ReferencePacket, RuleSource};
 use std::cell::RefCell;
@@ -54,7 +54,7 @@ pub struct Trace {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceStep {
     /// The table looked up.
-    pub table: u8,
+    pub table: TableId,
     /// Index looked up, if the packet was sent to an entry of a linear table.
     pub index: Option<u32>,
     /// Number of entries in the table.
@@ -78,7 +78,7 @@ pub struct TraceStep {
 impl Trace {
     /// Returns the first table in which the packet did not hit a low-latency entry.
     #[must_use]
-    pub fn normal_from(&self) -> Option<u8> {
+    pub fn normal_from(&self) -> Option<TableId> {
         let is_normal = |step: &&TraceStep| !step.entry.as_ref().is_some_and(|entry| entry.low_latency);
         self.steps.iter().find(is_normal).map(|step| step.table)
     }
@@ -129,7 +129,7 @@ impl View<'_> {
     /// Records a lookup and returns the entry hit.
     fn note(
         &self,
-        table: u8,
+        table: TableId,
         index: Option<u32>,
         id: Option<EntryId>,
         packet: &ReferencePacket,
@@ -190,7 +190,7 @@ impl RuleSource for View<'_> {
         self.rules.meters.get(&meter).is_some_and(|record| record.what.remarks())
     }
 
-    fn lookup(&self, table: u8, packet: &ReferencePacket) -> Option<Arc<FlowEntry>> {
+    fn lookup(&self, table: TableId, packet: &ReferencePacket) -> Option<Arc<FlowEntry>> {
         let store = &self.rules.store;
         let mut known: BTreeMap<Field, Option<u128>> = BTreeMap::new();
         let mut value = |field| *known.entry(field).or_insert_with(|| packet.value(field));
@@ -198,7 +198,7 @@ impl RuleSource for View<'_> {
         self.note(table, None, id, packet)
     }
 
-    fn at_index(&self, table: u8, index: u32, packet: &ReferencePacket) -> Option<Arc<FlowEntry>> {
+    fn at_index(&self, table: TableId, index: u32, packet: &ReferencePacket) -> Option<Arc<FlowEntry>> {
         let store = &self.rules.store;
         let id = store.table(table).at_index(store.slots(), index);
         self.note(table, Some(index), id, packet)

@@ -83,7 +83,7 @@ fn agreeing_bits(excluded: &Excluded) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flow::{EntryId, Field, Match, PortNo};
+    use flow::{EntryId, Field, Match, PortNo, TableId};
 
     /// An Ethernet frame from 00:00:00:00:00:0a to 00:00:00:00:00:0b, received at port 1.
     fn packet() -> ReferencePacket {
@@ -98,7 +98,7 @@ mod tests {
         let conditions = fields.filter_map(|(field, value)| Some(FieldMatch::exact(field, value?)));
         FlowEntry {
             id: EntryId(id),
-            table: 0,
+            table: TableId(0),
             priority: 1,
             matching: Match::new(conditions).unwrap(),
             instructions: Arc::default(),

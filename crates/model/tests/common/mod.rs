@@ -8,7 +8,7 @@ use dataplane::{
 use flow::operation::MAC_TABLE;
 use flow::{
     Action, EntryChange, EntryId, Field, FieldMatch, FlowMod, FlowModCommand, GroupId, Instructions, Match,
-    MeterId, Nanos, Operation, PortNo, RuleVersion,
+    MeterId, Nanos, Operation, PortNo, RuleVersion, TableId,
 };
 use frame::Frame;
 use model::{AsyncMessage, FlowCursor, FlowFilter, FlowStats, Model, ModelConfig, PortDesc};
@@ -115,8 +115,8 @@ impl DataPlane for FakePlane {
         self.counters.remove(&id);
     }
 
-    fn table_counters(&mut self, table: u8) -> TableCounters {
-        TableCounters { lookups: u64::from(table), matches: 0 }
+    fn table_counters(&mut self, table: TableId) -> TableCounters {
+        TableCounters { lookups: u64::from(table.0), matches: 0 }
     }
 
     fn group_counters(&mut self, _: GroupId) -> Option<GroupCounters> {

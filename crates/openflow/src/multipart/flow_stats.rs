@@ -9,13 +9,13 @@ use crate::error::{self, DecodeError};
 use crate::features::{ALL_TABLES, table_or_all};
 use crate::flow_mod::{ANY, decode_flags, flag_bits};
 use crate::{instruction, matching};
-use flow::{EntryFlags, GroupId, Instructions, Match, Nanos, PortNo};
+use flow::{EntryFlags, GroupId, Instructions, Match, Nanos, PortNo, TableId};
 
 /// Filter of the requested entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowQuery {
     /// Table of the entries, or `None` for all tables.
-    pub table: Option<u8>,
+    pub table: Option<TableId>,
     /// Port to which the entries output, or `None` for any port.
     pub out_port: Option<PortNo>,
     /// Group that the entries use, or `None` for no restriction by group.
@@ -39,7 +39,7 @@ impl FlowQuery {
     }
 
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
-        out.put(&[self.table.unwrap_or(ALL_TABLES), 0, 0, 0]);
+        out.put(&[self.table.unwrap_or(ALL_TABLES).0, 0, 0, 0]);
         out.put_u32(self.out_port.map_or(ANY, u32::from));
         out.put_u32(self.out_group.map_or(ANY, u32::from));
         out.zeros(4);
@@ -53,7 +53,7 @@ impl FlowQuery {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowStatsEntry {
     /// Table of the entry.
-    pub table: u8,
+    pub table: TableId,
     /// Time since the entry was added.
     pub duration_ns: Nanos,
     /// Priority of the entry.
@@ -96,7 +96,7 @@ impl Coded for FlowStatsEntry {
         let matching = matching::decode(r)?;
         let instruction::Decoded { instructions, low_latency } = instruction::decode_list(r)?;
         Ok(Self {
-            table,
+            table: TableId(table),
             duration_ns,
             priority,
             idle_timeout_s,
@@ -114,7 +114,7 @@ impl Coded for FlowStatsEntry {
     fn encode(&self, out: &mut Vec<u8>) {
         let start = out.len();
         out.zeros(2);
-        out.put(&[self.table, 0]);
+        out.put(&[self.table.0, 0]);
         put_duration(out, self.duration_ns);
         out.put_u16(self.priority);
         out.put_u16(self.idle_timeout_s);
@@ -160,7 +160,7 @@ impl AggregateStats {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct TableStatsEntry {
     /// Table number.
-    pub table: u8,
+    pub table: TableId,
     /// Number of entries.
     pub active: u32,
     /// Number of packets looked up.
@@ -175,11 +175,11 @@ impl Coded for TableStatsEntry {
     fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let table = r.u8()?;
         r.skip(3)?;
-        Ok(Self { table, active: r.u32()?, lookups: r.u64()?, matches: r.u64()? })
+        Ok(Self { table: TableId(table), active: r.u32()?, lookups: r.u64()?, matches: r.u64()? })
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
-        out.put(&[self.table, 0, 0, 0]);
+        out.put(&[self.table.0, 0, 0, 0]);
         out.put_u32(self.active);
         out.put_u64(self.lookups);
         out.put_u64(self.matches);

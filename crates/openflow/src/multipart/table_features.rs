@@ -7,6 +7,7 @@ use super::parts::private::Coded;
 use super::table_features_property::TableProperty;
 use crate::bytes::{Put, Reader};
 use crate::error::{self, DecodeError};
+use flow::TableId;
 
 /// Length in bytes of a table's name. The last byte is 0.
 const NAME_BYTES: usize = 32;
@@ -15,7 +16,7 @@ const NAME_BYTES: usize = 32;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct TableFeatures {
     /// Table number.
-    pub table: u8,
+    pub table: TableId,
     /// Name of the table. At most 31 bytes of it are encoded.
     pub name: String,
     /// Bits of the metadata register that entries can match.
@@ -42,7 +43,7 @@ impl Coded for TableFeatures {
         let mut part = r.part(length, "a table's features", code)?;
         let r = &mut part;
         r.skip(2)?;
-        let table = r.u8()?;
+        let table = TableId(r.u8()?);
         r.skip(5)?;
         Ok(Self {
             table,
@@ -58,7 +59,7 @@ impl Coded for TableFeatures {
     fn encode(&self, out: &mut Vec<u8>) {
         let start = out.len();
         out.zeros(2);
-        out.put_u8(self.table);
+        out.put_u8(self.table.0);
         out.zeros(5);
         out.put_text(&self.name, NAME_BYTES);
         out.put_u64(self.metadata_match);

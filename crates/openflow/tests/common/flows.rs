@@ -5,7 +5,7 @@ use super::some;
 use flow::action::{KeyHeader, PolkaHeader, SetField, TfHeader};
 use flow::{
     Action, Field, FieldMatch, GroupId, Instructions, Match, MeterId, Next, PortNo, QueueId, Slice,
-    SliceBase, port_no,
+    SliceBase, TableId, port_no,
 };
 
 type Rng = fastrand::Rng;
@@ -136,8 +136,8 @@ pub fn actions(rng: &mut Rng) -> Vec<Action> {
 pub fn instructions(rng: &mut Rng) -> Instructions {
     let next = match rng.u8(..3) {
         0 => None,
-        1 => Some(Next::Table(rng.u8(..))),
-        _ => Some(Next::Direct { table: rng.u8(..), index: rng.u32(..) }),
+        1 => Some(Next::Table(TableId(rng.u8(..)))),
+        _ => Some(Next::Direct { table: TableId(rng.u8(..)), index: rng.u32(..) }),
     };
     Instructions {
         meter: rng.bool().then(|| MeterId(rng.u32(..))),

@@ -7,7 +7,7 @@ use super::{
 };
 use flow::group::{Bucket, Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
-use flow::{EntryFlags, FlowModCommand, GroupId, MeterId, PortNo, QueueId, port_no};
+use flow::{EntryFlags, FlowModCommand, GroupId, MeterId, PortNo, QueueId, TableId, port_no};
 use openflow::bundle::{BundleAdd, BundleControl, BundleKind};
 use openflow::features::{Features, Fragments, SwitchConfig, TableMod};
 use openflow::flow_mod::{FlowModMessage, FlowRemovedMessage, FlowRemovedReason};
@@ -71,7 +71,7 @@ pub fn message(rng: &mut Rng) -> Message {
             buffer_id: maybe(rng),
             total_len: rng.u16(..),
             reason: [PacketInCode::NoMatch, PacketInCode::Action, PacketInCode::InvalidTtl][rng.usize(..3)],
-            table: rng.u8(..),
+            table: TableId(rng.u8(..)),
             cookie: rng.u64(..),
             matching: flows::unchecked(rng),
             data: data(rng, 200),
@@ -84,7 +84,7 @@ pub fn message(rng: &mut Rng) -> Message {
                 FlowRemovedReason::Delete,
                 FlowRemovedReason::GroupDelete,
             ][rng.usize(..3)],
-            table: rng.u8(..),
+            table: TableId(rng.u8(..)),
             duration_ns: duration(rng),
             idle_timeout_s: rng.u16(..),
             hard_timeout_s: rng.u16(..),
@@ -100,7 +100,10 @@ pub fn message(rng: &mut Rng) -> Message {
         14 => Message::PacketOut(packet_out(rng)),
         15 => Message::GroupMod(group_mod(rng)),
         16 => Message::PortMod(port_mod(rng)),
-        17 => Message::TableMod(TableMod { table: rng.bool().then(|| rng.u8(..255)), config: rng.u32(..) }),
+        17 => Message::TableMod(TableMod {
+            table: rng.bool().then(|| TableId(rng.u8(..255))),
+            config: rng.u32(..),
+        }),
         18 | 19 => Message::MultipartRequest(MultipartRequest { more: rng.bool(), query: query(rng) }),
         20..=23 => Message::MultipartReply(MultipartReply { more: rng.bool(), answer: answer(rng) }),
         24 => {
@@ -179,7 +182,7 @@ fn flow_mod(rng: &mut Rng) -> FlowModMessage {
     use FlowModCommand as C;
     let flow = flow::FlowMod {
         command: [C::Add, C::Modify, C::ModifyStrict, C::Delete, C::DeleteStrict][rng.usize(..5)],
-        table: rng.bool().then(|| rng.u8(..255)),
+        table: rng.bool().then(|| TableId(rng.u8(..255))),
         priority: rng.u16(..),
         matching: matching(rng),
         instructions: instructions(rng),
@@ -227,7 +230,7 @@ pub(super) fn meter(rng: &mut Rng) -> Meter {
 
 fn query(rng: &mut Rng) -> Query {
     let entries = |rng: &mut Rng| FlowQuery {
-        table: rng.bool().then(|| rng.u8(..255)),
+        table: rng.bool().then(|| TableId(rng.u8(..255))),
         out_port: maybe(rng).map(PortNo),
         out_group: maybe(rng).map(GroupId),
         cookie: rng.u64(..),

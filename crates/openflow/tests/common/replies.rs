@@ -3,7 +3,7 @@
 
 use super::messages::{flags, group, meter};
 use super::{data, duration, instructions, matching, some, text};
-use flow::{Field, GroupId, MeterId, PortNo, QueueId};
+use flow::{Field, GroupId, MeterId, PortNo, QueueId, TableId};
 use openflow::multipart::Answer;
 use openflow::multipart::description::Description;
 use openflow::multipart::flow_stats::{AggregateStats, FlowStatsEntry, TableStatsEntry};
@@ -30,7 +30,7 @@ pub fn answer(rng: &mut Rng) -> Answer {
             Answer::Aggregate(AggregateStats { packets: rng.u64(..), bytes: rng.u64(..), flows: rng.u32(..) })
         }
         3 => Answer::Table(some(rng, |rng| TableStatsEntry {
-            table: rng.u8(..),
+            table: TableId(rng.u8(..)),
             active: rng.u32(..),
             lookups: rng.u64(..),
             matches: rng.u64(..),
@@ -88,7 +88,7 @@ fn counts(rng: &mut Rng) -> Counts {
 
 pub fn flow_stats(rng: &mut Rng) -> FlowStatsEntry {
     FlowStatsEntry {
-        table: rng.u8(..),
+        table: TableId(rng.u8(..)),
         duration_ns: duration(rng),
         priority: rng.u16(..),
         idle_timeout_s: rng.u16(..),
@@ -140,7 +140,7 @@ pub fn port(rng: &mut Rng) -> PortDescription {
 
 pub fn table_features(rng: &mut Rng) -> TableFeatures {
     TableFeatures {
-        table: rng.u8(..),
+        table: TableId(rng.u8(..)),
         name: text(rng, 31),
         metadata_match: rng.u64(..),
         metadata_write: rng.u64(..),

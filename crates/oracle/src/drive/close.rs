@@ -3,8 +3,7 @@
 
 use super::Driver;
 use dataplane::DataPlane;
-use flow::GroupId;
-use flow::operation::MAC_TABLE;
+use flow::{GroupId, TableId};
 use model::{FlowCursor, FlowFilter};
 
 impl Driver {
@@ -28,7 +27,8 @@ impl Driver {
         self.record.ports =
             ports.clone().filter_map(|port| Some((port, plane.port_counters(port)?))).collect();
         self.record.queues = ports.map(|port| (port, plane.queues(port))).collect();
-        self.record.tables = (0..MAC_TABLE).map(|table| (table, plane.table_counters(table))).collect();
+        self.record.tables =
+            TableId::of_controllers().map(|table| (table, plane.table_counters(table))).collect();
         self.record.groups = (1..=self.style.groups)
             .map(GroupId)
             .filter_map(|id| Some((id, plane.group_counters(id)?)))

@@ -13,7 +13,7 @@ use super::rules::{Scope, Style};
 use super::templates::Template;
 use fastrand::Rng;
 use flow::group::Group;
-use flow::{FlowMod, GroupId, Nanos, PortNo, RuleVersion};
+use flow::{FlowMod, GroupId, Nanos, PortNo, RuleVersion, TableId};
 use model::{AsyncMessage, Model, RemovedReason};
 use port::mem::MemHandle;
 use reference::Reference;
@@ -45,7 +45,7 @@ pub(super) struct Driver {
     /// Number of queued frames in large buffers, per worker.
     large_waiting: Vec<usize>,
     /// Number of lookups counted so far, per table.
-    lookups: BTreeMap<u8, u64>,
+    lookups: BTreeMap<TableId, u64>,
     record: Record,
 }
 
@@ -84,13 +84,13 @@ impl Driver {
     }
 
     /// Returns an entry that matches some of the packets.
-    fn random_entry(&mut self, table: u8) -> FlowMod {
+    fn random_entry(&mut self, table: TableId) -> FlowMod {
         let (template, port) = self.packet_in_use();
         self.style.entry(&mut self.rng, table, &self.templates[template], port)
     }
 
     /// Returns an entry for packets that no other entry matches.
-    fn random_resort(&mut self, table: u8) -> FlowMod {
+    fn random_resort(&mut self, table: TableId) -> FlowMod {
         let (template, port) = self.packet_in_use();
         self.style.last_resort(&mut self.rng, table, &self.templates[template], port)
     }

@@ -6,7 +6,7 @@
 use crate::log::{Lookup, Moment, Record, Walker};
 use dataplane::{MeterCounters, TrafficCount};
 use flow::meter::Band;
-use flow::{EntryChange, EntryId, MeterId, Operation, RuleVersion};
+use flow::{EntryChange, EntryId, MeterId, Operation, RuleVersion, TableId};
 use reference::{MeterDebts, Metered, Processed};
 use std::collections::BTreeMap;
 
@@ -108,7 +108,7 @@ impl Bands {
     }
 
     /// Returns the bands that a packet exceeded, by table.
-    pub fn exceeded_by(&self, packet: Place) -> BTreeMap<u8, Band> {
+    pub fn exceeded_by(&self, packet: Place) -> BTreeMap<TableId, Band> {
         let metered = self.packets.get(&packet).into_iter().flatten();
         metered.filter_map(|(metered, band)| Some((metered.table, (*band)?))).collect()
     }

@@ -18,7 +18,7 @@ mod sent;
 use super::Coverage;
 use super::features::Features;
 use super::log::{Arrival, Entry, Lookup, Moment, Record, Walker, tag};
-use flow::{DropReason, Operation, Outcome, PortNo, RuleVersion};
+use flow::{DropReason, Operation, Outcome, PortNo, RuleVersion, TableId};
 use lives::{Lives, Lookups};
 use meters::Bands;
 use reference::{Processed, Reference};
@@ -96,7 +96,7 @@ pub(super) fn check_linearizable(record: Record) -> Result<Coverage, String> {
 
 /// Returns the packets that were refused because the backlog was full, with the table for which they waited
 /// and the drop reason.
-fn refused(record: &Record) -> BTreeMap<(PortNo, usize, u64), (Option<u8>, DropReason)> {
+fn refused(record: &Record) -> BTreeMap<(PortNo, usize, u64), (Option<TableId>, DropReason)> {
     let entries = record.logs.iter().enumerate().flat_map(|(w, log)| log.iter().map(move |entry| (w, entry)));
     entries
         .filter_map(|(worker, entry)| match *entry {
@@ -182,7 +182,7 @@ impl Replay {
         &mut self,
         number: usize,
         arrival: &Arrival,
-        refused: Option<&(Option<u8>, DropReason)>,
+        refused: Option<&(Option<TableId>, DropReason)>,
         moment: Moment,
         coverage: &mut Coverage,
     ) -> Result<(), String> {
@@ -194,7 +194,7 @@ impl Replay {
             }
             None => self.reference.process_unfinished(arrival.port, &arrival.bytes, arrival.unfinished),
         };
-        let table = first.hits.first().map_or(0, |(table, _)| *table);
+        let table = first.hits.first().map_or(TableId(0), |(table, _)| *table);
         coverage.overlapping += usize::from(self.reference.matches(table, arrival.port, &arrival.bytes) > 1);
         let logged = Logged { number, arrival, worker: arrival.worker, walker, moment };
         self.note(&logged, first, coverage)

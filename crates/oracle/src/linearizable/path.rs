@@ -6,7 +6,7 @@ use crate::PathUse;
 use crate::log::{Arrival, Entry, Left, Lookup, Record, TAG_BYTES, Walker};
 use dataplane::FoundBy;
 use flow::operation::MAC_TABLE;
-use flow::{EntryChange, Operation, PortNo};
+use flow::{EntryChange, Operation, PortNo, TableId};
 use std::collections::BTreeMap;
 
 /// Number of leading bytes in which packets of one flow may differ, for example in their TTL.
@@ -81,7 +81,7 @@ fn changes_rules(operation: &Operation) -> bool {
 /// Returns the table at which a packet left the path, or `None` if it stayed on the path. A lookup by index
 /// does not show whether the packet was on the path. If no other lookup shows where it left, the first table
 /// looked up by index is returned.
-fn left_path_at(left: &Left, lookups: &[Lookup]) -> Option<u8> {
+fn left_path_at(left: &Left, lookups: &[Lookup]) -> Option<TableId> {
     if left.fast {
         return None;
     }

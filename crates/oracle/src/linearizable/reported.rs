@@ -4,7 +4,7 @@
 use super::{Replay, flow_of};
 use crate::log::{Record, Reported, tag};
 use dataplane::MacSeen;
-use flow::PacketInReason;
+use flow::{PacketInReason, TableId};
 use std::collections::BTreeMap;
 
 /// Compares packet-ins. Packet-ins are in order within a flow. Packet-ins for an expired TTL are in order
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// Returns the number of packet-ins of each packet, and the number of missing ones. Packet-ins may be missing
 /// only if space is scarce.
 pub(super) fn check_reported(record: &Record, replay: &Replay) -> Result<Reports, String> {
-    let stream = |bytes: &[u8], reason, table: u8| {
+    let stream = |bytes: &[u8], reason, table: TableId| {
         flow_of(record, bytes).map(|flow| (flow, (reason == PacketInReason::InvalidTtl).then_some(table)))
     };
     let mut expected: BTreeMap<_, Vec<Reported>> = BTreeMap::new();

@@ -7,7 +7,9 @@ use super::{PLACES, Scope, Style, TAGGED};
 use crate::templates::{ipv4, ipv6, mac};
 use fastrand::Rng;
 use flow::action::{KeyHeader, PolkaHeader, SetField, TfHeader};
-use flow::{Action, Field, GroupId, Instructions, MeterId, Next, PortNo, QueueId, SliceBase, port_no};
+use flow::{
+    Action, Field, GroupId, Instructions, MeterId, Next, PortNo, QueueId, SliceBase, TableId, port_no,
+};
 use wire::layers::header;
 
 /// Headers of the upper layer.
@@ -18,7 +20,7 @@ const MPLS: [u16; 2] = [0x8847, 0x8848];
 
 impl Style {
     /// Returns random instructions for an entry of this table.
-    pub fn instructions(&self, rng: &mut Rng, table: u8, scope: Scope<'_>) -> Instructions {
+    pub fn instructions(&self, rng: &mut Rng, table: TableId, scope: Scope<'_>) -> Instructions {
         let (apply, scope) = self.actions(rng, scope);
         let mut made = Instructions { apply, ..Instructions::default() };
         if rng.u8(0..4) == 0 {
@@ -58,14 +60,14 @@ impl Style {
 
     /// Returns where the packet continues: usually in the table that follows this one, sometimes in a later
     /// or a linear table. `None` ends the pipeline.
-    fn next(&self, rng: &mut Rng, table: u8) -> Option<Next> {
+    fn next(&self, rng: &mut Rng, table: TableId) -> Option<Next> {
         // In a calm case, enough packets must reach the linear table and find an entry there to check its use
         // of the path.
         let (one_in, places) = if self.calm { (5, PLACES) } else { (12, PLACES + 1) };
         if table < self.linear && rng.u8(0..one_in) == 0 {
             return Some(Next::Direct { table: self.linear, index: rng.u32(0..places) });
         }
-        let later: Vec<u8> = self.tables.iter().map(|t| t.number).filter(|n| *n > table).collect();
+        let later: Vec<TableId> = self.tables.iter().map(|t| t.number).filter(|n| *n > table).collect();
         if later.is_empty() || rng.u8(0..16) < 3 {
             return None;
         }

@@ -10,7 +10,7 @@ mod stateless;
 
 use super::templates::Template;
 use fastrand::Rng;
-use flow::{EntryFlags, Field, FlowMod, Match, PortNo};
+use flow::{EntryFlags, Field, FlowMod, Match, PortNo, TableId};
 use matching::{matching, slice};
 use wire::layers::header;
 
@@ -25,7 +25,7 @@ pub(super) struct Style {
     /// Tables in use in ascending order, without the linear table. The first one is table 0.
     pub tables: Vec<Table>,
     /// Number of the linear table.
-    pub linear: u8,
+    pub linear: TableId,
     /// Slices that rules use in addition to named fields.
     pub slices: Vec<Field>,
     /// Whether packets of a flow differ in their TTL. The case then has no slices, because no rule may
@@ -45,7 +45,7 @@ pub(super) struct Style {
 #[derive(Clone, Debug)]
 pub(super) struct Table {
     /// Table number.
-    pub number: u8,
+    pub number: TableId,
     /// Common form of the table's rules.
     pub kind: Kind,
 }
@@ -162,11 +162,11 @@ impl Style {
         let ttl_varies = rng.bool();
         let count = [1, 2, 2, 3, 3, 4, 5, 7][rng.usize(0..8)];
         let numbers = table_numbers(rng, count);
-        let linear = linear_number(rng, &numbers);
+        let linear = TableId(linear_number(rng, &numbers));
         // In some calm cases no table examines any field.
         let plain = calm && rng.u8(0..3) == 0;
         let table = |number, rng: &mut Rng| Table {
-            number,
+            number: TableId(number),
             kind: if plain { Kind::CatchAll } else { Kind::random(rng, ttl_varies) },
         };
         let tables = numbers.into_iter().map(|number| table(number, rng)).collect();
@@ -203,12 +203,12 @@ impl Style {
         PortNo(rng.u32(1..=self.ports))
     }
 
-    fn kind(&self, table: u8) -> &Kind {
+    fn kind(&self, table: TableId) -> &Kind {
         self.tables.iter().find(|t| t.number == table).map_or(&Kind::Any, |t| &t.kind)
     }
 
     /// Returns an entry of this table that the packet matches.
-    pub fn entry(&self, rng: &mut Rng, table: u8, template: &Template, in_port: PortNo) -> FlowMod {
+    pub fn entry(&self, rng: &mut Rng, table: TableId, template: &Template, in_port: PortNo) -> FlowMod {
         if table == self.linear {
             return FlowMod {
                 table: Some(table),
@@ -256,7 +256,13 @@ impl Style {
     }
 
     /// Returns an entry of the lowest priority that matches every packet.
-    pub fn last_resort(&self, rng: &mut Rng, table: u8, template: &Template, in_port: PortNo) -> FlowMod {
+    pub fn last_resort(
+        &self,
+        rng: &mut Rng,
+        table: TableId,
+        template: &Template,
+        in_port: PortNo,
+    ) -> FlowMod {
         let matching = Match::any();
         let scope = Scope::of(template, in_port).matching(rng, &matching);
         FlowMod {

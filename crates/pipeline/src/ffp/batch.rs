@@ -4,7 +4,7 @@
 use super::lut::Record;
 use crate::cells::{Cell, Cells};
 use dataplane::FoundBy;
-use flow::EntryId;
+use flow::{EntryId, TableId};
 use tables::Table;
 
 /// Packets that wait for one table, with their keys and the results of their lookup: the entry of each
@@ -12,7 +12,7 @@ use tables::Table;
 #[derive(Clone, Copy)]
 pub(super) struct TableBatch<'a, R> {
     /// Number of the table.
-    pub number: u8,
+    pub number: TableId,
     pub table: &'a Table,
     /// Slots of the packets.
     pub slots: &'a [u16],

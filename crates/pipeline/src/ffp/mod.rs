@@ -32,7 +32,7 @@ use crate::cells::Cells;
 use crate::context::TableSlot;
 use crate::lanes::Window;
 use crate::packet::{Packet, Path};
-use flow::{EntryId, Limits};
+use flow::{EntryId, Limits, TableId};
 use tables::Table;
 use wire::Depth;
 
@@ -69,8 +69,8 @@ impl Ffp {
     }
 
     /// Replaces a table's mode and leaves the previous one in `mode`, for the control thread to free.
-    pub fn swap(&mut self, table: u8, mode: &mut FastMode) {
-        let current = &mut self.modes[usize::from(table)];
+    pub fn swap(&mut self, table: TableId, mode: &mut FastMode) {
+        let current = &mut self.modes[table.index()];
         std::mem::swap(current, mode);
         if let (FastMode::Lut(new), FastMode::Lut(_)) = (current, &*mode)
             && let FastMode::Lut(old) = std::mem::take(mode)
@@ -90,7 +90,7 @@ impl Ffp {
     }
 
     /// Adjusts a table's LUT to a change of its rules. `view` is the table after the change.
-    pub fn clean(&mut self, table: u8, coherence: Coherence, clean: &mut Clean, view: Option<&Table>) {
+    pub fn clean(&mut self, table: TableId, coherence: Coherence, clean: &mut Clean, view: Option<&Table>) {
         let Some(lut) = self.lut(table) else { return };
         if let (Clean::Added { priority, row, id, single: true, .. }, Some(view)) = (&mut *clean, view) {
             let (value, _) = row.split_at_mut(row.len() / 2);
@@ -104,7 +104,7 @@ impl Ffp {
     }
 
     /// Sets the maximum number of extra rules against which a record is checked one by one.
-    pub fn set_list_max(&mut self, table: u8, rules: u32) {
+    pub fn set_list_max(&mut self, table: TableId, rules: u32) {
         if let Some(lut) = self.lut(table) {
             lut.set_list_max(rules);
         }
@@ -112,8 +112,8 @@ impl Ffp {
 
     /// Returns a table's LUT, if it has one.
     #[inline]
-    pub fn lut(&mut self, table: u8) -> Option<&mut Lut> {
-        match &mut self.modes[usize::from(table)] {
+    pub fn lut(&mut self, table: TableId) -> Option<&mut Lut> {
+        match &mut self.modes[table.index()] {
             FastMode::Lut(lut) => Some(lut),
             FastMode::Closed | FastMode::Shared => None,
         }
@@ -122,7 +122,14 @@ impl Ffp {
     /// Creates a LUT record from the key of a packet that a table looked up and the entry that it hit. The
     /// record's fence keeps later packets with this key behind earlier ones that are still waiting.
     #[inline(never)]
-    pub fn learn(&mut self, table: u8, packet: &mut Packet, key: &mut [u64], cells: &Cells, window: Window) {
+    pub fn learn(
+        &mut self,
+        table: TableId,
+        packet: &mut Packet,
+        key: &mut [u64],
+        cells: &Cells,
+        window: Window,
+    ) {
         packet.path = Path::Tables;
         if let (Some(lut), Some(cell), Some(fence)) =
             (self.lut(table), cells.get(packet.entry), window.fence())

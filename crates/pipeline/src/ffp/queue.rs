@@ -3,13 +3,14 @@
 
 use crate::packet::{Packet, Path};
 use crate::slab::Burst;
+use flow::TableId;
 
 /// Slots of the packets on the path that wait for the lowest table.
 ///
 /// In most bursts all packets wait for the same table, so only that list is kept. Packets that wait for a
 /// later table are found by a search when the walk reaches that table.
 pub(super) struct Queue {
-    table: u8,
+    table: TableId,
     waiting: Burst,
     others: bool,
 }
@@ -17,7 +18,7 @@ pub(super) struct Queue {
 impl Queue {
     /// Creates the queue from the packets of a burst that wait for a table.
     pub fn enter(packets: &mut [Packet], burst: &[u16]) -> Self {
-        let mut queue = Self { table: 0, waiting: Burst::new(), others: false };
+        let mut queue = Self { table: TableId(0), waiting: Burst::new(), others: false };
         for slot in burst {
             let packet = &mut packets[usize::from(*slot)];
             if let Some(table) = packet.state.waits_for() {
@@ -30,7 +31,7 @@ impl Queue {
 
     /// Notes that a packet waits for a table. Called in the order of the burst.
     #[inline]
-    pub fn add(&mut self, packet: u16, table: u8) {
+    pub fn add(&mut self, packet: u16, table: TableId) {
         if self.waiting.is_empty() {
             self.table = table;
         }
@@ -43,7 +44,7 @@ impl Queue {
 
     /// Takes the lowest table that packets wait for, with the slots of these packets.
     #[inline]
-    pub fn next(&mut self, packets: &[Packet], burst: &[u16]) -> Option<(u8, Burst)> {
+    pub fn next(&mut self, packets: &[Packet], burst: &[u16]) -> Option<(TableId, Burst)> {
         if std::mem::take(&mut self.others) {
             self.find(packets, burst);
         }

@@ -15,7 +15,7 @@ use crate::probe::{Probe, ProbeStep, Via};
 use crate::slab::BURST;
 use dataplane::FoundBy;
 use engines::NONE;
-use flow::{EntryId, Limits, Next};
+use flow::{EntryId, Limits, Next, TableId};
 use tables::Table;
 
 /// LUT of a table, and the rows of all packets that missed in any LUT.
@@ -38,8 +38,8 @@ impl Ffp {
         let mut places = [NONE; BURST];
         while let Some((number, waiting)) = queue.next(packets, burst) {
             let waiting = &waiting[..];
-            let mode = &mut self.modes[usize::from(number)];
-            let slot = context.tables[usize::from(number)].as_deref();
+            let mode = &mut self.modes[number.index()];
+            let slot = context.tables[number.index()].as_deref();
             let (Some((table, extractor)), false) = (slot, matches!(mode, FastMode::Closed)) else {
                 for packet in waiting {
                     packets[usize::from(*packet)].path = Path::Tables;
@@ -147,7 +147,7 @@ struct Found {
 #[inline(always)]
 fn share_one<E: Egress, P: Probe>(
     context: &mut BurstContext<'_, E>,
-    number: u8,
+    number: TableId,
     Found { id, by }: Found,
     packets: &mut [Packet],
     slot: u16,
@@ -271,7 +271,7 @@ const COMPARED: usize = 16;
 /// Looks up packets in the table only to measure the cost of a lookup. The lookup runs twice, so that the
 /// table is in the CPU caches when it is measured, as its LUT is.
 #[inline(never)]
-fn compare<P: Probe>(table: &Table, keys: &[u64], number: u8, probe: &mut P) {
+fn compare<P: Probe>(table: &Table, keys: &[u64], number: TableId, probe: &mut P) {
     let words = table.plan().words();
     if words == 0 {
         return;

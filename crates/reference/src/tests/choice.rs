@@ -6,7 +6,7 @@ use crate::Reference;
 use crate::choice::{hash_of, is_live, mixed, share_of};
 use crate::packet::ReferencePacket;
 use flow::group::{Bucket, FlowHash, Group, GroupType, pick};
-use flow::{Action, EntryId, GroupId, Instructions, Operation, PortNo, PortState};
+use flow::{Action, EntryId, GroupId, Instructions, Operation, PortNo, PortState, TableId};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -78,7 +78,7 @@ fn a_select_group_passes_over_what_is_not_live() {
     set(&mut reference, GroupId(1), GroupType::Select, buckets);
     let modify = flow::EntryChange::Modify {
         id: EntryId(7),
-        table: 0,
+        table: TableId(0),
         instructions: Arc::new(Instructions::apply(vec![Action::Group(GroupId(1))])),
         low_latency: false,
         reset_counts: false,

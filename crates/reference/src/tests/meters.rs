@@ -5,7 +5,7 @@ use super::frames::udp;
 use super::with_instructions;
 use crate::{MeterDebts, Metered};
 use flow::meter::{Band, Meter, MeterBand};
-use flow::{Action, DropReason, Instructions, MeterId, Outcome, PortNo};
+use flow::{Action, DropReason, Instructions, MeterId, Outcome, PortNo, TableId};
 use std::collections::BTreeMap;
 
 const MS: u64 = 1_000_000;
@@ -48,12 +48,12 @@ fn drop_bands_end_packets_and_remark_bands_raise_the_drop_precedence() {
     let mut reference = with_instructions(metered);
     let mut frame = udp();
     let process = |reference: &mut crate::Reference, frame: &[u8], band: Option<Band>| {
-        reference.exceed(band.map(|band| (0, band)).into_iter().collect::<BTreeMap<_, _>>());
+        reference.exceed(band.map(|band| (TableId(0), band)).into_iter().collect::<BTreeMap<_, _>>());
         reference.process(PortNo(1), frame)
     };
     let dropped = process(&mut reference, &frame, Some(Band::Drop));
     assert_eq!(dropped.outcome, Outcome::Dropped(DropReason::MeterBand));
-    assert_eq!(dropped.metered, [Metered { table: 0, meter: MeterId(5), bytes: frame.len() }]);
+    assert_eq!(dropped.metered, [Metered { table: TableId(0), meter: MeterId(5), bytes: frame.len() }]);
     assert_eq!(process(&mut reference, &frame, None).outcome, Outcome::Forwarded, "only the next one");
     // AF11 becomes AF12. AF43 and a DSCP outside assured forwarding do not change, and neither do the ECN
     // bits.

@@ -7,7 +7,7 @@ use crate::{LearnedMac, Processed, Reference};
 use flow::operation::MAC_TABLE;
 use flow::{
     Action, DropReason, EntryId, Field, FieldMatch, FlowEntry, Instructions, Match, Operation, Outcome,
-    PacketInReason, PortNo, PortState, QueueId, port_no,
+    PacketInReason, PortNo, PortState, QueueId, TableId, port_no,
 };
 use wire::PacketBuilder;
 
@@ -89,7 +89,7 @@ fn to_the_controller() {
     let packet_in = &done.packet_ins[0];
     assert_eq!(
         (packet_in.table, packet_in.entry, packet_in.max_len, packet_in.in_port),
-        (0, EntryId(7), 64, PortNo(1))
+        (TableId(0), EntryId(7), 64, PortNo(1))
     );
     assert_eq!((packet_in.reason, packet_in.bytes.len()), (PacketInReason::Action, 46));
     assert_eq!((done.outcome, done.copy_drops), (Outcome::Consumed, vec![]));
@@ -97,7 +97,7 @@ fn to_the_controller() {
     assert!(reference.process(PortNo(1), &udp()).packet_ins.is_empty());
     // The table-miss entry has priority 0 and matches every packet.
     let mut reference = super::four_ports();
-    add(&mut reference, FlowEntry { priority: 0, ..entry(1, 0, Match::any(), instructions) });
+    add(&mut reference, FlowEntry { priority: 0, ..entry(1, TableId(0), Match::any(), instructions) });
     assert_eq!(reference.process(PortNo(1), &udp()).packet_ins[0].reason, PacketInReason::NoMatch);
 }
 
@@ -137,7 +137,10 @@ fn normal_floods_learns_and_forwards() {
     learn(&mut reference, 100, 0, number(SRC), 1);
     learn(&mut reference, 101, 0, number(DST), 3);
     let done = reference.process(PortNo(1), &udp());
-    assert_eq!((ports(&done), done.learn, done.hits), (vec![3], vec![], vec![(0, Some(EntryId(7)))]));
+    assert_eq!(
+        (ports(&done), done.learn, done.hits),
+        (vec![3], vec![], vec![(TableId(0), Some(EntryId(7)))])
+    );
     assert_eq!(reference.table_counters(MAC_TABLE), (0, 0));
     assert_eq!(reference.entry_counters(EntryId(101)), Some((0, 0)));
     // The source moved to another port, and the destination is on the ingress port.

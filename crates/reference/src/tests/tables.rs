@@ -7,7 +7,7 @@ use crate::Reference;
 use flow::operation::MAC_TABLE;
 use flow::{
     Action, DropReason, EntryChange, EntryId, Field, FieldMatch, FlowEntry, GroupId, Instructions, Match,
-    Next, Operation, Outcome, PortNo, PortState, QueueId,
+    Next, Operation, Outcome, PortNo, PortState, QueueId, TableId,
 };
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ fn to(port: u32) -> Instructions {
     Instructions::apply(vec![Action::output(PortNo(port))])
 }
 
-fn goto(table: u8) -> Instructions {
+fn goto(table: TableId) -> Instructions {
     Instructions { next: Some(Next::Table(table)), ..Instructions::default() }
 }
 
@@ -34,14 +34,14 @@ fn change(reference: &mut Reference, change: EntryChange) -> Result<(), String> 
 #[test]
 fn highest_priority_then_first_added() {
     let mut reference = four_ports();
-    add(&mut reference, entry(1, 0, on(Field::UdpSrc, 1000), to(2)));
-    add(&mut reference, entry(2, 0, on(Field::UdpDst, 2000), to(3)));
-    add(&mut reference, FlowEntry { priority: PRIORITY - 1, ..entry(3, 0, Match::any(), to(4)) });
+    add(&mut reference, entry(1, TableId(0), on(Field::UdpSrc, 1000), to(2)));
+    add(&mut reference, entry(2, TableId(0), on(Field::UdpDst, 2000), to(3)));
+    add(&mut reference, FlowEntry { priority: PRIORITY - 1, ..entry(3, TableId(0), Match::any(), to(4)) });
     assert_eq!(ports(&mut reference, &udp()), [2]);
     // A modified entry keeps its position.
     let modify = EntryChange::Modify {
         id: EntryId(1),
-        table: 0,
+        table: TableId(0),
         instructions: Arc::new(to(4)),
         low_latency: true,
         reset_counts: false,
@@ -50,21 +50,21 @@ fn highest_priority_then_first_added() {
     let done = reference.process(PortNo(1), &udp());
     assert_eq!(
         (done.sent[0].port, done.low_latency, done.hits),
-        (PortNo(4), true, vec![(0, Some(EntryId(1)))])
+        (PortNo(4), true, vec![(TableId(0), Some(EntryId(1)))])
     );
-    change(&mut reference, EntryChange::Remove { id: EntryId(1), table: 0 }).unwrap();
+    change(&mut reference, EntryChange::Remove { id: EntryId(1), table: TableId(0) }).unwrap();
     assert_eq!(ports(&mut reference, &udp()), [3]);
-    add(&mut reference, FlowEntry { priority: PRIORITY + 1, ..entry(4, 0, Match::any(), to(2)) });
+    add(&mut reference, FlowEntry { priority: PRIORITY + 1, ..entry(4, TableId(0), Match::any(), to(2)) });
     assert_eq!(ports(&mut reference, &udp()), [2]);
-    let ids: Vec<EntryId> = reference.entries(0).iter().map(|entry| entry.id).collect();
+    let ids: Vec<EntryId> = reference.entries(TableId(0)).iter().map(|entry| entry.id).collect();
     assert_eq!(ids, [4, 2, 3].map(EntryId));
     assert_eq!(
         (reference.entry_counters(EntryId(1)), reference.entry_counters(EntryId(4))),
         (Some((2, 84)), Some((1, 42)))
     );
-    assert_eq!((reference.table_counters(0), reference.entry_counters(EntryId(9))), ((4, 4), None));
+    assert_eq!((reference.table_counters(TableId(0)), reference.entry_counters(EntryId(9))), ((4, 4), None));
     // After its id is reused, the counters start at 0.
-    add(&mut reference, entry(1, 0, Match::any(), to(2)));
+    add(&mut reference, entry(1, TableId(0), Match::any(), to(2)));
     assert_eq!(reference.entry_counters(EntryId(1)), Some((0, 0)));
 }
 
@@ -72,43 +72,48 @@ fn highest_priority_then_first_added() {
 fn masked_conditions_and_absent_fields() {
     let mut reference = four_ports();
     let prefix = FieldMatch { field: Field::Ipv4Dst, value: 0x0a00_0000, mask: 0xffff_ff00 };
-    add(&mut reference, entry(1, 0, Match::unchecked_prerequisites([prefix]).unwrap(), to(2)));
+    add(&mut reference, entry(1, TableId(0), Match::unchecked_prerequisites([prefix]).unwrap(), to(2)));
     // A condition of value 0 under a mask does not match a packet without the field.
     let absent = FieldMatch { field: Field::Ipv6Dst, value: 0, mask: 1 };
     let absent = Match::unchecked_prerequisites([absent]).unwrap();
-    add(&mut reference, FlowEntry { priority: 99, ..entry(2, 0, absent, to(3)) });
+    add(&mut reference, FlowEntry { priority: 99, ..entry(2, TableId(0), absent, to(3)) });
     assert_eq!(ports(&mut reference, &udp()), [2]);
 }
 
 #[test]
 fn a_miss_ends_without_the_action_set() {
-    let first = Instructions { write: vec![Action::output(PortNo(2))], ..goto(3) };
+    let first = Instructions { write: vec![Action::output(PortNo(2))], ..goto(TableId(3)) };
     let mut reference = with_instructions(first);
     let done = reference.process(PortNo(1), &udp());
     assert_eq!(
         (done.outcome, done.hits),
-        (Outcome::Dropped(DropReason::TableMiss), vec![(0, Some(EntryId(7))), (3, None)])
+        (Outcome::Dropped(DropReason::TableMiss), vec![(TableId(0), Some(EntryId(7))), (TableId(3), None)])
     );
-    assert_eq!((reference.table_counters(0), reference.table_counters(3)), ((1, 1), (1, 0)));
+    assert_eq!(
+        (reference.table_counters(TableId(0)), reference.table_counters(TableId(3))),
+        ((1, 1), (1, 0))
+    );
     assert_eq!(reference.drops()[&DropReason::TableMiss], 1);
-    let sent_before = Instructions { apply: vec![Action::output(PortNo(2))], ..goto(3) };
+    let sent_before = Instructions { apply: vec![Action::output(PortNo(2))], ..goto(TableId(3)) };
     let done = run(sent_before, &udp());
     assert_eq!((done.outcome, done.copy_drops), (Outcome::Forwarded, vec![DropReason::TableMiss]));
 }
 
 #[test]
 fn linear_tables_are_reached_by_index_only() {
-    let direct =
-        |index| Instructions { next: Some(Next::Direct { table: 5, index }), ..Instructions::default() };
+    let direct = |index| Instructions {
+        next: Some(Next::Direct { table: TableId(5), index }),
+        ..Instructions::default()
+    };
     for (instructions, outcome) in [
         (direct(8), Outcome::Forwarded),
         (direct(9), Outcome::Dropped(DropReason::TableMiss)),
-        (goto(5), Outcome::Dropped(DropReason::TableMiss)),
+        (goto(TableId(5)), Outcome::Dropped(DropReason::TableMiss)),
     ] {
         let mut reference = with_instructions(instructions);
-        add(&mut reference, entry(1, 5, Match::at_index(8), to(2)));
+        add(&mut reference, entry(1, TableId(5), Match::at_index(8), to(2)));
         assert_eq!(reference.process(PortNo(1), &udp()).outcome, outcome);
-        assert_eq!(reference.table_counters(5).0, 1);
+        assert_eq!(reference.table_counters(TableId(5)).0, 1);
     }
 }
 
@@ -119,12 +124,12 @@ fn instructions_in_order() {
         apply: vec![Action::PushVlan(0x8100)],
         write: vec![Action::output(PortNo(2))],
         metadata: Some((0xabcd, 0xff)),
-        ..goto(1)
+        ..goto(TableId(1))
     });
     let both = [FieldMatch::exact(Field::Metadata, 0xcd), FieldMatch::exact(Field::VlanVid, 0x1000)];
     let cleared =
         Instructions { clear: true, write: vec![Action::output(PortNo(3))], ..Instructions::default() };
-    add(&mut reference, entry(8, 1, Match::unchecked_prerequisites(both).unwrap(), cleared));
+    add(&mut reference, entry(8, TableId(1), Match::unchecked_prerequisites(both).unwrap(), cleared));
     assert_eq!(ports(&mut reference, &udp()), [3]);
     // Bytes are counted with the frame's length at that moment.
     assert_eq!(
@@ -209,11 +214,11 @@ fn low_latency_until_another_entry_or_a_miss() {
         ..entry(id, table, Match::any(), instructions)
     };
     let mut reference = four_ports();
-    add(&mut reference, low(1, 0, goto(1)));
+    add(&mut reference, low(1, TableId(0), goto(TableId(1))));
     assert!(!reference.process(PortNo(1), &udp()).low_latency);
-    add(&mut reference, low(2, 1, to(2)));
+    add(&mut reference, low(2, TableId(1), to(2)));
     assert!(reference.process(PortNo(1), &udp()).low_latency);
-    add(&mut reference, FlowEntry { priority: 99, ..entry(3, 1, Match::any(), to(2)) });
+    add(&mut reference, FlowEntry { priority: 99, ..entry(3, TableId(1), Match::any(), to(2)) });
     assert!(!reference.process(PortNo(1), &udp()).low_latency);
 }
 
@@ -235,7 +240,10 @@ fn what_cannot_be_received() {
     }
     reference.apply(&Operation::RemovePort(PortNo(1))).unwrap();
     assert_eq!(reference.process(PortNo(1), &udp()).outcome, not_receiving);
-    assert_eq!((reference.drops()[&DropReason::PortNotReceiving], reference.table_counters(0)), (4, (1, 1)));
+    assert_eq!(
+        (reference.drops()[&DropReason::PortNotReceiving], reference.table_counters(TableId(0))),
+        (4, (1, 1))
+    );
 }
 
 #[test]
@@ -243,18 +251,23 @@ fn broken_promises_are_reported() {
     let mut reference = with_instructions(to(2));
     let refused =
         |reference: &mut Reference, entry| change(reference, EntryChange::Add(Arc::new(entry))).unwrap_err();
-    let reported = refused(&mut reference, entry(7, 1, Match::any(), to(2)));
+    let reported = refused(&mut reference, entry(7, TableId(1), Match::any(), to(2)));
     assert_eq!(reported, "entry 7 exists already; remove it before its id is used again");
-    assert!(refused(&mut reference, entry(8, 0, Match::any(), to(2))).contains("has the priority and match"));
     assert!(
-        refused(&mut reference, entry(8, 3, Match::any(), goto(3))).contains("it must go to a higher one")
+        refused(&mut reference, entry(8, TableId(0), Match::any(), to(2)))
+            .contains("has the priority and match")
     );
     assert!(
-        refused(&mut reference, entry(8, 3, Match::any(), goto(255))).contains("it must go to a higher one")
+        refused(&mut reference, entry(8, TableId(3), Match::any(), goto(TableId(3))))
+            .contains("it must go to a higher one")
+    );
+    assert!(
+        refused(&mut reference, entry(8, TableId(3), Match::any(), goto(TableId(255))))
+            .contains("it must go to a higher one")
     );
     assert!(refused(&mut reference, entry(8, MAC_TABLE, Match::any(), to(2))).contains("must match dl_dst"));
-    assert!(change(&mut reference, EntryChange::Remove { id: EntryId(9), table: 0 }).is_err());
-    assert!(change(&mut reference, EntryChange::Remove { id: EntryId(7), table: 1 }).is_err());
+    assert!(change(&mut reference, EntryChange::Remove { id: EntryId(9), table: TableId(0) }).is_err());
+    assert!(change(&mut reference, EntryChange::Remove { id: EntryId(7), table: TableId(1) }).is_err());
     let modify = |table, instructions| EntryChange::Modify {
         id: EntryId(7),
         table,
@@ -262,8 +275,8 @@ fn broken_promises_are_reported() {
         low_latency: false,
         reset_counts: false,
     };
-    assert!(change(&mut reference, modify(1, to(3))).is_err());
-    assert!(change(&mut reference, modify(0, goto(0))).is_err());
+    assert!(change(&mut reference, modify(TableId(1), to(3))).is_err());
+    assert!(change(&mut reference, modify(TableId(0), goto(TableId(0)))).is_err());
     assert!(reference.apply(&Operation::RemovePort(PortNo(9))).is_err());
     assert!(reference.apply(&Operation::Port(PortState::up(PortNo(0)))).is_err());
     assert_eq!(ports(&mut reference, &ethernet().ethertype(0x1234).build()), [2]);

@@ -9,7 +9,7 @@ use switch::live_trace::{LiveSummary, Real, RealHit};
 pub fn real(out: &mut dyn Write, real: &Real) -> io::Result<()> {
     let bytes = count(real.bytes as usize, "byte");
     writeln!(out, "packet  {} ({bytes}, worker {})", real.packet, real.worker)?;
-    real.hits.iter().try_for_each(|one| hit(out, one, real.missed))?;
+    real.hits.iter().try_for_each(|one| hit(out, one, real))?;
     let mut copies: Vec<String> = real.ports.iter().map(|port| format!("port {port}")).collect();
     if real.packet_ins > 0 {
         copies.push("the controller".to_owned());
@@ -36,9 +36,10 @@ pub fn real(out: &mut dyn Write, real: &Real) -> io::Result<()> {
     writeln!(out)
 }
 
-fn hit(out: &mut dyn Write, hit: &RealHit, missed: Option<u8>) -> io::Result<()> {
+/// Writes one lookup of the packet.
+fn hit(out: &mut dyn Write, hit: &RealHit, packet: &Real) -> io::Result<()> {
     let by = match hit.by.as_str() {
-        "table" if missed == Some(hit.table) => "the table, after a miss in its LUT",
+        "table" if packet.missed == Some(hit.table) => "the table, after a miss in its LUT",
         "table" => "the table",
         "index" => "its index",
         "lut" => "a record of the LUT",

@@ -11,7 +11,7 @@ mod scripts;
 use crate::cost::stall::Turns;
 use crate::cost::{CostError, CostProbe, CostSource, CostTable, MeasurePlan, Rig, Workload, measure};
 use dataplane::DataPlane;
-use flow::{FlowMod, FlowModCommand, Nanos};
+use flow::{FlowMod, FlowModCommand, Nanos, TableId};
 use scripts::{Family, Script};
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -74,7 +74,7 @@ pub fn run(
 
 fn phase(mut rig: Rig, script: Script, costs: CostSource) -> Result<(Phase, Rig), CostError> {
     begin(&mut rig, &script)?;
-    let engine = rig.model.plane_mut().engine(0).0;
+    let engine = rig.model.plane_mut().engine(TableId(0)).0;
     let costs = match costs {
         CostSource::Measured(plan) => {
             let (costs, used) = paced(rig, &script, plan);

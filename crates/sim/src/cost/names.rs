@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Names of steps in files.
 
+use flow::TableId;
 use pipeline::ProbeStep;
 
 /// Names of steps that do not belong to a table.
@@ -17,7 +18,7 @@ const SINGLE: [(&str, ProbeStep); 9] = [
 ];
 
 /// Name of a step, and the function that creates the step for a table number.
-type OfTable = (&'static str, fn(u8) -> ProbeStep);
+type OfTable = (&'static str, fn(TableId) -> ProbeStep);
 
 /// Names of the steps of a table.
 const OF_TABLE: [OfTable; 5] = [
@@ -30,7 +31,7 @@ const OF_TABLE: [OfTable; 5] = [
 
 /// Returns a step's name, and its table if it belongs to one.
 #[must_use]
-pub fn step_name(step: ProbeStep) -> (&'static str, Option<u8>) {
+pub fn step_name(step: ProbeStep) -> (&'static str, Option<TableId>) {
     let table = match step {
         ProbeStep::Extract(table)
         | ProbeStep::Lookup(table)
@@ -50,7 +51,7 @@ pub fn step_name(step: ProbeStep) -> (&'static str, Option<u8>) {
 ///
 /// # Errors
 /// Returns a description of the valid names.
-pub fn step_named(name: &str, table: Option<u8>) -> Result<ProbeStep, String> {
+pub fn step_named(name: &str, table: Option<TableId>) -> Result<ProbeStep, String> {
     let single = SINGLE.iter().find(|(known, _)| *known == name).map(|(_, step)| *step);
     let of_table = OF_TABLE.iter().find(|(known, _)| *known == name).map(|(_, step)| *step);
     match (single, of_table, table) {
@@ -74,10 +75,13 @@ mod tests {
     fn every_name_is_its_step_s() {
         for (name, step) in SINGLE {
             assert_eq!((step_name(step), step_named(name, None)), ((name, None), Ok(step)));
-            assert!(step_named(name, Some(1)).unwrap_err().contains("leave the table out"));
+            assert!(step_named(name, Some(TableId(1))).unwrap_err().contains("leave the table out"));
         }
         for (name, step) in OF_TABLE {
-            assert_eq!((step_name(step(7)), step_named(name, Some(7))), ((name, Some(7)), Ok(step(7))));
+            assert_eq!(
+                (step_name(step(TableId(7))), step_named(name, Some(TableId(7)))),
+                ((name, Some(TableId(7))), Ok(step(TableId(7))))
+            );
             assert!(step_named(name, None).unwrap_err().contains("table = 0"));
         }
         assert!(step_named("ponder", None).unwrap_err().contains("turn, receive"));

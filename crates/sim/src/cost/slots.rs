@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Mapping of steps to array indices, called slots.
 
+use flow::TableId;
 use pipeline::ProbeStep;
 
 /// Number of tables with separate steps.
@@ -25,11 +26,11 @@ pub(super) fn slot(step: ProbeStep) -> usize {
         ProbeStep::Swap => 6,
         ProbeStep::Clean => 7,
         ProbeStep::Stateless => 8,
-        ProbeStep::Extract(table) => SINGLE + OF_TABLE * usize::from(table),
-        ProbeStep::Lookup(table) => SINGLE + OF_TABLE * usize::from(table) + 1,
-        ProbeStep::Execute(table) => SINGLE + OF_TABLE * usize::from(table) + 2,
-        ProbeStep::Probe(table) => SINGLE + OF_TABLE * usize::from(table) + 3,
-        ProbeStep::Verify(table) => SINGLE + OF_TABLE * usize::from(table) + 4,
+        ProbeStep::Extract(table) => SINGLE + OF_TABLE * table.index(),
+        ProbeStep::Lookup(table) => SINGLE + OF_TABLE * table.index() + 1,
+        ProbeStep::Execute(table) => SINGLE + OF_TABLE * table.index() + 2,
+        ProbeStep::Probe(table) => SINGLE + OF_TABLE * table.index() + 3,
+        ProbeStep::Verify(table) => SINGLE + OF_TABLE * table.index() + 4,
     }
 }
 
@@ -57,11 +58,11 @@ pub(super) fn step(slot: usize) -> (ProbeStep, bool) {
         _ => {
             let table = ((first - SINGLE) / OF_TABLE) as u8;
             [
-                ProbeStep::Extract(table),
-                ProbeStep::Lookup(table),
-                ProbeStep::Execute(table),
-                ProbeStep::Probe(table),
-                ProbeStep::Verify(table),
+                ProbeStep::Extract(TableId(table)),
+                ProbeStep::Lookup(TableId(table)),
+                ProbeStep::Execute(TableId(table)),
+                ProbeStep::Probe(TableId(table)),
+                ProbeStep::Verify(TableId(table)),
             ][(first - SINGLE) % OF_TABLE]
         }
     };
@@ -72,7 +73,7 @@ pub(super) fn step(slot: usize) -> (ProbeStep, bool) {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Course {
     /// Current table.
-    at: Option<u8>,
+    at: Option<TableId>,
     /// Whether the entries found in the current table were executed.
     executed: bool,
     /// Whether the second pass has begun. It begins when a table is followed by itself or by a lower table.
@@ -114,7 +115,7 @@ impl Course {
         (place + moved, units)
     }
 
-    fn enter(&mut self, table: u8) {
+    fn enter(&mut self, table: TableId) {
         self.again |= self.at.is_some_and(|at| table <= at);
         (self.at, self.executed, self.came) = (Some(table), false, 0);
     }
@@ -123,6 +124,7 @@ impl Course {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flow::TableId;
 
     #[test]
     fn every_place_is_one_step_s() {
@@ -130,7 +132,7 @@ mod tests {
             let (step, again) = step(at);
             assert_eq!(slots(step).nth(usize::from(again)), Some(at));
         }
-        assert_eq!(slots(ProbeStep::Verify(255)).last(), Some(STEPS - 1));
+        assert_eq!(slots(ProbeStep::Verify(TableId(255))).last(), Some(STEPS - 1));
         assert_eq!(slots(ProbeStep::Finish).count(), 1);
     }
 
@@ -146,22 +148,29 @@ mod tests {
         };
         let path = [
             (ProbeStep::Admit, 9),
-            (ProbeStep::Extract(0), 9),
-            (ProbeStep::Probe(0), 9),
-            (ProbeStep::Execute(0), 0),
+            (ProbeStep::Extract(TableId(0)), 9),
+            (ProbeStep::Probe(TableId(0)), 9),
+            (ProbeStep::Execute(TableId(0)), 0),
         ];
         assert_eq!(ways(&path), [(false, 9); 4]);
-        let tables = [(ProbeStep::Extract(0), 7), (ProbeStep::Lookup(0), 7), (ProbeStep::Execute(0), 8)];
+        let tables = [
+            (ProbeStep::Extract(TableId(0)), 7),
+            (ProbeStep::Lookup(TableId(0)), 7),
+            (ProbeStep::Execute(TableId(0)), 8),
+        ];
         assert_eq!(ways(&tables), [(true, 7), (true, 7), (true, 8)]);
         // Packets with a cached result need no key.
         let known = [
             (ProbeStep::Admit, 4),
-            (ProbeStep::Extract(1), 4),
-            (ProbeStep::Execute(1), 1),
-            (ProbeStep::Execute(1), 3),
+            (ProbeStep::Extract(TableId(1)), 4),
+            (ProbeStep::Execute(TableId(1)), 1),
+            (ProbeStep::Execute(TableId(1)), 3),
         ];
         assert_eq!(ways(&known), [(false, 4), (false, 4), (false, 4), (true, 3)]);
         // No packet was received.
-        assert_eq!(ways(&[(ProbeStep::Turn, 1), (ProbeStep::Execute(1), 8)]), [(false, 1), (true, 8)]);
+        assert_eq!(
+            ways(&[(ProbeStep::Turn, 1), (ProbeStep::Execute(TableId(1)), 8)]),
+            [(false, 1), (true, 8)]
+        );
     }
 }

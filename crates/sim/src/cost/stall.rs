@@ -6,7 +6,7 @@ use crate::cost::rig::udp_frame;
 use crate::cost::{CostError, CostProbe, CostSource, CostTable, Rig};
 use dataplane::{DataPlane, Totals};
 use flow::syntax::{ParseOptions, parse_flows};
-use flow::{DropReason, FlowMod, FlowModCommand};
+use flow::{DropReason, FlowMod, FlowModCommand, TableId};
 use std::fmt::{self, Display, Formatter, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -193,7 +193,7 @@ pub fn run(entries: u32, costs: CostSource) -> Result<Report, CostError> {
     let cpu = cpu_time().saturating_sub(start_cpu);
     let grown_bytes = resident_bytes().saturating_sub(before_bytes);
     drop(text);
-    let engine = rig.model.plane_mut().engine(0).0;
+    let engine = rig.model.plane_mut().engine(TableId(0)).0;
     let costs = costs.of(&mut rig);
     rig.settle();
     let mut report = Report {
@@ -234,7 +234,7 @@ fn delete(mut rig: Rig, report: &mut Report) {
         });
         std::thread::sleep(FLOW);
         let start = Instant::now();
-        let all = FlowMod { command: FlowModCommand::Delete, table: Some(0), ..FlowMod::default() };
+        let all = FlowMod { command: FlowModCommand::Delete, table: Some(TableId(0)), ..FlowMod::default() };
         let done = model.flow_mod(0, all);
         debug_assert!(done.is_ok(), "{done:?}");
         report.submit = start.elapsed();

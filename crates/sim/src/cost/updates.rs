@@ -13,7 +13,7 @@ mod stream;
 
 use crate::cost::{CostError, CostProbe, CostTable, MeasurePlan as Measuring, Rig, Workload, measure};
 use dataplane::DataPlane;
-use flow::Nanos;
+use flow::{Nanos, TableId};
 use pipeline::{BURST, LutFigures, ProbeStep};
 use plan::{PORTS, Plan, Rule};
 use std::collections::VecDeque;
@@ -31,8 +31,13 @@ const RULE_TURNS: u64 = 16;
 const LOAD: f64 = 0.5;
 
 /// Steps that occur only because rules are added.
-const BY_RULES: [ProbeStep; 5] =
-    [ProbeStep::Change, ProbeStep::Swap, ProbeStep::Clean, ProbeStep::Verify(0), ProbeStep::Lookup(0)];
+const BY_RULES: [ProbeStep; 5] = [
+    ProbeStep::Change,
+    ProbeStep::Swap,
+    ProbeStep::Clean,
+    ProbeStep::Verify(TableId(0)),
+    ProbeStep::Lookup(TableId(0)),
+];
 
 /// Minimum cost of a packet and of a poll iteration in nanoseconds, so that time passes even if the machine
 /// was too busy to measure.
@@ -109,8 +114,9 @@ pub fn run(case: &Case) -> Result<Report, CostError> {
     let mut harness = UpdateHarness::new(case)?;
     let costs = measure(&mut Adding { harness: &mut harness, together: case.together, since: 0 }, case.plan);
     let mut harness = UpdateHarness::new(case)?;
-    let engine = harness.rig.model.plane_mut().engine(0).0;
-    let burst_steps = [ProbeStep::Extract(0), ProbeStep::Probe(0), ProbeStep::Execute(0)];
+    let engine = harness.rig.model.plane_mut().engine(TableId(0)).0;
+    let burst_steps =
+        [ProbeStep::Extract(TableId(0)), ProbeStep::Probe(TableId(0)), ProbeStep::Execute(TableId(0))];
     let steps = [ProbeStep::Receive, ProbeStep::Admit, ProbeStep::Finish, ProbeStep::Transmit]
         .into_iter()
         .chain(burst_steps);
@@ -134,7 +140,8 @@ pub fn run(case: &Case) -> Result<Report, CostError> {
         packets_per_s: 1e9 / spacing_ns,
         delay_max_ns: later.fold(0.0, f64::max),
         at_once_ns: costs.part_ns(&units, &[ProbeStep::Change, ProbeStep::Swap, ProbeStep::Clean]) / each,
-        later_ns: costs.part_ns(&units, &[ProbeStep::Verify(0), ProbeStep::Lookup(0)]) / each,
+        later_ns: costs.part_ns(&units, &[ProbeStep::Verify(TableId(0)), ProbeStep::Lookup(TableId(0))])
+            / each,
         wrong: quiet.wrong + busy.wrong,
         fast: harness.rig.model.plane_mut().totals().fast - before,
         luts: since(harness.luts(), luts_before),

@@ -8,7 +8,7 @@ use dataplane::{
     DataPlane, DropCounts, EntryCounters, Event, GroupCounters, MacSeen, MeterCounters, PacketInEvent,
     PortCounters, TableCounters, Totals, TrafficCount,
 };
-use flow::{EntryId, GroupId, MeterId, Nanos, Operation, Outcome, PortNo, RuleVersion};
+use flow::{EntryId, GroupId, MeterId, Nanos, Operation, Outcome, PortNo, RuleVersion, TableId};
 use frame::{Frame, Meta};
 use model::Model;
 use reference::{Processed, Reference};
@@ -107,7 +107,7 @@ impl DataPlane for PlainPlane {
         self.used_ns.remove(&id);
     }
 
-    fn table_counters(&mut self, table: u8) -> TableCounters {
+    fn table_counters(&mut self, table: TableId) -> TableCounters {
         let (lookups, matches) = self.reference.table_counters(table);
         TableCounters { lookups, matches }
     }

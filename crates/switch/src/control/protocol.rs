@@ -5,7 +5,7 @@ use super::latency::LaneLatency;
 use crate::live_trace::Live;
 use config::packet::PacketForm;
 use config::stateless_form::{GatesForm, StatelessForm};
-use flow::{PortNo, QueueId};
+use flow::{PortNo, QueueId, TableId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -173,7 +173,7 @@ pub struct Tables {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TableRow {
     /// Table number.
-    pub table: u8,
+    pub table: TableId,
     /// Number of entries.
     pub entries: usize,
     /// Number of packets looked up.
@@ -219,7 +219,7 @@ pub struct StatelessReport {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FastTable {
     /// Table number.
-    pub table: u8,
+    pub table: TableId,
     /// How the path looks up this table. `lut`: in a LUT. `shared`: in the table itself. `bypassed`: in the
     /// table itself, because measurements showed that the LUT costs more time than it saves.
     pub way: String,
@@ -346,7 +346,7 @@ pub enum FlowPart {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowRow {
     /// Table number.
-    pub table: u8,
+    pub table: TableId,
     /// Priority.
     pub priority: u16,
     /// Cookie in hexadecimal.

@@ -9,7 +9,7 @@ use super::protocol::{
 use crate::log::{self, LogCounts};
 use config::stateless_form::StatelessForm;
 use dataplane::DropCounts;
-use flow::{DropReason, Nanos};
+use flow::{DropReason, Nanos, TableId};
 use model::Model;
 use model::agent::LostMessages;
 use std::collections::BTreeMap;
@@ -60,7 +60,8 @@ fn queue(queue: dataplane::PortQueue) -> QueueRow {
 }
 
 pub fn tables(model: &mut Model<WorkerSet>) -> Tables {
-    let used = model.tables().into_iter().filter(|t| t.table == 0 || t.active != 0 || t.lookups != 0);
+    let used =
+        model.tables().into_iter().filter(|t| t.table == TableId(0) || t.active != 0 || t.lookups != 0);
     let row = |stats: model::TableStats| {
         let (engine, compiled_bytes) = model.plane_mut().engine(stats.table);
         TableRow {
@@ -78,7 +79,7 @@ pub fn tables(model: &mut Model<WorkerSet>) -> Tables {
 pub fn ffp(model: &mut Model<WorkerSet>) -> Ffp {
     let totals = model.totals();
     let plane = model.plane_mut();
-    let row = |(table, lut): (u8, Option<worker::LutState>)| {
+    let row = |(table, lut): (TableId, Option<worker::LutState>)| {
         let way = match lut {
             Some(_) => "lut",
             None if plane.is_bypassed(table) => "bypassed",

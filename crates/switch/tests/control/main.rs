@@ -2,7 +2,7 @@
 //! Tests of the control socket of a daemon with in-memory ports.
 #![allow(clippy::unwrap_used)]
 
-use flow::PortNo;
+use flow::{PortNo, TableId};
 mod clients;
 mod flows;
 mod lab;
@@ -54,7 +54,7 @@ fn without_a_controller_it_learns_and_what_it_saw_is_shown() {
         let tables: Tables = lab.client().ask(&ControlRequest::Tables).unwrap();
         let found: Vec<_> =
             tables.tables.iter().map(|t| (t.table, t.entries, t.lookups, t.matches)).collect();
-        assert_eq!(found, [(0, 1, 2, 2)]);
+        assert_eq!(found, [(TableId(0), 1, 2, 2)]);
     }
 }
 

@@ -7,7 +7,7 @@ use crate::scene::{Scene, bytes_of};
 use flow::group::{Bucket, Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
 use flow::stateless::{Arithmetic, Bank, Label, NodeId, StatelessChange, StatelessSection};
-use flow::{Action, Field, GroupId, MeterId, PortNo, port_no};
+use flow::{Action, Field, GroupId, MeterId, PortNo, TableId, port_no};
 use openflow::bundle::{self, BundleAdd, FLAG_ATOMIC};
 use openflow::error::{self, ErrorCode};
 use openflow::features::SwitchConfig;
@@ -181,7 +181,7 @@ fn table_features(peer: &mut Peer) {
         TableProperty::NextTables(Entries::Ordinary, vec![1; 4]),
     ];
     let table = TableFeatures {
-        table: 0,
+        table: TableId(0),
         name: "first".to_owned(),
         metadata_match: 0,
         metadata_write: 0,

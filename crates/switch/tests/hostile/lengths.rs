@@ -5,7 +5,7 @@ use crate::peer::{Peer, add};
 use crate::scene::{Scene, bytes_of};
 use flow::group::{Bucket, Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
-use flow::{Action, Field, GroupId, MeterId, PortNo, port_no};
+use flow::{Action, Field, GroupId, MeterId, PortNo, TableId, port_no};
 use openflow::bundle::{BundleAdd, FLAG_ATOMIC};
 use openflow::group::{GroupChange, GroupMod};
 use openflow::meter::MeterMod;
@@ -30,7 +30,7 @@ fn messages() -> Vec<Message> {
     let flow = add(
         "table=3,ip,nw_src=10.0.0.0/8,tcp,tcp_dst=80,actions=set_field:02:00:00:00:00:01->eth_dst,write_metadata:3,goto_table:4",
     );
-    let query = Query::Flow(FlowQuery { table: Some(1), ..FlowQuery::default() });
+    let query = Query::Flow(FlowQuery { table: Some(TableId(1)), ..FlowQuery::default() });
     vec![
         flow.clone(),
         Message::GroupMod(GroupMod { command: GroupChange::Add, group }),

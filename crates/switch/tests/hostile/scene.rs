@@ -4,6 +4,7 @@
 
 use crate::lab::{LONG, Lab, until};
 use crate::peer::{Peer, add};
+use flow::TableId;
 use openflow::multipart::flow_stats::FlowQuery;
 use openflow::multipart::{Answer, MultipartRequest, Query};
 use openflow::{Message, encode};
@@ -74,7 +75,7 @@ impl Scene {
         self.is_served();
         let passed = self.traffic.take().unwrap().end();
         assert_eq!(self.lab.flows(), self.flows);
-        let all = Query::Flow(FlowQuery { table: Some(0), ..FlowQuery::default() });
+        let all = Query::Flow(FlowQuery { table: Some(TableId(0)), ..FlowQuery::default() });
         let asked = Message::MultipartRequest(MultipartRequest { more: false, query: all });
         let Message::MultipartReply(reply) = self.good.ask(&asked) else { panic!("another answer") };
         let Answer::Flow(entries) = reply.answer else { panic!("another answer") };

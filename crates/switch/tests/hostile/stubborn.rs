@@ -3,6 +3,7 @@
 
 use crate::peer::{Peer, add};
 use crate::scene::{ENTRIES, Scene, bytes_of, dump};
+use flow::TableId;
 use openflow::{Hello, Message};
 use std::io::{ErrorKind, Write};
 use std::net::TcpStream;
@@ -87,7 +88,7 @@ fn floods_are_slowed_down_and_nobody_else() {
     let mut scene = Scene::start();
     let mut same = add("in_port=1,actions=output:2");
     if let Message::FlowMod(m) = &mut same {
-        m.flow.table = Some(250);
+        m.flow.table = Some(TableId(250));
     }
     let mut wrong = bytes_of(&same);
     wrong[25] = 99;

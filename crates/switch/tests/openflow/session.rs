@@ -6,7 +6,7 @@ use crate::lab::{Lab, frame};
 use crate::peer::{Peer, add, all_to, flow_mod};
 use flow::group::{Bucket, Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
-use flow::{Action, Field, FlowModCommand, GroupId, MeterId, PortNo, port_no};
+use flow::{Action, Field, FlowModCommand, GroupId, MeterId, PortNo, TableId, port_no};
 use openflow::bundle::{BundleAdd, BundleControl, BundleKind};
 use openflow::features::{Fragments, SwitchConfig};
 use openflow::flow_mod::FlowRemovedReason;
@@ -92,13 +92,13 @@ fn packets_go_to_the_controller_and_back() {
     peer.barrier();
     lab.push(1, &frame(2, 1));
     let packet = packet_in(&mut peer);
-    assert_eq!((packet.reason, packet.table, packet.cookie), (PacketInCode::NoMatch, 0, 0x55));
+    assert_eq!((packet.reason, packet.table, packet.cookie), (PacketInCode::NoMatch, TableId(0), 0x55));
     let held = packet.buffer_id.unwrap();
     assert_eq!((packet.total_len, &packet.data[..]), (60, &frame(2, 1)[..20]));
     assert_eq!(packet.matching.get(Field::InPort).unwrap().value, 1);
     lab.push(3, &frame(2, 3));
     let packet = packet_in(&mut peer);
-    assert_eq!((packet.reason, packet.table, packet.cookie), (PacketInCode::Action, 1, 0x66));
+    assert_eq!((packet.reason, packet.table, packet.cookie), (PacketInCode::Action, TableId(1), 0x66));
     assert_eq!(packet.matching.get(Field::Metadata).unwrap().value, 0x99);
     assert_eq!((packet.buffer_id, &packet.data), (None, &frame(2, 3)));
 
@@ -176,7 +176,7 @@ fn all_controllers_are_notified_of_flows_and_ports() {
 /// Returns a TABLE_FEATURES request that names these tables and requests no properties.
 fn lay_out(tables: &[u8], more: bool) -> Message {
     let named = |table: &u8| TableFeatures {
-        table: *table,
+        table: TableId(*table),
         name: String::new(),
         metadata_match: 0,
         metadata_write: 0,
@@ -192,7 +192,7 @@ fn lay_out(tables: &[u8], more: bool) -> Message {
 fn reported(reply: &Message) -> Vec<u8> {
     let Message::MultipartReply(reply) = reply else { panic!("{reply:?}") };
     let Answer::TableFeatures(tables) = &reply.answer else { panic!("{reply:?}") };
-    tables.iter().map(|features| features.table).collect()
+    tables.iter().map(|features| features.table).map(|number| number.0).collect()
 }
 
 /// OpenFlow 1.3.5, 7.3.5.5: omitted tables are removed, and their entries are deleted without flow-removed
@@ -538,7 +538,7 @@ fn invalid_ttls_and_fragments_are_treated_as_asked() {
     one.barrier();
     lab.push(1, &ip(1, 0));
     let reported = packet_in(&mut one);
-    assert_eq!((reported.reason, reported.cookie, reported.table), (PacketInCode::InvalidTtl, 7, 0));
+    assert_eq!((reported.reason, reported.cookie, reported.table), (PacketInCode::InvalidTtl, 7, TableId(0)));
     assert_eq!(reported.data, ip(1, 0), "whole, and as it was");
     // The other controller did not request such packets, so the next message that it gets must be the reply
     // to its barrier.
@@ -698,7 +698,7 @@ fn a_long_answer_comes_in_parts_and_does_not_stop_the_rest() {
         peer.send(&add(&format!("table=1,ip,nw_dst=10.{}.{}.1,actions=output:2", n / 250, n % 250)));
     }
     peer.barrier();
-    let dump = peer.send(&query(Query::Flow(FlowQuery { table: Some(1), ..FlowQuery::default() })));
+    let dump = peer.send(&query(Query::Flow(FlowQuery { table: Some(TableId(1)), ..FlowQuery::default() })));
     let late = peer.send(&add("table=1,udp,actions=drop"));
     let echo = peer.send(&Message::EchoRequest(vec![1, 2, 3]));
     let barrier = peer.send(&Message::BarrierRequest);

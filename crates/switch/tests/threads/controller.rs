@@ -9,7 +9,7 @@ use crate::peer::{Peer, add, flow_mod};
 use crate::stage::Shared;
 use flow::group::{Bucket, Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
-use flow::{Action, FlowModCommand, GroupId, MeterId, PortNo};
+use flow::{Action, FlowModCommand, GroupId, MeterId, PortNo, TableId};
 use openflow::Message;
 use openflow::bundle::{BundleAdd, BundleControl, BundleKind};
 use openflow::group::{GroupChange, GroupMod};
@@ -116,7 +116,9 @@ impl Heard {
             match peer.receive() {
                 (xid, Message::BarrierReply) if xid == asked => break,
                 (_, Message::Error(error)) => panic!("refused: {}", error.code),
-                (_, Message::FlowRemoved(removed)) if removed.table == 0 => self.removed += removed.packets,
+                (_, Message::FlowRemoved(removed)) if removed.table == TableId(0) => {
+                    self.removed += removed.packets
+                }
                 (_, Message::PacketIn(packet)) => self.packet_ins.push(Tag::of(&packet.data)),
                 _ => {}
             }
@@ -323,12 +325,12 @@ impl Controller {
 /// Returns the number of packets that entries of table 0 have counted, including the entries removed since
 /// the last barrier.
 pub fn counted(peer: &mut Peer) -> u64 {
-    let query = Query::Flow(FlowQuery { table: Some(0), ..FlowQuery::default() });
+    let query = Query::Flow(FlowQuery { table: Some(TableId(0)), ..FlowQuery::default() });
     let asked = peer.send(&Message::MultipartRequest(MultipartRequest { more: false, query }));
     let mut packets = 0;
     loop {
         match peer.receive() {
-            (_, Message::FlowRemoved(removed)) if removed.table == 0 => packets += removed.packets,
+            (_, Message::FlowRemoved(removed)) if removed.table == TableId(0) => packets += removed.packets,
             (xid, Message::MultipartReply(reply)) if xid == asked => {
                 let Answer::Flow(entries) = reply.answer else { panic!("another answer") };
                 packets += entries.iter().map(|entry| entry.packets).sum::<u64>();

@@ -3,7 +3,7 @@
 
 use crate::packet::Packet;
 use fastrand::Rng;
-use flow::{EntryId, FlowEntry, Match};
+use flow::{EntryId, FlowEntry, Match, TableId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tables::compile::Job;
@@ -175,7 +175,7 @@ pub fn plain_best<'e>(entries: impl Iterator<Item = &'e Arc<FlowEntry>>, packet:
 pub fn entry(id: EntryId, priority: u16, matching: Match) -> FlowEntry {
     FlowEntry {
         id,
-        table: 0,
+        table: TableId(0),
         priority,
         matching,
         instructions: Arc::default(),

@@ -5,7 +5,9 @@
 use fastrand::Rng;
 use flow::group::GroupType;
 use flow::stateless::{Bank, Label, StatelessChange, StatelessSection};
-use flow::{Action, Field, FieldMatch, GroupId, Instructions, Match, MeterId, Next, PortNo, port_no};
+use flow::{
+    Action, Field, FieldMatch, GroupId, Instructions, Match, MeterId, Next, PortNo, TableId, port_no,
+};
 use openflow::Message;
 use openflow::bundle::BundleKind;
 use openflow::multipart::Query;
@@ -100,17 +102,18 @@ fn actions(rng: &mut Rng, list: &mut [Action]) {
     }
 }
 
-fn instructions(rng: &mut Rng, table: Option<u8>, i: &mut Instructions) {
+fn instructions(rng: &mut Rng, table: Option<TableId>, i: &mut Instructions) {
     actions(rng, &mut i.apply);
     actions(rng, &mut i.write);
     i.meter = i.meter.filter(|_| rng.bool()).map(|id| MeterId(id.0 % METERS));
     if rng.u8(..8) != 0 {
-        i.next = rng.bool().then(|| Next::Table(table.unwrap_or(0).saturating_add(rng.u8(1..3))));
+        i.next =
+            rng.bool().then(|| Next::Table(TableId(table.map_or(0, u8::from).saturating_add(rng.u8(1..3)))));
     }
 }
 
 fn flow_mod(rng: &mut Rng, m: &mut flow::FlowMod) {
-    m.table = m.table.map(|table| table % TABLES);
+    m.table = m.table.map(|table| TableId(table.0 % TABLES));
     m.priority %= 4;
     if rng.u8(..4) != 0 {
         m.matching = matching(rng);
@@ -169,7 +172,7 @@ fn query(rng: &mut Rng, q: &mut Query) {
             if rng.bool() {
                 *query = FlowQuery::default();
             }
-            query.table = query.table.map(|table| table % TABLES);
+            query.table = query.table.map(|table| TableId(table.0 % TABLES));
             query.out_port = seldom(rng, query.out_port.map(u32::from), PORTS).map(PortNo);
             query.out_group = seldom(rng, query.out_group.map(u32::from), GROUPS).map(GroupId);
         }

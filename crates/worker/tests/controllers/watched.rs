@@ -4,7 +4,7 @@
 use dataplane::{
     DataPlane, EntryCounters, Event, GroupCounters, MeterCounters, PortCounters, TableCounters, Totals,
 };
-use flow::{EntryId, GroupId, MeterId, Operation, PortNo, RuleVersion};
+use flow::{EntryId, GroupId, MeterId, Operation, PortNo, RuleVersion, TableId};
 use frame::Frame;
 use reference::Reference;
 use worker::WorkerSet;
@@ -41,7 +41,7 @@ impl DataPlane for Watched {
         self.set.release(id);
     }
 
-    fn table_counters(&mut self, table: u8) -> TableCounters {
+    fn table_counters(&mut self, table: TableId) -> TableCounters {
         self.set.table_counters(table)
     }
 

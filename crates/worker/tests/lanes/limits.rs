@@ -3,7 +3,7 @@
 
 use crate::lab::{Lab, RULES, low, normal, other_low};
 use dataplane::DataPlane;
-use flow::{DropReason, Match, PortNo};
+use flow::{DropReason, Match, PortNo, TableId};
 use pipeline::{BURST, LaneLimits};
 use worker::{ShutdownLoss, UsagePlace};
 
@@ -57,7 +57,7 @@ fn waiting_packets_are_reported_with_their_limit() {
             usage(&mut lab, UsagePlace::Queue { port: PortNo(3), worker: 0 }, "outstanding_bytes").1,
             None
         );
-        assert_eq!(usage(&mut lab, UsagePlace::Table(0), "lut_records").1, Some(4_096));
+        assert_eq!(usage(&mut lab, UsagePlace::Table(TableId(0)), "lut_records").1, Some(4_096));
     }
 }
 

@@ -12,7 +12,7 @@ mod slots;
 mod turns;
 
 use dataplane::DataPlane;
-use flow::DropReason;
+use flow::{DropReason, TableId};
 use lab::{Lab, RULES, USUAL, low, normal};
 use pipeline::LaneLimits;
 use std::sync::OnceLock;
@@ -159,7 +159,7 @@ fn costs_of_lookups_are_measured_with_lanes() {
             lab.turn();
             lab.pop(3);
         }
-        let costs = lab.model.plane_mut().lookup_costs(0);
+        let costs = lab.model.plane_mut().lookup_costs(TableId(0));
         assert!(costs.extract_ps > 0 && costs.probe_ps > 0 && costs.lookup_ps > 0, "{lanes:?}: {costs:?}");
     }
 }

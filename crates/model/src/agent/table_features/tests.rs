@@ -3,7 +3,7 @@
 
 use super::{check, check_whole, of};
 use crate::TableSet;
-use flow::Field;
+use flow::{Field, TableId};
 use openflow::error::{self, ErrorCode};
 use openflow::multipart::table_features::TableFeatures;
 use openflow::multipart::table_features_property::Entries::{Miss, Ordinary};
@@ -16,7 +16,7 @@ fn named(field: Field, masked: bool) -> OxmId {
     OxmId { length: 0, ..OxmId::of(field, masked) }
 }
 
-fn table(table: u8, properties: Vec<TableProperty>) -> TableFeatures {
+fn table(table: TableId, properties: Vec<TableProperty>) -> TableFeatures {
     TableFeatures {
         table,
         name: "eth_src".into(),
@@ -31,7 +31,7 @@ fn table(table: u8, properties: Vec<TableProperty>) -> TableFeatures {
 fn like_faucet(number: u8) -> TableFeatures {
     let fields = vec![named(Field::EthDst, true), named(Field::VlanVid, false), named(Field::InPort, false)];
     table(
-        number,
+        TableId(number),
         vec![
             TableProperty::Match(fields.clone()),
             TableProperty::Wildcards(fields),
@@ -54,7 +54,7 @@ fn refused(asked: &[TableFeatures]) -> ErrorCode {
 }
 
 fn refuses(property: TableProperty) {
-    let asked = table(2, vec![property.clone()]);
+    let asked = table(TableId(2), vec![property.clone()]);
     assert_eq!(refused(&[asked]), error::TABLE_FEATURES_BAD_ARGUMENT, "{property:?}");
 }
 
@@ -66,7 +66,8 @@ fn less_than_tables_can_do_is_granted() {
 
 #[test]
 fn reported_table_features_can_be_requested() {
-    let all: Vec<TableFeatures> = (0..=254).map(|number| of(number, LIMIT, &TableSet::ALL)).collect();
+    let all: Vec<TableFeatures> =
+        (0..=254).map(|number| of(TableId(number), LIMIT, &TableSet::ALL)).collect();
     check(&all, TableSet::NONE, LIMIT).unwrap();
 }
 
@@ -104,14 +105,14 @@ fn what_tables_can_not_do_is_refused() {
 fn a_request_in_parts_names_each_table_once_and_table_0() {
     let first = check(&[like_faucet(0), like_faucet(1)], TableSet::NONE, LIMIT).unwrap();
     let both = check(&[like_faucet(2)], first, LIMIT).unwrap();
-    let named = |set: &TableSet| (0..=255).filter(|table| set.contains(*table)).collect::<Vec<_>>();
+    let named = |set: &TableSet| (0..=255).filter(|table| set.contains(TableId(*table))).collect::<Vec<_>>();
     assert_eq!((named(&first), named(&both)), (vec![0, 1], vec![0, 1, 2]));
     assert_eq!(check(&[like_faucet(2)], both, LIMIT).unwrap_err().code, error::TABLE_FEATURES_BAD_TABLE);
     check_whole(&both).unwrap();
     check_whole(&TableSet::NONE).unwrap();
     let without_0 = check(&[like_faucet(2)], TableSet::NONE, LIMIT).unwrap();
     assert_eq!(check_whole(&without_0).unwrap_err().code, error::TABLE_FEATURES_BAD_TABLE);
-    let TableProperty::NextTables(_, next) = &of(1, LIMIT, &both).properties[1] else {
+    let TableProperty::NextTables(_, next) = &of(TableId(1), LIMIT, &both).properties[1] else {
         panic!("another order")
     };
     assert_eq!(next, &[2]);

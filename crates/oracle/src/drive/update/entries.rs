@@ -3,7 +3,7 @@
 
 use super::{Driver, LIVE_TRIES, Subject};
 use crate::rules::Scope;
-use flow::{Action, EntryFlags, FlowMod, FlowModCommand, GroupId, Instructions, QueueId};
+use flow::{Action, EntryFlags, FlowMod, FlowModCommand, GroupId, Instructions, QueueId, TableId};
 use model::{Change, GroupCommand};
 
 impl Driver {
@@ -24,7 +24,7 @@ impl Driver {
     fn change(&mut self, subject: &Subject) -> FlowMod {
         let hits = &subject.before.hits;
         let (table, entry) = match hits.len() {
-            0 => (0, None),
+            0 => (TableId(0), None),
             n => hits[self.rng.usize(0..n)],
         };
         let hit = entry.and_then(|id| self.shadow.entries(table).iter().find(|e| e.id == id).cloned());
@@ -59,7 +59,7 @@ impl Driver {
             (2 | 6, _) | (_, None) => FlowMod { instructions, low_latency: entry.low_latency, ..same },
             // The packet may have changed after the first table. The match of the entry that it hits there
             // certainly matches it.
-            (_, Some(priority)) if table > 0 && self.rng.u8(0..4) > 0 => {
+            (_, Some(priority)) if table > TableId(0) && self.rng.u8(0..4) > 0 => {
                 FlowMod { priority, matching: hit.matching.clone(), instructions, ..entry }
             }
             (_, Some(priority)) => FlowMod { priority, ..entry },
@@ -113,7 +113,7 @@ impl Driver {
     /// Makes many changes at once, which workers apply as a swap. Replaces a whole table, replaces all
     /// entries with a cookie, or modifies all entries.
     pub(super) fn swap_table(&mut self, subject: &Subject) -> Result<(), String> {
-        let table = subject.before.hits.first().map_or(0, |(table, _)| *table);
+        let table = subject.before.hits.first().map_or(TableId(0), |(table, _)| *table);
         let mut mods = if self.rng.u8(0..4) == 0 { self.modify_all(table) } else { self.replace_all(table) };
         if self.rng.u8(0..8) > 0 {
             mods.push(self.random_resort(table));
@@ -128,7 +128,7 @@ impl Driver {
         self.account(subject)
     }
 
-    fn replace_all(&mut self, table: u8) -> Vec<FlowMod> {
+    fn replace_all(&mut self, table: TableId) -> Vec<FlowMod> {
         let mut delete =
             FlowMod { command: FlowModCommand::Delete, table: Some(table), ..FlowMod::default() };
         if self.rng.u8(0..4) == 0 {
@@ -142,7 +142,7 @@ impl Driver {
         mods
     }
 
-    fn modify_all(&mut self, table: u8) -> Vec<FlowMod> {
+    fn modify_all(&mut self, table: TableId) -> Vec<FlowMod> {
         let instructions = self.random_resort(table).instructions;
         let flags = EntryFlags { reset_counts: self.rng.bool(), ..EntryFlags::default() };
         let command = FlowModCommand::Modify;

@@ -5,15 +5,15 @@ use flow::entry::DEFAULT_PRIORITY;
 use flow::group::{Bucket, Group, GroupType};
 use flow::{
     Action, Field, FieldMatch, FlowMod, FlowModCommand, GroupId, Instructions, Match, MatchError, Next,
-    PortNo, port_no,
+    PortNo, TableId, port_no,
 };
 use model::{Change, GroupCommand};
 use std::collections::BTreeMap;
 
 /// Number of the table for packets that hosts sent.
-pub const HOSTS: u8 = 1;
+pub const HOSTS: TableId = TableId(1);
 /// Number of the table for packets whose stateless header was popped.
-pub const POPPED: u8 = 2;
+pub const POPPED: TableId = TableId(2);
 
 /// Returns the MAC address of the host with this index.
 pub fn mac(host: usize) -> [u8; 6] {
@@ -25,7 +25,7 @@ pub fn mac(host: usize) -> [u8; 6] {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Selector {
     /// Table of the entry.
-    pub table: u8,
+    pub table: TableId,
     /// Index of the destination host.
     pub host: usize,
     /// Ingress port. An entry for one port has a higher priority than the entry for all ports.
@@ -34,7 +34,7 @@ pub struct Selector {
 
 impl Selector {
     /// Selects packets to a host from any ingress port.
-    pub fn to(table: u8, host: usize) -> Self {
+    pub fn to(table: TableId, host: usize) -> Self {
         Self { table, host, in_port: None }
     }
 

@@ -6,7 +6,7 @@ use super::graph::{self, Graph};
 use super::{Numberings, Pair, PathPlanError, Setups, Way, wrong};
 use flow::action::{KeyHeader, PolkaHeader};
 use flow::stateless::{Arithmetic, Bank, Label, NodeId, StatelessConfig};
-use flow::{Action, PortNo};
+use flow::{Action, PortNo, TableId};
 use serde::Deserialize;
 use sim::network::{End, Hop, Setup};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -128,7 +128,7 @@ struct Place {
 }
 
 impl Place {
-    fn new(node: usize, table: u8, host: usize) -> Self {
+    fn new(node: usize, table: TableId, host: usize) -> Self {
         Self { node, selector: Selector::to(table, host) }
     }
 

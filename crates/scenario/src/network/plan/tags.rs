@@ -6,7 +6,7 @@ use super::graph::{self, Graph};
 use super::{Pair, PathPlanError, Setups, Way, wrong};
 use flow::action::TfHeader;
 use flow::stateless::{Gate, GateFlag, Gates, StatelessConfig};
-use flow::{Action, GroupId, PortNo};
+use flow::{Action, GroupId, PortNo, TableId};
 use serde::Deserialize;
 use sim::network::{End, Hop, Setup};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -369,7 +369,8 @@ impl TagPlan {
             }
             let changes = &mut setups[from.node].changes;
             if from.node == to.node {
-                changes.push(entries::entry(Selector::to(0, pair.1), vec![Action::output(to.port)])?);
+                changes
+                    .push(entries::entry(Selector::to(TableId(0), pair.1), vec![Action::output(to.port)])?);
                 continue;
             }
             let mut lists = (0..self.shares(pair))
@@ -384,7 +385,7 @@ impl TagPlan {
             } else {
                 lists.pop().unwrap_or_default()
             };
-            changes.push(entries::entry(Selector::to(0, pair.1), actions)?);
+            changes.push(entries::entry(Selector::to(TableId(0), pair.1), actions)?);
         }
         Ok(setups)
     }

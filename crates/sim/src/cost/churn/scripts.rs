@@ -6,7 +6,7 @@ use crate::cost::CostError;
 use crate::cost::rig::udp_frame;
 use fastrand::Rng;
 use flow::syntax::{ParseOptions, parse_flows};
-use flow::{Action, FlowMod, FlowModCommand, Instructions, PortNo};
+use flow::{Action, FlowMod, FlowModCommand, Instructions, PortNo, TableId};
 use frame::Frame;
 
 /// Number of distinct packets, drawn from all flows.
@@ -61,7 +61,7 @@ fn bundles(mods: &[FlowMod], size: usize) -> Vec<Vec<FlowMod>> {
 
 fn of_all(command: FlowModCommand, port: PortNo) -> FlowMod {
     let instructions = Instructions::apply(vec![Action::output(port)]);
-    FlowMod { command, table: Some(0), instructions, ..FlowMod::default() }
+    FlowMod { command, table: Some(TableId(0)), instructions, ..FlowMod::default() }
 }
 
 fn script(name: &'static str, setup: &[FlowMod], operations: Vec<Vec<FlowMod>>) -> Script {

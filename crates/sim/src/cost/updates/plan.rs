@@ -4,7 +4,7 @@
 
 use crate::cost::rig::udp_frame;
 use fastrand::Rng;
-use flow::{Action, Field, FieldMatch, FlowMod, Instructions, Match, MatchError, PortNo};
+use flow::{Action, Field, FieldMatch, FlowMod, Instructions, Match, MatchError, PortNo, TableId};
 use frame::Frame;
 
 /// Output ports of the rules.
@@ -87,7 +87,7 @@ impl Rule {
         conditions.push(prefix(Field::Ipv4Dst, self.to));
         conditions.retain(|condition| condition.mask != 0);
         Ok(FlowMod {
-            table: Some(0),
+            table: Some(TableId(0)),
             priority: self.priority,
             matching: Match::new(conditions)?,
             instructions: Instructions::apply(vec![Action::output(self.port)]),
