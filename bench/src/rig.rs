@@ -2,7 +2,6 @@
 //! Test harness: a worker on endless in-memory ports, with its rules installed.
 
 use dataplane::DataPlane;
-use std::collections::VecDeque;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -172,7 +171,7 @@ impl Queue for Limited {
         self.queue.receive(pools, burst, max.min(self.burst))
     }
 
-    fn transmit(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) -> usize {
+    fn transmit(&mut self, frames: &mut Vec<Frame>, done: &mut Vec<Frame>) -> usize {
         self.queue.transmit(frames, done)
     }
 

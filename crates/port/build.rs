@@ -30,6 +30,12 @@ mod dpdk {
             .flag("rte_config.h")
             .flag_if_supported("-msse4.2")
             .flag("-Wno-unused-parameter")
+            .define("FRAME_MEMORY", &*frame::layout::MEMORY.to_string())
+            .define("FRAME_OFFSET", &*frame::layout::OFFSET.to_string())
+            .define("FRAME_LEN", &*frame::layout::LEN.to_string())
+            .define("FRAME_POOL", &*frame::layout::POOL.to_string())
+            .define("FRAME_PRIVATE", &*frame::layout::PRIVATE.to_string())
+            .define("FRAME_HEADROOM", &*frame::HEADROOM_BYTES.to_string())
             .warnings(true)
             .compile("shim");
         let bindings = bindgen::Builder::default()

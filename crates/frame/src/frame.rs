@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Frames: packet bytes with free space before and after them.
 
-use crate::{Lender, Loan, Memory, Meta, prefetch};
-use std::ops::{Deref, DerefMut, Range};
+use crate::memory::{Buffer, FillLevel, Head};
+use crate::{Meta, prefetch};
+use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
 /// Headroom: bytes kept free before a received frame, for pushed headers (VLAN, MPLS, PBB, KeyFlow keys).
@@ -14,139 +15,47 @@ pub const TAILROOM_BYTES: usize = 64;
 /// Length of the two MAC addresses in bytes.
 const MACS_BYTES: usize = 12;
 
-/// An owned packet buffer. `bytes` are the frame from the destination MAC address to the last byte before the
-/// FCS.
+/// An owned packet buffer. Its bytes are the frame from the destination MAC address to the last byte before
+/// the FCS.
 ///
-/// A `Frame` is a handle of one word, because frames are moved often: through pools, bursts and queues.
+/// A `Frame` is a pointer to the head of its buffer, because frames are moved often: through pools, bursts
+/// and queues. An array of frames is an array of `rte_mbuf *`. On drop the buffer returns to its owner.
 #[derive(Debug)]
-pub struct Frame {
-    body: Option<Box<Body>>,
-}
-
-/// The parts of a frame except its bytes, in one cache line.
-#[derive(Debug)]
-#[repr(align(64))]
-struct Body {
-    memory: Memory,
-    start: u32,
-    len: u32,
-    label: FrameDescriptor,
-}
-
-impl Drop for Frame {
-    /// Inlined because most dropped frames are hollow: their body was moved to another frame.
-    #[inline]
-    fn drop(&mut self) {
-        if let Some(body) = self.body.take() {
-            drop_body(body);
-        }
-    }
-}
-
-#[cold]
-#[inline(never)]
-fn drop_body(body: Box<Body>) {
-    drop(body);
-}
+#[repr(transparent)]
+pub struct Frame(pub(crate) Buffer);
 
 /// The public fields of a frame, accessible by `Deref`.
 #[derive(Debug)]
+#[repr(transparent)]
 pub struct FrameDescriptor {
     /// Metadata of the frame.
     pub meta: Meta,
 }
-
-/// Descriptor of a hollow frame.
-static BLANK: FrameDescriptor = FrameDescriptor { meta: Meta::NONE };
 
 impl Deref for Frame {
     type Target = FrameDescriptor;
 
     #[inline]
     fn deref(&self) -> &FrameDescriptor {
-        self.body.as_ref().map_or(&BLANK, |body| &body.label)
+        self.0.descriptor()
     }
 }
 
 impl DerefMut for Frame {
     #[inline]
     fn deref_mut(&mut self) -> &mut FrameDescriptor {
-        &mut self.body.get_or_insert_with(Body::without_buffer).label
+        if self.0.is_shared() {
+            self.0 = without_memory();
+        }
+        self.0.descriptor_mut()
     }
 }
 
-impl Body {
-    /// Returns the body that a hollow frame gets when its metadata is changed.
-    #[cold]
-    fn without_buffer() -> Box<Self> {
-        let label = FrameDescriptor { meta: Meta::NONE };
-        Box::new(Self { memory: Memory::none(0), start: 0, len: 0, label })
-    }
-
-    /// Returns the maximum number of bytes after the headroom.
-    #[inline]
-    fn capacity(&self) -> usize {
-        self.memory.len().saturating_sub(HEADROOM_BYTES + TAILROOM_BYTES)
-    }
-
-    /// Returns whether `len` bytes fit after the headroom.
-    #[inline]
-    fn fits(&self, len: usize) -> bool {
-        len + HEADROOM_BYTES + TAILROOM_BYTES <= self.memory.len()
-    }
-
-    #[inline]
-    fn range(&self) -> Range<usize> {
-        self.start as usize..(self.start + self.len) as usize
-    }
-
-    fn set_len(&mut self, len: usize) -> bool {
-        if self.start as usize + len > HEADROOM_BYTES + self.capacity() || self.memory.is_empty() {
-            return false;
-        }
-        self.len = len as u32;
-        true
-    }
-
-    /// Inserts `count` bytes at offset `at` by moving the first `at` bytes into the headroom.
-    fn insert(&mut self, at: usize, count: usize) -> bool {
-        let start = self.start as usize;
-        if at > self.len as usize || count > start {
-            return false;
-        }
-        self.memory.copy_within(start..start + at, start - count);
-        self.start -= count as u32;
-        self.len += count as u32;
-        self.shift_offloads(at, count as i32);
-        true
-    }
-
-    /// Removes `count` bytes at offset `at` by moving the first `at` bytes away from the headroom.
-    fn remove(&mut self, at: usize, count: usize) -> bool {
-        let start = self.start as usize;
-        if at + count > self.len as usize {
-            return false;
-        }
-        self.memory.copy_within(start..start + at, start + count);
-        self.start += count as u32;
-        self.len -= count as u32;
-        self.shift_offloads(at, -(count as i32));
-        true
-    }
-
-    fn shift_offloads(&mut self, at: usize, by: i32) {
-        debug_assert!(at >= MACS_BYTES || by >= 0 || at == 0);
-        if let Some(sum) = &mut self.label.meta.checksum
-            && usize::from(sum.start) >= at
-        {
-            sum.start = (i32::from(sum.start) + by) as u16;
-        }
-        if let Some(gso) = &mut self.label.meta.gso
-            && usize::from(gso.header_len) >= at
-        {
-            gso.header_len = (i32::from(gso.header_len) + by) as u16;
-        }
-    }
+/// Returns the buffer that a hollow frame gets when its metadata is changed.
+#[cold]
+#[inline(never)]
+fn without_memory() -> Buffer {
+    Buffer::new(0, 0)
 }
 
 impl Frame {
@@ -154,33 +63,21 @@ impl Frame {
     /// is returned when freed.
     #[must_use]
     pub fn with_capacity(capacity: usize, home: u16) -> Self {
-        Self::with_memory(Memory::new(HEADROOM_BYTES + capacity + TAILROOM_BYTES, home))
-    }
-
-    /// Creates a frame that owns no memory, for borrowed memory. `home` is the pool to which it is returned
-    /// when freed.
-    #[must_use]
-    pub fn shell(home: u16) -> Self {
-        Self::with_memory(Memory::none(home))
-    }
-
-    fn with_memory(memory: Memory) -> Self {
-        let label = FrameDescriptor { meta: Meta::NONE };
-        Self { body: Some(Box::new(Body { memory, start: HEADROOM_BYTES as u32, len: 0, label })) }
+        Self(Buffer::new((HEADROOM_BYTES + capacity + TAILROOM_BYTES) as u32, home))
     }
 
     /// Returns a hollow frame: a placeholder without a buffer. Allocates nothing.
     #[must_use]
     #[inline]
     pub const fn hollow() -> Self {
-        Self { body: None }
+        Self(Buffer::hollow())
     }
 
     /// Returns whether the frame has no buffer.
     #[must_use]
     #[inline]
     pub fn is_hollow(&self) -> bool {
-        self.body.as_ref().is_none_or(|body| body.memory.is_empty())
+        self.0.memory_bytes() == 0
     }
 
     /// Creates a frame outside any pool that holds a copy of `bytes`.
@@ -192,21 +89,31 @@ impl Frame {
         frame
     }
 
+    /// Gives the buffer to the caller, without returning it to its owner.
+    #[inline]
+    pub fn into_head(self) -> NonNull<Head> {
+        self.0.into_head()
+    }
+
+    /// Returns the head of the frame's buffer.
+    #[must_use]
+    #[inline]
+    pub fn head(&self) -> &Head {
+        self.0.head()
+    }
+
     /// Returns the frame's bytes.
     #[must_use]
     #[inline]
     pub fn bytes(&self) -> &[u8] {
-        self.body.as_ref().map_or(&[], |body| &body.memory[body.range()])
+        self.0.bytes()
     }
 
     /// Returns the frame's bytes for writing.
     #[must_use]
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        self.body.as_mut().map_or(&mut [], |body| {
-            let range = body.range();
-            &mut body.memory[range]
-        })
+        self.0.bytes_mut()
     }
 
     /// Returns the frame's bytes and the bytes after them: loads of up to [`TAILROOM_BYTES`] past the frame's
@@ -214,69 +121,22 @@ impl Frame {
     #[must_use]
     #[inline]
     pub fn window(&self) -> &[u8] {
-        self.body.as_ref().map_or(&[], |body| &body.memory[body.start as usize..])
+        self.0.window()
     }
 
     /// Prefetches the frame's first 64 bytes.
     #[inline]
     pub fn prefetch(&self) {
-        if let Some(body) = &self.body {
-            prefetch::element(&body.memory, body.start as usize);
-            prefetch::element(&body.memory, body.start as usize + 63);
-        }
-    }
-
-    /// Returns the memory, the range of the frame's bytes in it, and the metadata. The memory of a hollow
-    /// frame is empty.
-    #[must_use]
-    pub fn into_parts(mut self) -> (Memory, Range<usize>, Meta) {
-        self.body.take().map_or((Memory::none(0), 0..0, Meta::NONE), |body| {
-            let range = body.range();
-            (body.memory, range, body.label.meta)
-        })
-    }
-
-    /// Replaces the frame's memory by a loan, whose packet of `len` bytes begins at offset `start`. Returns
-    /// false, and ends the loan, if the packet with [`TAILROOM_BYTES`] after it is not inside the loan, or if
-    /// the frame has no body.
-    #[must_use]
-    #[inline]
-    pub fn lend(&mut self, loan: Loan, start: u32, len: u32) -> bool {
-        let fits = start as usize + len as usize + TAILROOM_BYTES <= loan.len();
-        let Some(body) = self.body.as_mut().filter(|_| fits) else { return false };
-        body.memory.lend(loan);
-        (body.start, body.len) = (start, len);
-        true
-    }
-
-    /// Returns whether the frame's memory is borrowed.
-    #[must_use]
-    #[inline]
-    pub fn is_on_loan(&self) -> bool {
-        self.body.as_ref().is_some_and(|body| body.memory.is_on_loan())
-    }
-
-    /// Returns the start of memory borrowed from `lender`, and the offset of the frame's bytes in it.
-    #[must_use]
-    #[inline]
-    pub fn loan_from(&self, lender: &'static Lender) -> Option<(NonNull<u8>, u32)> {
-        self.body.as_ref().and_then(|body| Some((body.memory.loan_start(lender)?, body.start)))
-    }
-
-    /// Takes the loan out of the frame, if there is one; then the frame is a shell. The metadata is kept.
-    #[inline]
-    pub fn take_loan(&mut self) -> Option<Loan> {
-        let body = self.body.as_mut()?;
-        let loan = body.memory.take_loan()?;
-        (body.start, body.len) = (HEADROOM_BYTES as u32, 0);
-        Some(loan)
+        let bytes = self.0.bytes();
+        prefetch::element(bytes, 0);
+        prefetch::element(bytes, 63);
     }
 
     /// Returns the length in bytes.
     #[must_use]
     #[inline]
     pub fn len(&self) -> usize {
-        self.body.as_ref().map_or(0, |body| body.len as usize)
+        self.0.len()
     }
 
     /// Returns whether the frame has no bytes.
@@ -286,43 +146,46 @@ impl Frame {
         self.len() == 0
     }
 
-    /// Returns the maximum number of bytes after a reset; 0 if the memory is borrowed.
+    /// Returns the maximum number of bytes after a reset.
     #[must_use]
     #[inline]
     pub fn capacity(&self) -> usize {
-        self.body.as_ref().filter(|body| !body.memory.is_on_loan()).map_or(0, |body| body.capacity())
+        self.0.memory_bytes().saturating_sub(HEADROOM_BYTES + TAILROOM_BYTES)
     }
 
-    /// Returns the size of the frame's memory in bytes, including headroom and tailroom; 0 if the memory is
-    /// borrowed.
+    /// Returns the size of the frame's memory in bytes, including headroom and tailroom.
     #[inline]
-    pub(crate) fn own_bytes(&self) -> usize {
-        self.body.as_ref().map_or(0, |body| body.memory.own_bytes())
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.0.memory_bytes()
     }
 
-    /// Returns the home number of the pool to which this frame is returned.
+    /// Returns the home number of the pool to which this frame is returned, or
+    /// [`DEVICE_HOME`](crate::DEVICE_HOME) if it belongs to a device.
     #[must_use]
     #[inline]
     pub fn home(&self) -> u16 {
-        self.body.as_ref().map_or(0, |body| body.memory.home)
+        self.0.home()
     }
 
-    /// Empties the frame: no bytes, full headroom, default metadata. Ends a loan.
+    /// Returns the fill level of the device's pool from which the frame was taken, or `None` if it belongs to
+    /// no device.
+    #[must_use]
+    #[inline]
+    pub fn device_level(&self) -> Option<FillLevel> {
+        self.0.device_level()
+    }
+
+    /// Empties the frame: no bytes, full headroom, default metadata.
     #[inline]
     pub fn reset(&mut self) {
-        if let Some(body) = &mut self.body {
-            body.memory.end_loan();
-            body.start = HEADROOM_BYTES as u32;
-            body.len = 0;
-            body.label.meta = Meta::NONE;
-        }
+        self.0.reset();
     }
 
     /// Sets the length of a frame whose bytes a driver has written or will write. Returns false if they do
     /// not fit.
     #[must_use]
     pub fn set_len(&mut self, len: usize) -> bool {
-        self.body.as_mut().is_some_and(|body| body.set_len(len))
+        self.0.set_range(self.0.offset(), len)
     }
 
     /// Replaces the frame's bytes by a copy of `bytes`. Returns false, and leaves the frame unchanged, if
@@ -330,16 +193,11 @@ impl Frame {
     #[must_use]
     #[inline]
     pub fn fill(&mut self, bytes: &[u8]) -> bool {
-        let Some(body) = self.body.as_mut().filter(|body| body.fits(bytes.len())) else {
-            return false;
-        };
-        let Some(to) = body.memory.get_mut(HEADROOM_BYTES..HEADROOM_BYTES + bytes.len()) else {
-            return false;
-        };
-        to.copy_from_slice(bytes);
-        body.start = HEADROOM_BYTES as u32;
-        body.len = bytes.len() as u32;
-        true
+        let fits = self.0.set_range(HEADROOM_BYTES, bytes.len());
+        if fits {
+            self.0.bytes_mut().copy_from_slice(bytes);
+        }
+        fits
     }
 
     /// Appends a copy of `bytes`. Returns false, and leaves the frame unchanged, if they do not fit.
@@ -367,14 +225,7 @@ impl Frame {
     /// Returns the capacity that a copy of this frame by [`copy_with_room`](Self::copy_with_room) needs.
     #[must_use]
     pub fn room_len(&self) -> usize {
-        self.len() + self.spare_headroom()
-    }
-
-    /// Returns the bytes of headroom in excess of a fresh frame's headroom. Removed headers leave such bytes.
-    /// Borrowed memory is not counted.
-    fn spare_headroom(&self) -> usize {
-        let own = self.body.as_ref().filter(|body| !body.memory.is_on_loan());
-        own.map_or(0, |body| (body.start as usize).saturating_sub(HEADROOM_BYTES))
+        self.len() + self.0.offset().saturating_sub(HEADROOM_BYTES)
     }
 
     /// Makes this frame a copy of `other`, with bytes, metadata and the remaining headroom of `other`. A push
@@ -382,17 +233,13 @@ impl Frame {
     /// unchanged, if the copy does not fit.
     #[must_use]
     pub fn copy_with_room(&mut self, other: &Self) -> bool {
-        let Some(from) = &other.body else { return self.copy_from(other) };
-        // Borrowed memory may have more headroom than this frame's memory.
-        let on_loan = from.memory.is_on_loan();
-        let start = if on_loan { from.start.min(HEADROOM_BYTES as u32) } else { from.start };
-        let range = start as usize..start as usize + other.len();
-        let Some(body) = self.body.as_mut().filter(|body| body.fits(other.room_len())) else {
+        if other.is_hollow() {
+            return self.copy_from(other);
+        }
+        if !self.0.set_range(other.0.offset(), other.len()) {
             return false;
-        };
-        let Some(to) = body.memory.get_mut(range) else { return false };
-        to.copy_from_slice(other.bytes());
-        (body.start, body.len) = (start, from.len);
+        }
+        self.bytes_mut().copy_from_slice(other.bytes());
         self.meta = other.meta;
         true
     }
@@ -402,14 +249,43 @@ impl Frame {
     /// frame unchanged, if the headroom is too small or `at` is beyond the end.
     #[must_use]
     pub fn insert(&mut self, at: usize, count: usize) -> bool {
-        self.body.as_mut().is_some_and(|body| body.insert(at, count))
+        let (offset, len) = (self.0.offset(), self.len());
+        if at > len || count > offset || !self.0.set_range(offset - count, len + count) {
+            return false;
+        }
+        self.bytes_mut().copy_within(count..count + at, 0);
+        self.shift_offloads(at, count as i32);
+        true
     }
 
     /// Removes `count` bytes at offset `at`. Offsets in the metadata are adjusted. Returns false, and leaves
-    /// the frame unchanged, if the frame has fewer bytes.
+    /// the frame unchanged, if the frame has fewer bytes, or if its bytes would begin more than 65,535 bytes
+    /// after the start of its memory.
     #[must_use]
     pub fn remove(&mut self, at: usize, count: usize) -> bool {
-        self.body.as_mut().is_some_and(|body| body.remove(at, count))
+        let (offset, len) = (self.0.offset(), self.len());
+        if at + count > len || offset + count > usize::from(u16::MAX) || self.is_hollow() {
+            return false;
+        }
+        self.bytes_mut().copy_within(..at, count);
+        let moved = self.0.set_range(offset + count, len - count);
+        debug_assert!(moved, "the end of the frame stays in place");
+        self.shift_offloads(at, -(count as i32));
+        true
+    }
+
+    fn shift_offloads(&mut self, at: usize, by: i32) {
+        debug_assert!(at >= MACS_BYTES || by >= 0 || at == 0);
+        if let Some(sum) = &mut self.meta.checksum
+            && usize::from(sum.start) >= at
+        {
+            sum.start = (i32::from(sum.start) + by) as u16;
+        }
+        if let Some(gso) = &mut self.meta.gso
+            && usize::from(gso.header_len) >= at
+        {
+            gso.header_len = (i32::from(gso.header_len) + by) as u16;
+        }
     }
 
     /// Pads the frame with zeros to `len` bytes. Returns false if `len` bytes do not fit.
@@ -430,16 +306,14 @@ impl Frame {
     /// place. Returns false, and leaves the frame unchanged, if the headroom is too small.
     #[must_use]
     pub fn pad_into_headroom(&mut self, len: usize) -> bool {
-        let old = self.len();
+        let (offset, old) = (self.0.offset(), self.len());
         let Some(missing) = len.checked_sub(old).filter(|missing| *missing > 0) else { return true };
-        let Some(body) = self.body.as_mut().filter(|body| missing <= body.start as usize) else {
+        if missing > offset || !self.0.set_range(offset - missing, len) {
             return false;
-        };
-        let start = body.start as usize;
-        body.memory.copy_within(start..start + old, start - missing);
-        body.start -= missing as u32;
-        body.len += missing as u32;
-        self.bytes_mut()[old..].fill(0);
+        }
+        let bytes = self.bytes_mut();
+        bytes.copy_within(missing.., 0);
+        bytes[old..].fill(0);
         true
     }
 }
@@ -447,7 +321,6 @@ impl Frame {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::tests::{LENDER, give_back, loan};
     use crate::{Gso, GsoKind, PartialChecksum};
 
     #[test]
@@ -479,33 +352,6 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_the_same_bytes() {
-        let (memory, range, meta) = Frame::from_bytes(&[1, 2, 3]).into_parts();
-        assert_eq!((&memory[range], meta), (&[1, 2, 3][..], Meta::default()));
-        assert!(Frame::hollow().into_parts().1.is_empty());
-    }
-
-    #[test]
-    fn memory_on_loan_is_like_its_own_until_it_is_given_back() {
-        let mut shell = Frame::shell(9);
-        shell.meta.stamp = 5;
-        assert!(shell.is_hollow() && shell.take_loan().is_none() && !shell.fill(&[1]));
-        assert!(!shell.lend(loan(256), 128, 65) && shell.lend(loan(256), 128, 64));
-        assert_eq!((shell.len(), shell.capacity(), shell.home(), shell.is_on_loan()), (64, 0, 9, true));
-        assert!(shell.insert(0, 128) && !shell.insert(0, 1) && shell.remove(0, 182));
-        shell.bytes_mut().copy_from_slice(&[8; 10]);
-        assert_eq!((shell.bytes(), shell.window().len()), (&[8; 10][..], 10 + TAILROOM_BYTES));
-        let (start, offset) = shell.loan_from(&LENDER).unwrap();
-        assert_eq!(offset, 182);
-        assert_eq!(shell.take_loan().unwrap().into_start(), start);
-        assert!(shell.is_hollow() && shell.is_empty() && shell.meta.stamp == 5 && shell.home() == 9);
-        give_back(start);
-        assert!(shell.lend(loan(256), 0, 1));
-        shell.reset();
-        assert!(shell.is_hollow() && !Frame::hollow().lend(loan(256), 0, 1));
-    }
-
-    #[test]
     fn a_hollow_frame_takes_nothing_and_breaks_nothing() {
         let mut frame = Frame::hollow();
         assert!(
@@ -518,7 +364,7 @@ mod tests {
         assert!(!frame.append(&[1]) && !frame.pad_to(60) && !frame.pad_into_headroom(60));
         frame.meta.in_port = 7;
         assert!(frame.is_hollow() && !frame.fill(&[1]) && frame.meta.in_port == 7);
-        assert_eq!((size_of::<Frame>(), size_of::<Body>()), (8, 64));
+        assert_eq!((size_of::<Frame>(), size_of::<Option<Frame>>()), (8, 8));
     }
 
     #[test]
@@ -535,16 +381,6 @@ mod tests {
                 !copy.insert(0, left + 1) && copy.insert(0, left),
                 "{inserted} inserted, {removed} removed"
             );
-        }
-        // Borrowed memory with more headroom than a fresh frame, and with less.
-        for (start, left) in [(140, HEADROOM_BYTES), (28, 28)] {
-            let mut shell = Frame::shell(0);
-            assert!(shell.lend(loan(256), start, 50));
-            shell.bytes_mut().fill(7);
-            let mut copy = Frame::with_capacity(shell.room_len(), 0);
-            assert!(copy.copy_with_room(&shell) && copy.bytes() == [7; 50]);
-            assert!(!copy.insert(0, left + 1) && copy.insert(0, left), "{start}");
-            give_back(shell.take_loan().unwrap().into_start());
         }
         let long = Frame::from_bytes(&[1; 61]);
         let mut short = Frame::from_bytes(&[2; 60]);

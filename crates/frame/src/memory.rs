@@ -1,254 +1,496 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The memory of a frame: its own, or borrowed from a device.
+//! The buffer of a frame: its head and, after it, its memory. The head has the layout of DPDK's `rte_mbuf`,
+//! so that a device's buffer is a frame without a copy or a conversion.
+//!
+//! ```text
+//! byte   0  first line of `rte_mbuf`: address and size of the memory, offset and length of the packet
+//! byte  64  second line of `rte_mbuf`, not accessed here
+//! byte 128  private area: metadata of the frame, and its owner
+//! byte 192  memory: headroom, packet, tailroom
+//! ```
 #![allow(unsafe_code)]
 
+use crate::{Frame, FrameDescriptor, HEADROOM_BYTES, Meta, TAILROOM_BYTES};
+use std::ffi::c_void;
 use std::fmt;
-use std::mem::ManuallyDrop;
-use std::ops::{Deref, DerefMut};
-use std::ptr::NonNull;
+use std::ptr::{NonNull, null_mut};
 
 /// Size of a cache line in bytes.
 const LINE_BYTES: usize = 64;
+
+/// Size of a head in bytes.
+pub const HEAD_BYTES: usize = 192;
+
+/// Home number of frames that belong to a device.
+pub const DEVICE_HOME: u16 = u16::MAX;
+
+/// Number of free buffers of an owner, and of all its buffers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FillLevel {
+    /// Buffers that are free.
+    pub free: usize,
+    /// All buffers.
+    pub total: usize,
+}
+
+impl FillLevel {
+    /// Returns whether less than 1/`part` of the buffers is free.
+    #[must_use]
+    #[inline]
+    pub fn is_below(self, part: usize) -> bool {
+        self.free * part < self.total
+    }
+}
+
+/// Owner of buffers: the heap of this process, or a device driver.
+pub struct Owner {
+    free: unsafe fn(NonNull<Head>),
+    level: fn(&Head) -> FillLevel,
+}
+
+impl Owner {
+    /// Creates an owner. `free` returns a buffer to it, on the thread on which the frame is dropped. `level`
+    /// returns the fill level of the pool to which a buffer belongs.
+    ///
+    /// # Safety
+    /// It must be sound to call `free` once, on any thread, for each frame made by [`Frame::from_device`]
+    /// from a head with this owner.
+    ///
+    /// [`Frame::from_device`]: crate::Frame::from_device
+    #[must_use]
+    pub const unsafe fn new(free: unsafe fn(NonNull<Head>), level: fn(&Head) -> FillLevel) -> Self {
+        Self { free, level }
+    }
+}
+
+impl fmt::Debug for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Owner({:p})", std::ptr::from_ref(self))
+    }
+}
+
+/// Head of a buffer. Every buffer is used by one frame at a time.
+///
+/// Invariant: `offset + len + TAILROOM_BYTES <= memory_bytes`, or `len` and `memory_bytes` are both 0. The
+/// memory has `memory_bytes` initialized bytes.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct Head {
+    memory: NonNull<u8>,
+    _address: u64,
+    offset: u16,
+    _references: u16,
+    _segments: u16,
+    _port: u16,
+    _offloads: u64,
+    _packet_type: u32,
+    len: u32,
+    _segment_len: u16,
+    _received: [u16; 6],
+    _memory_bytes: u16,
+    pool: *mut c_void,
+    _second_line: [u64; 8],
+    descriptor: FrameDescriptor,
+    owner: &'static Owner,
+    memory_bytes: u32,
+    home: u16,
+}
+
+const _: () = assert!(size_of::<Head>() == HEAD_BYTES);
+
+/// Offsets of the fields of [`Head`] in bytes that drivers must check against their own definition.
+pub mod layout {
+    use super::Head;
+    use std::mem::offset_of;
+
+    /// Address of the memory.
+    pub const MEMORY: usize = offset_of!(Head, memory);
+    /// Offset of the packet in the memory.
+    pub const OFFSET: usize = offset_of!(Head, offset);
+    /// Length of the packet.
+    pub const LEN: usize = offset_of!(Head, len);
+    /// Pool of the device; null for frames that belong to no device.
+    pub const POOL: usize = offset_of!(Head, pool);
+    /// Start of the private area.
+    pub const PRIVATE: usize = offset_of!(Head, descriptor);
+}
+
+impl Head {
+    const fn new(memory: NonNull<u8>, memory_bytes: u32, home: u16, owner: &'static Owner) -> Self {
+        Self {
+            memory,
+            _address: 0,
+            offset: HEADROOM_BYTES as u16,
+            _references: 1,
+            _segments: 1,
+            _port: 0,
+            _offloads: 0,
+            _packet_type: 0,
+            len: 0,
+            _segment_len: 0,
+            _received: [0; 6],
+            _memory_bytes: 0,
+            pool: null_mut(),
+            _second_line: [0; 8],
+            descriptor: FrameDescriptor { meta: Meta::NONE },
+            owner,
+            memory_bytes,
+            home,
+        }
+    }
+
+    /// Returns the device's pool to which the buffer belongs; null if it belongs to no device.
+    #[must_use]
+    #[inline]
+    pub fn pool(&self) -> *mut c_void {
+        self.pool
+    }
+
+    /// Sets up the private area of a device's buffer, whose memory has `memory_bytes` bytes. Called once per
+    /// buffer, before frames are made from it.
+    ///
+    /// # Safety
+    /// `head` must be the start of a buffer with the layout of [`Head`] that nothing else uses at present.
+    /// Its private area must be writable.
+    pub unsafe fn prepare(head: NonNull<Self>, memory_bytes: u32, owner: &'static Owner) {
+        let head = head.as_ptr();
+        // SAFETY: the caller guarantees that the private area is writable and not used by anything else. The
+        // fields are written by address, because the rest of the head may be uninitialized.
+        unsafe {
+            (&raw mut (*head).descriptor).write(FrameDescriptor { meta: Meta::NONE });
+            (&raw mut (*head).owner).write(owner);
+            (&raw mut (*head).memory_bytes).write(memory_bytes);
+            (&raw mut (*head).home).write(DEVICE_HOME);
+        }
+    }
+}
+
+/// Owner of buffers on the heap.
+// SAFETY: `free_own` accepts the heads that `Buffer::new` has allocated, and only those have this owner.
+static HEAP: Owner = unsafe { Owner::new(free_own, |_| FillLevel { free: 0, total: 0 }) };
 
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 struct Line([u8; LINE_BYTES]);
 
-/// A lender of memory for frames: a driver whose device writes packets to its own memory. Loans of different
-/// lenders are distinguished by the lender's address.
-pub struct Lender {
-    give_back: unsafe fn(NonNull<u8>),
+/// Returns the number of lines of a buffer with this much memory.
+fn lines(memory_bytes: u32) -> usize {
+    (HEAD_BYTES + memory_bytes as usize).div_ceil(LINE_BYTES)
 }
 
-impl Lender {
-    /// Creates a lender to which memory is returned by `give_back`, on the thread on which the loan ends.
+unsafe fn free_own(head: NonNull<Head>) {
+    // SAFETY: a head of this owner was allocated by `Buffer::new` as this number of lines. `Buffer::drop`
+    // calls this once.
+    unsafe {
+        let lines = lines(head.as_ref().memory_bytes);
+        drop(Box::from_raw(NonNull::slice_from_raw_parts(head.cast::<Line>(), lines).as_ptr()));
+    }
+}
+
+/// The head that all hollow frames share. It is never written.
+struct Hollow(Head);
+
+// SAFETY: the head is never written, and it gives access to no memory.
+unsafe impl Sync for Hollow {}
+
+static HOLLOW: Hollow = Hollow(Head::new(NonNull::<Line>::dangling().cast(), 0, 0, &HEAP));
+
+/// Owning pointer to a head and its memory.
+#[derive(Debug)]
+#[repr(transparent)]
+pub(crate) struct Buffer(NonNull<Head>);
+
+// SAFETY: head and memory belong to this value alone, except the shared head of hollow frames, which is never
+// written. `Owner::new` permits returning a buffer on any thread.
+unsafe impl Send for Buffer {}
+// SAFETY: a shared reference only gives access to shared slices and to fields by value.
+unsafe impl Sync for Buffer {}
+
+impl Buffer {
+    /// Returns a buffer without memory. Allocates nothing.
+    #[inline]
+    pub const fn hollow() -> Self {
+        Self(NonNull::from_ref(&HOLLOW.0))
+    }
+
+    /// Allocates a buffer with `memory_bytes` zeroed bytes.
+    pub fn new(memory_bytes: u32, home: u16) -> Self {
+        let lines = vec![Line([0; LINE_BYTES]); lines(memory_bytes)].into_boxed_slice();
+        let head = NonNull::from(Box::leak(lines)).cast::<Head>();
+        // SAFETY: the allocation has `HEAD_BYTES` bytes for the head, aligned to a line, and then
+        // `memory_bytes` bytes.
+        unsafe {
+            let memory = head.cast::<u8>().add(HEAD_BYTES);
+            head.write(Head::new(memory, memory_bytes, home, &HEAP));
+        }
+        Self(head)
+    }
+
+    /// Takes over a buffer.
     ///
     /// # Safety
-    /// It must be sound to call `give_back` once for each loan of this lender, with the start passed to
-    /// [`Loan::new`], on any thread.
-    #[must_use]
-    pub const unsafe fn new(give_back: unsafe fn(NonNull<u8>)) -> Self {
-        Self { give_back }
-    }
-}
-
-impl fmt::Debug for Lender {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Lender({:p})", std::ptr::from_ref(self))
-    }
-}
-
-/// Borrowed memory. It is returned to its lender on drop.
-#[derive(Debug)]
-pub struct Loan(Memory);
-
-impl Loan {
-    /// Creates a loan of `bytes` bytes from `start` on.
-    ///
-    /// # Safety
-    /// The bytes must be initialized, readable and writable. Nothing else may use them until they are
-    /// returned to the lender.
-    #[must_use]
+    /// The head must have been set up by `Head::prepare`, or come from `into_head`. Its memory, offset and
+    /// length must satisfy the invariant of `Head`, and nothing else may use them.
     #[inline]
-    pub unsafe fn new(start: NonNull<u8>, bytes: u32, lender: &'static Lender) -> Self {
-        Self(Memory { start, lender: Some(lender), bytes, home: 0 })
+    pub unsafe fn from_head(head: NonNull<Head>) -> Self {
+        Self(head)
     }
 
-    /// Returns the size of the loan in bytes.
+    /// Gives the buffer up without freeing it.
     #[inline]
-    pub(crate) fn len(&self) -> usize {
-        self.0.len()
+    pub fn into_head(self) -> NonNull<Head> {
+        std::mem::ManuallyDrop::new(self).0
     }
 
-    /// Ends the loan without returning the memory to its lender, and returns its start. The caller takes over
-    /// the memory.
-    #[must_use]
+    /// Returns whether this is the shared head of hollow frames.
     #[inline]
-    pub fn into_start(self) -> NonNull<u8> {
-        ManuallyDrop::new(self).0.start
-    }
-}
-
-/// Memory of a frame: its own, aligned to a cache line, or borrowed. Because of the alignment, a frame of 64
-/// bytes lies in one cache line. The frame's home number is stored here too, to keep the frame's fields
-/// within one cache line.
-#[derive(Debug)]
-pub struct Memory {
-    start: NonNull<u8>,
-    lender: Option<&'static Lender>,
-    bytes: u32,
-    pub(crate) home: u16,
-}
-
-// SAFETY: the bytes belong to this value alone, by allocation or by the contract of `Loan::new`.
-// `Lender::new` permits ending a loan on any thread.
-unsafe impl Send for Memory {}
-// SAFETY: a shared reference gives access to shared slices only.
-unsafe impl Sync for Memory {}
-
-impl Memory {
-    /// Creates an empty memory.
-    pub(crate) const fn none(home: u16) -> Self {
-        Self { start: NonNull::<Line>::dangling().cast(), lender: None, bytes: 0, home }
+    pub fn is_shared(&self) -> bool {
+        std::ptr::eq(self.0.as_ptr(), &raw const HOLLOW.0)
     }
 
-    /// Allocates `bytes` zeroed bytes.
-    pub(crate) fn new(bytes: usize, home: u16) -> Self {
-        let lines = Box::leak(vec![Line([0; LINE_BYTES]); bytes.div_ceil(LINE_BYTES)].into_boxed_slice());
-        Self { start: NonNull::from(lines).cast(), lender: None, bytes: bytes as u32, home }
-    }
-
-    /// Returns whether the memory is borrowed.
     #[inline]
-    pub(crate) fn is_on_loan(&self) -> bool {
-        self.lender.is_some()
+    pub fn head(&self) -> &Head {
+        // SAFETY: the head is valid as long as the buffer, which is borrowed.
+        unsafe { self.0.as_ref() }
     }
 
-    /// Replaces the memory by a loan.
+    /// Returns the head for writing; `None` for the shared head.
     #[inline]
-    pub(crate) fn lend(&mut self, loan: Loan) {
-        let home = self.home;
-        *self = loan.0;
-        self.home = home;
+    fn head_mut(&mut self) -> Option<&mut Head> {
+        if self.is_shared() {
+            return None;
+        }
+        // SAFETY: the head belongs to this value alone, which is borrowed exclusively.
+        Some(unsafe { self.0.as_mut() })
     }
 
-    /// Takes the loan, if there is one. The memory is empty afterwards.
     #[inline]
-    pub(crate) fn take_loan(&mut self) -> Option<Loan> {
-        self.lender?;
-        let home = self.home;
-        Some(Loan(std::mem::replace(self, Self::none(home))))
+    pub fn descriptor(&self) -> &FrameDescriptor {
+        &self.head().descriptor
     }
 
-    /// Returns the loan to its lender, if there is one.
+    /// Returns the descriptor for writing. Must not be called for the shared head.
     #[inline]
-    pub(crate) fn end_loan(&mut self) {
-        if self.lender.is_some() {
-            drop(self.take_loan());
+    pub fn descriptor_mut(&mut self) -> &mut FrameDescriptor {
+        assert!(!self.is_shared(), "the shared head is never written");
+        // SAFETY: the head belongs to this value alone, which is borrowed exclusively.
+        unsafe { &mut self.0.as_mut().descriptor }
+    }
+
+    /// Returns the size of the memory in bytes.
+    #[inline]
+    pub fn memory_bytes(&self) -> usize {
+        self.head().memory_bytes as usize
+    }
+
+    #[inline]
+    pub fn home(&self) -> u16 {
+        self.head().home
+    }
+
+    /// Returns the fill level of the device's pool to which the buffer belongs; `None` if it belongs to no
+    /// device.
+    #[inline]
+    pub fn device_level(&self) -> Option<FillLevel> {
+        let head = self.head();
+        (head.home == DEVICE_HOME).then(|| (head.owner.level)(head))
+    }
+
+    /// Returns the offset of the packet in the memory.
+    #[inline]
+    pub fn offset(&self) -> usize {
+        self.head().offset.into()
+    }
+
+    /// Returns the length of the packet.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.head().len as usize
+    }
+
+    /// Moves the packet to `len` bytes from `offset` on. Returns false, and changes nothing, if these bytes
+    /// and the tailroom are not inside the memory, or if the offset exceeds 65,535.
+    #[inline]
+    pub fn set_range(&mut self, offset: usize, len: usize) -> bool {
+        let Some(head) = self.head_mut() else { return false };
+        if offset + len + TAILROOM_BYTES > head.memory_bytes as usize || offset > usize::from(u16::MAX) {
+            return false;
+        }
+        (head.offset, head.len) = (offset as u16, len as u32);
+        true
+    }
+
+    /// Empties the packet and resets the metadata.
+    #[inline]
+    pub fn reset(&mut self) {
+        if let Some(head) = self.head_mut() {
+            (head.offset, head.len, head.descriptor.meta) = (HEADROOM_BYTES as u16, 0, Meta::NONE);
         }
     }
 
-    /// Returns the size of the memory in bytes, or 0 if it is borrowed.
+    /// Returns the packet's bytes.
     #[inline]
-    pub(crate) fn own_bytes(&self) -> usize {
-        if self.lender.is_some() { 0 } else { self.bytes as usize }
+    pub fn bytes(&self) -> &[u8] {
+        let head = self.head();
+        // SAFETY: by the invariant of `Head`, `len` bytes from `offset` on are inside the memory, which is
+        // initialized and borrowed as long as `self`. `len` is 0 if there is no memory.
+        unsafe {
+            let start = head.memory.as_ptr().wrapping_add(head.offset.into());
+            std::slice::from_raw_parts(start, head.len as usize)
+        }
     }
 
-    /// Returns the start of the memory if it is borrowed from this lender.
+    /// Returns the packet's bytes for writing.
     #[inline]
-    pub(crate) fn loan_start(&self, lender: &'static Lender) -> Option<NonNull<u8>> {
-        self.lender.is_some_and(|mine| std::ptr::eq(mine, lender)).then_some(self.start)
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        let head = self.head();
+        // SAFETY: as in `bytes`. The memory belongs to this value alone, which is borrowed exclusively.
+        unsafe {
+            let start = head.memory.as_ptr().wrapping_add(head.offset.into());
+            std::slice::from_raw_parts_mut(start, head.len as usize)
+        }
+    }
+
+    /// Returns the packet's bytes and all memory after them.
+    #[inline]
+    pub fn window(&self) -> &[u8] {
+        let head = self.head();
+        let len = (head.memory_bytes as usize).saturating_sub(head.offset.into());
+        // SAFETY: the bytes from `offset` to the end of the memory are initialized and borrowed as long as
+        // `self`. `len` is 0 if there is no memory.
+        unsafe {
+            let start = head.memory.as_ptr().wrapping_add(head.offset.into());
+            std::slice::from_raw_parts(start, len)
+        }
     }
 }
 
-impl Drop for Memory {
+impl Frame {
+    /// Makes a frame from a buffer of a device, with the metadata that it had last.
+    ///
+    /// # Safety
+    /// The head must have been set up by [`Head::prepare`]. The packet and [`TAILROOM_BYTES`] after it must
+    /// lie inside the buffer's memory, which is initialized. Nothing else may use the buffer until it is
+    /// returned to its owner.
+    #[must_use]
+    #[inline]
+    pub unsafe fn from_device(head: NonNull<Head>) -> Self {
+        // SAFETY: the caller guarantees what `Buffer::from_head` requires.
+        Self(unsafe { Buffer::from_head(head) })
+    }
+}
+
+impl Drop for Buffer {
+    /// Inlined because most dropped frames are hollow: their buffer was moved to another place.
     #[inline]
     fn drop(&mut self) {
-        if let Some(lender) = self.lender {
-            // SAFETY: a loan ends once: here, or in `Loan::into_start`, which prevents the drop. So this is
-            // the only call for this loan, with the start passed to `Loan::new`.
-            unsafe { (lender.give_back)(self.start) };
-        } else if self.bytes > 0 {
-            let lines = (self.bytes as usize).div_ceil(LINE_BYTES);
-            let lines = NonNull::slice_from_raw_parts(self.start.cast::<Line>(), lines);
-            // SAFETY: memory without a lender was leaked by `new` as this number of lines, and is freed only
-            // here.
-            drop(unsafe { Box::from_raw(lines.as_ptr()) });
+        if !self.is_shared() {
+            give_back(self.0);
         }
     }
 }
 
-impl Deref for Memory {
-    type Target = [u8];
-
-    #[inline(always)]
-    fn deref(&self) -> &[u8] {
-        // SAFETY: `bytes` bytes are initialized and readable, by allocation in `new` or by the contract of
-        // `Loan::new`. They are borrowed as long as `self`.
-        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.bytes as usize) }
-    }
-}
-
-impl DerefMut for Memory {
-    #[inline(always)]
-    fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: `bytes` bytes are initialized and writable, by allocation in `new` or by the contract of
-        // `Loan::new`. They belong to this value alone, which is borrowed exclusively.
-        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.bytes as usize) }
-    }
+#[cold]
+#[inline(never)]
+fn give_back(head: NonNull<Head>) {
+    // SAFETY: the buffer is dropped once and was not given up by `into_head`, so this is the only call for
+    // it.
+    unsafe { (head.as_ref().owner.free)(head) };
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
     use std::sync::Mutex;
 
-    /// Memory of every loan so far, and whether the loan has ended.
-    static LOANS: Mutex<Vec<(Box<[u8]>, bool)>> = Mutex::new(Vec::new());
-    // SAFETY: `take_back` accepts any pointer. It fails for unknown pointers.
-    pub(crate) static LENDER: Lender = unsafe { Lender::new(take_back) };
+    /// Memory of a test device's buffer in bytes.
+    const MEMORY_BYTES: usize = 256;
 
-    unsafe fn take_back(start: NonNull<u8>) {
-        give_back(start);
+    /// A buffer of a test device.
+    #[repr(C, align(64))]
+    struct DeviceBuffer {
+        head: Head,
+        memory: [u8; MEMORY_BYTES],
     }
 
-    fn with_loan<T>(start: NonNull<u8>, what: impl FnOnce(&mut bool) -> T) -> T {
-        let mut loans = LOANS.lock().unwrap();
-        let found = loans.iter_mut().find(|(bytes, _)| std::ptr::eq(bytes.as_ptr(), start.as_ptr()));
-        what(&mut found.unwrap().1)
+    /// Addresses of the buffers that have been returned to the device.
+    static RETURNED: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+
+    // SAFETY: `take_back` only records the address.
+    static DEVICE: Owner = unsafe { Owner::new(take_back, |_| FillLevel { free: 1, total: 4 }) };
+
+    unsafe fn take_back(head: NonNull<Head>) {
+        RETURNED.lock().unwrap().push(head.as_ptr().addr());
     }
 
-    /// Ends a loan.
-    pub(crate) fn give_back(start: NonNull<u8>) {
-        assert!(!with_loan(start, |ended| std::mem::replace(ended, true)), "it has ended already");
+    fn is_returned(at: usize) -> bool {
+        RETURNED.lock().unwrap().contains(&at)
     }
 
-    fn is_lent(start: NonNull<u8>) -> bool {
-        with_loan(start, |ended| !*ended)
-    }
-
-    /// Returns a loan of `bytes` bytes with the value 7.
-    pub(crate) fn loan(bytes: u32) -> Loan {
-        let mut loans = LOANS.lock().unwrap();
-        loans.push((vec![7; bytes as usize].into(), false));
-        let start = NonNull::new(loans.last_mut().unwrap().0.as_mut_ptr()).unwrap();
-        // SAFETY: the boxed bytes are never freed or moved, and only the loan uses them until it ends.
-        unsafe { Loan::new(start, bytes, &LENDER) }
-    }
-
-    #[test]
-    fn lines_are_aligned() {
-        let mut memory = Memory::new(65, 3);
-        assert_eq!((memory.len(), memory.as_ptr() as usize % LINE_BYTES), (65, 0));
-        memory[64] = 7;
-        assert_eq!((memory[63], memory[64], memory.home), (0, 7, 3));
-        assert!(Memory::none(0).is_empty() && Memory::new(0, 0).is_empty() && !memory.is_on_loan());
-        assert!(memory.take_loan().is_none() && memory.len() == 65);
+    /// Returns a frame of `len` bytes of 7 from a device's buffer, which is never freed.
+    fn received(offset: u16, len: u32) -> Frame {
+        let memory = [7; MEMORY_BYTES];
+        let buffer =
+            Box::leak(Box::new(DeviceBuffer { head: Head::new(NonNull::dangling(), 0, 0, &HEAP), memory }));
+        (buffer.head.offset, buffer.head.len) = (offset, len);
+        buffer.head.memory = NonNull::new(buffer.memory.as_mut_ptr()).unwrap();
+        let head = NonNull::from(buffer).cast::<Head>();
+        // SAFETY: the head belongs to the leaked buffer, which nothing else uses. The packet and its tailroom
+        // are inside the memory by the choice of the tests' numbers.
+        unsafe {
+            Head::prepare(head, MEMORY_BYTES as u32, &DEVICE);
+            Frame::from_device(head)
+        }
     }
 
     #[test]
-    fn a_loan_ends_once() {
-        // SAFETY: no loan of this lender is created, so `take_back` is never called through it.
-        static OTHER: Lender = unsafe { Lender::new(take_back) };
-        let mut memory = Memory::new(64, 5);
-        memory.lend(loan(256));
-        let first = memory.loan_start(&LENDER).unwrap();
-        assert!(memory.is_on_loan() && memory[255] == 7 && memory.home == 5 && is_lent(first));
-        assert_eq!(memory.loan_start(&OTHER), None);
-        memory.lend(loan(128));
-        let second = memory.loan_start(&LENDER).unwrap();
-        assert!(!is_lent(first) && memory.len() == 128);
-        let taken = memory.take_loan();
-        assert!(taken.is_some() && memory.is_empty() && memory.home == 5 && is_lent(second));
-        drop(taken);
-        assert!(!is_lent(second));
-        memory.lend(loan(256));
-        let third = memory.take_loan().map(Loan::into_start).unwrap();
-        assert!(is_lent(third));
-        give_back(third);
-        memory.lend(loan(256));
-        let fourth = memory.loan_start(&LENDER).unwrap();
-        drop(memory);
-        assert!(!is_lent(fourth));
+    fn memory_is_aligned_and_survives_a_round_trip_by_its_head() {
+        let mut frame = Frame::with_capacity(65, 3);
+        assert!(frame.fill(&[5; 65]));
+        assert_eq!((frame.len(), frame.bytes().as_ptr().addr() % LINE_BYTES, frame.home()), (65, 0, 3));
+        assert_eq!(frame.window().len(), 65 + TAILROOM_BYTES);
+        assert!(frame.head().pool().is_null() && frame.device_level().is_none());
+        let head = frame.into_head();
+        // SAFETY: the head was just given up by a frame.
+        let frame = unsafe { Frame::from_device(head) };
+        assert_eq!((frame.bytes(), frame.capacity()), (&[5; 65][..], 65));
+    }
+
+    #[test]
+    fn a_device_gets_its_buffer_back_once() {
+        let mut frame = received(128, 64);
+        let at = frame.head() as *const Head as usize;
+        assert_eq!(
+            (frame.len(), frame.capacity(), frame.home(), frame.is_hollow()),
+            (64, 64, DEVICE_HOME, false)
+        );
+        assert_eq!(frame.device_level(), Some(FillLevel { free: 1, total: 4 }));
+        assert!(!frame.set_len(65) && frame.set_len(64));
+        assert!(frame.insert(0, 128) && !frame.insert(0, 1) && frame.remove(0, 182));
+        frame.bytes_mut().copy_from_slice(&[8; 10]);
+        assert_eq!((frame.bytes(), frame.window().len()), (&[8; 10][..], 10 + TAILROOM_BYTES));
+        assert!(!is_returned(at));
+        drop(frame);
+        assert!(is_returned(at));
+        let taken = received(128, 60);
+        let at = taken.into_head().as_ptr().addr();
+        assert!(!is_returned(at), "the caller has the buffer");
+    }
+
+    #[test]
+    fn copies_of_a_device_s_frame_have_its_headroom() {
+        for (offset, left) in [(140, 140), (28, 28)] {
+            let frame = received(offset, 50);
+            let mut copy = Frame::with_capacity(frame.room_len(), 0);
+            assert!(copy.copy_with_room(&frame) && copy.bytes() == [7; 50]);
+            assert!(!copy.insert(0, left + 1) && copy.insert(0, left), "{offset}");
+        }
+    }
+
+    #[test]
+    fn a_level_is_below_its_part_or_not() {
+        let below = |free| FillLevel { free, total: 8 }.is_below(4);
+        assert_eq!([0, 1, 2, 3].map(below), [true, true, false, false]);
+        assert!(!FillLevel::default().is_below(4));
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A pool of frames of one size, or of frames for borrowed memory, allocated once.
+//! A pool of frames of one size, allocated once.
 
-use crate::{Frame, HEADROOM_BYTES, TAILROOM_BYTES};
+use crate::{FillLevel, Frame, HEADROOM_BYTES, TAILROOM_BYTES};
 
 /// Free frames of one size, owned by one worker. `get` and `put` do not allocate.
 #[derive(Debug)]
@@ -10,7 +10,7 @@ pub struct Pool {
     home: u16,
     total: usize,
     capacity_bytes: usize,
-    /// Size of each frame's own memory in bytes, including headroom and tailroom.
+    /// Size of each frame's memory in bytes, including headroom and tailroom.
     memory_bytes: usize,
 }
 
@@ -24,27 +24,19 @@ impl Pool {
         Self { free, home, total: count, capacity_bytes, memory_bytes }
     }
 
-    /// Creates a pool of `count` frames that own no memory, for borrowed memory. `home` identifies the pool.
-    #[must_use]
-    pub fn of_shells(home: u16, count: usize) -> Self {
-        let mut free = Vec::with_capacity(count);
-        free.resize_with(count, || Frame::shell(home));
-        Self { free, home, total: count, capacity_bytes: 0, memory_bytes: 0 }
-    }
-
     /// Takes an empty frame; `None` if no frame is free.
     #[inline]
     pub fn get(&mut self) -> Option<Frame> {
         self.free.pop()
     }
 
-    /// Puts a frame back into the pool and ends its loan, if any. If the frame belongs to another home or the
+    /// Puts a frame back into the pool. If the frame belongs to another home or the
     /// pool is full, the frame is returned to the caller as the error.
     #[inline]
     pub fn put(&mut self, mut frame: Frame) -> Result<(), Frame> {
         if frame.home() != self.home
             || self.free.len() == self.total
-            || frame.own_bytes() != self.memory_bytes
+            || frame.memory_bytes() != self.memory_bytes
         {
             return Err(frame);
         }
@@ -60,13 +52,20 @@ impl Pool {
         self.free.len()
     }
 
+    /// Returns the number of free frames and of all frames.
+    #[must_use]
+    #[inline]
+    pub fn level(&self) -> FillLevel {
+        FillLevel { free: self.free.len(), total: self.total }
+    }
+
     /// Returns the number of frames with which the pool was created.
     #[must_use]
     pub fn total(&self) -> usize {
         self.total
     }
 
-    /// Returns the capacity of each frame in bytes; 0 for frames that own no memory.
+    /// Returns the capacity of each frame in bytes.
     #[must_use]
     pub fn capacity_bytes(&self) -> usize {
         self.capacity_bytes

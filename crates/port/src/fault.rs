@@ -4,7 +4,6 @@
 
 use crate::{Capabilities, Link, MIN_FRAME_BYTES, Outstanding, Pools, PortDrop, Queue, Statistics};
 use frame::Frame;
-use std::collections::VecDeque;
 use std::os::fd::RawFd;
 
 /// Rates of injected faults, in events per thousand.
@@ -92,7 +91,7 @@ impl<Q: Queue> Queue for Faulty<Q> {
         burst.len() - before
     }
 
-    fn transmit(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) -> usize {
+    fn transmit(&mut self, frames: &mut Vec<Frame>, done: &mut Vec<Frame>) -> usize {
         if self.random.happens(self.faults.refuse_per_mille) {
             return 0;
         }
@@ -203,7 +202,7 @@ mod tests {
             Faulty::new(queues.remove(0), Faults { refuse_per_mille: 500, seed: 4, ..Faults::default() });
         let mut refused = 0;
         for _ in 0..200 {
-            let mut out = VecDeque::from([Frame::from_bytes(&[1; 60])]);
+            let mut out = vec![Frame::from_bytes(&[1; 60])];
             let taken = queue.transmit(&mut out, &mut Vec::new());
             assert_eq!(taken + out.len(), 1);
             refused += out.len();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A worker's pools of frames: small frames for packets, large frames for super-frames and jumbo frames.
 
-use frame::{Frame, Pool};
+use frame::{FillLevel, Frame, Pool};
 
 /// Capacity of a small frame in bytes.
 pub const SMALL_FRAME_BYTES: usize = 2048;
@@ -16,8 +16,6 @@ pub struct Pools {
     pub small: Pool,
     /// Frames of [`LARGE_FRAME_BYTES`], for GSO super-frames and jumbo frames; may be empty.
     pub large: Pool,
-    /// Frames that own no memory and borrow the memory of devices ([`frame::Loan`]); may be empty.
-    pub shells: Pool,
 }
 
 impl Pools {
@@ -27,14 +25,7 @@ impl Pools {
         Self {
             small: Pool::new(home, small, SMALL_FRAME_BYTES),
             large: Pool::new(home, large, LARGE_FRAME_BYTES),
-            shells: Pool::of_shells(home, 0),
         }
-    }
-
-    /// Adds `shells` frames for borrowed memory.
-    #[must_use]
-    pub fn with_shells(self, shells: usize) -> Self {
-        Self { shells: Pool::of_shells(self.small.home(), shells), ..self }
     }
 
     /// Returns an empty frame with space for `len` bytes, or `None` if the pool for this length is empty.
@@ -72,52 +63,53 @@ impl Pools {
     /// Puts a frame back into its pool. A frame of another home is returned to the caller as the error.
     #[inline]
     pub fn put(&mut self, frame: Frame) -> Result<(), Frame> {
-        self.small.put(frame).or_else(|frame| self.shells.put(frame)).or_else(|frame| self.large.put(frame))
+        self.small.put(frame).or_else(|frame| self.large.put(frame))
     }
 
     /// Returns whether the pool for frames of `len` bytes has less than a quarter of its frames left.
     #[must_use]
     #[inline]
     pub fn lacks(&self, len: usize) -> bool {
-        has_less_than(if len <= self.small.capacity_bytes() { &self.small } else { &self.large }, 4)
+        let pool = if len <= self.small.capacity_bytes() { &self.small } else { &self.large };
+        pool.level().is_below(4)
     }
 
-    /// Returns the pool from which a frame like this was taken.
+    /// Returns the fill level of the pool from which a frame like this was taken: a pool of this worker, or
+    /// the pool of the frame's device.
     #[inline]
-    fn pool_of(&self, frame: &Frame) -> &Pool {
-        match frame.capacity() {
-            0 => &self.shells,
-            bytes if bytes == self.small.capacity_bytes() => &self.small,
-            _ => &self.large,
-        }
+    fn level_of(&self, frame: &Frame) -> FillLevel {
+        frame.device_level().unwrap_or_else(|| {
+            let is_small = frame.capacity() == self.small.capacity_bytes();
+            if is_small { &self.small } else { &self.large }.level()
+        })
     }
 
     /// Returns whether the pool of this frame has less than a quarter of its frames left.
     #[must_use]
     #[inline]
     pub fn is_scarce(&self, frame: &Frame) -> bool {
-        has_less_than(self.pool_of(frame), 4)
+        self.level_of(frame).is_below(4)
     }
 
     /// Returns whether the pool of this frame has less than half of its frames left.
     #[must_use]
     #[inline]
     pub fn is_half_used(&self, frame: &Frame) -> bool {
-        has_less_than(self.pool_of(frame), 2)
+        self.level_of(frame).is_below(2)
     }
 
-    /// Returns whether less than a quarter of the small frames or of the shells is left.
+    /// Returns whether less than a quarter of the small frames is left.
     #[must_use]
     #[inline]
     pub fn is_low(&self) -> bool {
-        has_less_than(&self.small, 4) || has_less_than(&self.shells, 4)
+        self.small.level().is_below(4)
     }
 
     /// Returns whether a queue may have found no free frame.
     #[must_use]
     #[inline]
     pub fn is_used_up(&self) -> bool {
-        self.small.available() == 0 || self.shells.available() == 0 && self.shells.total() > 0
+        self.small.available() == 0
     }
 
     /// Returns the number of free small frames.
@@ -126,12 +118,6 @@ impl Pools {
     pub fn available(&self) -> usize {
         self.small.available()
     }
-}
-
-/// Returns whether less than 1/`part` of the pool's frames is left.
-#[inline]
-fn has_less_than(pool: &Pool, part: usize) -> bool {
-    pool.available() * part < pool.total()
 }
 
 #[cfg(test)]

@@ -2,8 +2,7 @@
 //! The trait that every driver implements.
 
 use crate::{Pools, Statistics};
-use frame::Frame;
-use std::collections::VecDeque;
+use frame::{FillLevel, Frame};
 use std::os::fd::RawFd;
 
 /// Offloads that `transmit` accepts. Frames that need other offloads must be completed in software first.
@@ -61,10 +60,17 @@ pub trait Queue: Send {
     /// Passes frames from the front of `frames` to the device and returns their number. Never blocks, and
     /// makes at most one system call per batch.
     ///
-    /// Accepted frames are moved to `done`, and the worker returns them to their pools. Other frames stay in
-    /// `frames`, and the caller retries them. A frame that can never be sent is accepted and counted as a
-    /// drop.
-    fn transmit(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) -> usize;
+    /// Accepted frames are removed from `frames`. The device keeps those whose buffers it sends from, and the
+    /// others are moved to `done`, for the worker to return them to their pools. Frames that were not
+    /// accepted stay in `frames`, and the caller retries them. A frame that can never be sent is accepted and
+    /// counted as a drop.
+    fn transmit(&mut self, frames: &mut Vec<Frame>, done: &mut Vec<Frame>) -> usize;
+
+    /// Returns the fill level of the pool of buffers into which the device receives. It is empty for drivers
+    /// that copy packets into the worker's pools.
+    fn buffers(&self) -> FillLevel {
+        FillLevel::default()
+    }
 
     /// Returns the amount of data that the device has not sent yet. The call may take a system call, so it is
     /// not made per packet.
@@ -103,8 +109,12 @@ impl<Q: Queue + ?Sized> Queue for Box<Q> {
         (**self).receive(pools, burst, max)
     }
 
-    fn transmit(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) -> usize {
+    fn transmit(&mut self, frames: &mut Vec<Frame>, done: &mut Vec<Frame>) -> usize {
         (**self).transmit(frames, done)
+    }
+
+    fn buffers(&self) -> FillLevel {
+        (**self).buffers()
     }
 
     fn outstanding(&self) -> Outstanding {
@@ -129,5 +139,20 @@ impl<Q: Queue + ?Sized> Queue for Box<Q> {
 
     fn poll_link(&mut self) -> Link {
         (**self).poll_link()
+    }
+}
+
+/// Removes the first of these frames.
+pub(crate) fn take_first(frames: &mut Vec<Frame>) -> Option<Frame> {
+    (!frames.is_empty()).then(|| frames.remove(0))
+}
+
+/// Moves the first `count` frames to `done`.
+#[inline]
+pub(crate) fn move_first(frames: &mut Vec<Frame>, count: usize, done: &mut Vec<Frame>) {
+    if count >= frames.len() {
+        done.append(frames);
+    } else {
+        done.extend(frames.drain(..count));
     }
 }

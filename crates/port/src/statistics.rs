@@ -103,13 +103,25 @@ impl Statistics {
 
     #[inline]
     pub(crate) fn received(&mut self, bytes: usize) {
-        self.rx_packets += 1;
+        self.received_many(1, bytes);
+    }
+
+    /// Counts received frames and their bytes.
+    #[inline]
+    pub(crate) fn received_many(&mut self, frames: usize, bytes: usize) {
+        self.rx_packets += frames as u64;
         self.rx_bytes += bytes as u64;
     }
 
     #[inline]
     pub(crate) fn sent(&mut self, bytes: usize) {
-        self.tx_packets += 1;
+        self.sent_many(1, bytes);
+    }
+
+    /// Counts sent frames and their bytes.
+    #[inline]
+    pub(crate) fn sent_many(&mut self, frames: usize, bytes: usize) {
+        self.tx_packets += frames as u64;
         self.tx_bytes += bytes as u64;
     }
 

@@ -18,8 +18,6 @@ pub struct WorkerSetConfig {
     pub small_frames: usize,
     /// Number of large frames per worker, for GSO super-frames and jumbo frames.
     pub large_frames: usize,
-    /// Number of frames per worker that refer to memory of a device.
-    pub shells: usize,
     /// Number of frames per worker for packets to the controller.
     pub controller_frames: usize,
     /// Capacity of the ring for operations to each worker.
@@ -55,7 +53,6 @@ impl Default for WorkerSetConfig {
             workers: 1,
             small_frames: 8_192,
             large_frames: 256,
-            shells: 0,
             controller_frames: 512,
             operations: 1_024,
             events: 1_024,

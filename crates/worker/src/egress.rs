@@ -3,18 +3,14 @@
 //! pools, or to the control thread.
 
 use crate::handover::{CachePadded, Peer};
-use crate::outbox::Outbox;
+use crate::outbox::{LONG_FRAMES, Outbox};
 use crate::routes::{Route, Routes};
 use dataplane::{Event, Usage};
 use flow::{DropReason, Nanos, PortNo, QueueId};
-use frame::{Frame, Lane, Pool};
+use frame::{FillLevel, Frame, Lane, Pool};
 use pipeline::{BacklogShare, Egress};
 use port::Pools;
 use rtrb::{Consumer, Producer};
-
-/// Number of frames above which an outbox is sent before the next burst, so that bursts of other ports do not
-/// overflow it.
-const LONG_FRAMES: usize = 128;
 
 /// Bit in the home number of frames from the stock for the controller.
 pub(crate) const STOCK: u16 = 0x8000;
@@ -26,8 +22,8 @@ pub(crate) struct EgressUsage {
     pub small_frames: Usage,
     /// Frames of the large pool that are not free.
     pub large_frames: Usage,
-    /// Frames that refer to memory of a device.
-    pub frames_on_loan: Usage,
+    /// Buffers that are not free in the pool of the device that has the fewest free ones.
+    pub device_buffers: Usage,
     /// Frames with packets for the controller.
     pub controller_frames: Usage,
     /// Low-latency frames in the fullest ring to another worker.
@@ -92,8 +88,11 @@ impl WorkerEgress {
         }
     }
 
-    /// Returns the usage of the pools, and of the fullest rings to other workers.
-    pub fn usage(&self) -> EgressUsage {
+    /// Returns the usage of the pools, and of the fullest rings to other workers. `devices` are the pools of
+    /// the worker's devices.
+    pub fn usage(&self, devices: impl Iterator<Item = FillLevel>) -> EgressUsage {
+        let fullest =
+            devices.filter(|level| level.total > 0).min_by_key(|level| level.free).unwrap_or_default();
         let frames = |name, pool: &Pool| Usage::of(name, pool.total() - pool.available(), pool.total());
         let handovers = |name, low_latency| {
             let rings = self.peers.iter().flatten().map(|peer| peer.usage(low_latency));
@@ -102,10 +101,67 @@ impl WorkerEgress {
         EgressUsage {
             small_frames: frames("small_frames", &self.pools.small),
             large_frames: frames("large_frames", &self.pools.large),
-            frames_on_loan: frames("frames_on_loan", &self.pools.shells),
+            device_buffers: Usage::of("device_buffers", fullest.total - fullest.free, fullest.total),
             controller_frames: frames("controller_frames", &self.stock.small),
             handovers_low_latency: handovers("handovers_low_latency", true),
             handovers_normal: handovers("handovers_normal", false),
+        }
+    }
+
+    /// Frees these frames.
+    #[inline]
+    pub fn free_all(&mut self, frames: &mut Vec<Frame>) {
+        for frame in frames.drain(..) {
+            self.free(frame);
+        }
+    }
+
+    /// Queues a frame like [`Egress::transmit`], with all checks: egress queues, ports of other workers, a
+    /// stuck device, an outbox that is long or full.
+    #[inline(never)]
+    fn transmit_checked(
+        &mut self,
+        port: PortNo,
+        queue: QueueId,
+        frame: Frame,
+    ) -> Result<(), (Frame, DropReason)> {
+        let full = |frame| (frame, DropReason::TransmitFull);
+        let Some(Route::Own(at)) = self.routes.get(port) else {
+            return self.hand_over(port, queue, frame).map_err(full);
+        };
+        let low_latency = self.is_low_latency(&frame);
+        let outbox = &mut self.outboxes[usize::from(at)];
+        if outbox.has_queues() {
+            return self.enqueue(at, queue, frame, low_latency);
+        }
+        // Frames that wait for a stuck device must not take the last quarter of a pool, so that other ports
+        // can still receive.
+        if outbox.is_stuck(low_latency) && self.pools.is_scarce(&frame) {
+            return Err(full(frame));
+        }
+        outbox.push(frame, low_latency).map_err(full)?;
+        self.long |= outbox.len() >= LONG_FRAMES;
+        Ok(())
+    }
+
+    /// Frees a frame that is not a small frame of this worker.
+    #[inline(never)]
+    fn free_other(&mut self, frame: Frame) {
+        let home = frame.home();
+        let stranger = if home == self.number {
+            self.pools.put(frame).err()
+        } else if home == self.number | STOCK {
+            self.stock.put(frame).err()
+        } else {
+            Some(frame)
+        };
+        // A device's buffer has no home here. It returns to its device when the frame is dropped.
+        if let Some(frame) = stranger
+            && let Some(Some(CachePadded(ring))) = self.homes.get_mut(usize::from(home & !STOCK))
+        {
+            // The ring's capacity is the total number of frames of that home.
+            let pushed = ring.push(frame);
+            debug_assert!(pushed.is_ok(), "more frames come home than there are");
         }
     }
 
@@ -165,25 +221,17 @@ impl Egress for WorkerEgress {
         self.stock.get(len)
     }
 
-    #[inline]
+    #[inline(always)]
     fn transmit(&mut self, port: PortNo, queue: QueueId, frame: Frame) -> Result<(), (Frame, DropReason)> {
-        let full = |frame| (frame, DropReason::TransmitFull);
-        let Some(Route::Own(at)) = self.routes.get(port) else {
-            return self.hand_over(port, queue, frame).map_err(full);
-        };
         let low_latency = self.is_low_latency(&frame);
-        let outbox = &mut self.outboxes[usize::from(at)];
-        if outbox.has_queues() {
-            return self.enqueue(at, queue, frame, low_latency);
+        if let Some(Route::Own(at)) = self.routes.get(port)
+            && let Some(outbox) = self.outboxes.get_mut(usize::from(at))
+            && outbox.takes(low_latency)
+        {
+            outbox.push_taken(frame, low_latency);
+            return Ok(());
         }
-        // Frames that wait for a stuck device must not take the last quarter of a pool, so that other ports
-        // can still receive.
-        if outbox.is_stuck(low_latency) && self.pools.is_scarce(&frame) {
-            return Err(full(frame));
-        }
-        outbox.push(frame, low_latency).map_err(full)?;
-        self.long |= outbox.len() >= LONG_FRAMES;
-        Ok(())
+        self.transmit_checked(port, queue, frame)
     }
 
     fn report(&mut self, event: Event) -> Result<(), Event> {
@@ -213,20 +261,8 @@ impl Egress for WorkerEgress {
 
     #[inline]
     fn free(&mut self, frame: Frame) {
-        let home = frame.home();
-        let stranger = if home == self.number {
-            self.pools.put(frame).err()
-        } else if home == self.number | STOCK {
-            self.stock.put(frame).err()
-        } else {
-            Some(frame)
-        };
-        if let Some(frame) = stranger
-            && let Some(Some(CachePadded(ring))) = self.homes.get_mut(usize::from(home & !STOCK))
-        {
-            // The ring's capacity is the total number of frames of that home.
-            let pushed = ring.push(frame);
-            debug_assert!(pushed.is_ok(), "more frames come home than there are");
+        if let Err(frame) = self.pools.small.put(frame) {
+            self.free_other(frame);
         }
     }
 }

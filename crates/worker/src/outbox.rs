@@ -5,16 +5,20 @@
 
 mod queues;
 
+use crate::latency::StampRuns;
 use crate::shaper::Shaper;
 use dataplane::Usage;
 use flow::EgressQueue;
 use frame::Frame;
 use port::{Outstanding, Queue};
-use std::collections::VecDeque;
 
 /// Default for the maximum number of normal frames in an outbox; low-latency frames have the same limit.
 /// Further frames are dropped as `transmit_full`.
 pub(crate) const OUTBOX_FRAMES: usize = 512;
+
+/// Number of frames above which an outbox is sent before the next burst, so that bursts of other ports do not
+/// overflow it.
+pub(crate) const LONG_FRAMES: usize = 128;
 
 /// Maximum number of normal frames moved from the egress queues to the outbox at once. It is small enough for
 /// other queues' frames not to wait long, and large enough for one doorbell. While the device does not accept
@@ -41,8 +45,8 @@ pub struct OutboxUsage {
 pub(crate) struct Outbox {
     /// Maximum number of normal frames; normal and low-latency frames together have twice this limit.
     limit: usize,
-    normal: VecDeque<Frame>,
-    low_latency: VecDeque<Frame>,
+    normal: Vec<Frame>,
+    low_latency: Vec<Frame>,
     /// Number of frames in `normal` that go before all low-latency frames (transmit barrier). They may
     /// include earlier packets of a flow that has become low-latency.
     frozen: usize,
@@ -52,9 +56,12 @@ pub(crate) struct Outbox {
     /// Estimate of what the device has not sent yet: its last report plus the frames it has accepted since.
     outstanding: Outstanding,
     /// The part of `normal` that is being passed to the device; empty otherwise.
-    part: VecDeque<Frame>,
+    part: Vec<Frame>,
     /// Whether frames were left when the device was last served: [normal, low-latency].
     left: [bool; 2],
+    /// Number of frames per lane that can be added without any check: [normal, low-latency]. 0 while frames
+    /// may have to be refused, or to go elsewhere.
+    spare: [usize; 2],
     /// The port's egress queues, if it has any. Frames move from them to the outbox.
     shaper: Option<Box<Shaper>>,
     /// Current maximum number of frames to move from the egress queues at once.
@@ -66,11 +73,22 @@ impl Outbox {
     /// frames of all workers, which bounds the memory.
     pub fn new(limit: usize, frames: usize) -> Self {
         let room = (2 * limit).min(frames);
-        let [normal, low_latency, part] = [(); 3].map(|()| VecDeque::with_capacity(room));
+        let [normal, low_latency, part] = [(); 3].map(|()| Vec::with_capacity(room));
         // A watermark of 0 makes the first send query the device.
         let outstanding = Outstanding { bytes: 0, most_bytes: 0 };
-        let (left, shaper, chunk) = ([false; 2], None, CHUNK_FRAMES);
-        Self { limit, normal, low_latency, frozen: 0, promoted: 0, outstanding, part, left, shaper, chunk }
+        Self {
+            limit,
+            normal,
+            low_latency,
+            frozen: 0,
+            promoted: 0,
+            outstanding,
+            part,
+            left: [false; 2],
+            spare: [0; 2],
+            shaper: None,
+            chunk: CHUNK_FRAMES,
+        }
     }
 
     /// Creates an outbox behind egress queues.
@@ -102,8 +120,33 @@ impl Outbox {
         self.left[usize::from(low_latency)]
     }
 
-    /// Adds a frame. Returns it if there is no space.
+    /// Returns whether a frame of this lane can be added by [`push_taken`](Self::push_taken).
     #[inline]
+    pub fn takes(&self, low_latency: bool) -> bool {
+        self.spare[usize::from(low_latency)] > 0
+    }
+
+    /// Adds a frame without a check, after `takes` has returned true for its lane.
+    #[inline]
+    pub fn push_taken(&mut self, frame: Frame, low_latency: bool) {
+        self.spare[usize::from(low_latency)] -= 1;
+        if low_latency {
+            self.low_latency.push(frame);
+        } else {
+            self.normal.push(frame);
+        }
+    }
+
+    /// Sets how many frames can be added without any check. Both lanes together stay below the limits.
+    fn set_spare(&mut self) {
+        let [left_normal, left_low_latency] = self.left;
+        let half = LONG_FRAMES.min(2 * self.limit).saturating_sub(self.len() + 1) / 2;
+        let normal = half.min(self.limit.saturating_sub(self.normal.len()));
+        let spare = |left, spare| if left || self.shaper.is_some() { 0 } else { spare };
+        self.spare = [spare(left_normal, normal), spare(left_low_latency, half)];
+    }
+
+    /// Adds a frame. Returns it if there is no space.
     pub fn push(&mut self, frame: Frame, low_latency: bool) -> Result<(), Frame> {
         let all = 2 * self.limit;
         let room = if low_latency { all } else { self.limit };
@@ -111,9 +154,9 @@ impl Outbox {
             return Err(frame);
         }
         if low_latency {
-            self.low_latency.push_back(frame);
+            self.low_latency.push(frame);
         } else {
-            self.normal.push_back(frame);
+            self.normal.push(frame);
         }
         Ok(())
     }
@@ -132,12 +175,13 @@ impl Outbox {
     /// Removes any waiting frame, ignoring the order.
     pub fn pop(&mut self) -> Option<Frame> {
         (self.frozen, self.promoted) = (0, 0);
-        let frame = self.low_latency.pop_front().or_else(|| self.normal.pop_front());
+        let frame = self.low_latency.pop().or_else(|| self.normal.pop());
         frame.or_else(|| self.shaper.as_mut()?.pop())
     }
 
     /// Sets a transmit barrier: frames queued now are sent before all later frames, in their current order.
     pub fn freeze(&mut self) {
+        self.spare = [0; 2];
         self.merge();
         self.frozen = self.normal.len();
         if let Some(shaper) = &mut self.shaper {
@@ -157,8 +201,8 @@ impl Outbox {
     fn merge(&mut self) {
         let count = self.low_latency.len();
         if count > 0 {
-            self.normal.extend(self.low_latency.drain(..));
-            if let Some(later) = self.normal.make_contiguous().get_mut(self.frozen..) {
+            self.normal.append(&mut self.low_latency);
+            if let Some(later) = self.normal.get_mut(self.frozen..) {
                 later.rotate_right(count);
             }
             self.frozen += count;
@@ -166,28 +210,41 @@ impl Outbox {
         }
     }
 
-    /// Passes frames to the device, moves accepted ones to `done`, and returns their number. After each
-    /// doorbell, `rung` is called with the frames accepted by it.
+    /// Passes frames to the device and returns how many it accepted. Accepted frames that the device does not
+    /// keep are moved to `done`. After each doorbell, `rung` is called with the stamps of the frames offered
+    /// and the number of accepted ones.
     pub fn send(
         &mut self,
         queue: &mut dyn Queue,
         done: &mut Vec<Frame>,
-        mut rung: impl FnMut(&[Frame]),
+        mut rung: impl FnMut(&StampRuns, usize),
     ) -> usize {
         if self.frozen > 0 {
             self.merge();
         }
         let mut sent = 0;
-        if !self.low_latency.is_empty() {
-            sent = queue.transmit(&mut self.low_latency, done);
-            self.charge(&done[..sent]);
-            rung(done);
+        while !self.low_latency.is_empty() {
+            let runs = StampRuns::of(&self.low_latency);
+            let count = runs.frames();
+            let charge = self.charge_of(&self.low_latency[..count]);
+            let taken = transmit(&mut self.low_latency, count, &mut self.part, queue, done);
+            self.outstanding.bytes += charge - self.charge_of(&self.low_latency[..count - taken]);
+            rung(&runs, taken);
+            sent += taken;
+            if taken < count {
+                break;
+            }
         }
         while self.low_latency.is_empty() && !self.normal.is_empty() {
-            let count = self.allowed(queue);
-            let taken = self.send_normal(count, queue, done);
-            self.charge(&done[sent..]);
-            rung(&done[sent..]);
+            let allowed = self.allowed(queue);
+            let runs = StampRuns::of(&self.normal[..allowed]);
+            let count = runs.frames();
+            let charge = self.charge_of(&self.normal[..count]);
+            let taken = transmit(&mut self.normal, count, &mut self.part, queue, done);
+            self.outstanding.bytes += charge - self.charge_of(&self.normal[..count - taken]);
+            self.frozen = self.frozen.saturating_sub(taken);
+            self.promoted = self.promoted.saturating_sub(taken);
+            rung(&runs, taken);
             sent += taken;
             if taken < count || count == 0 {
                 break;
@@ -195,26 +252,8 @@ impl Outbox {
         }
         let goes_first = self.promoted > 0 || !self.low_latency.is_empty();
         self.left = [!self.is_empty(), goes_first];
+        self.set_spare();
         sent
-    }
-
-    /// Passes up to `count` normal frames to the device. Returns how many it accepted.
-    fn send_normal(&mut self, count: usize, queue: &mut dyn Queue, done: &mut Vec<Frame>) -> usize {
-        let taken = if count == self.normal.len() {
-            queue.transmit(&mut self.normal, done)
-        } else if count == 0 {
-            0
-        } else {
-            self.part.extend(self.normal.drain(..count));
-            let taken = queue.transmit(&mut self.part, done);
-            while let Some(frame) = self.part.pop_back() {
-                self.normal.push_front(frame);
-            }
-            taken
-        };
-        self.frozen = self.frozen.saturating_sub(taken);
-        self.promoted = self.promoted.saturating_sub(taken);
-        taken
     }
 
     /// Returns the number of normal frames that the device may get now. The device is queried only if the
@@ -235,12 +274,31 @@ impl Outbox {
         self.normal.iter().take_while(goes).count().max(self.promoted)
     }
 
-    /// Adds accepted frames to the estimate of outstanding bytes.
-    fn charge(&mut self, frames: &[Frame]) {
-        if self.outstanding.most_bytes != usize::MAX {
-            self.outstanding.bytes += frames.iter().map(charge_bytes).sum::<usize>();
-        }
+    /// Returns what these frames add to the estimate of outstanding bytes.
+    fn charge_of(&self, frames: &[Frame]) -> usize {
+        if self.outstanding.most_bytes == usize::MAX { 0 } else { frames.iter().map(charge_bytes).sum() }
     }
+}
+
+/// Passes the first `count` of `frames` to the device and returns how many it accepted. `part` must be empty;
+/// it is used if there are more frames.
+fn transmit(
+    frames: &mut Vec<Frame>,
+    count: usize,
+    part: &mut Vec<Frame>,
+    queue: &mut dyn Queue,
+    done: &mut Vec<Frame>,
+) -> usize {
+    if count == frames.len() {
+        return queue.transmit(frames, done);
+    }
+    if count == 0 {
+        return 0;
+    }
+    part.extend(frames.drain(..count));
+    let taken = queue.transmit(part, done);
+    frames.splice(..0, part.drain(..));
+    taken
 }
 
 /// Returns an estimate of the bytes that a frame occupies in a device.
@@ -275,7 +333,7 @@ mod tests {
 
         /// Passes frames to the device, then lets it send `frames` of them. Returns their names.
         fn send_some(&mut self, frames: usize) -> String {
-            self.outbox.send(&mut self.queue, &mut Vec::new(), |_| ());
+            self.outbox.send(&mut self.queue, &mut Vec::new(), |_, _| ());
             self.popped(frames)
         }
 

@@ -86,13 +86,13 @@ fn of_worker(usage: &WorkerUsage) -> impl Iterator<Item = Usage> {
     let EgressUsage {
         small_frames,
         large_frames,
-        frames_on_loan,
+        device_buffers,
         controller_frames,
         handovers_low_latency,
         handovers_normal,
     } = egress;
     let of_pipeline = [backlog_normal, backlog_unknown, hold, copies];
-    let of_pools = [small_frames, large_frames, frames_on_loan, controller_frames];
+    let of_pools = [small_frames, large_frames, device_buffers, controller_frames];
     let others = [handovers_low_latency, handovers_normal, recorder];
     of_pipeline.into_iter().chain(of_pools).chain(others)
 }

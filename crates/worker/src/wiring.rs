@@ -148,7 +148,7 @@ impl Wiring<'_> {
             peers,
             homes,
             returned,
-            pools: Pools::new(home, config.small_frames, config.large_frames).with_shells(config.shells),
+            pools: Pools::new(home, config.small_frames, config.large_frames),
             stock: Pools::new(home | STOCK, config.controller_frames, sizes.stock_large),
             events,
         };
@@ -190,7 +190,7 @@ impl Sizes {
     fn of(config: &WorkerSetConfig) -> Self {
         let stock_large = config.controller_frames / 16;
         let stock = config.controller_frames + stock_large;
-        let per_worker = config.small_frames + config.large_frames + config.shells + stock;
+        let per_worker = config.small_frames + config.large_frames + stock;
         Self { stock_large, stock, per_worker, in_all: config.workers * per_worker }
     }
 }

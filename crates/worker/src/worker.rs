@@ -5,7 +5,7 @@
 use crate::egress::WorkerEgress;
 use crate::handover::{Arrivals, Handover};
 use crate::instruments::BurstInstruments;
-use crate::latency::LatencyMonitor;
+use crate::latency::{LatencyMonitor, StampRuns};
 use crate::outbox::Outbox;
 use crate::published::{PortReport, Published, WorkerUsage};
 use crate::quantum::Quantum;
@@ -189,7 +189,13 @@ impl<P: Probe> Worker<P> {
     /// Returns whether a burst can be received. The hold queue must have space for all of it, and held
     /// packets must not take the last free frames.
     fn has_room(&self) -> bool {
-        self.pipeline.may_hold_back() && (self.pipeline.held_back() == 0 || !self.egress.pools.is_low())
+        self.pipeline.may_hold_back() && (self.pipeline.held_back() == 0 || !self.is_low())
+    }
+
+    /// Returns whether less than a quarter is free of the small frames, or of the buffers of a device.
+    fn is_low(&self) -> bool {
+        let is_low = |served: &Served| served.queue.buffers().is_below(4);
+        self.egress.pools.is_low() || self.served.iter().any(is_low)
     }
 
     /// Works off a quantum of up to `most` packets, if any wait.
@@ -315,11 +321,9 @@ impl<P: Probe> Worker<P> {
                 queued = true;
                 continue;
             }
-            let latency = |frames: &[Frame]| self.latency.sent(frames, &self.probe);
+            let latency = |runs: &StampRuns, accepted| self.latency.sent(runs, accepted, &self.probe);
             sent += outbox.send(&mut *served.queue, &mut self.done, latency);
-            for frame in self.done.drain(..) {
-                self.egress.free(frame);
-            }
+            self.egress.free_all(&mut self.done);
         }
         if queued {
             sent += self.send_queued();
@@ -341,12 +345,10 @@ impl<P: Probe> Worker<P> {
                     break;
                 }
                 outbox.fetch(&*served.queue, self.now);
-                let latency = |frames: &[Frame]| self.latency.sent(frames, &self.probe);
+                let latency = |runs: &StampRuns, accepted| self.latency.sent(runs, accepted, &self.probe);
                 let taken = outbox.send(&mut *served.queue, &mut self.done, latency);
                 let is_more = outbox.is_more();
-                for frame in self.done.drain(..) {
-                    self.egress.free(frame);
-                }
+                self.egress.free_all(&mut self.done);
                 sent += taken;
                 if taken == 0 || !is_more {
                     break;
@@ -373,7 +375,7 @@ impl<P: Probe> Worker<P> {
         }
         self.published.put(WorkerUsage {
             pipeline: self.pipeline.usage(),
-            egress: self.egress.usage(),
+            egress: self.egress.usage(self.served.iter().map(|served| served.queue.buffers())),
             recorder: self.instruments.usage(),
         });
     }

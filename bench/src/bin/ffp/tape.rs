@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Recorder of the packets that ports send.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -56,7 +56,7 @@ impl<Q: Queue> Queue for Tapped<Q> {
         self.queue.receive(pools, burst, max)
     }
 
-    fn transmit(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) -> usize {
+    fn transmit(&mut self, frames: &mut Vec<Frame>, done: &mut Vec<Frame>) -> usize {
         let sum = frames.iter().filter_map(|frame| frame.bytes().first_chunk::<8>());
         let sum = sum.fold(0_u64, |sum, bytes| sum.wrapping_add(u64::from_ne_bytes(*bytes)));
         self.tape.sum.fetch_add(sum, Ordering::Relaxed);

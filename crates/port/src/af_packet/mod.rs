@@ -25,7 +25,6 @@ use cut::Cutter;
 use frame::Frame;
 use socket::{Port, Socket};
 use std::cell::Cell;
-use std::collections::VecDeque;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::time::Instant;
@@ -133,7 +132,7 @@ impl Queue for PacketQueue {
         self.receive_burst(pools, burst, max)
     }
 
-    fn transmit(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) -> usize {
+    fn transmit(&mut self, frames: &mut Vec<Frame>, done: &mut Vec<Frame>) -> usize {
         self.transmit_burst(frames, done)
     }
 

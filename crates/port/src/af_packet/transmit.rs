@@ -7,9 +7,9 @@
 
 use super::PacketQueue;
 use super::vnet::{TransmitForm, way};
+use crate::queue::take_first;
 use crate::{MIN_FRAME_BYTES, PortDrop};
 use frame::Frame;
-use std::collections::VecDeque;
 use std::io;
 
 /// Meaning of the error with which the kernel refused a packet.
@@ -34,12 +34,12 @@ fn refusal(error: &io::Error) -> Refusal {
 }
 
 impl PacketQueue {
-    pub(super) fn transmit_burst(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) -> usize {
+    pub(super) fn transmit_burst(&mut self, frames: &mut Vec<Frame>, done: &mut Vec<Frame>) -> usize {
         let before = frames.len();
         // A socket reports a past loss of the link once, even if the link is up again. Only the second error
         // in a row counts.
         let mut link_refused = false;
-        while let Some(front) = frames.front() {
+        while let Some(front) = frames.first() {
             if front.len() < MIN_FRAME_BYTES {
                 self.drop_front(PortDrop::TxRunt, frames, done);
                 continue;
@@ -79,7 +79,7 @@ impl PacketQueue {
                     Refusal::Link if !link_refused => link_refused = true,
                     Refusal::Link => {
                         self.statistics.dropped_many(PortDrop::TxLinkDown, frames.len() as u64);
-                        done.extend(frames.drain(..));
+                        done.append(frames);
                     }
                 },
             }
@@ -89,12 +89,12 @@ impl PacketQueue {
 
     /// Sends the front frame in segments. If the device is full after some of them, the rest is dropped,
     /// because a frame sent in part cannot be retried.
-    fn send_segments(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) {
-        let Some(frame) = frames.front() else { return };
+    fn send_segments(&mut self, frames: &mut Vec<Frame>, done: &mut Vec<Frame>) {
+        let Some(frame) = frames.first() else { return };
         match self.cutter.send(frame, &mut self.batch, self.socket.borrow()) {
             Ok(()) => {
                 self.statistics.sent(frame.len());
-                done.extend(frames.pop_front());
+                done.extend(take_first(frames));
             }
             Err(error) => {
                 let reason = match refusal(&error) {
@@ -107,8 +107,8 @@ impl PacketQueue {
         }
     }
 
-    fn drop_front(&mut self, reason: PortDrop, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) {
+    fn drop_front(&mut self, reason: PortDrop, frames: &mut Vec<Frame>, done: &mut Vec<Frame>) {
         self.statistics.dropped(reason);
-        done.extend(frames.pop_front());
+        done.extend(take_first(frames));
     }
 }

@@ -18,7 +18,6 @@ use crate::{
 };
 use frame::Frame;
 use socket::{Patience, Port, Socket};
-use std::collections::VecDeque;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::time::Instant;
@@ -110,7 +109,7 @@ impl Queue for XdpQueue {
         self.receive_burst(pools, burst, max)
     }
 
-    fn transmit(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) -> usize {
+    fn transmit(&mut self, frames: &mut Vec<Frame>, done: &mut Vec<Frame>) -> usize {
         self.transmit_burst(frames, done)
     }
 

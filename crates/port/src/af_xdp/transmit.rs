@@ -3,10 +3,10 @@
 //! does not do it.
 
 use super::XdpQueue;
+use crate::queue::take_first;
 use crate::sys::{Refused, XSK_FRAME_BYTES};
 use crate::{MIN_FRAME_BYTES, PortDrop, offload};
 use frame::Frame;
-use std::collections::VecDeque;
 use wire::segment::Segments;
 
 const ETHERNET_BYTES: usize = 14;
@@ -44,7 +44,7 @@ fn way(frame: &mut Frame, mtu: Option<u32>) -> TransmitForm {
 }
 
 impl XdpQueue {
-    pub(super) fn transmit_burst(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) -> usize {
+    pub(super) fn transmit_burst(&mut self, frames: &mut Vec<Frame>, done: &mut Vec<Frame>) -> usize {
         let before = frames.len();
         self.socket.xsk.reap();
         if self.is_down && before > 0 || self.socket.xsk.has_unsent() {
@@ -58,7 +58,7 @@ impl XdpQueue {
                 continue;
             }
             // The first frame cannot be sent whole, or there is no space.
-            match frames.front_mut().map(|front| way(front, mtu)) {
+            match frames.first_mut().map(|front| way(front, mtu)) {
                 Some(TransmitForm::Dropped(reason)) => self.drop_front(reason, frames, done),
                 Some(TransmitForm::Segments) => self.send_segments(frames, done),
                 Some(TransmitForm::Whole) | None => break,
@@ -66,13 +66,13 @@ impl XdpQueue {
         }
         if self.is_down {
             self.statistics.dropped_many(PortDrop::TxLinkDown, frames.len() as u64);
-            done.extend(frames.drain(..));
+            done.append(frames);
         }
         before - frames.len()
     }
 
     /// Queues frames that can be sent whole, from the front. Returns their number.
-    fn put_up(&mut self, frames: &mut VecDeque<Frame>, mtu: Option<u32>) -> usize {
+    fn put_up(&mut self, frames: &mut [Frame], mtu: Option<u32>) -> usize {
         let xsk = &mut self.socket.xsk;
         let mut count = 0;
         for frame in frames.iter_mut() {
@@ -91,7 +91,7 @@ impl XdpQueue {
     }
 
     /// Sends the first `count` of `frames`, which must have been queued in the socket.
-    fn send(&mut self, count: usize, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) {
+    fn send(&mut self, count: usize, frames: &mut Vec<Frame>, done: &mut Vec<Frame>) {
         let sent = self.socket.xsk.send();
         self.is_down = sent.refused == Refused::Link;
         if sent.withdrawn {
@@ -109,8 +109,8 @@ impl XdpQueue {
 
     /// Sends the front frame in segments. If the device is full after some of them, the rest is dropped,
     /// because a frame sent in part cannot be retried.
-    fn send_segments(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) {
-        let Some(frame) = frames.front() else { return };
+    fn send_segments(&mut self, frames: &mut Vec<Frame>, done: &mut Vec<Frame>) {
+        let Some(frame) = frames.first() else { return };
         let result = match offload::segments(frame) {
             Some(segments) => self.cut(segments),
             None => Err(PortDrop::TxUnfinished),
@@ -118,7 +118,7 @@ impl XdpQueue {
         match result {
             Ok(()) => {
                 self.statistics.sent(frame.len());
-                done.extend(frames.pop_front());
+                done.extend(take_first(frames));
             }
             Err(reason) => self.drop_front(reason, frames, done),
         }
@@ -146,8 +146,8 @@ impl XdpQueue {
         Ok(())
     }
 
-    fn drop_front(&mut self, reason: PortDrop, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) {
+    fn drop_front(&mut self, reason: PortDrop, frames: &mut Vec<Frame>, done: &mut Vec<Frame>) {
         self.statistics.dropped(reason);
-        done.extend(frames.pop_front());
+        done.extend(take_first(frames));
     }
 }

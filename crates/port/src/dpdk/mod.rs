@@ -2,10 +2,10 @@
 //! DPDK ports: network cards by PCI address, and virtual devices (`net_pcap`, `net_memif`, `net_tap` and
 //! others) by device string.
 //!
-//! A received packet stays in its mbuf: the frame borrows the mbuf's memory ([`frame::Loan`]). A frame that
-//! is sent to another DPDK port passes its mbuf on. Bytes are copied only between DPDK ports and ports of
-//! other drivers. Without the cargo feature `dpdk` the driver only returns an error that explains how to
-//! build it.
+//! A received packet stays in its mbuf, which is a frame because both have the same layout ([`frame::Head`]).
+//! A frame that is sent to another DPDK port passes its mbuf on. Bytes are copied only between DPDK ports and
+//! ports of other drivers. Without the cargo feature `dpdk` the driver only returns an error that explains
+//! how to build it.
 
 #[cfg(feature = "dpdk")]
 mod device;

@@ -2,10 +2,10 @@
 //! A queue pair of a DPDK device.
 
 use super::device::{Attached, Device};
-use super::shim::{self, Burst, Drops, Packet};
+use super::shim::{self, Chain, Drops};
+use crate::queue::take_first;
 use crate::{Capabilities, Link, MIN_FRAME_BYTES, Pools, PortDrop, Queue, Statistics, offload};
-use frame::Frame;
-use std::collections::VecDeque;
+use frame::{FillLevel, Frame, Meta};
 use std::os::fd::RawFd;
 use std::sync::{Arc, PoisonError};
 
@@ -23,7 +23,6 @@ pub(super) struct DpdkQueue {
     attached: Option<Arc<Attached>>,
     /// Number of times that the device has come back.
     generation: u64,
-    burst: Burst,
     /// Whether the receiving thread has been registered with DPDK, which gives it mbuf caches.
     has_thread: bool,
     sequence: u64,
@@ -44,7 +43,6 @@ impl DpdkQueue {
             device,
             attached: Some(attached),
             generation: 0,
-            burst: Burst::new(),
             has_thread: false,
             sequence: 0,
             link: Link::default(),
@@ -65,41 +63,6 @@ impl DpdkQueue {
         self.earlier_drops.missed += missed;
         self.earlier_drops.no_buffer += no_buffer;
         self.earlier_drops.errors += errors;
-    }
-
-    /// Converts a received packet to a frame, or returns the reason to drop it.
-    #[inline]
-    fn frame(&self, packet: Packet, pools: &mut Pools) -> Result<Frame, PortDrop> {
-        match packet {
-            Packet::Whole(loan, offset, len) => {
-                if (len as usize) < MIN_FRAME_BYTES {
-                    return Err(PortDrop::RxRunt);
-                }
-                let mut frame = pools.shells.get().ok_or(PortDrop::RxKernel)?;
-                // The shim lends only packets that fit. On failure the shell must go back to its pool empty.
-                if !frame.lend(loan, offset, len) {
-                    drop(pools.put(frame));
-                    return Err(PortDrop::RxError);
-                }
-                Ok(frame)
-            }
-            Packet::Parts(chain) => {
-                let len = chain.len();
-                if len < MIN_FRAME_BYTES {
-                    return Err(PortDrop::RxRunt);
-                }
-                if !pools.fits(len) {
-                    return Err(PortDrop::RxOversized);
-                }
-                // The packet was taken from the device, so it cannot wait there for a buffer.
-                let mut frame = pools.get(len).ok_or(PortDrop::RxNoLargeFrame)?;
-                if !chain.read(&mut frame) {
-                    drop(pools.put(frame));
-                    return Err(PortDrop::RxOversized);
-                }
-                Ok(frame)
-            }
-        }
     }
 
     /// Returns whether the device can take the frame as it is, or the reason why it can never take it.
@@ -139,7 +102,7 @@ impl DpdkQueue {
         let mut sent = false;
         while segments.remaining() > 0 {
             let len = segments.write_next(&mut self.segment).ok_or(PortDrop::TxUnfinished)?;
-            if !self.burst.transmit_copy(port, self.number, self.device.pool, &self.segment[..len]) {
+            if !shim::transmit_bytes(port, self.number, self.device.pool, &self.segment[..len]) {
                 return if sent { Err(PortDrop::TxNoBuffer) } else { Ok(None) };
             }
             sent = true;
@@ -154,7 +117,7 @@ impl DpdkQueue {
 
     /// Passes frames that need no completion to the device, from the front. Returns false if it did not take
     /// all of them.
-    fn send_ready(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) -> bool {
+    fn send_ready(&mut self, frames: &mut Vec<Frame>, done: &mut Vec<Frame>) -> bool {
         loop {
             let ready = frames
                 .iter()
@@ -167,18 +130,33 @@ impl DpdkQueue {
             let Some(port) = self.attached.as_ref().and_then(|attached| attached.port()) else {
                 return false;
             };
-            let ready_frames = frames.iter().take(ready);
-            let sent = self.burst.transmit(port, self.number, self.device.pool, ready_frames);
-            for mut frame in frames.drain(..sent.min(ready)) {
-                self.statistics.sent(frame.len());
-                shim::taken(&mut frame);
-                done.push(frame);
-            }
+            let bytes = |frames: &[Frame]| frames.iter().map(Frame::len).sum::<usize>();
+            let ready_bytes = bytes(&frames[..ready]);
+            let sent = shim::transmit(port, self.number, self.device.pool, frames, ready, done);
+            self.statistics.sent_many(sent, ready_bytes - bytes(&frames[..ready - sent]));
             if sent < ready {
                 return false;
             }
         }
     }
+}
+
+/// Copies a packet that is not in one mbuf of the port's pool to a frame, or returns the reason to drop it.
+fn copied(chain: Chain, pools: &mut Pools) -> Result<Frame, PortDrop> {
+    let len = chain.len();
+    if len < MIN_FRAME_BYTES {
+        return Err(PortDrop::RxRunt);
+    }
+    if !pools.fits(len) {
+        return Err(PortDrop::RxOversized);
+    }
+    // The packet was taken from the device, so it cannot wait there for a buffer.
+    let mut frame = pools.get(len).ok_or(PortDrop::RxNoLargeFrame)?;
+    if !chain.read(&mut frame) {
+        drop(pools.put(frame));
+        return Err(PortDrop::RxOversized);
+    }
+    Ok(frame)
 }
 
 impl Queue for DpdkQueue {
@@ -189,46 +167,47 @@ impl Queue for DpdkQueue {
             self.has_thread = true;
         }
         let Some(port) = self.attached.as_ref().and_then(|attached| attached.port()) else { return 0 };
-        self.burst.receive(port, self.number, max.min(pools.shells.available()));
-        let before = burst.len();
-        while let Some(packet) = self.burst.next() {
-            match self.frame(packet, pools) {
-                Ok(mut frame) => {
-                    frame.meta.in_port = self.port;
-                    frame.meta.sequence = self.sequence;
-                    self.sequence += 1;
-                    self.statistics.received(frame.len());
-                    burst.push(frame);
-                }
-                Err(reason) => self.statistics.dropped(reason),
-            }
+        let (before, statistics) = (burst.len(), &mut self.statistics);
+        let copy = |chain: Chain| {
+            let frame = copied(chain, pools);
+            frame
+                .inspect(|frame| statistics.received_many(0, frame.len()))
+                .map_err(|reason| statistics.dropped(reason))
+                .ok()
+        };
+        let bytes = shim::receive(port, self.number, self.device.pool, burst, max, copy);
+        let fresh = &mut burst[before..];
+        let mut meta = Meta { in_port: self.port, sequence: self.sequence, ..Meta::NONE };
+        for frame in &mut *fresh {
+            frame.meta = meta;
+            meta.sequence += 1;
         }
-        burst.len() - before
+        self.sequence = meta.sequence;
+        self.statistics.received_many(fresh.len(), bytes);
+        fresh.len()
     }
 
-    fn transmit(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) -> usize {
+    fn transmit(&mut self, frames: &mut Vec<Frame>, done: &mut Vec<Frame>) -> usize {
         let before = frames.len();
         while self.send_ready(frames, done) {
-            let Some(mut frame) = frames.pop_front() else { break };
-            match self.sends_unchanged(&frame).and_then(|_| self.finish(&mut frame)) {
-                Ok(Some(true)) => self.statistics.sent(frame.len()),
-                Ok(Some(false)) => {
-                    frames.push_front(frame);
-                    continue;
-                }
-                Ok(None) => {
-                    frames.push_front(frame);
-                    break;
-                }
+            let Some(first) = frames.first_mut() else { break };
+            match self.sends_unchanged(first).and_then(|_| self.finish(first)) {
+                Ok(Some(true)) => self.statistics.sent(first.len()),
+                Ok(Some(false)) => continue,
+                Ok(None) => break,
                 Err(reason) => self.statistics.dropped(reason),
             }
-            done.push(frame);
+            done.extend(take_first(frames));
         }
         if !frames.is_empty() && !self.link.up {
             self.statistics.dropped_many(PortDrop::TxLinkDown, frames.len() as u64);
-            done.extend(frames.drain(..));
+            done.append(frames);
         }
         before - frames.len()
+    }
+
+    fn buffers(&self) -> FillLevel {
+        self.device.pool.level()
     }
 
     fn capabilities(&self) -> Capabilities {

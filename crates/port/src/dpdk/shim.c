@@ -23,14 +23,18 @@
 #define DATA_BYTES (2048 + 64)
 #define MEMORY_BYTES (RTE_PKTMBUF_HEADROOM + DATA_BYTES)
 #define TAIL_BYTES 64
+#define MIN_BYTES RTE_ETHER_HDR_LEN
 #define CACHE_MBUFS 256
 // Kept small, because low-latency packets cannot overtake packets that the device has accepted.
 #define TX_DESCRIPTORS 256
 
-uint32_t shim_memory_bytes(void)
-{
-    return MEMORY_BYTES;
-}
+// A frame is an mbuf, so both must have the same layout. The frame's offsets are given by build.rs.
+_Static_assert(offsetof(struct rte_mbuf, buf_addr) == FRAME_MEMORY, "frame: memory");
+_Static_assert(offsetof(struct rte_mbuf, data_off) == FRAME_OFFSET, "frame: offset");
+_Static_assert(offsetof(struct rte_mbuf, pkt_len) == FRAME_LEN, "frame: len");
+_Static_assert(offsetof(struct rte_mbuf, pool) == FRAME_POOL, "frame: pool");
+_Static_assert(sizeof(struct rte_mbuf) == FRAME_PRIVATE, "frame: private area");
+_Static_assert(RTE_PKTMBUF_HEADROOM == FRAME_HEADROOM, "frame: headroom");
 
 static shim_log_function *log_function;
 
@@ -67,13 +71,34 @@ void shim_thread(void)
         (void)rte_thread_register();
 }
 
-struct shim_pool *shim_pool(const char *name, uint32_t count, uint16_t socket, int *error)
+static void prepare_mbuf(struct rte_mempool *pool, void *function, void *mbuf, unsigned int at)
+{
+    (void)pool;
+    (void)at;
+    ((shim_prepare_function *)function)(mbuf, MEMORY_BYTES);
+}
+
+struct shim_pool *shim_pool(const char *name, uint32_t count, uint16_t socket, shim_prepare_function *prepare,
+                            int *error)
 {
     // DPDK refuses a cache larger than two thirds of the pool.
     unsigned int cache = count / 2 < CACHE_MBUFS ? 0 : CACHE_MBUFS;
-    struct rte_mempool *pool = rte_pktmbuf_pool_create(name, count, cache, 0, MEMORY_BYTES, socket);
+    struct rte_mempool *pool =
+        rte_pktmbuf_pool_create(name, count, cache, SHIM_PRIVATE_BYTES, MEMORY_BYTES, socket);
+
     *error = pool ? 0 : -rte_errno;
+    if (pool)
+        rte_mempool_obj_iter(pool, prepare_mbuf, (void *)prepare);
     return (struct shim_pool *)pool;
+}
+
+uint32_t shim_level(void *mempool, uint32_t *total)
+{
+    struct rte_mempool *pool = mempool;
+    const struct rte_mempool_cache *cache = rte_mempool_default_cache(pool, rte_lcore_id());
+
+    *total = pool->size;
+    return rte_mempool_get_ops(pool->ops_index)->get_count(pool) + (cache ? cache->len : 0);
 }
 
 static int find(const char *arguments, uint16_t *port)
@@ -213,40 +238,38 @@ int shim_drops(uint16_t port, struct shim_drops *drops)
     return 0;
 }
 
-// The pools have no private data, so an mbuf's memory directly follows the mbuf.
-static inline struct rte_mbuf *mbuf_of(uint8_t *memory)
+static inline int is_frame(const struct rte_mbuf *mbuf, const struct rte_mempool *pool)
 {
-    return (struct rte_mbuf *)memory - 1;
-}
-
-static inline int may_be_lent(const struct rte_mbuf *mbuf)
-{
-    return mbuf->nb_segs == 1 && mbuf->buf_addr == (const void *)(mbuf + 1) && mbuf->buf_len == MEMORY_BYTES &&
-           RTE_MBUF_DIRECT(mbuf) && rte_mbuf_refcnt_read(mbuf) == 1 &&
+    return mbuf->nb_segs == 1 && mbuf->pool == pool && RTE_MBUF_DIRECT(mbuf) && rte_mbuf_refcnt_read(mbuf) == 1 &&
+           mbuf->buf_len == MEMORY_BYTES && mbuf->data_len >= MIN_BYTES &&
            mbuf->data_off + mbuf->data_len + TAIL_BYTES <= MEMORY_BYTES;
 }
 
-uint16_t shim_receive(uint16_t port, uint16_t queue, struct shim_packet *packets, uint16_t most)
+uint16_t shim_receive(uint16_t port, uint16_t queue, struct shim_pool *pool, void **frames, uint16_t most,
+                      uint64_t *odd, uint64_t *bytes)
 {
-    struct rte_mbuf *mbufs[SHIM_BURST];
+    struct rte_mbuf **mbufs = (struct rte_mbuf **)frames;
     uint16_t count = rte_eth_rx_burst(port, queue, mbufs, RTE_MIN(most, SHIM_BURST));
+    uint64_t others = 0, sum = 0;
 
     for (uint16_t i = 0; i < count; i++) {
-        struct rte_mbuf *mbuf = mbufs[i];
-        int lent = may_be_lent(mbuf);
-
-        packets[i].memory = lent ? mbuf->buf_addr : NULL;
-        packets[i].chain = lent ? NULL : mbuf;
-        packets[i].offset = mbuf->data_off;
-        packets[i].len = mbuf->pkt_len;
+        if (likely(is_frame(mbufs[i], (struct rte_mempool *)pool)))
+            sum += mbufs[i]->pkt_len;
+        else
+            others |= UINT64_C(1) << i;
     }
+    *odd = others;
+    *bytes = sum;
     return count;
 }
 
-void shim_read(void *chain, uint8_t *to, uint32_t len)
+uint32_t shim_len(const void *mbuf)
 {
-    struct rte_mbuf *mbuf = chain;
+    return ((const struct rte_mbuf *)mbuf)->pkt_len;
+}
 
+void shim_read(void *mbuf, uint8_t *to, uint32_t len)
+{
     for (const struct rte_mbuf *part = mbuf; to && part; part = part->next) {
         uint32_t bytes = RTE_MIN(len, (uint32_t)part->data_len);
 
@@ -286,37 +309,50 @@ static struct rte_mbuf *copy(struct rte_mempool *pool, const uint8_t *bytes, uin
     return first;
 }
 
-uint16_t shim_transmit(uint16_t port, uint16_t queue, struct shim_pool *pool, struct shim_packet *packets,
-                       uint16_t count)
+uint16_t shim_transmit(uint16_t port, uint16_t queue, struct shim_pool *pool, void *const *frames, uint16_t count,
+                       uint64_t *copied)
 {
     struct rte_mbuf *mbufs[SHIM_BURST];
+    uint64_t copies = 0;
     uint16_t ready = 0, sent;
 
     for (count = RTE_MIN(count, SHIM_BURST); ready < count; ready++) {
-        struct shim_packet *packet = &packets[ready];
-        struct rte_mbuf *mbuf;
+        // A frame that is no mbuf has the same layout, and no pool.
+        struct rte_mbuf *mbuf = frames[ready];
 
-        if (packet->memory) {
-            mbuf = mbuf_of(packet->memory);
-            mbuf->data_off = packet->offset;
-            mbuf->data_len = packet->len;
-            mbuf->pkt_len = packet->len;
+        if (likely(mbuf->pool != NULL)) {
+            mbuf->data_len = mbuf->pkt_len;
             mbuf->ol_flags = 0;
         } else {
-            mbuf = copy((struct rte_mempool *)pool, packet->bytes, packet->len);
+            mbuf = copy((struct rte_mempool *)pool, rte_pktmbuf_mtod(mbuf, const uint8_t *), mbuf->pkt_len);
             if (!mbuf)
                 break;
+            copies |= UINT64_C(1) << ready;
         }
         mbufs[ready] = mbuf;
     }
     sent = rte_eth_tx_burst(port, queue, mbufs, ready);
-    for (uint16_t i = sent; i < ready; i++)
-        if (!packets[i].memory)
+    for (uint16_t i = sent; copies && i < ready; i++)
+        if (copies & (UINT64_C(1) << i))
             rte_pktmbuf_free(mbufs[i]);
+    *copied = copies;
     return sent;
 }
 
-void shim_free(uint8_t *memory)
+uint16_t shim_transmit_bytes(uint16_t port, uint16_t queue, struct shim_pool *pool, const uint8_t *bytes,
+                             uint32_t len)
 {
-    rte_pktmbuf_free_seg(mbuf_of(memory));
+    struct rte_mbuf *mbuf = copy((struct rte_mempool *)pool, bytes, len);
+
+    if (!mbuf)
+        return 0;
+    if (rte_eth_tx_burst(port, queue, &mbuf, 1) == 1)
+        return 1;
+    rte_pktmbuf_free(mbuf);
+    return 0;
+}
+
+void shim_free(void *mbuf)
+{
+    rte_pktmbuf_free_seg(mbuf);
 }

@@ -9,22 +9,10 @@
 
 // Maximum number of packets per burst.
 #define SHIM_BURST 64
+// Size of an mbuf's private area in bytes.
+#define SHIM_PRIVATE_BYTES 64
 
 struct shim_pool;
-
-// A packet of a burst.
-struct shim_packet {
-    // Start of the mbuf's memory, if the mbuf can be lent: it has one segment and one owner. Null for a
-    // packet to transmit: its bytes are copied.
-    uint8_t *memory;
-    // The mbuf of a received packet, if `memory` is null.
-    void *chain;
-    // The bytes to copy, for packets to transmit without `memory`.
-    const uint8_t *bytes;
-    // Offset of the packet's bytes in `memory`.
-    uint32_t offset;
-    uint32_t len;
-};
 
 // Capabilities of a device.
 struct shim_device {
@@ -51,9 +39,6 @@ struct shim_drops {
     uint64_t unsent;
 };
 
-// Returns the memory size in bytes of each mbuf that `shim_receive` lends.
-uint32_t shim_memory_bytes(void);
-
 // Called with DPDK's messages of one or more lines, by any thread. The bytes are not terminated by 0.
 typedef void shim_log_function(const char *bytes, size_t len);
 
@@ -65,8 +50,16 @@ const char *shim_error(int error);
 // Registers the calling thread with DPDK, which gives it mbuf caches. No effect on later calls.
 void shim_thread(void);
 
-// Creates a pool of `count` mbufs. On failure returns null and sets `error`.
-struct shim_pool *shim_pool(const char *name, uint32_t count, uint16_t socket, int *error);
+// Called with each mbuf of a new pool and the size of the mbuf's memory in bytes.
+typedef void shim_prepare_function(void *mbuf, uint32_t memory_bytes);
+
+// Creates a pool of `count` mbufs, each with a private area of SHIM_PRIVATE_BYTES. On failure returns null and
+// sets `error`.
+struct shim_pool *shim_pool(const char *name, uint32_t count, uint16_t socket, shim_prepare_function *prepare,
+                            int *error);
+// Returns about how many mbufs of a pool are free: mbufs in the caches of other threads count as used. Sets
+// `total` to the number of all mbufs.
+uint32_t shim_level(void *pool, uint32_t *total);
 
 // Attaches the device that `arguments` describe, unless it is attached already, and sets `port` to its
 // number.
@@ -81,12 +74,22 @@ int shim_start(uint16_t port, uint16_t queues, uint16_t descriptors, uint16_t mt
 int shim_link(uint16_t port, struct shim_link *link);
 int shim_drops(uint16_t port, struct shim_drops *drops);
 
-uint16_t shim_receive(uint16_t port, uint16_t queue, struct shim_packet *packets, uint16_t most);
-// Copies at most `len` bytes of a chain to `to`, unless that is null, and frees the chain.
-void shim_read(void *chain, uint8_t *to, uint32_t len);
-// Returns the number of packets accepted, from the first on. The device owns their `memory` from then on.
-// Bytes are copied to mbufs of `pool`. When the pool is empty, no further packet is accepted.
-uint16_t shim_transmit(uint16_t port, uint16_t queue, struct shim_pool *pool, struct shim_packet *packets,
-                       uint16_t count);
-// Returns lent memory to its pool.
-void shim_free(uint8_t *memory);
+// Receives up to `most` packets, at most SHIM_BURST, as mbufs. Sets a bit in `odd` for each mbuf that cannot
+// become a frame: it has several segments, is shared, belongs to another pool, lacks tailroom, or is shorter than
+// an Ethernet header. Adds the lengths of the other packets to `bytes`.
+uint16_t shim_receive(uint16_t port, uint16_t queue, struct shim_pool *pool, void **mbufs, uint16_t most,
+                      uint64_t *odd, uint64_t *bytes);
+// Returns the length of a packet in bytes.
+uint32_t shim_len(const void *mbuf);
+// Copies at most `len` bytes of a packet to `to`, unless that is null, and frees its mbufs.
+void shim_read(void *mbuf, uint8_t *to, uint32_t len);
+// Returns the number of frames accepted, from the first on; at most SHIM_BURST. Frames that are no mbufs are
+// copied to mbufs of `pool` and have a bit in `copied`; the device owns the other accepted ones from then on. When
+// the pool is empty, no further frame is accepted.
+uint16_t shim_transmit(uint16_t port, uint16_t queue, struct shim_pool *pool, void *const *frames, uint16_t count,
+                       uint64_t *copied);
+// Sends a copy of these bytes. Returns 1 if it was accepted, else 0.
+uint16_t shim_transmit_bytes(uint16_t port, uint16_t queue, struct shim_pool *pool, const uint8_t *bytes,
+                             uint32_t len);
+// Returns an mbuf to its pool.
+void shim_free(void *mbuf);

@@ -3,9 +3,9 @@
 //! code of the driver.
 #![allow(unsafe_code)]
 
-use frame::{Frame, Lender, Loan};
-use std::ffi::{CStr, CString, NulError, c_char, c_int};
-use std::ptr::{NonNull, null, null_mut};
+use frame::{FillLevel, Frame, Head, Owner};
+use std::ffi::{CStr, CString, NulError, c_char, c_int, c_void};
+use std::ptr::{NonNull, null_mut};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 #[allow(missing_docs, non_camel_case_types, clippy::all, clippy::undocumented_unsafe_blocks)]
@@ -18,6 +18,9 @@ pub(super) use ffi::{shim_device as Device, shim_drops as Drops, shim_link as Li
 /// Maximum number of packets per call.
 pub(super) const BURST: usize = ffi::SHIM_BURST as usize;
 
+// The private area of an mbuf is the last part of a frame's head.
+const _: () = assert!(frame::layout::PRIVATE + ffi::SHIM_PRIVATE_BYTES as usize == frame::HEAD_BYTES);
+
 /// Serializes attaching, starting and detaching devices.
 static DEVICES: Mutex<()> = Mutex::new(());
 
@@ -25,15 +28,35 @@ fn alone() -> MutexGuard<'static, ()> {
     DEVICES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The lender of all mbufs.
-// SAFETY: `give_back` expects the start of an mbuf's memory. `Burst::next` creates every loan of this lender
-// from such an address.
-static LENDER: Lender = unsafe { Lender::new(give_back) };
+/// The owner of all mbufs.
+// SAFETY: `give_back` expects an mbuf. Frames with this owner are made from mbufs only, by `receive`.
+static MBUFS: Owner = unsafe { Owner::new(give_back, level) };
 
-unsafe fn give_back(memory: NonNull<u8>) {
-    // SAFETY: `Lender::new` guarantees that `memory` belongs to a loan. It is the memory of an mbuf that
-    // nothing else owns.
-    unsafe { ffi::shim_free(memory.as_ptr()) };
+unsafe fn give_back(head: NonNull<Head>) {
+    // SAFETY: `Owner::new` guarantees that the head belongs to a dropped frame. It is an mbuf that nothing
+    // else owns.
+    unsafe { ffi::shim_free(head.as_ptr().cast()) };
+}
+
+/// Returns the fill level of an mbuf's pool.
+fn level(head: &Head) -> FillLevel {
+    level_of(head.pool())
+}
+
+fn level_of(pool: *mut c_void) -> FillLevel {
+    let mut total = 0;
+    // SAFETY: the pool is that of an mbuf, or comes from `shim_pool`. Pools are never freed.
+    let free = unsafe { ffi::shim_level(pool, &raw mut total) };
+    FillLevel { free: free as usize, total: total as usize }
+}
+
+/// Sets up the private area of a new mbuf.
+unsafe extern "C" fn prepare(mbuf: *mut c_void, memory_bytes: u32) {
+    if let Some(head) = NonNull::new(mbuf.cast::<Head>()) {
+        // SAFETY: the shim passes each mbuf of a new pool, before any is used. It has the layout of `Head`,
+        // which the shim's static assertions compare, and a private area.
+        unsafe { Head::prepare(head, memory_bytes, &MBUFS) };
+    }
 }
 
 /// Converts a result of the shim to DPDK's description of the error.
@@ -92,7 +115,7 @@ pub(super) fn use_thread() {
     unsafe { ffi::shim_thread() };
 }
 
-/// A pool of mbufs that is never freed, because frames may borrow mbufs after their port was closed.
+/// A pool of mbufs that is never freed, because frames may outlive their port.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pool(NonNull<ffi::shim_pool>);
 
@@ -106,8 +129,13 @@ impl Pool {
     pub(super) fn new(name: &str, count: u32, socket: u16) -> Result<Self, String> {
         let (name, mut error) = (text(name)?, 0);
         // SAFETY: the terminated name and `error` live until the call returns.
-        let pool = unsafe { ffi::shim_pool(name.as_ptr(), count, socket, &raw mut error) };
+        let pool = unsafe { ffi::shim_pool(name.as_ptr(), count, socket, Some(prepare), &raw mut error) };
         NonNull::new(pool).map(Self).ok_or_else(|| check(error).err().unwrap_or_default())
+    }
+
+    /// Returns about how many mbufs are free: mbufs in the caches of other threads count as used.
+    pub(super) fn level(self) -> FillLevel {
+        level_of(self.0.as_ptr().cast())
     }
 }
 
@@ -188,145 +216,143 @@ pub(super) fn driver(device: &Device) -> String {
     String::from_utf8_lossy(&bytes.collect::<Vec<u8>>()).into_owned()
 }
 
-const NOTHING: ffi::shim_packet =
-    ffi::shim_packet { memory: null_mut(), chain: null_mut(), bytes: null(), offset: 0, len: 0 };
-
-/// A burst of packets received from a device or to be sent to it.
-pub(super) struct Burst {
-    packets: [ffi::shim_packet; BURST],
-    /// Indices of received packets that were not taken yet.
-    waiting: std::ops::Range<usize>,
-    memory_bytes: u32,
-}
-
-// SAFETY: the pointers refer to mbufs that this value owns, or they are stale and not used.
-unsafe impl Send for Burst {}
-
-/// A received packet.
-pub(super) enum Packet {
-    /// A packet in one mbuf: the mbuf's memory, the offset of the packet's bytes in it, and their number.
-    Whole(Loan, u32, u32),
-    /// A packet to be copied.
-    Parts(Chain),
-}
-
-/// A packet in several mbufs, or in a shared mbuf. The packet is freed on drop.
-pub(super) struct Chain {
-    mbuf: NonNull<std::ffi::c_void>,
-    len: usize,
-}
+/// A received packet that cannot become a frame as it is. It is freed on drop.
+pub(super) struct Chain(NonNull<c_void>);
 
 impl Chain {
     pub(super) fn len(&self) -> usize {
-        self.len
+        // SAFETY: the chain owns the mbuf.
+        unsafe { ffi::shim_len(self.0.as_ptr()) as usize }
     }
 
     /// Copies the packet into the frame. Returns false if it does not fit.
     pub(super) fn read(self, frame: &mut Frame) -> bool {
-        if !frame.set_len(self.len) {
+        let len = self.len();
+        if !frame.set_len(len) {
             return false;
         }
-        // SAFETY: the frame has `self.len` bytes, so the packet fits. The chain is freed by this call only,
-        // because `self` is forgotten afterwards.
-        unsafe { ffi::shim_read(self.mbuf.as_ptr(), frame.bytes_mut().as_mut_ptr(), self.len as u32) };
-        std::mem::forget(self);
+        let mbuf = std::mem::ManuallyDrop::new(self).0;
+        // SAFETY: the frame has `len` bytes, so the packet fits. The mbuf is freed by this call only, because
+        // `self` is not dropped.
+        unsafe { ffi::shim_read(mbuf.as_ptr(), frame.bytes_mut().as_mut_ptr(), len as u32) };
         true
     }
 }
 
 impl Drop for Chain {
     fn drop(&mut self) {
-        // SAFETY: a null target only frees the chain. `read` forgets the value, so it is freed once.
-        unsafe { ffi::shim_read(self.mbuf.as_ptr(), null_mut(), 0) };
+        // SAFETY: a null target only frees the packet. `read` does not drop the value, so it is freed once.
+        unsafe { ffi::shim_read(self.0.as_ptr(), null_mut(), 0) };
     }
 }
 
-impl Burst {
-    pub(super) fn new() -> Self {
-        // SAFETY: the call takes no pointers.
-        let memory_bytes = unsafe { ffi::shim_memory_bytes() };
-        Self { packets: [NOTHING; BURST], waiting: 0..0, memory_bytes }
-    }
-
-    /// Receives up to `most` packets, at most [`BURST`]. Packets of the previous call that were not taken are
-    /// freed.
-    #[inline]
-    pub(super) fn receive(&mut self, port: &Port, queue: u16, most: usize) {
-        while self.next().is_some() {}
-        let most = most.min(BURST) as u16;
-        // SAFETY: `packets` has `BURST` entries, and `most` is at most `BURST`.
-        let count = unsafe { ffi::shim_receive(port.0, queue, self.packets.as_mut_ptr(), most) };
-        self.waiting = 0..usize::from(count).min(BURST);
-    }
-
-    /// Takes the next received packet.
-    #[inline]
-    pub(super) fn next(&mut self) -> Option<Packet> {
-        let packet = self.packets.get(self.waiting.next()?)?;
-        if let Some(memory) = NonNull::new(packet.memory) {
-            // SAFETY: the shim lends the memory of an mbuf that nothing else owns, with `memory_bytes` bytes,
-            // and this loan is created once. DPDK's memory is zeroed when it is mapped, so all of it is
-            // initialized.
-            let loan = unsafe { Loan::new(memory, self.memory_bytes, &LENDER) };
-            return Some(Packet::Whole(loan, packet.offset, packet.len));
-        }
-        let mbuf = NonNull::new(packet.chain)?;
-        Some(Packet::Parts(Chain { mbuf, len: packet.len as usize }))
-    }
-
-    /// Passes the first of these frames to the device, at most [`BURST`]. Returns how many it took. The
-    /// device then owns their mbufs, so the caller must call `taken` for each of these frames.
-    pub(super) fn transmit<'f>(
-        &mut self,
-        port: &Port,
-        queue: u16,
-        pool: Pool,
-        frames: impl Iterator<Item = &'f Frame>,
-    ) -> usize {
-        while self.next().is_some() {}
-        let mut count = 0;
-        for (packet, frame) in self.packets.iter_mut().zip(frames) {
-            let (memory, offset) =
-                frame.loan_from(&LENDER).map_or((null_mut(), 0), |(m, at)| (m.as_ptr(), at));
-            let bytes = frame.bytes();
-            *packet = ffi::shim_packet {
-                memory,
-                chain: null_mut(),
-                bytes: bytes.as_ptr(),
-                offset,
-                len: bytes.len() as u32,
-            };
-            count += 1;
-        }
-        // SAFETY: `packets` has `count` entries. Their bytes live until the call returns. Each `memory` is
-        // borrowed by its frame alone and no longer than 65,535 bytes.
-        let sent =
-            unsafe { ffi::shim_transmit(port.0, queue, pool.0.as_ptr(), self.packets.as_mut_ptr(), count) };
-        usize::from(sent)
-    }
-
-    /// Passes a copy of these bytes to the device. Returns false if it has no space.
-    pub(super) fn transmit_copy(&mut self, port: &Port, queue: u16, pool: Pool, bytes: &[u8]) -> bool {
-        while self.next().is_some() {}
-        let mut packet = ffi::shim_packet { bytes: bytes.as_ptr(), len: bytes.len() as u32, ..NOTHING };
-        // SAFETY: one packet, whose bytes live until the call returns.
-        unsafe { ffi::shim_transmit(port.0, queue, pool.0.as_ptr(), &raw mut packet, 1) == 1 }
-    }
-}
-
-/// Removes the loan of a frame whose mbuf the device has taken.
+/// Appends up to `most` received packets to `burst`, at most [`BURST`]; the metadata of their frames is
+/// stale. `copy` turns a packet that cannot become a frame as it is into one, or drops it. Returns the total
+/// length in bytes of the other packets.
 #[inline]
-pub(super) fn taken(frame: &mut Frame) {
-    if frame.loan_from(&LENDER).is_some()
-        && let Some(loan) = frame.take_loan()
-    {
-        // The device owns the mbuf now.
-        let _ = loan.into_start();
+pub(super) fn receive(
+    port: &Port,
+    queue: u16,
+    pool: Pool,
+    burst: &mut Vec<Frame>,
+    most: usize,
+    copy: impl FnMut(Chain) -> Option<Frame>,
+) -> usize {
+    let most = most.min(BURST);
+    burst.reserve(most);
+    let (mut odd, mut bytes) = (0, 0);
+    let before = burst.len();
+    let room = burst.spare_capacity_mut().as_mut_ptr();
+    // SAFETY: `room` has space for `most` pointers. The frames below take over the mbufs.
+    let count = unsafe {
+        ffi::shim_receive(
+            port.0,
+            queue,
+            pool.0.as_ptr(),
+            room.cast(),
+            most as u16,
+            &raw mut odd,
+            &raw mut bytes,
+        )
+    };
+    let count = usize::from(count).min(most);
+    if odd == 0 {
+        // SAFETY: a frame is a pointer to its head, and the shim wrote `count` pointers to mbufs of `pool`,
+        // whose heads `prepare` has set up. The shim has checked that each is in one segment that nothing
+        // else uses, and that packet and tailroom are inside its memory. DPDK's memory is zeroed when it is
+        // mapped, so all of it is initialized.
+        unsafe { burst.set_len(before + count) };
+    } else {
+        // SAFETY: the shim wrote `count` pointers.
+        let mbufs = unsafe { std::slice::from_raw_parts(room.cast::<*mut c_void>(), count) };
+        // `burst` is written while they are read.
+        let mut all = [null_mut(); BURST];
+        all[..count].copy_from_slice(mbufs);
+        receive_odd(&all[..count], odd, burst, copy);
+    }
+    bytes as usize
+}
+
+/// Appends received packets of which some cannot become frames as they are.
+#[cold]
+fn receive_odd(
+    mbufs: &[*mut c_void],
+    odd: u64,
+    burst: &mut Vec<Frame>,
+    mut copy: impl FnMut(Chain) -> Option<Frame>,
+) {
+    for (at, mbuf) in mbufs.iter().enumerate() {
+        let Some(mbuf) = NonNull::new(*mbuf) else { continue };
+        if odd >> at & 1 != 0 {
+            burst.extend(copy(Chain(mbuf)));
+        } else {
+            // SAFETY: as in `receive`, for one packet.
+            burst.push(unsafe { Frame::from_device(mbuf.cast()) });
+        }
     }
 }
 
-impl Drop for Burst {
-    fn drop(&mut self) {
-        while self.next().is_some() {}
+/// Passes up to `count` frames from the front of `frames` to the device, at most [`BURST`]. Returns how many
+/// it accepted. Accepted frames of other drivers were copied and are moved to `done`.
+#[inline]
+pub(super) fn transmit(
+    port: &Port,
+    queue: u16,
+    pool: Pool,
+    frames: &mut Vec<Frame>,
+    count: usize,
+    done: &mut Vec<Frame>,
+) -> usize {
+    let count = count.min(BURST).min(frames.len());
+    let mut copied = 0;
+    // SAFETY: a frame is a pointer to its head, so `frames` begins with `count` such pointers. The frames are
+    // not hollow, and their packets are valid until the call returns.
+    let sent = unsafe {
+        ffi::shim_transmit(
+            port.0,
+            queue,
+            pool.0.as_ptr(),
+            frames.as_ptr().cast(),
+            count as u16,
+            &raw mut copied,
+        )
+    };
+    let sent = usize::from(sent).min(count);
+    for (at, frame) in frames.drain(..sent).enumerate() {
+        if copied >> at & 1 != 0 {
+            done.push(frame);
+        } else {
+            // The device owns the mbuf now.
+            let _ = frame.into_head();
+        }
+    }
+    sent
+}
+
+/// Passes a copy of these bytes to the device. Returns false if it has no space.
+pub(super) fn transmit_bytes(port: &Port, queue: u16, pool: Pool, bytes: &[u8]) -> bool {
+    // SAFETY: the bytes live until the call returns.
+    unsafe {
+        ffi::shim_transmit_bytes(port.0, queue, pool.0.as_ptr(), bytes.as_ptr(), bytes.len() as u32) == 1
     }
 }

@@ -3,8 +3,7 @@
 
 use super::*;
 use crate::{Pools, PortDrop, Queue};
-use frame::{Frame, Gso, GsoKind, PartialChecksum};
-use std::collections::VecDeque;
+use frame::{DEVICE_HOME, Frame, Gso, GsoKind, PartialChecksum};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -80,7 +79,7 @@ fn open_one(device: &str) -> Box<dyn Queue> {
 }
 
 fn pools() -> Pools {
-    Pools::new(0, 64, 4).with_shells(128)
+    Pools::new(0, 64, 4)
 }
 
 /// Receives until `count` frames have arrived.
@@ -93,11 +92,19 @@ fn receive(queue: &mut dyn Queue, pools: &mut Pools, count: usize) -> Vec<Frame>
 }
 
 fn send(queue: &mut dyn Queue, pools: &mut Pools, frames: Vec<Frame>) -> usize {
-    let (mut frames, mut done) = (VecDeque::from(frames), Vec::new());
+    let (mut frames, mut done) = (frames, Vec::new());
     let taken = queue.transmit(&mut frames, &mut done);
-    assert_eq!(done.len(), taken);
-    done.into_iter().chain(frames).for_each(|frame| pools.put(frame).unwrap());
+    free(pools, done.into_iter().chain(frames));
     taken
+}
+
+/// Returns frames to their pools or to their device.
+fn free(pools: &mut Pools, frames: impl IntoIterator<Item = Frame>) {
+    frames.into_iter().for_each(|frame| drop(pools.put(frame)));
+}
+
+fn is_mbuf(frame: &Frame) -> bool {
+    frame.home() == DEVICE_HOME
 }
 
 /// Returns packets of these lengths. The first byte of each is its number.
@@ -121,7 +128,7 @@ fn packets_pass_from_port_to_port_in_their_mbufs() {
         let mut frames = receive(&mut *queue, &mut pools, 1);
         assert!(!frames.is_empty(), "{seen} of {}", sent.len());
         for frame in &mut frames {
-            assert!(frame.is_on_loan() && frame.bytes() == sent[seen]);
+            assert!(is_mbuf(frame) && frame.bytes() == sent[seen]);
             assert_eq!((frame.meta.in_port, frame.meta.sequence), (5, seen as u64));
             // A tag is inserted on receive, so the offset in the mbuf changes.
             assert!(frame.insert(12, 4));
@@ -131,7 +138,6 @@ fn packets_pass_from_port_to_port_in_their_mbufs() {
         let count = frames.len();
         assert_eq!(send(&mut *queue, &mut pools, frames), count);
     }
-    assert_eq!(pools.shells.available(), 128);
     let (statistics, bytes) = (queue.statistics(), sent.iter().map(Vec::len).sum::<usize>());
     assert_eq!((statistics.rx_packets, statistics.rx_bytes), (sent.len() as u64, bytes as u64));
     assert_eq!(
@@ -171,7 +177,7 @@ fn frames_of_other_ports_are_copied_and_what_is_open_is_finished() {
         Frame::from_bytes(&[1; 5]),
         Frame::from_bytes(&[1; 9_999]),
     ];
-    let (mut frames, mut done) = (VecDeque::from(all), Vec::new());
+    let (mut frames, mut done) = (Vec::from(all), Vec::new());
     assert_eq!((queue.transmit(&mut frames, &mut done), done.len()), (6, 6));
     let statistics = queue.statistics();
     assert_eq!(statistics.tx_packets, 3);
@@ -200,19 +206,19 @@ fn long_packets_arrive_whole_or_are_counted() {
     let mut queue = open_one(&format!("net_pcap_long0,rx_pcap={input},tx_pcap={}", folder.file("out")));
     let frames = receive(&mut *queue, &mut pools, 4);
     assert_eq!(frames.iter().map(|frame| frame.bytes().to_vec()).collect::<Vec<_>>(), sent);
-    assert_eq!(frames.iter().map(Frame::is_on_loan).collect::<Vec<_>>(), [false, false, false, true]);
+    assert_eq!(frames.iter().map(is_mbuf).collect::<Vec<_>>(), [false, false, false, true]);
     assert_eq!(send(&mut *queue, &mut pools, frames), 4);
     drop(queue);
     assert_eq!(read(&folder.file("out")), sent);
     // Without large frames, long packets cannot be received.
-    let mut pools = Pools::new(0, 64, 0).with_shells(8);
+    let mut pools = Pools::new(0, 64, 0);
     let mut queue = open_one(&format!("net_pcap_long1,rx_pcap={input},tx_pcap={}", folder.file("out")));
     let frames = receive(&mut *queue, &mut pools, 1);
     assert_eq!(frames.iter().map(Frame::len).collect::<Vec<_>>(), [60]);
     assert_eq!(queue.statistics().drops(PortDrop::RxOversized), 3);
-    frames.into_iter().for_each(|frame| pools.put(frame).unwrap());
+    free(&mut pools, frames);
     // No large frame is free.
-    let mut pools = Pools::new(0, 64, 1).with_shells(8);
+    let mut pools = Pools::new(0, 64, 1);
     let _taken = pools.get(9_000).unwrap();
     let mut queue = open_one(&format!("net_pcap_long2,rx_pcap={input},tx_pcap={}", folder.file("out")));
     let frames = receive(&mut *queue, &mut pools, 1);
@@ -227,7 +233,9 @@ fn what_is_held_back_leaves_a_device_without_buffers_only_until_it_is_given_back
     let input = folder.write("in", &packets([60; 10].into_iter()));
     let mut queue =
         open_one(&format!("net_pcap_hold,rx_pcap={input},infinite_rx=1,tx_pcap={}", folder.file("out")));
-    let mut pools = Pools::new(0, 0, 0).with_shells(2 * MBUFS as usize);
+    let mut pools = Pools::new(0, 0, 0);
+    let full = queue.buffers();
+    assert_eq!((full.total, full.is_below(2)), (MBUFS as usize, false));
     let mut held = Vec::new();
     // The device keeps some buffers and returns all others.
     for _ in 0..1_000 {
@@ -235,23 +243,72 @@ fn what_is_held_back_leaves_a_device_without_buffers_only_until_it_is_given_back
     }
     let most = held.len();
     assert!(most > MBUFS as usize / 2 && most < MBUFS as usize, "{most}");
+    assert!(queue.buffers().is_below(4) && pools.is_scarce(&held[0]) && pools.is_half_used(&held[0]));
     assert_eq!(queue.receive(&mut pools, &mut held, 32), 0);
-    held.drain(..64).for_each(|frame| pools.put(frame).unwrap());
-    assert!(
-        receive(&mut *queue, &mut pools, 32).into_iter().map(|frame| pools.put(frame).unwrap()).count() >= 32
-    );
-    // With fewer shells than buffers, the remaining packets wait in the device.
-    held.into_iter().for_each(|frame| pools.put(frame).unwrap());
-    let mut few = Pools::new(0, 0, 0).with_shells(3);
-    let mut burst = Vec::new();
-    for _ in 0..10 {
-        queue.receive(&mut few, &mut burst, 32);
-    }
-    assert_eq!((burst.len(), few.shells.available()), (3, 0));
+    free(&mut pools, held.drain(..64));
+    assert!(receive(&mut *queue, &mut pools, 32).len() >= 32);
+    free(&mut pools, held.drain(3..));
+    assert!(!pools.is_half_used(&held[0]));
     // Frames outlive their port.
     drop(queue);
-    assert_eq!(burst[2].len(), 60);
-    burst.into_iter().for_each(|frame| few.put(frame).unwrap());
+    assert_eq!(held[2].len(), 60);
+}
+
+/// Receives many packets whose mbufs are sent, freed by another thread or copied and freed, and then finds
+/// all mbufs free again. `DPDK_PACKETS` sets the number of packets.
+#[test]
+fn no_mbuf_is_lost() {
+    let _alone = alone();
+    let many = std::env::var("DPDK_PACKETS").map_or(200_000, |number| number.parse().unwrap());
+    let folder = Folder::new("leak");
+    let input = folder.write("in", &packets([60, 13, 600, 2_000].into_iter()));
+    let mut from =
+        open_one(&format!("net_pcap_leak,rx_pcap={input},infinite_rx=1,tx_pcap={}", folder.file("out")));
+    let mut to = open_one("net_null_leak");
+    let mut pools = pools();
+    let before = [from.buffers(), to.buffers()];
+    let mut received = 0;
+    for round in 0.. {
+        let mut frames = receive(&mut *from, &mut pools, 1);
+        received += frames.len();
+        match round % 64 {
+            // Another thread frees the mbufs.
+            0 => std::thread::spawn(move || drop(frames)).join().unwrap(),
+            1 => assert!(send(&mut *from, &mut pools, frames) > 0),
+            2 => {
+                let copies = frames.iter().map(|frame| Frame::from_bytes(frame.bytes())).collect();
+                assert!(send(&mut *to, &mut pools, copies) > 0);
+                free(&mut pools, frames.drain(..));
+            }
+            _ => assert!(send(&mut *to, &mut pools, frames) > 0),
+        }
+        if received >= many {
+            break;
+        }
+    }
+    println!(
+        "{received} packets; free and all mbufs before {before:?}, after {:?}",
+        [from.buffers(), to.buffers()]
+    );
+    assert_eq!([from.buffers(), to.buffers()], before);
+}
+
+/// Packets in several mbufs are copied to frames, whose mbufs are freed.
+#[test]
+fn no_segment_is_lost() {
+    let _alone = alone();
+    let folder = Folder::new("segments");
+    let input = folder.write("in", &packets([9_000; 400].into_iter()));
+    let mut queue = open_one(&format!("net_pcap_segments,rx_pcap={input},tx_pcap={}", folder.file("out")));
+    let (mut pools, before) = (pools(), queue.buffers());
+    // A call receives up to 32 packets. There are frames for four of them; the others are dropped.
+    for _ in 0..12 {
+        let frames = receive(&mut *queue, &mut pools, 1);
+        assert!(frames.iter().all(|frame| frame.len() == 9_000 && !is_mbuf(frame)));
+        assert_eq!(send(&mut *queue, &mut pools, frames), 4);
+    }
+    assert_eq!(queue.statistics().drops(PortDrop::RxNoLargeFrame), 12 * 28);
+    assert_eq!((queue.buffers(), pools.large.available()), (before, 4));
 }
 
 #[test]
@@ -265,7 +322,7 @@ fn a_peer_may_leave_and_return() {
     let mut server = open_one(&device("server", "server"));
     assert!(!server.poll_link().up);
     // A frame sent without a peer is counted as a drop.
-    assert_eq!(server.transmit(&mut VecDeque::from([Frame::from_bytes(&[3; 60])]), &mut Vec::new()), 1);
+    assert_eq!(server.transmit(&mut vec![Frame::from_bytes(&[3; 60])], &mut Vec::new()), 1);
     assert_eq!(server.statistics().drops(PortDrop::TxLinkDown), 1);
     for round in 1..=2 {
         let mut client = open_one(&device("client", "client"));
@@ -277,7 +334,7 @@ fn a_peer_may_leave_and_return() {
         // A memif client provides buffers to its server only when it receives.
         assert_eq!(client.receive(&mut pools, &mut Vec::new(), 32), 0);
         for count in [1, 20] {
-            let mut frames: VecDeque<Frame> = (0..count).map(|_| Frame::from_bytes(&[3; 100])).collect();
+            let mut frames: Vec<Frame> = (0..count).map(|_| Frame::from_bytes(&[3; 100])).collect();
             assert_eq!(client.transmit(&mut frames, &mut Vec::new()), count);
             let frames = receive(&mut *server, &mut pools, count);
             assert_eq!(frames.len(), count);
@@ -285,7 +342,7 @@ fn a_peer_may_leave_and_return() {
             assert_eq!(send(&mut *server, &mut pools, frames), count);
             let frames = receive(&mut *client, &mut pools, count);
             assert_eq!((frames.len(), frames[0].len()), (count, 100));
-            frames.into_iter().for_each(|frame| pools.put(frame).unwrap());
+            free(&mut pools, frames);
         }
         drop(client);
         let start = Instant::now();
@@ -294,7 +351,6 @@ fn a_peer_may_leave_and_return() {
             std::thread::sleep(Duration::from_millis(5));
         }
     }
-    assert_eq!(pools.shells.available(), 128);
 }
 
 #[test]
@@ -311,7 +367,7 @@ fn a_device_may_be_taken_away_and_come_back() {
     drop(shim::Port::attach(&device).unwrap());
     assert!(!queue.poll_link().up);
     assert_eq!(queue.receive(&mut pools, &mut Vec::new(), 32), 0);
-    // Frames to be sent to the removed device are counted as drops. Mbufs lent before can still be returned.
+    // Frames to be sent to the removed device are counted as drops. Mbufs received before can still be freed.
     let taken = send(&mut *queue, &mut pools, held);
     assert_eq!((taken, queue.statistics().drops(PortDrop::TxLinkDown)), (4, 4));
     // The device has been attached again.

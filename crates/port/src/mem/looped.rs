@@ -2,41 +2,30 @@
 //! An endless queue for benchmarks: receives the same frames in a loop and discards the frames it sends.
 
 use crate::{Capabilities, Link, Pools, PortDrop, Queue, Statistics};
-use frame::{Frame, Memory, Meta, prefetch};
-use std::collections::VecDeque;
-use std::ops::Range;
+use frame::{Frame, Meta, prefetch};
 use std::os::fd::RawFd;
+
+/// Size of a cache line in bytes.
+const LINE_BYTES: usize = 64;
 
 /// Distance in frames between the frame copied and the frame prefetched. A large set does not fit into a
 /// cache.
 const AHEAD: usize = 16;
 
-/// A frame of the set. Its bytes stay where they were allocated, so the set keeps its distribution over
-/// memory. The other fields of all frames are in one array.
+/// A frame of the set: its metadata, and the range of its bytes in the queue's memory.
 #[derive(Debug)]
 struct Source {
-    memory: Memory,
-    range: Range<usize>,
+    start: usize,
+    len: usize,
     meta: Meta,
-}
-
-impl Source {
-    fn new(frame: Frame) -> Self {
-        let (memory, range, meta) = frame.into_parts();
-        Self { memory, range, meta }
-    }
-
-    #[inline]
-    fn bytes(&self) -> &[u8] {
-        &self.memory[self.range.clone()]
-    }
 }
 
 /// A queue that returns copies of a preloaded set in a loop. Transmitted frames are counted and freed.
 #[derive(Debug)]
 pub struct LoopQueue {
-    number: u32,
     set: Vec<Source>,
+    /// Bytes of the set. Each frame begins a cache line, as in most devices' buffers.
+    memory: Vec<u8>,
     next: usize,
     sequence: u64,
     statistics: Statistics,
@@ -47,48 +36,61 @@ impl LoopQueue {
     /// Received frames have the offload metadata of the set's frames.
     #[must_use]
     pub fn new(number: u32, set: Vec<Frame>) -> Self {
-        let set = set.into_iter().map(Source::new).collect();
-        Self { number, set, next: 0, sequence: 0, statistics: Statistics::default() }
+        let lines = |frame: &Frame| frame.len().div_ceil(LINE_BYTES) * LINE_BYTES;
+        let mut memory = Vec::<u8>::with_capacity(set.iter().map(lines).sum::<usize>() + LINE_BYTES);
+        let first = memory.as_ptr().align_offset(LINE_BYTES).min(LINE_BYTES);
+        memory.resize(first, 0);
+        let source = |frame: &Frame| {
+            let start = memory.len();
+            memory.extend_from_slice(frame.bytes());
+            memory.resize(start + lines(frame), 0);
+            Source { start, len: frame.len(), meta: Meta { in_port: number, ..frame.meta } }
+        };
+        let set = set.iter().map(source).collect();
+        Self { set, memory, next: 0, sequence: 0, statistics: Statistics::default() }
     }
 }
 
 impl Queue for LoopQueue {
     fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize) -> usize {
-        let mut count = 0;
+        let Self { set, memory, next, .. } = self;
+        let (mut count, mut received_bytes, mut sequence) = (0, 0, self.sequence);
         // Counts examined frames, so that the loop ends even if no frame of the set fits.
-        for _ in 0..if self.set.is_empty() { 0 } else { max } {
-            let source = &self.set[self.next];
-            let bytes = source.bytes();
-            if let Some(later) = self.set.get(self.next + AHEAD) {
-                prefetch::element(&later.memory, later.range.start);
-                prefetch::element(&later.memory, later.range.start + 63);
+        for _ in 0..max {
+            let Some(source) = set.get(*next) else { break };
+            let bytes = &memory[source.start..source.start + source.len];
+            if let Some(later) = set.get(*next + AHEAD) {
+                prefetch::element(memory, later.start);
             }
-            let Some(mut frame) = pools.get(bytes.len()) else {
-                if pools.fits(bytes.len()) {
-                    break;
-                }
+            if let Some(mut frame) = pools.get(bytes.len()) {
+                let copied = frame.fill(bytes);
+                debug_assert!(copied, "the pool was chosen by length");
+                let meta = &mut frame.meta;
+                *meta = source.meta;
+                meta.sequence = sequence;
+                burst.push(frame);
+                received_bytes += bytes.len();
+                sequence += 1;
+                count += 1;
+            } else if pools.fits(bytes.len()) {
+                break;
+            } else {
                 self.statistics.dropped(PortDrop::RxOversized);
-                self.next = if self.next + 1 == self.set.len() { 0 } else { self.next + 1 };
-                continue;
-            };
-            let copied = frame.fill(bytes);
-            debug_assert!(copied);
-            self.statistics.received(bytes.len());
-            frame.meta = Meta { in_port: self.number, sequence: self.sequence, ..source.meta };
-            burst.push(frame);
-            self.sequence += 1;
-            count += 1;
-            self.next = if self.next + 1 == self.set.len() { 0 } else { self.next + 1 };
+            }
+            *next += 1;
+            if *next == set.len() {
+                *next = 0;
+            }
         }
+        self.sequence = sequence;
+        self.statistics.received_many(count, received_bytes);
         count
     }
 
-    fn transmit(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) -> usize {
+    fn transmit(&mut self, frames: &mut Vec<Frame>, done: &mut Vec<Frame>) -> usize {
         let count = frames.len();
-        for frame in frames.drain(..) {
-            self.statistics.sent(frame.len());
-            done.push(frame);
-        }
+        self.statistics.sent_many(count, frames.iter().map(Frame::len).sum());
+        done.append(frames);
         count
     }
 
@@ -122,7 +124,7 @@ mod tests {
         let seen: Vec<_> =
             burst.iter().map(|f| (f.bytes()[0], f.len(), f.meta.in_port, f.meta.sequence)).collect();
         assert_eq!(seen, [(1, 60, 4, 0), (2, 70, 4, 1), (1, 60, 4, 2)]);
-        let mut out: VecDeque<_> = burst.drain(..).collect();
+        let mut out = std::mem::take(&mut burst);
         let mut done = Vec::new();
         assert_eq!(queue.transmit(&mut out, &mut done), 3);
         assert!(done.drain(..).all(|frame| pools.put(frame).is_ok()));

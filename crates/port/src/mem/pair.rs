@@ -2,12 +2,12 @@
 //! In-memory queue pairs. Each direction consists of two bounded SPSC rings: one carries full buffers, the
 //! other returns empty buffers. The worker's side therefore neither allocates nor locks.
 
+use crate::queue::move_first;
 use crate::{
     Capabilities, Link, MIN_FRAME_BYTES, Outstanding, Pools, PortDrop, Queue, SMALL_FRAME_BYTES, Statistics,
 };
 use frame::{Frame, Meta};
 use rtrb::{Consumer, Producer, RingBuffer};
-use std::collections::VecDeque;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -166,19 +166,19 @@ impl Queue for MemQueue {
         count
     }
 
-    fn transmit(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) -> usize {
+    fn transmit(&mut self, frames: &mut Vec<Frame>, done: &mut Vec<Frame>) -> usize {
         let mut count = 0;
-        while let Some(frame) = frames.front() {
+        for frame in &*frames {
             if frame.len() < MIN_FRAME_BYTES {
                 self.statistics.dropped(PortDrop::TxRunt);
-            } else if !self.tx.send(frame.bytes(), frame.meta) {
-                break;
-            } else {
+            } else if self.tx.send(frame.bytes(), frame.meta) {
                 self.statistics.sent(frame.len());
+            } else {
+                break;
             }
-            done.extend(frames.pop_front());
             count += 1;
         }
+        move_first(frames, count, done);
         count
     }
 
@@ -266,7 +266,7 @@ mod tests {
         assert!(handle.push(1, &[3; 60]), "buffers come back");
 
         burst.push(Frame::from_bytes(&[9; 60]));
-        let mut out: VecDeque<_> = burst.drain(..).collect();
+        let mut out = std::mem::take(&mut burst);
         let mut done = Vec::new();
         assert_eq!(queues[1].transmit(&mut out, &mut done), 2);
         assert_eq!((out.len(), done.len()), (1, 2));
@@ -304,7 +304,7 @@ mod tests {
         let mut burst = Vec::new();
         assert_eq!(queues[0].receive(&mut Pools::new(0, 1, 0), &mut burst, 1), 1);
         assert_eq!((burst[0].meta.checksum, burst[0].meta.in_port), (frame.meta.checksum, 1));
-        queues[0].transmit(&mut burst.drain(..).collect(), &mut Vec::new());
+        queues[0].transmit(&mut burst, &mut Vec::new());
         assert_eq!(handle.pop_with(0, |_, meta| meta.checksum), Some(frame.meta.checksum));
         assert!(queues[0].poll_link().up);
         handle.set_link(false);

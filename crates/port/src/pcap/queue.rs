@@ -3,7 +3,6 @@
 
 use crate::{Capabilities, Link, MIN_FRAME_BYTES, Pools, PortDrop, Queue, Statistics, offload};
 use frame::Frame;
-use std::collections::VecDeque;
 use std::fs::File;
 use std::io::BufWriter;
 use std::os::fd::RawFd;
@@ -128,7 +127,7 @@ impl Queue for PcapQueue {
         count
     }
 
-    fn transmit(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) -> usize {
+    fn transmit(&mut self, frames: &mut Vec<Frame>, done: &mut Vec<Frame>) -> usize {
         let count = frames.len();
         // All packets of a burst get the same timestamp, because they are sent together.
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

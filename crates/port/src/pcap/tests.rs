@@ -3,7 +3,6 @@
 use super::*;
 use crate::{Pools, PortDrop};
 use frame::{Frame, Gso, GsoKind, PartialChecksum};
-use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -74,7 +73,7 @@ fn a_capture_comes_in_as_often_as_asked_and_goes_out_with_the_time_of_day() {
     for _ in 0..20 {
         queue.receive(&mut pools, &mut burst, 32);
         seen.extend(burst.iter().map(|f| (f.bytes()[0], f.len(), f.meta.sequence, f.meta.in_port)));
-        queue.transmit(&mut burst.drain(..).collect(), &mut done);
+        queue.transmit(&mut burst, &mut done);
         done.drain(..).for_each(|frame| pools.put(frame).unwrap());
     }
     assert_eq!(seen, [(1, 60, 0, 5), (4, 70, 1, 5), (1, 60, 2, 5), (4, 70, 3, 5)]);
@@ -110,7 +109,7 @@ fn what_is_open_is_finished_on_the_way_out() {
     let mut wrong = Frame::from_bytes(&bytes);
     wrong.meta.checksum = Some(PartialChecksum { start: 900, offset: 6 });
 
-    let mut frames = VecDeque::from([open, long, wrong, Frame::from_bytes(&[1; 5])]);
+    let mut frames = vec![open, long, wrong, Frame::from_bytes(&[1; 5])];
     let mut done = Vec::new();
     assert_eq!(queue.transmit(&mut frames, &mut done), 4);
     let statistics = queue.statistics();

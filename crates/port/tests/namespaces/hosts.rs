@@ -4,7 +4,6 @@
 use crate::lab::{Helper, Lab, in_lab, open_one, open_xdp, role, run, spec, spec_of, veth};
 use frame::Frame;
 use port::{Pools, Queue, Statistics};
-use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::RawFd;
@@ -92,7 +91,7 @@ impl Forwarder {
             let fds: Vec<RawFd> = ports.iter().filter_map(|port| port.descriptor()).collect();
             let mut pools = Pools::new(0, 4096, 256);
             let (mut burst, mut done) = (Vec::new(), Vec::new());
-            let mut out = [VecDeque::new(), VecDeque::new()];
+            let mut out = [Vec::new(), Vec::new()];
             let mut seen = Seen::default();
             while !reported.load(Ordering::Relaxed) {
                 let mut moved = 0;
@@ -105,7 +104,7 @@ impl Forwarder {
                             seen.longest = seen.longest.max(frame.len());
                         }
                         change(&mut frame, from == 1);
-                        out[to].push_back(frame);
+                        out[to].push(frame);
                     }
                     moved += ports[to].transmit(&mut out[to], &mut done);
                     done.drain(..).for_each(|frame| pools.put(frame).unwrap());

@@ -3,7 +3,6 @@
 //! namespace of the test. So they disappear with the test's processes, even after a crash.
 
 use port::{Pools, Queue, Spec};
-use std::collections::VecDeque;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -149,7 +148,7 @@ pub fn open_xdp(number: u32, device: &str) -> Box<dyn Queue> {
 
 /// Sends copies of `packets` without retrying when the device is full.
 pub fn send(queue: &mut dyn Queue, packets: &[Vec<u8>]) {
-    let mut frames: VecDeque<_> = packets.iter().map(|bytes| frame::Frame::from_bytes(bytes)).collect();
+    let mut frames: Vec<_> = packets.iter().map(|bytes| frame::Frame::from_bytes(bytes)).collect();
     let mut done = Vec::new();
     assert_eq!(queue.transmit(&mut frames, &mut done), packets.len());
     assert_eq!(done.len(), packets.len());

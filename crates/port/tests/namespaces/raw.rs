@@ -4,7 +4,7 @@
 use crate::lab::{Lab, drain, fill, in_lab, open_one, receive, run, send, spec, veth};
 use frame::{Frame, Gso, GsoKind, PartialChecksum};
 use port::{Pools, PortDrop, Queue};
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 /// Waits until a link is up or down. The kernel takes up to a second to report it.
@@ -319,7 +319,7 @@ fn long_frames_come_whole_and_only_where_there_is_room() {
         let mut burst = Vec::new();
         fill(&mut *b, &mut Pools::new(0, 8, 0), &mut burst, 2);
         assert_eq!(b.statistics().drops(PortDrop::RxOversized), 1);
-        let mut frames = VecDeque::from(burst);
+        let mut frames = burst;
         b.transmit(&mut frames, &mut Vec::new());
         assert_eq!(receive(&mut *a, 2), packets[1..]);
     });
@@ -410,8 +410,8 @@ fn super_frames_of_every_kind_keep_bytes_and_metadata() {
             frames.push(super_frame(&[&macs[..], &v4(17, 5028)].concat(), GsoKind::Udp, 1000));
             frames.push(super_frame(&[&macs[..], &tag, &v6(17, 5008)].concat(), GsoKind::Udp, 1200));
         }
-        let mut out: VecDeque<_> = frames.iter().map(copy).collect();
-        out.push_front(super_frame(&[&macs[..], &tcp4].concat(), GsoKind::Tcp4, 1461));
+        let mut out: Vec<_> = frames.iter().map(copy).collect();
+        out.insert(0, super_frame(&[&macs[..], &tcp4].concat(), GsoKind::Tcp4, 1461));
         assert_eq!(a.transmit(&mut out, &mut Vec::new()), frames.len() + 1);
         assert_eq!(a.statistics().drops(PortDrop::TxOversized), 1);
         assert_eq!(a.statistics().tx_packets, frames.len() as u64);

@@ -5,7 +5,6 @@ use crate::lab::{Lab, drain, fill, in_lab, open_one, open_xdp, receive, run, sen
 use crate::raw::{await_link, descriptors, packet, pause, udp};
 use frame::Frame;
 use port::{Pools, PortDrop, Queue};
-use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 #[test]
@@ -222,7 +221,7 @@ fn frames_wait_for_a_device_without_room_and_keep_their_order() {
         let before = a.statistics().tx_packets;
         let descriptor = a.descriptor();
         let frame = |n: usize| packet(&[], 60 + n / 256, n as u8);
-        let mut frames: VecDeque<_> = (0..FRAMES).map(|n| Frame::from_bytes(&frame(n))).collect();
+        let mut frames: Vec<_> = (0..FRAMES).map(|n| Frame::from_bytes(&frame(n))).collect();
         let mut done = Vec::new();
         while a.transmit(&mut frames, &mut done) > 0 {}
         let taken = done.len();

@@ -368,11 +368,11 @@ impl Queue for LinkQueue {
         lock(&self.links).receive(self.port.0.saturating_sub(1) as usize, pools, burst, max)
     }
 
-    fn transmit(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) -> usize {
+    fn transmit(&mut self, frames: &mut Vec<Frame>, done: &mut Vec<Frame>) -> usize {
         let count = frames.len();
         let mut links = lock(&self.links);
         links.given.extend(frames.iter().map(|frame| (PortNo(frame.meta.in_port), frame.meta.sequence)));
-        done.extend(frames.drain(..));
+        done.append(frames);
         count
     }
 

@@ -22,7 +22,6 @@ const SIZES: WorkerSetConfig = WorkerSetConfig {
     workers: 1,
     small_frames: 16,
     large_frames: 0,
-    shells: 0,
     controller_frames: 4,
     operations: 64,
     events: 64,

@@ -4,7 +4,6 @@
 use flow::PortNo;
 use frame::Frame;
 use port::{Capabilities, Link, Pools, Queue, Statistics};
-use std::collections::VecDeque;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -89,7 +88,7 @@ impl Queue for NetworkQueue {
         1
     }
 
-    fn transmit(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) -> usize {
+    fn transmit(&mut self, frames: &mut Vec<Frame>, done: &mut Vec<Frame>) -> usize {
         let (number, statistics) = (self.number, &mut self.statistics);
         self.side.with(|line| {
             let count = frames.len();

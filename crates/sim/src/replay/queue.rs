@@ -60,7 +60,7 @@ impl Queue for ReplayQueue {
         burst.len() - before
     }
 
-    fn transmit(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) -> usize {
+    fn transmit(&mut self, frames: &mut Vec<Frame>, done: &mut Vec<Frame>) -> usize {
         let mut line = self.side.line();
         let count = frames.len();
         for frame in frames.drain(..) {

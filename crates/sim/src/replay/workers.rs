@@ -19,7 +19,6 @@ const SIZES: WorkerSetConfig = WorkerSetConfig {
     workers: 1,
     small_frames: 8_192,
     large_frames: 1_024,
-    shells: 0,
     controller_frames: 4_096,
     operations: 1_024,
     events: 8_192,

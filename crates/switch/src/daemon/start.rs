@@ -14,7 +14,6 @@ use config::socket::SocketPurpose;
 use config::{Config, ConfiguredPort, Endpoint};
 use flow::PortNo;
 use model::{Changed, Model};
-use pipeline::BURST;
 use port::Link;
 use port::wait::Wake;
 use std::io;
@@ -40,15 +39,6 @@ pub struct Daemon {
     pub(super) links: Vec<Known>,
     pub(super) link_thread: LinkThread,
     _device_locks: Vec<DeviceLock>,
-}
-
-/// Returns how many frames each worker has for memory that a driver lends, or 0 if no driver lends memory.
-/// The number is at most the number of the worker's own small frames. All workers together take at most half
-/// of a port's buffers.
-fn shells(config: &Config) -> usize {
-    let lends = config.datapath.ports.iter().any(|port| port.driver == port::dpdk::NAME);
-    let share = config.dpdk.mbufs as usize / 2 / config.workers.len().max(1);
-    if lends { share.clamp(BURST, worker::WorkerSetConfig::default().small_frames) } else { 0 }
 }
 
 /// Starts the thread that compiles tables in the background. The thread ends when the sender is dropped.
@@ -128,7 +118,6 @@ impl Daemon {
             .collect();
         let sizes = worker::WorkerSetConfig {
             workers: config.workers.len(),
-            shells: shells(config),
             lut_entries: config.datapath.lut_entries,
             stopwatch: Some(clock::elapsed),
             consistency: config.datapath.consistency,

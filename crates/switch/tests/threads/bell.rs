@@ -5,7 +5,6 @@ use frame::Frame;
 use port::mem::MemQueue;
 use port::wait::Wake;
 use port::{Capabilities, Link, Outstanding, Pools, Queue, Statistics};
-use std::collections::VecDeque;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
@@ -26,7 +25,7 @@ impl Queue for BellQueue {
         count
     }
 
-    fn transmit(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) -> usize {
+    fn transmit(&mut self, frames: &mut Vec<Frame>, done: &mut Vec<Frame>) -> usize {
         self.inner.transmit(frames, done)
     }
 

@@ -34,10 +34,9 @@ pub enum Late {
 }
 
 /// Resources of which nothing may be in use when the switch is idle: frames and places in rings.
-const RESTING: [&str; 12] = [
+const RESTING: [&str; 11] = [
     "small_frames",
     "large_frames",
-    "frames_on_loan",
     "controller_frames",
     "handovers_low_latency",
     "handovers_normal",

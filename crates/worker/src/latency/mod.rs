@@ -8,9 +8,11 @@
 mod cells;
 mod gaps;
 mod monitor;
+mod runs;
 
 pub(crate) use cells::LatencyCells;
 pub(crate) use monitor::LatencyMonitor;
+pub(crate) use runs::StampRuns;
 
 use crate::clock::Clock;
 use cells::{BUCKETS, highest};

@@ -3,8 +3,9 @@
 
 use super::cells::LatencyCells;
 use super::gaps::Gaps;
+use super::runs::{Run, StampRuns};
 use crate::clock::Clock;
-use frame::{Frame, Meta};
+use frame::Frame;
 use pipeline::Probe;
 use std::sync::Arc;
 
@@ -14,9 +15,6 @@ const SKEW: u64 = 1 << 20;
 
 /// Mask of the 48 bits of a stamp.
 const ROUNDS: u64 = (1 << 48) - 1;
-
-/// Number of frames whose metadata is compared at once.
-const ROW: usize = 4;
 
 /// Measures the latency of one worker's frames.
 #[derive(Debug)]
@@ -100,10 +98,10 @@ impl LatencyMonitor {
     pub fn stamp(&mut self, burst: &mut [Frame]) {
         self.work += burst.len() as u64;
         let (stamp, round) = ((self.last as u32).max(1), (self.last >> u32::BITS) as u16);
-        let mark = |frame: &mut Frame| (frame.meta.stamp, frame.meta.stamp_round) = (stamp, round);
-        let (rows, rest) = burst.as_chunks_mut::<ROW>();
-        rows.iter_mut().flatten().for_each(mark);
-        rest.iter_mut().for_each(mark);
+        for frame in burst {
+            let meta = &mut frame.meta;
+            (meta.stamp, meta.stamp_round) = (stamp, round);
+        }
     }
 
     /// Counts packets of the backlog as work.
@@ -112,47 +110,26 @@ impl LatencyMonitor {
         self.work += packets as u64;
     }
 
-    /// Counts frames that a device has accepted.
+    /// Counts the first `accepted` of these frames, which a device has accepted.
     #[inline]
-    pub fn sent<P: Probe>(&mut self, frames: &[Frame], probe: &P) {
-        let Some(first) = frames.first().map(|frame| &frame.meta) else { return };
-        self.work += frames.len() as u64;
-        let now = self.read(probe);
-        // Usually all frames are from one burst and are counted together. Equal stamps of different rounds
-        // would be exactly 2^32 units apart, which does not happen in practice.
-        let other = |frame: &Frame| {
-            (frame.meta.stamp ^ first.stamp) | u32::from(frame.meta.lane as u8 ^ first.lane as u8)
-        };
-        let (rows, rest) = frames.as_chunks::<ROW>();
-        let others =
-            rows.iter().fold(0, |others, row| row.iter().fold(others, |others, frame| others | other(frame)));
-        if rest.iter().fold(others, |others, frame| others | other(frame)) == 0 {
-            self.count(now, first, frames.len());
-        } else {
-            self.sent_mixed(now, frames);
+    pub fn sent<P: Probe>(&mut self, runs: &StampRuns, accepted: usize, probe: &P) {
+        if accepted == 0 {
+            return;
         }
-    }
-
-    /// Counts frames of several bursts or lanes. Adjacent frames of the same stamp and lane are counted
-    /// together.
-    #[inline(never)]
-    fn sent_mixed(&self, now: u64, frames: &[Frame]) {
-        let alike = |a: &Frame, b: &Frame| a.meta.stamp == b.meta.stamp && a.meta.lane == b.meta.lane;
-        frames.chunk_by(alike).for_each(|run| self.count(now, &run[0].meta, run.len()));
+        self.work += accepted as u64;
+        let now = self.read(probe);
+        runs.first(accepted, |run| self.count(now, run));
     }
 
     /// Counts frames of one stamp and lane that were sent at this time.
     #[inline]
-    fn count(&self, now: u64, meta: &Meta, frames: usize) {
+    fn count(&self, now: u64, run: Run) {
         // Packet-outs were not received, so they have no latency.
-        if meta.stamp == 0 {
-            return;
-        }
-        let stamp = u64::from(meta.stamp_round) << u32::BITS | u64::from(meta.stamp);
+        let Some(stamp) = run.stamp else { return };
         let age = now.wrapping_sub(stamp) & ROUNDS;
         let age = if age > ROUNDS - SKEW { 0 } else { age };
         let in_gap = now.saturating_sub(age) < self.gap_end;
         // An age beyond 32 bits is counted as the maximum.
-        self.cells.ages(meta.lane, in_gap).record(age.try_into().unwrap_or(u32::MAX), frames as u64);
+        self.cells.ages(run.lane, in_gap).record(age.try_into().unwrap_or(u32::MAX), run.frames as u64);
     }
 }

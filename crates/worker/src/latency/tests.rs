@@ -40,7 +40,12 @@ fn send(monitor: &mut LatencyMonitor, frames: &[Meta]) {
         frame.meta = *meta;
         frame
     });
-    monitor.sent(&frames.collect::<Vec<_>>(), &());
+    let mut rest = frames.collect::<Vec<_>>();
+    while !rest.is_empty() {
+        let runs = StampRuns::of(&rest);
+        monitor.sent(&runs, runs.frames(), &());
+        rest.drain(..runs.frames());
+    }
 }
 
 fn reported(cells: &LatencyCells) -> Latencies {

@@ -88,11 +88,11 @@ impl Outbox {
         shaper.fill(now);
         while self.len() < 2 * self.limit {
             let Some(frame) = shaper.next_urgent() else { break };
-            self.low_latency.push_back(frame);
+            self.low_latency.push(frame);
         }
         while self.wants() {
             let Some((frame, frozen)) = shaper.next_normal() else { break };
-            if frozen { self.low_latency.push_back(frame) } else { self.normal.push_back(frame) }
+            if frozen { self.low_latency.push(frame) } else { self.normal.push(frame) }
         }
         self.shaper = Some(shaper);
     }
@@ -125,7 +125,7 @@ mod tests {
         }
         loop {
             outbox.fetch(queue, 0);
-            outbox.send(queue, &mut Vec::new(), |_| {});
+            outbox.send(queue, &mut Vec::new(), |_, _| {});
             if !outbox.is_more() {
                 break;
             }

@@ -41,7 +41,7 @@ fn waiting_packets_are_reported_with_their_limit() {
         assert!(frames.0 >= totals.held && frames.1 == Some(8_192), "{frames:?}");
         for (name, limit) in [
             ("large_frames", 256),
-            ("frames_on_loan", 0),
+            ("device_buffers", 0),
             ("controller_frames", 512),
             ("recorder", 0),
             ("operations", 1_024),

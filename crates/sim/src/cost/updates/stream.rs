@@ -4,7 +4,6 @@
 use frame::Frame;
 use port::mem::LoopQueue;
 use port::{Capabilities, Link, Pools, Queue, Statistics};
-use std::collections::VecDeque;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -40,7 +39,7 @@ impl Queue for Stream {
         received
     }
 
-    fn transmit(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) -> usize {
+    fn transmit(&mut self, frames: &mut Vec<Frame>, done: &mut Vec<Frame>) -> usize {
         let sent = self.queue.transmit(frames, done);
         self.line.sent.store(self.line.sent.load(Relaxed) + sent as u64, Relaxed);
         sent
