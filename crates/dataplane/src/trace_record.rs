@@ -72,8 +72,8 @@ pub struct TraceRecord {
     pub outcome: Outcome,
     /// Whether the packet passed the whole fast-forwarding path.
     pub fast: bool,
-    /// Whether any packet or copy of the burst had been dropped for lack of space when this packet was
-    /// finished. It may be a copy of this packet.
+    /// Whether a copy of this packet was dropped for lack of space, or any packet or copy of the burst in which
+    /// this packet was finished.
     pub scarce: bool,
     /// Time in ns from the start of the burst until the packet left. All times are 0 if there is no clock.
     pub left_ns: Nanos,

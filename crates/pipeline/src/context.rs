@@ -141,6 +141,7 @@ impl<'a, E> BurstContext<'a, E> {
     /// Notes that an output failed. The reason is counted when the packet's outcome is known: as a drop of
     /// the packet if none of its copies was sent, else as a dropped copy.
     pub fn fail(&mut self, packet: &mut Packet, reason: DropReason) {
+        packet.scarce |= DropReason::SCARCITY.contains(&reason);
         if let Some(earlier) = packet.reason.replace(reason) {
             self.burst_counters.copy_dropped(earlier);
         }

@@ -88,6 +88,8 @@ pub(crate) struct Packet {
     pub leaves: Option<PortNo>,
     /// Latest reason why the packet or a copy of it was dropped.
     pub reason: Option<DropReason>,
+    /// Whether the packet or a copy of it was dropped for lack of space.
+    pub scarce: bool,
 }
 
 impl Packet {
@@ -106,6 +108,7 @@ impl Packet {
             outputs: OutputList::default(),
             leaves: None,
             reason: None,
+            scarce: false,
         }
     }
 
@@ -120,6 +123,7 @@ impl Packet {
         self.outputs = OutputList::default();
         self.leaves = None;
         self.reason = None;
+        self.scarce = false;
     }
 
     /// Returns the transmit lane of the packet's frames.

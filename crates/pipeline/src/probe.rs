@@ -122,6 +122,8 @@ pub struct Leaving<'a> {
     copies: Option<(OutputList, &'a PendingOutputs)>,
     /// The packet's frame, if it leaves without a copy, and its port.
     frame: Option<(PortNo, &'a Frame)>,
+    /// Whether an output has failed for lack of space, perhaps in an earlier burst.
+    pub scarce: bool,
 }
 
 impl<'a> Leaving<'a> {
@@ -129,12 +131,13 @@ impl<'a> Leaving<'a> {
         Self {
             copies: Some((packet.outputs, outputs)),
             frame: packet.leaves.map(|port| (port, &packet.data.frame)),
+            scarce: packet.scarce,
         }
     }
 
     /// Describes a packet that sends one frame to a port, or sends nothing.
     pub(crate) fn only(frame: Option<(PortNo, &'a Frame)>) -> Self {
-        Self { copies: None, frame }
+        Self { copies: None, frame, scarce: false }
     }
 
     /// Calls `take` for each output in order, with its port; `None` stands for the controller.

@@ -167,6 +167,7 @@ impl Probe for Recorder {
 
     fn leaving(&mut self, slot: usize, leaving: &Leaving<'_>) {
         if let Some(record) = self.record(slot) {
+            record.scarce = leaving.scarce;
             leaving.copies(|port, frame| {
                 record.made += 1;
                 let bytes = frame.bytes();
@@ -185,7 +186,7 @@ impl Probe for Recorder {
         let Some(Open { record, began }) = self.open(slot) else { return };
         (record.outcome, record.fast, record.left_ns) =
             (outcome, via == Via::FastPath, now.saturating_sub(*began));
-        record.scarce = burst_counters.is_scarce();
+        record.scarce |= burst_counters.is_scarce();
         let record = record.clone();
         let number = std::mem::replace(&mut self.slots[slot], NOBODY);
         // The index was taken from this list, so the list has space for it.
