@@ -2,19 +2,11 @@
 //! Tests of networks with plans made by the planners. Correct plans must pass, and each planted fault must be
 //! detected.
 
+use super::plan::examples::{plan, tree_with_external_hosts};
 use super::*;
 use crate::scenario::{Scenario, parse};
 use serde_json::{Value, json};
 use std::fs;
-use std::path::Path;
-
-fn plans() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/sim/plans")
-}
-
-fn plan(name: &str) -> Value {
-    serde_json::from_str(&fs::read_to_string(plans().join(name)).unwrap()).unwrap()
-}
 
 /// Reads a scenario for a plan. The plan is written to a file in the same directory.
 fn read(plan: &Value, rest: &str) -> Result<NetworkScenario, String> {
@@ -397,17 +389,7 @@ fn of_parallel_links_the_one_that_the_key_chooses_counts() {
 
 #[test]
 fn tags_lead_to_hosts_outside_and_from_there() {
-    let mut plan = plan("tree.json");
-    for (core, port) in [("cs1", 5), ("cs4", 6)] {
-        let name = format!("out-{core}");
-        let link = json!({"a": core, "a_port": port, "b": name, "b_port": 1});
-        plan["network"]["links"].as_array_mut().unwrap().push(link);
-        plan["network"]["nodes"].as_array_mut().unwrap().push(json!(name));
-        let places = plan["external"].as_array_mut().unwrap();
-        let is_it = |place: &&mut Value| place["switch"] == core && place["port"] == port;
-        places.iter_mut().find(is_it).unwrap()["name"] = json!(name);
-    }
-    let outcome = run(&plan, "");
+    let outcome = run(&tree_with_external_hosts(), "");
     assert!(outcome.right && outcome.lost == 0, "{:?}", outcome.reasons);
     assert_eq!((outcome.pairs, outcome.flows), (240 + 4 * 16, 848 + 4 * 16));
 }

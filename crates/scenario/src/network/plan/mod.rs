@@ -4,6 +4,8 @@
 //! Begin with [`PathPlan::read`] and [`PathPlan::stages`].
 
 mod entries;
+#[cfg(test)]
+pub mod examples;
 mod freertr;
 mod graph;
 mod keyflow;

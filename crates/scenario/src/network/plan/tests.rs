@@ -1,26 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Tests of damaged plans. Each row gives the damage and the place that the error message must name.
 
+use super::examples::tree_with_external_hosts;
 use super::*;
 use flow::{Field, FlowModCommand};
 use model::Change;
 use serde_json::{Value, json};
 use std::fs;
 
-fn document(name: &str) -> Value {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/sim/plans").join(name);
-    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
-}
-
 /// Returns the error of a plan in which the value at `pointer` is replaced.
 fn refusal(name: &str, pointer: &str, value: Value) -> String {
-    let mut document = document(name);
+    let mut document = examples::plan(name);
     *document.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer}")) = value;
     PathPlan::read(&document.to_string()).err().map(|error| error.to_string()).unwrap_or_default()
 }
 
 fn rows(name: &str, rows: &[(&str, Value, &str)]) {
-    assert!(PathPlan::read(&document(name).to_string()).is_ok(), "{name}");
+    assert!(PathPlan::read(&examples::plan(name).to_string()).is_ok(), "{name}");
     for (pointer, value, expected) in rows {
         let refusal = refusal(name, pointer, value.clone());
         assert!(refusal.contains(expected), "{name}, {pointer} = {value}: {refusal}");
@@ -154,7 +150,7 @@ fn returning(plan: &Value) -> Vec<String> {
 
 #[test]
 fn ports_to_send_packets_back_by_are_those_of_a_waypoint() {
-    let plan = document("rings.json");
+    let plan = examples::plan("rings.json");
     let place = &returning(&plan)[0];
     let ports = format!("{place}/return_ports");
     rows("rings.json", &[(&ports, json!([99]), "has the return port 99, which is neither its port nor its")]);
@@ -197,7 +193,7 @@ fn entries_for_one_port(before: &Value, after: &Value) -> Vec<(usize, usize)> {
 
 #[test]
 fn entries_for_one_port_change_with_the_entry_beside_them() {
-    let plan = document("rings.json");
+    let plan = examples::plan("rings.json");
     let mut without = plan.clone();
     for place in returning(&plan) {
         without.pointer_mut(&place).unwrap().as_object_mut().unwrap().remove("return_ports");
@@ -232,7 +228,7 @@ fn only_a_regular_file_is_a_plan() {
 
 #[test]
 fn a_tag_has_the_path_that_it_leads_over() {
-    let plan = PathPlan::read(&document("tree.json").to_string()).unwrap();
+    let plan = PathPlan::read(&examples::plan("tree.json").to_string()).unwrap();
     let graph = plan.graph();
     let named = |pair: Pair, share: usize| {
         let way = plan.way(pair, share, Numberings::Newest);
@@ -249,7 +245,7 @@ fn a_tag_has_the_path_that_it_leads_over() {
 
 #[test]
 fn truncated_plans_are_reported_with_line_and_column() {
-    let text = document("tree.json").to_string();
+    let text = examples::plan("tree.json").to_string();
     for end in (0..text.len()).step_by(997).filter(|end| text.is_char_boundary(*end)) {
         let refusal = PathPlan::read(&text[..end]).unwrap_err().to_string();
         assert!(refusal.contains("line 1 column"), "{refusal}");
@@ -258,17 +254,7 @@ fn truncated_plans_are_reported_with_line_and_column() {
 
 #[test]
 fn external_hosts_are_led_to_by_the_core_that_has_them() {
-    let mut plan = document("tree.json");
-    for (core, port) in [("cs1", 5), ("cs4", 6)] {
-        let name = format!("out-{core}");
-        let link = json!({"a": core, "a_port": port, "b": name, "b_port": 1});
-        plan["network"]["links"].as_array_mut().unwrap().push(link);
-        plan["network"]["nodes"].as_array_mut().unwrap().push(json!(name));
-        let places = plan["external"].as_array_mut().unwrap();
-        let is_it = |place: &&mut Value| place["switch"] == core && place["port"] == port;
-        places.iter_mut().find(is_it).unwrap()["name"] = json!(name);
-    }
-    let plan = PathPlan::read(&plan.to_string()).unwrap();
+    let plan = PathPlan::read(&tree_with_external_hosts().to_string()).unwrap();
     let graph = plan.graph();
     let path = |pair| {
         plan.way(pair, 0, Numberings::Newest).routes[0]
