@@ -134,8 +134,7 @@ fn what_may_be_left_out_has_the_default_of_the_contract() {
 #[test]
 fn the_fail_mode_says_what_is_done_without_controllers() {
     let openflow = |by: &str| {
-        let text = GOOD.replacen("controllers = []\nfail_mode = \"standalone\"", by, 1);
-        assert_ne!(text, GOOD);
+        let text = changed(GOOD, "controllers = []\nfail_mode = \"standalone\"", by);
         Config::parse(&text).unwrap().datapath.openflow
     };
     let secure = openflow("controllers = [\"tcp:1.2.3.4\"]\nlisten = \"[::1]:6654\"");
@@ -150,6 +149,12 @@ fn the_fail_mode_says_what_is_done_without_controllers() {
     assert_eq!(openflow("listen = []").listen, []);
     assert!(openflow("controllers = [\"tcp:1.2.3.4\"]\nfail_mode = \"standalone\"").standalone);
     assert!(openflow("fail_mode = \"secure\"").standalone);
+}
+
+/// Returns the text with the first `what` replaced.
+fn changed(text: &str, what: &str, by: &str) -> String {
+    assert!(text.contains(what) && what != by, "{what}");
+    text.replacen(what, by, 1)
 }
 
 /// Formats mistakes as `line 3: KEY: PROBLEM`.
@@ -366,8 +371,7 @@ const MISTAKES: &[(&str, &str, &[&str])] = &[
 #[test]
 fn every_mistake_has_its_sentence() {
     for (what, by, says) in MISTAKES {
-        let text = GOOD.replacen(what, by, 1);
-        assert_ne!(text, GOOD, "{what}");
+        let text = changed(GOOD, what, by);
         // Each replacement must give exactly one mistake.
         let [message] = &lines_of(Config::parse(&text).unwrap_err())[..] else {
             panic!("{by:?} gives: {:#?}", Config::parse(&text).unwrap_err());
@@ -438,8 +442,7 @@ fn each_place_that_is_not_toml_is_reported() {
         ("number = 2", "number = 2\nnumber = 3", "line 30: is given twice; keep one"),
         ("[[datapath.port]]\nnumber = 2", "[datapath.port]\nnumber = 2", "line 28: is given twice"),
     ] {
-        let text = GOOD.replacen(what, by, 1);
-        let reported = lines_of(Config::parse(&text).unwrap_err());
+        let reported = lines_of(Config::parse(&changed(GOOD, what, by)).unwrap_err());
         assert!(reported.len() == 1 && reported[0].starts_with(says), "{by}: {reported:#?}");
     }
 }
@@ -592,9 +595,7 @@ fn each_of_several_datapaths_has_its_own() {
             "line 10: datapath[0].stateless.trust: unknown key; use one of `trusted`",
         ),
     ] {
-        let text = TWO.replacen(what, by, 1);
-        assert_ne!(text, TWO, "{what}");
-        let messages = lines_of(Config::parse_all(&text).unwrap_err());
+        let messages = lines_of(Config::parse_all(&changed(TWO, what, by)).unwrap_err());
         assert!(messages.len() == 1 && messages[0].contains(says), "{by:?} gives: {messages:#?}");
     }
     assert!(lines_of(Config::parse(TWO).unwrap_err())[0].contains("there are 2, but one is expected"));
