@@ -18,6 +18,8 @@ mod data;
 mod error;
 mod figure;
 pub mod paper;
+#[path = "../../crates/engines/tests/engines/ranges.rs"]
+mod ranges;
 pub mod rig;
 pub mod scenario;
 mod stats;

@@ -5,6 +5,7 @@
 use fastrand::Rng;
 
 use super::TernaryRows;
+use crate::ranges::range_prefixes;
 
 /// Inclusive range of ports.
 pub type Ports = (u16, u16);
@@ -78,8 +79,9 @@ impl AccessList {
     pub fn rows(&self) -> Rows {
         let mut rows = Rows { words: self.words(), values: Vec::new(), masks: Vec::new(), ids: Vec::new() };
         for (id, rule) in (0..).zip(&self.rules) {
-            for (source, source_mask) in range_prefixes(rule.ports[0]) {
-                for (destination, destination_mask) in range_prefixes(rule.ports[1]) {
+            let [sources, destinations] = rule.ports.map(|(low, high)| range_prefixes(low, high));
+            for &(source, source_mask) in &sources {
+                for &(destination, destination_mask) in &destinations {
                     let value = FiveTuple {
                         addresses: rule.addresses.map(|address| address.0),
                         ports: [source, destination],
@@ -205,18 +207,4 @@ fn parse_rule(line: &str) -> Option<AccessRule> {
 
 fn prefix_mask(length: u8) -> u128 {
     u128::MAX.checked_shl(128 - u32::from(length)).unwrap_or(0)
-}
-
-/// Returns the prefixes that make up a range, as values and masks.
-fn range_prefixes((low, high): Ports) -> Vec<(u16, u16)> {
-    let mut made = Vec::new();
-    let (mut from, end) = (u32::from(low), u32::from(high) + 1);
-    while from < end {
-        let aligned = if from == 0 { 1 << 16 } else { 1 << from.trailing_zeros() };
-        let size = (0..=16).rev().map(|bits| 1 << bits).find(|size| *size <= aligned && from + size <= end);
-        let size = size.unwrap_or(1);
-        made.push((from as u16, !(size - 1) as u16));
-        from += size;
-    }
-    made
 }

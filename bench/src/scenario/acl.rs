@@ -13,6 +13,7 @@
 
 use super::routes::Prefix;
 use super::rule::{Condition, Field, Rule, mix};
+use crate::ranges::range_prefixes;
 
 /// Fields of the scenario that an access list examines.
 #[derive(Clone, Copy)]
@@ -55,13 +56,17 @@ fn entries(line: &str, at: FiveTuple, fields: &[Field], nets: &[Prefix], copy: u
     if !has_proto || ![6, 17].contains(&proto) {
         return Some(vec![rule(base)]);
     }
-    let port = |at: usize| parts.get(at)?.parse::<u32>().ok();
+    let port = |at: usize| parts.get(at)?.parse().ok();
     let mut made = Vec::new();
     for src in range_prefixes(port(2)?, port(4)?) {
         for dst in range_prefixes(port(5)?, port(7)?) {
             let ports = [(at.src_port, src), (at.dst_port, dst)].into_iter();
             let ports = ports.filter(|(_, (_, mask))| *mask != 0);
-            let ports = ports.map(|(field, (value, mask))| Condition { field, value, mask });
+            let ports = ports.map(|(field, (value, mask))| Condition {
+                field,
+                value: value.into(),
+                mask: mask.into(),
+            });
             made.push(rule(base.iter().copied().chain(ports).collect()));
         }
     }
@@ -86,21 +91,6 @@ fn address(text: &str, nets: &[Prefix], copy: u64) -> Option<(u128, u32)> {
     Some(if length == 32 { (network | host, 128) } else { (network, 32 + length) })
 }
 
-/// Returns the 16-bit prefixes that make up a range.
-fn range_prefixes(low: u32, high: u32) -> Vec<(u128, u128)> {
-    let mut made = Vec::new();
-    let mut from = low;
-    while from <= high && from <= 0xffff {
-        let mut size = if from == 0 { 1 << 16 } else { 1 << from.trailing_zeros() };
-        while from + size - 1 > high {
-            size /= 2;
-        }
-        made.push((from.into(), u128::from(0xffff & !(size - 1))));
-        from += size;
-    }
-    made
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,7 +101,7 @@ mod tests {
         assert_eq!(range_prefixes(53, 53), [(53, 0xffff)]);
         let all = range_prefixes(1_024, 65_535);
         assert_eq!(all.len(), 6);
-        assert!((0..=65_535_u128).all(|port| all.iter().any(|(v, m)| port & m == *v) == (port >= 1_024)));
+        assert!((0..=65_535).all(|port| all.iter().any(|(v, m)| port & m == *v) == (port >= 1_024)));
     }
 
     /// A converted prefix contains another one if and only if the IPv4 prefixes did.

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Rule sets from files: access lists in the format of `ClassBench`, and routes with one prefix per line.
 
+#[path = "ranges.rs"]
+mod ranges;
+
 use flow::{Field, FieldMatch, Match, Slice, SliceBase};
+use ranges::range_prefixes;
 
 /// Returns source and destination port as slices, because OpenFlow's port fields cannot be masked.
 pub fn ports() -> Option<[Field; 2]> {
@@ -32,30 +36,18 @@ fn access_rule(line: &str) -> Option<Vec<Match>> {
         return Some(vec![Match::new(base).ok()?]);
     }
     let [source, destination] = ports()?;
+    let port_match =
+        |field, (value, mask): (u16, u16)| FieldMatch { field, value: value.into(), mask: mask.into() };
+    let port = |at: usize| parts.get(at)?.parse().ok();
     let mut made = Vec::new();
-    for (value, mask) in range_prefixes(parts.get(2)?.parse().ok()?, parts.get(4)?.parse().ok()?) {
-        let source = FieldMatch { field: source, value, mask };
-        for (value, mask) in range_prefixes(parts.get(5)?.parse().ok()?, parts.get(7)?.parse().ok()?) {
-            let destination = FieldMatch { field: destination, value, mask };
+    for prefix in range_prefixes(port(2)?, port(4)?) {
+        let source = port_match(source, prefix);
+        for prefix in range_prefixes(port(5)?, port(7)?) {
+            let destination = port_match(destination, prefix);
             made.push(Match::new(base.iter().copied().chain([source, destination])).ok()?);
         }
     }
     Some(made)
-}
-
-/// Returns the 16-bit prefixes that make up a range.
-fn range_prefixes(low: u32, high: u32) -> Vec<(u128, u128)> {
-    let mut made = Vec::new();
-    let mut from = low;
-    while from <= high && from <= 0xffff {
-        let mut size = if from == 0 { 1 << 16 } else { 1 << from.trailing_zeros() };
-        while from + size - 1 > high {
-            size /= 2;
-        }
-        made.push((from.into(), u128::from(0xffff & !(size - 1))));
-        from += size;
-    }
-    made
 }
 
 /// Parses routes, one `address/length` per line, IPv4 or IPv6.
