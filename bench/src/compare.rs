@@ -100,6 +100,17 @@ pub struct Comparison {
 }
 
 impl Comparison {
+    /// Formats the medians and the ratio, such as `1.20 ns against 1.50, ratio 0.800 (0.780 to 0.810), 40
+    /// pairs, 2 set aside`.
+    #[must_use]
+    pub fn in_words(&self, unit: &str) -> String {
+        let Self { ours, peer, ratio, low, high, runs, set_aside, .. } = self;
+        format!(
+            "{:.2} {unit} against {:.2}, ratio {ratio:.3} ({low:.3} to {high:.3}), {runs} pairs, {set_aside} set aside",
+            ours.median, peer.median,
+        )
+    }
+
     /// Returns the verdict about the ratio's interval.
     #[must_use]
     pub fn verdict(&self, bar: Bar) -> Verdict {

@@ -21,7 +21,8 @@ use fastrand::Rng;
 use flow::{EntryId, Field, FlowEntry, Instructions, Match, TableId};
 use packet::Packet;
 use shunt_bench::{
-    Alone, Bar, Figure, Loop, Plan, ThreadCpu, allowed_cpus, compare, measure, median, pin_to, whole,
+    Alone, Bar, Comparison, Figure, Loop, Plan, ThreadCpu, allowed_cpus, compare, measure, median, pin_to,
+    whole,
 };
 use tables::rule_table::RuleChange;
 use tables::{RuleTable, Table, TableUpdate};
@@ -225,16 +226,7 @@ fn half_full_delta(arguments: &Arguments, file: &str) -> Result<(), Box<dyn Erro
     let figure = Figure::new("lookup, half-full head by none", &case, "M/CPU-s", &found, Bar::AtLeast(1.0));
     // Reported without a verdict.
     Figure { bar: None, verdict: None, ..figure }.append(Path::new("target/report"), "engines")?;
-    writeln!(
-        io::stdout(),
-        "{case}: lookup {:.2} and {:.2} M/CPU-s, ratio {:.2} ({:.2} to {:.2})",
-        found.ours.median,
-        found.peer.median,
-        found.ratio,
-        found.low,
-        found.high
-    )?;
-    Ok(())
+    print(&case, "lookup", &found)
 }
 
 fn table_lookups<'t>(rules: &'t Rules, table: &'t Table) -> Loop<impl FnMut() -> u64 + 't> {
@@ -395,6 +387,11 @@ fn against(
     let found = compare(&plan, &mut lookups(rules, ours), &mut lookups(rules, peer))?;
     let (figure, bar) = (format!("lookup, {ours_name} by {peer_name}"), Bar::AtLeast(1.0));
     Figure::new(&figure, case, "M/CPU-s", &found, bar).append(Path::new("target/report"), "engines")?;
+    print(case, &figure, &found)
+}
+
+/// Prints a result.
+fn print(case: &str, figure: &str, found: &Comparison) -> Result<(), Box<dyn Error>> {
     writeln!(
         io::stdout(),
         "{case}: {figure} {:.2} and {:.2} M/CPU-s, ratio {:.2} ({:.2} to {:.2})",

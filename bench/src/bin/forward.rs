@@ -133,16 +133,10 @@ fn builds(case: &Case, other: &Path) -> Result<(), Box<dyn Error>> {
     let found = compare(&Plan::new(PAIRS), &mut ours, &mut peer)?;
     writeln!(
         io::stdout(),
-        "forward, {}: {:.2} {UNIT} against {:.2}, ratio {:.3} ({:.3} to {:.3}), {} pairs, {} set aside: {:?}",
+        "forward, {}: {}: {:?}",
         case.name,
-        found.ours.median,
-        found.peer.median,
-        found.ratio,
-        found.low,
-        found.high,
-        found.runs,
-        found.set_aside,
-        found.verdict(Bar::AtLeast(0.98)),
+        found.in_words(UNIT),
+        found.verdict(Bar::AtLeast(0.98))
     )?;
     Ok(())
 }

@@ -64,18 +64,7 @@ fn put_down(
 ) -> Result<(), Box<dyn Error>> {
     let found = compare(&Plan::new(arguments.windows), ours, peer)?;
     Figure::new(figure, case, unit, &found, bar).append(Path::new("target/report"), "stateless")?;
-    writeln!(
-        io::stdout(),
-        "{figure}, {case}: {:.2} {unit} against {:.2}, ratio {:.3} ({:.3} to {:.3}), {} pairs, {} set aside: {:?}",
-        found.ours.median,
-        found.peer.median,
-        found.ratio,
-        found.low,
-        found.high,
-        found.runs,
-        found.set_aside,
-        found.verdict(bar),
-    )?;
+    writeln!(io::stdout(), "{figure}, {case}: {}: {:?}", found.in_words(unit), found.verdict(bar))?;
     Ok(())
 }
 

@@ -149,17 +149,6 @@ fn report(
         None => Figure::beside(figure, case, unit, found),
     };
     made.append(Path::new("target/report"), file)?;
-    writeln!(
-        io::stdout(),
-        "{figure}, {case}: {:.2} {unit} against {:.2}, ratio {:.3} ({:.3} to {:.3}), {} pairs, {} set aside: {:?}",
-        found.ours.median,
-        found.peer.median,
-        found.ratio,
-        found.low,
-        found.high,
-        found.runs,
-        found.set_aside,
-        made.verdict,
-    )?;
+    writeln!(io::stdout(), "{figure}, {case}: {}: {:?}", found.in_words(unit), made.verdict)?;
     Ok(())
 }
