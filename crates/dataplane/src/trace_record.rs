@@ -72,8 +72,8 @@ pub struct TraceRecord {
     pub outcome: Outcome,
     /// Whether the packet passed the whole fast-forwarding path.
     pub fast: bool,
-    /// Whether a copy of this packet was dropped for lack of space, or any packet or copy of the burst in which
-    /// this packet was finished.
+    /// Whether a copy of this packet was dropped for lack of space, or any packet or copy of the burst in
+    /// which this packet was finished.
     pub scarce: bool,
     /// Time in ns from the start of the burst until the packet left. All times are 0 if there is no clock.
     pub left_ns: Nanos,
@@ -88,7 +88,7 @@ pub enum FoundBy {
     Index,
     /// A LUT record.
     Lut,
-    /// A LUT record that was verified first.
+    /// A LUT record that was verified before it was used.
     Verified,
     /// A record of the previous LUT.
     Inherited,

@@ -208,7 +208,7 @@ impl Lpm {
 mod tests {
     use super::*;
 
-    /// Compiles these prefixes as (bits, length). A prefix of length 0 becomes a rule that matches
+    /// Compiles prefixes, given as (bits, length). A prefix of length 0 becomes a rule that matches
     /// everything.
     fn compiled(prefixes: impl IntoIterator<Item = (u64, u32)>) -> Lpm {
         let field = [Piece { word: 0, shift: 0, bits: 64 }];

@@ -94,8 +94,8 @@ pub struct Mask {
 }
 
 impl Mask {
-    /// Compiles `len` rules given in order of precedence, one row of the plan's words each in `values` and
-    /// `masks`.
+    /// Compiles `len` rules, in order of precedence. Each rule has one row in `values` and one in `masks`. A
+    /// row has as many words as a key of the plan.
     #[must_use]
     pub fn new(plan: &KeyPlan, len: usize, values: &[u64], masks: &[u64]) -> Self {
         Self::with_level(plan, len, values, masks, Level::found())

@@ -11,8 +11,7 @@ const PAGE_BYTES: usize = 2 << 20;
 /// Minimum size in bytes that benefits from huge pages.
 const LEAST_BYTES: usize = 16 * PAGE_BYTES;
 
-/// Returns `count` zero words. If the words are many and the system provides huge pages, the words lie in
-/// huge pages.
+/// Returns `count` zero words. A large array is backed by huge pages if the system provides them.
 #[must_use]
 pub fn zeros(count: usize) -> Box<[u64]> {
     let zeros = vec![0u64; count].into_boxed_slice();

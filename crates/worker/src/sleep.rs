@@ -113,7 +113,7 @@ impl<W: Sleeper, A: Alarm> SharedWorker<W, A> {
         self.worker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Locks the worker unless another thread holds it or has panicked with it.
+    /// Locks the worker unless another thread holds it or has panicked while holding it.
     pub fn try_lock(&self) -> Option<MutexGuard<'_, W>> {
         self.worker.try_lock().ok()
     }

@@ -203,7 +203,7 @@ fn a_meter_that_is_added_changed_or_removed_limits_accordingly() {
     };
     let mut lab = Lab::new([512; PORTS as usize]);
     let passed = |lab: &mut Lab| {
-        // The bucket is full again after a second.
+        // The bucket is full again after one second, so two seconds suffice.
         lab.now += 2_000_000_000;
         lab.apply();
         lab.shares(100)[0]

@@ -117,7 +117,8 @@ struct Run {
     whole: f64,
 }
 
-/// Runs a course. Preempted bursts are excluded.
+/// Measures the cost of each stage over `TURNS` poll iterations. Iterations longer than `LIMIT_NS` are left
+/// out, because the thread was probably preempted.
 fn measured(course: &mut Course<Stages>) -> Run {
     let mut sum = Stages::default();
     for _ in 0..TURNS {

@@ -41,8 +41,8 @@ pub struct Switch {
 }
 
 impl Switch {
-    /// Starts Shunt with one worker and default settings. The client connects by a unix socket, as it does to
-    /// Open vSwitch.
+    /// Starts Shunt with one worker and default settings. The client connects over a Unix socket, as it does
+    /// to Open vSwitch.
     pub fn shunt(folder: &Path, cores: Cores) -> Result<Self> {
         let socket = folder.join("shunt/br0.mgmt");
         let mut switch = Self::new("shunt", folder, socket, cores)?;

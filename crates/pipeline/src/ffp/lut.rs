@@ -237,7 +237,7 @@ impl Lut {
         self.seed.hash(key, &self.mask)
     }
 
-    /// Returns the two sets of a hash.
+    /// Returns the two sets in which a key with this hash may be.
     #[inline(always)]
     pub(super) fn sets(&self, hash: u64) -> [usize; 2] {
         let last = self.tags.len() - 1;

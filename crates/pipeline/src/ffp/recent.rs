@@ -29,7 +29,7 @@ pub(super) struct Recent {
     pub changes: [Change; REMEMBERED],
     /// Values and masks of the rule of each change.
     pub rows: Box<[u64]>,
-    /// Maximum length of a list of changes that is walked.
+    /// Maximum length of a list of changes that is scanned.
     pub list_max: u32,
     /// Place of the record that is checked next for its age.
     pub aging: usize,

@@ -165,8 +165,8 @@ fn share_one<E: Egress, P: Probe>(
     state.is_some()
 }
 
-/// Runs the entry at an index of a table whose other entries are served by a LUT. Returns whether there is
-/// one.
+/// Runs the entry at an index of a table whose other entries are served by a LUT. Returns whether this
+/// entry exists.
 #[inline(never)]
 fn share_indexed<E: Egress, P: Probe>(
     context: &mut BurstContext<'_, E>,

@@ -104,7 +104,7 @@ pub struct Report {
     pub duplicated: u64,
     /// Packets that crossed more links than allowed.
     pub strayed: u64,
-    /// Number of links that delivered packets crossed.
+    /// Number of links crossed, per delivered packet.
     pub hops: NetworkFigures,
     /// Number of crossed links beyond the shortest path, per delivered packet.
     pub detours: NetworkFigures,

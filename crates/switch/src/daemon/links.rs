@@ -17,7 +17,7 @@ pub struct Known {
     pub interface: Option<String>,
     /// State of the link.
     pub link: Link,
-    /// The kernel's count of the times that the link went down ([`WatchedLink::downs`]).
+    /// Number of times that the link went down, as counted by the kernel ([`WatchedLink::downs`]).
     pub downs: u64,
 }
 
