@@ -84,7 +84,8 @@ pub fn play(run: Run) {
         (client, counters)
     });
     let packet_ins = heard.all_packet_ins(&mut peer);
-    let ports = totals::ports(&mut client);
+    // A capture port accepts all frames, so its outbox never overflows and each copy is sent.
+    let ports = totals::ports(&mut client, pushed, counters.copies);
     drop(client);
     stage.end(|folder| {
         for (at, egress) in EGRESS.into_iter().enumerate() {
@@ -96,7 +97,6 @@ pub fn play(run: Run) {
     });
     judge.end();
     let outside = judge.outside(packet_ins);
-    // A capture port accepts all frames, so its outbox never overflows.
     totals::judge(&counters, &ports, outside, Late::Nothing);
     println!(
         "{run:?}: {pushed} packets, {:?} copies, {} changes, {} barriers",

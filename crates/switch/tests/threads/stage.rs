@@ -245,7 +245,8 @@ pub fn play(run: Run) {
         (Load::Storm, Layout::Mixed) => Late::FullOutbox,
         (Load::Storm, Layout::Apart) => Late::FullQueue,
     };
-    totals::judge(&counters, &totals::ports(&mut client), outside, late);
+    let ports = totals::ports(&mut client, pushed, left.iter().sum());
+    totals::judge(&counters, &ports, outside, late);
     if run.load == Load::Sleepy {
         totals::judge_lossless(&counters);
     }

@@ -52,9 +52,26 @@ fn ask(client: &mut Client) -> CountersReport {
     client.ask(&ControlRequest::Counters).unwrap()
 }
 
-/// Returns the counters of each port.
-pub fn ports(client: &mut Client) -> Vec<PortRow> {
-    client.ask::<Ports>(&ControlRequest::Ports).unwrap().ports
+/// Returns the counters of each port, once they include these numbers of received and sent packets. Workers
+/// publish port counters periodically and one after the other, so the last packets are missing at first.
+pub fn ports(client: &mut Client, received: u64, sent: u64) -> Vec<PortRow> {
+    let begun = Instant::now();
+    loop {
+        let ports = client.ask::<Ports>(&ControlRequest::Ports).unwrap().ports;
+        let sums = (
+            ports.iter().map(|port| port.rx_packets).sum::<u64>(),
+            ports.iter().map(|port| port.tx_packets).sum::<u64>(),
+        );
+        if sums == (received, sent) {
+            return ports;
+        }
+        assert!(
+            begun.elapsed() < PATIENCE,
+            "the ports' counters show {sums:?} packets instead of {:?}",
+            (received, sent)
+        );
+        std::thread::sleep(Duration::from_millis(2));
+    }
 }
 
 /// Waits until the switch has received all packets and holds none. `turn` must take the packets that leave.
