@@ -64,6 +64,7 @@ bench-peers: ## compare Shunt with Open vSwitch with DPDK, testpmd and DPDK's li
 	scripts/setup.sh bench-peers
 	cargo build --release --package shunt --features dpdk
 	cargo build --release --package shunt-bench
+	cargo build --release --package shunt-bench --features dpdk --bin macswap
 	bench/peers/run.py $(if $(FULL),--full) $(PEERS)
 	bench/peers/scale.py
 	bench/peers/stages.py
@@ -123,7 +124,7 @@ lint: ## check format, clippy, tidy and shell scripts
 	scripts/setup.sh lint
 	cargo fmt --all --check
 	cargo fmt --manifest-path loom/Cargo.toml --check
-	cargo clippy --workspace --all-targets --features shunt/dpdk
+	cargo clippy --workspace --all-targets --features shunt/dpdk,shunt-bench/dpdk
 	cargo clippy --package port --all-targets
 	cargo xtask tidy
 	shellcheck .ci/run $$(git ls-files '*.sh')

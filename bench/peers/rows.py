@@ -10,7 +10,9 @@ from traffic import Traffic, to_stations
 
 # Minimum speed of Shunt with the fast-forwarding path, relative to Open vSwitch, by number of flows.
 BARS = {1: 1.75, 100: 2.5, 10_000: 5.0, 100_000: 9.0}
-NEW_BAR, L2_BAR = 100.0, 0.6
+NEW_BAR = 100.0
+# Minimum speed relative to testpmd: of L2 forwarding, and of Shunt's frames without tables.
+L2_BAR, MACSWAP_BAR = 0.6, 0.75
 # Minimum speed of Shunt's tables without the fast-forwarding path, relative to Open vSwitch.
 TABLES_BARS = {10_000: 2.5, 100_000: 6.0}
 # Number of LUT records by number of flows. There are at least as many records as flows, except beyond the
@@ -18,7 +20,7 @@ TABLES_BARS = {10_000: 2.5, 100_000: 6.0}
 LUTS = {1: 4096, 100: 4096, 10_000: 16_384, 100_000: 65_536}
 # More flows than the caches of either switch hold; see README.md.
 NEW = 200_000
-ROUTED, STATIONS = "routed", "stations"
+ROUTED, STATIONS, MACSWAP = "routed", "stations", "macswap"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,6 +39,8 @@ class Row:
     @property
     def name(self):
         """Name of the row in tables."""
+        if self.kind == MACSWAP:
+            return "from port to port without tables, %d flow%s" % (self.flows, "s" * (self.flows > 1))
         if self.kind == STATIONS:
             return "L2 by destination MAC, %d flow%s" % (self.flows, "s" * (self.flows > 1))
         parts = ["IPv%d" % self.version, "hard" if self.hard else "easy"]
@@ -52,11 +56,11 @@ class Row:
 
     def rules(self):
         """Flows of the row, as an object with the method `lines`."""
-        return MacTable(self.flows) if self.kind == STATIONS else rule_set(self.version, self.hard)
+        return rule_set(self.version, self.hard) if self.kind == ROUTED else MacTable(self.flows)
 
     def packets(self):
         """Packets of the row's capture."""
-        if self.kind == STATIONS:
+        if self.kind != ROUTED:
             return to_stations(self.rules())
         return Traffic(self.rules()).packets(self.flows, zipf=self.popularity == "zipf")
 
@@ -86,6 +90,7 @@ def named():
         yield from (tables(flows, version, bar=bar) for flows, bar in TABLES_BARS.items())
     for stations in (1, 1000):
         yield Row(stations, kind=STATIONS, ours=Settings(marked=False, ffp=False), bar=L2_BAR)
+        yield Row(stations, kind=MACSWAP, bar=MACSWAP_BAR)
     yield Row(10_000, 6, popularity="zipf", ours=Settings(defaults=True))
 
 

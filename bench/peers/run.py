@@ -17,8 +17,9 @@ import tempfile
 import time
 
 from machine import FORWARDING_CPU, ROOT, Failed, Pages, check, end_in_order
+from macswap import Macswap
 from openvswitch import CACHES, OpenVswitch
-from rows import STATIONS, full, named
+from rows import MACSWAP, ROUTED, full, named
 from shunt import Shunt
 from testpmd import Testpmd
 from traffic import write
@@ -95,16 +96,21 @@ class Contest:
         buffers = len(packets) + SPARE_BUFFERS
         self.ours = None
         if not without_ours:
-            lines = list(row.rules().lines(row.rewrites, ours=True))
-            self.ours = stack.enter_context(Shunt(folder, lines, capture, row.ours, buffers))
+            self.ours = stack.enter_context(self._ours(folder, capture, buffers))
             time.sleep(LEARN_S)
             self.ours.pause()
-        if row.kind == STATIONS:
+        if row.kind != ROUTED:
             self.peer = stack.enter_context(Testpmd(folder, capture, buffers))
             self.peer_words = "against testpmd macswap"
         else:
             self.peer = stack.enter_context(self._open_vswitch(folder, flows, capture))
         self.peer.pause()
+
+    def _ours(self, folder, capture, buffers):
+        row = self.row
+        if row.kind == MACSWAP:
+            return Macswap(folder, capture, buffers)
+        return Shunt(folder, list(row.rules().lines(row.rewrites, ours=True)), capture, row.ours, buffers)
 
     def _open_vswitch(self, folder, flows, capture):
         row = self.row
@@ -153,15 +159,18 @@ class Contest:
                 return found
         raise Failed("%s: something else keeps CPU %d busy" % (self.row.name, FORWARDING_CPU))
 
-    def fast_share(self):
-        """Returns the share of Shunt's packets in a window that stayed on the fast-forwarding path in all
-        tables."""
+    def our_words(self):
+        """Returns the description of Shunt's side, with the share of packets in a window that stayed on the
+        fast-forwarding path in all tables."""
+        if self.row.kind == MACSWAP:
+            return "MAC addresses swapped"
         before, after = self.ours.look(WARM_UP_S, WINDOW_S, self.ours.fast)
-        return (after[1] - before[1]) / (after[0] - before[0])
+        share = (after[1] - before[1]) / (after[0] - before[0])
+        return "%s (%.0f %% of packets over the path)" % (self.row.ours.words(), 100 * share)
 
     def hold_to_all_packets(self):
         """Raises Failed if Shunt has lost packets, because a loss would make it look faster."""
-        if self.ours:
+        if self.ours and self.row.kind != MACSWAP:
             before, after = self.ours.look(WARM_UP_S, WINDOW_S, self.ours.lost)
             if before != after:
                 raise Failed("%s: Shunt loses packets: %s" % (self.row.name, after))
@@ -187,8 +196,7 @@ def measure(row, options, report, lot):
         if options.peers_only:
             print("    %s: %.3g Mpps" % (contest.peer_words, sorted(values[0])[len(values[0]) // 2]), flush=True)
             return
-        case = "%s (%.0f %% of packets over the path), %s"
-        case = case % (row.ours.words(), 100 * contest.fast_share(), contest.peer_words)
+        case = "%s, %s" % (contest.our_words(), contest.peer_words)
         report.forget([row.name])
         report.against(row.name, case, "Mpps/CPU-s", *values, at_least=row.bar)
 
