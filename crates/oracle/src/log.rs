@@ -13,7 +13,7 @@ use flow::{
 };
 use frame::Frame;
 use model::FlowRemoved;
-use pipeline::{BurstCounters, Probe, Via};
+use pipeline::{BurstCounters, PacketSlot, Probe, Via};
 use reference::Unfinished;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -97,9 +97,9 @@ pub(super) struct OrderLog {
     /// Virtual time of the poll iteration.
     now: Nanos,
     /// Packet in each slot of the worker.
-    slots: BTreeMap<usize, Walker>,
+    slots: BTreeMap<PacketSlot, Walker>,
     /// For each slot, the table whose LUT had no record of the packet's value.
-    missed: BTreeMap<usize, TableId>,
+    missed: BTreeMap<PacketSlot, TableId>,
     /// Lookups in this poll iteration.
     looked_up: usize,
 }
@@ -126,12 +126,12 @@ impl Probe for OrderLog {
         self.log(Entry::Packet { port, sequence });
     }
 
-    fn arrives(&mut self, slot: usize, frame: &Frame) {
+    fn arrives(&mut self, slot: PacketSlot, frame: &Frame) {
         let (port, sequence) = (PortNo(frame.meta.in_port), frame.meta.sequence);
         self.slots.insert(slot, Walker::Arrived { port, sequence });
     }
 
-    fn looked_up(&mut self, slot: usize, table: TableId, by: FoundBy, entry: EntryId, bytes: usize) {
+    fn looked_up(&mut self, slot: PacketSlot, table: TableId, by: FoundBy, entry: EntryId, bytes: usize) {
         self.looked_up += 1;
         assert!(
             self.looked_up <= LOOKUPS_PER_TURN,
@@ -142,11 +142,11 @@ impl Probe for OrderLog {
         self.lookups.push(Lookup { walker, table, by, entry, bytes, version, moment });
     }
 
-    fn lut_missed(&mut self, slot: usize, table: TableId) {
+    fn lut_missed(&mut self, slot: PacketSlot, table: TableId) {
         self.missed.insert(slot, table);
     }
 
-    fn left(&mut self, slot: usize, outcome: Outcome, via: Via, _: &BurstCounters) {
+    fn left(&mut self, slot: PacketSlot, outcome: Outcome, via: Via, _: &BurstCounters) {
         let walker = self.slots.remove(&slot).unwrap_or(Walker::Injected(self.version));
         let (missed, moment) = (self.missed.remove(&slot), Moment::next(self.now));
         self.outcomes.push(Left { walker, outcome, fast: via == Via::FastPath, missed, moment });

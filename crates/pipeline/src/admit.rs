@@ -6,6 +6,7 @@ use crate::egress::Egress;
 use crate::packet::{Packet, State, Take};
 use crate::packet_out::CompiledPacketOut;
 use crate::probe::Probe;
+use crate::slab::PacketSlot;
 use flow::{DropReason, EntryId, Next, PortNo, TableId};
 use frame::Frame;
 use wire::Depth;
@@ -24,7 +25,7 @@ impl<E: Egress> BurstContext<'_, E> {
     pub(crate) fn admit_burst<P: Probe>(
         &mut self,
         packets: &mut [Packet],
-        burst: &[u16],
+        burst: &[PacketSlot],
         frames: &mut Vec<Frame>,
         probe: &mut P,
     ) -> usize {
@@ -32,14 +33,13 @@ impl<E: Egress> BurstContext<'_, E> {
         // Nearly always all frames of a burst are from one port.
         let mut ingress = Ingress { port: PortNo(0), receives: false };
         for (slot, frame) in burst.iter().zip(frames.drain(..burst.len())) {
-            let slot = usize::from(*slot);
-            probe.arrives(slot, &frame);
+            probe.arrives(*slot, &frame);
             let port = PortNo(frame.meta.in_port);
             probe.packet(port, frame.meta.sequence);
             if port != ingress.port {
                 ingress = Ingress { port, receives: self.receives(port) };
             }
-            admitted += usize::from(self.admit(&mut packets[slot], frame, ingress));
+            admitted += usize::from(self.admit(&mut packets[slot.index()], frame, ingress));
         }
         admitted
     }

@@ -7,7 +7,7 @@ use crate::egress::Egress;
 use crate::lanes::{BacklogShare, Lanes};
 use crate::packet::{Packet, Path, State};
 use crate::probe::{Probe, Via};
-use crate::slab::Slab;
+use crate::slab::{PacketSlot, Slab};
 use flow::DropReason;
 
 /// Distributes a burst after the fast-forwarding path. Frees the slots of packets that have left, queues
@@ -17,14 +17,14 @@ pub(crate) fn enqueue_or_finish<E: Egress, P: Probe>(
     context: &mut BurstContext<'_, E>,
     lanes: &mut Lanes,
     slab: &mut Slab,
-    burst: &[u16],
+    burst: &[PacketSlot],
     probe: &mut P,
 ) -> usize {
     let alone = lanes.backlogged() == 0;
     lanes.queue_last_burst(&slab.packets);
     let mut held = 0;
     for slot in burst {
-        let packet = &mut slab.packets[usize::from(*slot)];
+        let packet = &mut slab.packets[slot.index()];
         if packet.state == State::Finish && packet.path == Path::Tables {
             context.action_set(packet);
         }
@@ -38,7 +38,7 @@ pub(crate) fn enqueue_or_finish<E: Egress, P: Probe>(
             }
             // Such a packet sends nothing, so its order is not observable.
             _ if packet.state == State::Done && packet.outputs.is_empty() && packet.leaves.is_none() => {
-                context.finish(packet, usize::from(*slot), Via::Tables, probe);
+                context.finish(packet, *slot, Via::Tables, probe);
             }
             _ if alone => {
                 lanes.last_burst.push(*slot);
@@ -49,7 +49,7 @@ pub(crate) fn enqueue_or_finish<E: Egress, P: Probe>(
             {
                 continue;
             }
-            _ => refuse(context, packet, usize::from(*slot), BacklogShare::of(packet).refused(), probe),
+            _ => refuse(context, packet, *slot, BacklogShare::of(packet).refused(), probe),
         }
         slab.free(&[*slot]);
     }
@@ -61,7 +61,7 @@ pub(crate) fn enqueue_or_finish<E: Egress, P: Probe>(
 pub(crate) fn refuse<E: Egress, P: Probe>(
     context: &mut BurstContext<'_, E>,
     packet: &mut Packet,
-    slot: usize,
+    slot: PacketSlot,
     reason: DropReason,
     probe: &mut P,
 ) {

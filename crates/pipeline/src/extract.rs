@@ -10,6 +10,7 @@ mod tests;
 
 use crate::bits::{eight_bytes, read_bits};
 use crate::packet::Packet;
+use crate::slab::PacketSlot;
 use engines::KeyPlan;
 use flow::{Field, FieldBase, SliceBase, ext};
 use shuffle::Shuffle;
@@ -164,7 +165,7 @@ impl Extractor {
     }
 
     /// Writes the keys of the packets in `waiting`, one row of [`Extractor::words`] words each.
-    pub(crate) fn extract(&self, packets: &mut [Packet], waiting: &[u16], keys: &mut [u64]) {
+    pub(crate) fn extract(&self, packets: &mut [Packet], waiting: &[PacketSlot], keys: &mut [u64]) {
         self.extract_masked(packets, waiting, keys, &[], self.depth);
     }
 
@@ -174,7 +175,7 @@ impl Extractor {
     pub(crate) fn extract_masked(
         &self,
         packets: &mut [Packet],
-        waiting: &[u16],
+        waiting: &[PacketSlot],
         keys: &mut [u64],
         mask: &[u64],
         depth: Depth,
@@ -198,10 +199,10 @@ impl Extractor {
         }
         if depth > Depth::None {
             for packet in waiting {
-                packets[usize::from(*packet)].data.locate(depth);
+                packets[packet.index()].data.locate(depth);
             }
         }
-        let load = |waiting: &[u16], keys: &mut [u64]| {
+        let load = |waiting: &[PacketSlot], keys: &mut [u64]| {
             self.load(packets, waiting, keys);
             if !mask.is_empty() {
                 for row in keys.chunks_exact_mut(self.words) {
@@ -222,7 +223,7 @@ impl Extractor {
     fn load_direct<const W: usize>(
         &self,
         packets: &mut [Packet],
-        waiting: &[u16],
+        waiting: &[PacketSlot],
         keys: &mut [u64],
         mask: &[u64],
         depth: Depth,
@@ -231,7 +232,7 @@ impl Extractor {
         let needs = if self.has_presence { self.needs } else { 0 };
         let loads = &self.loads[..];
         for (slot, row) in waiting.iter().zip(keys.as_chunks_mut::<W>().0) {
-            let data = &mut packets[usize::from(*slot)].data;
+            let data = &mut packets[slot.index()].data;
             data.locate(depth);
             let Layers { present, l3, l4, .. } = data.layers;
             // Offsets of the bases, in the order of `FieldBase`; 0 for the frame.
@@ -259,7 +260,7 @@ impl Extractor {
 
     /// Builds the keys load by load. The parameters of a load stay in registers while all packets are
     /// processed.
-    fn load(&self, packets: &[Packet], waiting: &[u16], keys: &mut [u64]) {
+    fn load(&self, packets: &[Packet], waiting: &[PacketSlot], keys: &mut [u64]) {
         keys.fill(0);
         let mut rows = Rows { packets, waiting, keys, words: self.words };
         if self.has_presence {
@@ -289,18 +290,18 @@ impl Extractor {
 
 /// Builds keys of one word from one load at a fixed position of the frame.
 #[inline(never)]
-fn load_one(load: Load, packets: &[Packet], waiting: &[u16], keys: &mut [u64], mask: &[u64]) {
+fn load_one(load: Load, packets: &[Packet], waiting: &[PacketSlot], keys: &mut [u64], mask: &[u64]) {
     let load = Load { mask: load.mask & mask.first().copied().unwrap_or(u64::MAX), ..load };
     let byte = usize::from(load.byte);
     for (slot, key) in waiting.iter().zip(keys) {
-        *key = load.place(eight_bytes(packets[usize::from(*slot)].data.frame.window(), byte));
+        *key = load.place(eight_bytes(packets[slot.index()].data.frame.window(), byte));
     }
 }
 
 /// Rows of keys that are being built.
 struct Rows<'a> {
     packets: &'a [Packet],
-    waiting: &'a [u16],
+    waiting: &'a [PacketSlot],
     keys: &'a mut [u64],
     words: usize,
 }
@@ -310,7 +311,7 @@ impl Rows<'_> {
     #[inline(always)]
     fn each(&mut self, word: u8, needs: u32, bits: impl Fn(&Packet) -> u64) {
         for (packet, key) in self.waiting.iter().zip(self.keys.chunks_exact_mut(self.words)) {
-            let packet = &self.packets[usize::from(*packet)];
+            let packet = &self.packets[packet.index()];
             if packet.data.layers.present & needs == needs {
                 key[usize::from(word)] |= bits(packet);
             }

@@ -7,6 +7,7 @@ use crate::egress::Egress;
 use crate::packet::{Packet, State};
 use crate::pending_outputs::PendingOutput;
 use crate::probe::{Leaving, Probe, Via};
+use crate::slab::PacketSlot;
 use dataplane::{Event, PacketInEvent};
 use flow::{DropReason, Outcome, PortNo, QueueId};
 use frame::Frame;
@@ -15,7 +16,13 @@ impl<E: Egress> BurstContext<'_, E> {
     /// Runs the action set, sends the pending outputs, counts the outcome and frees the packet's frame if the
     /// frame was not sent.
     #[inline(always)]
-    pub(crate) fn finish<P: Probe>(&mut self, packet: &mut Packet, slot: usize, via: Via, probe: &mut P) {
+    pub(crate) fn finish<P: Probe>(
+        &mut self,
+        packet: &mut Packet,
+        slot: PacketSlot,
+        via: Via,
+        probe: &mut P,
+    ) {
         if packet.state == State::Finish {
             self.action_set(packet);
         }

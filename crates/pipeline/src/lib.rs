@@ -104,6 +104,6 @@ pub use pipeline::{Pipeline, PipelineUsage};
 pub use ports::PortTable;
 pub use probe::{Leaving, Probe, ProbeStep, Via};
 pub use recorder::{RECORDER, Recorder};
-pub use slab::BURST;
+pub use slab::{BURST, PacketSlot};
 pub use stateless::forwarder::StatelessForwarder;
 pub use update::{Update, Updates};

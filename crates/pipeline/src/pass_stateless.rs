@@ -4,6 +4,7 @@
 use crate::context::BurstContext;
 use crate::egress::Egress;
 use crate::probe::{Leaving, Probe, Via};
+use crate::slab::PacketSlot;
 use crate::stateless::forwarder::{StatelessForwarder, TOGETHER, TagVerdict};
 use flow::{Outcome, PortNo};
 use frame::{Frame, Lane};
@@ -17,7 +18,7 @@ impl<E: Egress> BurstContext<'_, E> {
         forwarder: &StatelessForwarder,
         frames: &mut Vec<Frame>,
         count: usize,
-        slot: usize,
+        slot: PacketSlot,
         probe: &mut P,
     ) -> usize {
         let mut stay = 0;
@@ -45,7 +46,7 @@ impl<E: Egress> BurstContext<'_, E> {
         &mut self,
         verdict: TagVerdict,
         frame: &mut Frame,
-        slot: usize,
+        slot: PacketSlot,
         probe: &mut P,
     ) -> bool {
         if matches!(verdict, TagVerdict::Tables) {

@@ -87,7 +87,7 @@ impl Pipeline {
         // Stateless: tagged frames leave before any table is looked up.
         let mut count = received;
         if let Some(forwarder) = context.stateless {
-            let slot = slab.burst(1).first().map_or(0, |slot| usize::from(*slot));
+            let slot = slab.burst(1).first().copied().unwrap_or_default();
             let taken = context.pass_stateless(forwarder, frames, received, slot, probe);
             count -= taken;
             if taken > 0 {
@@ -173,7 +173,7 @@ impl Pipeline {
         let mut context = rules.context(egress, outputs, counters, lanes.window(), now);
         let burst = slab.burst(1);
         let packets = &mut slab.packets[..];
-        let Some(packet) = burst.first().and_then(|slot| packets.get_mut(usize::from(*slot))) else { return };
+        let Some(packet) = burst.first().and_then(|slot| packets.get_mut(slot.index())) else { return };
         context.admit_packet_out(packet, out);
         if ffp.is_open() {
             ffp.walk(&mut context, packets, &burst, keys, probe);
@@ -206,8 +206,8 @@ impl Pipeline {
                 break;
             }
             for slot in &burst {
-                let packet = &mut slab.packets[usize::from(*slot)];
-                refuse(&mut context, packet, usize::from(*slot), DropReason::Shutdown, probe);
+                let packet = &mut slab.packets[slot.index()];
+                refuse(&mut context, packet, *slot, DropReason::Shutdown, probe);
             }
             slab.free(&burst);
             dropped += burst.len();

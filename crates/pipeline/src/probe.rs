@@ -8,6 +8,7 @@
 use crate::counters::BurstCounters;
 use crate::packet::Packet;
 use crate::pending_outputs::{OutputList, PendingOutput, PendingOutputs};
+use crate::slab::PacketSlot;
 use dataplane::FoundBy;
 use flow::{DropReason, EntryId, Nanos, Outcome, PortNo, RuleVersion, TableId};
 use frame::Frame;
@@ -64,25 +65,33 @@ pub trait Probe {
 
     /// Called when a packet arrives. `slot` belongs to the packet until it has left.
     #[inline]
-    fn arrives(&mut self, _slot: usize, _frame: &Frame) {}
+    fn arrives(&mut self, _slot: PacketSlot, _frame: &Frame) {}
 
     /// Called after a lookup of a packet of `bytes` bytes, before its instructions run. `entry` is
     /// `EntryId::NONE` for a miss.
     #[inline]
-    fn looked_up(&mut self, _slot: usize, _table: TableId, _by: FoundBy, _entry: EntryId, _bytes: usize) {}
+    fn looked_up(
+        &mut self,
+        _slot: PacketSlot,
+        _table: TableId,
+        _by: FoundBy,
+        _entry: EntryId,
+        _bytes: usize,
+    ) {
+    }
 
     /// Called when a packet leaves the fast-forwarding path because this table's LUT has no record of its
     /// value.
     #[inline]
-    fn lut_missed(&mut self, _slot: usize, _table: TableId) {}
+    fn lut_missed(&mut self, _slot: PacketSlot, _table: TableId) {}
 
     /// Called when a packet is finished, before its outputs are sent.
     #[inline]
-    fn leaving(&mut self, _slot: usize, _leaving: &Leaving<'_>) {}
+    fn leaving(&mut self, _slot: PacketSlot, _leaving: &Leaving<'_>) {}
 
     /// Called when a packet has left, with its outcome and its burst's counters so far.
     #[inline]
-    fn left(&mut self, _slot: usize, _outcome: Outcome, _via: Via, _burst: &BurstCounters) {}
+    fn left(&mut self, _slot: PacketSlot, _outcome: Outcome, _via: Via, _burst: &BurstCounters) {}
 
     /// Called when a packet is dropped because the backlog has no space. `table` is the table it waited for,
     /// or `None` if it was finished.
@@ -170,31 +179,31 @@ impl<A: Probe, B: Probe> Probe for (&mut A, &mut B) {
     }
 
     #[inline]
-    fn arrives(&mut self, slot: usize, frame: &Frame) {
+    fn arrives(&mut self, slot: PacketSlot, frame: &Frame) {
         self.0.arrives(slot, frame);
         self.1.arrives(slot, frame);
     }
 
     #[inline]
-    fn looked_up(&mut self, slot: usize, table: TableId, by: FoundBy, entry: EntryId, bytes: usize) {
+    fn looked_up(&mut self, slot: PacketSlot, table: TableId, by: FoundBy, entry: EntryId, bytes: usize) {
         self.0.looked_up(slot, table, by, entry, bytes);
         self.1.looked_up(slot, table, by, entry, bytes);
     }
 
     #[inline]
-    fn lut_missed(&mut self, slot: usize, table: TableId) {
+    fn lut_missed(&mut self, slot: PacketSlot, table: TableId) {
         self.0.lut_missed(slot, table);
         self.1.lut_missed(slot, table);
     }
 
     #[inline]
-    fn leaving(&mut self, slot: usize, leaving: &Leaving<'_>) {
+    fn leaving(&mut self, slot: PacketSlot, leaving: &Leaving<'_>) {
         self.0.leaving(slot, leaving);
         self.1.leaving(slot, leaving);
     }
 
     #[inline]
-    fn left(&mut self, slot: usize, outcome: Outcome, via: Via, burst_counters: &BurstCounters) {
+    fn left(&mut self, slot: PacketSlot, outcome: Outcome, via: Via, burst_counters: &BurstCounters) {
         self.0.left(slot, outcome, via, burst_counters);
         self.1.left(slot, outcome, via, burst_counters);
     }

@@ -8,6 +8,7 @@
 use crate::counters::BurstCounters;
 use crate::filter::Filter;
 use crate::probe::{Leaving, Probe, Via};
+use crate::slab::PacketSlot;
 use arrayvec::ArrayVec;
 use dataplane::trace_record::RECORD_BYTES;
 use dataplane::{FoundBy, TraceCopy, TraceHit, TraceRecord, Usage};
@@ -109,21 +110,21 @@ impl Recorder {
     }
 
     /// Returns the open record of the packet in a slot.
-    fn open(&mut self, slot: usize) -> Option<&mut Open> {
-        self.records.get_mut(usize::from(*self.slots.get(slot)?))
+    fn open(&mut self, slot: PacketSlot) -> Option<&mut Open> {
+        self.records.get_mut(usize::from(*self.slots.get(slot.index())?))
     }
 
-    fn record(&mut self, slot: usize) -> Option<&mut TraceRecord> {
+    fn record(&mut self, slot: PacketSlot) -> Option<&mut TraceRecord> {
         self.open(slot).map(|open| &mut open.record)
     }
 }
 
 impl Probe for Recorder {
-    fn arrives(&mut self, slot: usize, frame: &Frame) {
+    fn arrives(&mut self, slot: PacketSlot, frame: &Frame) {
         if self.left == 0 || !self.filter.accepts(PortNo(frame.meta.in_port), frame.bytes()) {
             return;
         }
-        let (Some(number), Some(place)) = (self.free.pop(), self.slots.get_mut(slot)) else {
+        let (Some(number), Some(place)) = (self.free.pop(), self.slots.get_mut(slot.index())) else {
             return self.lose();
         };
         *place = number;
@@ -145,7 +146,7 @@ impl Probe for Recorder {
         (record.lookups, record.made, record.missed, record.fast) = (0, 0, None, false);
     }
 
-    fn looked_up(&mut self, slot: usize, table: TableId, by: FoundBy, entry: EntryId, _: usize) {
+    fn looked_up(&mut self, slot: PacketSlot, table: TableId, by: FoundBy, entry: EntryId, _: usize) {
         if self.open(slot).is_none() {
             return;
         }
@@ -159,13 +160,13 @@ impl Probe for Recorder {
         }
     }
 
-    fn lut_missed(&mut self, slot: usize, table: TableId) {
+    fn lut_missed(&mut self, slot: PacketSlot, table: TableId) {
         if let Some(record) = self.record(slot) {
             record.missed = Some(table);
         }
     }
 
-    fn leaving(&mut self, slot: usize, leaving: &Leaving<'_>) {
+    fn leaving(&mut self, slot: PacketSlot, leaving: &Leaving<'_>) {
         if let Some(record) = self.record(slot) {
             record.scarce = leaving.scarce;
             leaving.copies(|port, frame| {
@@ -178,7 +179,7 @@ impl Probe for Recorder {
         }
     }
 
-    fn left(&mut self, slot: usize, outcome: Outcome, via: Via, burst_counters: &BurstCounters) {
+    fn left(&mut self, slot: PacketSlot, outcome: Outcome, via: Via, burst_counters: &BurstCounters) {
         if self.open(slot).is_none() {
             return;
         }
@@ -188,7 +189,7 @@ impl Probe for Recorder {
             (outcome, via == Via::FastPath, now.saturating_sub(*began));
         record.scarce |= burst_counters.is_scarce();
         let record = record.clone();
-        let number = std::mem::replace(&mut self.slots[slot], NOBODY);
+        let number = std::mem::replace(&mut self.slots[slot.index()], NOBODY);
         // The index was taken from this list, so the list has space for it.
         let _ = self.free.try_push(number);
         if self.ring.push(record).is_err() {

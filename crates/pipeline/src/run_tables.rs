@@ -10,7 +10,7 @@ use crate::egress::Egress;
 use crate::ffp::Ffp;
 use crate::packet::{Packet, Path, State};
 use crate::probe::{Probe, ProbeStep, Via};
-use crate::slab::BURST;
+use crate::slab::{BURST, PacketSlot};
 use actions::Program;
 use dataplane::FoundBy;
 use flow::{DropReason, EntryId, Next, TableId};
@@ -28,7 +28,7 @@ impl Waiting {
     /// Lists the packets that wait, if all of them wait for a lookup in table 0. Returns the length of the
     /// list.
     #[inline]
-    fn list(self, burst: &[u16], list: &mut [u16; BURST]) -> Option<usize> {
+    fn list(self, burst: &[PacketSlot], list: &mut [PacketSlot; BURST]) -> Option<usize> {
         let list = list.get_mut(..burst.len()).filter(|_| self == Self::First)?;
         list.copy_from_slice(burst);
         Some(burst.len())
@@ -40,12 +40,12 @@ pub(crate) fn run_tables<E: Egress, P: Probe>(
     context: &mut BurstContext<'_, E>,
     ffp: &mut Ffp,
     packets: &mut [Packet],
-    burst: &[u16],
+    burst: &[PacketSlot],
     where_waiting: Waiting,
     keys: &mut [u64],
     probe: &mut P,
 ) {
-    let mut list = [0u16; BURST];
+    let mut list = [PacketSlot(0); BURST];
     let mut ids = [EntryId::NONE; BURST];
     let mut listed = where_waiting.list(burst, &mut list);
     // A burst begins at table 0, even if none of its packets waits there.
@@ -80,9 +80,8 @@ pub(crate) fn run_tables<E: Egress, P: Probe>(
         let mut matches = 0;
         let mut onward = Onward::default();
         for at in 0..waiting.len().min(ids.len()) {
-            let (place, id) = (waiting[at], ids[at]);
-            let slot = usize::from(place);
-            let packet = &mut packets[slot];
+            let (slot, id) = (waiting[at], ids[at]);
+            let packet = &mut packets[slot.index()];
             probe.looked_up(slot, number, FoundBy::Table, id, packet.data.frame.len());
             let Some(state) = context.hit(packet, number, id) else { continue };
             matches += 1;
@@ -96,7 +95,7 @@ pub(crate) fn run_tables<E: Egress, P: Probe>(
                 );
             }
             if onward.add(state) {
-                waiting[onward.count] = place;
+                waiting[onward.count] = slot;
                 onward.count += 1;
             }
         }
@@ -118,14 +117,13 @@ pub(crate) fn run_tables<E: Egress, P: Probe>(
 fn finish_burst<E: Egress, P: Probe>(
     context: &mut BurstContext<'_, E>,
     packets: &mut [Packet],
-    burst: &[u16],
+    burst: &[PacketSlot],
     probe: &mut P,
 ) {
     for slot in burst {
-        let slot = usize::from(*slot);
-        let packet = &mut packets[slot];
+        let packet = &mut packets[slot.index()];
         if packet.path != Path::Left {
-            context.finish(packet, slot, Via::Tables, probe);
+            context.finish(packet, *slot, Via::Tables, probe);
         }
     }
     probe.mark(ProbeStep::Finish, burst.len() as u32);
@@ -138,13 +136,12 @@ fn run_known<E: Egress, P: Probe>(
     context: &mut BurstContext<'_, E>,
     packets: &mut [Packet],
     number: TableId,
-    known: &[u16],
+    known: &[PacketSlot],
     probe: &mut P,
 ) -> (u64, Option<TableId>) {
     let (mut matches, mut later) = (0, None);
-    for place in known {
-        let place = usize::from(*place);
-        let packet = &mut packets[place];
+    for slot in known {
+        let packet = &mut packets[slot.index()];
         let (id, by) = match packet.state {
             State::Known(_) => (packet.known, FoundBy::Known),
             State::Waits(Next::Direct { index, .. }) => {
@@ -153,7 +150,7 @@ fn run_known<E: Egress, P: Probe>(
             }
             _ => (EntryId::NONE, FoundBy::Table),
         };
-        probe.looked_up(place, number, by, id, packet.data.frame.len());
+        probe.looked_up(*slot, number, by, id, packet.data.frame.len());
         let state = context.hit(packet, number, id);
         matches += u64::from(state.is_some());
         later = min_table(later, state.and_then(State::waits_for));
@@ -204,14 +201,14 @@ impl Onward {
 /// without a lookup. Also returns the lowest other table that packets wait for.
 fn select_waiting<'a>(
     packets: &[Packet],
-    burst: &[u16],
+    burst: &[PacketSlot],
     number: TableId,
-    places: &'a mut [u16; BURST],
-) -> (&'a mut [u16], &'a [u16], Option<TableId>) {
+    places: &'a mut [PacketSlot; BURST],
+) -> (&'a mut [PacketSlot], &'a [PacketSlot], Option<TableId>) {
     let (mut waiting, mut known) = (0, BURST);
     let mut later = None;
     for slot in burst.iter().take(BURST) {
-        match packets[usize::from(*slot)].state {
+        match packets[slot.index()].state {
             State::Waits(Next::Table(table)) if table == number => {
                 places[waiting] = *slot;
                 waiting += 1;

@@ -9,21 +9,35 @@ use flow::Limits;
 /// Maximum number of packets in a burst.
 pub const BURST: usize = Limits::BURST_PACKETS;
 
+/// Index of a packet's slot in the slab. The slot belongs to the packet until the packet has left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct PacketSlot(pub u16);
+
+impl PacketSlot {
+    /// Returns the number as an index for arrays.
+    #[must_use]
+    #[inline]
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
 /// Slots of packets that are processed together, in order of arrival.
-pub(crate) type Burst = ArrayVec<u16, BURST>;
+pub(crate) type Burst = ArrayVec<PacketSlot, BURST>;
 
 /// Fixed set of packet slots with a free list.
 #[derive(Debug)]
 pub(crate) struct Slab {
     pub packets: Box<[Packet]>,
     /// Free slots. The slot freed last is used first, because its cache lines are warm.
-    free: Vec<u16>,
+    free: Vec<PacketSlot>,
 }
 
 impl Slab {
     /// Allocates slots for `packets` packets, at most 65,536.
     pub fn new(packets: usize) -> Self {
-        let free = (0..=u16::MAX).take(packets).rev().collect();
+        let free = (0..=u16::MAX).map(PacketSlot).take(packets).rev().collect();
         Self { packets: (0..packets).map(|_| Packet::empty()).collect(), free }
     }
 
@@ -43,7 +57,7 @@ impl Slab {
 
     /// Returns taken slots to the free list.
     #[inline]
-    pub fn free(&mut self, slots: &[u16]) {
+    pub fn free(&mut self, slots: &[PacketSlot]) {
         debug_assert!(self.free.len() + slots.len() <= self.packets.len());
         self.free.extend_from_slice(slots);
     }

@@ -6,7 +6,7 @@ use crate::stopwatch::Stopwatch;
 use dataplane::{FoundBy, Usage};
 use flow::{EntryId, Outcome, RuleVersion, TableId};
 use frame::Frame;
-use pipeline::{BurstCounters, Leaving, Probe, ProbeStep, RECORDER, Recorder, Via};
+use pipeline::{BurstCounters, Leaving, PacketSlot, Probe, ProbeStep, RECORDER, Recorder, Via};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A worker's instruments for selected bursts.
@@ -74,31 +74,31 @@ impl Probe for BurstInstruments {
         }
     }
 
-    fn arrives(&mut self, slot: usize, frame: &Frame) {
+    fn arrives(&mut self, slot: PacketSlot, frame: &Frame) {
         if let Some(recorder) = self.recorder() {
             recorder.arrives(slot, frame);
         }
     }
 
-    fn looked_up(&mut self, slot: usize, table: TableId, by: FoundBy, entry: EntryId, bytes: usize) {
+    fn looked_up(&mut self, slot: PacketSlot, table: TableId, by: FoundBy, entry: EntryId, bytes: usize) {
         if let Some(recorder) = self.recorder() {
             recorder.looked_up(slot, table, by, entry, bytes);
         }
     }
 
-    fn lut_missed(&mut self, slot: usize, table: TableId) {
+    fn lut_missed(&mut self, slot: PacketSlot, table: TableId) {
         if let Some(recorder) = self.recorder() {
             recorder.lut_missed(slot, table);
         }
     }
 
-    fn leaving(&mut self, slot: usize, leaving: &Leaving<'_>) {
+    fn leaving(&mut self, slot: PacketSlot, leaving: &Leaving<'_>) {
         if let Some(recorder) = self.recorder() {
             recorder.leaving(slot, leaving);
         }
     }
 
-    fn left(&mut self, slot: usize, outcome: Outcome, via: Via, burst_counters: &BurstCounters) {
+    fn left(&mut self, slot: PacketSlot, outcome: Outcome, via: Via, burst_counters: &BurstCounters) {
         if let Some(recorder) = self.recorder() {
             recorder.left(slot, outcome, via, burst_counters);
         }

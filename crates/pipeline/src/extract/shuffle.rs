@@ -7,7 +7,7 @@
 
 use crate::packet::Packet;
 use crate::simd::{Choice, Permute, Shape, Source};
-use crate::slab::BURST;
+use crate::slab::{BURST, PacketSlot};
 use actions::SliceBounds;
 use arrayvec::ArrayVec;
 use engines::KeyPlan;
@@ -131,16 +131,16 @@ impl Shuffle {
     pub fn rows(
         &self,
         packets: &[Packet],
-        waiting: &[u16],
+        waiting: &[PacketSlot],
         keys: &mut [u64],
         mask: &[u64],
-        mut other: impl FnMut(u16, &mut [u64]),
+        mut other: impl FnMut(PacketSlot, &mut [u64]),
     ) {
         let words = self.words;
         for (waiting, keys) in waiting.chunks(BURST).zip(keys.chunks_mut(BURST * words)) {
             let mut sources = ArrayVec::<Source<'_>, BURST>::new();
             for slot in waiting {
-                let packet = &packets[usize::from(*slot)];
+                let packet = &packets[slot.index()];
                 let frame = packet.data.frame.window().first_chunk();
                 let (frame, kind) = frame.map_or((&[0; 64], NO_KIND), |frame| (frame, self.kind(packet)));
                 sources.push(Source { frame, ext: packet.data.ext.first_chunk(), kind });

@@ -2,6 +2,7 @@
 //! Extraction by byte shuffles must build the same rows as extraction by loads, for any fields and packets.
 
 use super::*;
+use crate::slab::PacketSlot;
 use fastrand::Rng;
 use flow::{PortNo, Slice, SliceBase};
 use frame::Frame;
@@ -66,7 +67,8 @@ fn shuffled_rows_are_loaded_rows() {
             kept.admit(Frame::from_bytes(&packet(&mut rng)), PortNo(rng.u32(..)));
             kept.data.ext.write_metadata(rng.u64(..), u64::MAX);
         }
-        let waiting: Vec<u16> = (0..packets.len() as u16).filter(|_| rng.u8(0..4) > 0).collect();
+        let waiting: Vec<PacketSlot> =
+            (0..packets.len() as u16).map(PacketSlot).filter(|_| rng.u8(0..4) > 0).collect();
         let room = waiting.len() * words;
         let mut keys = vec![u64::MAX; room + 1];
         let mut mask = vec![0; if rng.bool() { words } else { 0 }];

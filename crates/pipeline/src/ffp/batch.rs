@@ -3,6 +3,7 @@
 
 use super::lut::Record;
 use crate::cells::{Cell, Cells};
+use crate::slab::PacketSlot;
 use dataplane::FoundBy;
 use flow::{EntryId, TableId};
 use tables::Table;
@@ -15,7 +16,7 @@ pub(super) struct TableBatch<'a, R> {
     pub number: TableId,
     pub table: &'a Table,
     /// Slots of the packets.
-    pub slots: &'a [u16],
+    pub slots: &'a [PacketSlot],
     /// Keys of the packets, one row each.
     pub keys: &'a [u64],
     /// Results of the lookup, one for each packet.

@@ -15,6 +15,7 @@
 use super::change::LutRole;
 use super::lut::{Inheritance, Lut, Previous, Record};
 use crate::packet::Packet;
+use crate::slab::PacketSlot;
 use engines::NONE;
 use flow::{Limits, Nanos};
 
@@ -59,7 +60,7 @@ impl Lut {
     pub(super) fn ask_previous(
         &mut self,
         packets: &mut [Packet],
-        packet: u16,
+        packet: PacketSlot,
         key: &[u64],
         now: Nanos,
     ) -> Option<Record> {
@@ -99,7 +100,8 @@ mod tests {
         before.learn(&mut [7], EntryId(3), 10, true);
         let mut wider = lut(0xffff).inheriting(Inheritance { extractor: None });
         assert!(wider.inherit(before).is_none());
-        let mut ask = |key: u64, now| wider.ask_previous(&mut [], 0, &[key], now).map(|record| record.id);
+        let mut ask =
+            |key: u64, now| wider.ask_previous(&mut [], PacketSlot(0), &[key], now).map(|record| record.id);
         let begin = 5;
         assert_eq!([ask(0x107, begin), ask(8, begin)], [Some(EntryId(3)), None]);
         assert_eq!(

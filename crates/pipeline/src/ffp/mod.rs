@@ -32,6 +32,7 @@ use crate::cells::Cells;
 use crate::context::TableSlot;
 use crate::lanes::Window;
 use crate::packet::{Packet, Path};
+use crate::slab::PacketSlot;
 use flow::{EntryId, Limits, TableId};
 use tables::Table;
 use wire::Depth;
@@ -141,19 +142,31 @@ impl Ffp {
     /// Moves the packets that have just missed to the front of `waiting`, and copies their rows of `words`
     /// words into `keys`. Returns the number of these packets.
     #[inline]
-    pub fn recall(&self, packets: &[Packet], waiting: &mut [u16], keys: &mut [u64], words: usize) -> usize {
+    pub fn recall(
+        &self,
+        packets: &[Packet],
+        waiting: &mut [PacketSlot],
+        keys: &mut [u64],
+        words: usize,
+    ) -> usize {
         if self.is_open() { self.recall_rows(packets, waiting, keys, words) } else { 0 }
     }
 
     #[inline(never)]
-    fn recall_rows(&self, packets: &[Packet], waiting: &mut [u16], keys: &mut [u64], words: usize) -> usize {
-        let missed = |place: u16| packets[usize::from(place)].path == Path::Missed;
+    fn recall_rows(
+        &self,
+        packets: &[Packet],
+        waiting: &mut [PacketSlot],
+        keys: &mut [u64],
+        words: usize,
+    ) -> usize {
+        let missed = |slot: PacketSlot| packets[slot.index()].path == Path::Missed;
         let mut recalled = 0;
         for at in 0..waiting.len() {
             if missed(waiting[at]) {
                 // The rotation keeps both groups in the order of the burst.
                 waiting[recalled..=at].rotate_right(1);
-                let row = &self.rows[usize::from(waiting[recalled]) * Limits::KEY_WORDS..][..words];
+                let row = &self.rows[waiting[recalled].index() * Limits::KEY_WORDS..][..words];
                 keys[recalled * words..][..words].copy_from_slice(row);
                 recalled += 1;
             }

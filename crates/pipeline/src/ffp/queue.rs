@@ -2,7 +2,7 @@
 //! Order in which the packets of a burst visit tables on the fast-forwarding path.
 
 use crate::packet::{Packet, Path};
-use crate::slab::Burst;
+use crate::slab::{Burst, PacketSlot};
 use flow::TableId;
 
 /// Slots of the packets on the path that wait for the lowest table.
@@ -17,10 +17,10 @@ pub(super) struct Queue {
 
 impl Queue {
     /// Creates the queue from the packets of a burst that wait for a table.
-    pub fn enter(packets: &mut [Packet], burst: &[u16]) -> Self {
+    pub fn enter(packets: &mut [Packet], burst: &[PacketSlot]) -> Self {
         let mut queue = Self { table: TableId(0), waiting: Burst::new(), others: false };
         for slot in burst {
-            let packet = &mut packets[usize::from(*slot)];
+            let packet = &mut packets[slot.index()];
             if let Some(table) = packet.state.waits_for() {
                 packet.path = Path::Fast;
                 queue.add(*slot, table);
@@ -31,7 +31,7 @@ impl Queue {
 
     /// Notes that a packet waits for a table. Called in the order of the burst.
     #[inline]
-    pub fn add(&mut self, packet: u16, table: TableId) {
+    pub fn add(&mut self, packet: PacketSlot, table: TableId) {
         if self.waiting.is_empty() {
             self.table = table;
         }
@@ -44,7 +44,7 @@ impl Queue {
 
     /// Takes the lowest table that packets wait for, with the slots of these packets.
     #[inline]
-    pub fn next(&mut self, packets: &[Packet], burst: &[u16]) -> Option<(TableId, Burst)> {
+    pub fn next(&mut self, packets: &[Packet], burst: &[PacketSlot]) -> Option<(TableId, Burst)> {
         if std::mem::take(&mut self.others) {
             self.find(packets, burst);
         }
@@ -53,9 +53,9 @@ impl Queue {
     }
 
     #[inline(never)]
-    fn find(&mut self, packets: &[Packet], burst: &[u16]) {
-        let table = |slot: &u16| {
-            let packet = &packets[usize::from(*slot)];
+    fn find(&mut self, packets: &[Packet], burst: &[PacketSlot]) {
+        let table = |slot: &PacketSlot| {
+            let packet = &packets[slot.index()];
             packet.state.waits_for().filter(|_| packet.path == Path::Fast)
         };
         self.waiting.clear();

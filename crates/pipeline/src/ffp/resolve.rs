@@ -30,7 +30,7 @@ pub(super) fn resolve<'a, E: Egress, P: Probe>(
     for (at, cache_hit) in cache_hits.iter_mut().enumerate() {
         let (slot, place) = (batch.slots[at], batch.results[at]);
         // An entry reached by its index has no value, so it has no record.
-        if matches!(packets[usize::from(slot)].state, State::Waits(Next::Direct { .. })) {
+        if matches!(packets[slot.index()].state, State::Waits(Next::Direct { .. })) {
             continue;
         }
         if !in_flux {

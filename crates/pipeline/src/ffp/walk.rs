@@ -12,7 +12,7 @@ use crate::context::BurstContext;
 use crate::egress::Egress;
 use crate::packet::{Packet, Path, State};
 use crate::probe::{Probe, ProbeStep, Via};
-use crate::slab::BURST;
+use crate::slab::{BURST, PacketSlot};
 use dataplane::FoundBy;
 use engines::NONE;
 use flow::{EntryId, Limits, Next, TableId};
@@ -30,7 +30,7 @@ impl Ffp {
         &mut self,
         context: &mut BurstContext<'_, E>,
         packets: &mut [Packet],
-        burst: &[u16],
+        burst: &[PacketSlot],
         keys: &mut [u64],
         probe: &mut P,
     ) {
@@ -42,7 +42,7 @@ impl Ffp {
             let slot = context.tables[number.index()].as_deref();
             let (Some((table, extractor)), false) = (slot, matches!(mode, FastMode::Closed)) else {
                 for packet in waiting {
-                    packets[usize::from(*packet)].path = Path::Tables;
+                    packets[packet.index()].path = Path::Tables;
                 }
                 continue;
             };
@@ -99,14 +99,13 @@ impl Ffp {
 fn finish_fast<E: Egress, P: Probe>(
     context: &mut BurstContext<'_, E>,
     packets: &mut [Packet],
-    burst: &[u16],
+    burst: &[PacketSlot],
     probe: &mut P,
 ) {
     for slot in burst {
-        let slot = usize::from(*slot);
-        let packet = &mut packets[slot];
+        let packet = &mut packets[slot.index()];
         if packet.path == Path::Fast {
-            context.finish(packet, slot, Via::FastPath, probe);
+            context.finish(packet, *slot, Via::FastPath, probe);
             context.burst_counters.fast += 1;
             packet.path = Path::Left;
         }
@@ -125,7 +124,7 @@ fn share<E: Egress, P: Probe>(
     let TableBatch { number, table, slots, results: ids, .. } = *batch;
     let mut matches = 0;
     for (slot, id) in slots.iter().zip(ids) {
-        let found = match packets[usize::from(*slot)].state {
+        let found = match packets[slot.index()].state {
             State::Waits(Next::Direct { index, .. }) => {
                 Found { id: table.at_index(index), by: FoundBy::Index }
             }
@@ -150,12 +149,12 @@ fn share_one<E: Egress, P: Probe>(
     number: TableId,
     Found { id, by }: Found,
     packets: &mut [Packet],
-    slot: u16,
+    slot: PacketSlot,
     queue: &mut Queue,
     probe: &mut P,
 ) -> bool {
-    let packet = &mut packets[usize::from(slot)];
-    probe.looked_up(usize::from(slot), number, by, id, packet.data.frame.len());
+    let packet = &mut packets[slot.index()];
+    probe.looked_up(slot, number, by, id, packet.data.frame.len());
     let state = context.hit(packet, number, id);
     if !packet.low_latency {
         packet.path = Path::Tables;
@@ -173,7 +172,7 @@ fn share_indexed<E: Egress, P: Probe>(
     batch: &TableBatch<'_, u32>,
     index: u32,
     packets: &mut [Packet],
-    slot: u16,
+    slot: PacketSlot,
     queue: &mut Queue,
     probe: &mut P,
 ) -> bool {
@@ -204,16 +203,16 @@ fn pass<'a, E: Egress, P: Probe>(
     }
     for at in 0..count {
         let (slot, cache_hit, program) = (slots[at], &cache_hits[at], programs[at]);
-        let packet = &mut packets[usize::from(slot)];
+        let packet = &mut packets[slot.index()];
         if let State::Waits(Next::Direct { index, .. }) = packet.state {
             indexed_hits += u64::from(share_indexed(context, batch, index, packets, slot, queue, probe));
             indexed += 1;
             continue;
         }
         let (Some(cell), Some(program)) = (cache_hit.cell, program) else {
-            probe.lut_missed(usize::from(slot), number);
+            probe.lut_missed(slot, number);
             packet.path = Path::Missed;
-            let (row, words) = (usize::from(slot) * Limits::KEY_WORDS, lut.words());
+            let (row, words) = (slot.index() * Limits::KEY_WORDS, lut.words());
             rows[row..][..words].copy_from_slice(&keys[at * words..][..words]);
             continue;
         };
@@ -222,7 +221,7 @@ fn pass<'a, E: Egress, P: Probe>(
                 held += 1;
                 continue;
             }
-            probe.looked_up(usize::from(slot), number, cache_hit.by, cache_hit.id, packet.data.frame.len());
+            probe.looked_up(slot, number, cache_hit.by, cache_hit.id, packet.data.frame.len());
             let state = context.enter(packet, number, cache_hit.id, cell, program);
             hits += 1;
             if let Some(next) = state.waits_for() {

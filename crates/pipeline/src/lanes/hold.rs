@@ -2,7 +2,7 @@
 //! Hold queue of low-latency packets that wait until earlier packets of their flow have left.
 
 use super::window::Window;
-use crate::slab::{BURST, Burst};
+use crate::slab::{BURST, Burst, PacketSlot};
 use std::collections::VecDeque;
 
 /// Packets in the hold queue.
@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 #[derive(Debug)]
 pub(crate) struct Hold {
     /// Slots of the packets, each with the fence that must pass before the packet continues.
-    waiting: VecDeque<(u16, u32)>,
+    waiting: VecDeque<(PacketSlot, u32)>,
     /// Earliest fence of all held packets.
     first: Option<u32>,
 }
@@ -32,7 +32,7 @@ impl Hold {
     }
 
     /// Appends a packet to the hold queue.
-    pub fn push(&mut self, slot: u16, fence: u32, window: Window) {
+    pub fn push(&mut self, slot: PacketSlot, fence: u32, window: Window) {
         debug_assert!(
             self.waiting.len() < self.waiting.capacity(),
             "a burst is received only when all may be held"
@@ -84,25 +84,29 @@ impl Hold {
 mod tests {
     use super::*;
 
+    fn slots<const N: usize>(numbers: [u16; N]) -> [PacketSlot; N] {
+        numbers.map(PacketSlot)
+    }
+
     #[test]
     fn released_in_order_when_the_fence_is_passed_and_not_before() {
         let window = |head| Window::new(head, 15 - head);
         let mut hold = Hold::new(8);
         let waiting = [(1, 12), (2, 11), (3, 14), (4, 12), (5, 11)];
-        waiting.into_iter().for_each(|(slot, fence)| hold.push(slot, fence, window(10)));
+        waiting.into_iter().for_each(|(slot, fence)| hold.push(PacketSlot(slot), fence, window(10)));
         assert_eq!((hold.distance(window(10)), hold.release(window(10)).len()), (1, 0));
-        assert_eq!(hold.release(window(11)).as_slice(), [2, 5]);
+        assert_eq!(hold.release(window(11)).as_slice(), slots([2, 5]));
         assert_eq!((hold.distance(window(11)), hold.release(window(11)).len()), (1, 0));
-        assert_eq!(hold.release(window(12)).as_slice(), [1, 4]);
+        assert_eq!(hold.release(window(12)).as_slice(), slots([1, 4]));
         assert_eq!((hold.distance(window(12)), hold.len()), (2, 1));
-        assert_eq!(hold.release(window(15)).as_slice(), [3], "nothing waits any more");
+        assert_eq!(hold.release(window(15)).as_slice(), slots([3]), "nothing waits any more");
         assert_eq!(hold.distance(window(15)), usize::MAX);
     }
 
     #[test]
     fn more_than_a_burst_goes_on_burst_by_burst() {
         let mut hold = Hold::new(100);
-        (0..80).for_each(|slot| hold.push(slot, 5, Window::new(4, 9)));
+        (0..80).for_each(|slot| hold.push(PacketSlot(slot), 5, Window::new(4, 9)));
         let passed = Window::new(5, 8);
         let sizes: Vec<usize> = (0..4).map(|_| hold.release(passed).len()).collect();
         assert_eq!(sizes, [32, 32, 16, 0]);

@@ -25,7 +25,7 @@ mod shares;
 mod window;
 
 use crate::packet::Packet;
-use crate::slab::{BURST, Burst};
+use crate::slab::{BURST, Burst, PacketSlot};
 use dataplane::Usage;
 use hold::Hold;
 use shares::Shares;
@@ -53,7 +53,7 @@ pub(crate) struct Lanes {
     /// Packets of the last burst that did not leave, if the backlog was empty when the burst arrived. They
     /// are nearly always processed next, and then all together.
     pub last_burst: Burst,
-    backlog: VecDeque<u16>,
+    backlog: VecDeque<PacketSlot>,
     shares: Shares,
     pub hold: Hold,
     head: u32,
@@ -96,7 +96,7 @@ impl Lanes {
     pub fn usage(&self, packets: &[Packet]) -> LaneUsage {
         let (mut normal, mut unknown) = self.shares.used();
         for slot in &self.last_burst {
-            match BacklogShare::of(&packets[usize::from(*slot)]) {
+            match BacklogShare::of(&packets[slot.index()]) {
                 BacklogShare::Normal => normal += 1,
                 BacklogShare::Unknown => unknown += 1,
             }
@@ -124,13 +124,13 @@ impl Lanes {
     pub fn queue_last_burst(&mut self, packets: &[Packet]) {
         for slot in self.last_burst.take() {
             // The backlog has capacity for a burst beyond all shares.
-            self.shares.enter(&packets[usize::from(slot)]);
+            self.shares.enter(&packets[slot.index()]);
             self.backlog.push_back(slot);
         }
     }
 
     /// Appends a packet to the backlog. Returns false if the backlog or the packet's share is full.
-    pub fn admit(&mut self, slot: u16, packet: &Packet) -> bool {
+    pub fn admit(&mut self, slot: PacketSlot, packet: &Packet) -> bool {
         if self.backlog.len() == self.backlog.capacity() || !self.shares.has_room(packet) {
             return false;
         }
@@ -153,7 +153,7 @@ impl Lanes {
         let count = most.min(self.backlog.len());
         let quantum: Burst = self.backlog.drain(..count).collect();
         for slot in &quantum {
-            self.shares.leave(&packets[usize::from(*slot)]);
+            self.shares.leave(&packets[slot.index()]);
         }
         self.head = self.head.wrapping_add(count as u32);
         quantum
@@ -194,12 +194,12 @@ mod tests {
     fn a_quantum_ends_at_the_first_fence_that_a_packet_is_held_back_for() {
         let mut lanes = Lanes::new(LaneLimits { normal: 64, unknown: 64, hold: 8 });
         let packets: Vec<Packet> = (0..20).map(|_| Packet::empty()).collect();
-        (0..19).for_each(|slot| assert!(lanes.admit(slot, &packets[usize::from(slot)])));
+        (0..19).map(PacketSlot).for_each(|slot| assert!(lanes.admit(slot, &packets[slot.index()])));
         // Nineteen packets have joined the backlog. This packet is held until the first five have left.
-        lanes.hold.push(19, 5, lanes.window());
+        lanes.hold.push(PacketSlot(19), 5, lanes.window());
         assert_eq!((lanes.quantum(3, &packets).len(), lanes.releases()), (3, false));
         assert_eq!((lanes.quantum(BURST, &packets).len(), lanes.releases()), (2, true));
-        assert_eq!((lanes.released().as_slice(), lanes.releases()), (&[19][..], false));
+        assert_eq!((lanes.released().as_slice(), lanes.releases()), (&[PacketSlot(19)][..], false));
         assert_eq!(lanes.quantum(BURST, &packets).len(), 14);
     }
 }

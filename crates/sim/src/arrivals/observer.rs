@@ -5,7 +5,7 @@ use crate::arrivals::links::{Links, VirtualTime, lock};
 use crate::cost::CostProbe;
 use flow::{Nanos, Outcome, PortNo};
 use frame::Frame;
-use pipeline::{BurstCounters, Probe, ProbeStep, Via};
+use pipeline::{BurstCounters, PacketSlot, Probe, ProbeStep, Via};
 use std::sync::{Arc, Mutex};
 
 /// Ingress port and sequence number of a packet, its outcome, and the way by which it left.
@@ -63,16 +63,16 @@ impl Probe for Observer {
     }
 
     #[inline]
-    fn arrives(&mut self, slot: usize, frame: &Frame) {
-        if self.places.len() <= slot {
-            self.places.resize(slot + 1, (PortNo(0), 0));
+    fn arrives(&mut self, slot: PacketSlot, frame: &Frame) {
+        if self.places.len() <= slot.index() {
+            self.places.resize(slot.index() + 1, (PortNo(0), 0));
         }
-        self.places[slot] = (PortNo(frame.meta.in_port), frame.meta.sequence);
+        self.places[slot.index()] = (PortNo(frame.meta.in_port), frame.meta.sequence);
     }
 
     #[inline]
-    fn left(&mut self, slot: usize, outcome: Outcome, via: Via, _: &BurstCounters) {
-        if let Some((port, sequence)) = self.places.get(slot) {
+    fn left(&mut self, slot: PacketSlot, outcome: Outcome, via: Via, _: &BurstCounters) {
+        if let Some((port, sequence)) = self.places.get(slot.index()) {
             self.fates.push((*port, *sequence, outcome, via));
         }
     }
