@@ -263,7 +263,8 @@ fn neither_allocates_nor_frees<const N: usize>(
         let threads: Vec<_> =
             workers.into_iter().map(|worker| scope.spawn(|| run(worker, &clock, &running))).collect();
         let (mut reported, begun) = (false, Instant::now());
-        for round in 0.. {
+        let mut changes = 0;
+        loop {
             // Stops waiting if a worker's thread has failed or an expected event does not occur.
             if threads.iter().any(ScopedJoinHandle::is_finished) {
                 break;
@@ -271,7 +272,9 @@ fn neither_allocates_nor_frees<const N: usize>(
             let given_up = begun.elapsed() > PATIENCE;
             control.turn();
             if control.model.plane_mut().parked() == 0 {
-                control.change(round);
+                // Only calls count, so that each recording is stopped before the next one is started.
+                control.change(changes);
+                changes += 1;
             }
             for (done, now) in done.iter_mut().zip(figures(&lut_figures(&mut control))) {
                 *done = now.max(*done);
