@@ -12,6 +12,9 @@ pub const HEADROOM_BYTES: usize = 128;
 /// Tailroom: bytes kept free after a frame, so that wide loads near its end stay inside the buffer.
 pub const TAILROOM_BYTES: usize = 64;
 
+/// Size of a cache line in bytes. The tailroom has room for the rest of the line in which a frame ends.
+const LINE_BYTES: usize = TAILROOM_BYTES;
+
 /// Length of the two MAC addresses in bytes.
 const MACS_BYTES: usize = 12;
 
@@ -198,6 +201,27 @@ impl Frame {
             self.0.bytes_mut().copy_from_slice(bytes);
         }
         fits
+    }
+
+    /// Replaces the frame by a copy of the first `len` bytes of `source`, with this metadata. `source` may go
+    /// on after the frame's end, so that short frames are copied by whole cache lines. Returns false, and
+    /// leaves the frame unchanged, if the copy does not fit or `source` is too short.
+    #[must_use]
+    #[inline]
+    pub fn receive(&mut self, source: &[u8], len: usize, meta: &Meta) -> bool {
+        if source.len() < len || !self.0.begin(len, meta) {
+            return false;
+        }
+        let (from, _) = source.as_chunks::<LINE_BYTES>();
+        let (to, _) = self.0.window_mut().as_chunks_mut::<LINE_BYTES>();
+        match (from, to) {
+            ([line, ..], [to, ..]) if len <= LINE_BYTES => *to = *line,
+            ([first, second, ..], [to_first, to_second, ..]) if len <= 2 * LINE_BYTES => {
+                (*to_first, *to_second) = (*first, *second);
+            }
+            _ => self.0.bytes_mut().copy_from_slice(&source[..len]),
+        }
+        true
     }
 
     /// Appends a copy of `bytes`. Returns false, and leaves the frame unchanged, if they do not fit.

@@ -328,6 +328,19 @@ impl Buffer {
         }
     }
 
+    /// Sets the metadata, and moves the packet to `len` bytes after a full headroom. Returns false, and
+    /// changes nothing, if these bytes and the tailroom are not inside the memory.
+    #[inline]
+    pub fn begin(&mut self, len: usize, meta: &Meta) -> bool {
+        let Some(head) = self.head_mut() else { return false };
+        if HEADROOM_BYTES + len + TAILROOM_BYTES > head.memory_bytes as usize {
+            return false;
+        }
+        (head.offset, head.len) = (HEADROOM_BYTES as u16, len as u32);
+        head.descriptor.meta = *meta;
+        true
+    }
+
     /// Returns the packet's bytes.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
@@ -348,6 +361,18 @@ impl Buffer {
         unsafe {
             let start = head.memory.as_ptr().wrapping_add(head.offset.into());
             std::slice::from_raw_parts_mut(start, head.len as usize)
+        }
+    }
+
+    /// Returns the packet's bytes and all memory after them, for writing.
+    #[inline]
+    pub fn window_mut(&mut self) -> &mut [u8] {
+        let head = self.head();
+        let len = (head.memory_bytes as usize).saturating_sub(head.offset.into());
+        // SAFETY: as in `window`. The memory belongs to this value alone, which is borrowed exclusively.
+        unsafe {
+            let start = head.memory.as_ptr().wrapping_add(head.offset.into());
+            std::slice::from_raw_parts_mut(start, len)
         }
     }
 

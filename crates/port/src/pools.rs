@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A worker's pools of frames: small frames for packets, large frames for super-frames and jumbo frames.
 
-use frame::{FillLevel, Frame, Pool};
+use frame::{FillLevel, Frame, Meta, Pool};
 
 /// Capacity of a small frame in bytes.
 pub const SMALL_FRAME_BYTES: usize = 2048;
@@ -38,6 +38,14 @@ impl Pools {
         } else {
             None
         }
+    }
+
+    /// Returns a frame with the first `len` bytes of `source` and this metadata, or `None` if the pool for
+    /// this length is empty. `source` may go on after the frame's end.
+    #[inline]
+    pub(crate) fn receive(&mut self, source: &[u8], len: usize, meta: &Meta) -> Option<Frame> {
+        let is_small = len <= self.small.capacity_bytes();
+        if is_small { &mut self.small } else { &mut self.large }.receive(source, len, meta)
     }
 
     /// Returns whether `get(len)` can ever succeed. If not, a frame of this length must not wait for a

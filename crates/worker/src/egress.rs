@@ -108,11 +108,11 @@ impl WorkerEgress {
         }
     }
 
-    /// Frees these frames.
+    /// Frees these frames. Usually all of them are small frames of this worker.
     #[inline]
     pub fn free_all(&mut self, frames: &mut Vec<Frame>) {
-        for frame in frames.drain(..) {
-            self.free(frame);
+        if !self.pools.small.put_all(frames) {
+            frames.drain(..).for_each(|frame| self.free(frame));
         }
     }
 

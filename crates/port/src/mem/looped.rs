@@ -16,6 +16,8 @@ const AHEAD: usize = 16;
 #[derive(Debug)]
 struct Source {
     start: usize,
+    /// End of the last cache line.
+    end: usize,
     len: usize,
     meta: Meta,
 }
@@ -44,47 +46,77 @@ impl LoopQueue {
             let start = memory.len();
             memory.extend_from_slice(frame.bytes());
             memory.resize(start + lines(frame), 0);
-            Source { start, len: frame.len(), meta: Meta { in_port: number, ..frame.meta } }
+            Source {
+                start,
+                end: memory.len(),
+                len: frame.len(),
+                meta: Meta { in_port: number, ..frame.meta },
+            }
         };
         let set = set.iter().map(source).collect();
         Self { set, memory, next: 0, sequence: 0, statistics: Statistics::default() }
     }
 }
 
-impl Queue for LoopQueue {
-    fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize) -> usize {
-        let Self { set, memory, next, .. } = self;
-        let (mut count, mut received_bytes, mut sequence) = (0, 0, self.sequence);
-        // Counts examined frames, so that the loop ends even if no frame of the set fits.
-        for _ in 0..max {
-            let Some(source) = set.get(*next) else { break };
-            let bytes = &memory[source.start..source.start + source.len];
-            if let Some(later) = set.get(*next + AHEAD) {
-                prefetch::element(memory, later.start);
-            }
-            if let Some(mut frame) = pools.get(bytes.len()) {
-                let copied = frame.fill(bytes);
-                debug_assert!(copied, "the pool was chosen by length");
-                let meta = &mut frame.meta;
-                *meta = source.meta;
-                meta.sequence = sequence;
+/// Result of a run over the set.
+#[derive(Clone, Copy, Default)]
+struct Received {
+    /// Frames of the set that were examined.
+    examined: usize,
+    frames: usize,
+    bytes: usize,
+    /// Whether the run ended because no buffer was free.
+    lacks_buffer: bool,
+}
+
+impl LoopQueue {
+    /// Receives up to `max` frames up to the end of the set.
+    #[inline]
+    fn receive_run(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize) -> Received {
+        let begin = self.next;
+        let end = self.set.len().min(begin + max);
+        for later in self.set.iter().skip(begin + AHEAD).take(end - begin) {
+            prefetch::element(&self.memory, later.start);
+        }
+        let mut received = Received::default();
+        let mut sequence = self.sequence;
+        for source in &mut self.set[begin..end] {
+            source.meta.sequence = sequence;
+            let bytes = &self.memory[source.start..source.end];
+            if let Some(frame) = pools.receive(bytes, source.len, &source.meta) {
                 burst.push(frame);
-                received_bytes += bytes.len();
+                received.bytes += source.len;
                 sequence += 1;
-                count += 1;
-            } else if pools.fits(bytes.len()) {
+            } else if pools.fits(source.len) {
+                received.lacks_buffer = true;
                 break;
             } else {
                 self.statistics.dropped(PortDrop::RxOversized);
             }
-            *next += 1;
-            if *next == set.len() {
-                *next = 0;
+            received.examined += 1;
+        }
+        received.frames = (sequence - self.sequence) as usize;
+        self.sequence = sequence;
+        self.next = if begin + received.examined == self.set.len() { 0 } else { begin + received.examined };
+        received
+    }
+}
+
+impl Queue for LoopQueue {
+    fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize) -> usize {
+        // Examined frames are counted, so that the loop ends even if no frame of the set fits.
+        let (mut left, mut all) = (max, Received::default());
+        while left > 0 && !self.set.is_empty() {
+            let received = self.receive_run(pools, burst, left);
+            all.frames += received.frames;
+            all.bytes += received.bytes;
+            left -= received.examined;
+            if received.lacks_buffer {
+                break;
             }
         }
-        self.sequence = sequence;
-        self.statistics.received_many(count, received_bytes);
-        count
+        self.statistics.received_many(all.frames, all.bytes);
+        all.frames
     }
 
     fn transmit(&mut self, frames: &mut Vec<Frame>, done: &mut Vec<Frame>) -> usize {
