@@ -3,21 +3,23 @@
 
 use crate::epochs::{Receiver, Sender, channel};
 use crate::explore;
+use frame::Lane;
+use frame::Lane::{LowLatency, Normal};
 use loom::thread;
 
 /// A frame that is handed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Sent {
     number: usize,
-    low_latency: bool,
+    lane: Lane,
     epoch: u32,
 }
 
 /// Sends frames one after another, and yields while a ring is full.
-fn send(mut peer: Sender<Sent>, script: &[(bool, u32)]) {
-    for (number, &(low_latency, epoch)) in script.iter().enumerate() {
-        let mut sent = Sent { number, low_latency, epoch };
-        while let Err(back) = peer.push(sent, low_latency, epoch) {
+fn send(mut peer: Sender<Sent>, script: &[(Lane, u32)]) {
+    for (number, &(lane, epoch)) in script.iter().enumerate() {
+        let mut sent = Sent { number, lane, epoch };
+        while let Err(back) = peer.push(sent, lane, epoch) {
             sent = back;
             thread::yield_now();
         }
@@ -36,8 +38,8 @@ fn receive(arrivals: &mut Receiver<Sent>, count: usize) {
         assert!(sent.epoch >= epoch, "{sent:?} comes after frames of epoch {epoch}");
         assert_eq!(begins, sent.epoch > epoch, "{sent:?}: whether an epoch begins");
         epoch = sent.epoch;
-        let lane = taken.iter().filter(|earlier| earlier.low_latency == sent.low_latency);
-        let before = lane.map(|earlier| earlier.number).max();
+        let same_lane = taken.iter().filter(|earlier| earlier.lane == sent.lane);
+        let before = same_lane.map(|earlier| earlier.number).max();
         assert!(before.is_none_or(|before| before < sent.number), "{sent:?} was overtaken in its ring");
         taken.push(sent);
     }
@@ -48,7 +50,7 @@ fn receive(arrivals: &mut Receiver<Sent>, count: usize) {
     assert!(arrivals.next().is_none() && arrivals.is_empty());
 }
 
-fn check(room: usize, script: &'static [(bool, u32)]) {
+fn check(room: usize, script: &'static [(Lane, u32)]) {
     explore(move || {
         let (peer, mut arrivals) = channel(room);
         let sender = thread::spawn(move || send(peer, script));
@@ -57,25 +59,22 @@ fn check(room: usize, script: &'static [(bool, u32)]) {
     });
 }
 
-const LOW_LATENCY: bool = true;
-const NORMAL: bool = false;
-
 #[test]
 fn a_frame_waits_for_all_of_the_epoch_before() {
-    check(2, &[(NORMAL, 0), (LOW_LATENCY, 1)]);
-    check(2, &[(LOW_LATENCY, 0), (NORMAL, 1)]);
-    check(2, &[(LOW_LATENCY, 3), (NORMAL, 4)]);
-    check(2, &[(NORMAL, 0), (LOW_LATENCY, 1), (NORMAL, 2)]);
+    check(2, &[(Normal, 0), (LowLatency, 1)]);
+    check(2, &[(LowLatency, 0), (Normal, 1)]);
+    check(2, &[(LowLatency, 3), (Normal, 4)]);
+    check(2, &[(Normal, 0), (LowLatency, 1), (Normal, 2)]);
 }
 
 #[test]
 fn epochs_may_begin_with_every_frame_and_be_left_out() {
-    check(3, &[(NORMAL, 0), (LOW_LATENCY, 0), (LOW_LATENCY, 2), (NORMAL, 5)]);
-    check(3, &[(LOW_LATENCY, 1), (NORMAL, 2), (LOW_LATENCY, 3)]);
+    check(3, &[(Normal, 0), (LowLatency, 0), (LowLatency, 2), (Normal, 5)]);
+    check(3, &[(LowLatency, 1), (Normal, 2), (LowLatency, 3)]);
 }
 
 #[test]
 fn full_rings_keep_the_order() {
-    check(1, &[(NORMAL, 0), (NORMAL, 1), (LOW_LATENCY, 2)]);
-    check(1, &[(LOW_LATENCY, 0), (LOW_LATENCY, 1), (NORMAL, 2)]);
+    check(1, &[(Normal, 0), (Normal, 1), (LowLatency, 2)]);
+    check(1, &[(LowLatency, 0), (LowLatency, 1), (Normal, 2)]);
 }

@@ -2,7 +2,7 @@
 //! The transmit side of a worker. Frames leave it to its own queues, by rings to other workers, to their home
 //! pools, or to the control thread.
 
-use crate::handover::{CachePadded, Peer};
+use crate::handover::{CachePadded, Handover, Peer};
 use crate::outbox::{LONG_FRAMES, Outbox};
 use crate::routes::{Route, Routes};
 use dataplane::{Event, Usage};
@@ -94,8 +94,8 @@ impl WorkerEgress {
         let fullest =
             devices.filter(|level| level.total > 0).min_by_key(|level| level.free).unwrap_or_default();
         let frames = |name, pool: &Pool| Usage::of(name, pool.total() - pool.available(), pool.total());
-        let handovers = |name, low_latency| {
-            let rings = self.peers.iter().flatten().map(|peer| peer.usage(low_latency));
+        let handovers = |name, lane| {
+            let rings = self.peers.iter().flatten().map(|peer| peer.usage(lane));
             rings.max().map_or(Usage::of(name, 0, 0), |(used, limit)| Usage::of(name, used, limit))
         };
         EgressUsage {
@@ -103,8 +103,8 @@ impl WorkerEgress {
             large_frames: frames("large_frames", &self.pools.large),
             device_buffers: Usage::of("device_buffers", fullest.total - fullest.free, fullest.total),
             controller_frames: frames("controller_frames", &self.stock.small),
-            handovers_low_latency: handovers("handovers_low_latency", true),
-            handovers_normal: handovers("handovers_normal", false),
+            handovers_low_latency: handovers("handovers_low_latency", Lane::LowLatency),
+            handovers_normal: handovers("handovers_normal", Lane::Normal),
         }
     }
 
@@ -174,14 +174,14 @@ impl WorkerEgress {
     /// Hands a frame off to the worker that sends for its port. Returns it on failure.
     #[inline(never)]
     fn hand_over(&mut self, port: PortNo, queue: QueueId, frame: Frame) -> Result<(), Frame> {
-        let low_latency = self.is_low_latency(&frame);
+        let lane = if self.is_low_latency(&frame) { Lane::LowLatency } else { Lane::Normal };
         // Normal frames that wait for another worker must not take the last quarter of a pool.
-        if !low_latency && frame.home() == self.number && self.pools.is_scarce(&frame) {
+        if lane == Lane::Normal && frame.home() == self.number && self.pools.is_scarce(&frame) {
             return Err(frame);
         }
         match self.routes.get(port) {
             Some(Route::Peer(worker)) => match &mut self.peers[usize::from(worker)] {
-                Some(peer) => peer.push((port, queue), frame, low_latency, self.epoch),
+                Some(peer) => peer.push(Handover { port, queue, frame }, lane, self.epoch),
                 None => Err(frame),
             },
             _ => Err(frame),

@@ -7,7 +7,7 @@ mod epochs;
 
 use epochs::{Receiver, Sender};
 use flow::{PortNo, QueueId};
-use frame::Frame;
+use frame::{Frame, Lane};
 
 /// A frame that is handed off.
 #[derive(Debug)]
@@ -37,22 +37,14 @@ pub(crate) fn pair(frames: usize) -> (Peer, Arrivals) {
 }
 
 impl Peer {
-    /// Hands off a frame for a port and an egress queue. Returns it if the ring is full.
-    pub fn push(
-        &mut self,
-        to: (PortNo, QueueId),
-        frame: Frame,
-        low_latency: bool,
-        epoch: u32,
-    ) -> Result<(), Frame> {
-        let (port, queue) = to;
-        let handover = Handover { port, queue, frame };
-        self.0.push(handover, low_latency, epoch).map_err(|handover| handover.frame)
+    /// Hands off a frame through the ring of a lane. Returns the frame if the ring is full.
+    pub fn push(&mut self, handover: Handover, lane: Lane, epoch: u32) -> Result<(), Frame> {
+        self.0.push(handover, lane, epoch).map_err(|handover| handover.frame)
     }
 
     /// Returns the number of frames in a lane's ring, and the ring's capacity.
-    pub fn usage(&self, low_latency: bool) -> (usize, usize) {
-        self.0.usage(low_latency)
+    pub fn usage(&self, lane: Lane) -> (usize, usize) {
+        self.0.usage(lane)
     }
 
     /// Returns whether the receiver has not taken all frames yet.
@@ -64,21 +56,26 @@ impl Peer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use Lane::{LowLatency, Normal};
+
+    fn handover(port: u32) -> Handover {
+        Handover { port: PortNo(port), queue: QueueId(0), frame: Frame::hollow() }
+    }
 
     #[test]
     fn low_latency_frames_come_first_within_an_epoch() {
         let (mut peer, mut arrivals) = pair(8);
-        let mut push = |name: PortNo, low_latency, epoch| {
-            assert!(peer.push((name, QueueId(0)), Frame::hollow(), low_latency, epoch).is_ok());
+        let mut push = |port, lane, epoch| {
+            assert!(peer.push(handover(port), lane, epoch).is_ok());
         };
-        push(PortNo(1), false, 0);
-        push(PortNo(2), true, 0);
-        push(PortNo(3), false, 4);
-        push(PortNo(4), true, 4);
-        push(PortNo(5), true, 5);
-        push(PortNo(6), false, 7);
+        push(1, Normal, 0);
+        push(2, LowLatency, 0);
+        push(3, Normal, 4);
+        push(4, LowLatency, 4);
+        push(5, LowLatency, 5);
+        push(6, Normal, 7);
         assert_eq!(arrivals.len(), 6);
-        assert_eq!((peer.usage(true), peer.usage(false)), ((3, 8), (3, 8)));
+        assert_eq!((peer.usage(LowLatency), peer.usage(Normal)), ((3, 8), (3, 8)));
         let order: Vec<_> = std::iter::from_fn(|| arrivals.next())
             .map(|(handover, begins)| (handover.port, begins))
             .collect();
@@ -99,13 +96,13 @@ mod tests {
     #[test]
     fn each_lane_has_room_of_its_own() {
         let (mut peer, mut arrivals) = pair(3);
-        for low_latency in [true, false] {
+        for lane in [LowLatency, Normal] {
             for used in 0..3 {
-                assert_eq!(peer.usage(low_latency), (used, 3));
-                assert!(peer.push((PortNo(1), QueueId(0)), Frame::hollow(), low_latency, 0).is_ok());
+                assert_eq!(peer.usage(lane), (used, 3));
+                assert!(peer.push(handover(1), lane, 0).is_ok());
                 assert!(peer.is_awaited());
             }
-            assert!(peer.push((PortNo(1), QueueId(0)), Frame::hollow(), low_latency, 0).is_err());
+            assert!(peer.push(handover(1), lane, 0).is_err());
         }
         for left in (0..6).rev() {
             assert!(!arrivals.is_empty());

@@ -6,6 +6,7 @@
 //! `loom/` checks this file under every interleaving.
 
 use crate::sync::{Consumer, Producer, PushError, RingBuffer};
+use frame::Lane;
 
 /// An item, and the epoch in which it was sent.
 #[derive(Debug)]
@@ -38,15 +39,22 @@ pub(crate) fn channel<T>(items: usize) -> (Sender<T>, Receiver<T>) {
 }
 
 impl<T> Sender<T> {
-    /// Sends an item. `epoch` must not decrease between calls. Returns the item if its ring is full.
-    pub fn push(&mut self, item: T, low_latency: bool, epoch: u32) -> Result<(), T> {
-        let ring = if low_latency { &mut self.low_latency } else { &mut self.normal };
+    /// Sends an item through the ring of a lane. `epoch` must not decrease between calls. Returns the item if
+    /// the ring is full.
+    pub fn push(&mut self, item: T, lane: Lane, epoch: u32) -> Result<(), T> {
+        let ring = match lane {
+            Lane::LowLatency => &mut self.low_latency,
+            Lane::Normal => &mut self.normal,
+        };
         ring.push(Stamped { item, epoch }).map_err(|PushError::Full(stamped)| stamped.item)
     }
 
-    /// Returns the number of items in a ring, and the ring's capacity.
-    pub fn usage(&self, low_latency: bool) -> (usize, usize) {
-        let ring = if low_latency { &self.low_latency } else { &self.normal };
+    /// Returns the number of items in a lane's ring, and the ring's capacity.
+    pub fn usage(&self, lane: Lane) -> (usize, usize) {
+        let ring = match lane {
+            Lane::LowLatency => &self.low_latency,
+            Lane::Normal => &self.normal,
+        };
         let limit = ring.buffer().capacity();
         (limit - ring.slots(), limit)
     }
