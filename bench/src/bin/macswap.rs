@@ -104,9 +104,9 @@ fn forward(mut from: Box<dyn Queue>, mut to: Box<dyn Queue>, counts: &Counts) {
 /// Swaps the destination and the source MAC address.
 #[inline]
 fn swap(frame: &mut Frame) {
-    if let Some((destination, source)) =
-        frame.bytes_mut().first_chunk_mut::<{ 2 * MAC_BYTES }>().map(|macs| macs.split_at_mut(MAC_BYTES))
-    {
-        destination.swap_with_slice(source);
+    if let Some(macs) = frame.bytes_mut().first_chunk_mut::<{ 2 * MAC_BYTES }>() {
+        let before = *macs;
+        macs[..MAC_BYTES].copy_from_slice(&before[MAC_BYTES..]);
+        macs[MAC_BYTES..].copy_from_slice(&before[..MAC_BYTES]);
     }
 }

@@ -16,7 +16,8 @@ const HEADER_BYTES: usize = 22;
 const SEGMENT_BYTES: usize = 65_600;
 
 pub(super) struct DpdkQueue {
-    port: u32,
+    /// Metadata of received frames, except their sequence. A copy of it takes fewer stores than its fields.
+    meta: Meta,
     number: u16,
     device: Arc<Device>,
     /// The device; `None` while it is gone.
@@ -38,7 +39,7 @@ pub(super) struct DpdkQueue {
 impl DpdkQueue {
     pub(super) fn new(port: u32, number: u16, device: Arc<Device>, attached: Arc<Attached>) -> Self {
         let mut queue = Self {
-            port,
+            meta: Meta { in_port: port, ..Meta::NONE },
             number,
             device,
             attached: Some(attached),
@@ -63,21 +64,6 @@ impl DpdkQueue {
         self.earlier_drops.missed += missed;
         self.earlier_drops.no_buffer += no_buffer;
         self.earlier_drops.errors += errors;
-    }
-
-    /// Returns whether the device can take the frame as it is, or the reason why it can never take it.
-    fn sends_unchanged(&self, frame: &Frame) -> Result<bool, PortDrop> {
-        if frame.len() < MIN_FRAME_BYTES {
-            return Err(PortDrop::TxRunt);
-        }
-        if frame.meta.gso.is_some() {
-            return Ok(false);
-        }
-        if frame.len() > self.most_bytes() {
-            Err(PortDrop::TxOversized)
-        } else {
-            Ok(frame.meta.checksum.is_none())
-        }
     }
 
     /// Completes a frame's offloads. `Some(false)` means that the checksum is complete and the frame can be
@@ -117,28 +103,45 @@ impl DpdkQueue {
 
     /// Passes frames that need no completion to the device, from the front. Returns false if it did not take
     /// all of them.
+    #[inline]
     fn send_ready(&mut self, frames: &mut Vec<Frame>, done: &mut Vec<Frame>) -> bool {
+        let most_bytes = self.most_bytes();
         loop {
-            let ready = frames
-                .iter()
-                .take(shim::BURST)
-                .take_while(|frame| self.sends_unchanged(frame) == Ok(true))
-                .count();
+            let (mut ready, mut ready_bytes) = (0, 0);
+            for frame in frames.iter().take(shim::BURST) {
+                if sends_unchanged(frame, most_bytes) != Ok(true) {
+                    break;
+                }
+                ready += 1;
+                ready_bytes += frame.len();
+            }
             if ready == 0 {
                 return true;
             }
             let Some(port) = self.attached.as_ref().and_then(|attached| attached.port()) else {
                 return false;
             };
-            let bytes = |frames: &[Frame]| frames.iter().map(Frame::len).sum::<usize>();
-            let ready_bytes = bytes(&frames[..ready]);
             let sent = shim::transmit(port, self.number, self.device.pool, frames, ready, done);
-            self.statistics.sent_many(sent, ready_bytes - bytes(&frames[..ready - sent]));
+            let unsent_bytes: usize = frames[..ready - sent].iter().map(Frame::len).sum();
+            self.statistics.sent_many(sent, ready_bytes - unsent_bytes);
             if sent < ready {
                 return false;
             }
         }
     }
+}
+
+/// Returns whether a device that accepts frames of up to `most_bytes` bytes can take the frame as it is, or
+/// the reason why it can never take it.
+#[inline]
+fn sends_unchanged(frame: &Frame, most_bytes: usize) -> Result<bool, PortDrop> {
+    if frame.len() < MIN_FRAME_BYTES {
+        return Err(PortDrop::TxRunt);
+    }
+    if frame.meta.gso.is_some() {
+        return Ok(false);
+    }
+    if frame.len() > most_bytes { Err(PortDrop::TxOversized) } else { Ok(frame.meta.checksum.is_none()) }
 }
 
 /// Copies a packet that is not in one mbuf of the port's pool to a frame, or returns the reason to drop it.
@@ -177,12 +180,12 @@ impl Queue for DpdkQueue {
         };
         let bytes = shim::receive(port, self.number, self.device.pool, burst, max, copy);
         let fresh = &mut burst[before..];
-        let mut meta = Meta { in_port: self.port, sequence: self.sequence, ..Meta::NONE };
-        for frame in &mut *fresh {
-            frame.meta = meta;
-            meta.sequence += 1;
+        for (frame, sequence) in fresh.iter_mut().zip(self.sequence..) {
+            let meta = &mut frame.meta;
+            *meta = self.meta;
+            meta.sequence = sequence;
         }
-        self.sequence = meta.sequence;
+        self.sequence += fresh.len() as u64;
         self.statistics.received_many(fresh.len(), bytes);
         fresh.len()
     }
@@ -191,7 +194,7 @@ impl Queue for DpdkQueue {
         let before = frames.len();
         while self.send_ready(frames, done) {
             let Some(first) = frames.first_mut() else { break };
-            match self.sends_unchanged(first).and_then(|_| self.finish(first)) {
+            match sends_unchanged(first, self.most_bytes()).and_then(|_| self.finish(first)) {
                 Ok(Some(true)) => self.statistics.sent(first.len()),
                 Ok(Some(false)) => continue,
                 Ok(None) => break,

@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <rte_alarm.h>
+#include <rte_cycles.h>
 #include <rte_dev.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
@@ -27,6 +29,9 @@
 #define CACHE_MBUFS 256
 // Kept small, because low-latency packets cannot overtake packets that the device has accepted.
 #define TX_DESCRIPTORS 256
+// Longest wait for the interrupt thread: this number of times, and the time of each.
+#define INTERRUPT_WAITS 1000
+#define INTERRUPT_WAIT_US 100
 
 // A frame is an mbuf, so both must have the same layout. The frame's offsets are given by build.rs.
 _Static_assert(offsetof(struct rte_mbuf, buf_addr) == FRAME_MEMORY, "frame: memory");
@@ -126,11 +131,33 @@ int shim_attach(const char *arguments, uint16_t *port)
     return result < 0 ? result : find(arguments, port);
 }
 
+static void set_flag(void *flag)
+{
+    __atomic_store_n((int *)flag, 1, __ATOMIC_RELEASE);
+}
+
+// Waits until DPDK's interrupt thread has finished the events that it has taken. Drivers such as memif handle
+// the departure of a peer there, and closing the device meanwhile would free what they use.
+static void await_interrupts(void)
+{
+    // An alarm runs in the interrupt thread. The first one may run before other events of the same batch.
+    for (int round = 0; round < 2; round++) {
+        int flag = 0;
+
+        if (rte_eal_alarm_set(1, set_flag, &flag) < 0)
+            return;
+        for (int wait = 0; wait < INTERRUPT_WAITS && !__atomic_load_n(&flag, __ATOMIC_ACQUIRE); wait++)
+            rte_delay_us_sleep(INTERRUPT_WAIT_US);
+        (void)rte_eal_alarm_cancel(set_flag, &flag);
+    }
+}
+
 int shim_detach(uint16_t port)
 {
     struct rte_eth_dev_info info;
     int result = rte_eth_dev_info_get(port, &info);
 
+    await_interrupts();
     (void)rte_eth_dev_stop(port);
     (void)rte_eth_dev_close(port);
     return result < 0 ? result : rte_dev_remove(info.device);
@@ -238,10 +265,28 @@ int shim_drops(uint16_t port, struct shim_drops *drops)
     return 0;
 }
 
+// Fields of an mbuf from `data_off` to `nb_segs`, as they are in most received packets.
+#define USUAL_WORD (RTE_PKTMBUF_HEADROOM | UINT64_C(1) << 16 | UINT64_C(1) << 32)
+#define USUAL_MASK UINT64_C(0x0000ffffffffffff)
+_Static_assert(offsetof(struct rte_mbuf, refcnt) == offsetof(struct rte_mbuf, data_off) + 2, "mbuf: refcnt");
+_Static_assert(offsetof(struct rte_mbuf, nb_segs) == offsetof(struct rte_mbuf, data_off) + 4, "mbuf: nb_segs");
+
+// Returns whether the packet begins at the usual offset, in one segment with one reference.
+static inline int is_usual(const struct rte_mbuf *mbuf)
+{
+    uint64_t word;
+
+    memcpy(&word, mbuf->rearm_data, sizeof(word));
+    return (rte_le_to_cpu_64(word) & USUAL_MASK) == USUAL_WORD;
+}
+
 static inline int is_frame(const struct rte_mbuf *mbuf, const struct rte_mempool *pool)
 {
-    return mbuf->nb_segs == 1 && mbuf->pool == pool && RTE_MBUF_DIRECT(mbuf) && rte_mbuf_refcnt_read(mbuf) == 1 &&
-           mbuf->buf_len == MEMORY_BYTES && mbuf->data_len >= MIN_BYTES &&
+    if (unlikely(mbuf->pool != pool || !RTE_MBUF_DIRECT(mbuf) || mbuf->buf_len != MEMORY_BYTES))
+        return 0;
+    if (likely(is_usual(mbuf)))
+        return mbuf->data_len >= MIN_BYTES && mbuf->data_len <= DATA_BYTES - TAIL_BYTES;
+    return mbuf->nb_segs == 1 && rte_mbuf_refcnt_read(mbuf) == 1 && mbuf->data_len >= MIN_BYTES &&
            mbuf->data_off + mbuf->data_len + TAIL_BYTES <= MEMORY_BYTES;
 }
 

@@ -338,6 +338,11 @@ pub(super) fn transmit(
         )
     };
     let sent = usize::from(sent).min(count);
+    if copied == 0 {
+        // The device owns the mbufs now.
+        frames.drain(..sent).for_each(|frame| _ = frame.into_head());
+        return sent;
+    }
     for (at, frame) in frames.drain(..sent).enumerate() {
         if copied >> at & 1 != 0 {
             done.push(frame);
