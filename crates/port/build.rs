@@ -18,12 +18,15 @@ mod dpdk {
     pub fn build() -> Result<(), Box<dyn Error>> {
         println!("cargo::rerun-if-changed=src/dpdk/shim.c");
         println!("cargo::rerun-if-changed=src/dpdk/shim.h");
+        println!("cargo::rerun-if-changed=src/dpdk/odd.c");
+        println!("cargo::rerun-if-changed=src/dpdk/odd.h");
         let found = pkg_config::Config::new().atleast_version(VERSION).probe("libdpdk").map_err(|error| {
             format!("DPDK {VERSION} or later is needed to build with the feature `dpdk`; on Debian: apt-get install \
                      libdpdk-dev libclang-dev pkg-config. {error}")
         })?;
         cc::Build::new()
             .file("src/dpdk/shim.c")
+            .file("src/dpdk/odd.c")
             .includes(&found.include_paths)
             // DPDK's build configuration, on which its inline functions depend.
             .flag("-include")
@@ -38,12 +41,19 @@ mod dpdk {
             .define("FRAME_HEADROOM", &*frame::HEADROOM_BYTES.to_string())
             .warnings(true)
             .compile("shim");
-        let bindings = bindgen::Builder::default()
+        let folder = PathBuf::from(std::env::var("OUT_DIR")?);
+        let shim = bindgen::Builder::default()
             .header("src/dpdk/shim.h")
             .allowlist_item("shim_.*|SHIM_.*")
             .derive_default(true)
             .generate()?;
-        bindings.write_to_file(PathBuf::from(std::env::var("OUT_DIR")?).join("shim.rs"))?;
+        shim.write_to_file(folder.join("shim.rs"))?;
+        let odd = bindgen::Builder::default()
+            .header("src/dpdk/odd.h")
+            .allowlist_item("odd_.*")
+            .rustified_enum("odd_kind")
+            .generate()?;
+        odd.write_to_file(folder.join("odd.rs"))?;
         Ok(())
     }
 }

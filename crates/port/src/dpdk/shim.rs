@@ -361,3 +361,32 @@ pub(super) fn transmit_bytes(port: &Port, queue: u16, pool: Pool, bytes: &[u8]) 
         ffi::shim_transmit_bytes(port.0, queue, pool.0.as_ptr(), bytes.as_ptr(), bytes.len() as u32) == 1
     }
 }
+
+/// Unusual mbufs for tests.
+#[cfg(test)]
+pub(super) mod odd {
+    use super::{Chain, Pool, Port};
+    use frame::Frame;
+    use std::ptr::{NonNull, null_mut};
+
+    #[allow(missing_docs, non_camel_case_types, clippy::all, clippy::undocumented_unsafe_blocks)]
+    mod ffi {
+        include!(concat!(env!("OUT_DIR"), "/odd.rs"));
+    }
+
+    pub use ffi::odd_kind as OddKind;
+
+    /// Sends a packet in an mbuf of this kind, taken from `pool`. Returns `None` on failure, else the mbuf
+    /// that the caller must drop later, if there is one.
+    pub fn send(port: &Port, pool: Pool, kind: OddKind, bytes: &[u8]) -> Option<Option<Chain>> {
+        let (mut held, pool, len) = (null_mut(), pool.0.as_ptr().cast(), bytes.len() as u16);
+        // SAFETY: pools are never freed, and the bytes live until the call returns.
+        let sent = unsafe { ffi::odd_send(port.0, pool, kind, bytes.as_ptr(), len, &raw mut held) };
+        (sent == 1).then(|| NonNull::new(held).map(Chain))
+    }
+
+    /// Returns the pool of a frame that is an mbuf.
+    pub fn pool_of(frame: &Frame) -> Option<Pool> {
+        NonNull::new(frame.head().pool()).map(|pool| Pool(pool.cast()))
+    }
+}

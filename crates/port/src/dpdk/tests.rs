@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Tests of the DPDK driver. They share one DPDK in one process, with memory that needs no huge pages.
 
+mod borders;
+
 use super::*;
 use crate::{Pools, PortDrop, Queue};
 use frame::{DEVICE_HOME, Frame, Gso, GsoKind, PartialChecksum};
