@@ -38,6 +38,9 @@ step broken-log "cargo build --quiet --release --package shunt && SHUNT=target/r
 # Models of threads with more preemptions than in CI.
 step loom "LOOM_MAX_PREEMPTIONS=5 make --no-print-directory loom"
 
+# Frames and port drivers with the address sanitizer.
+step asan "scripts/asan.sh"
+
 step fuzz "make --no-print-directory fuzz FUZZ_SECONDS=$FUZZ_SECONDS"
 step conformance "make --no-print-directory conformance"
 step networks "make --no-print-directory networks"

@@ -497,9 +497,11 @@ mod tests {
         assert!(!is_returned(at));
         drop(frame);
         assert!(is_returned(at));
-        let taken = received(128, 60);
-        let at = taken.into_head().as_ptr().addr();
-        assert!(!is_returned(at), "the caller has the buffer");
+        let taken = received(128, 60).into_head();
+        assert!(!is_returned(taken.as_ptr().addr()), "the caller has the buffer");
+        // SAFETY: the head was just given up by a frame.
+        drop(unsafe { Frame::from_device(taken) });
+        assert!(is_returned(taken.as_ptr().addr()));
     }
 
     #[test]
