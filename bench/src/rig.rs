@@ -21,7 +21,7 @@ use crate::Error;
 const WARM_UP: usize = 1_000;
 
 /// Virtual time per poll iteration in nanoseconds.
-const TURN_NS: Nanos = 2_000;
+const TURN_NS: Nanos = Nanos(2_000);
 
 /// A set of rules, and the packets that they process.
 pub struct Case {
@@ -127,7 +127,8 @@ impl<P: Probe + Default> Rig<P> {
         let (mut plane, mut workers) = build_with(config, ports, P::default);
         maker.into_iter().for_each(|maker| plane.set_maker(maker));
         let worker = workers.pop().ok_or_else(|| Error::Contender("no worker was made".into()))?;
-        let mut rig = Self { worker, model: Model::new(ModelConfig::default(), plane, 0), now: 1 };
+        let mut rig =
+            Self { worker, model: Model::new(ModelConfig::default(), plane, Nanos(0)), now: Nanos(1) };
         let refused =
             |what: String, error: &dyn std::fmt::Display| Error::Contender(format!("{what}: {error}"));
         for number in numbers {

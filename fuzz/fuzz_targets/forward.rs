@@ -7,7 +7,7 @@
 use dataplane::{DataPlane, Event};
 use flow::operation::{EntryChange, Operation, PortState};
 use flow::syntax::{ParseOptions, parse_flows};
-use flow::{EntryId, FlowEntry, FlowModCommand, Outcome, PortNo};
+use flow::{EntryId, FlowEntry, FlowModCommand, Nanos, Outcome, PortNo};
 use libfuzzer_sys::fuzz_target;
 use port::Queue;
 use port::mem::{self, MemHandle};
@@ -42,7 +42,8 @@ fn pair() -> Pair {
     let (mut set, mut workers) =
         build(&WorkerSetConfig { large_frames: 16, ..WorkerSetConfig::default() }, queues);
     let mut reference = Reference::new();
-    let mut operations: Vec<Operation> = (1..=PORTS).map(|n| Operation::Port(PortState::up(PortNo(n)))).collect();
+    let mut operations: Vec<Operation> =
+        (1..=PORTS).map(|n| Operation::Port(PortState::up(PortNo(n)))).collect();
     let entries = parse_flows(FLOWS, ParseOptions::default()).enumerate().map(|(id, parsed)| {
         let m = parsed.expect("the committed flow file parses");
         assert_eq!(m.command, FlowModCommand::Add);
@@ -83,7 +84,7 @@ impl Pair {
     fn hold(&mut self, in_port: PortNo, frame: &[u8]) {
         let before = self.set.totals();
         assert!(self.handles[in_port.0 as usize - 1].push(0, frame));
-        let turn = self.worker.turn(1);
+        let turn = self.worker.turn(Nanos(1));
         assert_eq!(turn.received, 1);
         let expected = self.reference.process(in_port, frame);
         for port in 1..=PORTS {

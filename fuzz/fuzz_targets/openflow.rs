@@ -4,6 +4,7 @@
 //! bytes.
 #![no_main]
 
+use flow::Nanos;
 use libfuzzer_sys::fuzz_target;
 use openflow::{Header, Message, Session, SessionConfig, SessionEvent, decode, encode};
 
@@ -14,10 +15,11 @@ const ANSWER_MAX: usize = openflow::MESSAGE_BYTES_MAX;
 fuzz_target!(|data: &[u8]| {
     // The first byte selects the size of the pieces. The other bytes follow the peer's HELLO.
     let Some((&size, stream)) = data.split_first() else { return };
-    let mut session = Session::new(SessionConfig { output_limit: OUTPUT_LIMIT, ..SessionConfig::default() }, 0);
-    session.receive(&[4, 0, 0, 8, 0, 0, 0, 0], 0);
+    let mut session =
+        Session::new(SessionConfig { output_limit: OUTPUT_LIMIT, ..SessionConfig::default() }, Nanos(0));
+    session.receive(&[4, 0, 0, 8, 0, 0, 0, 0], Nanos(0));
     let mut closed = false;
-    for (piece, now) in stream.chunks(usize::from(size) + 1).zip(0..) {
+    for (piece, now) in stream.chunks(usize::from(size) + 1).zip((0..).map(Nanos)) {
         session.receive(piece, now);
         while let Some(event) = session.next_event() {
             assert!(!closed, "an event after the last");

@@ -2,7 +2,7 @@
 //! Stateless forwarding. The computation of residues is compared with `u128 % u128`. A core node is compared
 //! with port-to-port forwarding, and with forwarding by tables of 10,000 entries.
 
-use flow::PortNo;
+use flow::{Nanos, PortNo};
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::fmt::Write as _;
@@ -136,7 +136,7 @@ fn contender(case: &Case, config: Option<StatelessConfig>) -> Result<impl Conten
         ..*case
     })?;
     if let Some(config) = config {
-        rig.model.set_stateless(1, Some(Arc::new(config)))?;
+        rig.model.set_stateless(Nanos(1), Some(Arc::new(config)))?;
         rig.warm_up(1_000);
         let before = rig.model.totals();
         let received: u64 = (0..16).map(|_| rig.turn()).sum();

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use wire::layers::header;
 
 /// Burst duration of a band that specifies none, in ns.
-const DEFAULT_BURST_NS: Nanos = 100_000_000;
+const DEFAULT_BURST_NS: Nanos = Nanos(100_000_000);
 
 /// Nanoseconds per second.
 const SECOND_NS: u64 = 1_000_000_000;
@@ -138,12 +138,12 @@ impl Bucket {
         };
         let burst_ns = match self.band.burst {
             0 => DEFAULT_BURST_NS,
-            burst => u64::from(burst).saturating_mul(unit_ns),
+            burst => Nanos(u64::from(burst).saturating_mul(unit_ns)),
         };
-        let most_ns = burst_ns.max(cost_ns);
+        let most_ns = burst_ns.max(Nanos(cost_ns));
         let charge = |paid: u64| {
-            let after = paid.max(now).saturating_add(cost_ns);
-            (after - now <= most_ns).then_some(after)
+            let after = paid.max(now.0).saturating_add(cost_ns);
+            (Nanos(after) - now <= most_ns).then_some(after)
         };
         self.paid_ns.fetch_update(Relaxed, Relaxed, charge).is_ok()
     }
@@ -184,7 +184,7 @@ mod tests {
     /// Returns how many 1,000-byte packets are admitted within a second if one arrives every `every_ns`.
     fn through(meter: &MeterState, every_ns: u64, from_ns: u64) -> u64 {
         let times = (0..SECOND_NS / every_ns).map(|n| from_ns + n * every_ns);
-        times.filter(|now| meter.exceeded(1_000, *now).is_none()).count() as u64
+        times.filter(|now| meter.exceeded(1_000, Nanos(*now)).is_none()).count() as u64
     }
 
     #[test]
@@ -200,9 +200,9 @@ mod tests {
     #[test]
     fn a_packet_larger_than_the_burst_passes_an_idle_meter() {
         let slow = meter(false, &[(1, 1)]);
-        assert!(slow.exceeded(1_500, 0).is_none());
-        assert!(slow.exceeded(1_500, SECOND_NS).is_some());
-        assert!(slow.exceeded(1_500, 13 * SECOND_NS).is_none());
+        assert!(slow.exceeded(1_500, Nanos(0)).is_none());
+        assert!(slow.exceeded(1_500, Nanos(SECOND_NS)).is_some());
+        assert!(slow.exceeded(1_500, Nanos(13 * SECOND_NS)).is_none());
     }
 
     #[test]
@@ -210,7 +210,7 @@ mod tests {
         let two = meter(true, &[(100, 1), (1_000, 1)]);
         let mut hit = [0; 2];
         for n in 0..10_000u64 {
-            match two.exceeded(100, n * 100_000).map(|bucket| bucket.band.rate) {
+            match two.exceeded(100, Nanos(n * 100_000)).map(|bucket| bucket.band.rate) {
                 Some(100) => hit[0] += 1,
                 Some(_) => hit[1] += 1,
                 None => {}
@@ -221,8 +221,8 @@ mod tests {
     #[test]
     fn equal_bands_count_apart() {
         let equal = meter(true, &[(1, 1), (1, 1)]);
-        assert!(equal.exceeded(60, 0).is_none());
-        equal.exceeded(60, 0).unwrap().count.add(60);
+        assert!(equal.exceeded(60, Nanos(0)).is_none());
+        equal.exceeded(60, Nanos(0)).unwrap().count.add(60);
         assert_eq!(equal.bands(), [(1, 60), (0, 0)], "the first of them applies");
     }
 }

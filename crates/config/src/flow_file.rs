@@ -186,12 +186,12 @@ impl FlowFile {
         config: ModelConfig,
         ports: impl IntoIterator<Item = PortNo>,
     ) -> Result<Model<WorkerSet>, FlowFileError> {
-        let mut model = Model::new(config, worker::without_workers(), 0);
+        let mut model = Model::new(config, worker::without_workers(), Nanos(0));
         for number in ports {
             let desc = PortDesc { number, name: format!("port-{number}"), ..PortDesc::default() };
-            model.add_port(0, desc, true).map_err(|error| FlowFileError(error.to_string()))?;
+            model.add_port(Nanos(0), desc, true).map_err(|error| FlowFileError(error.to_string()))?;
         }
-        self.apply(&mut model, 0)?;
+        self.apply(&mut model, Nanos(0))?;
         Ok(model)
     }
 
@@ -325,19 +325,19 @@ mod tests {
     fn a_check_tells_of_every_line_that_the_model_refuses() {
         let text = "meter meter=1 bands=type=drop rate=9\ngroup group_id=1,type=all,bucket=group:2\n\
                     in_port=1,actions=meter:1,group:3\nin_port=2,actions=meter:2,output:1\nin_port=3,actions=output:1\n";
-        let model = || Model::new(ModelConfig::default(), worker::without_workers(), 0);
+        let model = || Model::new(ModelConfig::default(), worker::without_workers(), Nanos(0));
         let file = |text: &str| {
             let mut file = FlowFile::default();
             file.push(text);
             file
         };
-        let reported = file(text).check(&mut model(), 0).unwrap_err().to_string();
+        let reported = file(text).check(&mut model(), Nanos(0)).unwrap_err().to_string();
         let lines: Vec<&str> = reported.lines().map(|line| line.split(':').next().unwrap()).collect();
         assert_eq!(lines, ["line 2", "line 3", "line 4"], "{reported}");
         let right = text.replace("group:2", "output:2").replace("group:3", "group:1").replace("meter:2,", "");
-        assert_eq!(file(&right).check(&mut model(), 0).unwrap().added, 3);
+        assert_eq!(file(&right).check(&mut model(), Nanos(0)).unwrap().added, 3);
         let mut loaded = model();
-        assert_eq!(file(&right).apply(&mut loaded, 0).unwrap().added, 3);
+        assert_eq!(file(&right).apply(&mut loaded, Nanos(0)).unwrap().added, 3);
         assert_eq!((loaded.group_ids(), loaded.meter_ids()), (vec![GroupId(1)], vec![MeterId(1)]));
     }
 

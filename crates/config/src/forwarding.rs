@@ -13,7 +13,7 @@ use std::ops::RangeInclusive;
 use worker::{Consistency, Quanta};
 
 /// Range of the window over which learning measures packet rates, in ns: 100 ms to 1 hour.
-const LEARN_WINDOWS_NS: RangeInclusive<Nanos> = 100_000_000..=3_600_000_000_000;
+const LEARN_WINDOWS_NS: RangeInclusive<Nanos> = Nanos(100_000_000)..=Nanos(3_600_000_000_000);
 
 /// Default of `outstanding_bytes`: normal frames wait while their device has more bytes outstanding. A 10
 /// Gbit/s device needs 0.2 ms to send this number of bytes. Within this time, it reports that earlier frames
@@ -24,7 +24,7 @@ const OUTSTANDING_BYTES: usize = 256 * 1024;
 const OUTSTANDING_MAX_BYTES: i64 = 16 * 1024 * 1024;
 
 /// Maximum of `quiet`, in ns. With a longer time, the small quantum would be used almost always.
-const QUIET_MAX_NS: Nanos = 1_000_000_000;
+const QUIET_MAX_NS: Nanos = Nanos(1_000_000_000);
 
 /// Forwarding settings of a datapath, without ports and controllers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -138,9 +138,10 @@ pub(crate) fn outstanding(
 }
 
 fn quiet_range(quiet_ns: Nanos) -> Result<Nanos, String> {
-    match quiet_ns {
-        ..=QUIET_MAX_NS => Ok(quiet_ns),
-        _ => Err("is out of range; use \"0us\" to \"1s\"".to_owned()),
+    if quiet_ns <= QUIET_MAX_NS {
+        Ok(quiet_ns)
+    } else {
+        Err("is out of range; use \"0us\" to \"1s\"".to_owned())
     }
 }
 

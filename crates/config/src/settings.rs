@@ -55,7 +55,7 @@ pub struct Pace {
 
 impl Default for Pace {
     fn default() -> Self {
-        Self { spin_ns: 50_000, keeping_ns: 100_000_000, keeping_soon_ns: 20_000_000 }
+        Self { spin_ns: Nanos(50_000), keeping_ns: Nanos(100_000_000), keeping_soon_ns: Nanos(20_000_000) }
     }
 }
 

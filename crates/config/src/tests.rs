@@ -3,7 +3,7 @@
 //! message.
 
 use super::*;
-use flow::{EgressQueue, PortNo, QueueId};
+use flow::{EgressQueue, Nanos, PortNo, QueueId};
 use model::{CookieMask, Learning};
 use pipeline::LaneLimits;
 use std::path::Path;
@@ -75,7 +75,7 @@ fn the_example_of_the_contract_is_read() {
     assert_eq!(config.datapath.lut_entries, 4_096);
     assert_eq!(config.datapath.consistency, worker::Consistency::Lazy);
     let limits = LaneLimits { normal: 0, unknown: 1_024, hold: 1 };
-    let quanta = Quanta { small: 8, large: 16, quiet_ns: 50_000 };
+    let quanta = Quanta { small: 8, large: 16, quiet_ns: Nanos(50_000) };
     assert_eq!(config.datapath.lanes, LaneSettings { limits, quanta });
     let outstanding = |text: &str| {
         let ports = Config::parse(text).unwrap().datapath.ports;
@@ -101,7 +101,7 @@ fn the_example_of_the_contract_is_read() {
 fn learning_is_off_unless_it_is_asked_for() {
     let text = GOOD.replace("enabled = false", "enabled = true");
     let second = 1_000_000_000;
-    let learning = Learning { min_pps: 1_000, window: 5 * second, min_timeout: 600 * second };
+    let learning = Learning { min_pps: 1_000, window: Nanos(5 * second), min_timeout: Nanos(600 * second) };
     assert_eq!(Config::parse(&text).unwrap().datapath.learning, Some(learning));
     let minimal = text
         .replace("enabled = true, min_pps = 1000, window = \"5s\", min_timeout = \"10m\"", "enabled = true");

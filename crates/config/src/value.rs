@@ -30,7 +30,7 @@ pub fn duration(text: &str) -> Result<Nanos, String> {
     };
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);
-    let unit_ns: Nanos = match unit {
+    let unit_ns: u64 = match unit {
         "us" => 1_000,
         "ms" => 1_000_000,
         "s" => 1_000_000_000,
@@ -38,9 +38,10 @@ pub fn duration(text: &str) -> Result<Nanos, String> {
         "h" => 3_600_000_000_000,
         _ => return Err(wrong()),
     };
-    let number: Nanos = number.parse().map_err(|_| wrong())?;
+    let number: u64 = number.parse().map_err(|_| wrong())?;
     number
         .checked_mul(unit_ns)
+        .map(Nanos)
         .ok_or_else(|| format!("\"{text}\" is too long; a duration is at most 584 years"))
 }
 
@@ -108,8 +109,8 @@ mod tests {
 
     #[test]
     fn durations_have_units() {
-        assert_eq!(duration("200ms"), Ok(200_000_000));
-        assert_eq!(duration("10m"), Ok(600_000_000_000));
+        assert_eq!(duration("200ms"), Ok(Nanos(200_000_000)));
+        assert_eq!(duration("10m"), Ok(Nanos(600_000_000_000)));
         for wrong in ["", "5", "s", "5 s", "-1s", "1.5s", "5d"] {
             assert!(duration(wrong).unwrap_err().contains("such as"), "{wrong}");
         }

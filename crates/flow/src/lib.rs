@@ -19,6 +19,7 @@ pub mod instruction;
 pub mod limits;
 pub mod matching;
 pub mod meter;
+mod nanos;
 pub mod number;
 pub mod operation;
 pub mod outcome;
@@ -37,13 +38,10 @@ pub use field::{Field, FieldBase, Location};
 pub use instruction::{Instructions, Next};
 pub use limits::Limits;
 pub use matching::{FieldMatch, Match, MatchError};
-pub use number::{EntryId, GroupId, MeterId, PortNo, QueueId, RuleVersion, TableId};
+pub use number::{EntryId, GroupId, MeterId, Nanos, PortNo, QueueId, RuleVersion, TableId};
 pub use operation::{EntryChange, Operation, PortState, Settings};
 pub use outcome::{DropReason, Outcome, PacketInReason};
 pub use packed::Fields;
 pub use queue::EgressQueue;
 pub use slice::{Slice, SliceBase};
 pub use stateless::StatelessConfig;
-
-/// Nanoseconds of the caller's clock, which is real or virtual.
-pub type Nanos = u64;

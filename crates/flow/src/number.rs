@@ -70,6 +70,8 @@ numbers! {
     GroupId(u32);
     /// Meter number, 1 to [`METER_MAX`](crate::validate::METER_MAX).
     MeterId(u32);
+    /// Nanoseconds of the caller's clock, which is real or virtual: a point in time, or a span.
+    Nanos(u64);
     /// Version of the rules. Version `n` has the first `n` operations that a data plane received.
     RuleVersion(u64);
     /// Table number: 0 to 254, or [`MAC_TABLE`](crate::operation::MAC_TABLE).

@@ -4,7 +4,7 @@
 mod random;
 
 use flow::syntax::{ParseOptions, format_entry, format_flow, parse_flow, parse_flows};
-use flow::{Action, EntryId, Field, FlowEntry, FlowModCommand, Instructions, TableId};
+use flow::{Action, EntryId, Field, FlowEntry, FlowModCommand, Instructions, Nanos, TableId};
 use random::{Random, flow_mod};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ fn a_dumped_entry_can_be_loaded() {
         wanted.low_latency = wanted.low_latency.filter(|&l| l);
         let learned = entry.low_latency && seed % 3 == 0;
         let stats = flow::syntax::EntryStats {
-            duration_ns: random.below(u64::MAX),
+            duration_ns: Nanos(random.below(u64::MAX)),
             packets: random.below(1 << 40),
             bytes: 5,
             idle_age_s: Some(3).filter(|_| seed % 2 == 0),
@@ -89,7 +89,7 @@ fn entries_print_as_dump_flows_prints_them() {
         low_latency: false,
     };
     let stats = flow::syntax::EntryStats {
-        duration_ns: 1_234_567_890,
+        duration_ns: Nanos(1_234_567_890),
         packets: 7,
         bytes: 448,
         idle_age_s: Some(2),

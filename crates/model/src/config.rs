@@ -4,7 +4,7 @@
 use flow::Nanos;
 
 /// Nanoseconds per second.
-pub(crate) const SECOND_NS: Nanos = 1_000_000_000;
+pub(crate) const SECOND_NS: Nanos = Nanos(1_000_000_000);
 
 /// Configuration of one datapath.
 #[derive(Clone, Debug, PartialEq, Eq)]

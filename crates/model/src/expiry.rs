@@ -124,7 +124,7 @@ impl Expiry {
 fn used_ns<D: DataPlane>(store: &Store, plane: &mut D, id: EntryId) -> Nanos {
     match store.slot(id) {
         Some(slot) if slot.life != Life::Fresh => plane.entry_counters(id).used_ns,
-        _ => 0,
+        _ => Nanos(0),
     }
 }
 
@@ -132,10 +132,10 @@ fn used_ns<D: DataPlane>(store: &Store, plane: &mut D, id: EntryId) -> Nanos {
 fn deadline(config: &ModelConfig, entry: &FlowEntry, created: Nanos, used: Nanos) -> Option<Deadline> {
     let last = used.max(created);
     if entry.table == MAC_TABLE {
-        let ageing = if config.mac_ageing == 0 { Nanos::MAX / 2 } else { config.mac_ageing };
+        let ageing = if config.mac_ageing == Nanos(0) { Nanos::MAX / 2 } else { config.mac_ageing };
         return Some(Deadline { at: last.saturating_add(ageing), reason: RemovedReason::IdleTimeout });
     }
-    let after = |from: Nanos, s: u16| (s != 0).then(|| from.saturating_add(Nanos::from(s) * SECOND_NS));
+    let after = |from: Nanos, s: u16| (s != 0).then(|| from.saturating_add(u64::from(s) * SECOND_NS));
     let idle =
         after(last, entry.idle_timeout_s).map(|at| Deadline { at, reason: RemovedReason::IdleTimeout });
     let hard =

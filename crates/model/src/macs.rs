@@ -62,7 +62,7 @@ impl Macs {
         let mut macs = Vec::with_capacity(self.places.len());
         for (&(vid, mac), place) in &self.places {
             let used = plane.entry_counters(place.id).used_ns;
-            let learned = store.slot(place.id).map_or(0, |s| s.created_ns);
+            let learned = store.slot(place.id).map_or(Nanos::ZERO, |s| s.created_ns);
             macs.push(Mac { vid, mac, port: place.port, age_ns: now.saturating_sub(used.max(learned)) });
         }
         macs
@@ -96,7 +96,7 @@ impl Macs {
         let replaced = known.map(|p| p.id);
         let id = transaction.add_entry(NewEntry { entry, explicit: None, replaced, counts: Counts::Reset });
         self.places.insert(key, Place { id, port: seen.port });
-        expiry.arm(config, &transaction.rules().store, id, 0);
+        expiry.arm(config, &transaction.rules().store, id, Nanos(0));
     }
 
     fn evict_oldest<D: DataPlane>(

@@ -20,15 +20,13 @@ const ENTRIES_PER_LOOK: usize = 1_024;
 const MARKS_PER_LOOK: usize = 64;
 /// Minimum time between two steps in nanoseconds. With very many entries, the window therefore becomes
 /// longer.
-const LOOK_NS: Nanos = 1_000_000;
+const LOOK_NS: Nanos = Nanos(1_000_000);
 /// Number of consecutive windows below half the rate after which an entry is no longer low-latency.
 const SLOW_WINDOWS: u8 = 2;
 
 /// Returns whether an entry may be learned as low-latency.
 fn is_eligible(learning: Learning, entry: &FlowEntry) -> bool {
-    let lasts = |timeout_s: u16| {
-        timeout_s == 0 || u128::from(timeout_s) * u128::from(SECOND_NS) >= u128::from(learning.min_timeout)
-    };
+    let lasts = |timeout_s: u16| timeout_s == 0 || u64::from(timeout_s) * SECOND_NS >= learning.min_timeout;
     entry.table != MAC_TABLE
         && lasts(entry.idle_timeout_s)
         && lasts(entry.hard_timeout_s)
@@ -66,7 +64,7 @@ pub(crate) struct MarkLearner {
 impl MarkLearner {
     /// Schedules the first step one window after the start.
     pub fn from(learning: Option<Learning>, now: Nanos) -> Self {
-        Self { due: now.saturating_add(learning.map_or(0, |l| l.window)), ..Self::default() }
+        Self { due: now.saturating_add(learning.map_or(Nanos::ZERO, |l| l.window)), ..Self::default() }
     }
 
     /// Returns the time at which the next step is due.
@@ -131,14 +129,15 @@ impl MarkLearner {
 impl Seen {
     /// Updates the record with the entry's packet count. Returns the new mark if the mark changes.
     fn look(&mut self, learning: Learning, now: Nanos, packets: u64, learned: bool) -> Option<bool> {
-        let span = u128::from(now.saturating_sub(self.at));
+        let span = now.saturating_sub(self.at);
         // An entry that was created shortly before an examination waits for the next examination.
-        if span < u128::from(learning.window / 2) || span == 0 {
+        if span < learning.window / 2 || span == Nanos::ZERO {
             return None;
         }
         // A modify command may have reset the counters.
         let hits = u128::from(packets.checked_sub(self.packets).unwrap_or(packets));
-        let (rate, wanted) = (hits * u128::from(SECOND_NS), u128::from(learning.min_pps) * span);
+        let (rate, wanted) =
+            (hits * u128::from(SECOND_NS.0), u128::from(learning.min_pps) * u128::from(span.0));
         (self.at, self.packets) = (now, packets);
         self.slow_windows = if learned && 2 * rate < wanted { self.slow_windows + 1 } else { 0 };
         match learned {
@@ -155,23 +154,23 @@ impl Seen {
 mod tests {
     use super::*;
 
-    const LEARNING: Learning = Learning { min_pps: 100, window: 1_000_000_000, min_timeout: 0 };
+    const LEARNING: Learning = Learning { min_pps: 100, window: Nanos(1_000_000_000), min_timeout: Nanos(0) };
 
     #[test]
     fn a_rate_is_taken_over_the_span_that_has_passed() {
-        let mut seen = Seen { serial: 1, at: 0, packets: 0, slow_windows: 0 };
+        let mut seen = Seen { serial: 1, at: Nanos(0), packets: 0, slow_windows: 0 };
         // The span is too short for a rate, whatever the count is.
-        assert_eq!(seen.look(LEARNING, 499_999_999, 1_000, false), None);
-        assert_eq!(seen.look(LEARNING, 1_000_000_000, 99, false), None);
+        assert_eq!(seen.look(LEARNING, Nanos(499_999_999), 1_000, false), None);
+        assert_eq!(seen.look(LEARNING, Nanos(1_000_000_000), 99, false), None);
         // A late examination: 149 packets in 1.5 s are less than 100 per second.
-        assert_eq!(seen.look(LEARNING, 2_500_000_000, 99 + 149, false), None);
-        assert_eq!(seen.look(LEARNING, 4_000_000_000, 248 + 150, false), Some(true));
+        assert_eq!(seen.look(LEARNING, Nanos(2_500_000_000), 99 + 149, false), None);
+        assert_eq!(seen.look(LEARNING, Nanos(4_000_000_000), 248 + 150, false), Some(true));
     }
 
     #[test]
     fn two_slow_windows_end_it_and_one_does_not() {
-        let mut seen = Seen { serial: 1, at: 0, packets: 0, slow_windows: 0 };
-        let mut now = 0;
+        let mut seen = Seen { serial: 1, at: Nanos(0), packets: 0, slow_windows: 0 };
+        let mut now = Nanos::ZERO;
         let mut packets = 0;
         let mut window = |hits: u64| {
             now += LEARNING.window;
@@ -185,9 +184,9 @@ mod tests {
 
     #[test]
     fn counters_that_were_set_back_are_counted_from_there() {
-        let mut seen = Seen { serial: 1, at: 0, packets: 1_000, slow_windows: 0 };
-        assert_eq!(seen.look(LEARNING, 1_000_000_000, 99, false), None);
+        let mut seen = Seen { serial: 1, at: Nanos(0), packets: 1_000, slow_windows: 0 };
+        assert_eq!(seen.look(LEARNING, Nanos(1_000_000_000), 99, false), None);
         seen.packets = 1_000;
-        assert_eq!(seen.look(LEARNING, 2_000_000_000, 100, false), Some(true));
+        assert_eq!(seen.look(LEARNING, Nanos(2_000_000_000), 100, false), Some(true));
     }
 }

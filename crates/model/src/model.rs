@@ -201,7 +201,7 @@ impl<D: DataPlane> Model<D> {
                     slot.life = Life::Live;
                     // The timer of a learned MAC was armed when the MAC was learned.
                     if slot.entry.as_ref().is_some_and(|e| e.table != MAC_TABLE) {
-                        self.expiry.arm(&self.config, store, id, 0);
+                        self.expiry.arm(&self.config, store, id, Nanos(0));
                     }
                 }
                 Step::Removed { id, was, reason, heir } => {

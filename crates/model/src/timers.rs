@@ -75,16 +75,16 @@ mod tests {
     fn due_timers_come_in_order_and_stale_ones_do_not_pile_up() {
         let mut timers = Timers::default();
         for n in 0..10_000_u64 {
-            timers.arm(Timer { at: 20_000 - n, serial: n, id: EntryId(n as u32) });
+            timers.arm(Timer { at: Nanos(20_000 - n), serial: n, id: EntryId(n as u32) });
         }
-        assert_eq!(timers.pop_due(10_000), None);
-        assert_eq!(timers.pop_due(10_002).map(|t| t.serial), Some(9_999));
-        assert_eq!(timers.next(), Some(10_002));
+        assert_eq!(timers.pop_due(Nanos(10_000)), None);
+        assert_eq!(timers.pop_due(Nanos(10_002)).map(|t| t.serial), Some(9_999));
+        assert_eq!(timers.next(), Some(Nanos(10_002)));
         for _ in 0..6_000 {
             timers.entry_gone();
         }
         timers.compact(|t| t.serial < 4_000);
         assert_eq!(timers.len(), 4_000);
-        assert_eq!(timers.next(), Some(20_000 - 3_999));
+        assert_eq!(timers.next(), Some(Nanos(20_000 - 3_999)));
     }
 }

@@ -6,7 +6,7 @@ mod common;
 
 use common::*;
 use flow::validate::ValidateError;
-use flow::{Action, FlowMod, GroupId, Instructions, Operation, PortNo, RuleVersion, TableId, port_no};
+use flow::{Action, FlowMod, GroupId, Instructions, Nanos, Operation, PortNo, RuleVersion, TableId, port_no};
 use model::agent::{Agent, ChannelId, Context};
 use model::{Learning, ModelError, ModelLimits};
 use openflow::multipart::flow_stats::FlowQuery;
@@ -27,7 +27,7 @@ impl Bench {
     }
 
     fn connect(&mut self) -> ChannelId {
-        let id = self.agent.open(0, SessionConfig::default());
+        let id = self.agent.open(Nanos(0), SessionConfig::default());
         self.ask(id, &Message::Hello(openflow::Hello::supported()));
         id
     }
@@ -36,7 +36,7 @@ impl Bench {
     fn ask(&mut self, id: ChannelId, message: &Message) -> Vec<Message> {
         let mut bytes = Vec::new();
         encode(message, 1, &mut bytes).unwrap();
-        self.agent.channel(id).unwrap().receive(&bytes, 0);
+        self.agent.channel(id).unwrap().receive(&bytes, Nanos(0));
         let Self { agent, model, refreshed } = self;
         let mut refresh = || *refreshed += 1;
         let mut rest = Vec::new();
@@ -77,7 +77,7 @@ impl Bench {
 
 /// Adds entries of priorities 1 to 4 that differ in table, cookie, output and group.
 fn four_entries(bench: &mut Bench) {
-    bench.model.group_mod(0, model::GroupCommand::Add, group(GroupId(7))).unwrap();
+    bench.model.group_mod(Nanos(0), model::GroupCommand::Add, group(GroupId(7))).unwrap();
     let to_group = Instructions::apply(vec![Action::Group(GroupId(7))]);
     for flow in [
         FlowMod { cookie: 0x10, ..add(1, mac(1), PortNo(5)) },
@@ -85,11 +85,11 @@ fn four_entries(bench: &mut Bench) {
         FlowMod { instructions: to_group, table: Some(TableId(3)), ..add(3, mac(1), PortNo(0)) },
         FlowMod { table: Some(TableId(254)), ..add(4, flow::Match::any(), PortNo(5)) },
     ] {
-        bench.model.flow_mod(0, flow).unwrap();
+        bench.model.flow_mod(Nanos(0), flow).unwrap();
     }
-    let ids: Vec<_> = dump(&mut bench.model, 0).iter().map(|flow| flow.entry.id).collect();
+    let ids: Vec<_> = dump(&mut bench.model, Nanos(0)).iter().map(|flow| flow.entry.id).collect();
     for (id, packets) in ids.into_iter().zip([1, 10, 100, 1_000]) {
-        bench.model.plane_mut().hit(id, packets, 0);
+        bench.model.plane_mut().hit(id, packets, Nanos(0));
     }
 }
 
@@ -132,7 +132,7 @@ fn entries_are_asked_for_by_each_of_their_qualities() {
 fn a_long_answer_holds_each_entry_once() {
     for entries in [255_u64, 256, 257, 5_000] {
         let mut bench = Bench::new();
-        bench.model.bundle(0, (0..entries).map(|n| add(1, mac(n.into()), PortNo(1)))).unwrap();
+        bench.model.bundle(Nanos(0), (0..entries).map(|n| add(1, mac(n.into()), PortNo(1)))).unwrap();
         let answers = bench.query(Query::Flow(FlowQuery::default())).unwrap();
         let flows = answers.iter().flat_map(|answer| match answer {
             Answer::Flow(flows) => flows.iter().map(|flow| flow.matching.clone()),
@@ -264,7 +264,7 @@ fn the_last_that_asks_is_master_and_slaves_change_nothing() {
 #[test]
 fn a_packet_out_is_checked_before_it_takes_its_place() {
     let mut m = plain();
-    m.add_port(0, port(PortNo(4)), true).unwrap();
+    m.add_port(Nanos(0), port(PortNo(4)), true).unwrap();
     let packet = |in_port, bytes: usize, actions: &[Action]| flow::operation::PacketOut {
         in_port,
         actions: actions.to_vec(),
@@ -300,11 +300,11 @@ fn a_packet_out_is_checked_before_it_takes_its_place() {
 
 #[test]
 fn the_clock_makes_something_to_do_at_the_first_deadline() {
-    let learning = Learning { min_pps: 1, window: 10 * SECOND, min_timeout: 0 };
+    let learning = Learning { min_pps: 1, window: 10 * SECOND, min_timeout: Nanos(0) };
     let mut m = with(model::ModelConfig { learning: Some(learning), ..model::ModelConfig::default() });
     assert_eq!(m.next_deadline(), Some(10 * SECOND));
-    m.flow_mod(0, FlowMod { idle_timeout_s: 11, ..add(1, mac(1), PortNo(1)) }).unwrap();
+    m.flow_mod(Nanos(0), FlowMod { idle_timeout_s: 11, ..add(1, mac(1), PortNo(1)) }).unwrap();
     assert_eq!(m.next_deadline(), Some(10 * SECOND));
-    m.flow_mod(0, FlowMod { hard_timeout_s: 9, ..add(2, mac(1), PortNo(1)) }).unwrap();
+    m.flow_mod(Nanos(0), FlowMod { hard_timeout_s: 9, ..add(2, mac(1), PortNo(1)) }).unwrap();
     assert_eq!(m.next_deadline(), Some(9 * SECOND));
 }

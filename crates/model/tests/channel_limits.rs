@@ -24,12 +24,12 @@ impl Bench {
     fn new() -> Self {
         let mut model = plain();
         model.plane_mut().held = true;
-        model.flow_mod(0, add(1, mac(1), PortNo(1))).unwrap();
+        model.flow_mod(Nanos(0), add(1, mac(1), PortNo(1))).unwrap();
         Self { agent: Agent::default(), model }
     }
 
     fn connect(&mut self, config: SessionConfig) -> ChannelId {
-        let id = self.agent.open(0, config);
+        let id = self.agent.open(Nanos(0), config);
         self.send(id, &Message::Hello(openflow::Hello::supported()));
         self.step(id);
         self.read_all(id);
@@ -47,12 +47,12 @@ impl Bench {
 
     fn send(&mut self, id: ChannelId, message: &Message) {
         let bytes = bytes_of(message);
-        assert_eq!(self.agent.channel(id).unwrap().receive(&bytes, 0), bytes.len());
+        assert_eq!(self.agent.channel(id).unwrap().receive(&bytes, Nanos(0)), bytes.len());
     }
 
     /// Runs a step. Returns whether the channel has more work to do immediately.
     fn step(&mut self, id: ChannelId) -> bool {
-        self.step_at(id, 0).0
+        self.step_at(id, Nanos(0)).0
     }
 
     fn step_at(&mut self, id: ChannelId, now: Nanos) -> (bool, Vec<ChannelEvent>) {
@@ -106,8 +106,8 @@ impl Bench {
 
     /// Passes all waiting asynchronous messages to the agent.
     fn report(&mut self) {
-        for async_message in poll_all(&mut self.model, 0) {
-            self.agent.report(&mut self.model, 0, async_message);
+        for async_message in poll_all(&mut self.model, Nanos(0)) {
+            self.agent.report(&mut self.model, Nanos(0), async_message);
         }
     }
 }
@@ -239,7 +239,7 @@ fn port_status_is_queued_up_to_1_mib() {
         let mut bench = Bench::new();
         let one = bench.connect(patient());
         bench.fill_output(one, unread);
-        bench.model.add_port(0, port(PortNo(1)), true).unwrap();
+        bench.model.add_port(Nanos(0), port(PortNo(1)), true).unwrap();
         bench.report();
         assert_eq!(bench.output(one) > unread, is_reported, "{unread} bytes are not read");
         let port_status = u64::from(!is_reported);
@@ -276,15 +276,15 @@ fn the_log_hears_of_losses_once_a_second() {
     let mut bench = Bench::new();
     let one = bench.connect(patient());
     bench.fill_output(one, KIB * KIB + 1);
-    let lose_one = |bench: &mut Bench, now| {
-        bench.model.set_link(0, PortNo(1), now % 2 == 0).unwrap();
+    let lose_one = |bench: &mut Bench, now: Nanos| {
+        bench.model.set_link(Nanos(0), PortNo(1), now.0.is_multiple_of(2)).unwrap();
         bench.report();
         bench.step_at(one, now).1
     };
-    bench.model.add_port(0, port(PortNo(1)), false).unwrap();
+    bench.model.add_port(Nanos(0), port(PortNo(1)), false).unwrap();
     let lost =
         |port_status| vec![ChannelEvent::Lost(LostMessages { port_status, ..LostMessages::default() })];
-    assert_eq!(lose_one(&mut bench, 10), lost(2));
-    assert_eq!(lose_one(&mut bench, 9 + SECOND), []);
-    assert_eq!(lose_one(&mut bench, 10 + SECOND), lost(2));
+    assert_eq!(lose_one(&mut bench, Nanos(10)), lost(2));
+    assert_eq!(lose_one(&mut bench, Nanos(9) + SECOND), []);
+    assert_eq!(lose_one(&mut bench, Nanos(10) + SECOND), lost(2));
 }

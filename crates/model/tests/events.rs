@@ -9,7 +9,7 @@ use common::*;
 use dataplane::{Event, MacSeen, PacketInEvent};
 use flow::operation::MAC_TABLE;
 use flow::{
-    EntryChange, EntryFlags, EntryId, FlowMod, Operation, PacketInReason, PortNo, PortState, TableId,
+    EntryChange, EntryFlags, EntryId, FlowMod, Nanos, Operation, PacketInReason, PortNo, PortState, TableId,
 };
 use frame::Frame;
 use model::{
@@ -20,7 +20,7 @@ use model::{
 const A: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const B: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
-fn learn(m: &mut Fake, now: u64, vid: u16, mac: [u8; 6], port: u32) {
+fn learn(m: &mut Fake, now: Nanos, vid: u16, mac: [u8; 6], port: u32) {
     m.plane_mut().events.push_back(Event::Learn(MacSeen { vid, mac, port: PortNo(port) }));
     poll_all(m, now);
 }
@@ -28,14 +28,14 @@ fn learn(m: &mut Fake, now: u64, vid: u16, mac: [u8; 6], port: u32) {
 fn bridge(config: ModelConfig) -> Fake {
     let mut m = with(config);
     for number in 1..=3 {
-        m.add_port(0, port(PortNo(number)), true).unwrap();
+        m.add_port(Nanos(0), port(PortNo(number)), true).unwrap();
     }
-    poll_all(&mut m, 0);
+    poll_all(&mut m, Nanos(0));
     m
 }
 
 fn places(m: &mut Fake) -> Vec<(u16, [u8; 6], PortNo)> {
-    m.macs(0).into_iter().map(|p| (p.vid, p.mac, p.port)).collect()
+    m.macs(Nanos(0)).into_iter().map(|p| (p.vid, p.mac, p.port)).collect()
 }
 
 #[test]
@@ -52,13 +52,13 @@ fn timeouts_ask_only_about_due_entries_and_tell_why() {
     m.flow_mod(SECOND, timed(2, 0, 4)).unwrap();
     m.flow_mod(SECOND, timed(3, 2, 5)).unwrap();
     m.flow_mod(SECOND, timed(4, 0, 0)).unwrap();
-    let ids: Vec<_> = dump(&mut m, 0).iter().map(|f| f.entry.id).collect();
+    let ids: Vec<_> = dump(&mut m, Nanos(0)).iter().map(|f| f.entry.id).collect();
     m.plane_mut().counter_reads = 0;
     assert_eq!(m.next_deadline(), Some(3 * SECOND));
-    assert!(poll_all(&mut m, 3 * SECOND - 1).is_empty());
+    assert!(poll_all(&mut m, 3 * SECOND - Nanos(1)).is_empty());
     assert_eq!(m.plane_mut().counter_reads, 0);
     for second in [2, 4, 5] {
-        m.plane_mut().hit(ids[2], 1, second * SECOND + 1);
+        m.plane_mut().hit(ids[2], 1, second * SECOND + Nanos(1));
     }
     m.plane_mut().hit(ids[0], 1, 2 * SECOND);
     let removed = |async_messages: Vec<AsyncMessage>| {
@@ -96,7 +96,7 @@ fn macs_are_learned_moved_and_aged() {
     let changes = last_changes(&mut m);
     assert!(matches!(changes[..], [EntryChange::Remove { .. }, EntryChange::Add(_)]), "moved: {changes:?}");
     assert_eq!(places(&mut m), [(0, A, PortNo(3)), (7, A, PortNo(2))]);
-    assert!(dump(&mut m, 0).is_empty(), "no entry of the controller's");
+    assert!(dump(&mut m, Nanos(0)).is_empty(), "no entry of the controller's");
     m.flow_mod(2 * SECOND, delete_all()).unwrap();
     assert_eq!(places(&mut m).len(), 2);
 
@@ -122,13 +122,13 @@ fn the_mac_not_seen_for_longest_makes_room() {
     }
     m.plane_mut().hit(EntryId(0), 0, 5 * SECOND);
     learn(&mut m, 6 * SECOND, 0, [2, 0, 0, 0, 0, 9], 1);
-    assert_eq!(m.macs(0).iter().map(|p| p.mac[5]).collect::<Vec<_>>(), [1, 3, 9]);
+    assert_eq!(m.macs(Nanos(0)).iter().map(|p| p.mac[5]).collect::<Vec<_>>(), [1, 3, 9]);
     for n in 20..60_u8 {
         let mac = [2, 0, 0, 0, 0, n];
         m.plane_mut().events.push_back(Event::Learn(MacSeen { vid: 0, mac, port: PortNo(2) }));
     }
     poll_all(&mut m, 7 * SECOND);
-    assert_eq!(m.macs(0).iter().map(|p| p.mac[5]).collect::<Vec<_>>(), [57, 58, 59]);
+    assert_eq!(m.macs(Nanos(0)).iter().map(|p| p.mac[5]).collect::<Vec<_>>(), [57, 58, 59]);
     assert_eq!(m.plane_mut().known_ids(), 3);
 }
 
@@ -136,17 +136,17 @@ fn the_mac_not_seen_for_longest_makes_room() {
 fn a_port_that_goes_takes_its_macs_with_it() {
     let mut m = bridge(ModelConfig::default());
     for (mac, port) in [(A, 1), (B, 2), ([2, 0, 0, 0, 0, 3], 3)] {
-        learn(&mut m, 0, 0, mac, port);
+        learn(&mut m, Nanos(0), 0, mac, port);
     }
-    m.set_link(1, PortNo(1), false).unwrap();
+    m.set_link(Nanos(1), PortNo(1), false).unwrap();
     assert_eq!(places(&mut m).len(), 2);
-    learn(&mut m, 1, 0, A, 1);
+    learn(&mut m, Nanos(1), 0, A, 1);
     assert_eq!(places(&mut m).len(), 2, "nothing is learned at a port that is down");
-    m.remove_port(2, PortNo(2)).unwrap();
+    m.remove_port(Nanos(2), PortNo(2)).unwrap();
     let down = PortConfig { down: true, ..PortConfig::default() };
-    m.set_port_config(3, PortNo(3), down).unwrap();
+    m.set_port_config(Nanos(3), PortNo(3), down).unwrap();
     assert_eq!(places(&mut m), []);
-    poll_all(&mut m, 4);
+    poll_all(&mut m, Nanos(4));
     assert_eq!(m.plane_mut().known_ids(), 0);
 }
 
@@ -154,38 +154,38 @@ fn a_port_that_goes_takes_its_macs_with_it() {
 fn a_port_that_changes_and_stays_up_keeps_its_macs() {
     let mut m = bridge(ModelConfig::default());
     for (mac, port) in [(A, 1), (B, 2)] {
-        learn(&mut m, 0, 0, mac, port);
+        learn(&mut m, Nanos(0), 0, mac, port);
     }
     for config in [
         PortConfig { no_flood: true, ..PortConfig::default() },
         PortConfig { no_fwd: true, no_packet_in: true, ..PortConfig::default() },
         PortConfig::default(),
     ] {
-        m.set_port_config(1, PortNo(1), config).unwrap();
+        m.set_port_config(Nanos(1), PortNo(1), config).unwrap();
         assert_eq!(places(&mut m), [(0, A, PortNo(1)), (0, B, PortNo(2))], "{config:?}");
     }
     let renamed = model::PortDesc { name: "other".into(), ..port(PortNo(2)) };
     let operations = m.plane_mut().operations.len();
-    m.set_port_desc(2, renamed).unwrap();
+    m.set_port_desc(Nanos(2), renamed).unwrap();
     assert_eq!(m.plane_mut().operations.len(), operations, "workers do not know a port's name");
     assert_eq!(places(&mut m).len(), 2);
     // A port whose link comes up has no learned MACs to lose.
-    m.set_link(3, PortNo(3), false).unwrap();
-    m.set_link(4, PortNo(3), true).unwrap();
+    m.set_link(Nanos(3), PortNo(3), false).unwrap();
+    m.set_link(Nanos(4), PortNo(3), true).unwrap();
     assert_eq!(places(&mut m).len(), 2);
 }
 
 #[test]
 fn ports_are_reported_to_the_data_plane_and_to_controllers() {
     let mut m = plain();
-    m.add_port(0, port(PortNo(4)), false).unwrap();
-    assert!(m.add_port(0, port(PortNo(4)), false).is_err());
-    assert!(m.add_port(0, port(PortNo(0)), false).is_err());
-    assert_eq!(m.set_link(0, PortNo(5), true).unwrap_err().openflow(), (7, 0));
-    m.set_link(0, PortNo(4), true).unwrap();
-    m.set_link(0, PortNo(4), true).unwrap();
-    m.set_port_config(0, PortNo(4), PortConfig { no_fwd: true, ..PortConfig::default() }).unwrap();
-    m.remove_port(0, PortNo(4)).unwrap();
+    m.add_port(Nanos(0), port(PortNo(4)), false).unwrap();
+    assert!(m.add_port(Nanos(0), port(PortNo(4)), false).is_err());
+    assert!(m.add_port(Nanos(0), port(PortNo(0)), false).is_err());
+    assert_eq!(m.set_link(Nanos(0), PortNo(5), true).unwrap_err().openflow(), (7, 0));
+    m.set_link(Nanos(0), PortNo(4), true).unwrap();
+    m.set_link(Nanos(0), PortNo(4), true).unwrap();
+    m.set_port_config(Nanos(0), PortNo(4), PortConfig { no_fwd: true, ..PortConfig::default() }).unwrap();
+    m.remove_port(Nanos(0), PortNo(4)).unwrap();
     let up = PortState::up(PortNo(4));
     assert_eq!(
         m.plane_mut().operations,
@@ -211,18 +211,18 @@ fn ports_are_reported_to_the_data_plane_and_to_controllers() {
 fn a_datapath_has_1024_ports_each_with_a_number_of_its_own() {
     let mut m = plain();
     for number in 1..=1_023 {
-        m.add_port(0, port(PortNo(number)), true).unwrap();
+        m.add_port(Nanos(0), port(PortNo(number)), true).unwrap();
     }
-    assert_eq!(m.add_port(0, port(PortNo(0)), true), Err(ModelError::BadPortNumber(PortNo(0))));
+    assert_eq!(m.add_port(Nanos(0), port(PortNo(0)), true), Err(ModelError::BadPortNumber(PortNo(0))));
     assert_eq!(
-        m.add_port(0, port(PortNo(0xffff_ff01)), true),
+        m.add_port(Nanos(0), port(PortNo(0xffff_ff01)), true),
         Err(ModelError::BadPortNumber(PortNo(0xffff_ff01)))
     );
-    assert_eq!(m.add_port(0, port(PortNo(7)), true), Err(ModelError::PortExists(PortNo(7))));
-    m.add_port(0, port(PortNo(0xffff_ff00)), true).unwrap();
-    assert_eq!(m.add_port(0, port(PortNo(2_000)), true), Err(ModelError::TooManyPorts));
-    m.remove_port(0, PortNo(7)).unwrap();
-    m.add_port(0, port(PortNo(2_000)), true).unwrap();
+    assert_eq!(m.add_port(Nanos(0), port(PortNo(7)), true), Err(ModelError::PortExists(PortNo(7))));
+    m.add_port(Nanos(0), port(PortNo(0xffff_ff00)), true).unwrap();
+    assert_eq!(m.add_port(Nanos(0), port(PortNo(2_000)), true), Err(ModelError::TooManyPorts));
+    m.remove_port(Nanos(0), PortNo(7)).unwrap();
+    m.add_port(Nanos(0), port(PortNo(2_000)), true).unwrap();
     assert_eq!(m.ports().count(), 1_024);
 }
 
@@ -230,9 +230,9 @@ fn a_datapath_has_1024_ports_each_with_a_number_of_its_own() {
 fn a_bundle_tells_of_each_port_once() {
     let mut m = plain();
     for number in 1..=3 {
-        m.add_port(0, port(PortNo(number)), true).unwrap();
+        m.add_port(Nanos(0), port(PortNo(number)), true).unwrap();
     }
-    poll_all(&mut m, 0);
+    poll_all(&mut m, Nanos(0));
     let down = PortConfig { down: true, ..PortConfig::default() };
     let no_fwd = PortConfig { no_fwd: true, ..PortConfig::default() };
     let set = |number, config, mask| Change::Port(PortMod { number, config, mask, ..PortMod::default() });
@@ -245,8 +245,8 @@ fn a_bundle_tells_of_each_port_once() {
         set(PortNo(3), none, down),
         set(PortNo(1), none, down),
     ];
-    m.bundle(0, changes).unwrap();
-    let reported: Vec<_> = poll_all(&mut m, 0)
+    m.bundle(Nanos(0), changes).unwrap();
+    let reported: Vec<_> = poll_all(&mut m, Nanos(0))
         .into_iter()
         .map(|n| match n {
             AsyncMessage::PortStatus { reason: PortReason::Modify, port } => (port.desc.number, port.config),
@@ -261,7 +261,7 @@ fn packet_ins_carry_the_cookie_and_are_dropped_when_nobody_takes_them() {
     let limits = ModelLimits { async_messages: 2, ..ModelLimits::default() };
     let mut m = with(ModelConfig { limits, ..ModelConfig::default() });
     let reported = EntryFlags { send_flow_removed: true, ..EntryFlags::default() };
-    m.flow_mod(0, FlowMod { cookie: 9, flags: reported, ..add(1, mac(1), PortNo(1)) }).unwrap();
+    m.flow_mod(Nanos(0), FlowMod { cookie: 9, flags: reported, ..add(1, mac(1), PortNo(1)) }).unwrap();
     for entry in [0, 77, 0] {
         m.plane_mut().events.push_back(Event::PacketIn(PacketInEvent {
             frame: Frame::from_bytes(&[1; 60]),
@@ -273,9 +273,9 @@ fn packet_ins_carry_the_cookie_and_are_dropped_when_nobody_takes_them() {
             tunnel_id: 0,
         }));
     }
-    m.flow_mod(0, delete_all()).unwrap();
-    assert!(m.poll(0), "the flow-removed waits for room");
-    assert!(m.poll(0));
+    m.flow_mod(Nanos(0), delete_all()).unwrap();
+    assert!(m.poll(Nanos(0)), "the flow-removed waits for room");
+    assert!(m.poll(Nanos(0)));
     assert_eq!((m.async_message_drops().packet_ins, m.plane_mut().recycled), (1, 1));
     let mut cookies = Vec::new();
     for _ in 0..2 {
@@ -284,7 +284,7 @@ fn packet_ins_carry_the_cookie_and_are_dropped_when_nobody_takes_them() {
         m.recycle(p.frame);
     }
     assert_eq!((cookies, m.plane_mut().recycled), (vec![9, u64::MAX], 3));
-    assert!(!m.poll(0));
+    assert!(!m.poll(Nanos(0)));
     assert!(matches!(m.next_async_message(), Some(AsyncMessage::FlowRemoved(_))));
     assert!(m.next_async_message().is_none());
 }
@@ -293,14 +293,14 @@ fn packet_ins_carry_the_cookie_and_are_dropped_when_nobody_takes_them() {
 fn ids_wait_for_events_that_are_under_way() {
     let limits = ModelLimits { events_per_poll: 2, ..ModelLimits::default() };
     let mut m = with(ModelConfig { limits, ..ModelConfig::default() });
-    m.flow_mod(0, add(1, mac(1), PortNo(1))).unwrap();
-    m.flow_mod(0, delete_all()).unwrap();
+    m.flow_mod(Nanos(0), add(1, mac(1), PortNo(1))).unwrap();
+    m.flow_mod(Nanos(0), delete_all()).unwrap();
     for _ in 0..3 {
         m.plane_mut().events.push_back(Event::Learn(MacSeen { vid: 0, mac: A, port: PortNo(1) }));
     }
-    assert!(m.poll(0));
+    assert!(m.poll(Nanos(0)));
     assert_eq!(m.plane_mut().known_ids(), 1);
-    assert!(!m.poll(0));
+    assert!(!m.poll(Nanos(0)));
     assert_eq!(m.plane_mut().known_ids(), 0);
 }
 
@@ -310,9 +310,9 @@ fn a_poll_says_that_timers_are_left_which_are_due_now() {
     for (entries, polls) in [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3)] {
         let mut m = with(ModelConfig { limits: limits.clone(), ..ModelConfig::default() });
         for n in 0..entries {
-            m.flow_mod(0, FlowMod { hard_timeout_s: 3, ..add(1, mac(n), PortNo(1)) }).unwrap();
+            m.flow_mod(Nanos(0), FlowMod { hard_timeout_s: 3, ..add(1, mac(n), PortNo(1)) }).unwrap();
         }
-        assert!(!m.poll(3 * SECOND - 1));
+        assert!(!m.poll(3 * SECOND - Nanos(1)));
         // The removals are not applied, so `poll` has no removed entries to release.
         m.plane_mut().held = true;
         let made = (1..=9).find(|_| !m.poll(3 * SECOND));
@@ -325,13 +325,13 @@ fn entries_are_forgotten_though_events_never_end() {
     const PER_POLL: usize = 1_024;
     let limits = ModelLimits { events_per_poll: PER_POLL, ..ModelLimits::default() };
     let mut m = with(ModelConfig { limits, ..ModelConfig::default() });
-    m.flow_mod(0, add(1, mac(1), PortNo(1))).unwrap();
-    m.flow_mod(0, delete_all()).unwrap();
+    m.flow_mod(Nanos(0), add(1, mac(1), PortNo(1))).unwrap();
+    m.flow_mod(Nanos(0), delete_all()).unwrap();
     let mut polls = 0;
     while m.plane_mut().known_ids() > 0 {
         let learn = || Event::Learn(MacSeen { vid: 0, mac: A, port: PortNo(1) });
         m.plane_mut().events.extend(std::iter::repeat_with(learn).take(PER_POLL));
-        assert!(m.poll(0));
+        assert!(m.poll(Nanos(0)));
         polls += 1;
         assert!(polls < 1_000, "it is never forgotten");
     }

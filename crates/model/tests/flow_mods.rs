@@ -9,7 +9,7 @@ use common::*;
 use flow::validate::ValidateError;
 use flow::{
     Action, EntryChange, EntryFlags, EntryId, FlowMod, FlowModCommand, GroupId, Instructions, Match, MeterId,
-    Next, PortNo, Slice, SliceBase, TableId,
+    Nanos, Next, PortNo, Slice, SliceBase, TableId,
 };
 use flow::{Field, FieldMatch, port_no};
 use model::{
@@ -24,29 +24,29 @@ fn flags(send_flow_removed: bool, check_overlap: bool, reset_counts: bool) -> En
 #[test]
 fn an_identical_add_replaces_goes_last_and_carries_the_counts_on() {
     let mut m = plain();
-    m.flow_mod(0, add(5, mac(1), PortNo(1))).unwrap();
-    m.flow_mod(0, add(5, mac(2), PortNo(1))).unwrap();
-    let old = dump(&mut m, 0)[0].entry.id;
+    m.flow_mod(Nanos(0), add(5, mac(1), PortNo(1))).unwrap();
+    m.flow_mod(Nanos(0), add(5, mac(2), PortNo(1))).unwrap();
+    let old = dump(&mut m, Nanos(0))[0].entry.id;
     m.plane_mut().held = true;
-    m.plane_mut().hit(old, 3, 7);
-    let changed = m.flow_mod(10, add(5, mac(1), PortNo(9))).unwrap();
+    m.plane_mut().hit(old, 3, Nanos(7));
+    let changed = m.flow_mod(Nanos(10), add(5, mac(1), PortNo(9))).unwrap();
     assert_eq!(changed, Changed { added: 1, modified: 0, removed: 1 });
     // Packets that hit the old entry before the change is active must be counted, too.
-    m.plane_mut().hit(old, 2, 12);
-    let all = dump(&mut m, 15);
+    m.plane_mut().hit(old, 2, Nanos(12));
+    let all = dump(&mut m, Nanos(15));
     assert_eq!(all.iter().map(|f| f.entry.matching.clone()).collect::<Vec<_>>(), [mac(2), mac(1)]);
     assert_ne!(all[1].entry.id, old);
-    assert_eq!((all[1].packets, all[1].bytes, all[1].duration_ns), (5, 500, 5));
+    assert_eq!((all[1].packets, all[1].bytes, all[1].duration_ns), (5, 500, Nanos(5)));
     // The entry is replaced again before the first replacement is active. Then both become active.
-    m.flow_mod(20, add(5, mac(1), PortNo(10))).unwrap();
-    m.plane_mut().hit(all[1].entry.id, 4, 21);
-    assert_eq!(dump(&mut m, 21)[1].packets, 9);
+    m.flow_mod(Nanos(20), add(5, mac(1), PortNo(10))).unwrap();
+    m.plane_mut().hit(all[1].entry.id, 4, Nanos(21));
+    assert_eq!(dump(&mut m, Nanos(21))[1].packets, 9);
     m.plane_mut().apply_all();
-    assert!(poll_all(&mut m, 22).is_empty(), "a replaced entry is not reported");
-    assert_eq!((dump(&mut m, 22)[1].packets, m.pending_removals()), (9, 0));
+    assert!(poll_all(&mut m, Nanos(22)).is_empty(), "a replaced entry is not reported");
+    assert_eq!((dump(&mut m, Nanos(22))[1].packets, m.pending_removals()), (9, 0));
     let resetting = FlowMod { flags: flags(false, false, true), ..add(5, mac(1), PortNo(10)) };
-    m.flow_mod(30, resetting).unwrap();
-    assert_eq!(dump(&mut m, 30)[1].packets, 0);
+    m.flow_mod(Nanos(30), resetting).unwrap();
+    assert_eq!(dump(&mut m, Nanos(30))[1].packets, 0);
     assert_eq!(m.plane_mut().known_ids(), 3);
 }
 
@@ -54,44 +54,45 @@ fn an_identical_add_replaces_goes_last_and_carries_the_counts_on() {
 fn modify_keeps_all_but_the_instructions() {
     let mut m = plain();
     let first = FlowMod { cookie: 7, hard_timeout_s: 9, ..add(5, mac(1), PortNo(1)) };
-    m.flow_mod(0, first).unwrap();
-    m.flow_mod(0, add(6, dst(0xff << 40, 0xff << 40), PortNo(1))).unwrap();
-    let id = dump(&mut m, 0)[0].entry.id;
-    m.plane_mut().hit(id, 3, 5);
+    m.flow_mod(Nanos(0), first).unwrap();
+    m.flow_mod(Nanos(0), add(6, dst(0xff << 40, 0xff << 40), PortNo(1))).unwrap();
+    let id = dump(&mut m, Nanos(0))[0].entry.id;
+    m.plane_mut().hit(id, 3, Nanos(5));
     // A cookie without a mask is not a condition, and a modify command does not store it.
     let change = FlowMod {
         cookie: 8,
         idle_timeout_s: 1,
         ..command(FlowModCommand::Modify, add(1, mac(1), PortNo(2)))
     };
-    assert_eq!(m.flow_mod(6, change).unwrap().modified, 1);
-    let now = dump(&mut m, 10)[0].clone();
+    assert_eq!(m.flow_mod(Nanos(6), change).unwrap().modified, 1);
+    let now = dump(&mut m, Nanos(10))[0].clone();
     assert_eq!((now.entry.id, now.entry.cookie, now.entry.priority), (id, 7, 5));
     assert_eq!((now.entry.idle_timeout_s, now.entry.hard_timeout_s), (0, 9));
-    assert_eq!((now.packets, now.duration_ns), (3, 10));
+    assert_eq!((now.packets, now.duration_ns), (3, Nanos(10)));
     assert_eq!(*now.entry.instructions, output(PortNo(2)));
     assert!(matches!(last_changes(&mut m)[..], [EntryChange::Modify { id: i, .. }] if i == id));
 
     let strict = |priority| command(FlowModCommand::ModifyStrict, add(priority, mac(1), PortNo(3)));
-    assert_eq!(m.flow_mod(11, strict(4)).unwrap(), Changed::default());
+    assert_eq!(m.flow_mod(Nanos(11), strict(4)).unwrap(), Changed::default());
     let reset = FlowMod { flags: flags(false, false, true), ..strict(5) };
-    assert_eq!(m.flow_mod(11, reset).unwrap().modified, 1);
-    m.plane_mut().hit(id, 2, 12);
-    assert_eq!(dump(&mut m, 12)[0].packets, 2);
+    assert_eq!(m.flow_mod(Nanos(11), reset).unwrap().modified, 1);
+    m.plane_mut().hit(id, 2, Nanos(12));
+    assert_eq!(dump(&mut m, Nanos(12))[0].packets, 2);
     let wide = command(FlowModCommand::Modify, add(1, Match::any(), PortNo(4)));
-    assert_eq!(m.flow_mod(13, wide).unwrap().modified, 2);
+    assert_eq!(m.flow_mod(Nanos(13), wide).unwrap().modified, 2);
     assert_eq!(m.flow_count(), 2, "modify adds nothing");
 }
 
 #[test]
 fn deletes_select_by_match_cookie_port_and_group() {
     let mut m = plain();
-    m.flow_mod(0, FlowMod { cookie: 0x10, ..add(1, mac(1), PortNo(1)) }).unwrap();
-    m.flow_mod(0, FlowMod { cookie: 0x21, table: Some(TableId(3)), ..add(1, mac(1), PortNo(2)) }).unwrap();
-    m.flow_mod(0, add(2, mac(2), PortNo(4))).unwrap();
-    m.flow_mod(0, add(1, dst(0xff << 40, 0xff << 40), PortNo(1))).unwrap();
+    m.flow_mod(Nanos(0), FlowMod { cookie: 0x10, ..add(1, mac(1), PortNo(1)) }).unwrap();
+    m.flow_mod(Nanos(0), FlowMod { cookie: 0x21, table: Some(TableId(3)), ..add(1, mac(1), PortNo(2)) })
+        .unwrap();
+    m.flow_mod(Nanos(0), add(2, mac(2), PortNo(4))).unwrap();
+    m.flow_mod(Nanos(0), add(1, dst(0xff << 40, 0xff << 40), PortNo(1))).unwrap();
     let delete = |m: FlowMod| command(FlowModCommand::Delete, FlowMod { table: None, ..m });
-    let mut removed = |f: FlowMod| m.flow_mod(1, f).unwrap().removed;
+    let mut removed = |f: FlowMod| m.flow_mod(Nanos(1), f).unwrap().removed;
     assert_eq!(removed(FlowMod { cookie: 0x31, cookie_mask: 0xff, ..delete_all() }), 0);
     assert_eq!(removed(FlowMod { out_port: Some(PortNo(3)), ..delete_all() }), 0);
     assert_eq!(removed(FlowMod { cookie: 0x20, cookie_mask: 0xf0, ..delete_all() }), 1);
@@ -110,11 +111,11 @@ fn what_is_not_there_is_refused() {
     let meter = Instructions { meter: Some(MeterId(9)), ..Instructions::default() };
     for (instructions, numbers) in [(group, (2, 9)), (meter, (12, 3))] {
         let added =
-            m.flow_mod(0, FlowMod { instructions: instructions.clone(), ..add(2, mac(2), PortNo(0)) });
+            m.flow_mod(Nanos(0), FlowMod { instructions: instructions.clone(), ..add(2, mac(2), PortNo(0)) });
         assert_eq!(added.unwrap_err().openflow(), numbers);
-        m.flow_mod(0, add(1, mac(1), PortNo(1))).unwrap();
+        m.flow_mod(Nanos(0), add(1, mac(1), PortNo(1))).unwrap();
         let modify = command(FlowModCommand::Modify, FlowMod { instructions, ..add(1, mac(1), PortNo(0)) });
-        assert_eq!(m.flow_mod(0, modify).unwrap_err().openflow(), numbers);
+        assert_eq!(m.flow_mod(Nanos(0), modify).unwrap_err().openflow(), numbers);
     }
     assert_eq!(m.flow_count(), 1);
 }
@@ -123,15 +124,16 @@ fn what_is_not_there_is_refused() {
 fn overlap_is_refused_where_asked() {
     let mut m = plain();
     let checked = |f: FlowMod| FlowMod { flags: flags(false, true, false), ..f };
-    m.flow_mod(0, checked(add(5, mac(1), PortNo(1)))).unwrap();
-    m.flow_mod(0, checked(add(5, mac(2), PortNo(1)))).unwrap();
-    m.flow_mod(0, checked(add(4, Match::any(), PortNo(1)))).unwrap();
-    let error = m.flow_mod(0, checked(add(5, dst(1, 0xff), PortNo(1)))).unwrap_err();
+    m.flow_mod(Nanos(0), checked(add(5, mac(1), PortNo(1)))).unwrap();
+    m.flow_mod(Nanos(0), checked(add(5, mac(2), PortNo(1)))).unwrap();
+    m.flow_mod(Nanos(0), checked(add(4, Match::any(), PortNo(1)))).unwrap();
+    let error = m.flow_mod(Nanos(0), checked(add(5, dst(1, 0xff), PortNo(1)))).unwrap_err();
     assert_eq!(error, ModelError::Overlap { table: TableId(0), priority: 5 });
     assert_eq!(error.openflow(), (5, 3));
-    assert!(m.flow_mod(0, checked(add(5, mac(2), PortNo(1)))).is_err(), "an identical entry overlaps");
-    m.flow_mod(0, checked(add(5, dst(3, 0xff), PortNo(1)))).unwrap();
-    m.flow_mod(0, checked(FlowMod { table: Some(TableId(1)), ..add(5, dst(1, 0xff), PortNo(1)) })).unwrap();
+    assert!(m.flow_mod(Nanos(0), checked(add(5, mac(2), PortNo(1)))).is_err(), "an identical entry overlaps");
+    m.flow_mod(Nanos(0), checked(add(5, dst(3, 0xff), PortNo(1)))).unwrap();
+    m.flow_mod(Nanos(0), checked(FlowMod { table: Some(TableId(1)), ..add(5, dst(1, 0xff), PortNo(1)) }))
+        .unwrap();
     assert_eq!(m.flow_count(), 5);
 }
 
@@ -140,14 +142,14 @@ fn a_removal_is_reported_once_it_is_active_and_only_then_is_the_id_used_again() 
     let mut m = plain();
     m.plane_mut().held = true;
     let reported = FlowMod { cookie: 5, flags: flags(true, false, false), ..add(1, mac(1), PortNo(1)) };
-    m.flow_mod(0, reported).unwrap();
+    m.flow_mod(Nanos(0), reported).unwrap();
     m.flow_mod(2 * SECOND, delete_all()).unwrap();
     let barrier = m.barrier();
     assert!(poll_all(&mut m, 3 * SECOND).is_empty());
     assert!(!m.is_applied(barrier));
     m.flow_mod(3 * SECOND, add(1, mac(2), PortNo(1))).unwrap();
     m.plane_mut().hit(EntryId(0), 6, 3 * SECOND);
-    assert_eq!(dump(&mut m, 0)[0].entry.id, EntryId(1));
+    assert_eq!(dump(&mut m, Nanos(0))[0].entry.id, EntryId(1));
     m.plane_mut().apply_all();
     let async_messages = poll_all(&mut m, 4 * SECOND);
     let [AsyncMessage::FlowRemoved(gone)] = &async_messages[..] else { panic!("{async_messages:?}") };
@@ -155,16 +157,16 @@ fn a_removal_is_reported_once_it_is_active_and_only_then_is_the_id_used_again() 
     assert_eq!(gone.duration_ns, 2 * SECOND);
     assert!(poll_all(&mut m, 9 * SECOND).is_empty() && m.is_applied(barrier));
     m.flow_mod(9 * SECOND, add(1, mac(3), PortNo(1))).unwrap();
-    assert_eq!(dump(&mut m, 0)[1].entry.id, EntryId(0));
+    assert_eq!(dump(&mut m, Nanos(0))[1].entry.id, EntryId(0));
 }
 
 #[test]
 fn a_bundle_is_one_operation_or_nothing() {
     let mut m = plain();
-    m.flow_mod(0, add(1, mac(1), PortNo(1))).unwrap();
-    m.flow_mod(0, add(1, mac(2), PortNo(1))).unwrap();
-    m.plane_mut().hit(EntryId(1), 4, 1);
-    let before = dump(&mut m, 5);
+    m.flow_mod(Nanos(0), add(1, mac(1), PortNo(1))).unwrap();
+    m.flow_mod(Nanos(0), add(1, mac(2), PortNo(1))).unwrap();
+    m.plane_mut().hit(EntryId(1), 4, Nanos(1));
+    let before = dump(&mut m, Nanos(5));
     let reset = FlowMod { flags: flags(false, false, true), ..add(1, mac(2), PortNo(8)) };
     let good = vec![
         add(1, mac(3), PortNo(1)),
@@ -179,19 +181,19 @@ fn a_bundle_is_one_operation_or_nothing() {
     let mut bad = good.clone();
     bad.push(FlowMod { table: Some(TableId(255)), ..add(1, mac(5), PortNo(1)) });
     let operations = m.plane_mut().operations.len();
-    assert_eq!(m.bundle(5, bad).unwrap_err(), (8, ModelError::Invalid(ValidateError::Table)));
+    assert_eq!(m.bundle(Nanos(5), bad).unwrap_err(), (8, ModelError::Invalid(ValidateError::Table)));
     assert_eq!(m.plane_mut().operations.len(), operations);
-    assert_eq!(dump(&mut m, 5), before);
+    assert_eq!(dump(&mut m, Nanos(5)), before);
     for field in [mac(1), mac(2)] {
         let strict = command(FlowModCommand::ModifyStrict, add(1, field, PortNo(1)));
-        assert_eq!(m.flow_mod(5, strict).unwrap().modified, 1, "still found");
+        assert_eq!(m.flow_mod(Nanos(5), strict).unwrap().modified, 1, "still found");
     }
-    m.bundle(6, good).unwrap();
+    m.bundle(Nanos(6), good).unwrap();
     assert_eq!(m.plane_mut().operations.len(), operations + 3);
-    let after = dump(&mut m, 6);
+    let after = dump(&mut m, Nanos(6));
     assert_eq!(after.len(), 1);
     assert_eq!((&after[0].entry.matching, after[0].packets), (&mac(4), 0));
-    poll_all(&mut m, 7);
+    poll_all(&mut m, Nanos(7));
     assert_eq!((m.pending_removals(), m.plane_mut().known_ids()), (0, 1));
 }
 
@@ -200,25 +202,25 @@ fn requests_that_break_a_limit_are_refused_with_openflows_numbers() {
     let limits = ModelLimits { entries: 2, ..ModelLimits::default() };
     let mut m = with(ModelConfig { limits, ..ModelConfig::default() });
     let goto = Instructions { next: Some(Next::Table(TableId(0))), ..Instructions::default() };
-    let mut refused = |f: FlowMod| m.flow_mod(0, f).unwrap_err().openflow();
+    let mut refused = |f: FlowMod| m.flow_mod(Nanos(0), f).unwrap_err().openflow();
     assert_eq!(refused(FlowMod { table: None, ..add(1, mac(1), PortNo(1)) }), (5, 2));
     assert_eq!(refused(FlowMod { instructions: goto, ..add(1, mac(1), PortNo(1)) }), (3, 2));
     assert_eq!(refused(add(1, mac(1), port_no::ANY)), (2, 4));
     assert_eq!(refused(add(1, Match::at_index(2), PortNo(1))), (4, 7));
     m.plane_mut().held = true;
-    m.flow_mod(0, add(1, mac(1), PortNo(1))).unwrap();
-    m.flow_mod(0, add(1, mac(2), PortNo(1))).unwrap();
-    m.flow_mod(0, add(1, mac(2), PortNo(2))).unwrap();
-    assert_eq!(m.flow_mod(0, add(1, mac(3), PortNo(1))).unwrap_err().openflow(), (5, 1));
-    m.flow_mod(0, delete_all()).unwrap();
+    m.flow_mod(Nanos(0), add(1, mac(1), PortNo(1))).unwrap();
+    m.flow_mod(Nanos(0), add(1, mac(2), PortNo(1))).unwrap();
+    m.flow_mod(Nanos(0), add(1, mac(2), PortNo(2))).unwrap();
+    assert_eq!(m.flow_mod(Nanos(0), add(1, mac(3), PortNo(1))).unwrap_err().openflow(), (5, 1));
+    m.flow_mod(Nanos(0), delete_all()).unwrap();
     // Three removed entries wait for their release. One more entry can be added. Further additions fail until
     // the three entries are released.
-    m.flow_mod(0, add(1, mac(4), PortNo(1))).unwrap();
-    let error = m.flow_mod(0, add(1, mac(5), PortNo(1))).unwrap_err();
+    m.flow_mod(Nanos(0), add(1, mac(4), PortNo(1))).unwrap();
+    let error = m.flow_mod(Nanos(0), add(1, mac(5), PortNo(1))).unwrap_err();
     assert_eq!(error, ModelError::TableFull { in_use: 4, limit: 4 });
     m.plane_mut().apply_all();
-    poll_all(&mut m, 1);
-    m.flow_mod(0, add(1, mac(5), PortNo(1))).unwrap();
+    poll_all(&mut m, Nanos(1));
+    m.flow_mod(Nanos(0), add(1, mac(5), PortNo(1))).unwrap();
 }
 
 #[test]
@@ -229,22 +231,25 @@ fn a_table_examines_few_slices_and_a_linear_number_has_one_entry() {
         Match::new([FieldMatch::exact(field, 1)]).unwrap()
     };
     for n in 0..flow::Limits::SLICES_PER_TABLE as u32 {
-        m.flow_mod(0, add(1, slice(n), PortNo(1))).unwrap();
+        m.flow_mod(Nanos(0), add(1, slice(n), PortNo(1))).unwrap();
     }
-    assert!(matches!(m.flow_mod(0, add(1, slice(99), PortNo(1))), Err(ModelError::TooManySlices { .. })));
-    m.flow_mod(0, add(2, slice(3), PortNo(1))).unwrap();
-    m.flow_mod(0, command(FlowModCommand::Delete, add(0, slice(3), PortNo(1)))).unwrap();
-    m.flow_mod(0, add(1, slice(99), PortNo(1))).unwrap();
+    assert!(matches!(
+        m.flow_mod(Nanos(0), add(1, slice(99), PortNo(1))),
+        Err(ModelError::TooManySlices { .. })
+    ));
+    m.flow_mod(Nanos(0), add(2, slice(3), PortNo(1))).unwrap();
+    m.flow_mod(Nanos(0), command(FlowModCommand::Delete, add(0, slice(3), PortNo(1)))).unwrap();
+    m.flow_mod(Nanos(0), add(1, slice(99), PortNo(1))).unwrap();
 
     let linear = |priority, index| FlowMod {
         table: Some(TableId(1)),
         ..add(priority, Match::at_index(index), PortNo(1))
     };
-    m.flow_mod(0, linear(1, 4)).unwrap();
-    m.flow_mod(0, linear(2, 5)).unwrap();
-    assert!(matches!(m.flow_mod(0, linear(2, 4)), Err(ModelError::IndexTaken { priority: 1, .. })));
-    assert_eq!(m.flow_mod(0, linear(1, 4)).unwrap().removed, 1);
-    assert_eq!(m.flow_mod(0, command(FlowModCommand::Delete, linear(0, 5))).unwrap().removed, 1);
+    m.flow_mod(Nanos(0), linear(1, 4)).unwrap();
+    m.flow_mod(Nanos(0), linear(2, 5)).unwrap();
+    assert!(matches!(m.flow_mod(Nanos(0), linear(2, 4)), Err(ModelError::IndexTaken { priority: 1, .. })));
+    assert_eq!(m.flow_mod(Nanos(0), linear(1, 4)).unwrap().removed, 1);
+    assert_eq!(m.flow_mod(Nanos(0), command(FlowModCommand::Delete, linear(0, 5))).unwrap().removed, 1);
 }
 
 #[test]
@@ -256,19 +261,19 @@ fn low_latency_comes_from_the_flow_mod_or_the_cookie() {
     for (cookie, asked, want) in
         [(0x4c01, None, true), (0x4d01, None, false), (0x4c01, Some(false), false), (0, Some(true), true)]
     {
-        m.flow_mod(0, FlowMod { cookie, low_latency: asked, ..add(1, mac(1), PortNo(1)) }).unwrap();
-        assert_eq!(dump(&mut m, 0)[0].entry.low_latency, want);
+        m.flow_mod(Nanos(0), FlowMod { cookie, low_latency: asked, ..add(1, mac(1), PortNo(1)) }).unwrap();
+        assert_eq!(dump(&mut m, Nanos(0))[0].entry.low_latency, want);
     }
 }
 
 #[test]
 fn clearing_leaves_the_standalone_default() {
     let mut m = with(ModelConfig { standalone: true, ..ModelConfig::default() });
-    m.flow_mod(0, add(1, mac(1), PortNo(1))).unwrap();
+    m.flow_mod(Nanos(0), add(1, mac(1), PortNo(1))).unwrap();
     let operations = m.plane_mut().operations.len();
-    assert_eq!(m.clear(5), Changed { added: 1, modified: 0, removed: 2 });
+    assert_eq!(m.clear(Nanos(5)), Changed { added: 1, modified: 0, removed: 2 });
     assert_eq!(m.plane_mut().operations.len(), operations + 1);
-    let all = dump(&mut m, 5);
+    let all = dump(&mut m, Nanos(5));
     assert_eq!(all.len(), 1);
     assert_eq!((all[0].entry.priority, all[0].entry.table), (0, TableId(0)));
     assert_eq!(*all[0].entry.instructions, output(port_no::NORMAL));
@@ -278,28 +283,32 @@ fn clearing_leaves_the_standalone_default() {
 fn a_walk_survives_changes_and_shows_what_lives_throughout_once() {
     let mut m = plain();
     for n in 0..20 {
-        m.flow_mod(0, FlowMod { table: Some(TableId((n % 3) as u8)), ..add(1, mac(n), PortNo(1)) }).unwrap();
+        m.flow_mod(Nanos(0), FlowMod { table: Some(TableId((n % 3) as u8)), ..add(1, mac(n), PortNo(1)) })
+            .unwrap();
     }
     let mut cursor = FlowCursor::default();
     let mut seen = Vec::new();
     let mut step = 0;
     while !cursor.is_done() {
-        let part = m.flows(0, &FlowFilter::default(), &mut cursor, 2);
+        let part = m.flows(Nanos(0), &FlowFilter::default(), &mut cursor, 2);
         assert!(part.len() <= 2);
         seen.extend(part.into_iter().map(|f| f.entry.matching.fields().next().unwrap().value));
         let gone = 19 - step % 20;
         if gone % 4 == 0 {
             m.flow_mod(
-                0,
+                Nanos(0),
                 command(FlowModCommand::Delete, FlowMod { table: None, ..add(0, mac(gone), PortNo(0)) }),
             )
             .unwrap();
         } else if gone % 4 == 1 {
             // The replacement has another ID but counts as the same entry.
-            m.flow_mod(0, FlowMod { table: Some(TableId((gone % 3) as u8)), ..add(1, mac(gone), PortNo(2)) })
-                .unwrap();
+            m.flow_mod(
+                Nanos(0),
+                FlowMod { table: Some(TableId((gone % 3) as u8)), ..add(1, mac(gone), PortNo(2)) },
+            )
+            .unwrap();
         }
-        poll_all(&mut m, 0);
+        poll_all(&mut m, Nanos(0));
         step += 1;
     }
     for n in (0..20).filter(|n| n % 4 > 1) {
@@ -322,9 +331,9 @@ fn a_walk_survives_changes_and_shows_what_lives_throughout_once() {
 fn entries_of_many_priorities_go_in_the_order_they_came() {
     let mut m = plain();
     for n in 0..40 {
-        m.flow_mod(0, add(n * 7 % 40, mac(1), PortNo(1))).unwrap();
+        m.flow_mod(Nanos(0), add(n * 7 % 40, mac(1), PortNo(1))).unwrap();
     }
-    m.flow_mod(0, command(FlowModCommand::Delete, add(0, mac(1), PortNo(1)))).unwrap();
+    m.flow_mod(Nanos(0), command(FlowModCommand::Delete, add(0, mac(1), PortNo(1)))).unwrap();
     let removed = last_changes(&mut m).into_iter().map(|c| match c {
         EntryChange::Remove { id, .. } => id,
         other => panic!("{other:?}"),

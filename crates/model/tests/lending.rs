@@ -8,7 +8,7 @@ mod common;
 use common::*;
 use flow::group::{Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
-use flow::{Action, FlowMod, FlowModCommand, GroupId, Instructions, MeterId, PortNo, TableId};
+use flow::{Action, FlowMod, FlowModCommand, GroupId, Instructions, MeterId, Nanos, PortNo, TableId};
 use model::agent::{Agent, ChannelId, Context};
 use openflow::bundle::{BundleAdd, BundleControl, BundleKind};
 use openflow::group::{GroupChange, GroupMod};
@@ -26,14 +26,14 @@ struct Bench {
 impl Bench {
     fn new() -> Self {
         let mut model = plain();
-        model.bundle(0, (0..MANY).map(|n| add(1, mac(n.into()), PortNo(1)))).unwrap();
+        model.bundle(Nanos(0), (0..MANY).map(|n| add(1, mac(n.into()), PortNo(1)))).unwrap();
         let mut agent = Agent::default();
         agent.lend_long_work();
         Self { agent, model }
     }
 
     fn connect(&mut self) -> ChannelId {
-        let id = self.agent.open(0, SessionConfig::default());
+        let id = self.agent.open(Nanos(0), SessionConfig::default());
         self.send(id, 0, &Message::Hello(openflow::Hello::supported()));
         self.step(id);
         self.replies(id);
@@ -43,13 +43,13 @@ impl Bench {
     fn send(&mut self, id: ChannelId, xid: u32, message: &Message) {
         let mut bytes = Vec::new();
         encode(message, xid, &mut bytes).unwrap();
-        assert_eq!(self.agent.channel(id).unwrap().receive(&bytes, 0), bytes.len());
+        assert_eq!(self.agent.channel(id).unwrap().receive(&bytes, Nanos(0)), bytes.len());
     }
 
     /// Runs a step. Returns whether there is more work to do immediately.
     fn step(&mut self, id: ChannelId) -> bool {
         let Self { agent, model } = self;
-        agent.step(id, &mut Context { model, now: 0, refresh: &mut || {} }).more
+        agent.step(id, &mut Context { model, now: Nanos(0), refresh: &mut || {} }).more
     }
 
     /// Applies the changes that the agent has left to its caller. Meanwhile calls each channel's step without
@@ -57,11 +57,11 @@ impl Bench {
     fn make(&mut self, channels: &[ChannelId]) {
         let work = self.agent.take_work().unwrap();
         for id in channels {
-            self.agent.step_alone(*id, 0);
+            self.agent.step_alone(*id, Nanos(0));
         }
         let done = work.run(&mut self.model);
         let Self { agent, model } = self;
-        agent.finish(done, &mut Context { model, now: 0, refresh: &mut || {} });
+        agent.finish(done, &mut Context { model, now: Nanos(0), refresh: &mut || {} });
     }
 
     fn replies(&mut self, id: ChannelId) -> Vec<(u32, Message)> {
@@ -124,7 +124,7 @@ fn what_is_done_elsewhere_is_answered_as_here() {
     let group = Group { id: GroupId(5), kind: GroupType::All, buckets: Vec::new() };
     let unknown = Message::GroupMod(GroupMod { command: GroupChange::Modify, group });
     let mut commit = |last: Message| {
-        bench.model.bundle(0, (0..MANY).map(|n| add(2, mac(n.into()), PortNo(1)))).unwrap();
+        bench.model.bundle(Nanos(0), (0..MANY).map(|n| add(2, mac(n.into()), PortNo(1)))).unwrap();
         bench.send(one, 1, &control(BundleKind::OpenRequest));
         bench.send(one, 2, &part(flow_mod(delete_all())));
         bench.send(one, 3, &part(last));
@@ -156,7 +156,7 @@ fn a_channel_that_closes_meanwhile_is_not_answered() {
     bench.agent.close(one);
     let done = work.run(&mut bench.model);
     let Bench { agent, model } = &mut bench;
-    assert_eq!(agent.finish(done, &mut Context { model, now: 0, refresh: &mut || {} }), None);
+    assert_eq!(agent.finish(done, &mut Context { model, now: Nanos(0), refresh: &mut || {} }), None);
     assert_eq!(bench.model.flow_count(), 0);
     bench.send(two, 1, &Message::BarrierRequest);
     bench.step(two);
@@ -195,15 +195,15 @@ fn deletes_of_groups_and_meters_are_long_if_entries_use_what_they_delete() {
     ] {
         let mut bench = Bench::new();
         for id in [1, 2] {
-            bench.model.group_mod(0, model::GroupCommand::Add, group(GroupId(id))).unwrap();
-            bench.model.meter_mod(0, model::MeterCommand::Add, meter(MeterId(id))).unwrap();
+            bench.model.group_mod(Nanos(0), model::GroupCommand::Add, group(GroupId(id))).unwrap();
+            bench.model.meter_mod(Nanos(0), model::MeterCommand::Add, meter(MeterId(id))).unwrap();
         }
         if used {
             let instructions = Instructions {
                 meter: Some(MeterId(1)),
                 ..Instructions::apply(vec![Action::Group(GroupId(1))])
             };
-            bench.model.flow_mod(0, FlowMod { instructions, ..add(2, mac(1), PortNo(1)) }).unwrap();
+            bench.model.flow_mod(Nanos(0), FlowMod { instructions, ..add(2, mac(1), PortNo(1)) }).unwrap();
         }
         let one = bench.connect();
         bench.send(one, 1, &delete);
@@ -248,7 +248,7 @@ fn an_overlap_check_is_long_if_there_are_many_entries_of_its_priority() {
 fn a_step_ends_when_its_changes_have_looked_at_many_entries() {
     let mut bench = Bench::new();
     let one = bench.connect();
-    bench.model.bundle(0, (0..1_000).map(|n| add(3, mac(n), PortNo(1)))).unwrap();
+    bench.model.bundle(Nanos(0), (0..1_000).map(|n| add(3, mac(n), PortNo(1)))).unwrap();
     for n in 0..10 {
         bench.send(one, n, &checked(3, 10_000 + u128::from(n)));
     }
@@ -267,7 +267,7 @@ fn a_channel_with_many_requests_goes_on_answering_echoes() {
     bench.send(one, 1, &flow_mod(delete_all()));
     bench.step(one);
     let work = bench.agent.take_work().unwrap();
-    let alone = |bench: &mut Bench| while bench.agent.step_alone(two, 0).more {};
+    let alone = |bench: &mut Bench| while bench.agent.step_alone(two, Nanos(0)).more {};
     for n in 0..1_000 {
         bench.send(two, n, &flow_mod(add(1, mac(n.into()), PortNo(1))));
         alone(&mut bench);
@@ -286,7 +286,7 @@ fn a_channel_with_many_requests_goes_on_answering_echoes() {
     assert!(!bench.agent.channel(two).unwrap().wants_read(), "1,024 wait");
     let done = work.run(&mut bench.model);
     let Bench { agent, model } = &mut bench;
-    agent.finish(done, &mut Context { model, now: 0, refresh: &mut || {} });
+    agent.finish(done, &mut Context { model, now: Nanos(0), refresh: &mut || {} });
     while bench.step(two) || bench.agent.channel(two).unwrap().is_busy() {}
     let barriers: Vec<_> = bench.replies(two).into_iter().map(|(xid, _)| xid).collect();
     assert_eq!(barriers, (3_000..3_024).collect::<Vec<_>>(), "in their order, none lost");
@@ -336,7 +336,7 @@ fn what_all_channels_hold_is_bounded() {
         let mut count = 0;
         while bench.agent.channel(id).unwrap().wants_read() {
             bench.send(id, 1, &large(count));
-            bench.agent.step_alone(id, 0);
+            bench.agent.step_alone(id, Nanos(0));
             count += 1;
         }
         count
@@ -349,12 +349,12 @@ fn what_all_channels_hold_is_bounded() {
     assert!((50..60).contains(&full), "{full} times 300,000 bytes are 16 MiB");
     // Closed channels release their share of the total.
     others.iter().for_each(|id| bench.agent.close(*id));
-    let late = bench.agent.open(0, SessionConfig::default());
+    let late = bench.agent.open(Nanos(0), SessionConfig::default());
     bench.send(late, 0, &Message::Hello(openflow::Hello::supported()));
-    bench.agent.step_alone(late, 0);
+    bench.agent.step_alone(late, Nanos(0));
     for n in 0..100 {
         bench.send(late, n, &Message::BarrierRequest);
-        bench.agent.step_alone(late, 0);
+        bench.agent.step_alone(late, Nanos(0));
     }
     assert!(bench.agent.channel(late).unwrap().wants_read());
     drop(work);

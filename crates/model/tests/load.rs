@@ -10,7 +10,7 @@ use flow::group::{Group, GroupType};
 use flow::meter::Meter;
 use flow::{
     Action, EntryFlags, Field, FieldMatch, FlowMod, FlowModCommand, GroupId, Instructions, Match, MeterId,
-    PortNo, RuleVersion,
+    Nanos, PortNo, RuleVersion,
 };
 use model::{Change, GroupCommand, MeterCommand, ModelConfig, ModelError, ModelLimits};
 use std::time::{Duration, Instant};
@@ -43,7 +43,7 @@ fn a_million_entries() {
     let mut m = with(ModelConfig { limits, ..ModelConfig::default() });
     let mods: Vec<_> = (0..COUNT).map(exact).collect();
     let second = Duration::from_secs(1);
-    let changed = timed("load 1,000,000 by one bundle", 9 * second, || m.bundle(0, mods).unwrap());
+    let changed = timed("load 1,000,000 by one bundle", 9 * second, || m.bundle(Nanos(0), mods).unwrap());
     assert_eq!(changed.added, COUNT as usize);
     assert_eq!(m.barrier(), RuleVersion(1));
     // The recorded operation occupies memory of the fake data plane, not of the model.
@@ -52,40 +52,43 @@ fn a_million_entries() {
     timed("10,000 strict modifies and deletes", second, || {
         for n in 0..5_000 {
             let strict = |c| command(c, exact(n * 199));
-            assert_eq!(m.flow_mod(0, strict(FlowModCommand::ModifyStrict)).unwrap().modified, 1);
-            assert_eq!(m.flow_mod(0, strict(FlowModCommand::DeleteStrict)).unwrap().removed, 1);
+            assert_eq!(m.flow_mod(Nanos(0), strict(FlowModCommand::ModifyStrict)).unwrap().modified, 1);
+            assert_eq!(m.flow_mod(Nanos(0), strict(FlowModCommand::DeleteStrict)).unwrap().removed, 1);
         }
     });
     timed("5,000 adds with overlap check", second, || {
         for n in 0..5_000 {
             let flags = EntryFlags { check_overlap: true, ..EntryFlags::default() };
-            m.flow_mod(0, FlowMod { flags, ..exact(n * 199) }).unwrap();
+            m.flow_mod(Nanos(0), FlowMod { flags, ..exact(n * 199) }).unwrap();
         }
     });
     timed("5,000 non-strict deletes of whole matches", second, || {
         for n in 0..5_000 {
-            assert_eq!(m.flow_mod(0, command(FlowModCommand::Delete, exact(n * 199))).unwrap().removed, 1);
+            assert_eq!(
+                m.flow_mod(Nanos(0), command(FlowModCommand::Delete, exact(n * 199))).unwrap().removed,
+                1
+            );
         }
     });
     timed("1,000 adds with overlap check, of two shapes and another priority", second, || {
         for n in 0..1_000 {
             let flags = EntryFlags { check_overlap: true, ..EntryFlags::default() };
             let matching = if n % 2 == 0 { mac(n) } else { dst(n, 0xffff) };
-            m.flow_mod(0, FlowMod { flags, ..add(7, matching, PortNo(1)) }).unwrap();
+            m.flow_mod(Nanos(0), FlowMod { flags, ..add(7, matching, PortNo(1)) }).unwrap();
         }
     });
     timed("1,000 non-strict deletes of the wider shape", second, || {
         let delete = |n| command(FlowModCommand::Delete, add(0, dst(n, 0xffff), PortNo(1)));
-        let removed = (0..1_000).map(|n| m.flow_mod(0, delete(n)).unwrap().removed).sum::<usize>();
+        let removed = (0..1_000).map(|n| m.flow_mod(Nanos(0), delete(n)).unwrap().removed).sum::<usize>();
         assert_eq!(removed, 1_000);
     });
-    timed("walk", 9 * second, || assert_eq!(dump(&mut m, 0).len(), COUNT as usize - 5_000));
-    poll_all(&mut m, 0);
+    timed("walk", 9 * second, || assert_eq!(dump(&mut m, Nanos(0)).len(), COUNT as usize - 5_000));
+    poll_all(&mut m, Nanos(0));
     let full = std::iter::once(exact(0)).chain((COUNT..COUNT + 6_000).map(exact));
-    let (at, error) = timed("bundle that fails", second, || m.bundle(0, full).unwrap_err());
+    let (at, error) = timed("bundle that fails", second, || m.bundle(Nanos(0), full).unwrap_err());
     assert!(matches!((at, error), (5_000, ModelError::TableFull { .. })));
 
-    let removed = timed("delete all", 3 * second, || m.flow_mod(0, delete_all()).unwrap().removed);
+    let removed = timed("delete all", 3 * second, || m.flow_mod(Nanos(0), delete_all()).unwrap().removed);
     assert_eq!(removed, COUNT as usize - 5_000);
     m.plane_mut().operations.clear();
     m.plane_mut().apply_all();
@@ -95,7 +98,7 @@ fn a_million_entries() {
     timed("forget all", 9 * second, || {
         loop {
             let start = Instant::now();
-            let more = m.poll(0);
+            let more = m.poll(Nanos(0));
             longest = longest.max(start.elapsed());
             polls += 1;
             if !more {
@@ -116,7 +119,7 @@ fn all_groups_and_meters_go_in_one_walk_over_the_entries() {
     let meter = |id| Meter { id, packets: true, stats: true, burst: false, bands: Vec::new() };
     let groups = (1..=NUMBERS).map(|id| Change::Group(GroupCommand::Add, group(GroupId(id))));
     let meters = (1..=NUMBERS).map(|id| Change::Meter(MeterCommand::Add, meter(MeterId(id))));
-    m.bundle(0, groups.chain(meters)).unwrap();
+    m.bundle(Nanos(0), groups.chain(meters)).unwrap();
     let entry = |n: u32| {
         let id = n / 2 % NUMBERS + 1;
         let instructions = if n.is_multiple_of(2) {
@@ -126,15 +129,15 @@ fn all_groups_and_meters_go_in_one_walk_over_the_entries() {
         };
         FlowMod { instructions, ..add(1, mac(n.into()), PortNo(1)) }
     };
-    m.bundle(0, (0..ENTRIES).map(entry)).unwrap();
-    m.flow_mod(0, add(2, mac(1), PortNo(1))).unwrap();
+    m.bundle(Nanos(0), (0..ENTRIES).map(entry)).unwrap();
+    m.flow_mod(Nanos(0), add(2, mac(1), PortNo(1))).unwrap();
     let second = Duration::from_secs(1);
     timed("delete 2,000 groups", 3 * second, || {
-        m.group_mod(0, GroupCommand::DeleteAll, group(GroupId(0))).unwrap()
+        m.group_mod(Nanos(0), GroupCommand::DeleteAll, group(GroupId(0))).unwrap()
     });
     assert_eq!((m.group_ids().len(), m.flow_count() as u32), (0, ENTRIES / 2 + 1));
     timed("delete 2,000 meters", 3 * second, || {
-        m.meter_mod(0, MeterCommand::DeleteAll, meter(MeterId(0))).unwrap()
+        m.meter_mod(Nanos(0), MeterCommand::DeleteAll, meter(MeterId(0))).unwrap()
     });
     assert_eq!((m.meter_ids().len(), m.flow_count()), (0, 1));
 }

@@ -47,9 +47,9 @@ const NOTHING: (bool, Mark) = (false, Mark { explicit: None, learned: false });
 #[test]
 fn busy_entries_are_learned_and_idle_ones_forgotten() {
     let mut m = learner();
-    m.flow_mod(0, add(1, mac(1), PortNo(1))).unwrap();
-    m.flow_mod(0, add(2, mac(2), PortNo(1))).unwrap();
-    let mut now = 0;
+    m.flow_mod(Nanos(0), add(1, mac(1), PortNo(1))).unwrap();
+    m.flow_mod(Nanos(0), add(2, mac(2), PortNo(1))).unwrap();
+    let mut now = Nanos(0);
     let rates = [99, 100, 50, 49, 50, 49, 49, 99, 100];
     let wanted = [NOTHING, LEARNED, LEARNED, LEARNED, LEARNED, LEARNED, NOTHING, NOTHING, LEARNED];
     for (rate, wanted) in rates.into_iter().zip(wanted) {
@@ -78,9 +78,9 @@ fn explicit_marks_and_cookies_come_before_learning() {
     for (priority, low_latency, cookie) in
         [(1, Some(false), 0), (2, Some(true), 0), (3, None, 0x4c01), (4, Some(false), 0x4c01)]
     {
-        m.flow_mod(0, marked(priority, low_latency, cookie)).unwrap();
+        m.flow_mod(Nanos(0), marked(priority, low_latency, cookie)).unwrap();
     }
-    let mut now = 0;
+    let mut now = Nanos(0);
     let mut states = |rate: u64| {
         for _ in 0..3 {
             for priority in 1..=4 {
@@ -107,8 +107,8 @@ fn explicit_marks_and_cookies_come_before_learning() {
 #[test]
 fn a_modify_that_says_something_ends_learning_and_one_that_does_not_leaves_it() {
     let mut m = learner();
-    m.flow_mod(0, add(1, mac(1), PortNo(1))).unwrap();
-    let mut now = 0;
+    m.flow_mod(Nanos(0), add(1, mac(1), PortNo(1))).unwrap();
+    let mut now = Nanos(0);
     second(&mut m, &mut now, 1, 100);
     let modify = |low_latency| FlowMod {
         low_latency,
@@ -136,10 +136,10 @@ fn entries_that_do_not_last_are_not_learned() {
     for (priority, idle_timeout_s, hard_timeout_s) in
         [(1, 599, 0), (2, 0, 599), (3, 600, 0), (4, 600, 600), (5, 599, 600)]
     {
-        m.flow_mod(0, FlowMod { idle_timeout_s, hard_timeout_s, ..add(priority, mac(1), PortNo(1)) })
+        m.flow_mod(Nanos(0), FlowMod { idle_timeout_s, hard_timeout_s, ..add(priority, mac(1), PortNo(1)) })
             .unwrap();
     }
-    let mut now = 0;
+    let mut now = Nanos(0);
     for priority in 1..=5 {
         let id = dump(&mut m, now).iter().find(|f| f.entry.priority == priority).unwrap().entry.id;
         m.plane_mut().hit(id, 100, now);
@@ -158,9 +158,10 @@ fn floods_that_are_dropped_or_go_to_the_controller_are_not_learned() {
     let all = || does.iter().chain(&forwards).zip(1..);
     for (actions, priority) in all() {
         let line = format!("priority={priority},ip,actions={actions}");
-        m.flow_mod(0, parse_flow(&line, FlowModCommand::Add, ParseOptions::default()).unwrap()).unwrap();
+        m.flow_mod(Nanos(0), parse_flow(&line, FlowModCommand::Add, ParseOptions::default()).unwrap())
+            .unwrap();
     }
-    let mut now = 0;
+    let mut now = Nanos(0);
     let ids: Vec<_> = dump(&mut m, now).iter().map(|f| f.entry.id).collect();
     let mut window = |m: &mut Fake| {
         ids.iter().for_each(|id| m.plane_mut().hit(*id, 1_000, now));
@@ -178,8 +179,8 @@ fn floods_that_are_dropped_or_go_to_the_controller_are_not_learned() {
 #[test]
 fn an_entry_in_place_of_another_begins_anew() {
     let mut m = learner();
-    m.flow_mod(0, add(1, mac(1), PortNo(1))).unwrap();
-    let mut now = 0;
+    m.flow_mod(Nanos(0), add(1, mac(1), PortNo(1))).unwrap();
+    let mut now = Nanos(0);
     second(&mut m, &mut now, 1, 100);
     assert_eq!(state(&mut m, now, 1), LEARNED);
     m.flow_mod(now, add(1, mac(1), PortNo(1))).unwrap();
@@ -206,12 +207,12 @@ fn a_look_is_short_and_all_entries_come_within_a_window() {
     const ENTRIES: u64 = 5_000;
     let mut m = learner();
     let flows = (0..ENTRIES).map(|n| add(1, mac(n.into()), PortNo(1)));
-    m.bundle(0, flows).unwrap();
-    let ids: Vec<_> = dump(&mut m, 0).iter().map(|f| f.entry.id).collect();
-    let mut now = 0;
+    m.bundle(Nanos(0), flows).unwrap();
+    let ids: Vec<_> = dump(&mut m, Nanos(0)).iter().map(|f| f.entry.id).collect();
+    let mut now = Nanos(0);
     while now < 3 * SECOND {
         // Each entry is hit at twice the threshold rate, in proportion to the elapsed time.
-        let next = m.next_deadline().unwrap().max(now + 1);
+        let next = m.next_deadline().unwrap().max(now + Nanos(1));
         for &id in &ids {
             let packets = next / (SECOND / 200) - now / (SECOND / 200);
             m.plane_mut().hit(id, packets, next);
@@ -233,7 +234,7 @@ fn a_look_is_short_and_all_entries_come_within_a_window() {
 #[test]
 fn without_learning_nothing_is_looked_at() {
     let mut m = with(ModelConfig { learning: None, ..config() });
-    m.flow_mod(0, add(1, mac(1), PortNo(1))).unwrap();
+    m.flow_mod(Nanos(0), add(1, mac(1), PortNo(1))).unwrap();
     assert_eq!(m.next_deadline(), None);
     let reads = m.plane_mut().counter_reads;
     m.poll(100 * SECOND);

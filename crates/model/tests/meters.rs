@@ -7,7 +7,7 @@ mod common;
 
 use common::*;
 use flow::meter::{Band, Meter, MeterBand};
-use flow::{FlowMod, Instructions, MeterId, Operation, PortNo};
+use flow::{FlowMod, Instructions, MeterId, Nanos, Operation, PortNo};
 use model::MeterCommand::{Add, Delete, DeleteAll, Modify};
 use model::ModelError;
 
@@ -23,26 +23,26 @@ fn meters_come_change_and_go_with_their_entries() {
         instructions: Instructions { meter: Some(MeterId(3)), ..Instructions::default() },
         ..add(1, mac(1), PortNo(0))
     };
-    assert_eq!(m.flow_mod(0, entry()).unwrap_err(), ModelError::NoSuchMeter(MeterId(3)));
-    m.meter_mod(0, Add, meter(MeterId(3), &[10])).unwrap();
-    m.flow_mod(0, entry()).unwrap();
-    m.flow_mod(0, add(1, mac(2), PortNo(1))).unwrap();
-    m.meter_mod(4, Modify, meter(MeterId(3), &[10, 20])).unwrap();
-    let stats = m.meter(9, MeterId(3)).unwrap();
-    assert_eq!((stats.references, stats.duration_ns, stats.meter.bands.len()), (1, 9, 2));
-    m.meter_mod(9, Delete, meter(MeterId(3), &[])).unwrap();
+    assert_eq!(m.flow_mod(Nanos(0), entry()).unwrap_err(), ModelError::NoSuchMeter(MeterId(3)));
+    m.meter_mod(Nanos(0), Add, meter(MeterId(3), &[10])).unwrap();
+    m.flow_mod(Nanos(0), entry()).unwrap();
+    m.flow_mod(Nanos(0), add(1, mac(2), PortNo(1))).unwrap();
+    m.meter_mod(Nanos(4), Modify, meter(MeterId(3), &[10, 20])).unwrap();
+    let stats = m.meter(Nanos(9), MeterId(3)).unwrap();
+    assert_eq!((stats.references, stats.duration_ns, stats.meter.bands.len()), (1, Nanos(9), 2));
+    m.meter_mod(Nanos(9), Delete, meter(MeterId(3), &[])).unwrap();
     assert_eq!((m.meter_ids(), m.flow_count()), (vec![], 1), "its entries go with it");
-    m.meter_mod(9, Delete, meter(MeterId(3), &[])).unwrap();
-    m.meter_mod(9, Add, meter(MeterId(4), &[1])).unwrap();
-    m.meter_mod(9, DeleteAll, meter(MeterId(0), &[])).unwrap();
+    m.meter_mod(Nanos(9), Delete, meter(MeterId(3), &[])).unwrap();
+    m.meter_mod(Nanos(9), Add, meter(MeterId(4), &[1])).unwrap();
+    m.meter_mod(Nanos(9), DeleteAll, meter(MeterId(0), &[])).unwrap();
     assert!(matches!(m.plane_mut().operations.last(), Some(Operation::RemoveMeter(MeterId(4)))));
 }
 
 #[test]
 fn what_openflow_refuses_is_refused_with_its_numbers() {
     let mut m = plain();
-    m.meter_mod(0, Add, meter(MeterId(1), &[1])).unwrap();
-    let mut refused = |command, meter: Meter| m.meter_mod(0, command, meter).unwrap_err().openflow();
+    m.meter_mod(Nanos(0), Add, meter(MeterId(1), &[1])).unwrap();
+    let mut refused = |command, meter: Meter| m.meter_mod(Nanos(0), command, meter).unwrap_err().openflow();
     assert_eq!(refused(Add, meter(MeterId(1), &[1])), (12, 1));
     assert_eq!(refused(Modify, meter(MeterId(2), &[1])), (12, 3));
     assert_eq!(refused(Add, meter(MeterId(0), &[1])), (12, 2));
@@ -63,10 +63,10 @@ fn the_number_of_meters_is_bounded_by_what_is_advertised() {
     let mut m = plain();
     let most = flow::Limits::METERS as u32;
     for id in 1..=most {
-        m.meter_mod(0, Add, meter(MeterId(id), &[1])).unwrap();
+        m.meter_mod(Nanos(0), Add, meter(MeterId(id), &[1])).unwrap();
     }
-    assert_eq!(m.meter_mod(0, Add, meter(MeterId(most + 1), &[1])).unwrap_err().openflow(), (12, 10));
-    m.meter_mod(0, Modify, meter(MeterId(most), &[2])).unwrap();
-    m.meter_mod(0, Delete, meter(MeterId(1), &[])).unwrap();
-    m.meter_mod(0, Add, meter(MeterId(most + 1), &[1])).unwrap();
+    assert_eq!(m.meter_mod(Nanos(0), Add, meter(MeterId(most + 1), &[1])).unwrap_err().openflow(), (12, 10));
+    m.meter_mod(Nanos(0), Modify, meter(MeterId(most), &[2])).unwrap();
+    m.meter_mod(Nanos(0), Delete, meter(MeterId(1), &[])).unwrap();
+    m.meter_mod(Nanos(0), Add, meter(MeterId(most + 1), &[1])).unwrap();
 }

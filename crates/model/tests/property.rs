@@ -121,7 +121,7 @@ impl List {
     }
 
     fn expire(&mut self, now: Nanos) {
-        let at = |from: Nanos, s: u16| if s == 0 { Nanos::MAX } else { from + Nanos::from(s) * SECOND };
+        let at = |from: Nanos, s: u16| if s == 0 { Nanos::MAX } else { from + u64::from(s) * SECOND };
         let idle = |e: &Plain| at(e.used, e.m.idle_timeout_s);
         let hard = |e: &Plain| at(e.created, e.m.hard_timeout_s);
         self.remove(now, RemovedReason::HardTimeout, |e| hard(e) <= now && hard(e) <= idle(e));
@@ -302,7 +302,7 @@ fn run(seed: u64) -> (usize, usize) {
             0..4 => run.request(&mut r),
             4..7 => run.packets(&mut r),
             7 => {
-                run.now += r.below(2 * SECOND);
+                run.now += Nanos(r.below((2 * SECOND).0));
                 run.poll();
             }
             8 => run.model.plane_mut().held = r.one_in(2),

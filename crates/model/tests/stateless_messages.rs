@@ -3,7 +3,7 @@
 //! reported as a whole. Invalid changes are refused.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use flow::PortNo;
+use flow::{Nanos, PortNo};
 mod common;
 
 use common::{Fake, add, mac, plain};
@@ -29,7 +29,7 @@ struct Bench {
 impl Bench {
     fn new() -> Self {
         let mut agent = Agent::default();
-        let id = agent.open(0, SessionConfig::default());
+        let id = agent.open(Nanos(0), SessionConfig::default());
         let mut bench = Self { agent, model: plain(), id };
         let hello = Message::Hello(openflow::Hello::supported());
         assert!(matches!(bench.ask(0, &hello)[..], [(_, Message::Hello(_))]));
@@ -39,12 +39,12 @@ impl Bench {
     fn send(&mut self, xid: u32, message: &Message) {
         let mut bytes = Vec::new();
         encode(message, xid, &mut bytes).unwrap();
-        assert_eq!(self.agent.channel(self.id).unwrap().receive(&bytes, 0), bytes.len());
+        assert_eq!(self.agent.channel(self.id).unwrap().receive(&bytes, Nanos(0)), bytes.len());
     }
 
     fn step(&mut self) -> bool {
         let Self { agent, model, id } = self;
-        agent.step(*id, &mut Context { model, now: 0, refresh: &mut || {} }).more
+        agent.step(*id, &mut Context { model, now: Nanos(0), refresh: &mut || {} }).more
     }
 
     /// Returns the size of the unread output in bytes.
@@ -205,7 +205,7 @@ fn the_longest_stateless_reply_is_complete_and_sent_no_faster_than_it_is_read() 
     let whole = bank(u32::MAX, 65_536);
     let stateless_config =
         StatelessConfig { banks: [Some(whole.clone()), Some(whole)], ..StatelessConfig::default() };
-    bench.model.set_stateless(0, Some(Arc::new(stateless_config))).unwrap();
+    bench.model.set_stateless(Nanos(0), Some(Arc::new(stateless_config))).unwrap();
     for xid in 1..=20 {
         bench.send(xid, &Message::StatelessRequest);
     }

@@ -2,6 +2,7 @@
 //! A bounds-checked reader, and a writer in network byte order.
 
 use crate::error::{DecodeError, ErrorCode};
+use flow::Nanos;
 
 type Read<T> = Result<T, DecodeError>;
 
@@ -182,16 +183,15 @@ impl Put for Vec<u8> {
 }
 
 /// Writes a duration in the format of statistics: whole seconds and remaining nanoseconds.
-pub(crate) fn put_duration(out: &mut Vec<u8>, duration: flow::Nanos) {
-    const SECOND_NS: u64 = 1_000_000_000;
-    out.put_u32(u32::try_from(duration / SECOND_NS).unwrap_or(u32::MAX));
-    out.put_u32((duration % SECOND_NS) as u32);
+pub(crate) fn put_duration(out: &mut Vec<u8>, duration: Nanos) {
+    out.put_u32(u32::try_from(duration / Nanos::SECOND).unwrap_or(u32::MAX));
+    out.put_u32((duration % Nanos::SECOND).0 as u32);
 }
 
 /// Reads a duration written by [`put_duration`].
-pub(crate) fn duration(r: &mut Reader<'_>) -> Read<flow::Nanos> {
+pub(crate) fn duration(r: &mut Reader<'_>) -> Read<Nanos> {
     let seconds = u64::from(r.u32()?);
-    Ok(seconds * 1_000_000_000 + u64::from(r.u32()?))
+    Ok(seconds * Nanos::SECOND + Nanos(r.u32()?.into()))
 }
 
 /// Returns `None` if `value` equals `none`, which stands for "none" or "any" on the wire.

@@ -12,8 +12,8 @@ use flow::action::SetField;
 use flow::group::{Bucket, Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
 use flow::{
-    Action, EntryFlags, Field, FieldMatch, GroupId, Instructions, Match, MeterId, Next, PortNo, QueueId,
-    TableId, port_no,
+    Action, EntryFlags, Field, FieldMatch, GroupId, Instructions, Match, MeterId, Nanos, Next, PortNo,
+    QueueId, TableId, port_no,
 };
 use openflow::bundle::{BundleControl, BundleKind};
 use openflow::features::{Features, SwitchConfig, capability};
@@ -91,7 +91,7 @@ fn multiparts() -> Vec<(&'static str, Answer)> {
     ];
     let stats = FlowStatsEntry {
         table: TableId(3),
-        duration_ns: 5_000_000_007,
+        duration_ns: Nanos(5_000_000_007),
         priority: 100,
         idle_timeout_s: 10,
         hard_timeout_s: 20,
@@ -160,7 +160,7 @@ fn multiparts() -> Vec<(&'static str, Answer)> {
                 rx_over_errors: 10,
                 rx_crc_errors: 11,
                 collisions: u64::MAX,
-                duration_ns: 1_500_000_000,
+                duration_ns: Nanos(1_500_000_000),
             }]),
         ),
         (
@@ -171,7 +171,7 @@ fn multiparts() -> Vec<(&'static str, Answer)> {
                 tx_bytes: 3,
                 tx_packets: 4,
                 tx_errors: 5,
-                duration_ns: 6_000_000_007,
+                duration_ns: Nanos(6_000_000_007),
             }]),
         ),
         (
@@ -180,7 +180,7 @@ fn multiparts() -> Vec<(&'static str, Answer)> {
                 group: GroupId(7),
                 references: 2,
                 total: counts,
-                duration_ns: 1_000_000_002,
+                duration_ns: Nanos(1_000_000_002),
                 buckets: vec![counts; 2],
             }]),
         ),
@@ -210,7 +210,7 @@ fn multiparts() -> Vec<(&'static str, Answer)> {
                 meter: MeterId(3),
                 flows: 2,
                 input: counts,
-                duration_ns: 1_000_000_002,
+                duration_ns: Nanos(1_000_000_002),
                 bands: vec![counts; 2],
             }]),
         ),
@@ -245,7 +245,7 @@ fn replies() -> Vec<(&'static str, Message)> {
         priority: 100,
         reason: FlowRemovedReason::IdleTimeout,
         table: TableId(3),
-        duration_ns: 5_000_000_007,
+        duration_ns: Nanos(5_000_000_007),
         idle_timeout_s: 10,
         hard_timeout_s: 20,
         packets: 12,

@@ -416,4 +416,4 @@ pub(super) struct Record {
 }
 
 /// Maximum virtual time between two steps of the driver.
-pub(super) const STEP_NS_MAX: Nanos = 40_000_000;
+pub(super) const STEP_NS_MAX: Nanos = Nanos(40_000_000);

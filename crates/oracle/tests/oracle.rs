@@ -3,6 +3,7 @@
 //! `ORACLE_PACKETS` set the size (default: 200 rule sets of 850 packets, half of them with two workers),
 //! `ORACLE_SEED` the first seed. With fewer rule sets, coverage is printed and not checked.
 
+use flow::Nanos;
 use oracle::{CaseOptions, Coverage, PathUse, run_case};
 use pipeline::LaneLimits;
 use worker::{Consistency, Quanta};
@@ -43,7 +44,7 @@ fn lanes(seed: u64) -> (LaneLimits, Quanta) {
     };
     let (small, large) = (usize::from(size([1, 1, 2, 4, 8])), usize::from(size([2, 4, 8, 32, 32])));
     let quiet_ns = if rng.bool() { u64::from(u32::MAX) } else { 0 };
-    (limits, Quanta { small, large, quiet_ns })
+    (limits, Quanta { small, large, quiet_ns: Nanos(quiet_ns) })
 }
 
 #[test]

@@ -51,7 +51,7 @@ impl Cell {
     pub fn count(&self, packets: u64, bytes: u64, now: Nanos) {
         self.packets.store(self.packets.load(Relaxed) + packets, Relaxed);
         self.bytes.store(self.bytes.load(Relaxed) + bytes, Relaxed);
-        self.used_ns.store(now, Relaxed);
+        self.used_ns.store(now.0, Relaxed);
     }
 
     /// Resets the counters. Called by the worker, which is their only writer.
@@ -63,13 +63,13 @@ impl Cell {
     /// Sets the time of last use without counting.
     #[inline]
     pub fn touch(&self, now: Nanos) {
-        self.used_ns.store(now, Relaxed);
+        self.used_ns.store(now.0, Relaxed);
     }
 
     /// Returns packets, bytes and the time of last use in ns. The time is 0 if the entry was never used.
     #[must_use]
     pub fn read(&self) -> (u64, u64, Nanos) {
-        (self.packets.load(Relaxed), self.bytes.load(Relaxed), self.used_ns.load(Relaxed))
+        (self.packets.load(Relaxed), self.bytes.load(Relaxed), Nanos(self.used_ns.load(Relaxed)))
     }
 
     /// Resets the counters and sets program and priority. The caller guarantees that no worker knows the id
@@ -146,10 +146,10 @@ mod tests {
     fn cells_by_id() {
         let cells = Cells::new(vec![Arc::default(), Arc::default()]);
         cells.get(EntryId(4_097)).unwrap().prepare(3, 9);
-        cells.get(EntryId(4_097)).unwrap().count(2, 120, 9);
-        assert_eq!(cells.get(EntryId(4_097)).unwrap().read(), (2, 120, 9));
+        cells.get(EntryId(4_097)).unwrap().count(2, 120, Nanos(9));
+        assert_eq!(cells.get(EntryId(4_097)).unwrap().read(), (2, 120, Nanos(9)));
         assert_eq!(cells.get(EntryId(4_097)).unwrap().program(), 3);
-        assert_eq!(cells.get(EntryId(1)).unwrap().read(), (0, 0, 0));
+        assert_eq!(cells.get(EntryId(1)).unwrap().read(), (0, 0, Nanos(0)));
         assert!(cells.get(EntryId(8_192)).is_none());
         assert_eq!(size_of::<Cell>(), 32);
     }

@@ -69,7 +69,7 @@ impl Recorder {
         lost: Arc<AtomicU64>,
         clock: Option<fn() -> Nanos>,
     ) -> Self {
-        let records = (0..RECORDS).map(|_| Open { record: empty(worker), began: 0 }).collect();
+        let records = (0..RECORDS).map(|_| Open { record: empty(worker), began: Nanos(0) }).collect();
         let slots = vec![NOBODY; 1 << u16::BITS].into_boxed_slice();
         let free = (0..RECORDS as u8).collect();
         Self {
@@ -78,7 +78,7 @@ impl Recorder {
             left: count,
             lost,
             clock,
-            began: 0,
+            began: Nanos(0),
             version: RuleVersion(0),
             slots,
             records,
@@ -106,7 +106,7 @@ impl Recorder {
     }
 
     fn now(&self) -> Nanos {
-        self.clock.map_or(0, |clock| clock())
+        self.clock.map_or(Nanos(0), |clock| clock())
     }
 
     /// Returns the open record of the packet in a slot.
@@ -218,6 +218,6 @@ fn empty(worker: u16) -> TraceRecord {
         outcome: Outcome::Consumed,
         fast: false,
         scarce: false,
-        left_ns: 0,
+        left_ns: Nanos(0),
     }
 }

@@ -38,13 +38,13 @@ impl MeterDebts {
             total: (0, 0),
             debts_ns: vec![0; bands],
             counts: vec![(0, 0); bands],
-            charged_ns: 0,
+            charged_ns: Nanos(0),
         }
     }
 
     /// Charges a packet of `bytes` bytes. Returns the band that applies if the packet exceeds a band.
     pub fn charge(&mut self, bytes: usize, now: Nanos) -> Option<Band> {
-        let passed = u128::from(now.saturating_sub(self.charged_ns));
+        let passed = u128::from(now.saturating_sub(self.charged_ns).0);
         self.charged_ns = self.charged_ns.max(now);
         count(&mut self.total, bytes);
         let mut applies: Option<usize> = None;

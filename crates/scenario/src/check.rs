@@ -10,7 +10,7 @@ use config::flow_file::{FlowFile, PIECE_BYTES, read_pieces};
 use config::forwarding::{Forwarding, ForwardingSections, forwarding};
 use config::mistakes::{Mistakes, at, wrong};
 use config::value::{duration, in_range};
-use flow::PortNo;
+use flow::{Nanos, PortNo};
 use model::Model;
 use sim::arrivals::{Class, Load, Marks};
 use std::fs::File;
@@ -88,10 +88,10 @@ fn times(file: &file::ScenarioFile, mistakes: &mut Mistakes) -> Option<Times> {
     let mut time = |name: &str, text: &Option<String>, usual: &str, least_ns: u64, most_ns: u64| {
         let text = text.as_deref().unwrap_or(usual);
         let checked = duration(text).and_then(|ns| match ns {
-            ns if ns < least_ns => {
+            ns if ns < Nanos(least_ns) => {
                 Err("is 0, so nothing would arrive; use \"100ms\", for instance".to_owned())
             }
-            ns if ns <= most_ns => Ok(ns as f64),
+            ns if ns <= Nanos(most_ns) => Ok(ns.0 as f64),
             _ => Err(format!("\"{text}\" is too long; use at most \"{}ms\"", most_ns / 1_000_000)),
         });
         mistakes.at(name, checked)

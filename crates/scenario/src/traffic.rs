@@ -91,7 +91,7 @@ pub fn traffic(n: usize, t: file::TrafficSection, folder: &Path, seed: u64) -> R
         },
     };
     let begin_ns = match &t.begin {
-        Some(text) => at(key("begin"), duration(text))? as f64,
+        Some(text) => at(key("begin"), duration(text))?.0 as f64,
         None => 0.0,
     };
     let class = Class {

@@ -41,8 +41,11 @@ mod tests {
 
     #[test]
     fn time_never_goes_back() {
-        let mut clock = VirtualClock::starting_at(100);
-        assert_eq!((clock.advance_to(50), clock.advance_to(150), clock.advance_by(5)), (100, 150, 155));
+        let mut clock = VirtualClock::starting_at(Nanos(100));
+        assert_eq!(
+            (clock.advance_to(Nanos(50)), clock.advance_to(Nanos(150)), clock.advance_by(Nanos(5))),
+            (Nanos(100), Nanos(150), Nanos(155))
+        );
         assert_eq!(clock.advance_by(Nanos::MAX), Nanos::MAX);
         assert_eq!(clock.now(), Nanos::MAX);
     }

@@ -2,6 +2,7 @@
 //! Latencies in virtual time. Only the costs of the switch's own steps determine them.
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
+use flow::Nanos;
 use sim::cost::{CostTable, Rig};
 
 /// Number of packets per poll iteration.
@@ -18,7 +19,7 @@ fn a_frame_s_latency_is_what_its_burst_s_steps_cost() {
         // Time that passes between two poll iterations is not part of any latency.
         rig.worker.probe().pass(1e9);
         let before_ns = rig.worker.probe().virtual_ns();
-        assert_eq!(rig.worker.turn(turn).sent as u64, BURST);
+        assert_eq!(rig.worker.turn(Nanos(turn)).sent as u64, BURST);
         // The cost of the iteration itself is charged before the first poll, and the cost of the doorbell
         // after the last doorbell. Neither cost is part of a latency.
         let outside_ns = (1 + BURST) as f64 * UNIT_NS;
@@ -26,8 +27,8 @@ fn a_frame_s_latency_is_what_its_burst_s_steps_cost() {
     }
     let reported = rig.model.plane_mut().latencies();
     let normal = reported.normal.whole;
-    assert_eq!((normal.frames(), normal.max_ns), (BURST * TURNS, longest_ns as u64));
-    assert!(normal.quantile_ns(0.5) > 200 * UNIT_NS as u64, "{normal:?}");
+    assert_eq!((normal.frames(), normal.max_ns), (BURST * TURNS, Nanos(longest_ns as u64)));
+    assert!(normal.quantile_ns(0.5) > Nanos(200 * UNIT_NS as u64), "{normal:?}");
     assert_eq!(
         (reported.gaps, reported.normal.in_gaps.frames(), reported.low_latency.whole.frames()),
         (0, 0, 0)

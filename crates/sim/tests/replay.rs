@@ -5,7 +5,7 @@
 // Clippy recognises tests by their attribute, which helper functions here do not have.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
-use flow::{EntryId, PortNo};
+use flow::{EntryId, Nanos, PortNo};
 #[path = "replay/checksums.rs"]
 mod checksums;
 #[path = "replay/common.rs"]
@@ -24,7 +24,7 @@ const MS: u64 = 1_000_000;
 
 /// Replays with both engines and compares all outputs. Returns the summary and folder of the worker engine.
 fn compare(capture: &Path, window_ns: u64, folder: &Folder) -> (sim::replay::ReplaySummary, PathBuf) {
-    let base = Options { burst_window_ns: window_ns, ..Options::new(capture, flows_file(), "") };
+    let base = Options { burst_window_ns: Nanos(window_ns), ..Options::new(capture, flows_file(), "") };
     let (ours, ours_in) = run(&base, ReplayEngine::Worker, folder);
     let (plain, plain_in) = run(&base, ReplayEngine::Reference, folder);
     let listed = |path: &Path| -> BTreeSet<_> {

@@ -8,7 +8,7 @@
 use dataplane::Event;
 use fastrand::Rng;
 use flow::stateless::{Arithmetic, Bank, Gate, GateFlag, Gates, Label, NodeId, StatelessConfig, TagTypes};
-use flow::{DropReason, Limits, Operation, Outcome, PortNo, PortState, QueueId, RuleVersion};
+use flow::{DropReason, Limits, Nanos, Operation, Outcome, PortNo, PortState, QueueId, RuleVersion};
 use frame::{Frame, Lane};
 use pipeline::{
     BacklogShare, Counters, Egress, LaneLimits, Pipeline, PortTable, StatelessForwarder, Update, Updates,
@@ -258,7 +258,7 @@ fn the_stateless_forwarder_agrees_with_the_reference() {
                     frame
                 })
                 .collect();
-            pipeline.forward(&mut frames, 1, &mut egress, &mut ());
+            pipeline.forward(&mut frames, Nanos(1), &mut egress, &mut ());
             let expected = expected(&mut reference, &burst);
             let context = || format!("{stateless_config:?}\n{burst:02x?}");
             let sent: Vec<Sent> = egress.sent.iter().map(|(sent, _)| sent.clone()).collect();

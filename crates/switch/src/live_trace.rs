@@ -15,7 +15,7 @@ use worker::WorkerSet;
 const PACKETS_MAX: u64 = 100_000;
 /// Maximum duration of a trace in ms.
 const TIMEOUT_MS_MAX: u64 = 3_600_000;
-const MS_NS: Nanos = 1_000_000;
+const MS_NS: Nanos = Nanos(1_000_000);
 
 /// Filter and limits of a trace of real packets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -15,7 +15,7 @@ pub const BACKGROUND_ADDITIONS_MIN: usize = 48;
 
 /// Time in nanoseconds without changes after which a table is compiled with all its rules. Until then, rules
 /// in the delta make lookups slower, especially for adversarial packets.
-const REST_NS: Nanos = 2_000_000_000;
+const REST_NS: Nanos = Nanos(2_000_000_000);
 
 /// The number of changes of a table at the last check, and the time of its last change.
 #[derive(Clone, Copy, Default)]

@@ -12,7 +12,7 @@ use flow::Nanos;
 use pipeline::LutFigures;
 
 /// Period of decisions in nanoseconds.
-const PERIOD_NS: Nanos = 1_000_000_000;
+const PERIOD_NS: Nanos = Nanos(1_000_000_000);
 
 /// Minimum number of timed packets for each cost.
 const PACKETS_MIN: u64 = 64;
@@ -27,8 +27,8 @@ const BETTER_PERCENT: u64 = 10;
 const YOUNG: u32 = 2;
 
 /// Minimum pause before a trial, in nanoseconds. The next constant is the maximum.
-const PAUSE_MIN_NS: Nanos = 30 * 1_000_000_000;
-const PAUSE_MAX_NS: Nanos = 3_600 * 1_000_000_000;
+const PAUSE_MIN_NS: Nanos = Nanos(30 * 1_000_000_000);
+const PAUSE_MAX_NS: Nanos = Nanos(3_600 * 1_000_000_000);
 
 /// Decision about a table's LUT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +56,7 @@ pub(crate) struct Bypass {
 impl Default for Bypass {
     fn default() -> Self {
         Self {
-            next_ns: 0,
+            next_ns: Nanos(0),
             periods: 0,
             on_trial: false,
             bypassed_ns: None,
@@ -147,7 +147,7 @@ impl Bypass {
 mod tests {
     use super::*;
 
-    const SECOND: Nanos = 1_000_000_000;
+    const SECOND: Nanos = Nanos(1_000_000_000);
 
     /// A simulated table. Its LUT costs `probe` ns per packet, and its lookup costs `lookup` ns. One packet
     /// in ten misses the LUT.

@@ -3,7 +3,7 @@
 //! by large modify commands.
 
 use dataplane::EntryCounters;
-use flow::{EntryId, RuleVersion};
+use flow::{EntryId, Nanos, RuleVersion};
 use pipeline::{Cell, CellPage, Cells, PAGE_CELLS, ProgramId, Update};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -111,7 +111,7 @@ impl CellStore {
             }
             for (place, cell) in retired.page.cells().iter().enumerate() {
                 let id = EntryId((retired.number * PAGE_CELLS + place) as u32);
-                if cell.read() != (0, 0, 0) {
+                if cell.read() != (0, 0, Nanos(0)) {
                     retired.add(folded.entry(id).or_default(), id, reset);
                 }
             }
@@ -176,12 +176,12 @@ mod tests {
         store.prepare(EntryId(5), 1, 0);
         store.prepare(EntryId(6), 1, 0);
         let old = Arc::clone(&store.workers[0][0]);
-        old.cells()[5].count(2, 100, 7);
+        old.cells()[5].count(2, 100, Nanos(7));
         store.replace(&[EntryId(5)], |id| Some(if id == EntryId(5) { 9 } else { 1 }), RuleVersion(3));
         // The worker first counts in the old page, and then in the new one.
-        old.cells()[5].count(1, 10, 8);
-        store.workers[0][0].cells()[5].count(1, 1, 9);
-        let all = EntryCounters { packets: 4, bytes: 111, used_ns: 9 };
+        old.cells()[5].count(1, 10, Nanos(8));
+        store.workers[0][0].cells()[5].count(1, 1, Nanos(9));
+        let all = EntryCounters { packets: 4, bytes: 111, used_ns: Nanos(9) };
         assert_eq!(store.counters(EntryId(5)), all);
         assert_eq!(store.workers[1][0].cells()[5].program(), 9);
         assert_eq!(store.workers[1][0].cells()[6].program(), 1);
@@ -198,14 +198,14 @@ mod tests {
         let mut store = CellStore::new(1);
         store.prepare(EntryId(5), 1, 0);
         let first = Arc::clone(&store.workers[0][0]);
-        first.cells()[5].count(2, 100, 7);
+        first.cells()[5].count(2, 100, Nanos(7));
         store.replace(&[EntryId(5)], |_| Some(1), RuleVersion(3));
         // The entry counts from 0 with version 4. The worker is still at version 2 and counts in the first
         // page.
         store.reset(&[EntryId(5)], RuleVersion(4));
         store.replace(&[EntryId(5)], |_| Some(1), RuleVersion(5));
-        first.cells()[5].count(1, 10, 8);
-        let used = EntryCounters { used_ns: 8, ..EntryCounters::default() };
+        first.cells()[5].count(1, 10, Nanos(8));
+        let used = EntryCounters { used_ns: Nanos(8), ..EntryCounters::default() };
         assert_eq!(store.counters(EntryId(5)), used);
         store.fold(|_| RuleVersion(3));
         assert_eq!(store.counters(EntryId(5)), used);
@@ -217,7 +217,7 @@ mod tests {
             .map(|r| Arc::clone(&r.page))
             .unwrap();
         second.cells()[5].reset();
-        second.cells()[5].count(1, 60, 9);
+        second.cells()[5].count(1, 60, Nanos(9));
         assert_eq!(store.counters(EntryId(5)).packets, 1);
         store.fold(|_| RuleVersion(5));
         assert_eq!((store.counters(EntryId(5)).packets, store.reset.len()), (1, 0));
@@ -227,7 +227,7 @@ mod tests {
     fn an_entry_released_before_its_page_is_folded_leaves_nothing_behind() {
         let mut store = CellStore::new(1);
         store.prepare(EntryId(5), 1, 0);
-        store.workers[0][0].cells()[5].count(2, 100, 7);
+        store.workers[0][0].cells()[5].count(2, 100, Nanos(7));
         store.replace(&[EntryId(6)], |_| Some(9), RuleVersion(3));
         store.release(EntryId(5));
         store.replace(&[EntryId(6)], |_| Some(8), RuleVersion(4));

@@ -35,7 +35,7 @@ impl Clock {
 
     /// Returns a clock that calls `read`, which must count nanoseconds and never go backwards.
     #[must_use]
-    pub fn counting_ns(read: fn() -> Nanos) -> Self {
+    pub fn counting_ns(read: fn() -> u64) -> Self {
         Self { read, shift: 0, unit_ns: 1.0 }
     }
 
@@ -55,19 +55,19 @@ impl Clock {
 
     /// Converts a duration from units to nanoseconds.
     pub(crate) fn ns(&self, units: u64) -> Nanos {
-        (units as f64 * self.unit_ns).round() as Nanos
+        Nanos((units as f64 * self.unit_ns).round() as u64)
     }
 
     /// Converts a duration from nanoseconds to units.
     pub(crate) fn units(&self, ns: Nanos) -> u64 {
-        (ns as f64 / self.unit_ns).round() as u64
+        (ns.0 as f64 / self.unit_ns).round() as u64
     }
 }
 
 /// Returns nanoseconds since the first call, plus 1.
-fn monotonic_ns() -> Nanos {
+fn monotonic_ns() -> u64 {
     static START: OnceLock<Instant> = OnceLock::new();
-    1 + START.get_or_init(Instant::now).elapsed().as_nanos() as Nanos
+    1 + START.get_or_init(Instant::now).elapsed().as_nanos() as u64
 }
 
 /// Calibrates the time stamp counter. Returns `None` if it is not usable as a clock.
@@ -114,14 +114,14 @@ mod tests {
         let (start, real) = (clock.now(), Instant::now());
         while real.elapsed() < Duration::from_millis(2) {}
         let measured_ns = clock.ns(clock.now() - start);
-        assert!(measured_ns >= 1_900_000, "{measured_ns} ns in 2 ms or more by {clock:?}");
+        assert!(measured_ns >= Nanos(1_900_000), "{measured_ns} ns in 2 ms or more by {clock:?}");
         assert!(clock.units(measured_ns).abs_diff(clock.now() - start) < clock.now() - start + 2);
     }
 
     #[test]
     fn a_clock_of_nanoseconds_tells_what_it_reads() {
         let clock = Clock::counting_ns(|| 7);
-        assert_eq!((clock.now(), clock.ns(9), clock.units(9)), (7, 9, 9));
+        assert_eq!((clock.now(), clock.ns(9), clock.units(Nanos(9))), (7, Nanos(9), 9));
         assert_eq!(Clock::stopped().now(), Clock::stopped().now());
     }
 }

@@ -3,8 +3,8 @@
 
 use actions::CompiledGroup;
 use dataplane::{GroupCounters, TrafficCount};
-use flow::GroupId;
 use flow::group::Group;
+use flow::{GroupId, Nanos};
 use pipeline::{GroupCells, GroupTable, Update};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ impl Groups {
         let buckets = cells.first().map_or(0, |cells| cells.buckets.len());
         let mut sum =
             GroupCounters { total: TrafficCount::default(), buckets: vec![TrafficCount::default(); buckets] };
-        let add = |sum: &mut TrafficCount, (packets, bytes, _): (u64, u64, u64)| {
+        let add = |sum: &mut TrafficCount, (packets, bytes, _): (u64, u64, Nanos)| {
             sum.packets += packets;
             sum.bytes += bytes;
         };

@@ -25,7 +25,7 @@ pub struct Quanta {
 impl Quanta {
     /// The usual sizes: eight packets while low-latency packets arrive, and a burst if none has arrived for
     /// 100 us.
-    pub const DEFAULT: Self = Self { small: 8, large: BURST, quiet_ns: 100_000 };
+    pub const DEFAULT: Self = Self { small: 8, large: BURST, quiet_ns: Nanos(100_000) };
 }
 
 impl Default for Quanta {
@@ -48,7 +48,7 @@ pub(crate) struct Quantum {
 
 impl Quantum {
     pub fn new(sizes: Quanta) -> Self {
-        Self { sizes, until_ns: 0, received: 0, more: false }
+        Self { sizes, until_ns: Nanos(0), received: 0, more: false }
     }
 
     /// Starts a poll iteration.
@@ -94,12 +94,12 @@ mod tests {
 
     #[test]
     fn small_while_low_latency_packets_are_about() {
-        let mut quantum = Quantum::new(Quanta { small: 8, large: 32, quiet_ns: 100 });
-        assert_eq!(quantum.size(5), 32);
-        quantum.saw(1, 0, 10);
-        assert_eq!(quantum.size(10), 32);
-        quantum.saw(1, 1, 10);
-        assert_eq!([quantum.size(109), quantum.size(110)], [8, 32]);
+        let mut quantum = Quantum::new(Quanta { small: 8, large: 32, quiet_ns: Nanos(100) });
+        assert_eq!(quantum.size(Nanos(5)), 32);
+        quantum.saw(1, 0, Nanos(10));
+        assert_eq!(quantum.size(Nanos(10)), 32);
+        quantum.saw(1, 1, Nanos(10));
+        assert_eq!([quantum.size(Nanos(109)), quantum.size(Nanos(110))], [8, 32]);
     }
 
     #[test]
@@ -107,7 +107,7 @@ mod tests {
         let mut quantum = Quantum::new(Quanta::DEFAULT);
         let due: Vec<bool> = (0..9)
             .map(|_| {
-                quantum.saw(BURST, 0, 1);
+                quantum.saw(BURST, 0, Nanos(1));
                 let due = quantum.is_due();
                 if due {
                     quantum.taken();
@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(due, [false, false, false, true, false, false, false, true, false]);
         assert!(quantum.is_more());
         quantum.begin();
-        quantum.saw(BURST - 1, 0, 1);
+        quantum.saw(BURST - 1, 0, Nanos(1));
         assert!(!quantum.is_more());
     }
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Maximum time in nanoseconds per packet. A step that took longer was interrupted or had cold caches, and is
 /// not counted.
-const LONGEST_NS: u64 = 2_000;
+const LONGEST_NS: Nanos = Nanos(2_000);
 
 /// Number of clock readings from which the cost of one reading is estimated.
 const READINGS: usize = 64;
@@ -129,7 +129,7 @@ impl LookupCosts {
 pub(crate) struct Stopwatch {
     clock: fn() -> Nanos,
     /// Cost of reading the clock in nanoseconds.
-    reading_ns: u64,
+    reading_ns: Nanos,
     last: Nanos,
     /// One in this many bursts is timed.
     bursts: u32,
@@ -142,7 +142,14 @@ impl Stopwatch {
     pub fn new(clock: fn() -> Nanos, bursts: u32, costs: Arc<Costs>) -> Self {
         let readings: [Nanos; READINGS] = std::array::from_fn(|_| clock());
         let between = readings.windows(2).map(|pair| pair[1].saturating_sub(pair[0]));
-        Self { clock, reading_ns: between.min().unwrap_or(0), last: 0, bursts, until_next: bursts, costs }
+        Self {
+            clock,
+            reading_ns: between.min().unwrap_or_default(),
+            last: Nanos(0),
+            bursts,
+            until_next: bursts,
+            costs,
+        }
     }
 
     /// Returns whether the next burst is timed. Called once per burst.
@@ -176,7 +183,7 @@ impl Probe for Stopwatch {
         if let Some(cost) = cost
             && ns <= LONGEST_NS * u64::from(units)
         {
-            cost.add(ns, units);
+            cost.add(ns.0, units);
         }
     }
 }
@@ -187,12 +194,12 @@ mod tests {
     use flow::TableId;
     use std::cell::Cell;
 
-    thread_local!(static NOW: Cell<Nanos> = const { Cell::new(0) });
+    thread_local!(static NOW: Cell<Nanos> = const { Cell::new(Nanos(0)) });
 
     /// Each reading takes 10 ns.
     fn clock() -> Nanos {
         NOW.with(|now| {
-            now.set(now.get() + 10);
+            now.set(now.get() + Nanos(10));
             now.get()
         })
     }
@@ -211,13 +218,13 @@ mod tests {
             pass(ns);
             stopwatch.mark(step, units);
         };
-        step(ProbeStep::Admit, 5, 32);
-        step(ProbeStep::Probe(TableId(7)), 64, 32);
-        step(ProbeStep::Lookup(TableId(7)), 90, 3);
-        step(ProbeStep::Execute(TableId(7)), 1_000, 32);
+        step(ProbeStep::Admit, Nanos(5), 32);
+        step(ProbeStep::Probe(TableId(7)), Nanos(64), 32);
+        step(ProbeStep::Lookup(TableId(7)), Nanos(90), 3);
+        step(ProbeStep::Execute(TableId(7)), Nanos(1_000), 32);
         // A span of more than 2,000 ns per packet is not counted.
-        step(ProbeStep::Lookup(TableId(7)), 6_001, 3);
-        step(ProbeStep::Extract(TableId(7)), 6_000, 3);
+        step(ProbeStep::Lookup(TableId(7)), Nanos(6_001), 3);
+        step(ProbeStep::Extract(TableId(7)), Nanos(6_000), 3);
         let reported = LookupCosts::over([costs.table(TableId(7)).unwrap()].into_iter());
         assert_eq!(reported, LookupCosts { extract_ps: 2_000_000, probe_ps: 2_000, lookup_ps: 30_000 });
     }

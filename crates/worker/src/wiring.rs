@@ -20,7 +20,7 @@ use crate::stopwatch::{Costs, Stopwatch};
 use crate::table_compiler::TableCompiler;
 use crate::worker::{Channel, Served, Worker};
 use dataplane::Event;
-use flow::{EgressQueue, PortNo};
+use flow::{EgressQueue, Nanos, PortNo};
 use frame::Frame;
 use pipeline::{BURST, Counters, Pipeline, Probe, Updates};
 use port::Pools;
@@ -144,7 +144,7 @@ impl Wiring<'_> {
             long: false,
             lanes: config.lanes.is_on(),
             epoch: 0,
-            now: 0,
+            now: Nanos(0),
             peers,
             homes,
             returned,
@@ -164,7 +164,7 @@ impl Wiring<'_> {
             published,
             burst: Vec::with_capacity(BURST),
             done: Vec::with_capacity((2 * config.outbox_frames).min(sizes.in_all)),
-            now: 0,
+            now: Nanos(0),
             quantum: Quantum::new(config.quanta),
             first: 0,
             latency: LatencyMonitor::new(config.clock, latencies),

@@ -3,7 +3,7 @@
 //! forwarded by the active rules.
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
-use flow::{Action, Field, FieldMatch, FlowMod, FlowModCommand, Instructions, Match, PortNo};
+use flow::{Action, Field, FieldMatch, FlowMod, FlowModCommand, Instructions, Match, Nanos, PortNo};
 use model::{Model, ModelConfig, PortDesc};
 use port::Queue;
 use port::mem;
@@ -57,10 +57,10 @@ fn one_worker() -> (WorkerSet, Vec<Worker>, Vec<mem::MemHandle>) {
 }
 
 fn model_of(set: WorkerSet) -> Model<WorkerSet> {
-    let mut model = Model::new(ModelConfig::default(), set, 0);
+    let mut model = Model::new(ModelConfig::default(), set, Nanos(0));
     for number in 1..=3 {
         let desc = PortDesc { number: PortNo(number), name: format!("p{number}"), ..PortDesc::default() };
-        model.add_port(0, desc, true).unwrap();
+        model.add_port(Nanos(0), desc, true).unwrap();
     }
     model
 }
@@ -74,26 +74,26 @@ fn a_table_at_rest_is_compiled_with_all_that_stands_beside_its_base() {
     let second = 1_000_000_000;
     // The first rule creates a base; the others go to the delta.
     for address in 0..8 {
-        model.flow_mod(u64::from(address), rule(address, 32, 2, FlowModCommand::Add)).unwrap();
+        model.flow_mod(Nanos(u64::from(address)), rule(address, 32, 2, FlowModCommand::Add)).unwrap();
     }
     while work.try_recv().is_ok() {}
-    model.poll(second);
+    model.poll(Nanos(second));
     assert!(work.try_recv().is_err(), "it may change again soon");
-    model.poll(4 * second);
+    model.poll(Nanos(4 * second));
     work.try_recv().unwrap()();
-    model.poll(4 * second + 1);
+    model.poll(Nanos(4 * second + 1));
     // Runs the remaining jobs, which free retired objects.
     while let Ok(task) = work.try_recv() {
         task();
     }
     for at in 5..20 {
-        model.poll(at * second);
+        model.poll(Nanos(at * second));
     }
     assert!(work.try_recv().is_err(), "nothing stands beside the base any more");
     for address in 0..8 {
         assert!(handles[0].push(0, &packet(address)));
         for _ in 0..3 {
-            workers[0].turn(20 * second);
+            workers[0].turn(Nanos(20 * second));
         }
         assert!(handles[1].pop(0).is_some(), "address {address}");
     }
@@ -121,7 +121,7 @@ fn packets_meet_the_rules_in_force_during_background_compilation() {
         let prefix = (rng.u32(..ADDRESSES) & u32::MAX << (32 - length), length);
         let port = rng.u32(2..=3);
         let command = if rng.u8(..3) == 0 { FlowModCommand::DeleteStrict } else { FlowModCommand::Add };
-        model.flow_mod(step, rule(prefix.0, length, port, command)).unwrap();
+        model.flow_mod(Nanos(step), rule(prefix.0, length, port, command)).unwrap();
         if command == FlowModCommand::Add {
             rules.insert(prefix, port);
         } else {
@@ -129,9 +129,9 @@ fn packets_meet_the_rules_in_force_during_background_compilation() {
         }
         let address = rng.u32(..ADDRESSES);
         assert!(handles[0].push(0, &packet(address)));
-        while workers[0].turn(step).received == 0 {}
-        workers[0].turn(step);
-        while model.poll(step) {}
+        while workers[0].turn(Nanos(step)).received == 0 {}
+        workers[0].turn(Nanos(step));
+        while model.poll(Nanos(step)) {}
         let best =
             [32, 30, 28].iter().find_map(|length| rules.get(&(address & u32::MAX << (32 - length), *length)));
         let found = [2, 3].into_iter().find(|port| handles[*port as usize - 1].pop(0).is_some());

@@ -3,7 +3,7 @@
 //! older rules.
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
-use flow::{Field, FieldMatch, FlowMod, FlowModCommand, Instructions, Match, PortNo};
+use flow::{Field, FieldMatch, FlowMod, FlowModCommand, Instructions, Match, Nanos, PortNo};
 use model::{Model, ModelConfig, PortDesc};
 use pipeline::LaneLimits;
 use port::Queue;
@@ -32,15 +32,15 @@ fn to(port: u32) -> FlowMod {
 /// bundle with many other changes.
 fn change(model: &mut Model<WorkerSet>, round: u64, port: u32) {
     let changed = match round % 3 {
-        0 => model.flow_mod(round, FlowMod { command: FlowModCommand::Modify, ..to(port) }).unwrap(),
-        1 => model.flow_mod(round, to(port)).unwrap(),
+        0 => model.flow_mod(Nanos(round), FlowMod { command: FlowModCommand::Modify, ..to(port) }).unwrap(),
+        1 => model.flow_mod(Nanos(round), to(port)).unwrap(),
         _ => {
             let other = |n: u32| FlowMod {
                 matching: Match::new([FieldMatch::exact(Field::InPort, u128::from(100 + n))]).unwrap(),
                 ..to(9)
             };
             let mods: Vec<_> = (0..80).map(other).chain([to(port)]).collect();
-            model.bundle(round, mods).unwrap()
+            model.bundle(Nanos(round), mods).unwrap()
         }
     };
     assert!(changed.added + changed.modified > 0);
@@ -74,20 +74,20 @@ fn judges_by_the_new_rules(lanes: LaneLimits, rounds: u64) {
         ..worker::WorkerSetConfig::default()
     };
     let (set, workers) = build(&config, ports);
-    let mut model = Model::new(ModelConfig::default(), set, 0);
+    let mut model = Model::new(ModelConfig::default(), set, Nanos(0));
     for number in 1..=3 {
         model
             .add_port(
-                0,
+                Nanos(0),
                 PortDesc { number: PortNo(number), name: format!("p{number}"), ..PortDesc::default() },
                 true,
             )
             .unwrap();
     }
-    model.flow_mod(0, to(2)).unwrap();
+    model.flow_mod(Nanos(0), to(2)).unwrap();
     if lanes.is_on() {
         let matching = Match::new([FieldMatch::exact(Field::InPort, 50)]).unwrap();
-        model.flow_mod(0, FlowMod { matching, low_latency: Some(true), ..to(2) }).unwrap();
+        model.flow_mod(Nanos(0), FlowMod { matching, low_latency: Some(true), ..to(2) }).unwrap();
     }
     let stop = Arc::new(AtomicBool::new(false));
     let threads: Vec<_> = workers
@@ -96,7 +96,7 @@ fn judges_by_the_new_rules(lanes: LaneLimits, rounds: u64) {
             let stop = Arc::clone(&stop);
             thread::spawn(move || {
                 while !stop.load(Ordering::Relaxed) {
-                    if worker.turn(1).is_idle() {
+                    if worker.turn(Nanos(1)).is_idle() {
                         // Workers poll busily, but their threads and the control thread may share two cores.
                         thread::yield_now();
                     }
@@ -112,7 +112,7 @@ fn judges_by_the_new_rules(lanes: LaneLimits, rounds: u64) {
         while !model.is_applied(version) {
             thread::yield_now();
         }
-        model.poll(round);
+        model.poll(Nanos(round));
         for worker in 0..WORKERS {
             assert!(handles[0].push(worker, &[round as u8; 60]));
         }

@@ -29,7 +29,7 @@ fn entry(id: u32, in_port: u32, actions: Vec<Action>, low_latency: bool) -> Entr
 
 /// Creates ports 1 and 2 on worker 0, and port 3 on worker 1. With `refuses`, the device of port 2 accepts no
 /// frames.
-fn switch(read: fn() -> Nanos, refuses: bool) -> (WorkerSet, Vec<Worker>, Vec<MemHandle>) {
+fn switch(read: fn() -> u64, refuses: bool) -> (WorkerSet, Vec<Worker>, Vec<MemHandle>) {
     let clock = Clock::counting_ns(read);
     let config = WorkerSetConfig {
         workers: 2,
@@ -74,15 +74,15 @@ fn a_frame_that_is_handed_over_keeps_its_stamp() {
     let (set, mut workers, mut handles) = switch(|| NOW.load(Ordering::Relaxed), false);
     // Both packets go to the port of worker 1. One is low-latency; the other is a copy of a normal packet.
     assert!(handles[0].push(0, &[1; 60]) && handles[1].push(0, &[2; 60]));
-    workers[0].turn(1);
+    workers[0].turn(Nanos(1));
     let reported = set.latencies();
-    assert_eq!(reported.normal.whole, spread(&[(0, 1)], 0), "the copy for its own port");
+    assert_eq!(reported.normal.whole, spread(&[(Nanos(0), 1)], Nanos(0)), "the copy for its own port");
     assert_eq!(reported.low_latency.whole.frames(), 0);
     NOW.fetch_add(50, Ordering::Relaxed);
-    workers[1].turn(2);
+    workers[1].turn(Nanos(2));
     let reported = set.latencies();
-    assert_eq!(reported.normal.whole, spread(&[(0, 1), (50, 1)], 50));
-    assert_eq!(reported.low_latency.whole, spread(&[(50, 1)], 50));
+    assert_eq!(reported.normal.whole, spread(&[(Nanos(0), 1), (Nanos(50), 1)], Nanos(50)));
+    assert_eq!(reported.low_latency.whole, spread(&[(Nanos(50), 1)], Nanos(50)));
     assert_eq!((reported.gaps, reported.low_latency.in_gaps.frames()), (0, 0));
 }
 
@@ -94,7 +94,7 @@ fn a_packet_of_the_controller_s_is_not_counted() {
         actions: vec![Action::output(PortNo(2))],
         bytes: vec![3; 60],
     })));
-    workers[0].turn(1);
+    workers[0].turn(Nanos(1));
     assert_eq!(handles[1].pop(0), Some(vec![3; 60]));
     let reported = set.latencies();
     assert_eq!((reported.normal.whole.frames(), reported.low_latency.whole.frames()), (0, 0));
@@ -105,7 +105,7 @@ fn a_frame_that_its_device_does_not_take_is_not_counted_yet() {
     let (set, mut workers, mut handles) = switch(|| 1_000, true);
     assert!(handles[1].push(0, &[2; 60]));
     for turn in 1..10 {
-        workers[0].turn(turn);
+        workers[0].turn(Nanos(turn));
     }
     // The frame for port 1 is accepted.
     assert_eq!(set.latencies().normal.whole.frames(), 1);
@@ -118,28 +118,31 @@ fn stolen_time_is_reported_separately() {
     // Warm up without operations, because an iteration with an operation may take longer.
     for turn in 0..200 {
         assert!(handles[1].push(0, &[2; 60]));
-        workers[0].turn(turn);
-        workers[1].turn(turn);
+        workers[0].turn(Nanos(turn));
+        workers[1].turn(Nanos(turn));
         while handles[0].pop(0).is_some() || handles[2].pop(0).is_some() {}
     }
     assert_eq!(set.latencies().gaps, 0);
     // There is a gap between two poll iterations: a frame was handed to a worker that was not running.
     assert!(handles[1].push(0, &[2; 60]));
-    workers[0].turn(200);
+    workers[0].turn(Nanos(200));
     NOW.fetch_add(30_000_000, Ordering::Relaxed);
-    workers[1].turn(200);
+    workers[1].turn(Nanos(200));
     let reported = set.latencies();
     assert_eq!((reported.gaps, reported.normal.in_gaps.frames()), (1, 1));
-    assert!(reported.stolen_ns >= 30_000_000 && reported.normal.in_gaps.max_ns >= 30_000_000, "{reported:?}");
-    assert!(reported.normal.whole.max_ns < 10_000, "{reported:?}");
+    assert!(
+        reported.stolen_ns >= Nanos(30_000_000) && reported.normal.in_gaps.max_ns >= Nanos(30_000_000),
+        "{reported:?}"
+    );
+    assert!(reported.normal.whole.max_ns < Nanos(10_000), "{reported:?}");
     // No operation was applied, so even a short time counts as a gap.
     NOW.fetch_add(30_000, Ordering::Relaxed);
-    workers[1].turn(200);
+    workers[1].turn(Nanos(200));
     assert_eq!(set.latencies().gaps, 2);
     // The workers slept, so there is no gap.
     NOW.fetch_add(30_000_000, Ordering::Relaxed);
     workers.iter_mut().for_each(Worker::rest);
-    workers[0].turn(201);
-    workers[1].turn(201);
+    workers[0].turn(Nanos(201));
+    workers[1].turn(Nanos(201));
     assert_eq!(set.latencies().gaps, 2);
 }

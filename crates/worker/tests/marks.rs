@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use flow::syntax::{ParseOptions, parse_flow};
-use flow::{EgressQueue, FlowModCommand, PortNo, QueueId, TableId};
+use flow::{EgressQueue, FlowModCommand, Nanos, PortNo, QueueId, TableId};
 use model::{Model, ModelConfig, PortDesc};
 use pipeline::{Probe, ProbeStep};
 use port::Queue;
@@ -44,24 +44,24 @@ impl Lab {
             ..worker::WorkerSetConfig::default()
         };
         let (plane, mut workers) = build_with(&config, ports, Marks::default);
-        let mut model = Model::new(ModelConfig::default(), plane, 0);
+        let mut model = Model::new(ModelConfig::default(), plane, Nanos(0));
         for number in 1..=2 {
             let desc = PortDesc { number: PortNo(number), name: format!("p{number}"), ..PortDesc::default() };
-            model.add_port(0, desc, true).unwrap();
+            model.add_port(Nanos(0), desc, true).unwrap();
         }
         let mut lab = Self { model, worker: workers.remove(0), handles };
         lab.rule("in_port=1,actions=output:2");
-        lab.marks(1);
+        lab.marks(Nanos(1));
         lab
     }
 
     fn rule(&mut self, rule: &str) {
         let flow = parse_flow(rule, FlowModCommand::Add, ParseOptions::default()).unwrap();
-        self.model.flow_mod(0, flow).unwrap();
+        self.model.flow_mod(Nanos(0), flow).unwrap();
     }
 
     /// Runs one poll iteration and returns its marks.
-    fn marks(&mut self, now: u64) -> Vec<(ProbeStep, u32)> {
+    fn marks(&mut self, now: Nanos) -> Vec<(ProbeStep, u32)> {
         self.worker.turn(now);
         std::mem::take(&mut self.worker.probe().0)
     }
@@ -71,7 +71,7 @@ impl Lab {
 fn each_step_of_a_turn_is_marked_with_its_packets() {
     for egress in [Vec::new(), vec![EgressQueue::new(QueueId(1))]] {
         let mut lab = Lab::new(egress);
-        assert_eq!(lab.marks(2), [(ProbeStep::Turn, 1)], "a turn that brings nothing");
+        assert_eq!(lab.marks(Nanos(2)), [(ProbeStep::Turn, 1)], "a turn that brings nothing");
         for packets in [1, 32, 5] {
             (0..packets).for_each(|_| assert!(lab.handles[0].push(0, &[1; 60])));
             let marks = [
@@ -84,7 +84,7 @@ fn each_step_of_a_turn_is_marked_with_its_packets() {
                 (ProbeStep::Finish, packets),
                 (ProbeStep::Transmit, packets),
             ];
-            assert_eq!(lab.marks(3), marks);
+            assert_eq!(lab.marks(Nanos(3)), marks);
         }
     }
 }
@@ -93,10 +93,10 @@ fn each_step_of_a_turn_is_marked_with_its_packets() {
 fn packets_of_several_ports_leave_by_one_transmission() {
     let mut lab = Lab::new(Vec::new());
     lab.rule("in_port=2,actions=output:1");
-    lab.marks(2);
+    lab.marks(Nanos(2));
     (0..3).for_each(|_| assert!(lab.handles[0].push(0, &[1; 60])));
     (0..4).for_each(|_| assert!(lab.handles[1].push(0, &[1; 60])));
-    let marks = lab.marks(3);
+    let marks = lab.marks(Nanos(3));
     let received: Vec<_> = marks.iter().filter(|(step, _)| *step == ProbeStep::Receive).collect();
     assert_eq!(received, [&(ProbeStep::Receive, 3), &(ProbeStep::Receive, 4)]);
     let sent: Vec<_> = marks.iter().filter(|(step, _)| *step == ProbeStep::Transmit).collect();

@@ -11,7 +11,7 @@ use counting::Counted;
 use dataplane::{DataPlane, Totals};
 use flow::operation::MAC_TABLE;
 use flow::syntax::{ParseOptions, parse_flow};
-use flow::{DropReason, EgressQueue, FlowMod, FlowModCommand, Match, PortNo, QueueId, TableId};
+use flow::{DropReason, EgressQueue, FlowMod, FlowModCommand, Match, Nanos, PortNo, QueueId, TableId};
 use model::{AsyncMessage, Model, ModelConfig, PortConfig, PortDesc};
 use pipeline::{LaneLimits, LutFigures};
 use port::Queue;
@@ -26,9 +26,9 @@ use worker::{Consistency, PortQueues, Quanta, Worker, WorkerSet, build};
 static ALLOCATOR: counting::Allocator = counting::Allocator;
 
 /// Clock for the stopwatch.
-fn elapsed() -> u64 {
+fn elapsed() -> Nanos {
     static START: OnceLock<Instant> = OnceLock::new();
-    START.get_or_init(Instant::now).elapsed().as_nanos() as u64
+    START.get_or_init(Instant::now).elapsed().into()
 }
 
 const WORKERS: usize = 2;
@@ -37,7 +37,7 @@ const WORKERS: usize = 2;
 const PACKETS: usize = 100_000;
 
 /// Virtual time of a poll iteration in nanoseconds. It is long enough for records to become idle.
-const TURN_NS: u64 = 20_000_000;
+const TURN_NS: Nanos = Nanos(20_000_000);
 
 /// Number of poll iterations of a worker before allocations are counted.
 const WARM_UP: usize = 300;
@@ -60,7 +60,7 @@ const PAIR_PORT: u32 = 5;
 struct Control {
     model: Model<WorkerSet>,
     pair: MemHandle,
-    now: u64,
+    now: Nanos,
     turns: u32,
     packet_ins: usize,
     /// Number of recorded packets taken.
@@ -76,7 +76,7 @@ fn make(consistency: Consistency, lanes: LaneLimits) -> (Control, Vec<Worker>) {
         lut_entries: 16,
         consistency,
         lanes,
-        quanta: Quanta { small: 4, large: 16, quiet_ns: 0 },
+        quanta: Quanta { small: 4, large: 16, quiet_ns: Nanos(0) },
         stopwatch: Some(elapsed),
         timed_bursts: 10,
         ..worker::WorkerSetConfig::default()
@@ -97,11 +97,11 @@ fn make(consistency: Consistency, lanes: LaneLimits) -> (Control, Vec<Worker>) {
     let egress = vec![EgressQueue { max_rate_kbps: Some(1_000), ..EgressQueue::new(QueueId(0)) }];
     ports.push(PortQueues { number: PortNo(PAIR_PORT), queues, egress });
     let (plane, workers) = build(&config, ports);
-    let model = Model::new(ModelConfig::default(), plane, 0);
-    let mut control = Control { model, pair, now: 1, turns: 0, packet_ins: 0, recorded: 0 };
+    let model = Model::new(ModelConfig::default(), plane, Nanos(0));
+    let mut control = Control { model, pair, now: Nanos(1), turns: 0, packet_ins: 0, recorded: 0 };
     for number in 1..=PAIR_PORT {
         let desc = PortDesc { number: PortNo(number), name: format!("p{number}"), ..PortDesc::default() };
-        control.model.add_port(1, desc, true).unwrap();
+        control.model.add_port(Nanos(1), desc, true).unwrap();
     }
     (control, workers)
 }
@@ -119,7 +119,7 @@ impl Control {
 
     /// Takes packet-ins and learned addresses, and drains and refills the in-memory port.
     fn turn(&mut self) {
-        self.now += 1_000_000;
+        self.now += Nanos(1_000_000);
         self.model.poll(self.now);
         while let Some(message) = self.model.next_async_message() {
             if let AsyncMessage::PacketIn(packet_in) = message {
@@ -196,7 +196,8 @@ fn parse(text: &str) -> FlowMod {
 /// Runs a worker until all threads are done. The worker's own part is done when it has received `PACKETS`
 /// packets while its allocations were counted.
 fn run(mut worker: Worker, clock: &AtomicU64, running: &AtomicUsize) -> (Worker, Counted) {
-    let turn = |worker: &mut Worker| worker.turn(clock.fetch_add(TURN_NS, Ordering::Relaxed)).received;
+    let turn =
+        |worker: &mut Worker| worker.turn(Nanos(clock.fetch_add(TURN_NS.0, Ordering::Relaxed))).received;
     for _ in 0..WARM_UP {
         turn(&mut worker);
     }

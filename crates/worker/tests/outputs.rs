@@ -8,7 +8,7 @@ use dataplane::DataPlane;
 use flow::group::{Bucket, Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
 use flow::syntax::{ParseOptions, parse_flow};
-use flow::{Action, EgressQueue, FlowModCommand, GroupId, MeterId, PortNo, QueueId};
+use flow::{Action, EgressQueue, FlowModCommand, GroupId, MeterId, Nanos, PortNo, QueueId};
 use frame::{Frame, Gso, GsoKind, PartialChecksum};
 use model::{GroupCommand, MeterCommand, Model, ModelConfig, PortDesc};
 use pipeline::LaneLimits;
@@ -26,7 +26,7 @@ struct Lab {
     model: Model<WorkerSet>,
     worker: Worker,
     handles: Vec<MemHandle>,
-    now: u64,
+    now: Nanos,
 }
 
 impl Lab {
@@ -49,12 +49,12 @@ impl Lab {
             ..worker::WorkerSetConfig::default()
         };
         let (plane, mut workers) = build(&config, ports);
-        let mut model = Model::new(ModelConfig::default(), plane, 0);
+        let mut model = Model::new(ModelConfig::default(), plane, Nanos(0));
         for number in 1..=PORTS {
             let desc = PortDesc { number: PortNo(number), name: format!("p{number}"), ..PortDesc::default() };
-            model.add_port(0, desc, true).unwrap();
+            model.add_port(Nanos(0), desc, true).unwrap();
         }
-        Self { model, worker: workers.remove(0), handles, now: 1 }
+        Self { model, worker: workers.remove(0), handles, now: Nanos(1) }
     }
 
     fn flow(&mut self, text: &str) {
@@ -76,7 +76,7 @@ impl Lab {
     }
 
     fn turn(&mut self) {
-        self.now += 1_000;
+        self.now += Nanos(1_000);
         self.worker.turn(self.now);
     }
 
@@ -204,19 +204,19 @@ fn a_meter_that_is_added_changed_or_removed_limits_accordingly() {
     let mut lab = Lab::new([512; PORTS as usize]);
     let passed = |lab: &mut Lab| {
         // The bucket is full again after one second, so two seconds suffice.
-        lab.now += 2_000_000_000;
+        lab.now += Nanos(2_000_000_000);
         lab.apply();
         lab.shares(100)[0]
     };
-    lab.model.meter_mod(1, MeterCommand::Add, meter(10)).unwrap();
+    lab.model.meter_mod(Nanos(1), MeterCommand::Add, meter(10)).unwrap();
     lab.flow("priority=2,actions=meter:1,output:2");
     lab.flow("priority=1,actions=output:2");
     assert_eq!(passed(&mut lab), 10);
-    lab.model.meter_mod(1, MeterCommand::Modify, meter(30)).unwrap();
+    lab.model.meter_mod(Nanos(1), MeterCommand::Modify, meter(30)).unwrap();
     assert_eq!(passed(&mut lab), 30);
     assert_eq!(lab.model.plane_mut().meter_counters(MeterId(1)).unwrap().bands[0].packets, 70);
     // The entry that uses the meter is removed with it.
-    lab.model.meter_mod(1, MeterCommand::Delete, meter(30)).unwrap();
+    lab.model.meter_mod(Nanos(1), MeterCommand::Delete, meter(30)).unwrap();
     assert_eq!(passed(&mut lab), 100);
 }
 
@@ -240,7 +240,7 @@ fn a_group_that_changes_by_a_weight_only_shares_by_the_new_one() {
 #[test]
 fn a_group_that_changes_by_what_it_watches_only_follows_it() {
     let mut lab = Lab::new([64; PORTS as usize]);
-    lab.model.set_link(1, PortNo(4), false).unwrap();
+    lab.model.set_link(Nanos(1), PortNo(4), false).unwrap();
     let mut buckets =
         [(2, 2), (3, 3)].map(|(watched, port)| bucket(0, Some(watched), vec![Action::output(PortNo(port))]));
     lab.group(GroupCommand::Add, GroupType::FastFailover, &buckets);
@@ -254,7 +254,7 @@ fn a_group_that_changes_by_what_it_watches_only_follows_it() {
     buckets[0].watch_port = None;
     buckets[0].watch_group = Some(GroupId(2));
     let live = Group { id: GroupId(2), kind: GroupType::Indirect, buckets: vec![Bucket::default()] };
-    lab.model.group_mod(1, GroupCommand::Add, live).unwrap();
+    lab.model.group_mod(Nanos(1), GroupCommand::Add, live).unwrap();
     lab.group(GroupCommand::Modify, GroupType::FastFailover, &buckets);
     lab.apply();
     assert_eq!(lab.shares(1), [1, 0, 0], "the first bucket watches a live group");

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use worker::{PortQueues, Worker, WorkerSet, build};
 
-const MS: Nanos = 1_000_000;
+const MS: Nanos = Nanos(1_000_000);
 /// The last port, which has egress queues. Packets arrive on the other ports.
 const OUT: u32 = 3;
 
@@ -50,10 +50,15 @@ impl Lab {
             ports.push(PortQueues { number: PortNo(number), queues: queues.collect(), egress });
         }
         let (plane, workers) = build(&config, ports);
-        let mut lab = Self { model: Model::new(ModelConfig::default(), plane, 0), workers, handles, now: 1 };
+        let mut lab = Self {
+            model: Model::new(ModelConfig::default(), plane, Nanos(0)),
+            workers,
+            handles,
+            now: Nanos(1),
+        };
         for number in 1..=OUT {
             let desc = PortDesc { number: PortNo(number), name: format!("p{number}"), ..PortDesc::default() };
-            lab.model.add_port(0, desc, true).unwrap();
+            lab.model.add_port(Nanos(0), desc, true).unwrap();
         }
         lab
     }
@@ -205,7 +210,7 @@ fn what_waits_in_queues_leaves_frames_to_receive_with() {
             lab.push(2, 0, 2, 60);
         }
         lab.turn();
-        lab.now += 1_000;
+        lab.now += Nanos(1_000);
         others += lab.popped(0).iter().filter(|(name, _)| *name == 2).count();
     }
     assert_eq!((others, lab.dropped(DropReason::NoBuffer)), (3_200, 0));
@@ -224,7 +229,7 @@ fn low_latency_frames_of_a_stuck_device_leave_frames_to_receive_with_too() {
             lab.push(2, 0, 2, 60);
         }
         lab.turn();
-        lab.now += 1_000;
+        lab.now += Nanos(1_000);
         while lab.handles[0].pop(0).is_some() {}
     }
     assert_eq!(lab.model.totals().received, 6_400);

@@ -17,8 +17,8 @@ use wire::PacketBuilder;
 use wire::capture::CaptureReader;
 use worker::{PortQueues, Worker, WorkerSet, build};
 
-const MS: Nanos = 1_000_000;
-const SECOND: Nanos = 1_000 * MS;
+const MS: Nanos = Nanos::MILLISECOND;
+const SECOND: Nanos = Nanos::SECOND;
 
 /// Number of records per LUT.
 const RECORDS: usize = 256;
@@ -48,10 +48,10 @@ impl Rig {
         let plain = |number, queues| PortQueues { number, queues, egress: Vec::new() };
         let ports = vec![plain(PortNo(1), queues), plain(PortNo(2), sink)];
         let (plane, mut workers) = build(&config, ports);
-        let mut model = Model::new(ModelConfig::default(), plane, 0);
+        let mut model = Model::new(ModelConfig::default(), plane, Nanos(0));
         for number in 1..=2 {
             let desc = PortDesc { number: PortNo(number), name: format!("p{number}"), ..PortDesc::default() };
-            model.add_port(1, desc, true).unwrap();
+            model.add_port(Nanos(1), desc, true).unwrap();
         }
         let mut rules = String::new();
         for n in 0..96 {
@@ -76,8 +76,8 @@ impl Rig {
             );
         }
         let mods = parse_flows(&rules, ParseOptions::default()).map(|line| line.unwrap());
-        model.bundle(1, mods.collect::<Vec<_>>()).unwrap();
-        let mut rig = Self { model, worker: workers.remove(0), port, now: 1 };
+        model.bundle(Nanos(1), mods.collect::<Vec<_>>()).unwrap();
+        let mut rig = Self { model, worker: workers.remove(0), port, now: Nanos(1) };
         rig.send(&[]);
         for table in 0..2 {
             assert!(rig.lut(TableId(table)).is_some(), "table {table} has a LUT");
@@ -192,7 +192,7 @@ fn normal_ones_evict_nothing(lanes: LaneLimits) {
         let parts = 100;
         for part in packets.chunks(packets.len().div_ceil(parts)) {
             rig.send(part);
-            rig.wait(10 * SECOND / parts as Nanos);
+            rig.wait(10 * SECOND / parts as u64);
             assert_eq!(rig.fast(&flows), flows.len() as u64, "all flows have their records still");
         }
         let after = rig.lut(TableId(0)).unwrap();
@@ -242,7 +242,7 @@ impl Rig {
 /// sigma 2.3, in ms.
 fn gap(rng: &mut Rng) -> Nanos {
     let normal = (0..12).map(|_| rng.f64()).sum::<f64>() - 6.0;
-    ((0.9 + 2.3 * normal).exp() * MS as f64) as Nanos
+    Nanos(((0.9 + 2.3 * normal).exp() * MS.0 as f64) as u64)
 }
 
 #[test]

@@ -5,7 +5,9 @@
 
 use dataplane::DataPlane;
 use flow::operation::{EntryChange, Operation, PortState};
-use flow::{Action, DropReason, EntryId, Field, FieldMatch, FlowEntry, Instructions, Match, PortNo, TableId};
+use flow::{
+    Action, DropReason, EntryId, Field, FieldMatch, FlowEntry, Instructions, Match, Nanos, PortNo, TableId,
+};
 use pipeline::LaneLimits;
 use port::mem::{self, MemHandle};
 use port::{Faults, Faulty, Queue};
@@ -112,7 +114,7 @@ fn the_others_go_on(lanes: LaneLimits, owner: impl Fn(u32) -> usize) {
             assert!(handles[0].push(0, &frame) && handles[8].push(0, &frame));
         }
         for worker in &mut workers {
-            worker.turn(1);
+            worker.turn(Nanos(1));
         }
         while handles[7].pop(0).is_some() {
             arrived += 1;
@@ -144,7 +146,7 @@ fn many_lose_nothing(lanes: LaneLimits) {
                 assert!(handle.push(0, &[7; 60]));
             }
         }
-        workers[0].turn(1);
+        workers[0].turn(Nanos(1));
         while handles[39].pop(0).is_some() {
             arrived += 1;
         }

@@ -7,7 +7,9 @@ mod traffic;
 
 use dataplane::DataPlane;
 use flow::syntax::{ParseOptions, parse_flow, parse_match};
-use flow::{EntryChange, EntryId, FlowMod, FlowModCommand, Instructions, Match, Operation, PortNo, TableId};
+use flow::{
+    EntryChange, EntryId, FlowMod, FlowModCommand, Instructions, Match, Nanos, Operation, PortNo, TableId,
+};
 use model::trace::TraceComparison;
 use model::{FlowCursor, FlowFilter, Model, ModelConfig, PortDesc};
 use pipeline::LaneLimits;
@@ -21,7 +23,7 @@ struct Lab {
     model: Model<WorkerSet>,
     worker: Worker,
     handles: Vec<MemHandle>,
-    now: u64,
+    now: Nanos,
 }
 
 fn parse(text: &str) -> FlowMod {
@@ -45,13 +47,13 @@ impl Lab {
             ..worker::WorkerSetConfig::default()
         };
         let (plane, mut workers) = build(&config, ports);
-        let mut model = Model::new(ModelConfig::default(), plane, 0);
+        let mut model = Model::new(ModelConfig::default(), plane, Nanos(0));
         for number in 1..=PORTS {
             let desc = PortDesc { number: PortNo(number), name: format!("p{number}"), ..PortDesc::default() };
-            model.add_port(0, desc, true).unwrap();
+            model.add_port(Nanos(0), desc, true).unwrap();
         }
-        model.bundle(0, flows.into_iter().map(|line| parse(&line)).collect::<Vec<_>>()).unwrap();
-        let mut lab = Self { model, worker: workers.remove(0), handles, now: 1 };
+        model.bundle(Nanos(0), flows.into_iter().map(|line| parse(&line)).collect::<Vec<_>>()).unwrap();
+        let mut lab = Self { model, worker: workers.remove(0), handles, now: Nanos(1) };
         lab.turn();
         lab
     }
@@ -59,7 +61,7 @@ impl Lab {
     /// Runs worker and model until both are idle, and discards the output.
     fn turn(&mut self) {
         loop {
-            self.now += 1;
+            self.now += Nanos(1);
             let idle = self.worker.turn(self.now).is_idle();
             let more = self.model.poll(self.now);
             while let Some(message) = self.model.next_async_message() {
@@ -88,7 +90,7 @@ impl Lab {
 
     fn entry(&mut self, table: TableId) -> EntryId {
         let filter = FlowFilter { table: Some(table), ..FlowFilter::default() };
-        self.model.flows(0, &filter, &mut FlowCursor::default(), 1)[0].entry.id
+        self.model.flows(Nanos(0), &filter, &mut FlowCursor::default(), 1)[0].entry.id
     }
 }
 
@@ -165,8 +167,8 @@ fn is_found_out(lanes: LaneLimits) {
     let plant = |lab: &mut Lab, change: EntryChange| {
         lab.model.plane_mut().submit(Operation::Entries(vec![change]));
         // This change goes through the model, so that worker and model count the same version of the rules.
-        lab.model.set_link(0, PortNo(5), false).unwrap();
-        lab.model.set_link(0, PortNo(5), true).unwrap();
+        lab.model.set_link(Nanos(0), PortNo(5), false).unwrap();
+        lab.model.set_link(Nanos(0), PortNo(5), true).unwrap();
         lab.turn();
     };
     let instructions = |text: &str| std::sync::Arc::new(parse(&format!("actions={text}")).instructions);
@@ -212,7 +214,7 @@ fn changed_rules(lanes: LaneLimits) {
     assert!(lab.handles[0].push(0, &[2; 60]));
     lab.worker.turn(lab.now);
     lab.model
-        .flow_mod(0, FlowMod { instructions: Instructions::default(), ..parse("actions=drop") })
+        .flow_mod(Nanos(0), FlowMod { instructions: Instructions::default(), ..parse("actions=drop") })
         .unwrap();
     let record = lab.model.plane_mut().next_record().unwrap();
     assert!(matches!(lab.model.compare(&record).1, TraceComparison::Changed { then, now } if now > then));

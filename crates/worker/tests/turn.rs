@@ -2,7 +2,7 @@
 //! The number of operations that a worker applies per poll iteration is bounded.
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
-use flow::{Action, Field, FieldMatch, FlowMod, Instructions, Match, PortNo, TableId};
+use flow::{Action, Field, FieldMatch, FlowMod, Instructions, Match, Nanos, PortNo, TableId};
 use model::Model;
 use worker::{Worker, WorkerSet, WorkerSetConfig, build};
 
@@ -22,15 +22,15 @@ fn waiting(tables: u8, bundles: u32, size: u32) -> (Model<WorkerSet>, Worker) {
     let config =
         WorkerSetConfig { workers: 1, small_frames: 64, large_frames: 0, ..WorkerSetConfig::default() };
     let (set, mut workers) = build(&config, Vec::new());
-    let mut model = Model::new(model::ModelConfig::default(), set, 0);
+    let mut model = Model::new(model::ModelConfig::default(), set, Nanos(0));
     let mut worker = workers.remove(0);
     let mods = (0..tables).flat_map(|table| (0..1_000).map(move |number| add(TableId(table), number)));
-    model.bundle(0, mods).unwrap();
+    model.bundle(Nanos(0), mods).unwrap();
     while worker.apply() > 0 {}
     for bundle in 0..bundles {
         let numbers = move |n| 1_000 + bundle * size + n;
         let mods = (0..tables).flat_map(|table| (0..size).map(move |n| add(TableId(table), numbers(n))));
-        model.bundle(0, mods).unwrap();
+        model.bundle(Nanos(0), mods).unwrap();
     }
     (model, worker)
 }
@@ -40,9 +40,9 @@ fn bundles_of_single_parts_fill_a_turn_soon() {
     let (mut model, mut worker) = waiting(1, 4, 60);
     let last = model.barrier();
     // Each bundle has 60 parts that change rules, and some that change programs and cells.
-    assert_eq!(worker.turn(1).applied, 3);
+    assert_eq!(worker.turn(Nanos(1)).applied, 3);
     assert!(!model.is_applied(last));
-    assert_eq!(worker.turn(2).applied, 1);
+    assert_eq!(worker.turn(Nanos(2)).applied, 1);
     assert!(model.is_applied(last));
 }
 
@@ -50,7 +50,7 @@ fn bundles_of_single_parts_fill_a_turn_soon() {
 fn a_bundle_for_many_tables_swaps_them() {
     let (mut model, mut worker) = waiting(40, 8, 60);
     // Each bundle consists of 40 swaps instead of 2,400 parts. A poll iteration applies at most 40 swaps.
-    assert_eq!(worker.turn(1).applied, 1);
+    assert_eq!(worker.turn(Nanos(1)).applied, 1);
     assert_eq!(model.plane_mut().engine(TableId(39)).0, "exact");
-    assert_eq!(worker.turn(2).applied, 1);
+    assert_eq!(worker.turn(Nanos(2)).applied, 1);
 }

@@ -5,7 +5,7 @@
 
 use dataplane::DataPlane;
 use flow::syntax::{ParseOptions, parse_flow};
-use flow::{FlowModCommand, Operation, PortNo, PortState};
+use flow::{FlowModCommand, Nanos, Operation, PortNo, PortState};
 use model::{Model, ModelConfig, PortDesc};
 use port::Queue;
 use port::mem::{self, MemHandle};
@@ -30,14 +30,14 @@ fn switch(flows: &[&str]) -> (Model<WorkerSet>, Vec<Worker>, Vec<MemHandle>) {
         ..worker::WorkerSetConfig::default()
     };
     let (plane, mut workers) = build(&config, ports);
-    let mut model = Model::new(ModelConfig::default(), plane, 0);
+    let mut model = Model::new(ModelConfig::default(), plane, Nanos(0));
     for number in 1..=2 {
         let desc = PortDesc { number: PortNo(number), name: format!("p{number}"), ..PortDesc::default() };
-        model.add_port(0, desc, true).unwrap();
+        model.add_port(Nanos(0), desc, true).unwrap();
     }
     for flow in flows {
         let flow = parse_flow(flow, FlowModCommand::Add, ParseOptions::default()).unwrap();
-        model.flow_mod(0, flow).unwrap();
+        model.flow_mod(Nanos(0), flow).unwrap();
     }
     for worker in &mut workers {
         while worker.apply() > 0 {}
@@ -76,9 +76,9 @@ fn a_worker_that_has_frames_of_another_is_to_be_woken_until_it_took_them() {
         let is_awaited = |workers: &[Worker]| workers[0].handed_over().collect::<Vec<_>>();
         assert_eq!((is_awaited(&workers), workers[1].has_pending()), (vec![], false));
         assert!(handles[0].push(0, &[1; 60]));
-        workers[0].turn(1);
+        workers[0].turn(Nanos(1));
         assert_eq!((is_awaited(&workers), workers[1].has_pending()), (vec![1], true), "{rule}");
-        workers[1].turn(2);
+        workers[1].turn(Nanos(2));
         assert_eq!((is_awaited(&workers), workers[1].has_pending()), (vec![], false), "{rule}");
         assert!(handles[1].pop(0).is_some());
     }
@@ -97,15 +97,15 @@ fn a_worker_tells_what_waits_in_it_and_for_its_devices() {
     // The device has space for 64 frames, so the other frames wait for it.
     for _ in 0..3 {
         (0..32).for_each(|_| assert!(handles[0].push(0, &[1; 60])));
-        workers[0].turn(1);
+        workers[0].turn(Nanos(1));
     }
     assert_eq!(state(&workers[0]), (false, false, true));
     while handles[0].pop(0).is_some() {}
-    workers[0].turn(2);
+    workers[0].turn(Nanos(2));
     assert_eq!(state(&workers[0]), (false, false, false));
     // A frame for a port of the other worker waits in a ring.
     assert!(handles[1].push(0, &[1; 60]));
-    workers[1].turn(3);
+    workers[1].turn(Nanos(3));
     assert_eq!(state(&workers[1]), (false, false, true));
     assert_eq!(state(&workers[0]), (false, true, false));
 }
@@ -115,9 +115,9 @@ fn the_control_thread_is_to_be_woken_while_reports_wait() {
     let (mut model, mut workers, mut handles) = switch(&["actions=CONTROLLER:64"]);
     assert!(!workers[0].has_events());
     assert!(handles[0].push(0, &[1; 60]));
-    workers[0].turn(1);
+    workers[0].turn(Nanos(1));
     assert!(workers[0].has_events() && !workers[1].has_events());
-    model.poll(2);
+    model.poll(Nanos(2));
     assert!(!workers[0].has_events());
 }
 
@@ -132,10 +132,10 @@ fn frames_of_reports_go_home_to_the_worker_that_sent_them() {
     };
     for worker in 0..2 {
         (0..=worker).for_each(|_| assert!(handles[worker].push(0, &[1; 60])));
-        workers[worker].turn(1);
+        workers[worker].turn(Nanos(1));
     }
     assert_eq!(waiting(&mut model, &mut workers), [1, 2]);
-    model.poll(2);
+    model.poll(Nanos(2));
     let mut reported = 0;
     while let Some(message) = model.next_async_message() {
         if let model::AsyncMessage::PacketIn(packet_in) = message {
@@ -144,7 +144,7 @@ fn frames_of_reports_go_home_to_the_worker_that_sent_them() {
         }
     }
     assert_eq!(reported, 3);
-    workers.iter_mut().for_each(|worker| assert_eq!(worker.turn(3).received, 0));
+    workers.iter_mut().for_each(|worker| assert_eq!(worker.turn(Nanos(3)).received, 0));
     assert_eq!(waiting(&mut model, &mut workers), [0, 0]);
 }
 

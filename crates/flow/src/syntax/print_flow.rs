@@ -39,7 +39,8 @@ pub fn format_entry(entry: &FlowEntry, stats: Option<&EntryStats>) -> String {
 
 fn write_entry(line: &mut String, entry: &FlowEntry, stats: Option<&EntryStats>) -> fmt::Result {
     if let Some(stats) = stats {
-        let (seconds, millis) = (stats.duration_ns / 1_000_000_000, stats.duration_ns / 1_000_000 % 1_000);
+        let (seconds, millis) =
+            (stats.duration_ns / Nanos::SECOND, stats.duration_ns / Nanos::MILLISECOND % 1_000);
         write!(line, "duration={seconds}.{millis:03}s, ")?;
     }
     write!(line, "table={}, ", entry.table)?;

@@ -137,7 +137,7 @@ mod tests {
         cut: Option<u16>,
         buffers: &mut Buffers,
     ) -> packet::PacketInMessage {
-        match messages(async_message, cut, 0, buffers).pop() {
+        match messages(async_message, cut, Nanos(0), buffers).pop() {
             Some(Message::PacketIn(packet_in)) => packet_in,
             other => panic!("{other:?}"),
         }
@@ -172,13 +172,13 @@ mod tests {
                 let reported = reported(&packet_in(asked, 0, 0), cut, &mut buffers);
                 assert_eq!((reported.total_len, reported.data), (60, vec![7; data]), "{max_len} bytes");
                 assert_eq!(reported.buffer_id.is_some(), data < 60, "{max_len} bytes");
-                let held = reported.buffer_id.and_then(|id| buffers.take(0, id));
+                let held = reported.buffer_id.and_then(|id| buffers.take(Nanos(0), id));
                 assert!(held.is_none_or(|held| held == (PortNo(3), vec![7; 60])));
             }
         }
         // Without space in the buffers, the whole packet is sent.
         let mut buffers = Buffers::default();
-        while buffers.hold(0, PortNo(1), &[]).is_some() {}
+        while buffers.hold(Nanos(0), PortNo(1), &[]).is_some() {}
         let reported = reported(&packet_in(10, 0, 0), None, &mut buffers);
         assert_eq!((reported.buffer_id, reported.data.len()), (None, 60));
     }
@@ -214,7 +214,7 @@ mod tests {
             };
             let matching = entry.matching.clone();
             let removed =
-                FlowRemoved { entry: Arc::new(entry), reason, duration_ns: 6, packets: 7, bytes: 8 };
+                FlowRemoved { entry: Arc::new(entry), reason, duration_ns: Nanos(6), packets: 7, bytes: 8 };
             let async_message = AsyncMessage::FlowRemoved(removed);
             assert_eq!(kind(&async_message), AsyncKind::FlowRemoved(expected));
             let reported = flow_mod::FlowRemovedMessage {
@@ -222,7 +222,7 @@ mod tests {
                 priority: 2,
                 reason: expected,
                 table: TableId(1),
-                duration_ns: 6,
+                duration_ns: Nanos(6),
                 idle_timeout_s: 3,
                 hard_timeout_s: 4,
                 packets: 7,
@@ -230,7 +230,7 @@ mod tests {
                 matching,
             };
             assert_eq!(
-                messages(&async_message, None, 0, &mut Buffers::default()),
+                messages(&async_message, None, Nanos(0), &mut Buffers::default()),
                 [Message::FlowRemoved(reported)]
             );
         }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 /// Maximum number of buffered packets.
 pub const BUFFERS: usize = 256;
 /// Lifetime of a buffered packet in nanoseconds.
-const HELD_NS: Nanos = 10_000_000_000;
+const HELD_NS: Nanos = Nanos(10_000_000_000);
 /// Buffer ID of a packet that is not buffered (OFP_NO_BUFFER).
 const NO_BUFFER: u32 = u32::MAX;
 
@@ -69,24 +69,28 @@ mod tests {
     #[test]
     fn packets_are_given_once_and_in_time() {
         let mut buffers = Buffers { next: NO_BUFFER - 1, ..Buffers::default() };
-        assert_eq!(buffers.hold(0, PortNo(3), &[1]), Some(NO_BUFFER - 1));
-        assert_eq!(buffers.hold(1, PortNo(4), &[2]), Some(0), "the number that means none is left out");
-        assert!(buffers.holds(2, 0));
-        assert_eq!(buffers.take(2, 0), Some((PortNo(4), vec![2])));
-        assert_eq!(buffers.take(2, 0), None);
+        assert_eq!(buffers.hold(Nanos(0), PortNo(3), &[1]), Some(NO_BUFFER - 1));
+        assert_eq!(
+            buffers.hold(Nanos(1), PortNo(4), &[2]),
+            Some(0),
+            "the number that means none is left out"
+        );
+        assert!(buffers.holds(Nanos(2), 0));
+        assert_eq!(buffers.take(Nanos(2), 0), Some((PortNo(4), vec![2])));
+        assert_eq!(buffers.take(Nanos(2), 0), None);
         // A packet is kept for ten seconds.
-        assert!(buffers.holds(9_999_999_999, NO_BUFFER - 1));
-        assert_eq!(buffers.take(10_000_000_000, NO_BUFFER - 1), None);
+        assert!(buffers.holds(Nanos(9_999_999_999), NO_BUFFER - 1));
+        assert_eq!(buffers.take(Nanos(10_000_000_000), NO_BUFFER - 1), None);
     }
 
     #[test]
     fn room_is_limited_and_comes_back() {
         let mut buffers = Buffers::default();
         for _ in 0..256 {
-            assert!(buffers.hold(5, PortNo(1), &[]).is_some());
+            assert!(buffers.hold(Nanos(5), PortNo(1), &[]).is_some());
         }
-        assert_eq!(buffers.hold(5, PortNo(1), &[]), None);
-        assert_eq!(buffers.hold(10_000_000_004, PortNo(1), &[]), None);
-        assert!(buffers.hold(10_000_000_005, PortNo(1), &[]).is_some());
+        assert_eq!(buffers.hold(Nanos(5), PortNo(1), &[]), None);
+        assert_eq!(buffers.hold(Nanos(10_000_000_004), PortNo(1), &[]), None);
+        assert!(buffers.hold(Nanos(10_000_000_005), PortNo(1), &[]).is_some());
     }
 }

@@ -137,7 +137,7 @@ fn change(message: &Message) -> Result<Change, Refusal> {
 mod tests {
     use super::*;
     use crate::agent::context::ChannelId;
-    use flow::{Action, FlowMod, Instructions};
+    use flow::{Action, FlowMod, Instructions, Nanos};
     use openflow::bundle::FLAG_ATOMIC;
     use openflow::{SessionConfig, SessionEvent, encode};
 
@@ -150,17 +150,17 @@ mod tests {
         let mut bytes = Vec::new();
         encode(&Message::BundleAdd(BundleAdd { bundle_id: 1, flags: FLAG_ATOMIC, message }), 1, &mut bytes)
             .unwrap();
-        channel.receive(&bytes, 0);
+        channel.receive(&bytes, Nanos(0));
         let Some(SessionEvent::Request(request)) = channel.session.next_event() else { panic!("no request") };
         let Message::BundleAdd(add) = &request.message else { panic!("another message") };
         channel.bundle_add(&request, add, shared).map(|()| bytes.len())
     }
 
     fn open() -> Channel {
-        let mut channel = Channel::new(ChannelId(0), SessionConfig::default(), 0);
+        let mut channel = Channel::new(ChannelId(0), SessionConfig::default(), Nanos(0));
         let mut hello = Vec::new();
         encode(&Message::Hello(openflow::Hello::supported()), 0, &mut hello).unwrap();
-        channel.receive(&hello, 0);
+        channel.receive(&hello, Nanos(0));
         assert_eq!(channel.session.next_event(), Some(SessionEvent::Opened));
         channel
     }

@@ -43,7 +43,7 @@ const ANSWER_BYTES: usize = 64 * 1_024;
 const ASYNC_BYTES: usize = 1_024 * 1_024;
 
 /// Minimum time in nanoseconds between two events that report lost messages.
-const LOST_NS: Nanos = 1_000_000_000;
+const LOST_NS: Nanos = Nanos(1_000_000_000);
 
 /// An event on a channel, for the log and for the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -98,7 +98,7 @@ mod tests {
             speed_kbps: 8,
             max_speed_kbps: 9,
         };
-        Port { desc, config: PortConfig::default(), link_up: true, added_ns: 100 }
+        Port { desc, config: PortConfig::default(), link_up: true, added_ns: Nanos(100) }
     }
 
     #[test]
@@ -152,8 +152,8 @@ mod tests {
             tx_dropped: 6,
             by_name: Vec::new(),
         };
-        let reported = port_stats(&a_port(), &counters, 150);
-        assert_eq!((reported.port, reported.duration_ns), (PortNo(3), 50));
+        let reported = port_stats(&a_port(), &counters, Nanos(150));
+        assert_eq!((reported.port, reported.duration_ns), (PortNo(3), Nanos(50)));
         assert_eq!((reported.rx_packets, reported.rx_bytes, reported.rx_dropped), (1, 2, 5));
         assert_eq!((reported.tx_packets, reported.tx_bytes, reported.tx_dropped), (3, 4, 6));
         let unknown =

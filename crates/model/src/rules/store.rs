@@ -79,7 +79,7 @@ impl Store {
                 self.slots.push(Slot {
                     entry: None,
                     serial: 0,
-                    created_ns: 0,
+                    created_ns: Nanos(0),
                     hash: 0,
                     place: 0,
                     life: Life::Free,

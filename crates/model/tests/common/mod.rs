@@ -14,7 +14,7 @@ use frame::Frame;
 use model::{AsyncMessage, FlowCursor, FlowFilter, FlowStats, Model, ModelConfig, PortDesc};
 use std::collections::{HashMap, VecDeque};
 
-pub const SECOND: Nanos = 1_000_000_000;
+pub const SECOND: Nanos = Nanos(1_000_000_000);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
@@ -151,7 +151,7 @@ pub fn plain() -> Fake {
 }
 
 pub fn with(config: ModelConfig) -> Fake {
-    Model::new(config, FakePlane::default(), 0)
+    Model::new(config, FakePlane::default(), Nanos(0))
 }
 
 /// Returns a match on `dl_dst` under a mask.

@@ -30,7 +30,7 @@ pub struct SessionConfig {
 
 impl Default for SessionConfig {
     fn default() -> Self {
-        const SECOND_NS: Nanos = 1_000_000_000;
+        const SECOND_NS: Nanos = Nanos(1_000_000_000);
         Self {
             hello_timeout_ns: 10 * SECOND_NS,
             echo_interval_ns: 15 * SECOND_NS,

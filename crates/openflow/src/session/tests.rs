@@ -7,7 +7,7 @@ use crate::multipart::flow_stats::FlowStatsEntry;
 use crate::multipart::parts::Parts;
 use crate::multipart::{Answer, MultipartReply};
 
-const SECOND: Nanos = 1_000_000_000;
+const SECOND: Nanos = Nanos(1_000_000_000);
 
 /// Returns the bytes of a message, with the correct length in its header.
 fn message(version: u8, kind: u8, xid: u32, body: &[u8]) -> Vec<u8> {
@@ -41,8 +41,8 @@ fn said(session: &mut Session) -> Vec<Message> {
 }
 
 fn open() -> Session {
-    let mut session = Session::new(SessionConfig::default(), 0);
-    assert_eq!(session.receive(&hello(4, None), 0), 8);
+    let mut session = Session::new(SessionConfig::default(), Nanos(0));
+    assert_eq!(session.receive(&hello(4, None), Nanos(0)), 8);
     assert_eq!(session.next_event(), Some(SessionEvent::Opened));
     assert_eq!(said(&mut session), [Message::Hello(Hello::supported())]);
     session
@@ -64,8 +64,8 @@ fn versions_are_agreed_on_by_bitmap_or_by_the_lower_one() {
         (6, Some(1 << 6 | 1 << 1), false),
         (4, Some(0), false),
     ] {
-        let mut session = Session::new(SessionConfig::default(), 0);
-        session.receive(&hello(version, bitmap), 0);
+        let mut session = Session::new(SessionConfig::default(), Nanos(0));
+        session.receive(&hello(version, bitmap), Nanos(0));
         let events = events(&mut session);
         assert_eq!(events == [SessionEvent::Opened], agreed, "{version} {bitmap:?} {events:?}");
         assert_eq!(session.is_open(), agreed);
@@ -74,8 +74,8 @@ fn versions_are_agreed_on_by_bitmap_or_by_the_lower_one() {
 
 #[test]
 fn a_peer_of_version_1_0_is_advised_to_use_1_3() {
-    let mut session = Session::new(SessionConfig::default(), 0);
-    session.receive(&message(1, 0, 9, &[]), 0);
+    let mut session = Session::new(SessionConfig::default(), Nanos(0));
+    session.receive(&message(1, 0, 9, &[]), Nanos(0));
     let events = events(&mut session);
     let [SessionEvent::Closed { reason }] = &events[..] else { panic!("{events:?}") };
     assert_eq!(
@@ -95,8 +95,8 @@ fn a_peer_of_version_1_0_is_advised_to_use_1_3() {
 #[test]
 fn a_peer_that_does_not_begin_with_hello_is_refused_at_once() {
     for bytes in [&b"GET / HTTP/1.1\r\n"[..], &message(4, 5, 1, &[])] {
-        let mut session = Session::new(SessionConfig::default(), 0);
-        session.receive(bytes, 0);
+        let mut session = Session::new(SessionConfig::default(), Nanos(0));
+        session.receive(bytes, Nanos(0));
         let reason = CloseReason::NoHello(bytes[1]);
         assert_eq!(events(&mut session), [SessionEvent::Closed { reason }]);
     }
@@ -104,13 +104,13 @@ fn a_peer_that_does_not_begin_with_hello_is_refused_at_once() {
 
 #[test]
 fn an_error_before_hello_ends_it_without_an_error() {
-    let mut session = Session::new(SessionConfig::default(), 0);
+    let mut session = Session::new(SessionConfig::default(), Nanos(0));
     let hello = session.output().to_vec();
-    session.receive(&message(4, 1, 1, &[0, 0, 0, 0]), 0);
+    session.receive(&message(4, 1, 1, &[0, 0, 0, 0]), Nanos(0));
     assert_eq!(events(&mut session), [SessionEvent::Closed { reason: CloseReason::NoHello(1) }]);
     assert_eq!(session.output(), hello, "nothing but our HELLO goes out");
-    let mut session = Session::new(SessionConfig::default(), 0);
-    session.receive(&message(4, 5, 1, &[]), 0);
+    let mut session = Session::new(SessionConfig::default(), Nanos(0));
+    session.receive(&message(4, 5, 1, &[]), Nanos(0));
     events(&mut session);
     assert_eq!(session.output()[hello.len()..][..2], [4, 1], "all else is answered");
 }
@@ -121,7 +121,7 @@ fn bytes_may_trickle() {
     let two = [message(4, 5, 7, &[]), message(4, 20, 8, &[])].concat();
     let mut got = Vec::new();
     for byte in two {
-        assert_eq!(session.receive(&[byte], 0), 1);
+        assert_eq!(session.receive(&[byte], Nanos(0)), 1);
         got.extend(events(&mut session));
     }
     let requests: Vec<_> = got
@@ -138,7 +138,7 @@ fn bytes_may_trickle() {
 fn echoes_are_answered_and_refusals_carry_the_message() {
     let mut session = open();
     let long = message(4, 99, 5, &[7; 100]);
-    session.receive(&[message(4, 2, 3, b"ping"), long.clone(), message(4, 21, 6, &[])].concat(), 0);
+    session.receive(&[message(4, 2, 3, b"ping"), long.clone(), message(4, 21, 6, &[])].concat(), Nanos(0));
     let events = events(&mut session);
     let codes: Vec<_> = events
         .iter()
@@ -162,7 +162,7 @@ fn lengths_and_versions_that_hide_the_next_message_close() {
         [(&[4, 5, 0, 7, 0, 0, 0, 1], error::BAD_LEN), (&[5, 5, 0, 8, 0, 0, 0, 1], error::BAD_VERSION)]
     {
         let mut session = open();
-        session.receive(bytes, 0);
+        session.receive(bytes, Nanos(0));
         let events = events(&mut session);
         let [SessionEvent::Closed { reason: CloseReason::Framing(error) }] = &events[..] else {
             panic!("{events:?}")
@@ -188,7 +188,7 @@ fn a_hello_after_the_first_may_repeat_but_not_be_of_an_earlier_version() {
         (3, None, false),
     ] {
         let mut session = open();
-        session.receive(&hello(version, bitmap), 0);
+        session.receive(&hello(version, bitmap), Nanos(0));
         let events = events(&mut session);
         let codes: Vec<_> = events
             .iter()
@@ -205,7 +205,7 @@ fn a_hello_after_the_first_may_repeat_but_not_be_of_an_earlier_version() {
 #[test]
 fn an_error_of_another_version_closes_and_is_not_answered() {
     let mut session = open();
-    session.receive(&message(1, kind::ERROR, 3, &[0; 4]), 0);
+    session.receive(&message(1, kind::ERROR, 3, &[0; 4]), Nanos(0));
     assert!(matches!(events(&mut session)[..], [SessionEvent::Closed { .. }]));
     assert_eq!(said(&mut session), []);
 }
@@ -228,7 +228,7 @@ fn what_cannot_be_decoded_is_left_to_the_driver_where_roles_count() {
         (kind::EXPERIMENTER, &stateless_mod),
     ] {
         let mut session = open();
-        session.receive(&message(4, kind, 8, body), 0);
+        session.receive(&message(4, kind, 8, body), Nanos(0));
         let events = events(&mut session);
         let [SessionEvent::Undecodable(request)] = &events[..] else { panic!("{kind}: {events:?}") };
         assert_eq!((request.xid, said(&mut session).len()), (8, 0));
@@ -236,7 +236,7 @@ fn what_cannot_be_decoded_is_left_to_the_driver_where_roles_count() {
     table_features[1] = 1;
     for (kind, body) in [(kind::ROLE_REQUEST, &[9][..]), (kind::MULTIPART_REQUEST, &table_features)] {
         let mut session = open();
-        session.receive(&message(4, kind, 8, body), 0);
+        session.receive(&message(4, kind, 8, body), Nanos(0));
         assert!(matches!(events(&mut session)[..], [SessionEvent::Refused { .. }]), "{kind}");
     }
 }
@@ -247,24 +247,24 @@ fn input_holds_one_message_and_gives_the_rest_back() {
     let longest = message(4, 2, 1, &vec![1; MESSAGE_BYTES_MAX - 8]);
     let mut flood = longest.clone();
     flood.extend_from_slice(&longest);
-    let taken = session.receive(&flood, 0);
+    let taken = session.receive(&flood, Nanos(0));
     assert_eq!(taken, MESSAGE_BYTES_MAX);
-    assert!(!session.wants_read() && session.receive(&flood[taken..], 0) == 0);
+    assert!(!session.wants_read() && session.receive(&flood[taken..], Nanos(0)) == 0);
     assert_eq!(session.next_event(), None);
     assert_eq!(session.output().len(), MESSAGE_BYTES_MAX);
-    assert_eq!(session.receive(&flood[taken..], 0), MESSAGE_BYTES_MAX);
+    assert_eq!(session.receive(&flood[taken..], Nanos(0)), MESSAGE_BYTES_MAX);
 }
 
 #[test]
 fn a_peer_that_floods_and_never_reads_meets_a_limit() {
     let config = SessionConfig { output_limit: 10_000, ..SessionConfig::default() };
-    let mut session = Session::new(config, 0);
-    session.receive(&hello(4, None), 0);
+    let mut session = Session::new(config, Nanos(0));
+    session.receive(&hello(4, None), Nanos(0));
     assert_eq!(session.next_event(), Some(SessionEvent::Opened));
     let echo = message(4, 2, 1, &[0; 992]);
     let mut most = 0;
     for _ in 0..1_000 {
-        session.receive(&echo, 0);
+        session.receive(&echo, Nanos(0));
         assert_eq!(session.next_event(), None);
         most = most.max(session.output().len());
     }
@@ -280,7 +280,7 @@ fn a_peer_that_floods_and_never_reads_meets_a_limit() {
 fn silence_is_asked_about_and_then_ends_it() {
     let mut session = open();
     assert_eq!(session.next_deadline(), Some(15 * SECOND));
-    session.tick(15 * SECOND - 1);
+    session.tick(15 * SECOND - Nanos(1));
     assert_eq!(said(&mut session), []);
     session.tick(15 * SECOND);
     session.tick(16 * SECOND);
@@ -296,7 +296,7 @@ fn silence_is_asked_about_and_then_ends_it() {
 
 #[test]
 fn a_trickled_hello_gets_no_more_time() {
-    let mut session = Session::new(SessionConfig::default(), 0);
+    let mut session = Session::new(SessionConfig::default(), Nanos(0));
     // A HELLO of 256 bytes arrives at one byte per second.
     for (byte, second) in [4, 0, 1, 0, 0, 0, 0, 0, 0].into_iter().zip(1..) {
         session.receive(&[byte], second * SECOND);
@@ -310,8 +310,8 @@ fn a_trickled_hello_gets_no_more_time() {
 #[test]
 fn a_slow_reader_lives_as_long_as_it_reads() {
     let config = SessionConfig { output_limit: 100, ..SessionConfig::default() };
-    let mut session = Session::new(config, 0);
-    session.receive(&hello(4, None), 0);
+    let mut session = Session::new(config, Nanos(0));
+    session.receive(&hello(4, None), Nanos(0));
     session.next_event();
     session.send(1, &Message::EchoReply(vec![0; 5_000])).unwrap();
     for second in 1..100 {
@@ -369,8 +369,8 @@ fn a_message_that_is_too_long_is_not_sent() {
 #[test]
 fn who_vanishes_with_input_waiting_is_given_up() {
     let config = SessionConfig { output_limit: 100, ..SessionConfig::default() };
-    let mut session = Session::new(config, 0);
-    session.receive(&hello(4, None), 0);
+    let mut session = Session::new(config, Nanos(0));
+    session.receive(&hello(4, None), Nanos(0));
     session.next_event();
     session.send(1, &Message::EchoReply(vec![0; 5_000])).unwrap();
     let waiting = vec![4; MESSAGE_BYTES_MAX];

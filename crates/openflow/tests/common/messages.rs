@@ -7,7 +7,7 @@ use super::{
 };
 use flow::group::{Bucket, Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
-use flow::{EntryFlags, FlowModCommand, GroupId, MeterId, PortNo, QueueId, TableId, port_no};
+use flow::{EntryFlags, FlowModCommand, GroupId, MeterId, Nanos, PortNo, QueueId, TableId, port_no};
 use openflow::bundle::{BundleAdd, BundleControl, BundleKind};
 use openflow::features::{Features, Fragments, SwitchConfig, TableMod};
 use openflow::flow_mod::{FlowModMessage, FlowRemovedMessage, FlowRemovedReason};
@@ -85,7 +85,7 @@ pub fn message(rng: &mut Rng) -> Message {
                 FlowRemovedReason::GroupDelete,
             ][rng.usize(..3)],
             table: TableId(rng.u8(..)),
-            duration_ns: duration(rng),
+            duration_ns: Nanos(duration(rng)),
             idle_timeout_s: rng.u16(..),
             hard_timeout_s: rng.u16(..),
             packets: rng.u64(..),

@@ -3,7 +3,7 @@
 
 use super::messages::{flags, group, meter};
 use super::{data, duration, instructions, matching, some, text};
-use flow::{Field, GroupId, MeterId, PortNo, QueueId, TableId};
+use flow::{Field, GroupId, MeterId, Nanos, PortNo, QueueId, TableId};
 use openflow::multipart::Answer;
 use openflow::multipart::description::Description;
 use openflow::multipart::flow_stats::{AggregateStats, FlowStatsEntry, TableStatsEntry};
@@ -42,13 +42,13 @@ pub fn answer(rng: &mut Rng) -> Answer {
             tx_bytes: rng.u64(..),
             tx_packets: rng.u64(..),
             tx_errors: rng.u64(..),
-            duration_ns: duration(rng),
+            duration_ns: Nanos(duration(rng)),
         })),
         6 => Answer::Group(some(rng, |rng| GroupStatsEntry {
             group: GroupId(rng.u32(..)),
             references: rng.u32(..),
             total: counts(rng),
-            duration_ns: duration(rng),
+            duration_ns: Nanos(duration(rng)),
             buckets: some(rng, counts),
         })),
         7 => Answer::GroupDesc(some(rng, |rng| GroupDescription(group(rng)))),
@@ -66,7 +66,7 @@ pub fn answer(rng: &mut Rng) -> Answer {
             meter: MeterId(rng.u32(..)),
             flows: rng.u32(..),
             input: counts(rng),
-            duration_ns: duration(rng),
+            duration_ns: Nanos(duration(rng)),
             bands: some(rng, counts),
         })),
         10 => Answer::MeterConfig(some(rng, meter)),
@@ -89,7 +89,7 @@ fn counts(rng: &mut Rng) -> Counts {
 pub fn flow_stats(rng: &mut Rng) -> FlowStatsEntry {
     FlowStatsEntry {
         table: TableId(rng.u8(..)),
-        duration_ns: duration(rng),
+        duration_ns: Nanos(duration(rng)),
         priority: rng.u16(..),
         idle_timeout_s: rng.u16(..),
         hard_timeout_s: rng.u16(..),
@@ -118,7 +118,7 @@ fn port_stats(rng: &mut Rng) -> PortStats {
         rx_over_errors: rng.u64(..),
         rx_crc_errors: rng.u64(..),
         collisions: rng.u64(..),
-        duration_ns: duration(rng),
+        duration_ns: Nanos(duration(rng)),
     }
 }
 

@@ -55,7 +55,7 @@ impl Driver {
         // A calm case has only a few updates that may change the treatment of packets.
         let updates = if self.style.calm { 1 } else { 5 };
         while self.record.arrivals.len() < self.options.packets {
-            self.now += self.rng.u64(0..STEP_NS_MAX);
+            self.now += Nanos(self.rng.u64(0..STEP_NS_MAX.0));
             match self.rng.u8(0..100) {
                 0..55 => self.push(),
                 55..85 => {

@@ -22,14 +22,15 @@ use worker::{PortQueues, build_with};
 const QUEUE_FRAMES: usize = 512;
 
 /// Learning parameters with which a few packets mark an entry, and a short silence removes the mark.
-const LEARNING: Learning = Learning { min_pps: 10, window: 100_000_000, min_timeout: 0 };
+const LEARNING: Learning = Learning { min_pps: 10, window: Nanos(100_000_000), min_timeout: Nanos(0) };
 
 /// Capacity of a port's queue in a tight case. In such a case, frames are not always taken from the device,
 /// and wait in the outbox.
 const TIGHT_QUEUE_FRAMES: usize = 8;
 
 /// Ageing times of learned addresses, used by successive cases. A case lasts about 20 s of virtual time.
-const MAC_AGEING: [Nanos; 4] = [300_000_000_000, 1_000_000_000, 2_500_000_000, 6_000_000_000];
+const MAC_AGEING: [Nanos; 4] =
+    [Nanos(300_000_000_000), Nanos(1_000_000_000), Nanos(2_500_000_000), Nanos(6_000_000_000)];
 
 /// Cases form blocks of this many cases. In one in `RECORDED` blocks, all packets are recorded for traces.
 const RECORDED: u64 = 3;
@@ -149,9 +150,9 @@ impl Driver {
         let learning = (seed.is_multiple_of(3) && !calm).then_some(LEARNING);
         let mac_ageing = MAC_AGEING[(seed / 2 % 4) as usize];
         let mut model =
-            Model::new(ModelConfig { learning, mac_ageing, ..ModelConfig::default() }, recorder, 0);
+            Model::new(ModelConfig { learning, mac_ageing, ..ModelConfig::default() }, recorder, Nanos(0));
         for number in style.port_numbers() {
-            let added = model.add_port(0, port_desc(number), true);
+            let added = model.add_port(Nanos(0), port_desc(number), true);
             debug_assert!(added.is_ok());
         }
         let per_port = |style: &Style, workers: usize| (0..style.ports).map(|_| vec![0; workers]).collect();
@@ -176,7 +177,7 @@ impl Driver {
             handles,
             shadow: Reference::new(),
             shadowed: 0,
-            now: 1,
+            now: Nanos(1),
             acknowledged: RuleVersion(0),
             tight,
             untaken: 0,
@@ -243,11 +244,11 @@ pub(super) fn port_desc(number: PortNo) -> PortDesc {
 
 /// Clock with arbitrary times.
 fn any_time() -> Nanos {
-    thread_local!(static CLOCK: Cell<Nanos> = const { Cell::new(0) });
+    thread_local!(static CLOCK: Cell<u64> = const { Cell::new(0) });
     CLOCK.with(|clock| {
         let now = clock.get();
         clock.set(now + now.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 300 + 1);
-        now
+        Nanos(now)
     })
 }
 

@@ -10,7 +10,7 @@ use flow::Nanos;
 use flow::operation::MAC_TABLE;
 use model::RemovedReason;
 
-const SECOND_NS: Nanos = 1_000_000_000;
+const SECOND_NS: Nanos = Nanos(1_000_000_000);
 
 /// Maximum delay of an expiry, in nanoseconds.
 const LATE_NS: Nanos = SECOND_NS;
@@ -65,7 +65,7 @@ impl Due {
 }
 
 fn seconds(timeout_s: u16) -> Option<Nanos> {
-    (timeout_s > 0).then(|| Nanos::from(timeout_s) * SECOND_NS)
+    (timeout_s > 0).then(|| u64::from(timeout_s) * SECOND_NS)
 }
 
 fn created(life: &Life, record: &Record) -> Moment {

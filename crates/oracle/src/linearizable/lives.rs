@@ -4,7 +4,7 @@
 
 use crate::log::{Lookup, Moment, Record, Walker};
 use flow::operation::MAC_TABLE;
-use flow::{EntryChange, EntryId, FlowEntry, Operation};
+use flow::{EntryChange, EntryId, FlowEntry, Nanos, Operation};
 use reference::{Processed, Reference};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -132,7 +132,7 @@ impl Lives {
         if lacks_frames && !processed.groups.is_empty() {
             // Possibly no frame was free for a bucket. The NORMAL action of this bucket then did not process
             // the packet.
-            first.at = 0;
+            first.at = Nanos(0);
         }
         let last = lookups.last().map_or(otherwise, |lookup| lookup.moment);
         processed.refreshed.iter().for_each(|id| self.note(Some(*id), Use { first, last }));

@@ -20,13 +20,13 @@ use engines::NONE;
 use flow::{Limits, Nanos};
 
 /// Time for which the previous LUT stays in use, in ns.
-const SERVES_NS: Nanos = 2_000_000_000;
+const SERVES_NS: Nanos = Nanos(2_000_000_000);
 
 impl Previous {
     /// Returns whether the previous LUT is still in use.
     #[inline]
     fn serves(&self, now: Nanos) -> bool {
-        self.until_ns == 0 || now <= self.until_ns
+        self.until_ns == Nanos(0) || now <= self.until_ns
     }
 }
 
@@ -40,7 +40,7 @@ impl Lut {
         // it becomes the previous LUT.
         before.put_off();
         before.role = LutRole::Previous;
-        self.previous = Some(Previous { lut: before, extractor, until_ns: 0 });
+        self.previous = Some(Previous { lut: before, extractor, until_ns: Nanos(0) });
         older.map(|Previous { mut lut, extractor, .. }| {
             // The extractor returns to the control thread with its LUT, because a worker frees nothing.
             lut.inheritance = Some(Inheritance { extractor });
@@ -66,7 +66,7 @@ impl Lut {
     ) -> Option<Record> {
         let mut row = [0; Limits::KEY_WORDS];
         let previous = self.previous.as_mut().filter(|previous| previous.serves(now))?;
-        if previous.until_ns == 0 {
+        if previous.until_ns == Nanos(0) {
             previous.until_ns = now + SERVES_NS;
         }
         let row = &mut row[..previous.lut.words()];
@@ -102,13 +102,13 @@ mod tests {
         assert!(wider.inherit(before).is_none());
         let mut ask =
             |key: u64, now| wider.ask_previous(&mut [], PacketSlot(0), &[key], now).map(|record| record.id);
-        let begin = 5;
+        let begin = Nanos(5);
         assert_eq!([ask(0x107, begin), ask(8, begin)], [Some(EntryId(3)), None]);
         assert_eq!(
-            [ask(0x207, begin + SERVES_NS), ask(0x307, begin + SERVES_NS + 1)],
+            [ask(0x207, begin + SERVES_NS), ask(0x307, begin + SERVES_NS + Nanos(1))],
             [Some(EntryId(3)), None]
         );
-        assert!(wider.is_in_flux(begin + SERVES_NS) && !wider.is_in_flux(begin + SERVES_NS + 1));
+        assert!(wider.is_in_flux(begin + SERVES_NS) && !wider.is_in_flux(begin + SERVES_NS + Nanos(1)));
         let known = |key: u64| wider.find(&[key], wider.hash(&[key])) != NONE;
         assert_eq!([0x107, 0x207, 0x307, 8].map(known), [true, true, false, false]);
     }

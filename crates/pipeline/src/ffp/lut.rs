@@ -28,7 +28,7 @@ use std::sync::Arc;
 pub(super) const WAYS: usize = 8;
 
 /// Length of a period in nanoseconds. The use of records is counted in periods.
-const PERIOD_NS: Nanos = 1_000_000_000;
+const PERIOD_NS: Nanos = Nanos(1_000_000_000);
 
 /// Data of a record besides its value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub struct Lut {
     pub(super) records: Box<[Record]>,
     pub(super) generation: u32,
     pub(super) seen: Seen,
-    pub(super) period: Nanos,
+    pub(super) period: u64,
     seed: Seed,
     compare: Option<RowCompare>,
     /// The previous LUT, which stays in use while this LUT is new.

@@ -5,8 +5,6 @@
 //! requested a place. No storm of values that occur once can fill it, because it records a sample of the
 //! requests.
 
-use flow::Nanos;
-
 /// Number of periods for which a record may be idle. The index is the number of periods in which it was hit:
 /// none, one, two, or at least three.
 const REST_PERIODS: [u8; 4] = [0, 2, 8, 24];
@@ -31,14 +29,14 @@ impl Use {
     const PERIOD: u8 = 0x3f;
 
     /// Returns the use of a record without hits.
-    pub fn never(period: Nanos) -> Self {
+    pub fn never(period: u64) -> Self {
         // The previous period is stored, so that a hit in the current period counts.
         Self((period as u8).wrapping_sub(1) & Self::PERIOD)
     }
 
     /// Notes a hit in this period.
     #[inline(always)]
-    pub fn hit(&mut self, period: Nanos) {
+    pub fn hit(&mut self, period: u64) {
         let now = period as u8 & Self::PERIOD;
         // Most hits find the period already set. Skipping the write keeps the cache line clean.
         if self.0 & Self::PERIOD != now {
@@ -47,12 +45,12 @@ impl Use {
     }
 
     /// Returns the number of periods since the last hit.
-    pub fn rests(self, period: Nanos) -> u8 {
+    pub fn rests(self, period: u64) -> u8 {
         (period as u8).wrapping_sub(self.0) & Self::PERIOD
     }
 
     /// Returns by how many periods a record exceeds its idle limit, or `None` if it does not.
-    pub fn idles(self, period: Nanos) -> Option<u8> {
+    pub fn idles(self, period: u64) -> Option<u8> {
         self.rests(period).checked_sub(REST_PERIODS[usize::from(self.0 >> 6)])
     }
 }
@@ -61,7 +59,7 @@ impl Use {
 #[derive(Debug)]
 pub(super) struct Seen {
     halves: [Box<[u64]>; 2],
-    period: Nanos,
+    period: u64,
     /// Number of requests in this period.
     asked: usize,
     /// Sampling interval: one in this many values is recorded.
@@ -85,7 +83,7 @@ impl Seen {
     }
 
     /// Returns whether a value with this hash requested a place before. May record this request.
-    pub fn ask(&mut self, hash: u64, period: Nanos) -> bool {
+    pub fn ask(&mut self, hash: u64, period: u64) -> bool {
         let bits = self.halves[0].len() * 64;
         let quota = (bits / BITS_PER_VALUE).max(1);
         let now = period as usize & 1;
@@ -126,7 +124,7 @@ mod tests {
     fn records_earn_their_rest() {
         let mut record = Use::never(5);
         assert!(record.idles(5).is_some(), "never hit");
-        let mut rest = |period: Nanos| {
+        let mut rest = |period: u64| {
             record.hit(period);
             record.hit(period);
             (0..64).take_while(|after| record.idles(period + after).is_none()).count()

@@ -5,10 +5,10 @@ use super::frames::udp;
 use super::with_instructions;
 use crate::{MeterDebts, Metered};
 use flow::meter::{Band, Meter, MeterBand};
-use flow::{Action, DropReason, Instructions, MeterId, Outcome, PortNo, TableId};
+use flow::{Action, DropReason, Instructions, MeterId, Nanos, Outcome, PortNo, TableId};
 use std::collections::BTreeMap;
 
-const MS: u64 = 1_000_000;
+const MS: Nanos = Nanos::MILLISECOND;
 
 fn meter(packets: bool, bands: &[(Band, u32, u32)]) -> MeterDebts {
     let bands = bands.iter().map(|&(band, rate, burst)| MeterBand { band, rate, burst }).collect();
@@ -36,7 +36,7 @@ fn a_band_passes_its_burst_and_then_its_rate() {
 fn of_the_bands_exceeded_the_highest_rate_applies_and_the_others_are_charged() {
     let remark = Band::DscpRemark { precedence_level: 1 };
     let mut two = meter(true, &[(remark, 1, 1), (Band::Drop, 2, 2), (remark, 2, 2)]);
-    let bands: Vec<Option<Band>> = (0..4).map(|_| two.charge(60, 0)).collect();
+    let bands: Vec<Option<Band>> = (0..4).map(|_| two.charge(60, Nanos(0))).collect();
     assert_eq!(bands, [None, Some(remark), Some(Band::Drop), Some(Band::Drop)]);
     assert_eq!(two.bands(), [(1, 60), (2, 120), (0, 0)]);
 }

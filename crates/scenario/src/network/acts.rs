@@ -10,7 +10,7 @@ use flow::{Nanos, PortNo};
 use sim::network::{Act, End};
 
 /// Latest time of a change, in ns: one hour after the start.
-const LATEST_NS: Nanos = 3_600_000_000_000;
+const LATEST_NS: Nanos = Nanos(3_600_000_000_000);
 
 /// Part of a network that can fail, with its index.
 #[derive(Clone, Copy)]
@@ -25,9 +25,8 @@ fn needed_time(key: &str, text: Option<&String>) -> Result<Nanos, Mistake> {
 }
 
 fn time(key: &str, text: &str) -> Result<Nanos, Mistake> {
-    let refuse = |ns: Nanos| match ns {
-        ..=LATEST_NS => Ok(ns),
-        _ => Err(format!("\"{text}\" is too long; use at most \"1h\"")),
+    let refuse = |ns| {
+        if ns <= LATEST_NS { Ok(ns) } else { Err(format!("\"{text}\" is too long; use at most \"1h\"")) }
     };
     at(key, duration(text).and_then(refuse))
 }
@@ -64,7 +63,7 @@ pub fn failure(
     let every_ns = interval(failure, lasting_ns, detection_ns, &key)?;
     let mut acts = Vec::with_capacity(2 * parts.len());
     for (place, part) in parts.into_iter().enumerate() {
-        let from_ns = first_ns + place as Nanos * every_ns;
+        let from_ns = first_ns + place as u64 * every_ns;
         let act = |works| match part {
             Part::Link(link) => Act::Link { link, works },
             Part::Node(node) => Act::Node { node, works },
@@ -117,7 +116,7 @@ fn interval(
     if failure.each.is_none() {
         return match failure.every {
             Some(_) => Err(wrong(key("every"), "has no effect without each; leave it out")),
-            None => Ok(0),
+            None => Ok(Nanos::ZERO),
         };
     }
     let Some(lasting_ns) = lasting_ns else {
@@ -156,7 +155,7 @@ pub fn renumber(section: &Renumber, stages: Vec<Setups>, seed: u64) -> Result<Ve
             if setup.changes.is_empty() && setup.stateless.is_none() {
                 continue;
             }
-            let at_ns = first_ns + number as Nanos * step_ns + random.u64(0..=spread_ns);
+            let at_ns = first_ns + number as u64 * step_ns + Nanos(random.u64(0..=spread_ns.0));
             acts.push((at_ns, Act::Configure { node, setup }));
         }
     }

@@ -11,7 +11,7 @@ use sim::network::{Host, Network, NetworkLink, Node};
 use std::path::Path;
 
 /// Maximum link delay and detection time, in ns.
-const LONGEST_NS: Nanos = 60_000_000_000;
+const LONGEST_NS: Nanos = Nanos(60_000_000_000);
 /// Maximum number of frames that wait for a link.
 const QUEUE: i64 = 1_000_000;
 
@@ -40,7 +40,7 @@ pub fn scenario(
     }
     let traffic = mistakes.take(traffic::traffic(&section.traffic, &mut plan, seed));
     let mut acts = Vec::new();
-    let detection_ns = link_defaults.as_ref().map_or(0, |link_defaults| link_defaults.detection_ns);
+    let detection_ns = link_defaults.as_ref().map_or(Nanos::ZERO, |link_defaults| link_defaults.detection_ns);
     for (n, failure) in section.failure.iter().enumerate() {
         let failed = acts::failure(n, failure, plan.graph(), detection_ns);
         acts.extend(mistakes.take(failed).into_iter().flatten());
@@ -94,9 +94,8 @@ struct LinkDefaults {
 
 fn link_defaults(section: &NetworkSection, mistakes: &mut Mistakes) -> Option<LinkDefaults> {
     let mut time = |name: &str, text: &Option<String>, usual: &str| {
-        let checked = duration(text.as_deref().unwrap_or(usual)).and_then(|ns| match ns {
-            ..=LONGEST_NS => Ok(ns),
-            _ => Err("is too long; use at most \"1m\"".to_owned()),
+        let checked = duration(text.as_deref().unwrap_or(usual)).and_then(|ns| {
+            if ns <= LONGEST_NS { Ok(ns) } else { Err("is too long; use at most \"1m\"".to_owned()) }
         });
         mistakes.at(format!("network.{name}"), checked)
     };

@@ -146,7 +146,7 @@ pub fn missed(
     let mut report = |what: &str, which: &dyn Fn(&FailureReport) -> bool| {
         let failures: Vec<_> = found.failures.iter().filter(|failure| which(failure)).collect();
         if let Some(first) = failures.first() {
-            let ms = first.from_ns as f64 / 1e6;
+            let ms = first.from_ns.0 as f64 / 1e6;
             let more = match failures.len() - 1 {
                 0 => String::new(),
                 more => format!(", and {more} more"),

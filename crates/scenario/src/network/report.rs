@@ -230,7 +230,7 @@ pub fn outcome(scenario: &NetworkScenario, found: &Report) -> NetworkOutcome {
     };
     let failure = |failure: &FailureReport| FailureMet {
         part: place(&failure.part),
-        at_ns: failure.from_ns,
+        at_ns: failure.from_ns.0,
         packets: failure.met,
         protected: failure.guarded,
     };
@@ -273,6 +273,6 @@ pub fn outcome(scenario: &NetworkScenario, found: &Report) -> NetworkOutcome {
         state: table_state(&found.states),
         latency_ns: (&found.latency).into(),
         forwarded: found.forwarded,
-        end_ns: found.end_ns,
+        end_ns: found.end_ns.0,
     }
 }

@@ -6,8 +6,8 @@ use super::plan::{Graph, Numberings, Pair, PathPlan, Way, mac};
 use config::Mistake;
 use config::mistakes::{at, wrong};
 use config::value::{duration, in_range};
-use flow::Limits;
 use flow::group::FlowHash;
+use flow::{Limits, Nanos};
 use sim::network::Flow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use wire::PacketBuilder;
@@ -31,7 +31,7 @@ const TARGET_PORT: u16 = 9;
 pub struct Traffic {
     pub pairs: Vec<Pair>,
     pub packets: u32,
-    pub interval_ns: u64,
+    pub interval_ns: Nanos,
     pub bytes: usize,
 }
 
@@ -46,7 +46,7 @@ pub fn traffic(section: &file::Traffic, plan: &mut PathPlan, seed: u64) -> Resul
     plan.limit_paths(paths);
     let interval = section.interval.as_deref().unwrap_or("1ms");
     let interval_ns = at(key("interval"), duration(interval))?;
-    if interval_ns == 0 || interval_ns > 3_600_000_000_000 {
+    if interval_ns == Nanos::ZERO || interval_ns > Nanos(3_600_000_000_000) {
         return Err(wrong(key("interval"), format!("\"{interval}\" is out of range; use \"1us\" to \"1h\"")));
     }
     let pairs = match (&section.pairs, section.sample) {
@@ -204,7 +204,7 @@ impl Traffic {
                     to: pair.1,
                     template: self.template(pair, port).into(),
                     payload_at: HEADER_BYTES,
-                    first_ns: random.u64(0..self.interval_ns),
+                    first_ns: Nanos(random.u64(0..self.interval_ns.0)),
                     interval_ns: self.interval_ns,
                     packets: self.packets,
                     hops_max,

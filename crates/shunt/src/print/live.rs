@@ -17,7 +17,7 @@ pub fn real(out: &mut dyn Write, real: &Real) -> io::Result<()> {
     let copies = if copies.is_empty() { String::new() } else { format!(": {}", copies.join(", ")) };
     let reason = real.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
     let path = if real.fast { ", all the way over the fast-forwarding path" } else { "" };
-    writeln!(out, "result: {}{reason}{copies}, after {}{path}", real.outcome, time(real.left_ns))?;
+    writeln!(out, "result: {}{reason}{copies}, after {}{path}", real.outcome, time(real.left_ns.0))?;
     match real.verdict.as_str() {
         "agrees" => {
             writeln!(out, "the rules agree: {}", real.imagined.why)
@@ -54,7 +54,7 @@ fn hit(out: &mut dyn Write, hit: &RealHit, packet: &Real) -> io::Result<()> {
         (None, true) => "hits  an entry (the rules have changed since)".to_owned(),
         (None, false) => "miss".to_owned(),
     };
-    writeln!(out, "table {} after {}, by {by}", hit.table, time(hit.after_ns))?;
+    writeln!(out, "table {} after {}, by {by}", hit.table, time(hit.after_ns.0))?;
     writeln!(out, "  {what}")
 }
 

@@ -30,7 +30,7 @@ const IDLE_TURNS: u32 = 64;
 const PASSES: usize = 4;
 
 /// Start of virtual time for the worker, in nanoseconds. It is not 0, because 0 means that no time is set.
-const START_NS: Nanos = 1_000_000_000;
+const START_NS: Nanos = Nanos(1_000_000_000);
 
 /// A worker with the ports of a load and with its rules installed.
 pub struct Harness<P: Probe = Observer> {
@@ -64,7 +64,7 @@ impl<P: Probe + Default> Harness<P> {
                     lock(&self.links).present(*class, *flow);
                 }
                 while lock(&self.links).any_waits() {
-                    self.rig.clock.advance_by(10_000);
+                    self.rig.clock.advance_by(Nanos(10_000));
                     self.rig.worker.turn(self.rig.clock.now());
                 }
             }
@@ -109,7 +109,7 @@ impl Harness<Observer> {
         let (mut turns, mut received, mut busy_ns, mut control_ns, mut idle) = (0, 0, 0.0, CONTROL_NS, 0);
         loop {
             let start_ns = self.clock.now_ns();
-            self.rig.clock.advance_to(begin + start_ns as Nanos);
+            self.rig.clock.advance_to(begin + Nanos(start_ns as u64));
             let turn = self.rig.worker.turn(self.rig.clock.now());
             turns += 1;
             received += turn.received as u64;
@@ -198,7 +198,7 @@ const RESTING: usize = 64;
 
 impl Workload for Measured {
     fn prepare(&mut self, _: u64) -> u8 {
-        self.harness.rig.clock.advance_by(1_000);
+        self.harness.rig.clock.advance_by(Nanos(1_000));
         if self.rest > 0 {
             self.rest -= 1;
             return (RESTING + self.rest) as u8;

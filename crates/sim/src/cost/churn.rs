@@ -108,9 +108,10 @@ fn paced(rig: Rig, script: &Script, plan: MeasurePlan) -> (CostTable, Rig) {
 fn begin(rig: &mut Rig, script: &Script) -> Result<(), CostError> {
     rig.worker.probe().off();
     rig.settle();
-    rig.model.flow_mod(0, FlowMod { command: FlowModCommand::Delete, table: None, ..FlowMod::default() })?;
+    rig.model
+        .flow_mod(Nanos(0), FlowMod { command: FlowModCommand::Delete, table: None, ..FlowMod::default() })?;
     rig.settle();
-    rig.model.bundle(0, script.setup.clone()).map_err(|(_, error)| error)?;
+    rig.model.bundle(Nanos(0), script.setup.clone()).map_err(|(_, error)| error)?;
     rig.settle();
     Ok(())
 }
@@ -147,7 +148,7 @@ fn queued(rig: &mut Rig, costs: &CostTable, operations: Vec<Vec<FlowMod>>) -> Re
         let real_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let took_ns = rig.worker.probe().virtual_ns() - virtual_ns;
         virtual_ns += took_ns;
-        rig.clock.advance_by(took_ns as u64);
+        rig.clock.advance_by(Nanos(took_ns as u64));
         turns.add(turn.applied > 0, took_ns, real_ns);
         if operations.len() == 0 && turn.applied == 0 && rig.model.is_applied(rig.model.barrier()) {
             return Ok(turns);
@@ -180,7 +181,7 @@ impl Workload for Paced {
     /// Returns the kind of the poll iteration. Iterations of one kind have similar numbers of changes and a
     /// similarly warm CPU cache.
     fn prepare(&mut self, turn: u64) -> u8 {
-        self.rig.clock.advance_by(1_000);
+        self.rig.clock.advance_by(Nanos(1_000));
         if turn.is_multiple_of(self.window) && self.extra > 0 {
             self.rig.worker.probe().pause(true);
             for _ in 0..self.extra {

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 /// Start of virtual time as the worker sees it, in nanoseconds. It is not 0, because 0 means that no time is
 /// set.
-const VIRTUAL_START_NS: Nanos = 1;
+const VIRTUAL_START_NS: Nanos = Nanos(1);
 
 /// A measured occurrence of a step.
 #[derive(Clone, Copy, Debug)]
@@ -228,7 +228,7 @@ impl Probe for CostProbe {
     }
 
     fn time_ns(&self) -> Option<Nanos> {
-        matches!(self.mode, Mode::Virtual { .. }).then(|| VIRTUAL_START_NS + self.virtual_ns() as Nanos)
+        matches!(self.mode, Mode::Virtual { .. }).then(|| VIRTUAL_START_NS + Nanos(self.virtual_ns() as u64))
     }
 
     fn applied(&mut self, version: RuleVersion) {

@@ -119,9 +119,9 @@ impl<P: Probe + Default> Rig<P> {
         let (mut set, mut workers) = worker::build_with(config, queues.collect(), P::default);
         maker.into_iter().for_each(|maker| set.set_maker(maker));
         let limits = ModelLimits { removals_per_poll: 65_536, ..model.limits };
-        let mut model = Model::new(ModelConfig { limits, ..model }, set, 0);
+        let mut model = Model::new(ModelConfig { limits, ..model }, set, Nanos(0));
         for number in (1..=ports).map(PortNo) {
-            model.add_port(0, PortDesc { number, ..PortDesc::default() }, true)?;
+            model.add_port(Nanos(0), PortDesc { number, ..PortDesc::default() }, true)?;
         }
         let worker = workers.remove(0);
         let mut rig = Self { model, worker, clock: VirtualClock::default() };
@@ -181,7 +181,7 @@ const SWAPPED: u16 = 80;
 /// Supplies packets, and from time to time an operation of each kind.
 impl Workload for Rig {
     fn prepare(&mut self, turn: u64) -> u8 {
-        let now = self.clock.advance_by(1_000);
+        let now = self.clock.advance_by(Nanos(1_000));
         if !turn.is_multiple_of(OPERATION_TURNS) {
             return 0;
         }

@@ -6,7 +6,7 @@ use crate::cost::rig::udp_frame;
 use crate::cost::{CostError, CostProbe, CostSource, CostTable, Rig};
 use dataplane::{DataPlane, Totals};
 use flow::syntax::{ParseOptions, parse_flows};
-use flow::{DropReason, FlowMod, FlowModCommand, TableId};
+use flow::{DropReason, FlowMod, FlowModCommand, Nanos, TableId};
 use std::fmt::{self, Display, Formatter, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -187,7 +187,7 @@ pub fn run(entries: u32, costs: CostSource) -> Result<Report, CostError> {
     let (start, start_cpu) = (Instant::now(), cpu_time());
     let mods: Vec<FlowMod> = parse_flows(&text, ParseOptions::default()).collect::<Result<_, _>>()?;
     let parse = start.elapsed();
-    rig.model.bundle(0, mods).map_err(|(_, error)| error)?;
+    rig.model.bundle(Nanos(0), mods).map_err(|(_, error)| error)?;
     rig.settle();
     let load = start.elapsed() - parse;
     let cpu = cpu_time().saturating_sub(start_cpu);
@@ -235,7 +235,7 @@ fn delete(mut rig: Rig, report: &mut Report) {
         std::thread::sleep(FLOW);
         let start = Instant::now();
         let all = FlowMod { command: FlowModCommand::Delete, table: Some(TableId(0)), ..FlowMod::default() };
-        let done = model.flow_mod(0, all);
+        let done = model.flow_mod(Nanos(0), all);
         debug_assert!(done.is_ok(), "{done:?}");
         report.submit = start.elapsed();
         let barrier = model.barrier();
@@ -244,7 +244,7 @@ fn delete(mut rig: Rig, report: &mut Report) {
         }
         report.barrier = start.elapsed();
         old_at_barrier = model.plane_mut().totals().forwarded;
-        while model.poll(0) || model.pending_removals() != 0 {}
+        while model.poll(Nanos(0)) || model.pending_removals() != 0 {}
         std::thread::sleep(FLOW);
         stop.store(true, Ordering::Release);
         if let Ok((turns, applied, packets)) = forwarding.join() {
@@ -271,7 +271,7 @@ fn forward(worker: &mut Worker<CostProbe>, clock: &mut VirtualClock, stop: &Atom
         let real_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let took_ns = worker.probe().virtual_ns() - virtual_ns;
         virtual_ns += took_ns;
-        clock.advance_by(took_ns as u64);
+        clock.advance_by(Nanos(took_ns as u64));
         turns.add(turn.applied > 0, took_ns, real_ns);
     }
     turns

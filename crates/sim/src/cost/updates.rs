@@ -183,7 +183,7 @@ impl UpdateHarness {
         };
         let mut rig = Rig::over(&config, queues, None, model::ModelConfig::default())?;
         let mods = start.iter().map(|rule| rule.flow_mod(case.rules)).collect::<Result<Vec<_>, _>>()?;
-        rig.model.bundle(0, mods).map_err(|(_, error)| error)?;
+        rig.model.bundle(Nanos(0), mods).map_err(|(_, error)| error)?;
         rig.settle();
         let (rules, flows, together) = (case.rules, case.flows, case.together.max(1));
         Ok(Self { rig, lines, plan, rules, flows, together, submitted: VecDeque::new(), next: 0 })
@@ -255,7 +255,7 @@ impl UpdateHarness {
             let took_ns = (self.rig.worker.probe().virtual_ns() - worked_ns).max(LEAST_NS);
             worked_ns = self.rig.worker.probe().virtual_ns();
             now_ns += took_ns;
-            self.rig.clock.advance_by(took_ns as Nanos);
+            self.rig.clock.advance_by(Nanos(took_ns as u64));
             stretch.ready_ns.extend(std::iter::repeat_n(now_ns, received));
             self.rig.model.poll(self.rig.clock.now());
             while self.rig.model.next_async_message().is_some() {}
@@ -273,7 +273,7 @@ struct Adding<'a> {
 
 impl Workload for Adding<'_> {
     fn prepare(&mut self, turn: u64) -> u8 {
-        self.harness.rig.clock.advance_by(1_000);
+        self.harness.rig.clock.advance_by(Nanos(1_000));
         self.harness.lines[0].waiting.store(BURST, Relaxed);
         self.since += 1;
         if !turn.is_multiple_of(RULE_TURNS) {

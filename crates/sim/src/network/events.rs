@@ -69,7 +69,7 @@ mod tests {
         for (at, rank, event) in
             [(5, 1, 'c'), (9, 0, 'f'), (5, 1, 'd'), (1, 2, 'a'), (5, 0, 'b'), (5, 1, 'e')]
         {
-            events.push(at, rank, event);
+            events.push(Nanos(at), rank, event);
         }
         let order: String = std::iter::from_fn(|| events.pop()).map(|(_, event)| event).collect();
         assert_eq!(order, "abcdef");

@@ -186,16 +186,16 @@ mod tests {
         let node = node(
             "in_port=1,actions=output:2,output:3\nin_port=2,actions=CONTROLLER\nin_port=3,actions=output:1",
         );
-        let mut switch = Instance::new(&node, 1).unwrap();
-        switch.configure(1, &node.setup).unwrap();
+        let mut switch = Instance::new(&node, Nanos(1)).unwrap();
+        switch.configure(Nanos(1), &node.setup).unwrap();
         assert_eq!(switch.state(), InstanceState { entries: 3, ..InstanceState::default() });
         let mut sent = Vec::new();
         let mut reported = Vec::new();
         for port in [1, 2, 3, 2] {
-            reported.push(switch.forward(2, PortNo(port), 7, vec![port as u8; 60], &mut sent));
+            reported.push(switch.forward(Nanos(2), PortNo(port), 7, vec![port as u8; 60], &mut sent));
         }
-        switch.set_link(3, PortNo(1), false).unwrap();
-        reported.push(switch.forward(3, PortNo(3), 8, vec![3; 60], &mut sent));
+        switch.set_link(Nanos(3), PortNo(1), false).unwrap();
+        reported.push(switch.forward(Nanos(3), PortNo(3), 8, vec![3; 60], &mut sent));
         assert_eq!(reported, [None, Some("consumed"), None, Some("consumed"), Some("port_down")]);
         let ports: Vec<_> = sent.iter().map(|sent| (sent.port, sent.packet, sent.bytes[0])).collect();
         assert_eq!(ports, [(PortNo(2), 7, 1), (PortNo(3), 7, 1), (PortNo(1), 7, 3)]);
@@ -204,23 +204,23 @@ mod tests {
     #[test]
     fn a_reason_is_of_this_packet() {
         let node = node("in_port=1,actions=output:2,output:9\nin_port=3,actions=output:2");
-        let mut switch = Instance::new(&node, 1).unwrap();
-        switch.configure(1, &node.setup).unwrap();
+        let mut switch = Instance::new(&node, Nanos(1)).unwrap();
+        switch.configure(Nanos(1), &node.setup).unwrap();
         let mut sent = Vec::new();
         // One copy of this packet is dropped.
-        assert_eq!(switch.forward(2, PortNo(1), 7, vec![0; 60], &mut sent), None);
-        switch.set_link(3, PortNo(2), false).unwrap();
-        assert_eq!(switch.forward(3, PortNo(3), 8, vec![0; 60], &mut sent), Some("port_down"));
+        assert_eq!(switch.forward(Nanos(2), PortNo(1), 7, vec![0; 60], &mut sent), None);
+        switch.set_link(Nanos(3), PortNo(2), false).unwrap();
+        assert_eq!(switch.forward(Nanos(3), PortNo(3), 8, vec![0; 60], &mut sent), Some("port_down"));
     }
 
     #[test]
     fn so_few_frames_are_enough_for_any_number_of_packets() {
         let node = node("actions=all");
-        let mut switch = Instance::new(&node, 1).unwrap();
-        switch.configure(1, &node.setup).unwrap();
+        let mut switch = Instance::new(&node, Nanos(1)).unwrap();
+        switch.configure(Nanos(1), &node.setup).unwrap();
         for packet in 0..1_000 {
             let mut sent = Vec::new();
-            assert_eq!(switch.forward(2, PortNo(1), packet, vec![0; 1_500], &mut sent), None);
+            assert_eq!(switch.forward(Nanos(2), PortNo(1), packet, vec![0; 1_500], &mut sent), None);
             assert_eq!(sent.len(), 2);
         }
     }

@@ -61,7 +61,7 @@ impl LinkState {
             direction.waiting.push_back(start_ns);
         }
         let bits = 8 * ((bytes as u64).max(LEAST_BYTES) + AROUND_BYTES);
-        direction.free_ns = start_ns + (bits * 1_000_000_000).div_ceil(rate_bps.max(1));
+        direction.free_ns = start_ns + Nanos((bits * 1_000_000_000).div_ceil(rate_bps.max(1)));
         Ok(direction.free_ns + self.link.delay_ns)
     }
 
@@ -87,35 +87,41 @@ mod tests {
 
     fn link_state(rate_bps: Option<u64>) -> LinkState {
         let ends = [End { node: 0, port: PortNo(1) }, End { node: 1, port: PortNo(1) }];
-        LinkState::new(NetworkLink { ends, delay_ns: 100, rate_bps, queue_frames: 2 })
+        LinkState::new(NetworkLink { ends, delay_ns: Nanos(100), rate_bps, queue_frames: 2 })
     }
 
     #[test]
     fn frames_wait_for_those_before_them_in_their_direction() {
         // 100 bytes plus 24 bytes of overhead have 992 bits.
         let mut link_state = link_state(Some(1_000_000_000));
-        assert_eq!(link_state.send(0, 0, 100), Ok(992 + 100));
-        assert_eq!(link_state.send(0, 0, 100), Ok(2 * 992 + 100));
-        assert_eq!(link_state.send(0, 1, 100), Ok(992 + 100));
-        assert_eq!(link_state.send(0, 0, 10), Ok(2 * 992 + 672 + 100));
-        assert_eq!(link_state.send(991, 0, 100), Err(QUEUE_FULL));
-        assert_eq!(link_state.send(992, 0, 100), Ok(3 * 992 + 672 + 100));
-        assert_eq!(link_state.send(1_000_000, 0, 100), Ok(1_000_000 + 992 + 100));
+        assert_eq!(link_state.send(Nanos(0), 0, 100), Ok(Nanos(992 + 100)));
+        assert_eq!(link_state.send(Nanos(0), 0, 100), Ok(Nanos(2 * 992 + 100)));
+        assert_eq!(link_state.send(Nanos(0), 1, 100), Ok(Nanos(992 + 100)));
+        assert_eq!(link_state.send(Nanos(0), 0, 10), Ok(Nanos(2 * 992 + 672 + 100)));
+        assert_eq!(link_state.send(Nanos(991), 0, 100), Err(QUEUE_FULL));
+        assert_eq!(link_state.send(Nanos(992), 0, 100), Ok(Nanos(3 * 992 + 672 + 100)));
+        assert_eq!(link_state.send(Nanos(1_000_000), 0, 100), Ok(Nanos(1_000_000 + 992 + 100)));
     }
 
     #[test]
     fn without_a_rate_none_waits() {
         let mut link_state = link_state(None);
-        assert_eq!([link_state.send(5, 0, 100), link_state.send(5, 0, 9_000)], [Ok(105), Ok(105)]);
+        assert_eq!(
+            [link_state.send(Nanos(5), 0, 100), link_state.send(Nanos(5), 0, 9_000)],
+            [Ok(Nanos(105)), Ok(Nanos(105))]
+        );
     }
 
     #[test]
     fn a_cut_empties_it() {
         let mut link_state = link_state(Some(1_000_000));
-        assert!((0..3).all(|_| link_state.send(0, 0, 100).is_ok()));
-        assert!(link_state.set_up(7, false) && !link_state.set_up(8, false));
-        assert_eq!((link_state.send(9, 0, 100), &link_state.cuts[..]), (Err(LINK_DOWN), &[7][..]));
-        assert!(link_state.set_up(10, true));
-        assert_eq!(link_state.send(10, 0, 100), Ok(10 + 992_000 + 100));
+        assert!((0..3).all(|_| link_state.send(Nanos(0), 0, 100).is_ok()));
+        assert!(link_state.set_up(Nanos(7), false) && !link_state.set_up(Nanos(8), false));
+        assert_eq!(
+            (link_state.send(Nanos(9), 0, 100), &link_state.cuts[..]),
+            (Err(LINK_DOWN), &[Nanos(7)][..])
+        );
+        assert!(link_state.set_up(Nanos(10), true));
+        assert_eq!(link_state.send(Nanos(10), 0, 100), Ok(Nanos(10 + 992_000 + 100)));
     }
 }

@@ -206,17 +206,17 @@ mod tests {
         let end = |node, port| End { node, port };
         let links = ends.map(|(a, b)| NetworkLink {
             ends: [end(a, PortNo(1)), end(b, PortNo(2))],
-            delay_ns: 5,
+            delay_ns: Nanos(5),
             rate_bps: None,
             queue_frames: 0,
         });
         let (hosts, links) = (vec![host(0), host(3)], links.to_vec());
-        Network { hosts, links, acts, detection_ns: 10, ..Network::default() }
+        Network { hosts, links, acts, detection_ns: Nanos(10), ..Network::default() }
     }
 
     fn flow(routes: Vec<Vec<Hop>>) -> Flow {
         let template = std::sync::Arc::from([0; 60]);
-        let (first_ns, interval_ns, packets, hops_max) = (0, 1, 1, 9);
+        let (first_ns, interval_ns, packets, hops_max) = (Nanos(0), Nanos(1), 1, 9);
         Flow { from: 0, to: 1, template, payload_at: 42, first_ns, interval_ns, packets, hops_max, routes }
     }
 
@@ -238,7 +238,7 @@ mod tests {
         let visit = |(at, &(link, node)): (usize, &(usize, usize))| Visit {
             link,
             node,
-            at_ns: sent_ns + 5 * (at as Nanos + 1),
+            at_ns: sent_ns + Nanos(5 * (at as u64 + 1)),
         };
         links.iter().enumerate().map(visit).collect()
     }
@@ -264,19 +264,23 @@ mod tests {
     fn what_is_promised_depends_on_what_failed() {
         // In each case, the packet is lost at the switch before the failure.
         let cases = [
-            (link(100, 0, false), 0, Guarded),
-            (link(100, 1, false), 1, Guarded),
-            (link(100, 2, false), 2, Unguarded),
-            (link(100, 7, false), 2, OffPath),
-            (node(100, 1, false), 0, Guarded),
-            (node(100, 2, false), 1, Unguarded),
-            (node(100, 3, false), 2, AtEnd),
-            (node(100, 0, false), 0, AtEnd),
-            (node(100, 7, false), 2, OffPath),
+            (link(Nanos(100), 0, false), 0, Guarded),
+            (link(Nanos(100), 1, false), 1, Guarded),
+            (link(Nanos(100), 2, false), 2, Unguarded),
+            (link(Nanos(100), 7, false), 2, OffPath),
+            (node(Nanos(100), 1, false), 0, Guarded),
+            (node(Nanos(100), 2, false), 1, Unguarded),
+            (node(Nanos(100), 3, false), 2, AtEnd),
+            (node(Nanos(100), 0, false), 0, AtEnd),
+            (node(Nanos(100), 7, false), 2, OffPath),
         ];
         for (act, hops, expected) in cases {
             let lost_at = Some(NetworkPlace::Node(hops));
-            assert_eq!(met(std::slice::from_ref(&act), 120, &PLANNED[..hops], lost_at), expected, "{act:?}");
+            assert_eq!(
+                met(std::slice::from_ref(&act), Nanos(120), &PLANNED[..hops], lost_at),
+                expected,
+                "{act:?}"
+            );
         }
     }
 
@@ -286,11 +290,11 @@ mod tests {
         // it.
         let hop = |link, node| Hop { link, node, link_guarded: false, node_guarded: false };
         let flow = flow(vec![vec![hop(0, 1), hop(1, 2)], vec![hop(3, 4), hop(4, 2)]]);
-        let network = network(vec![link(100, 1, false)]);
+        let network = network(vec![link(Nanos(100), 1, false)]);
         let exposure = |links: &[(usize, usize)], lost_at| {
-            let way = way(120, links);
-            let ended_ns = way.last().map_or(120, |visit| visit.at_ns);
-            let trip = Trip { sent_ns: 120, ended_ns, way: &way, lost_at };
+            let way = way(Nanos(120), links);
+            let ended_ns = way.last().map_or(Nanos(120), |visit| visit.at_ns);
+            let trip = Trip { sent_ns: Nanos(120), ended_ns, way: &way, lost_at };
             let mut outages = Outages::of(&network);
             (outages.exposure(&network, &flow, trip), outages.all[0].met)
         };
@@ -311,57 +315,75 @@ mod tests {
     fn a_loss_that_no_failure_explains_is_not_excused() {
         // The packet was lost at switch 1, before it reached the failure.
         let at_1 = Some(NetworkPlace::Node(1));
-        assert_eq!(met(&[link(100, 2, false)], 120, &PLANNED[..1], at_1), OffPath);
+        assert_eq!(met(&[link(Nanos(100), 2, false)], Nanos(120), &PLANNED[..1], at_1), OffPath);
         // Failures elsewhere have no influence, whether or not they are detected.
-        let elsewhere = [link(100, 7, false), node(100, 6, false), link(115, 5, false)];
-        assert_eq!(met(&elsewhere, 120, &PLANNED[..1], at_1), OffPath);
-        assert_eq!(met(&[link(119, 7, false)], 120, &PLANNED[..1], at_1), OffPath);
-        assert_eq!(met(&[link(100, 7, false), link(112, 7, true)], 120, &PLANNED[..1], at_1), OffPath);
+        let elsewhere = [link(Nanos(100), 7, false), node(Nanos(100), 6, false), link(Nanos(115), 5, false)];
+        assert_eq!(met(&elsewhere, Nanos(120), &PLANNED[..1], at_1), OffPath);
+        assert_eq!(met(&[link(Nanos(119), 7, false)], Nanos(120), &PLANNED[..1], at_1), OffPath);
+        assert_eq!(
+            met(&[link(Nanos(100), 7, false), link(Nanos(112), 7, true)], Nanos(120), &PLANNED[..1], at_1),
+            OffPath
+        );
         // The failure is next to the switch, but not on the packet's path.
-        assert_eq!(met(&[link(100, 3, false)], 120, &[], Some(NetworkPlace::Node(0))), OffPath);
+        assert_eq!(met(&[link(Nanos(100), 3, false)], Nanos(120), &[], Some(NetworkPlace::Node(0))), OffPath);
         // An undetected failure can only explain losses on the link itself.
-        assert_eq!(met(&[link(119, 1, false)], 120, &PLANNED[..1], at_1), OffPath);
-        assert_eq!(met(&[link(119, 1, false)], 120, &PLANNED[..1], Some(NetworkPlace::Link(1))), Undetected);
+        assert_eq!(met(&[link(Nanos(119), 1, false)], Nanos(120), &PLANNED[..1], at_1), OffPath);
+        assert_eq!(
+            met(&[link(Nanos(119), 1, false)], Nanos(120), &PLANNED[..1], Some(NetworkPlace::Link(1))),
+            Undetected
+        );
         // The packet had crossed the link before it failed.
-        assert_eq!(met(&[link(126, 0, false)], 120, &PLANNED[..2], Some(NetworkPlace::Node(2))), OffPath);
+        assert_eq!(
+            met(&[link(Nanos(126), 0, false)], Nanos(120), &PLANNED[..2], Some(NetworkPlace::Node(2))),
+            OffPath
+        );
     }
 
     #[test]
     fn what_the_way_round_meets_counts_too() {
-        let first = link(100, 0, false);
-        assert_eq!(met(std::slice::from_ref(&first), 120, &ROUND, None), Guarded);
-        for second in [link(100, 4, false), node(100, 4, false)] {
+        let first = link(Nanos(100), 0, false);
+        assert_eq!(met(std::slice::from_ref(&first), Nanos(120), &ROUND, None), Guarded);
+        for second in [link(Nanos(100), 4, false), node(Nanos(100), 4, false)] {
             let both = [first.clone(), second.clone()];
-            assert_eq!(met(&both, 120, &ROUND[..1], Some(NetworkPlace::Node(4))), Several, "{second:?}");
+            assert_eq!(
+                met(&both, Nanos(120), &ROUND[..1], Some(NetworkPlace::Node(4))),
+                Several,
+                "{second:?}"
+            );
             // The packet would not have been diverted without the first failure.
-            assert_eq!(met(&[second], 120, &ROUND[..1], Some(NetworkPlace::Node(4))), OffPath);
+            assert_eq!(met(&[second], Nanos(120), &ROUND[..1], Some(NetworkPlace::Node(4))), OffPath);
         }
-        assert_eq!(met(&[first, link(100, 7, false)], 120, &ROUND, None), Guarded);
+        assert_eq!(met(&[first, link(Nanos(100), 7, false)], Nanos(120), &ROUND, None), Guarded);
     }
 
     #[test]
     fn of_several_paths_the_weakest_counts_and_of_none_nothing() {
-        let network = network(vec![link(100, 2, false)]);
+        let network = network(vec![link(Nanos(100), 2, false)]);
         let mut outages = Outages::of(&network);
-        let way = way(120, &PLANNED[..2]);
-        let trip = Trip { sent_ns: 120, ended_ns: 130, way: &way, lost_at: Some(NetworkPlace::Node(2)) };
+        let way = way(Nanos(120), &PLANNED[..2]);
+        let trip = Trip {
+            sent_ns: Nanos(120),
+            ended_ns: Nanos(130),
+            way: &way,
+            lost_at: Some(NetworkPlace::Node(2)),
+        };
         let mut exposure = |routes| outages.exposure(&network, &flow(routes), trip);
         assert_eq!(exposure(vec![path()[..2].to_vec()]), OffPath);
         assert_eq!(exposure(vec![path()[..2].to_vec(), path()]), Unguarded);
         assert_eq!(exposure(Vec::new()), Unguarded);
         assert_eq!(
             outages.failures(),
-            [FailureReport { part: NetworkPlace::Link(2), from_ns: 100, met: 2, guarded: 0 }]
+            [FailureReport { part: NetworkPlace::Link(2), from_ns: Nanos(100), met: 2, guarded: 0 }]
         );
     }
 
     #[test]
     fn times_decide_what_a_packet_met() {
         // The packet is lost on the first link, or is diverted there and delivered 15 ns later.
-        let acts = [link(200, 0, true), link(100, 0, false)];
-        let lost = |sent| met(&acts, sent, &[], Some(NetworkPlace::Link(0)));
+        let acts = [link(Nanos(200), 0, true), link(Nanos(100), 0, false)];
+        let lost = |sent| met(&acts, Nanos(sent), &[], Some(NetworkPlace::Link(0)));
         assert_eq!([99, 100, 109].map(lost), [Nothing, Undetected, Undetected]);
-        let round = |sent| met(&acts, sent, &ROUND, None);
+        let round = |sent| met(&acts, Nanos(sent), &ROUND, None);
         assert_eq!([84, 85, 99, 100].map(round), [Nothing, OffPath, OffPath, Guarded]);
         assert_eq!([194, 195, 209, 210].map(round), [Guarded, Repaired, Repaired, Nothing]);
     }

@@ -145,7 +145,7 @@ impl Report {
             latency: ArrivalTimes::new()?,
             states: vec![InstanceState::default(); nodes],
             forwarded: 0,
-            end_ns: 0,
+            end_ns: Nanos(0),
         })
     }
 

@@ -16,7 +16,7 @@ use model::ModelError;
 use std::collections::{HashMap, HashSet, VecDeque};
 
 /// Start of virtual time for switches, in nanoseconds. It is not 0, because 0 means that no time is set.
-const START_NS: Nanos = 1_000_000_000;
+const START_NS: Nanos = Nanos(1_000_000_000);
 /// Upper bound on the number of links that a copy crosses. It applies in addition to all other limits.
 const HOPS_MOST: u32 = 4_096;
 
@@ -160,7 +160,7 @@ impl<'a> Running<'a> {
             distances: HashMap::new(),
             report: Report::new(nodes)?,
             sent: Vec::new(),
-            now: 0,
+            now: Nanos(0),
         };
         for (place, link) in network.links.iter().enumerate() {
             link.ends.iter().for_each(|end| running.links_of[end.node].push(place));
@@ -354,7 +354,7 @@ impl<'a> Running<'a> {
         report.by_epochs[usize::from(packet.epochs)] += 1;
         report.hops.add(copy.hops.into());
         report.detours.add(copy.hops.saturating_sub(least).into());
-        report.latency.add((self.now - packet.sent_ns) as f64);
+        report.latency.add((self.now - packet.sent_ns).0 as f64);
         self.paths.insert(packets::trail(copy.trail, flow.from, host as u32));
     }
 

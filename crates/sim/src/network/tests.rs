@@ -10,7 +10,7 @@ use model::{Change, GroupCommand};
 use wire::PacketBuilder;
 
 const NODES: usize = 4;
-const DELAY_NS: Nanos = 1_000;
+const DELAY_NS: Nanos = Nanos(1_000);
 const PACKETS: u32 = 100;
 
 fn mac(host: usize) -> [u8; 6] {
@@ -59,8 +59,8 @@ fn flow(from: usize, to: usize) -> Flow {
         to,
         template: packet.into(),
         payload_at: 14,
-        first_ns: 17 * from as u64,
-        interval_ns: 10_000,
+        first_ns: Nanos(17 * from as u64),
+        interval_ns: Nanos(10_000),
         packets: PACKETS,
         hops_max: 2 * NODES as u32,
         routes: vec![(0..hops).map(hop).collect()],
@@ -82,7 +82,7 @@ fn ring() -> Network {
         hosts: (0..NODES).map(host).collect(),
         flows: pairs.filter(|(from, to)| from != to).map(|(from, to)| flow(from, to)).collect(),
         acts: Vec::new(),
-        detection_ns: 100_000,
+        detection_ns: Nanos(100_000),
         seed: 5,
     }
 }
@@ -100,26 +100,26 @@ fn all_arrive_once_by_the_paths_that_entries_say() {
     // The flows over three links could also use a single link.
     assert_eq!((report.detours.max, report.detours.sum), (2, 800));
     assert_eq!((report.paths, report.forwarded), (12, 1_200 * 3));
-    assert_eq!(report.latency.mean_ns(), 2.0 * DELAY_NS as f64);
+    assert_eq!(report.latency.mean_ns(), 2.0 * DELAY_NS.0 as f64);
     assert_eq!((report.added_bits.count, report.added_bits.max), (2_400, 0));
     assert_eq!(report.states, [InstanceState { entries: 4, groups: 2, ..InstanceState::default() }; NODES]);
-    let end_ns = 51 + 99 * 10_000 + 3 * DELAY_NS;
+    let end_ns = Nanos(51 + 99 * 10_000) + 3 * DELAY_NS;
     assert_eq!(report.end_ns, end_ns);
     // A failure after all packets have ended changes nothing.
     let mut network = ring();
-    network.acts = vec![(7_000_000, Act::Link { link: 1, works: false })];
+    network.acts = vec![(Nanos(7_000_000), Act::Link { link: 1, works: false })];
     let report = run(&network).unwrap();
     assert_eq!(report.end_ns, end_ns);
     assert_eq!(
         report.failures,
-        [FailureReport { part: NetworkPlace::Link(1), from_ns: 7_000_000, met: 0, guarded: 0 }]
+        [FailureReport { part: NetworkPlace::Link(1), from_ns: Nanos(7_000_000), met: 0, guarded: 0 }]
     );
 }
 
 #[test]
 fn the_same_network_gives_the_same_report() {
     let mut network = ring();
-    network.acts = vec![(200_000, Act::Node { node: 2, works: false })];
+    network.acts = vec![(Nanos(200_000), Act::Node { node: 2, works: false })];
     let outcome = |network: &Network| format!("{:?}", run(network).unwrap());
     assert_eq!(outcome(&network), outcome(&network));
 }
@@ -127,7 +127,7 @@ fn the_same_network_gives_the_same_report() {
 #[test]
 fn a_link_that_fails_loses_packets_until_that_is_detected() {
     let mut network = ring();
-    network.acts = vec![(200_500, Act::Link { link: 1, works: false })];
+    network.acts = vec![(Nanos(200_500), Act::Link { link: 1, works: false })];
     let report = run(&network).unwrap();
     assert!(report.is_right(), "{report:?}");
     // 6 of the 12 flows cross the link. Some of their packets were on the link.
@@ -144,16 +144,16 @@ fn a_link_that_fails_loses_packets_until_that_is_detected() {
 #[test]
 fn packets_on_a_link_that_is_cut_are_lost_even_if_it_is_back_before_they_would_arrive() {
     let mut network = ring();
-    network.links[0].delay_ns = 500_000;
+    network.links[0].delay_ns = Nanos(500_000);
     let act = |works| Act::Link { link: 0, works };
-    network.acts = vec![(300_000, act(false)), (300_001, act(true))];
+    network.acts = vec![(Nanos(300_000), act(false)), (Nanos(300_001), act(true))];
     let report = run(&network).unwrap();
     assert!(report.is_right(), "{report:?}");
     assert_eq!(report.lost.keys().copied().collect::<Vec<_>>(), [("link_down", NetworkPlace::Link(0))]);
     // About 30 packets of each of the 6 flows had been sent.
     assert!((175..=185).contains(&report.lost()), "{report:?}");
     // Packets lost by the first cut are not affected by the second.
-    network.acts.extend([(350_000, act(false)), (350_001, act(true))]);
+    network.acts.extend([(Nanos(350_000), act(false)), (Nanos(350_001), act(true))]);
     let report = run(&network).unwrap();
     let lost = [Exposure::Undetected, Exposure::Several].map(|exposure| ends(&report, exposure).lost);
     assert!((175..=185).contains(&lost[0]) && lost[1] > 25, "{lost:?}");
@@ -166,7 +166,7 @@ fn what_is_detected_as_a_packet_arrives_is_known_to_it() {
     // Packets that host 0 sends at 200,000 ns are between switches 0 and 1 when link 1 fails. They reach
     // switch 1 when the failure is detected.
     network.detection_ns = DELAY_NS / 2;
-    network.acts = vec![(200_000 + DELAY_NS / 2, Act::Link { link: 1, works: false })];
+    network.acts = vec![(Nanos(200_000) + DELAY_NS / 2, Act::Link { link: 1, works: false })];
     let report = run(&network).unwrap();
     assert!(report.is_right(), "{report:?}");
     assert!(ends(&report, Exposure::Guarded).delivered > 400, "{report:?}");
@@ -182,8 +182,12 @@ fn a_link_that_fails_again_before_its_repair_is_detected_is_down_and_up_to_its_e
         (hop.link_guarded, hop.node_guarded) = (false, false);
     });
     let act = |works| Act::Link { link: 1, works };
-    network.acts =
-        vec![(200_500, act(false)), (290_500, act(true)), (350_500, act(false)), (500_500, act(true))];
+    network.acts = vec![
+        (Nanos(200_500), act(false)),
+        (Nanos(290_500), act(true)),
+        (Nanos(350_500), act(false)),
+        (Nanos(500_500), act(true)),
+    ];
     let report = run(&network).unwrap();
     assert!(report.is_right(), "{report:?}");
     assert!(report.lost.keys().any(|(reason, _)| *reason == "port_down"), "{report:?}");
@@ -193,7 +197,7 @@ fn a_link_that_fails_again_before_its_repair_is_detected_is_down_and_up_to_its_e
 fn a_repaired_link_is_used_again() {
     let mut network = ring();
     let act = |works| Act::Link { link: 1, works };
-    network.acts = vec![(200_500, act(false)), (500_500, act(true))];
+    network.acts = vec![(Nanos(200_500), act(false)), (Nanos(500_500), act(true))];
     let report = run(&network).unwrap();
     assert!(report.is_right(), "{report:?}");
     assert!((60..66).contains(&report.lost()), "{report:?}");
@@ -205,7 +209,7 @@ fn a_repaired_link_is_used_again() {
 fn a_switch_that_fails_loses_what_is_its_own() {
     let mut network = ring();
     let act = |works| Act::Node { node: 2, works };
-    network.acts = vec![(200_500, act(false)), (600_500, act(true))];
+    network.acts = vec![(Nanos(200_500), act(false)), (Nanos(600_500), act(true))];
     let report = run(&network).unwrap();
     assert!(report.is_right(), "{report:?}");
     assert!(report.lost[&("node_down", NetworkPlace::Node(2))] > 100, "{report:?}");
@@ -262,7 +266,7 @@ fn loops_are_seen_and_end() {
 #[test]
 fn a_backup_that_is_missing_is_seen() {
     let mut network = ring();
-    network.acts = vec![(200_500, Act::Link { link: 1, works: false })];
+    network.acts = vec![(Nanos(200_500), Act::Link { link: 1, works: false })];
     network.nodes[1].setup.changes =
         flows("priority=2,dl_dst=02:00:00:00:00:01 actions=output:3\npriority=0 actions=output:1");
     let report = run(&network).unwrap();
@@ -277,7 +281,7 @@ fn a_configuration_is_changed_under_load() {
         changes: flows("priority=8,in_port=3,dl_dst=02:00:00:00:00:01 actions=output:2"),
         stateless: None,
     };
-    network.acts = vec![(500_000, Act::Configure { node: 2, setup })];
+    network.acts = vec![(Nanos(500_000), Act::Configure { node: 2, setup })];
     let report = run(&network).unwrap();
     assert!(report.is_right(), "{report:?}");
     assert_eq!((report.paths, report.delivered), (13, 1_200));
@@ -305,7 +309,7 @@ fn what_is_not_there_is_refused() {
     };
     assert_eq!(refused(|n| n.flows[1].to = 9), "flow 1 is of a host, link or switch that is not there");
     assert_eq!(
-        refused(|n| n.acts.push((0, Act::Link { link: 9, works: true }))),
+        refused(|n| n.acts.push((Nanos(0), Act::Link { link: 9, works: true }))),
         "act 0 is of a host, link or switch that is not there"
     );
     assert_eq!(refused(|n| n.hosts[0].at.port = PortNo(9)), "port 9 of s0: there is no such port");

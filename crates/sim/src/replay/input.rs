@@ -44,7 +44,7 @@ pub(super) fn survey(options: &Options) -> Result<Survey, ReplayError> {
             Err(source) => return Err(failed(options, source)),
         }
     }
-    survey.start_ns = start_ns.unwrap_or(0);
+    survey.start_ns = Nanos(start_ns.unwrap_or(0));
     Ok(survey)
 }
 
@@ -78,24 +78,25 @@ pub(super) struct Burst {
 impl Burst {
     /// Returns the time of the first packet.
     pub fn start_ns(&self) -> Nanos {
-        self.packets.first().map_or(0, |packet| packet.timestamp_ns)
+        self.packets.first().map_or(Nanos(0), |packet| packet.timestamp_ns)
     }
 
     /// Returns whether a packet may join the burst. No timeout may be due between the first packet of the
     /// burst and this packet.
     pub fn takes(&self, options: &Options, packet: &CapturedPacket<'_>, deadline: Option<Nanos>) -> bool {
         let Some(first) = self.packets.first() else { return true };
-        let after_ns = packet.timestamp_ns.checked_sub(first.timestamp_ns);
+        let at = Nanos(packet.timestamp_ns);
         self.packets.len() < BURST
             && self.in_port == options.port_of(packet.interface)
-            && after_ns.is_some_and(|ns| ns <= options.burst_window_ns)
-            && deadline.is_none_or(|at| packet.timestamp_ns < at)
+            && at >= first.timestamp_ns
+            && at - first.timestamp_ns <= options.burst_window_ns
+            && deadline.is_none_or(|deadline| at < deadline)
     }
 
     pub fn push(&mut self, options: &Options, packet: &CapturedPacket<'_>) {
         self.in_port = options.port_of(packet.interface);
         self.packets.push(Arrival {
-            timestamp_ns: packet.timestamp_ns,
+            timestamp_ns: Nanos(packet.timestamp_ns),
             missing: packet.original_len.saturating_sub(packet.bytes.len() as u32),
             bytes: packet.bytes.to_vec(),
         });

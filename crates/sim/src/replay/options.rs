@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 /// Maximum time in nanoseconds between packets that may form one burst. It is about the duration of a poll
 /// iteration.
-const BURST_WINDOW_NS: Nanos = 10_000;
+const BURST_WINDOW_NS: Nanos = Nanos(10_000);
 
 /// Engine that forwards the packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -29,7 +29,7 @@ impl Output {
     pub fn write(&mut self, packet: &Arrival, whole_len: usize, bytes: &[u8]) -> Result<(), ReplayError> {
         let original_len = (whole_len as u32).saturating_add(packet.missing);
         self.writer
-            .write(packet.timestamp_ns, original_len, bytes)
+            .write(packet.timestamp_ns.0, original_len, bytes)
             .map_err(|source| ReplayError::Output { path: self.path.clone(), source })
     }
 

@@ -69,7 +69,8 @@ impl<F: Forwarder> Session<F> {
             self.summary.packets += 1;
             self.summary.truncated += u64::from(packet.truncated);
             let first_ns = *first_ns.get_or_insert(packet.timestamp_ns);
-            self.summary.span_ns = self.summary.span_ns.max(packet.timestamp_ns.saturating_sub(first_ns));
+            self.summary.span_ns =
+                self.summary.span_ns.max(Nanos(packet.timestamp_ns.saturating_sub(first_ns)));
             if input::is_oversized(&packet) {
                 self.summary.oversized += 1;
                 continue;

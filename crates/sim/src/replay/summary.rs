@@ -85,7 +85,7 @@ fn by_name(counts: &DropCounts) -> Vec<(&'static str, u64)> {
 
 impl Display for ReplaySummary {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let (seconds, ns) = (self.span_ns / 1_000_000_000, self.span_ns % 1_000_000_000);
+        let (seconds, ns) = (self.span_ns / Nanos::SECOND, self.span_ns % Nanos::SECOND);
         writeln!(f, "engine          {}", self.engine.name())?;
         writeln!(f, "packets         {} in {seconds}.{ns:09} s of the capture", self.packets)?;
         if self.truncated != 0 {

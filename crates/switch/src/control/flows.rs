@@ -11,7 +11,7 @@ use worker::WorkerSet;
 
 /// Maximum number of entries per part of the answer.
 const PART_ENTRIES: usize = 512;
-const SECOND_NS: Nanos = 1_000_000_000;
+const SECOND_NS: Nanos = Nanos(1_000_000_000);
 
 /// Iterator over all flows. In the format of a flow file, meters and groups come before the flows that use
 /// them.
@@ -86,7 +86,7 @@ impl Walk {
 
 fn line(flow: &FlowStats, now: Nanos) -> String {
     // An entry that was never hit has been idle since it was added.
-    let idle_ns = if flow.used_ns == 0 { flow.duration_ns } else { now.saturating_sub(flow.used_ns) };
+    let idle_ns = if flow.used_ns == Nanos(0) { flow.duration_ns } else { now.saturating_sub(flow.used_ns) };
     let stats = syntax::EntryStats {
         duration_ns: flow.duration_ns,
         packets: flow.packets,
@@ -105,7 +105,7 @@ fn row(flow: &FlowStats) -> FlowRow {
         cookie: format!("{:#x}", entry.cookie),
         packets: flow.packets,
         bytes: flow.bytes,
-        duration_ms: flow.duration_ns / 1_000_000,
+        duration_ms: flow.duration_ns / Nanos::MILLISECOND,
         idle_timeout_s: entry.idle_timeout_s,
         hard_timeout_s: entry.hard_timeout_s,
         low_latency: entry.low_latency,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Latencies of frames in the switch, as sent over the control socket.
 
+use flow::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use worker::{LaneLatencies, Spread};
@@ -38,11 +39,11 @@ impl LatencyFigures {
     pub fn of(spread: &Spread) -> Self {
         Self {
             frames: spread.frames(),
-            p50_ns: spread.quantile_ns(0.5),
-            p99_ns: spread.quantile_ns(0.99),
-            p999_ns: spread.quantile_ns(0.999),
-            p9999_ns: spread.quantile_ns(0.999_9),
-            max_ns: spread.max_ns,
+            p50_ns: spread.quantile_ns(0.5).0,
+            p99_ns: spread.quantile_ns(0.99).0,
+            p999_ns: spread.quantile_ns(0.999).0,
+            p9999_ns: spread.quantile_ns(0.999_9).0,
+            max_ns: spread.max_ns.0,
         }
     }
 }
@@ -87,9 +88,9 @@ pub struct LaneBuckets {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Buckets {
     /// For each non-empty bucket, its upper bound in ns and its number of frames, in ascending order.
-    pub buckets: Vec<(u64, u64)>,
+    pub buckets: Vec<(Nanos, u64)>,
     /// Maximum latency in ns.
-    pub max_ns: u64,
+    pub max_ns: Nanos,
 }
 
 impl LaneBuckets {

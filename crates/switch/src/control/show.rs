@@ -15,7 +15,7 @@ use model::agent::LostMessages;
 use std::collections::BTreeMap;
 use worker::WorkerSet;
 
-const SECOND_NS: Nanos = 1_000_000_000;
+const SECOND_NS: Nanos = Nanos(1_000_000_000);
 
 fn mac_text(mac: [u8; 6]) -> String {
     mac.map(|byte| format!("{byte:02x}")).join(":")
@@ -169,7 +169,7 @@ pub fn counters(model: &mut Model<WorkerSet>, lost: LostMessages) -> CountersRep
         limits: limits.collect(),
         lanes: by_lane(LaneLatency::of(&latencies.low_latency), LaneLatency::of(&latencies.normal)),
         gaps: latencies.gaps,
-        stolen_ns: latencies.stolen_ns,
+        stolen_ns: latencies.stolen_ns.0,
     }
 }
 
@@ -189,7 +189,7 @@ pub fn latencies(model: &mut Model<WorkerSet>) -> LatencyBuckets {
     LatencyBuckets {
         lanes: by_lane(reported.low_latency.into(), reported.normal.into()),
         gaps: reported.gaps,
-        stolen_ns: reported.stolen_ns,
+        stolen_ns: reported.stolen_ns.0,
     }
 }
 

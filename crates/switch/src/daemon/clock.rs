@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use std::time::Instant;
 
 /// Time at the start, in ns. It is not 0, because counters use 0 for "never".
-const START_NS: Nanos = 1_000_000_000;
+const START_NS: Nanos = Nanos(1_000_000_000);
 
 /// Monotonic clock.
 #[derive(Clone, Copy, Debug)]
@@ -18,12 +18,12 @@ impl MonotonicClock {
     }
 
     pub fn now(self) -> Nanos {
-        START_NS + self.0.elapsed().as_nanos() as Nanos
+        START_NS + Nanos::from(self.0.elapsed())
     }
 }
 
 /// Returns the time since the first call, in nanoseconds. Used as a stopwatch.
 pub fn elapsed() -> Nanos {
     static START: OnceLock<Instant> = OnceLock::new();
-    START.get_or_init(Instant::now).elapsed().as_nanos() as Nanos
+    Nanos::from(START.get_or_init(Instant::now).elapsed())
 }

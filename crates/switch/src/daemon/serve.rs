@@ -14,11 +14,11 @@ use std::os::fd::AsFd;
 /// Maximum number of clients of the control socket.
 const CLIENTS: usize = 64;
 /// Time between two checks of links and threads, in ns. It is also the longest sleep.
-const TEND_NS: Nanos = 100_000_000;
+const TEND_NS: Nanos = Nanos(100_000_000);
 /// Longest sleep while a client waits for real packets, in ns.
-const RECORDS_NS: Nanos = 5_000_000;
+const RECORDS_NS: Nanos = Nanos(5_000_000);
 /// Longest sleep while a client waits for a change to become active, in ns.
-const BARRIER_NS: Nanos = 200_000;
+const BARRIER_NS: Nanos = Nanos(200_000);
 
 impl Daemon {
     /// Serves clients, controllers and workers until the daemon is stopped. Then the workers end and the
@@ -30,7 +30,7 @@ impl Daemon {
     pub fn serve(mut self, stop: &Stop) -> Result<(), DaemonError> {
         let mut clients: Vec<Connection> = Vec::new();
         let mut loading_room = self.model_handle.here().map_or(0, |model| model.config().limits.entries);
-        let mut tended_ns = 0;
+        let mut tended_ns = Nanos::ZERO;
         loop {
             let done = self.model_handle.take_back()?;
             // Announce the sleep before looking for work, so that a worker that reports something later wakes
@@ -55,7 +55,7 @@ impl Daemon {
             let sleep_ns = match self.model_handle.here() {
                 // The thread that has the model wakes this thread when it is done. Until then, only echo
                 // requests are answered.
-                None if self.openflow.step_alone(now) => 0,
+                None if self.openflow.step_alone(now) => Nanos::ZERO,
                 None => TEND_NS,
                 Some(model) => {
                     let mut more = model.poll(now);
@@ -78,7 +78,7 @@ impl Daemon {
                     // Take no further requests while many operations wait for the workers.
                     congested = model.plane_mut().parked() >= PARKED_MAX;
                     if more {
-                        0
+                        Nanos::ZERO
                     } else if congested
                         || clients.iter().any(Connection::waits_for_barrier)
                         || self.openflow.waits_for_barrier()
@@ -131,7 +131,7 @@ impl Daemon {
         }
         let of_clients = set.len();
         self.openflow.descriptors(&mut set);
-        let limit = Timespec { tv_sec: 0, tv_nsec: sleep_ns.min(TEND_NS) as _ };
+        let limit = Timespec { tv_sec: 0, tv_nsec: sleep_ns.min(TEND_NS).0 as _ };
         match poll(&mut set, Some(&limit)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(DaemonError::Io { what: "wait for clients", source: error.into() }),

@@ -113,7 +113,7 @@ impl Loop<'_> {
         let Pace { spin_ns, keeping_ns, keeping_soon_ns } = self.pace;
         let mut worker = self.shared.0.lock();
         let mut active_ns = self.clock.now();
-        let mut kept_ns = 0;
+        let mut kept_ns = Nanos::ZERO;
         let mut descriptors = Vec::new();
         while !self.shared.0.is_stopped() {
             let now = self.clock.now();
@@ -143,7 +143,7 @@ impl Loop<'_> {
             // Frames in an egress queue wait for the rate of their queue, not for a device, so sleep until
             // the queue may send.
             let left_ns = turn.opens_ns.map_or(left_ns, |opens_ns| left_ns.min(opens_ns.saturating_sub(now)));
-            worker = self.sleep(worker, &mut descriptors, turn, Duration::from_nanos(left_ns));
+            worker = self.sleep(worker, &mut descriptors, turn, left_ns.into());
         }
         worker.housekeeping();
     }

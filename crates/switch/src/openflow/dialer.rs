@@ -12,11 +12,11 @@ use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// First pause after a failure, in ns.
-const PAUSE_NS: Nanos = 250_000_000;
+const PAUSE_NS: Nanos = Nanos(250_000_000);
 /// Longest pause, in ns.
-const PAUSE_MAX_NS: Nanos = 8_000_000_000;
+const PAUSE_MAX_NS: Nanos = Nanos(8_000_000_000);
 /// Maximum time to establish a connection, in ns.
-const CONNECT_NS: Nanos = 5_000_000_000;
+const CONNECT_NS: Nanos = Nanos(5_000_000_000);
 
 #[derive(Debug)]
 enum State {
@@ -35,7 +35,7 @@ pub struct Dialer {
 
 impl Dialer {
     pub fn new(address: Endpoint) -> Self {
-        Self { address, state: State::Waiting { until_ns: 0 }, pause_ns: PAUSE_NS }
+        Self { address, state: State::Waiting { until_ns: Nanos(0) }, pause_ns: PAUSE_NS }
     }
 
     pub fn address(&self) -> &Endpoint {
@@ -158,7 +158,7 @@ mod tests {
         let address = nobody.local_addr().unwrap();
         drop(nobody);
         let mut dialer = Dialer::new(Endpoint::Tcp(address));
-        let mut now = 0;
+        let mut now = Nanos(0);
         for pause_ns in [PAUSE_NS, 2 * PAUSE_NS, 4 * PAUSE_NS] {
             let mut result = dialer.step(now);
             if result.is_none() {
@@ -166,7 +166,7 @@ mod tests {
                 result = dialer.step(now);
             }
             assert!(result.unwrap().is_err());
-            assert!(dialer.step(now + pause_ns - 1).is_none() && dialer.descriptor().is_none());
+            assert!(dialer.step(now + pause_ns - Nanos(1)).is_none() && dialer.descriptor().is_none());
             now += pause_ns;
         }
         let listener = TcpListener::bind(address).unwrap();
@@ -179,20 +179,20 @@ mod tests {
         dialer.opened();
         assert!(dialer.is_open());
         dialer.lost(now);
-        assert!(!dialer.is_open() && dialer.step(now + PAUSE_NS - 1).is_none());
+        assert!(!dialer.is_open() && dialer.step(now + PAUSE_NS - Nanos(1)).is_none());
     }
 
     #[test]
     fn a_unix_socket_is_tried_again_too() {
         let path = std::env::temp_dir().join(format!("shunt-dialer-{}.sock", std::process::id()));
         let mut dialer = Dialer::new(Endpoint::Unix(path.clone()));
-        assert_eq!(dialer.step(0).unwrap().unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(dialer.step(Nanos(0)).unwrap().unwrap_err().kind(), io::ErrorKind::NotFound);
         drop(UnixListener::bind(&path).unwrap());
-        assert!(dialer.step(PAUSE_NS - 1).is_none());
+        assert!(dialer.step(PAUSE_NS - Nanos(1)).is_none());
         assert_eq!(dialer.step(PAUSE_NS).unwrap().unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
         std::fs::remove_file(&path).unwrap();
         let listener = UnixListener::bind(&path).unwrap();
-        assert!(dialer.step(3 * PAUSE_NS - 1).is_none() && dialer.descriptor().is_none());
+        assert!(dialer.step(3 * PAUSE_NS - Nanos(1)).is_none() && dialer.descriptor().is_none());
         assert!(dialer.step(3 * PAUSE_NS).is_none());
         wait(&mut dialer);
         let mut stream = dialer.step(3 * PAUSE_NS).unwrap().unwrap();

@@ -5,7 +5,7 @@ use flow::Nanos;
 
 /// Time without a controller after which standalone mode starts, in ns. A controller that restarts sooner
 /// finds its flows unchanged.
-const PATIENCE_NS: Nanos = 5_000_000_000;
+const PATIENCE_NS: Nanos = Nanos(5_000_000_000);
 
 /// Decides when standalone mode starts and ends.
 #[derive(Debug)]
@@ -42,13 +42,13 @@ mod tests {
     #[test]
     fn it_learns_until_a_controller_comes_and_some_time_after_the_last_went() {
         let mut fallback = Fallback::new(true);
-        assert_eq!(fallback.step(false, true, 0), None);
-        assert_eq!(fallback.step(true, true, 1), Some(false));
-        assert_eq!(fallback.step(true, false, 2), None);
-        assert_eq!(fallback.step(false, false, 3), None);
+        assert_eq!(fallback.step(false, true, Nanos(0)), None);
+        assert_eq!(fallback.step(true, true, Nanos(1)), Some(false));
+        assert_eq!(fallback.step(true, false, Nanos(2)), None);
+        assert_eq!(fallback.step(false, false, Nanos(3)), None);
         assert_eq!(fallback.step(true, false, PATIENCE_NS), None);
-        assert_eq!(fallback.step(false, false, PATIENCE_NS + 3), None);
-        assert_eq!(fallback.step(false, false, 2 * PATIENCE_NS + 3), Some(true));
-        assert_eq!(Fallback::new(false).step(true, true, 0), None);
+        assert_eq!(fallback.step(false, false, PATIENCE_NS + Nanos(3)), None);
+        assert_eq!(fallback.step(false, false, 2 * PATIENCE_NS + Nanos(3)), Some(true));
+        assert_eq!(Fallback::new(false).step(true, true, Nanos(0)), None);
     }
 }

@@ -5,13 +5,13 @@ use flow::Nanos;
 
 /// Maximum number of lines per level and second.
 const LINES: u32 = 20;
-const SECOND_NS: Nanos = 1_000_000_000;
+const SECOND_NS: Nanos = Nanos(1_000_000_000);
 
 /// Counts log lines in the current second. Warnings have a separate count, so that info lines cannot suppress
 /// them. Lines that the log level hides are not counted.
 #[derive(Debug, Default)]
 pub struct LogLimit {
-    second: Nanos,
+    second: u64,
     infos: u32,
     warnings: u32,
 }
@@ -71,7 +71,7 @@ mod tests {
             let mut limit = LogLimit::default();
             let mut written = 0;
             for n in 0..100 {
-                limit.info(n, || written += 1);
+                limit.info(Nanos(n), || written += 1);
             }
             assert_eq!((written, limit.infos), (LINES, 100));
             limit.info(SECOND_NS, || written += 1);
@@ -85,10 +85,10 @@ mod tests {
             let mut limit = LogLimit::default();
             let mut written = 0;
             for n in 0..100 {
-                limit.info(n, || {});
+                limit.info(Nanos(n), || {});
             }
             for n in 0..100 {
-                limit.warn(n, || written += 1);
+                limit.warn(Nanos(n), || written += 1);
             }
             assert_eq!(written, LINES);
         });
@@ -99,10 +99,10 @@ mod tests {
         at(LevelFilter::WARN, || {
             let mut limit = LogLimit::default();
             for n in 0..100 {
-                limit.info(n, || panic!("nobody sees this line"));
+                limit.info(Nanos(n), || panic!("nobody sees this line"));
             }
             assert_eq!(limit.infos, 0);
-            limit.warn(0, || {});
+            limit.warn(Nanos(0), || {});
             assert_eq!(limit.warnings, 1);
         });
     }

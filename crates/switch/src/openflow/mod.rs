@@ -33,7 +33,7 @@ pub(crate) const CONNECTIONS: usize = 1_024;
 /// Maximum number of connections that a socket accepts per step.
 const ACCEPTS_PER_STEP: usize = 64;
 /// Pause in accepting after the system refused a connection, in ns.
-const ACCEPT_PAUSE_NS: Nanos = 100_000_000;
+const ACCEPT_PAUSE_NS: Nanos = Nanos(100_000_000);
 /// Maximum number of asynchronous messages passed to the agent per step.
 const ASYNC_MESSAGES_PER_STEP: usize = 1_024;
 
@@ -71,7 +71,7 @@ impl Channels {
         Ok(Self {
             agent,
             acceptors,
-            deaf_until_ns: 0,
+            deaf_until_ns: Nanos(0),
             dialers: config.controllers.iter().cloned().map(Dialer::new).collect(),
             links: Vec::new(),
             fallback: Fallback::new(config.standalone && !config.controllers.is_empty()),

@@ -147,11 +147,11 @@ fn lanes(before: &Reading, after: &Reading, rates: &Rates) -> TopSection {
         let figures = [0.5, 0.99, 0.999, 0.999_9].map(|share| raw.quantile_ns(share));
         row.extend(figures.into_iter().chain([raw.max_ns]).map(|ns| match raw.frames() {
             0 => "-".to_owned(),
-            _ => microseconds(ns),
+            _ => microseconds(ns.0),
         }));
         row.push(match whole.frames() {
             0 => "-".to_owned(),
-            _ => microseconds(whole.quantile_ns(0.999)),
+            _ => microseconds(whole.quantile_ns(0.999).0),
         });
         row.push(rates.text(0, in_gaps.frames()));
         row

@@ -12,7 +12,7 @@ use crate::watchdog::{Pulse, threads, watch};
 use crate::wire::{Ingress, Wire};
 use crate::{Load, Run};
 use config::{Config, Endpoint, Pace};
-use flow::PortNo;
+use flow::{Nanos, PortNo};
 use port::mem::{MemHandle, pair};
 use port::wait::Wake;
 use std::os::unix::net::UnixStream;
@@ -32,7 +32,7 @@ fn port_frames(load: Load) -> usize {
     }
 }
 /// Sleep time that is longer than the watchdog waits. Thus a missed wake-up is detected as a hang.
-const FOR_EVER_NS: u64 = 600_000_000_000;
+const FOR_EVER_NS: Nanos = Nanos(600_000_000_000);
 
 /// Running daemon with its directory.
 pub struct Stage {
@@ -133,7 +133,7 @@ fn config(run: &Run, folder: &std::path::Path, served: &[Vec<usize>], random: &m
     }
     let mut config = Config::parse(&text).unwrap();
     if run.load == Load::Sleepy {
-        config.pace = Pace { spin_ns: 0, keeping_ns: FOR_EVER_NS, keeping_soon_ns: FOR_EVER_NS };
+        config.pace = Pace { spin_ns: Nanos(0), keeping_ns: FOR_EVER_NS, keeping_soon_ns: FOR_EVER_NS };
     }
     config
 }

@@ -14,15 +14,16 @@
 //! the first 64 spans.
 
 use crate::clock::Clock;
+use flow::Nanos;
 
 /// Excess over the permitted duration above which a span is a gap, in nanoseconds.
-const SLACK_NS: u64 = 2_000;
+const SLACK_NS: Nanos = Nanos(2_000);
 
 /// The same excess shortly after rule changes, in nanoseconds.
-const CHANGING_NS: u64 = 50_000;
+const CHANGING_NS: Nanos = Nanos(50_000);
 
 /// Duration of the wider limit after an operation, in nanoseconds.
-const CHANGE_NS: u64 = 10_000_000;
+const CHANGE_NS: Nanos = Nanos(10_000_000);
 
 /// Multiple of its usual duration that work may take.
 const FACTOR: u64 = 5;

@@ -47,7 +47,7 @@ impl Spread {
             before += frames;
             before >= rank
         });
-        reached.map_or(0, |(ns, _)| *ns).min(self.max_ns)
+        reached.map_or(Nanos::ZERO, |(ns, _)| *ns).min(self.max_ns)
     }
 
     /// Returns the sum of both distributions.
@@ -73,7 +73,7 @@ impl Spread {
         };
         let new = self.buckets.iter().map(|(ns, frames)| (*ns, frames.saturating_sub(before(*ns))));
         let buckets: Vec<_> = new.filter(|(_, frames)| *frames > 0).collect();
-        let last_ns = buckets.last().map_or(0, |(ns, _)| *ns);
+        let last_ns = buckets.last().map_or(Nanos::ZERO, |(ns, _)| *ns);
         Self { max_ns: last_ns.min(self.max_ns), buckets }
     }
 }

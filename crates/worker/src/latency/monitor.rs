@@ -41,7 +41,7 @@ impl LatencyMonitor {
     #[inline]
     fn read<P: Probe>(&mut self, probe: &P) -> u64 {
         let now = match probe.time_ns() {
-            Some(now) => now,
+            Some(now) => now.0,
             None => {
                 let now = self.clock.now();
                 // A clock of another core may be slightly behind.

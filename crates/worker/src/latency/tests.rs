@@ -66,24 +66,33 @@ fn quantiles_are_those_of_a_sort_or_up_to_a_32nd_more() {
     for share in [0.0, 0.001, 0.25, 0.5, 0.9, 0.99, 0.999, 0.9999, 1.0] {
         let exact = u64::from(all[((all.len() as f64 * share).ceil() as usize).max(1) - 1]);
         let quantile = spread.quantile_ns(share);
-        assert!(quantile >= exact && quantile <= exact + exact / 32, "{share}: {quantile}, not {exact}");
+        assert!(
+            quantile >= Nanos(exact) && quantile <= Nanos(exact + exact / 32),
+            "{share}: {quantile}, not {exact}"
+        );
     }
-    assert_eq!(spread.quantile_ns(1.0), u64::from(all[all.len() - 1]));
-    assert_eq!(spread.max_ns, u64::from(all[all.len() - 1]));
+    assert_eq!(spread.quantile_ns(1.0), Nanos(u64::from(all[all.len() - 1])));
+    assert_eq!(spread.max_ns, Nanos(u64::from(all[all.len() - 1])));
 }
 
 #[test]
 fn no_frames_have_no_latency() {
     let nothing = Spread::default();
-    assert_eq!((nothing.frames(), nothing.quantile_ns(0.5), nothing.max_ns), (0, 0, 0));
+    assert_eq!((nothing.frames(), nothing.quantile_ns(0.5), nothing.max_ns), (0, Nanos(0), Nanos(0)));
 }
 
 #[test]
 fn what_came_since_is_the_difference_and_together_the_sum() {
-    let earlier = Spread { buckets: vec![(10, 4), (70, 1)], max_ns: 69 };
-    let later = Spread { buckets: vec![(10, 4), (20, 2), (70, 3), (90, 1)], max_ns: 88 };
+    let earlier = Spread { buckets: vec![(Nanos(10), 4), (Nanos(70), 1)], max_ns: Nanos(69) };
+    let later = Spread {
+        buckets: vec![(Nanos(10), 4), (Nanos(20), 2), (Nanos(70), 3), (Nanos(90), 1)],
+        max_ns: Nanos(88),
+    };
     let new = later.since(&earlier);
-    assert_eq!(new, Spread { buckets: vec![(20, 2), (70, 2), (90, 1)], max_ns: 88 });
+    assert_eq!(
+        new,
+        Spread { buckets: vec![(Nanos(20), 2), (Nanos(70), 2), (Nanos(90), 1)], max_ns: Nanos(88) }
+    );
     assert_eq!(earlier.with(&new), later);
     assert_eq!(later.since(&later), Spread::default());
 }
@@ -99,8 +108,14 @@ fn frames_count_in_their_lane_by_their_age() {
     // The last frame was not received from a port: it is a packet-out.
     send(&mut monitor, &[early, early, fast(early), fast(late), late, Meta::default()]);
     let reported = reported(&cells);
-    assert_eq!(reported.normal.whole, Spread { buckets: vec![(10, 1), (60, 2)], max_ns: 60 });
-    assert_eq!(reported.low_latency.whole, Spread { buckets: vec![(10, 1), (60, 1)], max_ns: 60 });
+    assert_eq!(
+        reported.normal.whole,
+        Spread { buckets: vec![(Nanos(10), 1), (Nanos(60), 2)], max_ns: Nanos(60) }
+    );
+    assert_eq!(
+        reported.low_latency.whole,
+        Spread { buckets: vec![(Nanos(10), 1), (Nanos(60), 1)], max_ns: Nanos(60) }
+    );
     assert_eq!((reported.gaps, reported.low_latency.in_gaps.frames()), (0, 0));
 }
 
@@ -115,7 +130,7 @@ fn a_stamp_may_wrap_and_be_a_little_ahead() {
     at(wrap + 20);
     let ahead = Meta { stamp: 30, ..zero };
     send(&mut monitor, &[before, ahead, zero]);
-    assert_eq!(reported(&cells).normal.whole.buckets, [(0, 1), (19, 1), (60, 1)]);
+    assert_eq!(reported(&cells).normal.whole.buckets, [(Nanos(0), 1), (Nanos(19), 1), (Nanos(60), 1)]);
 }
 
 #[test]
@@ -127,7 +142,7 @@ fn a_frame_that_stays_for_longer_than_can_be_reported_is_reported_as_the_longest
         send(&mut monitor, &[meta]);
         let normal = reported(&cells).normal;
         assert_eq!(normal.whole.frames() + normal.in_gaps.frames(), 1);
-        assert_eq!(normal.whole.max_ns.max(normal.in_gaps.max_ns), u64::from(u32::MAX), "{age}");
+        assert_eq!(normal.whole.max_ns.max(normal.in_gaps.max_ns), Nanos(u64::from(u32::MAX)), "{age}");
     }
 }
 
@@ -136,7 +151,10 @@ fn the_longest_age_has_a_bucket() {
     let cells = LatencyCells::default();
     cells.ages(Lane::Normal, false).record(u32::MAX, 3);
     let spread = reported(&cells).normal.whole;
-    assert_eq!((spread.buckets, spread.max_ns), (vec![(u64::from(u32::MAX), 3)], u64::from(u32::MAX)));
+    assert_eq!(
+        (spread.buckets, spread.max_ns),
+        (vec![(Nanos(u64::from(u32::MAX)), 3)], Nanos(u64::from(u32::MAX)))
+    );
 }
 
 #[test]
@@ -157,9 +175,12 @@ fn frames_that_a_gap_fell_on_are_set_aside() {
     let after = pass(&mut monitor, 2_000);
     send(&mut monitor, &[held_up, after]);
     let reported_now = reported(&cells);
-    assert_eq!((reported_now.gaps, reported_now.stolen_ns / 1_000), (1, 998));
-    assert_eq!(reported_now.normal.in_gaps, Spread { buckets: vec![(1_015_807, 1)], max_ns: 1_002_000 });
-    assert_eq!(reported_now.normal.whole, Spread { buckets: vec![(2_015, 1)], max_ns: 2_000 });
+    assert_eq!((reported_now.gaps, reported_now.stolen_ns / 1_000), (1, Nanos(998)));
+    assert_eq!(
+        reported_now.normal.in_gaps,
+        Spread { buckets: vec![(Nanos(1_015_807), 1)], max_ns: Nanos(1_002_000) }
+    );
+    assert_eq!(reported_now.normal.whole, Spread { buckets: vec![(Nanos(2_015), 1)], max_ns: Nanos(2_000) });
     // Neither sleep nor the processing of operations counts as a gap.
     pass(&mut monitor, 5_000_000);
     monitor.rest();
@@ -192,8 +213,8 @@ fn frames_of_several_bursts_and_lanes_are_counted_each() {
     {
         let of_lane = || ages.iter().filter(|(_, of)| *of == lane).map(|(age, _)| *age);
         assert_eq!(spread.frames(), of_lane().count() as u64);
-        assert_eq!(spread.max_ns, of_lane().max().unwrap());
-        let sum: u64 = spread.buckets.iter().map(|(ns, frames)| ns * frames).sum();
+        assert_eq!(spread.max_ns, Nanos(of_lane().max().unwrap()));
+        let sum: u64 = spread.buckets.iter().map(|(ns, frames)| ns.0 * frames).sum();
         let exact: u64 = of_lane().sum();
         assert!(sum >= exact && sum <= exact + exact / 32, "{sum} is not {exact}");
     }
@@ -207,6 +228,9 @@ fn workers_count_together() {
     both[1].ages(Lane::LowLatency, false).record(9, 1);
     both.iter().for_each(|cells| cells.add_gap(30));
     let reported = Latencies::over(&clock(), both.iter());
-    assert_eq!(reported.low_latency.whole, Spread { buckets: vec![(9, 1), (50, 3)], max_ns: 50 });
-    assert_eq!((reported.gaps, reported.stolen_ns), (2, 60));
+    assert_eq!(
+        reported.low_latency.whole,
+        Spread { buckets: vec![(Nanos(9), 1), (Nanos(50), 3)], max_ns: Nanos(50) }
+    );
+    assert_eq!((reported.gaps, reported.stolen_ns), (2, Nanos(60)));
 }

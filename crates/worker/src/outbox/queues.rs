@@ -121,10 +121,10 @@ mod tests {
         let mut outbox = Outbox::behind(&[EgressQueue::new(QueueId(0))], queue, 1, 64);
         for number in 0..6 {
             let frame = Frame::from_bytes(&[number; 60]);
-            assert!(outbox.enqueue(QueueId(0), frame, number < 5, false, 0).is_ok());
+            assert!(outbox.enqueue(QueueId(0), frame, number < 5, false, Nanos(0)).is_ok());
         }
         loop {
-            outbox.fetch(queue, 0);
+            outbox.fetch(queue, Nanos(0));
             outbox.send(queue, &mut Vec::new(), |_, _| {});
             if !outbox.is_more() {
                 break;

@@ -28,14 +28,14 @@ impl Bucket {
     /// Creates a full bucket.
     pub fn new(rate_kbps: u32) -> Self {
         let depth = (i64::from(rate_kbps) * DEPTH_NS).max(DEPTH_BYTES * TOKENS_PER_BYTE);
-        Self { rate_kbps: rate_kbps.max(1), depth, tokens: depth, filled_ns: 0 }
+        Self { rate_kbps: rate_kbps.max(1), depth, tokens: depth, filled_ns: Nanos(0) }
     }
 
     /// Adds the tokens for the time until now.
     pub fn fill(&mut self, now: Nanos) {
         let passed = now.saturating_sub(self.filled_ns);
         self.filled_ns = self.filled_ns.max(now);
-        let came = i64::try_from(passed.saturating_mul(self.rate_kbps.into())).unwrap_or(i64::MAX);
+        let came = i64::try_from(passed.0.saturating_mul(self.rate_kbps.into())).unwrap_or(i64::MAX);
         self.tokens = self.tokens.saturating_add(came).min(self.depth);
     }
 
@@ -53,7 +53,7 @@ impl Bucket {
     /// Returns when the next frame may be sent, in nanoseconds.
     pub fn opens_ns(&self) -> Nanos {
         let debt = self.tokens.min(0).unsigned_abs();
-        self.filled_ns.saturating_add(debt.div_ceil(self.rate_kbps.into()))
+        self.filled_ns.saturating_add(Nanos(debt.div_ceil(self.rate_kbps.into())))
     }
 }
 
@@ -65,16 +65,16 @@ mod tests {
     fn opens_to_the_nanosecond_and_holds_no_more_than_its_depth() {
         // A rate of 8 kbit/s is 1,000 bytes per second.
         let mut bucket = Bucket::new(8);
-        bucket.fill(5);
+        bucket.fill(Nanos(5));
         assert!(bucket.is_open());
         bucket.take(DEPTH_BYTES as usize + 1_000);
-        assert_eq!((bucket.is_open(), bucket.opens_ns()), (false, 1_000_000_005));
-        bucket.fill(1_000_000_004);
+        assert_eq!((bucket.is_open(), bucket.opens_ns()), (false, Nanos(1_000_000_005)));
+        bucket.fill(Nanos(1_000_000_004));
         assert!(!bucket.is_open());
         // A time before the last one changes nothing.
-        bucket.fill(7);
-        bucket.fill(1_000_000_005);
-        assert!(bucket.is_open() && bucket.opens_ns() == 1_000_000_005);
+        bucket.fill(Nanos(7));
+        bucket.fill(Nanos(1_000_000_005));
+        assert!(bucket.is_open() && bucket.opens_ns() == Nanos(1_000_000_005));
         bucket.fill(Nanos::MAX);
         assert_eq!(bucket.tokens, DEPTH_BYTES * TOKENS_PER_BYTE);
         let mut fast = Bucket::new(flow::EgressQueue::RATE_MAX_KBPS);

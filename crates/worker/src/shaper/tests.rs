@@ -4,7 +4,7 @@
 use super::*;
 use std::collections::BTreeMap;
 
-const MS: Nanos = 1_000_000;
+const MS: Nanos = Nanos(1_000_000);
 
 fn queue(id: u32, min_mbps: u32, max_mbps: u32, priority: u8) -> EgressQueue {
     let rate = |mbps: u32| (mbps > 0).then_some(mbps * 1_000);
@@ -28,7 +28,7 @@ struct Lab {
 impl Lab {
     fn new(queues: &[EgressQueue], lengths: &[(u32, usize)]) -> Self {
         let shaper = Shaper::new(&EgressQueue::complete(queues.to_vec()));
-        Self { shaper, now: 0, lengths: lengths.iter().copied().collect(), sent: BTreeMap::new() }
+        Self { shaper, now: Nanos(0), lengths: lengths.iter().copied().collect(), sent: BTreeMap::new() }
     }
 
     fn push(&mut self, queue: u32, len: usize, low_latency: bool) -> bool {
@@ -163,7 +163,7 @@ fn low_latency_frames_go_first_within_the_rate_of_their_queue() {
     );
     assert!(lab.push(2, 60, false) && lab.next() == Some((2, 60)) && lab.next().is_none());
     let opens = lab.shaper.opens_ns().unwrap_or_default();
-    lab.shaper.fill(opens - 1);
+    lab.shaper.fill(opens - Nanos(1));
     assert!(lab.next().is_none());
     lab.shaper.fill(opens);
     assert_eq!((lab.next(), lab.next()), (Some((1, 1_000)), None));

@@ -40,7 +40,7 @@ const PATIENCE: usize = 10_000;
 const OUTPUT_MAX: usize = 1_024 * 1_024 + 2 * openflow::MESSAGE_BYTES_MAX;
 /// Capacity of a port's queue in frames.
 const PORT_FRAMES: usize = 512;
-const SECOND_NS: Nanos = 1_000_000_000;
+const SECOND_NS: Nanos = Nanos(1_000_000_000);
 
 /// Number of requests for all entries sent at once.
 const DUMPS: usize = 200;
@@ -113,10 +113,10 @@ impl Storm {
         let (set, mut workers) = build(&frames, served);
         let plane = Watched { set, reference: Reference::new(), version: RuleVersion(0) };
         let config = ModelConfig { standalone: rng.bool(), ..ModelConfig::default() };
-        let mut model = Model::new(config, plane, 1);
+        let mut model = Model::new(config, plane, Nanos(1));
         for number in 1..=PORTS {
             let desc = PortDesc { number: PortNo(number), name: format!("p{number}"), ..PortDesc::default() };
-            model.add_port(1, desc, true).unwrap();
+            model.add_port(Nanos(1), desc, true).unwrap();
         }
         let mut storm = Self {
             agent: Agent::default(),
@@ -124,7 +124,7 @@ impl Storm {
             worker: workers.remove(0),
             ports,
             controllers: Vec::new(),
-            now: 1,
+            now: Nanos(1),
             xid: 0,
             meters: rng.bool(),
             last: vec![4, 0, 0, 8, 0, 0, 0, 0],
@@ -216,7 +216,7 @@ impl Storm {
 
     /// Runs every part of the switch once.
     fn turn(&mut self) {
-        self.now += 1_000;
+        self.now += Nanos(1_000);
         for at in (0..self.controllers.len()).rev() {
             if self.serve(at) {
                 let gone = self.controllers.swap_remove(at);

@@ -3,7 +3,7 @@
 
 use dataplane::DataPlane;
 use flow::syntax::{ParseOptions, parse_flow};
-use flow::{DropReason, PortNo};
+use flow::{DropReason, Nanos, PortNo};
 use model::{Model, ModelConfig, PortDesc};
 use pipeline::LaneLimits;
 use port::Queue;
@@ -15,7 +15,7 @@ pub struct Lab {
     pub model: Model<WorkerSet>,
     worker: Worker,
     ports: Vec<MemHandle>,
-    now: u64,
+    now: Nanos,
 }
 
 impl Lab {
@@ -60,14 +60,14 @@ impl Lab {
         }
         let (set, mut workers) = build(config, queues);
         let mut lab = Self {
-            model: Model::new(ModelConfig::default(), set, 0),
+            model: Model::new(ModelConfig::default(), set, Nanos(0)),
             worker: workers.remove(0),
             ports: handles,
-            now: 1,
+            now: Nanos(1),
         };
         for number in 1..=ports {
             let desc = PortDesc { number: PortNo(number), name: format!("p{number}"), ..PortDesc::default() };
-            lab.model.add_port(1, desc, true).unwrap();
+            lab.model.add_port(Nanos(1), desc, true).unwrap();
         }
         for rule in rules {
             lab.rule(rule);
@@ -111,7 +111,7 @@ impl Lab {
 
     /// Runs a poll iteration of the worker without the control thread.
     pub fn turn_alone(&mut self) -> worker::Turn {
-        self.now += 5_000;
+        self.now += Nanos(5_000);
         self.worker.turn(self.now)
     }
 

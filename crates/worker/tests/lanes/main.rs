@@ -12,7 +12,7 @@ mod slots;
 mod turns;
 
 use dataplane::DataPlane;
-use flow::{DropReason, TableId};
+use flow::{DropReason, Nanos, TableId};
 use lab::{Lab, RULES, USUAL, low, normal};
 use pipeline::LaneLimits;
 use std::sync::OnceLock;
@@ -140,12 +140,12 @@ fn a_flow_is_learned_while_frames_are_scarce() {
 /// Received bursts alternate with quanta. Lookup costs must still be measured.
 #[test]
 fn costs_of_lookups_are_measured_with_lanes() {
-    fn elapsed() -> u64 {
+    fn elapsed() -> Nanos {
         static START: OnceLock<Instant> = OnceLock::new();
-        START.get_or_init(Instant::now).elapsed().as_nanos() as u64
+        START.get_or_init(Instant::now).elapsed().into()
     }
     for lanes in [LaneLimits::NONE, USUAL] {
-        let stopwatch = Some(elapsed as fn() -> u64);
+        let stopwatch = Some(elapsed as fn() -> Nanos);
         let config = worker::WorkerSetConfig {
             lanes,
             stopwatch,

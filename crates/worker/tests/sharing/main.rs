@@ -11,7 +11,7 @@ mod traffic;
 
 use arena::Snapshot;
 use flow::syntax::{ParseOptions, parse_flow};
-use flow::{FlowMod, FlowModCommand, PortNo};
+use flow::{FlowMod, FlowModCommand, Nanos, PortNo};
 use model::{AsyncMessage, Model, ModelConfig, PortDesc};
 use pipeline::LaneLimits;
 use port::Queue;
@@ -46,7 +46,7 @@ type Kept = Arc<Mutex<Worker>>;
 struct Lab {
     model: Model<WorkerSet>,
     workers: Vec<Kept>,
-    now: u64,
+    now: Nanos,
 }
 
 fn parse(text: &str) -> FlowMod {
@@ -78,23 +78,23 @@ impl Lab {
             PortQueues { number: PortNo(number), queues: workers.map(queue).collect(), egress: Vec::new() }
         });
         let (plane, workers) = build(&config, ports.collect());
-        let mut model = Model::new(ModelConfig::default(), plane, 0);
+        let mut model = Model::new(ModelConfig::default(), plane, Nanos(0));
         for number in 1..=NEAR_PORT {
             let desc = PortDesc { number: PortNo(number), name: format!("p{number}"), ..PortDesc::default() };
-            model.add_port(1, desc, true).unwrap();
+            model.add_port(Nanos(1), desc, true).unwrap();
         }
         let workers = workers.into_iter().map(|worker| Arc::new(Mutex::new(worker))).collect();
-        let mut lab = Self { model, workers, now: 1 };
+        let mut lab = Self { model, workers, now: Nanos(1) };
         let rules = traffic::rules().into_iter().chain(traffic::hashed_rules(2));
-        lab.model.bundle(1, rules.map(|line| parse(&line)).collect::<Vec<FlowMod>>()).unwrap();
+        lab.model.bundle(Nanos(1), rules.map(|line| parse(&line)).collect::<Vec<FlowMod>>()).unwrap();
         (0..TURNS).for_each(|_| (0..2).for_each(|worker| lab.turn(worker)));
         lab
     }
 
     fn turn(&mut self, worker: usize) {
-        self.now += 1_000_000;
+        self.now += Nanos(1_000_000);
         self.workers[worker].lock().unwrap().turn(self.now);
-        if self.now.is_multiple_of(10_000_000) {
+        if self.now.0.is_multiple_of(10_000_000) {
             self.workers[worker].lock().unwrap().housekeeping();
         }
     }

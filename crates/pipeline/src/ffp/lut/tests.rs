@@ -3,7 +3,7 @@
 
 use super::*;
 
-const SECOND: Nanos = 1_000_000_000;
+const SECOND: Nanos = Nanos(1_000_000_000);
 
 fn lut(entries: usize) -> Lut {
     Lut::new(&[u64::MAX, 0xff], entries, Arc::default())
@@ -29,26 +29,26 @@ fn pass(lut: &mut Lut, key: [u64; 2], now: Nanos, low_latency: bool) -> bool {
 fn whole_values_under_the_mask() {
     let mut lut = lut(64);
     lut.learn(&mut [5, 0xaa12], EntryId(3), 9, true);
-    let at = place(&mut lut, [5, 0xff12], 0);
+    let at = place(&mut lut, [5, 0xff12], Nanos(0));
     assert_eq!(
         lut.record(at).map(|r| (r.id, r.priority)),
         Some((EntryId(3), 9)),
         "bits not examined do not count"
     );
-    assert_eq!(place(&mut lut, [5, 0x13], 0), NONE);
-    assert_eq!(place(&mut lut, [6, 0x12], 0), NONE);
+    assert_eq!(place(&mut lut, [5, 0x13], Nanos(0)), NONE);
+    assert_eq!(place(&mut lut, [6, 0x12], Nanos(0)), NONE);
     lut.free(at as usize);
-    assert_eq!(place(&mut lut, [5, 0x12], 0), NONE);
+    assert_eq!(place(&mut lut, [5, 0x12], Nanos(0)), NONE);
 }
 
 #[test]
 fn what_is_in_use_is_not_evicted_and_the_idle_only_for_a_value_seen_twice() {
     let mut lut = lut(256);
     for flow in 0..180 {
-        pass(&mut lut, [flow, 0], 0, true);
+        pass(&mut lut, [flow, 0], Nanos(0), true);
     }
     // Both sets of a flow may be full by chance, so some flows have no record.
-    let flows: Vec<u64> = (0..180).filter(|flow| place(&mut lut, [*flow, 0], 0) != NONE).collect();
+    let flows: Vec<u64> = (0..180).filter(|flow| place(&mut lut, [*flow, 0], Nanos(0)) != NONE).collect();
     assert!(flows.len() > 170, "{}", flows.len());
     // Values that occur once arrive for 20 seconds, while all flows continue.
     let mut hits = 0;
@@ -91,13 +91,13 @@ fn a_record_that_is_displaced_with_its_fence_bars_inheritance() {
 fn normal_records_are_bounded_and_give_way() {
     let mut lut = lut(256);
     for flow in 0..10_000 {
-        pass(&mut lut, [flow, 0], 0, false);
+        pass(&mut lut, [flow, 0], Nanos(0), false);
     }
     assert!((100..=128).contains(&lut.counters.read().records));
     for flow in 0..230 {
-        pass(&mut lut, [flow, 1], 0, true);
+        pass(&mut lut, [flow, 1], Nanos(0), true);
     }
-    let known = (0..230).filter(|flow| place(&mut lut, [*flow, 1], 0) != NONE).count();
+    let known = (0..230).filter(|flow| place(&mut lut, [*flow, 1], Nanos(0)) != NONE).count();
     assert!(known >= 205, "{known}");
     for flow in 20_000..30_000 {
         pass(&mut lut, [flow, 0], 5 * SECOND, false);
