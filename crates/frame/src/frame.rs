@@ -12,7 +12,8 @@ pub const HEADROOM_BYTES: usize = 128;
 /// Tailroom: bytes kept free after a frame, so that wide loads near its end stay inside the buffer.
 pub const TAILROOM_BYTES: usize = 64;
 
-/// Size of a cache line in bytes. The tailroom has room for the rest of the line in which a frame ends.
+/// Size of a cache line in bytes. The tailroom is at least as long as the rest of the line in which a frame
+/// ends.
 const LINE_BYTES: usize = TAILROOM_BYTES;
 
 /// Length of the two MAC addresses in bytes.
@@ -22,12 +23,13 @@ const MACS_BYTES: usize = 12;
 /// the FCS.
 ///
 /// A `Frame` is a pointer to the head of its buffer, because frames are moved often: through pools, bursts
-/// and queues. An array of frames is an array of `rte_mbuf *`. On drop the buffer returns to its owner.
+/// and queues. A slice of frames can be passed to DPDK as an array of `rte_mbuf *`. On drop the buffer
+/// returns to its owner.
 #[derive(Debug)]
 #[repr(transparent)]
 pub struct Frame(pub(crate) Buffer);
 
-/// The public fields of a frame, accessible by `Deref`.
+/// Public fields of a frame, accessed through `Deref`.
 #[derive(Debug)]
 #[repr(transparent)]
 pub struct FrameDescriptor {
@@ -119,8 +121,8 @@ impl Frame {
         self.0.bytes_mut()
     }
 
-    /// Returns the frame's bytes and the bytes after them: loads of up to [`TAILROOM_BYTES`] past the frame's
-    /// end stay inside. Bytes after the end are not part of the packet.
+    /// Returns the frame's bytes and the bytes after them in the buffer, so that a load may read up to
+    /// [`TAILROOM_BYTES`] bytes past the frame's end. Bytes after the end are not part of the packet.
     #[must_use]
     #[inline]
     pub fn window(&self) -> &[u8] {
@@ -149,7 +151,7 @@ impl Frame {
         self.len() == 0
     }
 
-    /// Returns the maximum number of bytes after a reset.
+    /// Returns the length in bytes of the longest frame that the buffer can hold after a reset.
     #[must_use]
     #[inline]
     pub fn capacity(&self) -> usize {
@@ -203,9 +205,9 @@ impl Frame {
         fits
     }
 
-    /// Replaces the frame by a copy of the first `len` bytes of `source`, with this metadata. `source` may go
-    /// on after the frame's end, so that short frames are copied by whole cache lines. Returns false, and
-    /// leaves the frame unchanged, if the copy does not fit or `source` is too short.
+    /// Replaces the frame by a copy of the first `len` bytes of `source`, with this metadata. `source` may be
+    /// longer than `len`; short frames are then copied in whole cache lines. Returns false, and leaves the
+    /// frame unchanged, if the copy does not fit or `source` is too short.
     #[must_use]
     #[inline]
     pub fn receive(&mut self, source: &[u8], len: usize, meta: &Meta) -> bool {

@@ -24,17 +24,17 @@ pub const HEAD_BYTES: usize = 192;
 /// Home number of frames that belong to a device.
 pub const DEVICE_HOME: u16 = u16::MAX;
 
-/// Number of free buffers of an owner, and of all its buffers.
+/// Fill level of a pool of buffers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FillLevel {
-    /// Buffers that are free.
+    /// Number of free buffers.
     pub free: usize,
-    /// All buffers.
+    /// Total number of buffers.
     pub total: usize,
 }
 
 impl FillLevel {
-    /// Returns whether less than 1/`part` of the buffers is free.
+    /// Returns whether less than 1/`part` of the buffers are free.
     #[must_use]
     #[inline]
     pub fn is_below(self, part: usize) -> bool {
@@ -98,7 +98,7 @@ pub struct Head {
 
 const _: () = assert!(size_of::<Head>() == HEAD_BYTES);
 
-/// Offsets of the fields of [`Head`] in bytes that drivers must check against their own definition.
+/// Byte offsets of the fields of [`Head`]. Drivers must compare them with their own definition of the layout.
 pub mod layout {
     use super::Head;
     use std::mem::offset_of;
@@ -308,8 +308,8 @@ impl Buffer {
         self.head().len as usize
     }
 
-    /// Moves the packet to `len` bytes from `offset` on. Returns false, and changes nothing, if these bytes
-    /// and the tailroom are not inside the memory, or if the offset exceeds 65,535.
+    /// Makes the `len` bytes at `offset` the packet. Returns false, and changes nothing, if these bytes and
+    /// the tailroom are not inside the memory, or if the offset exceeds 65,535.
     #[inline]
     pub fn set_range(&mut self, offset: usize, len: usize) -> bool {
         let Some(head) = self.head_mut() else { return false };
@@ -328,7 +328,7 @@ impl Buffer {
         }
     }
 
-    /// Sets the metadata, and moves the packet to `len` bytes after a full headroom. Returns false, and
+    /// Sets the metadata, and makes the `len` bytes after a full headroom the packet. Returns false, and
     /// changes nothing, if these bytes and the tailroom are not inside the memory.
     #[inline]
     pub fn begin(&mut self, len: usize, meta: &Meta) -> bool {
@@ -357,7 +357,8 @@ impl Buffer {
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         let head = self.head();
-        // SAFETY: as in `bytes`. The memory belongs to this value alone, which is borrowed exclusively.
+        // SAFETY: by the invariant of `Head`, `len` bytes from `offset` on are inside the memory, which is
+        // initialized. The memory belongs to this value alone, which is borrowed exclusively.
         unsafe {
             let start = head.memory.as_ptr().wrapping_add(head.offset.into());
             std::slice::from_raw_parts_mut(start, head.len as usize)
@@ -369,7 +370,8 @@ impl Buffer {
     pub fn window_mut(&mut self) -> &mut [u8] {
         let head = self.head();
         let len = (head.memory_bytes as usize).saturating_sub(head.offset.into());
-        // SAFETY: as in `window`. The memory belongs to this value alone, which is borrowed exclusively.
+        // SAFETY: the bytes from `offset` to the end of the memory are initialized, by the invariant of
+        // `Head`. The memory belongs to this value alone, which is borrowed exclusively.
         unsafe {
             let start = head.memory.as_ptr().wrapping_add(head.offset.into());
             std::slice::from_raw_parts_mut(start, len)
@@ -391,7 +393,7 @@ impl Buffer {
 }
 
 impl Frame {
-    /// Makes a frame from a buffer of a device, with the metadata that it had last.
+    /// Makes a frame from a buffer of a device, with its previous metadata.
     ///
     /// # Safety
     /// The head must have been set up by [`Head::prepare`]. The packet and [`TAILROOM_BYTES`] after it must
@@ -406,7 +408,7 @@ impl Frame {
 }
 
 impl Drop for Buffer {
-    /// Inlined because most dropped frames are hollow: their buffer was moved to another place.
+    /// Inlined because most dropped frames are hollow: their buffer has been moved out of them.
     #[inline]
     fn drop(&mut self) {
         if !self.is_shared() {

@@ -52,7 +52,7 @@ pub fn open(spec: &Spec) -> Result<Queues, PortError> {
 /// privileges. The existence of the device or file is not checked.
 ///
 /// # Errors
-/// Returns the error by which [`open`] would refuse the specification on any machine.
+/// Returns the error with which [`open`] would refuse the specification on every machine.
 pub fn check(spec: &Spec) -> Result<(), PortError> {
     (driver(spec)?.check)(spec)
 }

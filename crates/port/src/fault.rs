@@ -46,7 +46,7 @@ impl<Q: Queue> Faulty<Q> {
         }
     }
 
-    /// Returns whether the frame is lost; otherwise it may be damaged.
+    /// Injects faults into a received frame. Returns true if the frame is lost; otherwise it may be damaged.
     fn strike(&mut self, frame: &mut Frame) -> bool {
         if self.random.happens(self.faults.drop_per_mille) {
             return true;
@@ -139,7 +139,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Returns a number from 0 to `limit` - 1, or 0 if `limit` is 0.
+    /// Returns a random number from 0 to `limit` - 1, or 0 if `limit` is 0.
     fn below(&mut self, limit: usize) -> usize {
         ((u128::from(self.next()) * limit as u128) >> 64) as usize
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Checksums and segmentation in software, for drivers and frames for which the kernel does not do them.
+//! Checksums and segmentation in software, for drivers and frames that the kernel does not complete.
 
 use frame::{Frame, GsoKind, PartialChecksum};
 use wire::layers::header;
@@ -12,7 +12,7 @@ const IPV4_HEADER_BYTES: std::ops::RangeInclusive<usize> = 20..=60;
 const IPV6_HEADER_BYTES: usize = 40;
 
 /// Completes a partial checksum in the frame's bytes. Returns false, and leaves the frame unchanged, if the
-/// checksum lies outside the frame. Not for super-frames.
+/// checksum lies outside the frame. Must not be called for super-frames.
 pub(crate) fn complete_checksum(frame: &mut Frame) -> bool {
     let Some(PartialChecksum { start, offset }) = frame.meta.checksum else { return true };
     if !segment::complete_partial(frame.bytes_mut(), start.into(), offset.into()) {
@@ -22,7 +22,7 @@ pub(crate) fn complete_checksum(frame: &mut Frame) -> bool {
     true
 }
 
-/// Returns the segments of a super-frame, with any headers before its IP header. Returns `None` if the
+/// Returns the segments of a super-frame, including any headers before its IP header. Returns `None` if the
 /// metadata does not fit the bytes, or if the headers of its tunnel cannot be updated.
 pub(crate) fn segments(frame: &Frame) -> Option<Segments<'_>> {
     let gso = frame.meta.gso?;

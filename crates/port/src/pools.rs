@@ -41,7 +41,7 @@ impl Pools {
     }
 
     /// Returns a frame with the first `len` bytes of `source` and this metadata, or `None` if the pool for
-    /// this length is empty. `source` may go on after the frame's end.
+    /// this length is empty. `source` may be longer than the frame.
     #[inline]
     pub(crate) fn receive(&mut self, source: &[u8], len: usize, meta: &Meta) -> Option<Frame> {
         let is_small = len <= self.small.capacity_bytes();
@@ -113,7 +113,7 @@ impl Pools {
         self.small.level().is_below(4)
     }
 
-    /// Returns whether a queue may have found no free frame.
+    /// Returns whether no small frame is free, so that a queue may have left packets in its device.
     #[must_use]
     #[inline]
     pub fn is_used_up(&self) -> bool {

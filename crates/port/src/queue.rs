@@ -14,14 +14,14 @@ pub struct Capabilities {
     pub gso: bool,
 }
 
-/// Amount of data that a device has accepted and not sent yet.
+/// Amount of data that a device has accepted but not sent yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outstanding {
     /// Bytes of the buffers in use, as far as the driver can determine.
     pub bytes: usize,
-    /// Watermark in bytes. From this amount on, the worker passes no more normal frames to the device, except
-    /// one frame if the device has none. The limit exists because low-latency frames cannot overtake frames
-    /// that the device has already accepted.
+    /// Watermark in bytes. At or above it, the worker passes no normal frame to the device, except a single
+    /// frame if the device has none. The limit exists because low-latency frames cannot overtake frames that
+    /// the device has already accepted.
     pub most_bytes: usize,
 }
 
@@ -33,7 +33,7 @@ impl Outstanding {
 /// State of a port's link, as far as the driver can determine it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Link {
-    /// Packets can pass: the device exists, is up and has a carrier.
+    /// Whether packets can pass: the device exists, is up and has a carrier.
     pub up: bool,
     /// Speed in Mbit/s.
     pub speed_mbps: Option<u32>,
@@ -60,8 +60,8 @@ pub trait Queue: Send {
     /// Passes frames from the front of `frames` to the device and returns their number. Never blocks, and
     /// makes at most one system call per batch.
     ///
-    /// Accepted frames are removed from `frames`. The device keeps those whose buffers it sends from, and the
-    /// others are moved to `done`, for the worker to return them to their pools. Frames that were not
+    /// Accepted frames are removed from `frames`. The device keeps the frames whose buffers it sends from.
+    /// The others are moved to `done`, and the worker returns them to their pools. Frames that were not
     /// accepted stay in `frames`, and the caller retries them. A frame that can never be sent is accepted and
     /// counted as a drop.
     fn transmit(&mut self, frames: &mut Vec<Frame>, done: &mut Vec<Frame>) -> usize;
@@ -72,8 +72,8 @@ pub trait Queue: Send {
         FillLevel::default()
     }
 
-    /// Returns the amount of data that the device has not sent yet. The call may take a system call, so it is
-    /// not made per packet.
+    /// Returns the amount of data that the device has not sent yet. The function may make a system call, so
+    /// it is not called for every packet.
     fn outstanding(&self) -> Outstanding {
         Outstanding::NONE
     }

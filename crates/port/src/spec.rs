@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What every driver opens: a port's specification, and its queues.
+//! Specification of a port, and the queues that a driver opens for it.
 
 use crate::Queue;
 

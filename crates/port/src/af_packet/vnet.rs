@@ -85,7 +85,7 @@ pub(super) fn way(frame: &Frame, mtu: Option<u32>) -> TransmitForm {
     let tags = tags(frame.bytes());
     let l2_bytes = ETHERNET_BYTES + TAG_BYTES * tags;
     let segment_bytes = usize::from(gso.header_len) + usize::from(gso.size);
-    // One VLAN tag is allowed on top of the MTU, as the kernel does for other frames.
+    // One VLAN tag is allowed on top of the MTU, as the kernel allows it for other frames.
     let spare = if tags > 0 { TAG_BYTES } else { 0 };
     if mtu.is_some_and(|mtu| segment_bytes > mtu as usize + ETHERNET_BYTES + spare) {
         return TransmitForm::TooLong;

@@ -46,9 +46,10 @@ pub fn check(spec: &Spec) -> Result<(), PortError> {
 /// brings the interface up. There must be `spec.queues` of them. Waits up to a second for resources that
 /// another process has just released.
 ///
-/// # Errors Returns the errors of [`check`], and an error in these cases: the interface does not exist or is
-/// not an Ethernet interface, it has another number of hardware queues or too large an MTU, another XDP
-/// program is attached to it, or the process may not attach a program.
+/// # Errors
+/// Returns the errors of [`check`], and an error in these cases: the interface does not exist or is not an
+/// Ethernet interface, it has another number of hardware queues or too large an MTU, another XDP program is
+/// attached to it, or the process may not attach a program.
 pub fn open(spec: &Spec) -> Result<Queues, PortError> {
     check(spec)?;
     let port = Port::new(spec);

@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn a_right_checksum_that_equals_the_sum_stays() {
         let mut bytes = open(4, 17);
-        // The payload cancels the rest of the sum. So the complete checksum equals the sum of the
+        // The payload cancels the rest of the sum, so the complete checksum equals the sum of the
         // pseudo-header.
         let field = u16::from_be_bytes([bytes[40], bytes[41]]);
         bytes[42..44].fill(0);

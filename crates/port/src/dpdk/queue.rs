@@ -16,7 +16,8 @@ const HEADER_BYTES: usize = 22;
 const SEGMENT_BYTES: usize = 65_600;
 
 pub(super) struct DpdkQueue {
-    /// Metadata of received frames, except their sequence. A copy of it takes fewer stores than its fields.
+    /// Metadata of received frames, except their sequence. Copying it as a whole takes fewer stores than
+    /// writing each field.
     meta: Meta,
     number: u16,
     device: Arc<Device>,
@@ -28,8 +29,8 @@ pub(super) struct DpdkQueue {
     has_thread: bool,
     sequence: u64,
     link: Link,
-    /// Drops that the device reported at the last query. `earlier_drops` counts the drops of earlier devices
-    /// that are gone.
+    /// Drops that the device reported at the last query. `earlier_drops` counts the drops of earlier devices,
+    /// which were removed.
     device_drops: Drops,
     earlier_drops: Drops,
     segment: Box<[u8]>,
@@ -101,8 +102,8 @@ impl DpdkQueue {
         self.link.mtu.map_or(usize::MAX, |mtu| mtu as usize + HEADER_BYTES)
     }
 
-    /// Passes frames that need no completion to the device, from the front. Returns false if it did not take
-    /// all of them.
+    /// Passes frames from the front of `frames` to the device, up to the first that needs completion. Returns
+    /// false if the device did not take all of them.
     #[inline]
     fn send_ready(&mut self, frames: &mut Vec<Frame>, done: &mut Vec<Frame>) -> bool {
         let most_bytes = self.most_bytes();
@@ -144,7 +145,8 @@ fn sends_unchanged(frame: &Frame, most_bytes: usize) -> Result<bool, PortDrop> {
     if frame.len() > most_bytes { Err(PortDrop::TxOversized) } else { Ok(frame.meta.checksum.is_none()) }
 }
 
-/// Copies a packet that is not in one mbuf of the port's pool to a frame, or returns the reason to drop it.
+/// Copies a packet that is not in a single mbuf of the port's pool into a frame. Returns the drop reason on
+/// failure.
 fn copied(chain: Chain, pools: &mut Pools) -> Result<Frame, PortDrop> {
     let len = chain.len();
     if len < MIN_FRAME_BYTES {

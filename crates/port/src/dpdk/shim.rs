@@ -133,7 +133,7 @@ impl Pool {
         NonNull::new(pool).map(Self).ok_or_else(|| check(error).err().unwrap_or_default())
     }
 
-    /// Returns about how many mbufs are free: mbufs in the caches of other threads count as used.
+    /// Returns the fill level. Free mbufs in the caches of other threads count as used.
     pub(super) fn level(self) -> FillLevel {
         level_of(self.0.as_ptr().cast())
     }
@@ -247,8 +247,8 @@ impl Drop for Chain {
 }
 
 /// Appends up to `most` received packets to `burst`, at most [`BURST`]; the metadata of their frames is
-/// stale. `copy` turns a packet that cannot become a frame as it is into one, or drops it. Returns the total
-/// length in bytes of the other packets.
+/// stale. `copy` is called for each packet that cannot become a frame as it is; it makes a frame or drops the
+/// packet. Returns the total length in bytes of all other packets.
 #[inline]
 pub(super) fn receive(
     port: &Port,
@@ -306,7 +306,9 @@ fn receive_odd(
         if odd >> at & 1 != 0 {
             burst.extend(copy(Chain(mbuf)));
         } else {
-            // SAFETY: as in `receive`, for one packet.
+            // SAFETY: the shim wrote this pointer to an mbuf of the pool, whose head `prepare` has set up.
+            // The bit in `odd` is 0, so the shim found the packet in one segment that nothing else uses, with
+            // the tailroom inside the segment's memory.
             burst.push(unsafe { Frame::from_device(mbuf.cast()) });
         }
     }

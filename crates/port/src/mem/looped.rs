@@ -8,8 +8,7 @@ use std::os::fd::RawFd;
 /// Size of a cache line in bytes.
 const LINE_BYTES: usize = 64;
 
-/// Distance in frames between the frame copied and the frame prefetched. A large set does not fit into a
-/// cache.
+/// Number of frames by which the prefetch is ahead of the copy. A large set does not fit into a CPU cache.
 const AHEAD: usize = 16;
 
 /// A frame of the set: its metadata, and the range of its bytes in the queue's memory.
@@ -70,7 +69,7 @@ struct Received {
 }
 
 impl LoopQueue {
-    /// Receives up to `max` frames up to the end of the set.
+    /// Receives up to `max` frames, but no further than the end of the set.
     #[inline]
     fn receive_run(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize) -> Received {
         let begin = self.next;

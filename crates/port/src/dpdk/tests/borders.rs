@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packets at the borders of the driver: unusual mbufs, pools without free mbufs, ports of other drivers, and
-//! devices that are removed with packets in their rings. Each test counts the free mbufs before and after.
+//! Edge cases of the driver: unusual mbufs, pools without free mbufs, ports of other drivers, and devices
+//! that are removed with packets in their rings. Each test counts the free mbufs before and after.
 
 use super::*;
 use crate::{mem, pcap};
@@ -48,7 +48,7 @@ fn only_a_whole_packet_of_the_ports_own_pool_that_nothing_else_uses_becomes_a_fr
             assert_eq!((frame.bytes(), is_mbuf(frame)), (&*sent[at], stays), "{kind:?}");
             frame.bytes_mut().fill(0xff);
         }
-        // What else refers to a packet does not see changes of the frame.
+        // Other references to the packet do not see changes of the frame.
         for (at, held) in burst.zip(held) {
             let mut copy = Frame::with_capacity(200, 0);
             assert!(held.is_none_or(|held| held.read(&mut copy) && copy.bytes() == sent[at]));
@@ -74,7 +74,8 @@ fn frames_wait_while_no_mbuf_is_free_for_their_copies() {
     let sent = [vec![2; 60], vec![3; 8_000], vec![4; 60]];
     let mut frames: Vec<Frame> = sent.iter().map(|bytes| Frame::from_bytes(bytes)).collect();
     let mut done = Vec::new();
-    // Mbufs for the first packet, then for one part of the jumbo frame too, then for all.
+    // First no mbuf is free, then one for the first packet, then one for a part of the jumbo frame, then
+    // enough for all.
     for (freed, taken) in [(0, 0), (1, 1), (1, 0), (10, 2)] {
         free(&mut pools, held.drain(..freed));
         let before = queue.buffers().free;
@@ -107,7 +108,7 @@ fn mbufs_leave_by_ports_of_other_drivers_and_return_to_their_pool() {
             let count = frames.len();
             assert_eq!(send(&mut **other, &mut pools, frames), count);
         }
-        // The peer of the memory port sends the packets back, and they leave by the DPDK port.
+        // The peer of the memory port sends the packets back, and they leave through the DPDK port.
         let mut count = 0;
         while let Some(bytes) = peer.pop(0) {
             assert!(sent.contains(&bytes));
