@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The transmit side of a worker. Frames leave it to its own queues, by rings to other workers, to their home
-//! pools, or to the control thread.
+//! The transmit side of a worker. It passes frames to the worker's own queues, through rings to other
+//! workers, to their home pools, or to the control thread.
 
 use crate::handover::{CachePadded, Handover, Peer};
 use crate::outbox::{LONG_FRAMES, Outbox};
@@ -69,8 +69,8 @@ impl WorkerEgress {
         }
     }
 
-    /// Records a rule change by which flows may change their lane. If it `promotes`, also from normal to
-    /// low-latency; if it `requeues`, to another egress queue.
+    /// Records a rule change by which flows may change their lane. With `promotes`, flows may also move from
+    /// normal to low-latency. With `requeues`, flows may move to another egress queue.
     pub fn change_lanes(&mut self, promotes: bool, requeues: bool) {
         self.epoch = self.epoch.wrapping_add(1);
         if promotes {

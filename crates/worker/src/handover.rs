@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Handoff of frames from one worker to the worker that sends for their port, by two rings: low-latency and
-//! normal. A flow may move from one ring to the other when rules change. So each such change begins a new
-//! epoch, and no frame of an epoch is taken before all frames of the previous one.
+//! Handoff of frames from one worker to the worker that sends for their port, through two rings: low-latency
+//! and normal. A flow may move from one ring to the other when rules change, so each such change begins a new
+//! epoch. No frame of an epoch is taken before all frames of the previous one.
 
 mod epochs;
 
@@ -24,8 +24,8 @@ pub(crate) struct Peer(Sender<Handover>);
 /// The receiver's end of a handoff.
 pub(crate) type Arrivals = Receiver<Handover>;
 
-/// A value with cache lines of its own, for a ring's end written by one worker. Aligned to 128 bytes, because
-/// cores prefetch lines in pairs.
+/// A value in separate cache lines, for the end of a ring that one worker writes. It is aligned to 128 bytes,
+/// because cores prefetch lines in pairs.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct CachePadded<T>(pub T);

@@ -12,8 +12,8 @@ use flow::EgressQueue;
 use frame::Frame;
 use port::{Outstanding, Queue};
 
-/// Default for the maximum number of normal frames in an outbox; low-latency frames have the same limit.
-/// Further frames are dropped as `transmit_full`.
+/// Default maximum number of normal frames in an outbox; low-latency frames have the same limit. Further
+/// frames are dropped as `transmit_full`.
 pub(crate) const OUTBOX_FRAMES: usize = 512;
 
 /// Number of frames above which an outbox is sent before the next burst, so that bursts of other ports do not
@@ -53,14 +53,15 @@ pub(crate) struct Outbox {
     /// Number of frames at the front of `normal` that are sent regardless of the watermark, because the last
     /// of them is low-latency.
     promoted: usize,
-    /// Estimate of what the device has not sent yet: its last report plus the frames it has accepted since.
+    /// Estimate of the data that the device has not sent yet: its last report, plus the frames that it has
+    /// accepted since.
     outstanding: Outstanding,
     /// The part of `normal` that is being passed to the device; empty otherwise.
     part: Vec<Frame>,
     /// Whether frames were left when the device was last served: [normal, low-latency].
     left: [bool; 2],
-    /// Number of frames per lane that can be added without any check: [normal, low-latency]. 0 while frames
-    /// may have to be refused, or to go elsewhere.
+    /// Number of frames per lane that can be added without any check: [normal, low-latency]. 0 while a frame
+    /// may have to be refused or queued elsewhere.
     spare: [usize; 2],
     /// The port's egress queues, if it has any. Frames move from them to the outbox.
     shaper: Option<Box<Shaper>>,
@@ -274,7 +275,7 @@ impl Outbox {
         self.normal.iter().take_while(goes).count().max(self.promoted)
     }
 
-    /// Returns what these frames add to the estimate of outstanding bytes.
+    /// Returns the number of bytes that these frames add to the estimate of outstanding bytes.
     fn charge_of(&self, frames: &[Frame]) -> usize {
         if self.outstanding.most_bytes == usize::MAX { 0 } else { frames.iter().map(charge_bytes).sum() }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A worker and its poll loop. One poll iteration ([`Worker::turn`]) applies pending operations, takes a
-//! burst from each queue through the pipeline, works off a part of the backlog, and sends queued frames.
+//! burst from each queue through the pipeline, processes a part of the backlog, and sends queued frames.
 
 use crate::egress::WorkerEgress;
 use crate::handover::{Arrivals, Handover};
@@ -32,7 +32,8 @@ const PARTS_PER_TURN: usize = 128;
 /// Cost of a swap in parts: it accesses cache lines that are not cached.
 const SWAP_PARTS: usize = 16;
 
-/// Backlog in packets above which it is worked off by whole bursts while an operation waits for it.
+/// Number of packets in the backlog above which whole bursts of it are processed while an operation waits for
+/// it to drain.
 const LONG_PACKETS: usize = 8 * BURST;
 
 /// Maximum number of times that a port's egress queues are served before the next port.
@@ -71,7 +72,7 @@ pub struct Turn {
     pub sent: usize,
     /// Operations applied.
     pub applied: usize,
-    /// Packets of the backlog worked off.
+    /// Packets of the backlog that were processed.
     pub worked: usize,
     /// Whether frames still wait for a device.
     pub waiting: bool,
@@ -88,7 +89,8 @@ impl Turn {
     }
 }
 
-/// One worker, aligned to cache line pairs of its own. `P` is its probe; `()` stands for no probe.
+/// One worker. Its alignment keeps other data out of its pairs of cache lines. `P` is its probe; `()` stands
+/// for no probe.
 #[repr(align(128))]
 pub struct Worker<P: Probe = ()> {
     pub(crate) pipeline: Pipeline,
@@ -162,8 +164,8 @@ impl<P: Probe> Worker<P> {
                 turn.sent += if self.egress.lanes { self.send() } else { self.send_long() };
             }
         }
-        // An operation waits until the backlog is empty, so the backlog is worked off even if queues have
-        // more packets.
+        // An operation waits until the backlog is empty, so the backlog is processed even if queues have more
+        // packets.
         let closing = !self.channel.requests.is_empty();
         let hurry = closing && self.pipeline.backlogged() > LONG_PACKETS;
         if hurry || !self.has_room() {
@@ -192,19 +194,19 @@ impl<P: Probe> Worker<P> {
         self.pipeline.may_hold_back() && (self.pipeline.held_back() == 0 || !self.is_low())
     }
 
-    /// Returns whether less than a quarter is free of the small frames, or of the buffers of a device.
+    /// Returns whether less than a quarter of the small frames, or of the buffers of a device, is free.
     fn is_low(&self) -> bool {
         let is_low = |served: &Served| served.queue.buffers().is_below(4);
         self.egress.pools.is_low() || self.served.iter().any(is_low)
     }
 
-    /// Works off a quantum of up to `most` packets, if any wait.
+    /// Processes a quantum of up to `most` packets of the backlog, if any wait.
     fn work_quantum(&mut self, most: usize, sent: &mut usize) -> usize {
         self.quantum.taken();
         if self.pipeline.held() > 0 { self.work(most, sent) } else { 0 }
     }
 
-    /// Works off up to `most` packets of the backlog and all packets held for them. Returns their number.
+    /// Processes up to `most` packets of the backlog and all packets held for them. Returns their number.
     /// Frames are sent between bursts, so that outboxes do not overflow; their number is added to `sent`.
     fn work(&mut self, most: usize, sent: &mut usize) -> usize {
         let mut worked = self.work_once(most);
@@ -227,7 +229,7 @@ impl<P: Probe> Worker<P> {
     }
 
     /// Returns whether the backlog is empty, so that an operation may be applied. A backlog of at most one
-    /// burst is worked off at once, together with the packets held for it.
+    /// burst is processed immediately, together with the packets held for it.
     fn is_worked_off(&mut self) -> bool {
         if self.pipeline.held() > 0 && self.pipeline.backlogged() <= BURST {
             while self.work(BURST, &mut 0) > 0 {}
@@ -304,7 +306,7 @@ impl<P: Probe> Worker<P> {
         sent
     }
 
-    /// Sends at once if an outbox has become long.
+    /// Sends immediately if an outbox has become long. Returns the number of frames sent.
     fn send_long(&mut self) -> usize {
         if std::mem::take(&mut self.egress.long) { self.send() } else { 0 }
     }
@@ -334,7 +336,8 @@ impl<P: Probe> Worker<P> {
         sent
     }
 
-    /// Serves the ports with egress queues in small parts, so that the queues decide about each part again.
+    /// Serves the ports with egress queues in small parts. For each part, the queues select the next frames
+    /// anew.
     #[inline(never)]
     fn send_queued(&mut self) -> usize {
         let mut sent = 0;
@@ -380,8 +383,8 @@ impl<P: Probe> Worker<P> {
         });
     }
 
-    /// Ends the worker: waiting packets and frames are dropped as `shutdown`. Must be called when no worker
-    /// runs any longer that could hand off frames to this one.
+    /// Ends the worker: waiting packets and frames are dropped as `shutdown`. Must be called after all
+    /// workers that could hand off frames to this one have stopped.
     pub fn end(&mut self) -> ShutdownLoss {
         let packets = self.pipeline.drop_waiting(self.now, &mut self.egress, &mut self.probe) as u64;
         let mut frames = 0;

@@ -15,7 +15,7 @@ struct Stamped<T> {
     epoch: u32,
 }
 
-/// The sender's end. It has cache lines of its own, aligned to 128 bytes because cores prefetch lines in
+/// The sender's end, in separate cache lines. It is aligned to 128 bytes, because cores prefetch lines in
 /// pairs.
 #[repr(align(128))]
 pub(crate) struct Sender<T> {

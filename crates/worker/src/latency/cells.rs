@@ -4,7 +4,8 @@
 use frame::Lane;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Buckets per power of two, as a power of two: a bucket is at most 1/32 as wide as its values.
+/// Base-2 logarithm of the number of buckets per power of two. The width of a bucket is at most 1/32 of its
+/// values.
 const PARTS_BITS: u32 = 5;
 
 /// Number of buckets for all 32-bit ages.

@@ -31,7 +31,8 @@ const FACTOR: u64 = 5;
 /// Fixed cost of a span, in packets.
 const SPAN_WORK: u64 = 4;
 
-/// The running mean covers about this many spans, as a power of two. Before that many spans, none is a gap.
+/// Base-2 logarithm of the approximate number of spans in the running mean. No gap is detected before that
+/// many spans have passed.
 const MEMORY_BITS: u32 = 6;
 
 /// Usual duration of work.
@@ -105,7 +106,7 @@ impl Gaps {
         if packets > 0 {
             return self.usual.stolen(span, packets + SPAN_WORK, slack);
         }
-        // Without packets a span has little work of its own: it only polls queues.
+        // Without packets, a span has little work: it only polls queues.
         if span > slack { span } else { 0 }
     }
 }

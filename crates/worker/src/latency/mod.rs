@@ -63,8 +63,8 @@ impl Spread {
         Self { buckets, max_ns: self.max_ns.max(other.max_ns) }
     }
 
-    /// Returns the frames counted since an earlier reading. Their maximum is exact only if it is the maximum
-    /// ever; otherwise it is that of its bucket.
+    /// Returns the frames counted since an earlier reading. Their maximum is exact only if it is also the
+    /// maximum since the start; otherwise it is the highest latency of its bucket.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let before = |ns: Nanos| {

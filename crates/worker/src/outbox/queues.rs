@@ -55,7 +55,8 @@ impl Outbox {
         self.release(now);
     }
 
-    /// Called after the outbox was sent as far as the device took it. Returns whether to fetch more at once.
+    /// Called after the device has accepted as much of the outbox as it can. Returns whether to fetch more
+    /// frames immediately.
     pub fn is_more(&mut self) -> bool {
         self.chunk = if self.is_empty() { CHUNK_FRAMES.min(2 * self.chunk) } else { 1 };
         self.is_empty() && self.shaper.as_ref().is_some_and(|shaper| shaper.is_ready())
