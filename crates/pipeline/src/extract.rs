@@ -72,7 +72,7 @@ pub struct Extractor {
 }
 
 /// Returns the depth to which headers must be parsed for a field.
-fn depth_of(field: Field) -> Depth {
+pub(crate) fn depth_of(field: Field) -> Depth {
     let location = field.location();
     match (field, location.base) {
         (Field::Slice(s), FieldBase::Ext) => {

@@ -68,7 +68,9 @@ mod filter;
 
 mod probe;
 
-// Keys of packets.
+// Keys of packets: those of the express path, and those of tables.
+mod express;
+
 mod extract;
 
 mod bits;
@@ -93,6 +95,7 @@ pub use cells::{Cell, CellPage, Cells, PAGE_CELLS, ProgramId};
 pub use counters::{BurstCounters, Counters};
 pub use egress::Egress;
 pub use engines::simd::set_portable;
+pub use express::{ExpressKey, ExpressPlan, KeyFit, KeyReader, ONE_LINE_BYTES, PlanVersion, TWO_LINES_BYTES};
 pub use extract::Extractor;
 pub use ffp::{Clean, Coherence, FastMode, Inheritance, Lut, LutCounters, LutFigures};
 pub use filter::Filter;

@@ -208,6 +208,13 @@ pub fn gates(out: &mut dyn Write, gates: &GatesForm) -> io::Result<()> {
 }
 
 pub fn ffp(out: &mut dyn Write, ffp: &Ffp) -> io::Result<()> {
+    luts(out, ffp)?;
+    let switch::control::ExpressKeys { plan, tables, examined_bits, key_bytes, fit } = &ffp.express;
+    writeln!(out, "express keys (not in use yet): {key_bytes} bytes ({fit}), plan {plan}")?;
+    writeln!(out, "  they hold the {examined_bits} examined bits of {tables} tables")
+}
+
+fn luts(out: &mut dyn Write, ffp: &Ffp) -> io::Result<()> {
     if ffp.lut_entries == 0 {
         return writeln!(out, "the fast-forwarding path is off (datapath.ffp.enabled)");
     }

@@ -6,6 +6,7 @@
 //! changed, and compiled once at the end of an operation.
 
 use crate::entries::Entries;
+use crate::express_planner::ExpressPlanner;
 use crate::groups::Groups;
 use crate::meters::Meters;
 use crate::requeues::Requeues;
@@ -35,6 +36,7 @@ pub(crate) struct OperationCompiler {
     pub meters: Meters,
     ports: BTreeMap<PortNo, PortState>,
     requeues: Requeues,
+    pub express: ExpressPlanner,
 }
 
 impl OperationCompiler {
@@ -47,6 +49,7 @@ impl OperationCompiler {
             meters: Meters::default(),
             ports: BTreeMap::new(),
             requeues,
+            express: ExpressPlanner::new(),
         }
     }
 
@@ -67,6 +70,8 @@ impl OperationCompiler {
             one => self.take(one, version, &mut changed, &mut parts),
         }
         if changed.ports {
+            let highest = self.ports.last_key_value().map_or(PortNo(0), |(number, _)| *number);
+            self.express.set_highest_port(highest, &self.tables);
             self.port_table(&mut parts);
         }
         if changed.groups {
@@ -86,6 +91,7 @@ impl OperationCompiler {
     /// of any lookup.
     pub fn tick(&mut self, now: Nanos) -> Option<Vec<Vec<Update>>> {
         let mut parts = self.no_parts();
+        self.express.tick(now, &self.tables);
         self.tables.tick(now, &mut parts).then_some(parts)
     }
 
@@ -105,6 +111,7 @@ impl OperationCompiler {
             }
             Operation::Group(group) => {
                 self.groups.set(&group, self.workers);
+                self.express.set_group(&group, &self.tables);
                 changed.groups = true;
                 changed.requeues |= self.requeues.is_on() && self.requeues.set_group(&group);
             }
@@ -129,6 +136,7 @@ impl OperationCompiler {
             }
             Operation::RemoveGroup(id) => {
                 self.groups.remove(id);
+                self.express.remove_group(id);
                 changed.groups = true;
                 changed.requeues |= self.requeues.remove_group(id);
             }
@@ -157,6 +165,7 @@ impl OperationCompiler {
         let (tables, modified) = self.entries.apply(changes, version, &mut self.requeues);
         self.entries.updates(parts);
         self.tables.change(&tables, parts);
+        self.express.follow(changes, &self.tables);
         requeues |= self.requeue(changes);
         let lanes = lanes_after(changes);
         for parts in parts.iter_mut() {

@@ -20,7 +20,7 @@ use dataplane::{
 };
 use flow::{EntryId, GroupId, Match, MeterId, Nanos, Operation, PortNo, RuleVersion, TableId};
 use frame::Frame;
-use pipeline::Update;
+use pipeline::{ExpressPlan, Update};
 use std::collections::BTreeMap;
 use tables::compile::Maker;
 
@@ -79,6 +79,18 @@ impl WorkerSet {
     /// Returns the tables on the fast-forwarding path, each with the figures of its LUT if it has one.
     pub fn fast_tables(&self) -> impl Iterator<Item = (TableId, Option<LutState>)> + '_ {
         self.compiler.tables.luts().tables()
+    }
+
+    /// Returns the plan of the express path's keys.
+    #[must_use]
+    pub fn express_plan(&self) -> &ExpressPlan {
+        self.compiler.express.plan()
+    }
+
+    /// Returns the number of tables that packets can reach, whose rules the express path's keys tell.
+    #[must_use]
+    pub fn express_tables(&self) -> usize {
+        self.compiler.express.reached()
     }
 
     /// Returns whether the fast-forwarding path uses the table without a LUT because the LUT would cost more

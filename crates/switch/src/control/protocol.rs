@@ -199,6 +199,23 @@ pub struct Ffp {
     pub fast: u64,
     /// Tables on the path.
     pub tables: Vec<FastTable>,
+    /// Keys of the express path, by which no packet is forwarded yet.
+    pub express: ExpressKeys,
+}
+
+/// Plan of the express path's keys.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExpressKeys {
+    /// Number of the plan.
+    pub plan: u64,
+    /// Number of tables that packets can reach.
+    pub tables: usize,
+    /// Number of bits that the rules of these tables examine.
+    pub examined_bits: u32,
+    /// Length of a key in bytes. If the keys are too long, it is an upper bound.
+    pub key_bytes: usize,
+    /// Record that has room for a key: `one line`, `two lines`, or `too long` if there is none.
+    pub fit: String,
 }
 
 /// State of the stateless forwarder.

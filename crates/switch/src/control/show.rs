@@ -3,8 +3,8 @@
 
 use super::latency::{LaneLatency, LatencyBuckets};
 use super::protocol::{
-    CountersReport, FastTable, Ffp, Limit, MacRow, Macs, PortRow, Ports, QueueRow, StatelessReport, TableRow,
-    Tables,
+    CountersReport, ExpressKeys, FastTable, Ffp, Limit, MacRow, Macs, PortRow, Ports, QueueRow,
+    StatelessReport, TableRow, Tables,
 };
 use crate::log::{self, LogCounts};
 use config::stateless_form::StatelessForm;
@@ -114,6 +114,18 @@ pub fn ffp(model: &mut Model<WorkerSet>) -> Ffp {
         received: totals.received,
         fast: totals.fast,
         tables: plane.fast_tables().map(row).collect(),
+        express: express_keys(plane),
+    }
+}
+
+fn express_keys(plane: &WorkerSet) -> ExpressKeys {
+    let plan = plane.express_plan();
+    ExpressKeys {
+        plan: plan.version().0,
+        tables: plane.express_tables(),
+        examined_bits: plan.examined_bits(),
+        key_bytes: plan.length_bytes(),
+        fit: plan.fit().name().to_owned(),
     }
 }
 

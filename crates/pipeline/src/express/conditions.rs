@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Conditions under which a packet has a byte of its key, and which of them exclude each other.
+
+use flow::{FieldBase, FieldMatch};
+use wire::ethernet::ETHERNET_BYTES;
+use wire::layers::header;
+
+/// Facts about a packet that conditions refer to. The low bits are the headers that the packet has
+/// ([`header`]). Bits from [`FIRST_SLICE`] on are the slices that it has.
+pub(super) type Facts = u64;
+
+/// Bit of the first slice in [`Facts`].
+pub(super) const FIRST_SLICE: u32 = 16;
+
+/// Maximum number of different slice ends that a plan can tell apart.
+pub(super) const SLICES_MAX: usize = (Facts::BITS - FIRST_SLICE) as usize;
+
+/// End of a slice. Slices of one base that end at the same bit are present in the same packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct SliceEnd {
+    pub base: FieldBase,
+    pub end_bits: u32,
+}
+
+impl SliceEnd {
+    /// Returns the end of a slice, or `None` for a named field, and for a slice that every packet has.
+    pub fn of(condition: &FieldMatch) -> Option<Self> {
+        let flow::Field::Slice(slice) = condition.field else { return None };
+        let base = condition.field.location().base;
+        let end_bits = u32::from(slice.offset_bits) + u32::from(slice.length_bits);
+        let is_always_there = match base {
+            FieldBase::Ext => true,
+            FieldBase::Frame => end_bits <= 8 * ETHERNET_BYTES as u32,
+            _ => false,
+        };
+        (!is_always_there).then_some(Self { base, end_bits })
+    }
+}
+
+/// Condition under which a packet has a byte.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Condition {
+    /// Facts that must all be true.
+    pub needs: Facts,
+    /// Facts of which none may be true. They are headers whose presence alone implies the byte's value.
+    pub unless: Facts,
+}
+
+/// Sets of headers of which a packet has at most one.
+const ALTERNATIVES: [u32; 4] = [
+    header::MPLS | header::PBB | header::ARP | header::IP,
+    header::IPV4 | header::IPV6,
+    header::TCP | header::UDP | header::SCTP | header::ICMPV4 | header::ICMPV6,
+    header::ND_SLL | header::ND_TLL,
+];
+
+/// Headers whose presence implies the EtherType. MPLS is not one of them, because it has two EtherTypes.
+pub(super) const TYPE_GIVERS: u32 = header::IPV4 | header::IPV6 | header::ARP | header::PBB;
+
+/// Headers whose presence implies the upper-layer protocol.
+pub(super) const PROTO_GIVERS: u32 =
+    header::TCP | header::UDP | header::SCTP | header::ICMPV4 | header::ICMPV6;
+
+impl Condition {
+    /// Returns whether a packet with these facts has the byte.
+    #[inline]
+    pub fn holds(self, facts: Facts) -> bool {
+        facts & (self.needs | self.unless) == self.needs
+    }
+
+    /// Returns whether no packet has both this byte and the other.
+    pub fn excludes(self, other: Self) -> bool {
+        let (own, others) = (implied(self.needs), implied(other.needs));
+        let differ = |set: u32| own & set != 0 && others & set != 0 && own & others & set == 0;
+        ALTERNATIVES.into_iter().any(differ)
+            || self.unless & Facts::from(others) != 0
+            || other.unless & Facts::from(own) != 0
+            || is_any_ip_excluded(self, others)
+            || is_any_ip_excluded(other, own)
+    }
+}
+
+/// Returns whether both kinds of IP exclude a byte, and `others` implies that the packet is IP.
+fn is_any_ip_excluded(condition: Condition, others: u32) -> bool {
+    let both = Facts::from(header::IPV4 | header::IPV6);
+    condition.unless & both == both && others & header::IP != 0
+}
+
+/// Returns the headers that a packet with the given ones certainly has.
+fn implied(needs: Facts) -> u32 {
+    let mut headers = needs as u32 & u32::from(u16::MAX >> 1);
+    // From the innermost header outwards.
+    let steps = [
+        (header::ND_SLL | header::ND_TLL, header::ND),
+        (header::ND, header::ICMPV6),
+        (header::ICMPV6, header::IPV6),
+        (header::ICMPV4, header::IPV4),
+        (header::IPV4 | header::IPV6 | header::TCP | header::UDP | header::SCTP, header::IP),
+    ];
+    for (inner, outer) in steps {
+        if headers & inner != 0 {
+            headers |= outer;
+        }
+    }
+    headers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn on(headers: u32) -> Condition {
+        Condition { needs: headers.into(), unless: 0 }
+    }
+
+    #[test]
+    fn alternatives_exclude_each_other() {
+        assert!(on(header::IPV4).excludes(on(header::IPV6)));
+        assert!(on(header::ARP).excludes(on(header::TCP)), "TCP implies IP");
+        assert!(
+            on(header::ICMPV4).excludes(on(header::IPV6)) && on(header::ND_SLL).excludes(on(header::UDP))
+        );
+        assert!(!on(header::IPV4).excludes(on(header::TCP)) && !on(header::VLAN).excludes(on(header::IPV4)));
+        assert!(!on(header::ND).excludes(on(header::ICMPV6)) && !on(0).excludes(on(header::IPV4)));
+    }
+
+    #[test]
+    fn a_byte_that_a_header_implies_excludes_it() {
+        let eth_type = Condition { needs: 0, unless: (header::IPV4 | header::IPV6).into() };
+        assert!(eth_type.excludes(on(header::IPV4)) && on(header::ND).excludes(eth_type));
+        assert!(eth_type.excludes(on(header::UDP)), "UDP is in one of both");
+        assert!(!eth_type.excludes(on(header::ARP)));
+        let only_one = Condition { needs: 0, unless: header::IPV4.into() };
+        assert!(!only_one.excludes(on(header::UDP)), "UDP may be in IPv6");
+        assert!(eth_type.holds(header::ARP.into()) && !eth_type.holds(header::IPV6.into()));
+    }
+}

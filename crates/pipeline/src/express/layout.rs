@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The layout of a key: runs of examined bytes, and their positions.
+//!
+//! Runs that no packet has together share bytes of the key: addresses of IPv4 and of IPv6, ports of TCP and
+//! of UDP. The presence bits tell which of them is meant. For the same reason the EtherType shares bytes with
+//! the headers that imply it, and the protocol with the ports.
+
+use super::conditions::{Condition, Facts, PROTO_GIVERS, SliceEnd, TYPE_GIVERS};
+use flow::{FieldBase, FieldMatch, ext};
+
+/// Maximum length of a key in a record of one cache line.
+pub const ONE_LINE_BYTES: usize = 46;
+
+/// Maximum length of a key in a record of two cache lines. Longer keys have no records.
+pub const TWO_LINES_BYTES: usize = 110;
+
+/// Maximum sum of the lengths of all runs for which shared positions are searched. Beyond, each run gets
+/// bytes of its own, so the key is too long in any case. The limit bounds the time of planning.
+const SEARCHED_BYTES_MAX: usize = 4 * TWO_LINES_BYTES;
+
+/// Bytes of the extended header before the parsed part. In an arriving packet they hold the ingress port,
+/// which every key has, and zeros.
+const UNPARSED_BYTES: u16 = ext::ETH_TYPE_BIT / 8;
+
+/// Consecutive bytes of a packet of which some bits are examined.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Run {
+    pub base: FieldBase,
+    /// Offset of the first byte from the base.
+    pub byte: u16,
+    /// Packets that have these bytes.
+    pub when: Condition,
+    /// Examined bits of each byte.
+    pub masks: Vec<u8>,
+}
+
+/// Returns the bytes that the conditions examine, as runs. `slices` gives the fact of a slice end, and
+/// `headers` are the headers whose presence the key holds.
+pub(super) fn runs_of(
+    conditions: &[FieldMatch],
+    headers: u32,
+    slices: impl Fn(SliceEnd) -> Facts,
+) -> Vec<Run> {
+    let mut bytes: Vec<((FieldBase, Condition, u16), u8)> = Vec::new();
+    for condition in conditions {
+        let location = condition.field.location();
+        let end = SliceEnd::of(condition);
+        for bit in 0..location.length_bits {
+            if condition.mask >> (location.length_bits - 1 - bit) & 1 == 0 {
+                continue;
+            }
+            let at = location.offset_bits + bit;
+            let byte = at / 8;
+            if location.base == FieldBase::Ext && byte < UNPARSED_BYTES {
+                continue;
+            }
+            let when = match location.base {
+                FieldBase::Ext => Condition { needs: 0, unless: implied_by(byte, headers) },
+                _ => Condition { needs: end.map_or(location.needs.into(), &slices), unless: 0 },
+            };
+            bytes.push(((location.base, when, byte), 0x80 >> (at % 8)));
+        }
+    }
+    bytes.sort_unstable();
+    bytes.dedup_by(|later, kept| {
+        let is_same = later.0 == kept.0;
+        kept.1 |= if is_same { later.1 } else { 0 };
+        is_same
+    });
+    let mut runs: Vec<Run> = Vec::new();
+    for ((base, when, byte), mask) in bytes {
+        match runs.last_mut() {
+            Some(run)
+                if (run.base, run.when) == (base, when)
+                    && usize::from(run.byte) + run.masks.len() == usize::from(byte) =>
+            {
+                run.masks.push(mask);
+            }
+            _ => runs.push(Run { base, byte, when, masks: vec![mask] }),
+        }
+    }
+    runs
+}
+
+/// Returns the headers in the key whose presence implies the value of a byte of the extended header.
+fn implied_by(byte: u16, headers: u32) -> Facts {
+    const TYPE_FROM: u16 = ext::ETH_TYPE_BIT / 8;
+    const TYPE_TO: u16 = TYPE_FROM + 1;
+    const PROTO: u16 = ext::IP_PROTO_BIT / 8;
+    let givers = match byte {
+        TYPE_FROM | TYPE_TO => TYPE_GIVERS,
+        PROTO => PROTO_GIVERS,
+        _ => 0,
+    };
+    Facts::from(headers & givers)
+}
+
+/// Places the runs from byte `from` of the key on. Returns the position of each run and the key's length.
+pub(super) fn place(mut runs: Vec<Run>, from: usize) -> (Vec<(Run, usize)>, usize) {
+    // Long runs first, so that short ones fill the gaps.
+    runs.sort_by_key(|run| std::cmp::Reverse(run.masks.len()));
+    let is_searched = runs.iter().map(|run| run.masks.len()).sum::<usize>() <= SEARCHED_BYTES_MAX;
+    // Conditions of the runs that have a byte.
+    let mut users: Vec<Vec<Condition>> = Vec::new();
+    let mut placed = Vec::with_capacity(runs.len());
+    for run in runs {
+        let fits = |at: &usize| {
+            let taken = users.iter().skip(*at).take(run.masks.len()).flatten();
+            taken.into_iter().all(|user| user.excludes(run.when))
+        };
+        let first = if is_searched { 0 } else { users.len() };
+        let at = (first..users.len()).find(fits).unwrap_or(users.len());
+        let end = at + run.masks.len();
+        if users.len() < end {
+            users.resize(end, Vec::new());
+        }
+        users[at..end].iter_mut().for_each(|users| users.push(run.when));
+        placed.push((run, from + at));
+    }
+    (placed, from + users.len())
+}

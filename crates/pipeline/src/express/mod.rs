@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Keys of the express path. A key says in which bits that the tables examine an arriving packet differs from
+//! others, and nothing else: not how its headers are arranged, where they begin, or how long it is.
+//!
+//! A plan ([`ExpressPlan`]) states which bits these are, and where each of them is in the key. The control
+//! side makes it from the rules of all tables that a packet can reach. A [`KeyReader`] builds the keys. No
+//! packet is forwarded by a key yet.
+//!
+//! Begin with `plan.rs`, then read `key.rs`. `layout.rs` decides which bytes of a key several headers share.
+
+mod conditions;
+
+mod key;
+
+mod layout;
+
+mod plan;
+
+#[cfg(test)]
+mod tests;
+
+pub use key::{ExpressKey, KeyReader};
+pub use layout::{ONE_LINE_BYTES, TWO_LINES_BYTES};
+pub use plan::{ExpressPlan, KeyFit, PlanVersion};

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The plan of the express path's keys. One plan serves all tables that packets can reach from table 0.
+//!
+//! A key consists of the ingress port, the presence bits of the headers and slices that tables need, and the
+//! bytes that hold an examined bit. The metadata register and the tunnel ID are not in it, because both are 0
+//! in an arriving packet.
+//!
+//! A program may depend on bits that no table examines: its actions need headers, and a decrement needs the
+//! TTL. Such bits are not in the key ([`ExpressPlan::holds`], [`ExpressPlan::holds_headers`]).
+
+use super::conditions::{FIRST_SLICE, Facts, SLICES_MAX, SliceEnd};
+use super::key::KeyReader;
+use super::layout::{self, ONE_LINE_BYTES, TWO_LINES_BYTES};
+use flow::{Field, FieldMatch, PortNo};
+use wire::layers::header;
+
+/// Number of a plan. Each new plan of a data plane has a higher one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PlanVersion(pub u64);
+
+/// Kind of record that has room for a plan's keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyFit {
+    /// A record of one cache line.
+    OneLine,
+    /// A record of two cache lines.
+    TwoLines,
+    /// None. Packets take no express path.
+    TooLong,
+}
+
+impl KeyFit {
+    /// Returns the kind's name as commands print it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::OneLine => "one line",
+            Self::TwoLines => "two lines",
+            Self::TooLong => "too long",
+        }
+    }
+}
+
+/// Plan of the express path's keys.
+#[derive(Clone, Debug)]
+pub struct ExpressPlan {
+    version: PlanVersion,
+    /// Examined bits of each field, ordered by field.
+    examined: Vec<(Field, u128)>,
+    /// Headers whose presence the key tells.
+    headers: u32,
+    port_bytes: usize,
+    length_bytes: usize,
+    /// `None` if the key is too long.
+    reader: Option<KeyReader>,
+}
+
+impl ExpressPlan {
+    /// Makes a plan for tables that examine these bits; each field occurs at most once. `highest_port` is the
+    /// highest number of a port.
+    #[must_use]
+    pub fn new(version: PlanVersion, mut examined: Vec<(Field, u128)>, highest_port: PortNo) -> Self {
+        examined.sort_unstable_by_key(|(field, _)| *field);
+        let conditions: Vec<FieldMatch> =
+            examined.iter().map(|&(field, mask)| FieldMatch { field, value: 0, mask }).collect();
+        let headers = conditions.iter().fold(0, |headers, c| headers | c.field.location().needs);
+        let mut slices: Vec<SliceEnd> = conditions.iter().filter_map(SliceEnd::of).collect();
+        slices.sort_unstable();
+        slices.dedup();
+        let fact_of = |end: SliceEnd| match slices.binary_search(&end) {
+            Ok(at) if at < SLICES_MAX => 1 << (FIRST_SLICE as usize + at),
+            _ => 0,
+        };
+        let runs = layout::runs_of(&conditions, headers, fact_of);
+        let presence = presence_facts(headers, slices.len());
+        let port_bytes = if highest_port.0 <= u32::from(u16::MAX) { 2 } else { 4 };
+        let presence_bytes = presence.len().div_ceil(8);
+        let (placed, length_bytes) = layout::place(runs, port_bytes + presence_bytes);
+        let is_short = length_bytes <= TWO_LINES_BYTES && slices.len() <= SLICES_MAX;
+        let depth = examined.iter().map(|(field, _)| crate::extract::depth_of(*field)).max();
+        let reader = is_short.then(|| {
+            KeyReader::new(length_bytes, port_bytes, depth.unwrap_or_default(), presence, slices, &placed)
+        });
+        Self { version, examined, headers, port_bytes, length_bytes, reader }
+    }
+
+    /// Returns whether both plans give equal keys, whatever their numbers are.
+    #[must_use]
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.examined == other.examined && self.port_bytes == other.port_bytes
+    }
+
+    /// Returns the plan's number.
+    #[must_use]
+    pub fn version(&self) -> PlanVersion {
+        self.version
+    }
+
+    /// Returns the examined bits of each field, ordered by field.
+    #[must_use]
+    pub fn examined(&self) -> &[(Field, u128)] {
+        &self.examined
+    }
+
+    /// Returns the length of a key in bytes. For a key that is too long, it is an upper bound.
+    #[must_use]
+    pub fn length_bytes(&self) -> usize {
+        self.length_bytes
+    }
+
+    /// Returns the number of examined bits, without presence bits and ingress port.
+    #[must_use]
+    pub fn examined_bits(&self) -> u32 {
+        self.examined.iter().map(|(_, mask)| mask.count_ones()).sum()
+    }
+
+    /// Returns which kind of record has room for the keys.
+    #[must_use]
+    pub fn fit(&self) -> KeyFit {
+        match self.reader {
+            None => KeyFit::TooLong,
+            Some(_) if self.length_bytes <= ONE_LINE_BYTES => KeyFit::OneLine,
+            Some(_) => KeyFit::TwoLines,
+        }
+    }
+
+    /// Returns the reader that builds the keys, or `None` if they are too long.
+    #[must_use]
+    pub fn reader(&self) -> Option<&KeyReader> {
+        self.reader.as_ref()
+    }
+
+    /// Returns whether the key determines these bits of a field.
+    #[must_use]
+    pub fn holds(&self, field: Field, mask: u128) -> bool {
+        let found = self.examined.binary_search_by_key(&field, |(field, _)| *field);
+        mask == 0 || found.is_ok_and(|at| mask & !self.examined[at].1 == 0)
+    }
+
+    /// Returns whether the key determines which of these headers a packet has. The headers are a mask of
+    /// `wire::layers::header` bits.
+    #[must_use]
+    pub fn holds_headers(&self, headers: u32) -> bool {
+        headers & !self.headers == 0
+    }
+}
+
+/// Returns the facts that the key tells, one per presence bit. IP is omitted if IPv4 and IPv6 tell it.
+fn presence_facts(headers: u32, slices: usize) -> Vec<u8> {
+    let both = header::IPV4 | header::IPV6;
+    let told = if headers & both == both { headers & !header::IP } else { headers };
+    let of_headers = (0..FIRST_SLICE as u8).filter(|bit| Facts::from(told) >> bit & 1 != 0);
+    of_headers.chain((0..slices.min(SLICES_MAX) as u8).map(|slice| FIRST_SLICE as u8 + slice)).collect()
+}

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The control side of the express path's keys: follows which tables packets can reach and which bits their
+//! rules examine, and makes a new plan when the keys no longer tell enough.
+//!
+//! A rule that examines more makes a new plan at once. After a removal the plan may tell more than needed;
+//! a narrower one is made when the rules have not changed for a while ([`NARROW_AFTER_NS`]).
+
+use crate::table_compiler::TableCompiler;
+use flow::group::Group;
+use flow::operation::MAC_TABLE;
+use flow::{
+    Action, EntryChange, EntryId, Field, FlowEntry, GroupId, Instructions, Nanos, PortNo, TableId, port_no,
+};
+use pipeline::{ExpressPlan, PlanVersion};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Time without changes after which a plan is made narrower, in nanoseconds.
+const NARROW_AFTER_NS: Nanos = Nanos(1_000_000_000);
+
+/// Bits that NORMAL examines: it looks both addresses up in the table of learned addresses, by VLAN ID.
+const BY_NORMAL: [(Field, u128); 3] =
+    [(Field::EthDst, 0xffff_ffff_ffff), (Field::EthSrc, 0xffff_ffff_ffff), (Field::VlanVid, 0xfff)];
+
+/// Where packets of an entry may be looked up next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Leads {
+    next: Option<TableId>,
+    normal: bool,
+    group: bool,
+}
+
+impl Leads {
+    fn of(instructions: &Instructions) -> Self {
+        let actions = || instructions.apply.iter().chain(&instructions.write);
+        Self {
+            next: instructions.next.map(flow::Next::table),
+            normal: actions().any(is_normal),
+            group: actions().any(|action| matches!(action, Action::Group(_))),
+        }
+    }
+}
+
+fn is_normal(action: &Action) -> bool {
+    matches!(action, Action::Output { port: port_no::NORMAL, .. })
+}
+
+/// Numbers of entries of a table, by where they lead.
+#[derive(Debug, Default)]
+struct LeadCounts {
+    next: BTreeMap<TableId, usize>,
+    normal: usize,
+    group: usize,
+}
+
+impl LeadCounts {
+    /// Counts an entry. Returns whether no entry of the table led there before.
+    fn add(&mut self, leads: Leads) -> bool {
+        let count = |count: &mut usize, counts: bool| {
+            *count += usize::from(counts);
+            counts && *count == 1
+        };
+        let next = leads.next.is_some_and(|next| count(self.next.entry(next).or_default(), true));
+        count(&mut self.normal, leads.normal) | count(&mut self.group, leads.group) | next
+    }
+
+    /// Stops counting an entry.
+    fn remove(&mut self, leads: Leads) {
+        if let Some(next) = leads.next
+            && let Some(count) = self.next.get_mut(&next)
+        {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                self.next.remove(&next);
+            }
+        }
+        self.normal = self.normal.saturating_sub(leads.normal.into());
+        self.group = self.group.saturating_sub(leads.group.into());
+    }
+}
+
+/// Keeps the plan of the express path's keys up to date.
+#[derive(Debug)]
+pub(crate) struct ExpressPlanner {
+    tables: Vec<LeadCounts>,
+    /// Where each entry leads, by entry ID.
+    entries: Vec<Leads>,
+    /// Groups with a bucket that outputs to NORMAL.
+    normal_groups: BTreeSet<GroupId>,
+    highest_port: PortNo,
+    plan: ExpressPlan,
+    /// Whether packets can reach each table, by the plan.
+    reached: Vec<bool>,
+    /// Whether the plan may tell more than the rules examine.
+    is_wide: bool,
+    /// Whether anything changed since the last tick.
+    has_changed: bool,
+    quiet_since: Nanos,
+}
+
+impl ExpressPlanner {
+    /// Creates the planner of a data plane without rules.
+    pub fn new() -> Self {
+        let mut tables = Vec::new();
+        tables.resize_with(MAC_TABLE.index() + 1, LeadCounts::default);
+        let mut reached = vec![false; tables.len()];
+        reached[0] = true;
+        Self {
+            tables,
+            entries: Vec::new(),
+            normal_groups: BTreeSet::new(),
+            highest_port: PortNo(0),
+            plan: ExpressPlan::new(PlanVersion(0), Vec::new(), PortNo(0)),
+            reached,
+            is_wide: false,
+            has_changed: false,
+            quiet_since: Nanos(0),
+        }
+    }
+
+    /// Returns the plan.
+    pub fn plan(&self) -> &ExpressPlan {
+        &self.plan
+    }
+
+    /// Returns the number of tables that packets can reach.
+    pub fn reached(&self) -> usize {
+        self.reached.iter().filter(|reached| **reached).count()
+    }
+
+    /// Follows changes of entries. `tables` has the new rules.
+    pub fn follow(&mut self, changes: &[EntryChange], tables: &TableCompiler) {
+        let mut is_narrow = false;
+        for change in changes {
+            match change {
+                // Packets reach this table by NORMAL, whatever its entries are.
+                EntryChange::Add(entry) if entry.table == MAC_TABLE => {}
+                EntryChange::Modify { table: MAC_TABLE, .. }
+                | EntryChange::Remove { table: MAC_TABLE, .. } => {}
+                EntryChange::Add(entry) => {
+                    self.has_changed = true;
+                    let leads = Leads::of(&entry.instructions);
+                    self.set(entry.id, leads);
+                    is_narrow |= self.tables[entry.table.index()].add(leads) || self.examines_more(entry);
+                }
+                EntryChange::Modify { id, table, instructions, .. } => {
+                    let leads = Leads::of(instructions);
+                    let before = self.set(*id, leads);
+                    let counts = &mut self.tables[table.index()];
+                    is_narrow |= counts.add(leads);
+                    counts.remove(before);
+                    if leads != before {
+                        (self.has_changed, self.is_wide) = (true, true);
+                    }
+                }
+                EntryChange::Remove { id, table } => {
+                    let before = self.set(*id, Leads::default());
+                    self.tables[table.index()].remove(before);
+                    (self.has_changed, self.is_wide) = (true, true);
+                }
+            }
+        }
+        if is_narrow {
+            self.replan(tables);
+        }
+    }
+
+    /// Follows a group that was added or replaced.
+    pub fn set_group(&mut self, group: &Group, tables: &TableCompiler) {
+        if !group.buckets.iter().flat_map(|bucket| &bucket.actions).any(is_normal) {
+            return self.remove_group(group.id);
+        }
+        if self.normal_groups.insert(group.id) {
+            self.replan(tables);
+        }
+    }
+
+    /// Follows the removal of a group.
+    pub fn remove_group(&mut self, id: GroupId) {
+        self.is_wide |= self.normal_groups.remove(&id);
+    }
+
+    /// Sets the highest number of a port.
+    pub fn set_highest_port(&mut self, highest: PortNo, tables: &TableCompiler) {
+        if std::mem::replace(&mut self.highest_port, highest) != highest {
+            self.replan(tables);
+        }
+    }
+
+    /// Makes the plan narrower if the rules have not changed for a while.
+    pub fn tick(&mut self, now: Nanos, tables: &TableCompiler) {
+        if std::mem::take(&mut self.has_changed) {
+            self.quiet_since = now;
+        } else if self.is_wide && now.saturating_sub(self.quiet_since) >= NARROW_AFTER_NS {
+            self.replan(tables);
+        }
+    }
+
+    /// Sets where an entry leads. Returns where it led before.
+    fn set(&mut self, id: EntryId, leads: Leads) -> Leads {
+        let at = id.0 as usize;
+        if self.entries.len() <= at {
+            self.entries.resize(at + 1, Leads::default());
+        }
+        std::mem::replace(&mut self.entries[at], leads)
+    }
+
+    /// Returns whether an entry that packets can reach examines bits that the keys do not tell.
+    fn examines_more(&self, entry: &FlowEntry) -> bool {
+        self.reached[entry.table.index()]
+            && entry.matching.fields().any(|c| !self.plan.holds(c.field, c.mask))
+    }
+
+    /// Makes a plan of exactly what the rules examine, unless the present one is equal.
+    fn replan(&mut self, tables: &TableCompiler) {
+        self.is_wide = false;
+        self.has_changed = true;
+        let mut examined: BTreeMap<Field, u128> = BTreeMap::new();
+        let mut add = |bits: &[(Field, u128)]| {
+            bits.iter().for_each(|(field, mask)| *examined.entry(*field).or_default() |= mask);
+        };
+        self.reached.fill(false);
+        self.reached[0] = true;
+        // A packet goes to higher tables only.
+        for number in TableId::of_controllers() {
+            if !self.reached[number.index()] {
+                continue;
+            }
+            let counts = &self.tables[number.index()];
+            counts.next.keys().for_each(|next| self.reached[next.index()] = true);
+            if counts.normal > 0 || counts.group > 0 && !self.normal_groups.is_empty() {
+                add(&BY_NORMAL);
+            }
+            add(&tables.rule_table(number).examined_fields());
+        }
+        let examined: Vec<_> = examined.into_iter().collect();
+        let next = ExpressPlan::new(PlanVersion(self.plan.version().0 + 1), examined, self.highest_port);
+        if !next.is_like(&self.plan) {
+            self.plan = next;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
