@@ -18,6 +18,7 @@
 mod coverage;
 mod drive;
 mod features;
+mod key_coverage;
 mod linearizable;
 mod log;
 mod offload;
@@ -25,12 +26,14 @@ mod path_use;
 mod room;
 mod rules;
 mod templates;
+mod variants;
 mod views;
 
 use pipeline::LaneLimits;
 use worker::{Consistency, Quanta};
 
 pub use coverage::{ChangeCounts, Coverage};
+pub use key_coverage::KeyCoverage;
 pub use path_use::{PathUse, TableUse};
 
 /// Parameters of a case.
@@ -77,4 +80,22 @@ pub fn run_case(seed: u64, options: CaseOptions) -> Result<Coverage, Breach> {
     let calm = drive::is_calm(seed) && options.lut_entries >= CALM_LUT_ENTRIES;
     let path = if calm { coverage.path.clone() } else { PathUse::default() };
     Ok(Coverage { offered, calm: usize::from(calm), path, ..coverage })
+}
+
+/// Runs one case about keys of the express path: compares the keys of random pairs of packets under random
+/// rules with the bits that the rules examine.
+///
+/// # Errors
+/// Returns the first pair whose keys are wrong.
+pub fn run_key_case(seed: u64) -> Result<KeyCoverage, Breach> {
+    let options = CaseOptions {
+        packets: 0,
+        workers: 1,
+        lut_entries: 0,
+        consistency: Consistency::Auto,
+        lanes: LaneLimits::default(),
+        quanta: Quanta::default(),
+    };
+    let case = drive::Driver::new(seed, options).run_keys();
+    case.map_err(|what| Breach { seed, workers: options.workers, what })
 }

@@ -5,6 +5,7 @@ mod action_set;
 mod bits;
 mod checksums;
 mod choice;
+mod examined;
 mod fields;
 mod groups;
 mod headers;
@@ -34,6 +35,7 @@ use flow::{
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+pub use examined::ExaminedBits;
 pub use meters::MeterDebts;
 pub use packet::ReferencePacket;
 pub use residue::{output_gate, residue};

@@ -3,6 +3,7 @@
 //! and the control thread.
 
 mod close;
+mod keys;
 mod setup;
 mod traffic;
 mod update;

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A case about keys of the express path. It changes random rules like other cases, and compares the keys of
+//! pairs of packets with the reference: two packets have equal keys if and only if they arrive on the same
+//! port and are equal in every bit that the rules examine.
+
+use super::Driver;
+use crate::key_coverage::KeyCoverage;
+use crate::variants::Subject;
+use flow::{Field, Nanos, PortNo};
+use pipeline::{ExpressKey, KeyFit, KeyReader};
+use reference::{ExaminedBits, ReferencePacket};
+use wire::Depth;
+
+/// Number of changes of the rules in a case.
+const CHANGES: usize = 12;
+
+/// Number of pairs that are compared after each change.
+const PAIRS: usize = 40;
+
+/// Time after which the control side makes a plan narrower, with some margin, in nanoseconds.
+const REST_NS: Nanos = Nanos(1_100_000_000);
+
+/// Number of rests after which no entry with a timeout is left, and the rules have not changed for a while.
+const RESTS: usize = 8;
+
+impl Driver {
+    /// Runs a case about keys.
+    pub fn run_keys(mut self) -> Result<KeyCoverage, String> {
+        let mut coverage = KeyCoverage::default();
+        self.first_rules()?;
+        for _ in 0..CHANGES {
+            self.update()?;
+            self.control()?;
+            if self.rng.bool() {
+                self.check_exact_plan()?;
+            }
+            self.check_pairs(&mut coverage)?;
+        }
+        Ok(coverage)
+    }
+
+    /// Waits until the plan is as narrow as the rules, and checks that it is.
+    fn check_exact_plan(&mut self) -> Result<(), String> {
+        for _ in 0..RESTS {
+            self.now += REST_NS;
+            self.control()?;
+            self.settle()?;
+        }
+        let (planned, examined) = (self.planned(), self.shadow.examined());
+        let mut by_normal = examined.clone();
+        // The control side does not follow which group a packet reaches.
+        if self.style.groups > 0 {
+            by_normal.add(Field::EthDst, Field::EthDst.full_mask());
+            by_normal.add(Field::EthSrc, Field::EthSrc.full_mask());
+            by_normal.add(Field::VlanVid, 0xfff);
+        }
+        if planned == examined || planned == by_normal {
+            Ok(())
+        } else {
+            Err(format!("the plan is not what the rules examine\n  plan {planned:x?}\n  rules {examined:x?}"))
+        }
+    }
+
+    /// Returns the bits that the plan states.
+    fn planned(&mut self) -> ExaminedBits {
+        let plan = self.model.plane_mut().plane.express_plan();
+        ExaminedBits(plan.examined().iter().copied().collect())
+    }
+
+    fn check_pairs(&mut self, coverage: &mut KeyCoverage) -> Result<(), String> {
+        let (planned, examined) = (self.planned(), self.shadow.examined());
+        if !planned.includes(&examined) {
+            return Err(format!("the plan {planned:x?} lacks bits that rules examine: {examined:x?}"));
+        }
+        let plan = self.model.plane_mut().plane.express_plan().clone();
+        coverage.plans += 1;
+        coverage.two_lines += usize::from(plan.fit() == KeyFit::TwoLines);
+        let Some(reader) = plan.reader() else {
+            coverage.too_long += 1;
+            return Ok(());
+        };
+        for _ in 0..PAIRS {
+            let (template, port) = self.packet_in_use();
+            let bytes = self.templates[template].bytes.clone();
+            if bytes.len() < port::MIN_FRAME_BYTES {
+                continue;
+            }
+            // Chains of variants reach packets that no template is like.
+            let mut one = Subject { port, bytes };
+            if self.rng.bool() {
+                one = one.variant(&mut self.rng, &planned);
+            }
+            let other = one.variant(&mut self.rng, &planned);
+            check_pair(reader, &planned, [&one, &other], coverage)?;
+        }
+        Ok(())
+    }
+}
+
+/// Checks that the keys of two packets are equal exactly if the packets are equal in all bits of the plan.
+fn check_pair(
+    reader: &KeyReader,
+    planned: &ExaminedBits,
+    pair: [&Subject; 2],
+    coverage: &mut KeyCoverage,
+) -> Result<(), String> {
+    let values = pair.map(|p| (p.port, planned.values_of(&ReferencePacket::arriving(p.port, &p.bytes))));
+    let keys = pair.map(|packet| {
+        let mut key = ExpressKey::default();
+        reader.key_of(&packet.bytes, packet.port, &mut key);
+        (reader.bytes(&key).to_vec(), reader.hash(&key))
+    });
+    let is_one_flow = values[0] == values[1];
+    if is_one_flow != (keys[0].0 == keys[1].0) || is_one_flow != (keys[0].1 == keys[1].1) {
+        return Err(format!(
+            "two packets {} one flow, but have the keys\n  {keys:02x?}\n  packets {pair:02x?}\n  values {values:x?}\n  plan {planned:x?}",
+            if is_one_flow { "belong to" } else { "do not belong to" }
+        ));
+    }
+    note(pair, &values, coverage);
+    Ok(())
+}
+
+/// Counts how the packets of a pair differ.
+fn note(pair: [&Subject; 2], values: &[(PortNo, Vec<Option<u128>>); 2], coverage: &mut KeyCoverage) {
+    let layers = pair.map(|packet| wire::locate(&packet.bytes, Depth::L4));
+    let is_unlike = layers[0].present != layers[1].present || layers[0].l4 != layers[1].l4;
+    let [(one_port, one), (other_port, other)] = values;
+    let fields = || one.iter().zip(other);
+    let bits: u32 = fields().map(|(one, other)| (one.unwrap_or(0) ^ other.unwrap_or(0)).count_ones()).sum();
+    let has_same_fields = fields().all(|(one, other)| one.is_some() == other.is_some());
+    let is_equal = bits == 0 && has_same_fields;
+    let is_one_port = one_port == other_port;
+    *coverage += KeyCoverage {
+        pairs: 1,
+        equal: usize::from(is_equal && is_one_port),
+        unlike: usize::from(is_equal && is_one_port && is_unlike),
+        by_port: usize::from(is_equal && !is_one_port),
+        by_presence: usize::from(!has_same_fields && is_one_port),
+        by_one_bit: usize::from(bits == 1 && has_same_fields && is_one_port),
+        ..KeyCoverage::default()
+    };
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Coverage of cases about keys: how the compared pairs of packets differ.
+
+use std::ops::AddAssign;
+
+/// Coverage of one or several cases about keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeyCoverage {
+    /// Plans whose keys were compared.
+    pub plans: usize,
+    /// Plans whose keys need a record of two cache lines.
+    pub two_lines: usize,
+    /// Plans whose keys are too long for a record. No pairs are compared.
+    pub too_long: usize,
+    /// Compared pairs of packets.
+    pub pairs: usize,
+    /// Pairs that are equal in all examined bits.
+    pub equal: usize,
+    /// Pairs that are equal in all examined bits, but have other headers or other offsets.
+    pub unlike: usize,
+    /// Pairs that differ in nothing but the ingress port.
+    pub by_port: usize,
+    /// Pairs that differ in the presence of an examined field.
+    pub by_presence: usize,
+    /// Pairs of one port that differ in exactly one examined bit.
+    pub by_one_bit: usize,
+}
+
+impl AddAssign for KeyCoverage {
+    fn add_assign(&mut self, other: Self) {
+        self.plans += other.plans;
+        self.two_lines += other.two_lines;
+        self.too_long += other.too_long;
+        self.pairs += other.pairs;
+        self.equal += other.equal;
+        self.unlike += other.unlike;
+        self.by_port += other.by_port;
+        self.by_presence += other.by_presence;
+        self.by_one_bit += other.by_one_bit;
+    }
+}
