@@ -33,6 +33,8 @@ pub struct Coverage {
     pub refused: usize,
     /// Number of times that a low-latency packet was held to keep the order of its flow.
     pub held_back: u64,
+    /// Flows whose packets differ in bits that no rule examines, over all eras of equal rules.
+    pub merged_flows: usize,
     /// Packets forwarded, consumed and dropped.
     pub outcomes: [usize; 3],
     /// Packets sent to the controller.
@@ -149,6 +151,7 @@ impl Coverage {
             *self.losses.entry(name).or_default() += count;
         }
         self.refused += other.refused;
+        self.merged_flows += other.merged_flows;
         self.held_back += other.held_back;
         for (sum, count) in self.outcomes.iter_mut().zip(other.outcomes) {
             *sum += count;
@@ -206,6 +209,7 @@ impl fmt::Display for Coverage {
         }
         writeln!(f)?;
         writeln!(f, "  uses of groups {}", self.group_uses)?;
+        writeln!(f, "  flows of packets that differ in unexamined bits {}", self.merged_flows)?;
         writeln!(f, "  over the rate of a band {:.1} %", share(self.metered, self.packets))?;
         list(f, "lost for lack of room", self.losses.iter().map(|(name, count)| (*name, *count as usize)))?;
         writeln!(f, "  frames held up by the rate of an egress queue {}", self.rate_held)?;

@@ -14,7 +14,7 @@ use flow::{
 use frame::Frame;
 use model::FlowRemoved;
 use pipeline::{BurstCounters, PacketSlot, Probe, Via};
-use reference::Unfinished;
+use reference::{ExaminedBits, Unfinished};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use worker::WorkerSet;
@@ -184,11 +184,21 @@ pub(super) struct Recorder {
     pub operations: Vec<Operation>,
     pub reported: Vec<Reported>,
     pub learned: Vec<MacSeen>,
+    /// Bits that LUTs examine from each operation to the next one. Element 0 is before the first operation.
+    pub lut_bits: Vec<ExaminedBits>,
 }
 
 impl Recorder {
     pub fn new(plane: WorkerSet) -> Self {
-        Self { plane, operations: Vec::new(), reported: Vec::new(), learned: Vec::new() }
+        let lut_bits = vec![ExaminedBits::default()];
+        Self { plane, operations: Vec::new(), reported: Vec::new(), learned: Vec::new(), lut_bits }
+    }
+
+    /// Notes the bits that LUTs examine since the last operation.
+    fn note_lut_bits(&mut self) {
+        if let Some(bits) = self.lut_bits.last_mut() {
+            self.plane.lut_examined().for_each(|(field, mask)| bits.add(field, mask));
+        }
     }
 
     /// Returns the engine that serves a table.
@@ -202,11 +212,14 @@ impl DataPlane for Recorder {
         self.operations.push(operation.clone());
         let version = self.plane.submit(operation);
         assert_eq!(version, RuleVersion(self.operations.len() as u64), "versions count operations");
+        self.lut_bits.push(ExaminedBits::default());
+        self.note_lut_bits();
         version
     }
 
     fn tick(&mut self, now: Nanos) {
         self.plane.tick(now);
+        self.note_lut_bits();
     }
 
     fn applied(&mut self) -> RuleVersion {
@@ -385,6 +398,8 @@ pub(super) struct Record {
     pub sent: Vec<(PortNo, usize, Vec<Vec<u8>>)>,
     pub reported: Vec<Reported>,
     pub learned: Vec<MacSeen>,
+    /// Bits that LUTs examine from each operation to the next one.
+    pub lut_bits: Vec<ExaminedBits>,
     /// Flow-removed messages in order.
     pub removed: Vec<FlowRemoved>,
     /// Number of frames too short to be received, by port.

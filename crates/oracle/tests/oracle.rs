@@ -190,6 +190,7 @@ fn check_work(coverage: &Coverage, cases: usize, packets: usize) {
     assert!(coverage.timed_out >= 5 * cases, "expiries judged: {}", coverage.timed_out);
     assert!(coverage.removed >= 5 * cases, "flow-removed messages compared: {}", coverage.removed);
     assert!(coverage.metered * 200 >= coverage.packets, "over the rate of a band: {}", coverage.metered);
+    assert!(coverage.merged_flows >= 5 * cases, "flows of unlike packets: {}", coverage.merged_flows);
     let luts = &coverage.luts;
     assert!(luts.walked > 0 && luts.verified > luts.walked && luts.cleaned > 0 && luts.evicted > 0);
     assert!(coverage.traced >= 5 * cases, "imagined packets: {}", coverage.traced);

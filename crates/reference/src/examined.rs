@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Bits that the rules examine. They decide which packets belong to one flow.
 
-use crate::{Reference, ReferencePacket, RuleSource};
-use flow::{Action, Field, GroupId, Next, TableId, port_no};
+use crate::run::Run;
+use crate::{Reference, ReferencePacket, RuleSource, Unfinished};
+use flow::group::Group;
+use flow::operation::Settings;
+use flow::stateless::StatelessConfig;
+use flow::{Action, EntryId, Field, FlowEntry, GroupId, MeterId, Next, PortNo, PortState, TableId, port_no};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Examined bits of each field, right-aligned.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,6 +37,61 @@ impl ExaminedBits {
     #[must_use]
     pub fn values_of(&self, packet: &ReferencePacket) -> Vec<Option<u128>> {
         self.0.iter().map(|(field, mask)| Some(packet.value(*field)? & mask)).collect()
+    }
+}
+
+/// Values of a packet by which it belongs to a flow.
+pub type FlowValues = Vec<Option<u128>>;
+
+/// Rules that note the examined values of a packet whose headers have changed before a lookup. Such a packet
+/// shows bits that were behind a header when it arrived.
+struct Watched<'a> {
+    rules: &'a Reference,
+    bits: &'a ExaminedBits,
+    arrived: &'a ReferencePacket,
+    seen: RefCell<FlowValues>,
+}
+
+impl RuleSource for Watched<'_> {
+    fn settings(&self) -> Settings {
+        self.rules.settings()
+    }
+
+    fn stateless(&self) -> Option<&StatelessConfig> {
+        self.rules.stateless()
+    }
+
+    fn port(&self, number: PortNo) -> Option<PortState> {
+        self.rules.port(number)
+    }
+
+    fn ports(&self) -> Vec<PortState> {
+        RuleSource::ports(self.rules)
+    }
+
+    fn group(&self, id: GroupId) -> Option<Arc<Group>> {
+        self.rules.group(id)
+    }
+
+    fn remarks(&self, meter: MeterId) -> bool {
+        self.rules.remarks(meter)
+    }
+
+    fn lookup(&self, table: TableId, packet: &ReferencePacket) -> Option<Arc<FlowEntry>> {
+        if packet.headers != self.arrived.headers {
+            let mut seen = self.seen.borrow_mut();
+            seen.push(Some(table.0.into()));
+            seen.extend(self.bits.values_of(packet));
+        }
+        self.rules.lookup(table, packet)
+    }
+
+    fn at_index(&self, table: TableId, index: u32, packet: &ReferencePacket) -> Option<Arc<FlowEntry>> {
+        self.rules.at_index(table, index, packet)
+    }
+
+    fn learned(&self, vid: u16, mac: u64) -> Option<(EntryId, PortNo)> {
+        RuleSource::learned(self.rules, vid, mac)
     }
 }
 
@@ -62,6 +123,24 @@ impl Reference {
         bits
     }
 
+    /// Returns the examined values of a received frame at lookups before which its headers have changed. They
+    /// may be bits that were behind a header when it arrived. Returns `None` if no table handles the frame.
+    #[must_use]
+    pub fn exposed_values(
+        &self,
+        in_port: PortNo,
+        frame: (&[u8], Unfinished),
+        bits: &ExaminedBits,
+    ) -> Option<FlowValues> {
+        let packet = ReferencePacket::unfinished(in_port, frame.0, frame.1);
+        let arrived = packet.clone();
+        let watched = Watched { rules: self, bits, arrived: &arrived, seen: RefCell::default() };
+        let mut run = Run::new(&watched, packet);
+        run.process();
+        let is_looked_up = !run.hits.is_empty();
+        is_looked_up.then(|| watched.seen.take())
+    }
+
     fn reach_table(&self, table: TableId, reached: &mut Reached) {
         if !reached.tables.insert(table) {
             return;
@@ -87,5 +166,74 @@ impl Reference {
                 _ => {}
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flow::{EntryChange, FieldMatch, Instructions, Match, Operation};
+
+    fn rules(entries: Vec<(u8, Field, Instructions)>) -> Reference {
+        let mut rules = Reference::new();
+        rules.apply(&Operation::Port(PortState::up(PortNo(1)))).unwrap();
+        let change = |(id, (table, field, instructions)): (usize, (u8, Field, Instructions))| {
+            let matching = Match::new([FieldMatch { field, value: 0, mask: 1 }]).unwrap();
+            let entry = FlowEntry {
+                id: EntryId(id as u32),
+                table: TableId(table),
+                priority: 1,
+                matching,
+                instructions: Arc::new(instructions),
+                idle_timeout_s: 0,
+                hard_timeout_s: 0,
+                cookie: 0,
+                flags: flow::EntryFlags::default(),
+                low_latency: false,
+            };
+            EntryChange::Add(Arc::new(entry))
+        };
+        rules.apply(&Operation::Entries(entries.into_iter().enumerate().map(change).collect())).unwrap();
+        rules
+    }
+
+    fn goto(table: u8, apply: Vec<Action>) -> Instructions {
+        Instructions { apply, next: Some(Next::Table(TableId(table))), ..Instructions::default() }
+    }
+
+    #[test]
+    fn tables_that_no_packet_reaches_examine_nothing() {
+        let normal = Instructions::apply(vec![Action::output(port_no::NORMAL)]);
+        let made = rules(vec![
+            (0, Field::EthDst, goto(2, vec![])),
+            (1, Field::TunnelId, Instructions::default()),
+            (2, Field::Metadata, normal),
+        ]);
+        let all = 0xffff_ffff_ffff;
+        let expected =
+            [(Field::Metadata, 1), (Field::EthDst, all), (Field::EthSrc, all), (Field::VlanVid, 0xfff)];
+        assert_eq!(made.examined().0, expected.into());
+    }
+
+    #[test]
+    fn an_inner_tag_is_examined_after_a_pop() {
+        let made = rules(vec![
+            (0, Field::EthDst, goto(1, vec![Action::PopVlan])),
+            (1, Field::VlanVid, goto(2, vec![])),
+        ]);
+        let frame = |inner: u8| {
+            let mut frame = vec![0; 12];
+            frame.extend([0x81, 0, 0, 7, 0x81, 0, 0, inner, 8, 6]);
+            frame.resize(60, 0);
+            frame
+        };
+        let exposed =
+            |inner| made.exposed_values(PortNo(1), (&frame(inner), Unfinished::default()), &made.examined());
+        assert!(exposed(2).is_some() && exposed(2) != exposed(3));
+        assert_eq!(exposed(2), exposed(4), "only one bit is examined");
+        assert_eq!(
+            made.exposed_values(PortNo(2), (&frame(2), Unfinished::default()), &made.examined()),
+            None
+        );
     }
 }

@@ -35,7 +35,7 @@ use flow::{
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub use examined::ExaminedBits;
+pub use examined::{ExaminedBits, FlowValues};
 pub use meters::MeterDebts;
 pub use packet::ReferencePacket;
 pub use residue::{output_gate, residue};

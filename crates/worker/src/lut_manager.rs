@@ -159,6 +159,15 @@ impl LutManager {
         }
     }
 
+    /// Returns the bits of each field that the LUT of a table examines, ordered by field. They may be more
+    /// than the rules examine.
+    pub fn examined(&self, number: TableId) -> &[(Field, u128)] {
+        match &self.tables[number.index()].mode {
+            TableMode::Lut { examined, .. } => examined,
+            TableMode::Closed | TableMode::Shared | TableMode::Bypassed => &[],
+        }
+    }
+
     /// Returns the mode in which LUT records are kept consistent with rule changes.
     pub fn consistency(&self) -> Consistency {
         self.consistency

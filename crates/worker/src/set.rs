@@ -18,7 +18,7 @@ use dataplane::{
     DataPlane, EntryCounters, Event, GroupCounters, MeterCounters, PortCounters, PortQueue, TableCounters,
     Totals, TraceRecord,
 };
-use flow::{EntryId, GroupId, Match, MeterId, Nanos, Operation, PortNo, RuleVersion, TableId};
+use flow::{EntryId, Field, GroupId, Match, MeterId, Nanos, Operation, PortNo, RuleVersion, TableId};
 use frame::Frame;
 use pipeline::{ExpressPlan, Update};
 use std::collections::BTreeMap;
@@ -79,6 +79,12 @@ impl WorkerSet {
     /// Returns the tables on the fast-forwarding path, each with the figures of its LUT if it has one.
     pub fn fast_tables(&self) -> impl Iterator<Item = (TableId, Option<LutState>)> + '_ {
         self.compiler.tables.luts().tables()
+    }
+
+    /// Returns the bits of each field that LUTs examine, by table. They may be more than the rules examine.
+    pub fn lut_examined(&self) -> impl Iterator<Item = (Field, u128)> + '_ {
+        let luts = self.compiler.tables.luts();
+        TableId::all().flat_map(|table| luts.examined(table).iter().copied())
     }
 
     /// Returns the plan of the express path's keys.

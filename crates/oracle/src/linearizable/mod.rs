@@ -5,6 +5,7 @@
 mod counters;
 mod expiry;
 mod flow_removed;
+mod flows;
 mod lives;
 mod meters;
 mod offloads;
@@ -19,6 +20,7 @@ use super::Coverage;
 use super::features::Features;
 use super::log::{Arrival, Entry, Lookup, Moment, Record, Walker, tag};
 use flow::{DropReason, Operation, Outcome, PortNo, RuleVersion, TableId};
+use flows::Eras;
 use lives::{Lives, Lookups};
 use meters::Bands;
 use reference::{Processed, Reference};
@@ -36,7 +38,11 @@ struct Replay {
     /// Whether a bucket may fail because no frame is free.
     lacks_frames: bool,
     features: Features,
+    eras: Eras,
 }
+
+/// Worker, number and ingress port of a flow.
+type Flow = (usize, u64, PortNo);
 
 /// A packet at its position in the serial order.
 struct Logged<'a> {
@@ -76,6 +82,11 @@ pub(super) fn check_linearizable(record: Record) -> Result<Coverage, String> {
     offloads::check_offloads(&record, &replay, &mut coverage)?;
     let reports = reported::check_reported(&record, &replay)?;
     reported::check_learned(&record, &replay)?;
+    for view in replay.eras.views(&record.arrivals) {
+        sent::check_view(&record, &replay, &view)?;
+        reported::check_view(&record, &replay, &view)?;
+        coverage.merged_flows += view.merged();
+    }
     coverage.counters = counters::check_counters(&record, &replay)?;
     coverage.counters += ports::check_ports(&record, &replay)?;
     let output = outcomes::Output { copies: &copies, reports: &reports };
@@ -130,6 +141,7 @@ fn replay(record: &Record, coverage: &mut Coverage) -> Result<Replay, String> {
         lookups: lives::by_packet(record),
         bands: Bands::of(record),
         features: Features::default(),
+        eras: Eras::new(record.arrivals.len()),
     };
     let mut next = vec![0; record.logs.len()];
     for version in 0..=record.operations.len() {
@@ -159,6 +171,7 @@ fn replay(record: &Record, coverage: &mut Coverage) -> Result<Replay, String> {
                 }
             }
         }
+        made.eras.begin(&made.reference, record.lut_bits.get(version));
         for (worker, log) in record.logs.iter().enumerate() {
             while let Some(Entry::Packet { port, sequence } | Entry::Refused { port, sequence, .. }) =
                 log.get(next[worker])
@@ -187,6 +200,7 @@ impl Replay {
         coverage: &mut Coverage,
     ) -> Result<(), String> {
         let walker = Walker::Arrived { port: arrival.port, sequence: arrival.sequence };
+        self.eras.note(number, arrival, &self.reference);
         self.reference.exceed(self.bands.exceeded_by((arrival.worker, walker)));
         let first = match refused {
             Some((table, reason)) => {
@@ -233,7 +247,7 @@ impl Replay {
 
 /// Returns the flow of a sent packet by its tag: worker, flow and ingress port. A packet whose tag was
 /// overwritten has no flow and is compared without order.
-fn flow_of(record: &Record, bytes: &[u8]) -> Option<(usize, u64, PortNo)> {
+fn flow_of(record: &Record, bytes: &[u8]) -> Option<Flow> {
     let arrival = record.arrivals.get(tag(bytes)?)?;
     Some((arrival.worker, arrival.flow, arrival.port))
 }

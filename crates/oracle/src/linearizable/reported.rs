@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Checks of messages to the control thread: packet-ins, and the addresses that NORMAL learned.
 
+use super::flows::FlowView;
 use super::{Replay, flow_of};
 use crate::log::{Record, Reported, tag};
 use dataplane::MacSeen;
@@ -53,6 +54,38 @@ pub(super) fn check_reported(record: &Record, replay: &Replay) -> Result<Reports
         reports.came[number] += 1;
     }
     if actual.is_empty() { Ok(reports) } else { Err(format!("packet-ins that should not be: {actual:?}")) }
+}
+
+/// Checks the order of packet-ins within the flows of a view. [`check_reported`] has compared their contents.
+pub(super) fn check_view(record: &Record, replay: &Replay, view: &FlowView) -> Result<(), String> {
+    let stream = |bytes: &[u8], reason: PacketInReason, table: TableId| {
+        let number = tag(bytes)?;
+        Some(((view.flow_of(number)?, (reason == PacketInReason::InvalidTtl).then_some(table)), number))
+    };
+    let mut expected: BTreeMap<_, Vec<usize>> = BTreeMap::new();
+    let mut actual = expected.clone();
+    let packet_ins = replay.in_order().flat_map(|(_, processed)| &processed.packet_ins);
+    for (stream, number) in packet_ins.filter_map(|p| stream(&p.bytes, p.reason, p.table)) {
+        expected.entry(stream).or_default().push(number);
+    }
+    for (stream, number) in record.reported.iter().filter_map(|r| stream(&r.bytes, r.reason, r.table)) {
+        actual.entry(stream).or_default().push(number);
+    }
+    for (stream, expected) in &expected {
+        let mut came = actual.get(stream).into_iter().flatten().peekable();
+        for number in expected {
+            came.next_if_eq(&number);
+        }
+        if let Some(number) = came.next() {
+            return Err(format!(
+                "packet-ins of a flow are not in order from packet {number} on: expected {expected:?}, actual {:?}\n  \
+                 the packets of the flow are equal in {:x?}",
+                actual.get(stream),
+                view.bits()
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Numbers of packet-ins that arrived and that are missing.

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Checks of sent copies by port and flow: the same frames must be sent in the same order.
 
-use super::{Replay, describe, flow_of};
+use super::flows::FlowView;
+use super::{Flow, Replay, describe, flow_of};
 use crate::log::{Record, tag};
 use flow::{EgressQueue, PortNo, QueueId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Output port and flow of copies.
-type Place = (PortNo, Option<(usize, u64, PortNo)>);
+type Place = (PortNo, Option<Flow>);
 
 /// Copies by output port and flow.
 type ByFlow<'a> = BTreeMap<Place, Vec<&'a [u8]>>;
@@ -153,6 +154,39 @@ pub(super) fn check_sent(record: &Record, replay: &Replay) -> Result<Copies, Str
         Some(place) => Err(format!("port {} sent copies of a flow that should not leave there", place.0)),
         None => Ok(copies),
     }
+}
+
+/// Checks the order within the flows of a view: packets that are equal in every examined bit, whatever else
+/// they are. Copies in several egress queues of a port have an order only within each queue.
+pub(super) fn check_view(record: &Record, replay: &Replay, view: &FlowView) -> Result<(), String> {
+    let mut expected: BTreeMap<Place, Vec<(usize, &[u8])>> = BTreeMap::new();
+    let mut queues: BTreeMap<Place, ByQueue<'_>> = BTreeMap::new();
+    for (number, processed) in replay.in_order() {
+        for copy in &processed.sent {
+            let Some(flow) = tag(&copy.bytes).and_then(|number| view.flow_of(number)) else { continue };
+            let place = (copy.port, Some(flow));
+            expected.entry(place).or_default().push((number, copy.bytes.as_slice()));
+            let by_queue = queues.entry(place).or_default();
+            by_queue.entry(egress(record, copy.queue)).or_default().push(copy.bytes.as_slice());
+        }
+    }
+    let mut actual = ByFlow::new();
+    for (port, _, frames) in &record.sent {
+        for bytes in frames {
+            let Some(flow) = tag(bytes).and_then(|number| view.flow_of(number)) else { continue };
+            actual.entry((*port, Some(flow))).or_default().push(bytes);
+        }
+    }
+    for (place, expected) in &expected {
+        let actual = actual.get(place).map_or(&[][..], Vec::as_slice);
+        let queues = queues.get(place).filter(|queues| queues.len() > 1);
+        if !queues.is_some_and(|queues| is_merged(queues, actual, record.room.is_ample())) {
+            check_order(record, replay, *place, expected, actual).map_err(|what| {
+                format!("{what}\n  the packets of the flow are equal in {:x?}", view.bits())
+            })?;
+        }
+    }
+    Ok(())
 }
 
 /// Checks that the copies of a flow are in order. If space is scarce, lost copies are skipped. Copies without
