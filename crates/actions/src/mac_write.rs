@@ -25,6 +25,9 @@ struct Bits<T> {
 }
 
 impl MacWrite {
+    /// Writes nothing.
+    pub const NONE: Self = Self { first: Bits { value: 0, mask: 0 }, last: Bits { value: 0, mask: 0 } };
+
     /// Compiles a set-field action. Returns `None` for fields other than the two MAC addresses.
     pub fn compile(set: &SetField) -> Option<Self> {
         let up = match set.field {
@@ -57,7 +60,13 @@ impl MacWrite {
     /// Writes the bits. Every admitted packet has both addresses.
     #[inline]
     pub fn run(&self, packet: &mut PacketData) {
-        let Some(macs) = packet.frame.bytes_mut().first_chunk_mut::<12>() else { return };
+        self.write(packet.frame.bytes_mut());
+    }
+
+    /// Writes the bits to a packet's bytes.
+    #[inline]
+    pub(crate) fn write(&self, bytes: &mut [u8]) {
+        let Some(macs) = bytes.first_chunk_mut::<12>() else { return };
         let [a, b, c, d, e, f, g, h, i, j, k, l] = *macs;
         let first = u64::from_ne_bytes([a, b, c, d, e, f, g, h]) & !self.first.mask | self.first.value;
         let last = u32::from_ne_bytes([i, j, k, l]) & !self.last.mask | self.last.value;

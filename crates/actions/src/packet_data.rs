@@ -39,6 +39,13 @@ impl PacketData {
         self.queue = QueueId(0);
     }
 
+    /// Sets headers that have been located already.
+    #[inline]
+    pub fn set_layers(&mut self, layers: &Layers) {
+        self.layers = *layers;
+        self.ext.set_layers(layers);
+    }
+
     /// Takes the frame and leaves a hollow one.
     #[inline]
     pub fn take_frame(&mut self) -> Frame {

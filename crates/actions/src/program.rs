@@ -8,6 +8,7 @@ use crate::stateless::{self, KeyPush, PolkaPush, TfPush};
 use crate::{tags, ttl};
 use flow::stateless::TagTypes;
 use flow::{Action, DropReason, GroupId, Instructions, MeterId, Next, PortNo, QueueId, port_no};
+use wire::Layers;
 use wire::tf::Form;
 
 /// One compiled action.
@@ -189,8 +190,10 @@ pub struct Program {
 /// The rewrites of a router: writes MAC addresses, then decrements the TTL.
 #[derive(Clone, Copy, Debug)]
 pub struct Route {
-    macs: MacWrite,
-    dec_ttl: bool,
+    /// MAC addresses to write.
+    pub macs: MacWrite,
+    /// Whether the TTL is decremented.
+    pub dec_ttl: bool,
 }
 
 impl Route {
@@ -201,6 +204,36 @@ impl Route {
             [ProgramStep::WriteMacs(macs), ProgramStep::DecNwTtl] => Some(Self { macs, dec_ttl: true }),
             _ => None,
         }
+    }
+
+    /// Rewrites nothing.
+    pub const NONE: Self = Self { macs: MacWrite::NONE, dec_ttl: false };
+
+    /// Returns one route that has the effect of `self` followed by `next`, on packets whose TTL does not
+    /// expire. Returns `None` if both decrement the TTL.
+    #[must_use]
+    pub fn then(&self, next: &Self) -> Option<Self> {
+        let both = self.dec_ttl && next.dec_ttl;
+        let dec_ttl = self.dec_ttl || next.dec_ttl;
+        (!both).then(|| Self { macs: self.macs.then(next.macs), dec_ttl })
+    }
+
+    /// Returns whether the rewrites succeed on a packet: it is IP with a TTL above 1, unless the TTL stays.
+    /// If the TTL is decremented, the headers must be located at least to layer 3.
+    #[must_use]
+    #[inline(always)]
+    pub fn suits(&self, bytes: &[u8], layers: &Layers) -> bool {
+        !self.dec_ttl || ttl::ttl_in(bytes, layers).is_some_and(|ttl| ttl > 1)
+    }
+
+    /// Runs the rewrites on the bytes of a packet that they suit.
+    #[inline(always)]
+    pub fn rewrite(&self, bytes: &mut [u8], layers: &Layers) {
+        if self.dec_ttl {
+            let done = ttl::dec_in(bytes, layers);
+            debug_assert!(done.is_ok(), "the caller has checked the TTL");
+        }
+        self.macs.write(bytes);
     }
 
     /// Runs the rewrites.

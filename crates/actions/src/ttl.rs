@@ -3,9 +3,9 @@
 
 use crate::packet_data::PacketData;
 use flow::DropReason;
-use wire::Depth;
 use wire::checksum::{self, ChecksumDelta};
 use wire::layers::header;
+use wire::{Depth, Layers};
 
 /// Offset of the TTL in the IPv4 header.
 const IPV4_TTL: usize = 8;
@@ -17,10 +17,17 @@ const IPV6_HOP_LIMIT: usize = 7;
 #[inline]
 pub(crate) fn dec_nw(packet: &mut PacketData) -> Result<(), DropReason> {
     packet.locate(Depth::L3);
-    let l3 = usize::from(packet.layers.l3);
-    let present = packet.layers.present;
+    dec_in(packet.frame.bytes_mut(), &packet.layers)
+}
+
+/// Decrements the IP TTL of a packet whose headers are located at least to layer 3. Changes nothing on an
+/// error.
+#[inline]
+pub(crate) fn dec_in(bytes: &mut [u8], layers: &Layers) -> Result<(), DropReason> {
+    let l3 = usize::from(layers.l3);
+    let present = layers.present;
     if present & header::IPV4 != 0 {
-        let place = ttl_word(packet, l3 + IPV4_TTL).ok_or(DropReason::MissingHeader)?;
+        let place = ttl_word(bytes, l3 + IPV4_TTL).ok_or(DropReason::MissingHeader)?;
         let [ttl, proto, high, low] = *place;
         if ttl <= 1 {
             return Err(DropReason::TtlExpired);
@@ -32,12 +39,23 @@ pub(crate) fn dec_nw(packet: &mut PacketData) -> Result<(), DropReason> {
     if present & header::IPV6 == 0 {
         return Err(DropReason::MissingHeader);
     }
-    let ttl = packet.frame.bytes_mut().get_mut(l3 + IPV6_HOP_LIMIT).ok_or(DropReason::MissingHeader)?;
+    let ttl = bytes.get_mut(l3 + IPV6_HOP_LIMIT).ok_or(DropReason::MissingHeader)?;
     if *ttl <= 1 {
         return Err(DropReason::TtlExpired);
     }
     *ttl -= 1;
     Ok(())
+}
+
+/// Returns the IP TTL of a packet whose headers are located at least to layer 3, or `None` if it is not IP.
+#[inline]
+pub(crate) fn ttl_in(bytes: &[u8], layers: &Layers) -> Option<u8> {
+    let at = match layers.present {
+        present if present & header::IPV4 != 0 => IPV4_TTL,
+        present if present & header::IPV6 != 0 => IPV6_HOP_LIMIT,
+        _ => return None,
+    };
+    bytes.get(usize::from(layers.l3) + at).copied()
 }
 
 /// Writes the IP TTL.
@@ -127,13 +145,13 @@ fn is_ipv4(bytes: &[u8]) -> bool {
 
 /// Returns the TTL, the protocol and the checksum of an IPv4 header, whose TTL is at `at`.
 #[inline(always)]
-fn ttl_word(packet: &mut PacketData, at: usize) -> Option<&mut [u8; 4]> {
-    packet.frame.bytes_mut().get_mut(at..)?.first_chunk_mut()
+fn ttl_word(bytes: &mut [u8], at: usize) -> Option<&mut [u8; 4]> {
+    bytes.get_mut(at..)?.first_chunk_mut()
 }
 
 /// Writes the TTL of the IPv4 header at `l3` and updates its checksum. No other checksum covers the TTL.
 fn write_ipv4(packet: &mut PacketData, l3: usize, ttl: u8) {
-    let Some([old, _, high, low]) = ttl_word(packet, l3 + IPV4_TTL) else { return };
+    let Some([old, _, high, low]) = ttl_word(packet.frame.bytes_mut(), l3 + IPV4_TTL) else { return };
     let mut delta = ChecksumDelta::default();
     // The TTL is the high byte of its word.
     delta.replace(u16::from(*old) << 8, u16::from(ttl) << 8);
