@@ -97,6 +97,8 @@ pub struct Totals {
     pub consumed: u64,
     /// Received packets that completed on the fast-forwarding path.
     pub fast: u64,
+    /// Received packets that left by a record of the express path.
+    pub express: u64,
     /// Received packets that the stateless forwarder sent or dropped.
     pub stateless: u64,
     /// Number of times that a low-latency packet was held until earlier packets of its flow had left.

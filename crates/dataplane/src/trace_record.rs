@@ -96,4 +96,6 @@ pub enum FoundBy {
     Shared,
     /// A LUT record of a normal entry.
     Known,
+    /// A record of the packet's whole path.
+    Express,
 }

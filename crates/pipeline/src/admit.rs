@@ -46,7 +46,7 @@ impl<E: Egress> BurstContext<'_, E> {
 
     /// Returns whether packets of a port are received.
     #[inline(never)]
-    fn receives(&self, port: PortNo) -> bool {
+    pub(crate) fn receives(&self, port: PortNo) -> bool {
         self.ports.get(port).is_some_and(|port| port.up && !port.no_recv)
     }
 

@@ -49,9 +49,9 @@ impl Rules {
             Update::SwapGroups(groups) => std::mem::swap(&mut self.groups, groups),
             Update::SwapMeters(meters) => std::mem::swap(&mut self.meters, meters),
             Update::SwapStateless(new) => std::mem::swap(&mut self.stateless, new),
-            // The worker handles these parts itself. It handles packet-outs and lanes when the whole
-            // operation has been applied, and `Record` by keeping the recorder.
-            Update::PacketOut(_) | Update::Lanes { .. } | Update::Record(_) => {}
+            // The worker or the pipeline handles these parts. The worker handles packet-outs and lanes when
+            // the whole operation has been applied, and `Record` by keeping the recorder.
+            Update::PacketOut(_) | Update::Lanes { .. } | Update::Record(_) | Update::SwapExpress(_) => {}
         }
     }
 }

@@ -28,6 +28,8 @@ pub struct BurstCounters {
     pub consumed: u64,
     /// Packets that passed the whole fast-forwarding path.
     pub fast: u64,
+    /// Packets that left by a record of the express path.
+    pub express: u64,
     /// Packets that the stateless forwarder sent or dropped.
     pub stateless: u64,
     /// Number of times that a low-latency packet was held because earlier packets of its flow still waited.
@@ -49,6 +51,7 @@ impl Default for BurstCounters {
             forwarded: 0,
             consumed: 0,
             fast: 0,
+            express: 0,
             stateless: 0,
             held_back: 0,
             copies: 0,
@@ -104,6 +107,7 @@ pub struct Counters {
     forwarded: AtomicU64,
     consumed: AtomicU64,
     fast: AtomicU64,
+    express: AtomicU64,
     stateless: AtomicU64,
     held_back: AtomicU64,
     copies: AtomicU64,
@@ -122,6 +126,7 @@ impl Default for Counters {
             forwarded: AtomicU64::default(),
             consumed: AtomicU64::default(),
             fast: AtomicU64::default(),
+            express: AtomicU64::default(),
             stateless: AtomicU64::default(),
             held_back: AtomicU64::default(),
             copies: AtomicU64::default(),
@@ -140,6 +145,7 @@ impl Counters {
         add(&self.forwarded, burst_counters.forwarded);
         add(&self.consumed, burst_counters.consumed);
         add(&self.fast, burst_counters.fast);
+        add(&self.express, burst_counters.express);
         add(&self.stateless, burst_counters.stateless);
         add(&self.held_back, burst_counters.held_back);
         add(&self.copies, burst_counters.copies);
@@ -181,6 +187,7 @@ impl Counters {
             forwarded: load(&self.forwarded),
             consumed: load(&self.consumed),
             fast: load(&self.fast),
+            express: load(&self.express),
             stateless: load(&self.stateless),
             held_back: load(&self.held_back),
             copies: load(&self.copies),

@@ -29,6 +29,9 @@ mod enqueue;
 // Tables: packets are looked up table by table.
 mod run_tables;
 
+// The express path: packets with a record of their whole path leave.
+mod express;
+
 // The fast-forwarding path. Its walk comes before the tables, which fill its LUTs.
 mod ffp;
 
@@ -68,10 +71,10 @@ mod filter;
 
 mod probe;
 
-// Keys of packets: those of the express path, and those of tables.
-mod express;
-
+// Keys of tables.
 mod extract;
+
+mod recency;
 
 mod bits;
 
@@ -81,6 +84,8 @@ mod simd;
 mod slab;
 
 mod packet;
+
+mod hops;
 
 mod pending_outputs;
 
@@ -95,7 +100,10 @@ pub use cells::{Cell, CellPage, Cells, PAGE_CELLS, ProgramId};
 pub use counters::{BurstCounters, Counters};
 pub use egress::Egress;
 pub use engines::simd::set_portable;
-pub use express::{ExpressKey, ExpressPlan, KeyFit, KeyReader, ONE_LINE_BYTES, PlanVersion, TWO_LINES_BYTES};
+pub use express::{
+    Express, ExpressCounters, ExpressFigures, ExpressKey, ExpressPlan, KeyFit, KeyReader, ONE_LINE_BYTES,
+    PlanVersion, TWO_LINES_BYTES,
+};
 pub use extract::Extractor;
 pub use ffp::{Clean, Coherence, FastMode, Inheritance, Lut, LutCounters, LutFigures};
 pub use filter::Filter;

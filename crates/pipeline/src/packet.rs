@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A packet in the pipeline: its frame, its headers and its forwarding state.
 
+use crate::hops::Hops;
 use crate::pending_outputs::OutputList;
 use actions::{ActionSet, PacketData};
 use flow::{DropReason, EntryId, Next, PortNo, TableId};
@@ -74,6 +75,8 @@ pub(crate) struct Packet {
     pub table: TableId,
     /// Id of the entry hit last, or [`EntryId::NONE`].
     pub entry: EntryId,
+    /// Tables that the packet has passed.
+    pub hops: Hops,
     /// Whether the entry hit last is a table-miss entry.
     pub miss_entry: bool,
     /// Whether every entry hit so far is low-latency.
@@ -101,6 +104,7 @@ impl Packet {
             known: EntryId(0),
             table: TableId(0),
             entry: EntryId(0),
+            hops: Hops::default(),
             miss_entry: false,
             low_latency: true,
             path: Path::Tables,
@@ -118,6 +122,7 @@ impl Packet {
         self.data.admit(frame, in_port);
         self.set.clear();
         self.state = State::Waits(Next::Table(TableId(0)));
+        self.hops.clear();
         self.low_latency = true;
         self.path = Path::Tables;
         self.outputs = OutputList::default();

@@ -2,9 +2,9 @@
 //! The pipeline of one worker, and the stages of a burst in order.
 //!
 //! ```text
-//! forward:  stateless ──► admit ──► walk ──┬──► enqueue                   (lanes on: the rest waits)
-//!                                          └──► run_tables ──► finish     (lanes off)
-//! work:     backlog ───────────────────────────► run_tables ──► finish
+//! forward:  stateless ──► express ──► admit ──► walk ─┬─► enqueue               (lanes on: the rest waits)
+//!                                                     └─► run_tables ──► finish  (lanes off)
+//! work:     backlog ─────────────────────────────────────► run_tables ──► finish
 //! ```
 //!
 //! The backlog is processed between bursts, in batches of bounded size (quanta). Operations are applied
@@ -14,6 +14,7 @@ use crate::context::{Rules, TABLES};
 use crate::counters::Counters;
 use crate::egress::Egress;
 use crate::enqueue::{enqueue_or_finish, refuse};
+use crate::express::Express;
 use crate::ffp::Ffp;
 use crate::lanes::{LaneLimits, LaneUsage, Lanes};
 use crate::packet_out::CompiledPacketOut;
@@ -21,7 +22,7 @@ use crate::pending_outputs::PendingOutputs;
 use crate::probe::{Probe, ProbeStep};
 use crate::run_tables::{Waiting, run_tables};
 use crate::slab::{BURST, Burst, Slab};
-use crate::update::Updates;
+use crate::update::{Update, Updates};
 use dataplane::Usage;
 use flow::{DropReason, Limits, Nanos};
 use frame::Frame;
@@ -41,6 +42,8 @@ pub struct PipelineUsage {
 pub struct Pipeline {
     rules: Rules,
     counters: Arc<Counters>,
+    /// `None` while the express path is off.
+    express: Option<Box<Express>>,
     ffp: Ffp,
     slab: Slab,
     lanes: Lanes,
@@ -56,6 +59,7 @@ impl Pipeline {
         Self {
             rules: Rules::new(),
             counters,
+            express: None,
             ffp: Ffp::new(TABLES, packets),
             slab: Slab::new(packets),
             lanes: Lanes::new(limits),
@@ -81,7 +85,7 @@ impl Pipeline {
         for frame in &frames[..received] {
             frame.prefetch();
         }
-        let Self { rules, counters, ffp, slab, lanes, keys, outputs } = self;
+        let Self { rules, counters, express, ffp, slab, lanes, keys, outputs } = self;
         let mut context = rules.context(egress, outputs, counters, lanes.window(), now);
         context.burst_counters.received = received as u64;
         // Stateless: tagged frames leave before any table is looked up.
@@ -98,12 +102,28 @@ impl Pipeline {
                 return received;
             }
         }
+        // Express: packets with a record of their path leave. While packets wait in the backlog, a record
+        // could let a packet overtake an earlier one of its flow.
+        let is_open = ffp.is_open();
+        let mut express = express.as_mut().filter(|_| !(is_open && lanes.is_on()) && lanes.held() == 0);
+        let mut left = received - count;
+        if let Some(express) = &mut express {
+            let slot = slab.burst(1).first().copied().unwrap_or_default();
+            left += express.pass_frames(&mut context, frames, slot, probe);
+            count = frames.len();
+        }
         // Admit: the other frames become packets. A packet has its slot until it leaves.
-        let burst = slab.burst(count);
+        let mut burst = slab.burst(count);
         let admitted = context.admit_burst(&mut slab.packets, &burst, frames, probe);
         probe.mark(ProbeStep::Admit, count as u32);
+        let is_whole = admitted == count;
+        if let Some(express) = &mut express {
+            let passed = express.pass_packets(&mut context, &mut slab.packets, &burst, probe);
+            left += passed.1;
+            burst = passed.0;
+            count = burst.len();
+        }
         // Walk: packets that hit low-latency entries in all tables leave.
-        let is_open = ffp.is_open();
         if is_open {
             ffp.walk(&mut context, &mut slab.packets, &burst, keys, probe);
         }
@@ -118,11 +138,14 @@ impl Pipeline {
             probe.mark(ProbeStep::Finish, count as u32);
         } else {
             // Tables and finish: the other packets are processed immediately.
-            let waiting = if is_open || admitted < count { Waiting::Anywhere } else { Waiting::First };
+            let waiting = if is_open || !is_whole { Waiting::Anywhere } else { Waiting::First };
             run_tables(&mut context, ffp, &mut slab.packets, &burst, waiting, keys, probe);
         }
+        if let Some(express) = express {
+            express.learn(&context, &slab.packets);
+        }
         context.add_counters();
-        low_latency + (received - count)
+        low_latency + left
     }
 
     /// Processes up to `most` packets of the backlog, then a burst of held packets whose fences have passed.
@@ -136,7 +159,7 @@ impl Pipeline {
         egress: &mut E,
         probe: &mut P,
     ) -> usize {
-        let Self { rules, counters, ffp, slab, lanes, keys, outputs } = self;
+        let Self { rules, counters, ffp, slab, lanes, keys, outputs, .. } = self;
         if lanes.held() == 0 {
             return 0;
         }
@@ -169,7 +192,7 @@ impl Pipeline {
         egress: &mut E,
         probe: &mut P,
     ) {
-        let Self { rules, counters, ffp, slab, lanes, keys, outputs } = self;
+        let Self { rules, counters, ffp, slab, lanes, keys, outputs, .. } = self;
         let mut context = rules.context(egress, outputs, counters, lanes.window(), now);
         let burst = slab.burst(1);
         let packets = &mut slab.packets[..];
@@ -186,10 +209,19 @@ impl Pipeline {
     /// Applies an operation between two bursts. Replaced objects are left in `updates`, for the control
     /// thread to free.
     pub fn apply<P: Probe>(&mut self, updates: &mut Updates, probe: &mut P) {
+        let mut changes_paths = false;
         for update in &mut updates.parts {
             let swaps = update.is_swap();
+            changes_paths |= update.changes_paths();
+            if let Update::SwapExpress(express) = update {
+                self.express.iter().for_each(|old| old.retire());
+                std::mem::swap(&mut self.express, express);
+            }
             self.rules.apply(&mut self.ffp, update);
             probe.mark(if swaps { ProbeStep::Swap } else { ProbeStep::Change }, 1);
+        }
+        if let Some(express) = self.express.as_mut().filter(|_| changes_paths) {
+            express.invalidate();
         }
         probe.applied(updates.version);
     }

@@ -22,6 +22,8 @@ pub enum Via {
     Tables,
     /// The stateless forwarder.
     Stateless,
+    /// A record of the express path.
+    Express,
 }
 
 /// A step of a worker's loop. Instruments charge time to steps.
@@ -35,6 +37,8 @@ pub enum ProbeStep {
     Stateless,
     /// Checking and setting up packets; a unit is a packet.
     Admit,
+    /// Parsing headers, building keys of the express path and looking them up; a unit is a packet.
+    Express,
     /// Parsing headers and building a table's keys; a unit is a packet.
     Extract(TableId),
     /// Looking up keys in a table's LUT; a unit is a packet.

@@ -8,6 +8,7 @@ use crate::cells::Cell;
 use crate::context::BurstContext;
 use crate::egress::Egress;
 use crate::ffp::Ffp;
+use crate::hops::Hop;
 use crate::packet::{Packet, Path, State};
 use crate::probe::{Probe, ProbeStep, Via};
 use crate::slab::{BURST, PacketSlot};
@@ -240,6 +241,7 @@ impl<E: Egress> BurstContext<'_, E> {
     pub(crate) fn hit(&mut self, packet: &mut Packet, table: TableId, id: EntryId) -> Option<State> {
         // No id of an entry is so high that [`EntryId::NONE`] lies in a page of cells.
         let Some((cell, program)) = self.entry(id) else {
+            packet.hops.push(Hop { table, entry: EntryId::NONE });
             self.miss(packet);
             return None;
         };
@@ -267,6 +269,7 @@ impl<E: Egress> BurstContext<'_, E> {
         cell.count(1, packet.data.frame.len() as u64, self.now);
         packet.table = table;
         packet.entry = id;
+        packet.hops.push(Hop { table, entry: id });
         self.instructions(packet, program)
     }
 }

@@ -260,6 +260,29 @@ pub(crate) fn equal_bytes(first: u64, second: u64, byte: u8) -> u32 {
     }
 }
 
+/// Returns which of 16 byte pairs equal `pair`, the first in bit 0.
+#[inline(always)]
+pub(crate) fn equal_pairs(pairs: &[u16; 16], pair: u16) -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: SSE2 is part of every x86-64 core. Each load reads half of the 32 bytes of `pairs`, at any
+    // alignment.
+    #[allow(unused_unsafe)]
+    unsafe {
+        use std::arch::x86_64::{
+            __m128i, _mm_cmpeq_epi16, _mm_loadu_si128, _mm_movemask_epi8, _mm_packs_epi16, _mm_set1_epi16,
+        };
+        let at = pairs.as_ptr().cast::<__m128i>();
+        let wanted = _mm_set1_epi16(pair.cast_signed());
+        let low = _mm_cmpeq_epi16(_mm_loadu_si128(at), wanted);
+        let high = _mm_cmpeq_epi16(_mm_loadu_si128(at.add(1)), wanted);
+        _mm_movemask_epi8(_mm_packs_epi16(low, high)).cast_unsigned()
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        pairs.iter().enumerate().fold(0, |equal, (at, other)| equal | u32::from(*other == pair) << at)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,6 +5,7 @@
 //! returns to the control thread.
 
 use crate::cells::{Cells, ProgramId};
+use crate::express::Express;
 use crate::extract::Extractor;
 use crate::ffp::{Clean, Coherence, FastMode};
 use crate::group_table::GroupTable;
@@ -61,6 +62,9 @@ pub enum Update {
     SwapStateless(Option<Arc<StatelessForwarder>>),
     /// Replaces the meters.
     SwapMeters(Arc<MeterTable>),
+    /// Replaces the express path; `None` turns it off. Part of the same operation as the rules that its plan
+    /// is made for.
+    SwapExpress(Option<Box<Express>>),
     /// Sends a packet-out of the controller once the whole operation is applied.
     PacketOut(Box<CompiledPacketOut>),
     /// States that flows may change their lane or egress queue with this operation.
@@ -76,6 +80,31 @@ pub enum Update {
 }
 
 impl Update {
+    /// Returns whether packets may take another path after the part, so that records of paths are outdated.
+    pub(crate) fn changes_paths(&self) -> bool {
+        match self {
+            Self::Table(..)
+            | Self::SwapTable(..)
+            | Self::Program(..)
+            | Self::SwapPrograms(_)
+            | Self::Entry(..)
+            | Self::Settings(_)
+            | Self::SwapPorts(_)
+            | Self::SwapGroups(_)
+            | Self::SwapMeters(_)
+            | Self::SwapStateless(_) => true,
+            Self::SwapFastMode(..)
+            | Self::Clean(..)
+            | Self::ListMax(..)
+            | Self::ResetCounts(_)
+            | Self::SwapCells(_)
+            | Self::SwapExpress(_)
+            | Self::PacketOut(_)
+            | Self::Lanes { .. }
+            | Self::Record(_) => false,
+        }
+    }
+
     /// Returns whether the part is a swap, whose cost does not depend on the size of the objects.
     #[must_use]
     pub fn is_swap(&self) -> bool {
@@ -89,6 +118,7 @@ impl Update {
                 | Self::SwapGroups(_)
                 | Self::SwapMeters(_)
                 | Self::SwapStateless(_)
+                | Self::SwapExpress(_)
         )
     }
 }

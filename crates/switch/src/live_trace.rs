@@ -241,5 +241,6 @@ fn by(by: FoundBy) -> &'static str {
         FoundBy::Inherited => "inherited",
         FoundBy::Shared => "shared",
         FoundBy::Known => "known",
+        FoundBy::Express => "express",
     }
 }

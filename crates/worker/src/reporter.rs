@@ -143,6 +143,7 @@ impl Reporter {
             totals.forwarded += burst_counters.forwarded;
             totals.consumed += burst_counters.consumed;
             totals.fast += burst_counters.fast;
+            totals.express += burst_counters.express;
             totals.stateless += burst_counters.stateless;
             totals.held_back += burst_counters.held_back;
             totals.copies += burst_counters.copies;

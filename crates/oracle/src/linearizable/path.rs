@@ -96,5 +96,6 @@ fn way(by: FoundBy) -> &'static str {
         FoundBy::Shared => "the table itself",
         FoundBy::Lut | FoundBy::Verified | FoundBy::Inherited => "LUT",
         FoundBy::Table | FoundBy::Known => "none",
+        FoundBy::Express => "record of the path",
     }
 }

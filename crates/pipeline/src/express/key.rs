@@ -7,26 +7,47 @@ use crate::bits::eight_bytes;
 use actions::SliceBounds;
 use engines::hash::Seed;
 use flow::{Ext, FieldBase, PortNo};
+use wire::layers::header;
 use wire::{Depth, Layers};
 
 /// Bytes that one load reads and writes.
 const LOAD_BYTES: usize = 8;
 
-/// Room for a key. A load may write [`LOAD_BYTES`] bytes from the last byte of the longest key on.
-const ROOM_BYTES: usize = 128;
+/// Room for a key in words. A load may write two words, the last of which may be beyond the longest key.
+const ROOM_WORDS: usize = 16;
 
-const _: () = assert!(ROOM_BYTES >= TWO_LINES_BYTES + LOAD_BYTES);
+const _: () = assert!(ROOM_WORDS > TWO_LINES_BYTES / LOAD_BYTES + 1);
 
-/// Key of a packet. Bytes beyond the plan's length are 0 up to the next multiple of 8 bytes.
-#[derive(Clone, Copy, Debug)]
+/// Key of a packet, in words. The first byte of a word is the lowest. Bytes beyond the plan's length are 0.
+#[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(64))]
 pub struct ExpressKey {
-    bytes: [u8; ROOM_BYTES],
+    words: [u64; ROOM_WORDS],
 }
 
-impl Default for ExpressKey {
-    fn default() -> Self {
-        Self { bytes: [0; ROOM_BYTES] }
+impl ExpressKey {
+    /// Returns the key as words.
+    #[inline(always)]
+    pub(super) fn words(&self) -> &[u64; ROOM_WORDS] {
+        &self.words
+    }
+
+    /// Returns a key of these words, the others being 0.
+    #[cfg(test)]
+    pub(super) fn of_words(words: &[u64]) -> Self {
+        let mut key = Self::default();
+        key.words[..words.len()].copy_from_slice(words);
+        key
+    }
+
+    /// Adds bits from byte `at` of the key on. The first byte is the lowest of `bits`.
+    #[inline(always)]
+    fn add(&mut self, at: usize, bits: u64) {
+        let both = u128::from(bits) << (at % LOAD_BYTES * 8);
+        if let Some([low, high]) = self.words.get_mut(at / LOAD_BYTES..).and_then(<[u64]>::first_chunk_mut) {
+            *low |= both as u64;
+            *high |= (both >> 64) as u64;
+        }
     }
 }
 
@@ -35,7 +56,7 @@ impl Default for ExpressKey {
 struct Load {
     /// Packets for which the load is made.
     when: Condition,
-    /// Examined bits, in the byte order of memory.
+    /// Examined bits. The first byte is the lowest.
     mask: u64,
     base: FieldBase,
     /// Offset of the first byte from the base.
@@ -43,6 +64,54 @@ struct Load {
     /// Offset of the first byte in the key.
     at: u8,
 }
+
+impl Load {
+    /// Adds the loaded bits to a key. `starts` has the offsets of the bases.
+    #[inline(always)]
+    fn run(&self, frame: &[u8], ext: &Ext, starts: &[u16; BASES], key: &mut ExpressKey) {
+        let bytes = if self.base == FieldBase::Ext { ext.bytes() } else { frame };
+        let start = usize::from(starts[self.base as usize % BASES]);
+        let loaded = eight_bytes(bytes, start + usize::from(self.byte)).swap_bytes() & self.mask;
+        key.add(usize::from(self.at), loaded);
+    }
+}
+
+/// Room for the offsets of the bases, as a power of two.
+const BASES: usize = 8;
+
+/// Returns the offsets of the bases, in the order of `FieldBase`.
+#[inline]
+fn starts(layers: &Layers) -> [u16; BASES] {
+    let Layers { l3, l4, nd_sll, nd_tll, .. } = *layers;
+    [0, 0, l3, l4, nd_sll, nd_tll, 0, 0]
+}
+
+/// What the keys of packets with the same headers have in common.
+#[derive(Clone, Debug)]
+struct Shape {
+    /// Headers of the packets, as bits of [`header`].
+    present: u32,
+    /// First words of the key: the presence bits.
+    presence: [u64; 2],
+    /// Loads that are made for these packets.
+    loads: Vec<Load>,
+    /// Whether a load reads the extended header.
+    reads_ext: bool,
+}
+
+/// Headers of common packets, without VLAN tags.
+const COMMON: [u32; 10] = [
+    0,
+    header::ARP,
+    header::IP | header::IPV4,
+    header::IP | header::IPV4 | header::UDP,
+    header::IP | header::IPV4 | header::TCP,
+    header::IP | header::IPV4 | header::ICMPV4,
+    header::IP | header::IPV6,
+    header::IP | header::IPV6 | header::UDP,
+    header::IP | header::IPV6 | header::TCP,
+    header::IP | header::IPV6 | header::ICMPV6,
+];
 
 /// Builds the keys of one plan.
 #[derive(Clone, Debug)]
@@ -54,6 +123,8 @@ pub struct KeyReader {
     presence: Vec<u8>,
     slices: Vec<SliceEnd>,
     loads: Vec<Load>,
+    /// Shapes of common packets; empty if the plan has slices.
+    shapes: Vec<Shape>,
     seed: Seed,
 }
 
@@ -76,7 +147,7 @@ impl KeyReader {
                 mask[..masks.len()].copy_from_slice(masks);
                 loads.push(Load {
                     when: run.when,
-                    mask: u64::from_ne_bytes(mask),
+                    mask: u64::from_le_bytes(mask),
                     base: run.base,
                     byte: run.byte + skipped as u16,
                     at: (at + skipped) as u8,
@@ -84,7 +155,23 @@ impl KeyReader {
             }
         }
         let seed = Seed::of_process();
-        Self { length_bytes, port_bytes, depth, presence, slices, loads, seed }
+        let shapes = Vec::new();
+        let mut reader = Self { length_bytes, port_bytes, depth, presence, slices, loads, shapes, seed };
+        if reader.slices.is_empty() {
+            let common = COMMON.into_iter().flat_map(|headers| [headers, headers | header::VLAN]);
+            reader.shapes = common.map(|present| reader.shape(present)).collect();
+        }
+        reader
+    }
+
+    /// Returns the shape of packets with these headers. The plan has no slices.
+    fn shape(&self, present: u32) -> Shape {
+        let facts = Facts::from(present);
+        let mut key = ExpressKey::default();
+        self.add_presence(facts, &mut key);
+        let loads: Vec<Load> = self.loads.iter().filter(|load| load.when.holds(facts)).copied().collect();
+        let reads_ext = loads.iter().any(|load| load.base == FieldBase::Ext);
+        Shape { present, presence: [key.words[0], key.words[1]], loads, reads_ext }
     }
 
     /// Writes the key of an arriving frame. The frame has at least an Ethernet header.
@@ -93,28 +180,61 @@ impl KeyReader {
         if self.depth < Depth::L3 || !wire::locate_common(frame, &mut layers) {
             wire::deepen(frame, self.depth, &mut layers);
         }
-        key.bytes[..self.length_bytes.next_multiple_of(LOAD_BYTES)].fill(0);
-        let port = in_port.0.to_le_bytes();
-        key.bytes[..4].copy_from_slice(&port);
-        debug_assert!(port[self.port_bytes..].iter().all(|byte| *byte == 0), "the plan has room for it");
-        let facts = self.facts(frame, &layers);
-        for (number, presence) in self.presence.iter().enumerate() {
-            key.bytes[(self.port_bytes + number / 8) % ROOM_BYTES] |=
-                ((facts >> presence & 1) as u8) << (number % 8);
-        }
+        self.key_of_located(frame, &layers, in_port, key);
+    }
+
+    /// Returns the depth to which a frame's headers must be located for its key.
+    #[inline]
+    pub(crate) fn depth(&self) -> Depth {
+        self.depth
+    }
+
+    /// Writes the key of an arriving frame whose headers are located at least to [`Self::depth`].
+    #[inline]
+    pub(crate) fn key_of_located(
+        &self,
+        frame: &[u8],
+        layers: &Layers,
+        in_port: PortNo,
+        key: &mut ExpressKey,
+    ) {
+        debug_assert!(u64::from(in_port.0) >> (8 * self.port_bytes) == 0, "the plan has room for it");
+        let Some(shape) = self.shapes.iter().find(|shape| shape.present == layers.present) else {
+            return self.general_key(frame, layers, in_port, key);
+        };
+        key.words = [0; ROOM_WORDS];
+        key.words[0] = shape.presence[0] | u64::from(in_port.0);
+        key.words[1] = shape.presence[1];
         let mut ext = Ext::default();
-        ext.set_layers(&layers);
-        // Offsets of the bases, in the order of `FieldBase`.
-        let Layers { l3, l4, nd_sll, nd_tll, .. } = layers;
-        let starts = [0, 0, l3, l4, nd_sll, nd_tll, 0, 0];
-        for load in &self.loads {
-            if !load.when.holds(facts) {
-                continue;
-            }
-            let bytes = if load.base == FieldBase::Ext { ext.bytes() } else { frame };
-            let start = usize::from(starts[load.base as usize % 8]);
-            let loaded = eight_bytes(bytes, start + usize::from(load.byte)).to_be() & load.mask;
-            add(&mut key.bytes, usize::from(load.at), loaded);
+        if shape.reads_ext {
+            ext.set_layers(layers);
+        }
+        let starts = starts(layers);
+        for load in &shape.loads {
+            load.run(frame, &ext, &starts, key);
+        }
+    }
+
+    /// Writes the key of a packet of any shape.
+    #[inline(never)]
+    fn general_key(&self, frame: &[u8], layers: &Layers, in_port: PortNo, key: &mut ExpressKey) {
+        key.words = [0; ROOM_WORDS];
+        key.words[0] = u64::from(in_port.0);
+        let facts = self.facts(frame, layers);
+        self.add_presence(facts, key);
+        let mut ext = Ext::default();
+        ext.set_layers(layers);
+        let starts = starts(layers);
+        for load in self.loads.iter().filter(|load| load.when.holds(facts)) {
+            load.run(frame, &ext, &starts, key);
+        }
+    }
+
+    /// Adds the presence bits to a key.
+    fn add_presence(&self, facts: Facts, key: &mut ExpressKey) {
+        for (presence, at) in self.presence.chunks(64).zip((self.port_bytes..).step_by(LOAD_BYTES)) {
+            let bits = presence.iter().rev().fold(0, |bits, presence| bits << 1 | (facts >> presence & 1));
+            key.add(at, bits);
         }
     }
 
@@ -133,24 +253,16 @@ impl KeyReader {
 
     /// Returns the bytes of a key that this reader wrote.
     #[must_use]
-    pub fn bytes<'a>(&self, key: &'a ExpressKey) -> &'a [u8] {
-        &key.bytes[..self.length_bytes]
+    pub fn bytes(&self, key: &ExpressKey) -> Vec<u8> {
+        let mut bytes: Vec<u8> = key.words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        bytes.truncate(self.length_bytes);
+        bytes
     }
 
     /// Returns the hash of a key that this reader wrote.
     #[must_use]
+    #[inline]
     pub fn hash(&self, key: &ExpressKey) -> u64 {
-        let (words, _) = key.bytes.as_chunks::<8>();
-        let mut key = [0; ROOM_BYTES / 8];
-        key.iter_mut().zip(words).for_each(|(word, bytes)| *word = u64::from_ne_bytes(*bytes));
-        self.seed.hash_masked(&key[..self.length_bytes.div_ceil(8)])
-    }
-}
-
-/// Adds the bits of eight bytes, in the byte order of memory, to a key.
-#[inline]
-fn add(key: &mut [u8; ROOM_BYTES], at: usize, bits: u64) {
-    if let Some(bytes) = key.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
-        *bytes = (u64::from_ne_bytes(*bytes) | bits).to_ne_bytes();
+        self.seed.hash_masked(&key.words[..self.length_bytes.div_ceil(LOAD_BYTES)])
     }
 }

@@ -3,22 +3,39 @@
 //! others, and nothing else: not how its headers are arranged, where they begin, or how long it is.
 //!
 //! A plan ([`ExpressPlan`]) states which bits these are, and where each of them is in the key. The control
-//! side makes it from the rules of all tables that a packet can reach. A [`KeyReader`] builds the keys. No
-//! packet is forwarded by a key yet.
+//! side makes it from the rules of all tables that a packet can reach. A [`KeyReader`] builds the keys.
+//! A record ([`Express`]) says for one key which entries a packet hits, so that the packet needs no lookup in
+//! any table.
 //!
 //! Begin with `plan.rs`, then read `key.rs`. `layout.rs` decides which bytes of a key several headers share.
 
+mod bypass;
+
+mod cache;
+
 mod conditions;
+
+mod counters;
 
 mod key;
 
 mod layout;
 
+mod pass;
+
+mod path;
+
 mod plan;
+
+mod records;
+
+mod tags;
 
 #[cfg(test)]
 mod tests;
 
+pub use cache::Express;
+pub use counters::{ExpressCounters, ExpressFigures};
 pub use key::{ExpressKey, KeyReader};
 pub use layout::{ONE_LINE_BYTES, TWO_LINES_BYTES};
 pub use plan::{ExpressPlan, KeyFit, PlanVersion};

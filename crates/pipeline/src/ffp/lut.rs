@@ -12,9 +12,9 @@
 
 use super::change::{Cleaning, LutRole};
 use super::counters::LutCounters;
-use super::recency::{Seen, Use};
 use super::recent::Recent;
 use crate::extract::Extractor;
+use crate::recency::{Seen, Use};
 use crate::simd::{RowCompare, equal_bytes};
 use crate::slab::BURST;
 use engines::NONE;

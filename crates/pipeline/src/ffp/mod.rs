@@ -23,7 +23,6 @@ mod inherit;
 mod lazy;
 mod lut;
 mod queue;
-mod recency;
 mod recent;
 mod resolve;
 mod walk;

@@ -5,7 +5,7 @@ use flow::TableId;
 use pipeline::ProbeStep;
 
 /// Names of steps that do not belong to a table.
-const SINGLE: [(&str, ProbeStep); 9] = [
+const SINGLE: [(&str, ProbeStep); 10] = [
     ("turn", ProbeStep::Turn),
     ("receive", ProbeStep::Receive),
     ("admit", ProbeStep::Admit),
@@ -15,6 +15,7 @@ const SINGLE: [(&str, ProbeStep); 9] = [
     ("swap", ProbeStep::Swap),
     ("clean", ProbeStep::Clean),
     ("stateless", ProbeStep::Stateless),
+    ("express", ProbeStep::Express),
 ];
 
 /// Name of a step, and the function that creates the step for a table number.

@@ -22,7 +22,7 @@ const BITS_PER_VALUE: usize = 32;
 
 /// Period of a record's last hit (low 6 bits) and number of periods with hits, up to 3 (high 2 bits).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Use(u8);
+pub(crate) struct Use(u8);
 
 impl Use {
     /// Mask for the low bits of the period, which are stored.
@@ -32,6 +32,18 @@ impl Use {
     pub fn never(period: u64) -> Self {
         // The previous period is stored, so that a hit in the current period counts.
         Self((period as u8).wrapping_sub(1) & Self::PERIOD)
+    }
+
+    /// Returns the use that [`to_bits`](Self::to_bits) described.
+    #[inline]
+    pub fn from_bits(bits: u8) -> Self {
+        Self(bits)
+    }
+
+    /// Returns the use as a byte.
+    #[inline]
+    pub fn to_bits(self) -> u8 {
+        self.0
     }
 
     /// Notes a hit in this period.
@@ -57,7 +69,7 @@ impl Use {
 
 /// Bloom filter of values that found no free place in the current or the previous period.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(crate) struct Seen {
     halves: [Box<[u64]>; 2],
     period: u64,
     /// Number of requests in this period.

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The path records of one worker, with the reader of their keys.
+
+use super::ExpressPlan;
+use super::bypass::Bypass;
+use super::counters::ExpressCounters;
+use super::key::{ExpressKey, KeyReader};
+use super::path::Path;
+use super::plan::KeyFit;
+use super::records::{LINE_WORDS, Learned, Records};
+use crate::slab::{BURST, PacketSlot};
+use arrayvec::ArrayVec;
+use engines::NONE;
+use frame::Frame;
+use std::sync::Arc;
+use wire::Layers;
+
+/// Records of one or two cache lines.
+#[derive(Debug)]
+pub(super) enum Store {
+    OneLine(Records<LINE_WORDS>),
+    TwoLines(Records<{ 2 * LINE_WORDS }>),
+}
+
+/// A packet without a record, and the index of its key.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Missed {
+    pub slot: PacketSlot,
+    pub at: usize,
+}
+
+/// Express path of one worker for one plan of keys. The control thread allocates it. A new plan comes with a
+/// new express path.
+#[derive(Debug)]
+pub struct Express {
+    pub(super) reader: KeyReader,
+    pub(super) store: Store,
+    /// Version of the rules. Records of other versions are not used.
+    pub(super) version: u64,
+    pub(super) bypass: Bypass,
+    pub(super) keys: Box<[ExpressKey; BURST]>,
+    pub(super) hashes: [u64; BURST],
+    pub(super) layers: [Layers; BURST],
+    /// Place of each frame's record, or `NONE`.
+    pub(super) places: [u32; BURST],
+    /// Frames of the burst without a direct way.
+    pub(super) rest: Vec<Frame>,
+    /// Index of each of these frames in the burst.
+    pub(super) kept: ArrayVec<usize, BURST>,
+    /// Whether the burst was looked up.
+    pub(super) asks: bool,
+    /// Packets of the burst that had a record.
+    pub(super) hits: usize,
+    /// Packets of the last burst without a record.
+    pub(super) missed: ArrayVec<Missed, BURST>,
+    pub(super) counters: Arc<ExpressCounters>,
+}
+
+impl Express {
+    /// Creates an empty express path with at least `records` records. Returns `None` if no record has room
+    /// for the plan's keys, or if `records` is 0.
+    #[must_use]
+    pub fn new(plan: &ExpressPlan, records: usize, counters: Arc<ExpressCounters>) -> Option<Self> {
+        let reader = plan.reader().filter(|_| records > 0)?.clone();
+        let store = match plan.fit() {
+            KeyFit::OneLine => Store::OneLine(Records::new(records)),
+            KeyFit::TwoLines => Store::TwoLines(Records::new(records)),
+            KeyFit::TooLong => return None,
+        };
+        Some(Self {
+            reader,
+            store,
+            version: 1,
+            bypass: Bypass::default(),
+            keys: Box::new([ExpressKey::default(); BURST]),
+            hashes: [0; BURST],
+            layers: [Layers::default(); BURST],
+            places: [NONE; BURST],
+            rest: Vec::with_capacity(BURST),
+            kept: ArrayVec::new(),
+            asks: false,
+            hits: 0,
+            missed: ArrayVec::new(),
+            counters,
+        })
+    }
+
+    /// Makes all records unusable, because the rules have changed. A record becomes usable again when a
+    /// packet has taken its path anew.
+    pub(crate) fn invalidate(&mut self) {
+        self.version += 1;
+    }
+
+    /// Ends the use of these records, before they are replaced.
+    pub(crate) fn retire(&self) {
+        self.counters.reset_records();
+    }
+
+    /// Makes or renews the record of a packet that has taken this path.
+    pub(super) fn learn_path(&mut self, at: usize, path: &Path) {
+        let (hash, key) = (self.hashes[at], &self.keys[at]);
+        let learned = match &mut self.store {
+            Store::OneLine(records) => records.learn(hash, key, path, self.version),
+            Store::TwoLines(records) => records.learn(hash, key, path, self.version),
+        };
+        match learned {
+            Learned::Renewed => self.counters.renewed(1),
+            Learned::New => {
+                self.counters.learned(1);
+                self.counters.records(1);
+            }
+            Learned::Displaced => {
+                self.counters.learned(1);
+                self.counters.displaced(1);
+            }
+            Learned::Refused => self.counters.refused(1),
+        }
+    }
+}

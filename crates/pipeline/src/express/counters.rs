@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Counters of the express path. The worker writes them, the control thread reads them.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// Counters of one worker's express path. The worker is the only writer.
+        #[derive(Debug, Default)]
+        pub struct ExpressCounters {
+            $($name: AtomicU64,)*
+        }
+
+        /// Values of the counters of one worker's express path, or their sums over several workers.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct ExpressFigures {
+            $($(#[$doc])* pub $name: u64,)*
+        }
+
+        impl ExpressCounters {
+            $(
+                #[inline]
+                pub(super) fn $name(&self, by: u64) {
+                    self.$name.store(self.$name.load(Relaxed) + by, Relaxed);
+                }
+            )*
+
+            /// Returns the current values.
+            #[must_use]
+            pub fn read(&self) -> ExpressFigures {
+                ExpressFigures { $($name: self.$name.load(Relaxed),)* }
+            }
+        }
+
+        impl ExpressFigures {
+            /// Adds the values of another worker.
+            pub fn add(&mut self, other: &Self) {
+                $(self.$name += other.$name;)*
+            }
+        }
+    };
+}
+
+counters! {
+    /// Packets with a record, which were forwarded by it.
+    hits,
+    /// Packets without a record, or with a record of an older rule version.
+    misses,
+    /// Packets that were not looked up because hardly any packet had a record.
+    bypassed,
+    /// Records made for new keys.
+    learned,
+    /// Records of older rule versions that were made right.
+    renewed,
+    /// Records displaced by another key.
+    displaced,
+    /// Keys that got no record because no place was free.
+    refused,
+    /// Current number of records, including those of older rule versions.
+    records,
+}
+
+impl ExpressCounters {
+    /// Resets the number of records, because they are replaced.
+    pub(super) fn reset_records(&self) {
+        self.records.store(0, Relaxed);
+    }
+}

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Path records: an exact-match cache from keys of arriving packets to paths. It has a fixed size and is
+//! allocated by the control thread.
+//!
+//! Sixteen records form a set. The tags of a set (two bytes per record) are compared at once; they take half
+//! of a cache line. A record is one cache line, or two for long keys: the rule version for which it was
+//! learned, its use, and its key. What a hit does is stored beside the records ([`Path`]).
+//!
+//! A full set takes a new record only in place of a record that has been idle for too long, and only if the
+//! key has requested a place before ([`crate::recency`]). A storm of new flows therefore displaces no record
+//! that is in use.
+
+use super::key::ExpressKey;
+use super::path::Path;
+use super::tags::{Tags, WAYS};
+use crate::recency::{Seen, Use};
+use engines::NONE;
+use engines::pages::zeros;
+use flow::Nanos;
+use frame::prefetch;
+
+/// Number of words of a record before its key: the rule version and the use.
+const HEAD_WORDS: usize = 2;
+
+/// Number of words in a cache line.
+pub(super) const LINE_WORDS: usize = 8;
+
+/// Length of a period in nanoseconds. The use of records is counted in periods.
+const PERIOD_NS: Nanos = Nanos(1_000_000_000);
+
+/// What became of a key that was to be learned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Learned {
+    /// A record of an older rule version was replaced.
+    Renewed,
+    /// The record took a free place.
+    New,
+    /// The record took the place of another one.
+    Displaced,
+    /// No place was free.
+    Refused,
+}
+
+/// Records of `WORDS` words each: one or two cache lines.
+#[derive(Debug)]
+pub(super) struct Records<const WORDS: usize> {
+    tags: Box<[Tags]>,
+    words: Box<[u64]>,
+    paths: Box<[Path]>,
+    seen: Seen,
+    period: u64,
+}
+
+impl<const WORDS: usize> Records<WORDS> {
+    /// Creates at least `count` records, rounded up to a power of two and at least one set.
+    pub fn new(count: usize) -> Self {
+        let sets = count.div_ceil(WAYS).next_power_of_two();
+        Self {
+            tags: vec![Tags::default(); sets].into_boxed_slice(),
+            words: zeros(sets * WAYS * WORDS),
+            paths: vec![Path::default(); sets * WAYS].into_boxed_slice(),
+            seen: Seen::new(sets * WAYS),
+            period: 0,
+        }
+    }
+
+    /// Sets the time by which uses are counted.
+    #[inline]
+    pub fn begin(&mut self, now: Nanos) {
+        self.period = now / PERIOD_NS;
+    }
+
+    /// Prefetches the tags of a key.
+    #[inline(always)]
+    pub fn prefetch(&self, hash: u64) {
+        prefetch::element(&self.tags, self.set(hash));
+    }
+
+    /// Returns the first place whose tag matches a hash, or [`NONE`], and prefetches its record. If the key
+    /// has a record, this is nearly always its place.
+    #[inline(always)]
+    pub fn candidate(&self, hash: u64) -> u32 {
+        let set = self.set(hash);
+        let fits = self.tags[set].equal(tag(hash));
+        if fits == 0 {
+            return NONE;
+        }
+        let place = set * WAYS + fits.trailing_zeros() as usize;
+        prefetch::element(&self.words, place * WORDS);
+        if WORDS > LINE_WORDS {
+            prefetch::element(&self.words, place * WORDS + LINE_WORDS);
+        }
+        prefetch::element(&self.paths, place);
+        place as u32
+    }
+
+    /// Returns the place of a key's record of this version, or [`NONE`]. `candidate` is the first place whose
+    /// tag matches. Notes the hit.
+    #[inline(always)]
+    pub fn find(&mut self, candidate: u32, hash: u64, key: &ExpressKey, version: u64) -> u32 {
+        let mut place = candidate;
+        if place == NONE {
+            return NONE;
+        }
+        if !self.holds(place as usize, key) {
+            place = self.find_again(hash, key);
+            if place == NONE {
+                return NONE;
+            }
+        }
+        let period = self.period;
+        let [of_version, used, ..] = self.record_mut(place as usize) else { return NONE };
+        if *of_version != version {
+            return NONE;
+        }
+        let mut hits = Use::from_bits(*used as u8);
+        hits.hit(period);
+        *used = u64::from(hits.to_bits());
+        place
+    }
+
+    /// Returns the path of the record at a place.
+    #[inline(always)]
+    pub fn path(&self, place: u32) -> Option<&Path> {
+        self.paths.get(place as usize)
+    }
+
+    /// Searches all records of a key's set whose tags match.
+    #[inline(never)]
+    fn find_again(&self, hash: u64, key: &ExpressKey) -> u32 {
+        let set = self.set(hash);
+        let mut fits = self.tags[set].equal(tag(hash));
+        while fits != 0 {
+            let place = set * WAYS + fits.trailing_zeros() as usize;
+            if self.holds(place, key) {
+                return place as u32;
+            }
+            fits &= fits - 1;
+        }
+        NONE
+    }
+
+    /// Makes a record for a key, or renews its record.
+    #[inline(never)]
+    pub fn learn(&mut self, hash: u64, key: &ExpressKey, path: &Path, version: u64) -> Learned {
+        let known = self.find_again(hash, key);
+        let (place, learned) = if known != NONE {
+            (known as usize, Learned::Renewed)
+        } else if let Some((place, learned)) = self.room(hash) {
+            (place, learned)
+        } else {
+            return Learned::Refused;
+        };
+        if learned != Learned::Renewed {
+            self.tags[place / WAYS].set(place % WAYS, tag(hash));
+            let used = Use::never(self.period).to_bits();
+            let record = self.record_mut(place);
+            record[1] = u64::from(used);
+            record[HEAD_WORDS..].iter_mut().zip(key.words()).for_each(|(to, word)| *to = *word);
+        }
+        self.record_mut(place)[0] = version;
+        self.paths[place] = *path;
+        learned
+    }
+
+    /// Returns the place for a new record with this hash, or `None` if the record is refused. The place may
+    /// hold a record.
+    fn room(&mut self, hash: u64) -> Option<(usize, Learned)> {
+        let set = self.set(hash);
+        let free = self.tags[set].equal(0);
+        if free != 0 {
+            return Some((set * WAYS + free.trailing_zeros() as usize, Learned::New));
+        }
+        let period = self.period;
+        if !self.seen.ask(hash, period) {
+            return None;
+        }
+        // Rotates among equally idle records, so that each has time to be hit.
+        let first = (hash >> 40) as usize;
+        let ways = (0..WAYS).map(|way| set * WAYS + (first + way) % WAYS);
+        let idle = ways
+            .filter_map(|place| Some((Use::from_bits(self.record(place)[1] as u8).idles(period)?, place)));
+        idle.max_by_key(|(periods, _)| *periods).map(|(_, place)| (place, Learned::Displaced))
+    }
+
+    /// Returns whether the record at a place has this key. Its tag must not be that of a free place.
+    #[inline(always)]
+    fn holds(&self, place: usize, key: &ExpressKey) -> bool {
+        let stored = &self.record(place)[HEAD_WORDS..];
+        let differing = stored.iter().zip(key.words()).fold(0, |differing, (a, b)| differing | (a ^ b));
+        differing == 0
+    }
+
+    #[inline(always)]
+    fn record(&self, place: usize) -> &[u64] {
+        &self.words[place * WORDS..][..WORDS]
+    }
+
+    #[inline(always)]
+    fn record_mut(&mut self, place: usize) -> &mut [u64] {
+        &mut self.words[place * WORDS..][..WORDS]
+    }
+
+    #[inline(always)]
+    fn set(&self, hash: u64) -> usize {
+        hash as usize & (self.tags.len() - 1)
+    }
+}
+
+/// Returns the tag of a hash. It is never 0, which marks a free place.
+#[inline(always)]
+fn tag(hash: u64) -> u16 {
+    (hash >> 48) as u16 | 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hops::Hop;
+    use flow::{EntryId, TableId};
+
+    fn seconds(number: u64) -> Nanos {
+        Nanos(number * PERIOD_NS.0)
+    }
+
+    fn key(number: u64) -> ExpressKey {
+        ExpressKey::of_words(&[number, !number])
+    }
+
+    /// A hash of the given set and tag.
+    fn hash(set: u64, tag: u64) -> u64 {
+        set | tag << 48
+    }
+
+    fn path(entry: u32) -> Path {
+        let mut path = Path::default();
+        path.hops.push(Hop { table: TableId(0), entry: EntryId(entry) });
+        path
+    }
+
+    fn hit(records: &mut Records<8>, hash: u64, number: u64, version: u64) -> Option<u32> {
+        let candidate = records.candidate(hash);
+        let place = records.find(candidate, hash, &key(number), version);
+        records.path(place).and_then(|path| path.hops.iter().next()).map(|hop| hop.entry.0)
+    }
+
+    #[test]
+    fn a_record_is_found_by_its_whole_key_and_its_version() {
+        let mut records = Records::<8>::new(64);
+        let at = hash(3, 9);
+        assert_eq!(hit(&mut records, at, 1, 7), None);
+        assert_eq!(records.learn(at, &key(1), &path(11), 7), Learned::New);
+        assert_eq!(records.learn(at, &key(2), &path(22), 7), Learned::New, "the tags are equal");
+        assert_eq!((hit(&mut records, at, 1, 7), hit(&mut records, at, 2, 7)), (Some(11), Some(22)));
+        assert_eq!(hit(&mut records, at, 3, 7), None);
+        assert_eq!(hit(&mut records, hash(2, 9), 1, 7), None, "another set");
+        assert_eq!(hit(&mut records, at, 2, 8), None, "the rules have changed");
+        assert_eq!(records.learn(at, &key(2), &path(23), 8), Learned::Renewed);
+        assert_eq!((hit(&mut records, at, 2, 8), hit(&mut records, at, 1, 8)), (Some(23), None));
+    }
+
+    #[test]
+    fn new_keys_displace_only_idle_records_and_only_if_they_come_again() {
+        let mut records = Records::<8>::new(1);
+        let learn = |records: &mut Records<8>, number: u64| {
+            records.learn(hash(0, number), &key(number), &path(number as u32), 1)
+        };
+        records.begin(seconds(10));
+        assert!((1..=16).all(|number| learn(&mut records, 2 * number) == Learned::New));
+        assert!((1..=16).all(|number| hit(&mut records, hash(0, 2 * number), 2 * number, 1).is_some()));
+        assert_eq!(learn(&mut records, 99), Learned::Refused, "it comes for the first time");
+        assert_eq!(learn(&mut records, 99), Learned::Refused, "all records are in use");
+        records.begin(seconds(11));
+        assert!((2..=16).all(|number| hit(&mut records, hash(0, 2 * number), 2 * number, 1).is_some()));
+        for second in 12..20 {
+            records.begin(seconds(second));
+            assert!((2..=16).all(|number| hit(&mut records, hash(0, 2 * number), 2 * number, 1).is_some()));
+            learn(&mut records, 99);
+        }
+        assert_eq!(hit(&mut records, hash(0, 99), 99, 1), Some(99));
+        assert_eq!(hit(&mut records, hash(0, 2), 2, 1), None, "it was the only idle one");
+    }
+
+    #[test]
+    fn long_keys_are_compared_whole() {
+        let mut records = Records::<16>::new(16);
+        let keys = [0, 1].map(|last| ExpressKey::of_words(&[5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, last]));
+        assert_eq!(records.learn(hash(0, 1), &keys[0], &path(1), 1), Learned::New);
+        let mut place = |key| {
+            let candidate = records.candidate(hash(0, 1));
+            records.find(candidate, hash(0, 1), key, 1)
+        };
+        assert_eq!((place(&keys[0]), place(&keys[1])), (0, NONE));
+    }
+}
