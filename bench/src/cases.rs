@@ -39,6 +39,13 @@ pub fn all() -> Vec<Case> {
         let name = format!("exact, 100 rules on the 5-tuple, bursts of {burst}");
         cases.push(Case { burst, ..exact(&name, five_tuple) });
     }
+    for (of, rules) in [
+        ("100 rules on dl_dst", exact("", |n| format!("dl_dst={}", mac(n)))),
+        ("3 tables of 100 rules, 2 set-field, dec_ttl", three_tables("", "")),
+    ] {
+        let name = format!("express path, {of}");
+        cases.push(Case { name, express_records: 16_384, ..rules });
+    }
     for burst in [1, 8] {
         let name = format!("exact, 100 rules on dl_dst, bursts of {burst}");
         cases.push(Case { burst, ..exact(&name, |n| format!("dl_dst={}", mac(n))) });
@@ -61,6 +68,7 @@ fn exact(name: &str, matching: impl Fn(u8) -> String) -> Case {
         burst: 32,
         forwards: true,
         lut_entries: 4_096,
+        express_records: 0,
     }
 }
 

@@ -39,6 +39,8 @@ pub struct Case {
     pub forwards: bool,
     /// Number of records of each LUT of the fast-forwarding path; 0 disables the path.
     pub lut_entries: usize,
+    /// Number of path records, or 0 without the express path.
+    pub express_records: usize,
 }
 
 /// Worker and its control side, in one thread.
@@ -77,6 +79,7 @@ impl Rig {
         });
         let config = worker::WorkerSetConfig {
             lut_entries: case.lut_entries,
+            express_records: case.express_records,
             clock,
             ..worker::WorkerSetConfig::default()
         };

@@ -125,6 +125,7 @@ fn node(name: &str, flows: String, packets: Vec<Vec<u8>>) -> Case {
         burst: 32,
         forwards: true,
         lut_entries: 0,
+        express_records: 0,
     }
 }
 

@@ -232,6 +232,7 @@ fn datapath(
     let sections = ForwardingSections {
         low_latency: &d.low_latency,
         ffp: &d.ffp,
+        express: &d.express,
         lanes: &d.lanes,
         port_cache: &d.port_cache,
     };
@@ -246,8 +247,15 @@ fn datapath(
         }
         None
     });
-    let Forwarding { low_latency_cookie, learning, lut_entries, consistency, lanes, outstanding_bytes: _ } =
-        forwarding?;
+    let Forwarding {
+        low_latency_cookie,
+        learning,
+        lut_entries,
+        express_records,
+        consistency,
+        lanes,
+        outstanding_bytes: _,
+    } = forwarding?;
     if learning.is_some() && lut_entries == 0 {
         notes.push("low_latency.learn has no effect on packets: ffp.enabled is false.".into());
     }
@@ -271,6 +279,7 @@ fn datapath(
         low_latency_cookie,
         learning,
         lut_entries,
+        express_records,
         consistency,
         lanes,
         flows: d.flows.map(PathBuf::from),

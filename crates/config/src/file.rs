@@ -42,6 +42,7 @@ pub(crate) struct DatapathSection {
     pub openflow: OpenFlowSection,
     pub low_latency: LowLatencySection,
     pub ffp: FfpSection,
+    pub express: ExpressSection,
     pub lanes: LanesSection,
     pub port_cache: PortCacheSection,
     pub stateless: Option<StatelessForm>,
@@ -81,6 +82,14 @@ pub struct FfpSection {
     pub(crate) enabled: Option<bool>,
     pub(crate) lut_entries: Option<i64>,
     pub(crate) consistency: Option<String>,
+}
+
+/// Table `express` of a datapath.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExpressSection {
+    pub(crate) enabled: Option<bool>,
+    pub(crate) records: Option<i64>,
 }
 
 /// Table `lanes` of a datapath.

@@ -2,7 +2,9 @@
 //! Forwarding settings of a datapath: low latency, fast-forwarding path and lanes. The daemon's file and
 //! scenarios contain the same settings. Begin with [`forwarding`].
 
-use crate::file::{FfpSection, LanesSection, LearnSection, LowLatencySection, PortCacheSection};
+use crate::file::{
+    ExpressSection, FfpSection, LanesSection, LearnSection, LowLatencySection, PortCacheSection,
+};
 use crate::mistakes::Mistakes;
 use crate::settings::LaneSettings;
 use crate::value::{cookie, duration, in_range};
@@ -35,6 +37,8 @@ pub struct Forwarding {
     pub learning: Option<Learning>,
     /// See [`crate::Datapath::lut_entries`].
     pub lut_entries: usize,
+    /// See [`crate::Datapath::express_records`].
+    pub express_records: usize,
     /// See [`crate::Datapath::consistency`].
     pub consistency: Consistency,
     /// See [`crate::Datapath::lanes`].
@@ -50,6 +54,8 @@ pub struct ForwardingSections<'a> {
     pub low_latency: &'a LowLatencySection,
     /// Table `ffp`.
     pub ffp: &'a FfpSection,
+    /// Table `express`.
+    pub express: &'a ExpressSection,
     /// Table `lanes`.
     pub lanes: &'a LanesSection,
     /// Table `port_cache`.
@@ -62,7 +68,7 @@ pub fn forwarding(
     sections: ForwardingSections<'_>,
     mistakes: &mut Mistakes,
 ) -> Option<Forwarding> {
-    let ForwardingSections { low_latency, ffp, lanes: waiting, port_cache } = sections;
+    let ForwardingSections { low_latency, ffp, express, lanes: waiting, port_cache } = sections;
     let before = mistakes.len();
     let low_latency_cookie = low_latency
         .cookie
@@ -74,6 +80,7 @@ pub fn forwarding(
     };
     let learning = learning(&format!("{key}.low_latency.learn"), &low_latency.learn, mistakes);
     let lut_entries = fast_paths(key, ffp, port_cache, mistakes);
+    let express_records = express_records(key, express, mistakes);
     let lanes = lanes(&format!("{key}.lanes"), waiting, mistakes);
     let outstanding_bytes =
         outstanding(&format!("{key}.lanes"), waiting.outstanding_bytes, OUTSTANDING_BYTES, mistakes);
@@ -81,6 +88,7 @@ pub fn forwarding(
         low_latency_cookie,
         learning: learning?,
         lut_entries: lut_entries?,
+        express_records: express_records?,
         consistency: consistency?,
         lanes: lanes?,
         outstanding_bytes: outstanding_bytes?,
@@ -143,6 +151,13 @@ fn quiet_range(quiet_ns: Nanos) -> Result<Nanos, String> {
     } else {
         Err("is out of range; use \"0us\" to \"1s\"".to_owned())
     }
+}
+
+/// Returns the number of path records per worker, or 0 if the express path is off.
+fn express_records(key: &str, express: &ExpressSection, mistakes: &mut Mistakes) -> Option<usize> {
+    let records = in_range(express.records.unwrap_or(16_384), 64..=262_144);
+    let records = mistakes.at(format!("{key}.express.records"), records);
+    records.map(|records| if express.enabled.unwrap_or(false) { records as usize } else { 0 })
 }
 
 /// Returns the number of records per LUT, or 0 if the fast-forwarding path is off.

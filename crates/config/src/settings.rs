@@ -82,6 +82,8 @@ pub struct Datapath {
     pub learning: Option<model::Learning>,
     /// Number of records per LUT and worker. If 0, the fast-forwarding path is off.
     pub lut_entries: usize,
+    /// Number of path records per worker. If 0, the express path is off.
+    pub express_records: usize,
     /// Consistency mode of LUT records while rules change.
     pub consistency: worker::Consistency,
     /// Settings of the lanes of each worker.

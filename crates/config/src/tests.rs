@@ -72,7 +72,7 @@ fn the_example_of_the_contract_is_read() {
     let p1 = &config.datapath.ports[0];
     assert_eq!((p1.number, p1.name.as_str(), p1.device.as_str()), (PortNo(1), "p1", "veth1"));
     assert_eq!((p1.driver.as_str(), p1.workers.as_slice()), ("af_packet", &[0][..]));
-    assert_eq!(config.datapath.lut_entries, 4_096);
+    assert_eq!((config.datapath.lut_entries, config.datapath.express_records), (4_096, 0));
     assert_eq!(config.datapath.consistency, worker::Consistency::Lazy);
     let limits = LaneLimits { normal: 0, unknown: 1_024, hold: 1 };
     let quanta = Quanta { small: 8, large: 16, quiet_ns: Nanos(50_000) };
@@ -513,6 +513,7 @@ fn the_grammar_has_the_keys_that_are_read() {
         "[[datapath]]\nlow_latency.x = 1",
         "[[datapath]]\nlow_latency.learn.x = 1",
         "[[datapath]]\nffp.x = 1",
+        "[[datapath]]\nexpress.x = 1",
         "[[datapath]]\nlanes.x = 1",
         "[[datapath]]\nport_cache.x = 1",
         "[[datapath]]\nstateless.x = 1",
@@ -529,6 +530,18 @@ fn the_grammar_has_the_keys_that_are_read() {
     let last = |path: &str| path.rsplit('.').next().unwrap_or_default().to_owned();
     let grammar = text::CONFIGURATION.iter().copied().flatten().map(|(path, _, _)| last(path)).collect();
     assert_eq!(known, grammar);
+}
+
+#[test]
+fn the_express_path_is_off_unless_it_is_enabled() {
+    let with =
+        |keys: &str| GOOD.replace("[datapath.ffp]", &format!("[datapath.express]\n{keys}\n[datapath.ffp]"));
+    let records = |keys: &str| Config::parse(&with(keys)).map(|config| config.datapath.express_records);
+    assert_eq!(records("enabled = true").unwrap(), 16_384);
+    assert_eq!(records("enabled = true\nrecords = 1000").unwrap(), 1_000);
+    assert_eq!(records("records = 1000").unwrap(), 0);
+    let problems = lines_of(records("enabled = true\nrecords = 9999999").unwrap_err());
+    assert!(problems[0].contains("datapath.express.records: 9999999 is out of range"), "{problems:?}");
 }
 
 /// A file with two datapaths, each of which has a stateless forwarder.

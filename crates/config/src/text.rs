@@ -82,6 +82,8 @@ pub const FORWARDING: &[Key] = &[
     ("enabled", "true or false", "enabled = false"),
     ("lut_entries", NUMBER, "lut_entries = 4096"),
     ("consistency", STRING, "consistency = \"auto\""),
+    ("express", "a table", "[datapath.express]"),
+    ("records", NUMBER, "records = 16384"),
     ("lanes", "a table", "[datapath.lanes]"),
     ("normal", NUMBER, "normal = 2048"),
     ("unknown", NUMBER, "unknown = 1024"),

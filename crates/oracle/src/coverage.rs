@@ -2,7 +2,7 @@
 //! Coverage counters of cases. They show if the generator no longer produces some situation.
 
 use super::path_use::PathUse;
-use pipeline::LutFigures;
+use pipeline::{ExpressFigures, LutFigures};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -59,6 +59,8 @@ pub struct Coverage {
     pub stateless: u64,
     /// Activity of the LUTs.
     pub luts: LutFigures,
+    /// Activity of the express path.
+    pub express: ExpressFigures,
     /// Changes other than those of entries while packets pass, by kind.
     pub changes: ChangeCounts,
     /// Packets that encountered a feature of the flow model, by feature.
@@ -169,6 +171,7 @@ impl Coverage {
         self.fast += other.fast;
         self.stateless += other.stateless;
         self.luts.add(&other.luts);
+        self.express.add(&other.express);
         self.changes.add(&other.changes);
         for (sums, counts) in [(&mut self.features, &other.features), (&mut self.drops, &other.drops)] {
             for (name, count) in counts {
@@ -245,6 +248,7 @@ impl fmt::Display for Coverage {
             luts.cleaned,
             luts.evicted
         )?;
+        write_express(f, &self.express)?;
         write!(
             f,
             "traces compared: {} of imagined packets, {} of recorded ones; counters compared {}",
@@ -264,4 +268,20 @@ fn list(
         write!(f, "{} {name} {count}", if at == 0 { "" } else { "," })?;
     }
     writeln!(f)
+}
+
+fn write_express(f: &mut fmt::Formatter<'_>, express: &ExpressFigures) -> fmt::Result {
+    let asked = express.hits + express.misses;
+    writeln!(
+        f,
+        "express path: hits {} ({:.1} % of {} that it looked up), bypassed {}, records learned {}, renewed {}, displaced {}, refused {}",
+        express.hits,
+        100.0 * express.hits as f64 / asked.max(1) as f64,
+        asked,
+        express.bypassed,
+        express.learned,
+        express.renewed,
+        express.displaced,
+        express.refused
+    )
 }

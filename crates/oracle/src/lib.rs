@@ -45,6 +45,8 @@ pub struct CaseOptions {
     pub workers: usize,
     /// Number of records of each LUT of the fast-forwarding path. 0 disables the path.
     pub lut_entries: usize,
+    /// Number of path records of each worker. 0 disables the express path.
+    pub express_records: usize,
     /// Consistency mode of the LUTs.
     pub consistency: Consistency,
     /// Limits of the packets queued in a worker.
@@ -92,6 +94,7 @@ pub fn run_key_case(seed: u64) -> Result<KeyCoverage, Breach> {
         packets: 0,
         workers: 1,
         lut_entries: 0,
+        express_records: 0,
         consistency: Consistency::Auto,
         lanes: LaneLimits::default(),
         quanta: Quanta::default(),

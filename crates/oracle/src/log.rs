@@ -149,7 +149,8 @@ impl Probe for OrderLog {
     fn left(&mut self, slot: PacketSlot, outcome: Outcome, via: Via, _: &BurstCounters) {
         let walker = self.slots.remove(&slot).unwrap_or(Walker::Injected(self.version));
         let (missed, moment) = (self.missed.remove(&slot), Moment::next(self.now));
-        self.outcomes.push(Left { walker, outcome, fast: via == Via::FastPath, missed, moment });
+        let fast = matches!(via, Via::FastPath | Via::Express);
+        self.outcomes.push(Left { walker, outcome, fast, missed, moment });
     }
 
     fn refused(&mut self, frame: &Frame, table: Option<TableId>, reason: DropReason) {
@@ -184,7 +185,8 @@ pub(super) struct Recorder {
     pub operations: Vec<Operation>,
     pub reported: Vec<Reported>,
     pub learned: Vec<MacSeen>,
-    /// Bits that LUTs examine from each operation to the next one. Element 0 is before the first operation.
+    /// Bits that LUTs and express keys examine from each operation to the next one. Element 0 is before the
+    /// first operation.
     pub lut_bits: Vec<ExaminedBits>,
 }
 
@@ -194,10 +196,13 @@ impl Recorder {
         Self { plane, operations: Vec::new(), reported: Vec::new(), learned: Vec::new(), lut_bits }
     }
 
-    /// Notes the bits that LUTs examine since the last operation.
+    /// Notes the bits that LUTs and express keys examine since the last operation.
     fn note_lut_bits(&mut self) {
         if let Some(bits) = self.lut_bits.last_mut() {
             self.plane.lut_examined().for_each(|(field, mask)| bits.add(field, mask));
+            if self.plane.express_records() > 0 {
+                self.plane.express_plan().examined().iter().for_each(|(field, mask)| bits.add(*field, *mask));
+            }
         }
     }
 
@@ -398,7 +403,7 @@ pub(super) struct Record {
     pub sent: Vec<(PortNo, usize, Vec<Vec<u8>>)>,
     pub reported: Vec<Reported>,
     pub learned: Vec<MacSeen>,
-    /// Bits that LUTs examine from each operation to the next one.
+    /// Bits that LUTs and express keys examine from each operation to the next one.
     pub lut_bits: Vec<ExaminedBits>,
     /// Flow-removed messages in order.
     pub removed: Vec<FlowRemoved>,
@@ -428,6 +433,8 @@ pub(super) struct Record {
     /// Lookups per engine.
     pub lookups: BTreeMap<&'static str, u64>,
     pub luts: pipeline::LutFigures,
+    /// Activity of the express path.
+    pub express: pipeline::ExpressFigures,
 }
 
 /// Maximum virtual time between two steps of the driver.

@@ -61,7 +61,11 @@ fn fast_path_and_reference_agree_by_the_law() {
         };
         let (lanes, quanta) = lanes(seed);
         pipeline::set_portable(seed % 3 == 0);
-        match run_case(seed, CaseOptions { packets, workers, lut_entries, consistency, lanes, quanta }) {
+        // The express path is off, tiny or roomy.
+        let express_records = [0, 16, 4_096][(seed / 3 % 3) as usize];
+        let options =
+            CaseOptions { packets, workers, lut_entries, express_records, consistency, lanes, quanta };
+        match run_case(seed, options) {
             Ok(case) => {
                 check_path(seed, &case.path);
                 coverage.add(&case);
@@ -113,7 +117,8 @@ fn check_power(coverage: &Coverage) {
     assert!(coverage.multi_table * 2 >= packets, "half of the packets pass several tables");
     assert!(coverage.overlapping * 2 >= packets, "half of the packets meet overlapping rules");
     assert!(coverage.live_updates * 10 >= coverage.updates * 9, "updates change live verdicts");
-    assert!(coverage.fast as usize * 2 >= packets, "half of all packets take the fast-forwarding path");
+    let short = (coverage.fast + coverage.express.hits) as usize;
+    assert!(short * 2 >= packets, "half of all packets take the fast-forwarding path or the express path");
     assert!(
         coverage.stateless as usize * 100 > packets,
         "stateless forwarding takes at least 1 % of the offered packets"

@@ -140,16 +140,24 @@ fn switch_settings(
     mistakes: &mut Mistakes,
 ) -> Option<SwitchSettings> {
     mistakes.at("datapath.id", in_range(datapath.id.unwrap_or(1), 1..=i64::MAX));
-    let file::SwitchSection { low_latency, ffp, lanes, port_cache, .. } = datapath;
-    let sections = ForwardingSections { low_latency, ffp, lanes, port_cache };
+    let file::SwitchSection { low_latency, ffp, express, lanes, port_cache, .. } = datapath;
+    let sections = ForwardingSections { low_latency, ffp, express, lanes, port_cache };
     let forwarding = forwarding("datapath", sections, mistakes);
     let rules = mistakes.take(rules(datapath, folder));
     // Simulated devices send without delay, so bytes are never outstanding.
-    let Forwarding { low_latency_cookie, learning, lut_entries, consistency, lanes, outstanding_bytes: _ } =
-        forwarding?;
+    let Forwarding {
+        low_latency_cookie,
+        learning,
+        lut_entries,
+        express_records,
+        consistency,
+        lanes,
+        outstanding_bytes: _,
+    } = forwarding?;
     let marks = Marks { cookie: low_latency_cookie, learning };
     let config = worker::WorkerSetConfig {
         lut_entries,
+        express_records,
         consistency,
         lanes: lanes.limits,
         quanta: lanes.quanta,

@@ -5,7 +5,9 @@
 
 use crate::costs::CostsSection;
 use crate::network::file::NetworkSection;
-use config::file::{FfpSection, LanesSection, LowLatencySection, PortCacheSection, one_or_more};
+use config::file::{
+    ExpressSection, FfpSection, LanesSection, LowLatencySection, PortCacheSection, one_or_more,
+};
 use config::text::{FORWARDING, Grammar, Key, NUMBER, STRING, TABLES};
 use serde::Deserialize;
 
@@ -41,6 +43,7 @@ pub struct SwitchSection {
     pub rules: Option<String>,
     pub low_latency: LowLatencySection,
     pub ffp: FfpSection,
+    pub express: ExpressSection,
     pub lanes: LanesSection,
     pub port_cache: PortCacheSection,
 }

@@ -161,7 +161,7 @@ fn a_switch_runs_is_asked_and_stops() {
     assert!(json.contains("\"low_latency\":{\"gaps_aside\":{\"frames\":0,"), "{json}");
     let ffp = place.prints(&["show", "ffp"]);
     assert!(ffp.starts_with("0 of 0 packets went all the way"), "{ffp}");
-    assert!(ffp.contains("\nexpress keys (not in use yet): 18 bytes (one line), plan "), "{ffp}");
+    assert!(ffp.contains("\nexpress keys: 18 bytes (one line), plan "), "{ffp}");
     assert!(ffp.contains("\n  they hold the 156 examined bits of 1 tables\n"), "{ffp}");
     assert!(place.fails(&["show", "cache"]).contains("not in this build yet"));
     assert_eq!(place.prints(&["show", "stateless"]), "stateless forwarding is off (datapath.stateless)\n");

@@ -5,7 +5,9 @@
 //! right order. Data that is always replaced as a whole, such as the table of ports, is only marked as
 //! changed, and compiled once at the end of an operation.
 
+use crate::config::WorkerSetConfig;
 use crate::entries::Entries;
+use crate::express_caches::ExpressCaches;
 use crate::express_planner::ExpressPlanner;
 use crate::groups::Groups;
 use crate::meters::Meters;
@@ -37,10 +39,12 @@ pub(crate) struct OperationCompiler {
     ports: BTreeMap<PortNo, PortState>,
     requeues: Requeues,
     pub express: ExpressPlanner,
+    pub records: ExpressCaches,
 }
 
 impl OperationCompiler {
-    pub fn new(workers: usize, tables: TableCompiler, requeues: Requeues) -> Self {
+    pub fn new(tables: TableCompiler, requeues: Requeues, config: &WorkerSetConfig) -> Self {
+        let workers = config.workers;
         Self {
             workers,
             entries: Entries::new(workers),
@@ -50,6 +54,7 @@ impl OperationCompiler {
             ports: BTreeMap::new(),
             requeues,
             express: ExpressPlanner::new(),
+            records: ExpressCaches::new(workers, config.express_records),
         }
     }
 
@@ -84,6 +89,8 @@ impl OperationCompiler {
             let lanes = || Update::Lanes { promotes: false, requeues: true };
             parts.iter_mut().for_each(|parts| parts.push(lanes()));
         }
+        // The keys of the records must tell every bit that the new rules examine.
+        self.records.follow(self.express.plan(), &mut parts);
         parts
     }
 
@@ -92,7 +99,8 @@ impl OperationCompiler {
     pub fn tick(&mut self, now: Nanos) -> Option<Vec<Vec<Update>>> {
         let mut parts = self.no_parts();
         self.express.tick(now, &self.tables);
-        self.tables.tick(now, &mut parts).then_some(parts)
+        let is_new = self.records.follow(self.express.plan(), &mut parts);
+        (self.tables.tick(now, &mut parts) || is_new).then_some(parts)
     }
 
     /// Compiles one operation, except for data that is replaced as a whole.

@@ -36,6 +36,8 @@ pub struct WorkerSetConfig {
     pub quanta: Quanta,
     /// Number of records of each LUT in each worker. 0 turns the fast-forwarding path off.
     pub lut_entries: usize,
+    /// Number of path records in each worker. 0 turns the express path off.
+    pub express_records: usize,
     /// Method by which LUT records are kept consistent with rule changes.
     pub consistency: Consistency,
     /// Clock that times the steps of one burst in many. If `None`, nothing is timed. Forwarding itself never
@@ -61,6 +63,7 @@ impl Default for WorkerSetConfig {
             lanes: LaneLimits::default(),
             quanta: Quanta::default(),
             lut_entries: 4_096,
+            express_records: 0,
             stopwatch: None,
             consistency: Consistency::default(),
             timed_bursts: 1_024,

@@ -18,6 +18,7 @@ mod config;
 mod consistency;
 mod egress;
 mod entries;
+mod express_caches;
 mod express_planner;
 mod groups;
 mod handover;

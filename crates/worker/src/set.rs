@@ -20,7 +20,7 @@ use dataplane::{
 };
 use flow::{EntryId, Field, GroupId, Match, MeterId, Nanos, Operation, PortNo, RuleVersion, TableId};
 use frame::Frame;
-use pipeline::{ExpressPlan, Update};
+use pipeline::{ExpressFigures, ExpressPlan, Update};
 use std::collections::BTreeMap;
 use tables::compile::Maker;
 
@@ -91,6 +91,18 @@ impl WorkerSet {
     #[must_use]
     pub fn express_plan(&self) -> &ExpressPlan {
         self.compiler.express.plan()
+    }
+
+    /// Returns the number of path records per worker, or 0 if the express path is off.
+    #[must_use]
+    pub fn express_records(&self) -> usize {
+        self.compiler.records.records()
+    }
+
+    /// Returns the counters of the express path, summed over the workers.
+    #[must_use]
+    pub fn express_figures(&self) -> ExpressFigures {
+        self.compiler.records.figures()
     }
 
     /// Returns the number of tables that packets can reach, whose rules the express path's keys tell.

@@ -63,7 +63,7 @@ pub fn build_with<P: Probe>(
     let luts = |tables| LutManager::new(config.lut_entries, config.consistency, config.workers, tables);
     let egress = wiring.plan.egress;
     let requeues = Requeues::new(!egress.is_empty());
-    let compiler = OperationCompiler::new(config.workers, TableCompiler::new(costs, luts), requeues);
+    let compiler = OperationCompiler::new(TableCompiler::new(costs, luts), requeues, config);
     let reporter = Reporter::new(reports, port_reports, egress, config.clock);
     (WorkerSet::new(Links::new(links), reporter, compiler, config), workers)
 }

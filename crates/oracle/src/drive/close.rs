@@ -37,6 +37,7 @@ impl Driver {
         for (_, lut) in plane.plane.fast_tables() {
             self.record.luts.add(&lut.map(|lut| lut.figures).unwrap_or_default());
         }
+        self.record.express = plane.plane.express_figures();
         self.record.operations = std::mem::take(&mut plane.operations);
         self.record.reported = std::mem::take(&mut plane.reported);
         self.record.learned = std::mem::take(&mut plane.learned);

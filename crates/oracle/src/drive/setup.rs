@@ -101,6 +101,7 @@ fn worker_config(options: CaseOptions, room: Room) -> worker::WorkerSetConfig {
         outbox_frames: room.outbox_frames,
         handovers: room.handovers,
         lut_entries: options.lut_entries,
+        express_records: options.express_records,
         consistency: options.consistency,
         lanes: options.lanes,
         quanta: options.quanta,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Flows by examined bits. A flow is the packets of one receive queue that are equal in every bit that a rule
-//! in force or a LUT in use examines. The rules change, so the flows change, too: an era is a period in which
-//! the examined bits stay the same.
+//! in force, a LUT in use or the express path's key examines. The rules change, so the flows change, too: an
+//! era is a period in which the examined bits stay the same.
 //!
 //! The reference states what the rules examine, independently of the code that forwards packets. The workers'
-//! control side states what LUTs examine, which may be more than the rules for a while.
+//! control side states what LUTs and express keys examine, which may be more than the rules for a while.
 
 use super::Flow;
 use crate::log::Arrival;

@@ -69,6 +69,7 @@ pub(super) fn check_linearizable(record: Record) -> Result<Coverage, String> {
         lookups: record.lookups.clone(),
         packet_ins: record.reported.len(),
         luts: record.luts,
+        express: record.express,
         changes: record.changes,
         fast: record.totals.fast,
         rate_held: record.rate_held,
@@ -77,6 +78,9 @@ pub(super) fn check_linearizable(record: Record) -> Result<Coverage, String> {
         group_uses: record.groups.iter().map(|(_, counters)| counters.total.packets).sum(),
         ..Coverage::default()
     };
+    if record.totals.express != record.express.hits {
+        return Err(format!("{} hits of path records, but {}", record.express.hits, record.totals.express));
+    }
     let replay = replay(&record, &mut coverage)?;
     let copies = sent::check_sent(&record, &replay)?;
     offloads::check_offloads(&record, &replay, &mut coverage)?;

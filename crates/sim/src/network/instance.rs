@@ -26,6 +26,7 @@ const SIZES: WorkerSetConfig = WorkerSetConfig {
     operations: 64,
     events: 64,
     lut_entries: 0,
+    express_records: 0,
     stopwatch: None,
     consistency: Consistency::Auto,
     timed_bursts: 1_024,

@@ -23,6 +23,7 @@ const SIZES: WorkerSetConfig = WorkerSetConfig {
     operations: 1_024,
     events: 8_192,
     lut_entries: 4_096,
+    express_records: 0,
     stopwatch: None,
     consistency: Consistency::Auto,
     timed_bursts: 1_024,

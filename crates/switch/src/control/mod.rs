@@ -30,8 +30,8 @@ mod show;
 pub use client::{Client, ClientError};
 pub use latency::{Buckets, LaneBuckets, LaneLatency, LatencyBuckets, LatencyFigures, microseconds};
 pub use protocol::{
-    Changes, ControlRequest, CountersReport, ExpressKeys, FastTable, Ffp, FlowForm, FlowPart, FlowRow, Limit,
-    MacRow, Macs, PortRow, Ports, QueueRow, StatelessReport, TableRow, Tables,
+    Changes, ControlRequest, CountersReport, ExpressState, FastTable, Ffp, FlowForm, FlowPart, FlowRow,
+    Limit, MacRow, Macs, PortRow, Ports, QueueRow, StatelessReport, TableRow, Tables,
 };
 
 pub(crate) use connection::{Connection, ControlState, PARKED_MAX};

@@ -199,13 +199,13 @@ pub struct Ffp {
     pub fast: u64,
     /// Tables on the path.
     pub tables: Vec<FastTable>,
-    /// Keys of the express path, by which no packet is forwarded yet.
-    pub express: ExpressKeys,
+    /// State of the express path.
+    pub express: ExpressState,
 }
 
-/// Plan of the express path's keys.
+/// State of the express path, and the plan of its keys.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ExpressKeys {
+pub struct ExpressState {
     /// Number of the plan.
     pub plan: u64,
     /// Number of tables that packets can reach.
@@ -216,6 +216,24 @@ pub struct ExpressKeys {
     pub key_bytes: usize,
     /// Record that has room for a key: `one line`, `two lines`, or `too long` if there is none.
     pub fit: String,
+    /// Number of path records that each worker has room for, or 0 if the express path is off.
+    pub capacity: usize,
+    /// Path records, summed over the workers. Some may be outdated.
+    pub records: u64,
+    /// Packets forwarded by a record.
+    pub hits: u64,
+    /// Packets without a record, or with an outdated one.
+    pub misses: u64,
+    /// Packets that were not looked up because hardly any packet had a record.
+    pub bypassed: u64,
+    /// Records made for new keys.
+    pub learned: u64,
+    /// Outdated records that were made right.
+    pub renewed: u64,
+    /// Records displaced by another key.
+    pub displaced: u64,
+    /// Keys that got no record because no place was free.
+    pub refused: u64,
 }
 
 /// State of the stateless forwarder.

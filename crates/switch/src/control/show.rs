@@ -3,7 +3,7 @@
 
 use super::latency::{LaneLatency, LatencyBuckets};
 use super::protocol::{
-    CountersReport, ExpressKeys, FastTable, Ffp, Limit, MacRow, Macs, PortRow, Ports, QueueRow,
+    CountersReport, ExpressState, FastTable, Ffp, Limit, MacRow, Macs, PortRow, Ports, QueueRow,
     StatelessReport, TableRow, Tables,
 };
 use crate::log::{self, LogCounts};
@@ -114,18 +114,27 @@ pub fn ffp(model: &mut Model<WorkerSet>) -> Ffp {
         received: totals.received,
         fast: totals.fast,
         tables: plane.fast_tables().map(row).collect(),
-        express: express_keys(plane),
+        express: express_state(plane),
     }
 }
 
-fn express_keys(plane: &WorkerSet) -> ExpressKeys {
-    let plan = plane.express_plan();
-    ExpressKeys {
+fn express_state(plane: &WorkerSet) -> ExpressState {
+    let (plan, figures) = (plane.express_plan(), plane.express_figures());
+    ExpressState {
         plan: plan.version().0,
         tables: plane.express_tables(),
         examined_bits: plan.examined_bits(),
         key_bytes: plan.length_bytes(),
         fit: plan.fit().name().to_owned(),
+        capacity: plane.express_records(),
+        records: figures.records,
+        hits: figures.hits,
+        misses: figures.misses,
+        bypassed: figures.bypassed,
+        learned: figures.learned,
+        renewed: figures.renewed,
+        displaced: figures.displaced,
+        refused: figures.refused,
     }
 }
 

@@ -119,6 +119,7 @@ impl Daemon {
         let sizes = worker::WorkerSetConfig {
             workers: config.workers.len(),
             lut_entries: config.datapath.lut_entries,
+            express_records: config.datapath.express_records,
             stopwatch: Some(clock::elapsed),
             consistency: config.datapath.consistency,
             lanes: config.datapath.lanes.limits,

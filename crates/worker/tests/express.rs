@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The express path with complete workers: packets get the same treatment by path records and by the tables,
+//! also where a record must not act alone.
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+
+use dataplane::{DataPlane, DropCounts};
+use flow::syntax::{ParseOptions, parse_flow};
+use flow::{FlowModCommand, Nanos, PortNo, TableId};
+use frame::Frame;
+use model::{FlowCursor, FlowFilter, Model, ModelConfig, PortDesc};
+use port::Queue;
+use port::mem::{self, MemHandle};
+use wire::PacketBuilder;
+use worker::{PortQueues, Worker, WorkerSet, WorkerSetConfig, build};
+
+/// Number of ports. Packets arrive on ports 1 and 2.
+const PORTS: u32 = 4;
+
+struct Lab {
+    model: Model<WorkerSet>,
+    worker: Worker,
+    handles: Vec<MemHandle>,
+    now: Nanos,
+}
+
+/// What a switch sent by each port, and what it counted.
+#[derive(Debug, PartialEq)]
+struct Seen {
+    sent: Vec<Vec<Vec<u8>>>,
+    /// Lookups and matches of each table.
+    tables: Vec<(u64, u64)>,
+    /// Packets and bytes of each flow entry.
+    entries: Vec<(u64, u64)>,
+    forwarded: u64,
+    dropped: DropCounts,
+}
+
+impl Lab {
+    fn new(express_records: usize, flows: &[&str]) -> Self {
+        let (mut handles, mut ports) = (Vec::new(), Vec::new());
+        for number in 1..=PORTS {
+            let (made, handle) = mem::pair(number, 1, 10_000);
+            handles.push(handle);
+            let queues = made.into_iter().map(|queue| (0, Box::new(queue) as Box<dyn Queue>)).collect();
+            ports.push(PortQueues { number: PortNo(number), queues, egress: Vec::new() });
+        }
+        let config = WorkerSetConfig { express_records, ..WorkerSetConfig::default() };
+        let (plane, mut workers) = build(&config, ports);
+        let mut model = Model::new(ModelConfig::default(), plane, Nanos(0));
+        for number in 1..=PORTS {
+            let desc = PortDesc { number: PortNo(number), name: format!("p{number}"), ..PortDesc::default() };
+            model.add_port(Nanos(0), desc, true).unwrap();
+        }
+        let mut lab = Self { model, worker: workers.remove(0), handles, now: Nanos(1) };
+        flows.iter().for_each(|text| lab.flow(text, FlowModCommand::Add));
+        lab
+    }
+
+    fn flow(&mut self, text: &str, command: FlowModCommand) {
+        let flow = parse_flow(text, command, ParseOptions::default()).unwrap();
+        self.model.flow_mod(self.now, flow).unwrap();
+        while self.worker.apply() > 0 {}
+    }
+
+    /// Passes a burst of packets that arrive on this port.
+    fn burst(&mut self, port: usize, packets: &[Vec<u8>]) {
+        for bytes in packets {
+            assert!(self.handles[port - 1].push_frame(0, &Frame::from_bytes(bytes)));
+        }
+        self.now += Nanos(1_000);
+        self.worker.turn(self.now);
+    }
+
+    fn seen(&mut self) -> Seen {
+        let pop = |handle: &mut MemHandle| std::iter::from_fn(|| handle.pop(0)).collect();
+        let sent = self.handles.iter_mut().map(pop).collect();
+        let all = FlowFilter::default();
+        let flows = self.model.flows(self.now, &all, &mut FlowCursor::default(), usize::MAX);
+        let plane = self.model.plane_mut();
+        let table = |number| plane.table_counters(TableId(number));
+        let tables = (0..4).map(table).map(|counts| (counts.lookups, counts.matches)).collect();
+        let totals = plane.totals();
+        Seen {
+            sent,
+            tables,
+            entries: flows.iter().map(|flow| (flow.packets, flow.bytes)).collect(),
+            forwarded: totals.forwarded,
+            dropped: totals.dropped,
+        }
+    }
+
+    fn express(&mut self) -> u64 {
+        self.model.plane_mut().totals().express
+    }
+}
+
+/// Sends the same packets through a switch with the express path and one without it, and compares them.
+/// Returns the number of packets that left by a record.
+fn compare(flows: &[&str], drive: impl Fn(&mut Lab)) -> u64 {
+    let (mut with, mut without) = (Lab::new(1_024, flows), Lab::new(0, flows));
+    drive(&mut with);
+    drive(&mut without);
+    assert_eq!(with.seen(), without.seen());
+    assert_eq!(without.express(), 0);
+    with.express()
+}
+
+fn packet(dst: u8, ttl: u8) -> Vec<u8> {
+    let mut bytes = PacketBuilder::ethernet([2, 0, 0, 0, 0, dst], [2, 0, 0, 0, 1, 1])
+        .ipv4([10, 0, 0, 1], [10, 0, 1, dst])
+        .udp(1_000, 2_000)
+        .payload(&[7; 40])
+        .build();
+    // Sets the TTL, and keeps the header checksum right.
+    let delta = u16::from(bytes[22]).wrapping_sub(u16::from(ttl)) << 8;
+    let sum = u32::from(u16::from_be_bytes([bytes[24], bytes[25]])) + u32::from(delta);
+    let sum = (sum & 0xffff) + (sum >> 16);
+    bytes[22] = ttl;
+    bytes[24..26].copy_from_slice(&(sum as u16).to_be_bytes());
+    bytes
+}
+
+const ROUTER: [&str; 4] = [
+    "table=0,priority=5,dl_dst=02:00:00:00:00:01,actions=goto_table:1",
+    "table=1,ip,nw_dst=10.0.1.1,actions=set_field:02:00:00:00:00:99->eth_dst,set_field:02:00:00:00:00:98->eth_src,dec_ttl,goto_table:2",
+    "table=2,priority=3,udp,tp_dst=2000,actions=output:3",
+    "table=2,priority=2,dl_dst=02:00:00:00:00:99,actions=output:4",
+];
+
+#[test]
+fn a_routed_flow_takes_the_direct_way_unless_its_ttl_expires() {
+    let hits = compare(&ROUTER, |lab| {
+        for _ in 0..3 {
+            let ttls = [64, 1, 63, 0, 2, 255];
+            lab.burst(1, &ttls.map(|ttl| packet(1, ttl)));
+        }
+    });
+    assert_eq!(hits, 12, "all packets of the second and third burst");
+}
+
+#[test]
+fn frames_that_are_not_ip_do_not_share_the_way_of_ip() {
+    let flows = ["table=0,actions=set_field:02:00:00:00:00:99->eth_dst,dec_ttl,output:3"];
+    let mut arp = packet(1, 64);
+    arp[12..14].copy_from_slice(&[0x08, 0x06]);
+    let hits = compare(&flows, |lab| {
+        for _ in 0..3 {
+            lab.burst(1, &[arp.clone(), packet(1, 64), packet(2, 1), arp.clone()]);
+        }
+    });
+    assert!(hits >= 4, "{hits}");
+}
+
+#[test]
+fn a_packet_never_returns_to_its_ingress_port_by_the_record_of_another_port() {
+    let flows = ["dl_dst=02:00:00:00:00:01,actions=output:2"];
+    let hits = compare(&flows, |lab| {
+        for _ in 0..2 {
+            lab.burst(1, &[packet(1, 64)]);
+            lab.burst(2, &[packet(1, 64)]);
+        }
+    });
+    assert_eq!(hits, 2);
+}
+
+#[test]
+fn a_change_of_rules_outdates_all_records() {
+    let hits = compare(&ROUTER, |lab| {
+        let burst = [packet(1, 64), packet(2, 64)];
+        lab.burst(1, &burst);
+        lab.burst(1, &burst);
+        lab.flow("table=2,priority=3,udp,tp_dst=2000", FlowModCommand::DeleteStrict);
+        lab.burst(1, &burst);
+        lab.burst(1, &burst);
+        // A wider key: the rule examines a field that no rule examined before.
+        lab.flow("table=0,priority=9,ip,nw_tos=0,actions=output:2", FlowModCommand::Add);
+        lab.burst(1, &burst);
+        lab.burst(1, &burst);
+    });
+    assert_eq!(hits, 6, "each second burst, with a miss as a path of its own");
+}
+
+#[test]
+fn short_frames_and_closed_ports_are_dropped_as_without_records() {
+    let hits = compare(&["actions=output:3"], |lab| {
+        let short = packet(1, 64)[..13].to_vec();
+        lab.burst(1, &[packet(1, 64), short.clone()]);
+        lab.burst(1, &[short, packet(1, 64)]);
+        lab.model.set_link(lab.now, PortNo(3), false).unwrap();
+        while lab.worker.apply() > 0 {}
+        lab.burst(1, &[packet(1, 64)]);
+        lab.burst(1, &[packet(1, 64)]);
+    });
+    assert!(hits >= 2, "{hits}");
+}
