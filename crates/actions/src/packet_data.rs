@@ -46,7 +46,7 @@ impl PacketData {
         self.ext.set_layers(layers);
     }
 
-    /// Takes the frame and leaves a hollow one.
+    /// Takes the frame and leaves an empty placeholder ([`Frame::hollow`]).
     #[inline]
     pub fn take_frame(&mut self) -> Frame {
         std::mem::replace(&mut self.frame, Frame::hollow())

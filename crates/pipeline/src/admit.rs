@@ -12,7 +12,7 @@ use frame::Frame;
 use wire::Depth;
 use wire::ethernet::ETHERNET_BYTES;
 
-/// Port of received packets.
+/// Ingress port of packets, and whether it receives.
 #[derive(Clone, Copy, Debug)]
 struct Ingress {
     port: PortNo,

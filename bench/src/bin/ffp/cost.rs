@@ -170,7 +170,8 @@ impl Law {
 
 /// Switches that are measured in one round.
 struct Switches {
-    /// With the path and low-latency packets only: one receives full bursts, the other small bursts.
+    /// Two switches with the fast-forwarding path, which receive only low-latency packets: the first in full
+    /// bursts, the second in small bursts.
     path: [Course<Stages>; 2],
     /// Like `path`, but for switches without the path.
     tables: [Course<Stages>; 2],

@@ -173,7 +173,8 @@ fn lengths_and_versions_that_hide_the_next_message_close() {
     }
 }
 
-/// Open vSwitch answers a HELLO of version 0 in the same way. With a later version, 1.3 can be negotiated.
+/// A later HELLO of a version before 1.3 closes the session, version 0 included, as in Open vSwitch. A HELLO
+/// of a version after 1.3 is accepted, because 1.3 can still be negotiated.
 #[test]
 fn a_hello_after_the_first_may_repeat_but_not_be_of_an_earlier_version() {
     for (version, bitmap, stays) in [

@@ -36,8 +36,8 @@ impl Lut {
     pub(super) fn inherit(&mut self, mut before: Box<Lut>) -> Option<Box<Lut>> {
         let Some(Inheritance { extractor }) = self.inheritance.take() else { return Some(before) };
         let older = before.previous.take();
-        // Changes in progress in that LUT have the layout of a current LUT. They are moved to its list before
-        // it becomes the previous LUT.
+        // The pending changes of `before` have the layout of a current LUT. They are moved to the list of
+        // changes of `before` before its role changes.
         before.put_off();
         before.role = LutRole::Previous;
         self.previous = Some(Previous { lut: before, extractor, until_ns: Nanos(0) });

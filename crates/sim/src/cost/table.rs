@@ -44,7 +44,7 @@ pub struct Agreement {
     pub real_ns: f64,
     /// Number of windows compared.
     pub windows: usize,
-    /// Number of windows of both kinds that were excluded because of preemption.
+    /// Number of windows that were excluded because of preemption.
     pub set_aside: usize,
     /// Preempted time in the excluded windows, in nanoseconds.
     pub stolen_ns: u64,

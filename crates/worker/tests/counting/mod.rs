@@ -30,7 +30,7 @@ thread_local! {
     static COUNTED: Cell<Counted> = const { Cell::new(Counted { allocated: 0, freed: 0 }) };
 }
 
-/// Returns the number of calls of this thread so far.
+/// Returns the number of allocations and deallocations that this thread has made so far.
 pub fn on_this_thread() -> Counted {
     COUNTED.get()
 }

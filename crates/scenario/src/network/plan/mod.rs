@@ -192,7 +192,8 @@ impl PathPlan {
         }
     }
 
-    /// Returns the routes of one share of a pair's packets, one for each numbering.
+    /// Returns the route of the packets of `pair` that take path `share`. A KeyFlow plan returns the route in
+    /// each of `numberings`.
     pub fn way(&self, pair: Pair, share: usize, numberings: Numberings) -> Way {
         match self {
             Self::KeyFlow(plan) => plan.way(pair, numberings),
