@@ -89,7 +89,7 @@ impl OperationCompiler {
             let lanes = || Update::Lanes { promotes: false, requeues: true };
             parts.iter_mut().for_each(|parts| parts.push(lanes()));
         }
-        // The keys of the records must tell every bit that the new rules examine.
+        // The keys of the records must hold every bit that the new rules examine.
         self.records.follow(self.express.plan(), &mut parts);
         parts
     }

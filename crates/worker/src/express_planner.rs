@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The control side of the express path's keys: follows which tables packets can reach and which bits their
-//! rules examine, and makes a new plan when the keys no longer tell enough.
+//! rules examine, and makes a new plan when the keys no longer hold enough bits.
 //!
-//! A rule that examines more makes a new plan at once. After a removal the plan may tell more than needed;
+//! A rule that examines more makes a new plan at once. After a removal the plan may hold more than needed;
 //! a narrower one is made when the rules have not changed for a while ([`NARROW_AFTER_NS`]).
 
 use crate::table_compiler::TableCompiler;
@@ -90,7 +90,7 @@ pub(crate) struct ExpressPlanner {
     plan: ExpressPlan,
     /// Whether packets can reach each table, by the plan.
     reached: Vec<bool>,
-    /// Whether the plan may tell more than the rules examine.
+    /// Whether the plan may hold more bits than the rules examine.
     is_wide: bool,
     /// Whether anything changed since the last tick.
     has_changed: bool,
@@ -204,7 +204,7 @@ impl ExpressPlanner {
         std::mem::replace(&mut self.entries[at], leads)
     }
 
-    /// Returns whether an entry that packets can reach examines bits that the keys do not tell.
+    /// Returns whether an entry that packets can reach examines bits that the keys do not hold.
     fn examines_more(&self, entry: &FlowEntry) -> bool {
         self.reached[entry.table.index()]
             && entry.matching.fields().any(|c| !self.plan.holds(c.field, c.mask))

@@ -105,7 +105,7 @@ impl WorkerSet {
         self.compiler.records.figures()
     }
 
-    /// Returns the number of tables that packets can reach, whose rules the express path's keys tell.
+    /// Returns the number of tables that packets can reach, whose examined bits the express path's keys hold.
     #[must_use]
     pub fn express_tables(&self) -> usize {
         self.compiler.express.reached()

@@ -12,7 +12,7 @@ pub(super) type Facts = u64;
 /// Bit of the first slice in [`Facts`].
 pub(super) const FIRST_SLICE: u32 = 16;
 
-/// Maximum number of different slice ends that a plan can tell apart.
+/// Maximum number of different slice ends that a plan can distinguish.
 pub(super) const SLICES_MAX: usize = (Facts::BITS - FIRST_SLICE) as usize;
 
 /// End of a slice. Slices of one base that end at the same bit are present in the same packets.

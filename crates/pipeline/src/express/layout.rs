@@ -2,8 +2,8 @@
 //! The layout of a key: runs of examined bytes, and their positions.
 //!
 //! Runs that no packet has together share bytes of the key: addresses of IPv4 and of IPv6, ports of TCP and
-//! of UDP. The presence bits tell which of them is meant. For the same reason the EtherType shares bytes with
-//! the headers that imply it, and the protocol with the ports.
+//! of UDP. The presence bits show which of them a packet has. For the same reason the EtherType shares bytes
+//! with the headers that imply it, and the protocol with the ports.
 
 use super::conditions::{Condition, Facts, PROTO_GIVERS, SliceEnd, TYPE_GIVERS};
 use flow::{FieldBase, FieldMatch, ext};

@@ -6,7 +6,7 @@
 //! in an arriving packet.
 //!
 //! A program may depend on bits that no table examines: its actions need headers, and a decrement needs the
-//! TTL. Such bits are not in the key ([`ExpressPlan::holds`], [`ExpressPlan::holds_headers`]).
+//! TTL. Such bits are not in the key, so a record checks them at each hit.
 
 use super::conditions::{FIRST_SLICE, Facts, SLICES_MAX, SliceEnd};
 use super::key::KeyReader;
@@ -47,8 +47,6 @@ pub struct ExpressPlan {
     version: PlanVersion,
     /// Examined bits of each field, ordered by field.
     examined: Vec<(Field, u128)>,
-    /// Headers whose presence the key tells.
-    headers: u32,
     port_bytes: usize,
     length_bytes: usize,
     /// `None` if the key is too long.
@@ -81,7 +79,7 @@ impl ExpressPlan {
         let reader = is_short.then(|| {
             KeyReader::new(length_bytes, port_bytes, depth.unwrap_or_default(), presence, slices, &placed)
         });
-        Self { version, examined, headers, port_bytes, length_bytes, reader }
+        Self { version, examined, port_bytes, length_bytes, reader }
     }
 
     /// Returns whether both plans give equal keys, whatever their numbers are.
@@ -136,19 +134,12 @@ impl ExpressPlan {
         let found = self.examined.binary_search_by_key(&field, |(field, _)| *field);
         mask == 0 || found.is_ok_and(|at| mask & !self.examined[at].1 == 0)
     }
-
-    /// Returns whether the key determines which of these headers a packet has. The headers are a mask of
-    /// `wire::layers::header` bits.
-    #[must_use]
-    pub fn holds_headers(&self, headers: u32) -> bool {
-        headers & !self.headers == 0
-    }
 }
 
-/// Returns the facts that the key tells, one per presence bit. IP is omitted if IPv4 and IPv6 tell it.
+/// Returns the facts of the presence bits, in order. IP has no bit if IPv4 and IPv6 have one.
 fn presence_facts(headers: u32, slices: usize) -> Vec<u8> {
     let both = header::IPV4 | header::IPV6;
-    let told = if headers & both == both { headers & !header::IP } else { headers };
-    let of_headers = (0..FIRST_SLICE as u8).filter(|bit| Facts::from(told) >> bit & 1 != 0);
+    let shown = if headers & both == both { headers & !header::IP } else { headers };
+    let of_headers = (0..FIRST_SLICE as u8).filter(|bit| Facts::from(shown) >> bit & 1 != 0);
     of_headers.chain((0..slices.min(SLICES_MAX) as u8).map(|slice| FIRST_SLICE as u8 + slice)).collect()
 }
