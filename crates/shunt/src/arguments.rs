@@ -121,6 +121,8 @@ pub enum What {
     Flows,
     /// Fast-forwarding path: its tables, LUT records and hits
     Ffp,
+    /// Express path: plan of the keys, path records, and counters of each worker
+    Express,
     /// Port caches (not in this build yet)
     Cache,
     /// Stateless forwarder: IDs, labels, gates, trusted ports, and counts of tagged packets

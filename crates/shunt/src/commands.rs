@@ -21,8 +21,8 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use switch::control::{
-    Changes, Client, ClientError, ControlRequest, CountersReport, Ffp, FlowForm, FlowPart, Macs, Ports,
-    StatelessReport, Tables,
+    Changes, Client, ClientError, ControlRequest, CountersReport, ExpressReport, Ffp, FlowForm, FlowPart,
+    Macs, Ports, StatelessReport, Tables,
 };
 use switch::daemon::{self, DaemonError};
 use switch::live_trace::{Live, LiveSummary, Real};
@@ -111,6 +111,9 @@ pub fn show(show: &Show, control: Option<&Path>) -> Done {
         }
         (What::Macs, json) => answer::<Macs>(client, &ControlRequest::Macs, json, print::macs),
         (What::Ffp, json) => answer::<Ffp>(client, &ControlRequest::Ffp, json, print::ffp),
+        (What::Express, json) => {
+            answer::<ExpressReport>(client, &ControlRequest::Express, json, print::express::express)
+        }
         (What::Cache, json) => answer::<Value>(client, &ControlRequest::Cache, json, print::value),
         (What::Stateless, json) => {
             answer::<StatelessReport>(client, &ControlRequest::Stateless, json, print::stateless)

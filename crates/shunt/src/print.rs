@@ -4,6 +4,7 @@
 //! Tables are aligned, and zero counters are left out where they would hide the others. Functions here only
 //! format; they must not send requests to the switch. Begin with [`counters`].
 
+pub mod express;
 pub mod live;
 pub mod network;
 pub mod sim;
@@ -15,8 +16,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use switch::control::{
-    CountersReport, ExpressState, Ffp, FlowPart, LatencyFigures, Limit, Macs, Ports, StatelessReport, Tables,
-    microseconds,
+    CountersReport, Ffp, FlowPart, LatencyFigures, Limit, Macs, Ports, StatelessReport, Tables, microseconds,
 };
 use switch::top::Board;
 
@@ -209,31 +209,6 @@ pub fn gates(out: &mut dyn Write, gates: &GatesForm) -> io::Result<()> {
 }
 
 pub fn ffp(out: &mut dyn Write, ffp: &Ffp) -> io::Result<()> {
-    luts(out, ffp)?;
-    express(out, &ffp.express)
-}
-
-fn express(out: &mut dyn Write, express: &ExpressState) -> io::Result<()> {
-    let ExpressState { plan, tables, examined_bits, key_bytes, fit, .. } = express;
-    if express.capacity == 0 {
-        writeln!(out, "the express path is off (datapath.express.enabled)")?;
-    } else {
-        let ExpressState { hits, misses, bypassed, .. } = express;
-        writeln!(
-            out,
-            "express path: {hits} packets by a record, {misses} without, {bypassed} not looked up"
-        )?;
-        let ExpressState { records, learned, renewed, displaced, refused, .. } = express;
-        writeln!(
-            out,
-            "  {records} records; learned {learned}, renewed {renewed}, displaced {displaced}, refused {refused}"
-        )?;
-    }
-    writeln!(out, "express keys: {key_bytes} bytes ({fit}), plan {plan}")?;
-    writeln!(out, "  they hold the {examined_bits} examined bits of {tables} tables")
-}
-
-fn luts(out: &mut dyn Write, ffp: &Ffp) -> io::Result<()> {
     if ffp.lut_entries == 0 {
         return writeln!(out, "the fast-forwarding path is off (datapath.ffp.enabled)");
     }

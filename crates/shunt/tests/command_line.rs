@@ -161,8 +161,9 @@ fn a_switch_runs_is_asked_and_stops() {
     assert!(json.contains("\"low_latency\":{\"gaps_aside\":{\"frames\":0,"), "{json}");
     let ffp = place.prints(&["show", "ffp"]);
     assert!(ffp.starts_with("0 of 0 packets went all the way"), "{ffp}");
-    assert!(ffp.contains("\nexpress keys: 18 bytes (one line), plan "), "{ffp}");
-    assert!(ffp.contains("\n  they hold the 156 examined bits of 1 tables\n"), "{ffp}");
+    let express = place.prints(&["show", "express"]);
+    assert!(express.starts_with("the express path is off; datapath.express.enabled = true "), "{express}");
+    assert!(express.contains(": keys of 18 bytes, in records of one cache line\n"), "{express}");
     assert!(place.fails(&["show", "cache"]).contains("not in this build yet"));
     assert_eq!(place.prints(&["show", "stateless"]), "stateless forwarding is off (datapath.stateless)\n");
     assert_eq!(place.prints(&["gates", "show"]), "there are no gates\n");
@@ -208,6 +209,34 @@ fn a_switch_runs_is_asked_and_stops() {
     assert!(place.fails(&["show", "ports"]).contains("no switch answers on this control socket"));
     place.start(&[]);
     assert_eq!(place.signal("INT").0, Some(0));
+}
+
+#[test]
+fn the_express_path_shows_its_plan_and_the_records_of_each_worker() {
+    let mut place = Place::new();
+    let config = std::fs::read_to_string(place.path("switch.toml")).unwrap();
+    let express = "[[worker]]\n[[worker]]\n[[datapath]]\nexpress.enabled = true\nexpress.records = 1000\n";
+    place.write("switch.toml", &config.replace("[[worker]]\n[[datapath]]\n", express));
+    place.start(&[]);
+    place.prints(&["flows", "clear"]);
+    let flows = place.write("next.flows", "priority=9,ip,nw_dst=10.0.0.0/24,actions=goto_table:3\n");
+    place.prints(&["flows", "load", text(&flows)]);
+
+    let shown = place.prints(&["show", "express"]);
+    let lines: Vec<&str> = shown.lines().collect();
+    assert!(lines[0].ends_with(": keys of 20 bytes, in records of one cache line"), "{shown}");
+    assert_eq!(lines[1], "packets can reach tables 0, 3");
+    let fields = "dl_dst, dl_src, dl_type, vlan_vid/0xfff, nw_dst/0xffffff00";
+    assert_eq!(lines[2], format!("their rules examine 148 bits: {fields}"));
+    assert!(lines[3].starts_with("worker  now   records  room   bytes  hit %  hits  misses"), "{shown}");
+    assert!(lines[4].starts_with("0       open        0  1024  "), "{shown}");
+    assert!(lines[5].starts_with("1       open        0  1024  "), "{shown}");
+    assert!(lines[6].starts_with("sum                 0  2048  "), "{shown}");
+    assert_eq!(lines.len(), 7, "{shown}");
+
+    let json = place.prints(&["show", "express", "--json"]);
+    assert!(json.contains("\"enabled\":true") && json.contains("\"tables\":[0,3]"), "{json}");
+    assert!(json.contains("\"workers\":[{\"bypassed\":0,\"bypassed_now\":false,"), "{json}");
 }
 
 #[test]

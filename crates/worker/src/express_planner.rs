@@ -122,9 +122,9 @@ impl ExpressPlanner {
         &self.plan
     }
 
-    /// Returns the number of tables that packets can reach.
-    pub fn reached(&self) -> usize {
-        self.reached.iter().filter(|reached| **reached).count()
+    /// Returns the tables that packets can reach.
+    pub fn reached(&self) -> impl Iterator<Item = TableId> + '_ {
+        TableId::of_controllers().filter(|table| self.reached[table.index()])
     }
 
     /// Follows changes of entries. `tables` has the new rules.

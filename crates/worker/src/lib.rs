@@ -50,6 +50,7 @@ pub use background_compile::{BACKGROUND_ADDITIONS_MIN, BackgroundTask};
 pub use clock::Clock;
 pub use config::{PortQueues, WorkerSetConfig};
 pub use consistency::Consistency;
+pub use express_caches::ExpressState;
 pub use latency::{LaneLatencies, Latencies, Spread};
 pub use lut_manager::LutState;
 pub use outbox::OutboxUsage;

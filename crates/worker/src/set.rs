@@ -8,6 +8,7 @@ use crate::background_compile::{BackgroundCompiler, BackgroundTask};
 use crate::compiler::OperationCompiler;
 use crate::config::WorkerSetConfig;
 use crate::consistency::Consistency;
+use crate::express_caches::ExpressState;
 use crate::latency::Latencies;
 use crate::link::Links;
 use crate::lut_manager::LutState;
@@ -105,9 +106,13 @@ impl WorkerSet {
         self.compiler.records.figures()
     }
 
-    /// Returns the number of tables that packets can reach, whose examined bits the express path's keys hold.
-    #[must_use]
-    pub fn express_tables(&self) -> usize {
+    /// Returns the state of each worker's path records.
+    pub fn express_states(&self) -> impl Iterator<Item = ExpressState> + '_ {
+        self.compiler.records.states()
+    }
+
+    /// Returns the tables that packets can reach, whose examined bits the express path's keys hold.
+    pub fn express_tables(&self) -> impl Iterator<Item = TableId> + '_ {
         self.compiler.express.reached()
     }
 

@@ -193,3 +193,30 @@ fn short_frames_and_closed_ports_are_dropped_as_without_records() {
     });
     assert!(hits >= 2, "{hits}");
 }
+
+#[test]
+fn each_worker_states_its_room_and_whether_it_is_bypassed() {
+    let flows = ["priority=9,udp,tp_src=1,actions=output:2", "priority=1,actions=output:3"];
+    let states = |lab: &mut Lab| lab.model.plane_mut().express_states().collect::<Vec<_>>();
+    let mut off = Lab::new(0, &flows);
+    assert_eq!(states(&mut off), [worker::ExpressState::default()]);
+    let mut lab = Lab::new(1_000, &flows);
+    let udp = |port: u16| {
+        PacketBuilder::ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 1, 1])
+            .ipv4([10, 0, 0, 1], [10, 0, 1, 1])
+            .udp(port, 2_000)
+            .build()
+    };
+    let state = states(&mut lab)[0];
+    assert_eq!((state.is_bypassed, state.size.records), (false, 1_024));
+    assert!(state.size.bytes >= 1_024 * 130, "{state:?}");
+    let ports: Vec<u16> = (2..17_000).collect();
+    for ports in ports.chunks(32) {
+        lab.burst(1, &ports.iter().map(|port| udp(*port)).collect::<Vec<_>>());
+    }
+    assert!(states(&mut lab)[0].is_bypassed, "every packet is of a new flow");
+    let same = vec![udp(2); 32];
+    (0..1_100).for_each(|_| lab.burst(1, &same));
+    let state = states(&mut lab)[0];
+    assert!(!state.is_bypassed && state.figures.bypassed > 30_000, "{state:?}");
+}

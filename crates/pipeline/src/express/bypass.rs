@@ -48,7 +48,7 @@ impl Bypass {
     }
 
     /// Returns whether the path is bypassed.
-    #[cfg(test)]
+    #[inline]
     pub fn is_on(&self) -> bool {
         self.is_on
     }

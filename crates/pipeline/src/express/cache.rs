@@ -7,7 +7,7 @@ use super::counters::ExpressCounters;
 use super::key::{ExpressKey, KeyReader};
 use super::path::Path;
 use super::plan::KeyFit;
-use super::records::{LINE_WORDS, Learned, Records};
+use super::records::{ExpressSize, LINE_WORDS, Learned, Records};
 use crate::slab::{BURST, PacketSlot};
 use arrayvec::ArrayVec;
 use engines::NONE;
@@ -83,6 +83,15 @@ impl Express {
             missed: ArrayVec::new(),
             counters,
         })
+    }
+
+    /// Returns the size of the records.
+    #[must_use]
+    pub fn size(&self) -> ExpressSize {
+        match &self.store {
+            Store::OneLine(records) => records.size(),
+            Store::TwoLines(records) => records.size(),
+        }
     }
 
     /// Makes all records unusable, because the rules have changed. A record becomes usable again when a

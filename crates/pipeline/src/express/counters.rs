@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Counters of the express path. The worker writes them, the control thread reads them.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)*) => {
@@ -9,6 +9,7 @@ macro_rules! counters {
         #[derive(Debug, Default)]
         pub struct ExpressCounters {
             $($name: AtomicU64,)*
+            is_bypassed: AtomicBool,
         }
 
         /// Values of the counters of one worker's express path, or their sums over several workers.
@@ -61,8 +62,20 @@ counters! {
 }
 
 impl ExpressCounters {
-    /// Resets the number of records, because they are replaced.
+    /// Returns whether the worker looks up only a sample of its packets now, because hardly any has a record.
+    #[must_use]
+    pub fn is_bypassed(&self) -> bool {
+        self.is_bypassed.load(Relaxed)
+    }
+
+    #[inline]
+    pub(super) fn set_bypassed(&self, is_bypassed: bool) {
+        self.is_bypassed.store(is_bypassed, Relaxed);
+    }
+
+    /// Resets what describes the present records, because they are replaced.
     pub(super) fn reset_records(&self) {
         self.records.store(0, Relaxed);
+        self.set_bypassed(false);
     }
 }

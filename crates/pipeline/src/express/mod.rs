@@ -39,3 +39,4 @@ pub use counters::{ExpressCounters, ExpressFigures};
 pub use key::{ExpressKey, KeyReader};
 pub use layout::{ONE_LINE_BYTES, TWO_LINES_BYTES};
 pub use plan::{ExpressPlan, KeyFit, PlanVersion};
+pub use records::ExpressSize;

@@ -153,6 +153,7 @@ impl Express {
         context.burst_counters.express += hits as u64;
         self.hits += hits;
         self.bypass.saw(self.hits + self.missed.len(), self.hits);
+        self.counters.set_bypassed(self.bypass.is_on());
         self.counters.hits(hits as u64);
         self.counters.misses(self.missed.len() as u64);
         (rest, low_latency)

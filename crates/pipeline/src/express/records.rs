@@ -41,6 +41,15 @@ pub(super) enum Learned {
     Refused,
 }
 
+/// Size of one worker's path records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExpressSize {
+    /// Number of records that there is room for.
+    pub records: usize,
+    /// Memory of the records in bytes.
+    pub bytes: usize,
+}
+
 /// Records of `WORDS` words each: one or two cache lines.
 #[derive(Debug)]
 pub(super) struct Records<const WORDS: usize> {
@@ -62,6 +71,13 @@ impl<const WORDS: usize> Records<WORDS> {
             seen: Seen::new(sets * WAYS),
             period: 0,
         }
+    }
+
+    /// Returns how many records there is room for, and the memory that they take.
+    pub fn size(&self) -> ExpressSize {
+        let Self { tags, words, paths, .. } = self;
+        let arrays = size_of_val(&**tags) + size_of_val(&**words) + size_of_val(&**paths);
+        ExpressSize { records: paths.len(), bytes: arrays + Seen::bytes(paths.len()) }
     }
 
     /// Sets the time by which uses are counted.

@@ -298,6 +298,7 @@ impl Connection {
             ControlRequest::Macs => self.answer(id, "done", &show::macs(state.model, state.now)),
             ControlRequest::Flows { form } => self.job = Some(Job::Flows(id, Walk::new(form))),
             ControlRequest::Ffp => self.answer(id, "done", &show::ffp(state.model)),
+            ControlRequest::Express => self.answer(id, "done", &show::express(state.model)),
             ControlRequest::Cache => {
                 self.error(Some(id), "the port cache is not in this build yet; there is nothing to show")
             }

@@ -30,8 +30,9 @@ mod show;
 pub use client::{Client, ClientError};
 pub use latency::{Buckets, LaneBuckets, LaneLatency, LatencyBuckets, LatencyFigures, microseconds};
 pub use protocol::{
-    Changes, ControlRequest, CountersReport, ExpressState, FastTable, Ffp, FlowForm, FlowPart, FlowRow,
-    Limit, MacRow, Macs, PortRow, Ports, QueueRow, StatelessReport, TableRow, Tables,
+    Changes, ControlRequest, CountersReport, ExaminedField, ExpressCounts, ExpressReport, ExpressWorker,
+    FastTable, Ffp, FlowForm, FlowPart, FlowRow, Limit, MacRow, Macs, PlanForm, PortRow, Ports, QueueRow,
+    StatelessReport, TableRow, Tables,
 };
 
 pub(crate) use connection::{Connection, ControlState, PARKED_MAX};

@@ -31,6 +31,8 @@ pub enum ControlRequest {
     },
     /// Asks for the state of the fast-forwarding path. The answer is [`Ffp`].
     Ffp,
+    /// Asks for the state of the express path. The answer is [`ExpressReport`].
+    Express,
     /// Asks for the port caches, which this build does not have.
     Cache,
     /// Asks for the state of the stateless forwarder. The answer is [`StatelessReport`].
@@ -82,6 +84,7 @@ impl ControlRequest {
             | Self::Latencies
             | Self::Macs
             | Self::Ffp
+            | Self::Express
             | Self::Cache
             | Self::Stateless
             | Self::Clear => &[],
@@ -199,28 +202,73 @@ pub struct Ffp {
     pub fast: u64,
     /// Tables on the path.
     pub tables: Vec<FastTable>,
-    /// State of the express path.
-    pub express: ExpressState,
 }
 
-/// State of the express path, and the plan of its keys.
+/// State of the express path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ExpressState {
-    /// Number of the plan.
-    pub plan: u64,
-    /// Number of tables that packets can reach.
-    pub tables: usize,
-    /// Number of bits that the rules of these tables examine.
+pub struct ExpressReport {
+    /// Whether the path is on.
+    pub enabled: bool,
+    /// Plan of the keys. There is one also while the path is off.
+    pub plan: PlanForm,
+    /// Records and counters of each worker.
+    pub workers: Vec<ExpressWorker>,
+    /// Sums over the workers.
+    pub sum: ExpressCounts,
+}
+
+/// Plan of the keys by which path records are found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanForm {
+    /// Number of the plan. Each new plan has a higher one.
+    pub version: u64,
+    /// Tables that packets can reach.
+    pub tables: Vec<TableId>,
+    /// Bits that the rules of these tables examine, by field.
+    pub examined: Vec<ExaminedField>,
+    /// Number of these bits.
     pub examined_bits: u32,
     /// Length of a key in bytes. If the keys are too long, it is an upper bound.
     pub key_bytes: usize,
     /// Record that has room for a key: `one line`, `two lines`, or `too long` if there is none.
-    pub fit: String,
-    /// Number of path records that each worker has room for, or 0 if the express path is off.
-    pub capacity: usize,
-    /// Path records, summed over the workers. Some may be outdated.
+    pub record: String,
+}
+
+/// Field of which rules examine bits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExaminedField {
+    /// Name of the field in flow syntax.
+    pub field: String,
+    /// Examined bits in hexadecimal.
+    pub mask: String,
+    /// Number of examined bits.
+    pub bits: u32,
+    /// Whether all bits of the field are examined.
+    pub whole: bool,
+}
+
+/// Path records of one worker, and its counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExpressWorker {
+    /// Number of the worker.
+    pub worker: usize,
+    /// Whether only a sample of the packets is looked up now, because hardly any packet has a record.
+    pub bypassed_now: bool,
+    /// Records and counters.
+    #[serde(flatten)]
+    pub counts: ExpressCounts,
+}
+
+/// Records and counters of the express path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExpressCounts {
+    /// Records in use. Some may be outdated.
     pub records: u64,
-    /// Packets forwarded by a record.
+    /// Number of records that there is room for. It is 0 if the path is off or the keys are too long.
+    pub room: u64,
+    /// Memory of the records in bytes.
+    pub bytes: u64,
+    /// Packets that were forwarded by a record.
     pub hits: u64,
     /// Packets without a record, or with an outdated one.
     pub misses: u64,
@@ -234,6 +282,28 @@ pub struct ExpressState {
     pub displaced: u64,
     /// Keys that got no record because no place was free.
     pub refused: u64,
+}
+
+impl ExpressCounts {
+    /// Adds the counts of another worker.
+    pub fn add(&mut self, other: &Self) {
+        self.records += other.records;
+        self.room += other.room;
+        self.bytes += other.bytes;
+        self.hits += other.hits;
+        self.misses += other.misses;
+        self.bypassed += other.bypassed;
+        self.learned += other.learned;
+        self.renewed += other.renewed;
+        self.displaced += other.displaced;
+        self.refused += other.refused;
+    }
+
+    /// Returns the number of packets that came to the path: hits, misses and bypassed packets.
+    #[must_use]
+    pub fn packets(&self) -> u64 {
+        self.hits + self.misses + self.bypassed
+    }
 }
 
 /// State of the stateless forwarder.

@@ -3,13 +3,13 @@
 
 use super::latency::{LaneLatency, LatencyBuckets};
 use super::protocol::{
-    CountersReport, ExpressState, FastTable, Ffp, Limit, MacRow, Macs, PortRow, Ports, QueueRow,
-    StatelessReport, TableRow, Tables,
+    CountersReport, ExaminedField, ExpressCounts, ExpressReport, ExpressWorker, FastTable, Ffp, Limit,
+    MacRow, Macs, PlanForm, PortRow, Ports, QueueRow, StatelessReport, TableRow, Tables,
 };
 use crate::log::{self, LogCounts};
 use config::stateless_form::StatelessForm;
 use dataplane::DropCounts;
-use flow::{DropReason, Nanos, TableId};
+use flow::{DropReason, Field, Nanos, TableId};
 use model::Model;
 use model::agent::LostMessages;
 use std::collections::BTreeMap;
@@ -114,20 +114,43 @@ pub fn ffp(model: &mut Model<WorkerSet>) -> Ffp {
         received: totals.received,
         fast: totals.fast,
         tables: plane.fast_tables().map(row).collect(),
-        express: express_state(plane),
     }
 }
 
-fn express_state(plane: &WorkerSet) -> ExpressState {
-    let (plan, figures) = (plane.express_plan(), plane.express_figures());
-    ExpressState {
-        plan: plan.version().0,
-        tables: plane.express_tables(),
+pub fn express(model: &mut Model<WorkerSet>) -> ExpressReport {
+    let plane = model.plane_mut();
+    let plan = plane.express_plan();
+    let examined = |(field, mask): &(Field, u128)| ExaminedField {
+        field: field.to_string(),
+        mask: format!("{mask:#x}"),
+        bits: mask.count_ones(),
+        whole: *mask == field.full_mask(),
+    };
+    let plan = PlanForm {
+        version: plan.version().0,
+        tables: plane.express_tables().collect(),
+        examined: plan.examined().iter().map(examined).collect(),
         examined_bits: plan.examined_bits(),
         key_bytes: plan.length_bytes(),
-        fit: plan.fit().name().to_owned(),
-        capacity: plane.express_records(),
+        record: plan.fit().name().to_owned(),
+    };
+    let worker = |(worker, state): (usize, worker::ExpressState)| ExpressWorker {
+        worker,
+        bypassed_now: state.is_bypassed,
+        counts: express_counts(&state),
+    };
+    let workers: Vec<_> = plane.express_states().enumerate().map(worker).collect();
+    let mut sum = ExpressCounts::default();
+    workers.iter().for_each(|worker| sum.add(&worker.counts));
+    ExpressReport { enabled: plane.express_records() > 0, plan, workers, sum }
+}
+
+fn express_counts(state: &worker::ExpressState) -> ExpressCounts {
+    let worker::ExpressState { figures, size, .. } = state;
+    ExpressCounts {
         records: figures.records,
+        room: size.records as u64,
+        bytes: size.bytes as u64,
         hits: figures.hits,
         misses: figures.misses,
         bypassed: figures.bypassed,

@@ -65,7 +65,7 @@ fn only_tables_that_packets_reach_count() {
     let mut rig = Rig::new();
     rig.add(1, 3, &[Field::EthSrc], Instructions::default());
     rig.add(2, 2, &[Field::EthType], goto(3));
-    assert_eq!((rig.fields(), rig.plane.express_tables()), (vec![], 1));
+    assert_eq!((rig.fields(), rig.plane.express_tables().count()), (vec![], 1));
     rig.add(3, 0, &[Field::EthDst], goto(2));
     assert_eq!(rig.fields(), [Field::EthDst, Field::EthSrc, Field::EthType]);
     let before = rig.plane.express_plan().version();
@@ -76,7 +76,7 @@ fn only_tables_that_packets_reach_count() {
     rig.rest(NARROW_AFTER_NS - Nanos(1));
     assert_eq!(rig.fields().len(), 3, "the rules changed a moment ago");
     rig.rest(SECOND_NS);
-    assert_eq!((rig.fields(), rig.plane.express_tables()), (vec![Field::EthDst, Field::EthSrc], 2));
+    assert_eq!((rig.fields(), rig.plane.express_tables().count()), (vec![Field::EthDst, Field::EthSrc], 2));
     assert!(rig.plane.express_plan().version() > before);
 }
 
