@@ -9,6 +9,7 @@
 
 use super::change::{Clean, Coherence, SLICE};
 use super::lut::Lut;
+use flow::EntryId;
 use std::ops::Range;
 
 /// Number of records sampled to choose the word that excludes most records.
@@ -23,7 +24,7 @@ impl Lut {
             previous.lut.remember(clean);
         }
         if let Clean::Removed(id) = clean {
-            self.recent.forget(*id);
+            self.forget_added(*id);
         }
         match coherence {
             Coherence::Auto | Coherence::Eager if self.clean_eagerly(clean) => {}
@@ -31,6 +32,17 @@ impl Lut {
             Coherence::Eager => self.suspect_all(),
             Coherence::Lazy => self.remember(clean),
             Coherence::Generation => self.suspect_all(),
+        }
+    }
+
+    /// Drops the addition of a removed rule from the changes. Records that the rule beat are right again.
+    fn forget_added(&mut self, removed: EntryId) {
+        self.recent.forget(removed);
+        for slot in self.cleaning.slots.iter_mut().filter(|slot| slot.active) {
+            if matches!(&slot.clean, Clean::Added { id, .. } if *id == removed) {
+                slot.active = false;
+                self.cleaning.active -= 1;
+            }
         }
     }
 
@@ -200,7 +212,6 @@ impl Lut {
 mod tests {
     use super::*;
     use engines::NONE;
-    use flow::EntryId;
     use std::sync::Arc;
 
     fn lut() -> Lut {
@@ -260,6 +271,21 @@ mod tests {
         assert_eq!(lut.generation(), 0);
         clean(&mut lut, Clean::Removed(EntryId(1)));
         assert_ne!(lut.generation(), 0);
+    }
+
+    #[test]
+    fn a_rule_that_is_removed_again_concerns_no_record() {
+        let mut lut = Lut::new(&[0xffff], 8 * SLICE, Arc::default());
+        lut.learn(&mut [1], EntryId(1), 10, true);
+        let place = lut.find(&[1], lut.hash(&[1]));
+        clean(&mut lut, added(11, [0, 0]));
+        clean(&mut lut, Clean::Removed(EntryId(99)));
+        assert!(!lut.is_outdated(place), "it is right again");
+        assert_eq!(lut.cleaning.active, 1, "only the removal is in progress");
+        for _ in 0..8 {
+            lut.work();
+        }
+        assert_eq!((lut.cleaning.active, lut.find(&[1], lut.hash(&[1]))), (0, place));
     }
 
     #[test]
