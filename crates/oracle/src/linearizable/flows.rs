@@ -19,6 +19,10 @@ pub(super) struct Eras {
     /// Era of each packet, and the values that changed headers exposed to lookups, or `None` if no table
     /// handled the packet.
     packets: Vec<Option<(usize, Option<FlowValues>)>>,
+    /// For each of the driver's flows, the longest list of exposed values in the current era.
+    exposed: BTreeMap<Flow, FlowValues>,
+    /// The driver's flows whose packets are unlike, because a changed header exposed their tags to a lookup.
+    unlike: BTreeSet<Flow>,
 }
 
 /// Identity of a flow in a view.
@@ -56,7 +60,12 @@ impl FlowView {
 
 impl Eras {
     pub fn new(packets: usize) -> Self {
-        Self { bits: Vec::new(), packets: vec![None; packets] }
+        Self {
+            bits: Vec::new(),
+            packets: vec![None; packets],
+            exposed: BTreeMap::new(),
+            unlike: BTreeSet::new(),
+        }
     }
 
     /// Begins the packets of a version. `lut_bits` are the bits that LUTs examine in it.
@@ -67,6 +76,7 @@ impl Eras {
         }
         if self.bits.last() != Some(&bits) {
             self.bits.push(bits);
+            self.exposed.clear();
         }
     }
 
@@ -74,7 +84,28 @@ impl Eras {
     pub fn note(&mut self, number: usize, arrival: &Arrival, rules: &Reference) {
         let (Some(era), Some(bits)) = (self.bits.len().checked_sub(1), self.bits.last()) else { return };
         let exposed = rules.exposed_values(arrival.port, (&arrival.bytes, arrival.unfinished), bits);
+        if let Some(values) = &exposed {
+            self.compare((arrival.worker, arrival.flow, arrival.port), values);
+        }
         self.packets[number] = Some((era, exposed));
+    }
+
+    /// Compares the exposed values of a packet with those of its driver's flow. A packet that is dropped
+    /// before the last lookup, for example because its TTL expires, has the first of these values only.
+    fn compare(&mut self, flow: Flow, values: &[Option<u128>]) {
+        let longest = self.exposed.entry(flow).or_default();
+        if values.starts_with(longest) {
+            *longest = values.to_vec();
+        } else if !longest.starts_with(values) {
+            self.unlike.insert(flow);
+        }
+    }
+
+    /// Returns whether the packets of a driver's flow belong to one flow. A rule may write the length of an
+    /// IPv4 header, so that a later table examines the tags as ports of layer 4. The views compare the order
+    /// of such packets.
+    pub fn is_one_flow(&self, flow: Flow) -> bool {
+        !self.unlike.contains(&flow)
     }
 
     /// Returns the flows of each era, of each two neighbouring eras, and of all eras together. Packets of
@@ -113,5 +144,76 @@ impl Eras {
         }
         let merged = numbers.values().filter(|numbers| numbers.len() > 1).count();
         FlowView { bits, flows, merged }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::tag_of;
+    use flow::operation::PortState;
+    use flow::{
+        Action, EntryChange, EntryFlags, EntryId, Field, FieldMatch, FlowEntry, Instructions, Match, Next,
+        Operation, PortNo, RuleVersion, Slice, SliceBase, TableId,
+    };
+    use reference::Unfinished;
+    use std::sync::Arc;
+    use wire::PacketBuilder;
+
+    /// Returns rules that apply an action, go to table 1, and examine the destination port of UDP there.
+    fn rules(apply: Vec<Action>) -> Reference {
+        let entry = |table: u8, matching, instructions| {
+            EntryChange::Add(Arc::new(FlowEntry {
+                id: EntryId(table.into()),
+                table: TableId(table),
+                priority: 1,
+                matching,
+                instructions: Arc::new(instructions),
+                idle_timeout_s: 0,
+                hard_timeout_s: 0,
+                cookie: 0,
+                flags: EntryFlags::default(),
+                low_latency: false,
+            }))
+        };
+        let onward = Instructions { apply, next: Some(Next::Table(TableId(1))), ..Instructions::default() };
+        let udp = [(Field::EthType, 0x0800), (Field::IpProto, 17), (Field::UdpDst, 80)];
+        let exactly = |(field, value): (Field, u128)| FieldMatch { field, value, mask: field.full_mask() };
+        let port = Match::new(udp.map(exactly)).unwrap();
+        let changes = vec![entry(0, Match::any(), onward), entry(1, port, Instructions::default())];
+        let mut rules = Reference::new();
+        rules.apply(&Operation::Port(PortState::up(PortNo(1)))).unwrap();
+        rules.apply(&Operation::Entries(changes)).unwrap();
+        rules
+    }
+
+    /// Returns whether two packets of a driver's flow that differ only in their tags belong to one flow.
+    fn is_one_flow(rules: &Reference) -> bool {
+        let mut eras = Eras::new(2);
+        eras.begin(rules, None);
+        for number in 0..2 {
+            let udp = PacketBuilder::ethernet([2; 6], [4; 6]).ipv4([10; 4], [11; 4]).udp(53, 80);
+            let bytes = udp.payload(&tag_of(number)).build();
+            let arrival = Arrival {
+                port: PortNo(1),
+                unfinished: Unfinished::default(),
+                worker: 0,
+                sequence: number as u64,
+                flow: 7,
+                bytes,
+                acknowledged: RuleVersion(0),
+            };
+            eras.note(number, &arrival, rules);
+        }
+        eras.is_one_flow((0, 7, PortNo(1)))
+    }
+
+    #[test]
+    fn packets_whose_tags_a_written_header_length_exposes_are_no_flow() {
+        let field = Field::Slice(Slice { base: SliceBase::L3, offset_bits: 0, length_bits: 8 });
+        let write = |value| Action::set(field, value);
+        assert!(is_one_flow(&rules(vec![])));
+        assert!(is_one_flow(&rules(vec![write(0x45)])));
+        assert!(!is_one_flow(&rules(vec![write(0x47)])), "the tag is where the ports should be");
     }
 }

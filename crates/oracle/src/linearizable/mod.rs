@@ -249,11 +249,12 @@ impl Replay {
     }
 }
 
-/// Returns the flow of a sent packet by its tag: worker, flow and ingress port. A packet whose tag was
-/// overwritten has no flow and is compared without order.
-fn flow_of(record: &Record, bytes: &[u8]) -> Option<Flow> {
+/// Returns the flow of a sent packet by its tag: worker, flow and ingress port. A packet has no flow and is
+/// compared without order if its tag was overwritten, or if a rule examined the tags of its flow.
+fn flow_of(record: &Record, replay: &Replay, bytes: &[u8]) -> Option<Flow> {
     let arrival = record.arrivals.get(tag(bytes)?)?;
-    Some((arrival.worker, arrival.flow, arrival.port))
+    let flow = (arrival.worker, arrival.flow, arrival.port);
+    replay.eras.is_one_flow(flow).then_some(flow)
 }
 
 /// Describes the reference's result for a packet, and the entries that the packet hit.

@@ -15,7 +15,8 @@ use std::collections::BTreeMap;
 /// only if space is scarce.
 pub(super) fn check_reported(record: &Record, replay: &Replay) -> Result<Reports, String> {
     let stream = |bytes: &[u8], reason, table: TableId| {
-        flow_of(record, bytes).map(|flow| (flow, (reason == PacketInReason::InvalidTtl).then_some(table)))
+        flow_of(record, replay, bytes)
+            .map(|flow| (flow, (reason == PacketInReason::InvalidTtl).then_some(table)))
     };
     let mut expected: BTreeMap<_, Vec<Reported>> = BTreeMap::new();
     for p in replay.in_order().flat_map(|(_, processed)| &processed.packet_ins) {

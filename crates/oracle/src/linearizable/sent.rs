@@ -31,7 +31,8 @@ fn in_several_queues<'a>(record: &Record, replay: &'a Replay) -> BTreeMap<Place,
     for (_, processed) in replay.in_order() {
         let mut first: BTreeMap<PortNo, QueueId> = BTreeMap::new();
         for copy in &processed.sent {
-            let (queue, place) = (egress(record, copy.queue), (copy.port, flow_of(record, &copy.bytes)));
+            let (queue, place) =
+                (egress(record, copy.queue), (copy.port, flow_of(record, replay, &copy.bytes)));
             if *first.entry(copy.port).or_insert(queue) != queue {
                 several.insert(place);
             }
@@ -128,14 +129,14 @@ pub(super) fn check_sent(record: &Record, replay: &Replay) -> Result<Copies, Str
     let mut expected: BTreeMap<Place, Vec<(usize, &[u8])>> = BTreeMap::new();
     for (number, processed) in replay.in_order() {
         for copy in &processed.sent {
-            let place = (copy.port, flow_of(record, &copy.bytes));
+            let place = (copy.port, flow_of(record, replay, &copy.bytes));
             expected.entry(place).or_default().push((number, copy.bytes.as_slice()));
         }
     }
     let mut actual = ByFlow::new();
     for (port, _, frames) in &record.sent {
         for bytes in frames {
-            actual.entry((*port, flow_of(record, bytes))).or_default().push(bytes);
+            actual.entry((*port, flow_of(record, replay, bytes))).or_default().push(bytes);
         }
     }
     let mut copies = Copies::new(record.arrivals.len());
