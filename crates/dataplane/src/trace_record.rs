@@ -72,6 +72,8 @@ pub struct TraceRecord {
     pub outcome: Outcome,
     /// Whether the packet passed the whole fast-forwarding path.
     pub fast: bool,
+    /// Whether a path record forwarded the packet, without any other lookup.
+    pub express: bool,
     /// Whether a copy of this packet was dropped for lack of space, or any packet or copy of the burst in
     /// which this packet was finished.
     pub scarce: bool,

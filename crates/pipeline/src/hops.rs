@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Paths: the tables that a packet passes, and the entry that it hits in each.
 
+use actions::Program;
 use flow::{EntryId, TableId};
 
 /// Maximum number of tables on a path that has a record.
@@ -94,6 +95,19 @@ impl Hops {
     pub fn iter(&self) -> impl Iterator<Item = Hop> + '_ {
         self.tables().iter().zip(self.entries()).map(|(table, entry)| Hop { table: *table, entry: *entry })
     }
+}
+
+/// Returns whether packets that run these programs, one in each table, can have a path record: the key must
+/// determine which entries they hit. `None` is a miss.
+#[must_use]
+pub fn is_recordable<'a>(programs: impl ExactSizeIterator<Item = Option<&'a Program>>) -> bool {
+    let last = programs.len().wrapping_sub(1);
+    let fits = |(at, program): (usize, Option<&Program>)| match program {
+        Some(program) if at == last => program.next.is_none(),
+        Some(program) => program.passage.is_some(),
+        None => at == last,
+    };
+    last < HOPS_MAX && programs.enumerate().all(fits)
 }
 
 #[cfg(test)]

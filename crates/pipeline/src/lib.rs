@@ -108,6 +108,7 @@ pub use extract::Extractor;
 pub use ffp::{Clean, Coherence, FastMode, Inheritance, Lut, LutCounters, LutFigures};
 pub use filter::Filter;
 pub use group_table::{GroupCells, GroupTable};
+pub use hops::is_recordable;
 pub use lanes::{BacklogShare, LaneLimits, LaneUsage};
 pub use meter_table::MeterTable;
 pub use packet_out::CompiledPacketOut;

@@ -143,7 +143,8 @@ impl Probe for Recorder {
         record.offloaded = frame.meta.checksum.is_some() || frame.meta.gso.is_some();
         record.hits.clear();
         record.copies.clear();
-        (record.lookups, record.made, record.missed, record.fast) = (0, 0, None, false);
+        (record.lookups, record.made, record.missed) = (0, 0, None);
+        (record.fast, record.express) = (false, false);
     }
 
     fn looked_up(&mut self, slot: PacketSlot, table: TableId, by: FoundBy, entry: EntryId, _: usize) {
@@ -185,8 +186,8 @@ impl Probe for Recorder {
         }
         let now = self.now();
         let Some(Open { record, began }) = self.open(slot) else { return };
-        (record.outcome, record.fast, record.left_ns) =
-            (outcome, via == Via::FastPath, now.saturating_sub(*began));
+        (record.fast, record.express) = (via == Via::FastPath, via == Via::Express);
+        (record.outcome, record.left_ns) = (outcome, now.saturating_sub(*began));
         record.scarce |= burst_counters.is_scarce();
         let record = record.clone();
         let number = std::mem::replace(&mut self.slots[slot.index()], NOBODY);
@@ -217,6 +218,7 @@ fn empty(worker: u16) -> TraceRecord {
         made: 0,
         outcome: Outcome::Consumed,
         fast: false,
+        express: false,
         scarce: false,
         left_ns: Nanos(0),
     }

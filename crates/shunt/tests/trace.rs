@@ -111,6 +111,7 @@ fn a_trace_tells_tables_near_misses_changes_and_outputs() {
         "output  port 2 (port-2):",
         "low latency: no, not from table 0 on",
         "fast-forwarding path: no, it leaves the path at table 0, where it hits a normal entry",
+        "express path: no, the path is off (datapath.express.enabled)",
         "result: forwarded: it leaves by port 2",
     ] {
         assert!(reported.contains(says), "lacks {says:?}:\n{reported}");
@@ -202,7 +203,8 @@ fn a_fault_ends_a_trace_of_real_packets_with_exit_code_1() {
     let place = Place::new(FLOWS);
     let imagined = place.trace(&["in_port=1,tcp,tp_dst=23", "--json"]);
     let part = format!(
-        r#"{{"worker":0,"in_port":1,"packet":"tcp","bytes":60,"version":3,"hits":[],"missed":null,"fast":false,
+        r#"{{"worker":0,"in_port":1,"packet":"tcp","bytes":60,"version":3,"hits":[{{"table":0,"by":"express","line":"priority=1 actions=output:2","hit":true,"after_ns":300}}],
+        "missed":null,"fast":false,"express":true,
         "ports":[2],"packet_ins":0,"outcome":"forwarded","reason":null,"left_ns":500,"verdict":"fault",
         "why":["the worker: forwarded, by the rules: dropped (no_output)"],"imagined":{imagined}}}"#
     );
@@ -225,6 +227,12 @@ fn a_fault_ends_a_trace_of_real_packets_with_exit_code_1() {
         assert_eq!(output.status.code(), Some(code), "{output:?}");
         let reported = String::from_utf8(output.stdout).unwrap();
         assert!(reported.contains("FAULT: the rules differ: the worker: forwarded"), "{reported}");
+        let hit = "table 0 after 300 ns, by the path record\n  hits  priority=1 actions=output:2\n";
+        assert!(reported.contains(hit), "{reported}");
+        assert!(
+            reported.contains("result: forwarded: port 2, after 500 ns, by a path record\n"),
+            "{reported}"
+        );
         assert!(
             reported.contains("actions=drop") && reported.contains(&format!("{faults} fault")),
             "{reported}"

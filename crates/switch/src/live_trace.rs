@@ -49,6 +49,8 @@ pub struct Real {
     pub missed: Option<TableId>,
     /// Whether the packet left by the fast-forwarding path alone.
     pub fast: bool,
+    /// Whether a path record forwarded the packet. Its entries are those of `hits`.
+    pub express: bool,
     /// Ports that got a copy, in order.
     pub ports: Vec<PortNo>,
     /// Number of copies for the controller.
@@ -80,7 +82,8 @@ pub struct RealHit {
     /// - `verified`: a LUT record that was first compared with the table;
     /// - `inherited`: a record of the table's previous LUT, which a new LUT replaced;
     /// - `shared`: the table itself, on the fast-forwarding path;
-    /// - `known`: a LUT record of a normal entry.
+    /// - `known`: a LUT record of a normal entry;
+    /// - `express`: a path record, which names the entries of all tables.
     pub by: String,
     /// Entry in flow syntax, if the rules have not changed since the lookup.
     pub line: Option<String>,
@@ -221,6 +224,7 @@ fn real(model: &mut Model<WorkerSet>, record: &TraceRecord) -> Real {
         hits: hits.collect(),
         missed: record.missed,
         fast: record.fast,
+        express: record.express,
         ports: record.copies.iter().filter_map(|copy| copy.port).collect(),
         packet_ins: record.copies.iter().filter(|copy| copy.port.is_none()).count(),
         outcome: outcome.to_owned(),

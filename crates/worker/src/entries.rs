@@ -5,6 +5,7 @@
 use crate::cell_store::CellStore;
 use crate::programs::{ProgramKind, Programs};
 use crate::requeues::{Choice, Requeues};
+use actions::Program;
 use dataplane::EntryCounters;
 use flow::{EntryChange, EntryId, FlowEntry, RuleVersion, TableId};
 use pipeline::{ProgramId, Update};
@@ -75,6 +76,12 @@ pub(crate) struct Entries {
 impl Entries {
     pub fn new(workers: usize) -> Self {
         Self { programs: Programs::default(), cells: CellStore::new(workers), running: Vec::new() }
+    }
+
+    /// Returns the program that an entry runs.
+    pub fn program(&self, id: EntryId) -> Option<&Program> {
+        let running = self.running.get(id.0 as usize)?.as_ref()?;
+        self.programs.get(running.program)
     }
 
     /// Applies changes that become active with `version`. Returns their effect on each table that changes,

@@ -81,6 +81,11 @@ impl Programs {
         id
     }
 
+    /// Returns the program with this ID.
+    pub fn get(&self, id: ProgramId) -> Option<&Program> {
+        self.slots.get(id as usize)?.program.as_deref()
+    }
+
     /// Removes a user of a program. Without users, the program's ID becomes free.
     pub fn release(&mut self, id: ProgramId) {
         let Some(slot) = self.slots.get_mut(id as usize) else { return };

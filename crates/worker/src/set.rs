@@ -106,6 +106,14 @@ impl WorkerSet {
         self.compiler.records.figures()
     }
 
+    /// Returns whether packets that hit these entries, one in each table, can have a path record. `None` is a
+    /// miss.
+    #[must_use]
+    pub fn has_path_record(&self, entries: &[Option<EntryId>]) -> bool {
+        let entries = entries.iter().map(|id| id.and_then(|id| self.compiler.entries.program(id)));
+        pipeline::is_recordable(entries)
+    }
+
     /// Returns the state of each worker's path records.
     pub fn express_states(&self) -> impl Iterator<Item = ExpressState> + '_ {
         self.compiler.records.states()

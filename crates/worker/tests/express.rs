@@ -220,3 +220,35 @@ fn each_worker_states_its_room_and_whether_it_is_bypassed() {
     let state = states(&mut lab)[0];
     assert!(!state.is_bypassed && state.figures.bypassed > 30_000, "{state:?}");
 }
+
+/// A trace states by the rules whether a flow can have a path record. Workers must agree.
+#[test]
+fn the_control_side_knows_which_flows_can_have_a_record() {
+    const ROUTE: &str = "actions=set_field:02:00:00:00:00:99->eth_dst,dec_ttl,goto_table:7";
+    let last = "table=7,actions=output:3";
+    let cases = [
+        (vec!["dl_dst=02:00:00:00:00:01,actions=output:3"], 1, true),
+        (vec!["actions=drop"], 1, true),
+        (vec![ROUTE, last], 2, true),
+        (vec![ROUTE], 2, true),
+        (vec!["actions=set_field:10.9.9.9->ip_dst,goto_table:7", last], 2, false),
+        (vec!["actions=push_vlan:0x8100,goto_table:7", last], 2, false),
+        (vec!["actions=push_vlan:0x8100,output:3"], 1, true),
+        ((0..7).map(|_| "").collect(), 7, false),
+    ];
+    for (flows, tables, expected) in cases {
+        let many: Vec<String> =
+            (0..6).map(|table| format!("table={table},actions=goto_table:{}", table + 1)).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).chain(["table=6,actions=output:3"]).collect();
+        let flows = if flows[0].is_empty() { many } else { flows };
+        let mut lab = Lab::new(64, &flows);
+        let filter = FlowFilter::default();
+        let entries = lab.model.flows(lab.now, &filter, &mut FlowCursor::default(), usize::MAX);
+        let mut ids: Vec<_> = entries.iter().map(|flow| Some(flow.entry.id)).collect();
+        ids.resize(tables, None);
+        let plane = lab.model.plane_mut();
+        assert_eq!(plane.has_path_record(&ids), expected, "{flows:?}");
+        (0..2).for_each(|_| lab.burst(1, &[packet(1, 64)]));
+        assert_eq!(lab.express(), u64::from(expected), "{flows:?}");
+    }
+}

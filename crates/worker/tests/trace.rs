@@ -5,7 +5,7 @@
 
 mod traffic;
 
-use dataplane::DataPlane;
+use dataplane::{DataPlane, FoundBy};
 use flow::syntax::{ParseOptions, parse_flow, parse_match};
 use flow::{
     EntryChange, EntryId, FlowMod, FlowModCommand, Instructions, Match, Nanos, Operation, PortNo, TableId,
@@ -15,7 +15,7 @@ use model::{FlowCursor, FlowFilter, Model, ModelConfig, PortDesc};
 use pipeline::LaneLimits;
 use port::Queue;
 use port::mem::{self, MemHandle};
-use worker::{PortQueues, Worker, WorkerSet, build};
+use worker::{PortQueues, Worker, WorkerSet, WorkerSetConfig, build};
 
 const PORTS: u32 = 5;
 
@@ -31,8 +31,16 @@ fn parse(text: &str) -> FlowMod {
         .unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
+fn small(lanes: LaneLimits) -> WorkerSetConfig {
+    WorkerSetConfig { small_frames: 2_048, large_frames: 64, lanes, ..WorkerSetConfig::default() }
+}
+
 impl Lab {
     fn new(lanes: LaneLimits, flows: impl IntoIterator<Item = String>) -> Self {
+        Self::with(&small(lanes), flows)
+    }
+
+    fn with(config: &WorkerSetConfig, flows: impl IntoIterator<Item = String>) -> Self {
         let (mut ports, mut handles) = (Vec::new(), Vec::new());
         for number in 1..=PORTS {
             let (queues, handle) = mem::pair(number, 1, 512);
@@ -40,13 +48,7 @@ impl Lab {
             let queues = queues.into_iter().map(|queue| (0, Box::new(queue) as Box<dyn Queue>)).collect();
             ports.push(PortQueues { number: PortNo(number), queues, egress: Vec::new() });
         }
-        let config = worker::WorkerSetConfig {
-            small_frames: 2_048,
-            large_frames: 64,
-            lanes,
-            ..worker::WorkerSetConfig::default()
-        };
-        let (plane, mut workers) = build(&config, ports);
+        let (plane, mut workers) = build(config, ports);
         let mut model = Model::new(ModelConfig::default(), plane, Nanos(0));
         for number in 1..=PORTS {
             let desc = PortDesc { number: PortNo(number), name: format!("p{number}"), ..PortDesc::default() };
@@ -96,11 +98,12 @@ impl Lab {
 
 #[test]
 fn what_a_worker_does_with_every_kind_of_packet_is_what_the_rules_say() {
-    [LaneLimits::NONE, LaneLimits::USUAL].into_iter().for_each(every_kind_of_packet);
+    [LaneLimits::NONE, LaneLimits::USUAL].map(small).iter().for_each(every_kind_of_packet);
+    every_kind_of_packet(&WorkerSetConfig { express_records: 64, ..small(LaneLimits::NONE) });
 }
 
-fn every_kind_of_packet(lanes: LaneLimits) {
-    let mut lab = Lab::new(lanes, traffic::rules().into_iter().chain(traffic::hashed_rules(2)));
+fn every_kind_of_packet(config: &WorkerSetConfig) {
+    let mut lab = Lab::with(config, traffic::rules().into_iter().chain(traffic::hashed_rules(2)));
     assert!(lab.model.plane_mut().record(&Match::any(), u64::MAX));
     let mut agreed = 0;
     // Addresses learned by NORMAL change the rules at first; in later rounds the rules are stable.
@@ -145,10 +148,36 @@ fn records_are_traced(lanes: LaneLimits) {
         assert_eq!(lab.model.compare(&record).1, TraceComparison::Agrees);
         ways.push((record.fast, record.missed, record.hits[0].by));
     }
-    assert_eq!(
-        ways,
-        [(false, Some(TableId(0)), dataplane::FoundBy::Table), (true, None, dataplane::FoundBy::Lut)]
-    );
+    assert_eq!(ways, [(false, Some(TableId(0)), FoundBy::Table), (true, None, FoundBy::Lut)]);
+}
+
+/// A packet that a path record forwards must be traced with the entries that the record names.
+#[test]
+fn path_records_are_traced() {
+    let config = WorkerSetConfig { express_records: 64, ..small(LaneLimits::NONE) };
+    let flows = [
+        "table=0,priority=5,dl_dst=02:02:02:02:02:02,actions=set_field:02:00:00:00:00:09->eth_dst,goto_table:3",
+        "table=3,ip,nw_dst=10.0.0.0/8,actions=output:2",
+        "table=3,priority=1,arp,actions=output:2,output:3",
+    ];
+    let mut lab = Lab::with(&config, flows.map(String::from));
+    assert!(lab.model.plane_mut().record(&Match::any(), u64::MAX));
+    let to = |address| wire::PacketBuilder::ethernet([2; 6], [4; 6]).ipv4([1; 4], address).udp(1, 2).build();
+    let arp = wire::PacketBuilder::ethernet([2; 6], [4; 6]).arp(1, [4; 6], [1; 4], [0; 6], [2; 4]).build();
+    // By a direct way, by the entries' instructions, and a miss.
+    for (frame, hits) in [(to([10; 4]), true), (arp, true), (to([11; 4]), false)] {
+        for round in 0..2 {
+            assert!(lab.handles[0].push(0, &frame));
+            lab.worker.turn(lab.now);
+            let record = lab.model.plane_mut().next_record().unwrap();
+            assert_eq!(lab.model.compare(&record).1, TraceComparison::Agrees);
+            let by = if round == 0 { FoundBy::Table } else { FoundBy::Express };
+            let found: Vec<_> =
+                record.hits.iter().map(|hit| (hit.table.0, hit.by, hit.entry.is_some())).collect();
+            assert_eq!(found, [(0, by, true), (3, by, hits)]);
+            assert_eq!((record.express, record.fast), (round == 1, false));
+        }
+    }
 }
 
 /// Planted fault: some rules are given to the worker only, so that worker and model have different rules.

@@ -31,6 +31,10 @@ pub struct TraceForm {
     pub fast: bool,
     /// Reason or condition for the value of `fast`.
     pub fast_why: String,
+    /// Whether a path record can forward the packet. It would name the entries of `tables`.
+    pub express: bool,
+    /// Reason or condition for the value of `express`.
+    pub express_why: String,
     /// Outcome: `forwarded`, `consumed` (controller only) or `dropped`.
     pub outcome: String,
     /// Name of the drop reason, if the packet is dropped.

@@ -29,6 +29,7 @@ pub fn report(model: &mut Model<WorkerSet>, found: &Found) -> TraceForm {
         Outcome::Dropped(reason) => ("dropped", Some(reason)),
     };
     let (fast, fast_why) = why::fast(model, found, &ways);
+    let (express, express_why) = why::express(model, found);
     let packet_in = |p: &model::trace::ControllerCopy| PacketInForm {
         table: p.table,
         reason: match p.reason {
@@ -59,6 +60,8 @@ pub fn report(model: &mut Model<WorkerSet>, found: &Found) -> TraceForm {
         normal_from: found.normal_from(),
         fast,
         fast_why,
+        express,
+        express_why,
         outcome: outcome.into(),
         reason: reason.map(|reason| reason.name().to_owned()),
         why: why::outcome(model, found),

@@ -2,7 +2,7 @@
 //! Sentences of a trace that explain the outcome of a packet.
 
 use flow::stateless::{Arithmetic, Label};
-use flow::{Action, DropReason, FlowEntry, MeterId, Outcome, PortNo, TableId, port_no};
+use flow::{Action, DropReason, EntryId, FlowEntry, MeterId, Outcome, PortNo, TableId, port_no};
 use model::Model;
 use model::trace::{Trace, Worked};
 use std::collections::BTreeMap;
@@ -139,6 +139,28 @@ pub fn fast(model: &mut Model<WorkerSet>, found: &Trace, ways: &Ways) -> (bool, 
         (false, false) => {
             (true, format!("once its values have records in the LUTs of {}", list("table", &luts)))
         }
+    }
+}
+
+/// Returns whether a path record can forward the packet, and the reason.
+pub fn express(model: &mut Model<WorkerSet>, found: &Trace) -> (bool, String) {
+    let plane = model.plane_mut();
+    if plane.express_records() == 0 {
+        return (false, "the path is off (datapath.express.enabled)".into());
+    }
+    if plane.express_plan().reader().is_none() {
+        return (false, "its key would be too long for a record".into());
+    }
+    if found.steps.is_empty() {
+        return (false, "it does not reach the tables".into());
+    }
+    let entries: Vec<Option<EntryId>> =
+        found.steps.iter().map(|step| Some(step.entry.as_ref()?.id)).collect();
+    let tables: Vec<TableId> = found.steps.iter().map(|step| step.table).collect();
+    if plane.has_path_record(&entries) {
+        (true, format!("once its flow has a record, which names the entries of {}", list("table", &tables)))
+    } else {
+        (false, "its key does not determine which entries it hits".into())
     }
 }
 

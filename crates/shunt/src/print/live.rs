@@ -16,7 +16,11 @@ pub fn real(out: &mut dyn Write, real: &Real) -> io::Result<()> {
     }
     let copies = if copies.is_empty() { String::new() } else { format!(": {}", copies.join(", ")) };
     let reason = real.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
-    let path = if real.fast { ", all the way over the fast-forwarding path" } else { "" };
+    let path = match (real.fast, real.express) {
+        (true, _) => ", all the way over the fast-forwarding path",
+        (_, true) => ", by a path record",
+        _ => "",
+    };
     writeln!(out, "result: {}{reason}{copies}, after {}{path}", real.outcome, time(real.left_ns.0))?;
     match real.verdict.as_str() {
         "agrees" => {
@@ -47,6 +51,7 @@ fn hit(out: &mut dyn Write, hit: &RealHit, packet: &Real) -> io::Result<()> {
         "inherited" => "a record of the previous LUT",
         "shared" => "the table, on the fast-forwarding path",
         "known" => "a record of the LUT, for a normal entry",
+        "express" => "the path record",
         other => other,
     };
     let what = match (&hit.line, hit.hit) {

@@ -26,6 +26,8 @@ pub fn trace(out: &mut dyn Write, trace: &TraceForm) -> io::Result<()> {
     writeln!(out, "low latency: {low_latency}")?;
     let fast = if trace.fast { "yes" } else { "no" };
     writeln!(out, "fast-forwarding path: {fast}, {}", trace.fast_why)?;
+    let express = if trace.express { "yes" } else { "no" };
+    writeln!(out, "express path: {express}, {}", trace.express_why)?;
     match &trace.reason {
         Some(reason) => writeln!(out, "result: {} ({reason}): {}", trace.outcome, trace.why),
         None => writeln!(out, "result: {}: {}", trace.outcome, trace.why),
