@@ -92,6 +92,13 @@ pub struct ExpressSection {
     pub(crate) records: Option<i64>,
 }
 
+impl ExpressSection {
+    /// Switches the express path on or off, whatever the file says.
+    pub fn set_enabled(&mut self, enabled: bool) {
+        self.enabled = Some(enabled);
+    }
+}
+
 /// Table `lanes` of a datapath.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]

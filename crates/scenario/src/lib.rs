@@ -28,7 +28,7 @@ pub use network::{
 };
 pub use report::{LearnedFlows, ScenarioOutcome, TrafficShare};
 pub use run::SwitchScenario;
-pub use scenario::Scenario;
+pub use scenario::{Overrides, Scenario};
 
 #[cfg(test)]
 mod tests;

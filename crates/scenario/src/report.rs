@@ -64,15 +64,17 @@ pub struct TrafficShare {
     pub dropped: BTreeMap<&'static str, u64>,
     /// Number of times that a packet stayed on the fast-forwarding path until it left.
     pub fast: u64,
+    /// Number of times that a path record forwarded a packet.
+    pub express: u64,
     /// Number of packets that left after a later packet of their flow.
     pub overtaken: u64,
     /// Latency from arrival to the end of transmission, plus the fixed time of input and output.
     pub latency_ns: Latency,
-    /// Times until flows used the fast-forwarding path.
+    /// Times until flows used the fast-forwarding path or a path record.
     pub learned: LearnedFlows,
 }
 
-/// Flows that began to use the fast-forwarding path during the run.
+/// Flows that began to use the fast-forwarding path or a path record during the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct LearnedFlows {
     /// Number of flows.
@@ -120,6 +122,7 @@ fn part(found: &ClassReport) -> TrafficShare {
         consumed,
         dropped,
         fast: found.fast,
+        express: found.express,
         overtaken: found.overtaken,
         latency_ns: (&found.latency).into(),
         learned: LearnedFlows { flows: found.learning.count(), longest_ns: found.learning.max_ns() },

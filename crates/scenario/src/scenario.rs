@@ -20,37 +20,49 @@ pub enum Scenario {
     Network(NetworkScenario),
 }
 
+/// Settings that replace those of a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Overrides {
+    /// Seed of all random values.
+    pub seed: Option<u64>,
+    /// Whether the switch has an express path. A network cannot be combined with it.
+    pub express: Option<bool>,
+}
+
 impl Scenario {
-    /// Reads and checks a file. Paths in it are relative to its directory. `seed` replaces the file's seed.
+    /// Reads and checks a file. Paths in it are relative to its directory.
     ///
     /// # Errors
     ///
     /// Returns an error if the file cannot be read or contains mistakes. In the latter case, the error lists
     /// all of them.
-    pub fn load(path: &Path, seed: Option<u64>) -> Result<Self, ScenarioError> {
-        text::load(path, |text| parse(path, text, seed))
+    pub fn load(path: &Path, overrides: &Overrides) -> Result<Self, ScenarioError> {
+        text::load(path, |text| parse(path, text, overrides))
             .map_err(|source| ScenarioError::Read { path: path.into(), source })?
             .map_err(ScenarioError::Wrong)
     }
 }
 
 /// Checks the text of a scenario of one switch or of a network.
-pub(crate) fn parse(path: &Path, text: &str, seed: Option<u64>) -> Result<Scenario, Vec<Mistake>> {
-    text::parse(text, file::SCENARIO, |file, mistakes| scenario(path, file, seed, mistakes))
+pub(crate) fn parse(path: &Path, text: &str, overrides: &Overrides) -> Result<Scenario, Vec<Mistake>> {
+    text::parse(text, file::SCENARIO, |file, mistakes| scenario(path, file, overrides, mistakes))
 }
 
 fn scenario(
     path: &Path,
-    file: file::ScenarioFile,
-    seed: Option<u64>,
+    mut file: file::ScenarioFile,
+    overrides: &Overrides,
     mistakes: &mut Mistakes,
 ) -> Option<Scenario> {
-    let seed = match seed {
+    let seed = match overrides.seed {
         Some(seed) => seed,
         None => mistakes.at("seed", in_range(file.seed.unwrap_or(1), 0..=i64::MAX))?,
     };
     // Tables use hashes, so the seed must be fixed before the first table is made.
     sim::fix_hashes(seed);
+    if let Some(express) = overrides.express {
+        file.datapath.iter_mut().for_each(|datapath| datapath.express.set_enabled(express));
+    }
     let Some(network) = &file.network else {
         return check::switch(path, file, seed, mistakes).map(Scenario::Switch);
     };
@@ -64,6 +76,7 @@ fn scenario(
         ("load", file.load.is_some()),
         ("datapath", !file.datapath.is_empty()),
         ("traffic", !file.traffic.is_empty()),
+        ("--express", overrides.express.is_some()),
     ];
     for (key, _) in others.into_iter().filter(|(_, is_there)| *is_there) {
         mistakes.wrong(key, "is for one switch and cannot be combined with [network]; give one of them");

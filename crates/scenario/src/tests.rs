@@ -59,7 +59,11 @@ begin = "1ms"
 "#;
 
 fn read(text: &str) -> Result<SwitchScenario, Vec<Mistake>> {
-    match scenario::parse(Path::new("examples/test.toml"), text, None)? {
+    read_with(text, &Overrides::default())
+}
+
+fn read_with(text: &str, overrides: &Overrides) -> Result<SwitchScenario, Vec<Mistake>> {
+    match scenario::parse(Path::new("examples/test.toml"), text, overrides)? {
         Scenario::Switch(scenario) => Ok(scenario),
         Scenario::Network(_) => panic!("there is no network in it"),
     }
@@ -94,6 +98,33 @@ fn every_packet_is_delivered_or_lost_by_a_named_reason() {
         "{latency:?}"
     );
     assert!((outcome.offered_pps - 4e6).abs() < 1.0);
+}
+
+/// Path records change how packets are found, not what happens to them.
+#[test]
+fn the_express_path_can_be_switched_from_outside() {
+    let without_lanes = GOOD.replace("normal = 128\nunknown = 64", "enabled = false");
+    let slow = without_lanes.replace("rate_pps = 4000000", "rate_pps = 400000");
+    let file_says = slow.replace("[datapath.lanes]", "[datapath.express]\nenabled = true\n[datapath.lanes]");
+    let run = |text: &str, express| {
+        read_with(text, &Overrides { express, ..Overrides::default() }).unwrap().run().unwrap()
+    };
+    let records = |outcome: &ScenarioOutcome| outcome.lanes.iter().map(|lane| lane.express).sum::<u64>();
+    let counts = |outcome: &ScenarioOutcome| -> Vec<_> {
+        let count = |part: &TrafficShare| (part.offered, part.delivered, part.consumed, part.dropped.clone());
+        outcome.traffic.iter().map(count).collect()
+    };
+    let without = run(&slow, None);
+    for (text, express, is_on) in [
+        (&slow, Some(false), false),
+        (&slow, Some(true), true),
+        (&file_says, None, true),
+        (&file_says, Some(false), false),
+    ] {
+        let outcome = run(text, express);
+        assert_eq!(records(&outcome) > 500, is_on, "{outcome:?}");
+        assert_eq!(counts(&outcome), counts(&without));
+    }
 }
 
 #[test]
@@ -346,7 +377,7 @@ fn what_is_no_scenario_is_refused() {
     fs::create_dir_all(&folder).unwrap();
     let file = folder.join("bytes.toml");
     fs::write(&file, b"seed = 1\n\xff").unwrap();
-    let refusal = |path: &Path| Scenario::load(path, None).unwrap_err().to_string();
+    let refusal = |path: &Path| Scenario::load(path, &Overrides::default()).unwrap_err().to_string();
     assert!(refusal(&file).contains("bytes.toml:2:1: is not UTF-8"), "{}", refusal(&file));
     assert!(refusal(&folder).contains("cannot read the scenario"));
     assert!(refusal(&folder.join("none.toml")).contains("cannot read the scenario"));
@@ -382,7 +413,7 @@ fn the_examples_are_right() {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|ending| ending == "toml") {
-            Scenario::load(&path, Some(2)).unwrap();
+            Scenario::load(&path, &Overrides { seed: Some(2), ..Overrides::default() }).unwrap();
             seen += 1;
         }
     }

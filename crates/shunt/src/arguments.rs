@@ -298,6 +298,9 @@ pub struct Replay {
     /// Fast-forwarding path; the results are the same with and without it
     #[arg(long, value_enum, default_value = "on", value_name = "on|off", hide_possible_values = true)]
     pub ffp: Switched,
+    /// Express path: one record for a packet's whole way; the results are the same with and without it
+    #[arg(long, value_enum, default_value = "off", value_name = "on|off", hide_possible_values = true)]
+    pub express: Switched,
     /// Port cache: off (nonblocking and blocking are not in this build yet)
     #[arg(long, default_value = "off", value_name = "MODE")]
     pub port_cache: CacheMode,
@@ -317,6 +320,9 @@ pub struct Sim {
     /// Seed of the random generator; overrides the scenario's seed
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+    /// Express path of the switch; overrides datapath.express.enabled of the scenario
+    #[arg(long, value_enum, value_name = "on|off", hide_possible_values = true)]
+    pub express: Option<Switched>,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,

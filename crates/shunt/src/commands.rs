@@ -14,7 +14,7 @@ use config::flow_file::{PIECE_BYTES, read_pieces};
 use config::packet::{PacketForm, packet_of};
 use config::stateless_form::GatesForm;
 use config::{Config, DEFAULT_CONTROL, Scope};
-use scenario::Scenario;
+use scenario::{Overrides, Scenario};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::fs::File;
@@ -297,6 +297,7 @@ pub fn replay(replay: &Replay) -> Done {
     let options = sim::replay::Options {
         in_port: replay.in_port.map(Into::into),
         ffp: replay.ffp == Switched::On,
+        express: replay.express == Switched::On,
         port_cache: replay.port_cache,
         engine: replay.engine,
         ..sim::replay::Options::new(&replay.pcap, &replay.flows, &replay.out)
@@ -315,7 +316,8 @@ pub fn replay(replay: &Replay) -> Done {
 pub fn sim(sim: &Sim) -> Done {
     let mut out = stdout();
     let mut done = Ok(());
-    match Scenario::load(&sim.scenario, sim.seed)? {
+    let overrides = Overrides { seed: sim.seed, express: sim.express.map(|express| express == Switched::On) };
+    match Scenario::load(&sim.scenario, &overrides)? {
         Scenario::Switch(scenario) => {
             let outcome = scenario.run()?;
             match sim.json {

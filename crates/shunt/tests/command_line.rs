@@ -563,6 +563,13 @@ fn replayed_packets_take_the_path_over_entries_that_match_everything() {
         let report = String::from_utf8(replayed.stdout).unwrap();
         assert!(report.contains("forwarded       200 in 200 copies\n"), "{rules}{report}");
         assert!(report.contains("FFP hits        200\n"), "{rules}{report}");
+        assert!(report.contains("express hits    off\n"), "{rules}{report}");
+        let express = shunt().arg("replay").args(files).args(["--express", "on"]).output().unwrap();
+        let report = String::from_utf8(express.stdout).unwrap();
+        assert!(report.contains("forwarded       200 in 200 copies\n"), "{rules}{report}");
+        // No rule examines a bit, so the first burst makes the only record.
+        assert!(!report.contains("express hits    off\n"), "{rules}{report}");
+        assert!(!report.contains("express hits    0\n"), "{rules}{report}");
     }
 }
 

@@ -44,7 +44,7 @@ pub fn replay(options: &Options) -> Result<ReplaySummary, ReplayError> {
     ports.insert(options.port_of(0));
     match options.engine {
         ReplayEngine::Worker => {
-            let (plane, forwarder) = workers::Workers::build(&ports, options.ffp);
+            let (plane, forwarder) = workers::Workers::build(&ports, options);
             run(Session::new(plane, forwarder, options, &survey), options, flows, &ports)
         }
         ReplayEngine::Reference => {

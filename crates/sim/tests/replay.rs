@@ -15,29 +15,42 @@ mod made;
 
 use checksums::{Check, has_tshark};
 use common::{Folder, captures, committed, flows_file, has_all_captures, run};
-use sim::replay::{CacheMode, Options, ReplayEngine, replay};
-use std::collections::BTreeSet;
+use sim::replay::{CacheMode, Options, ReplayEngine, ReplaySummary, replay};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 const MS: u64 = 1_000_000;
 
-/// Replays with both engines and compares all outputs. Returns the summary and folder of the worker engine.
-fn compare(capture: &Path, window_ns: u64, folder: &Folder) -> (sim::replay::ReplaySummary, PathBuf) {
+/// Replays with both engines, and with the express path, and compares all outputs. Returns the summary and
+/// folder of the worker engine with the express path.
+fn compare(capture: &Path, window_ns: u64, folder: &Folder) -> (ReplaySummary, PathBuf) {
     let base = Options { burst_window_ns: Nanos(window_ns), ..Options::new(capture, flows_file(), "") };
-    let (ours, ours_in) = run(&base, ReplayEngine::Worker, folder);
     let (plain, plain_in) = run(&base, ReplayEngine::Reference, folder);
-    let listed = |path: &Path| -> BTreeSet<_> {
-        fs::read_dir(path).unwrap().map(|entry| entry.unwrap().file_name()).collect()
+    let (without, without_in) = run(&base, ReplayEngine::Worker, folder);
+    let expected = files(&plain_in);
+    let same = |out: &Path, what: &str| {
+        let found = files(out);
+        assert!(found.keys().eq(expected.keys()), "{}, {what}: other files", capture.display());
+        for (file, bytes) in &found {
+            assert!(*bytes == expected[file], "{}, {what}: {} differs", capture.display(), file.display());
+        }
     };
-    assert_eq!(listed(&ours_in), listed(&plain_in), "{}", capture.display());
-    for file in listed(&ours_in) {
-        let same = fs::read(ours_in.join(&file)).unwrap() == fs::read(plain_in.join(&file)).unwrap();
-        assert!(same, "{}: {} differs: {folder:?}", capture.display(), file.display());
-    }
-    // The reference has no fast-forwarding path.
-    let plain = sim::replay::ReplaySummary { engine: ReplayEngine::Worker, fast: ours.fast, ..plain };
-    assert_eq!(ours, plain, "{}", capture.display());
+    same(&without_in, "without the express path");
+    // The worker with the express path writes to the same folder.
+    let (ours, ours_in) = run(&Options { express: true, ..base }, ReplayEngine::Worker, folder);
+    same(&ours_in, "with the express path");
+    // The reference has neither the fast-forwarding path nor the express path.
+    let common = |summary: &ReplaySummary| ReplaySummary {
+        engine: ReplayEngine::Worker,
+        express: true,
+        fast: 0,
+        path_records: 0,
+        ..summary.clone()
+    };
+    assert_eq!(common(&without), common(&plain), "{}", capture.display());
+    assert_eq!(common(&ours), common(&plain), "{}", capture.display());
     let lost = ["no_buffer", "packet_in_full", "transmit_full"];
     assert!(ours.dropped.iter().all(|(name, _)| !lost.contains(name)), "{ours}");
     let all = ours.forwarded + ours.consumed + ours.dropped_packets() + ours.oversized;
@@ -45,21 +58,32 @@ fn compare(capture: &Path, window_ns: u64, folder: &Folder) -> (sim::replay::Rep
     (ours, ours_in)
 }
 
+/// Returns the content of each file of a folder.
+fn files(folder: &Path) -> BTreeMap<OsString, Vec<u8>> {
+    let entries = fs::read_dir(folder).unwrap().map(Result::unwrap);
+    entries.map(|entry| (entry.file_name(), fs::read(entry.path()).unwrap())).collect()
+}
+
 #[test]
 fn both_engines_make_the_same_of_every_capture() {
     let folder = Folder::new("engines");
     let mut hit: BTreeSet<EntryId> = BTreeSet::new();
-    let (mut packets, mut missed) = (0, 0);
+    let (mut packets, mut missed, mut express) = (0, 0, 0);
     for capture in captures() {
         for window_ns in [0, 10_000, 100 * MS] {
             let (summary, _) = compare(&capture, window_ns, &folder);
             hit.extend(summary.flows.iter().filter(|flow| flow.packets != 0).map(|flow| flow.entry.id));
             packets += summary.packets;
+            express += summary.path_records;
             missed += summary.dropped.iter().find(|(name, _)| *name == "table_miss").map_or(0, |(_, n)| *n);
         }
     }
-    println!("{packets} packets, {missed} of them missed; {} of 60 flows hit", hit.len());
+    println!(
+        "{packets} packets, {missed} of them missed, {express} by path records; {} of 60 flows hit",
+        hit.len()
+    );
     assert_eq!(missed, 0);
+    assert!(express > 0, "no packet had a path record");
     assert!(hit.len() >= if has_all_captures() { 50 } else { 15 }, "{hit:?}");
 }
 
@@ -193,7 +217,7 @@ fn interfaces_are_ports() {
     let options = Options::new(&capture, flows_file(), "");
     let (each, _) = compare(&capture, 10_000, &folder);
     let (one, _) = run(&Options { in_port: Some(PortNo(7)), ..options }, ReplayEngine::Worker, &folder);
-    let received = |summary: &sim::replay::ReplaySummary| -> Vec<(PortNo, u64)> {
+    let received = |summary: &ReplaySummary| -> Vec<(PortNo, u64)> {
         summary.ports.iter().filter(|(_, p)| p.received != 0).map(|(n, p)| (*n, p.received)).collect()
     };
     assert_eq!(received(&one), [(PortNo(7), 5)]);

@@ -4,22 +4,22 @@
 
 use super::plan::examples::{plan, tree_with_external_hosts};
 use super::*;
-use crate::scenario::{Scenario, parse};
+use crate::scenario::{Overrides, Scenario, parse};
 use serde_json::{Value, json};
 use std::fs;
 
 /// Reads a scenario for a plan. The plan is written to a file in the same directory.
 fn read(plan: &Value, rest: &str) -> Result<NetworkScenario, String> {
-    read_seeded(plan, rest, None)
+    read_with(plan, rest, &Overrides::default())
 }
 
-fn read_seeded(plan: &Value, rest: &str, seed: Option<u64>) -> Result<NetworkScenario, String> {
+fn read_with(plan: &Value, rest: &str, overrides: &Overrides) -> Result<NetworkScenario, String> {
     let name = std::thread::current().name().unwrap_or("main").replace(':', "-");
     let folder = std::env::temp_dir().join(format!("shunt-network-{}-{name}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("plan.json"), plan.to_string()).unwrap();
     let text = format!("seed = 3\n[network]\nplan = \"plan.json\"\n{rest}");
-    let read = parse(&folder.join("scenario.toml"), &text, seed);
+    let read = parse(&folder.join("scenario.toml"), &text, overrides);
     fs::remove_dir_all(&folder).unwrap();
     match read {
         Ok(Scenario::Network(scenario)) => Ok(scenario),
@@ -93,7 +93,8 @@ fn keys_lead_between_all_of_a_tree_and_of_a_backbone() {
 fn the_same_seed_gives_the_same_and_each_draws_pairs_of_its_own() {
     let text = "[network.traffic]\nsample = 20\npaths = 2\n";
     let sampled = |seed| {
-        let scenario = read_seeded(&plan("tree.json"), text, Some(seed)).unwrap();
+        let overrides = Overrides { seed: Some(seed), ..Overrides::default() };
+        let scenario = read_with(&plan("tree.json"), text, &overrides).unwrap();
         let pairs: Vec<_> = scenario.network.flows.iter().map(|flow| (flow.from, flow.to)).collect();
         (pairs, serde_json::to_string(&scenario.run().unwrap()).unwrap())
     };
@@ -534,4 +535,11 @@ fn one_mistake_a_row() {
     let refusal =
         read(&renumbered, "[network.renumber]\nat = \"1ms\"\nstep = \"1ms\"\nspread = \"1ms\"").unwrap_err();
     assert!(refusal.contains("network.renumber.spread: is 1000000 ns; use less than step"), "{refusal}");
+}
+
+#[test]
+fn the_express_path_of_a_network_cannot_be_switched() {
+    let overrides = Overrides { express: Some(true), ..Overrides::default() };
+    let refusal = read_with(&plan("tree.json"), "", &overrides).unwrap_err();
+    assert!(refusal.contains("--express: is for one switch and cannot be combined with"), "{refusal}");
 }

@@ -29,7 +29,9 @@ pub fn outcome(out: &mut dyn Write, run: &ScenarioOutcome) -> io::Result<()> {
         let (name, fast, overtaken) = (&part.name, part.fast, part.overtaken);
         let overtaken =
             if overtaken > 0 { format!("; {overtaken} overtaken in their flow") } else { String::new() };
-        writeln!(out, "{name}: {fast} over the fast-forwarding path{learned}{overtaken}")?;
+        let express =
+            if part.express > 0 { format!(", {} by a path record", part.express) } else { String::new() };
+        writeln!(out, "{name}: {fast} over the fast-forwarding path{express}{learned}{overtaken}")?;
     }
     if run.agreement.is_some() {
         writeln!(out, "\nTo repeat this run, put into the scenario:")?;

@@ -45,6 +45,8 @@ struct Passage {
     back: bool,
     /// Whether the packet stayed on the fast-forwarding path.
     fast: bool,
+    /// Whether a path record forwarded the packet.
+    express: bool,
     /// Whether the packet has been sent, or will never be sent.
     over: bool,
     /// Whether the packet is counted, which it is if it arrived after the warm-up.
@@ -66,7 +68,7 @@ struct Line {
     /// Sequence number of the last packet sent of each flow, for each direction.
     last: [Vec<u64>; 2],
     /// Arrival time of each flow's first packet. NaN before the first packet. Infinite once a packet stayed
-    /// on the fast-forwarding path, or if the flow was known before the run.
+    /// on the fast-forwarding path or had a path record, or if the flow was known before the run.
     first_ns: Vec<f64>,
     known: bool,
     /// Results of normal flows (or of all flows if their lanes are unknown), and of low-latency flows.
@@ -262,7 +264,7 @@ impl Links {
     /// Records the outcome of a packet in the worker.
     pub fn left(&mut self, port: PortNo, sequence: u64, outcome: Outcome, via: Via) {
         let Some(passage) = self.passage(port, sequence) else { return };
-        passage.fast = via == Via::FastPath;
+        (passage.fast, passage.express) = (via == Via::FastPath, via == Via::Express);
         let name = match outcome {
             Outcome::Forwarded => return,
             Outcome::Consumed => "consumed",
@@ -302,19 +304,22 @@ impl Links {
         let flow = passage.flow as usize;
         let last = std::mem::replace(&mut line.last[usize::from(passage.back)][flow], sequence);
         let first_ns = line.first_ns[flow];
-        if passage.fast {
+        let is_known = passage.fast || passage.express;
+        if is_known {
             line.first_ns[flow] = f64::INFINITY;
         }
         let goes_back = line.comes_back.is_some() && !passage.back;
         let report = line.report(flow);
         report.overtaken += u64::from(sequence < last);
         report.fast += u64::from(passage.counts && passage.fast);
-        if passage.fast && first_ns < f64::INFINITY {
+        report.express += u64::from(passage.counts && passage.express);
+        if is_known && first_ns < f64::INFINITY {
             report.learning.add(now_ns - first_ns + self.io_ns);
         }
         if goes_back {
             let arrived_ns = now_ns + self.io_ns;
-            let back = Passage { back: true, fast: false, over: false, arrived_ns, ..*passage };
+            let back =
+                Passage { back: true, fast: false, express: false, over: false, arrived_ns, ..*passage };
             self.returning.push_back(back);
         } else if passage.counts {
             report.delivered += 1;

@@ -83,6 +83,8 @@ pub struct ClassReport {
     pub delivered: u64,
     /// Number of times that a packet which stayed on the fast-forwarding path was transmitted.
     pub fast: u64,
+    /// Number of times that a packet which a path record forwarded was transmitted.
+    pub express: u64,
     /// Lost packets by reason.
     pub lost: BTreeMap<&'static str, u64>,
     /// Packets sent after a later packet of their flow.
@@ -91,7 +93,8 @@ pub struct ClassReport {
     /// return, it covers both passes.
     pub latency: ArrivalTimes,
     /// Time from the arrival of a flow's first packet to the transmission of its first packet that stayed on
-    /// the fast-forwarding path, including the fixed I/O time. Flows sent before the run are not included.
+    /// the fast-forwarding path or had a path record, including the fixed I/O time. Flows sent before the run
+    /// are not included.
     pub learning: ArrivalTimes,
 }
 
@@ -102,6 +105,7 @@ impl ClassReport {
             offered: 0,
             delivered: 0,
             fast: 0,
+            express: 0,
             lost: BTreeMap::new(),
             overtaken: 0,
             latency: ArrivalTimes::new()?,
@@ -129,6 +133,7 @@ impl ClassReport {
         self.offered += other.offered;
         self.delivered += other.delivered;
         self.fast += other.fast;
+        self.express += other.express;
         self.overtaken += other.overtaken;
         other.lost.iter().for_each(|(name, count)| *self.lost.entry(name).or_default() += count);
         self.latency.merge(&other.latency);

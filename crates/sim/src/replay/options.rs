@@ -95,6 +95,8 @@ pub struct Options {
     pub in_port: Option<PortNo>,
     /// Whether the fast-forwarding path is enabled.
     pub ffp: bool,
+    /// Whether the express path is enabled.
+    pub express: bool,
     /// Mode of the port caches.
     pub port_cache: CacheMode,
     /// Engine that forwards the packets.
@@ -113,6 +115,7 @@ impl Options {
             out: out.into(),
             in_port: None,
             ffp: true,
+            express: false,
             port_cache: CacheMode::Off,
             engine: ReplayEngine::Worker,
             burst_window_ns: BURST_WINDOW_NS,

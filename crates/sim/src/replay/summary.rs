@@ -24,6 +24,8 @@ pub struct ReplaySummary {
     pub engine: ReplayEngine,
     /// Whether the fast-forwarding path was requested.
     pub ffp: bool,
+    /// Whether the express path was requested.
+    pub express: bool,
     /// Packets in the capture.
     pub packets: u64,
     /// Number of packets that were captured only in part. They were replayed as captured.
@@ -38,6 +40,8 @@ pub struct ReplaySummary {
     pub consumed: u64,
     /// Packets that stayed on the fast-forwarding path.
     pub fast: u64,
+    /// Packets that a path record forwarded.
+    pub path_records: u64,
     /// Copies sent to ports.
     pub copies: u64,
     /// Packets sent to the controller.
@@ -59,7 +63,8 @@ pub struct ReplaySummary {
 
 impl ReplaySummary {
     pub(super) fn new(options: &Options, damage: Option<String>) -> Self {
-        Self { engine: options.engine, ffp: options.ffp, damage, ..Self::default() }
+        let Options { engine, ffp, express, .. } = *options;
+        Self { engine, ffp, express, damage, ..Self::default() }
     }
 
     pub(super) fn take_totals(&mut self, totals: &Totals) {
@@ -67,6 +72,7 @@ impl ReplaySummary {
         self.consumed = totals.consumed;
         self.copies = totals.copies;
         self.fast = totals.fast;
+        self.path_records = totals.express;
         self.dropped = by_name(&totals.dropped);
         self.copies_dropped = by_name(&totals.copies_dropped);
     }
@@ -121,6 +127,11 @@ impl Display for ReplaySummary {
             (true, ReplayEngine::Worker) => writeln!(f, "FFP hits        {}", self.fast)?,
             (true, _) => writeln!(f, "FFP hits        the reference has no fast-forwarding path")?,
             (false, _) => writeln!(f, "FFP hits        off")?,
+        }
+        match (self.express, self.engine) {
+            (true, ReplayEngine::Worker) => writeln!(f, "express hits    {}", self.path_records)?,
+            (true, _) => writeln!(f, "express hits    the reference has no express path")?,
+            (false, _) => writeln!(f, "express hits    off")?,
         }
         writeln!(f, "cache hits      not in this build: off")?;
         match &self.damage {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The default engine: one worker, of which one poll iteration is run at a time.
 
+use crate::replay::Options;
 use crate::replay::engine::Forwarder;
 use crate::replay::input::Burst;
 use crate::replay::queue::{Numbered, ReplayQueue, Side};
@@ -23,7 +24,7 @@ const SIZES: WorkerSetConfig = WorkerSetConfig {
     operations: 1_024,
     events: 8_192,
     lut_entries: 4_096,
-    express_records: 0,
+    express_records: 16_384,
     stopwatch: None,
     consistency: Consistency::Auto,
     timed_bursts: 1_024,
@@ -39,14 +40,19 @@ pub(super) struct Workers {
 }
 
 impl Workers {
-    pub fn build(ports: &BTreeSet<PortNo>, ffp: bool) -> (WorkerSet, Self) {
+    pub fn build(ports: &BTreeSet<PortNo>, options: &Options) -> (WorkerSet, Self) {
         let sides: BTreeMap<PortNo, Side> = ports.iter().map(|port| (*port, Side::default())).collect();
         let queues = sides.iter().map(|(number, side)| PortQueues {
             number: *number,
             queues: vec![(0, Box::new(ReplayQueue::new(number.0, side.clone())))],
             egress: Vec::new(),
         });
-        let sizes = WorkerSetConfig { lut_entries: if ffp { SIZES.lut_entries } else { 0 }, ..SIZES };
+        let size = |is_on, size| if is_on { size } else { 0 };
+        let sizes = WorkerSetConfig {
+            lut_entries: size(options.ffp, SIZES.lut_entries),
+            express_records: size(options.express, SIZES.express_records),
+            ..SIZES
+        };
         let (set, mut workers) = worker::build(&sizes, queues.collect());
         (set, Self { worker: workers.remove(0), sides })
     }
