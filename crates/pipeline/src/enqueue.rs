@@ -65,7 +65,7 @@ pub(crate) fn refuse<E: Egress, P: Probe>(
     reason: DropReason,
     probe: &mut P,
 ) {
-    probe.refused(&packet.data.frame, packet.state.waits_for(), reason);
+    probe.refused(&packet.data.frame, packet.waits_for(), reason);
     context.discard(packet);
     context.fail(packet, reason);
     packet.state = State::Done;

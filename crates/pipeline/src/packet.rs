@@ -14,6 +14,8 @@ pub(crate) enum State {
     Waits(Next),
     /// Waits until its entry in this table runs. The entry is [`Packet::known`].
     Known(TableId),
+    /// Waits until the entries of its path run. They are [`Packet::hops`], from a record of the express path.
+    Recorded,
     /// Waits for its action set to run.
     Finish,
     /// All instructions are done.
@@ -30,7 +32,7 @@ impl State {
         match self {
             Self::Waits(next) => Some(next.table()),
             Self::Known(table) => Some(table),
-            Self::Finish | Self::Done => None,
+            Self::Recorded | Self::Finish | Self::Done => None,
         }
     }
 }
@@ -45,9 +47,12 @@ pub(crate) enum Path {
     Missed,
     /// The tables. The packet never was on the fast-forwarding path, or hit a normal entry.
     Tables,
-    /// The fast-forwarding path, but the packet waits until earlier packets of its value have left.
+    /// The entries of a record of the express path. The packet is normal.
+    Recorded,
+    /// The fast-forwarding path or the express path, but the packet waits until earlier packets of its flow
+    /// have left.
     Held,
-    /// The packet passed the whole fast-forwarding path and has left.
+    /// The packet passed the whole fast-forwarding path or the express path, and has left.
     Left,
 }
 
@@ -75,8 +80,10 @@ pub(crate) struct Packet {
     pub table: TableId,
     /// Id of the entry hit last, or [`EntryId::NONE`].
     pub entry: EntryId,
-    /// Tables that the packet has passed.
+    /// Tables that the packet has passed, or passes if its state is `Recorded`.
     pub hops: Hops,
+    /// Whether a record of the express path is to be made when the packet leaves the backlog.
+    pub awaits_record: bool,
     /// Whether the entry hit last is a table-miss entry.
     pub miss_entry: bool,
     /// Whether every entry hit so far is low-latency.
@@ -105,6 +112,7 @@ impl Packet {
             table: TableId(0),
             entry: EntryId(0),
             hops: Hops::default(),
+            awaits_record: false,
             miss_entry: false,
             low_latency: true,
             path: Path::Tables,
@@ -123,12 +131,21 @@ impl Packet {
         self.set.clear();
         self.state = State::Waits(Next::Table(TableId(0)));
         self.hops.clear();
+        self.awaits_record = false;
         self.low_latency = true;
         self.path = Path::Tables;
         self.outputs = OutputList::default();
         self.leaves = None;
         self.reason = None;
         self.scarce = false;
+    }
+
+    /// Returns the table in which the packet continues, or `None` if it has passed all tables.
+    pub fn waits_for(&self) -> Option<TableId> {
+        match self.state {
+            State::Recorded => self.hops.tables().first().copied(),
+            state => state.waits_for(),
+        }
     }
 
     /// Returns the transmit lane of the packet's frames.

@@ -4,7 +4,7 @@
 //! ```text
 //! forward:  stateless ──► express ──► admit ──► walk ─┬─► enqueue               (lanes on: the rest waits)
 //!                                                     └─► run_tables ──► finish  (lanes off)
-//! work:     backlog ─────────────────────────────────────► run_tables ──► finish
+//! work:     backlog ──► entries of a path record, or ────► run_tables ──► finish
 //! ```
 //!
 //! The backlog is processed between bursts, in batches of bounded size (quanta). Operations are applied
@@ -14,9 +14,9 @@ use crate::context::{Rules, TABLES};
 use crate::counters::Counters;
 use crate::egress::Egress;
 use crate::enqueue::{enqueue_or_finish, refuse};
-use crate::express::Express;
+use crate::express::{Express, WaitingKeys};
 use crate::ffp::Ffp;
-use crate::lanes::{LaneLimits, LaneUsage, Lanes};
+use crate::lanes::{LaneLimits, LaneUsage, Lanes, Queued};
 use crate::packet_out::CompiledPacketOut;
 use crate::pending_outputs::PendingOutputs;
 use crate::probe::{Probe, ProbeStep};
@@ -44,6 +44,7 @@ pub struct Pipeline {
     counters: Arc<Counters>,
     /// `None` while the express path is off.
     express: Option<Box<Express>>,
+    waiting_keys: WaitingKeys,
     ffp: Ffp,
     slab: Slab,
     lanes: Lanes,
@@ -60,6 +61,7 @@ impl Pipeline {
             rules: Rules::new(),
             counters,
             express: None,
+            waiting_keys: WaitingKeys::new(packets),
             ffp: Ffp::new(TABLES, packets),
             slab: Slab::new(packets),
             lanes: Lanes::new(limits),
@@ -85,7 +87,7 @@ impl Pipeline {
         for frame in &frames[..received] {
             frame.prefetch();
         }
-        let Self { rules, counters, express, ffp, slab, lanes, keys, outputs } = self;
+        let Self { rules, counters, express, waiting_keys, ffp, slab, lanes, keys, outputs } = self;
         let mut context = rules.context(egress, outputs, counters, lanes.window(), now);
         context.burst_counters.received = received as u64;
         // Stateless: tagged frames leave before any table is looked up.
@@ -102,50 +104,53 @@ impl Pipeline {
                 return received;
             }
         }
-        // Express: packets with a record of their path leave. While packets wait in the backlog, a record
-        // could let a packet overtake an earlier one of its flow.
+        // Express: packets with a record of their path leave, or are known to be normal.
         let is_open = ffp.is_open();
-        let mut express = express.as_mut().filter(|_| !(is_open && lanes.is_on()) && lanes.held() == 0);
-        let mut left = received - count;
+        let lanes_on = is_open && lanes.is_on();
+        let queued = lanes.queued();
+        let mut express = express.as_mut().filter(|_| lanes_on || queued == Queued::Nothing);
+        let mut low_latency = received - count;
         if let Some(express) = &mut express {
             let slot = slab.burst(1).first().copied().unwrap_or_default();
-            left += express.pass_frames(&mut context, frames, slot, probe);
+            low_latency += express.pass_frames(&mut context, frames, slot, lanes_on, queued, probe);
             count = frames.len();
         }
         // Admit: the other frames become packets. A packet has its slot until it leaves.
-        let mut burst = slab.burst(count);
+        let burst = slab.burst(count);
         let admitted = context.admit_burst(&mut slab.packets, &burst, frames, probe);
         probe.mark(ProbeStep::Admit, count as u32);
-        let is_whole = admitted == count;
+        let mut rest = burst.clone();
         if let Some(express) = &mut express {
-            let passed = express.pass_packets(&mut context, &mut slab.packets, &burst, probe);
-            left += passed.1;
-            burst = passed.0;
-            count = burst.len();
+            let passed = express.pass_packets(&mut context, &mut slab.packets, &burst, lanes_on, probe);
+            low_latency += passed.low_latency;
+            count -= passed.left;
+            rest = passed.rest;
         }
         // Walk: packets that hit low-latency entries in all tables leave.
         if is_open {
-            ffp.walk(&mut context, &mut slab.packets, &burst, keys, probe);
+            ffp.walk(&mut context, &mut slab.packets, &rest, keys, probe);
         }
-        let mut low_latency = context.burst_counters.fast as usize;
-        if low_latency == count {
+        let fast = context.burst_counters.fast as usize;
+        low_latency += fast;
+        if fast == count {
             probe.mark(ProbeStep::Finish, count as u32);
-        } else if is_open && lanes.is_on() {
+        } else if lanes_on {
             // Enqueue: the other packets wait for `work`, unless they are done.
-            slab.take(count);
+            slab.take(burst.len());
             low_latency += enqueue_or_finish(&mut context, lanes, slab, &burst, probe);
             counters.set_held(lanes.held() as u64);
             probe.mark(ProbeStep::Finish, count as u32);
         } else {
             // Tables and finish: the other packets are processed immediately.
+            let is_whole = admitted == burst.len();
             let waiting = if is_open || !is_whole { Waiting::Anywhere } else { Waiting::First };
-            run_tables(&mut context, ffp, &mut slab.packets, &burst, waiting, keys, probe);
+            run_tables(&mut context, ffp, &mut slab.packets, &rest, waiting, keys, probe);
         }
         if let Some(express) = express {
-            express.learn(&context, &slab.packets);
+            express.learn(&context, &mut slab.packets, waiting_keys, lanes_on);
         }
         context.add_counters();
-        low_latency + left
+        low_latency
     }
 
     /// Processes up to `most` packets of the backlog, then a burst of held packets whose fences have passed.
@@ -159,23 +164,31 @@ impl Pipeline {
         egress: &mut E,
         probe: &mut P,
     ) -> usize {
-        let Self { rules, counters, ffp, slab, lanes, keys, outputs, .. } = self;
+        let Self { rules, counters, express, waiting_keys, ffp, slab, lanes, keys, outputs } = self;
         if lanes.held() == 0 {
             return 0;
         }
         // Held packets that may leave come first, because the rest of the backlog arrived later.
         let quantum = if lanes.releases() { Burst::new() } else { lanes.quantum(most, &slab.packets) };
         let mut context = rules.context(egress, outputs, counters, lanes.window(), now);
+        context.run_all_recorded(&mut slab.packets, &quantum, probe);
         run_tables(&mut context, ffp, &mut slab.packets, &quantum, Waiting::Anywhere, keys, probe);
+        if let Some(express) = express {
+            express.learn_waiting(&context, &mut slab.packets, &quantum, waiting_keys);
+        }
         slab.free(&quantum);
         let mut worked = quantum.len();
         context.released = true;
         let released = lanes.released();
         if !released.is_empty() {
+            context.run_all_recorded(&mut slab.packets, &released, probe);
             // Released packets that miss continue through the tables immediately. Later packets of their
             // flows may be in the backlog and must not overtake them.
             ffp.walk(&mut context, &mut slab.packets, &released, keys, probe);
             run_tables(&mut context, ffp, &mut slab.packets, &released, Waiting::Anywhere, keys, probe);
+            if let Some(express) = express {
+                express.learn_waiting(&context, &mut slab.packets, &released, waiting_keys);
+            }
             slab.free(&released);
             worked += released.len();
         }

@@ -123,8 +123,10 @@ fn finish_burst<E: Egress, P: Probe>(
 ) {
     for slot in burst {
         let packet = &mut packets[slot.index()];
-        if packet.path != Path::Left {
-            context.finish(packet, *slot, Via::Tables, probe);
+        match packet.path {
+            Path::Left => {}
+            Path::Recorded => context.finish(packet, *slot, Via::Express, probe),
+            _ => context.finish(packet, *slot, Via::Tables, probe),
         }
     }
     probe.mark(ProbeStep::Finish, burst.len() as u32);

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Bypass of the express path: while hardly any packet has a record, keys cost more than they save. The path
 //! then looks up a sample of the bursts only, until records are hit again.
+//!
+//! Packets that bypass the path may join the backlog although their flow has a record. The path must not act
+//! again before they have left. Packets held for the fence of a record must leave before packets of their
+//! flow bypass the path.
+
+use crate::lanes::Queued;
 
 /// Number of packets after which the share of hits is judged.
 const WINDOW_PACKETS: u32 = 16_384;
@@ -35,16 +41,28 @@ impl Bypass {
         self.bursts == 0
     }
 
-    /// Notes the result of a burst that was looked up.
+    /// Notes that `hits` of the packets of a burst have records. Returns whether these packets may use them.
     #[inline]
-    pub fn saw(&mut self, packets: usize, hits: usize) {
+    pub fn acts(&mut self, packets: usize, hits: usize, queued: Queued) -> bool {
+        let was_on = self.is_on;
         self.packets += packets as u32;
         self.hits += hits as u32;
-        let window = if self.is_on { SAMPLE_PACKETS } else { WINDOW_PACKETS };
+        let window = if was_on { SAMPLE_PACKETS } else { WINDOW_PACKETS };
         if self.packets >= window {
-            self.is_on = self.hits < self.packets / PACKETS_PER_HIT;
-            (self.packets, self.hits) = (0, 0);
+            self.judge(queued);
         }
+        !was_on || queued == Queued::Nothing
+    }
+
+    /// Decides whether the path is bypassed from the next burst on.
+    #[inline(never)]
+    fn judge(&mut self, queued: Queued) {
+        let is_needless = self.hits < self.packets / PACKETS_PER_HIT;
+        let may_switch = if is_needless { queued != Queued::Held } else { queued == Queued::Nothing };
+        if may_switch {
+            self.is_on = is_needless;
+        }
+        (self.packets, self.hits) = (0, 0);
     }
 
     /// Returns whether the path is bypassed.
@@ -64,7 +82,7 @@ mod tests {
             .filter(|_| {
                 let asks = bypass.asks();
                 if asks {
-                    bypass.saw(32, hits);
+                    bypass.acts(32, hits, Queued::Nothing);
                 }
                 asks
             })
@@ -80,5 +98,15 @@ mod tests {
         assert!((310..=315).contains(&asked(&mut bypass, 0)));
         let many = asked(&mut bypass, 32);
         assert!(!bypass.is_on() && many > 8_500, "{many}");
+    }
+
+    #[test]
+    fn the_path_is_switched_only_while_no_packet_could_be_overtaken() {
+        let mut bypass = Bypass::default();
+        let mut saw = |hits, queued| (0..2_000).fold(true, |all, _| bypass.acts(32, hits, queued) && all);
+        assert!(saw(0, Queued::Held) && saw(0, Queued::Held), "held packets wait for a record's fence");
+        assert!(!saw(0, Queued::Backlog), "the path is bypassed");
+        assert!(!saw(32, Queued::Backlog) && !saw(32, Queued::Held), "packets that bypassed it may wait");
+        assert!(saw(32, Queued::Nothing) && saw(32, Queued::Held));
     }
 }

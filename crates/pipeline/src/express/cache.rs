@@ -5,21 +5,41 @@ use super::ExpressPlan;
 use super::bypass::Bypass;
 use super::counters::ExpressCounters;
 use super::key::{ExpressKey, KeyReader};
+use super::look_up::BurstKeys;
 use super::path::Path;
 use super::plan::KeyFit;
-use super::records::{ExpressSize, LINE_WORDS, Learned, Records};
+use super::records::{ExpressSize, LINE_WORDS, Learned, NewRecord, Records};
+use super::template::Templates;
+use crate::lanes::Window;
 use crate::slab::{BURST, PacketSlot};
 use arrayvec::ArrayVec;
-use engines::NONE;
 use frame::Frame;
 use std::sync::Arc;
-use wire::Layers;
 
 /// Records of one or two cache lines.
 #[derive(Debug)]
 pub(super) enum Store {
     OneLine(Records<LINE_WORDS>),
     TwoLines(Records<{ 2 * LINE_WORDS }>),
+}
+
+impl Store {
+    /// Returns the path of the record at a place.
+    #[inline]
+    pub fn path(&self, place: u32) -> Option<&Path> {
+        match self {
+            Self::OneLine(records) => records.path(place),
+            Self::TwoLines(records) => records.path(place),
+        }
+    }
+
+    /// Returns the fence for which packets that hit the record at a place must wait.
+    pub fn waits_for(&mut self, place: u32, window: Window) -> Option<u32> {
+        match self {
+            Self::OneLine(records) => records.waits_for(place, window),
+            Self::TwoLines(records) => records.waits_for(place, window),
+        }
+    }
 }
 
 /// A packet without a record, and the index of its key.
@@ -34,23 +54,19 @@ pub(super) struct Missed {
 #[derive(Debug)]
 pub struct Express {
     pub(super) reader: KeyReader,
+    pub(super) templates: Templates,
     pub(super) store: Store,
     /// Version of the rules. Records of other versions are not used.
     pub(super) version: u64,
     pub(super) bypass: Bypass,
-    pub(super) keys: Box<[ExpressKey; BURST]>,
-    pub(super) hashes: [u64; BURST],
-    pub(super) layers: [Layers; BURST],
-    /// Place of each frame's record, or `NONE`.
-    pub(super) places: [u32; BURST],
+    /// The burst that was looked up last.
+    pub(super) burst: BurstKeys,
     /// Frames of the burst without a direct way.
     pub(super) rest: Vec<Frame>,
     /// Index of each of these frames in the burst.
     pub(super) kept: ArrayVec<usize, BURST>,
     /// Whether the burst was looked up.
     pub(super) asks: bool,
-    /// Packets of the burst that had a record.
-    pub(super) hits: usize,
     /// Packets of the last burst without a record.
     pub(super) missed: ArrayVec<Missed, BURST>,
     pub(super) counters: Arc<ExpressCounters>,
@@ -69,17 +85,14 @@ impl Express {
         };
         Some(Self {
             reader,
+            templates: Templates::default(),
             store,
             version: 1,
             bypass: Bypass::default(),
-            keys: Box::new([ExpressKey::default(); BURST]),
-            hashes: [0; BURST],
-            layers: [Layers::default(); BURST],
-            places: [NONE; BURST],
+            burst: BurstKeys::new(),
             rest: Vec::with_capacity(BURST),
             kept: ArrayVec::new(),
             asks: false,
-            hits: 0,
             missed: ArrayVec::new(),
             counters,
         })
@@ -105,14 +118,23 @@ impl Express {
         self.counters.reset_records();
     }
 
-    /// Makes or renews the record of a packet that has taken this path.
-    pub(super) fn learn_path(&mut self, at: usize, path: &Path) {
-        let (hash, key) = (self.hashes[at], &self.keys[at]);
+    /// Makes or renews the record of a key, for packets that take this path. Packets that hit the record wait
+    /// until the backlog has drained up to `fence`; 0 is no fence.
+    pub(super) fn learn_path(
+        &mut self,
+        key: &ExpressKey,
+        hash: u64,
+        path: &Path,
+        fence: u32,
+        window: Window,
+    ) {
+        let new = NewRecord { key, hash, path, fence, version: self.version };
         let learned = match &mut self.store {
-            Store::OneLine(records) => records.learn(hash, key, path, self.version),
-            Store::TwoLines(records) => records.learn(hash, key, path, self.version),
+            Store::OneLine(records) => records.learn(&new, window),
+            Store::TwoLines(records) => records.learn(&new, window),
         };
         match learned {
+            Learned::Known => {}
             Learned::Renewed => self.counters.renewed(1),
             Learned::New => {
                 self.counters.learned(1);

@@ -2,21 +2,27 @@
 //! Builds keys: the general way, by the walk over a packet's headers, which serves every packet.
 
 use super::conditions::{Condition, FIRST_SLICE, Facts, SliceEnd};
-use super::layout::{Run, TWO_LINES_BYTES};
+use super::layout::{ONE_LINE_BYTES, Run, TWO_LINES_BYTES};
 use crate::bits::eight_bytes;
 use actions::SliceBounds;
 use engines::hash::Seed;
 use flow::{Ext, FieldBase, PortNo};
-use wire::layers::header;
+use frame::Frame;
 use wire::{Depth, Layers};
 
 /// Bytes that one load reads and writes.
 const LOAD_BYTES: usize = 8;
 
 /// Room for a key in words. A load may write two words, the last of which may be beyond the longest key.
-const ROOM_WORDS: usize = 16;
+pub(super) const ROOM_WORDS: usize = 16;
 
 const _: () = assert!(ROOM_WORDS > TWO_LINES_BYTES / LOAD_BYTES + 1);
+
+/// Number of words in which a key that is longer than a record of one line has room for is hashed.
+pub(super) const LONG_WORDS: usize = TWO_LINES_BYTES.div_ceil(LOAD_BYTES);
+
+/// Maximum number of words of keys that fit into a record of one line.
+const SHORT_WORDS: usize = ONE_LINE_BYTES.div_ceil(LOAD_BYTES);
 
 /// Key of a packet, in words. The first byte of a word is the lowest. Bytes beyond the plan's length are 0.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,8 +38,13 @@ impl ExpressKey {
         &self.words
     }
 
+    /// Returns the words for writing.
+    #[inline(always)]
+    pub(super) fn words_mut(&mut self) -> &mut [u64; ROOM_WORDS] {
+        &mut self.words
+    }
+
     /// Returns a key of these words, the others being 0.
-    #[cfg(test)]
     pub(super) fn of_words(words: &[u64]) -> Self {
         let mut key = Self::default();
         key.words[..words.len()].copy_from_slice(words);
@@ -53,16 +64,16 @@ impl ExpressKey {
 
 /// Loads up to 8 consecutive bytes of a packet into the key.
 #[derive(Clone, Copy, Debug)]
-struct Load {
+pub(super) struct Load {
     /// Packets for which the load is made.
-    when: Condition,
+    pub when: Condition,
     /// Examined bits. The first byte is the lowest.
-    mask: u64,
-    base: FieldBase,
+    pub mask: u64,
+    pub base: FieldBase,
     /// Offset of the first byte from the base.
-    byte: u16,
+    pub byte: u16,
     /// Offset of the first byte in the key.
-    at: u8,
+    pub at: u8,
 }
 
 impl Load {
@@ -81,37 +92,10 @@ const BASES: usize = 8;
 
 /// Returns the offsets of the bases, in the order of `FieldBase`.
 #[inline]
-fn starts(layers: &Layers) -> [u16; BASES] {
+pub(super) fn starts(layers: &Layers) -> [u16; BASES] {
     let Layers { l3, l4, nd_sll, nd_tll, .. } = *layers;
     [0, 0, l3, l4, nd_sll, nd_tll, 0, 0]
 }
-
-/// What the keys of packets with the same headers have in common.
-#[derive(Clone, Debug)]
-struct Shape {
-    /// Headers of the packets, as bits of [`header`].
-    present: u32,
-    /// First words of the key: the presence bits.
-    presence: [u64; 2],
-    /// Loads that are made for these packets.
-    loads: Vec<Load>,
-    /// Whether a load reads the extended header.
-    reads_ext: bool,
-}
-
-/// Headers of common packets, without VLAN tags.
-const COMMON: [u32; 10] = [
-    0,
-    header::ARP,
-    header::IP | header::IPV4,
-    header::IP | header::IPV4 | header::UDP,
-    header::IP | header::IPV4 | header::TCP,
-    header::IP | header::IPV4 | header::ICMPV4,
-    header::IP | header::IPV6,
-    header::IP | header::IPV6 | header::UDP,
-    header::IP | header::IPV6 | header::TCP,
-    header::IP | header::IPV6 | header::ICMPV6,
-];
 
 /// Builds the keys of one plan.
 #[derive(Clone, Debug)]
@@ -123,8 +107,6 @@ pub struct KeyReader {
     presence: Vec<u8>,
     slices: Vec<SliceEnd>,
     loads: Vec<Load>,
-    /// Shapes of common packets; empty if the plan has slices.
-    shapes: Vec<Shape>,
     seed: Seed,
 }
 
@@ -155,23 +137,17 @@ impl KeyReader {
             }
         }
         let seed = Seed::of_process();
-        let shapes = Vec::new();
-        let mut reader = Self { length_bytes, port_bytes, depth, presence, slices, loads, shapes, seed };
-        if reader.slices.is_empty() {
-            let common = COMMON.into_iter().flat_map(|headers| [headers, headers | header::VLAN]);
-            reader.shapes = common.map(|present| reader.shape(present)).collect();
-        }
-        reader
+        Self { length_bytes, port_bytes, depth, presence, slices, loads, seed }
     }
 
-    /// Returns the shape of packets with these headers. The plan has no slices.
-    fn shape(&self, present: u32) -> Shape {
-        let facts = Facts::from(present);
-        let mut key = ExpressKey::default();
-        self.add_presence(facts, &mut key);
-        let loads: Vec<Load> = self.loads.iter().filter(|load| load.when.holds(facts)).copied().collect();
-        let reads_ext = loads.iter().any(|load| load.base == FieldBase::Ext);
-        Shape { present, presence: [key.words[0], key.words[1]], loads, reads_ext }
+    /// Returns the loads of packets of all shapes.
+    pub(super) fn loads(&self) -> &[Load] {
+        &self.loads
+    }
+
+    /// Returns whether the key of a packet depends on its length.
+    pub(super) fn has_slices(&self) -> bool {
+        !self.slices.is_empty()
     }
 
     /// Writes the key of an arriving frame. The frame has at least an Ethernet header.
@@ -180,7 +156,7 @@ impl KeyReader {
         if self.depth < Depth::L3 || !wire::locate_common(frame, &mut layers) {
             wire::deepen(frame, self.depth, &mut layers);
         }
-        self.key_of_located(frame, &layers, in_port, key);
+        self.general_key(frame, &layers, in_port, key);
     }
 
     /// Returns the depth to which a frame's headers must be located for its key.
@@ -189,35 +165,9 @@ impl KeyReader {
         self.depth
     }
 
-    /// Writes the key of an arriving frame whose headers are located at least to [`Self::depth`].
-    #[inline]
-    pub(crate) fn key_of_located(
-        &self,
-        frame: &[u8],
-        layers: &Layers,
-        in_port: PortNo,
-        key: &mut ExpressKey,
-    ) {
-        debug_assert!(u64::from(in_port.0) >> (8 * self.port_bytes) == 0, "the plan has room for it");
-        let Some(shape) = self.shapes.iter().find(|shape| shape.present == layers.present) else {
-            return self.general_key(frame, layers, in_port, key);
-        };
-        key.words = [0; ROOM_WORDS];
-        key.words[0] = shape.presence[0] | u64::from(in_port.0);
-        key.words[1] = shape.presence[1];
-        let mut ext = Ext::default();
-        if shape.reads_ext {
-            ext.set_layers(layers);
-        }
-        let starts = starts(layers);
-        for load in &shape.loads {
-            load.run(frame, &ext, &starts, key);
-        }
-    }
-
-    /// Writes the key of a packet of any shape.
+    /// Writes the key of a packet of any shape. Its headers must be located at least to [`Self::depth`].
     #[inline(never)]
-    fn general_key(&self, frame: &[u8], layers: &Layers, in_port: PortNo, key: &mut ExpressKey) {
+    pub(super) fn general_key(&self, frame: &[u8], layers: &Layers, in_port: PortNo, key: &mut ExpressKey) {
         key.words = [0; ROOM_WORDS];
         key.words[0] = u64::from(in_port.0);
         let facts = self.facts(frame, layers);
@@ -230,8 +180,15 @@ impl KeyReader {
         }
     }
 
+    /// Returns whether the general way gives this key to an arriving frame whose headers are located.
+    pub(super) fn is_key_of(&self, key: &ExpressKey, frame: &Frame, layers: &Layers) -> bool {
+        let mut general = ExpressKey::default();
+        self.general_key(frame.bytes(), layers, PortNo(frame.meta.in_port), &mut general);
+        general.words == key.words
+    }
+
     /// Adds the presence bits to a key.
-    fn add_presence(&self, facts: Facts, key: &mut ExpressKey) {
+    pub(super) fn add_presence(&self, facts: Facts, key: &mut ExpressKey) {
         for (presence, at) in self.presence.chunks(64).zip((self.port_bytes..).step_by(LOAD_BYTES)) {
             let bits = presence.iter().rev().fold(0, |bits, presence| bits << 1 | (facts >> presence & 1));
             key.add(at, bits);
@@ -259,10 +216,25 @@ impl KeyReader {
         bytes
     }
 
+    /// Returns the number of words in which keys are hashed.
+    #[inline(always)]
+    pub(super) fn hashed_words(&self) -> usize {
+        match self.length_bytes.div_ceil(LOAD_BYTES) {
+            0 => 1,
+            words @ 1..=SHORT_WORDS => words,
+            _ => LONG_WORDS,
+        }
+    }
+
     /// Returns the hash of a key that this reader wrote.
     #[must_use]
-    #[inline]
     pub fn hash(&self, key: &ExpressKey) -> u64 {
-        self.seed.hash_masked(&key.words[..self.length_bytes.div_ceil(LOAD_BYTES)])
+        self.seed.hash_masked(&key.words[..self.hashed_words()])
+    }
+
+    /// Returns the hash of a key. `WORDS` must be [`Self::hashed_words`].
+    #[inline(always)]
+    pub(super) fn hash_words<const WORDS: usize>(&self, key: &ExpressKey) -> u64 {
+        self.seed.hash_masked(&key.words[..WORDS])
     }
 }

@@ -21,6 +21,8 @@ mod key;
 
 mod layout;
 
+mod look_up;
+
 mod pass;
 
 mod path;
@@ -31,6 +33,10 @@ mod records;
 
 mod tags;
 
+mod template;
+
+mod waiting;
+
 #[cfg(test)]
 mod tests;
 
@@ -40,3 +46,4 @@ pub use key::{ExpressKey, KeyReader};
 pub use layout::{ONE_LINE_BYTES, TWO_LINES_BYTES};
 pub use plan::{ExpressPlan, KeyFit, PlanVersion};
 pub use records::ExpressSize;
+pub(crate) use waiting::WaitingKeys;

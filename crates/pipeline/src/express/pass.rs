@@ -4,21 +4,29 @@
 //! Packets with a direct way leave before they are admitted. For other packets with a record, the entries'
 //! instructions run without a lookup. Packets without a record take the general way. Records are made when
 //! the whole burst has left, so packets of one flow in a burst all have a record, or none has.
+//!
+//! If lanes are on, the record also says in which lane a packet is: low-latency packets leave now, and normal
+//! ones wait in the backlog with the entries that they hit. Packets of one flow may wait although the flow
+//! has a low-latency record: they arrived before it was made. The record then has a fence ([`crate::lanes`]),
+//! and later packets of the flow are held until it has passed.
 
 use super::cache::{Express, Missed, Store};
-use super::key::ExpressKey;
-use super::path::{Direct, Path};
+use super::look_up::{BurstKeys, locate};
+use super::path::Path;
 use super::records::Records;
+use super::waiting::WaitingKeys;
 use crate::context::BurstContext;
 use crate::egress::Egress;
 use crate::hops::{Hop, Hops};
-use crate::packet::{Packet, State};
+use crate::lanes::Queued;
+use crate::packet::{self, Packet, State};
 use crate::probe::{Leaving, Probe, ProbeStep, Via};
 use crate::slab::{BURST, Burst, PacketSlot};
+use actions::Route;
 use dataplane::FoundBy;
 use engines::NONE;
-use flow::{Nanos, Outcome, PortNo, QueueId};
-use frame::Frame;
+use flow::{Outcome, PortNo, QueueId};
+use frame::{Frame, Lane};
 use wire::ethernet::ETHERNET_BYTES;
 use wire::{Depth, Layers};
 
@@ -46,15 +54,27 @@ impl Passage {
     }
 }
 
+/// Result of a burst.
+pub(crate) struct Passed {
+    /// Packets that take the general way, in order.
+    pub rest: Burst,
+    /// Number of packets of the burst that have left.
+    pub left: usize,
+    /// Number of low-latency packets among them.
+    pub low_latency: usize,
+}
+
 impl Express {
-    /// Looks up the frames of a burst. Frames with a direct way leave. All others stay in `frames`, in order.
-    /// No packet may wait in the backlog. Returns the number of low-latency packets that have left.
-    /// `slot` is a free slot for the packets that leave.
+    /// Looks up the frames of a burst. Frames with a direct way leave, except normal ones if `lanes_on`. All
+    /// others stay in `frames`, in order. Returns the number of low-latency packets that have left. `slot` is
+    /// a free slot for the packets that leave.
     pub(crate) fn pass_frames<E: Egress, P: Probe>(
         &mut self,
         context: &mut BurstContext<'_, E>,
         frames: &mut Vec<Frame>,
         slot: PacketSlot,
+        lanes_on: bool,
+        queued: Queued,
         probe: &mut P,
     ) -> usize {
         self.kept.clear();
@@ -65,148 +85,189 @@ impl Express {
             return 0;
         }
         let count = frames.len().min(BURST);
-        let Self { reader, store, version, keys, hashes, layers, places, .. } = self;
-        for (at, frame) in frames.iter().enumerate().take(count) {
-            let (bytes, layers) = (frame.bytes(), &mut layers[at]);
-            *layers = Layers::default();
-            locate(bytes, reader.depth(), layers);
-            reader.key_of_located(bytes, layers, PortNo(frame.meta.in_port), &mut keys[at]);
-            hashes[at] = reader.hash(&keys[at]);
+        self.look_up(frames, context.now);
+        let places = &mut self.burst.places[..count];
+        let found = places.iter().filter(|place| **place != NONE).count();
+        if !self.bypass.acts(count, found, queued) {
+            places.fill(NONE);
         }
-        match store {
-            Store::OneLine(records) => {
-                find(records, &hashes[..count], &keys[..], *version, context.now, places)
-            }
-            Store::TwoLines(records) => {
-                find(records, &hashes[..count], &keys[..], *version, context.now, places)
-            }
-        }
+        self.counters.set_bypassed(self.bypass.is_on());
         probe.mark(ProbeStep::Express, count as u32);
-        let (mut direct, mut low_latency) = (0, 0);
-        let mut passage = Passage::default();
-        // Nearly always all frames of a burst are from one port.
-        let mut ingress = (PortNo(0), false);
-        for (at, frame) in frames.drain(..).enumerate() {
-            let in_port = PortNo(frame.meta.in_port);
-            if in_port != ingress.0 {
-                ingress = (in_port, context.receives(in_port));
-            }
-            let is_received = ingress.1 && frame.len() >= ETHERNET_BYTES;
-            let Some(Path { hops, direct: Some(way) }) = path_at(store, places[at]).filter(|_| is_received)
-            else {
-                self.rest.push(frame);
-                self.kept.push(at);
-                continue;
-            };
-            match leave(context, frame, way, hops, &mut layers[at], slot, probe) {
-                Ok(()) => {
-                    passage.add(context, hops);
-                    direct += 1;
-                    low_latency += usize::from(way.low_latency);
-                }
-                Err(frame) => {
-                    self.rest.push(frame);
-                    self.kept.push(at);
-                }
-            }
+        let Self { store, burst, kept, rest, counters, .. } = self;
+        let mut passing = Passing { burst, kept, rest, slot, lanes_on, left: 0, low_latency: 0 };
+        match store {
+            Store::OneLine(records) => passing.pass(context, records, frames, probe),
+            Store::TwoLines(records) => passing.pass(context, records, frames, probe),
         }
-        passage.end(context);
-        std::mem::swap(frames, &mut self.rest);
-        context.burst_counters.express += direct as u64;
-        self.counters.hits(direct as u64);
-        self.hits = direct;
+        let (left, low_latency) = (passing.left as u64, passing.low_latency);
+        // Frames beyond a burst, if there are any, wait for the next call.
+        rest.append(frames);
+        std::mem::swap(frames, rest);
+        context.burst_counters.express += left;
+        counters.hits(left);
         low_latency
     }
 
     /// Takes the admitted packets of a burst through the express path. `burst` has a slot for each frame that
-    /// [`Self::pass_frames`] left. Returns the packets that take the general way, in order, and the number of
-    /// low-latency packets that have left.
+    /// [`Self::pass_frames`] left. If `lanes_on`, packets that must wait have their path and their state set.
     pub(crate) fn pass_packets<E: Egress, P: Probe>(
         &mut self,
         context: &mut BurstContext<'_, E>,
         packets: &mut [Packet],
         burst: &Burst,
+        lanes_on: bool,
         probe: &mut P,
-    ) -> (Burst, usize) {
+    ) -> Passed {
         if !self.asks {
-            return (burst.clone(), 0);
+            return Passed { rest: burst.clone(), left: 0, low_latency: 0 };
         }
-        let (mut rest, mut hits, mut low_latency) = (Burst::new(), 0, 0);
+        let mut passed = Passed { rest: Burst::new(), left: 0, low_latency: 0 };
+        let mut hits = 0;
         for (slot, at) in burst.iter().zip(&self.kept) {
             let packet = &mut packets[slot.index()];
             // A packet that was dropped at its admission has no way.
-            let is_waiting = packet.state != State::Done;
-            let path = path_at(&self.store, self.places[*at]).filter(|_| is_waiting);
-            if let Some(path) = path {
-                packet.data.set_layers(&self.layers[*at]);
-                follow(context, packet, *slot, &path.hops, probe);
-                low_latency += usize::from(packet.low_latency);
-                hits += 1;
+            if packet.state == State::Done {
+                passed.rest.push(*slot);
                 continue;
             }
-            rest.push(*slot);
-            if is_waiting {
-                packet.data.set_layers(&self.layers[*at]);
+            packet.data.set_layers(&self.burst.layers[*at]);
+            let place = self.burst.places[*at];
+            let fence = if lanes_on { self.store.waits_for(place, context.window) } else { None };
+            let Some(path) = self.store.path(place) else {
+                passed.rest.push(*slot);
                 self.missed.push(Missed { slot: *slot, at: *at });
+                continue;
+            };
+            hits += 1;
+            packet.hops = path.hops;
+            packet.state = State::Recorded;
+            if lanes_on && path.lane == Lane::Normal {
+                packet.low_latency = false;
+                packet.path = packet::Path::Recorded;
+            } else if let Some(fence) = fence {
+                packet.path = packet::Path::Held;
+                packet.fence = fence;
+            } else {
+                context.run_recorded(packet, *slot, probe);
+                context.finish(packet, *slot, Via::Express, probe);
+                packet.path = packet::Path::Left;
+                passed.left += 1;
+                passed.low_latency += usize::from(packet.low_latency);
             }
         }
-        context.burst_counters.express += hits as u64;
-        self.hits += hits;
-        self.bypass.saw(self.hits + self.missed.len(), self.hits);
-        self.counters.set_bypassed(self.bypass.is_on());
-        self.counters.hits(hits as u64);
+        context.burst_counters.express += hits;
+        self.counters.hits(hits);
         self.counters.misses(self.missed.len() as u64);
-        (rest, low_latency)
+        passed
     }
 
-    /// Makes records for the packets of the burst that have taken the general way.
+    /// Makes records for the packets of the burst that have left on the general way. Saves the keys of
+    /// packets that wait in the backlog.
     #[inline]
-    pub(crate) fn learn<E>(&mut self, context: &BurstContext<'_, E>, packets: &[Packet]) {
+    pub(crate) fn learn<E>(
+        &mut self,
+        context: &BurstContext<'_, E>,
+        packets: &mut [Packet],
+        waiting: &mut WaitingKeys,
+        lanes_on: bool,
+    ) {
         for number in 0..self.missed.len() {
             let Missed { slot, at } = self.missed[number];
-            let packet = &packets[slot.index()];
-            if let Some(path) = Path::of(context, &packet.hops, packet.data.ext.in_port()) {
-                self.learn_path(at, &path);
+            let packet = &mut packets[slot.index()];
+            if lanes_on && packet.path != packet::Path::Left {
+                packet.awaits_record = true;
+                waiting.save(slot, &self.burst.keys[at]);
+                continue;
+            }
+            let Some(path) = Path::of(context, &packet.hops, packet.data.ext.in_port()) else { continue };
+            // No record without a fence may be made while a packet of the flow waits.
+            let hash = self.burst.hashes[at];
+            let waits = |missed: &Missed| {
+                self.burst.hashes[missed.at] == hash
+                    && packets[missed.slot.index()].path != packet::Path::Left
+            };
+            if !(lanes_on && self.missed.iter().any(waits)) {
+                let key = self.burst.keys[at];
+                self.learn_path(&key, hash, &path, 0, context.window);
             }
         }
         self.missed.clear();
     }
-}
 
-/// Locates headers at least to this depth. Common packets are parsed to the greatest depth at once.
-#[inline]
-fn locate(bytes: &[u8], depth: Depth, layers: &mut Layers) {
-    if depth < Depth::L3 || !wire::locate_common(bytes, layers) {
-        wire::deepen(bytes, depth, layers);
+    /// Makes records for packets of the backlog that have left.
+    #[inline]
+    pub(crate) fn learn_waiting<E>(
+        &mut self,
+        context: &BurstContext<'_, E>,
+        packets: &mut [Packet],
+        burst: &[PacketSlot],
+        waiting: &WaitingKeys,
+    ) {
+        for slot in burst {
+            let packet = &mut packets[slot.index()];
+            if std::mem::take(&mut packet.awaits_record)
+                && let Some(fence) = context.window.fence()
+                && let Some(path) = Path::of(context, &packet.hops, packet.data.ext.in_port())
+            {
+                let key = waiting.key(*slot);
+                let hash = self.reader.hash(&key);
+                self.learn_path(&key, hash, &path, fence, context.window);
+            }
+        }
     }
 }
 
-/// Looks up keys. Stores the place of each key's record, or [`NONE`].
-#[inline]
-fn find<const WORDS: usize>(
-    records: &mut Records<WORDS>,
-    hashes: &[u64],
-    keys: &[ExpressKey],
-    version: u64,
-    now: Nanos,
-    places: &mut [u32; BURST],
-) {
-    records.begin(now);
-    places.fill(NONE);
-    hashes.iter().for_each(|hash| records.prefetch(*hash));
-    for (place, hash) in places.iter_mut().zip(hashes) {
-        *place = records.candidate(*hash);
-    }
-    for ((place, hash), key) in places.iter_mut().zip(hashes).zip(keys) {
-        *place = records.find(*place, *hash, key, version);
-    }
+/// Frames of a burst that leave directly.
+struct Passing<'a> {
+    burst: &'a mut BurstKeys,
+    kept: &'a mut arrayvec::ArrayVec<usize, BURST>,
+    rest: &'a mut Vec<Frame>,
+    slot: PacketSlot,
+    lanes_on: bool,
+    left: usize,
+    low_latency: usize,
 }
 
-#[inline(always)]
-fn path_at(store: &Store, place: u32) -> Option<&Path> {
-    match store {
-        Store::OneLine(records) => records.path(place),
-        Store::TwoLines(records) => records.path(place),
+impl Passing<'_> {
+    /// Sends the frames with a direct way, and moves all others to `rest`.
+    #[inline(never)]
+    fn pass<const WORDS: usize, E: Egress, P: Probe>(
+        &mut self,
+        context: &mut BurstContext<'_, E>,
+        records: &mut Records<WORDS>,
+        frames: &mut Vec<Frame>,
+        probe: &mut P,
+    ) {
+        let mut passage = Passage::default();
+        // Nearly always all frames of a burst are from one port.
+        let mut ingress = (PortNo(0), false);
+        let count = frames.len().min(BURST);
+        for (at, mut frame) in frames.drain(..count).enumerate() {
+            let in_port = PortNo(frame.meta.in_port);
+            if in_port != ingress.0 {
+                ingress = (in_port, context.receives(in_port));
+            }
+            let is_received = ingress.1 && frame.len() >= ETHERNET_BYTES;
+            let place = self.burst.places[at];
+            let waits = is_received && self.lanes_on && records.waits_for(place, context.window).is_some();
+            if let Some(path) = records.path(place).filter(|_| is_received && !waits)
+                && !(self.lanes_on && path.lane == Lane::Normal)
+                && let Some(route) = path.direct()
+            {
+                match leave(context, frame, path, &route, &mut self.burst.layers[at], self.slot, probe) {
+                    Ok(()) => {
+                        passage.add(context, &path.hops);
+                        self.left += 1;
+                        self.low_latency += usize::from(path.lane == Lane::LowLatency);
+                        continue;
+                    }
+                    Err(unchanged) => frame = unchanged,
+                }
+            }
+            self.rest.push(frame);
+            self.kept.push(at);
+        }
+        passage.end(context);
     }
 }
 
@@ -216,31 +277,31 @@ fn path_at(store: &Store, place: u32) -> Option<&Path> {
 fn leave<E: Egress, P: Probe>(
     context: &mut BurstContext<'_, E>,
     mut frame: Frame,
-    way: &Direct,
-    hops: &Hops,
+    path: &Path,
+    route: &Route,
     layers: &mut Layers,
     slot: PacketSlot,
     probe: &mut P,
 ) -> Result<(), Frame> {
-    let (bytes, route) = (frame.len(), way.route());
+    let bytes = frame.len();
     if route.dec_ttl && layers.depth < Depth::L3 {
-        locate(frame.bytes(), Depth::L3, layers);
+        locate(&frame, Depth::L3, layers);
     }
     if !route.suits(frame.bytes(), layers) {
         return Err(frame);
     }
     probe.arrives(slot, &frame);
     probe.packet(PortNo(frame.meta.in_port), frame.meta.sequence);
-    for Hop { table, entry } in hops.iter() {
+    for Hop { table, entry } in path.hops.iter() {
         probe.looked_up(slot, table, FoundBy::Express, entry, bytes);
         if let Some(cell) = context.cells.get(entry) {
             cell.count(1, bytes as u64, context.now);
         }
     }
     route.rewrite(frame.bytes_mut(), layers);
-    frame.meta.lane = if way.low_latency { frame::Lane::LowLatency } else { frame::Lane::Normal };
-    probe.leaving(slot, &Leaving::only(Some((way.output, &frame))));
-    let outcome = match context.egress.transmit(way.output, QueueId(0), frame) {
+    frame.meta.lane = path.lane;
+    probe.leaving(slot, &Leaving::only(Some((path.output, &frame))));
+    let outcome = match context.egress.transmit(path.output, QueueId(0), frame) {
         Ok(()) => {
             context.burst_counters.copies += 1;
             context.burst_counters.forwarded += 1;
@@ -256,24 +317,36 @@ fn leave<E: Egress, P: Probe>(
     Ok(())
 }
 
-/// Runs the entries of a path, and lets the packet leave.
-#[inline]
-fn follow<E: Egress, P: Probe>(
-    context: &mut BurstContext<'_, E>,
-    packet: &mut Packet,
-    slot: PacketSlot,
-    hops: &Hops,
-    probe: &mut P,
-) {
-    for Hop { table, entry } in hops.iter() {
-        probe.looked_up(slot, table, FoundBy::Express, entry, packet.data.frame.len());
-        let state = context.hit(packet, table, entry);
-        context.counters.add_table(table, 1, u64::from(state.is_some()));
-        // An action may end a packet early, for example a decrement of a TTL that expires.
-        if state.and_then(State::waits_for).is_none() {
-            break;
+impl<E: Egress> BurstContext<'_, E> {
+    /// Runs the entries that a record gave for a packet. The packet's outputs leave later.
+    #[inline]
+    pub(crate) fn run_recorded<P: Probe>(&mut self, packet: &mut Packet, slot: PacketSlot, probe: &mut P) {
+        let hops = std::mem::take(&mut packet.hops);
+        for Hop { table, entry } in hops.iter() {
+            probe.looked_up(slot, table, FoundBy::Express, entry, packet.data.frame.len());
+            let state = self.hit(packet, table, entry);
+            self.counters.add_table(table, 1, u64::from(state.is_some()));
+            // An action may end a packet early, for example a decrement of a TTL that expires.
+            if state.and_then(State::waits_for).is_none() {
+                break;
+            }
+        }
+        debug_assert!(packet.state.waits_for().is_none(), "the last entry of a path leads to no table");
+    }
+
+    /// Runs the entries that records gave for the packets of a burst.
+    pub(crate) fn run_all_recorded<P: Probe>(
+        &mut self,
+        packets: &mut [Packet],
+        burst: &[PacketSlot],
+        probe: &mut P,
+    ) {
+        for slot in burst {
+            let packet = &mut packets[slot.index()];
+            if packet.state == State::Recorded {
+                packet.path = packet::Path::Recorded;
+                self.run_recorded(packet, *slot, probe);
+            }
         }
     }
-    debug_assert!(packet.state.waits_for().is_none(), "the last entry of a path leads to no table");
-    context.finish(packet, slot, Via::Express, probe);
 }

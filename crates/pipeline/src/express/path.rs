@@ -2,82 +2,80 @@
 //! What a path record does with a packet.
 
 use crate::context::BurstContext;
-use crate::hops::{Hop, Hops};
+use crate::hops::{Hop, Hops, is_recordable};
 use actions::{MacWrite, Route};
-use flow::{EntryId, PortNo};
+use flow::PortNo;
+use frame::Lane;
 
-/// A path, and the direct way to its end if there is one. It takes one cache line.
-#[derive(Clone, Copy, Debug, Default)]
+/// A path, and its effect if its entries only rewrite MAC addresses and the TTL, and send the packet to one
+/// port. It takes one cache line.
+#[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(super) struct Path {
     pub hops: Hops,
-    /// `None` if the entries' instructions must run one by one.
-    pub direct: Option<Direct>,
-}
-
-/// Effect of a path whose entries only rewrite MAC addresses and the TTL, and send the packet to one port.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Direct {
     macs: MacWrite,
     dec_ttl: bool,
-    /// An open port that is not the ingress port.
+    /// Whether the packet can leave without its entries' instructions.
+    is_direct: bool,
+    /// Low-latency if every entry is.
+    pub lane: Lane,
+    /// Port by which the packet leaves directly. It is open, and not the ingress port.
     pub output: PortNo,
-    /// Whether every entry is low-latency.
-    pub low_latency: bool,
 }
 
 const _: () = assert!(size_of::<Path>() == 64);
 
+impl Default for Path {
+    fn default() -> Self {
+        Self::new(Hops::default(), Lane::Normal)
+    }
+}
+
 impl Path {
+    fn new(hops: Hops, lane: Lane) -> Self {
+        let macs = MacWrite::NONE;
+        Self { hops, macs, dec_ttl: false, is_direct: false, lane, output: PortNo(0) }
+    }
+
     /// Returns the path of packets of a port that hit these entries. Returns `None` if the key does not
     /// determine the path.
     ///
     /// A later table sees bits of the key or written constants if every entry before the last one only writes
     /// MAC addresses and decrements the TTL.
     pub fn of<E>(context: &BurstContext<'_, E>, hops: &Hops, in_port: PortNo) -> Option<Self> {
-        if !hops.is_known() {
+        let programs = || hops.entries().iter().map(|entry| Some(context.entry(*entry)?.1));
+        if !hops.is_known() || !is_recordable(programs()) {
             return None;
         }
-        let mut ends = false;
-        for entry in hops.entries().iter().copied() {
-            if ends {
-                return None;
-            }
-            ends = match context.entry(entry) {
-                None => true,
-                Some((_, program)) => program.next.is_none(),
-            };
-            if !ends && context.entry(entry).is_none_or(|(_, program)| program.passage.is_none()) {
-                return None;
-            }
-        }
-        ends.then(|| Self { hops: *hops, direct: Direct::of(context, hops, in_port) })
+        let is_low_latency = programs().all(|program| program.is_some_and(|program| program.low_latency));
+        let lane = if is_low_latency { Lane::LowLatency } else { Lane::Normal };
+        Some(Self::new(*hops, lane).directly(context, in_port))
     }
-}
 
-impl Direct {
-    fn of<E>(context: &BurstContext<'_, E>, hops: &Hops, in_port: PortNo) -> Option<Self> {
-        let (mut route, mut output, mut low_latency) = (Route::NONE, None, true);
-        for Hop { entry, .. } in hops.iter() {
-            if entry == EntryId::NONE {
-                return None;
-            }
-            let (_, program) = context.entry(entry)?;
+    /// Compiles the effect of the path's entries, if it is simple.
+    fn directly<E>(self, context: &BurstContext<'_, E>, in_port: PortNo) -> Self {
+        let (mut route, mut output) = (Route::NONE, None);
+        for Hop { entry, .. } in self.hops.iter() {
+            let Some((_, program)) = context.entry(entry) else { return self };
             if let Some(next) = &program.route {
-                route = route.then(next)?;
+                let Some(both) = route.then(next) else { return self };
+                route = both;
             }
             output = program.output;
-            low_latency &= program.low_latency;
         }
-        let output = output.filter(|port| *port != in_port && context.ports.is_open(*port))?;
         // With this setting, fragments are dropped at their admission.
-        let Route { macs, dec_ttl } = route;
-        (!context.settings.drop_fragments).then_some(Self { macs, dec_ttl, output, low_latency })
+        let output = output.filter(|port| *port != in_port && context.ports.is_open(*port));
+        match output.filter(|_| !context.settings.drop_fragments) {
+            Some(output) => {
+                Self { macs: route.macs, dec_ttl: route.dec_ttl, is_direct: true, output, ..self }
+            }
+            None => self,
+        }
     }
 
-    /// Returns the rewrites of all entries.
+    /// Returns the rewrites of all entries, if the packet can leave without their instructions.
     #[inline(always)]
-    pub fn route(&self) -> Route {
-        Route { macs: self.macs, dec_ttl: self.dec_ttl }
+    pub fn direct(&self) -> Option<Route> {
+        self.is_direct.then_some(Route { macs: self.macs, dec_ttl: self.dec_ttl })
     }
 }

@@ -13,14 +13,22 @@
 use super::key::ExpressKey;
 use super::path::Path;
 use super::tags::{Tags, WAYS};
+use crate::lanes::Window;
 use crate::recency::{Seen, Use};
 use engines::NONE;
 use engines::pages::zeros;
 use flow::Nanos;
 use frame::prefetch;
 
-/// Number of words of a record before its key: the rule version and the use.
+/// Number of words of a record before its key: the rule version, then the use in the lowest byte and the
+/// fence in the upper half.
 const HEAD_WORDS: usize = 2;
+
+/// Bits of the use in its word.
+const USE_BITS: u64 = 0xff;
+
+/// Position of the fence in its word.
+const FENCE_BIT: u32 = 32;
 
 /// Number of words in a cache line.
 pub(super) const LINE_WORDS: usize = 8;
@@ -31,6 +39,8 @@ const PERIOD_NS: Nanos = Nanos(1_000_000_000);
 /// What became of a key that was to be learned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Learned {
+    /// The key has a record of this rule version.
+    Known,
     /// A record of an older rule version was replaced.
     Renewed,
     /// The record took a free place.
@@ -48,6 +58,18 @@ pub struct ExpressSize {
     pub records: usize,
     /// Memory of the records in bytes.
     pub bytes: usize,
+}
+
+/// A record that is to be made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NewRecord<'a> {
+    pub key: &'a ExpressKey,
+    pub hash: u64,
+    pub path: &'a Path,
+    /// Position of the backlog's end, or 0; see [`crate::lanes`].
+    pub fence: u32,
+    /// Rule version for which the path holds.
+    pub version: u64,
 }
 
 /// Records of `WORDS` words each: one or two cache lines.
@@ -131,7 +153,7 @@ impl<const WORDS: usize> Records<WORDS> {
         }
         let mut hits = Use::from_bits(*used as u8);
         hits.hit(period);
-        *used = u64::from(hits.to_bits());
+        *used = *used & !USE_BITS | u64::from(hits.to_bits());
         place
     }
 
@@ -156,13 +178,34 @@ impl<const WORDS: usize> Records<WORDS> {
         NONE
     }
 
-    /// Makes a record for a key, or renews its record.
+    /// Returns whether packets that hit the record at a place must wait, for which fence. A fence that has
+    /// passed is removed.
+    #[inline(always)]
+    pub fn waits_for(&mut self, place: u32, window: Window) -> Option<u32> {
+        if place == NONE {
+            return None;
+        }
+        let [_, word, ..] = self.record_mut(place as usize) else { return None };
+        let fence = (*word >> FENCE_BIT) as u32;
+        if fence == 0 {
+            return None;
+        }
+        if !window.waits(fence) {
+            *word &= u64::from(u32::MAX);
+            return None;
+        }
+        Some(fence)
+    }
+
+    /// Makes a record for a key, or renews its record. A record of this version keeps its fence: no packet
+    /// with this key has joined the backlog since that record was made.
     #[inline(never)]
-    pub fn learn(&mut self, hash: u64, key: &ExpressKey, path: &Path, version: u64) -> Learned {
+    pub fn learn(&mut self, new: &NewRecord<'_>, window: Window) -> Learned {
+        let NewRecord { key, hash, path, fence, version } = *new;
         let known = self.find_again(hash, key);
         let (place, learned) = if known != NONE {
             (known as usize, Learned::Renewed)
-        } else if let Some((place, learned)) = self.room(hash) {
+        } else if let Some((place, learned)) = self.room(hash, window) {
             (place, learned)
         } else {
             return Learned::Refused;
@@ -173,15 +216,19 @@ impl<const WORDS: usize> Records<WORDS> {
             let record = self.record_mut(place);
             record[1] = u64::from(used);
             record[HEAD_WORDS..].iter_mut().zip(key.words()).for_each(|(to, word)| *to = *word);
+        } else if self.record(place)[0] == version {
+            return Learned::Known;
         }
-        self.record_mut(place)[0] = version;
+        let record = self.record_mut(place);
+        record[0] = version;
+        record[1] = record[1] & USE_BITS | u64::from(fence) << FENCE_BIT;
         self.paths[place] = *path;
         learned
     }
 
     /// Returns the place for a new record with this hash, or `None` if the record is refused. The place may
-    /// hold a record.
-    fn room(&mut self, hash: u64) -> Option<(usize, Learned)> {
+    /// hold a record, but none for which packets wait: they must leave before later packets of their flow.
+    fn room(&mut self, hash: u64, window: Window) -> Option<(usize, Learned)> {
         let set = self.set(hash);
         let free = self.tags[set].equal(0);
         if free != 0 {
@@ -194,8 +241,12 @@ impl<const WORDS: usize> Records<WORDS> {
         // Rotates among equally idle records, so that each has time to be hit.
         let first = (hash >> 40) as usize;
         let ways = (0..WAYS).map(|way| set * WAYS + (first + way) % WAYS);
-        let idle = ways
-            .filter_map(|place| Some((Use::from_bits(self.record(place)[1] as u8).idles(period)?, place)));
+        let idle = ways.filter_map(|place| {
+            let word = self.record(place)[1];
+            let fence = (word >> FENCE_BIT) as u32;
+            let periods = Use::from_bits(word as u8).idles(period)?;
+            (fence == 0 || !window.waits(fence)).then_some((periods, place))
+        });
         idle.max_by_key(|(periods, _)| *periods).map(|(_, place)| (place, Learned::Displaced))
     }
 
@@ -254,6 +305,16 @@ mod tests {
         path
     }
 
+    fn learn<const WORDS: usize>(
+        records: &mut Records<WORDS>,
+        hash: u64,
+        key: &ExpressKey,
+        path: &Path,
+        version: u64,
+    ) -> Learned {
+        records.learn(&NewRecord { key, hash, path, fence: 0, version }, Window::default())
+    }
+
     fn hit(records: &mut Records<8>, hash: u64, number: u64, version: u64) -> Option<u32> {
         let candidate = records.candidate(hash);
         let place = records.find(candidate, hash, &key(number), version);
@@ -265,13 +326,13 @@ mod tests {
         let mut records = Records::<8>::new(64);
         let at = hash(3, 9);
         assert_eq!(hit(&mut records, at, 1, 7), None);
-        assert_eq!(records.learn(at, &key(1), &path(11), 7), Learned::New);
-        assert_eq!(records.learn(at, &key(2), &path(22), 7), Learned::New, "the tags are equal");
+        assert_eq!(learn(&mut records, at, &key(1), &path(11), 7), Learned::New);
+        assert_eq!(learn(&mut records, at, &key(2), &path(22), 7), Learned::New, "the tags are equal");
         assert_eq!((hit(&mut records, at, 1, 7), hit(&mut records, at, 2, 7)), (Some(11), Some(22)));
         assert_eq!(hit(&mut records, at, 3, 7), None);
         assert_eq!(hit(&mut records, hash(2, 9), 1, 7), None, "another set");
         assert_eq!(hit(&mut records, at, 2, 8), None, "the rules have changed");
-        assert_eq!(records.learn(at, &key(2), &path(23), 8), Learned::Renewed);
+        assert_eq!(learn(&mut records, at, &key(2), &path(23), 8), Learned::Renewed);
         assert_eq!((hit(&mut records, at, 2, 8), hit(&mut records, at, 1, 8)), (Some(23), None));
     }
 
@@ -279,7 +340,7 @@ mod tests {
     fn new_keys_displace_only_idle_records_and_only_if_they_come_again() {
         let mut records = Records::<8>::new(1);
         let learn = |records: &mut Records<8>, number: u64| {
-            records.learn(hash(0, number), &key(number), &path(number as u32), 1)
+            learn(records, hash(0, number), &key(number), &path(number as u32), 1)
         };
         records.begin(seconds(10));
         assert!((1..=16).all(|number| learn(&mut records, 2 * number) == Learned::New));
@@ -301,11 +362,30 @@ mod tests {
     fn long_keys_are_compared_whole() {
         let mut records = Records::<16>::new(16);
         let keys = [0, 1].map(|last| ExpressKey::of_words(&[5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, last]));
-        assert_eq!(records.learn(hash(0, 1), &keys[0], &path(1), 1), Learned::New);
+        assert_eq!(learn(&mut records, hash(0, 1), &keys[0], &path(1), 1), Learned::New);
         let mut place = |key| {
             let candidate = records.candidate(hash(0, 1));
             records.find(candidate, hash(0, 1), key, 1)
         };
         assert_eq!((place(&keys[0]), place(&keys[1])), (0, NONE));
+    }
+
+    #[test]
+    fn a_fence_holds_until_it_is_passed_and_nobody_displaces_its_record() {
+        let mut records = Records::<8>::new(1);
+        let path = path(1);
+        let mut learn = |number: u64, fence, window, second| {
+            records.begin(seconds(second));
+            let new = NewRecord { key: &key(number), hash: hash(0, number), path: &path, fence, version: 1 };
+            (records.learn(&new, window), records.waits_for(0, window), records.waits_for(0, window))
+        };
+        let (waiting, passed) = (Window::new(4, 3), Window::new(6, 3));
+        assert_eq!(learn(2, 6, waiting, 1), (Learned::New, Some(6), Some(6)));
+        assert_eq!(learn(2, 7, waiting, 1), (Learned::Known, Some(6), Some(6)), "the fence stays");
+        (2..=16).for_each(|number| assert_eq!(learn(2 * number, 6, waiting, 1).0, Learned::New));
+        // All records have been idle for long, but packets may wait for their fence.
+        (0..4).for_each(|_| assert_eq!(learn(99, 0, waiting, 50).0, Learned::Refused));
+        assert_eq!(learn(99, 0, passed, 50).0, Learned::Displaced);
+        assert_eq!(learn(2, 0, passed, 50).1, None);
     }
 }

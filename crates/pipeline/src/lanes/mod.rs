@@ -3,15 +3,16 @@
 //! are queued.
 //!
 //! ```text
-//! burst ──► walk ──► all hit: leaves                                      (burst by burst, as received)
+//! burst ──► path record or walk ──► all hit: leaves                       (burst by burst, as received)
 //!            │  └──► hit, but earlier packets of its value wait ──► hold ──┐ released in order, walks on
 //!            ▼                                                             │
 //!          backlog: one queue in the order of arrival ──► tables ──► leaves│  (quantum by quantum)
 //!            └ no space: dropped by name                    └ learns ──► a record with a fence
 //! ```
 //!
-//! Known normal and unknown packets share one queue, so they cannot overtake one another. Each kind has a
-//! share of it ([`shares`]).
+//! A normal packet with a record of its whole path ([`crate::express`]) joins the backlog with its entries,
+//! and needs no table. Known normal and unknown packets share one queue, so they cannot overtake one another.
+//! Each kind has a share of it ([`shares`]).
 //!
 //! A packet on the fast-forwarding path could overtake an earlier packet of its flow in the backlog, by a
 //! record that was made meanwhile. Such a record therefore has a *fence* (an order barrier, not a memory
@@ -44,6 +45,16 @@ pub struct LaneUsage {
     pub backlog_unknown: Usage,
     /// Held low-latency packets.
     pub hold: Usage,
+}
+
+/// Which packets wait when a burst arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Queued {
+    Nothing,
+    /// Packets in the backlog.
+    Backlog,
+    /// Packets in the hold queue, and perhaps in the backlog.
+    Held,
 }
 
 /// Packets that stay in the pipeline between two bursts.
@@ -90,6 +101,16 @@ impl Lanes {
     /// Returns the total number of waiting packets.
     pub fn held(&self) -> usize {
         self.backlogged() + self.hold.len()
+    }
+
+    /// Returns which packets wait.
+    #[inline]
+    pub fn queued(&self) -> Queued {
+        match (self.hold.len(), self.backlogged()) {
+            (0, 0) => Queued::Nothing,
+            (0, _) => Queued::Backlog,
+            _ => Queued::Held,
+        }
     }
 
     /// Returns the usage of the backlog's shares and of the hold queue.

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Templates: the keys of common packets, built by a few loads at fixed offsets. A template gives the same
+//! key as the general way, for packets with certain headers at certain offsets.
+
+use super::conditions::Facts;
+use super::key::{ExpressKey, KeyReader, Load, ROOM_WORDS, starts};
+use arrayvec::ArrayVec;
+use flow::{Ext, FieldBase, PortNo};
+use wire::Layers;
+
+/// Maximum number of templates. Common packets have fewer combinations of headers.
+const TEMPLATES: usize = 16;
+
+/// Maximum number of loads of a template, beyond the first one of each word.
+const MORE_LOADS: usize = 16;
+
+/// Number of bytes that one load reads.
+const LOAD_BYTES: usize = 8;
+
+/// A load from the packet begins before this offset. It exceeds the headers of common packets.
+const FROM_MAX: usize = 64;
+
+/// Number of bytes at the start of a packet from which a template loads.
+pub(super) const WINDOW_BYTES: usize = FROM_MAX + LOAD_BYTES;
+
+/// Adds masked bytes of a packet to one word of the key.
+#[derive(Clone, Copy, Debug, Default)]
+struct FixedLoad {
+    /// Examined bits. The first byte is the lowest.
+    mask: u64,
+    /// Offset of the first byte in the packet, or in the extended header.
+    from: u16,
+    /// Word of the key.
+    word: u8,
+    /// Number of bits by which the loaded bytes move up in the word.
+    shift: u8,
+}
+
+impl FixedLoad {
+    /// Splits a load at the words of the key. `start` is the offset of its base.
+    fn split(load: &Load, start: u16) -> impl Iterator<Item = Self> {
+        let (at, from) = (usize::from(load.at), start + load.byte);
+        let (word, skipped) = (at / LOAD_BYTES, at % LOAD_BYTES);
+        let fits = LOAD_BYTES - skipped;
+        let first = Self {
+            mask: load.mask << (8 * skipped) >> (8 * skipped),
+            from,
+            word: word as u8,
+            shift: 8 * skipped as u8,
+        };
+        let rest = if skipped == 0 { 0 } else { load.mask >> (8 * fits) };
+        let second = Self { mask: rest, from: from + fits as u16, word: word as u8 + 1, shift: 0 };
+        [first, second].into_iter().filter(|load| load.mask != 0)
+    }
+
+    /// Returns the bits that the load adds to its word.
+    #[inline(always)]
+    fn bits(self, bytes: &[u8; WINDOW_BYTES]) -> u64 {
+        let from = usize::from(self.from) % FROM_MAX;
+        let loaded = bytes[from..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        (loaded & self.mask) << (self.shift % 64)
+    }
+}
+
+/// First load of a word, and the presence bits in this word.
+#[derive(Clone, Copy, Debug, Default)]
+struct WordPlan {
+    presence: u64,
+    load: FixedLoad,
+}
+
+/// The key of packets with the same headers at the same offsets.
+#[derive(Debug)]
+struct Template {
+    /// Headers of the packets, as bits of `wire::layers::header`.
+    present: u32,
+    l3: u16,
+    l4: u16,
+    words: [WordPlan; ROOM_WORDS],
+    /// Other loads from the packet.
+    more: ArrayVec<FixedLoad, MORE_LOADS>,
+    /// Loads from the extended header.
+    ext_loads: ArrayVec<FixedLoad, MORE_LOADS>,
+}
+
+impl Template {
+    #[inline(always)]
+    fn is_for(&self, layers: &Layers) -> bool {
+        (self.present, self.l3, self.l4) == (layers.present, layers.l3, layers.l4)
+    }
+
+    /// Makes the template of packets with these headers. Returns `None` if it has too many loads, or loads
+    /// beyond the common headers.
+    fn new(reader: &KeyReader, layers: &Layers) -> Option<Self> {
+        let Layers { present, l3, l4, .. } = *layers;
+        let facts = Facts::from(present);
+        let mut key = ExpressKey::default();
+        reader.add_presence(facts, &mut key);
+        let mut words = key.words().map(|presence| WordPlan { presence, ..WordPlan::default() });
+        let (mut more, mut ext_loads) = (ArrayVec::new(), ArrayVec::new());
+        let starts = starts(layers);
+        for load in reader.loads().iter().filter(|load| load.when.holds(facts)) {
+            for fixed in FixedLoad::split(load, starts[load.base as usize % starts.len()]) {
+                let first = &mut words[usize::from(fixed.word)].load;
+                if load.base == FieldBase::Ext {
+                    ext_loads.try_push(fixed).ok()?;
+                } else if usize::from(fixed.from) >= FROM_MAX {
+                    return None;
+                } else if first.mask == 0 {
+                    *first = fixed;
+                } else {
+                    more.try_push(fixed).ok()?;
+                }
+            }
+        }
+        Some(Self { present, l3, l4, words, more, ext_loads })
+    }
+
+    /// Writes the first `WORDS` words of a key.
+    #[inline(always)]
+    fn write<const WORDS: usize>(
+        &self,
+        bytes: &[u8; WINDOW_BYTES],
+        layers: &Layers,
+        in_port: PortNo,
+        key: &mut [u64; ROOM_WORDS],
+    ) {
+        for (word, plan) in key.iter_mut().zip(&self.words).take(WORDS) {
+            *word = plan.presence | plan.load.bits(bytes);
+        }
+        key[0] |= u64::from(in_port.0);
+        for load in &self.more {
+            key[usize::from(load.word) % ROOM_WORDS] |= load.bits(bytes);
+        }
+        if !self.ext_loads.is_empty() {
+            self.add_ext(layers, key);
+        }
+    }
+
+    /// Adds the loads from the extended header.
+    #[inline(never)]
+    fn add_ext(&self, layers: &Layers, key: &mut [u64; ROOM_WORDS]) {
+        let mut ext = Ext::default();
+        ext.set_layers(layers);
+        let mut bytes = [0; WINDOW_BYTES];
+        let count = ext.bytes().len().min(WINDOW_BYTES);
+        bytes[..count].copy_from_slice(&ext.bytes()[..count]);
+        for load in &self.ext_loads {
+            key[usize::from(load.word) % ROOM_WORDS] |= load.bits(&bytes);
+        }
+    }
+}
+
+/// Templates of the common packets seen so far.
+#[derive(Debug, Default)]
+pub(super) struct Templates {
+    templates: ArrayVec<Template, TEMPLATES>,
+    /// Index of the template used last.
+    last: usize,
+}
+
+impl Templates {
+    /// Writes the key of a common packet, whose length is `WORDS` words. `window` has the packet's bytes and
+    /// the bytes after them. Returns false if the packet needs the general way.
+    #[inline(always)]
+    pub fn write<const WORDS: usize>(
+        &mut self,
+        reader: &KeyReader,
+        window: &[u8],
+        layers: &Layers,
+        in_port: PortNo,
+        key: &mut ExpressKey,
+    ) -> bool {
+        if !self.templates.get(self.last).is_some_and(|template| template.is_for(layers))
+            && !self.choose(reader, layers)
+        {
+            return false;
+        }
+        let (Some(template), Some(bytes)) = (self.templates.get(self.last), window.first_chunk()) else {
+            return false;
+        };
+        template.write::<WORDS>(bytes, layers, in_port, key.words_mut());
+        true
+    }
+
+    /// Selects the template of packets with these headers, and makes it if there is none.
+    #[inline(never)]
+    fn choose(&mut self, reader: &KeyReader, layers: &Layers) -> bool {
+        if let Some(at) = self.templates.iter().position(|template| template.is_for(layers)) {
+            self.last = at;
+            return true;
+        }
+        let made = Template::new(reader, layers).filter(|_| !self.templates.is_full());
+        let Some(made) = made else { return false };
+        self.last = self.templates.len();
+        self.templates.push(made);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::express::{ExpressPlan, PlanVersion};
+    use flow::Field;
+    use frame::Frame;
+    use wire::{PacketBuilder, locate_common};
+
+    /// Packets with all common combinations of headers. Each has other bytes.
+    fn common(number: u8) -> Vec<Vec<u8>> {
+        let ethernet = || PacketBuilder::ethernet([2, 0, 0, 0, 0, number], [2, 0, 0, 0, 1, number]);
+        let tagged = || ethernet().vlan(0x8100, 0x6000 | u16::from(number));
+        let (source, target) = ([0x20, number, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16], [9; 16]);
+        let upper = |ip: PacketBuilder| {
+            [ip.clone().udp(number.into(), 53), ip.tcp(7_000, number.into())]
+                .map(|packet| packet.payload(&[number; 60]).build())
+        };
+        let both = |outer: PacketBuilder| {
+            let v4 = upper(outer.clone().ipv4([10, 0, 0, number], [10, 1, number, 1]));
+            let v6 = upper(outer.ipv6(source, target));
+            v4.into_iter().chain(v6)
+        };
+        both(ethernet()).chain(both(tagged())).collect()
+    }
+
+    #[test]
+    fn templates_give_the_keys_of_the_general_way() {
+        let mut made = 0;
+        for count in 1..Field::NAMED.len() {
+            let fields = Field::NAMED.iter().cycle().skip(count * 7).take(count);
+            let mut examined: Vec<_> = fields.map(|field| (*field, field.full_mask())).collect();
+            examined.sort_unstable();
+            let plan = ExpressPlan::new(PlanVersion(1), examined, PortNo(70));
+            let Some(reader) = plan.reader() else { continue };
+            let mut templates = Templates::default();
+            let words = reader.hashed_words();
+            for (number, bytes) in
+                (1..4).flat_map(|number| common(number).into_iter().map(move |b| (number, b)))
+            {
+                let frame = Frame::from_bytes(&bytes);
+                let mut found = Layers::default();
+                assert!(locate_common(frame.bytes(), &mut found));
+                // What the words held before must not matter.
+                let mut keys = [ExpressKey::default(); 2];
+                keys[0].words_mut()[..words].fill(!0);
+                let (port, window) = (PortNo(number.into()), frame.window());
+                let is_made = match words {
+                    1 => templates.write::<1>(reader, window, &found, port, &mut keys[0]),
+                    2 => templates.write::<2>(reader, window, &found, port, &mut keys[0]),
+                    3 => templates.write::<3>(reader, window, &found, port, &mut keys[0]),
+                    4 => templates.write::<4>(reader, window, &found, port, &mut keys[0]),
+                    _ => templates.write::<14>(reader, window, &found, port, &mut keys[0]),
+                };
+                assert!(is_made);
+                reader.general_key(frame.bytes(), &found, port, &mut keys[1]);
+                assert_eq!(keys[0].words(), keys[1].words(), "{count} fields, {bytes:02x?}");
+                made += 1;
+            }
+        }
+        assert!(made > 500, "{made}");
+    }
+}
