@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Lanes with the express path: a record says in which lane a packet is.
+
+use crate::lab::{Lab, RULES, USUAL, low, udp};
+use dataplane::DataPlane;
+use flow::{DropReason, TableId};
+
+fn lab(express_records: usize) -> Lab {
+    let frames = worker::WorkerSetConfig {
+        small_frames: 1_024,
+        large_frames: 0,
+        ..worker::WorkerSetConfig::default()
+    };
+    Lab::with(&worker::WorkerSetConfig { lanes: USUAL, express_records, ..frames }, RULES)
+}
+
+/// Marks of the packets that a port has sent, in order.
+fn marks(lab: &mut Lab) -> Vec<u8> {
+    lab.pop(3).iter().filter_map(|bytes| bytes.last().copied()).collect()
+}
+
+#[test]
+fn a_low_latency_packet_leaves_before_known_normal_ones_and_all_keep_their_order() {
+    let mut seen = Vec::new();
+    for express_records in [0, 1_024] {
+        let mut lab = lab(express_records);
+        let normal = |mark| udp([10, 1, 0, 1], 5, 64, mark);
+        for _ in 0..4 {
+            lab.push(1, &low(64, 0));
+            lab.push(1, &normal(0));
+            lab.turn();
+        }
+        marks(&mut lab);
+        let before = lab.model.plane_mut().totals();
+        // A full burst, so that the worker processes no backlog after it.
+        (1..=31).for_each(|mark| lab.push(1, &normal(mark)));
+        lab.push(1, &low(64, 100));
+        lab.turn_alone();
+        assert_eq!(marks(&mut lab), [100], "the normal packets wait");
+        (32..=62).for_each(|mark| lab.push(1, &normal(mark)));
+        lab.push(1, &low(64, 101));
+        (0..16).for_each(|_| {
+            lab.turn();
+        });
+        let found = marks(&mut lab);
+        assert_eq!(found.iter().position(|mark| *mark == 101), Some(0));
+        assert!(found[1..].iter().copied().eq(1..=62), "{express_records}: {found:?}");
+        let plane = lab.model.plane_mut();
+        let (totals, table) = (plane.totals(), plane.table_counters(TableId(0)));
+        assert_eq!(totals.express - before.express, if express_records == 0 { 0 } else { 64 });
+        seen.push((table.lookups, table.matches, totals.forwarded, found));
+    }
+    assert_eq!(seen[0], seen[1]);
+}
+
+#[test]
+fn known_normal_packets_that_find_no_room_are_dropped_by_name() {
+    let mut seen = Vec::new();
+    for express_records in [0, 1_024] {
+        let mut lab = lab(express_records);
+        for _ in 0..4 {
+            lab.push(1, &udp([10, 1, 0, 1], 5, 64, 0));
+            lab.turn();
+        }
+        for _ in 0..200 {
+            (0..32).for_each(|_| lab.push(1, &udp([10, 1, 0, 1], 5, 64, 0)));
+            lab.turn_alone();
+        }
+        (0..1_000).for_each(|_| {
+            lab.turn();
+        });
+        let totals = lab.model.plane_mut().totals();
+        assert_eq!(totals.received, totals.forwarded + totals.dropped.of(DropReason::BacklogNormal));
+        seen.push((totals.received, totals.forwarded, lab.pop(3).len()));
+    }
+    assert_eq!(seen[0], seen[1]);
+}
