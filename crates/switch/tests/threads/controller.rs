@@ -9,7 +9,7 @@ use crate::peer::{Peer, add, flow_mod};
 use crate::stage::Shared;
 use flow::group::{Bucket, Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
-use flow::{Action, FlowModCommand, GroupId, MeterId, PortNo, TableId};
+use flow::{Action, Field, FlowModCommand, GroupId, Match, MeterId, PortNo, TableId};
 use openflow::Message;
 use openflow::bundle::{BundleAdd, BundleControl, BundleKind};
 use openflow::group::{GroupChange, GroupMod};
@@ -100,8 +100,8 @@ fn version_bytes(version: u32) -> [u8; 6] {
 /// Messages that the controller received.
 #[derive(Debug, Default)]
 pub struct Heard {
-    /// Number of packets counted by removed entries of table 0.
-    pub removed: u64,
+    /// Number of packets of each flow that removed entries of table 0 have counted.
+    pub removed: [u64; FLOWS],
     /// Packets sent to the controller.
     pub packet_ins: Vec<Tag>,
     pub changes: usize,
@@ -117,7 +117,7 @@ impl Heard {
                 (xid, Message::BarrierReply) if xid == asked => break,
                 (_, Message::Error(error)) => panic!("refused: {}", error.code),
                 (_, Message::FlowRemoved(removed)) if removed.table == TableId(0) => {
-                    self.removed += removed.packets
+                    self.removed[flow_of(&removed.matching)] += removed.packets
                 }
                 (_, Message::PacketIn(packet)) => self.packet_ins.push(Tag::of(&packet.data)),
                 _ => {}
@@ -322,18 +322,29 @@ impl Controller {
     }
 }
 
-/// Returns the number of packets that entries of table 0 have counted, including the entries removed since
-/// the last barrier.
-pub fn counted(peer: &mut Peer) -> u64 {
+/// Returns the flow whose packets an entry of table 0 matches.
+fn flow_of(matching: &Match) -> usize {
+    let source = matching.get(Field::Ipv4Src).expect("every rule has a source address").value as usize;
+    source & 0xff
+}
+
+/// Returns the number of packets of each flow that entries of table 0 have counted, including the entries
+/// removed since the last barrier.
+pub fn counted(peer: &mut Peer) -> [u64; FLOWS] {
     let query = Query::Flow(FlowQuery { table: Some(TableId(0)), ..FlowQuery::default() });
     let asked = peer.send(&Message::MultipartRequest(MultipartRequest { more: false, query }));
-    let mut packets = 0;
+    let mut packets = [0; FLOWS];
     loop {
         match peer.receive() {
-            (_, Message::FlowRemoved(removed)) if removed.table == TableId(0) => packets += removed.packets,
+            (_, Message::FlowRemoved(removed)) if removed.table == TableId(0) => {
+                packets[flow_of(&removed.matching)] += removed.packets
+            }
             (xid, Message::MultipartReply(reply)) if xid == asked => {
                 let Answer::Flow(entries) = reply.answer else { panic!("another answer") };
-                packets += entries.iter().map(|entry| entry.packets).sum::<u64>();
+                // Rules that match no packet are among the entries.
+                for entry in entries.iter().filter(|entry| entry.packets > 0) {
+                    packets[flow_of(&entry.matching)] += entry.packets;
+                }
                 if !reply.more {
                     return packets;
                 }

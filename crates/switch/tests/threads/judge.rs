@@ -100,6 +100,12 @@ impl<'a> Judge<'a> {
         }
     }
 
+    /// Returns the number of packets of each flow.
+    pub fn arrived(&self) -> [u64; FLOWS] {
+        let of = |flow: usize| &self.streams[flow * INGRESSES..][..INGRESSES];
+        std::array::from_fn(|flow| of(flow).iter().map(|stream| stream.fates.len() as u64).sum())
+    }
+
     /// Returns the number of packets with missing copies.
     pub fn open(&self) -> usize {
         self.open

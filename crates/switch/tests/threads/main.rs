@@ -54,6 +54,9 @@ pub struct Run {
     pub workers: usize,
     /// Load of the run.
     pub load: Load,
+    /// Whether the express path is on. With two workers, lanes are then off, so that every packet comes to
+    /// the path.
+    pub express: bool,
     /// Time during which packets and changes are sent.
     pub time: Duration,
 }
@@ -62,11 +65,12 @@ fn variable(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().map_or(default, |text| text.parse().expect("a number"))
 }
 
-fn runs(load: Load) -> Vec<Run> {
+fn runs(load: Load, express: bool) -> Vec<Run> {
     let first = variable("THREADS_SEED", 1);
     let time = Duration::from_millis(variable("THREADS_MS", 400));
     let seeds = first..first + variable("THREADS_RUNS", 2);
-    seeds.flat_map(|seed| [2, 3].map(|workers| Run { seed, workers, load, time })).collect()
+    let run = |seed| move |workers| Run { seed, workers, load, express, time };
+    seeds.flat_map(|seed| [2, 3].map(run(seed))).collect()
 }
 
 fn alone() -> MutexGuard<'static, ()> {
@@ -76,17 +80,29 @@ fn alone() -> MutexGuard<'static, ()> {
 #[test]
 fn workers_that_sleep_whenever_they_can_lose_and_reorder_nothing() {
     let _alone = alone();
-    runs(Load::Sleepy).into_iter().for_each(stage::play);
+    runs(Load::Sleepy, false).into_iter().for_each(stage::play);
 }
 
 #[test]
 fn workers_under_overload_account_for_every_packet() {
     let _alone = alone();
-    runs(Load::Storm).into_iter().for_each(stage::play);
+    runs(Load::Storm, false).into_iter().for_each(stage::play);
 }
 
 #[test]
 fn capture_ports_give_every_packet_as_often_as_the_rules_say() {
     let _alone = alone();
-    runs(Load::Storm).into_iter().for_each(captures::play);
+    runs(Load::Storm, false).into_iter().for_each(captures::play);
+}
+
+#[test]
+fn path_records_lose_and_reorder_nothing_while_rules_change() {
+    let _alone = alone();
+    runs(Load::Sleepy, true).into_iter().for_each(stage::play);
+}
+
+#[test]
+fn path_records_under_overload_account_for_every_packet() {
+    let _alone = alone();
+    runs(Load::Storm, true).into_iter().for_each(stage::play);
 }
