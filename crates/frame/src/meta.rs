@@ -1,14 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Metadata that travels with a frame and is not part of its bytes.
 
+use std::ops::{Index, IndexMut};
+
 /// Transmit lane of a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Lane {
-    /// For packets that hit only low-latency entries.
-    LowLatency,
-    /// For all other packets.
+    /// For all packets that are not low-latency.
     #[default]
     Normal,
+    /// For packets that hit only low-latency entries.
+    LowLatency,
+}
+
+/// One value for each transmit lane.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PerLane<T>([T; 2]);
+
+impl<T> PerLane<T> {
+    /// Creates the pair from its values.
+    pub const fn new(low_latency: T, normal: T) -> Self {
+        Self([normal, low_latency])
+    }
+
+    /// Returns the value of each lane.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.0.iter()
+    }
+
+    /// Returns the value of each lane, to change it.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.0.iter_mut()
+    }
+}
+
+impl<T> Index<Lane> for PerLane<T> {
+    type Output = T;
+
+    #[inline]
+    fn index(&self, lane: Lane) -> &T {
+        &self.0[lane as usize]
+    }
+}
+
+impl<T> IndexMut<Lane> for PerLane<T> {
+    #[inline]
+    fn index_mut(&mut self, lane: Lane) -> &mut T {
+        &mut self.0[lane as usize]
+    }
 }
 
 /// A partial checksum, which the sender left to the hardware.

@@ -129,17 +129,17 @@ impl WorkerEgress {
         let Some(Route::Own(at)) = self.routes.get(port) else {
             return self.hand_over(port, queue, frame).map_err(full);
         };
-        let low_latency = self.is_low_latency(&frame);
+        let lane = self.lane_of(&frame);
         let outbox = &mut self.outboxes[usize::from(at)];
         if outbox.has_queues() {
-            return self.enqueue(at, queue, frame, low_latency);
+            return self.enqueue(at, queue, frame, lane);
         }
         // Frames that wait for a stuck device must not take the last quarter of a pool, so that other ports
         // can still receive.
-        if outbox.is_stuck(low_latency) && self.pools.is_scarce(&frame) {
+        if outbox.is_stuck(lane) && self.pools.is_scarce(&frame) {
             return Err(full(frame));
         }
-        outbox.push(frame, low_latency).map_err(full)?;
+        outbox.push(frame, lane).map_err(full)?;
         self.long |= outbox.len() >= LONG_FRAMES;
         Ok(())
     }
@@ -165,16 +165,17 @@ impl WorkerEgress {
         }
     }
 
-    /// Returns whether the frame is sent before normal frames.
+    /// Returns the lane in which a frame is sent. If low-latency frames are not sent first, all frames are
+    /// normal.
     #[inline]
-    fn is_low_latency(&self, frame: &Frame) -> bool {
-        self.lanes && frame.meta.lane == Lane::LowLatency
+    fn lane_of(&self, frame: &Frame) -> Lane {
+        if self.lanes { frame.meta.lane } else { Lane::Normal }
     }
 
     /// Hands a frame off to the worker that sends for its port. Returns it on failure.
     #[inline(never)]
     fn hand_over(&mut self, port: PortNo, queue: QueueId, frame: Frame) -> Result<(), Frame> {
-        let lane = if self.is_low_latency(&frame) { Lane::LowLatency } else { Lane::Normal };
+        let lane = self.lane_of(&frame);
         // Normal frames that wait for another worker must not take the last quarter of a pool.
         if lane == Lane::Normal && frame.home() == self.number && self.pools.is_scarce(&frame) {
             return Err(frame);
@@ -195,13 +196,13 @@ impl WorkerEgress {
         at: u16,
         queue: QueueId,
         frame: Frame,
-        low_latency: bool,
+        lane: Lane,
     ) -> Result<(), (Frame, DropReason)> {
         // Only a frame's home worker knows whether its pool is scarce.
         let scarce = frame.home() == self.number && self.pools.is_scarce(&frame);
         let outbox = &mut self.outboxes[usize::from(at)];
         outbox
-            .enqueue(queue, frame, low_latency, scarce, self.now)
+            .enqueue(queue, frame, lane, scarce, self.now)
             .map_err(|frame| (frame, DropReason::QueueFull))?;
         self.long |= outbox.is_queue_long(queue);
         Ok(())
@@ -223,12 +224,12 @@ impl Egress for WorkerEgress {
 
     #[inline(always)]
     fn transmit(&mut self, port: PortNo, queue: QueueId, frame: Frame) -> Result<(), (Frame, DropReason)> {
-        let low_latency = self.is_low_latency(&frame);
+        let lane = self.lane_of(&frame);
         if let Some(Route::Own(at)) = self.routes.get(port)
             && let Some(outbox) = self.outboxes.get_mut(usize::from(at))
-            && outbox.takes(low_latency)
+            && outbox.takes(lane)
         {
-            outbox.push_taken(frame, low_latency);
+            outbox.push_taken(frame, lane);
             return Ok(());
         }
         self.transmit_checked(port, queue, frame)

@@ -9,7 +9,7 @@ use crate::latency::StampRuns;
 use crate::shaper::Shaper;
 use dataplane::Usage;
 use flow::EgressQueue;
-use frame::Frame;
+use frame::{Frame, Lane, PerLane};
 use port::{Outstanding, Queue};
 
 /// Default maximum number of normal frames in an outbox; low-latency frames have the same limit. Further
@@ -58,11 +58,11 @@ pub(crate) struct Outbox {
     outstanding: Outstanding,
     /// The part of `normal` that is being passed to the device; empty otherwise.
     part: Vec<Frame>,
-    /// Whether frames were left when the device was last served: [normal, low-latency].
-    left: [bool; 2],
-    /// Number of frames per lane that can be added without any check: [normal, low-latency]. 0 while a frame
-    /// may have to be refused or queued elsewhere.
-    spare: [usize; 2],
+    /// Whether a frame of the lane would have had to wait after the device was last served.
+    left: PerLane<bool>,
+    /// Number of frames of a lane that can be added without any check. 0 while a frame may have to be refused
+    /// or queued elsewhere.
+    spare: PerLane<usize>,
     /// The port's egress queues, if it has any. Frames move from them to the outbox.
     shaper: Option<Box<Shaper>>,
     /// Current maximum number of frames to move from the egress queues at once.
@@ -85,8 +85,8 @@ impl Outbox {
             promoted: 0,
             outstanding,
             part,
-            left: [false; 2],
-            spare: [0; 2],
+            left: PerLane::default(),
+            spare: PerLane::default(),
             shaper: None,
             chunk: CHUNK_FRAMES,
         }
@@ -117,48 +117,51 @@ impl Outbox {
     /// Returns whether a frame of this lane would wait for a stuck device. Low-latency frames do not wait for
     /// normal ones.
     #[inline]
-    pub fn is_stuck(&self, low_latency: bool) -> bool {
-        self.left[usize::from(low_latency)]
+    pub fn is_stuck(&self, lane: Lane) -> bool {
+        self.left[lane]
     }
 
     /// Returns whether a frame of this lane can be added by [`push_taken`](Self::push_taken).
     #[inline]
-    pub fn takes(&self, low_latency: bool) -> bool {
-        self.spare[usize::from(low_latency)] > 0
+    pub fn takes(&self, lane: Lane) -> bool {
+        self.spare[lane] > 0
     }
 
     /// Adds a frame without a check, after `takes` has returned true for its lane.
     #[inline]
-    pub fn push_taken(&mut self, frame: Frame, low_latency: bool) {
-        self.spare[usize::from(low_latency)] -= 1;
-        if low_latency {
-            self.low_latency.push(frame);
-        } else {
-            self.normal.push(frame);
+    pub fn push_taken(&mut self, frame: Frame, lane: Lane) {
+        self.spare[lane] -= 1;
+        self.append(frame, lane);
+    }
+
+    #[inline(always)]
+    fn append(&mut self, frame: Frame, lane: Lane) {
+        match lane {
+            Lane::LowLatency => self.low_latency.push(frame),
+            Lane::Normal => self.normal.push(frame),
         }
     }
 
     /// Sets how many frames can be added without any check. Both lanes together stay below the limits.
     fn set_spare(&mut self) {
-        let [left_normal, left_low_latency] = self.left;
         let half = LONG_FRAMES.min(2 * self.limit).saturating_sub(self.len() + 1) / 2;
         let normal = half.min(self.limit.saturating_sub(self.normal.len()));
         let spare = |left, spare| if left || self.shaper.is_some() { 0 } else { spare };
-        self.spare = [spare(left_normal, normal), spare(left_low_latency, half)];
+        self.spare =
+            PerLane::new(spare(self.left[Lane::LowLatency], half), spare(self.left[Lane::Normal], normal));
     }
 
     /// Adds a frame. Returns it if there is no space.
-    pub fn push(&mut self, frame: Frame, low_latency: bool) -> Result<(), Frame> {
+    pub fn push(&mut self, frame: Frame, lane: Lane) -> Result<(), Frame> {
         let all = 2 * self.limit;
-        let room = if low_latency { all } else { self.limit };
+        let room = match lane {
+            Lane::LowLatency => all,
+            Lane::Normal => self.limit,
+        };
         if self.normal.len() >= room || self.len() >= all {
             return Err(frame);
         }
-        if low_latency {
-            self.low_latency.push(frame);
-        } else {
-            self.normal.push(frame);
-        }
+        self.append(frame, lane);
         Ok(())
     }
 
@@ -182,7 +185,7 @@ impl Outbox {
 
     /// Sets a transmit barrier: frames queued now are sent before all later frames, in their current order.
     pub fn freeze(&mut self) {
-        self.spare = [0; 2];
+        self.spare = PerLane::default();
         self.merge();
         self.frozen = self.normal.len();
         if let Some(shaper) = &mut self.shaper {
@@ -252,7 +255,7 @@ impl Outbox {
             }
         }
         let goes_first = self.promoted > 0 || !self.low_latency.is_empty();
-        self.left = [!self.is_empty(), goes_first];
+        self.left = PerLane::new(goes_first, !self.is_empty());
         self.set_spare();
         sent
     }
@@ -310,6 +313,7 @@ fn charge_bytes(frame: &Frame) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use Lane::{LowLatency, Normal};
     use port::mem;
 
     struct Lab {
@@ -343,8 +347,8 @@ mod tests {
             std::iter::from_fn(|| name(self)).take(frames).collect()
         }
 
-        fn push(&mut self, name: u8, low_latency: bool) {
-            assert!(self.outbox.push(Frame::from_bytes(&[name; 60]), low_latency).is_ok());
+        fn push(&mut self, name: u8, lane: Lane) {
+            assert!(self.outbox.push(Frame::from_bytes(&[name; 60]), lane).is_ok());
         }
 
         fn send(&mut self) -> String {
@@ -355,27 +359,27 @@ mod tests {
     #[test]
     fn low_latency_frames_go_first() {
         let mut lab = Lab::new(2);
-        b"ab".iter().for_each(|name| lab.push(*name, false));
-        b"XYZ".iter().for_each(|name| lab.push(*name, true));
-        assert_eq!((lab.send(), lab.outbox.left), ("XY".into(), [true, true]));
-        lab.push(b'c', false);
-        assert_eq!((lab.send(), lab.outbox.left), ("Za".into(), [true, false]));
-        assert_eq!((lab.send(), lab.outbox.left), ("bc".into(), [false, false]));
+        b"ab".iter().for_each(|name| lab.push(*name, Normal));
+        b"XYZ".iter().for_each(|name| lab.push(*name, LowLatency));
+        assert_eq!((lab.send(), lab.outbox.left), ("XY".into(), PerLane::new(true, true)));
+        lab.push(b'c', Normal);
+        assert_eq!((lab.send(), lab.outbox.left), ("Za".into(), PerLane::new(false, true)));
+        assert_eq!((lab.send(), lab.outbox.left), ("bc".into(), PerLane::new(false, false)));
     }
 
     #[test]
     fn frozen_frames_go_first_and_keep_their_order() {
         let mut lab = Lab::new(1);
-        b"ab".iter().for_each(|name| lab.push(*name, false));
-        lab.push(b'X', true);
+        b"ab".iter().for_each(|name| lab.push(*name, Normal));
+        lab.push(b'X', LowLatency);
         lab.outbox.freeze();
         // From now on "a" is low-latency and "X" is normal.
-        lab.push(b'x', false);
-        lab.push(b'A', true);
+        lab.push(b'x', Normal);
+        lab.push(b'A', LowLatency);
         assert_eq!([lab.send(), lab.send()], ["X", "a"]);
         lab.outbox.freeze();
-        lab.push(b'B', true);
-        lab.push(b'c', false);
+        lab.push(b'B', LowLatency);
+        lab.push(b'c', Normal);
         let rest: Vec<String> = (0..6).map(|_| lab.send()).collect();
         assert_eq!(rest.concat(), "bAxBc");
     }
@@ -383,24 +387,23 @@ mod tests {
     #[test]
     fn normal_frames_leave_room_for_low_latency_ones() {
         let mut outbox = Outbox::new(OUTBOX_FRAMES, 2 * OUTBOX_FRAMES);
-        let mut fill = |low_latency| {
+        let mut fill = |lane| {
             let frame = || Frame::from_bytes(&[0; 60]);
-            std::iter::from_fn(|| outbox.push(frame(), low_latency).ok()).count()
+            std::iter::from_fn(|| outbox.push(frame(), lane).ok()).count()
         };
-        assert_eq!([fill(false), fill(true), fill(false)], [OUTBOX_FRAMES, OUTBOX_FRAMES, 0]);
+        assert_eq!([fill(Normal), fill(LowLatency), fill(Normal)], [OUTBOX_FRAMES, OUTBOX_FRAMES, 0]);
         let room = outbox.normal.capacity();
         outbox.freeze();
         assert_eq!((outbox.normal.capacity(), outbox.frozen), (room, 2 * OUTBOX_FRAMES));
-        assert!(outbox.push(Frame::from_bytes(&[0; 60]), true).is_err());
+        assert!(outbox.push(Frame::from_bytes(&[0; 60]), LowLatency).is_err());
     }
 
     #[test]
     fn a_small_outbox_takes_as_many_frames_of_each_lane_as_its_limit() {
         let mut outbox = Outbox::new(3, 100);
-        let mut fill = |low_latency| {
-            std::iter::from_fn(|| outbox.push(Frame::from_bytes(&[0; 60]), low_latency).ok()).count()
-        };
-        assert_eq!([fill(false), fill(true), fill(false)], [3, 3, 0]);
+        let mut fill =
+            |lane| std::iter::from_fn(|| outbox.push(Frame::from_bytes(&[0; 60]), lane).ok()).count();
+        assert_eq!([fill(Normal), fill(LowLatency), fill(Normal)], [3, 3, 0]);
     }
 
     #[test]
@@ -408,11 +411,11 @@ mod tests {
         // Watermarks of 0 and 1 bytes and of one frame allow one frame at a time; two frames allow two.
         for (most_bytes, first) in [(0, "a"), (1, "a"), (2_048, "a"), (4_096, "ab")] {
             let mut lab = Lab::slow(most_bytes);
-            b"abcdef".iter().for_each(|name| lab.push(*name, false));
+            b"abcdef".iter().for_each(|name| lab.push(*name, Normal));
             assert_eq!(lab.send_some(0), "");
             assert_eq!(lab.popped(9), first, "{most_bytes}");
             lab.send_some(0);
-            b"XYZ".iter().for_each(|name| lab.push(*name, true));
+            b"XYZ".iter().for_each(|name| lab.push(*name, LowLatency));
             lab.send_some(0);
             let given = lab.popped(9);
             assert!(given.ends_with("XYZ") && given.len() == first.len() + 3, "{given}");
@@ -422,23 +425,23 @@ mod tests {
             }
             rest += &lab.popped(9);
             assert_eq!(first.to_owned() + &rest, "abcdef");
-            assert_eq!(lab.outbox.left, [false, false]);
+            assert_eq!(lab.outbox.left, PerLane::new(false, false));
         }
     }
 
     #[test]
     fn frozen_frames_before_a_low_latency_frame_do_not_wait() {
         let mut lab = Lab::slow(1);
-        b"abcd".iter().for_each(|name| lab.push(*name, false));
+        b"abcd".iter().for_each(|name| lab.push(*name, Normal));
         lab.outbox.freeze();
-        b"ef".iter().for_each(|name| lab.push(*name, false));
+        b"ef".iter().for_each(|name| lab.push(*name, Normal));
         assert_eq!(lab.send_some(1), "a", "nobody waits behind them");
         assert_eq!(lab.send_some(0), "");
-        lab.push(b'X', true);
+        lab.push(b'X', LowLatency);
         lab.send_some(0);
         assert_eq!(lab.popped(9), "bcdX");
         lab.send_some(0);
-        lab.push(b'Y', true);
+        lab.push(b'Y', LowLatency);
         lab.send_some(0);
         assert_eq!([lab.popped(9), lab.send()], ["eY", "f"]);
     }

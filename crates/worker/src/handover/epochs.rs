@@ -6,7 +6,7 @@
 //! `loom/` checks this file under every interleaving.
 
 use crate::sync::{Consumer, Producer, PushError, RingBuffer};
-use frame::Lane;
+use frame::{Lane, PerLane};
 
 /// An item, and the epoch in which it was sent.
 #[derive(Debug)]
@@ -19,8 +19,7 @@ struct Stamped<T> {
 /// pairs.
 #[repr(align(128))]
 pub(crate) struct Sender<T> {
-    low_latency: Producer<Stamped<T>>,
-    normal: Producer<Stamped<T>>,
+    rings: PerLane<Producer<Stamped<T>>>,
 }
 
 /// The receiver's end, aligned like the sender's.
@@ -33,35 +32,30 @@ pub(crate) struct Receiver<T> {
 
 /// Creates both ends, with a capacity of `items` per ring (at least 1).
 pub(crate) fn channel<T>(items: usize) -> (Sender<T>, Receiver<T>) {
-    let (low_latency, low_latency_out) = RingBuffer::new(items.max(1));
-    let (normal, other) = RingBuffer::new(items.max(1));
-    (Sender { low_latency, normal }, Receiver { low_latency: low_latency_out, normal: other, epoch: 0 })
+    let (low_latency_in, low_latency) = RingBuffer::new(items.max(1));
+    let (normal_in, normal) = RingBuffer::new(items.max(1));
+    let rings = PerLane::new(low_latency_in, normal_in);
+    (Sender { rings }, Receiver { low_latency, normal, epoch: 0 })
 }
 
 impl<T> Sender<T> {
     /// Sends an item through the ring of a lane. `epoch` must not decrease between calls. Returns the item if
     /// the ring is full.
     pub fn push(&mut self, item: T, lane: Lane, epoch: u32) -> Result<(), T> {
-        let ring = match lane {
-            Lane::LowLatency => &mut self.low_latency,
-            Lane::Normal => &mut self.normal,
-        };
-        ring.push(Stamped { item, epoch }).map_err(|PushError::Full(stamped)| stamped.item)
+        let pushed = self.rings[lane].push(Stamped { item, epoch });
+        pushed.map_err(|PushError::Full(stamped)| stamped.item)
     }
 
     /// Returns the number of items in a lane's ring, and the ring's capacity.
     pub fn usage(&self, lane: Lane) -> (usize, usize) {
-        let ring = match lane {
-            Lane::LowLatency => &self.low_latency,
-            Lane::Normal => &self.normal,
-        };
+        let ring = &self.rings[lane];
         let limit = ring.buffer().capacity();
         (limit - ring.slots(), limit)
     }
 
     /// Returns whether the receiver has not taken all items yet.
     pub fn is_awaited(&self) -> bool {
-        [&self.low_latency, &self.normal].iter().any(|ring| ring.slots() < ring.buffer().capacity())
+        self.rings.iter().any(|ring| ring.slots() < ring.buffer().capacity())
     }
 }
 

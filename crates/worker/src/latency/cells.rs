@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Histograms of latencies, written by one worker and read by the control thread.
 
-use frame::Lane;
+use frame::{Lane, PerLane};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Base-2 logarithm of the number of buckets per power of two. The width of a bucket is at most 1/32 of its
@@ -10,9 +10,6 @@ const PARTS_BITS: u32 = 5;
 
 /// Number of buckets for all 32-bit ages.
 pub(super) const BUCKETS: usize = bucket(u32::MAX) + 1;
-
-/// Number of lanes, indexed by [`Lane`].
-pub(crate) const LANES: usize = 2;
 
 /// Returns the bucket of an age: one bucket per age below 64, then 32 buckets per power of two.
 #[inline]
@@ -77,7 +74,7 @@ impl Ages {
 #[repr(align(128))]
 pub(crate) struct LatencyCells {
     /// Histograms by lane, each [without a gap while the frame was in the switch, with a gap].
-    ages: [[Ages; 2]; LANES],
+    ages: PerLane<[Ages; 2]>,
     gaps: AtomicU64,
     stolen: AtomicU64,
 }
@@ -86,7 +83,7 @@ impl LatencyCells {
     /// Returns the histogram of a lane's frames with or without a gap.
     #[inline]
     pub(super) fn ages(&self, lane: Lane, in_gap: bool) -> &Ages {
-        &self.ages[lane as usize][usize::from(in_gap)]
+        &self.ages[lane][usize::from(in_gap)]
     }
 
     /// Counts a gap of this many units.

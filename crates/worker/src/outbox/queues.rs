@@ -5,7 +5,7 @@
 use super::{CHUNK_FRAMES, Outbox, charge_bytes};
 use crate::shaper::QueueReports;
 use flow::{Nanos, QueueId};
-use frame::Frame;
+use frame::{Frame, Lane};
 use port::Queue;
 
 impl Outbox {
@@ -21,20 +21,20 @@ impl Outbox {
         &mut self,
         queue: QueueId,
         frame: Frame,
-        low_latency: bool,
+        lane: Lane,
         scarce: bool,
         now: Nanos,
     ) -> Result<(), Frame> {
         // Frames that can be sent now make space: the limit of a queue counts waiting frames only.
-        if self.shaper.as_ref().is_some_and(|shaper| shaper.is_full(queue, low_latency)) {
+        if self.shaper.as_ref().is_some_and(|shaper| shaper.is_full(queue, lane)) {
             self.release(now);
         }
-        let stuck = self.is_stuck(low_latency);
+        let stuck = self.is_stuck(lane);
         let Some(shaper) = &mut self.shaper else { return Err(frame) };
         let pushed = if scarce && (stuck || shaper.is_held(queue)) {
             Err(frame)
         } else {
-            shaper.push(queue, frame, low_latency)
+            shaper.push(queue, frame, lane)
         };
         if pushed.is_err() {
             shaper.refuse(queue);
@@ -122,7 +122,8 @@ mod tests {
         let mut outbox = Outbox::behind(&[EgressQueue::new(QueueId(0))], queue, 1, 64);
         for number in 0..6 {
             let frame = Frame::from_bytes(&[number; 60]);
-            assert!(outbox.enqueue(QueueId(0), frame, number < 5, false, Nanos(0)).is_ok());
+            let lane = if number < 5 { Lane::LowLatency } else { Lane::Normal };
+            assert!(outbox.enqueue(QueueId(0), frame, lane, false, Nanos(0)).is_ok());
         }
         loop {
             outbox.fetch(queue, Nanos(0));

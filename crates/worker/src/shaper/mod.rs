@@ -13,7 +13,7 @@ mod tests;
 
 use bucket::Bucket;
 use flow::{EgressQueue, Nanos, QueueId};
-use frame::Frame;
+use frame::{Frame, Lane, PerLane};
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
@@ -34,14 +34,13 @@ pub struct QueueReport {
 pub(crate) type QueueReports = [QueueReport; EgressQueue::COUNT];
 
 /// Frames of a lane, each with the epoch in which it was queued.
-type Lane = VecDeque<(u64, Frame)>;
+type LaneQueue = VecDeque<(u64, Frame)>;
 
 /// One egress queue with its token buckets.
 #[derive(Debug)]
 struct Line {
     settings: EgressQueue,
-    normal: Lane,
-    low_latency: Lane,
+    lanes: PerLane<LaneQueue>,
     min: Option<Bucket>,
     max: Option<Bucket>,
     /// Bytes sent beyond the guarantee. Bytes that the queue could have sent while it was idle are included.
@@ -53,11 +52,10 @@ struct Line {
 
 impl Line {
     fn new(settings: EgressQueue) -> Self {
-        let [normal, low_latency] = [(); 2].map(|()| Lane::with_capacity(settings.limit_frames.into()));
+        let lane = || LaneQueue::with_capacity(settings.limit_frames.into());
         Self {
             settings,
-            normal,
-            low_latency,
+            lanes: PerLane::new(lane(), lane()),
             min: settings.min_rate_kbps.map(Bucket::new),
             max: settings.max_rate_kbps.map(Bucket::new),
             progress: 0,
@@ -67,22 +65,16 @@ impl Line {
     }
 
     fn len(&self) -> usize {
-        self.normal.len() + self.low_latency.len()
+        self.lanes[Lane::LowLatency].len() + self.lanes[Lane::Normal].len()
     }
 
-    fn is_full(&self, low_latency: bool) -> bool {
-        let lane = if low_latency { &self.low_latency } else { &self.normal };
-        lane.len() >= self.settings.limit_frames.into()
-    }
-
-    fn lane(&mut self, low_latency: bool) -> &mut Lane {
-        if low_latency { &mut self.low_latency } else { &mut self.normal }
+    fn is_full(&self, lane: Lane) -> bool {
+        self.lanes[lane].len() >= self.settings.limit_frames.into()
     }
 
     /// Returns the epoch of the next frame in a lane.
-    fn epoch(&self, low_latency: bool) -> Option<u64> {
-        let lane = if low_latency { &self.low_latency } else { &self.normal };
-        lane.front().map(|(epoch, _)| *epoch)
+    fn epoch(&self, lane: Lane) -> Option<u64> {
+        self.lanes[lane].front().map(|(epoch, _)| *epoch)
     }
 
     /// Returns whether the queue is below its maximum rate.
@@ -139,8 +131,8 @@ impl Shaper {
     }
 
     /// Returns whether a queue has no space for a frame of this lane.
-    pub fn is_full(&self, queue: QueueId, low_latency: bool) -> bool {
-        self.lines[self.place(queue)].is_full(low_latency)
+    pub fn is_full(&self, queue: QueueId, lane: Lane) -> bool {
+        self.lines[self.place(queue)].is_full(lane)
     }
 
     /// Returns whether the queue is at least half full; then it should be served before more frames are
@@ -151,13 +143,13 @@ impl Shaper {
     }
 
     /// Queues a frame. Returns it if the queue is full.
-    pub fn push(&mut self, queue: QueueId, frame: Frame, low_latency: bool) -> Result<(), Frame> {
+    pub fn push(&mut self, queue: QueueId, frame: Frame, lane: Lane) -> Result<(), Frame> {
         let at = self.place(queue);
         let line = &mut self.lines[at];
-        if line.is_full(low_latency) {
+        if line.is_full(lane) {
             return Err(frame);
         }
-        line.lane(low_latency).push_back((self.epoch, frame));
+        line.lanes[lane].push_back((self.epoch, frame));
         self.frames += 1;
         Ok(())
     }
@@ -179,26 +171,28 @@ impl Shaper {
 
     /// Takes the next low-latency frame that may be sent, or a normal frame that must go before it.
     pub fn next_urgent(&mut self) -> Option<Frame> {
-        let oldest = self.oldest(true)?;
-        let normal = self.oldest(false).filter(|normal| *normal < oldest.min(self.frozen));
-        let low_latency = normal.is_none();
-        let epoch = normal.unwrap_or(oldest);
-        let at = self.best(|line| line.epoch(low_latency) == Some(epoch))?;
-        self.take(at, low_latency)
+        let oldest = self.oldest(Lane::LowLatency)?;
+        let normal = self.oldest(Lane::Normal).filter(|normal| *normal < oldest.min(self.frozen));
+        let (lane, epoch) = match normal {
+            Some(epoch) => (Lane::Normal, epoch),
+            None => (Lane::LowLatency, oldest),
+        };
+        let at = self.best(|line| line.epoch(lane) == Some(epoch))?;
+        self.take(at, lane)
     }
 
     /// Takes the next normal frame that may be sent. Also returns whether later low-latency frames must not
     /// overtake it.
     pub fn next_normal(&mut self) -> Option<(Frame, bool)> {
-        let epoch = self.oldest(false)?;
-        let at = self.best(|line| line.epoch(false) == Some(epoch))?;
-        self.take(at, false).map(|frame| (frame, epoch < self.frozen))
+        let epoch = self.oldest(Lane::Normal)?;
+        let at = self.best(|line| line.epoch(Lane::Normal) == Some(epoch))?;
+        self.take(at, Lane::Normal).map(|frame| (frame, epoch < self.frozen))
     }
 
     /// Returns the earliest epoch of a lane's frames that may be sent.
-    fn oldest(&self, low_latency: bool) -> Option<u64> {
+    fn oldest(&self, lane: Lane) -> Option<u64> {
         let lines = self.lines.iter().filter(|line| line.may_send());
-        lines.filter_map(|line| line.epoch(low_latency)).min()
+        lines.filter_map(|line| line.epoch(lane)).min()
     }
 
     /// Returns the index of the next queue to serve among the queues that may send and for which `wanted` is
@@ -209,9 +203,9 @@ impl Shaper {
         lines.max_by_key(|(_, line)| turn(line)).map(|(at, _)| at)
     }
 
-    fn take(&mut self, at: usize, low_latency: bool) -> Option<Frame> {
+    fn take(&mut self, at: usize, lane: Lane) -> Option<Frame> {
         let line = &mut self.lines[at];
-        let (_, frame) = line.lane(low_latency).pop_front()?;
+        let (_, frame) = line.lanes[lane].pop_front()?;
         let bytes = frame.len();
         if line.is_guaranteed() {
             line.min.iter_mut().for_each(|min| min.take(bytes));
@@ -258,8 +252,8 @@ impl Shaper {
 
     /// Removes any frame that waits, without regard to the schedule.
     pub fn pop(&mut self) -> Option<Frame> {
-        let mut lanes = self.lines.iter_mut().flat_map(|line| [&mut line.low_latency, &mut line.normal]);
-        let (_, frame) = lanes.find_map(Lane::pop_front)?;
+        let mut lanes = self.lines.iter_mut().flat_map(|line| line.lanes.iter_mut());
+        let (_, frame) = lanes.find_map(LaneQueue::pop_front)?;
         self.frames -= 1;
         Some(frame)
     }

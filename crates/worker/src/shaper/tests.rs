@@ -2,6 +2,7 @@
 //! Egress queues in virtual time, with a link that sends a fixed number of bytes per millisecond.
 
 use super::*;
+use Lane::{LowLatency, Normal};
 use std::collections::BTreeMap;
 
 const MS: Nanos = Nanos(1_000_000);
@@ -31,8 +32,8 @@ impl Lab {
         Self { shaper, now: Nanos(0), lengths: lengths.iter().copied().collect(), sent: BTreeMap::new() }
     }
 
-    fn push(&mut self, queue: u32, len: usize, low_latency: bool) -> bool {
-        self.shaper.push(QueueId(queue), Frame::from_bytes(&vec![queue as u8; len]), low_latency).is_ok()
+    fn push(&mut self, queue: u32, len: usize, lane: Lane) -> bool {
+        self.shaper.push(QueueId(queue), Frame::from_bytes(&vec![queue as u8; len]), lane).is_ok()
     }
 
     fn next(&mut self) -> Option<(u8, usize)> {
@@ -53,7 +54,7 @@ impl Lab {
             room = (room + (line_mbps * 125) as isize).min((line_mbps * 125) as isize);
             while room > 0 {
                 for (queue, len) in self.lengths.clone() {
-                    while self.push(queue, len, false) {}
+                    while self.push(queue, len, Normal) {}
                 }
                 let Some((queue, len)) = self.next() else { break };
                 *self.sent.entry(queue.into()).or_default() += len;
@@ -150,18 +151,18 @@ fn low_latency_frames_go_first_within_the_rate_of_their_queue() {
     let mut lab = Lab::new(&[queue(1, 0, 1, 7), queue(2, 90, 0, 3)], &[]);
     lab.shaper.fill(MS);
     for queue in [1, 2, 0] {
-        assert!(lab.push(queue, 100, false) && lab.push(queue, 101, true));
+        assert!(lab.push(queue, 100, Normal) && lab.push(queue, 101, LowLatency));
     }
     // In each lane, the order follows from guarantee and priority. Queue 0 is the default queue.
     let order: Vec<_> = std::iter::from_fn(|| lab.next()).collect();
     assert_eq!(order, [(2, 101), (1, 101), (0, 101), (2, 100), (1, 100), (0, 100)]);
-    while lab.push(1, 1_000, true) {}
+    while lab.push(1, 1_000, LowLatency) {}
     while lab.next().is_some() {}
     assert!(
         !lab.shaper.is_ready() && lab.shaper.opens_ns().is_some(),
         "over its rate, also for low-latency ones"
     );
-    assert!(lab.push(2, 60, false) && lab.next() == Some((2, 60)) && lab.next().is_none());
+    assert!(lab.push(2, 60, Normal) && lab.next() == Some((2, 60)) && lab.next().is_none());
     let opens = lab.shaper.opens_ns().unwrap_or_default();
     lab.shaper.fill(opens - Nanos(1));
     assert!(lab.next().is_none());
@@ -174,12 +175,12 @@ fn a_queue_keeps_its_order_and_its_limits() {
     for limit_frames in [1, 3] {
         let mut lab = Lab::new(&[EgressQueue { limit_frames, ..queue(4, 0, 8, 1) }], &[]);
         let frames = usize::from(limit_frames);
-        for low_latency in [true, false] {
-            let taken = (0..5).filter(|n| lab.push(4, 100 + n, low_latency)).count();
+        for lane in [LowLatency, Normal] {
+            let taken = (0..5).filter(|n| lab.push(4, 100 + n, lane)).count();
             assert_eq!(taken, frames);
         }
         assert_eq!(
-            (lab.shaper.is_full(QueueId(4), true), lab.shaper.is_full(QueueId(0), true)),
+            (lab.shaper.is_full(QueueId(4), LowLatency), lab.shaper.is_full(QueueId(0), LowLatency)),
             (true, false)
         );
         let lengths: Vec<usize> = std::iter::from_fn(|| lab.next()).map(|(_, len)| len).collect();
@@ -195,7 +196,7 @@ fn a_queue_keeps_its_order_and_its_limits() {
     }
     // Frames of zero bytes cost no tokens, but only one of them leaves at a time.
     let mut lab = Lab::new(&[queue(4, 1, 1, 1)], &[]);
-    assert!(lab.push(4, 0, false) && lab.push(4, 1, false));
+    assert!(lab.push(4, 0, Normal) && lab.push(4, 1, Normal));
     assert_eq!([lab.next(), lab.next(), lab.next()], [Some((0, 0)), Some((4, 1)), None]);
 }
 
@@ -203,7 +204,7 @@ fn a_queue_keeps_its_order_and_its_limits() {
 fn numbers_without_a_queue_go_by_the_default_one() {
     let mut lab = Lab::new(&[queue(1, 0, 0, 1)], &[]);
     for number in [0, 5, 8, u32::MAX - 1] {
-        assert!(lab.push(number, 60, false));
+        assert!(lab.push(number, 60, Normal));
     }
     assert_eq!(lab.shaper.reports()[0].waiting, 4);
 }
@@ -212,25 +213,25 @@ fn numbers_without_a_queue_go_by_the_default_one() {
 fn what_waits_when_rules_change_goes_before_what_comes() {
     let mut lab = Lab::new(&[queue(1, 0, 0, 0), queue(2, 0, 0, 7)], &[]);
     // A flow moves from queue 1 to queue 2 and back.
-    assert!(lab.push(1, 100, false));
+    assert!(lab.push(1, 100, Normal));
     lab.shaper.change(false);
-    assert!(lab.push(2, 101, false));
+    assert!(lab.push(2, 101, Normal));
     lab.shaper.change(false);
-    assert!(lab.push(1, 102, false) && lab.push(2, 200, false));
+    assert!(lab.push(1, 102, Normal) && lab.push(2, 200, Normal));
     // A low-latency frame goes first, because no normal flow has become low-latency.
-    assert!(lab.push(1, 60, true));
+    assert!(lab.push(1, 60, LowLatency));
     let order: Vec<_> = std::iter::from_fn(|| lab.next()).map(|(_, len)| len).collect();
     assert_eq!(order, [60, 100, 101, 200, 102]);
     // The flow becomes low-latency.
-    assert!(lab.push(1, 100, false));
+    assert!(lab.push(1, 100, Normal));
     lab.shaper.change(true);
-    assert!(lab.push(2, 101, true) && lab.push(2, 200, false));
+    assert!(lab.push(2, 101, LowLatency) && lab.push(2, 200, Normal));
     lab.shaper.change(false);
-    assert!(lab.push(2, 102, true));
+    assert!(lab.push(2, 102, LowLatency));
     let order: Vec<_> = std::iter::from_fn(|| lab.next()).map(|(_, len)| len).collect();
     assert_eq!(order, [100, 101, 102, 200]);
     // Frames before a transmit barrier are not urgent while no low-latency frame waits after the barrier.
-    assert!(lab.push(1, 100, false));
+    assert!(lab.push(1, 100, Normal));
     lab.shaper.change(true);
     assert!(lab.shaper.next_urgent().is_none());
     assert!(lab.shaper.next_normal().is_some_and(|(_, frozen)| frozen));
@@ -239,11 +240,11 @@ fn what_waits_when_rules_change_goes_before_what_comes() {
 #[test]
 fn a_queue_that_waits_for_its_rate_holds_up_no_other_when_rules_change() {
     let mut lab = Lab::new(&[queue(1, 0, 1, 0), queue(2, 0, 0, 7)], &[]);
-    while lab.push(1, 1_000, false) {}
+    while lab.push(1, 1_000, Normal) {}
     while lab.next().is_some() {}
-    assert!(lab.push(1, 100, true));
+    assert!(lab.push(1, 100, LowLatency));
     lab.shaper.change(true);
-    assert!(lab.push(2, 61, true) && lab.push(2, 62, false) && lab.push(1, 101, true));
+    assert!(lab.push(2, 61, LowLatency) && lab.push(2, 62, Normal) && lab.push(1, 101, LowLatency));
     assert_eq!([lab.next(), lab.next(), lab.next()], [Some((2, 61)), Some((2, 62)), None]);
     lab.shaper.fill(3_600_000 * MS);
     // Frames queued before the change leave first, low-latency frames before normal ones. Later frames
