@@ -80,13 +80,14 @@ fn is_possible(
     let Some(processed) = &replay.processed[number] else { return false };
     let Output { copies, reports } = output;
     let (out, missing, came) = (copies.out[number], copies.missing[number], reports.came[number]);
-    let whole = missing == 0 && came == processed.packet_ins.len() as u64;
+    let is_clear = !copies.unclear.contains(&number);
+    let whole = is_clear && missing == 0 && came == processed.packet_ins.len() as u64;
     let buckets_lost = record.room.lacks_frames() && !processed.groups.is_empty();
     if record.room.is_ample() || whole && !buckets_lost {
         return outcome == processed.outcome;
     }
     let unreadable = processed.packet_ins.iter().any(|report| tag(&report.bytes) != Some(number));
-    if copies.unclear.contains(&number) || unreadable {
+    if !is_clear || unreadable {
         return true;
     }
     match outcome {

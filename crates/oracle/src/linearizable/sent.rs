@@ -111,7 +111,7 @@ impl Copies {
                 ));
             };
             *self.missing_by_port.entry(port).or_default() += lost as u64;
-            if lost > 0 && packets.iter().any(|packet| *packet != packets[0]) {
+            if lost > 0 && came > 0 && packets.iter().any(|packet| *packet != packets[0]) {
                 self.unclear.extend(packets);
                 continue;
             }
@@ -238,4 +238,23 @@ fn differs(
         describe(record, replay, number),
         actual.and_then(tag).map_or_else(String::new, |number| describe(record, replay, number)),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_unclear_which_of_equal_copies_is_missing_unless_all_are() {
+        let account = |actual: &[&[u8]]| {
+            let mut copies = Copies::new(2);
+            let expected: [(usize, &[u8]); 2] = [(0, b"equal"), (1, b"equal")];
+            copies.account(PortNo(1), &expected, actual).map(|()| copies)
+        };
+        let counts = |copies: Copies| (copies.out, copies.missing, copies.unclear.len());
+        assert_eq!(account(&[]).map(counts), Ok((vec![0, 0], vec![1, 1], 0)));
+        assert_eq!(account(&[b"equal"]).map(counts), Ok((vec![0, 0], vec![0, 0], 2)));
+        assert_eq!(account(&[b"equal", b"equal"]).map(counts), Ok((vec![1, 1], vec![0, 0], 0)));
+        assert!(account(&[b"other"]).is_err());
+    }
 }
