@@ -24,6 +24,12 @@ pub struct KeyCoverage {
     pub by_presence: usize,
     /// Pairs of one port that differ in exactly one examined bit.
     pub by_one_bit: usize,
+    /// Packets that were compared with a rule.
+    pub rules: usize,
+    /// Packets that matched the rule.
+    pub rules_matched: usize,
+    /// Packets that did not match the rule, although their keys may match it.
+    pub rules_unclear: usize,
 }
 
 impl AddAssign for KeyCoverage {
@@ -37,5 +43,8 @@ impl AddAssign for KeyCoverage {
         self.by_port += other.by_port;
         self.by_presence += other.by_presence;
         self.by_one_bit += other.by_one_bit;
+        self.rules += other.rules;
+        self.rules_matched += other.rules_matched;
+        self.rules_unclear += other.rules_unclear;
     }
 }

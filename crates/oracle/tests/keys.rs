@@ -26,11 +26,13 @@ fn keys_are_equal_exactly_for_packets_of_one_flow() {
     if cases < CASES {
         return;
     }
-    let KeyCoverage { plans, two_lines, too_long, pairs, equal, unlike, by_port, by_presence, by_one_bit } =
-        coverage;
+    let KeyCoverage { plans, two_lines, too_long, pairs, equal, unlike, .. } = coverage;
+    let KeyCoverage { by_port, by_presence, by_one_bit, rules, rules_matched, rules_unclear, .. } = coverage;
     assert!(two_lines * 50 > plans && too_long * 5 < plans, "long keys are tried, but most fit");
     assert!(equal * 10 > pairs && equal * 2 < pairs, "both equal and different packets");
     assert!(unlike * 5 > equal, "packets of one flow have other headers");
     assert!(by_port * 100 > pairs, "packets differ only in their ports");
     assert!(by_presence * 50 > pairs && by_one_bit * 50 > pairs, "small differences");
+    assert!(rules_matched * 10 > rules, "packets match rules");
+    assert!(rules_unclear * 20 < rules, "keys nearly always show whether a packet matches a rule");
 }

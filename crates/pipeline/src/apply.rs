@@ -51,7 +51,11 @@ impl Rules {
             Update::SwapStateless(new) => std::mem::swap(&mut self.stateless, new),
             // The worker or the pipeline handles these parts. The worker handles packet-outs and lanes when
             // the whole operation has been applied, and `Record` by keeping the recorder.
-            Update::PacketOut(_) | Update::Lanes { .. } | Update::Record(_) | Update::SwapExpress(_) => {}
+            Update::PacketOut(_)
+            | Update::Lanes { .. }
+            | Update::Record(_)
+            | Update::SwapExpress(_)
+            | Update::PathChanges(_) => {}
         }
     }
 }

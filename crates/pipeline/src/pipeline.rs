@@ -222,18 +222,24 @@ impl Pipeline {
     /// Applies an operation between two bursts. Replaced objects are left in `updates`, for the control
     /// thread to free.
     pub fn apply<P: Probe>(&mut self, updates: &mut Updates, probe: &mut P) {
-        let mut changes_paths = false;
+        let mut outdates_paths = false;
         for update in &mut updates.parts {
             let swaps = update.is_swap();
-            changes_paths |= update.changes_paths();
-            if let Update::SwapExpress(express) = update {
-                self.express.iter().for_each(|old| old.retire());
-                std::mem::swap(&mut self.express, express);
+            outdates_paths |= update.outdates_paths();
+            match update {
+                Update::SwapExpress(express) => {
+                    self.express.iter().for_each(|old| old.retire());
+                    std::mem::swap(&mut self.express, express);
+                }
+                Update::PathChanges(changes) => {
+                    self.express.iter_mut().for_each(|express| express.note(changes));
+                }
+                _ => {}
             }
             self.rules.apply(&mut self.ffp, update);
             probe.mark(if swaps { ProbeStep::Swap } else { ProbeStep::Change }, 1);
         }
-        if let Some(express) = self.express.as_mut().filter(|_| changes_paths) {
+        if let Some(express) = self.express.as_mut().filter(|_| outdates_paths) {
             express.invalidate();
         }
         probe.applied(updates.version);

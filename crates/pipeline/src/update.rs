@@ -5,7 +5,7 @@
 //! returns to the control thread.
 
 use crate::cells::{Cells, ProgramId};
-use crate::express::Express;
+use crate::express::{Express, PathChanges};
 use crate::extract::Extractor;
 use crate::ffp::{Clean, Coherence, FastMode};
 use crate::group_table::GroupTable;
@@ -65,6 +65,9 @@ pub enum Update {
     /// Replaces the express path; `None` turns it off. Part of the same operation as the rules that its plan
     /// is made for.
     SwapExpress(Option<Box<Express>>),
+    /// Tells the express path which entries the operation changes. Part of the same operation as the changes
+    /// of the tables and programs.
+    PathChanges(Arc<PathChanges>),
     /// Sends a packet-out of the controller once the whole operation is applied.
     PacketOut(Box<CompiledPacketOut>),
     /// States that flows may change their lane or egress queue with this operation.
@@ -80,20 +83,23 @@ pub enum Update {
 }
 
 impl Update {
-    /// Returns whether packets may take another path after the part, so that records of paths are outdated.
-    pub(crate) fn changes_paths(&self) -> bool {
+    /// Returns whether any packet may take another path after the part, so that all records of paths are
+    /// outdated. Changes of tables, entries and programs outdate the records that [`Self::PathChanges`]
+    /// concerns. A table may also get an equal view that was compiled anew.
+    pub(crate) fn outdates_paths(&self) -> bool {
         match self {
+            Self::Settings(_)
+            | Self::SwapPorts(_)
+            | Self::SwapGroups(_)
+            | Self::SwapMeters(_)
+            | Self::SwapStateless(_) => true,
             Self::Table(..)
             | Self::SwapTable(..)
             | Self::Program(..)
             | Self::SwapPrograms(_)
             | Self::Entry(..)
-            | Self::Settings(_)
-            | Self::SwapPorts(_)
-            | Self::SwapGroups(_)
-            | Self::SwapMeters(_)
-            | Self::SwapStateless(_) => true,
-            Self::SwapFastMode(..)
+            | Self::PathChanges(_)
+            | Self::SwapFastMode(..)
             | Self::Clean(..)
             | Self::ListMax(..)
             | Self::ResetCounts(_)

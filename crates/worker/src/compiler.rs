@@ -174,6 +174,7 @@ impl OperationCompiler {
         self.entries.updates(parts);
         self.tables.change(&tables, parts);
         self.express.follow(changes, &self.tables);
+        self.records.note(changes, |table| self.express.is_reached(table), parts);
         requeues |= self.requeue(changes);
         let lanes = lanes_after(changes);
         for parts in parts.iter_mut() {

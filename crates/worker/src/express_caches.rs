@@ -2,7 +2,9 @@
 //! The control side of the express path's records: allocates them for each worker, and replaces them when the
 //! plan of the keys changes.
 
-use pipeline::{Express, ExpressCounters, ExpressFigures, ExpressPlan, ExpressSize, PlanVersion, Update};
+use flow::operation::MAC_TABLE;
+use flow::{EntryChange, TableId};
+use pipeline::{Express, ExpressCounters, ExpressFigures, ExpressPlan, ExpressSize, PathChanges, Update};
 use std::sync::Arc;
 
 /// State of one worker's path records.
@@ -23,7 +25,7 @@ pub(crate) struct ExpressCaches {
     records: usize,
     counters: Vec<Arc<ExpressCounters>>,
     /// Plan of the keys in use, or `None` before the first one.
-    plan: Option<PlanVersion>,
+    plan: Option<ExpressPlan>,
     /// Size of each worker's records.
     size: ExpressSize,
 }
@@ -56,12 +58,42 @@ impl ExpressCaches {
         sum
     }
 
+    /// Adds the changes of entries that concern paths to each worker's updates. `is_reached` returns whether
+    /// packets can reach a table, by the new rules.
+    pub fn note(
+        &self,
+        changes: &[EntryChange],
+        is_reached: impl Fn(TableId) -> bool,
+        parts: &mut [Vec<Update>],
+    ) {
+        let plans: Vec<&ExpressPlan> = self.plan.iter().collect();
+        let mut noted = PathChanges::new(&plans);
+        for change in changes {
+            match change {
+                // NORMAL looks learned addresses up anew for each packet.
+                EntryChange::Add(entry) if entry.table == MAC_TABLE => {}
+                EntryChange::Modify { table: MAC_TABLE, .. }
+                | EntryChange::Remove { table: MAC_TABLE, .. } => {}
+                // No path leads over a table that packets cannot reach.
+                EntryChange::Add(entry) if !is_reached(entry.table) => {}
+                EntryChange::Add(entry) => noted.add(entry, &plans),
+                EntryChange::Modify { id, .. } => noted.remove_or_modify(*id),
+                EntryChange::Remove { id, .. } => noted.remove_or_modify(*id),
+            }
+        }
+        if self.records > 0 && !noted.is_empty() {
+            let noted = Arc::new(noted);
+            parts.iter_mut().for_each(|parts| parts.push(Update::PathChanges(Arc::clone(&noted))));
+        }
+    }
+
     /// Adds empty records for `plan` to each worker's updates, if the plan is new. Returns whether it is.
     pub fn follow(&mut self, plan: &ExpressPlan, parts: &mut [Vec<Update>]) -> bool {
-        if self.records == 0 || self.plan == Some(plan.version()) {
+        let is_known = self.plan.as_ref().is_some_and(|known| known.version() == plan.version());
+        if self.records == 0 || is_known {
             return false;
         }
-        self.plan = Some(plan.version());
+        self.plan = Some(plan.clone());
         for (parts, counters) in parts.iter_mut().zip(&self.counters) {
             let express = Express::new(plan, self.records, Arc::clone(counters));
             self.size = express.as_ref().map(Express::size).unwrap_or_default();

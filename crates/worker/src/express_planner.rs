@@ -127,6 +127,11 @@ impl ExpressPlanner {
         TableId::of_controllers().filter(|table| self.reached[table.index()])
     }
 
+    /// Returns whether packets can reach a table.
+    pub fn is_reached(&self, table: TableId) -> bool {
+        self.reached[table.index()]
+    }
+
     /// Follows changes of entries. `tables` has the new rules.
     pub fn follow(&mut self, changes: &[EntryChange], tables: &TableCompiler) {
         let mut is_narrow = false;

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A case about keys of the express path. It changes random rules like other cases, and compares the keys of
 //! pairs of packets with the reference: two packets have equal keys if and only if they arrive on the same
-//! port and are equal in every bit that the rules examine.
+//! port and are equal in every bit that the rules examine. It also compares keys with rules: a packet that
+//! matches a rule has a key that may match it.
 
 use super::Driver;
 use crate::key_coverage::KeyCoverage;
 use crate::variants::Subject;
-use flow::{Field, Nanos, PortNo};
-use pipeline::{ExpressKey, KeyFit, KeyReader};
+use flow::{Field, FlowEntry, Nanos, PortNo, TableId};
+use pipeline::{ExpressKey, ExpressPlan, KeyFit, KeyReader, Rewritten};
 use reference::{ExaminedBits, ReferencePacket};
+use std::sync::Arc;
 use wire::Depth;
+use wire::layers::header;
 
 /// Number of changes of the rules in a case.
 const CHANGES: usize = 12;
@@ -92,9 +95,85 @@ impl Driver {
             }
             let other = one.variant(&mut self.rng, &planned);
             check_pair(reader, &planned, [&one, &other], coverage)?;
+            if let Some(entry) = self.any_entry() {
+                check_rule(&plan, &entry, &one, coverage)?;
+                let rewritten = self.rewritten(&one);
+                check_rewritten(&plan, &entry, [&one, &rewritten])?;
+            }
         }
         Ok(())
     }
+
+    /// Returns a random entry of a table, which may be one that packets cannot reach.
+    fn any_entry(&mut self) -> Option<Arc<FlowEntry>> {
+        let tables: Vec<TableId> = self.style.tables.iter().map(|table| table.number).collect();
+        let entries = self.shadow.entries(tables[self.rng.usize(0..tables.len())]);
+        let entry = entries.get(self.rng.usize(0..entries.len().max(1)))?;
+        Some(Arc::clone(entry))
+    }
+
+    /// Returns a packet as entries that write MAC addresses and decrement the TTL leave it.
+    fn rewritten(&mut self, packet: &Subject) -> Subject {
+        let mut bytes = packet.bytes.clone();
+        let macs = [crate::templates::mac(&mut self.rng), crate::templates::mac(&mut self.rng)].concat();
+        bytes[..macs.len()].copy_from_slice(&macs);
+        let layers = wire::locate(&bytes, Depth::L4);
+        // TTL and checksum of IPv4, or the hop limit.
+        let changed: &[usize] = match layers.present {
+            present if present & header::IPV4 != 0 => &[8, 10, 11],
+            present if present & header::IPV6 != 0 => &[7],
+            _ => &[],
+        };
+        changed.iter().for_each(|at| bytes[usize::from(layers.l3) + at] = self.rng.u8(..));
+        Subject { port: packet.port, bytes }
+    }
+}
+
+/// Returns whether a packet matches an entry.
+fn matches(entry: &FlowEntry, packet: &Subject) -> bool {
+    let arriving = ReferencePacket::arriving(packet.port, &packet.bytes);
+    entry.matching.fields().all(|condition| {
+        let mut bits = ExaminedBits::default();
+        bits.add(condition.field, condition.mask);
+        bits.values_of(&arriving) == [Some(condition.value)]
+    })
+}
+
+fn key_of(plan: &ExpressPlan, packet: &Subject) -> ExpressKey {
+    let mut key = ExpressKey::default();
+    plan.reader().iter().for_each(|reader| reader.key_of(&packet.bytes, packet.port, &mut key));
+    key
+}
+
+/// Checks that the key of a packet may match an entry that the packet matches.
+fn check_rule(
+    plan: &ExpressPlan,
+    entry: &FlowEntry,
+    packet: &Subject,
+    coverage: &mut KeyCoverage,
+) -> Result<(), String> {
+    let may_match = plan.may_match(&entry.matching, &key_of(plan, packet), Rewritten::Nothing);
+    let is_match = matches(entry, packet);
+    coverage.rules += 1;
+    coverage.rules_matched += usize::from(is_match);
+    coverage.rules_unclear += usize::from(may_match && !is_match);
+    if is_match && !may_match {
+        return Err(format!("the key of {packet:02x?} says that it does not match {:?}", entry.matching));
+    }
+    Ok(())
+}
+
+/// Checks that the key of a packet may match an entry that the packet matches after rewrites.
+fn check_rewritten(plan: &ExpressPlan, entry: &FlowEntry, packets: [&Subject; 2]) -> Result<(), String> {
+    let [packet, rewritten] = packets;
+    let may_match = plan.may_match(&entry.matching, &key_of(plan, packet), Rewritten::MacsOrTtl);
+    if matches(entry, rewritten) && !may_match {
+        return Err(format!(
+            "the key of {packet:02x?} says that the packet does not match {:?} as {rewritten:02x?}",
+            entry.matching
+        ));
+    }
+    Ok(())
 }
 
 /// Checks that the keys of two packets are equal exactly if the packets are equal in all bits of the plan.

@@ -3,6 +3,7 @@
 
 use super::ExpressPlan;
 use super::bypass::Bypass;
+use super::changes::{PathChanges, RecentChanges};
 use super::counters::ExpressCounters;
 use super::key::{ExpressKey, KeyReader};
 use super::look_up::BurstKeys;
@@ -56,8 +57,8 @@ pub struct Express {
     pub(super) reader: KeyReader,
     pub(super) templates: Templates,
     pub(super) store: Store,
-    /// Version of the rules. Records of other versions are not used.
-    pub(super) version: u64,
+    /// The last changes of the rules. Records of older versions are compared with them.
+    pub(super) changes: RecentChanges,
     pub(super) bypass: Bypass,
     /// The burst that was looked up last.
     pub(super) burst: BurstKeys,
@@ -87,7 +88,7 @@ impl Express {
             reader,
             templates: Templates::default(),
             store,
-            version: 1,
+            changes: RecentChanges::new(plan.version(), plan.key_words()),
             bypass: Bypass::default(),
             burst: BurstKeys::new(),
             rest: Vec::with_capacity(BURST),
@@ -107,10 +108,15 @@ impl Express {
         }
     }
 
-    /// Makes all records unusable, because the rules have changed. A record becomes usable again when a
+    /// Makes all records unusable, because anything may have changed. A record becomes usable again when a
     /// packet has taken its path anew.
     pub(crate) fn invalidate(&mut self) {
-        self.version += 1;
+        self.changes.forget_all();
+    }
+
+    /// Notes changes of entries. Each record is compared with them before it is used again.
+    pub(crate) fn note(&mut self, changes: &PathChanges) {
+        self.changes.append(changes);
     }
 
     /// Ends the use of these records, before they are replaced.
@@ -128,7 +134,7 @@ impl Express {
         fence: u32,
         window: Window,
     ) {
-        let new = NewRecord { key, hash, path, fence, version: self.version };
+        let new = NewRecord { key, hash, path, fence, version: self.changes.version() };
         let learned = match &mut self.store {
             Store::OneLine(records) => records.learn(&new, window),
             Store::TwoLines(records) => records.learn(&new, window),

@@ -87,7 +87,7 @@ fn is_any_ip_excluded(condition: Condition, others: u32) -> bool {
 }
 
 /// Returns the headers that a packet with the given ones certainly has.
-fn implied(needs: Facts) -> u32 {
+pub(super) fn implied(needs: Facts) -> u32 {
     let mut headers = needs as u32 & u32::from(u16::MAX >> 1);
     // From the innermost header outwards.
     let steps = [

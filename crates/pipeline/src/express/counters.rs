@@ -53,6 +53,11 @@ counters! {
     learned,
     /// Records of older rule versions that were made right.
     renewed,
+    /// Hits of records of older rule versions. Each of these records was compared with the changes since its
+    /// version.
+    verified,
+    /// Records that were verified and were still right.
+    upheld,
     /// Records displaced by another key.
     displaced,
     /// Keys that got no record because no place was free.

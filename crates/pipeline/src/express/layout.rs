@@ -20,7 +20,7 @@ const SEARCHED_BYTES_MAX: usize = 4 * TWO_LINES_BYTES;
 
 /// Bytes of the extended header before the parsed part. In an arriving packet they hold the ingress port,
 /// which every key has, and zeros.
-const UNPARSED_BYTES: u16 = ext::ETH_TYPE_BIT / 8;
+pub(super) const UNPARSED_BYTES: u16 = ext::ETH_TYPE_BIT / 8;
 
 /// Consecutive bytes of a packet of which some bits are examined.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,7 +83,7 @@ pub(super) fn runs_of(
 }
 
 /// Returns the headers in the key whose presence implies the value of a byte of the extended header.
-fn implied_by(byte: u16, headers: u32) -> Facts {
+pub(super) fn implied_by(byte: u16, headers: u32) -> Facts {
     const TYPE_FROM: u16 = ext::ETH_TYPE_BIT / 8;
     const TYPE_TO: u16 = TYPE_FROM + 1;
     const PROTO: u16 = ext::IP_PROTO_BIT / 8;

@@ -53,7 +53,7 @@ impl BurstKeys {
         }
     }
 
-    /// Stores the place of each key's record, or [`NONE`].
+    /// Stores the place of each key's record, or [`NONE`]. Returns whether a record is outdated.
     #[inline(never)]
     fn find<const WORDS: usize>(
         &mut self,
@@ -61,7 +61,7 @@ impl BurstKeys {
         count: usize,
         version: u64,
         now: Nanos,
-    ) {
+    ) -> bool {
         records.begin(now);
         let (hashes, places) = (&self.hashes[..count], &mut self.places[..count]);
         hashes.iter().for_each(|hash| records.prefetch(*hash));
@@ -71,14 +71,15 @@ impl BurstKeys {
         for ((place, hash), key) in places.iter_mut().zip(hashes).zip(&self.keys) {
             *place = records.find(*place, *hash, key, version);
         }
+        records.take_outdated()
     }
 }
 
 impl Express {
-    /// Looks up the first frames, at most a burst.
-    pub(super) fn look_up(&mut self, frames: &[Frame], now: Nanos) {
+    /// Looks up the first frames, at most a burst. Returns whether a record is outdated.
+    pub(super) fn look_up(&mut self, frames: &[Frame], now: Nanos) -> bool {
         let frames = &frames[..frames.len().min(BURST)];
-        let Self { reader, templates, store, version, burst, .. } = self;
+        let Self { reader, templates, store, changes, burst, .. } = self;
         match reader.hashed_words() {
             1 => burst.read::<1>(reader, templates, frames),
             2 => burst.read::<2>(reader, templates, frames),
@@ -89,8 +90,8 @@ impl Express {
             _ => burst.read::<LONG_WORDS>(reader, templates, frames),
         }
         match store {
-            Store::OneLine(records) => burst.find(records, frames.len(), *version, now),
-            Store::TwoLines(records) => burst.find(records, frames.len(), *version, now),
+            Store::OneLine(records) => burst.find(records, frames.len(), changes.version(), now),
+            Store::TwoLines(records) => burst.find(records, frames.len(), changes.version(), now),
         }
     }
 }

@@ -5,13 +5,16 @@
 //! A plan ([`ExpressPlan`]) states which bits these are, and where each of them is in the key. The control
 //! side makes it from the rules of all tables that a packet can reach. A [`KeyReader`] builds the keys.
 //! A record ([`Express`]) says for one key which entries a packet hits, so that the packet needs no lookup in
-//! any table.
+//! any table. When rules change, records are not touched. A record is compared with the changes at its next
+//! hit (`changes.rs`).
 //!
 //! Begin with `plan.rs`, then read `key.rs`. `layout.rs` decides which bytes of a key several headers share.
 
 mod bypass;
 
 mod cache;
+
+mod changes;
 
 mod conditions;
 
@@ -31,9 +34,13 @@ mod plan;
 
 mod records;
 
+mod row;
+
 mod tags;
 
 mod template;
+
+mod verify;
 
 mod waiting;
 
@@ -41,9 +48,11 @@ mod waiting;
 mod tests;
 
 pub use cache::Express;
+pub use changes::PathChanges;
 pub use counters::{ExpressCounters, ExpressFigures};
 pub use key::{ExpressKey, KeyReader};
 pub use layout::{ONE_LINE_BYTES, TWO_LINES_BYTES};
 pub use plan::{ExpressPlan, KeyFit, PlanVersion};
 pub use records::ExpressSize;
+pub use row::Rewritten;
 pub(crate) use waiting::WaitingKeys;

@@ -85,7 +85,9 @@ impl Express {
             return 0;
         }
         let count = frames.len().min(BURST);
-        self.look_up(frames, context.now);
+        if self.look_up(frames, context.now) {
+            self.verify_outdated(context, count);
+        }
         let places = &mut self.burst.places[..count];
         let found = places.iter().filter(|place| **place != NONE).count();
         if !self.bypass.acts(count, found, queued) {

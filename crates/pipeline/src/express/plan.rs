@@ -9,9 +9,10 @@
 //! TTL. Such bits are not in the key, so a record checks them at each hit.
 
 use super::conditions::{FIRST_SLICE, Facts, SLICES_MAX, SliceEnd};
-use super::key::KeyReader;
+use super::key::{ExpressKey, KeyReader};
 use super::layout::{self, ONE_LINE_BYTES, TWO_LINES_BYTES};
-use flow::{Field, FieldMatch, PortNo};
+use super::row::{Rewritten, Row, RowLayout};
+use flow::{Field, FieldMatch, Match, PortNo};
 use wire::layers::header;
 
 /// Number of a plan. Each new plan of a data plane has a higher one.
@@ -51,6 +52,8 @@ pub struct ExpressPlan {
     length_bytes: usize,
     /// `None` if the key is too long.
     reader: Option<KeyReader>,
+    /// Layout of rules that are compared with keys. `None` if the key is too long.
+    rows: Option<RowLayout>,
 }
 
 impl ExpressPlan {
@@ -76,10 +79,33 @@ impl ExpressPlan {
         let (placed, length_bytes) = layout::place(runs, port_bytes + presence_bytes);
         let is_short = length_bytes <= TWO_LINES_BYTES && slices.len() <= SLICES_MAX;
         let depth = examined.iter().map(|(field, _)| crate::extract::depth_of(*field)).max();
+        let depth = depth.unwrap_or_default();
         let reader = is_short.then(|| {
-            KeyReader::new(length_bytes, port_bytes, depth.unwrap_or_default(), presence, slices, &placed)
+            let (presence, slices) = (presence.clone(), slices.clone());
+            KeyReader::new(length_bytes, port_bytes, depth, presence, slices, &placed)
         });
-        Self { version, examined, port_bytes, length_bytes, reader }
+        let rows =
+            is_short.then(|| RowLayout::new(placed, presence, slices, headers, port_bytes, length_bytes));
+        Self { version, examined, port_bytes, length_bytes, reader, rows }
+    }
+
+    /// Returns whether packets with a key may match a rule in a table before which entries rewrite them.
+    /// It is false only if no such packet matches.
+    #[must_use]
+    pub fn may_match(&self, matching: &Match, key: &ExpressKey, rewritten: Rewritten) -> bool {
+        let mut row = Vec::new();
+        self.append_row(matching, &mut row);
+        row.is_empty() || Row::of(&row).may_match(key.words(), rewritten)
+    }
+
+    /// Returns the length in words of a rule that is compared with keys, or `None` if keys are too long.
+    pub(super) fn row_words(&self) -> Option<usize> {
+        self.rows.as_ref().map(RowLayout::row_words)
+    }
+
+    /// Appends a rule in the layout of the keys, if they are not too long.
+    pub(super) fn append_row(&self, matching: &Match, to: &mut Vec<u64>) {
+        self.rows.iter().for_each(|rows| rows.append(matching, to));
     }
 
     /// Returns whether both plans give equal keys, whatever their numbers are.
@@ -104,6 +130,11 @@ impl ExpressPlan {
     #[must_use]
     pub fn length_bytes(&self) -> usize {
         self.length_bytes
+    }
+
+    /// Returns the length of a key in words.
+    pub(super) fn key_words(&self) -> usize {
+        self.length_bytes.div_ceil(size_of::<u64>())
     }
 
     /// Returns the number of examined bits, without presence bits and ingress port.

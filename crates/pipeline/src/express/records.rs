@@ -36,6 +36,9 @@ pub(super) const LINE_WORDS: usize = 8;
 /// Length of a period in nanoseconds. The use of records is counted in periods.
 const PERIOD_NS: Nanos = Nanos(1_000_000_000);
 
+/// Bit of the place of a record of another version than that of the rules.
+pub(super) const OUTDATED: u32 = 1 << 31;
+
 /// What became of a key that was to be learned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Learned {
@@ -80,6 +83,8 @@ pub(super) struct Records<const WORDS: usize> {
     paths: Box<[Path]>,
     seen: Seen,
     period: u64,
+    /// Whether [`Self::find`] has found an outdated record since the last question.
+    found_outdated: bool,
 }
 
 impl<const WORDS: usize> Records<WORDS> {
@@ -92,6 +97,7 @@ impl<const WORDS: usize> Records<WORDS> {
             paths: vec![Path::default(); sets * WAYS].into_boxed_slice(),
             seen: Seen::new(sets * WAYS),
             period: 0,
+            found_outdated: false,
         }
     }
 
@@ -132,8 +138,9 @@ impl<const WORDS: usize> Records<WORDS> {
         place as u32
     }
 
-    /// Returns the place of a key's record of this version, or [`NONE`]. `candidate` is the first place whose
-    /// tag matches. Notes the hit.
+    /// Returns the place of a key's record, or [`NONE`]. `candidate` is the first place whose tag matches.
+    /// Notes the hit. If the record is of another version, its place has the bit [`OUTDATED`], and the hit is
+    /// not noted.
     #[inline(always)]
     pub fn find(&mut self, candidate: u32, hash: u64, key: &ExpressKey, version: u64) -> u32 {
         let mut place = candidate;
@@ -149,12 +156,40 @@ impl<const WORDS: usize> Records<WORDS> {
         let period = self.period;
         let [of_version, used, ..] = self.record_mut(place as usize) else { return NONE };
         if *of_version != version {
-            return NONE;
+            return self.outdated(place);
         }
         let mut hits = Use::from_bits(*used as u8);
         hits.hit(period);
         *used = *used & !USE_BITS | u64::from(hits.to_bits());
         place
+    }
+
+    /// Returns the place of an outdated record.
+    #[cold]
+    #[inline(never)]
+    fn outdated(&mut self, place: u32) -> u32 {
+        self.found_outdated = true;
+        place | OUTDATED
+    }
+
+    /// Returns whether [`Self::find`] has found an outdated record since the last call.
+    #[inline(always)]
+    pub fn take_outdated(&mut self) -> bool {
+        std::mem::take(&mut self.found_outdated)
+    }
+
+    /// Returns the version of the record at a place.
+    pub fn version_at(&self, place: u32) -> u64 {
+        self.record(place as usize)[0]
+    }
+
+    /// Makes a record that is still right one of this version, and notes the hit.
+    pub fn uphold(&mut self, place: u32, version: u64) {
+        let mut hits = Use::from_bits(self.record(place as usize)[1] as u8);
+        hits.hit(self.period);
+        let record = self.record_mut(place as usize);
+        record[0] = version;
+        record[1] = record[1] & !USE_BITS | u64::from(hits.to_bits());
     }
 
     /// Returns the path of the record at a place.
@@ -332,6 +367,7 @@ mod tests {
         assert_eq!(hit(&mut records, at, 3, 7), None);
         assert_eq!(hit(&mut records, hash(2, 9), 1, 7), None, "another set");
         assert_eq!(hit(&mut records, at, 2, 8), None, "the rules have changed");
+        assert!(records.take_outdated() && !records.take_outdated());
         assert_eq!(learn(&mut records, at, &key(2), &path(23), 8), Learned::Renewed);
         assert_eq!((hit(&mut records, at, 2, 8), hit(&mut records, at, 1, 8)), (Some(23), None));
     }

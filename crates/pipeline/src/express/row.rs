@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Rules in the layout of keys. A key is compared with a rule by a few word operations, without its packet.
+//!
+//! The comparison may say that a packet matches a rule that it does not match, never the opposite. It is
+//! exact for most rules. It is not exact where the key omits what another bit of the key implies (for example
+//! the protocol, which a TCP header implies), and where entries rewrite bits before the rule's table.
+
+use super::conditions::{Condition, FIRST_SLICE, Facts, SliceEnd, implied};
+use super::layout::{Run, UNPARSED_BYTES, implied_by};
+use flow::{Field, FieldBase, FieldMatch, Match, ext};
+use wire::ethernet::ETHERNET_BYTES;
+use wire::layers::header;
+
+/// Bytes of a word.
+const WORD_BYTES: usize = 8;
+
+/// Length of both MAC addresses in bytes.
+const MACS_BYTES: u16 = 12;
+
+/// Bytes of an IP header that a decremented TTL changes: TTL or hop limit, protocol, and checksum.
+const TTL_BYTES: std::ops::Range<u16> = 7..12;
+
+/// First byte of the extended header after the ports. Up to the EtherType, an arriving packet has zeros.
+const ZEROS_FROM: u16 = ext::METADATA_BIT / 8;
+
+/// Where a key holds what.
+#[derive(Clone, Debug)]
+pub(super) struct RowLayout {
+    placed: Vec<(Run, usize)>,
+    /// Facts of the presence bits, in order.
+    presence: Vec<u8>,
+    slices: Vec<SliceEnd>,
+    /// Headers that the rules of the plan need.
+    headers: u32,
+    port_bytes: usize,
+    words: usize,
+}
+
+/// Parts of a row, each as long as a key.
+const PARTS: usize = 3;
+
+/// A rule in the layout of a key: flags, value, mask, and the mask that remains after rewrites.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Row<'a> {
+    flags: u64,
+    words: &'a [u64],
+}
+
+/// What entries have rewritten before a packet came to a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rewritten {
+    /// Nothing.
+    Nothing,
+    /// MAC addresses or the TTL.
+    MacsOrTtl,
+    /// Any bits.
+    Anything,
+}
+
+/// Flag of a rule that no packet matches unless entries rewrite anything.
+const NEVER: u64 = 1;
+
+impl<'a> Row<'a> {
+    /// Returns the number of words of a row for keys of `key_words` words.
+    pub fn length(key_words: usize) -> usize {
+        1 + PARTS * key_words
+    }
+
+    /// Returns the row that these words hold.
+    pub fn of(words: &'a [u64]) -> Self {
+        words
+            .split_first()
+            .map_or(Self { flags: NEVER, words }, |(flags, words)| Self { flags: *flags, words })
+    }
+
+    /// Returns whether packets of a key may match the rule.
+    #[inline]
+    pub fn may_match(&self, key: &[u64], rewritten: Rewritten) -> bool {
+        let (value, masks) = self.words.split_at(self.words.len() / PARTS);
+        let (mask, after_rewrites) = masks.split_at(masks.len() / 2);
+        let mask = match rewritten {
+            Rewritten::Nothing => mask,
+            Rewritten::MacsOrTtl => after_rewrites,
+            Rewritten::Anything => return true,
+        };
+        let rule = value.iter().zip(mask);
+        let differing = |differing, (key, (value, mask))| differing | (key ^ value) & mask;
+        self.flags & NEVER == 0 && key.iter().zip(rule).fold(0, differing) == 0
+    }
+}
+
+impl RowLayout {
+    /// Creates the layout of a plan's rows. `placed` has each run with its position in the key.
+    pub fn new(
+        placed: Vec<(Run, usize)>,
+        presence: Vec<u8>,
+        slices: Vec<SliceEnd>,
+        headers: u32,
+        port_bytes: usize,
+        length_bytes: usize,
+    ) -> Self {
+        Self { placed, presence, slices, headers, port_bytes, words: length_bytes.div_ceil(WORD_BYTES) }
+    }
+
+    /// Returns the length of a row in words.
+    pub fn row_words(&self) -> usize {
+        Row::length(self.words)
+    }
+
+    /// Appends the row of a rule. Bits that the keys do not hold are omitted.
+    pub fn append(&self, matching: &Match, to: &mut Vec<u64>) {
+        let mut maker = RowMaker {
+            layout: self,
+            parts: std::array::from_fn(|_| vec![0; self.words * WORD_BYTES]),
+            present: 0,
+            absent: 0,
+            is_never: false,
+        };
+        let mut by_headers = Vec::new();
+        matching.fields().for_each(|condition| maker.add(&condition, &mut by_headers));
+        maker.imply(&by_headers);
+        maker.add_presence();
+        to.push(if maker.is_never { NEVER } else { 0 });
+        for word in maker.parts.iter().flat_map(|part| part.chunks_exact(WORD_BYTES)) {
+            to.push(word.iter().rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte)));
+        }
+    }
+}
+
+/// A byte of a packet that a rule examines.
+#[derive(Clone, Copy, Debug)]
+struct Examined {
+    base: FieldBase,
+    byte: u16,
+    when: Condition,
+    value: u8,
+    mask: u8,
+    /// Whether an entry before the rule's table may rewrite the byte.
+    is_rewritable: bool,
+}
+
+/// A row in the making.
+struct RowMaker<'a> {
+    layout: &'a RowLayout,
+    /// Value, mask, and mask after rewrites, as bytes of the key.
+    parts: [Vec<u8>; PARTS],
+    /// Facts of all packets that match.
+    present: Facts,
+    /// Facts of no packet that matches.
+    absent: Facts,
+    is_never: bool,
+}
+
+impl RowMaker<'_> {
+    /// Adds a condition. Bytes that a present header implies are appended to `by_headers` instead.
+    fn add(&mut self, condition: &FieldMatch, by_headers: &mut Vec<Examined>) {
+        let location = condition.field.location();
+        let mut when = Condition { needs: location.needs.into(), unless: 0 };
+        self.present |= Facts::from(location.needs);
+        if let Some(end) = SliceEnd::of(condition) {
+            // Keys of a plan without this slice do not show whether a packet has it.
+            let Ok(at) = self.layout.slices.binary_search(&end) else { return };
+            when.needs = 1 << (FIRST_SLICE as usize + at);
+            self.present |= when.needs;
+        }
+        let is_slice = matches!(condition.field, Field::Slice(_));
+        let (first, end) = (location.offset_bits, location.offset_bits + location.length_bits);
+        for byte in first / 8..end.div_ceil(8) {
+            let [value, mask] = [condition.value, condition.mask].map(|bits| byte_of(bits, first, end, byte));
+            if mask == 0 {
+                continue;
+            }
+            let is_rewritable = match location.base {
+                FieldBase::Frame => byte < MACS_BYTES || byte >= ETHERNET_BYTES as u16,
+                FieldBase::L3 => is_slice && TTL_BYTES.contains(&byte),
+                _ => false,
+            };
+            let examined = Examined { base: location.base, byte, when, value, mask, is_rewritable };
+            if location.base != FieldBase::Ext {
+                self.compare(&examined);
+            } else if byte < UNPARSED_BYTES {
+                self.unparsed(&examined);
+            } else {
+                let when = Condition { needs: 0, unless: implied_by(byte, self.layout.headers) };
+                let examined = Examined { when, ..examined };
+                if when.unless == 0 { self.compare(&examined) } else { by_headers.push(examined) }
+            }
+        }
+    }
+
+    /// Adds a byte of the ports, the metadata register or the tunnel ID.
+    fn unparsed(&mut self, examined: &Examined) {
+        const PORT_BYTES: u16 = 4;
+        if examined.byte < PORT_BYTES {
+            // The key has the lowest byte first.
+            let at = usize::from(PORT_BYTES - 1 - examined.byte);
+            if at < self.layout.port_bytes {
+                self.set(at, examined.value, examined.mask, false);
+            } else {
+                self.is_never |= examined.value & examined.mask != 0;
+            }
+        } else if examined.byte >= ZEROS_FROM {
+            self.is_never |= examined.value & examined.mask != 0;
+        }
+    }
+
+    /// Adds the EtherType and the protocol, as far as headers imply them.
+    fn imply(&mut self, bytes: &[Examined]) {
+        let is_type = |examined: &&Examined| examined.byte < ext::IP_PROTO_BIT / 8;
+        let is_proto = |examined: &&Examined| !is_type(examined);
+        self.imply_one(&bytes.iter().filter(is_type).collect::<Vec<_>>());
+        self.imply_one(&bytes.iter().filter(is_proto).collect::<Vec<_>>());
+    }
+
+    /// Adds bytes that the same headers imply.
+    fn imply_one(&mut self, bytes: &[&Examined]) {
+        let Some(givers) = bytes.first().map(|examined| examined.when.unless) else { return };
+        let suits = |giver: Facts| {
+            bytes.iter().all(|examined| {
+                let [high, low] = given_by(giver as u32).to_be_bytes();
+                let given = if examined.byte == ext::ETH_TYPE_BIT / 8 { high } else { low };
+                (given ^ examined.value) & examined.mask == 0
+            })
+        };
+        let each = (0..FIRST_SLICE).map(|bit| 1 << bit).filter(|giver| givers & giver != 0);
+        let fitting: Facts = each.filter(|giver| suits(*giver)).sum();
+        let known = Facts::from(implied(self.present));
+        if known & givers != 0 {
+            // The rule needs a header that implies the bytes.
+            self.is_never |= known & fitting == 0;
+            return;
+        }
+        self.absent |= givers & !fitting;
+        if fitting == 0 {
+            bytes.iter().for_each(|examined| self.compare(examined));
+        } else if known & Facts::from(header::IP) != 0
+            && [header::IPV4, header::IPV6].contains(&(fitting as u32))
+        {
+            self.present |= fitting;
+        }
+    }
+
+    /// Adds a byte that has its own place in the key.
+    fn compare(&mut self, examined: &Examined) {
+        let holds = |(run, at): &(Run, usize)| {
+            let number = usize::from(examined.byte.checked_sub(run.byte)?);
+            let mask = *run.masks.get(number)?;
+            ((run.base, run.when) == (examined.base, examined.when)).then_some((at + number, mask))
+        };
+        if let Some((at, held)) = self.layout.placed.iter().find_map(holds) {
+            self.set(at, examined.value, examined.mask & held, examined.is_rewritable);
+        }
+    }
+
+    /// Adds the presence bits.
+    fn add_presence(&mut self) {
+        self.is_never |= self.present & self.absent != 0;
+        for (number, fact) in self.layout.presence.iter().enumerate() {
+            let (at, bit) = (self.layout.port_bytes + number / 8, 1 << (number % 8));
+            let is_set = |facts: Facts| facts >> fact & 1 != 0;
+            if is_set(self.present | self.absent) {
+                self.set(at, if is_set(self.present) { bit } else { 0 }, bit, false);
+            }
+        }
+    }
+
+    /// Adds bits of a byte of the key.
+    fn set(&mut self, at: usize, value: u8, mask: u8, is_rewritable: bool) {
+        let [values, masks, after_rewrites] = &mut self.parts;
+        // Two conditions on the same bits may contradict each other.
+        self.is_never |= (values[at] ^ value) & masks[at] & mask != 0 && !is_rewritable;
+        values[at] |= value & mask;
+        masks[at] |= mask;
+        after_rewrites[at] |= if is_rewritable { 0 } else { mask };
+    }
+}
+
+/// Returns the bits of a field in a byte. The field has the bits `first` to `end` of its base.
+fn byte_of(bits: u128, first: u16, end: u16, byte: u16) -> u8 {
+    let bit_of = |at: u16| {
+        let is_set = (first..end).contains(&at) && bits >> (end - 1 - at) & 1 != 0;
+        u8::from(is_set)
+    };
+    (8 * byte..8 * byte + 8).fold(0, |value, at| value << 1 | bit_of(at))
+}
+
+/// Returns the EtherType or the protocol that a header implies.
+fn given_by(giver: u32) -> u16 {
+    match giver {
+        header::IPV4 => 0x0800,
+        header::IPV6 => 0x86dd,
+        header::ARP => 0x0806,
+        header::PBB => 0x88e7,
+        header::TCP => 6,
+        header::UDP => 17,
+        header::SCTP => 132,
+        header::ICMPV4 => 1,
+        _ => 58,
+    }
+}
