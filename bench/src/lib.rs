@@ -11,6 +11,7 @@
 //! from which the tables of docs/figures.md are made. The crate must not contain code that a switch needs.
 
 mod alone;
+mod cached;
 pub mod cases;
 mod clock;
 mod compare;
@@ -27,6 +28,7 @@ mod table;
 mod window;
 
 pub use alone::{Alone, measure};
+pub use cached::{Cached, EXPRESS_RECORDS, ExpressOption, LUT_ENTRIES};
 pub use clock::{ThreadCpu, allowed_cpus, pin_to, task_cpu_ns};
 pub use compare::{Bar, Comparison, Plan, Pool, Side, Verdict, compare};
 pub use data::{Sources, read_text, whole};

@@ -15,7 +15,7 @@ mod wire_speed;
 use std::error::Error;
 
 use clap::{Parser, ValueEnum};
-use shunt_bench::{allowed_cpus, pin_to};
+use shunt_bench::{Cached, ExpressOption, allowed_cpus, pin_to};
 
 /// Measures the fast-forwarding path: all parts, unless options select some.
 #[derive(Debug, Parser)]
@@ -29,6 +29,9 @@ struct Arguments {
     /// Windows, or pairs of windows, per figure.
     #[arg(long, default_value_t = 200)]
     windows: usize,
+    /// Measure only path records (on), or only the fast-forwarding path (off), instead of both.
+    #[arg(long)]
+    express: Option<ExpressOption>,
     /// Forward this many bursts of the first wire-speed case without output, for callgrind.
     #[arg(long)]
     turns: Option<u64>,
@@ -47,16 +50,17 @@ enum Part {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments = Arguments::parse();
+    let ways = Cached::selected(arguments.express);
     if let Some(turns) = arguments.turns {
-        return wire_speed::turn(&arguments.case, turns);
+        return wire_speed::turn(&arguments.case, ways[0], turns);
     }
     pin_to(*allowed_cpus()?.last().ok_or("no CPU is allowed")?)?;
     let asked = |part| arguments.part.is_none_or(|only| only == part);
     if asked(Part::WireSpeed) {
-        wire_speed::run(&arguments.case, arguments.windows)?;
+        wire_speed::run(&arguments.case, ways, arguments.windows)?;
     }
     if asked(Part::Against) {
-        against::run(&arguments.case, arguments.windows)?;
+        against::run(&arguments.case, ways, arguments.windows)?;
     }
     if asked(Part::Model) {
         cost::run(&arguments.case, arguments.windows / 10)?;

@@ -13,8 +13,8 @@ use clap::Parser;
 use rustix::process::{Signal, getpid, kill_process};
 use shunt_bench::rig::{Case, Rig};
 use shunt_bench::{
-    Alone, Bar, Contender, Figure, GAP_LIMIT, Loop, Plan, Program, allowed_cpus, cases, compare, measure,
-    pin_to,
+    Alone, Bar, Contender, EXPRESS_RECORDS, ExpressOption, Figure, GAP_LIMIT, Loop, Plan, Program,
+    allowed_cpus, cases, compare, measure, pin_to,
 };
 
 /// Number of bursts per window, which takes about a millisecond.
@@ -44,6 +44,9 @@ struct Arguments {
     /// Use no vector instructions beyond those that every CPU has.
     #[arg(long)]
     portable: bool,
+    /// Switch the express path on or off in all cases, instead of as the cases say.
+    #[arg(long)]
+    express: Option<ExpressOption>,
     /// Print the names of the cases and exit.
     #[arg(long)]
     list: bool,
@@ -59,6 +62,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let arguments = Arguments::parse();
     let prefix = arguments.case.unwrap_or_default();
     let mut cases = cases::all();
+    if let Some(express) = arguments.express {
+        let records = if express == ExpressOption::On { EXPRESS_RECORDS } else { 0 };
+        cases.iter_mut().for_each(|case| case.express_records = records);
+    }
     let whole = cases.iter().any(|case| case.name == prefix);
     cases.retain(|case| if whole { case.name == prefix } else { case.name.starts_with(&prefix) });
     let first = cases.first().ok_or_else(|| format!("no case begins with \"{prefix}\""))?;
@@ -81,8 +88,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     for case in &cases {
         match &arguments.against {
-            Some(other) => builds(case, other)?,
-            None => alone(case)?,
+            Some(other) => builds(case, other, arguments.express)?,
+            None => alone(case, arguments.express)?,
         }
     }
     Ok(())
@@ -108,13 +115,14 @@ fn contender(case: &Case) -> Result<impl Contender + use<>, Box<dyn Error>> {
 }
 
 /// Measures a case without a peer and appends the figure to the report.
-fn alone(case: &Case) -> Result<(), Box<dyn Error>> {
+fn alone(case: &Case, express: Option<ExpressOption>) -> Result<(), Box<dyn Error>> {
     let found: Alone = measure(&Plan::new(WINDOWS), &mut contender(case)?)?;
-    Figure::alone("forward", &case.name, UNIT, &found).append(Path::new("target/report"), "forward")?;
+    let set = express.map(|express| format!(", express path {}", express.word())).unwrap_or_default();
+    let name = format!("{}{set}", case.name);
+    Figure::alone("forward", &name, UNIT, &found).append(Path::new("target/report"), "forward")?;
     writeln!(
         io::stdout(),
-        "forward, {}: {:.2} {UNIT} ({:.2} to {:.2}), {} windows, {} set aside",
-        case.name,
+        "forward, {name}: {:.2} {UNIT} ({:.2} to {:.2}), {} windows, {} set aside",
         found.median,
         found.low,
         found.high,
@@ -125,9 +133,13 @@ fn alone(case: &Case) -> Result<(), Box<dyn Error>> {
 }
 
 /// Measures this build against another.
-fn builds(case: &Case, other: &Path) -> Result<(), Box<dyn Error>> {
+fn builds(case: &Case, other: &Path, express: Option<ExpressOption>) -> Result<(), Box<dyn Error>> {
     let run = |program: &Path| {
-        Program::new([&program.to_string_lossy(), "--window", "--case", case.name.as_str()].map(String::from))
+        let mut words = vec![program.to_string_lossy().into_owned()];
+        words.extend(["--window", "--case", case.name.as_str()].map(String::from));
+        // Without the option, the other build may be one that does not have it.
+        words.extend(express.map(|express| format!("--express={}", express.word())));
+        Program::new(words)
     };
     let (mut ours, mut peer) = (run(&std::env::current_exe()?), run(other));
     let found = compare(&Plan::new(PAIRS), &mut ours, &mut peer)?;

@@ -2,6 +2,8 @@
 //! Low-latency traffic together with normal traffic, in virtual time with costs measured in the same run.
 //! Writes target/report/lanes.jsonl.
 
+#[path = "lanes/approaches.rs"]
+mod approaches;
 #[path = "lanes/counts.rs"]
 mod counts;
 #[path = "lanes/export.rs"]
@@ -21,7 +23,7 @@ use std::error::Error;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use shunt_bench::scenario::Kind;
-use shunt_bench::{allowed_cpus, pin_to};
+use shunt_bench::{Cached, ExpressOption, allowed_cpus, pin_to};
 use sim::cost::MeasurePlan;
 
 /// Measures the lanes: all parts, unless options select some.
@@ -45,6 +47,10 @@ struct Arguments {
     /// Low-latency packets for the round-trip measurement of each scenario.
     #[arg(long, default_value_t = 1_000_000)]
     packets: u64,
+    /// Measure the lanes with the express path (on) or without it (off). Without the option, `mixed` and
+    /// `approaches` have rows for both, and other parts have no express path.
+    #[arg(long)]
+    express: Option<ExpressOption>,
     /// Print the costs, and the results of each class.
     #[arg(long)]
     verbose: bool,
@@ -70,17 +76,21 @@ enum Part {
     Counts,
     /// Round trips of a very large number of low-latency packets.
     RoundTrip,
+    /// Round trips of low-latency and normal packets through switches of different kinds.
+    Approaches,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments = Arguments::parse();
     let mut kinds = Kind::ALL.into_iter().filter(|kind| kind.name().starts_with(&arguments.case));
     let rules = arguments.rules;
+    let express = arguments.express == Some(ExpressOption::On);
+    let ways = Cached::selected(arguments.express);
     match &arguments.command {
         Some(Command::Count(counted)) => return counts::turn(counted),
         Some(Command::Export(to)) => {
             let kind = kinds.next().ok_or("no scenario's name begins so")?;
-            return export::write(to, kind, rules);
+            return export::write(to, kind, rules, express);
         }
         None => {}
     }
@@ -90,16 +100,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     let asked = |part| arguments.part.is_none_or(|only| only == part);
     for kind in kinds {
         if asked(Part::Overload) {
-            overload::run(kind, rules, arguments.rounds, plan, arguments.verbose)?;
+            overload::run(kind, rules, express, arguments.rounds, plan, arguments.verbose)?;
         }
         if asked(Part::Mixed) {
-            mixed::run(kind, rules, arguments.rounds, plan)?;
+            mixed::run(kind, rules, ways, arguments.rounds, plan)?;
         }
         if asked(Part::Counts) {
             counts::run(kind, rules)?;
         }
         if asked(Part::RoundTrip) {
-            round_trip::run(kind, rules, arguments.packets, &cpus, plan, arguments.verbose)?;
+            let size = round_trip::Size { rules, express, packets: arguments.packets };
+            round_trip::run(kind, size, &cpus, plan, arguments.verbose)?;
+        }
+        if asked(Part::Approaches) {
+            approaches::run(kind, rules, arguments.rounds, plan)?;
         }
     }
     Ok(())

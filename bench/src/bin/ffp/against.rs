@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Low-latency flows on the fast-forwarding path, compared with the same switch without the path. The tables
-//! of the peer are of the paper's kind (tries) or Shunt's own.
+//! Low-latency flows on the fast-forwarding path or with path records, compared with the same switch without
+//! both. The tables of the peer are of the paper's kind (tries) or Shunt's own.
 //!
 //! Figures are packets per second at full load (the paper's figure 11) and latency at equal load below
 //! saturation (its figure 12). Latency is the time from the poll that receives a burst to the end of its
@@ -13,11 +13,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use shunt_bench::scenario::{Kind, Options};
-use shunt_bench::{Bar, Comparison, Figure, Loop, Measure, Plan, Window, compare, paper};
+use shunt_bench::{Bar, Cached, Comparison, Figure, Loop, Measure, Plan, Window, compare, paper};
 use tables::compile::Maker;
 
 use crate::course::{BURST, Course, scenario};
-use crate::wire_speed::{FLOWS, LUT_ENTRIES};
+use crate::wire_speed::FLOWS;
 
 /// Packet sizes in bytes, including the FCS.
 const SIZES: [usize; 4] = [64, 256, 640, 1_518];
@@ -58,7 +58,7 @@ fn bars(kind: Kind, peer: &Peer) -> Option<(Bar, Bar)> {
 const REPORTS: [&str; 2] = ["ffp", "ffp_sizes"];
 
 /// Measures all cases whose names start with `case`.
-pub fn run(case: &str, pairs: usize) -> Result<(), Box<dyn Error>> {
+pub fn run(case: &str, ways: &[Cached], pairs: usize) -> Result<(), Box<dyn Error>> {
     for kind in Kind::ALL {
         for rules in [1_000, 10_000] {
             for bytes in SIZES {
@@ -68,7 +68,7 @@ pub fn run(case: &str, pairs: usize) -> Result<(), Box<dyn Error>> {
                 );
                 if name.starts_with(case) {
                     let options = Options { bytes, ..Options::new(kind, rules, FLOWS) };
-                    one(&name, &options, pairs)?;
+                    ways.iter().try_for_each(|cached| one(&name, &options, *cached, pairs))?;
                 }
             }
         }
@@ -76,13 +76,13 @@ pub fn run(case: &str, pairs: usize) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn one(name: &str, options: &Options, pairs: usize) -> Result<(), Box<dyn Error>> {
+fn one(name: &str, options: &Options, cached: Cached, pairs: usize) -> Result<(), Box<dyn Error>> {
     let scenario = scenario(options)?;
     let file = REPORTS[usize::from(options.bytes != SIZES[0])];
-    let mut ours = Course::new(&scenario, FRAMES, LUT_ENTRIES, None)?;
+    let mut ours = Course::new(&scenario, FRAMES, cached, None)?;
     ours.prepare()?;
     for peer in &PEERS {
-        let mut theirs = Course::new(&scenario, FRAMES, 0, peer.maker)?;
+        let mut theirs = Course::new(&scenario, FRAMES, Cached::Tables, peer.maker)?;
         theirs.prepare()?;
         let bars = bars(options.kind, peer);
         let found = {
@@ -90,7 +90,7 @@ fn one(name: &str, options: &Options, pairs: usize) -> Result<(), Box<dyn Error>
             let mut other = Loop::new(TURNS, || theirs.rig.turn()).gap_limit(LIMIT);
             compare(&Plan::new(pairs), &mut one, &mut other)?
         };
-        let figure = format!("packets/s over the path against {} (paper: fig 11)", peer.name);
+        let figure = format!("packets/s {} against {} (paper: fig 11)", cached.words(), peer.name);
         report(file, &figure, name, "Mpps/CPU-s", &found, bars.map(|bars| bars.0))?;
         let every = Duration::from_nanos((BURST as f64 * 1e3 / (found.peer.median * LOAD)) as u64);
         let found = {
@@ -99,7 +99,7 @@ fn one(name: &str, options: &Options, pairs: usize) -> Result<(), Box<dyn Error>
             let mut other = || Ok(paced(&mut theirs, every));
             compare(&plan, &mut one, &mut other)?
         };
-        let figure = format!("latency over the path against {} (paper: fig 12)", peer.name);
+        let figure = format!("latency {} against {} (paper: fig 12)", cached.words(), peer.name);
         let name = format!("{name} every {:.2} us", every.as_secs_f64() * 1e6);
         report(file, &figure, &name, "ns", &found, bars.map(|bars| bars.1))?;
     }

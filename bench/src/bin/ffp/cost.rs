@@ -232,7 +232,7 @@ pub fn run(case: &str, rounds: usize) -> Result<(), Box<dyn Error>> {
         let options = Options { normal_flows: NORMAL_FLOWS, bytes: 256, ..Options::new(kind, RULES, FLOWS) };
         let scenario = scenario(&options)?;
         let course = |lut_entries, traffic| -> Result<Course<Stages>, Box<dyn Error>> {
-            let mut course = Course::mixed(&scenario, FRAMES, lut_entries, None, traffic)?;
+            let mut course = Course::mixed(&scenario, FRAMES, (lut_entries, 0), None, traffic)?;
             course.prepare()?;
             Ok(course)
         };

@@ -10,9 +10,9 @@ use frame::{Frame, HEADROOM_BYTES, TAILROOM_BYTES};
 use pipeline::Probe;
 use port::Queue;
 use port::mem::LoopQueue;
-use shunt_bench::Sources;
 use shunt_bench::rig::{Limited, Rig};
 use shunt_bench::scenario::{Options, PORTS, Popularity, Scenario};
+use shunt_bench::{Cached, Sources};
 use tables::compile::Maker;
 
 use crate::tape::{Tape, Tapped};
@@ -46,23 +46,24 @@ pub fn frames_in(bytes: usize, packet: usize) -> usize {
 impl Course {
     /// Creates a switch that repeatedly receives `frames` packets on port 1. The packets are drawn from the
     /// scenario's low-latency flows by Zipf's law. Each is in a separate buffer, and the buffers are in
-    /// random order. If `lut_entries` is 0, the path is disabled. The maker, if given, creates the tables.
+    /// random order. The maker, if given, creates the tables.
     pub fn new(
         scenario: &Arc<Scenario>,
         frames: usize,
-        lut_entries: usize,
+        cached: Cached,
         maker: Option<Maker>,
     ) -> Result<Self, Box<dyn Error>> {
-        Self::mixed(scenario, frames, lut_entries, maker, (0, BURST))
+        Self::mixed(scenario, frames, (cached.lut_entries(), cached.express_records()), maker, (0, BURST))
     }
 }
 
 impl<P: Probe + Default> Course<P> {
-    /// Like `new`, with a given share of packets from normal flows (in thousandths) and a maximum burst size.
+    /// Like `new`, with given numbers of records of each LUT and of path records, a given share of packets
+    /// from normal flows (in thousandths) and a maximum burst size.
     pub fn mixed(
         scenario: &Arc<Scenario>,
         frames: usize,
-        lut_entries: usize,
+        (lut_entries, express_records): (usize, usize),
         maker: Option<Maker>,
         (normal_per_mille, burst): (u32, usize),
     ) -> Result<Self, Box<dyn Error>> {
@@ -76,7 +77,12 @@ impl<P: Probe + Default> Course<P> {
             Box::new(Tapped { number, queue, tape: Arc::clone(&tape) }) as Box<dyn Queue>
         });
         let clock = worker::Clock::of_machine();
-        let config = worker::WorkerSetConfig { lut_entries, clock, ..worker::WorkerSetConfig::default() };
+        let config = worker::WorkerSetConfig {
+            lut_entries,
+            express_records,
+            clock,
+            ..worker::WorkerSetConfig::default()
+        };
         let rig = Rig::with_queues(&config, queues.collect(), &scenario.rules, maker)?;
         let scenario = Arc::clone(scenario);
         Ok(Self { rig, tape, scenario, traffic, fast: 0, received: 0 })
@@ -110,13 +116,15 @@ impl<P: Probe + Default> Course<P> {
             return Err(format!("{sent} packets sent of {received}").into());
         }
         let totals = self.rig.model.plane_mut().totals();
-        (self.fast, self.received) = (totals.fast, totals.received);
+        (self.fast, self.received) = (totals.fast + totals.express, totals.received);
         Ok(())
     }
 
-    /// Returns the share of packets since the last verification that stayed on the path in all tables.
+    /// Returns the share of packets since the last verification that stayed on the path in all tables, or
+    /// that a path record forwarded.
     pub fn fast_share(&mut self) -> f64 {
         let totals = self.rig.model.plane_mut().totals();
-        (totals.fast - self.fast) as f64 / ((totals.received - self.received) as f64).max(1.0)
+        (totals.fast + totals.express - self.fast) as f64
+            / ((totals.received - self.received) as f64).max(1.0)
     }
 }

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use shunt_bench::scenario::{Kind, Options};
-use shunt_bench::{Contender, Figure, GAP_LIMIT, Loop, Plan, measure};
+use shunt_bench::{Cached, Contender, Figure, GAP_LIMIT, Loop, Plan, measure};
 
 use crate::course::{BURST, Course, frames_in, scenario};
 
@@ -21,9 +21,6 @@ const SPREAD_BYTES: usize = 64 << 20;
 
 /// Number of flows, which follow Zipf's law.
 pub const FLOWS: usize = 10_000;
-
-/// Number of records of each LUT, enough for all flows.
-pub const LUT_ENTRIES: usize = 16_384;
 
 /// Number of bursts per window.
 const TURNS: u32 = 300;
@@ -44,15 +41,17 @@ fn cases(case: &str) -> impl Iterator<Item = (String, Kind, usize)> {
 }
 
 /// Measures all scenarios whose names begin with `case`.
-pub fn run(case: &str, windows: usize) -> Result<(), Box<dyn Error>> {
-    cases(case).try_for_each(|(name, kind, rules)| one(&name, kind, rules, windows))
+pub fn run(case: &str, ways: &[Cached], windows: usize) -> Result<(), Box<dyn Error>> {
+    cases(case).try_for_each(|(name, kind, rules)| {
+        ways.iter().try_for_each(|cached| one(&name, kind, rules, *cached, windows))
+    })
 }
 
-/// Forwards `turns` bursts of the first case without output, after LUTs have learned its few flows.
-pub fn turn(case: &str, turns: u64) -> Result<(), Box<dyn Error>> {
+/// Forwards `turns` bursts of the first case without output, after its few flows are learned.
+pub fn turn(case: &str, cached: Cached, turns: u64) -> Result<(), Box<dyn Error>> {
     let (_, kind, rules) = cases(case).next().ok_or_else(|| format!("no case begins with \"{case}\""))?;
     let scenario = scenario(&Options::new(kind, rules, FLOWS))?;
-    let mut course = Course::new(&scenario, FEW_FRAMES, LUT_ENTRIES, None)?;
+    let mut course = Course::new(&scenario, FEW_FRAMES, cached, None)?;
     course.prepare()?;
     for _ in 0..turns {
         course.rig.turn();
@@ -60,9 +59,9 @@ pub fn turn(case: &str, turns: u64) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn one(name: &str, kind: Kind, rules: usize, windows: usize) -> Result<(), Box<dyn Error>> {
+fn one(name: &str, kind: Kind, rules: usize, cached: Cached, windows: usize) -> Result<(), Box<dyn Error>> {
     let scenario = scenario(&Options::new(kind, rules, FLOWS))?;
-    let mut course = Course::new(&scenario, frames_in(SPREAD_BYTES, 60), LUT_ENTRIES, None)?;
+    let mut course = Course::new(&scenario, frames_in(SPREAD_BYTES, 60), cached, None)?;
     course.prepare()?;
     let found = {
         let rig = &mut course.rig;
@@ -73,11 +72,12 @@ fn one(name: &str, kind: Kind, rules: usize, windows: usize) -> Result<(), Box<d
     let fast = course.fast_share();
     course.verify()?;
     let unit = "Mpps/CPU-s";
-    let figure = Figure::at_least("wire speed over the path", name, unit, &found, WIRE_MPPS);
+    let words = cached.words();
+    let figure = Figure::at_least(&format!("wire speed {words}"), name, unit, &found, WIRE_MPPS);
     figure.append(Path::new("target/report"), "ffp")?;
     writeln!(
         io::stdout(),
-        "wire speed, {name}: {:.2} {unit} ({:.2} to {:.2}), {} windows, {} set aside, {:.1} % over the path: {:?}",
+        "wire speed, {name}: {:.2} {unit} ({:.2} to {:.2}), {} windows, {} set aside, {:.1} % {words}: {:?}",
         found.median,
         found.low,
         found.high,

@@ -77,7 +77,7 @@ pub fn turn(counted: &Counted) -> Result<(), Box<dyn Error>> {
     while let Some(packet) = reader.next_packet()? {
         set.push(Frame::from_bytes(packet.bytes));
     }
-    let config = if counted.side == Side::Ours { traffic::ours() } else { traffic::tables() };
+    let config = if counted.side == Side::Ours { traffic::ours(false) } else { traffic::tables() };
     let queues = (1..=traffic::BACK).map(|number| {
         let queue = LoopQueue::new(number, std::mem::take(&mut set));
         Box::new(Limited { queue, burst: BURST }) as Box<dyn Queue>

@@ -6,10 +6,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use shunt_bench::LUT_ENTRIES;
 use shunt_bench::scenario::Kind;
 use wire::capture::CaptureWriter;
 
-use crate::traffic::{LUT_ENTRIES, Normal, Traffic};
+use crate::traffic::{Normal, Traffic};
 
 /// Number of low-latency flows.
 const FLOWS: usize = 1_000;
@@ -22,7 +23,7 @@ pub struct Export {
 }
 
 /// Writes one scenario.
-pub fn write(export: &Export, kind: Kind, rules: usize) -> Result<(), Box<dyn Error>> {
+pub fn write(export: &Export, kind: Kind, rules: usize, express: bool) -> Result<(), Box<dyn Error>> {
     let traffic = Traffic::new(kind, rules, FLOWS)?;
     let folder = &export.out;
     fs::create_dir_all(folder)?;
@@ -40,7 +41,7 @@ pub fn write(export: &Export, kind: Kind, rules: usize) -> Result<(), Box<dyn Er
     let scenario = format!(
         "# {name}, {rules} rules: a fifth of the traffic is low-latency.\npackets = 1000000\nio = \"2us\"\n\
          costs = \"measured\"\n\n[load]\nfactor = 0.95\n\n[[datapath]]\nflows = \"rules.flows\"\n\
-         [datapath.ffp]\nlut_entries = {LUT_ENTRIES}\n{}{}",
+         [datapath.ffp]\nlut_entries = {LUT_ENTRIES}\n[datapath.express]\nenabled = {express}\n{}{}",
         class("low", 0.2, true),
         class("normal", 0.8, false)
     );

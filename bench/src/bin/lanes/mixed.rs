@@ -5,10 +5,10 @@
 
 use std::error::Error;
 
-use shunt_bench::paper;
 use shunt_bench::scenario::Kind;
-use sim::arrivals::{Case, Class, Harness, Pressure, Report, measure};
-use sim::cost::MeasurePlan;
+use shunt_bench::{Cached, paper};
+use sim::arrivals::{Case, Class, Harness, Load, Pressure, Report, Switch, measure};
+use sim::cost::{CostTable, MeasurePlan};
 
 use crate::overload::FLOOD_PPS;
 use crate::report::against;
@@ -27,10 +27,11 @@ const LOAD: f64 = 0.6;
 const SPAN_NS: f64 = 5e7;
 
 /// Returns the upper limits of the latency ratio to the peer, for low-latency and for normal packets.
-fn bars(kind: Kind) -> [f64; 2] {
-    match kind {
-        Kind::Vehicles => [1.02; 2],
-        Kind::Server | Kind::Video => [0.4, 0.9],
+fn bars(kind: Kind, cached: Cached) -> [f64; 2] {
+    match (cached, kind) {
+        (Cached::Express, _) => [0.5, 0.95],
+        (_, Kind::Vehicles) => [1.02; 2],
+        (_, Kind::Server | Kind::Video) => [0.4, 0.9],
     }
 }
 
@@ -38,7 +39,7 @@ const PARTS: [&str; 2] = [KNOWN, NORMAL];
 const PEERS: [&str; 2] = ["paper-kind tables", "own tables"];
 
 /// Returns the mean latencies of low-latency and of normal packets.
-fn means(report: &Report) -> Result<[f64; 2], Box<dyn Error>> {
+pub fn means(report: &Report) -> Result<[f64; 2], Box<dyn Error>> {
     let mut means = [0.0; 2];
     for (mean, name) in means.iter_mut().zip(PARTS) {
         let class = report.class(name).ok_or("a class is missing")?;
@@ -50,8 +51,14 @@ fn means(report: &Report) -> Result<[f64; 2], Box<dyn Error>> {
     Ok(means)
 }
 
-/// Measures one scenario.
-pub fn run(kind: Kind, rules: usize, rounds: usize, plan: MeasurePlan) -> Result<(), Box<dyn Error>> {
+/// Measures one scenario. The switch with lanes has the fast-forwarding path alone, or also path records.
+pub fn run(
+    kind: Kind,
+    rules: usize,
+    ways: &[Cached],
+    rounds: usize,
+    plan: MeasurePlan,
+) -> Result<(), Box<dyn Error>> {
     let traffic = Traffic::new(kind, rules, FLOWS)?;
     for which in Normal::ALL {
         for percent in SHARES {
@@ -61,55 +68,92 @@ pub fn run(kind: Kind, rules: usize, rounds: usize, plan: MeasurePlan) -> Result
                 which.name(),
                 LOAD * 100.0
             );
-            let rounds = (1..=rounds as u64).map(|seed| round(&traffic, which, percent, seed, plan));
+            let rounds = (1..=rounds as u64).map(|seed| round(&traffic, ways, which, percent, seed, plan));
             let rounds = rounds.collect::<Result<Vec<_>, _>>()?;
-            for (part, name) in PARTS.iter().enumerate() {
-                for (peer, tables) in PEERS.iter().enumerate() {
-                    let pairs: Vec<_> =
-                        rounds.iter().map(|round| (round[0][part], round[peer + 1][part])).collect();
-                    let bar = (peer == 0).then(|| bars(kind)[part]);
-                    let figure =
-                        format!("mean latency of {name} packets against {tables} (paper: fig 13 to 15)");
-                    against(&figure, &case, "ns", &pairs, bar)?;
-                }
+            for (way, cached) in ways.iter().enumerate() {
+                report(kind, &case, *cached, way, ways.len(), &rounds)?;
             }
         }
     }
     Ok(())
 }
 
-/// Returns latencies with the path, with tables of the paper's kind, and with Shunt's own tables.
+/// Reports the means of one way against both kinds of tables.
+fn report(
+    kind: Kind,
+    case: &str,
+    cached: Cached,
+    way: usize,
+    ways: usize,
+    rounds: &[Vec<[f64; 2]>],
+) -> Result<(), Box<dyn Error>> {
+    let with = if cached == Cached::Express { " with path records" } else { "" };
+    for (part, name) in PARTS.iter().enumerate() {
+        for (peer, tables) in PEERS.iter().enumerate() {
+            let pairs: Vec<_> =
+                rounds.iter().map(|round| (round[way][part], round[ways + peer][part])).collect();
+            let bar = (peer == 0).then(|| bars(kind, cached)[part]);
+            let figure =
+                format!("mean latency of {name} packets{with} against {tables} (paper: fig 13 to 15)");
+            against(&figure, case, "ns", &pairs, bar)?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the mean latencies with each way, with tables of the paper's kind, and with Shunt's own tables.
 fn round(
     traffic: &Traffic,
+    ways: &[Cached],
     which: Normal,
     percent: u32,
     seed: u64,
     plan: MeasurePlan,
-) -> Result<[[f64; 2]; 3], Box<dyn Error>> {
+) -> Result<Vec<[f64; 2]>, Box<dyn Error>> {
     let share = f64::from(percent) / 100.0;
     let classes = |pps: f64| -> Vec<Class> {
         vec![traffic.low(pps * share), traffic.normal(which, pps * (1.0 - share))]
     };
     let flood = load(classes(FLOOD_PPS), SPAN_NS / 5.0, seed);
-    let switches = [traffic.ours(), traffic.tables(Some(paper::maker)), traffic.tables(None)];
-    let costs =
-        measure(&switches.map(|switch| Case { switch, load: &flood, pressure: Pressure::KeepsUp }), plan)?;
-    let mut capacity_pps = f64::INFINITY;
-    for (switch, costs) in switches.iter().zip(&costs) {
-        // With one lane, every packet received during a flood is processed. With two lanes, normal packets
-        // are dropped, so the capacity must be searched for.
-        let carried_pps = match switch.config.lanes.is_on() {
-            true => sim::arrivals::capacity_pps(switch, &flood, costs)?,
-            false => Harness::new(switch, &flood)?.run(costs).received_pps(),
-        };
-        capacity_pps = capacity_pps.min(carried_pps);
-    }
+    let mut switches: Vec<Switch<'_>> =
+        ways.iter().map(|cached| traffic.ours(*cached == Cached::Express)).collect();
+    switches.extend([traffic.tables(Some(paper::maker)), traffic.tables(None)]);
+    let costs = costs(&switches, &flood, plan)?;
+    let capacity_pps = least_capacity(&switches, &flood, &costs)?;
     let mut below = load(classes(capacity_pps * LOAD), SPAN_NS, seed);
     // Only the latency inside the switch is measured.
     below.io_ns = 0.0;
-    let mut found = [[0.0; 2]; 3];
-    for ((found, switch), costs) in found.iter_mut().zip(&switches).zip(&costs) {
-        *found = means(&Harness::new(switch, &below)?.run(costs))?;
+    let found = switches.iter().zip(&costs);
+    found.map(|(switch, costs)| means(&Harness::new(switch, &below)?.run(costs))).collect()
+}
+
+/// Measures the costs of all switches under a flood.
+pub fn costs(
+    switches: &[Switch<'_>],
+    flood: &Load,
+    plan: MeasurePlan,
+) -> Result<Vec<CostTable>, Box<dyn Error>> {
+    let pressure = Pressure::KeepsUp;
+    let cases = switches.iter().map(|switch| Case { switch: *switch, load: flood, pressure });
+    let cases: Vec<Case<'_>> = cases.collect();
+    Ok(measure(&cases, plan)?)
+}
+
+/// Returns the capacity of the slowest switch in packets/s.
+pub fn least_capacity(
+    switches: &[Switch<'_>],
+    flood: &Load,
+    costs: &[CostTable],
+) -> Result<f64, Box<dyn Error>> {
+    let mut capacity_pps = f64::INFINITY;
+    for (switch, costs) in switches.iter().zip(costs) {
+        // With one lane, every packet received during a flood is processed. With two lanes, normal packets
+        // are dropped, so the capacity must be searched for.
+        let carried_pps = match switch.config.lanes.is_on() {
+            true => sim::arrivals::capacity_pps(switch, flood, costs)?,
+            false => Harness::new(switch, flood)?.run(costs).received_pps(),
+        };
+        capacity_pps = capacity_pps.min(carried_pps);
     }
-    Ok(found)
+    Ok(capacity_pps)
 }

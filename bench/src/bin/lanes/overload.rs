@@ -9,7 +9,7 @@ use sim::arrivals::{Case, ClassReport, Harness, Pressure, Report, Switch, measur
 use sim::cost::{CostTable, MeasurePlan};
 
 use crate::report::tell;
-use crate::traffic::{KNOWN, NEW, NORMAL, Normal, SINGLE, SLOW, SLOW_FLOWS, Traffic, load};
+use crate::traffic::{KNOWN, NEW, NORMAL, Normal, SINGLE, SLOW, SLOW_FLOWS, Traffic, load, suffix};
 
 /// Number of low-latency flows. It is small enough that each flow has a record.
 const FLOWS: usize = 1_000;
@@ -88,6 +88,7 @@ impl Round<'_> {
 pub fn run(
     kind: Kind,
     rules: usize,
+    express: bool,
     rounds: usize,
     plan: MeasurePlan,
     verbose: bool,
@@ -96,9 +97,9 @@ pub fn run(
     for which in Normal::ALL {
         let mut found = Found::default();
         for seed in 1..=rounds as u64 {
-            round(&traffic, which, seed, plan, verbose, &mut found)?;
+            round(&traffic, which, express, seed, plan, verbose, &mut found)?;
         }
-        let case = format!("{}, {rules} rules, {}", kind.name(), which.name());
+        let case = format!("{}, {rules} rules, {}{}", kind.name(), which.name(), suffix(express));
         report(&case, &found)?;
     }
     Ok(())
@@ -121,6 +122,7 @@ fn losses(report: &Report) -> Result<[u64; 2], Box<dyn Error>> {
 fn round(
     traffic: &Traffic,
     which: Normal,
+    express: bool,
     seed: u64,
     plan: MeasurePlan,
     verbose: bool,
@@ -130,7 +132,7 @@ fn round(
     let plain = traffic.tables(None);
     let mixed = vec![traffic.low(FLOOD_PPS * LOW_SHARE / FACTOR), traffic.normal(which, FLOOD_PPS)];
     let mixed = load(mixed, SPAN_NS, seed);
-    let cases = [(plain, &flood), (traffic.ours(), &mixed)];
+    let cases = [(plain, &flood), (traffic.ours(express), &mixed)];
     let cases = cases.map(|(switch, load)| Case { switch, load, pressure: Pressure::Overloaded });
     let [plain_costs, costs] = two(measure(&cases, plan)?)?;
     let full = Harness::new(&plain, &flood)?.run(&plain_costs);
@@ -140,10 +142,10 @@ fn round(
     }
     found.agreement.push(costs.agreement.sized_ratio());
     let round = Round { traffic, which, costs, capacity_pps, seed };
-    let ours = traffic.ours();
+    let ours = traffic.ours(express);
     let quiet = round.run(&ours, 0.0)?;
     let busy = round.run(&ours, FACTOR)?;
-    let one_lane = round.run(&traffic.one_lane(), FACTOR)?;
+    let one_lane = round.run(&traffic.one_lane(express), FACTOR)?;
     let p999 = |report: &Report| Ok::<_, Box<dyn Error>>(class(report, KNOWN)?.latency.quantile_ns(0.999));
     let (quiet_ns, busy_ns) = (p999(&quiet)?, p999(&busy)?);
     let burst_ns = busy.spans.burst.quantile_ns(0.999);

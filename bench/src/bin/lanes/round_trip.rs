@@ -10,12 +10,12 @@ use std::time::Instant;
 
 use shunt_bench::pin_to;
 use shunt_bench::scenario::Kind;
-use sim::arrivals::{Case, Class, Harness, Load, Pattern, Pressure, Report, capacity_pps, measure};
+use sim::arrivals::{Case, Class, Harness, Load, Pattern, Pressure, Report, Switch, capacity_pps, measure};
 use sim::cost::{CostTable, MeasurePlan};
 
 use crate::overload::FLOOD_PPS;
 use crate::report::tell;
-use crate::traffic::{BACK, KNOWN, NORMAL, Normal, Traffic, load};
+use crate::traffic::{BACK, KNOWN, NORMAL, Normal, Traffic, load, suffix};
 
 /// Number of low-latency flows, small enough for each to have a record.
 const FLOWS: usize = 1_000;
@@ -35,15 +35,25 @@ const RUN_PACKETS: u64 = 1_000_000;
 /// Duration of the arrivals in nanoseconds of virtual time when the capacity with one lane is measured.
 const FULL_NS: f64 = 2e7;
 
-/// Measures one scenario with this many low-latency packets, with one thread per CPU.
+/// Size of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Size {
+    pub rules: usize,
+    /// Whether the express path is on.
+    pub express: bool,
+    /// Number of low-latency packets.
+    pub packets: u64,
+}
+
+/// Measures one scenario with one thread per CPU.
 pub fn run(
     kind: Kind,
-    rules: usize,
-    packets: u64,
+    size: Size,
     cpus: &[usize],
     plan: MeasurePlan,
     verbose: bool,
 ) -> Result<(), Box<dyn Error>> {
+    let Size { rules, express, packets } = size;
     let traffic = Traffic::new(kind, rules, FLOWS)?;
     // While costs are measured, no packet returns.
     let one_way = |class: Class| match class.comes_back {
@@ -51,23 +61,25 @@ pub fn run(
         None => class,
     };
     let full = load(classes(&traffic, FLOOD_PPS).into_iter().map(one_way).collect(), FULL_NS, 1);
-    let switches = [traffic.ours(), traffic.one_lane()];
+    let switches = [traffic.ours(express), traffic.one_lane(express)];
     let measured =
         measure(&switches.map(|switch| Case { switch, load: &full, pressure: Pressure::KeepsUp }), plan)?;
     let [costs, one_lane_costs] = &measured[..] else {
         return Err("costs of two switches are measured".into());
     };
     // With one lane, every received packet is processed.
-    let one_lane_pps = Harness::new(&traffic.one_lane(), &full)?.run(one_lane_costs).received_pps();
+    let one_lane_pps = Harness::new(&traffic.one_lane(express), &full)?.run(one_lane_costs).received_pps();
     // A returning packet is received a second time.
-    let capacity_pps = capacity_pps(&traffic.ours(), &load(classes(&traffic, FLOOD_PPS), FULL_NS, 1), costs)?
-        / (1.0 - SHARE / 2.0);
+    let capacity_pps =
+        capacity_pps(&traffic.ours(express), &load(classes(&traffic, FLOOD_PPS), FULL_NS, 1), costs)?
+            / (1.0 - SHARE / 2.0);
     let pps = capacity_pps * LOAD;
     let case = format!(
-        "{}, {rules} rules, {:.0} % low-latency, {:.0} % load in bursts of 16",
+        "{}, {rules} rules, {:.0} % low-latency, {:.0} % load in bursts of 16{}",
         kind.name(),
         SHARE * 100.0,
         LOAD * 100.0,
+        suffix(express),
     );
     if verbose {
         writeln!(io::stdout(), "in one lane:\n{one_lane_costs}in two:\n{costs}")?;
@@ -83,7 +95,7 @@ pub fn run(
     let span_ns = asked / runs as f64 * 2e9 / (pps * SHARE);
     let begin = Instant::now();
     let loads: Vec<Load> = (1..=runs).map(|seed| load(classes.clone(), span_ns, seed)).collect();
-    let found = all(&traffic, &loads, costs, cpus)?;
+    let found = all(&traffic.ours(express), &loads, costs, cpus)?;
     report(&case, &found, begin.elapsed().as_secs_f64())
 }
 
@@ -97,7 +109,7 @@ fn classes(traffic: &Traffic, pps: f64) -> Vec<Class> {
 
 /// Runs all loads, divided among the threads.
 fn all(
-    traffic: &Traffic,
+    switch: &Switch<'_>,
     loads: &[Load],
     costs: &CostTable,
     cpus: &[usize],
@@ -106,7 +118,7 @@ fn all(
         pin_to(cpu).map_err(|error| error.to_string())?;
         let mut sum: Option<Report> = None;
         for load in loads.iter().skip(thread).step_by(cpus.len()) {
-            let report = Harness::new(&traffic.ours(), load);
+            let report = Harness::new(switch, load);
             let report = report.map_err(|error| error.to_string())?.run(costs);
             match &mut sum {
                 Some(sum) => sum.merge(&report),

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use fastrand::Rng;
 use pipeline::LaneLimits;
-use shunt_bench::Sources;
 use shunt_bench::scenario::{Draw, Flow, Kind, Options, PORTS, Popularity, Scenario};
+use shunt_bench::{EXPRESS_RECORDS, LUT_ENTRIES, Sources};
 use sim::arrivals::{Class, Load, Marks, Pattern, Switch};
 use tables::compile::Maker;
 
@@ -24,9 +24,6 @@ pub const SLOW_FLOWS: usize = 20;
 /// Number of low-latency flows that are not known before the measurement: the slow flows, a new flow, and a
 /// flow with separate rules.
 const OTHERS: usize = SLOW_FLOWS + 2;
-
-/// Number of records of each LUT.
-pub const LUT_ENTRIES: usize = 16_384;
 
 /// Limits on the packets queued in a worker: the defaults of the switch.
 const LANES: LaneLimits = LaneLimits { normal: 2_048, unknown: 1_024, hold: 256 };
@@ -109,14 +106,20 @@ impl Traffic {
         })
     }
 
-    /// Returns a switch with these rules, the path and both lanes.
-    pub fn ours(&self) -> Switch<'_> {
-        self.switch(ours(), None)
+    /// Returns a switch with these rules, the path and both lanes, and if `express` with the express path.
+    pub fn ours(&self, express: bool) -> Switch<'_> {
+        self.switch(ours(express), None)
     }
 
-    /// Returns a switch with the path and one lane.
-    pub fn one_lane(&self) -> Switch<'_> {
-        self.switch(worker::WorkerSetConfig { lanes: LaneLimits::NONE, ..ours() }, None)
+    /// Returns a switch with the path and one lane, and if `express` with the express path.
+    pub fn one_lane(&self, express: bool) -> Switch<'_> {
+        self.switch(worker::WorkerSetConfig { lanes: LaneLimits::NONE, ..ours(express) }, None)
+    }
+
+    /// Returns a switch with one lane and the express path alone: a cache that does not distinguish
+    /// low-latency packets.
+    pub fn one_cache(&self) -> Switch<'_> {
+        self.switch(worker::WorkerSetConfig { express_records: EXPRESS_RECORDS, ..tables() }, None)
     }
 
     /// Returns a switch without path and lanes. The maker, if given, creates the tables.
@@ -195,14 +198,21 @@ impl Traffic {
     }
 }
 
-/// Returns a worker configuration with the path and both lanes.
-pub fn ours() -> worker::WorkerSetConfig {
-    worker::WorkerSetConfig { lut_entries: LUT_ENTRIES, lanes: LANES, ..worker::WorkerSetConfig::default() }
+/// Returns a worker configuration with the path and both lanes, and if `express` with the express path.
+pub fn ours(express: bool) -> worker::WorkerSetConfig {
+    let express_records = if express { EXPRESS_RECORDS } else { 0 };
+    let base = worker::WorkerSetConfig::default();
+    worker::WorkerSetConfig { lut_entries: LUT_ENTRIES, express_records, lanes: LANES, ..base }
 }
 
 /// Returns a worker configuration without path and lanes.
 pub fn tables() -> worker::WorkerSetConfig {
     worker::WorkerSetConfig { lut_entries: 0, ..worker::WorkerSetConfig::default() }
+}
+
+/// Returns the words that a case has after its name.
+pub fn suffix(express: bool) -> &'static str {
+    if express { ", express path on" } else { "" }
 }
 
 /// Returns a load of duration `span_ns`, preceded by a warm-up of a tenth of that.
