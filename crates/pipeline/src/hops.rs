@@ -22,23 +22,19 @@ pub(crate) struct Hop {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hops {
     entries: [EntryId; HOPS_MAX],
-    tables: Tables,
-}
-
-/// Tables in order. They are compared as one word.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C, align(8))]
-struct Tables {
-    numbers: [TableId; HOPS_MAX],
-    _unused: u8,
-    count: u8,
+    /// The tables in the lowest bytes, and their number in the highest byte. One comparison of words compares
+    /// the tables of two paths.
+    tables: u64,
 }
 
 const _: () = assert!(size_of::<Hops>() == 32);
 
+/// Position of the number of tables.
+const COUNT_BIT: u32 = 56;
+
 impl Default for Hops {
     fn default() -> Self {
-        Self { entries: [EntryId::NONE; HOPS_MAX], tables: Tables::default() }
+        Self { entries: [EntryId::NONE; HOPS_MAX], tables: 0 }
     }
 }
 
@@ -46,54 +42,56 @@ impl Hops {
     /// Removes all hops.
     #[inline]
     pub fn clear(&mut self) {
-        self.tables = Tables::default();
+        self.tables = 0;
     }
 
     /// Appends a hop. A path with more than [`HOPS_MAX`] hops is no longer [known](Self::is_known).
     #[inline]
     pub fn push(&mut self, hop: Hop) {
-        let at = usize::from(self.tables.count);
+        let at = self.count();
         if at < HOPS_MAX {
             self.entries[at] = hop.entry;
-            self.tables.numbers[at] = hop.table;
-            self.tables.count += 1;
+            self.tables |= u64::from(hop.table.0) << (8 * at);
+            self.tables += 1 << COUNT_BIT;
         } else {
-            self.tables.count = TOO_MANY;
+            self.tables = u64::from(TOO_MANY) << COUNT_BIT;
         }
     }
 
     /// Returns whether the path has hops, and all of them are listed.
     pub fn is_known(&self) -> bool {
-        (1..TOO_MANY).contains(&self.tables.count)
+        (1..=HOPS_MAX).contains(&self.count())
     }
 
     /// Returns whether two paths pass the same tables.
-    #[inline]
+    #[inline(always)]
     pub fn has_tables_of(&self, other: &Self) -> bool {
         self.tables == other.tables
     }
 
     /// Returns the tables in order.
     #[inline]
-    pub fn tables(&self) -> &[TableId] {
-        self.tables.numbers.get(..self.len()).unwrap_or_default()
+    pub fn tables(&self) -> impl Iterator<Item = TableId> + use<> {
+        let Self { tables, .. } = *self;
+        let count = if self.is_known() { self.count() } else { 0 };
+        (0..count).map(move |at| TableId((tables >> (8 * at)) as u8))
     }
 
     /// Returns the entries in order.
     #[inline]
     pub fn entries(&self) -> &[EntryId] {
-        self.entries.get(..self.len()).unwrap_or_default()
+        self.entries.get(..self.count()).unwrap_or_default()
     }
 
     #[inline]
-    fn len(&self) -> usize {
-        usize::from(self.tables.count)
+    fn count(&self) -> usize {
+        (self.tables >> COUNT_BIT) as usize
     }
 
     /// Returns the listed hops in order.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = Hop> + '_ {
-        self.tables().iter().zip(self.entries()).map(|(table, entry)| Hop { table: *table, entry: *entry })
+        self.tables().zip(self.entries()).map(|(table, entry)| Hop { table, entry: *entry })
     }
 }
 

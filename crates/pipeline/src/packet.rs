@@ -143,7 +143,7 @@ impl Packet {
     /// Returns the table in which the packet continues, or `None` if it has passed all tables.
     pub fn waits_for(&self) -> Option<TableId> {
         match self.state {
-            State::Recorded => self.hops.tables().first().copied(),
+            State::Recorded => self.hops.tables().next(),
             state => state.waits_for(),
         }
     }

@@ -184,7 +184,7 @@ impl<E> Outdated<'_, '_, E> {
         if kind == ChangeKind::RemovedOrModified {
             return self.hops.entries().contains(&id);
         }
-        let Some(number) = self.hops.tables().iter().position(|passed| *passed == table) else {
+        let Some(number) = self.hops.tables().position(|passed| passed == table) else {
             return false;
         };
         if !row.may_match(self.key, self.rewritten_before(number)) {

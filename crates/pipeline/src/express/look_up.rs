@@ -40,15 +40,42 @@ impl BurstKeys {
         let all = self.keys.iter_mut().zip(&mut self.hashes).zip(&mut self.layers);
         for (((key, hash), layers), frame) in all.zip(frames) {
             *layers = Layers::default();
-            let (window, in_port) = (frame.window(), PortNo(frame.meta.in_port));
+            let in_port = PortNo(frame.meta.in_port);
             let is_common = locate(frame, depth, layers) && has_templates;
-            if !(is_common && templates.write::<WORDS>(reader, window, layers, in_port, key)) {
-                reader.general_key(frame.bytes(), layers, in_port, key);
+            let template = if is_common { templates.choose(reader, layers) } else { None };
+            match (template, frame.window().first_chunk()) {
+                (Some(template), Some(bytes)) => template.write::<WORDS>(bytes, layers, in_port, key),
+                _ => reader.general_key(frame.bytes(), layers, in_port, key),
             }
             debug_assert!(
                 reader.is_key_of(key, frame, layers),
                 "a template gives the key of the general way"
             );
+            *hash = reader.hash_words::<WORDS>(key);
+        }
+    }
+
+    /// Builds keys whose length is `WORDS` words, for a plan that needs no header. Then all frames have the
+    /// same template.
+    #[inline(never)]
+    fn read_flat<const WORDS: usize>(
+        &mut self,
+        reader: &KeyReader,
+        templates: &mut Templates,
+        frames: &[Frame],
+    ) {
+        let none = Layers::default();
+        let Some(template) = templates.choose(reader, &none).filter(|_| !reader.has_slices()) else {
+            return self.read::<WORDS>(reader, templates, frames);
+        };
+        self.layers[..frames.len()].fill(none);
+        for ((key, hash), frame) in self.keys.iter_mut().zip(&mut self.hashes).zip(frames) {
+            let in_port = PortNo(frame.meta.in_port);
+            match frame.window().first_chunk() {
+                Some(bytes) => template.write::<WORDS>(bytes, &none, in_port, key),
+                None => reader.general_key(frame.bytes(), &none, in_port, key),
+            }
+            debug_assert!(reader.is_key_of(key, frame, &none), "a template gives the key of the general way");
             *hash = reader.hash_words::<WORDS>(key);
         }
     }
@@ -81,6 +108,8 @@ impl Express {
         let frames = &frames[..frames.len().min(BURST)];
         let Self { reader, templates, store, changes, burst, .. } = self;
         match reader.hashed_words() {
+            1 if reader.depth() == Depth::None => burst.read_flat::<1>(reader, templates, frames),
+            2 if reader.depth() == Depth::None => burst.read_flat::<2>(reader, templates, frames),
             1 => burst.read::<1>(reader, templates, frames),
             2 => burst.read::<2>(reader, templates, frames),
             3 => burst.read::<3>(reader, templates, frames),

@@ -22,13 +22,12 @@ use crate::lanes::Queued;
 use crate::packet::{self, Packet, State};
 use crate::probe::{Leaving, Probe, ProbeStep, Via};
 use crate::slab::{BURST, Burst, PacketSlot};
-use actions::Route;
 use dataplane::FoundBy;
 use engines::NONE;
 use flow::{Outcome, PortNo, QueueId};
 use frame::{Frame, Lane};
+use wire::Layers;
 use wire::ethernet::ETHERNET_BYTES;
-use wire::{Depth, Layers};
 
 /// Packets of a burst that passed the same tables one after the other.
 #[derive(Default)]
@@ -50,7 +49,7 @@ impl Passage {
 
     fn end<E>(&mut self, context: &BurstContext<'_, E>) {
         let packets = std::mem::take(&mut self.packets);
-        self.hops.tables().iter().for_each(|table| context.counters.add_table(*table, packets, packets));
+        self.hops.tables().for_each(|table| context.counters.add_table(table, packets, packets));
     }
 }
 
@@ -240,36 +239,41 @@ impl Passing<'_> {
         frames: &mut Vec<Frame>,
         probe: &mut P,
     ) {
+        let (slot, lanes_on) = (self.slot, self.lanes_on);
         let mut passage = Passage::default();
         // Nearly always all frames of a burst are from one port.
         let mut ingress = (PortNo(0), false);
+        let (mut left, mut low_latency) = (0, 0);
         let count = frames.len().min(BURST);
-        for (at, mut frame) in frames.drain(..count).enumerate() {
+        for (at, frame) in frames.drain(..count).enumerate() {
             let in_port = PortNo(frame.meta.in_port);
             if in_port != ingress.0 {
                 ingress = (in_port, context.receives(in_port));
             }
             let is_received = ingress.1 && frame.len() >= ETHERNET_BYTES;
-            let place = self.burst.places[at];
-            let waits = is_received && self.lanes_on && records.waits_for(place, context.window).is_some();
-            if let Some(path) = records.path(place).filter(|_| is_received && !waits)
-                && !(self.lanes_on && path.lane == Lane::Normal)
-                && let Some(route) = path.direct()
-            {
-                match leave(context, frame, path, &route, &mut self.burst.layers[at], self.slot, probe) {
-                    Ok(()) => {
-                        passage.add(context, &path.hops);
-                        self.left += 1;
-                        self.low_latency += usize::from(path.lane == Lane::LowLatency);
-                        continue;
-                    }
-                    Err(unchanged) => frame = unchanged,
+            let place = self.burst.places[at % BURST];
+            let waits = lanes_on && is_received && records.waits_for(place, context.window).is_some();
+            let path = records.path(place).filter(|path| path.is_direct() && is_received && !waits);
+            let Some(path) = path.filter(|path| !(lanes_on && path.lane == Lane::Normal)) else {
+                self.keep(frame, at);
+                continue;
+            };
+            match leave(context, frame, path, &mut self.burst.layers[at % BURST], slot, probe) {
+                Ok(()) => {
+                    passage.add(context, &path.hops);
+                    left += 1;
+                    low_latency += usize::from(path.lane == Lane::LowLatency);
                 }
+                Err(unchanged) => self.keep(unchanged, at),
             }
-            self.rest.push(frame);
-            self.kept.push(at);
         }
         passage.end(context);
+        (self.left, self.low_latency) = (left, low_latency);
+    }
+
+    fn keep(&mut self, frame: Frame, at: usize) {
+        self.rest.push(frame);
+        self.kept.push(at);
     }
 }
 
@@ -280,16 +284,15 @@ fn leave<E: Egress, P: Probe>(
     context: &mut BurstContext<'_, E>,
     mut frame: Frame,
     path: &Path,
-    route: &Route,
     layers: &mut Layers,
     slot: PacketSlot,
     probe: &mut P,
 ) -> Result<(), Frame> {
     let bytes = frame.len();
-    if route.dec_ttl && layers.depth < Depth::L3 {
-        locate(&frame, Depth::L3, layers);
+    if layers.depth < path.depth() {
+        locate(&frame, path.depth(), layers);
     }
-    if !route.suits(frame.bytes(), layers) {
+    if !path.suits(&frame, layers) {
         return Err(frame);
     }
     probe.arrives(slot, &frame);
@@ -300,7 +303,7 @@ fn leave<E: Egress, P: Probe>(
             cell.count(1, bytes as u64, context.now);
         }
     }
-    route.rewrite(frame.bytes_mut(), layers);
+    path.rewrite(&mut frame, layers);
     frame.meta.lane = path.lane;
     probe.leaving(slot, &Leaving::only(Some((path.output, &frame))));
     let outcome = match context.egress.transmit(path.output, QueueId(0), frame) {

@@ -5,7 +5,8 @@ use crate::context::BurstContext;
 use crate::hops::{Hop, Hops, is_recordable};
 use actions::{MacWrite, Route};
 use flow::PortNo;
-use frame::Lane;
+use frame::{Frame, Lane};
+use wire::{Depth, Layers};
 
 /// A path, and its effect if its entries only rewrite MAC addresses and the TTL, and send the packet to one
 /// port. It takes one cache line.
@@ -14,6 +15,7 @@ use frame::Lane;
 pub(super) struct Path {
     pub hops: Hops,
     macs: MacWrite,
+    writes_macs: bool,
     dec_ttl: bool,
     /// Whether the packet can leave without its entries' instructions.
     is_direct: bool,
@@ -34,7 +36,7 @@ impl Default for Path {
 impl Path {
     fn new(hops: Hops, lane: Lane) -> Self {
         let macs = MacWrite::NONE;
-        Self { hops, macs, dec_ttl: false, is_direct: false, lane, output: PortNo(0) }
+        Self { hops, macs, writes_macs: false, dec_ttl: false, is_direct: false, lane, output: PortNo(0) }
     }
 
     /// Returns the path of packets of a port that hit these entries. Returns `None` if the key does not
@@ -66,16 +68,47 @@ impl Path {
         // With this setting, fragments are dropped at their admission.
         let output = output.filter(|port| *port != in_port && context.ports.is_open(*port));
         match output.filter(|_| !context.settings.drop_fragments) {
-            Some(output) => {
-                Self { macs: route.macs, dec_ttl: route.dec_ttl, is_direct: true, output, ..self }
-            }
+            Some(output) => Self {
+                macs: route.macs,
+                writes_macs: route.macs != MacWrite::NONE,
+                dec_ttl: route.dec_ttl,
+                is_direct: true,
+                output,
+                ..self
+            },
             None => self,
         }
     }
 
-    /// Returns the rewrites of all entries, if the packet can leave without their instructions.
+    /// Returns whether the packet can leave without its entries' instructions, if the rewrites succeed on it.
     #[inline(always)]
-    pub fn direct(&self) -> Option<Route> {
-        self.is_direct.then_some(Route { macs: self.macs, dec_ttl: self.dec_ttl })
+    pub fn is_direct(&self) -> bool {
+        self.is_direct
+    }
+
+    /// Returns whether the rewrites of the path's entries succeed on a frame. If not, its TTL expires, or it
+    /// is not IP. The headers must be located to [`Self::depth`].
+    #[inline(always)]
+    pub fn suits(&self, frame: &Frame, layers: &Layers) -> bool {
+        !self.dec_ttl || self.route().suits(frame.bytes(), layers)
+    }
+
+    /// Rewrites a frame that the path suits.
+    #[inline(always)]
+    pub fn rewrite(&self, frame: &mut Frame, layers: &Layers) {
+        if self.dec_ttl || self.writes_macs {
+            self.route().rewrite(frame.bytes_mut(), layers);
+        }
+    }
+
+    #[inline(always)]
+    fn route(&self) -> Route {
+        Route { macs: self.macs, dec_ttl: self.dec_ttl }
+    }
+
+    /// Returns the depth to which the headers must be located for the rewrites.
+    #[inline(always)]
+    pub fn depth(&self) -> Depth {
+        if self.dec_ttl { Depth::L3 } else { Depth::None }
     }
 }

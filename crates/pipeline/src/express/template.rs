@@ -71,7 +71,7 @@ struct WordPlan {
 
 /// The key of packets with the same headers at the same offsets.
 #[derive(Debug)]
-struct Template {
+pub(super) struct Template {
     /// Headers of the packets, as bits of `wire::layers::header`.
     present: u32,
     l3: u16,
@@ -116,15 +116,17 @@ impl Template {
         Some(Self { present, l3, l4, words, more, ext_loads })
     }
 
-    /// Writes the first `WORDS` words of a key.
+    /// Writes the first `WORDS` words of the key of a packet for which this template is. `bytes` begins with
+    /// the packet.
     #[inline(always)]
-    fn write<const WORDS: usize>(
+    pub fn write<const WORDS: usize>(
         &self,
         bytes: &[u8; WINDOW_BYTES],
         layers: &Layers,
         in_port: PortNo,
-        key: &mut [u64; ROOM_WORDS],
+        key: &mut ExpressKey,
     ) {
+        let key = key.words_mut();
         for (word, plan) in key.iter_mut().zip(&self.words).take(WORDS) {
             *word = plan.presence | plan.load.bits(bytes);
         }
@@ -160,41 +162,27 @@ pub(super) struct Templates {
 }
 
 impl Templates {
-    /// Writes the key of a common packet, whose length is `WORDS` words. `window` has the packet's bytes and
-    /// the bytes after them. Returns false if the packet needs the general way.
+    /// Returns the template of packets with these headers, and makes it if there is none. Returns `None` if
+    /// such packets need the general way. The headers must be those of a common packet.
     #[inline(always)]
-    pub fn write<const WORDS: usize>(
-        &mut self,
-        reader: &KeyReader,
-        window: &[u8],
-        layers: &Layers,
-        in_port: PortNo,
-        key: &mut ExpressKey,
-    ) -> bool {
-        if !self.templates.get(self.last).is_some_and(|template| template.is_for(layers))
-            && !self.choose(reader, layers)
-        {
-            return false;
+    pub fn choose(&mut self, reader: &KeyReader, layers: &Layers) -> Option<&Template> {
+        if !self.templates.get(self.last).is_some_and(|template| template.is_for(layers)) {
+            self.last = self.find_or_make(reader, layers)?;
         }
-        let (Some(template), Some(bytes)) = (self.templates.get(self.last), window.first_chunk()) else {
-            return false;
-        };
-        template.write::<WORDS>(bytes, layers, in_port, key.words_mut());
-        true
+        self.templates.get(self.last)
     }
 
-    /// Selects the template of packets with these headers, and makes it if there is none.
+    /// Returns the index of the template of packets with these headers.
     #[inline(never)]
-    fn choose(&mut self, reader: &KeyReader, layers: &Layers) -> bool {
+    fn find_or_make(&mut self, reader: &KeyReader, layers: &Layers) -> Option<usize> {
         if let Some(at) = self.templates.iter().position(|template| template.is_for(layers)) {
-            self.last = at;
-            return true;
+            return Some(at);
         }
-        let made = Template::new(reader, layers).filter(|_| !self.templates.is_full());
-        let Some(made) = made else { return false };
-        self.last = self.templates.len();
-        self.templates.push(made);
-        true
+        if self.templates.is_full() {
+            return None;
+        }
+        self.templates.push(Template::new(reader, layers)?);
+        Some(self.templates.len() - 1)
     }
 }
 
@@ -243,15 +231,15 @@ mod tests {
                 // What the words held before must not matter.
                 let mut keys = [ExpressKey::default(); 2];
                 keys[0].words_mut()[..words].fill(!0);
-                let (port, window) = (PortNo(number.into()), frame.window());
-                let is_made = match words {
-                    1 => templates.write::<1>(reader, window, &found, port, &mut keys[0]),
-                    2 => templates.write::<2>(reader, window, &found, port, &mut keys[0]),
-                    3 => templates.write::<3>(reader, window, &found, port, &mut keys[0]),
-                    4 => templates.write::<4>(reader, window, &found, port, &mut keys[0]),
-                    _ => templates.write::<14>(reader, window, &found, port, &mut keys[0]),
-                };
-                assert!(is_made);
+                let (port, bytes) = (PortNo(number.into()), frame.window().first_chunk().unwrap());
+                let template = templates.choose(reader, &found).unwrap();
+                match words {
+                    1 => template.write::<1>(bytes, &found, port, &mut keys[0]),
+                    2 => template.write::<2>(bytes, &found, port, &mut keys[0]),
+                    3 => template.write::<3>(bytes, &found, port, &mut keys[0]),
+                    4 => template.write::<4>(bytes, &found, port, &mut keys[0]),
+                    _ => template.write::<14>(bytes, &found, port, &mut keys[0]),
+                }
                 reader.general_key(frame.bytes(), &found, port, &mut keys[1]);
                 assert_eq!(keys[0].words(), keys[1].words(), "{count} fields, {bytes:02x?}");
                 made += 1;
