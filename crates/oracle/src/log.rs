@@ -200,9 +200,7 @@ impl Recorder {
     fn note_lut_bits(&mut self) {
         if let Some(bits) = self.lut_bits.last_mut() {
             self.plane.lut_examined().for_each(|(field, mask)| bits.add(field, mask));
-            if self.plane.express_records() > 0 {
-                self.plane.express_plan().examined().iter().for_each(|(field, mask)| bits.add(*field, *mask));
-            }
+            self.plane.express_examined().for_each(|(field, mask)| bits.add(field, mask));
         }
     }
 

@@ -55,6 +55,7 @@ impl Rules {
             | Update::Lanes { .. }
             | Update::Record(_)
             | Update::SwapExpress(_)
+            | Update::EndPrevious(_)
             | Update::PathChanges(_) => {}
         }
     }

@@ -102,7 +102,7 @@ pub use egress::Egress;
 pub use engines::simd::set_portable;
 pub use express::{
     Express, ExpressCounters, ExpressFigures, ExpressKey, ExpressPlan, ExpressSize, KeyFit, KeyReader,
-    ONE_LINE_BYTES, PathChanges, PlanVersion, Rewritten, TWO_LINES_BYTES,
+    ONE_LINE_BYTES, PathChanges, PlanVersion, Predecessor, Rewritten, TWO_LINES_BYTES,
 };
 pub use extract::Extractor;
 pub use ffp::{Clean, Coherence, FastMode, Inheritance, Lut, LutCounters, LutFigures};

@@ -228,8 +228,14 @@ impl Pipeline {
             outdates_paths |= update.outdates_paths();
             match update {
                 Update::SwapExpress(express) => {
-                    self.express.iter().for_each(|old| old.retire());
                     std::mem::swap(&mut self.express, express);
+                    match &mut self.express {
+                        Some(new) => new.succeed(express),
+                        None => express.iter().for_each(|before| before.retire()),
+                    }
+                }
+                Update::EndPrevious(previous) => {
+                    *previous = self.express.as_mut().and_then(|express| express.take_previous());
                 }
                 Update::PathChanges(changes) => {
                     self.express.iter_mut().for_each(|express| express.note(changes));

@@ -65,6 +65,8 @@ pub enum Update {
     /// Replaces the express path; `None` turns it off. Part of the same operation as the rules that its plan
     /// is made for.
     SwapExpress(Option<Box<Express>>),
+    /// Ends the use of the records of an earlier plan. They are left in the update.
+    EndPrevious(Option<Box<Express>>),
     /// Tells the express path which entries the operation changes. Part of the same operation as the changes
     /// of the tables and programs.
     PathChanges(Arc<PathChanges>),
@@ -105,6 +107,7 @@ impl Update {
             | Self::ResetCounts(_)
             | Self::SwapCells(_)
             | Self::SwapExpress(_)
+            | Self::EndPrevious(_)
             | Self::PacketOut(_)
             | Self::Lanes { .. }
             | Self::Record(_) => false,

@@ -99,7 +99,8 @@ impl OperationCompiler {
     pub fn tick(&mut self, now: Nanos) -> Option<Vec<Vec<Update>>> {
         let mut parts = self.no_parts();
         self.express.tick(now, &self.tables);
-        let is_new = self.records.follow(self.express.plan(), &mut parts);
+        let mut is_new = self.records.tick(now, &mut parts);
+        is_new |= self.records.follow(self.express.plan(), &mut parts);
         (self.tables.tick(now, &mut parts) || is_new).then_some(parts)
     }
 

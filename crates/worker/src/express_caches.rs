@@ -3,9 +3,19 @@
 //! plan of the keys changes.
 
 use flow::operation::MAC_TABLE;
-use flow::{EntryChange, TableId};
-use pipeline::{Express, ExpressCounters, ExpressFigures, ExpressPlan, ExpressSize, PathChanges, Update};
+use flow::{EntryChange, Field, Nanos, TableId};
+use pipeline::{
+    Express, ExpressCounters, ExpressFigures, ExpressPlan, ExpressSize, KeyFit, PathChanges, Predecessor,
+    Update,
+};
 use std::sync::Arc;
+
+/// Time for which the records of the previous plan serve, in nanoseconds.
+const SERVES_NS: Nanos = Nanos(2_000_000_000);
+
+/// Time in which new records become those of most flows, in nanoseconds. If they are replaced earlier, the
+/// records of the plan before them serve on.
+const WARM_NS: Nanos = Nanos(100_000_000);
 
 /// State of one worker's path records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,6 +36,11 @@ pub(crate) struct ExpressCaches {
     counters: Vec<Arc<ExpressCounters>>,
     /// Plan of the keys in use, or `None` before the first one.
     plan: Option<ExpressPlan>,
+    /// Plan of the previous records, while they serve.
+    previous: Option<ExpressPlan>,
+    /// Time at which the records in use were made.
+    made: Nanos,
+    now: Nanos,
     /// Size of each worker's records.
     size: ExpressSize,
 }
@@ -34,7 +49,8 @@ impl ExpressCaches {
     /// Creates the control side for `workers` workers with `records` records each.
     pub fn new(workers: usize, records: usize) -> Self {
         let counters = (0..workers).map(|_| Arc::default()).collect();
-        Self { records, counters, plan: None, size: ExpressSize::default() }
+        let size = ExpressSize::default();
+        Self { records, counters, plan: None, previous: None, made: Nanos(0), now: Nanos(0), size }
     }
 
     /// Returns the number of records per worker, or 0 if the express path is off.
@@ -66,7 +82,7 @@ impl ExpressCaches {
         is_reached: impl Fn(TableId) -> bool,
         parts: &mut [Vec<Update>],
     ) {
-        let plans: Vec<&ExpressPlan> = self.plan.iter().collect();
+        let plans: Vec<&ExpressPlan> = self.plan.iter().chain(&self.previous).collect();
         let mut noted = PathChanges::new(&plans);
         for change in changes {
             match change {
@@ -93,12 +109,48 @@ impl ExpressCaches {
         if self.records == 0 || is_known {
             return false;
         }
-        self.plan = Some(plan.clone());
+        let predecessor = self.predecessor(plan);
+        let before = self.plan.replace(plan.clone());
+        match predecessor {
+            Predecessor::None => self.previous = None,
+            Predecessor::Current => self.previous = before,
+            Predecessor::Previous => {}
+        }
+        self.made = self.now;
         for (parts, counters) in parts.iter_mut().zip(&self.counters) {
             let express = Express::new(plan, self.records, Arc::clone(counters));
+            let express = express.map(|express| express.with_predecessor(predecessor));
             self.size = express.as_ref().map(Express::size).unwrap_or_default();
             parts.push(Update::SwapExpress(express.map(Box::new)));
         }
         true
+    }
+
+    /// Returns the records from which those of a new plan take paths over.
+    fn predecessor(&self, plan: &ExpressPlan) -> Predecessor {
+        let suits = |known: &ExpressPlan| known.fit() != KeyFit::TooLong && known.has_ports_of(plan);
+        let is_warm = self.now.saturating_sub(self.made) >= WARM_NS;
+        match (&self.plan, &self.previous) {
+            _ if plan.fit() == KeyFit::TooLong => Predecessor::None,
+            (_, Some(previous)) if !is_warm && suits(previous) => Predecessor::Previous,
+            (Some(current), _) if suits(current) => Predecessor::Current,
+            _ => Predecessor::None,
+        }
+    }
+
+    /// Ends the use of the previous records when they have served long enough. Returns whether it does.
+    pub fn tick(&mut self, now: Nanos, parts: &mut [Vec<Update>]) -> bool {
+        self.now = now;
+        let ends = self.previous.is_some() && now.saturating_sub(self.made) >= SERVES_NS;
+        if ends {
+            self.previous = None;
+            parts.iter_mut().for_each(|parts| parts.push(Update::EndPrevious(None)));
+        }
+        ends
+    }
+
+    /// Returns the bits that the keys of all records in use hold, by field.
+    pub fn examined(&self) -> impl Iterator<Item = (Field, u128)> + '_ {
+        self.plan.iter().chain(&self.previous).flat_map(|plan| plan.examined().iter().copied())
     }
 }

@@ -94,6 +94,12 @@ impl WorkerSet {
         self.compiler.express.plan()
     }
 
+    /// Returns the bits that the keys of path records hold, by field. They may be more than the plan's,
+    /// because records of the previous plan serve for a while.
+    pub fn express_examined(&self) -> impl Iterator<Item = (Field, u128)> + '_ {
+        self.compiler.records.examined()
+    }
+
     /// Returns the number of path records per worker, or 0 if the express path is off.
     #[must_use]
     pub fn express_records(&self) -> usize {

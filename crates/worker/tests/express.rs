@@ -272,25 +272,15 @@ const BRANCH: [&str; 6] = [
 /// Treatment and counters must be those without records.
 fn hits_after(flows: &[&str], change: impl Fn(&mut Lab)) -> u64 {
     let burst = [1, 2, 3].map(|dst| packet(dst, 64));
-    let before = compare(flows, |lab| {
-        lab.burst(1, &burst);
-        lab.burst(1, &burst);
-        assert_eq!(lab.express() % 3, 0, "all flows have records");
-        change(lab);
-    });
-    let after = compare(flows, |lab| {
-        lab.burst(1, &burst);
-        lab.burst(1, &burst);
-        change(lab);
-        lab.burst(1, &burst);
-    });
-    let all = compare(flows, |lab| {
-        lab.burst(1, &burst);
-        lab.burst(1, &burst);
-        change(lab);
-        lab.burst(1, &burst);
-        lab.burst(1, &burst);
-    });
+    let hits_of = |bursts_after: usize| {
+        compare(flows, |lab| {
+            rest(lab, 3);
+            (0..2).for_each(|_| lab.burst(1, &burst));
+            change(lab);
+            (0..bursts_after).for_each(|_| lab.burst(1, &burst));
+        })
+    };
+    let [before, after, all] = [0, 1, 2].map(hits_of);
     assert_eq!((before, all - after), (3, 3), "records are renewed at once");
     after - before
 }
@@ -417,4 +407,51 @@ fn bases_that_are_compiled_anew_outdate_nothing() {
     assert!(bases > 0, "no base was compiled");
     lab.burst(1, &burst);
     assert_eq!((verified(&mut lab), lab.express()), (before, hits + 3));
+}
+
+/// Lets the control thread work after a pause of the rules.
+fn rest(lab: &mut Lab, seconds: u64) {
+    for _ in 0..2 {
+        lab.now += Nanos(seconds * 1_000_000_000);
+        while lab.model.poll(lab.now) {}
+        while lab.worker.apply() > 0 {}
+    }
+}
+
+#[test]
+fn the_records_of_a_narrower_plan_serve_until_a_wider_one_has_records() {
+    use FlowModCommand::Add;
+    let new_fields = "dl_src=02:00:00:00:01:01";
+    for (rule, hits, why) in [
+        (format!("table=0,priority=6,{new_fields},udp,tp_dst=2001,actions=output:2"), 3, "another port"),
+        (format!("table=0,priority=6,{new_fields},dl_dst=02:00:00:00:00:01,actions=output:2"), 2, "one flow"),
+        (format!("table=0,priority=4,{new_fields},dl_dst=02:00:00:00:00:01,actions=output:2"), 3, "below"),
+        ("table=0,priority=6,dl_src=02:00:00:00:01:09,actions=output:2".to_owned(), 0, "unknown bits"),
+    ] {
+        assert_eq!(hits_after_flow(&rule, Add), hits, "{rule}: {why}");
+    }
+    let twice = |lab: &mut Lab| {
+        for field in ["nw_tos=4", "nw_ecn=1", "nw_src=10.9.9.9"] {
+            lab.flow(&format!("table=0,priority=4,udp,tp_dst=1,{field},actions=output:2"), Add);
+        }
+    };
+    assert_eq!(hits_after(&BRANCH, twice), 3, "the records of the first plan serve all others");
+    let late = |lab: &mut Lab| {
+        lab.flow("table=0,priority=4,udp,tp_dst=1,nw_tos=4,actions=output:2", Add);
+        rest(lab, 3);
+    };
+    assert_eq!(hits_after(&BRANCH, late), 0, "the previous records have served long enough");
+}
+
+#[test]
+fn the_records_of_a_wider_plan_serve_a_narrower_one() {
+    let plan = |lab: &mut Lab| lab.model.plane_mut().express_plan().version();
+    let narrower = |lab: &mut Lab| {
+        let before = plan(lab);
+        lab.flow("table=0,priority=1,in_port=9,metadata=7", FlowModCommand::DeleteStrict);
+        lab.flow("table=0,priority=1,tcp,tp_dst=1", FlowModCommand::DeleteStrict);
+        rest(lab, 1);
+        assert_ne!(plan(lab), before);
+    };
+    assert_eq!(hits_after(&BRANCH, narrower), 3);
 }

@@ -9,6 +9,7 @@ use super::key::{ExpressKey, KeyReader};
 use super::look_up::BurstKeys;
 use super::path::Path;
 use super::plan::KeyFit;
+use super::previous::Predecessor;
 use super::records::{ExpressSize, LINE_WORDS, Learned, NewRecord, Records};
 use super::template::Templates;
 use crate::lanes::Window;
@@ -71,6 +72,12 @@ pub struct Express {
     /// Packets of the last burst without a record.
     pub(super) missed: ArrayVec<Missed, BURST>,
     pub(super) counters: Arc<ExpressCounters>,
+    /// Records from which the records take paths over when they come into use.
+    pub(super) predecessor: Predecessor,
+    /// Records of an earlier plan, which still serve.
+    pub(super) previous: Option<Box<Self>>,
+    /// Whether the burst was looked up in the previous records.
+    pub(super) takes_over: bool,
 }
 
 impl Express {
@@ -96,6 +103,9 @@ impl Express {
             asks: false,
             missed: ArrayVec::new(),
             counters,
+            predecessor: Predecessor::None,
+            previous: None,
+            takes_over: false,
         })
     }
 
@@ -112,11 +122,13 @@ impl Express {
     /// packet has taken its path anew.
     pub(crate) fn invalidate(&mut self) {
         self.changes.forget_all();
+        self.previous.iter_mut().for_each(|previous| previous.invalidate());
     }
 
     /// Notes changes of entries. Each record is compared with them before it is used again.
     pub(crate) fn note(&mut self, changes: &PathChanges) {
         self.changes.append(changes);
+        self.previous.iter_mut().for_each(|previous| previous.note(changes));
     }
 
     /// Ends the use of these records, before they are replaced.

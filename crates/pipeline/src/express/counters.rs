@@ -58,6 +58,8 @@ counters! {
     verified,
     /// Records that were verified and were still right.
     upheld,
+    /// Records that took their paths from the records of an earlier plan.
+    inherited,
     /// Records displaced by another key.
     displaced,
     /// Keys that got no record because no place was free.

@@ -32,6 +32,8 @@ mod path;
 
 mod plan;
 
+mod previous;
+
 mod records;
 
 mod row;
@@ -53,6 +55,7 @@ pub use counters::{ExpressCounters, ExpressFigures};
 pub use key::{ExpressKey, KeyReader};
 pub use layout::{ONE_LINE_BYTES, TWO_LINES_BYTES};
 pub use plan::{ExpressPlan, KeyFit, PlanVersion};
+pub use previous::Predecessor;
 pub use records::ExpressSize;
 pub use row::Rewritten;
 pub(crate) use waiting::WaitingKeys;

@@ -87,10 +87,13 @@ impl Express {
         if self.look_up(frames, context.now) {
             self.verify_outdated(context, count);
         }
-        let places = &mut self.burst.places[..count];
-        let found = places.iter().filter(|place| **place != NONE).count();
+        let mut found = self.burst.places[..count].iter().filter(|place| **place != NONE).count();
+        if self.previous.is_some() {
+            found += self.ask_previous(context, frames, queued);
+        }
         if !self.bypass.acts(count, found, queued) {
-            places.fill(NONE);
+            self.burst.places[..count].fill(NONE);
+            self.takes_over = false;
         }
         self.counters.set_bypassed(self.bypass.is_on());
         probe.mark(ProbeStep::Express, count as u32);
@@ -134,7 +137,7 @@ impl Express {
             packet.data.set_layers(&self.burst.layers[*at]);
             let place = self.burst.places[*at];
             let fence = if lanes_on { self.store.waits_for(place, context.window) } else { None };
-            let Some(path) = self.store.path(place) else {
+            let Some(path) = self.store.path(place).or_else(|| self.previous_path(*at)) else {
                 passed.rest.push(*slot);
                 self.missed.push(Missed { slot: *slot, at: *at });
                 continue;
@@ -191,6 +194,9 @@ impl Express {
                 let key = self.burst.keys[at];
                 self.learn_path(&key, hash, &path, 0, context.window);
             }
+        }
+        if self.takes_over {
+            self.learn_previous(context, packets);
         }
         self.missed.clear();
     }

@@ -114,6 +114,12 @@ impl ExpressPlan {
         self.examined == other.examined && self.port_bytes == other.port_bytes
     }
 
+    /// Returns whether keys of both plans have room for the same ports.
+    #[must_use]
+    pub fn has_ports_of(&self, other: &Self) -> bool {
+        self.port_bytes == other.port_bytes
+    }
+
     /// Returns the plan's number.
     #[must_use]
     pub fn version(&self) -> PlanVersion {

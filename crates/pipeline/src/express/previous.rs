@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The records of the previous key plan. They serve packets without a record of the new plan for a while, so
+//! that a new plan does not send all flows through the tables at once.
+//!
+//! Records of the previous plan are compared with the changes of the rules like all others. A rule that
+//! examines bits which their keys lack may match all values of these bits. A record that is still right is
+//! therefore right for every packet of its key, and the record of the new plan takes its path.
+//!
+//! Nothing is taken over while packets wait: one of them could be of the same flow. In a burst, packets of
+//! equal bits find the same records, because records are made when the whole burst has left.
+
+use super::cache::Express;
+use super::path::Path;
+use crate::context::BurstContext;
+use crate::lanes::Queued;
+use crate::packet::{self, Packet};
+use engines::NONE;
+use frame::Frame;
+
+/// Records that new records take paths over from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Predecessor {
+    /// None.
+    #[default]
+    None,
+    /// The records in use.
+    Current,
+    /// The records that the records in use take paths over from. They serve on if the records in use are so
+    /// new that most flows have none.
+    Previous,
+}
+
+impl Express {
+    /// Makes these records take paths over from others.
+    #[must_use]
+    pub fn with_predecessor(mut self, predecessor: Predecessor) -> Self {
+        self.predecessor = predecessor;
+        self
+    }
+
+    /// Takes the place of the records in use. Leaves in `before` what is no longer used.
+    pub(crate) fn succeed(&mut self, before: &mut Option<Box<Self>>) {
+        before.iter().for_each(|before| before.retire());
+        match self.predecessor {
+            Predecessor::None => {}
+            Predecessor::Previous => {
+                self.previous = before.as_mut().and_then(|before| before.previous.take());
+            }
+            Predecessor::Current => {
+                let older = before.as_mut().and_then(|before| before.previous.take());
+                self.previous = std::mem::replace(before, older);
+            }
+        }
+    }
+
+    /// Ends the use of the previous records and returns them.
+    pub(crate) fn take_previous(&mut self) -> Option<Box<Self>> {
+        self.previous.take()
+    }
+
+    /// Looks up the frames of a burst in the previous records. Only frames without a record count. Returns
+    /// how many of them have a previous one.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn ask_previous<E>(
+        &mut self,
+        context: &BurstContext<'_, E>,
+        frames: &[Frame],
+        queued: Queued,
+    ) -> usize {
+        let places = &self.burst.places[..frames.len().min(self.burst.places.len())];
+        let Some(previous) = self.previous.as_mut().filter(|_| queued == Queued::Nothing) else { return 0 };
+        if !places.contains(&NONE) {
+            return 0;
+        }
+        if previous.look_up(frames, context.now) {
+            previous.verify_outdated(context, places.len());
+        }
+        self.takes_over = true;
+        let mut found = 0;
+        for (own, inherited) in places.iter().zip(&mut previous.burst.places) {
+            if *own != NONE {
+                *inherited = NONE;
+            }
+            found += usize::from(*inherited != NONE);
+        }
+        found
+    }
+
+    /// Returns the path that the previous records give for a frame of the burst.
+    #[inline]
+    pub(super) fn previous_path(&self, at: usize) -> Option<&Path> {
+        let previous = self.previous.as_deref().filter(|_| self.takes_over)?;
+        previous.store.path(previous.burst.places[at])
+    }
+
+    /// Makes records of the paths that were taken over for the burst.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn learn_previous<E>(&mut self, context: &BurstContext<'_, E>, packets: &[Packet]) {
+        for number in 0..self.kept.len() {
+            let at = self.kept[number];
+            let Some(path) = self.previous_path(at).copied() else { continue };
+            let (key, hash) = (self.burst.keys[at], self.burst.hashes[at]);
+            // A key of a narrower plan may also be that of a packet without a previous record.
+            let waits = self.missed.iter().any(|missed| {
+                self.burst.hashes[missed.at] == hash
+                    && packets[missed.slot.index()].path != packet::Path::Left
+            });
+            if !waits {
+                self.learn_path(&key, hash, &path, 0, context.window);
+                self.counters.inherited(1);
+            }
+        }
+        self.takes_over = false;
+    }
+}
