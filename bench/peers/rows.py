@@ -5,27 +5,34 @@ import dataclasses
 import functools
 
 from rules import FAMILIES, MacTable, RuleSet
-from shunt import Settings
+from shunt import RECORDS, Settings
 from traffic import Traffic, to_stations
 
-# Minimum speed of Shunt with the fast-forwarding path, relative to Open vSwitch, by number of flows.
-BARS = {1: 1.75, 100: 2.5, 10_000: 5.0, 100_000: 9.0}
+# Minimum speed of Shunt with path records, relative to Open vSwitch, by IP version and number of flows.
+BARS = {6: {1: 2.2, 100: 2.8, 10_000: 4.5, 100_000: 6.0}, 4: {1: 1.9, 100: 2.6, 10_000: 4.5, 100_000: None}}
+FLOWS = (1, 100, 10_000, 100_000)
 NEW_BAR = 100.0
-# Minimum speed relative to testpmd: of L2 forwarding, and of Shunt's frames without tables.
-L2_BAR, MACSWAP_BAR = 0.6, 0.75
+# Minimum speed relative to testpmd: of L2 forwarding by number of flows, of NORMAL, and of Shunt's frames
+# without tables.
+L2_BARS, NORMAL_BAR, MACSWAP_BAR = {1: 0.6, 1000: 0.6, 10_000: 0.55, 100_000: 0.55}, 0.5, 0.75
+# Minimum speed relative to another build of Shunt, given by `--before`: if every packet is a new flow, and
+# with all defaults.
+BEFORE_NEW_BAR, BEFORE_DEFAULTS_BAR = 0.95, 0.9
 # Minimum speed of Shunt's tables without the fast-forwarding path, relative to Open vSwitch.
 TABLES_BARS = {10_000: 2.5, 100_000: 6.0}
 # Number of LUT records by number of flows. There are at least as many records as flows, except beyond the
 # largest LUT.
 LUTS = {1: 4096, 100: 4096, 10_000: 16_384, 100_000: 65_536}
+# Number of path records for more flows than the default has room for.
+MANY_RECORDS = 262_144
 # More flows than the caches of either switch hold; see README.md.
 NEW = 200_000
-ROUTED, STATIONS, MACSWAP = "routed", "stations", "macswap"
+ROUTED, STATIONS, LEARNED, MACSWAP = "routed", "stations", "learned", "macswap"
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A row. `popularity` is uniform, zipf or new."""
+    """A row. `popularity` is uniform, zipf or new. If `before`, the peer is another build of Shunt."""
 
     flows: int
     version: int = 4
@@ -35,14 +42,24 @@ class Row:
     kind: str = ROUTED
     ours: Settings = Settings()
     bar: float = None
+    before: bool = False
 
     @property
     def name(self):
         """Name of the row in tables."""
         if self.kind == MACSWAP:
             return "from port to port without tables, %d flow%s" % (self.flows, "s" * (self.flows > 1))
-        if self.kind == STATIONS:
-            return "L2 by destination MAC, %d flow%s" % (self.flows, "s" * (self.flows > 1))
+        if self.kind == LEARNED:
+            parts = ["NORMAL, %d learned MACs" % self.flows]
+        elif self.kind == STATIONS:
+            parts = ["L2 by destination MAC, %d flow%s" % (self.flows, "s" * (self.flows > 1))]
+        else:
+            parts = self._routed_parts()
+        parts += ["express path"] * (self.ours.records > 0)
+        parts += ["against the build before"] * self.before
+        return ", ".join(parts)
+
+    def _routed_parts(self):
         parts = ["IPv%d" % self.version, "hard" if self.hard else "easy"]
         parts += ["rewriting"] * self.rewrites
         if self.popularity == "new":
@@ -50,13 +67,15 @@ class Row:
         else:
             parts.append("%d flow%s" % (self.flows, "s" * (self.flows > 1)))
         parts += ["by Zipf's law"] * (self.popularity == "zipf")
-        parts += ["FFP off"] * (not self.ours.ffp)
+        parts += ["FFP off"] * (not self.ours.ffp and not self.ours.records)
         parts += ["all defaults"] * self.ours.defaults
-        return ", ".join(parts)
+        return parts
 
     def rules(self):
         """Flows of the row, as an object with the method `lines`."""
-        return rule_set(self.version, self.hard) if self.kind == ROUTED else MacTable(self.flows)
+        if self.kind == ROUTED:
+            return rule_set(self.version, self.hard)
+        return MacTable(self.flows, learned=self.kind == LEARNED)
 
     def packets(self):
         """Packets of the row's capture."""
@@ -82,16 +101,38 @@ def tables(flows, version, popularity="uniform", **how):
     return Row(flows, version, popularity=popularity, ours=Settings(marked=False, ffp=False), **how)
 
 
+def express(flows, version, popularity="uniform", **how):
+    """Returns a row over three tables with rewrites, with path records alone."""
+    return Row(flows, version, popularity=popularity, rewrites=True, ours=by_records(flows), **how)
+
+
+def by_records(flows):
+    """Returns settings with path records, at least one for each flow unless every packet is a new flow."""
+    records = MANY_RECORDS if RECORDS < flows < NEW else RECORDS
+    return Settings(marked=False, ffp=False, records=records)
+
+
 def named():
     """Returns the rows of every run."""
     for version in (6, 4):
-        yield from (routed(flows, version, bar=bar) for flows, bar in BARS.items())
-        yield routed(NEW, version, "new", bar=NEW_BAR)
+        yield from (express(flows, version, bar=bar) for flows, bar in BARS[version].items())
+        yield express(NEW, version, "new", bar=NEW_BAR)
+        yield from (routed(flows, version, rewrites=True) for flows in FLOWS)
         yield from (tables(flows, version, bar=bar) for flows, bar in TABLES_BARS.items())
+    for stations, bar in L2_BARS.items():
+        yield Row(stations, kind=STATIONS, ours=by_records(stations), bar=bar)
+    yield Row(1000, kind=LEARNED, ours=by_records(1000), bar=NORMAL_BAR)
     for stations in (1, 1000):
-        yield Row(stations, kind=STATIONS, ours=Settings(marked=False, ffp=False), bar=L2_BAR)
+        yield Row(stations, kind=STATIONS, ours=Settings(marked=False, ffp=False))
         yield Row(stations, kind=MACSWAP, bar=MACSWAP_BAR)
     yield Row(10_000, 6, popularity="zipf", ours=Settings(defaults=True))
+
+
+def before():
+    """Returns the rows against another build of Shunt."""
+    for version in (6, 4):
+        yield express(NEW, version, "new", bar=BEFORE_NEW_BAR, before=True)
+        yield Row(10_000, version, ours=Settings(defaults=True), bar=BEFORE_DEFAULTS_BAR, before=True)
 
 
 def full():
@@ -100,10 +141,9 @@ def full():
     for version in (6, 4):
         for hard in (True, False):
             for rewrites in (False, True):
-                if hard and not rewrites:
-                    continue
                 how = {"hard": hard, "rewrites": rewrites}
-                yield from (routed(flows, version, **how) for flows in BARS)
+                if not hard or not rewrites:
+                    yield from (routed(flows, version, **how) for flows in FLOWS)
                 yield routed(NEW, version, "new", **how)
             yield from (routed(flows, version, "zipf", hard=hard) for flows in (10_000, 100_000))
         yield tables(100, version)

@@ -197,12 +197,17 @@ def rewrite(number):
 
 
 class MacTable:
-    """Static forwarding by destination MAC address, with one station per flow."""
+    """Forwarding by destination MAC address, with one station per flow. The table is static, or the switch
+    learns it."""
 
-    def __init__(self, stations):
+    def __init__(self, stations, learned=False):
+        self.learned = learned
         self.stations = ["02:00:00:%02x:%02x:%02x" % (n >> 16, n >> 8 & 255, n & 255) for n in range(1, stations + 1)]
 
     def lines(self, _rewrites=False, ours=False):
         """Returns the flows."""
         del ours
+        if self.learned:
+            yield "table=0,priority=1,actions=NORMAL"
+            return
         yield from ("table=0,priority=100,dl_dst=%s,actions=output:2" % mac for mac in self.stations)

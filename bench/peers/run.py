@@ -9,6 +9,7 @@ method.
 
 import argparse
 import contextlib
+import dataclasses
 import fcntl
 import os
 import random
@@ -19,10 +20,10 @@ import time
 from machine import FORWARDING_CPU, ROOT, Failed, Pages, check, end_in_order
 from macswap import Macswap
 from openvswitch import CACHES, OpenVswitch
-from rows import MACSWAP, ROUTED, full, named
+from rows import LEARNED, MACSWAP, ROUTED, before, by_records, full, named
 from shunt import Shunt
 from testpmd import Testpmd
-from traffic import write
+from traffic import from_stations, write
 
 sys.path.insert(0, os.path.join(ROOT, "lab"))
 # pylint: disable-next=wrong-import-position
@@ -33,6 +34,8 @@ LOCK = os.path.join(ROOT, "target/peers.lock")
 # Number of 2 MiB pages for the packet buffers of two programs: about 200,000 buffers for Shunt or testpmd,
 # 262,144 for Open vSwitch.
 HUGEPAGES = 1024
+# For two builds of Shunt, each of which has buffers for two ports.
+BEFORE_HUGEPAGES = 1536
 # Buffers in addition to the capture's packets, for packets in flight and for each program's reserve.
 SPARE_BUFFERS = 32_768
 LEARN_S, TRIAL_S, TRIALS = 4.0, 0.5, 2
@@ -85,8 +88,8 @@ def speeds(peer, names, windows):
 class Contest:
     """A row with both sides running."""
 
-    def __init__(self, row, folder, stack, without_ours):
-        self.row, self.peer_words = row, ""
+    def __init__(self, row, folder, stack, options):
+        self.row, self.peer_words, without_ours = row, "", options.peers_only
         self.windows = (NEW_WARM_UP_S, NEW_WINDOW_S) if row.popularity == "new" else (WARM_UP_S, WINDOW_S)
         capture, flows = os.path.join(folder, "in.pcap"), os.path.join(folder, "flows")
         packets = row.packets()
@@ -98,8 +101,12 @@ class Contest:
         if not without_ours:
             self.ours = stack.enter_context(self._ours(folder, capture, buffers))
             time.sleep(LEARN_S)
+            self._hold_to_stations()
             self.ours.pause()
-        if row.kind != ROUTED:
+        if row.before:
+            self.peer = stack.enter_context(self._before(folder, capture, buffers, options.before))
+            self.peer_words = "against %s" % options.before
+        elif row.kind != ROUTED:
             self.peer = stack.enter_context(Testpmd(folder, capture, buffers))
             self.peer_words = "against testpmd macswap"
         else:
@@ -110,7 +117,25 @@ class Contest:
         row = self.row
         if row.kind == MACSWAP:
             return Macswap(folder, capture, buffers)
-        return Shunt(folder, list(row.rules().lines(row.rewrites, ours=True)), capture, row.ours, buffers)
+        once = None
+        if row.kind == LEARNED:
+            once = os.path.join(folder, "stations.pcap")
+            write(once, from_stations(row.rules()))
+        lines = list(row.rules().lines(row.rewrites, ours=True))
+        return Shunt(folder, lines, capture, row.ours, buffers, once=once)
+
+    def _before(self, folder, capture, buffers, program):
+        """Returns another build of Shunt, without the express path."""
+        folder = os.path.join(folder, "before")
+        os.mkdir(folder)
+        wanted = dataclasses.replace(self.row.ours, records=0)
+        lines = list(self.row.rules().lines(self.row.rewrites, ours=True))
+        return Shunt(folder, lines, capture, wanted, buffers, program=program)
+
+    def _hold_to_stations(self):
+        """Raises Failed if Shunt has not learned all stations, because it would flood."""
+        if self.row.kind == LEARNED and self.ours.learned() < self.row.flows:
+            raise Failed("%s: Shunt has learned %d MACs" % (self.row.name, self.ours.learned()))
 
     def _open_vswitch(self, folder, flows, capture):
         row = self.row
@@ -160,13 +185,14 @@ class Contest:
         raise Failed("%s: something else keeps CPU %d busy" % (self.row.name, FORWARDING_CPU))
 
     def our_words(self):
-        """Returns the description of Shunt's side, with the share of packets in a window that stayed on the
-        fast-forwarding path in all tables."""
+        """Returns the description of Shunt's side, with the share of packets in a window that a path record
+        forwarded, or that stayed on the fast-forwarding path in all tables."""
         if self.row.kind == MACSWAP:
             return "MAC addresses swapped"
         before, after = self.ours.look(WARM_UP_S, WINDOW_S, self.ours.fast)
         share = (after[1] - before[1]) / (after[0] - before[0])
-        return "%s (%.0f %% of packets over the path)" % (self.row.ours.words(), 100 * share)
+        way = "by path records" if self.row.ours.records else "over the path"
+        return "%s (%.0f %% of packets %s)" % (self.row.ours.words(), 100 * share, way)
 
     def hold_to_all_packets(self):
         """Raises Failed if Shunt has lost packets, because a loss would make it look faster."""
@@ -187,7 +213,7 @@ def measure(row, options, report, lot):
     """Measures a row and writes its figure."""
     print("%s" % row.name, flush=True)
     with tempfile.TemporaryDirectory(prefix="shunt-peers-") as folder, contextlib.ExitStack() as stack:
-        contest = Contest(row, folder, stack, options.peers_only)
+        contest = Contest(row, folder, stack, options)
         found = contest.pairs(options.pairs, lot)
         contest.hold_to_all_packets()
         sent = contest.hold_shares_together()
@@ -201,16 +227,39 @@ def measure(row, options, report, lot):
         report.against(row.name, case, "Mpps/CPU-s", *values, at_least=row.bar)
 
 
+def selected(options):
+    """Returns the rows that the options ask for, apart from their names."""
+    if options.before:
+        rows = before()
+    else:
+        rows = full() if options.full else named()
+    if not options.express:
+        return rows
+
+    def switched(row):
+        records = by_records(row.flows).records if options.express == "on" else 0
+        # Settings that are all defaults cannot have path records.
+        is_set = row.kind != MACSWAP and not row.ours.defaults
+        if not is_set or row.ours.records == records:
+            return row
+        # The bars are for the row as it is.
+        return dataclasses.replace(row, ours=dataclasses.replace(row.ours, records=records), bar=None)
+
+    return list({row.name: row for row in map(switched, rows)}.values())
+
+
 def main():
     """Measures all selected rows."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--full", action="store_true", help="the whole matrix")
     parser.add_argument("--row", default="", help="only rows whose name has this text")
     parser.add_argument("--pairs", type=int, default=15, help="pairs of windows a row (15)")
+    parser.add_argument("--express", choices=("on", "off"), help="switches Shunt's path records in all rows")
+    parser.add_argument("--before", metavar="PROGRAM", help="only rows against this build of `shunt`")
     parser.add_argument("--peers-only", action="store_true", help="without Shunt: prints what the peers do")
     parser.add_argument("--list", action="store_true", help="prints the rows")
     options = parser.parse_args()
-    rows = [row for row in (full() if options.full else named()) if options.row in row.name]
+    rows = [row for row in selected(options) if options.row in row.name]
     if options.list:
         print("\n".join(row.name for row in rows))
         return
@@ -221,7 +270,7 @@ def main():
         end_in_order()
         with open(LOCK, "w", encoding="ascii") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            with Pages(HUGEPAGES):
+            with Pages(BEFORE_HUGEPAGES if options.before else HUGEPAGES):
                 for row in rows:
                     measure(row, options, report, lot)
     except BlockingIOError:

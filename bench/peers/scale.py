@@ -19,7 +19,7 @@ import time
 
 from machine import CONTROL_CPU, FORWARDING_CPU, ROOT, Failed, Pages, check, end_in_order
 from rules import MacTable
-from shunt import Settings, Shunt
+from shunt import Shunt, without_ffp
 from testpmd import Testpmd
 from traffic import to_stations, write
 
@@ -50,10 +50,11 @@ def main():
     """Measures and writes the figures."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--rounds", type=int, default=25, help="windows of each (25)")
+    parser.add_argument("--express", choices=("on", "off"), default="off", help="Shunt's path records (off)")
     options = parser.parse_args()
     table = MacTable(STATIONS)
     lines = list(table.lines(False, ours=True))
-    wanted = Settings(marked=False, ffp=False)
+    wanted = without_ffp(options.express)
     try:
         check()
         end_in_order()

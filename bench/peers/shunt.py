@@ -10,7 +10,8 @@ from machine import CONTROL_CPU, FORWARDING_CPU, ROOT, Failed, Process, Thread, 
 from switch import Switch
 
 PROGRAM = os.path.join(ROOT, "target/release/shunt")
-LUT_ENTRIES = 4096
+# Defaults of the switch: records of each LUT, and path records.
+LUT_ENTRIES, RECORDS = 4096, 16_384
 # Drop reason of packets that a rule drops on purpose.
 BY_RULE = "no_output"
 CONFIG = """control = "%(control)s"
@@ -30,27 +31,33 @@ workers = %(numbers)s
 number = 2
 name = "p2"
 driver = "dpdk"
-device = "net_null0,no-rx=1"
+device = "%(output)s"
 workers = %(numbers)s
 """
+# Output device without input, and one that plays a capture once. Both drop what they are given.
+NOTHING, ONCE = "net_null0,no-rx=1", "net_pcap1,rx_pcap=%s"
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Configuration of Shunt. With `defaults`, only required settings are present."""
+    """Configuration of Shunt. With `defaults`, only required settings are present. `records` is the number of
+    path records, or 0 without the express path."""
 
     lut_entries: int = LUT_ENTRIES
     marked: bool = True
     ffp: bool = True
     defaults: bool = False
+    records: int = 0
 
     def words(self):
         """Returns the description for a row of a table."""
         if self.defaults:
             return "defaults: LUTs of %d, no rule marked low-latency" % LUT_ENTRIES
+        express = ", %d path records" % self.records if self.records else ""
         if not self.ffp:
-            return "lanes and FFP off"
-        return "LUTs of %d, %s rules marked low-latency, lanes off" % (self.lut_entries, "all" if self.marked else "no")
+            return "lanes and FFP off" + express
+        marked = "all" if self.marked else "no"
+        return "LUTs of %d, %s rules marked low-latency, lanes off%s" % (self.lut_entries, marked, express)
 
     def lines(self):
         """Returns the lines for the configuration file."""
@@ -58,7 +65,15 @@ class Settings:
             return ""
         # Lanes would drop packets outside the fast-forwarding path when the load exceeds the capacity.
         lines = "[datapath.lanes]\nenabled = false\n[datapath.ffp]\nenabled = %s\nlut_entries = %d"
-        return lines % (str(self.ffp).lower(), self.lut_entries)
+        lines %= (str(self.ffp).lower(), self.lut_entries)
+        if self.records:
+            lines += "\n[datapath.express]\nenabled = true\nrecords = %d" % self.records
+        return lines
+
+
+def without_ffp(express):
+    """Returns settings without the fast-forwarding path, and if `express` is "on" with path records."""
+    return Settings(marked=False, ffp=False, records=RECORDS if express == "on" else 0)
 
 
 class Shunt(Switch):
@@ -67,9 +82,12 @@ class Shunt(Switch):
 
     name = "Shunt"
 
-    def __init__(self, folder, lines, capture, wanted, buffers, cpus=(FORWARDING_CPU,)):
+    def __init__(self, folder, lines, capture, wanted, buffers, cpus=(FORWARDING_CPU,), once=None, program=None):
+        """`once` is a capture that port 2 receives once. `program` is another build of Shunt."""
         super().__init__()
-        self.folder, self.cpus = folder, cpus
+        self.folder, self.cpus, self.wanted = folder, cpus, wanted
+        self.output = ONCE % once if once else NOTHING
+        self.program = program or os.environ.get("SHUNT", PROGRAM)
         self.begin(lambda: self._begin(lines, capture, wanted, buffers))
 
     def _path(self, name):
@@ -81,7 +99,7 @@ class Shunt(Switch):
         return self._path(name)
 
     def _begin(self, lines, capture, wanted, buffers):
-        program = os.environ.get("SHUNT", PROGRAM)
+        program = self.program
         if not os.access(program, os.X_OK):
             raise Failed("there is no %s: cargo build --release --package shunt --features dpdk" % program)
         idle = "" if wanted.defaults else 'idle = "busy"\n'
@@ -91,6 +109,7 @@ class Shunt(Switch):
             "settings": wanted.lines(),
             "workers": "".join("[[worker]]\ncpu = %d\n%s" % (cpu, idle) for cpu in self.cpus),
             "numbers": list(range(len(self.cpus))),
+            "output": self.output,
             # All queues read the same file.
             "captures": (",rx_pcap=" + capture) * len(self.cpus),
         }
@@ -139,7 +158,12 @@ class Shunt(Switch):
         return {reason: count for reason, count in dropped.items() if count and reason != BY_RULE}
 
     def fast(self):
-        """Returns the number of packets received, and the number of packets that stayed on the
-        fast-forwarding path in all tables."""
+        """Returns the number of packets received, and the number of packets that a path record forwarded or,
+        without path records, that stayed on the fast-forwarding path in all tables."""
         found = self.ask("ffp")
-        return found["received"], found["fast"]
+        hits = self.ask("express")["sum"]["hits"] if self.wanted.records else found["fast"]
+        return found["received"], hits
+
+    def learned(self):
+        """Returns the number of learned MAC addresses."""
+        return len(self.ask("macs")["macs"])

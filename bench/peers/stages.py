@@ -23,7 +23,7 @@ import time
 
 from machine import CONTROL_CPU, FORWARDING_CPU, ROOT, Failed, Pages, check, end_in_order
 from rules import FAMILIES, SEED, UDP, RuleSet
-from shunt import Settings, Shunt
+from shunt import Shunt, without_ffp
 from traffic import STATION, checksum, raw, write
 
 sys.path.insert(0, os.path.join(ROOT, "lab"))
@@ -67,7 +67,7 @@ def measure(report, routes, case, options):
     with tempfile.TemporaryDirectory(prefix="shunt-stages-") as folder:
         capture = os.path.join(folder, "in.pcap")
         write(capture, packets(routes, length, random.Random(SEED)))
-        lines, wanted = list(flows(routes, stages)), Settings(marked=False, ffp=False)
+        lines, wanted = list(flows(routes, stages)), without_ffp(options.express)
         with Shunt(folder, lines, capture, wanted, BUFFERS, cpus) as switch:
             for worker in switch.workers:
                 worker.go_first(len(cpus) == 1)
@@ -84,6 +84,7 @@ def main():
     """Measures all cases."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--windows", type=int, default=9, help="windows a figure (9)")
+    parser.add_argument("--express", choices=("on", "off"), default="off", help="Shunt's path records (off)")
     options = parser.parse_args()
     report = Report(REPORT)
     report.forget([FIGURE % "9", FIGURE % "11"])

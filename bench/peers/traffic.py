@@ -113,6 +113,11 @@ class Traffic:
         return [each[bisect.bisect(weights, point)] for point in drawn]
 
 
+def from_stations(table):
+    """Returns a packet from each station of a table of MAC addresses, by which a switch learns the station."""
+    return [packet[6:12] + packet[:6] + packet[12:] for packet in to_stations(table)]
+
+
 def to_stations(table):
     """Returns a UDP packet to each station of a table of MAC addresses."""
     packets = []
