@@ -49,6 +49,26 @@ bench: ## run every benchmark of bench/src/bin, then print the tables of target/
 	done
 	cargo run --quiet --release --package shunt-bench --bin shunt-bench
 
+# FIGURES is quick (a few minutes, only to see that all work), usual or full (hours). RULES is the number of
+# rules in each of the two large tables.
+FIGURES ?= usual
+RULES ?= 1000
+quick_figures := 6 1 60 20000
+usual_figures := 40 3 300 1000000
+full_figures := 200 7 800 100000000
+figure_runs = $($(FIGURES)_figures)
+lanes = cargo run --quiet --release --package shunt-bench --bin lanes -- --rules $(RULES) \
+	--rounds $(word 2,$(figure_runs)) --windows $(word 3,$(figure_runs))
+.PHONY: figures
+figures: ## measure and draw figures 11 to 16 and tables 3 and 4 of the composite pipeline's paper
+	scripts/setup.sh bench
+	cargo build --release --package shunt-bench --bin ffp --bin lanes
+	cargo run --quiet --release --package shunt-bench --bin ffp -- --part against --windows $(word 1,$(figure_runs))
+	$(lanes) --part mixed
+	$(lanes) --part round-trip --packets $(word 4,$(figure_runs))
+	$(lanes) --part approaches
+	bench/paper_figures.py --rules $(RULES)
+
 # STEPS=1 counts by single steps, with the widest vectors of this CPU.
 STEPS ?=
 .PHONY: instructions

@@ -28,7 +28,7 @@ step mutations "cargo xtask mutants --all"
 step mutants "cargo xtask mutants --random $NIGHTLY_MUTANTS --seed $NIGHTLY_SEED"
 step mutants-pipeline "cargo xtask mutants --random $((NIGHTLY_MUTANTS / 3 + 1)) --seed $NIGHTLY_SEED --crates actions,pipeline"
 
-# Threads of the daemon: 120 runs of 10 s.
+# Threads of the daemon: 200 runs of 10 s.
 step threads "THREADS_SEED=1001 THREADS_RUNS=20 THREADS_MS=10000 cargo test --package switch --test threads -- --nocapture"
 
 # A switch whose log fails, for 10 minutes with each kind of failure. Stalls of more than 50 ms make the step
@@ -44,3 +44,6 @@ step asan "scripts/asan.sh"
 step fuzz "make --no-print-directory fuzz FUZZ_SECONDS=$FUZZ_SECONDS"
 step conformance "make --no-print-directory conformance"
 step networks "make --no-print-directory networks"
+
+# The command that draws the figures of the paper finds all values that the benchmarks report.
+step figures "make --no-print-directory figures FIGURES=quick"
