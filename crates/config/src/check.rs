@@ -5,7 +5,7 @@
 
 use crate::endpoint::{Endpoint, controller, listen_address, socket_path};
 use crate::file::{self, ConfigFile};
-use crate::forwarding::{Forwarding, ForwardingSections, forwarding};
+use crate::forwarding::{ForwardingSections, forwarding};
 use crate::machine::Scope;
 use crate::mistakes::Mistakes;
 use crate::ports::{Around, ports};
@@ -247,19 +247,11 @@ fn datapath(
         }
         None
     });
-    let Forwarding {
-        low_latency_cookie,
-        learning,
-        lut_entries,
-        express_records,
-        consistency,
-        lanes,
-        outstanding_bytes: _,
-    } = forwarding?;
-    if learning.is_some() && lut_entries == 0 {
+    let forwarding = forwarding?;
+    if forwarding.learning.is_some() && forwarding.lut_entries == 0 {
         notes.push("low_latency.learn has no effect on packets: ffp.enabled is false.".into());
     }
-    if !lanes.limits.is_on() {
+    if !forwarding.lanes.limits.is_on() {
         // Without lanes, frames leave in order of arrival, except at ports with egress queues.
         let unordered = ports.iter_mut().filter(|port| port.queues.is_empty());
         unordered.for_each(|port| port.outstanding_bytes = usize::MAX);
@@ -276,12 +268,7 @@ fn datapath(
     let datapath = Datapath {
         id: id?,
         openflow,
-        low_latency_cookie,
-        learning,
-        lut_entries,
-        express_records,
-        consistency,
-        lanes,
+        forwarding,
         flows: d.flows.map(PathBuf::from),
         stateless: stateless.map(Arc::new),
         ports,

@@ -6,13 +6,12 @@ use crate::file::{
     ExpressSection, FfpSection, LanesSection, LearnSection, LowLatencySection, PortCacheSection,
 };
 use crate::mistakes::Mistakes;
-use crate::settings::LaneSettings;
 use crate::value::{cookie, duration, in_range};
 use flow::Nanos;
 use model::{CookieMask, Learning};
 use pipeline::{BURST, LaneLimits};
 use std::ops::RangeInclusive;
-use worker::{Consistency, Quanta};
+use worker::{Consistency, Quanta, WorkerSetConfig};
 
 /// Range of the window over which learning measures packet rates, in ns: 100 ms to 1 hour.
 const LEARN_WINDOWS_NS: RangeInclusive<Nanos> = Nanos(100_000_000)..=Nanos(3_600_000_000_000);
@@ -29,22 +28,46 @@ const OUTSTANDING_MAX_BYTES: i64 = 16 * 1024 * 1024;
 const QUIET_MAX_NS: Nanos = Nanos(1_000_000_000);
 
 /// Forwarding settings of a datapath, without ports and controllers.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Forwarding {
-    /// See [`crate::Datapath::low_latency_cookie`].
+    /// Entries whose cookie matches are low-latency.
     pub low_latency_cookie: Option<CookieMask>,
-    /// See [`crate::Datapath::learning`].
+    /// Learning of low-latency entries. If `None`, learning is off.
     pub learning: Option<Learning>,
-    /// See [`crate::Datapath::lut_entries`].
+    /// Number of records per LUT and worker. If 0, the fast-forwarding path is off.
     pub lut_entries: usize,
-    /// See [`crate::Datapath::express_records`].
+    /// Number of path records per worker. If 0, the express path is off.
     pub express_records: usize,
-    /// See [`crate::Datapath::consistency`].
+    /// Consistency mode of LUT records while rules change.
     pub consistency: Consistency,
-    /// See [`crate::Datapath::lanes`].
+    /// Settings of the lanes of each worker.
     pub lanes: LaneSettings,
     /// Default of [`crate::ConfiguredPort::outstanding_bytes`].
     pub outstanding_bytes: usize,
+}
+
+/// Settings of a worker's lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaneSettings {
+    /// Capacities of the backlog and the hold queue.
+    pub limits: LaneLimits,
+    /// Quanta of the backlog.
+    pub quanta: Quanta,
+}
+
+impl Forwarding {
+    /// Returns the configuration of a set of workers with these settings. All other values are defaults.
+    #[must_use]
+    pub fn worker_set(&self) -> WorkerSetConfig {
+        WorkerSetConfig {
+            lut_entries: self.lut_entries,
+            express_records: self.express_records,
+            consistency: self.consistency,
+            lanes: self.lanes.limits,
+            quanta: self.lanes.quanta,
+            ..WorkerSetConfig::default()
+        }
+    }
 }
 
 /// Tables of a file with the forwarding settings of a datapath.

@@ -33,9 +33,7 @@ pub use load::ConfigError;
 pub use machine::Scope;
 pub use mistakes::{FileMistakes, Mistake};
 pub use places::TextPlace;
-pub use settings::{
-    Config, ConfiguredPort, DEFAULT_CONTROL, Datapath, Idle, LaneSettings, OpenFlow, Pace, WorkerConfig,
-};
+pub use settings::{Config, ConfiguredPort, DEFAULT_CONTROL, Datapath, Idle, OpenFlow, Pace, WorkerConfig};
 
 #[cfg(test)]
 mod tests;

@@ -2,12 +2,11 @@
 //! Checked settings of a datapath and its workers. Begin with [`Config`].
 
 use crate::endpoint::Endpoint;
+use crate::forwarding::Forwarding;
 use flow::{Nanos, StatelessConfig};
-use pipeline::LaneLimits;
 use port::Spec;
 use std::path::PathBuf;
 use std::sync::Arc;
-use worker::Quanta;
 
 /// Default path of the control socket.
 pub const DEFAULT_CONTROL: &str = "/run/shunt/s1.sock";
@@ -76,18 +75,8 @@ pub struct Datapath {
     pub id: u64,
     /// Settings of OpenFlow connections.
     pub openflow: OpenFlow,
-    /// Entries whose cookie matches are low-latency.
-    pub low_latency_cookie: Option<model::CookieMask>,
-    /// Learning of low-latency entries. If `None`, learning is off.
-    pub learning: Option<model::Learning>,
-    /// Number of records per LUT and worker. If 0, the fast-forwarding path is off.
-    pub lut_entries: usize,
-    /// Number of path records per worker. If 0, the express path is off.
-    pub express_records: usize,
-    /// Consistency mode of LUT records while rules change.
-    pub consistency: worker::Consistency,
-    /// Settings of the lanes of each worker.
-    pub lanes: LaneSettings,
+    /// Settings of the fast paths and lanes.
+    pub forwarding: Forwarding,
     /// Flow file that is loaded before the first packet.
     pub flows: Option<PathBuf>,
     /// Settings of the stateless forwarder, if there is one.
@@ -140,13 +129,4 @@ impl ConfiguredPort {
             outstanding_bytes: self.outstanding_bytes,
         }
     }
-}
-
-/// Settings of a worker's lanes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LaneSettings {
-    /// Capacities of the backlog and the hold queue.
-    pub limits: LaneLimits,
-    /// Quanta of the backlog.
-    pub quanta: Quanta,
 }

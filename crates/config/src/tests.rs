@@ -3,6 +3,7 @@
 //! message.
 
 use super::*;
+use crate::forwarding::LaneSettings;
 use flow::{EgressQueue, Nanos, PortNo, QueueId};
 use model::{CookieMask, Learning};
 use pipeline::LaneLimits;
@@ -62,21 +63,19 @@ quiet = "50us"
 #[test]
 fn the_example_of_the_contract_is_read() {
     let config = Config::parse(GOOD).unwrap();
+    let forwarding = config.datapath.forwarding;
     assert_eq!(config.control, Path::new("/tmp/s1.sock"));
     assert_eq!(config.workers, [WorkerConfig { cpu: Some(1), idle: Idle::Adaptive }]);
     assert_eq!((config.datapath.id, config.datapath.openflow.standalone), (1, true));
-    assert_eq!(
-        config.datapath.low_latency_cookie,
-        Some(CookieMask { value: 0x4c4c << 48, mask: 0xffff << 48 })
-    );
+    assert_eq!(forwarding.low_latency_cookie, Some(CookieMask { value: 0x4c4c << 48, mask: 0xffff << 48 }));
     let p1 = &config.datapath.ports[0];
     assert_eq!((p1.number, p1.name.as_str(), p1.device.as_str()), (PortNo(1), "p1", "veth1"));
     assert_eq!((p1.driver.as_str(), p1.workers.as_slice()), ("af_packet", &[0][..]));
-    assert_eq!((config.datapath.lut_entries, config.datapath.express_records), (4_096, 0));
-    assert_eq!(config.datapath.consistency, worker::Consistency::Lazy);
+    assert_eq!((forwarding.lut_entries, forwarding.express_records), (4_096, 0));
+    assert_eq!(forwarding.consistency, worker::Consistency::Lazy);
     let limits = LaneLimits { normal: 0, unknown: 1_024, hold: 1 };
     let quanta = Quanta { small: 8, large: 16, quiet_ns: Nanos(50_000) };
-    assert_eq!(config.datapath.lanes, LaneSettings { limits, quanta });
+    assert_eq!(forwarding.lanes, LaneSettings { limits, quanta });
     let outstanding = |text: &str| {
         let ports = Config::parse(text).unwrap().datapath.ports;
         ports.iter().map(|port| port.outstanding_bytes).collect::<Vec<_>>()
@@ -93,7 +92,7 @@ fn the_example_of_the_contract_is_read() {
     };
     let queues = config.datapath.ports.iter().map(|port| port.queues.clone());
     assert_eq!(queues.collect::<Vec<_>>(), [vec![], vec![seven, EgressQueue::new(QueueId(1))]]);
-    assert_eq!(config.datapath.learning, None);
+    assert_eq!(forwarding.learning, None);
     assert_eq!(config.notes.len(), 0, "{:?}", config.notes);
 }
 
@@ -102,11 +101,11 @@ fn learning_is_off_unless_it_is_asked_for() {
     let text = GOOD.replace("enabled = false", "enabled = true");
     let second = 1_000_000_000;
     let learning = Learning { min_pps: 1_000, window: Nanos(5 * second), min_timeout: Nanos(600 * second) };
-    assert_eq!(Config::parse(&text).unwrap().datapath.learning, Some(learning));
+    assert_eq!(Config::parse(&text).unwrap().datapath.forwarding.learning, Some(learning));
     let minimal = text
         .replace("enabled = true, min_pps = 1000, window = \"5s\", min_timeout = \"10m\"", "enabled = true");
     assert_ne!(minimal, text);
-    assert_eq!(Config::parse(&minimal).unwrap().datapath.learning, Some(learning));
+    assert_eq!(Config::parse(&minimal).unwrap().datapath.forwarding.learning, Some(learning));
     // Without the fast-forwarding path, the low-latency mark has no effect. This is reported by a note.
     let idle = text.replace("[datapath.ffp]\nenabled = true", "[datapath.ffp]\nenabled = false");
     assert_eq!(Config::parse(&idle).unwrap().notes.len(), 1);
@@ -536,7 +535,8 @@ fn the_grammar_has_the_keys_that_are_read() {
 fn the_express_path_is_off_unless_it_is_enabled() {
     let with =
         |keys: &str| GOOD.replace("[datapath.ffp]", &format!("[datapath.express]\n{keys}\n[datapath.ffp]"));
-    let records = |keys: &str| Config::parse(&with(keys)).map(|config| config.datapath.express_records);
+    let records =
+        |keys: &str| Config::parse(&with(keys)).map(|config| config.datapath.forwarding.express_records);
     assert_eq!(records("enabled = true").unwrap(), 16_384);
     assert_eq!(records("enabled = true\nrecords = 1000").unwrap(), 1_000);
     assert_eq!(records("records = 1000").unwrap(), 0);

@@ -7,7 +7,7 @@ use crate::run::SwitchScenario;
 use crate::traffic::{self, Traffic};
 use config::Mistake;
 use config::flow_file::{FlowFile, PIECE_BYTES, read_pieces};
-use config::forwarding::{Forwarding, ForwardingSections, forwarding};
+use config::forwarding::{ForwardingSections, forwarding};
 use config::mistakes::{Mistakes, at, wrong};
 use config::value::{duration, in_range};
 use flow::{Nanos, PortNo};
@@ -145,25 +145,9 @@ fn switch_settings(
     let forwarding = forwarding("datapath", sections, mistakes);
     let rules = mistakes.take(rules(datapath, folder));
     // Simulated devices send without delay, so bytes are never outstanding.
-    let Forwarding {
-        low_latency_cookie,
-        learning,
-        lut_entries,
-        express_records,
-        consistency,
-        lanes,
-        outstanding_bytes: _,
-    } = forwarding?;
-    let marks = Marks { cookie: low_latency_cookie, learning };
-    let config = worker::WorkerSetConfig {
-        lut_entries,
-        express_records,
-        consistency,
-        lanes: lanes.limits,
-        quanta: lanes.quanta,
-        ..worker::WorkerSetConfig::default()
-    };
-    Some(SwitchSettings { config, marks, rules: rules? })
+    let forwarding = forwarding?;
+    let marks = Marks { cookie: forwarding.low_latency_cookie, learning: forwarding.learning };
+    Some(SwitchSettings { config: forwarding.worker_set(), marks, rules: rules? })
 }
 
 /// Checks the traffic classes. Returns `None` if any of them is wrong.

@@ -118,14 +118,9 @@ impl Daemon {
             .collect();
         let sizes = worker::WorkerSetConfig {
             workers: config.workers.len(),
-            lut_entries: config.datapath.lut_entries,
-            express_records: config.datapath.express_records,
             stopwatch: Some(clock::elapsed),
-            consistency: config.datapath.consistency,
-            lanes: config.datapath.lanes.limits,
-            quanta: config.datapath.lanes.quanta,
             clock: worker::Clock::of_machine(),
-            ..worker::WorkerSetConfig::default()
+            ..config.datapath.forwarding.worker_set()
         };
         let (mut plane, workers) = worker::build(&sizes, queues);
         let shared: Vec<Arc<Shared>> = workers
@@ -250,8 +245,8 @@ fn model_config(config: &Config) -> model::ModelConfig {
     model::ModelConfig {
         datapath_id: config.datapath.id,
         standalone: config.datapath.openflow.standalone,
-        low_latency_cookie: config.datapath.low_latency_cookie,
-        learning: config.datapath.learning,
+        low_latency_cookie: config.datapath.forwarding.low_latency_cookie,
+        learning: config.datapath.forwarding.learning,
         ..model::ModelConfig::default()
     }
 }
