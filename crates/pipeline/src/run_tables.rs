@@ -70,7 +70,7 @@ pub(crate) fn run_tables<E: Egress, P: Probe>(
         if let Some((table, extractor)) = slot.filter(|_| !waiting.is_empty()) {
             words = extractor.words();
             let keys = &mut keys[..waiting.len() * words];
-            recalled = ffp.recall(packets, waiting, keys, words);
+            recalled = if ffp.is_open() { ffp.recall(packets, waiting, keys, words) } else { 0 };
             extractor.extract(packets, &waiting[recalled..], &mut keys[recalled * words..]);
             probe.mark(ProbeStep::Extract(number), waiting.len() as u32);
             table.lookup(keys, ids);

@@ -140,19 +140,8 @@ impl Ffp {
 
     /// Moves the packets that have just missed to the front of `waiting`, and copies their rows of `words`
     /// words into `keys`. Returns the number of these packets.
-    #[inline]
-    pub fn recall(
-        &self,
-        packets: &[Packet],
-        waiting: &mut [PacketSlot],
-        keys: &mut [u64],
-        words: usize,
-    ) -> usize {
-        if self.is_open() { self.recall_rows(packets, waiting, keys, words) } else { 0 }
-    }
-
     #[inline(never)]
-    fn recall_rows(
+    pub fn recall(
         &self,
         packets: &[Packet],
         waiting: &mut [PacketSlot],
