@@ -40,6 +40,15 @@ impl Pools {
         }
     }
 
+    /// Returns a frame with a copy of these bytes, or `None` if the pool for this length is empty.
+    #[inline]
+    pub fn filled(&mut self, bytes: &[u8]) -> Option<Frame> {
+        let mut frame = self.get(bytes.len())?;
+        let filled = frame.fill(bytes);
+        debug_assert!(filled, "the pool was chosen by length");
+        Some(frame)
+    }
+
     /// Returns a frame with the first `len` bytes of `source` and this metadata, or `None` if the pool for
     /// this length is empty. `source` may be longer than the frame.
     #[inline]

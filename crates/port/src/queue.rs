@@ -87,7 +87,9 @@ pub trait Queue: Send {
     /// The thread that serves the queue must call this before each sleep, because the call clears a pending
     /// error that would end the sleep immediately. The number of the descriptor is the same for the lifetime
     /// of the queue, even when `poll_link` reopens the device.
-    fn descriptor(&self) -> Option<RawFd>;
+    fn descriptor(&self) -> Option<RawFd> {
+        None
+    }
 
     /// Returns how often `poll_link` has reopened the device. A thread that calls `poll_link` must wake the
     /// thread that sleeps on the descriptor when this number has increased, because its sleep refers to the

@@ -101,8 +101,9 @@ impl Statistics {
         }
     }
 
+    /// Counts a received frame.
     #[inline]
-    pub(crate) fn received(&mut self, bytes: usize) {
+    pub fn received(&mut self, bytes: usize) {
         self.received_many(1, bytes);
     }
 
@@ -113,8 +114,9 @@ impl Statistics {
         self.rx_bytes += bytes as u64;
     }
 
+    /// Counts a sent frame.
     #[inline]
-    pub(crate) fn sent(&mut self, bytes: usize) {
+    pub fn sent(&mut self, bytes: usize) {
         self.sent_many(1, bytes);
     }
 

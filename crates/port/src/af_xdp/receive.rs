@@ -59,9 +59,6 @@ fn arrival(bytes: &[u8], pools: &mut Pools) -> Arrival {
     } else if pools.lacks_only_large(len) {
         Arrival::Dropped(PortDrop::RxNoLargeFrame)
     } else {
-        let Some(mut frame) = pools.get(len) else { return Arrival::Waits };
-        let filled = frame.fill(bytes);
-        debug_assert!(filled, "the pool was chosen by length");
-        Arrival::Frame(frame)
+        pools.filled(bytes).map_or(Arrival::Waits, Arrival::Frame)
     }
 }

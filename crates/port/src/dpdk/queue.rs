@@ -6,7 +6,6 @@ use super::shim::{self, Chain, Drops};
 use crate::queue::take_first;
 use crate::{Capabilities, Link, MIN_FRAME_BYTES, Pools, PortDrop, Queue, Statistics, offload};
 use frame::{FillLevel, Frame, Meta};
-use std::os::fd::RawFd;
 use std::sync::{Arc, PoisonError};
 
 /// Ethernet header and two VLAN tags in bytes, which the MTU does not include.
@@ -217,10 +216,6 @@ impl Queue for DpdkQueue {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities { partial_checksum: true, gso: true }
-    }
-
-    fn descriptor(&self) -> Option<RawFd> {
-        None
     }
 
     /// Returns the queue's counters. Drops of the device as a whole are counted at its first queue.

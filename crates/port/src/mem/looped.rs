@@ -3,7 +3,6 @@
 
 use crate::{Capabilities, Link, Pools, PortDrop, Queue, Statistics};
 use frame::{Frame, Meta, prefetch};
-use std::os::fd::RawFd;
 
 /// Size of a cache line in bytes.
 const LINE_BYTES: usize = 64;
@@ -127,10 +126,6 @@ impl Queue for LoopQueue {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities { partial_checksum: true, gso: true }
-    }
-
-    fn descriptor(&self) -> Option<RawFd> {
-        None
     }
 
     fn statistics(&self) -> Statistics {

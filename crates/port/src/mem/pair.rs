@@ -8,7 +8,6 @@ use crate::{
 };
 use frame::{Frame, Meta};
 use rtrb::{Consumer, Producer, RingBuffer};
-use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -141,12 +140,10 @@ impl Queue for MemQueue {
                 if parcel.bytes.len() < MIN_FRAME_BYTES {
                     return Some(Arrival::Dropped(PortDrop::RxRunt));
                 }
-                let Some(mut frame) = pools.get(parcel.bytes.len()) else {
+                let Some(mut frame) = pools.filled(&parcel.bytes) else {
                     return (!pools.fits(parcel.bytes.len()))
                         .then_some(Arrival::Dropped(PortDrop::RxOversized));
                 };
-                let filled = frame.fill(&parcel.bytes);
-                debug_assert!(filled, "the pool was chosen by length");
                 frame.meta = parcel.meta;
                 Some(Arrival::Frame(frame))
             });
@@ -191,10 +188,6 @@ impl Queue for MemQueue {
 
     fn capabilities(&self) -> Capabilities {
         self.capabilities
-    }
-
-    fn descriptor(&self) -> Option<RawFd> {
-        None
     }
 
     fn statistics(&self) -> Statistics {

@@ -5,7 +5,6 @@ use crate::{Capabilities, Link, MIN_FRAME_BYTES, Pools, PortDrop, Queue, Statist
 use frame::Frame;
 use std::fs::File;
 use std::io::BufWriter;
-use std::os::fd::RawFd;
 use std::time::{SystemTime, UNIX_EPOCH};
 use wire::capture::CaptureWriter;
 
@@ -113,9 +112,7 @@ impl Queue for PcapQueue {
                 self.advance();
                 continue;
             }
-            let Some(mut frame) = pools.get(bytes.len()) else { break };
-            let filled = frame.fill(bytes);
-            debug_assert!(filled, "the pool was chosen by length");
+            let Some(mut frame) = pools.filled(bytes) else { break };
             frame.meta.in_port = self.number;
             frame.meta.sequence = self.sequence;
             self.sequence += 1;
@@ -144,10 +141,6 @@ impl Queue for PcapQueue {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities { partial_checksum: true, gso: true }
-    }
-
-    fn descriptor(&self) -> Option<RawFd> {
-        None
     }
 
     fn statistics(&self) -> Statistics {

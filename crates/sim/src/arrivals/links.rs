@@ -10,7 +10,6 @@ use hdrhistogram::CreationError;
 use pipeline::Via;
 use port::{Capabilities, Link, Pools, Queue, Statistics};
 use std::collections::VecDeque;
-use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -238,9 +237,7 @@ impl Links {
             && let Some(passage) = self.rings[port].front()
         {
             let bytes = &self.lines[usize::from(passage.class)].flows[passage.flow as usize];
-            let Some(mut frame) = pools.get(bytes.len()) else { break };
-            let filled = frame.fill(bytes);
-            debug_assert!(filled, "the pool was chosen by length");
+            let Some(mut frame) = pools.filled(bytes) else { break };
             let sequence = self.sequences[port];
             frame.meta = frame::Meta { in_port: port as u32 + 1, sequence, ..frame::Meta::default() };
             self.inside[port][sequence as usize % INSIDE] = *passage;
@@ -383,10 +380,6 @@ impl Queue for LinkQueue {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities { partial_checksum: true, gso: true }
-    }
-
-    fn descriptor(&self) -> Option<RawFd> {
-        None
     }
 
     fn statistics(&self) -> Statistics {

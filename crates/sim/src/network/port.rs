@@ -4,7 +4,6 @@
 use flow::PortNo;
 use frame::Frame;
 use port::{Capabilities, Link, Pools, Queue, Statistics};
-use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -73,17 +72,14 @@ impl Queue for NetworkQueue {
         }
         let taken = self.side.with(|frames| {
             let (_, bytes) = frames.arriving.as_ref()?;
-            let frame = pools.get(bytes.len())?;
-            frames.arriving.take().map(|(packet, bytes)| (frame, packet, bytes))
+            let frame = pools.filled(bytes)?;
+            frames.arriving.take().map(|(packet, _)| (frame, packet))
         });
-        let Some((mut frame, packet, bytes)) = taken else { return 0 };
+        let Some((mut frame, packet)) = taken else { return 0 };
         self.side.arriving.store(0, Relaxed);
-        let filled = frame.fill(&bytes);
-        debug_assert!(filled, "the pool was chosen by length");
         frame.meta.in_port = self.number.0;
         frame.meta.sequence = packet;
-        self.statistics.rx_packets += 1;
-        self.statistics.rx_bytes += frame.len() as u64;
+        self.statistics.received(frame.len());
         burst.push(frame);
         1
     }
@@ -93,8 +89,7 @@ impl Queue for NetworkQueue {
         self.side.with(|line| {
             let count = frames.len();
             for frame in frames.drain(..) {
-                statistics.tx_packets += 1;
-                statistics.tx_bytes += frame.len() as u64;
+                statistics.sent(frame.len());
                 let (packet, bytes) = (frame.meta.sequence, frame.bytes().to_vec());
                 line.sent.push(Sent { port: number, packet, bytes });
                 done.push(frame);
@@ -105,10 +100,6 @@ impl Queue for NetworkQueue {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities::default()
-    }
-
-    fn descriptor(&self) -> Option<RawFd> {
-        None
     }
 
     fn statistics(&self) -> Statistics {

@@ -4,7 +4,6 @@
 use frame::Frame;
 use port::{Capabilities, Link, Pools, Queue, Statistics};
 use std::collections::VecDeque;
-use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A frame, with the number of the packet that it is or of which it is a copy.
@@ -47,13 +46,10 @@ impl Queue for ReplayQueue {
         let before = burst.len();
         while burst.len() - before < max {
             let Some((sequence, bytes)) = line.arriving.front() else { break };
-            let Some(mut frame) = pools.get(bytes.len()) else { break };
-            let filled = frame.fill(bytes);
-            debug_assert!(filled, "the pool was chosen by length");
+            let Some(mut frame) = pools.filled(bytes) else { break };
             frame.meta.in_port = self.number;
             frame.meta.sequence = *sequence;
-            self.statistics.rx_packets += 1;
-            self.statistics.rx_bytes += frame.len() as u64;
+            self.statistics.received(frame.len());
             burst.push(frame);
             line.arriving.pop_front();
         }
@@ -64,8 +60,7 @@ impl Queue for ReplayQueue {
         let mut line = self.side.line();
         let count = frames.len();
         for frame in frames.drain(..) {
-            self.statistics.tx_packets += 1;
-            self.statistics.tx_bytes += frame.len() as u64;
+            self.statistics.sent(frame.len());
             line.sent.push((frame.meta.sequence, frame.bytes().to_vec()));
             done.push(frame);
         }
@@ -74,10 +69,6 @@ impl Queue for ReplayQueue {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities { partial_checksum: true, gso: true }
-    }
-
-    fn descriptor(&self) -> Option<RawFd> {
-        None
     }
 
     fn statistics(&self) -> Statistics {

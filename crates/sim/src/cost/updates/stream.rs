@@ -4,7 +4,6 @@
 use frame::Frame;
 use port::mem::LoopQueue;
 use port::{Capabilities, Link, Pools, Queue, Statistics};
-use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
@@ -47,10 +46,6 @@ impl Queue for Stream {
 
     fn capabilities(&self) -> Capabilities {
         self.queue.capabilities()
-    }
-
-    fn descriptor(&self) -> Option<RawFd> {
-        self.queue.descriptor()
     }
 
     fn statistics(&self) -> Statistics {
