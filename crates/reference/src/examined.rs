@@ -7,7 +7,7 @@ use flow::group::Group;
 use flow::operation::Settings;
 use flow::stateless::StatelessConfig;
 use flow::{Action, EntryId, Field, FlowEntry, GroupId, MeterId, Next, PortNo, PortState, TableId, port_no};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -43,13 +43,37 @@ impl ExaminedBits {
 /// Values of a packet by which it belongs to a flow.
 pub type FlowValues = Vec<Option<u128>>;
 
-/// Rules that note the examined values of a packet whose headers have changed before a lookup. Such a packet
-/// shows bits that were behind a header when it arrived.
+/// Rules that note the examined values of a packet at each lookup for which bits have moved since it arrived,
+/// if the values have changed. Such a packet shows bits that were elsewhere, for example behind a header.
 struct Watched<'a> {
     rules: &'a Reference,
     bits: &'a ExaminedBits,
     arrived: &'a ReferencePacket,
+    /// Whether an entry that the packet hit moves or copies bits of it.
+    has_moved: Cell<bool>,
     seen: RefCell<FlowValues>,
+}
+
+impl Watched<'_> {
+    fn note_moves(&self, entry: Option<&FlowEntry>) {
+        let moves = entry.is_some_and(|entry| entry.instructions.apply.iter().any(moves_bits));
+        self.has_moved.set(self.has_moved.get() || moves);
+    }
+}
+
+/// Returns whether an action inserts, removes or copies bits of a packet.
+fn moves_bits(action: &Action) -> bool {
+    match action {
+        Action::CopyTtlOut | Action::CopyTtlIn | Action::PopVlan | Action::PopMpls(_) | Action::PopPbb => {
+            true
+        }
+        Action::PushVlan(_) | Action::PushMpls(_) | Action::PushPbb(_) | Action::PushKey(_) => true,
+        Action::PushPolka(_) | Action::PushTf(_) | Action::PushTfWide(_) | Action::PopKey | Action::PopTf => {
+            true
+        }
+        Action::Output { .. } | Action::Group(_) | Action::SetQueue(_) | Action::SetField(_) => false,
+        Action::SetMplsTtl(_) | Action::DecMplsTtl | Action::SetNwTtl(_) | Action::DecNwTtl => false,
+    }
 }
 
 impl RuleSource for Watched<'_> {
@@ -78,16 +102,23 @@ impl RuleSource for Watched<'_> {
     }
 
     fn lookup(&self, table: TableId, packet: &ReferencePacket) -> Option<Arc<FlowEntry>> {
-        if packet.headers != self.arrived.headers {
-            let mut seen = self.seen.borrow_mut();
-            seen.push(Some(table.0.into()));
-            seen.extend(self.bits.values_of(packet));
+        if self.has_moved.get() || packet.headers != self.arrived.headers {
+            let values = self.bits.values_of(packet);
+            if values != self.bits.values_of(self.arrived) {
+                let mut seen = self.seen.borrow_mut();
+                seen.push(Some(table.0.into()));
+                seen.extend(values);
+            }
         }
-        self.rules.lookup(table, packet)
+        let found = self.rules.lookup(table, packet);
+        self.note_moves(found.as_deref());
+        found
     }
 
     fn at_index(&self, table: TableId, index: u32, packet: &ReferencePacket) -> Option<Arc<FlowEntry>> {
-        self.rules.at_index(table, index, packet)
+        let found = self.rules.at_index(table, index, packet);
+        self.note_moves(found.as_deref());
+        found
     }
 
     fn learned(&self, vid: u16, mac: u64) -> Option<(EntryId, PortNo)> {
@@ -123,8 +154,9 @@ impl Reference {
         bits
     }
 
-    /// Returns the examined values of a received frame at lookups before which its headers have changed. They
-    /// may be bits that were behind a header when it arrived. Returns `None` if no table handles the frame.
+    /// Returns the examined values of a received frame at the lookups for which bits of it have moved and the
+    /// values have changed. They may be bits that were elsewhere in the frame when it arrived. Returns `None`
+    /// if no table handles the frame.
     #[must_use]
     pub fn exposed_values(
         &self,
@@ -134,7 +166,13 @@ impl Reference {
     ) -> Option<FlowValues> {
         let packet = ReferencePacket::unfinished(in_port, frame.0, frame.1);
         let arrived = packet.clone();
-        let watched = Watched { rules: self, bits, arrived: &arrived, seen: RefCell::default() };
+        let watched = Watched {
+            rules: self,
+            bits,
+            arrived: &arrived,
+            has_moved: Cell::default(),
+            seen: RefCell::default(),
+        };
         let mut run = Run::new(&watched, packet);
         run.process();
         let is_looked_up = !run.hits.is_empty();
@@ -172,7 +210,7 @@ impl Reference {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flow::{EntryChange, FieldMatch, Instructions, Match, Operation};
+    use flow::{EntryChange, FieldMatch, Instructions, Match, Operation, Slice, SliceBase};
 
     fn rules(entries: Vec<(u8, Field, Instructions)>) -> Reference {
         let mut rules = Reference::new();
@@ -235,5 +273,22 @@ mod tests {
             made.exposed_values(PortNo(2), (&frame(2), Unfinished::default()), &made.examined()),
             None
         );
+    }
+
+    #[test]
+    fn bytes_that_a_push_moves_are_examined_although_the_headers_stay() {
+        let slice = Slice { base: SliceBase::Packet, offset_bits: 8 * 22, length_bits: 8 };
+        let made = rules(vec![
+            (0, Field::EthDst, goto(1, vec![Action::PushMpls(0x8847)])),
+            (1, Field::Slice(slice), goto(2, vec![])),
+        ]);
+        let exposed = |label: u8| {
+            let mut frame = vec![0; 12];
+            frame.extend([0x88, 0x47, 0, 0, 0, 64, label, 0, 1, 64]);
+            frame.resize(60, 0);
+            made.exposed_values(PortNo(1), (&frame, Unfinished::default()), &made.examined())
+        };
+        assert_ne!(exposed(0), exposed(1));
+        assert_eq!(exposed(0), Some(vec![]), "nothing differs from the arriving packet");
     }
 }

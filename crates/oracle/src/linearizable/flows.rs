@@ -7,7 +7,7 @@
 //! control side states what LUTs and express keys examine, which may be more than the rules for a while.
 
 use super::Flow;
-use crate::log::Arrival;
+use crate::log::{Arrival, TAG_BYTES};
 use reference::{ExaminedBits, FlowValues, Reference, ReferencePacket};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,8 +19,6 @@ pub(super) struct Eras {
     /// Era of each packet, and the values that changed headers exposed to lookups, or `None` if no table
     /// handled the packet.
     packets: Vec<Option<(usize, Option<FlowValues>)>>,
-    /// For each of the driver's flows, the longest list of exposed values in the current era.
-    exposed: BTreeMap<Flow, FlowValues>,
     /// The driver's flows whose packets are unlike, because a changed header exposed their tags to a lookup.
     unlike: BTreeSet<Flow>,
 }
@@ -60,12 +58,7 @@ impl FlowView {
 
 impl Eras {
     pub fn new(packets: usize) -> Self {
-        Self {
-            bits: Vec::new(),
-            packets: vec![None; packets],
-            exposed: BTreeMap::new(),
-            unlike: BTreeSet::new(),
-        }
+        Self { bits: Vec::new(), packets: vec![None; packets], unlike: BTreeSet::new() }
     }
 
     /// Begins the packets of a version. `lut_bits` are the bits that LUTs examine in it.
@@ -76,29 +69,22 @@ impl Eras {
         }
         if self.bits.last() != Some(&bits) {
             self.bits.push(bits);
-            self.exposed.clear();
         }
     }
 
     /// Notes a packet of the current era.
     pub fn note(&mut self, number: usize, arrival: &Arrival, rules: &Reference) {
         let (Some(era), Some(bits)) = (self.bits.len().checked_sub(1), self.bits.last()) else { return };
-        let exposed = rules.exposed_values(arrival.port, (&arrival.bytes, arrival.unfinished), bits);
-        if let Some(values) = &exposed {
-            self.compare((arrival.worker, arrival.flow, arrival.port), values);
+        let exposed_of = |bytes: &[u8]| rules.exposed_values(arrival.port, (bytes, arrival.unfinished), bits);
+        let exposed = exposed_of(&arrival.bytes);
+        if exposed.as_ref().is_some_and(|values| !values.is_empty()) {
+            let mut other = arrival.bytes.clone();
+            other.iter_mut().rev().take(TAG_BYTES).for_each(|byte| *byte = !*byte);
+            if exposed_of(&other) != exposed {
+                self.unlike.insert((arrival.worker, arrival.flow, arrival.port));
+            }
         }
         self.packets[number] = Some((era, exposed));
-    }
-
-    /// Compares the exposed values of a packet with those of its driver's flow. A packet that is dropped
-    /// before the last lookup, for example because its TTL expires, has the first of these values only.
-    fn compare(&mut self, flow: Flow, values: &[Option<u128>]) {
-        let longest = self.exposed.entry(flow).or_default();
-        if values.starts_with(longest) {
-            *longest = values.to_vec();
-        } else if !longest.starts_with(values) {
-            self.unlike.insert(flow);
-        }
     }
 
     /// Returns whether the packets of a driver's flow belong to one flow. A rule may write the length of an
@@ -187,24 +173,21 @@ mod tests {
         rules
     }
 
-    /// Returns whether two packets of a driver's flow that differ only in their tags belong to one flow.
+    /// Returns whether packets that differ only in their tags belong to one flow.
     fn is_one_flow(rules: &Reference) -> bool {
-        let mut eras = Eras::new(2);
+        let mut eras = Eras::new(1);
         eras.begin(rules, None);
-        for number in 0..2 {
-            let udp = PacketBuilder::ethernet([2; 6], [4; 6]).ipv4([10; 4], [11; 4]).udp(53, 80);
-            let bytes = udp.payload(&tag_of(number)).build();
-            let arrival = Arrival {
-                port: PortNo(1),
-                unfinished: Unfinished::default(),
-                worker: 0,
-                sequence: number as u64,
-                flow: 7,
-                bytes,
-                acknowledged: RuleVersion(0),
-            };
-            eras.note(number, &arrival, rules);
-        }
+        let udp = PacketBuilder::ethernet([2; 6], [4; 6]).ipv4([10; 4], [11; 4]).udp(53, 80);
+        let arrival = Arrival {
+            port: PortNo(1),
+            unfinished: Unfinished::default(),
+            worker: 0,
+            sequence: 0,
+            flow: 7,
+            bytes: udp.payload(&tag_of(0)).build(),
+            acknowledged: RuleVersion(0),
+        };
+        eras.note(0, &arrival, rules);
         eras.is_one_flow((0, 7, PortNo(1)))
     }
 
