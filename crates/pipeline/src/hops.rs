@@ -63,6 +63,12 @@ impl Hops {
         (1..=HOPS_MAX).contains(&self.count())
     }
 
+    /// Returns whether two paths hit the same entries in the same tables.
+    #[inline]
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.tables == other.tables && self.entries() == other.entries()
+    }
+
     /// Returns whether two paths pass the same tables.
     #[inline(always)]
     pub fn has_tables_of(&self, other: &Self) -> bool {

@@ -4,6 +4,7 @@
 use crate::hops::Hops;
 use crate::pending_outputs::OutputList;
 use actions::{ActionSet, PacketData};
+use engines::NONE;
 use flow::{DropReason, EntryId, Next, PortNo, TableId};
 use frame::{Frame, Lane};
 
@@ -82,6 +83,9 @@ pub(crate) struct Packet {
     pub entry: EntryId,
     /// Tables that the packet has passed, or passes if its state is `Recorded`.
     pub hops: Hops,
+    /// Place of the record of the express path that gave the packet's hops. Another record may be there when
+    /// the packet leaves the backlog.
+    pub record: u32,
     /// Whether a record of the express path is to be made when the packet leaves the backlog.
     pub awaits_record: bool,
     /// Whether the entry hit last is a table-miss entry.
@@ -112,6 +116,7 @@ impl Packet {
             table: TableId(0),
             entry: EntryId(0),
             hops: Hops::default(),
+            record: NONE,
             awaits_record: false,
             miss_entry: false,
             low_latency: true,

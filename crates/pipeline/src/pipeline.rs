@@ -171,7 +171,7 @@ impl Pipeline {
         // Held packets that may leave come first, because the rest of the backlog arrived later.
         let quantum = if lanes.releases() { Burst::new() } else { lanes.quantum(most, &slab.packets) };
         let mut context = rules.context(egress, outputs, counters, lanes.window(), now);
-        context.run_all_recorded(&mut slab.packets, &quantum, probe);
+        context.run_waiting(express.as_deref(), &mut slab.packets, &quantum, probe);
         run_tables(&mut context, ffp, &mut slab.packets, &quantum, Waiting::Anywhere, keys, probe);
         if let Some(express) = express {
             express.learn_waiting(&context, &mut slab.packets, &quantum, waiting_keys);
@@ -181,7 +181,7 @@ impl Pipeline {
         context.released = true;
         let released = lanes.released();
         if !released.is_empty() {
-            context.run_all_recorded(&mut slab.packets, &released, probe);
+            context.run_waiting(express.as_deref(), &mut slab.packets, &released, probe);
             // Released packets that miss continue through the tables immediately. Later packets of their
             // flows may be in the backlog and must not overtake them.
             ffp.walk(&mut context, &mut slab.packets, &released, keys, probe);

@@ -144,6 +144,7 @@ impl Express {
             };
             hits += 1;
             packet.hops = path.hops;
+            packet.record = place;
             packet.state = State::Recorded;
             if lanes_on && path.lane == Lane::Normal {
                 packet.low_latency = false;
@@ -303,12 +304,7 @@ fn leave<E: Egress, P: Probe>(
     }
     probe.arrives(slot, &frame);
     probe.packet(PortNo(frame.meta.in_port), frame.meta.sequence);
-    for Hop { table, entry } in path.hops.iter() {
-        probe.looked_up(slot, table, FoundBy::Express, entry, bytes);
-        if let Some(cell) = context.cells.get(entry) {
-            cell.count(1, bytes as u64, context.now);
-        }
-    }
+    count(context, path, bytes, slot, probe);
     path.rewrite(&mut frame, layers);
     frame.meta.lane = path.lane;
     probe.leaving(slot, &Leaving::only(Some((path.output, &frame))));
@@ -328,6 +324,23 @@ fn leave<E: Egress, P: Probe>(
     Ok(())
 }
 
+/// Counts a packet of `bytes` bytes in the entries of its path.
+#[inline(always)]
+fn count<E, P: Probe>(
+    context: &BurstContext<'_, E>,
+    path: &Path,
+    bytes: usize,
+    slot: PacketSlot,
+    probe: &mut P,
+) {
+    for Hop { table, entry } in path.hops.iter() {
+        probe.looked_up(slot, table, FoundBy::Express, entry, bytes);
+        if let Some(cell) = context.cells.get(entry) {
+            cell.count(1, bytes as u64, context.now);
+        }
+    }
+}
+
 impl<E: Egress> BurstContext<'_, E> {
     /// Runs the entries that a record gave for a packet. The packet's outputs leave later.
     #[inline]
@@ -345,19 +358,51 @@ impl<E: Egress> BurstContext<'_, E> {
         debug_assert!(packet.state.waits_for().is_none(), "the last entry of a path leads to no table");
     }
 
-    /// Runs the entries that records gave for the packets of a burst.
-    pub(crate) fn run_all_recorded<P: Probe>(
+    /// Runs the entries that records gave for packets of a burst that have waited. Their outputs leave later.
+    pub(crate) fn run_waiting<P: Probe>(
         &mut self,
+        express: Option<&Express>,
         packets: &mut [Packet],
         burst: &[PacketSlot],
         probe: &mut P,
     ) {
+        let mut passage = Passage::default();
         for slot in burst {
             let packet = &mut packets[slot.index()];
-            if packet.state == State::Recorded {
-                packet.path = packet::Path::Recorded;
-                self.run_recorded(packet, *slot, probe);
+            if packet.state != State::Recorded {
+                continue;
+            }
+            packet.path = packet::Path::Recorded;
+            let in_port = packet.data.ext.in_port();
+            let path = express.and_then(|express| express.store.path(packet.record));
+            // Paths with equal entries have equal effects, whatever their keys are.
+            let path = path
+                .filter(|path| path.is_direct() && path.hops.is_same(&packet.hops) && path.output != in_port);
+            match path {
+                Some(path) if self.run_direct(packet, path, *slot, probe) => passage.add(self, &path.hops),
+                _ => self.run_recorded(packet, *slot, probe),
             }
         }
+        passage.end(self);
+    }
+
+    /// Rewrites a packet as a direct path does. Returns false if the packet needs the entries' instructions.
+    #[inline]
+    fn run_direct<P: Probe>(
+        &mut self,
+        packet: &mut Packet,
+        path: &Path,
+        slot: PacketSlot,
+        probe: &mut P,
+    ) -> bool {
+        packet.data.locate(path.depth());
+        if !path.suits(&packet.data.frame, &packet.data.layers) {
+            return false;
+        }
+        count(self, path, packet.data.frame.len(), slot, probe);
+        path.rewrite(&mut packet.data.frame, &packet.data.layers);
+        packet.leaves = Some(path.output);
+        packet.state = State::Done;
+        true
     }
 }
