@@ -16,12 +16,14 @@ use port::Queue;
 use port::mem::{self, LoopQueue};
 use shunt_bench::paper::{AccessList, FiveTuple};
 use shunt_bench::rig::Rig;
-use shunt_bench::{Bar, Figure, GAP_LIMIT, Loop, Plan, Sources, allowed_cpus, compare, pin_to};
+use shunt_bench::{
+    Bar, ExpressOption, Figure, GAP_LIMIT, Loop, Plan, Sources, allowed_cpus, compare, pin_to,
+};
 
 #[path = "attacks/explosion.rs"]
 mod explosion;
 
-/// Number of records of a LUT.
+/// Number of records of a LUT, and of path records.
 const RECORDS: usize = 256;
 
 /// Number of established flows. Each has a record.
@@ -57,6 +59,9 @@ struct Arguments {
     /// The kind of traffic: `quiet`, `after`, `crafted` or `ordinary`.
     #[arg(long, default_value = "crafted")]
     traffic: String,
+    /// Use path records (on) instead of the fast-forwarding path (off).
+    #[arg(long, default_value = "off")]
+    express: ExpressOption,
 }
 
 /// Rules, and the traffic of each kind.
@@ -64,10 +69,11 @@ struct Attack {
     list: String,
     flows: String,
     kinds: BTreeMap<&'static str, Vec<Vec<u8>>>,
+    express: ExpressOption,
 }
 
 impl Attack {
-    fn new() -> Result<Self, Box<dyn Error>> {
+    fn new(express: ExpressOption) -> Result<Self, Box<dyn Error>> {
         let sources = Sources::best("acl1_1k")?;
         let rules = explosion::sayable(&AccessList::parse(&sources.rules));
         let mut rng = Rng::with_seed(1);
@@ -95,7 +101,7 @@ impl Attack {
             ("quiet", packets(&flows)),
             ("attack", packets(&crafted)),
         ]);
-        Ok(Self { list: sources.name, flows: explosion::flows(&rules), kinds })
+        Ok(Self { list: sources.name, flows: explosion::flows(&rules), kinds, express })
     }
 
     /// Creates a worker that repeatedly receives one kind of traffic. `after` is the traffic of the
@@ -108,7 +114,12 @@ impl Attack {
             vec![Box::new(LoopQueue::new(1, frames)), Box::new(LoopQueue::new(2, Vec::new()))];
         let (attacker, mut handle) = mem::pair(3, 1, BURST);
         queues.extend(attacker.into_iter().map(|queue| Box::new(queue) as Box<dyn Queue>));
-        let config = worker::WorkerSetConfig { lut_entries: RECORDS, ..worker::WorkerSetConfig::default() };
+        let (lut_entries, express_records) = match self.express {
+            ExpressOption::On => (0, RECORDS),
+            ExpressOption::Off => (RECORDS, 0),
+        };
+        let base = worker::WorkerSetConfig::default();
+        let config = worker::WorkerSetConfig { lut_entries, express_records, ..base };
         let mut rig = Rig::with_queues(&config, queues, &self.flows, None)?;
         rig.warm_up(WARM_UP);
         if kind == "after" {
@@ -125,7 +136,7 @@ impl Attack {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments = Arguments::parse();
-    let attack = Attack::new()?;
+    let attack = Attack::new(arguments.express)?;
     if let Some(turns) = arguments.turns {
         let mut rig = attack.rig(&arguments.traffic)?;
         for _ in 0..turns {
@@ -135,13 +146,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     pin_to(*allowed_cpus()?.last().ok_or("no CPU is allowed")?)?;
     let plan = Plan { attempts_max: 20 * arguments.windows, ..Plan::new(arguments.windows) };
+    let words = if arguments.express == ExpressOption::On { ", path records" } else { "" };
     let cases = [
-        ("flows after an explosion of masks, by before", "after", "quiet", attack.list.clone()),
+        ("flows after an explosion of masks, by before", "after", "quiet", format!("{}{words}", attack.list)),
         (
             "flows and an explosion of masks, by flows and ordinary new ones",
             "crafted",
             "ordinary",
-            format!("{}, one packet in {SHARE} new", attack.list),
+            format!("{}, one packet in {SHARE} new{words}", attack.list),
         ),
     ];
     for (name, ours, peer, case) in cases {
@@ -152,7 +164,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         };
         let found = compare(&plan, &mut contender(ours)?, &mut contender(peer)?)?;
         tell(&Figure::new(name, &case, "Mpps/CPU-s", &found, Bar::AtLeast(0.98)))?;
-        match (instructions(ours)?, instructions(peer)?) {
+        match (instructions(ours, arguments.express)?, instructions(peer, arguments.express)?) {
             (Some(ours), Some(peer)) => {
                 let count = Figure::limited(
                     name,
@@ -178,13 +190,13 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// Returns the instructions per packet, counted by callgrind. The difference of two runs of different lengths
 /// excludes set-up. Returns `None` if valgrind is not installed.
-fn instructions(traffic: &str) -> Result<Option<f64>, Box<dyn Error>> {
+fn instructions(traffic: &str, express: ExpressOption) -> Result<Option<f64>, Box<dyn Error>> {
     let program = std::env::current_exe()?;
     let mut counts = [0.0; COUNTED.len()];
     for (count, turns) in counts.iter_mut().zip(COUNTED) {
         let mut command = Command::new("valgrind");
         command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(&program);
-        command.args(["--traffic", traffic, "--turns", &turns.to_string()]);
+        command.args(["--traffic", traffic, "--express", express.word(), "--turns", &turns.to_string()]);
         let Ok(output) = command.stdin(Stdio::null()).output() else { return Ok(None) };
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         let collected = text.split("Collected :").nth(1).and_then(|rest| rest.split_whitespace().next());
