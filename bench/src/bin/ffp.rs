@@ -7,6 +7,8 @@ mod against;
 mod cost;
 #[path = "ffp/course.rs"]
 mod course;
+#[path = "ffp/instructions.rs"]
+mod instructions;
 #[path = "ffp/tape.rs"]
 mod tape;
 #[path = "ffp/wire_speed.rs"]
@@ -35,6 +37,9 @@ struct Arguments {
     /// Forward this many bursts of the first wire-speed case without output, for callgrind.
     #[arg(long)]
     turns: Option<u64>,
+    /// With `--turns`: forward through tables of the paper's kind.
+    #[arg(long, requires = "turns")]
+    paper: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -44,6 +49,8 @@ enum Part {
     /// The same switch without the path as the peer, with tables of the paper's kind and with Shunt's own
     /// tables.
     Against,
+    /// Instructions per packet, compared with tables of the paper's kind.
+    Instructions,
     /// Predictions of the cost model, compared with measurements.
     Model,
 }
@@ -52,7 +59,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let arguments = Arguments::parse();
     let ways = Cached::selected(arguments.express);
     if let Some(turns) = arguments.turns {
-        return wire_speed::turn(&arguments.case, ways[0], turns);
+        let cached = if arguments.paper { Cached::Tables } else { ways[0] };
+        return wire_speed::turn(&arguments.case, cached, turns);
     }
     pin_to(*allowed_cpus()?.last().ok_or("no CPU is allowed")?)?;
     let asked = |part| arguments.part.is_none_or(|only| only == part);
@@ -61,6 +69,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     if asked(Part::Against) {
         against::run(&arguments.case, ways, arguments.windows)?;
+    }
+    if asked(Part::Instructions) {
+        instructions::run(&arguments.case, ways)?;
     }
     if asked(Part::Model) {
         cost::run(&arguments.case, arguments.windows / 10)?;

@@ -8,7 +8,8 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use shunt_bench::scenario::{Kind, Options};
-use shunt_bench::{Cached, Contender, Figure, GAP_LIMIT, Loop, Plan, measure};
+use shunt_bench::{Cached, Contender, Figure, GAP_LIMIT, Loop, Plan, measure, paper};
+use tables::compile::Maker;
 
 use crate::course::{BURST, Course, frames_in, scenario};
 
@@ -47,11 +48,13 @@ pub fn run(case: &str, ways: &[Cached], windows: usize) -> Result<(), Box<dyn Er
     })
 }
 
-/// Forwards `turns` bursts of the first case without output, after its few flows are learned.
+/// Forwards `turns` bursts of the first case without output, after its few flows are learned. Without a
+/// cache, the tables are of the paper's kind.
 pub fn turn(case: &str, cached: Cached, turns: u64) -> Result<(), Box<dyn Error>> {
     let (_, kind, rules) = cases(case).next().ok_or_else(|| format!("no case begins with \"{case}\""))?;
     let scenario = scenario(&Options::new(kind, rules, FLOWS))?;
-    let mut course = Course::new(&scenario, FEW_FRAMES, cached, None)?;
+    let maker: Option<Maker> = (cached == Cached::Tables).then_some(paper::maker);
+    let mut course = Course::new(&scenario, FEW_FRAMES, cached, maker)?;
     course.prepare()?;
     for _ in 0..turns {
         course.rig.turn();
