@@ -5,8 +5,8 @@
 use flow::operation::MAC_TABLE;
 use flow::{EntryChange, Field, Nanos, TableId};
 use pipeline::{
-    Express, ExpressCounters, ExpressFigures, ExpressPlan, ExpressSize, KeyFit, PathChanges, Predecessor,
-    Update,
+    Express, ExpressCounters, ExpressFigures, ExpressPlan, ExpressSize, KeyFit, PathChanges, PlanVersion,
+    Predecessor, Update,
 };
 use std::sync::Arc;
 
@@ -56,6 +56,11 @@ impl ExpressCaches {
     /// Returns the number of records per worker, or 0 if the express path is off.
     pub fn records(&self) -> usize {
         self.records
+    }
+
+    /// Returns the number of the previous plan, while its records serve.
+    pub fn previous(&self) -> Option<PlanVersion> {
+        self.previous.as_ref().map(ExpressPlan::version)
     }
 
     /// Returns the state of each worker's records.

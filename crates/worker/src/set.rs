@@ -21,7 +21,7 @@ use dataplane::{
 };
 use flow::{EntryId, Field, GroupId, Match, MeterId, Nanos, Operation, PortNo, RuleVersion, TableId};
 use frame::Frame;
-use pipeline::{ExpressFigures, ExpressPlan, Update};
+use pipeline::{ExpressFigures, ExpressPlan, PlanVersion, Update};
 use std::collections::BTreeMap;
 use tables::compile::Maker;
 
@@ -98,6 +98,12 @@ impl WorkerSet {
     /// because records of the previous plan serve for a while.
     pub fn express_examined(&self) -> impl Iterator<Item = (Field, u128)> + '_ {
         self.compiler.records.examined()
+    }
+
+    /// Returns the number of the previous plan of the express path's keys, while its records serve.
+    #[must_use]
+    pub fn express_previous(&self) -> Option<PlanVersion> {
+        self.compiler.records.previous()
     }
 
     /// Returns the number of path records per worker, or 0 if the express path is off.

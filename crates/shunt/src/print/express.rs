@@ -27,6 +27,9 @@ fn plan(out: &mut dyn Write, plan: &PlanForm) -> io::Result<()> {
     let tables: Vec<String> = plan.tables.iter().map(ToString::to_string).collect();
     let noun = if tables.len() == 1 { "table" } else { "tables" };
     writeln!(out, "plan {version}: keys of {}, {record}", count(*key_bytes, "byte"))?;
+    if let Some(previous) = plan.previous {
+        writeln!(out, "records of plan {previous} serve until the new ones are learned")?;
+    }
     writeln!(out, "packets can reach {noun} {}", tables.join(", "))?;
     let fields: Vec<String> = plan.examined.iter().map(field).collect();
     let fields = if fields.is_empty() { String::new() } else { format!(": {}", fields.join(", ")) };
@@ -51,6 +54,9 @@ fn workers(out: &mut dyn Write, report: &ExpressReport) -> io::Result<()> {
         "bypassed",
         "learned",
         "renewed",
+        "verified",
+        "upheld",
+        "inherited",
         "displaced",
         "refused",
     ];
@@ -58,7 +64,8 @@ fn workers(out: &mut dyn Write, report: &ExpressReport) -> io::Result<()> {
         let mut row = vec![name, now.to_owned()];
         row.extend([c.records, c.room, c.bytes].map(|number| number.to_string()));
         row.push(percent(c.hits, c.packets()));
-        let figures = [c.hits, c.misses, c.bypassed, c.learned, c.renewed, c.displaced, c.refused];
+        row.extend([c.hits, c.misses, c.bypassed, c.learned, c.renewed].map(|number| number.to_string()));
+        let figures = [c.verified, c.upheld, c.inherited, c.displaced, c.refused];
         row.extend(figures.map(|number| number.to_string()));
         row
     };
@@ -93,6 +100,7 @@ mod tests {
         };
         let plan = PlanForm {
             version: 3,
+            previous: (record == "two lines").then_some(2),
             tables: serde_json::from_str("[0,2]").unwrap(),
             examined: vec![
                 examined("dl_dst", "0xffffffffffff", 48, true),
@@ -139,12 +147,13 @@ their rules examine 72 bits: dl_dst, nw_dst/0xffffff00
     fn each_worker_has_a_row_and_several_have_a_sum() {
         let printed = report(true, "two lines", &[worker(0, false, 30, 10), worker(1, true, 0, 0)]);
         let expected = "\
-worker  now       records  room  bytes  hit %  hits  misses  bypassed  learned  renewed  displaced  refused
-0       open            5    64   9000   75.0    30      10         0        5        0          0        0
-1       bypassed        5    64   9000      -     0       0         0        5        0          0        0
-sum                    10   128  18000   75.0    30      10         0       10        0          0        0
+worker  now       records  room  bytes  hit %  hits  misses  bypassed  learned  renewed  verified  upheld  inherited  displaced  refused
+0       open            5    64   9000   75.0    30      10         0        5        0         0       0          0          0        0
+1       bypassed        5    64   9000      -     0       0         0        5        0         0       0          0          0        0
+sum                    10   128  18000   75.0    30      10         0       10        0         0       0          0          0        0
 ";
-        let plan = format!("plan 3: keys of 12 bytes, in records of two cache lines\n{PLAN}");
+        let previous = "records of plan 2 serve until the new ones are learned\n";
+        let plan = format!("plan 3: keys of 12 bytes, in records of two cache lines\n{previous}{PLAN}");
         assert_eq!(printed, format!("{plan}{expected}"));
         assert_eq!(report(true, "one line", &[worker(0, false, 1, 0)]).lines().count(), 5);
     }

@@ -222,6 +222,8 @@ pub struct ExpressReport {
 pub struct PlanForm {
     /// Number of the plan. Each new plan has a higher one.
     pub version: u64,
+    /// Number of the previous plan, while its records still serve.
+    pub previous: Option<u64>,
     /// Tables that packets can reach.
     pub tables: Vec<TableId>,
     /// Bits that the rules of these tables examine, by field.
@@ -266,7 +268,7 @@ pub struct ExpressCounts {
     pub records: u64,
     /// Number of records that there is room for. It is 0 if the path is off or the keys are too long.
     pub room: u64,
-    /// Memory of the records in bytes.
+    /// Memory of the records in bytes, without those of a previous plan.
     pub bytes: u64,
     /// Packets that were forwarded by a record.
     pub hits: u64,
@@ -278,6 +280,12 @@ pub struct ExpressCounts {
     pub learned: u64,
     /// Outdated records that were made right.
     pub renewed: u64,
+    /// Hits of outdated records, which were compared with the changes of the rules since.
+    pub verified: u64,
+    /// Records that the changes did not concern.
+    pub upheld: u64,
+    /// Records that took their paths from the records of an earlier plan.
+    pub inherited: u64,
     /// Records displaced by another key.
     pub displaced: u64,
     /// Keys that got no record because no place was free.
@@ -295,6 +303,9 @@ impl ExpressCounts {
         self.bypassed += other.bypassed;
         self.learned += other.learned;
         self.renewed += other.renewed;
+        self.verified += other.verified;
+        self.upheld += other.upheld;
+        self.inherited += other.inherited;
         self.displaced += other.displaced;
         self.refused += other.refused;
     }

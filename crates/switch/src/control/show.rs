@@ -128,6 +128,7 @@ pub fn express(model: &mut Model<WorkerSet>) -> ExpressReport {
     };
     let plan = PlanForm {
         version: plan.version().0,
+        previous: plane.express_previous().map(|version| version.0),
         tables: plane.express_tables().collect(),
         examined: plan.examined().iter().map(examined).collect(),
         examined_bits: plan.examined_bits(),
@@ -156,6 +157,9 @@ fn express_counts(state: &worker::ExpressState) -> ExpressCounts {
         bypassed: figures.bypassed,
         learned: figures.learned,
         renewed: figures.renewed,
+        verified: figures.verified,
+        upheld: figures.upheld,
+        inherited: figures.inherited,
         displaced: figures.displaced,
         refused: figures.refused,
     }
