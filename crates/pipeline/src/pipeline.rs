@@ -147,7 +147,7 @@ impl Pipeline {
             run_tables(&mut context, ffp, &mut slab.packets, &rest, waiting, keys, probe);
         }
         if let Some(express) = express {
-            express.learn(&context, &mut slab.packets, waiting_keys, lanes_on);
+            express.learn(&context, &mut slab.packets, waiting_keys, lanes_on, probe);
         }
         context.add_counters();
         low_latency
@@ -174,7 +174,7 @@ impl Pipeline {
         context.run_waiting(express.as_deref(), &mut slab.packets, &quantum, probe);
         run_tables(&mut context, ffp, &mut slab.packets, &quantum, Waiting::Anywhere, keys, probe);
         if let Some(express) = express {
-            express.learn_waiting(&context, &mut slab.packets, &quantum, waiting_keys);
+            express.learn_waiting(&context, &mut slab.packets, &quantum, waiting_keys, probe);
         }
         slab.free(&quantum);
         let mut worked = quantum.len();
@@ -187,7 +187,7 @@ impl Pipeline {
             ffp.walk(&mut context, &mut slab.packets, &released, keys, probe);
             run_tables(&mut context, ffp, &mut slab.packets, &released, Waiting::Anywhere, keys, probe);
             if let Some(express) = express {
-                express.learn_waiting(&context, &mut slab.packets, &released, waiting_keys);
+                express.learn_waiting(&context, &mut slab.packets, &released, waiting_keys, probe);
             }
             slab.free(&released);
             worked += released.len();

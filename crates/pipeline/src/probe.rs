@@ -39,6 +39,12 @@ pub enum ProbeStep {
     Admit,
     /// Parsing headers, building keys of the express path and looking them up; a unit is a packet.
     Express,
+    /// Sending packets with a direct path before their admission; a unit is such a packet.
+    Leave,
+    /// Running the entries of path records for admitted packets; a unit is such a packet.
+    Recorded,
+    /// Making path records; a unit is a packet without a record.
+    Learn,
     /// Parsing headers and building a table's keys; a unit is a packet.
     Extract(TableId),
     /// Looking up keys in a table's LUT; a unit is a packet.

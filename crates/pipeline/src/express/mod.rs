@@ -24,6 +24,8 @@ mod key;
 
 mod layout;
 
+mod learn;
+
 mod look_up;
 
 mod pass;
@@ -33,6 +35,8 @@ mod path;
 mod plan;
 
 mod previous;
+
+mod recorded;
 
 mod records;
 

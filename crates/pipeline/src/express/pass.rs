@@ -14,7 +14,6 @@ use super::cache::{Express, Missed, Store};
 use super::look_up::{BurstKeys, locate};
 use super::path::Path;
 use super::records::Records;
-use super::waiting::WaitingKeys;
 use crate::context::BurstContext;
 use crate::egress::Egress;
 use crate::hops::{Hop, Hops};
@@ -31,7 +30,7 @@ use wire::ethernet::ETHERNET_BYTES;
 
 /// Packets of a burst that passed the same tables one after the other.
 #[derive(Default)]
-struct Passage {
+pub(super) struct Passage {
     hops: Hops,
     packets: u64,
 }
@@ -39,7 +38,7 @@ struct Passage {
 impl Passage {
     /// Counts a packet. The counters of the tables are written when the tables change.
     #[inline(always)]
-    fn add<E>(&mut self, context: &BurstContext<'_, E>, hops: &Hops) {
+    pub fn add<E>(&mut self, context: &BurstContext<'_, E>, hops: &Hops) {
         if !self.hops.has_tables_of(hops) {
             self.end(context);
             self.hops = *hops;
@@ -47,7 +46,7 @@ impl Passage {
         self.packets += 1;
     }
 
-    fn end<E>(&mut self, context: &BurstContext<'_, E>) {
+    pub fn end<E>(&mut self, context: &BurstContext<'_, E>) {
         let packets = std::mem::take(&mut self.packets);
         self.hops.tables().for_each(|table| context.counters.add_table(table, packets, packets));
     }
@@ -109,6 +108,7 @@ impl Express {
         std::mem::swap(frames, rest);
         context.burst_counters.express += left;
         counters.hits(left);
+        probe.mark(ProbeStep::Leave, left as u32);
         low_latency
     }
 
@@ -163,65 +163,8 @@ impl Express {
         context.burst_counters.express += hits;
         self.counters.hits(hits);
         self.counters.misses(self.missed.len() as u64);
+        probe.mark(ProbeStep::Recorded, hits as u32);
         passed
-    }
-
-    /// Makes records for the packets of the burst that have left on the general way. Saves the keys of
-    /// packets that wait in the backlog.
-    #[inline]
-    pub(crate) fn learn<E>(
-        &mut self,
-        context: &BurstContext<'_, E>,
-        packets: &mut [Packet],
-        waiting: &mut WaitingKeys,
-        lanes_on: bool,
-    ) {
-        for number in 0..self.missed.len() {
-            let Missed { slot, at } = self.missed[number];
-            let packet = &mut packets[slot.index()];
-            if lanes_on && packet.path != packet::Path::Left {
-                packet.awaits_record = true;
-                waiting.save(slot, &self.burst.keys[at]);
-                continue;
-            }
-            let Some(path) = Path::of(context, &packet.hops, packet.data.ext.in_port()) else { continue };
-            // No record without a fence may be made while a packet of the flow waits.
-            let hash = self.burst.hashes[at];
-            let waits = |missed: &Missed| {
-                self.burst.hashes[missed.at] == hash
-                    && packets[missed.slot.index()].path != packet::Path::Left
-            };
-            if !(lanes_on && self.missed.iter().any(waits)) {
-                let key = self.burst.keys[at];
-                self.learn_path(&key, hash, &path, 0, context.window);
-            }
-        }
-        if self.takes_over {
-            self.learn_previous(context, packets);
-        }
-        self.missed.clear();
-    }
-
-    /// Makes records for packets of the backlog that have left.
-    #[inline]
-    pub(crate) fn learn_waiting<E>(
-        &mut self,
-        context: &BurstContext<'_, E>,
-        packets: &mut [Packet],
-        burst: &[PacketSlot],
-        waiting: &WaitingKeys,
-    ) {
-        for slot in burst {
-            let packet = &mut packets[slot.index()];
-            if std::mem::take(&mut packet.awaits_record)
-                && let Some(fence) = context.window.fence()
-                && let Some(path) = Path::of(context, &packet.hops, packet.data.ext.in_port())
-            {
-                let key = waiting.key(*slot);
-                let hash = self.reader.hash(&key);
-                self.learn_path(&key, hash, &path, fence, context.window);
-            }
-        }
     }
 }
 
@@ -326,7 +269,7 @@ fn leave<E: Egress, P: Probe>(
 
 /// Counts a packet of `bytes` bytes in the entries of its path.
 #[inline(always)]
-fn count<E, P: Probe>(
+pub(super) fn count<E, P: Probe>(
     context: &BurstContext<'_, E>,
     path: &Path,
     bytes: usize,
@@ -338,71 +281,5 @@ fn count<E, P: Probe>(
         if let Some(cell) = context.cells.get(entry) {
             cell.count(1, bytes as u64, context.now);
         }
-    }
-}
-
-impl<E: Egress> BurstContext<'_, E> {
-    /// Runs the entries that a record gave for a packet. The packet's outputs leave later.
-    #[inline]
-    pub(crate) fn run_recorded<P: Probe>(&mut self, packet: &mut Packet, slot: PacketSlot, probe: &mut P) {
-        let hops = std::mem::take(&mut packet.hops);
-        for Hop { table, entry } in hops.iter() {
-            probe.looked_up(slot, table, FoundBy::Express, entry, packet.data.frame.len());
-            let state = self.hit(packet, table, entry);
-            self.counters.add_table(table, 1, u64::from(state.is_some()));
-            // An action may end a packet early, for example a decrement of a TTL that expires.
-            if state.and_then(State::waits_for).is_none() {
-                break;
-            }
-        }
-        debug_assert!(packet.state.waits_for().is_none(), "the last entry of a path leads to no table");
-    }
-
-    /// Runs the entries that records gave for packets of a burst that have waited. Their outputs leave later.
-    pub(crate) fn run_waiting<P: Probe>(
-        &mut self,
-        express: Option<&Express>,
-        packets: &mut [Packet],
-        burst: &[PacketSlot],
-        probe: &mut P,
-    ) {
-        let mut passage = Passage::default();
-        for slot in burst {
-            let packet = &mut packets[slot.index()];
-            if packet.state != State::Recorded {
-                continue;
-            }
-            packet.path = packet::Path::Recorded;
-            let in_port = packet.data.ext.in_port();
-            let path = express.and_then(|express| express.store.path(packet.record));
-            // Paths with equal entries have equal effects, whatever their keys are.
-            let path = path
-                .filter(|path| path.is_direct() && path.hops.is_same(&packet.hops) && path.output != in_port);
-            match path {
-                Some(path) if self.run_direct(packet, path, *slot, probe) => passage.add(self, &path.hops),
-                _ => self.run_recorded(packet, *slot, probe),
-            }
-        }
-        passage.end(self);
-    }
-
-    /// Rewrites a packet as a direct path does. Returns false if the packet needs the entries' instructions.
-    #[inline]
-    fn run_direct<P: Probe>(
-        &mut self,
-        packet: &mut Packet,
-        path: &Path,
-        slot: PacketSlot,
-        probe: &mut P,
-    ) -> bool {
-        packet.data.locate(path.depth());
-        if !path.suits(&packet.data.frame, &packet.data.layers) {
-            return false;
-        }
-        count(self, path, packet.data.frame.len(), slot, probe);
-        path.rewrite(&mut packet.data.frame, &packet.data.layers);
-        packet.leaves = Some(path.output);
-        packet.state = State::Done;
-        true
     }
 }

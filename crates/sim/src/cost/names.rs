@@ -5,7 +5,7 @@ use flow::TableId;
 use pipeline::ProbeStep;
 
 /// Names of steps that do not belong to a table.
-const SINGLE: [(&str, ProbeStep); 10] = [
+const SINGLE: [(&str, ProbeStep); 13] = [
     ("turn", ProbeStep::Turn),
     ("receive", ProbeStep::Receive),
     ("admit", ProbeStep::Admit),
@@ -16,6 +16,9 @@ const SINGLE: [(&str, ProbeStep); 10] = [
     ("clean", ProbeStep::Clean),
     ("stateless", ProbeStep::Stateless),
     ("express", ProbeStep::Express),
+    ("leave", ProbeStep::Leave),
+    ("recorded", ProbeStep::Recorded),
+    ("learn", ProbeStep::Learn),
 ];
 
 /// Name of a step, and the function that creates the step for a table number.

@@ -196,7 +196,7 @@ impl CostProbe {
 impl Probe for CostProbe {
     #[inline]
     fn mark(&mut self, step: ProbeStep, units: u32) {
-        if matches!(step, ProbeStep::Admit | ProbeStep::Stateless) {
+        if matches!(step, ProbeStep::Admit | ProbeStep::Stateless | ProbeStep::Leave) {
             self.packets += u64::from(units);
         }
         if self.paused || matches!(self.mode, Mode::Off) {

@@ -7,7 +7,7 @@ use pipeline::ProbeStep;
 /// Number of tables with separate steps.
 const TABLES: usize = 256;
 /// Number of steps that do not belong to a table.
-const SINGLE: usize = 10;
+const SINGLE: usize = 13;
 /// Number of steps per table.
 const OF_TABLE: usize = 5;
 /// Number of slots. Each step of a table has two slots: one for a burst's first pass through the tables, and
@@ -27,6 +27,9 @@ pub(super) fn slot(step: ProbeStep) -> usize {
         ProbeStep::Clean => 7,
         ProbeStep::Stateless => 8,
         ProbeStep::Express => 9,
+        ProbeStep::Leave => 10,
+        ProbeStep::Recorded => 11,
+        ProbeStep::Learn => 12,
         ProbeStep::Extract(table) => SINGLE + OF_TABLE * table.index(),
         ProbeStep::Lookup(table) => SINGLE + OF_TABLE * table.index() + 1,
         ProbeStep::Execute(table) => SINGLE + OF_TABLE * table.index() + 2,
@@ -57,6 +60,9 @@ pub(super) fn step(slot: usize) -> (ProbeStep, bool) {
         7 => ProbeStep::Clean,
         8 => ProbeStep::Stateless,
         9 => ProbeStep::Express,
+        10 => ProbeStep::Leave,
+        11 => ProbeStep::Recorded,
+        12 => ProbeStep::Learn,
         _ => {
             let table = ((first - SINGLE) / OF_TABLE) as u8;
             [

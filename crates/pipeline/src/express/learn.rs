@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Makes records of the paths that packets have taken, when the whole burst has left.
+
+use super::cache::{Express, Missed};
+use super::path::Path;
+use super::waiting::WaitingKeys;
+use crate::context::BurstContext;
+use crate::packet::{self, Packet};
+use crate::probe::{Probe, ProbeStep};
+use crate::slab::PacketSlot;
+
+impl Express {
+    /// Makes records for the packets of the burst that have left on the general way. Saves the keys of
+    /// packets that wait in the backlog.
+    #[inline]
+    pub(crate) fn learn<E, P: Probe>(
+        &mut self,
+        context: &BurstContext<'_, E>,
+        packets: &mut [Packet],
+        waiting: &mut WaitingKeys,
+        lanes_on: bool,
+        probe: &mut P,
+    ) {
+        for number in 0..self.missed.len() {
+            let Missed { slot, at } = self.missed[number];
+            let packet = &mut packets[slot.index()];
+            if lanes_on && packet.path != packet::Path::Left {
+                packet.awaits_record = true;
+                waiting.save(slot, &self.burst.keys[at]);
+                continue;
+            }
+            let Some(path) = Path::of(context, &packet.hops, packet.data.ext.in_port()) else { continue };
+            // No record without a fence may be made while a packet of the flow waits.
+            let hash = self.burst.hashes[at];
+            let waits = |missed: &Missed| {
+                self.burst.hashes[missed.at] == hash
+                    && packets[missed.slot.index()].path != packet::Path::Left
+            };
+            if !(lanes_on && self.missed.iter().any(waits)) {
+                let key = self.burst.keys[at];
+                self.learn_path(&key, hash, &path, 0, context.window);
+            }
+        }
+        if self.takes_over {
+            self.learn_previous(context, packets);
+        }
+        if !self.missed.is_empty() {
+            probe.mark(ProbeStep::Learn, self.missed.len() as u32);
+        }
+        self.missed.clear();
+    }
+
+    /// Makes records for packets of the backlog that have left.
+    #[inline]
+    pub(crate) fn learn_waiting<E, P: Probe>(
+        &mut self,
+        context: &BurstContext<'_, E>,
+        packets: &mut [Packet],
+        burst: &[PacketSlot],
+        waiting: &WaitingKeys,
+        probe: &mut P,
+    ) {
+        let mut unknown = 0;
+        for slot in burst {
+            let packet = &mut packets[slot.index()];
+            if !std::mem::take(&mut packet.awaits_record) {
+                continue;
+            }
+            unknown += 1;
+            if let Some(fence) = context.window.fence()
+                && let Some(path) = Path::of(context, &packet.hops, packet.data.ext.in_port())
+            {
+                let key = waiting.key(*slot);
+                let hash = self.reader.hash(&key);
+                self.learn_path(&key, hash, &path, fence, context.window);
+            }
+        }
+        if unknown > 0 {
+            probe.mark(ProbeStep::Learn, unknown);
+        }
+    }
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Runs the entries of path records for admitted packets: those without a direct way, and those that have
+//! waited.
+
+use super::cache::Express;
+use super::pass::{Passage, count};
+use super::path::Path;
+use crate::context::BurstContext;
+use crate::egress::Egress;
+use crate::hops::Hop;
+use crate::packet::{self, Packet, State};
+use crate::probe::{Probe, ProbeStep};
+use crate::slab::PacketSlot;
+use dataplane::FoundBy;
+
+impl<E: Egress> BurstContext<'_, E> {
+    /// Runs the entries that a record gave for a packet. The packet's outputs leave later.
+    #[inline]
+    pub(crate) fn run_recorded<P: Probe>(&mut self, packet: &mut Packet, slot: PacketSlot, probe: &mut P) {
+        let hops = std::mem::take(&mut packet.hops);
+        for Hop { table, entry } in hops.iter() {
+            probe.looked_up(slot, table, FoundBy::Express, entry, packet.data.frame.len());
+            let state = self.hit(packet, table, entry);
+            self.counters.add_table(table, 1, u64::from(state.is_some()));
+            // An action may end a packet early, for example a decrement of a TTL that expires.
+            if state.and_then(State::waits_for).is_none() {
+                break;
+            }
+        }
+        debug_assert!(packet.state.waits_for().is_none(), "the last entry of a path leads to no table");
+    }
+
+    /// Runs the entries that records gave for packets of a burst that have waited. Their outputs leave later.
+    pub(crate) fn run_waiting<P: Probe>(
+        &mut self,
+        express: Option<&Express>,
+        packets: &mut [Packet],
+        burst: &[PacketSlot],
+        probe: &mut P,
+    ) {
+        let (mut passage, mut ran) = (Passage::default(), 0);
+        for slot in burst {
+            let packet = &mut packets[slot.index()];
+            if packet.state != State::Recorded {
+                continue;
+            }
+            packet.path = packet::Path::Recorded;
+            let in_port = packet.data.ext.in_port();
+            let path = express.and_then(|express| express.store.path(packet.record));
+            // Paths with equal entries have equal effects, whatever their keys are.
+            let path = path
+                .filter(|path| path.is_direct() && path.hops.is_same(&packet.hops) && path.output != in_port);
+            ran += 1;
+            match path {
+                Some(path) if self.run_direct(packet, path, *slot, probe) => passage.add(self, &path.hops),
+                _ => self.run_recorded(packet, *slot, probe),
+            }
+        }
+        passage.end(self);
+        if ran > 0 {
+            probe.mark(ProbeStep::Recorded, ran);
+        }
+    }
+
+    /// Rewrites a packet as a direct path does. Returns false if the packet needs the entries' instructions.
+    #[inline]
+    fn run_direct<P: Probe>(
+        &mut self,
+        packet: &mut Packet,
+        path: &Path,
+        slot: PacketSlot,
+        probe: &mut P,
+    ) -> bool {
+        packet.data.locate(path.depth());
+        if !path.suits(&packet.data.frame, &packet.data.layers) {
+            return false;
+        }
+        count(self, path, packet.data.frame.len(), slot, probe);
+        path.rewrite(&mut packet.data.frame, &packet.data.layers);
+        packet.leaves = Some(path.output);
+        packet.state = State::Done;
+        true
+    }
+}
