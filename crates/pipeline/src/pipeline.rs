@@ -119,16 +119,17 @@ impl Pipeline {
         let burst = slab.burst(count);
         let admitted = context.admit_burst(&mut slab.packets, &burst, frames, probe);
         probe.mark(ProbeStep::Admit, count as u32);
-        let mut rest = burst.clone();
-        if let Some(express) = &mut express {
-            let passed = express.pass_packets(&mut context, &mut slab.packets, &burst, lanes_on, probe);
+        let passed = express
+            .as_mut()
+            .map(|express| express.pass_packets(&mut context, &mut slab.packets, &burst, lanes_on, probe));
+        let rest = passed.as_ref().map_or(&burst, |passed| &passed.rest);
+        if let Some(passed) = &passed {
             low_latency += passed.low_latency;
             count -= passed.left;
-            rest = passed.rest;
         }
         // Walk: packets that hit low-latency entries in all tables leave.
         if is_open {
-            ffp.walk(&mut context, &mut slab.packets, &rest, keys, probe);
+            ffp.walk(&mut context, &mut slab.packets, rest, keys, probe);
         }
         let fast = context.burst_counters.fast as usize;
         low_latency += fast;
@@ -144,7 +145,7 @@ impl Pipeline {
             // Tables and finish: the other packets are processed immediately.
             let is_whole = admitted == burst.len();
             let waiting = if is_open || !is_whole { Waiting::Anywhere } else { Waiting::First };
-            run_tables(&mut context, ffp, &mut slab.packets, &rest, waiting, keys, probe);
+            run_tables(&mut context, ffp, &mut slab.packets, rest, waiting, keys, probe);
         }
         if let Some(express) = express {
             express.learn(&context, &mut slab.packets, waiting_keys, lanes_on, probe);

@@ -123,10 +123,9 @@ fn finish_burst<E: Egress, P: Probe>(
 ) {
     for slot in burst {
         let packet = &mut packets[slot.index()];
-        match packet.path {
-            Path::Left => {}
-            Path::Recorded => context.finish(packet, *slot, Via::Express, probe),
-            _ => context.finish(packet, *slot, Via::Tables, probe),
+        if packet.path != Path::Left {
+            let via = if packet.path == Path::Recorded { Via::Express } else { Via::Tables };
+            context.finish(packet, *slot, via, probe);
         }
     }
     probe.mark(ProbeStep::Finish, burst.len() as u32);
