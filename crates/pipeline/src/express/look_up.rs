@@ -126,7 +126,8 @@ impl Express {
 }
 
 /// Locates headers at least to this depth. Common packets are parsed to the greatest depth at once. Returns
-/// whether the packet is common, or no header is needed.
+/// whether templates exist for packets like this one: a common packet, or any packet with a complete Ethernet
+/// header if no header behind it is needed.
 #[inline(always)]
 pub(super) fn locate(frame: &Frame, depth: Depth, layers: &mut Layers) -> bool {
     if depth == Depth::None {
@@ -136,5 +137,5 @@ pub(super) fn locate(frame: &Frame, depth: Depth, layers: &mut Layers) -> bool {
         return true;
     }
     wire::deepen(frame.bytes(), depth, layers);
-    false
+    depth < Depth::L3 && layers.type_at != 0
 }
