@@ -5,8 +5,9 @@
 use super::conditions::Facts;
 use super::key::{ExpressKey, KeyReader, Load, ROOM_WORDS, starts};
 use arrayvec::ArrayVec;
-use flow::{Ext, FieldBase, PortNo};
+use flow::{Ext, FieldBase, PortNo, ext};
 use wire::Layers;
+use wire::layers::header;
 
 /// Maximum number of templates. Common packets have fewer combinations of headers.
 const TEMPLATES: usize = 16;
@@ -51,6 +52,15 @@ impl FixedLoad {
         let rest = if skipped == 0 { 0 } else { load.mask >> (8 * fits) };
         let second = Self { mask: rest, from: from + fits as u16, word: word as u8 + 1, shift: 0 };
         [first, second].into_iter().filter(|load| load.mask != 0)
+    }
+
+    /// Removes the bytes of the VLAN tag from a load of the extended header.
+    fn without_vlan(mut self) -> Self {
+        const VLAN_BYTES: [u16; 2] = [ext::VLAN_BIT / 8, ext::VLAN_BIT / 8 + 1];
+        for at in VLAN_BYTES.iter().filter_map(|byte| byte.checked_sub(self.from)) {
+            self.mask &= !0xff_u64.checked_shl(8 * u32::from(at)).unwrap_or_default();
+        }
+        self
     }
 
     /// Returns the bits that the load adds to its word.
@@ -103,7 +113,12 @@ impl Template {
             for fixed in FixedLoad::split(load, starts[load.base as usize % starts.len()]) {
                 let first = &mut words[usize::from(fixed.word)].load;
                 if load.base == FieldBase::Ext {
-                    ext_loads.try_push(fixed).ok()?;
+                    // Packets without a tag have zeros there.
+                    let is_tagged = present & header::VLAN != 0;
+                    let fixed = if is_tagged { fixed } else { fixed.without_vlan() };
+                    if fixed.mask != 0 {
+                        ext_loads.try_push(fixed).ok()?;
+                    }
                 } else if usize::from(fixed.from) >= FROM_MAX {
                     return None;
                 } else if first.mask == 0 {
