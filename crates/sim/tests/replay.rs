@@ -83,7 +83,8 @@ fn both_engines_make_the_same_of_every_capture() {
         hit.len()
     );
     assert_eq!(missed, 0);
-    assert!(express > 0, "no packet had a path record");
+    // The committed captures are too short for flows to be learned and seen again.
+    assert!(express > 0 || !has_all_captures(), "no packet had a path record");
     assert!(hit.len() >= if has_all_captures() { 50 } else { 15 }, "{hit:?}");
 }
 
@@ -92,14 +93,16 @@ fn packets_made_for_it_hit_nearly_all_flows() {
     let folder = Folder::new("made");
     let capture = folder.path().join("made.pcap");
     made::write(&capture);
-    let mut hit: BTreeSet<EntryId> = BTreeSet::new();
+    let (mut hit, mut express): (BTreeSet<EntryId>, u64) = (BTreeSet::new(), 0);
     for window_ns in [0, 10_000, 100 * MS] {
         let (summary, _) = compare(&capture, window_ns, &folder);
+        express += summary.path_records;
         assert!(summary.truncated > 0 && summary.oversized > 0, "{summary}");
         hit.extend(summary.flows.iter().filter(|flow| flow.packets != 0).map(|flow| flow.entry.id));
     }
-    println!("{} of 60 flows hit", hit.len());
+    println!("{} of 60 flows hit, {express} packets by path records", hit.len());
     assert!(hit.len() >= 54, "{hit:?}");
+    assert!(express > 0, "no packet had a path record");
 }
 
 #[test]
