@@ -22,7 +22,7 @@ const _: () = assert!(ROOM_WORDS > TWO_LINES_BYTES / LOAD_BYTES + 1);
 pub(super) const LONG_WORDS: usize = TWO_LINES_BYTES.div_ceil(LOAD_BYTES);
 
 /// Maximum number of words of keys that fit into a record of one line.
-const SHORT_WORDS: usize = ONE_LINE_BYTES.div_ceil(LOAD_BYTES);
+pub(super) const SHORT_WORDS: usize = ONE_LINE_BYTES.div_ceil(LOAD_BYTES);
 
 /// Key of a packet, in words. The first byte of a word is the lowest. Bytes beyond the plan's length are 0.
 #[derive(Clone, Copy, Debug, Default)]

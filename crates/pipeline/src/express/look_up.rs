@@ -3,7 +3,7 @@
 //! of one pass are independent of each other, so they overlap.
 
 use super::cache::{Express, Store};
-use super::key::{ExpressKey, KeyReader, LONG_WORDS};
+use super::key::{ExpressKey, KeyReader, LONG_WORDS, SHORT_WORDS};
 use super::records::Records;
 use super::template::Templates;
 use crate::slab::BURST;
@@ -82,7 +82,7 @@ impl BurstKeys {
 
     /// Stores the place of each key's record, or [`NONE`]. Returns whether a record is outdated.
     #[inline(never)]
-    fn find<const WORDS: usize>(
+    fn find<const WORDS: usize, const KEY: usize>(
         &mut self,
         records: &mut Records<WORDS>,
         count: usize,
@@ -96,7 +96,7 @@ impl BurstKeys {
             *place = records.candidate(*hash);
         }
         for ((place, hash), key) in places.iter_mut().zip(hashes).zip(&self.keys) {
-            *place = records.find(*place, *hash, key, version);
+            *place = records.find::<KEY>(*place, *hash, key, version);
         }
         records.take_outdated()
     }
@@ -118,9 +118,14 @@ impl Express {
             6 => burst.read::<6>(reader, templates, frames),
             _ => burst.read::<LONG_WORDS>(reader, templates, frames),
         }
-        match store {
-            Store::OneLine(records) => burst.find(records, frames.len(), changes.version(), now),
-            Store::TwoLines(records) => burst.find(records, frames.len(), changes.version(), now),
+        let (count, version) = (frames.len(), changes.version());
+        match (store, reader.hashed_words()) {
+            (Store::OneLine(records), 1) => burst.find::<_, 1>(records, count, version, now),
+            (Store::OneLine(records), 2) => burst.find::<_, 2>(records, count, version, now),
+            (Store::OneLine(records), 3) => burst.find::<_, 3>(records, count, version, now),
+            (Store::OneLine(records), 4) => burst.find::<_, 4>(records, count, version, now),
+            (Store::OneLine(records), _) => burst.find::<_, SHORT_WORDS>(records, count, version, now),
+            (Store::TwoLines(records), _) => burst.find::<_, LONG_WORDS>(records, count, version, now),
         }
     }
 }

@@ -10,7 +10,7 @@
 //! key has requested a place before ([`crate::recency`]). A storm of new flows therefore displaces no record
 //! that is in use.
 
-use super::key::ExpressKey;
+use super::key::{ExpressKey, LONG_WORDS};
 use super::path::Path;
 use super::tags::{Tags, WAYS};
 use crate::lanes::Window;
@@ -142,25 +142,33 @@ impl<const WORDS: usize> Records<WORDS> {
     /// Notes the hit. If the record is of another version, its place has the bit [`OUTDATED`], and the hit is
     /// not noted.
     #[inline(always)]
-    pub fn find(&mut self, candidate: u32, hash: u64, key: &ExpressKey, version: u64) -> u32 {
+    pub fn find<const KEY: usize>(
+        &mut self,
+        candidate: u32,
+        hash: u64,
+        key: &ExpressKey,
+        version: u64,
+    ) -> u32 {
         let mut place = candidate;
         if place == NONE {
             return NONE;
         }
-        if !self.holds(place as usize, key) {
+        let period = self.period;
+        let mut record = self.record_mut(place as usize);
+        if !has_key::<WORDS, KEY>(record, key) {
             place = self.find_again(hash, key);
             if place == NONE {
                 return NONE;
             }
+            record = self.record_mut(place as usize);
         }
-        let period = self.period;
-        let [of_version, used, ..] = self.record_mut(place as usize) else { return NONE };
-        if *of_version != version {
+        if record[0] != version {
             return self.outdated(place);
         }
-        let mut hits = Use::from_bits(*used as u8);
-        hits.hit(period);
-        *used = *used & !USE_BITS | u64::from(hits.to_bits());
+        // Most hits find the period already set.
+        if !Use::from_bits(record[1] as u8).was_hit(period) {
+            note_hit(record, period);
+        }
         place
     }
 
@@ -185,11 +193,10 @@ impl<const WORDS: usize> Records<WORDS> {
 
     /// Makes a record that is still right one of this version, and notes the hit.
     pub fn uphold(&mut self, place: u32, version: u64) {
-        let mut hits = Use::from_bits(self.record(place as usize)[1] as u8);
-        hits.hit(self.period);
+        let period = self.period;
         let record = self.record_mut(place as usize);
         record[0] = version;
-        record[1] = record[1] & !USE_BITS | u64::from(hits.to_bits());
+        note_hit(record, period);
     }
 
     /// Returns the path of the record at a place.
@@ -205,7 +212,7 @@ impl<const WORDS: usize> Records<WORDS> {
         let mut fits = self.tags[set].equal(tag(hash));
         while fits != 0 {
             let place = set * WAYS + fits.trailing_zeros() as usize;
-            if self.holds(place, key) {
+            if has_key::<WORDS, LONG_WORDS>(self.record(place), key) {
                 return place as u32;
             }
             fits &= fits - 1;
@@ -220,13 +227,13 @@ impl<const WORDS: usize> Records<WORDS> {
         if place == NONE {
             return None;
         }
-        let [_, word, ..] = self.record_mut(place as usize) else { return None };
-        let fence = (*word >> FENCE_BIT) as u32;
+        let record = self.record_mut(place as usize);
+        let fence = (record[1] >> FENCE_BIT) as u32;
         if fence == 0 {
             return None;
         }
         if !window.waits(fence) {
-            *word &= u64::from(u32::MAX);
+            record[1] &= u64::from(u32::MAX);
             return None;
         }
         Some(fence)
@@ -285,28 +292,36 @@ impl<const WORDS: usize> Records<WORDS> {
         idle.max_by_key(|(periods, _)| *periods).map(|(_, place)| (place, Learned::Displaced))
     }
 
-    /// Returns whether the record at a place has this key. Its tag must not be that of a free place.
     #[inline(always)]
-    fn holds(&self, place: usize, key: &ExpressKey) -> bool {
-        let stored = &self.record(place)[HEAD_WORDS..];
-        let differing = stored.iter().zip(key.words()).fold(0, |differing, (a, b)| differing | (a ^ b));
-        differing == 0
+    fn record(&self, place: usize) -> &[u64; WORDS] {
+        &self.words.as_chunks().0[place]
     }
 
     #[inline(always)]
-    fn record(&self, place: usize) -> &[u64] {
-        &self.words[place * WORDS..][..WORDS]
-    }
-
-    #[inline(always)]
-    fn record_mut(&mut self, place: usize) -> &mut [u64] {
-        &mut self.words[place * WORDS..][..WORDS]
+    fn record_mut(&mut self, place: usize) -> &mut [u64; WORDS] {
+        &mut self.words.as_chunks_mut().0[place]
     }
 
     #[inline(always)]
     fn set(&self, hash: u64) -> usize {
         hash as usize & (self.tags.len() - 1)
     }
+}
+
+/// Returns whether a record has this key, of which only the first `KEY` words differ from 0. The record's tag
+/// must not be that of a free place.
+#[inline(always)]
+fn has_key<const WORDS: usize, const KEY: usize>(record: &[u64; WORDS], key: &ExpressKey) -> bool {
+    let both = record[HEAD_WORDS..].iter().zip(key.words()).take(KEY);
+    both.fold(0, |differing, (a, b)| differing | (a ^ b)) == 0
+}
+
+/// Notes a hit of a record in this period.
+#[inline(never)]
+fn note_hit<const WORDS: usize>(record: &mut [u64; WORDS], period: u64) {
+    let mut hits = Use::from_bits(record[1] as u8);
+    hits.hit(period);
+    record[1] = record[1] & !USE_BITS | u64::from(hits.to_bits());
 }
 
 /// Returns the tag of a hash. It is never 0, which marks a free place.
@@ -352,7 +367,7 @@ mod tests {
 
     fn hit(records: &mut Records<8>, hash: u64, number: u64, version: u64) -> Option<u32> {
         let candidate = records.candidate(hash);
-        let place = records.find(candidate, hash, &key(number), version);
+        let place = records.find::<6>(candidate, hash, &key(number), version);
         records.path(place).and_then(|path| path.hops.iter().next()).map(|hop| hop.entry.0)
     }
 
@@ -401,7 +416,7 @@ mod tests {
         assert_eq!(learn(&mut records, hash(0, 1), &keys[0], &path(1), 1), Learned::New);
         let mut place = |key| {
             let candidate = records.candidate(hash(0, 1));
-            records.find(candidate, hash(0, 1), key, 1)
+            records.find::<14>(candidate, hash(0, 1), key, 1)
         };
         assert_eq!((place(&keys[0]), place(&keys[1])), (0, NONE));
     }

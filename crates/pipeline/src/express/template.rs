@@ -12,7 +12,7 @@ use wire::layers::header;
 /// Maximum number of templates. Common packets have fewer combinations of headers.
 const TEMPLATES: usize = 16;
 
-/// Maximum number of loads of a template, beyond the first one of each word.
+/// Maximum number of loads of a template, beyond those of each word.
 const MORE_LOADS: usize = 16;
 
 /// Number of bytes that one load reads.
@@ -72,11 +72,14 @@ impl FixedLoad {
     }
 }
 
-/// First load of a word, and the presence bits in this word.
+/// Number of loads of a word that are made without a loop.
+const WORD_LOADS: usize = 2;
+
+/// Loads of a word, and the presence bits in this word. An absent load has the mask 0.
 #[derive(Clone, Copy, Debug, Default)]
 struct WordPlan {
     presence: u64,
-    load: FixedLoad,
+    loads: [FixedLoad; WORD_LOADS],
 }
 
 /// The key of packets with the same headers at the same offsets.
@@ -87,6 +90,8 @@ pub(super) struct Template {
     l3: u16,
     l4: u16,
     words: [WordPlan; ROOM_WORDS],
+    /// Whether a word has a second load.
+    has_second_loads: bool,
     /// Other loads from the packet.
     more: ArrayVec<FixedLoad, MORE_LOADS>,
     /// Loads from the extended header.
@@ -111,7 +116,7 @@ impl Template {
         let starts = starts(layers);
         for load in reader.loads().iter().filter(|load| load.when.holds(facts)) {
             for fixed in FixedLoad::split(load, starts[load.base as usize % starts.len()]) {
-                let first = &mut words[usize::from(fixed.word)].load;
+                let loads = &mut words[usize::from(fixed.word)].loads;
                 if load.base == FieldBase::Ext {
                     // Packets without a tag have zeros there.
                     let is_tagged = present & header::VLAN != 0;
@@ -121,14 +126,15 @@ impl Template {
                     }
                 } else if usize::from(fixed.from) >= FROM_MAX {
                     return None;
-                } else if first.mask == 0 {
-                    *first = fixed;
+                } else if let Some(free) = loads.iter_mut().find(|load| load.mask == 0) {
+                    *free = fixed;
                 } else {
                     more.try_push(fixed).ok()?;
                 }
             }
         }
-        Some(Self { present, l3, l4, words, more, ext_loads })
+        let has_second_loads = words.iter().any(|plan| plan.loads[1].mask != 0);
+        Some(Self { present, l3, l4, words, has_second_loads, more, ext_loads })
     }
 
     /// Writes the first `WORDS` words of the key of a packet for which this template is. `bytes` begins with
@@ -141,17 +147,34 @@ impl Template {
         in_port: PortNo,
         key: &mut ExpressKey,
     ) {
+        let mut words: [u64; WORDS] = if self.has_second_loads {
+            self.fixed_words::<WORDS, WORD_LOADS>(bytes)
+        } else {
+            self.fixed_words::<WORDS, 1>(bytes)
+        };
+        words[0] |= u64::from(in_port.0);
         let key = key.words_mut();
-        for (word, plan) in key.iter_mut().zip(&self.words).take(WORDS) {
-            *word = plan.presence | plan.load.bits(bytes);
-        }
-        key[0] |= u64::from(in_port.0);
+        key[..WORDS].copy_from_slice(&words);
         for load in &self.more {
             key[usize::from(load.word) % ROOM_WORDS] |= load.bits(bytes);
         }
         if !self.ext_loads.is_empty() {
             self.add_ext(layers, key);
         }
+    }
+
+    /// Returns the words of a key by the first `LOADS` loads of each.
+    #[inline(always)]
+    fn fixed_words<const WORDS: usize, const LOADS: usize>(
+        &self,
+        bytes: &[u8; WINDOW_BYTES],
+    ) -> [u64; WORDS] {
+        let mut words = [0; WORDS];
+        for (word, plan) in words.iter_mut().zip(&self.words) {
+            let loads = plan.loads.iter().take(LOADS);
+            *word = loads.fold(plan.presence, |word, load| word | load.bits(bytes));
+        }
+        words
     }
 
     /// Adds the loads from the extended header.
