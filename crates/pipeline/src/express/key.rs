@@ -18,6 +18,9 @@ pub(super) const ROOM_WORDS: usize = 16;
 
 const _: () = assert!(ROOM_WORDS > TWO_LINES_BYTES / LOAD_BYTES + 1);
 
+/// A length that no frame exceeds.
+pub(super) const LONGEST_BYTES: usize = u16::MAX as usize;
+
 /// Number of words in which a key that is longer than a record of one line has room for is hashed.
 pub(super) const LONG_WORDS: usize = TWO_LINES_BYTES.div_ceil(LOAD_BYTES);
 
@@ -145,9 +148,15 @@ impl KeyReader {
         &self.loads
     }
 
-    /// Returns whether the key of a packet depends on its length.
-    pub(super) fn has_slices(&self) -> bool {
-        !self.slices.is_empty()
+    /// Returns the length in bytes from which on packets with these headers have all slices that such packets
+    /// can have.
+    pub(super) fn slices_end(&self, layers: &Layers) -> usize {
+        let Layers { present, l3, l4, .. } = *layers;
+        let bounds = SliceBounds { present, l3, l4, len: LONGEST_BYTES };
+        let end = |slice: &SliceEnd| {
+            Some(bounds.slice_start(slice.base, slice.end_bits)? + slice.end_bits.div_ceil(8) as usize)
+        };
+        self.slices.iter().filter_map(end).max().unwrap_or_default()
     }
 
     /// Writes the key of an arriving frame. The frame has at least an Ethernet header.
@@ -170,7 +179,7 @@ impl KeyReader {
     pub(super) fn general_key(&self, frame: &[u8], layers: &Layers, in_port: PortNo, key: &mut ExpressKey) {
         key.words = [0; ROOM_WORDS];
         key.words[0] = u64::from(in_port.0);
-        let facts = self.facts(frame, layers);
+        let facts = self.facts(frame.len(), layers);
         self.add_presence(facts, key);
         let mut ext = Ext::default();
         ext.set_layers(layers);
@@ -195,11 +204,11 @@ impl KeyReader {
         }
     }
 
-    /// Returns what is true of a frame: its headers and slices.
+    /// Returns what is true of a frame of `len` bytes: its headers and slices.
     #[inline]
-    fn facts(&self, frame: &[u8], layers: &Layers) -> Facts {
+    pub(super) fn facts(&self, len: usize, layers: &Layers) -> Facts {
         let Layers { present, l3, l4, .. } = *layers;
-        let bounds = SliceBounds { present, l3, l4, len: frame.len() };
+        let bounds = SliceBounds { present, l3, l4, len };
         let mut facts = Facts::from(present);
         for (number, slice) in self.slices.iter().enumerate() {
             let is_there = bounds.slice_start(slice.base, slice.end_bits).is_some();

@@ -36,13 +36,13 @@ impl BurstKeys {
     #[inline(never)]
     fn read<const WORDS: usize>(&mut self, reader: &KeyReader, templates: &mut Templates, frames: &[Frame]) {
         let depth = reader.depth();
-        let has_templates = !reader.has_slices();
         let all = self.keys.iter_mut().zip(&mut self.hashes).zip(&mut self.layers);
         for (((key, hash), layers), frame) in all.zip(frames) {
             *layers = Layers::default();
             let in_port = PortNo(frame.meta.in_port);
-            let is_common = locate(frame, depth, layers) && has_templates;
+            let is_common = locate(frame, depth, layers);
             let template = if is_common { templates.choose(reader, layers) } else { None };
+            let template = template.filter(|template| template.suits(frame.len()));
             match (template, frame.window().first_chunk()) {
                 (Some(template), Some(bytes)) => template.write::<WORDS>(bytes, layers, in_port, key),
                 _ => reader.general_key(frame.bytes(), layers, in_port, key),
@@ -65,13 +65,13 @@ impl BurstKeys {
         frames: &[Frame],
     ) {
         let none = Layers::default();
-        let Some(template) = templates.choose(reader, &none).filter(|_| !reader.has_slices()) else {
+        let Some(template) = templates.choose(reader, &none) else {
             return self.read::<WORDS>(reader, templates, frames);
         };
         self.layers[..frames.len()].fill(none);
         for ((key, hash), frame) in self.keys.iter_mut().zip(&mut self.hashes).zip(frames) {
             let in_port = PortNo(frame.meta.in_port);
-            match frame.window().first_chunk() {
+            match frame.window().first_chunk().filter(|_| template.suits(frame.len())) {
                 Some(bytes) => template.write::<WORDS>(bytes, &none, in_port, key),
                 None => reader.general_key(frame.bytes(), &none, in_port, key),
             }

@@ -2,8 +2,7 @@
 //! Templates: the keys of common packets, built by a few loads at fixed offsets. A template gives the same
 //! key as the general way, for packets with certain headers at certain offsets.
 
-use super::conditions::Facts;
-use super::key::{ExpressKey, KeyReader, Load, ROOM_WORDS, starts};
+use super::key::{ExpressKey, KeyReader, LONGEST_BYTES, Load, ROOM_WORDS, starts};
 use arrayvec::ArrayVec;
 use flow::{Ext, FieldBase, PortNo, ext};
 use wire::Layers;
@@ -89,6 +88,8 @@ pub(super) struct Template {
     present: u32,
     l3: u16,
     l4: u16,
+    /// Minimum length of the packets, bytes. They have all slices that the key examines.
+    len_min: usize,
     words: [WordPlan; ROOM_WORDS],
     /// Whether a word has a second load.
     has_second_loads: bool,
@@ -108,7 +109,8 @@ impl Template {
     /// beyond the common headers.
     fn new(reader: &KeyReader, layers: &Layers) -> Option<Self> {
         let Layers { present, l3, l4, .. } = *layers;
-        let facts = Facts::from(present);
+        let facts = reader.facts(LONGEST_BYTES, layers);
+        let len_min = reader.slices_end(layers);
         let mut key = ExpressKey::default();
         reader.add_presence(facts, &mut key);
         let mut words = key.words().map(|presence| WordPlan { presence, ..WordPlan::default() });
@@ -134,7 +136,13 @@ impl Template {
             }
         }
         let has_second_loads = words.iter().any(|plan| plan.loads[1].mask != 0);
-        Some(Self { present, l3, l4, words, has_second_loads, more, ext_loads })
+        Some(Self { present, l3, l4, len_min, words, has_second_loads, more, ext_loads })
+    }
+
+    /// Returns whether the template is also for packets of this length.
+    #[inline(always)]
+    pub fn suits(&self, len: usize) -> bool {
+        len >= self.len_min
     }
 
     /// Writes the first `WORDS` words of the key of a packet for which this template is. `bytes` begins with
@@ -201,7 +209,8 @@ pub(super) struct Templates {
 
 impl Templates {
     /// Returns the template of packets with these headers, and makes it if there is none. Returns `None` if
-    /// such packets need the general way. The headers must be those of a common packet.
+    /// such packets need the general way. The headers must be those of a common packet, and the template may
+    /// not suit the packet's length.
     #[inline(always)]
     pub fn choose(&mut self, reader: &KeyReader, layers: &Layers) -> Option<&Template> {
         if !self.templates.get(self.last).is_some_and(|template| template.is_for(layers)) {
