@@ -129,12 +129,26 @@ impl Frame {
         self.0.window()
     }
 
-    /// Prefetches the frame's first 64 bytes.
+    /// Returns the first `BYTES` bytes of the buffer from the frame's first byte on, or `None` if the frame
+    /// and the [`TAILROOM_BYTES`] after it are shorter. Bytes after the frame's end are not part of the packet.
+    #[must_use]
+    #[inline(always)]
+    pub fn start<const BYTES: usize>(&self) -> Option<&[u8; BYTES]> {
+        self.0.start()
+    }
+
+    /// Like [`Self::start`], for writing.
+    #[must_use]
+    #[inline(always)]
+    pub fn start_mut<const BYTES: usize>(&mut self) -> Option<&mut [u8; BYTES]> {
+        self.0.start_mut()
+    }
+
+    /// Prefetches the cache line in which the frame begins. Received frames usually begin at the start of a
+    /// line.
     #[inline]
     pub fn prefetch(&self) {
-        let bytes = self.0.bytes();
-        prefetch::element(bytes, 0);
-        prefetch::element(bytes, 63);
+        prefetch::element(self.0.bytes(), 0);
     }
 
     /// Returns the length in bytes.
@@ -363,6 +377,19 @@ mod tests {
         assert!(frame.remove(12, 4));
         assert_eq!(frame.bytes(), (0..40).collect::<Vec<u8>>());
         assert_eq!(frame.meta.checksum.map(|c| c.start), Some(34));
+    }
+
+    #[test]
+    fn the_start_of_a_frame_ends_with_its_tailroom() {
+        let mut frame = Frame::from_bytes(&[5, 7]);
+        assert!(frame.start_mut::<{ TAILROOM_BYTES + 3 }>().is_none());
+        if let Some([_, second]) = frame.start_mut::<2>() {
+            *second = 6;
+        }
+        assert_eq!(frame.start::<2>(), Some(&[5, 6]));
+        assert!(frame.start::<{ TAILROOM_BYTES + 2 }>().is_some_and(|bytes| bytes.starts_with(&[5, 6])));
+        assert!(frame.start::<{ TAILROOM_BYTES + 3 }>().is_none());
+        assert!(Frame::hollow().start::<1>().is_none() && Frame::from_bytes(&[]).start::<1>().is_none());
     }
 
     #[test]

@@ -353,6 +353,35 @@ impl Buffer {
         }
     }
 
+    /// Returns the first `BYTES` bytes from the start of the packet on, or `None` if they are not inside the
+    /// packet and the tailroom.
+    #[inline(always)]
+    pub fn start<const BYTES: usize>(&self) -> Option<&[u8; BYTES]> {
+        let head = self.head();
+        let len = head.len as usize;
+        // A hollow frame has no tailroom.
+        if len == 0 || len + TAILROOM_BYTES < BYTES {
+            return None;
+        }
+        // SAFETY: by the invariant of `Head`, `len + TAILROOM_BYTES` bytes from `offset` on are inside the
+        // memory, because `len` is not 0. The check above compares them with `BYTES`. The memory is
+        // initialized and borrowed as long as `self`.
+        Some(unsafe { &*head.memory.as_ptr().wrapping_add(head.offset.into()).cast() })
+    }
+
+    /// Like [`Self::start`], for writing.
+    #[inline(always)]
+    pub fn start_mut<const BYTES: usize>(&mut self) -> Option<&mut [u8; BYTES]> {
+        let head = self.head();
+        let len = head.len as usize;
+        if len == 0 || len + TAILROOM_BYTES < BYTES {
+            return None;
+        }
+        // SAFETY: as in `start`, the bytes are inside the memory and initialized. The memory belongs to this
+        // value alone, which is borrowed exclusively.
+        Some(unsafe { &mut *head.memory.as_ptr().wrapping_add(head.offset.into()).cast() })
+    }
+
     /// Returns the packet's bytes for writing.
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {

@@ -13,7 +13,7 @@ mod walk;
 #[cfg(test)]
 mod tests;
 
-pub use common::locate_common;
+pub use common::{CommonGuard, locate_common};
 pub use walk::{deepen, locate};
 
 /// One bit for each header to which match fields refer.
@@ -129,4 +129,24 @@ pub struct Layers {
     pub nd_sll: u16,
     /// Offset of the 6-byte address in the target link-layer address option.
     pub nd_tll: u16,
+}
+
+impl Layers {
+    /// The result before any header was located.
+    pub const NONE: Self = Self {
+        present: 0,
+        l4_end: 0,
+        eth_type: 0,
+        l3: 0,
+        vlan_tci: 0,
+        l4: 0,
+        ip_proto: 0,
+        fragment: false,
+        ip_tos: 0,
+        depth: Depth::None,
+        type_at: 0,
+        exthdr: 0,
+        nd_sll: 0,
+        nd_tll: 0,
+    };
 }

@@ -37,5 +37,5 @@ pub mod udp;
 pub mod vlan;
 
 pub use builder::PacketBuilder;
-pub use layers::{Depth, Layers, deepen, locate, locate_common};
+pub use layers::{CommonGuard, Depth, Layers, deepen, locate, locate_common};
 pub use view::Malformed;

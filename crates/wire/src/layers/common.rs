@@ -22,6 +22,101 @@ const FRAME_MIN: usize = TAGGED + 40;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
+/// A [`CommonGuard`] reads words that begin before this offset.
+const GUARDED_FROM: usize = 32;
+
+/// Number of bytes at the start of a frame that a [`CommonGuard`] reads.
+const GUARDED_BYTES: usize = GUARDED_FROM + 8;
+
+const _: () = assert!(GUARDED_BYTES <= FRAME_MIN && TAGGED - 2 + 8 < GUARDED_FROM);
+
+/// Recognises the common packets with one combination of headers by two words of the frame.
+///
+/// A recognised packet is one for which [`locate_common`] finds these headers at these offsets.
+#[derive(Clone, Copy, Debug)]
+pub struct CommonGuard {
+    /// Bits that all such packets have in common, and their values. The first byte is the lowest. The words
+    /// begin two bytes before the L3 header, at the EtherType.
+    masks: [u64; 2],
+    values: [u64; 2],
+    /// The first word of a frame with a VLAN tag; its mask is 0 if there is none.
+    tag_mask: u32,
+    tag_value: u32,
+    /// Offset of the first word, bytes.
+    at: usize,
+    /// Position of the length field of the IP header in the first word, bits.
+    length_bit: u32,
+    /// Minimum value of this field.
+    length_min: u16,
+    /// Minimum length of the frame, bytes.
+    frame_min: usize,
+}
+
+impl CommonGuard {
+    /// Returns the guard for packets with the headers of `layers`, which [`locate_common`] has found. The tag
+    /// is an IEEE 802.1Q tag if there is one.
+    #[must_use]
+    pub fn new(layers: &Layers) -> Self {
+        let is_tagged = layers.present & header::VLAN != 0;
+        let is_udp = layers.present & header::UDP != 0;
+        let upper_bytes = if is_udp { 8 } else { 20 };
+        let protocol = if is_udp { UDP } else { TCP };
+        let (l3, tag) = if is_tagged { (TAGGED, [0x81, 0]) } else { (UNTAGGED, [0, 0]) };
+        let mut bytes = [(0u8, 0u8); 16];
+        let mut expect = |at: usize, value, mask| bytes[at] = (value, mask);
+        // Bytes from the EtherType on, each with the bits that are compared.
+        let (length_bit, length_min, frame_min) = if layers.present & header::IPV4 != 0 {
+            expect(0, 0x08, 0xff);
+            expect(1, 0x00, 0xff);
+            expect(2, 0x45, 0xff);
+            // No fragment: neither the flag nor an offset.
+            expect(8, 0, 0x3f);
+            expect(9, 0, 0xff);
+            expect(11, protocol, 0xff);
+            (32, 20 + upper_bytes, FRAME_MIN)
+        } else {
+            expect(0, 0x86, 0xff);
+            expect(1, 0xdd, 0xff);
+            expect(2, 0x60, 0xf0);
+            expect(8, protocol, 0xff);
+            (48, upper_bytes, FRAME_MIN.max(l3 + 40 + usize::from(upper_bytes)))
+        };
+        let word = |first: usize, part: fn((u8, u8)) -> u8| {
+            bytes[first..first + 8].iter().rev().fold(0, |word, byte| word << 8 | u64::from(part(*byte)))
+        };
+        Self {
+            masks: [word(0, |(_, mask)| mask), word(8, |(_, mask)| mask)],
+            values: [word(0, |(value, _)| value), word(8, |(value, _)| value)],
+            tag_mask: if is_tagged { 0xffff } else { 0 },
+            tag_value: u32::from(u16::from_le_bytes(tag)),
+            at: l3 - 2,
+            length_bit,
+            length_min,
+            frame_min,
+        }
+    }
+
+    /// Returns whether a frame of `len` bytes is such a packet. `start` begins with the frame; bytes after its
+    /// end have any value.
+    #[must_use]
+    #[inline(always)]
+    pub fn recognises<const BYTES: usize>(&self, len: usize, start: &[u8; BYTES]) -> bool {
+        const { assert!(BYTES >= GUARDED_BYTES) };
+        let word = |at: usize| {
+            let bytes = start[at % GUARDED_FROM..].first_chunk();
+            bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+        };
+        let tag = u32::from_le_bytes([start[12], start[13], start[14], start[15]]);
+        let words = [word(self.at), word(self.at + 8)];
+        let differing =
+            (words[0] ^ self.values[0]) & self.masks[0] | (words[1] ^ self.values[1]) & self.masks[1];
+        let length = ((words[0] >> (self.length_bit % 64)) as u16).swap_bytes();
+        differing | u64::from((tag ^ self.tag_value) & self.tag_mask) == 0
+            && length >= self.length_min
+            && len >= self.frame_min
+    }
+}
+
 /// Finds the headers of a common packet to depth [`Depth::L4`], as [`super::locate`] does. Returns false, and
 /// leaves `layers` unchanged, for other packets.
 ///

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Walks over frames written by hand.
 
-use super::{Depth, ETH_TYPE_LLC, Layers, deepen, exthdr, header, locate, locate_common};
+use super::{CommonGuard, Depth, ETH_TYPE_LLC, Layers, deepen, exthdr, header, locate, locate_common};
 use proptest::prelude::*;
 
 /// Returns an Ethernet frame with two zero addresses, followed by `type_and_rest`.
@@ -320,9 +320,32 @@ proptest! {
         // What an earlier walk has found does not matter.
         let before = locate(&data, Depth::L2);
         let mut found = before;
-        let right = if locate_common(&data, &mut found) { locate(&data, Depth::L4) } else { before };
+        let is_common = locate_common(&data, &mut found);
+        let right = if is_common { locate(&data, Depth::L4) } else { before };
         prop_assert_eq!(found, right);
+        // A buffer goes on after the packet, with the bytes of an earlier one.
+        let len = data.len();
+        data.extend_from_slice(&common_frames()[cut]);
+        let start = data.first_chunk::<64>().unwrap();
+        for layers in common_frames().iter().map(|frame| locate(frame, Depth::L4)) {
+            let headers = |layers: &Layers| (layers.present, layers.l3, layers.l4);
+            let other_tag = layers.l3 == 18 && start[12..14] != [0x81, 0];
+            let suits = is_common && headers(&found) == headers(&layers) && !other_tag;
+            prop_assert_eq!(CommonGuard::new(&layers).recognises(len, start), suits);
+        }
     }
+}
+
+/// Returns a frame with each combination of headers that common packets have.
+fn common_frames() -> Vec<Vec<u8>> {
+    let tags: [&[u8]; 2] = [&[], &[0x81, 0, 0x20, 5]];
+    let both = tags.into_iter().flat_map(|tag| [(tag, 6, 20), (tag, 17, 8)]);
+    both.flat_map(|(tag, proto, upper)| {
+        let v4 = frame(&[tag, &[8, 0], &ipv4(20 + upper as u16, 0, proto), &vec![7; upper + 20]]);
+        let v6 = frame(&[tag, &[0x86, 0xdd], &ipv6(upper as u16, proto), &vec![7; upper + 20]]);
+        [v4, v6]
+    })
+    .collect()
 }
 
 #[test]
