@@ -5,6 +5,7 @@
 //! No checksum covers the addresses, and the offsets of parsed headers stay valid.
 
 use crate::packet_data::PacketData;
+use crate::ttl::FrameStart;
 use flow::Field;
 use flow::action::SetField;
 
@@ -57,6 +58,29 @@ impl MacWrite {
         }
     }
 
+    /// Returns the addresses that the write replaces, or `None` if it writes only some bits of one.
+    #[must_use]
+    pub fn as_replacement(&self) -> Option<MacReplacement> {
+        let bytes = |first: u64, last: u32| {
+            let (first, last) = (first.to_ne_bytes(), last.to_ne_bytes());
+            let mut bytes = [0; MACS_BYTES];
+            bytes[..8].copy_from_slice(&first);
+            bytes[8..].copy_from_slice(&last);
+            bytes
+        };
+        let masks = bytes(self.first.mask, self.last.mask);
+        let (destination, source) = masks.split_at(MACS_BYTES / 2);
+        let is_all = |masks: &[u8], byte: u8| masks.iter().all(|mask| *mask == byte);
+        let replaces = match [destination, source].map(|masks| (is_all(masks, 0xff), is_all(masks, 0))) {
+            [(true, _), (true, _)] => Replaces::Both,
+            [(true, _), (_, true)] => Replaces::Destination,
+            [(_, true), (true, _)] => Replaces::Source,
+            [(_, true), (_, true)] => Replaces::None,
+            _ => return None,
+        };
+        Some(MacReplacement { bytes: bytes(self.first.value, self.last.value), replaces })
+    }
+
     /// Writes the bits. Every admitted packet has both addresses.
     #[inline]
     pub fn run(&self, packet: &mut PacketData) {
@@ -73,6 +97,42 @@ impl MacWrite {
         let [a, b, c, d, e, f, g, h] = first.to_ne_bytes();
         let [i, j, k, l] = last.to_ne_bytes();
         *macs = [a, b, c, d, e, f, g, h, i, j, k, l];
+    }
+}
+
+/// Length of both addresses in bytes.
+const MACS_BYTES: usize = 12;
+
+/// Which of the two addresses are replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Replaces {
+    None,
+    Destination,
+    Source,
+    Both,
+}
+
+/// Whole MAC addresses that replace those of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MacReplacement {
+    bytes: [u8; MACS_BYTES],
+    replaces: Replaces,
+}
+
+impl MacReplacement {
+    /// Replaces no address.
+    pub const NONE: Self = Self { bytes: [0; MACS_BYTES], replaces: Replaces::None };
+
+    /// Replaces the addresses of a packet that begins with `start`.
+    #[inline(always)]
+    pub fn write(&self, start: &mut FrameStart) {
+        const MAC_BYTES: usize = MACS_BYTES / 2;
+        match self.replaces {
+            Replaces::Both => start[..MACS_BYTES].copy_from_slice(&self.bytes),
+            Replaces::Destination => start[..MAC_BYTES].copy_from_slice(&self.bytes[..MAC_BYTES]),
+            Replaces::Source => start[MAC_BYTES..MACS_BYTES].copy_from_slice(&self.bytes[MAC_BYTES..]),
+            Replaces::None => {}
+        }
     }
 }
 
@@ -102,6 +162,18 @@ mod tests {
         part.run(&mut packet);
         write(Field::EthSrc, 0xf0, 0xf0).run(&mut packet);
         assert_eq!(packet.frame.bytes()[..12], [0x0a, 0x0b, 0x0c, 0xff, 0x0e, 0x0f, 2, 0, 0, 0, 0, 0xf1]);
+        let mut start = [0x55; size_of::<FrameStart>()];
+        let mut replaced = |write: MacWrite| {
+            write.as_replacement()?.write(&mut start);
+            <[u8; 13]>::try_from(&start[..13]).ok()
+        };
+        let (mac, other) = ([0x0a, 0x0b, 0x0c, 0x0d, 0x0e, 0x0f], [2, 0, 0, 0, 0, 1]);
+        assert_eq!(replaced(dst), Some([&mac[..], &[0x55; 7]].concat().try_into().unwrap()));
+        assert_eq!(replaced(src), Some([&mac[..], &other, &[0x55]].concat().try_into().unwrap()));
+        let both = write(Field::EthSrc, 0, full).then(write(Field::EthDst, 0, full));
+        assert_eq!(replaced(both), Some([&[0; 12][..], &[0x55]].concat().try_into().unwrap()));
+        assert_eq!(MacWrite::NONE.as_replacement(), Some(MacReplacement::NONE));
+        assert_eq!((replaced(part), replaced(part.then(src))), (None, None), "some bits of an address");
         assert!(MacWrite::compile(&SetField { field: Field::EthType, value: 1, mask: 1 }).is_none());
     }
 }

@@ -8,7 +8,6 @@ use crate::stateless::{self, KeyPush, PolkaPush, TfPush};
 use crate::{tags, ttl};
 use flow::stateless::TagTypes;
 use flow::{Action, DropReason, GroupId, Instructions, MeterId, Next, PortNo, QueueId, port_no};
-use wire::Layers;
 use wire::tf::Form;
 
 /// One compiled action.
@@ -185,6 +184,8 @@ pub struct Program {
     pub passage: Option<Next>,
     /// Real port of an entry whose only effects are `route` and to send the packet to that port.
     pub output: Option<PortNo>,
+    /// Whether the only effect of the entry is an output to NORMAL.
+    pub only_normal: bool,
 }
 
 /// The rewrites of a router: writes MAC addresses, then decrements the TTL.
@@ -218,24 +219,6 @@ impl Route {
         (!both).then(|| Self { macs: self.macs.then(next.macs), dec_ttl })
     }
 
-    /// Returns whether the rewrites succeed on a packet: it is IP with a TTL above 1, unless the TTL stays.
-    /// If the TTL is decremented, the headers must be located at least to layer 3.
-    #[must_use]
-    #[inline(always)]
-    pub fn suits(&self, bytes: &[u8], layers: &Layers) -> bool {
-        !self.dec_ttl || ttl::ttl_in(bytes, layers).is_some_and(|ttl| ttl > 1)
-    }
-
-    /// Runs the rewrites on the bytes of a packet that they suit.
-    #[inline(always)]
-    pub fn rewrite(&self, bytes: &mut [u8], layers: &Layers) {
-        if self.dec_ttl {
-            let done = ttl::dec_in(bytes, layers);
-            debug_assert!(done.is_ok(), "the caller has checked the TTL");
-        }
-        self.macs.write(bytes);
-    }
-
     /// Runs the rewrites.
     ///
     /// # Errors
@@ -267,6 +250,8 @@ impl Program {
         let passage = instructions.next.filter(|_| only_routes);
         let output = output.filter(|_| only_routes);
         let route = route.filter(|_| passage.is_some() || output.is_some());
+        let is_normal = matches!(apply[..], [ProgramStep::Output { port: port_no::NORMAL, .. }]);
+        let only_normal = plain && is_normal && instructions.next.is_none();
         Self {
             meter: instructions.meter,
             apply,
@@ -280,6 +265,7 @@ impl Program {
             route,
             passage,
             output,
+            only_normal,
         }
     }
 
@@ -303,6 +289,22 @@ mod tests {
     fn program(apply: &[Action], next: Option<Next>) -> Program {
         let instructions = Instructions { apply: apply.to_vec(), next, ..Instructions::default() };
         Program::compile(&instructions, false, false)
+    }
+
+    #[test]
+    fn a_program_that_only_outputs_to_normal_is_recognised() {
+        let normal = Action::output(port_no::NORMAL);
+        let other = Action::output(PortNo(2));
+        let next = Some(Next::Table(TableId(3)));
+        assert!(program(from_ref(&normal), None).only_normal);
+        assert!(
+            !program(from_ref(&normal), next).only_normal && !program(from_ref(&other), None).only_normal
+        );
+        assert!(
+            ![[normal.clone(), other.clone()], [other, normal.clone()], [Action::DecNwTtl, normal]]
+                .iter()
+                .any(|apply| program(apply, None).only_normal)
+        );
     }
 
     #[test]

@@ -23,39 +23,85 @@ pub(crate) fn dec_nw(packet: &mut PacketData) -> Result<(), DropReason> {
 /// Decrements the IP TTL of a packet whose headers are located at least to layer 3. Changes nothing on an
 /// error.
 #[inline]
-pub(crate) fn dec_in(bytes: &mut [u8], layers: &Layers) -> Result<(), DropReason> {
+fn dec_in(bytes: &mut [u8], layers: &Layers) -> Result<(), DropReason> {
     let l3 = usize::from(layers.l3);
-    let present = layers.present;
-    if present & header::IPV4 != 0 {
-        let place = ttl_word(bytes, l3 + IPV4_TTL).ok_or(DropReason::MissingHeader)?;
-        let [ttl, proto, high, low] = *place;
-        if ttl <= 1 {
+    if layers.present & header::IPV4 != 0 {
+        let word = ttl_word(bytes, l3 + IPV4_TTL).ok_or(DropReason::MissingHeader)?;
+        if word[0] <= 1 {
             return Err(DropReason::TtlExpired);
         }
-        let [high, low] = checksum::apply_ttl_decrement(u16::from_be_bytes([high, low])).to_be_bytes();
-        *place = [ttl - 1, proto, high, low];
+        dec_ipv4(word);
         return Ok(());
     }
-    if present & header::IPV6 == 0 {
+    if layers.present & header::IPV6 == 0 {
         return Err(DropReason::MissingHeader);
     }
-    let ttl = bytes.get_mut(l3 + IPV6_HOP_LIMIT).ok_or(DropReason::MissingHeader)?;
-    if *ttl <= 1 {
+    let limit = bytes.get_mut(l3 + IPV6_HOP_LIMIT).ok_or(DropReason::MissingHeader)?;
+    if *limit <= 1 {
         return Err(DropReason::TtlExpired);
     }
-    *ttl -= 1;
+    *limit -= 1;
     Ok(())
 }
 
-/// Returns the IP TTL of a packet whose headers are located at least to layer 3, or `None` if it is not IP.
-#[inline]
-pub(crate) fn ttl_in(bytes: &[u8], layers: &Layers) -> Option<u8> {
-    let at = match layers.present {
-        present if present & header::IPV4 != 0 => IPV4_TTL,
-        present if present & header::IPV6 != 0 => IPV6_HOP_LIMIT,
-        _ => return None,
-    };
-    bytes.get(usize::from(layers.l3) + at).copied()
+/// Decrements the TTL of the TTL, protocol and checksum of an IPv4 header. The TTL is not 0.
+#[inline(always)]
+fn dec_ipv4([ttl, _, high, low]: &mut [u8; 4]) {
+    *ttl = ttl.wrapping_sub(1);
+    [*high, *low] = checksum::apply_ttl_decrement(u16::from_be_bytes([*high, *low])).to_be_bytes();
+}
+
+/// The first bytes of a frame and of the tailroom after it. In nearly all packets, the TTL is among them.
+pub type FrameStart = [u8; START_BYTES];
+
+/// Length of [`FrameStart`].
+const START_BYTES: usize = TTL_END + 8;
+
+/// A [`TtlSpot`] lies before this offset in the frame.
+const TTL_END: usize = 64;
+
+/// Bit of a spot in an IPv6 header.
+const IN_IPV6: u8 = 0x80;
+
+/// Place of the IP TTL of a packet: its offset in the frame, and the kind of the IP header.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TtlSpot(u8);
+
+impl TtlSpot {
+    /// Stands for a place that is not known. No IP header is at the start of a frame.
+    pub const UNKNOWN: Self = Self(0);
+
+    /// Returns the place of the TTL of a packet whose headers are located at least to layer 3. Returns
+    /// [`TtlSpot::UNKNOWN`] if the packet is not IP, or if the TTL is not among the first bytes.
+    #[must_use]
+    #[inline(always)]
+    pub fn of(layers: &Layers) -> Self {
+        let (offset, kind) = match layers.present {
+            present if present & header::IPV4 != 0 => (IPV4_TTL, 0),
+            present if present & header::IPV6 != 0 => (IPV6_HOP_LIMIT, IN_IPV6),
+            _ => return Self::UNKNOWN,
+        };
+        let at = usize::from(layers.l3) + offset;
+        if at < TTL_END { Self(at as u8 | kind) } else { Self::UNKNOWN }
+    }
+
+    /// Returns whether the place is known and the TTL there is above 1.
+    #[must_use]
+    #[inline(always)]
+    pub fn can_decrement(self, start: &FrameStart) -> bool {
+        self != Self::UNKNOWN && start[usize::from(self.0) % TTL_END] > 1
+    }
+
+    /// Decrements a TTL that [can be decremented](Self::can_decrement).
+    #[inline(always)]
+    pub fn decrement(self, start: &mut FrameStart) {
+        let at = usize::from(self.0) % TTL_END;
+        if self.0 & IN_IPV6 != 0 {
+            start[at] = start[at].wrapping_sub(1);
+        } else {
+            start[at..].first_chunk_mut().into_iter().for_each(dec_ipv4);
+        }
+    }
 }
 
 /// Writes the IP TTL.

@@ -130,7 +130,8 @@ impl Frame {
     }
 
     /// Returns the first `BYTES` bytes of the buffer from the frame's first byte on, or `None` if the frame
-    /// and the [`TAILROOM_BYTES`] after it are shorter. Bytes after the frame's end are not part of the packet.
+    /// and the [`TAILROOM_BYTES`] after it are shorter. Bytes after the frame's end are not part of the
+    /// packet.
     #[must_use]
     #[inline(always)]
     pub fn start<const BYTES: usize>(&self) -> Option<&[u8; BYTES]> {

@@ -131,10 +131,41 @@ impl Cells {
         Some(cell)
     }
 
+    /// Returns a counter of single packets that hit entries at this time.
+    #[inline(always)]
+    pub(crate) fn counting(&self, now: Nanos) -> Counting<'_> {
+        Counting { pages: &self.pages, now }
+    }
+
     /// Returns the pages, in the order of entry ids.
     #[must_use]
     pub fn pages(&self) -> &[Arc<CellPage>] {
         &self.pages
+    }
+}
+
+/// Counts single packets in the cells of entries.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Counting<'a> {
+    pages: &'a [Arc<CellPage>],
+    now: Nanos,
+}
+
+impl Counting<'_> {
+    /// Sets the time at which an entry was used last.
+    #[inline(always)]
+    pub fn touch(self, id: EntryId) {
+        if let Some(page) = self.pages.get(id.0 as usize / PAGE_CELLS) {
+            page.cells[id.0 as usize % PAGE_CELLS].touch(self.now);
+        }
+    }
+
+    /// Counts a packet of `bytes` bytes that hit an entry. `EntryId::NONE` counts nowhere.
+    #[inline(always)]
+    pub fn count(self, id: EntryId, bytes: usize) {
+        if let Some(page) = self.pages.get(id.0 as usize / PAGE_CELLS) {
+            page.cells[id.0 as usize % PAGE_CELLS].count(1, bytes as u64, self.now);
+        }
     }
 }
 

@@ -29,6 +29,31 @@ pub(crate) struct Hops {
 
 const _: () = assert!(size_of::<Hops>() == 32);
 
+/// Entries of the learned MAC addresses by which NORMAL forwards a packet. NORMAL reads them outside of the
+/// packet's path, so they are no hops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stations {
+    /// Entry of the source address, or [`EntryId::NONE`]. It was learned at the ingress port.
+    pub source: EntryId,
+    /// Entry of the destination address, or [`EntryId::NONE`].
+    pub destination: EntryId,
+}
+
+impl Stations {
+    /// No addresses.
+    pub const NONE: Self = Self { source: EntryId::NONE, destination: EntryId::NONE };
+
+    /// Returns whether both addresses are known.
+    pub fn are_known(self) -> bool {
+        self.source != EntryId::NONE && self.destination != EntryId::NONE
+    }
+
+    /// Returns whether one of the entries is this one.
+    pub fn have(self, id: EntryId) -> bool {
+        self.source == id || self.destination == id
+    }
+}
+
 /// Position of the number of tables.
 const COUNT_BIT: u32 = 56;
 
@@ -66,7 +91,7 @@ impl Hops {
     /// Returns whether two paths hit the same entries in the same tables.
     #[inline]
     pub fn is_same(&self, other: &Self) -> bool {
-        self.tables == other.tables && self.entries() == other.entries()
+        self.tables == other.tables && self.entries().eq(other.entries())
     }
 
     /// Returns whether two paths pass the same tables.
@@ -85,8 +110,8 @@ impl Hops {
 
     /// Returns the entries in order.
     #[inline]
-    pub fn entries(&self) -> &[EntryId] {
-        self.entries.get(..self.count()).unwrap_or_default()
+    pub fn entries(&self) -> impl ExactSizeIterator<Item = EntryId> + '_ {
+        self.entries.iter().take(self.count()).copied()
     }
 
     #[inline]
@@ -97,7 +122,7 @@ impl Hops {
     /// Returns the listed hops in order.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = Hop> + '_ {
-        self.tables().zip(self.entries()).map(|(table, entry)| Hop { table, entry: *entry })
+        self.tables().zip(self.entries()).map(|(table, entry)| Hop { table, entry })
     }
 }
 

@@ -49,6 +49,9 @@ mod normal;
 // Finish: outputs leave, and the outcome is counted.
 mod finish;
 
+// Frames that leave directly, collected by port.
+mod port_batches;
+
 // State that the stages share: rules, counters and outputs.
 mod context;
 

@@ -7,6 +7,7 @@
 
 use crate::context::BurstContext;
 use crate::egress::Egress;
+use crate::hops::Stations;
 use crate::packet::{Packet, Take};
 use dataplane::{Event, MacSeen};
 use flow::operation::MAC_TABLE;
@@ -34,6 +35,7 @@ pub(crate) fn forward<E: Egress>(context: &mut BurstContext<'_, E>, packet: &mut
     if source[0] & 1 == 0 && source != [0; 6] && flow::port_no::is_real(in_port) {
         learn(context, seen, MacSeen { vid, mac: source, port: in_port });
     }
+    packet.stations = stations(seen, known, in_port);
     match known.filter(|_| destination[0] & 1 == 0) {
         Some((_, port)) if port == in_port => context.fail(packet, DropReason::IngressPort),
         Some((_, port)) => context.send_to_port(packet, port, take),
@@ -51,6 +53,14 @@ fn macs(packet: &Packet) -> [[u8; 6]; 2] {
 
 /// Entry of a learned address, and the port at which the address was learned.
 type Learned = (EntryId, PortNo);
+
+/// Returns the entries of the addresses if both are known, and the source need not be learned anew.
+fn stations(seen: Option<Learned>, known: Option<Learned>, in_port: PortNo) -> Stations {
+    match (seen, known) {
+        (Some((source, port)), Some((destination, _))) if port == in_port => Stations { source, destination },
+        _ => Stations::NONE,
+    }
+}
 
 /// Refreshes the entry of the source address, or reports the source to the control thread.
 fn learn<E: Egress>(context: &mut BurstContext<'_, E>, known: Option<Learned>, learn: MacSeen) {

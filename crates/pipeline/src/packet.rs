@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A packet in the pipeline: its frame, its headers and its forwarding state.
 
-use crate::hops::Hops;
+use crate::hops::{Hops, Stations};
 use crate::pending_outputs::OutputList;
 use actions::{ActionSet, PacketData};
 use engines::NONE;
@@ -83,6 +83,9 @@ pub(crate) struct Packet {
     pub entry: EntryId,
     /// Tables that the packet has passed, or passes if its state is `Recorded`.
     pub hops: Hops,
+    /// Learned addresses by which NORMAL has forwarded the packet, or will if its state is `Recorded`. Only
+    /// NORMAL and path records set them.
+    pub stations: Stations,
     /// Place of the record of the express path that gave the packet's hops. Another record may be there when
     /// the packet leaves the backlog.
     pub record: u32,
@@ -116,6 +119,7 @@ impl Packet {
             table: TableId(0),
             entry: EntryId(0),
             hops: Hops::default(),
+            stations: Stations::NONE,
             record: NONE,
             awaits_record: false,
             miss_entry: false,

@@ -70,7 +70,7 @@ impl Pipeline {
         }
     }
 
-    /// Processes a burst of at most [`BURST`] frames. `frames` is empty afterwards.
+    /// Processes a burst of at most [`BURST`] frames, all from one port. `frames` is empty afterwards.
     ///
     /// Returns the number of low-latency packets. Each of them has left or is held for earlier packets of its
     /// flow. Packets of the stateless forwarder leave first. If lanes are enabled and the fast-forwarding
@@ -111,8 +111,8 @@ impl Pipeline {
         let mut express = express.as_mut().filter(|_| lanes_on || queued == Queued::Nothing);
         let mut low_latency = received - count;
         if let Some(express) = &mut express {
-            let slot = slab.burst(1).first().copied().unwrap_or_default();
-            low_latency += express.pass_frames(&mut context, frames, slot, lanes_on, queued, probe);
+            let slots = if P::LISTENS { slab.burst(count) } else { Burst::new() };
+            low_latency += express.pass_frames(&mut context, frames, &slots, lanes_on, queued, probe);
             count = frames.len();
         }
         // Admit: the other frames become packets. A packet has its slot until it leaves.

@@ -69,6 +69,9 @@ pub enum ProbeStep {
 
 /// An instrument that the worker calls on its own thread. Every function has a default that does nothing.
 pub trait Probe {
+    /// Whether the functions that are called for single packets do anything.
+    const LISTENS: bool = true;
+
     /// Called after a step: the time since the last mark was spent on `units` units of `step`.
     #[inline]
     fn mark(&mut self, _step: ProbeStep, _units: u32) {}
@@ -133,7 +136,9 @@ pub trait Probe {
     }
 }
 
-impl Probe for () {}
+impl Probe for () {
+    const LISTENS: bool = false;
+}
 
 /// Outputs of a packet.
 pub struct Leaving<'a> {
@@ -176,6 +181,8 @@ impl<'a> Leaving<'a> {
 
 /// A pair of probes, both of which receive every call.
 impl<A: Probe, B: Probe> Probe for (&mut A, &mut B) {
+    const LISTENS: bool = A::LISTENS || B::LISTENS;
+
     #[inline]
     fn mark(&mut self, step: ProbeStep, units: u32) {
         self.0.mark(step, units);

@@ -46,12 +46,6 @@ impl Use {
         self.0
     }
 
-    /// Returns whether a hit in this period was noted.
-    #[inline(always)]
-    pub fn was_hit(self, period: u64) -> bool {
-        (self.0 ^ period as u8) & Self::PERIOD == 0
-    }
-
     /// Notes a hit in this period.
     #[inline(always)]
     pub fn hit(&mut self, period: u64) {

@@ -53,6 +53,10 @@ impl Egress for Noted {
         Ok(())
     }
 
+    fn transmit_all(&mut self, _: PortNo, _: Lane, _: &mut Vec<Frame>) -> bool {
+        false
+    }
+
     fn report(&mut self, event: Event) -> Result<(), Event> {
         Err(event)
     }

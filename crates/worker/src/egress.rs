@@ -235,6 +235,17 @@ impl Egress for WorkerEgress {
         self.transmit_checked(port, queue, frame)
     }
 
+    #[inline]
+    fn transmit_all(&mut self, port: PortNo, lane: Lane, frames: &mut Vec<Frame>) -> bool {
+        let lane = if self.lanes { lane } else { Lane::Normal };
+        if let Some(Route::Own(at)) = self.routes.get(port)
+            && let Some(outbox) = self.outboxes.get_mut(usize::from(at))
+        {
+            return outbox.push_all(frames, lane);
+        }
+        false
+    }
+
     fn report(&mut self, event: Event) -> Result<(), Event> {
         let (free, all) = (self.events.slots(), self.events.buffer().capacity());
         let has_room = match &event {

@@ -2,7 +2,6 @@
 //! The control side of the express path's records: allocates them for each worker, and replaces them when the
 //! plan of the keys changes.
 
-use flow::operation::MAC_TABLE;
 use flow::{EntryChange, Field, Nanos, TableId};
 use pipeline::{
     Express, ExpressCounters, ExpressFigures, ExpressPlan, ExpressSize, KeyFit, PathChanges, PlanVersion,
@@ -91,10 +90,6 @@ impl ExpressCaches {
         let mut noted = PathChanges::new(&plans);
         for change in changes {
             match change {
-                // NORMAL looks learned addresses up anew for each packet.
-                EntryChange::Add(entry) if entry.table == MAC_TABLE => {}
-                EntryChange::Modify { table: MAC_TABLE, .. }
-                | EntryChange::Remove { table: MAC_TABLE, .. } => {}
                 // No path leads over a table that packets cannot reach.
                 EntryChange::Add(entry) if !is_reached(entry.table) => {}
                 EntryChange::Add(entry) => noted.add(entry, &plans),

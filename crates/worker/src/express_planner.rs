@@ -233,6 +233,7 @@ impl ExpressPlanner {
             let counts = &self.tables[number.index()];
             counts.next.keys().for_each(|next| self.reached[next.index()] = true);
             if counts.normal > 0 || counts.group > 0 && !self.normal_groups.is_empty() {
+                self.reached[MAC_TABLE.index()] = true;
                 add(&BY_NORMAL);
             }
             add(&tables.rule_table(number).examined_fields());

@@ -134,6 +134,21 @@ impl Outbox {
         self.append(frame, lane);
     }
 
+    /// Adds all of these frames, if they can be added without a check. Returns false, and takes none,
+    /// otherwise.
+    #[inline]
+    pub fn push_all(&mut self, frames: &mut Vec<Frame>, lane: Lane) -> bool {
+        let takes = self.spare[lane] >= frames.len();
+        if takes {
+            self.spare[lane] -= frames.len();
+            match lane {
+                Lane::LowLatency => self.low_latency.append(frames),
+                Lane::Normal => self.normal.append(frames),
+            }
+        }
+        takes
+    }
+
     #[inline(always)]
     fn append(&mut self, frame: Frame, lane: Lane) {
         match lane {

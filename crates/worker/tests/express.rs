@@ -197,6 +197,65 @@ fn short_frames_and_closed_ports_are_dropped_as_without_records() {
     assert!(hits >= 2, "{hits}");
 }
 
+/// Sends packets by NORMAL, and lets the model learn the source addresses. Each packet is a burst, because
+/// only packets of one flow keep their order within a burst.
+fn bridge(lab: &mut Lab, port: usize, packets: &[Vec<u8>]) {
+    for packet in packets.chunks(1) {
+        lab.burst(port, packet);
+        while lab.model.poll(lab.now) {}
+        while lab.worker.apply() > 0 {}
+    }
+}
+
+/// Returns a packet between two stations.
+fn between(from: u8, to: u8) -> Vec<u8> {
+    PacketBuilder::ethernet([2, 0, 0, 0, 0, to], [2, 0, 0, 0, 0, from])
+        .ipv4([10, 0, 0, from], [10, 0, 0, to])
+        .udp(1_000, 2_000)
+        .build()
+}
+
+const NORMAL: [&str; 1] = ["priority=0,actions=NORMAL"];
+
+#[test]
+fn bridged_flows_follow_stations_that_move() {
+    let hits = compare(&NORMAL, |lab| {
+        let both = |lab: &mut Lab, port_of_1: usize, port_of_2: usize| {
+            for _ in 0..3 {
+                bridge(lab, port_of_1, &[between(1, 2), between(1, 3), between(1, 2)]);
+                bridge(lab, port_of_2, &[between(2, 1), between(2, 2)]);
+            }
+        };
+        both(lab, 1, 2);
+        both(lab, 1, 4);
+        both(lab, 3, 4);
+        // The station has moved to the port of the other one, which must not get packets back.
+        both(lab, 4, 4);
+        both(lab, 1, 4);
+        lab.model.set_link(lab.now, PortNo(4), false).unwrap();
+        while lab.worker.apply() > 0 {}
+        bridge(lab, 1, &[between(1, 2), between(1, 3)]);
+    });
+    assert!(hits >= 45, "{hits}");
+}
+
+#[test]
+fn bridged_packets_keep_their_source_known() {
+    let hits = compare(&NORMAL, |lab| {
+        bridge(lab, 1, &[between(1, 2)]);
+        bridge(lab, 2, &[between(2, 1)]);
+        for _ in 0..9 {
+            // Learned addresses are forgotten after 300 s.
+            lab.now += Nanos(100_000_000_000);
+            bridge(lab, 1, &[between(1, 2)]);
+            bridge(lab, 3, &[between(3, 1)]);
+        }
+        // Only the other station has been silent.
+        bridge(lab, 3, &[between(3, 2), between(3, 1)]);
+    });
+    assert!(hits >= 15, "{hits}");
+}
+
 #[test]
 fn each_worker_states_its_room_and_whether_it_is_bypassed() {
     let flows = ["priority=9,udp,tp_src=1,actions=output:2", "priority=1,actions=output:3"];

@@ -13,6 +13,7 @@ use super::previous::Predecessor;
 use super::records::{ExpressSize, LINE_WORDS, Learned, NewRecord, Records};
 use super::template::Templates;
 use crate::lanes::Window;
+use crate::port_batches::PortBatches;
 use crate::slab::{BURST, PacketSlot};
 use arrayvec::ArrayVec;
 use frame::Frame;
@@ -63,6 +64,8 @@ pub struct Express {
     pub(super) bypass: Bypass,
     /// The burst that was looked up last.
     pub(super) burst: BurstKeys,
+    /// Frames of the burst that leave directly.
+    pub(super) batches: PortBatches,
     /// Frames of the burst without a direct way.
     pub(super) rest: Vec<Frame>,
     /// Index of each of these frames in the burst.
@@ -98,6 +101,7 @@ impl Express {
             changes: RecentChanges::new(plan.version(), plan.key_words()),
             bypass: Bypass::default(),
             burst: BurstKeys::new(),
+            batches: PortBatches::new(),
             rest: Vec::with_capacity(BURST),
             kept: ArrayVec::new(),
             asks: false,

@@ -6,10 +6,12 @@
 //! ([`PathChanges`]). The worker keeps the last [`REMEMBERED`] of them ([`RecentChanges`]).
 
 use super::key::ExpressKey;
+use super::path::Path;
 use super::plan::{ExpressPlan, PlanVersion};
 use super::row::{Rewritten, Row};
 use crate::context::BurstContext;
-use crate::hops::{HOPS_MAX, Hops};
+use crate::hops::HOPS_MAX;
+use flow::operation::MAC_TABLE;
 use flow::{EntryId, FlowEntry, TableId};
 
 /// Number of changes that a worker remembers. A record that is further behind must be renewed.
@@ -153,10 +155,10 @@ impl RecentChanges {
         &self,
         context: &BurstContext<'_, E>,
         key: &ExpressKey,
-        hops: &Hops,
+        path: &Path,
         of_version: u64,
     ) -> bool {
-        let mut outdated = Outdated { context, key: key.words(), hops, rewritten: None };
+        let mut outdated = Outdated { context, key: key.words(), path, rewritten: None };
         self.version - of_version <= REMEMBERED as u64
             && !(of_version + 1..=self.version).any(|version| {
                 let at = place_of(version);
@@ -170,7 +172,7 @@ impl RecentChanges {
 struct Outdated<'a, 'b, E> {
     context: &'a BurstContext<'b, E>,
     key: &'a [u64],
-    hops: &'a Hops,
+    path: &'a Path,
     /// What the entries before each hop rewrite, if that was asked before.
     rewritten: Option<[Rewritten; HOPS_MAX]>,
 }
@@ -182,16 +184,19 @@ impl<E> Outdated<'_, '_, E> {
     fn is_concerned(&mut self, change: PathChange, row: Row<'_>) -> bool {
         let PathChange { kind, table, priority, id } = change;
         if kind == ChangeKind::RemovedOrModified {
-            return self.hops.entries().contains(&id);
+            return self.path.depends_on(id);
         }
-        let Some(number) = self.hops.tables().position(|passed| passed == table) else {
+        if table == MAC_TABLE {
+            return self.path.awaits_stations();
+        }
+        let Some(number) = self.path.hops.tables().position(|passed| passed == table) else {
             return false;
         };
         if !row.may_match(self.key, self.rewritten_before(number)) {
             return false;
         }
         // A miss is below every priority. Among equal priorities, the entry added first is hit.
-        let entry = self.hops.entries().get(number).copied().unwrap_or(EntryId::NONE);
+        let entry = self.path.hops.entries().nth(number).unwrap_or(EntryId::NONE);
         self.context.cells.get(entry).is_none_or(|cell| cell.priority() < priority)
     }
 
@@ -200,13 +205,13 @@ impl<E> Outdated<'_, '_, E> {
         if number == 0 {
             return Rewritten::Nothing;
         }
-        let (context, hops) = (self.context, self.hops);
+        let (context, hops) = (self.context, &self.path.hops);
         let rewritten = self.rewritten.get_or_insert_with(|| {
             let mut so_far = Rewritten::Nothing;
             let mut before = [Rewritten::Nothing; HOPS_MAX];
             for (before, entry) in before.iter_mut().zip(hops.entries()) {
                 *before = so_far;
-                so_far = so_far.max(rewritten_by(context, *entry));
+                so_far = so_far.max(rewritten_by(context, entry));
             }
             before
         });

@@ -100,11 +100,30 @@ pub(super) fn starts(layers: &Layers) -> [u16; BASES] {
     [0, 0, l3, l4, nd_sll, nd_tll, 0, 0]
 }
 
+/// Where the parts of a key after the bytes of the packet are: the ingress port, then the presence bits.
+///
+/// They come last, so that bytes from the start of a packet can be loaded together with the bytes before them
+/// in the key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct KeyEnds {
+    /// Offset of the ingress port in bytes. The lowest byte of its number comes first.
+    pub port_at: usize,
+    /// Length of the ingress port in bytes.
+    pub port_bytes: usize,
+}
+
+impl KeyEnds {
+    /// Returns the offset of the presence bits in bytes.
+    pub fn presence_at(self) -> usize {
+        self.port_at + self.port_bytes
+    }
+}
+
 /// Builds the keys of one plan.
 #[derive(Clone, Debug)]
 pub struct KeyReader {
     length_bytes: usize,
-    port_bytes: usize,
+    ends: KeyEnds,
     depth: Depth,
     /// Facts of the presence bits, in order.
     presence: Vec<u8>,
@@ -117,7 +136,7 @@ impl KeyReader {
     /// Compiles a layout. `placed` has each run with its position in the key.
     pub(super) fn new(
         length_bytes: usize,
-        port_bytes: usize,
+        ends: KeyEnds,
         depth: Depth,
         presence: Vec<u8>,
         slices: Vec<SliceEnd>,
@@ -140,7 +159,7 @@ impl KeyReader {
             }
         }
         let seed = Seed::of_process();
-        Self { length_bytes, port_bytes, depth, presence, slices, loads, seed }
+        Self { length_bytes, ends, depth, presence, slices, loads, seed }
     }
 
     /// Returns the loads of packets of all shapes.
@@ -178,7 +197,7 @@ impl KeyReader {
     #[inline(never)]
     pub(super) fn general_key(&self, frame: &[u8], layers: &Layers, in_port: PortNo, key: &mut ExpressKey) {
         key.words = [0; ROOM_WORDS];
-        key.words[0] = u64::from(in_port.0);
+        self.add_port(in_port, key);
         let facts = self.facts(frame.len(), layers);
         self.add_presence(facts, key);
         let mut ext = Ext::default();
@@ -189,16 +208,22 @@ impl KeyReader {
         }
     }
 
-    /// Returns whether the general way gives this key to an arriving frame whose headers are located.
-    pub(super) fn is_key_of(&self, key: &ExpressKey, frame: &Frame, layers: &Layers) -> bool {
+    /// Returns whether the general way gives this key to an arriving frame.
+    pub(super) fn is_key_of(&self, key: &ExpressKey, frame: &Frame) -> bool {
         let mut general = ExpressKey::default();
-        self.general_key(frame.bytes(), layers, PortNo(frame.meta.in_port), &mut general);
+        self.key_of(frame.bytes(), PortNo(frame.meta.in_port), &mut general);
         general.words == key.words
+    }
+
+    /// Adds the ingress port to a key.
+    #[inline]
+    pub(super) fn add_port(&self, in_port: PortNo, key: &mut ExpressKey) {
+        key.add(self.ends.port_at, in_port.0.into());
     }
 
     /// Adds the presence bits to a key.
     pub(super) fn add_presence(&self, facts: Facts, key: &mut ExpressKey) {
-        for (presence, at) in self.presence.chunks(64).zip((self.port_bytes..).step_by(LOAD_BYTES)) {
+        for (presence, at) in self.presence.chunks(64).zip((self.ends.presence_at()..).step_by(LOAD_BYTES)) {
             let bits = presence.iter().rev().fold(0, |bits, presence| bits << 1 | (facts >> presence & 1));
             key.add(at, bits);
         }

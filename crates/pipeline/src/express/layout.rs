@@ -95,8 +95,9 @@ pub(super) fn implied_by(byte: u16, headers: u32) -> Facts {
     Facts::from(headers & givers)
 }
 
-/// Places the runs from byte `from` of the key on. Returns the position of each run and the key's length.
-pub(super) fn place(mut runs: Vec<Run>, from: usize) -> (Vec<(Run, usize)>, usize) {
+/// Places the runs from the first byte of the key on. Returns the position of each run, and the number of
+/// bytes that all of them take.
+pub(super) fn place(mut runs: Vec<Run>) -> (Vec<(Run, usize)>, usize) {
     // Long runs first, so that short ones fill the gaps.
     runs.sort_by_key(|run| std::cmp::Reverse(run.masks.len()));
     let is_searched = runs.iter().map(|run| run.masks.len()).sum::<usize>() <= SEARCHED_BYTES_MAX;
@@ -115,7 +116,7 @@ pub(super) fn place(mut runs: Vec<Run>, from: usize) -> (Vec<(Run, usize)>, usiz
             users.resize(end, Vec::new());
         }
         users[at..end].iter_mut().for_each(|users| users.push(run.when));
-        placed.push((run, from + at));
+        placed.push((run, at));
     }
-    (placed, from + users.len())
+    (placed, users.len())
 }

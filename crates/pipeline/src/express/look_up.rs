@@ -4,12 +4,14 @@
 
 use super::cache::{Express, Store};
 use super::key::{ExpressKey, KeyReader, LONG_WORDS, SHORT_WORDS};
-use super::records::Records;
+use super::records::{Found, Records};
 use super::template::Templates;
 use crate::slab::BURST;
+use actions::TtlSpot;
 use engines::NONE;
 use flow::{Nanos, PortNo};
 use frame::Frame;
+use wire::ethernet::ETHERNET_BYTES;
 use wire::{Depth, Layers};
 
 /// Keys of a burst. The elements of all arrays belong to the frames in order.
@@ -17,9 +19,18 @@ use wire::{Depth, Layers};
 pub(super) struct BurstKeys {
     pub keys: [ExpressKey; BURST],
     pub hashes: [u64; BURST],
-    pub layers: [Layers; BURST],
     /// Place of each frame's record, or `NONE`.
     pub places: [u32; BURST],
+    /// Place of each frame's TTL if its template recognised it, so that no headers were located.
+    ttls: [TtlSpot; BURST],
+    /// Headers of the frames in `located`, located to `depth`.
+    layers: [Layers; BURST],
+    /// Frames that no template recognised, so that their headers were located, one bit each.
+    located: u32,
+    /// Depth to which keys depend on headers. At [`Depth::None`], none are located.
+    depth: Depth,
+    /// Frames that are too short for an Ethernet header, one bit each.
+    runts: u32,
 }
 
 impl BurstKeys {
@@ -27,60 +38,122 @@ impl BurstKeys {
         Self {
             keys: [ExpressKey::default(); BURST],
             hashes: [0; BURST],
-            layers: [Layers::default(); BURST],
             places: [NONE; BURST],
+            ttls: [TtlSpot::UNKNOWN; BURST],
+            layers: [Layers::default(); BURST],
+            located: 0,
+            depth: Depth::None,
+            runts: 0,
         }
     }
 
-    /// Builds the keys of frames, whose length is `WORDS` words.
+    /// Returns the place of a frame's TTL, if its template gives it.
+    #[inline(always)]
+    pub fn ttl(&self, at: usize) -> TtlSpot {
+        self.ttls[at % BURST]
+    }
+
+    /// Returns the headers of a frame, located at least to this depth, and at least as far as for its key.
+    pub fn layers(&self, at: usize, frame: &Frame, depth: Depth) -> Layers {
+        let mut layers = if self.located >> at & 1 != 0 { self.layers[at] } else { Layers::NONE };
+        let depth = depth.max(self.depth);
+        if layers.depth < depth {
+            locate(frame, depth, &mut layers);
+        }
+        layers
+    }
+
+    /// Builds the keys of frames. Calls `each` with every hash.
+    #[inline(always)]
+    fn read_keys(
+        &mut self,
+        reader: &KeyReader,
+        templates: &mut Templates,
+        frames: &[Frame],
+        each: impl Fn(u64),
+    ) {
+        let is_flat = reader.depth() == Depth::None;
+        match reader.hashed_words() {
+            1 if is_flat => self.read_flat::<1>(reader, templates, frames, each),
+            2 if is_flat => self.read_flat::<2>(reader, templates, frames, each),
+            1 => self.read::<1>(reader, templates, frames, each),
+            2 => self.read::<2>(reader, templates, frames, each),
+            3 => self.read::<3>(reader, templates, frames, each),
+            4 => self.read::<4>(reader, templates, frames, each),
+            5 => self.read::<5>(reader, templates, frames, each),
+            6 => self.read::<6>(reader, templates, frames, each),
+            _ => self.read::<LONG_WORDS>(reader, templates, frames, each),
+        }
+    }
+
+    /// Builds the keys of frames, whose length is `WORDS` words. Calls `each` with every hash.
     #[inline(never)]
-    fn read<const WORDS: usize>(&mut self, reader: &KeyReader, templates: &mut Templates, frames: &[Frame]) {
-        let depth = reader.depth();
-        let all = self.keys.iter_mut().zip(&mut self.hashes).zip(&mut self.layers);
-        for (((key, hash), layers), frame) in all.zip(frames) {
-            *layers = Layers::default();
-            let in_port = PortNo(frame.meta.in_port);
-            let is_common = locate(frame, depth, layers);
-            let template = if is_common { templates.choose(reader, layers) } else { None };
-            let template = template.filter(|template| template.suits(frame.len()));
-            match (template, frame.window().first_chunk()) {
-                (Some(template), Some(bytes)) => template.write::<WORDS>(bytes, layers, in_port, key),
-                _ => reader.general_key(frame.bytes(), layers, in_port, key),
+    fn read<const WORDS: usize>(
+        &mut self,
+        reader: &KeyReader,
+        templates: &mut Templates,
+        frames: &[Frame],
+        each: impl Fn(u64),
+    ) {
+        self.depth = reader.depth();
+        (self.located, self.runts) = (0, 0);
+        let Self { keys, hashes, ttls, layers, located, runts, .. } = self;
+        let all = keys.iter_mut().zip(hashes).zip(ttls).zip(layers).zip(frames);
+        let mut template = templates.last();
+        for (at, ((((key, hash), ttl), layers), frame)) in all.enumerate() {
+            match (template, frame.start()) {
+                (Some(template), Some(bytes))
+                    if template.recognises(frame.len(), bytes) && !template.needs_layers() =>
+                {
+                    template.write::<WORDS>(bytes, &Layers::NONE, key);
+                    *ttl = template.ttl();
+                }
+                _ => {
+                    let found = read_other::<WORDS>(reader, templates, frame, layers, key);
+                    *located |= u32::from(found.is_none()) << at;
+                    *ttl = found.unwrap_or(TtlSpot::UNKNOWN);
+                    *runts |= u32::from(frame.len() < ETHERNET_BYTES) << at;
+                    template = templates.last();
+                }
             }
-            debug_assert!(
-                reader.is_key_of(key, frame, layers),
-                "a template gives the key of the general way"
-            );
+            debug_assert!(reader.is_key_of(key, frame), "a template gives the key of the general way");
             *hash = reader.hash_words::<WORDS>(key);
+            each(*hash);
         }
     }
 
     /// Builds keys whose length is `WORDS` words, for a plan that needs no header. Then all frames have the
-    /// same template.
+    /// same template. Calls `each` with every hash.
     #[inline(never)]
     fn read_flat<const WORDS: usize>(
         &mut self,
         reader: &KeyReader,
         templates: &mut Templates,
         frames: &[Frame],
+        each: impl Fn(u64),
     ) {
-        let none = Layers::default();
-        let Some(template) = templates.choose(reader, &none) else {
-            return self.read::<WORDS>(reader, templates, frames);
+        let Some(template) = templates.choose(reader, &Layers::NONE) else {
+            return self.read::<WORDS>(reader, templates, frames, each);
         };
-        self.layers[..frames.len()].fill(none);
-        for ((key, hash), frame) in self.keys.iter_mut().zip(&mut self.hashes).zip(frames) {
-            let in_port = PortNo(frame.meta.in_port);
-            match frame.window().first_chunk().filter(|_| template.suits(frame.len())) {
-                Some(bytes) => template.write::<WORDS>(bytes, &none, in_port, key),
-                None => reader.general_key(frame.bytes(), &none, in_port, key),
+        self.depth = Depth::None;
+        (self.located, self.runts) = (0, 0);
+        self.ttls = [TtlSpot::UNKNOWN; BURST];
+        let Self { keys, hashes, runts, .. } = self;
+        for (at, ((key, hash), frame)) in keys.iter_mut().zip(hashes).zip(frames).enumerate() {
+            match frame.start().filter(|_| template.suits(frame.len())) {
+                Some(bytes) => template.write::<WORDS>(bytes, &Layers::NONE, key),
+                None => {
+                    reader.general_key(frame.bytes(), &Layers::NONE, PortNo(frame.meta.in_port), key);
+                    *runts |= u32::from(frame.len() < ETHERNET_BYTES) << at;
+                }
             }
-            debug_assert!(reader.is_key_of(key, frame, &none), "a template gives the key of the general way");
+            debug_assert!(reader.is_key_of(key, frame), "a template gives the key of the general way");
             *hash = reader.hash_words::<WORDS>(key);
+            each(*hash);
         }
     }
 
-    /// Stores the place of each key's record, or [`NONE`]. Returns whether a record is outdated.
+    /// Stores the place of each key's record, or [`NONE`].
     #[inline(never)]
     fn find<const WORDS: usize, const KEY: usize>(
         &mut self,
@@ -88,35 +161,66 @@ impl BurstKeys {
         count: usize,
         version: u64,
         now: Nanos,
-    ) -> bool {
+    ) -> Found {
         records.begin(now);
         let (hashes, places) = (&self.hashes[..count], &mut self.places[..count]);
-        hashes.iter().for_each(|hash| records.prefetch(*hash));
-        for (place, hash) in places.iter_mut().zip(hashes) {
-            *place = records.candidate(*hash);
+        records.candidates(hashes, places);
+        let mut found = records.find_all::<KEY>(hashes, &self.keys, places, version);
+        // A packet without an Ethernet header is dropped, whatever its key is.
+        let mut runts = self.runts;
+        while runts != 0 {
+            let place = &mut places[runts.trailing_zeros() as usize % BURST];
+            found.hits -= usize::from(*place != NONE);
+            *place = NONE;
+            runts &= runts - 1;
         }
-        for ((place, hash), key) in places.iter_mut().zip(hashes).zip(&self.keys) {
-            *place = records.find::<KEY>(*place, *hash, key, version);
-        }
-        records.take_outdated()
+        found
     }
 }
 
+/// Builds the key of a frame for which the template used last is not. Returns the place of the TTL, if it is
+/// known, when another template recognises the frame. Otherwise, the headers have been located.
+#[inline(never)]
+fn read_other<const WORDS: usize>(
+    reader: &KeyReader,
+    templates: &mut Templates,
+    frame: &Frame,
+    layers: &mut Layers,
+    key: &mut ExpressKey,
+) -> Option<TtlSpot> {
+    let bytes = frame.start();
+    if let Some(bytes) = bytes
+        && templates.find(frame.len(), bytes)
+        && let Some(template) = templates.last().filter(|template| !template.needs_layers())
+    {
+        template.write::<WORDS>(bytes, &Layers::NONE, key);
+        return Some(template.ttl());
+    }
+    *layers = Layers::NONE;
+    let is_common = locate(frame, reader.depth(), layers);
+    let template = if is_common { templates.choose(reader, layers) } else { None };
+    match (template.filter(|template| template.suits(frame.len())), bytes) {
+        (Some(template), Some(bytes)) => template.write::<WORDS>(bytes, layers, key),
+        _ => reader.general_key(frame.bytes(), layers, PortNo(frame.meta.in_port), key),
+    }
+    None
+}
+
 impl Express {
-    /// Looks up the first frames, at most a burst. Returns whether a record is outdated.
-    pub(super) fn look_up(&mut self, frames: &[Frame], now: Nanos) -> bool {
+    /// Looks up the first frames, at most a burst. All of them are from one port.
+    pub(super) fn look_up(&mut self, frames: &[Frame], now: Nanos) -> Found {
         let frames = &frames[..frames.len().min(BURST)];
         let Self { reader, templates, store, changes, burst, .. } = self;
-        match reader.hashed_words() {
-            1 if reader.depth() == Depth::None => burst.read_flat::<1>(reader, templates, frames),
-            2 if reader.depth() == Depth::None => burst.read_flat::<2>(reader, templates, frames),
-            1 => burst.read::<1>(reader, templates, frames),
-            2 => burst.read::<2>(reader, templates, frames),
-            3 => burst.read::<3>(reader, templates, frames),
-            4 => burst.read::<4>(reader, templates, frames),
-            5 => burst.read::<5>(reader, templates, frames),
-            6 => burst.read::<6>(reader, templates, frames),
-            _ => burst.read::<LONG_WORDS>(reader, templates, frames),
+        let in_port = frames.first().map_or(0, |frame| frame.meta.in_port);
+        debug_assert!(frames.iter().all(|frame| frame.meta.in_port == in_port), "a burst is from one port");
+        templates.begin(reader, PortNo(in_port));
+        match store {
+            Store::OneLine(records) => {
+                burst.read_keys(reader, templates, frames, |hash| records.prefetch(hash))
+            }
+            Store::TwoLines(records) => {
+                burst.read_keys(reader, templates, frames, |hash| records.prefetch(hash))
+            }
         }
         let (count, version) = (frames.len(), changes.version());
         match (store, reader.hashed_words()) {

@@ -11,22 +11,23 @@
 //! and later packets of the flow are held until it has passed.
 
 use super::cache::{Express, Missed, Store};
-use super::look_up::{BurstKeys, locate};
-use super::path::Path;
+use super::look_up::BurstKeys;
+use super::path::{Directness, Path};
 use super::records::Records;
 use crate::context::BurstContext;
 use crate::egress::Egress;
 use crate::hops::{Hop, Hops};
 use crate::lanes::Queued;
 use crate::packet::{self, Packet, State};
+use crate::port_batches::PortBatches;
 use crate::probe::{Leaving, Probe, ProbeStep, Via};
 use crate::slab::{BURST, Burst, PacketSlot};
+use actions::TtlSpot;
 use dataplane::FoundBy;
 use engines::NONE;
-use flow::{Outcome, PortNo, QueueId};
+use flow::PortNo;
 use frame::{Frame, Lane};
-use wire::Layers;
-use wire::ethernet::ETHERNET_BYTES;
+use wire::Depth;
 
 /// Packets of a burst that passed the same tables one after the other.
 #[derive(Default)]
@@ -63,14 +64,15 @@ pub(crate) struct Passed {
 }
 
 impl Express {
-    /// Looks up the frames of a burst. Frames with a direct way leave, except normal ones if `lanes_on`. All
-    /// others stay in `frames`, in order. Returns the number of low-latency packets that have left. `slot` is
-    /// a free slot for the packets that leave.
+    /// Looks up the frames of a burst, all of which are from one port. Frames with a direct way leave, except
+    /// normal ones if `lanes_on`. All others stay in `frames`, in order. Returns the number of low-latency
+    /// packets that have left. `slots` has a free slot for each frame if a probe
+    /// listens.
     pub(crate) fn pass_frames<E: Egress, P: Probe>(
         &mut self,
         context: &mut BurstContext<'_, E>,
         frames: &mut Vec<Frame>,
-        slot: PacketSlot,
+        slots: &[PacketSlot],
         lanes_on: bool,
         queued: Queued,
         probe: &mut P,
@@ -83,31 +85,47 @@ impl Express {
             return 0;
         }
         let count = frames.len().min(BURST);
-        if self.look_up(frames, context.now) {
-            self.verify_outdated(context, count);
+        let found = self.look_up(frames, context.now);
+        let mut hits = found.hits;
+        if found.outdated {
+            hits -= self.verify_outdated(context, count);
         }
-        let mut found = self.burst.places[..count].iter().filter(|place| **place != NONE).count();
-        if self.previous.is_some() {
-            found += self.ask_previous(context, frames, queued);
+        if self.previous.is_some() && hits < count {
+            hits += self.ask_previous(context, frames, queued);
         }
-        if !self.bypass.acts(count, found, queued) {
+        if !self.bypass.acts(count, hits, queued) {
             self.burst.places[..count].fill(NONE);
             self.takes_over = false;
         }
         self.counters.set_bypassed(self.bypass.is_on());
         probe.mark(ProbeStep::Express, count as u32);
-        let Self { store, burst, kept, rest, counters, .. } = self;
-        let mut passing = Passing { burst, kept, rest, slot, lanes_on, left: 0, low_latency: 0 };
-        match store {
-            Store::OneLine(records) => passing.pass(context, records, frames, probe),
-            Store::TwoLines(records) => passing.pass(context, records, frames, probe),
+        let in_port = PortNo(frames.first().map_or(0, |frame| frame.meta.in_port));
+        if !context.receives(in_port) {
+            // The packets are dropped at their admission.
+            self.burst.places[..count].fill(NONE);
         }
-        let (left, low_latency) = (passing.left as u64, passing.low_latency);
+        let Self { store, burst, batches, kept, rest, counters, .. } = self;
+        let mut passing = Passing { burst, batches, slots };
+        let some = &mut frames[..count];
+        match (store, lanes_on) {
+            (Store::OneLine(records), false) => passing.pass::<_, false, _, _>(context, records, some, probe),
+            (Store::OneLine(records), true) => passing.pass::<_, true, _, _>(context, records, some, probe),
+            (Store::TwoLines(records), false) => {
+                passing.pass::<_, false, _, _>(context, records, some, probe)
+            }
+            (Store::TwoLines(records), true) => passing.pass::<_, true, _, _>(context, records, some, probe),
+        }
+        batches.collect::<P>(frames, count, slots, |at, frame| {
+            rest.push(frame);
+            kept.push(at);
+        });
+        let left = count - kept.len();
+        let low_latency = batches.send(context, probe);
         // Frames beyond a burst, if there are any, wait for the next call.
         rest.append(frames);
         std::mem::swap(frames, rest);
-        context.burst_counters.express += left;
-        counters.hits(left);
+        context.burst_counters.express += left as u64;
+        counters.hits(left as u64);
         probe.mark(ProbeStep::Leave, left as u32);
         low_latency
     }
@@ -134,7 +152,7 @@ impl Express {
                 passed.rest.push(*slot);
                 continue;
             }
-            packet.data.set_layers(&self.burst.layers[*at]);
+            packet.data.set_layers(&self.burst.layers(*at, &packet.data.frame, Depth::None));
             let place = self.burst.places[*at];
             let fence = if lanes_on { self.store.waits_for(place, context.window) } else { None };
             let Some(path) = self.store.path(place).or_else(|| self.previous_path(*at)) else {
@@ -144,6 +162,7 @@ impl Express {
             };
             hits += 1;
             packet.hops = path.hops;
+            packet.stations = path.stations;
             packet.record = place;
             packet.state = State::Recorded;
             if lanes_on && path.lane == Lane::Normal {
@@ -168,118 +187,85 @@ impl Express {
     }
 }
 
-/// Frames of a burst that leave directly.
+/// Frames of a burst, of which some leave directly.
 struct Passing<'a> {
-    burst: &'a mut BurstKeys,
-    kept: &'a mut arrayvec::ArrayVec<usize, BURST>,
-    rest: &'a mut Vec<Frame>,
-    slot: PacketSlot,
-    lanes_on: bool,
-    left: usize,
-    low_latency: usize,
+    burst: &'a BurstKeys,
+    batches: &'a mut PortBatches,
+    slots: &'a [PacketSlot],
 }
 
 impl Passing<'_> {
-    /// Sends the frames with a direct way, and moves all others to `rest`.
+    /// Rewrites and counts the frames with a direct way, and assigns them to the batches of their ports. All
+    /// others stay. If `LANES`, normal frames have no direct way.
     #[inline(never)]
-    fn pass<const WORDS: usize, E: Egress, P: Probe>(
+    fn pass<const WORDS: usize, const LANES: bool, E: Egress, P: Probe>(
         &mut self,
         context: &mut BurstContext<'_, E>,
         records: &mut Records<WORDS>,
-        frames: &mut Vec<Frame>,
+        frames: &mut [Frame],
         probe: &mut P,
     ) {
-        let (slot, lanes_on) = (self.slot, self.lanes_on);
-        let mut passage = Passage::default();
-        // Nearly always all frames of a burst are from one port.
-        let mut ingress = (PortNo(0), false);
-        let (mut left, mut low_latency) = (0, 0);
-        let count = frames.len().min(BURST);
-        for (at, frame) in frames.drain(..count).enumerate() {
-            let in_port = PortNo(frame.meta.in_port);
-            if in_port != ingress.0 {
-                ingress = (in_port, context.receives(in_port));
-            }
-            let is_received = ingress.1 && frame.len() >= ETHERNET_BYTES;
-            let place = self.burst.places[at % BURST];
-            let waits = lanes_on && is_received && records.waits_for(place, context.window).is_some();
-            let path = records.path(place).filter(|path| path.is_direct() && is_received && !waits);
-            let Some(path) = path.filter(|path| !(lanes_on && path.lane == Lane::Normal)) else {
-                self.keep(frame, at);
+        let least = if LANES { Directness::LowLatency } else { Directness::Normal };
+        for (at, (frame, place)) in frames.iter_mut().zip(&self.burst.places).enumerate() {
+            let waits = LANES && records.waits_for(*place, context.window).is_some();
+            let path = records.path(*place).filter(|path| path.directness() >= least && !waits);
+            let Some((path, ttl)) = path.and_then(|path| Some((path, self.ttl(at, frame, path)?))) else {
+                self.batches.keep(at);
                 continue;
             };
-            match leave(context, frame, path, &mut self.burst.layers[at % BURST], slot, probe) {
-                Ok(()) => {
-                    passage.add(context, &path.hops);
-                    left += 1;
-                    low_latency += usize::from(path.lane == Lane::LowLatency);
+            if P::LISTENS {
+                let slot = self.slots.get(at).copied().unwrap_or_default();
+                probe.arrives(slot, frame);
+                probe.packet(PortNo(frame.meta.in_port), frame.meta.sequence);
+                for Hop { table, entry } in path.hops.iter() {
+                    probe.looked_up(slot, table, FoundBy::Express, entry, frame.len());
                 }
-                Err(unchanged) => self.keep(unchanged, at),
             }
+            path.rewrite(frame, ttl);
+            if frame.meta.lane != path.lane {
+                frame.meta.lane = path.lane;
+            }
+            if P::LISTENS {
+                let slot = self.slots.get(at).copied().unwrap_or_default();
+                probe.leaving(slot, &Leaving::only(Some((path.output, frame))));
+            }
+            self.batches.assign(at, path.output, path.lane);
+        }
+        self.count(context, records, frames);
+    }
+
+    /// Counts the frames that leave, in the entries and tables of their paths.
+    #[inline(always)]
+    fn count<const WORDS: usize, E>(
+        &self,
+        context: &BurstContext<'_, E>,
+        records: &Records<WORDS>,
+        frames: &[Frame],
+    ) {
+        let mut passage = Passage::default();
+        let counting = context.cells.counting(context.now);
+        for (at, (frame, place)) in frames.iter().zip(&self.burst.places).enumerate() {
+            if self.batches.stays(at) {
+                continue;
+            }
+            let Some(path) = records.path(*place) else { continue };
+            path.count(counting, frame.len());
+            passage.add(context, &path.hops);
         }
         passage.end(context);
-        (self.left, self.low_latency) = (left, low_latency);
     }
 
-    fn keep(&mut self, frame: Frame, at: usize) {
-        self.rest.push(frame);
-        self.kept.push(at);
-    }
-}
-
-/// Rewrites a frame and sends it. Returns the unchanged frame if its TTL expires or it is not IP: the
-/// entries' instructions then say what happens.
-#[inline(always)]
-fn leave<E: Egress, P: Probe>(
-    context: &mut BurstContext<'_, E>,
-    mut frame: Frame,
-    path: &Path,
-    layers: &mut Layers,
-    slot: PacketSlot,
-    probe: &mut P,
-) -> Result<(), Frame> {
-    let bytes = frame.len();
-    if layers.depth < path.depth() {
-        locate(&frame, path.depth(), layers);
-    }
-    if !path.suits(&frame, layers) {
-        return Err(frame);
-    }
-    probe.arrives(slot, &frame);
-    probe.packet(PortNo(frame.meta.in_port), frame.meta.sequence);
-    count(context, path, bytes, slot, probe);
-    path.rewrite(&mut frame, layers);
-    frame.meta.lane = path.lane;
-    probe.leaving(slot, &Leaving::only(Some((path.output, &frame))));
-    let outcome = match context.egress.transmit(path.output, QueueId(0), frame) {
-        Ok(()) => {
-            context.burst_counters.copies += 1;
-            context.burst_counters.forwarded += 1;
-            Outcome::Forwarded
+    /// Returns the place of a frame's TTL, or any place if its path does not decrement the TTL. Returns
+    /// `None` if the TTL expires or the frame is not IP: the entries' instructions then say what happens.
+    #[inline(always)]
+    fn ttl(&self, at: usize, frame: &Frame, path: &Path) -> Option<TtlSpot> {
+        if !path.decrements_ttl() {
+            return Some(TtlSpot::UNKNOWN);
         }
-        Err((frame, reason)) => {
-            context.egress.free(frame);
-            context.burst_counters.outcome(Outcome::Dropped(reason));
-            Outcome::Dropped(reason)
+        let mut ttl = self.burst.ttl(at);
+        if ttl == TtlSpot::UNKNOWN {
+            ttl = TtlSpot::of(&self.burst.layers(at, frame, Depth::L3));
         }
-    };
-    probe.left(slot, outcome, Via::Express, &context.burst_counters);
-    Ok(())
-}
-
-/// Counts a packet of `bytes` bytes in the entries of its path.
-#[inline(always)]
-pub(super) fn count<E, P: Probe>(
-    context: &BurstContext<'_, E>,
-    path: &Path,
-    bytes: usize,
-    slot: PacketSlot,
-    probe: &mut P,
-) {
-    for Hop { table, entry } in path.hops.iter() {
-        probe.looked_up(slot, table, FoundBy::Express, entry, bytes);
-        if let Some(cell) = context.cells.get(entry) {
-            cell.count(1, bytes as u64, context.now);
-        }
+        frame.start().is_some_and(|start| ttl.can_decrement(start)).then_some(ttl)
     }
 }

@@ -1,28 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a path record does with a packet.
 
+use crate::cells::Counting;
 use crate::context::BurstContext;
-use crate::hops::{Hop, Hops, is_recordable};
-use actions::{MacWrite, Route};
-use flow::PortNo;
+use crate::hops::{Hop, Hops, Stations, is_recordable};
+use crate::packet::Packet;
+use actions::{MacReplacement, MacWrite, Route, TtlSpot};
+use flow::{EntryId, PortNo};
 use frame::{Frame, Lane};
-use wire::{Depth, Layers};
+
+/// Whether packets leave without their entries' instructions, and in which lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Directness {
+    /// The entries' instructions run.
+    Indirect,
+    /// Packets leave directly. They are normal.
+    Normal,
+    /// Packets leave directly. They are low-latency.
+    LowLatency,
+}
 
 /// A path, and its effect if its entries only rewrite MAC addresses and the TTL, and send the packet to one
-/// port. It takes one cache line.
+/// port, directly or by NORMAL. It takes one cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(super) struct Path {
     pub hops: Hops,
-    macs: MacWrite,
-    writes_macs: bool,
-    dec_ttl: bool,
-    /// Whether the packet can leave without its entries' instructions.
-    is_direct: bool,
-    /// Low-latency if every entry is.
-    pub lane: Lane,
+    /// Learned addresses on which the output depends.
+    pub stations: Stations,
     /// Port by which the packet leaves directly. It is open, and not the ingress port.
     pub output: PortNo,
+    macs: MacReplacement,
+    dec_ttl: bool,
+    /// Whether the path decrements the TTL or replaces a MAC address.
+    rewrites: bool,
+    directness: Directness,
+    /// Whether packets could leave directly if NORMAL knew their addresses.
+    awaits_stations: bool,
+    /// Low-latency if every entry is.
+    pub lane: Lane,
 }
 
 const _: () = assert!(size_of::<Path>() == 64);
@@ -35,28 +51,38 @@ impl Default for Path {
 
 impl Path {
     fn new(hops: Hops, lane: Lane) -> Self {
-        let macs = MacWrite::NONE;
-        Self { hops, macs, writes_macs: false, dec_ttl: false, is_direct: false, lane, output: PortNo(0) }
+        Self {
+            hops,
+            stations: Stations::NONE,
+            output: PortNo(0),
+            macs: MacReplacement::NONE,
+            dec_ttl: false,
+            rewrites: false,
+            directness: Directness::Indirect,
+            awaits_stations: false,
+            lane,
+        }
     }
 
-    /// Returns the path of packets of a port that hit these entries. Returns `None` if the key does not
-    /// determine the path.
+    /// Returns the path that a packet has taken, for other packets with its key. Returns `None` if the key
+    /// does not determine the path.
     ///
     /// A later table sees bits of the key or written constants if every entry before the last one only writes
     /// MAC addresses and decrements the TTL.
-    pub fn of<E>(context: &BurstContext<'_, E>, hops: &Hops, in_port: PortNo) -> Option<Self> {
-        let programs = || hops.entries().iter().map(|entry| Some(context.entry(*entry)?.1));
+    pub fn of<E>(context: &BurstContext<'_, E>, packet: &Packet) -> Option<Self> {
+        let hops = &packet.hops;
+        let programs = || hops.entries().map(|entry| Some(context.entry(entry)?.1));
         if !hops.is_known() || !is_recordable(programs()) {
             return None;
         }
         let is_low_latency = programs().all(|program| program.is_some_and(|program| program.low_latency));
         let lane = if is_low_latency { Lane::LowLatency } else { Lane::Normal };
-        Some(Self::new(*hops, lane).directly(context, in_port))
+        Some(Self::new(*hops, lane).directly(context, packet))
     }
 
     /// Compiles the effect of the path's entries, if it is simple.
-    fn directly<E>(self, context: &BurstContext<'_, E>, in_port: PortNo) -> Self {
-        let (mut route, mut output) = (Route::NONE, None);
+    fn directly<E>(mut self, context: &BurstContext<'_, E>, packet: &Packet) -> Self {
+        let (mut route, mut output, mut stations) = (Route::NONE, None, Stations::NONE);
         for Hop { entry, .. } in self.hops.iter() {
             let Some((_, program)) = context.entry(entry) else { return self };
             if let Some(next) = &program.route {
@@ -64,51 +90,78 @@ impl Path {
                 route = both;
             }
             output = program.output;
+            // The key has the addresses of the arriving packet, so NORMAL must see these.
+            if program.only_normal && route.macs == MacWrite::NONE {
+                self.awaits_stations = !packet.stations.are_known();
+                if packet.stations.are_known() {
+                    stations = packet.stations;
+                    let destination = context.entry(stations.destination);
+                    output = destination.and_then(|(_, program)| program.learned_port());
+                }
+            }
         }
+        let output = output.filter(|port| *port != packet.data.ext.in_port() && context.ports.is_open(*port));
         // With this setting, fragments are dropped at their admission.
-        let output = output.filter(|port| *port != in_port && context.ports.is_open(*port));
-        match output.filter(|_| !context.settings.drop_fragments) {
-            Some(output) => Self {
-                macs: route.macs,
-                writes_macs: route.macs != MacWrite::NONE,
-                dec_ttl: route.dec_ttl,
-                is_direct: true,
+        let output = output.filter(|_| !context.settings.drop_fragments);
+        match (output, route.macs.as_replacement()) {
+            (Some(output), Some(macs)) => Self {
+                stations,
                 output,
+                macs,
+                dec_ttl: route.dec_ttl,
+                rewrites: route.dec_ttl || macs != MacReplacement::NONE,
+                directness: match self.lane {
+                    Lane::Normal => Directness::Normal,
+                    Lane::LowLatency => Directness::LowLatency,
+                },
                 ..self
             },
-            None => self,
+            _ => self,
         }
     }
 
-    /// Returns whether the packet can leave without its entries' instructions, if the rewrites succeed on it.
-    #[inline(always)]
-    pub fn is_direct(&self) -> bool {
-        self.is_direct
+    /// Returns whether packets of the path may leave it because of a change of this entry.
+    pub fn depends_on(&self, id: EntryId) -> bool {
+        self.hops.entries().any(|entry| entry == id) || self.stations.have(id)
     }
 
-    /// Returns whether the rewrites of the path's entries succeed on a frame. If not, its TTL expires, or it
-    /// is not IP. The headers must be located to [`Self::depth`].
-    #[inline(always)]
-    pub fn suits(&self, frame: &Frame, layers: &Layers) -> bool {
-        !self.dec_ttl || self.route().suits(frame.bytes(), layers)
+    /// Returns whether packets could leave directly if NORMAL knew their addresses.
+    pub fn awaits_stations(&self) -> bool {
+        self.awaits_stations
     }
 
-    /// Rewrites a frame that the path suits.
+    /// Returns whether packets can leave without their entries' instructions, if the rewrites succeed on
+    /// them.
     #[inline(always)]
-    pub fn rewrite(&self, frame: &mut Frame, layers: &Layers) {
-        if self.dec_ttl || self.writes_macs {
-            self.route().rewrite(frame.bytes_mut(), layers);
+    pub fn directness(&self) -> Directness {
+        self.directness
+    }
+
+    /// Returns whether the path decrements the TTL.
+    #[inline(always)]
+    pub fn decrements_ttl(&self) -> bool {
+        self.dec_ttl
+    }
+
+    /// Rewrites a frame whose TTL is at this place. If the path decrements the TTL, that must be possible.
+    #[inline(always)]
+    pub fn rewrite(&self, frame: &mut Frame, ttl: TtlSpot) {
+        if self.rewrites
+            && let Some(start) = frame.start_mut()
+        {
+            if self.dec_ttl {
+                ttl.decrement(start);
+            }
+            self.macs.write(start);
         }
     }
 
+    /// Counts a packet of `bytes` bytes in the path's entries, and refreshes the source of a bridged packet.
     #[inline(always)]
-    fn route(&self) -> Route {
-        Route { macs: self.macs, dec_ttl: self.dec_ttl }
-    }
-
-    /// Returns the depth to which the headers must be located for the rewrites.
-    #[inline(always)]
-    pub fn depth(&self) -> Depth {
-        if self.dec_ttl { Depth::L3 } else { Depth::None }
+    pub fn count(&self, counting: Counting<'_>, bytes: usize) {
+        self.hops.entries().for_each(|entry| counting.count(entry, bytes));
+        if self.stations.source != EntryId::NONE {
+            counting.touch(self.stations.source);
+        }
     }
 }

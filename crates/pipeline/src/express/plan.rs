@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The plan of the express path's keys. One plan serves all tables that packets can reach from table 0.
 //!
-//! A key consists of the ingress port, the presence bits of the headers and slices that tables need, and the
-//! bytes that hold an examined bit. The metadata register and the tunnel ID are not in it, because both are 0
-//! in an arriving packet.
+//! A key consists of the bytes that hold an examined bit, the ingress port, and the presence bits of the
+//! headers and slices that tables need. The metadata register and the tunnel ID are not in it, because both
+//! are 0 in an arriving packet.
 //!
 //! A program may depend on bits that no table examines: its actions need headers, and a decrement needs the
 //! TTL. Such bits are not in the key, so a record checks them at each hit.
 
 use super::conditions::{FIRST_SLICE, Facts, SLICES_MAX, SliceEnd};
-use super::key::{ExpressKey, KeyReader};
+use super::key::{ExpressKey, KeyEnds, KeyReader};
 use super::layout::{self, ONE_LINE_BYTES, TWO_LINES_BYTES};
 use super::row::{Rewritten, Row, RowLayout};
 use flow::{Field, FieldMatch, Match, PortNo};
@@ -75,17 +75,17 @@ impl ExpressPlan {
         let runs = layout::runs_of(&conditions, headers, fact_of);
         let presence = presence_facts(headers, slices.len());
         let port_bytes = if highest_port.0 <= u32::from(u16::MAX) { 2 } else { 4 };
-        let presence_bytes = presence.len().div_ceil(8);
-        let (placed, length_bytes) = layout::place(runs, port_bytes + presence_bytes);
+        let (placed, port_at) = layout::place(runs);
+        let ends = KeyEnds { port_at, port_bytes };
+        let length_bytes = ends.presence_at() + presence.len().div_ceil(8);
         let is_short = length_bytes <= TWO_LINES_BYTES && slices.len() <= SLICES_MAX;
         let depth = examined.iter().map(|(field, _)| crate::extract::depth_of(*field)).max();
         let depth = depth.unwrap_or_default();
         let reader = is_short.then(|| {
             let (presence, slices) = (presence.clone(), slices.clone());
-            KeyReader::new(length_bytes, port_bytes, depth, presence, slices, &placed)
+            KeyReader::new(length_bytes, ends, depth, presence, slices, &placed)
         });
-        let rows =
-            is_short.then(|| RowLayout::new(placed, presence, slices, headers, port_bytes, length_bytes));
+        let rows = is_short.then(|| RowLayout::new(placed, presence, slices, headers, ends, length_bytes));
         Self { version, examined, port_bytes, length_bytes, reader, rows }
     }
 

@@ -73,7 +73,7 @@ impl Express {
         if !places.contains(&NONE) {
             return 0;
         }
-        if previous.look_up(frames, context.now) {
+        if previous.look_up(frames, context.now).outdated {
             previous.verify_outdated(context, places.len());
         }
         self.takes_over = true;

@@ -3,15 +3,17 @@
 //! waited.
 
 use super::cache::Express;
-use super::pass::{Passage, count};
-use super::path::Path;
+use super::pass::Passage;
+use super::path::{Directness, Path};
 use crate::context::BurstContext;
 use crate::egress::Egress;
 use crate::hops::Hop;
 use crate::packet::{self, Packet, State};
 use crate::probe::{Probe, ProbeStep};
 use crate::slab::PacketSlot;
+use actions::TtlSpot;
 use dataplane::FoundBy;
+use wire::Depth;
 
 impl<E: Egress> BurstContext<'_, E> {
     /// Runs the entries that a record gave for a packet. The packet's outputs leave later.
@@ -47,9 +49,14 @@ impl<E: Egress> BurstContext<'_, E> {
             packet.path = packet::Path::Recorded;
             let in_port = packet.data.ext.in_port();
             let path = express.and_then(|express| express.store.path(packet.record));
-            // Paths with equal entries have equal effects, whatever their keys are.
-            let path = path
-                .filter(|path| path.is_direct() && path.hops.is_same(&packet.hops) && path.output != in_port);
+            // Paths with equal entries and equal learned addresses have equal effects, whatever their keys
+            // are.
+            let path = path.filter(|path| {
+                path.directness() != Directness::Indirect
+                    && path.hops.is_same(&packet.hops)
+                    && path.stations == packet.stations
+                    && path.output != in_port
+            });
             ran += 1;
             match path {
                 Some(path) if self.run_direct(packet, path, *slot, probe) => passage.add(self, &path.hops),
@@ -71,12 +78,20 @@ impl<E: Egress> BurstContext<'_, E> {
         slot: PacketSlot,
         probe: &mut P,
     ) -> bool {
-        packet.data.locate(path.depth());
-        if !path.suits(&packet.data.frame, &packet.data.layers) {
-            return false;
+        let mut ttl = TtlSpot::UNKNOWN;
+        if path.decrements_ttl() {
+            packet.data.locate(Depth::L3);
+            ttl = TtlSpot::of(&packet.data.layers);
+            if !packet.data.frame.start().is_some_and(|start| ttl.can_decrement(start)) {
+                return false;
+            }
         }
-        count(self, path, packet.data.frame.len(), slot, probe);
-        path.rewrite(&mut packet.data.frame, &packet.data.layers);
+        let (bytes, counting) = (packet.data.frame.len(), self.cells.counting(self.now));
+        for Hop { table, entry } in path.hops.iter() {
+            probe.looked_up(slot, table, FoundBy::Express, entry, bytes);
+        }
+        path.count(counting, bytes);
+        path.rewrite(&mut packet.data.frame, ttl);
         packet.leaves = Some(path.output);
         packet.state = State::Done;
         true

@@ -15,14 +15,19 @@ use super::path::Path;
 use super::tags::{Tags, WAYS};
 use crate::lanes::Window;
 use crate::recency::{Seen, Use};
+use crate::slab::BURST;
 use engines::NONE;
 use engines::pages::zeros;
 use flow::Nanos;
 use frame::prefetch;
 
-/// Number of words of a record before its key: the rule version, then the use in the lowest byte and the
-/// fence in the upper half.
+/// Number of words of a record before its key: the stamp, then the use in the lowest byte and the fence in
+/// the upper half.
 const HEAD_WORDS: usize = 2;
+
+/// Number of low bits of a stamp that hold the period of the last noted hit. The other bits hold the rule
+/// version. One comparison shows that a record is of the present version and that nothing has to be noted.
+const PERIOD_BITS: u32 = 6;
 
 /// Bits of the use in its word.
 const USE_BITS: u64 = 0xff;
@@ -75,6 +80,15 @@ pub(super) struct NewRecord<'a> {
     pub version: u64,
 }
 
+/// Result of the search for the records of a burst.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Found {
+    /// Number of packets with a record.
+    pub hits: usize,
+    /// Whether at least one of these records is outdated.
+    pub outdated: bool,
+}
+
 /// Records of `WORDS` words each: one or two cache lines.
 #[derive(Debug)]
 pub(super) struct Records<const WORDS: usize> {
@@ -83,8 +97,6 @@ pub(super) struct Records<const WORDS: usize> {
     paths: Box<[Path]>,
     seen: Seen,
     period: u64,
-    /// Whether [`Self::find`] has found an outdated record since the last question.
-    found_outdated: bool,
 }
 
 impl<const WORDS: usize> Records<WORDS> {
@@ -97,7 +109,6 @@ impl<const WORDS: usize> Records<WORDS> {
             paths: vec![Path::default(); sets * WAYS].into_boxed_slice(),
             seen: Seen::new(sets * WAYS),
             period: 0,
-            found_outdated: false,
         }
     }
 
@@ -120,83 +131,97 @@ impl<const WORDS: usize> Records<WORDS> {
         prefetch::element(&self.tags, self.set(hash));
     }
 
-    /// Returns the first place whose tag matches a hash, or [`NONE`], and prefetches its record. If the key
+    /// Stores the first place whose tag matches each hash, or [`NONE`], and prefetches its record. If the key
     /// has a record, this is nearly always its place.
     #[inline(always)]
-    pub fn candidate(&self, hash: u64) -> u32 {
-        let set = self.set(hash);
-        let fits = self.tags[set].equal(tag(hash));
-        if fits == 0 {
-            return NONE;
+    pub fn candidates(&self, hashes: &[u64], places: &mut [u32]) {
+        let Self { tags, words, paths, .. } = self;
+        let sets = tags.len() - 1;
+        for (hash, candidate) in hashes.iter().zip(places) {
+            let set = *hash as usize & sets;
+            let fits = tags[set].equal(tag(*hash));
+            if fits == 0 {
+                *candidate = NONE;
+                continue;
+            }
+            let place = set * WAYS + fits.trailing_zeros() as usize;
+            prefetch::element(words, place * WORDS);
+            if WORDS > LINE_WORDS {
+                prefetch::element(words, place * WORDS + LINE_WORDS);
+            }
+            prefetch::element(paths, place);
+            *candidate = place as u32;
         }
-        let place = set * WAYS + fits.trailing_zeros() as usize;
-        prefetch::element(&self.words, place * WORDS);
-        if WORDS > LINE_WORDS {
-            prefetch::element(&self.words, place * WORDS + LINE_WORDS);
-        }
-        prefetch::element(&self.paths, place);
-        place as u32
     }
 
-    /// Returns the place of a key's record, or [`NONE`]. `candidate` is the first place whose tag matches.
-    /// Notes the hit. If the record is of another version, its place has the bit [`OUTDATED`], and the hit is
-    /// not noted.
+    /// Stores the place of each key's record, or [`NONE`]. The candidates are the places that
+    /// [`Self::candidates`] has found. Notes the hits. If a record is of another version, its place has the
+    /// bit [`OUTDATED`], and the hit is not noted.
     #[inline(always)]
-    pub fn find<const KEY: usize>(
+    pub fn find_all<const KEY: usize>(
+        &mut self,
+        hashes: &[u64],
+        keys: &[ExpressKey],
+        candidates: &mut [u32],
+        version: u64,
+    ) -> Found {
+        let records = self.words.as_chunks::<WORDS>().0;
+        let wanted = stamp(version, self.period);
+        // Calls in the loop would cost registers. Packets that need more are noted here, one bit each.
+        let mut others = 0u32;
+        for (at, (place, key)) in candidates.iter().zip(keys).enumerate() {
+            let is_plain = records
+                .get(*place as usize)
+                .is_some_and(|record| record[0] == wanted && has_key::<WORDS, KEY>(record, key));
+            if !is_plain {
+                others |= 1 << (at % BURST);
+            }
+        }
+        let mut found = Found { hits: candidates.len(), outdated: false };
+        while others != 0 {
+            let at = others.trailing_zeros() as usize;
+            let place = &mut candidates[at];
+            if *place != NONE {
+                *place = self.find_other::<KEY>(*place, hashes[at], &keys[at], version);
+            }
+            found.hits -= usize::from(*place == NONE);
+            found.outdated |= *place != NONE && *place & OUTDATED != 0;
+            others &= others - 1;
+        }
+        found
+    }
+
+    /// Returns the place of a key's record, or [`NONE`], as [`Self::find_all`] stores it.
+    #[inline(never)]
+    fn find_other<const KEY: usize>(
         &mut self,
         candidate: u32,
         hash: u64,
         key: &ExpressKey,
         version: u64,
     ) -> u32 {
-        let mut place = candidate;
+        let is_right = has_key::<WORDS, KEY>(self.record(candidate as usize), key);
+        let place = if is_right { candidate } else { self.find_again(hash, key) };
         if place == NONE {
             return NONE;
         }
+        if self.version_at(place) != version {
+            return place | OUTDATED;
+        }
         let period = self.period;
-        let mut record = self.record_mut(place as usize);
-        if !has_key::<WORDS, KEY>(record, key) {
-            place = self.find_again(hash, key);
-            if place == NONE {
-                return NONE;
-            }
-            record = self.record_mut(place as usize);
-        }
-        if record[0] != version {
-            return self.outdated(place);
-        }
-        // Most hits find the period already set.
-        if !Use::from_bits(record[1] as u8).was_hit(period) {
-            note_hit(record, period);
-        }
+        note_hit(self.record_mut(place as usize), version, period);
         place
-    }
-
-    /// Returns the place of an outdated record.
-    #[cold]
-    #[inline(never)]
-    fn outdated(&mut self, place: u32) -> u32 {
-        self.found_outdated = true;
-        place | OUTDATED
-    }
-
-    /// Returns whether [`Self::find`] has found an outdated record since the last call.
-    #[inline(always)]
-    pub fn take_outdated(&mut self) -> bool {
-        std::mem::take(&mut self.found_outdated)
     }
 
     /// Returns the version of the record at a place.
     pub fn version_at(&self, place: u32) -> u64 {
-        self.record(place as usize)[0]
+        self.record(place as usize)[0] >> PERIOD_BITS
     }
 
     /// Makes a record that is still right one of this version, and notes the hit.
     pub fn uphold(&mut self, place: u32, version: u64) {
         let period = self.period;
-        let record = self.record_mut(place as usize);
-        record[0] = version;
-        note_hit(record, period);
+        note_hit(self.record_mut(place as usize), version, period);
     }
 
     /// Returns the path of the record at a place.
@@ -258,11 +283,13 @@ impl<const WORDS: usize> Records<WORDS> {
             let record = self.record_mut(place);
             record[1] = u64::from(used);
             record[HEAD_WORDS..].iter_mut().zip(key.words()).for_each(|(to, word)| *to = *word);
-        } else if self.record(place)[0] == version {
+        } else if self.version_at(place as u32) == version {
             return Learned::Known;
         }
+        // The next hit is noted.
+        let before = self.period.wrapping_sub(1);
         let record = self.record_mut(place);
-        record[0] = version;
+        record[0] = stamp(version, before);
         record[1] = record[1] & USE_BITS | u64::from(fence) << FENCE_BIT;
         self.paths[place] = *path;
         learned
@@ -316,9 +343,15 @@ fn has_key<const WORDS: usize, const KEY: usize>(record: &[u64; WORDS], key: &Ex
     both.fold(0, |differing, (a, b)| differing | (a ^ b)) == 0
 }
 
-/// Notes a hit of a record in this period.
-#[inline(never)]
-fn note_hit<const WORDS: usize>(record: &mut [u64; WORDS], period: u64) {
+/// Returns the stamp of a record of a version that was hit in a period.
+#[inline(always)]
+fn stamp(version: u64, period: u64) -> u64 {
+    (version << PERIOD_BITS) | (period % (1 << PERIOD_BITS))
+}
+
+/// Makes a record one of this version, and notes its hit in this period.
+fn note_hit<const WORDS: usize>(record: &mut [u64; WORDS], version: u64, period: u64) {
+    record[0] = stamp(version, period);
     let mut hits = Use::from_bits(record[1] as u8);
     hits.hit(period);
     record[1] = record[1] & !USE_BITS | u64::from(hits.to_bits());
@@ -365,9 +398,22 @@ mod tests {
         records.learn(&NewRecord { key, hash, path, fence: 0, version }, Window::default())
     }
 
+    /// Returns the place of a key's record, and whether it is outdated.
+    fn place<const WORDS: usize, const KEY: usize>(
+        records: &mut Records<WORDS>,
+        hash: u64,
+        key: &ExpressKey,
+        version: u64,
+    ) -> (u32, bool) {
+        let mut places = [0];
+        records.candidates(&[hash], &mut places);
+        let found = records.find_all::<KEY>(&[hash], &[*key], &mut places, version);
+        assert_eq!(found.hits == 0, places == [NONE]);
+        (places[0], found.outdated)
+    }
+
     fn hit(records: &mut Records<8>, hash: u64, number: u64, version: u64) -> Option<u32> {
-        let candidate = records.candidate(hash);
-        let place = records.find::<6>(candidate, hash, &key(number), version);
+        let place = place::<8, 6>(records, hash, &key(number), version).0;
         records.path(place).and_then(|path| path.hops.iter().next()).map(|hop| hop.entry.0)
     }
 
@@ -382,7 +428,8 @@ mod tests {
         assert_eq!(hit(&mut records, at, 3, 7), None);
         assert_eq!(hit(&mut records, hash(2, 9), 1, 7), None, "another set");
         assert_eq!(hit(&mut records, at, 2, 8), None, "the rules have changed");
-        assert!(records.take_outdated() && !records.take_outdated());
+        let outdated = place::<8, 6>(&mut records, at, &key(2), 8);
+        assert!(outdated.1 && outdated.0 & OUTDATED != 0);
         assert_eq!(learn(&mut records, at, &key(2), &path(23), 8), Learned::Renewed);
         assert_eq!((hit(&mut records, at, 2, 8), hit(&mut records, at, 1, 8)), (Some(23), None));
     }
@@ -414,10 +461,7 @@ mod tests {
         let mut records = Records::<16>::new(16);
         let keys = [0, 1].map(|last| ExpressKey::of_words(&[5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, last]));
         assert_eq!(learn(&mut records, hash(0, 1), &keys[0], &path(1), 1), Learned::New);
-        let mut place = |key| {
-            let candidate = records.candidate(hash(0, 1));
-            records.find::<14>(candidate, hash(0, 1), key, 1)
-        };
+        let mut place = |key| place::<16, 14>(&mut records, hash(0, 1), key, 1).0;
         assert_eq!((place(&keys[0]), place(&keys[1])), (0, NONE));
     }
 

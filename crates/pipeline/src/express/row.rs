@@ -6,6 +6,7 @@
 //! the protocol, which a TCP header implies), and where entries rewrite bits before the rule's table.
 
 use super::conditions::{Condition, FIRST_SLICE, Facts, SliceEnd, implied};
+use super::key::KeyEnds;
 use super::layout::{Run, UNPARSED_BYTES, implied_by};
 use flow::{Field, FieldBase, FieldMatch, Match, ext};
 use wire::ethernet::ETHERNET_BYTES;
@@ -32,7 +33,7 @@ pub(super) struct RowLayout {
     slices: Vec<SliceEnd>,
     /// Headers that the rules of the plan need.
     headers: u32,
-    port_bytes: usize,
+    ends: KeyEnds,
     words: usize,
 }
 
@@ -96,10 +97,10 @@ impl RowLayout {
         presence: Vec<u8>,
         slices: Vec<SliceEnd>,
         headers: u32,
-        port_bytes: usize,
+        ends: KeyEnds,
         length_bytes: usize,
     ) -> Self {
-        Self { placed, presence, slices, headers, port_bytes, words: length_bytes.div_ceil(WORD_BYTES) }
+        Self { placed, presence, slices, headers, ends, words: length_bytes.div_ceil(WORD_BYTES) }
     }
 
     /// Returns the length of a row in words.
@@ -194,8 +195,9 @@ impl RowMaker<'_> {
         if examined.byte < PORT_BYTES {
             // The key has the lowest byte first.
             let at = usize::from(PORT_BYTES - 1 - examined.byte);
-            if at < self.layout.port_bytes {
-                self.set(at, examined.value, examined.mask, false);
+            let KeyEnds { port_at, port_bytes } = self.layout.ends;
+            if at < port_bytes {
+                self.set(port_at + at, examined.value, examined.mask, false);
             } else {
                 self.is_never |= examined.value & examined.mask != 0;
             }
@@ -256,7 +258,7 @@ impl RowMaker<'_> {
     fn add_presence(&mut self) {
         self.is_never |= self.present & self.absent != 0;
         for (number, fact) in self.layout.presence.iter().enumerate() {
-            let (at, bit) = (self.layout.port_bytes + number / 8, 1 << (number % 8));
+            let (at, bit) = (self.layout.ends.presence_at() + number / 8, 1 << (number % 8));
             let is_set = |facts: Facts| facts >> fact & 1 != 0;
             if is_set(self.present | self.absent) {
                 self.set(at, if is_set(self.present) { bit } else { 0 }, bit, false);

@@ -3,12 +3,15 @@
 //! key as the general way, for packets with certain headers at certain offsets.
 
 use super::key::{ExpressKey, KeyReader, LONGEST_BYTES, Load, ROOM_WORDS, starts};
+use actions::TtlSpot;
 use arrayvec::ArrayVec;
 use flow::{Ext, FieldBase, PortNo, ext};
-use wire::Layers;
+use wire::ethernet::ETHERNET_BYTES;
 use wire::layers::header;
+use wire::{CommonGuard, Layers};
 
-/// Maximum number of templates. Common packets have fewer combinations of headers.
+/// Maximum number of templates. Common packets have fewer combinations of headers. If keys depend on no IP
+/// header, each EtherType has a template.
 const TEMPLATES: usize = 16;
 
 /// Maximum number of loads of a template, beyond those of each word.
@@ -32,7 +35,7 @@ struct FixedLoad {
     from: u16,
     /// Word of the key.
     word: u8,
-    /// Number of bits by which the loaded bytes move up in the word.
+    /// Number of bits by which the loaded bytes move up in the word. It is 0 for nearly all loads.
     shift: u8,
 }
 
@@ -42,11 +45,11 @@ impl FixedLoad {
         let (at, from) = (usize::from(load.at), start + load.byte);
         let (word, skipped) = (at / LOAD_BYTES, at % LOAD_BYTES);
         let fits = LOAD_BYTES - skipped;
-        let first = Self {
-            mask: load.mask << (8 * skipped) >> (8 * skipped),
-            from,
-            word: word as u8,
-            shift: 8 * skipped as u8,
+        let up = 8 * skipped as u8;
+        // The load reads the bytes before, too, so that the examined ones need not be moved.
+        let first = match from.checked_sub(skipped as u16) {
+            Some(from) => Self { mask: load.mask << up, from, word: word as u8, shift: 0 },
+            None => Self { mask: load.mask << up >> up, from, word: word as u8, shift: up },
         };
         let rest = if skipped == 0 { 0 } else { load.mask >> (8 * fits) };
         let second = Self { mask: rest, from: from + fits as u16, word: word as u8 + 1, shift: 0 };
@@ -62,37 +65,60 @@ impl FixedLoad {
         self
     }
 
+    /// Returns the masked bytes of a load that moves none.
+    #[inline(always)]
+    fn unmoved_bits(self, bytes: &[u8; WINDOW_BYTES]) -> u64 {
+        let from = usize::from(self.from) % FROM_MAX;
+        let loaded = bytes[from..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        loaded & self.mask
+    }
+
     /// Returns the bits that the load adds to its word.
     #[inline(always)]
     fn bits(self, bytes: &[u8; WINDOW_BYTES]) -> u64 {
-        let from = usize::from(self.from) % FROM_MAX;
-        let loaded = bytes[from..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-        (loaded & self.mask) << (self.shift % 64)
+        self.unmoved_bits(bytes) << (self.shift % 64)
     }
 }
 
 /// Number of loads of a word that are made without a loop.
 const WORD_LOADS: usize = 2;
 
-/// Loads of a word, and the presence bits in this word. An absent load has the mask 0.
+/// The constant bits of a word, and its loads. An absent load has the mask 0.
 #[derive(Clone, Copy, Debug, Default)]
 struct WordPlan {
-    presence: u64,
+    /// Presence bits and ingress port.
+    constant: u64,
     loads: [FixedLoad; WORD_LOADS],
+}
+
+/// Number of loads that each word of a key needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Loads {
+    /// At most one per word.
+    One,
+    /// At most [`WORD_LOADS`] per word.
+    Two,
+    /// Further ones, or loads that move bytes.
+    More,
 }
 
 /// The key of packets with the same headers at the same offsets.
 #[derive(Debug)]
 pub(super) struct Template {
-    /// Headers of the packets, as bits of `wire::layers::header`.
-    present: u32,
-    l3: u16,
-    l4: u16,
-    /// Minimum length of the packets, bytes. They have all slices that the key examines.
+    /// Index of the template among all of them.
+    index: u8,
+    /// Headers of the packets. Only `present`, `l3`, `l4` and `depth` are those of every such packet. All
+    /// packets that the guard recognises have this `eth_type`.
+    layers: Layers,
+    /// Place of the TTL of packets that the guard recognises.
+    ttl: TtlSpot,
+    /// Recognises the packets. `None` if headers must be located to do so.
+    guard: Option<CommonGuard>,
+    /// Minimum length of the packets in bytes. They have an Ethernet header, and all slices that the key
+    /// examines.
     len_min: usize,
     words: [WordPlan; ROOM_WORDS],
-    /// Whether a word has a second load.
-    has_second_loads: bool,
+    loads: Loads,
     /// Other loads from the packet.
     more: ArrayVec<FixedLoad, MORE_LOADS>,
     /// Loads from the extended header.
@@ -102,18 +128,17 @@ pub(super) struct Template {
 impl Template {
     #[inline(always)]
     fn is_for(&self, layers: &Layers) -> bool {
-        (self.present, self.l3, self.l4) == (layers.present, layers.l3, layers.l4)
+        let own = &self.layers;
+        (own.present, own.l3, own.l4) == (layers.present, layers.l3, layers.l4)
     }
 
     /// Makes the template of packets with these headers. Returns `None` if it has too many loads, or loads
     /// beyond the common headers.
-    fn new(reader: &KeyReader, layers: &Layers) -> Option<Self> {
-        let Layers { present, l3, l4, .. } = *layers;
+    fn new(index: u8, reader: &KeyReader, layers: &Layers, in_port: PortNo) -> Option<Self> {
+        let Layers { present, l3, l4, depth, eth_type, .. } = *layers;
         let facts = reader.facts(LONGEST_BYTES, layers);
-        let len_min = reader.slices_end(layers);
-        let mut key = ExpressKey::default();
-        reader.add_presence(facts, &mut key);
-        let mut words = key.words().map(|presence| WordPlan { presence, ..WordPlan::default() });
+        let len_min = reader.slices_end(layers).max(ETHERNET_BYTES);
+        let mut words = [WordPlan::default(); ROOM_WORDS];
         let (mut more, mut ext_loads) = (ArrayVec::new(), ArrayVec::new());
         let starts = starts(layers);
         for load in reader.loads().iter().filter(|load| load.when.holds(facts)) {
@@ -135,8 +160,36 @@ impl Template {
                 }
             }
         }
-        let has_second_loads = words.iter().any(|plan| plan.loads[1].mask != 0);
-        Some(Self { present, l3, l4, len_min, words, has_second_loads, more, ext_loads })
+        let has_more = !more.is_empty() || !ext_loads.is_empty();
+        let moves = words.iter().flat_map(|plan| plan.loads).any(|load| load.shift != 0);
+        let loads = if has_more || moves {
+            Loads::More
+        } else if words.iter().any(|plan| plan.loads[1].mask != 0) {
+            Loads::Two
+        } else {
+            Loads::One
+        };
+        // Locating headers for a key goes exactly as deep as the key needs, or finds a common packet.
+        let guard = if depth >= reader.depth() { CommonGuard::new(layers) } else { None };
+        let layers = Layers { present, l3, l4, depth, eth_type, ..Layers::default() };
+        let ttl = TtlSpot::of(&layers);
+        let mut template = Self { index, layers, ttl, guard, len_min, words, loads, more, ext_loads };
+        template.set_constants(reader, in_port);
+        Some(template)
+    }
+
+    /// Sets the constant bits of the keys: the presence bits, and this ingress port.
+    fn set_constants(&mut self, reader: &KeyReader, in_port: PortNo) {
+        let mut key = ExpressKey::default();
+        reader.add_presence(reader.facts(LONGEST_BYTES, &self.layers), &mut key);
+        reader.add_port(in_port, &mut key);
+        self.words.iter_mut().zip(key.words()).for_each(|(plan, word)| plan.constant = *word);
+    }
+
+    /// Returns the place of the TTL of packets that the template [recognises](Self::recognises).
+    #[inline(always)]
+    pub fn ttl(&self) -> TtlSpot {
+        self.ttl
     }
 
     /// Returns whether the template is also for packets of this length.
@@ -145,24 +198,60 @@ impl Template {
         len >= self.len_min
     }
 
+    /// Returns whether the template is for a frame of `len` bytes, without locating headers. If it cannot be
+    /// known without, the result is false. `bytes` begins with the frame.
+    #[inline(always)]
+    pub fn recognises(&self, len: usize, bytes: &[u8; WINDOW_BYTES]) -> bool {
+        self.guard.as_ref().is_some_and(|guard| guard.recognises(len, bytes)) && self.suits(len)
+    }
+
     /// Writes the first `WORDS` words of the key of a packet for which this template is. `bytes` begins with
-    /// the packet.
+    /// the packet. `layers` are its headers; they are used only if [`Self::needs_layers`] is true.
     #[inline(always)]
     pub fn write<const WORDS: usize>(
         &self,
         bytes: &[u8; WINDOW_BYTES],
         layers: &Layers,
-        in_port: PortNo,
         key: &mut ExpressKey,
     ) {
-        let mut words: [u64; WORDS] = if self.has_second_loads {
-            self.fixed_words::<WORDS, WORD_LOADS>(bytes)
-        } else {
-            self.fixed_words::<WORDS, 1>(bytes)
-        };
-        words[0] |= u64::from(in_port.0);
+        match self.loads {
+            Loads::One => self.write_words::<WORDS, 1>(bytes, key),
+            Loads::Two => self.write_words::<WORDS, WORD_LOADS>(bytes, key),
+            Loads::More => self.write_all::<WORDS>(bytes, layers, key),
+        }
+    }
+
+    /// Returns whether the key depends on parsed headers, not only on bytes at fixed offsets.
+    #[inline(always)]
+    pub fn needs_layers(&self) -> bool {
+        self.loads == Loads::More && !self.ext_loads.is_empty()
+    }
+
+    /// Writes the words of a key by at most `LOADS` loads for each, none of which moves bytes.
+    #[inline(always)]
+    fn write_words<const WORDS: usize, const LOADS: usize>(
+        &self,
+        bytes: &[u8; WINDOW_BYTES],
+        key: &mut ExpressKey,
+    ) {
+        for (word, plan) in key.words_mut().iter_mut().zip(&self.words).take(WORDS) {
+            let loads = plan.loads.iter().take(LOADS);
+            *word = loads.fold(plan.constant, |word, load| word | load.unmoved_bits(bytes));
+        }
+    }
+
+    /// Writes the words of a key by all loads of the template.
+    #[inline(never)]
+    fn write_all<const WORDS: usize>(
+        &self,
+        bytes: &[u8; WINDOW_BYTES],
+        layers: &Layers,
+        key: &mut ExpressKey,
+    ) {
         let key = key.words_mut();
-        key[..WORDS].copy_from_slice(&words);
+        for (word, plan) in key.iter_mut().zip(&self.words).take(WORDS) {
+            *word = plan.loads.iter().fold(plan.constant, |word, load| word | load.bits(bytes));
+        }
         for load in &self.more {
             key[usize::from(load.word) % ROOM_WORDS] |= load.bits(bytes);
         }
@@ -171,22 +260,7 @@ impl Template {
         }
     }
 
-    /// Returns the words of a key by the first `LOADS` loads of each.
-    #[inline(always)]
-    fn fixed_words<const WORDS: usize, const LOADS: usize>(
-        &self,
-        bytes: &[u8; WINDOW_BYTES],
-    ) -> [u64; WORDS] {
-        let mut words = [0; WORDS];
-        for (word, plan) in words.iter_mut().zip(&self.words) {
-            let loads = plan.loads.iter().take(LOADS);
-            *word = loads.fold(plan.presence, |word, load| word | load.bits(bytes));
-        }
-        words
-    }
-
     /// Adds the loads from the extended header.
-    #[inline(never)]
     fn add_ext(&self, layers: &Layers, key: &mut [u64; ROOM_WORDS]) {
         let mut ext = Ext::default();
         ext.set_layers(layers);
@@ -199,37 +273,62 @@ impl Template {
     }
 }
 
-/// Templates of the common packets seen so far.
+/// Templates of the common packets seen so far. All of them hold the keys of one ingress port.
 #[derive(Debug, Default)]
 pub(super) struct Templates {
     templates: ArrayVec<Template, TEMPLATES>,
     /// Index of the template used last.
-    last: usize,
+    last: u8,
+    in_port: PortNo,
 }
 
 impl Templates {
+    /// Makes the templates those of packets from this port.
+    #[inline]
+    pub fn begin(&mut self, reader: &KeyReader, in_port: PortNo) {
+        if self.in_port != in_port {
+            self.in_port = in_port;
+            self.templates.iter_mut().for_each(|template| template.set_constants(reader, in_port));
+        }
+    }
+
+    /// Returns the template used last.
+    #[inline(always)]
+    pub fn last(&self) -> Option<&Template> {
+        self.templates.get(usize::from(self.last))
+    }
+
+    /// Makes another template the one used last, if it is for a frame of `len` bytes. Returns whether there
+    /// is one. `bytes` begins with the frame.
+    #[inline(never)]
+    pub fn find(&mut self, len: usize, bytes: &[u8; WINDOW_BYTES]) -> bool {
+        let found = self.templates.iter().find(|template| template.recognises(len, bytes));
+        self.last = found.map_or(self.last, |template| template.index);
+        found.is_some()
+    }
+
     /// Returns the template of packets with these headers, and makes it if there is none. Returns `None` if
     /// such packets need the general way. The headers must be those of a common packet, and the template may
     /// not suit the packet's length.
-    #[inline(always)]
+    #[inline(never)]
     pub fn choose(&mut self, reader: &KeyReader, layers: &Layers) -> Option<&Template> {
-        if !self.templates.get(self.last).is_some_and(|template| template.is_for(layers)) {
-            self.last = self.find_or_make(reader, layers)?;
-        }
-        self.templates.get(self.last)
+        self.last = self.find_or_make(reader, layers)?;
+        self.last()
     }
 
     /// Returns the index of the template of packets with these headers.
-    #[inline(never)]
-    fn find_or_make(&mut self, reader: &KeyReader, layers: &Layers) -> Option<usize> {
-        if let Some(at) = self.templates.iter().position(|template| template.is_for(layers)) {
-            return Some(at);
+    fn find_or_make(&mut self, reader: &KeyReader, layers: &Layers) -> Option<u8> {
+        let mut known = self.templates.iter().filter(|template| template.is_for(layers));
+        let same = known.clone().find(|template| template.layers.eth_type == layers.eth_type);
+        if let Some(same) = same {
+            return Some(same.index);
         }
         if self.templates.is_full() {
-            return None;
+            return Some(known.next()?.index);
         }
-        self.templates.push(Template::new(reader, layers)?);
-        Some(self.templates.len() - 1)
+        let index = self.templates.len() as u8;
+        self.templates.push(Template::new(index, reader, layers, self.in_port)?);
+        Some(index)
     }
 }
 
@@ -240,7 +339,7 @@ mod tests {
     use crate::express::{ExpressPlan, PlanVersion};
     use flow::Field;
     use frame::Frame;
-    use wire::{PacketBuilder, locate_common};
+    use wire::{Depth, PacketBuilder, locate_common};
 
     /// Packets with all common combinations of headers. Each has other bytes.
     fn common(number: u8) -> Vec<Vec<u8>> {
@@ -280,13 +379,20 @@ mod tests {
                 let mut keys = [ExpressKey::default(); 2];
                 keys[0].words_mut()[..words].fill(!0);
                 let (port, bytes) = (PortNo(number.into()), frame.window().first_chunk().unwrap());
+                templates.begin(reader, port);
                 let template = templates.choose(reader, &found).unwrap();
+                assert!(reader.depth() < Depth::L3 || template.recognises(frame.len(), bytes));
                 match words {
-                    1 => template.write::<1>(bytes, &found, port, &mut keys[0]),
-                    2 => template.write::<2>(bytes, &found, port, &mut keys[0]),
-                    3 => template.write::<3>(bytes, &found, port, &mut keys[0]),
-                    4 => template.write::<4>(bytes, &found, port, &mut keys[0]),
-                    _ => template.write::<14>(bytes, &found, port, &mut keys[0]),
+                    1 => template.write::<1>(bytes, &found, &mut keys[0]),
+                    2 => template.write::<2>(bytes, &found, &mut keys[0]),
+                    3 => template.write::<3>(bytes, &found, &mut keys[0]),
+                    4 => template.write::<4>(bytes, &found, &mut keys[0]),
+                    _ => template.write::<14>(bytes, &found, &mut keys[0]),
+                }
+                if !template.needs_layers() {
+                    let mut again = ExpressKey::default();
+                    template.write::<14>(bytes, &Layers::NONE, &mut again);
+                    assert_eq!(again.words(), keys[0].words(), "the headers do not matter");
                 }
                 reader.general_key(frame.bytes(), &found, port, &mut keys[1]);
                 assert_eq!(keys[0].words(), keys[1].words(), "{count} fields, {bytes:02x?}");
@@ -315,12 +421,13 @@ mod tests {
         for bytes in packets {
             let (frame, mut found) = (Frame::from_bytes(&bytes), Layers::default());
             assert!(locate(&frame, reader.depth(), &mut found));
+            templates.begin(reader, PortNo(3));
             let template = templates.choose(reader, &found).unwrap();
             let mut keys = [ExpressKey::default(); 2];
             let window = frame.window().first_chunk().unwrap();
             match reader.hashed_words() {
-                2 => template.write::<2>(window, &found, PortNo(3), &mut keys[0]),
-                _ => template.write::<3>(window, &found, PortNo(3), &mut keys[0]),
+                2 => template.write::<2>(window, &found, &mut keys[0]),
+                _ => template.write::<3>(window, &found, &mut keys[0]),
             }
             reader.general_key(frame.bytes(), &found, PortNo(3), &mut keys[1]);
             assert_eq!(keys[0].words(), keys[1].words(), "{bytes:02x?}");

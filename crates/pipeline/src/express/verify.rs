@@ -10,10 +10,10 @@ use engines::NONE;
 
 impl Express {
     /// Verifies the outdated records that the packets of a burst found. The place of a record that may be
-    /// wrong becomes [`NONE`].
+    /// wrong becomes [`NONE`]. Returns the number of such packets.
     #[cold]
     #[inline(never)]
-    pub(super) fn verify_outdated<E>(&mut self, context: &BurstContext<'_, E>, count: usize) {
+    pub(super) fn verify_outdated<E>(&mut self, context: &BurstContext<'_, E>, count: usize) -> usize {
         let Self { store, changes, burst, .. } = self;
         let (keys, places) = (&burst.keys, &mut burst.places[..count]);
         let (verified, upheld) = match store {
@@ -22,6 +22,7 @@ impl Express {
         };
         self.counters.verified(verified);
         self.counters.upheld(upheld);
+        (verified - upheld) as usize
     }
 }
 
@@ -41,8 +42,7 @@ fn verify<E, const WORDS: usize>(
         }
         let place = *found & !OUTDATED;
         let of_version = records.version_at(place);
-        let is_right =
-            records.path(place).is_some_and(|path| changes.uphold(context, key, &path.hops, of_version));
+        let is_right = records.path(place).is_some_and(|path| changes.uphold(context, key, path, of_version));
         if is_right {
             records.uphold(place, changes.version());
         }

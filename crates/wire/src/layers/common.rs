@@ -7,6 +7,9 @@
 use super::walk::is_tpid;
 use super::{Depth, Layers, header};
 
+/// Lowest EtherType. Lower values are lengths of LLC frames.
+const TYPE_MIN: u16 = 0x0600;
+
 /// Offset of the EtherType without a VLAN tag.
 const TYPE_AT: usize = 12;
 
@@ -32,7 +35,7 @@ const _: () = assert!(GUARDED_BYTES <= FRAME_MIN && TAGGED - 2 + 8 < GUARDED_FRO
 
 /// Recognises the common packets with one combination of headers by two words of the frame.
 ///
-/// A recognised packet is one for which [`locate_common`] finds these headers at these offsets.
+/// A recognised packet is one in which these headers are at these offsets.
 #[derive(Clone, Copy, Debug)]
 pub struct CommonGuard {
     /// Bits that all such packets have in common, and their values. The first byte is the lowest. The words
@@ -53,10 +56,35 @@ pub struct CommonGuard {
 }
 
 impl CommonGuard {
-    /// Returns the guard for packets with the headers of `layers`, which [`locate_common`] has found. The tag
-    /// is an IEEE 802.1Q tag if there is one.
+    /// Returns the guard for packets with the headers of `layers`, if they are those of common packets. The
+    /// headers are located to [`Depth::L4`], or to [`Depth::L2`] for any upper layers; then the packets also
+    /// have the same EtherType. The tag is an IEEE 802.1Q tag if there is one.
     #[must_use]
-    pub fn new(layers: &Layers) -> Self {
+    pub fn new(layers: &Layers) -> Option<Self> {
+        match layers.depth {
+            Depth::L2 => Self::of_type(layers),
+            Depth::L4 if layers.present & (header::TCP | header::UDP) != 0 => Some(Self::of_upper(layers)),
+            _ => None,
+        }
+    }
+
+    /// Returns the guard for packets without a tag that have the same EtherType.
+    fn of_type(layers: &Layers) -> Option<Self> {
+        let is_plain = layers.present == 0 && layers.type_at == TYPE_AT as u16 && layers.eth_type >= TYPE_MIN;
+        is_plain.then(|| Self {
+            masks: [0xffff, 0],
+            values: [layers.eth_type.swap_bytes().into(), 0],
+            tag_mask: 0,
+            tag_value: 0,
+            at: TYPE_AT,
+            length_bit: 0,
+            length_min: 0,
+            frame_min: UNTAGGED,
+        })
+    }
+
+    /// Returns the guard for packets with these upper-layer headers.
+    fn of_upper(layers: &Layers) -> Self {
         let is_tagged = layers.present & header::VLAN != 0;
         let is_udp = layers.present & header::UDP != 0;
         let upper_bytes = if is_udp { 8 } else { 20 };
@@ -96,8 +124,8 @@ impl CommonGuard {
         }
     }
 
-    /// Returns whether a frame of `len` bytes is such a packet. `start` begins with the frame; bytes after its
-    /// end have any value.
+    /// Returns whether a frame of `len` bytes is such a packet. `start` begins with the frame; bytes after
+    /// its end have any value.
     #[must_use]
     #[inline(always)]
     pub fn recognises<const BYTES: usize>(&self, len: usize, start: &[u8; BYTES]) -> bool {

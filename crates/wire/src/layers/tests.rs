@@ -327,12 +327,32 @@ proptest! {
         let len = data.len();
         data.extend_from_slice(&common_frames()[cut]);
         let start = data.first_chunk::<64>().unwrap();
+        let to_type = locate(&data[..len], Depth::L2);
+        if let Some(guard) = CommonGuard::new(&to_type) {
+            prop_assert!(guard.recognises(len, start));
+        }
         for layers in common_frames().iter().map(|frame| locate(frame, Depth::L4)) {
             let headers = |layers: &Layers| (layers.present, layers.l3, layers.l4);
             let other_tag = layers.l3 == 18 && start[12..14] != [0x81, 0];
             let suits = is_common && headers(&found) == headers(&layers) && !other_tag;
-            prop_assert_eq!(CommonGuard::new(&layers).recognises(len, start), suits);
+            prop_assert_eq!(CommonGuard::new(&layers).unwrap().recognises(len, start), suits);
         }
+    }
+}
+
+#[test]
+fn an_ethertype_is_recognised_without_a_tag_only() {
+    let frames = [[0x08, 0], [0x86, 0xdd], [0x08, 0x06], [0x81, 0], [0x88, 0xa8], [0x02, 0], [0x12, 0x34]]
+        .map(|eth_type: [u8; 2]| frame(&[&eth_type, &[7; 40]]));
+    let found = frames.each_ref().map(|frame| locate(frame, Depth::L2));
+    for (number, layers) in found.iter().enumerate() {
+        let Some(guard) = CommonGuard::new(layers) else {
+            assert!((3..6).contains(&number), "{layers:?}");
+            continue;
+        };
+        let recognised = frames.each_ref().map(|f| guard.recognises(f.len(), f.first_chunk::<54>().unwrap()));
+        assert_eq!(recognised, std::array::from_fn(|other| other == number));
+        assert!(!guard.recognises(13, frames[number].first_chunk::<54>().unwrap()));
     }
 }
 
