@@ -42,6 +42,7 @@ pub fn all() -> Vec<Case> {
     for (of, rules) in [
         ("100 rules on dl_dst", exact("", |n| format!("dl_dst={}", mac(n)))),
         ("3 tables of 100 rules, 2 set-field, dec_ttl", three_tables("", "")),
+        ("NORMAL, 100 learned MACs behind 4 ports", normal()),
     ] {
         let name = format!("express path, {of}");
         cases.push(Case { name, express_records: 16_384, ..rules });
