@@ -21,8 +21,9 @@ demo: ## run the demo: four hosts around one switch, traffic, counters; needs ro
 	cargo build --release --package shunt
 	scripts/demo.sh
 
-# `cargo test` comes last, so that its last line is the result of the run. Released builds have no DPDK: they
-# run the tests in namespaces and those of their drivers. All other tests run in a build with DPDK.
+# `cargo test` comes last, so that its last line is the result of the run. The released program has no DPDK.
+# The tests in namespaces run it, and `cargo test --package port` tests its drivers. All other tests run in
+# builds with DPDK.
 .PHONY: test
 test: ## run every test: documentation, namespaces, mutations, unit and integration tests; needs root
 	scripts/setup.sh test
@@ -49,8 +50,8 @@ bench: ## run every benchmark of bench/src/bin, then print the tables of target/
 	done
 	cargo run --quiet --release --package shunt-bench --bin shunt-bench
 
-# FIGURES is quick (a few minutes, only to see that all work), usual or full (hours). RULES is the number of
-# rules in each of the two large tables.
+# FIGURES is quick (takes a few minutes, only checks that all parts work), usual or full (takes hours). RULES
+# is the number of rules in each of the two large tables.
 FIGURES ?= usual
 RULES ?= 1000
 quick_figures := 6 1 60 20000
@@ -69,14 +70,14 @@ figures: ## measure and draw figures 11 to 16 and tables 3 and 4 of the composit
 	$(lanes) --part approaches
 	bench/paper_figures.py --rules $(RULES)
 
-# STEPS=1 counts by single steps, with the widest vectors of this CPU.
+# STEPS=1 counts by single-stepping the program, with the widest vectors of this CPU.
 STEPS ?=
 .PHONY: instructions
 instructions: ## count the instructions per packet, exactly
 	scripts/setup.sh bench
 	bench/instructions.py $(if $(STEPS),--steps,--check)
 
-# FULL=1 measures all rows (hours). PEERS has options of bench/peers/run.py.
+# FULL=1 measures all rows, which takes hours. PEERS is a list of options for bench/peers/run.py.
 FULL ?=
 PEERS ?=
 .PHONY: bench-peers
@@ -107,7 +108,8 @@ lab: ## run the experiments of lab/; writes figures to target/report; needs root
 	lab/lanes.py
 	lab/rtt.py
 
-# CONFORMANCE has options of scripts/conformance/ryu.sh. Without options it takes about 12 minutes.
+# CONFORMANCE is a list of options for scripts/conformance/ryu.sh. Without options, a run takes about 12
+# minutes.
 CONFORMANCE ?=
 .PHONY: conformance
 conformance: ## run the 991 cases of the Ryu switch test tool against the release build; needs root
@@ -115,16 +117,16 @@ conformance: ## run the 991 cases of the Ryu switch test tool against the releas
 	cargo build --release --package shunt
 	scripts/conformance/ryu.sh $(CONFORMANCE)
 
-# FUZZ_SECONDS is the time for each target of fuzz/.
+# FUZZ_SECONDS is the time in seconds for each target of fuzz/.
 FUZZ_SECONDS ?= 600
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZ_SECONDS each, with the address sanitizer
 	scripts/setup.sh fuzz
 	scripts/fuzz.sh $(FUZZ_SECONDS)
 
-# NIGHTLY has names of steps, or patterns such as 'oracle-*' (default: all). NIGHTLY_CASES is the number of
-# the oracle's rule sets, NIGHTLY_MUTANTS the number of random mutants with seed NIGHTLY_SEED. FUZZ_SECONDS is
-# as above. A further call continues an interrupted run.
+# NIGHTLY is a list of step names, or of patterns such as 'oracle-*' (default: all steps). NIGHTLY_CASES is
+# the number of rule sets for the oracle. NIGHTLY_MUTANTS is the number of random mutants, which are drawn
+# with the seed NIGHTLY_SEED. A further call continues an interrupted run.
 NIGHTLY ?=
 NIGHTLY_CASES ?= 20000
 NIGHTLY_MUTANTS ?= 60
