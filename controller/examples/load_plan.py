@@ -32,8 +32,8 @@ from shunt_controller.stateless import joined
 
 cfg.CONF.register_cli_opts(
     [
-        cfg.StrOpt("plan", help="the plan, a JSON file of shunt-controller plan"),
-        cfg.StrOpt("hosts", help="where hosts are, a JSON file"),
+        cfg.StrOpt("plan", help="the plan: a JSON file that shunt-controller plan wrote"),
+        cfg.StrOpt("hosts", help="a JSON file with the locations of hosts"),
     ]
 )
 
@@ -51,7 +51,7 @@ class LoadPlan(OSKenApp):
         super().__init__(*args, **kwargs)
         self.log = logging.getLogger("load_plan")
         try:
-            need(cfg.CONF.plan and cfg.CONF.hosts, "--plan and --hosts are needed")
+            need(cfg.CONF.plan and cfg.CONF.hosts, "--plan and --hosts are required")
             plan, places = read_plan(cfg.CONF.plan), read_places(cfg.CONF.hosts)
             self.sections, self.entries = sections_of(plan), entries(plan, places.hosts)
             self.names = names(plan, places.datapaths)
@@ -71,7 +71,7 @@ class LoadPlan(OSKenApp):
         switch = event.msg.datapath
         name = self.names.get(switch.id)
         if name not in self.sections:
-            self.log.warning("datapath %d is no switch of the plan", switch.id)
+            self.log.warning("datapath %d is not a switch of the plan", switch.id)
             return
         self.committed.discard(switch.id)
         ofp, parser = switch.ofproto, switch.ofproto_parser
@@ -110,10 +110,10 @@ class LoadPlan(OSKenApp):
             has = {section.place: section for section in joined(self.replies.pop(key)) or []}
             name = self.names[number]
             as_planned = number in self.committed and all(has.get(section.place) == section for section in self.sections[name])
-            self.log.info("%s is %s", name, "as planned" if as_planned else "otherwise than planned")
+            self.log.info("%s is %s", name, "as planned" if as_planned else "not as planned")
 
     @set_ev_cls(ofp_event.EventOFPErrorMsg, [CONFIG_DISPATCHER, MAIN_DISPATCHER])
     def refused(self, event):
         """Logs an error of the switch."""
         name = self.names.get(event.msg.datapath.id)
-        self.log.error("%s refuses: error %d/%d", name, event.msg.type, getattr(event.msg, "code", None) or 0)
+        self.log.error("%s reports error %d/%d", name, event.msg.type, getattr(event.msg, "code", None) or 0)

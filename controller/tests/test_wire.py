@@ -104,8 +104,8 @@ def test_instructions_of_others_are_kept_as_they_are(datapath):
         assert bytes(buf) == data
 
 
-def test_what_is_cut_short_is_refused(examples):
-    """A truncated structure is refused. So is a structure whose length field is less than its content."""
+def test_truncated_structures_are_refused(examples):
+    """A structure is also refused if its length field is less than the length of its content."""
     parsers = {"instruction": parser.OFPInstruction.parser, "action": parser.OFPAction.parser}
     ours = [(e.data, parsers[e.kind]) for e in examples if e.data[:2] == b"\xff\xff" and e.kind in parsers]
     assert len(ours) > 5
@@ -126,7 +126,7 @@ def test_actions_of_others_are_os_kens(datapath):
     data = bytes.fromhex("ffff0010 00001234 0102030405060708")
     parsed = parser.OFPAction.parser(data, 0)
     assert (parsed.experimenter, parsed.data, parsed.len) == (0x1234, data[8:], 16)
-    # This is Nicira's reg_load2, as which the switch reports a masked set-field.
+    # The switch reports a masked set-field as this action, Nicira's reg_load2.
     parsed = parser.OFPAction.parser(bytes.fromhex("ffff0018 00002320 0021 80001708 0a000000 ff000000 0000"), 0)
     assert type(parsed).__name__ == "NXActionRegLoad2"
 
@@ -151,7 +151,7 @@ def test_actions_of_others_are_os_kens(datapath):
         lambda: shunt.slice_name("l3", -1, 8),
     ],
 )
-def test_what_the_wire_cannot_say_is_refused(make):
+def test_values_without_a_wire_format_are_refused(make):
     with pytest.raises(ExtensionError):
         make()
 

@@ -69,10 +69,10 @@ PYTHON
     while read -r _ name; do
         wait_until "switch $name has its part of the plan" logged app " $name is as planned"
     done <"$folder/names"
-    if logged app 'refuses\|Traceback\|otherwise'; then fail 'the application or a switch is not content'; fi
+    if logged app 'reports error\|Traceback\|not as planned'; then fail 'the application or a switch reported an error'; fi
     "$python" scripts/tests/peers/as_planned.py "$folder" "$shunt" >"$folder/as_planned.log" 2>&1 ||
-        fail 'switches say otherwise than planned'
-    ok "$(wc -l <"$folder/names") switches have the lanes and entries of the plan, and no others"
+        fail 'the configuration of a switch differs from the plan'
+    ok "$(wc -l <"$folder/names") switches have the sections and entries of the plan, and no others"
 }
 
 # say NUMBER WORD...: runs a command of `shunt` on a switch of the plan, numbered from 1.

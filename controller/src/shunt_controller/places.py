@@ -41,19 +41,19 @@ def read_places(path: str) -> Places:
     """Reads the places in a file."""
     data = load_json(path)
     hosts = data.get("hosts") if isinstance(data, dict) else None
-    need(isinstance(hosts, list), f"{path} has no list called hosts")
+    need(isinstance(hosts, list), f"{path} has no list named hosts")
     for at, host in enumerate(hosts or []):
         keys = {"address": str, "switch": str, "port": int}
         is_host = isinstance(host, dict) and all(type(host.get(key)) is kind for key, kind in keys.items())
         need(is_host, f"{path}: hosts[{at}] is not a host; hosts have an address, a switch and the number of a port")
     datapaths = data.get("datapaths", {})
     is_map = isinstance(datapaths, dict) and all(type(number) is int for number in datapaths.values())
-    need(is_map, f"{path}: datapaths must be an object of names and integers")
+    need(is_map, f"{path}: datapaths must be an object that maps names to integers")
     return Places([Host(host["address"], host["switch"], host["port"]) for host in hosts or []], datapaths)
 
 
 def check_hosts(plan: dict[str, Any], hosts: Iterable[Host]) -> None:
-    """Raises an error unless each host has an address of its own and a port that does not lead to another
+    """Raises an error unless each host has a unique address, and a port that does not lead to another
     switch."""
     to_switches = trusted(plan)
     seen: dict[str, Host] = {}
@@ -85,11 +85,11 @@ def names(plan: dict[str, Any], datapaths: Mapping[str, int]) -> dict[int, str]:
     if not datapaths:
         return dict(enumerate(switches, start=1))
     unknown, missing = sorted(datapaths.keys() - set(switches)), [name for name in switches if name not in datapaths]
-    need(not unknown, f"datapaths have {listed(unknown)}: there is no such switch in the plan")
-    need(not missing, f"datapaths do not have these switches of the plan: {listed(missing)}")
+    need(not unknown, f"datapaths names switches that the plan lacks: {listed(unknown)}")
+    need(not missing, f"datapaths lacks these switches of the plan: {listed(missing)}")
     found: dict[int, str] = {}
     for name, number in datapaths.items():
-        need(0 <= number <= DATAPATH_MAX, f"the datapath ID of {name} is {number}; they have 64 bits")
+        need(0 <= number <= DATAPATH_MAX, f"the datapath ID of {name} is {number}; datapath IDs have 64 bits")
         before = found.setdefault(number, name)
         need(before == name, f"{before} and {name} have one datapath ID, {number}")
     return found

@@ -101,7 +101,7 @@ def test_growth_and_renumbering(tmp_path, out):
     assert [made["epoch"] for made in documents.read_document(out)["plans"]] == [1, 0]
 
 
-def test_compare_tells_the_table(capsys):
+def test_compare_prints_the_table(capsys):
     assert main(["compare", BACKBONE, FIGURE]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("network") and lines[1].startswith("backbone") and lines[3].startswith("mean of all")
@@ -132,7 +132,7 @@ def test_output_is_the_same_every_time(tmp_path):
         (["compare", "absent.graphml"], "plan compare: absent.graphml cannot be read"),
     ],
 )
-def test_errors_are_words(arguments, says, capsys):
+def test_errors_are_explained(arguments, says, capsys):
     assert main(arguments) == 1
     assert says in capsys.readouterr().err
 
@@ -168,7 +168,7 @@ def test_python_runs_it_as_a_module():
     assert "keyflow" in done.stdout and "compare" in done.stdout
 
 
-def test_check_holds_plans_to_what_they_say(tmp_path, out, capsys):
+def test_check_detects_changed_plans(tmp_path, out, capsys):
     assert main(["keyflow", BACKBONE, "--protect", "--json", out]) == 0
     assert main(["keyflow", BACKBONE, "--renumber", out, "--json", out]) == 0
     capsys.readouterr()

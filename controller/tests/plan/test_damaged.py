@@ -69,7 +69,7 @@ def places_of(data):
 
 
 @pytest.mark.parametrize("name", PLANS)
-def test_a_damaged_plan_is_refused_with_a_sentence_or_can_be_sent(tmp_path, name):
+def test_a_damaged_plan_is_refused_with_an_explanation_or_can_be_sent(tmp_path, name):
     plan, hosts = made(tmp_path, name)
     make_messages(plan, hosts)
     draw = random.Random(name)
@@ -192,7 +192,7 @@ def unlike(data):
         (unlike, "needs a different entry there"),
     ],
 )
-def test_check_says_what_cannot_be_deployed(tmp_path, capsys, damage, said):
+def test_check_reports_plans_that_cannot_be_deployed(tmp_path, capsys, damage, said):
     data = split()
     path = tmp_path / "plan.json"
     path.write_text(json.dumps(data))
@@ -213,7 +213,7 @@ def test_routes_with_different_entries_at_a_waypoint_are_refused():
 
 
 def test_no_guard_is_for_the_last_switch():
-    """A guard would be useless if the packet's destination fails."""
+    """If the destination of a packet fails, no detour can help."""
     data = split()
     assert not check(plan_of("x", data)).faults
     hops = 0
@@ -242,7 +242,7 @@ def test_no_guard_is_for_the_last_switch():
         ("protected", ("kind",), []),
     ],
 )
-def test_this_is_a_sentence(tmp_path, name, steps, value):
+def test_the_refusal_is_explained(tmp_path, name, steps, value):
     plan, _ = made(tmp_path, name)
     # There is a host at each switch, so that the messages cover the whole plan.
     hosts = [Host(f"10.0.0.{at}", switch["name"], 1 if name == "tree" else 900) for at, switch in enumerate(plan["switches"][:8], 1)]
@@ -255,13 +255,13 @@ def test_this_is_a_sentence(tmp_path, name, steps, value):
         make_messages(plan, hosts)
 
 
-def test_the_kind_is_a_word(tmp_path):
+def test_a_kind_that_is_not_a_string_is_refused(tmp_path):
     (tmp_path / "plan.json").write_text(json.dumps({"format": "shunt-plan", "version": 1, "kind": []}))
     with pytest.raises(PlanError, match=r"is a plan of kind \[\]; supported kinds are keyflow"):
         read_plan(str(tmp_path / "plan.json"))
 
 
-def test_only_files_are_read_and_no_more_than_there_may_be(tmp_path, monkeypatch):
+def test_only_regular_files_up_to_the_maximum_size_are_read(tmp_path, monkeypatch):
     os.mkfifo(tmp_path / "pipe")
     for path in ("/dev/zero", str(tmp_path), str(tmp_path / "pipe")):
         with pytest.raises(PlanError, match=f"{path} is not a regular file"):
@@ -274,7 +274,7 @@ def test_only_files_are_read_and_no_more_than_there_may_be(tmp_path, monkeypatch
     with pytest.raises(PlanError, match="large.json has 100 bytes; at most 99 are supported"):
         read_plan(str(tmp_path / "large.json"))
     # Files that the kernel generates report a size of 0.
-    with pytest.raises(PlanError, match="has more than 99 bytes, the most"):
+    with pytest.raises(PlanError, match="has more than 99 bytes, which is the maximum"):
         read_plan("/proc/self/status")
 
 

@@ -391,7 +391,7 @@ def test_entries_are_messages(tmp_path):
         assert isinstance(push, PushTfWide) and bucket.watch_port == output.port and bucket.weight == 1
 
 
-def test_what_is_damaged_or_does_not_fit_is_refused_with_a_sentence(tmp_path):
+def test_damaged_plans_and_misplaced_hosts_are_refused_with_the_reason(tmp_path):
     plan = made(tmp_path, "fat-tree", "--k", "4")
     with pytest.raises(PlanError, match="10.0.0.1 is at nowhere, which is not a switch of the plan"):
         entries(plan, [Host("10.0.0.1", "nowhere", 1)])

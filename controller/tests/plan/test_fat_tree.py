@@ -138,7 +138,7 @@ def properties(numbering: gates.Numbering) -> list[str]:
 
 
 @pytest.mark.parametrize("first", [36, 38, 40, 44])
-def test_external_gates_that_the_papers_admit_and_the_rule_does_not(first):
+def test_external_gates_that_only_the_papers_allow_are_refused(first):
     tree = figure()
     numbering = gates.number(tree, external_first=first, checked=False)
     assert properties(numbering) == []
@@ -147,7 +147,7 @@ def test_external_gates_that_the_papers_admit_and_the_rule_does_not(first):
         gates.number(tree, external_first=first)
 
 
-def test_server_gates_that_the_papers_admit_and_the_rule_does_not():
+def test_server_gates_that_only_the_papers_allow_are_refused():
     tree = figure()
     numbering = gates.number(tree, server_first=4, checked=False)
     assert properties(numbering) == []
@@ -156,7 +156,7 @@ def test_server_gates_that_the_papers_admit_and_the_rule_does_not():
         gates.number(tree, server_first=4)
 
 
-def test_the_rule_admits_what_arrives_and_nothing_else():
+def test_the_rule_allows_exactly_the_gates_whose_tags_arrive():
     tree = figure()
     for first in range(34, 76, 2):
         numbering = gates.number(tree, external_first=first, checked=False)
@@ -166,7 +166,7 @@ def test_the_rule_admits_what_arrives_and_nothing_else():
         assert bool(tags.prove(numbering).failed) == bool(gates.breaches(tree, first, numbering.external_first, 2)), first
 
 
-def test_no_tag_circles():
+def test_no_tag_loops():
     """Whatever the value of a tag, and although it has no hop limit, the packet leaves the tree or is dropped
     at the fifth switch at the latest."""
     numbering = gates.number(figure())
@@ -265,7 +265,7 @@ def rewire(*moves):
         (rewire(("as1", "cs1", "as1", "as2"), ("as2", "cs3", "cs1", "cs3")), "have a link between them"),
     ],
 )
-def test_what_is_no_fat_tree_is_refused_with_the_reason(change, says):
+def test_networks_that_are_not_fat_trees_are_refused_with_the_reason(change, says):
     with pytest.raises(PlanError, match=f"tree is not a fat tree: .*({says})"):
         fattree.find(changed(change))
 
@@ -352,12 +352,12 @@ def test_keys_of_fat_trees_share_ids_between_planes(tmp_path, capsys):
         (["fat-tree", "--k", "4", "--external-first", "40"], "which is not 2 more than a multiple of 8"),
         (["fat-tree", "--k", "4", "--walk", "0"], "must be at least 1"),
         (["fat-tree", "--k", "4", "--external", "99"], "supported are 0 to 4"),
-        (["fat-tree", "x.json", "--external", "1"], "--external is for trees that are made"),
+        (["fat-tree", "x.json", "--external", "1"], "--external is for generated trees"),
         (["keyflow", "--k", "4", "x.json"], "give either a GRAPH or --k, not both"),
         (["keyflow"], "give a GRAPH or --k"),
         (["keyflow", "--k", "4", "--coded", "hops"], "the switches between its edge switches"),
     ],
 )
-def test_errors_are_words(arguments, says, capsys):
+def test_errors_are_explained(arguments, says, capsys):
     assert main(arguments) == 1
     assert says in capsys.readouterr().err

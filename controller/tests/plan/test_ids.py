@@ -27,7 +27,7 @@ def test_the_key_of_the_papers_figure():
 
 
 @given(st.lists(st.sampled_from(primes(400)), min_size=1, max_size=12, unique=True), st.randoms())
-def test_keys_say_what_they_were_made_of(moduli, random):
+def test_keys_have_the_residues_that_they_were_made_from(moduli, random):
     labels = [random.randrange(modulus) for modulus in moduli]
     key = keys.key_of(moduli, labels)
     assert [key % modulus for modulus in moduli] == labels
@@ -38,7 +38,7 @@ def test_keys_say_what_they_were_made_of(moduli, random):
     ("moduli", "labels", "says"),
     [((4, 6), (0, 0), "ID 6 shares the factor 2"), ((4, 3), (4, 0), "label 4 is not below"), ((1,), (0,), "1 is not an ID")],
 )
-def test_what_has_no_key_is_refused(moduli, labels, says):
+def test_residues_without_a_key_are_refused(moduli, labels, says):
     with pytest.raises(PlanError, match=says):
         keys.key_of(moduli, labels)
 

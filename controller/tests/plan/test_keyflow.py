@@ -135,7 +135,7 @@ def test_routes_that_part_behind_a_waypoint_are_refused():
 
 
 @pytest.mark.parametrize("network", graphs(), ids=lambda network: network.name)
-def test_what_is_said_to_be_protected_loses_nothing(network):
+def test_protected_hops_lose_nothing(network):
     made = protection.plan_protected(Trees(network), "hops", 256)
     assert set(deliver(made).values()) == {""}
     claims = 0

@@ -60,7 +60,7 @@ def test_more_routes_than_can_be_planned_are_refused():
     ("data", "says"),
     [
         ([], "an object with nodes and links"),
-        ({"nodes": ["a"]}, "no list called links"),
+        ({"nodes": ["a"]}, "no list named links"),
         ({"nodes": [], "links": []}, "has no nodes"),
         ({"nodes": ["a", "a"], "links": []}, "two nodes called 'a'"),
         ({"nodes": ["a", 1], "links": []}, "1 is not a node"),
@@ -77,7 +77,7 @@ def test_more_routes_than_can_be_planned_are_refused():
         ),
     ],
 )
-def test_unsound_json_is_refused_in_words(data, says):
+def test_invalid_json_is_refused_with_the_reason(data, says):
     with pytest.raises(PlanError, match=says):
         files.of_json("x", data)
 
@@ -93,7 +93,7 @@ def test_unsound_json_is_refused_in_words(data, says):
         ("x.gml", b"", "neither .graphml nor .json"),
     ],
 )
-def test_unsound_files_are_refused_in_words(tmp_path, name, content, says):
+def test_invalid_files_are_refused_with_the_reason(tmp_path, name, content, says):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(PlanError, match=says):
         files.read(str(tmp_path / name))

@@ -61,10 +61,10 @@ def test_several_addresses_may_be_at_a_port(tmp_path):
     ("datapaths", "says"),
     [
         ({"1": 1, "3": 2, "4": 3, "5": 3, "6": 4}, "4 and 5 have one datapath ID, 3"),
-        ({"1": 1, "3": 2, "4": 3, "5": 4}, "datapaths do not have these switches of the plan: 6"),
-        ({"1": 1, "3": 2, "4": 3, "5": 4, "6": 5, "x": 6}, "datapaths have x: there is no such switch in the plan"),
-        ({"1": -1, "3": 2, "4": 3, "5": 4, "6": 5}, "the datapath ID of 1 is -1; they have 64 bits"),
-        ({"1": 1 << 64, "3": 2, "4": 3, "5": 4, "6": 5}, "they have 64 bits"),
+        ({"1": 1, "3": 2, "4": 3, "5": 4}, "datapaths lacks these switches of the plan: 6"),
+        ({"1": 1, "3": 2, "4": 3, "5": 4, "6": 5, "x": 6}, "datapaths names switches that the plan lacks: x"),
+        ({"1": -1, "3": 2, "4": 3, "5": 4, "6": 5}, "the datapath ID of 1 is -1; datapath IDs have 64 bits"),
+        ({"1": 1 << 64, "3": 2, "4": 3, "5": 4, "6": 5}, "datapath IDs have 64 bits"),
     ],
 )
 def test_datapaths_that_do_not_fit_the_plan_are_refused(tmp_path, datapaths, says):
@@ -85,19 +85,19 @@ def test_datapaths_are_numbered_in_the_order_of_the_plan_unless_they_are_given(t
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("[]", "has no list called hosts"),
-        ('{"hosts": {}}', "has no list called hosts"),
+        ("[]", "has no list named hosts"),
+        ('{"hosts": {}}', "has no list named hosts"),
         ('{"hosts": [[]]}', "hosts[0] is not a host"),
         ('{"hosts": [{"address": "10.0.0.1", "switch": "a"}]}', "hosts[0] is not a host; hosts have an address, a switch and"),
         ('{"hosts": [{"address": "10.0.0.1", "switch": "a", "port": 1e400}]}', "hosts[0] is not a host"),
         ('{"hosts": [{"address": "10.0.0.1", "switch": "a", "port": true}]}', "hosts[0] is not a host"),
-        ('{"hosts": [], "datapaths": []}', "datapaths must be an object of names and integers"),
-        ('{"hosts": [], "datapaths": {"a": 1e400}}', "datapaths must be an object of names and integers"),
+        ('{"hosts": [], "datapaths": []}', "datapaths must be an object that maps names to integers"),
+        ('{"hosts": [], "datapaths": {"a": 1e400}}', "datapaths must be an object that maps names to integers"),
         ('{"hosts": [', "is not JSON"),
         ("[" * 100_000, "is not JSON"),
     ],
 )
-def test_files_that_do_not_say_where_hosts_are_are_refused(tmp_path, text, says):
+def test_files_without_the_places_of_hosts_are_refused(tmp_path, text, says):
     (tmp_path / "hosts.json").write_text(text)
     with pytest.raises(PlanError) as raised:
         read_places(str(tmp_path / "hosts.json"))
@@ -136,10 +136,10 @@ def start(tmp_path, hosts, *options):
     [
         ({"hosts": [{"address": "10.0.0.999", "switch": "Aalen", "port": 9}]}, "'10.0.0.999', at Aalen, is not an IPv4 address"),
         ({"hosts": [{"address": "10.0.0.1", "switch": "Aalen", "port": 1}]}, "which leads to another switch"),
-        ({"datapaths": {"Aalen": 1}}, "datapaths do not have these switches of the plan: Berg, Calw, Dorf, Egge, Fels and 5 more"),
+        ({"datapaths": {"Aalen": 1}}, "datapaths lacks these switches of the plan: Berg, Calw, Dorf, Egge, Fels and 5 more"),
     ],
 )
-def test_the_application_ends_with_a_sentence(tmp_path, change, says):
+def test_the_application_ends_with_an_explanation(tmp_path, change, says):
     made(tmp_path, "keyflow", BACKBONE)
     ended = start(tmp_path, {"hosts": [], **change})
     assert ended.returncode == 1 and "Traceback" not in ended.stderr
@@ -150,4 +150,4 @@ def test_the_application_needs_its_files(tmp_path):
     ended = start(tmp_path, {}, "--plan", str(tmp_path / "absent.json"), "--hosts", str(tmp_path / "hosts.json"))
     assert ended.returncode == 1 and "absent.json cannot be read: No such file" in ended.stderr
     ended = start(tmp_path, {}, "--plan", "x")
-    assert ended.returncode == 1 and "load_plan: --plan and --hosts are needed" in ended.stderr
+    assert ended.returncode == 1 and "load_plan: --plan and --hosts are required" in ended.stderr

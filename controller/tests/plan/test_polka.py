@@ -78,7 +78,7 @@ def test_irreducible_polynomials():
 @given(
     st.lists(st.sampled_from([p for d in range(3, 9) for p in gf2.irreducibles(d)]), min_size=1, unique=True), st.randoms()
 )
-def test_keys_say_what_they_were_made_of(moduli, random):
+def test_keys_have_the_residues_that_they_were_made_from(moduli, random):
     labels = [random.randrange(POLYNOMIALS.residues(modulus)) for modulus in moduli]
     key = keys.key_of(moduli, labels, POLYNOMIALS)
     assert [gf2.remainder(key, modulus) for modulus in moduli] == labels
@@ -179,7 +179,7 @@ def test_any_path_is_cut_into_the_fewest_keys(path):
         ([9999], "is not 0 to 4095"),
     ],
 )
-def test_what_is_no_path_is_refused(path, says):
+def test_invalid_paths_are_refused(path, says):
     with pytest.raises(PlanError, match=says):
         freertr.key_of(path)
 
@@ -209,7 +209,7 @@ def test_plans_from_the_command_line(tmp_path, capsys):
 def test_a_path_from_the_command_line(capsys):
     assert main(["polka", "--path", "1,2,3,4,5,6,7,8"]) == 0
     printed = capsys.readouterr().out
-    assert "the key changes on the way" in printed and "0x1001d" in printed
+    assert "the key changes along the path" in printed and "0x1001d" in printed
     assert main(["polka", "--path", "2,3", "--ttl", "64", "--ethertype", "0x86dd"]) == 0
     assert "0040 86dd 0000 0000 0000 0000 0000 0000 8003 8005" in capsys.readouterr().out
 
@@ -224,6 +224,6 @@ def test_a_path_from_the_command_line(capsys):
         ([BACKBONE, "--degree", "2"], "there are no"),
     ],
 )
-def test_errors_are_words(arguments, says, capsys):
+def test_errors_are_explained(arguments, says, capsys):
     assert main(["polka", *arguments]) == 1
     assert says in capsys.readouterr().err

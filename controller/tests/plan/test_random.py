@@ -127,7 +127,7 @@ class Switches:
             if (here, out) in down or out == came:
                 out = bank["backups"].get(str(out))
             hops -= 1
-        raise AssertionError("a packet without end")
+        raise AssertionError("the packet loops")
 
 
 def segments_of(data):

@@ -27,7 +27,7 @@ def test_each_hop_is_promised_or_refused():
                     assert is_end or ("node" in guard) != ((id(route), *hop, "node") in refused)
 
 
-def test_reasons_are_those():
+def test_each_hop_has_the_right_reason():
     # A ring of four, with a leaf at each of two neighbours. The leaves have a short route.
     links = ["ab", "bc", "cd", "da", "ax", "by"]
     network = build("ring", [(name, "core") for name in "abcdxy"], [Wire(*link) for link in links])
@@ -48,7 +48,7 @@ def test_keys_without_room_are_a_reason():
     assert all(one.reason != Reason.NO_WAY for one in refusals(made))
 
 
-def test_they_are_counted_and_written(tmp_path, capsys):
+def test_refused_hops_are_counted_and_written(tmp_path, capsys):
     links = ["ab", "bc", "cd", "da", "ax", "bp", "pq", "qr", "rp"]
     network, out, refused = (str(tmp_path / name) for name in ("net.json", "plan.json", "refused.txt"))
     (tmp_path / "net.json").write_text(json.dumps({"nodes": list("abcdpqrx"), "links": [list(link) for link in links]}))
@@ -58,13 +58,13 @@ def test_they_are_counted_and_written(tmp_path, capsys):
     lines = (tmp_path / "refused.txt").read_text().splitlines()
     of_links = [line for line in lines if ": link " in line]
     assert len(of_links) == sum("link" not in guard for guard in guards) == int(printed["hops whose link may not fail"])
-    assert "x to a: link x - a: no way leads round" in lines
+    assert "x to a: link x - a: no other path exists" in lines
     assert main(["keyflow", network, "--refused", refused]) == 1
     assert "--refused needs --protect" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("nodes", [["a"], ["a", "b"]])
-def test_a_network_that_cannot_be_planned_is_refused_in_a_sentence(tmp_path, capsys, nodes):
+def test_a_network_that_cannot_be_planned_is_refused_with_the_reason(tmp_path, capsys, nodes):
     (tmp_path / "net.json").write_text(json.dumps({"nodes": nodes, "links": []}))
     assert main(["keyflow", str(tmp_path / "net.json"), "--protect"]) == 1
     assert capsys.readouterr().err.startswith("plan keyflow: net has ")

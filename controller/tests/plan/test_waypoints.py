@@ -29,7 +29,8 @@ TABLES_MAX = 40
 
 
 def odd_networks() -> list[Network]:
-    """Returns networks. In most of them, routes with their detours do not fit 64 bits."""
+    """Returns networks of unusual shape. In most of them, the keys of routes with detours do not fit 64
+    bits."""
     # Rings in a row. Each ring has one switch in common with the next ring.
     necklace = networkx.Graph()
     for first in range(0, 20, 5):
@@ -130,7 +131,7 @@ def test_no_packet_gets_to_another_waypoint_whatever_fails(network):
         assert of_waypoints == planned[1 : 1 + len(of_waypoints)], (route, found)
 
 
-def test_a_plan_without_returns_is_found_out(tmp_path, capsys):
+def test_a_plan_without_return_ports_is_detected(tmp_path, capsys):
     network = odd_networks()[0]
     data = document(plan_protected(Trees(network), "hops", 64))
     old = without_returns(data)
@@ -164,7 +165,7 @@ def test_geant_in_64_bits_keeps_its_promises():
 
 
 @pytest.mark.parametrize("network", [*odd_networks(), *map(random_network, range(400, 405))], ids=lambda network: network.name)
-def test_short_walks_say_what_whole_ones_do(network):
+def test_short_walks_have_the_results_of_complete_walks(network):
     made = plan_protected(Trees(network), "hops", 64)
     survived = promised = 0
     for route in made.routes:
@@ -195,7 +196,7 @@ def test_short_walks_say_what_whole_ones_do(network):
     assert survived >= promised
 
 
-def test_an_entry_drops_what_it_is_not_to_send_back():
+def test_an_entry_drops_packets_that_it_may_not_send_back():
     assert Entry(0, 1, 2).choose(None, set()) == 1
     assert Entry(0, 1, 2).choose(1, set()) == INGRESS_PORT
     assert Entry(0, 1, 2, [1]).choose(1, set()) == 1

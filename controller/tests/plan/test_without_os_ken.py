@@ -47,13 +47,13 @@ for name in ("planned", "places", "sections", "experimenter", "fields"):
     assert imported.returncode == 0, imported.stderr
 
 
-def test_what_needs_os_ken_says_so():
+def test_a_missing_os_ken_is_reported():
     imported = run("from shunt_controller import LowLatency")
     assert imported.returncode == 1
     assert "os_ken" in imported.stderr.splitlines()[-1]
 
 
-def test_names_of_the_package_are_those_it_announces():
+def test_the_package_lists_exactly_its_names():
     assert set(shunt_controller.__all__) == set(shunt_controller._MODULES)
     for name in shunt_controller.__all__:
         assert getattr(shunt_controller, name) is not None

@@ -17,12 +17,12 @@ def add(commands: Any) -> None:
     """Adds the command to a parser."""
     parser = commands.add_parser(
         "check",
-        help="walks the keys of a written plan, also through failures",
-        description="Reads what `keyflow` or `polka` has written and walks every key through the network, then again with each link and "
-        "each switch of its path down. Fails if a packet is lost, or one with what is guarded down.",
+        help="walk the keys of a plan, with and without failures",
+        description="Reads a plan that `keyflow` or `polka` wrote. Walks every key through the network, first without a failure, then with "
+        "each link and each switch of its path down. Fails if a packet is lost without a failure, or although a guard covers the failure.",
     )
     parser.add_argument("plan", metavar="PLAN", help="a plan as JSON")
-    parser.add_argument("--no-failures", action="store_true", help="walk the sound network only")
+    parser.add_argument("--no-failures", action="store_true", help="walk only the network without failures")
     parser.set_defaults(run=run, name="plan check")
 
 
@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> None:
         made = plan_of(options.plan, data, at)
         found = check(made, not options.no_failures)
         if found.faults:
-            raise PlanError(f"{len(found.faults)} faults under epoch {made.epoch}, the first: {found.faults[0]}")
+            raise PlanError(f"{len(found.faults)} faults under epoch {made.epoch}, of which the first is: {found.faults[0]}")
         rows.append(
             (
                 made.epoch,

@@ -22,22 +22,22 @@ HEADS = (
     "shorter, %",
 )
 NOTE = """\
-Bits of the keys of all ordered pairs, every node of a path coded. primes: consecutive primes from the largest number of ports on
-(links and the node itself), in the order of the file. same routes: planned IDs on the routes of that column. planned: of
-several shortest paths, those with the shortest keys."""
+The columns show lengths in bits of the keys of all ordered pairs, with all nodes of a path coded. primes: the IDs are consecutive
+primes in the order of the file, starting at the largest number of ports (links and the node itself). same routes: the IDs are
+planned, and the routes are those of the column primes. planned: of several shortest paths, the one with the shortest key is used."""
 
 
 def add(commands: Any) -> None:
     """Adds the command to a parser."""
     parser = commands.add_parser(
         "compare",
-        help="how much shorter planned keys are than with consecutive primes",
+        help="compare planned keys with keys of consecutive primes",
         description="Compares lengths of KeyFlow keys with those of consecutive primes. " + NOTE,
     )
     parser.add_argument(
-        "graphs", nargs="+", metavar="GRAPH", help="networks (.graphml, .json); of each the largest connected part"
+        "graphs", nargs="+", metavar="GRAPH", help="networks (.graphml, .json); only the largest connected part of each is used"
     )
-    parser.add_argument("--internal", action="store_true", help="leave external nodes (Internal=0) out")
+    parser.add_argument("--internal", action="store_true", help="omit external nodes (Internal=0)")
     parser.set_defaults(run=run, name="plan compare")
 
 

@@ -21,28 +21,28 @@ def add(commands: Any) -> None:
     """Adds the command to a parser."""
     parser = commands.add_parser(
         "fat-tree",
-        help="gates of Tag-and-Forward for a fat tree",
-        description="Finds a fat tree in a network, in whatever order its nodes and ports are, and numbers its gates; a network that is "
-        "none is refused with the reason. Tags are then walked through the tree.",
+        help="plan the gates of Tag-and-Forward for a fat tree",
+        description="Recognizes a fat tree in a network, for any order of nodes and ports, and numbers its gates. A network that is not "
+        "a fat tree is refused with the reason. Tags are then walked through the tree.",
     )
     parser.add_argument(
-        "graph", metavar="GRAPH", nargs="?", help="the network (.graphml, .json); none: a tree is made, of --k"
+        "graph", metavar="GRAPH", nargs="?", help="the network (.graphml, .json); without it, a tree of --k is generated"
     )
-    parser.add_argument("--k", type=int, help="the k that the tree must have, or that one is made with")
+    parser.add_argument("--k", type=int, help="the k of the tree: required of GRAPH, or used to generate a tree")
     parser.add_argument(
-        "--external", type=int, default=0, metavar="N", help="of a tree that is made: links to the outside of each core"
+        "--external", type=int, default=0, metavar="N", help="external links of each core switch of a generated tree (default: 0)"
     )
     parser.add_argument("--wide", action="store_true", help="the wide header: UP 29 bits, DOWN 16 (the paper's: 32 and 13)")
     parser.add_argument(
         "--external-first",
         type=int,
         metavar="GATE",
-        help="the first external gate (default: the first that the rule admits behind a multiple above all server gates)",
+        help="the first external gate (default: the lowest gate above all server gates that the numbering rule allows)",
     )
     parser.add_argument(
         "--walk", type=int, metavar="N", help=f"walk N pairs (default: all up to k = {ALL_MAX_K}, else {SAMPLE_PAIRS})"
     )
-    parser.add_argument("--seed", type=int, default=1, help="of the pairs (default: 1)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the walked pairs (default: 1)")
     parser.add_argument("--json", metavar="OUT", help="write the plan to this file")
     parser.add_argument("--graph-json", metavar="OUT", help="write the network to this file")
     parser.set_defaults(run=run, name="plan fat-tree")
@@ -51,7 +51,7 @@ def add(commands: Any) -> None:
 def tree_of(options: argparse.Namespace) -> fattree.FatTree:
     """Returns the tree of the given file, or of the requested size."""
     if options.graph:
-        need(not options.external, "--external is for trees that are made; GRAPH has the links to the outside that it has")
+        need(not options.external, "--external is for generated trees; GRAPH itself defines its external links")
         return fattree.find(read(options.graph), options.k)
     need(options.k is not None, "give a GRAPH or --k")
     return fattree.find(fattree.make(options.k, options.external))

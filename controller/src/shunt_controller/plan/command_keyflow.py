@@ -32,9 +32,9 @@ def add(commands: Any) -> None:
     """Adds the command to a parser."""
     parser = commands.add_parser(
         "keyflow",
-        help="IDs, label maps, keys and backups of a network",
-        description="Plans KeyFlow for a network: an ID and a label map for each switch, a key for each route, split at waypoints "
-        "where it does not fit. Routes are one shortest path for each ordered pair of ends, or those of a file.",
+        help="plan IDs, label maps, keys and backups of a network",
+        description="Plans KeyFlow for a network: an ID and a label map for each switch, and a key for each route. A route whose key does "
+        "not fit is split at waypoints. Routes are one shortest path for each ordered pair of ends, or the routes of a file.",
     )
     add_options(parser)
     parser.set_defaults(run=run, name="plan keyflow")
@@ -51,29 +51,29 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "there are edge switches, else hops)",
     )
     parser.add_argument(
-        "--fat-tree", action="store_true", help="GRAPH is a fat tree: IDs suit each shortest path between edge switches"
+        "--fat-tree", action="store_true", help="GRAPH is a fat tree: the IDs allow every shortest path between edge switches"
     )
-    parser.add_argument("--k", type=int, help="plan a fat tree of this k, which is made")
+    parser.add_argument("--k", type=int, help="plan a generated fat tree of this k")
     parser.add_argument("--routes", metavar="FILE", help="routes to plan: JSON, a list of lists of node names")
-    parser.add_argument("--protect", action="store_true", help="backups and detours, so that single failures lose nothing")
+    parser.add_argument("--protect", action="store_true", help="plan backups and detours, so that single failures lose no packets")
     parser.add_argument(
         "--reserve",
         type=int,
         default=0,
         metavar="N",
-        help="leave room to grow: N further labels at each switch, and no two with a common factor (default: 0)",
+        help="leave space for growth: N further labels at each switch, and IDs without common factors (default: 0)",
     )
     change = parser.add_mutually_exclusive_group()
     change.add_argument(
         "--extend", metavar="PLAN", help="keep all IDs and labels of a plan, whose network has grown to GRAPH"
     )
-    change.add_argument("--renumber", metavar="PLAN", help="plan anew under the other epoch; the output has both banks")
+    change.add_argument("--renumber", metavar="PLAN", help="plan again under the other epoch; the output has both banks")
     parser.add_argument(
-        "--sample", type=int, metavar="N", help=f"keys of N pairs only (default: all, or {ROUTES_MAX} of more)"
+        "--sample", type=int, metavar="N", help=f"make keys for only N pairs (default: all pairs, but at most {ROUTES_MAX})"
     )
-    parser.add_argument("--seed", type=int, default=1, help="of the sample (default: 1)")
-    parser.add_argument("--largest", action="store_true", help="plan the largest connected part alone")
-    parser.add_argument("--internal", action="store_true", help="leave external nodes (Internal=0) out")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the sample (default: 1)")
+    parser.add_argument("--largest", action="store_true", help="plan only the largest connected part")
+    parser.add_argument("--internal", action="store_true", help="omit external nodes (Internal=0)")
     parser.add_argument("--json", metavar="OUT", help="write the plan to this file")
     parser.add_argument(
         "--refused", metavar="OUT", help="with --protect: write each hop that is not protected to this file, with the reason"
@@ -223,7 +223,7 @@ def _protected(made: KeyPlan) -> list[tuple[str, object]]:
         ("  without a detour", f"{links.to_leaves} that lead to leaves, {links.other_bridges} others"),
         ("  of links with a detour", f"{links.protected} of {others} ({percent(links.protected, others)})"),
         ("hops whose link may fail, %", 100 * sum("link" in guard for guard in hops) / len(hops)),
-        ("hops whose next switch may, %", 100 * sum("node" in guard for guard in hops) / max(1, nodes)),
+        ("hops whose next switch may fail, %", 100 * sum("node" in guard for guard in hops) / max(1, nodes)),
         *_refused(made),
     ]
 
@@ -232,7 +232,7 @@ def _refused(made: KeyPlan) -> list[tuple[str, object]]:
     """Returns the number of unprotected hops by reason."""
     counts = Counter((refusal.kind, refusal.reason) for refusal in refusals(made))
     rows: list[tuple[str, object]] = []
-    for kind, title in (("link", "hops whose link may not fail"), ("node", "hops whose next switch may not")):
+    for kind, title in (("link", "hops whose link may not fail"), ("node", "hops whose next switch may not fail")):
         rows.append((title, sum(count for (of, _), count in counts.items() if of == kind)))
         rows += [(f"  {reason}", counts[kind, reason]) for reason in Reason if counts[kind, reason]]
     return rows

@@ -18,20 +18,20 @@ def add(commands: Any) -> None:
     """Adds the command to a parser."""
     parser = commands.add_parser(
         "polka",
-        help="the same with polynomials over GF(2), also as freeRtr speaks it",
-        description="Plans PolKA for a network: as `keyflow`, with polynomials over GF(2) for IDs; or with freeRtr's polynomials, header "
-        "and meaning of residues. --path tells the keys of one path of node indices.",
+        help="plan IDs and keys that are polynomials over GF(2), also for freeRtr",
+        description="Plans PolKA for a network, like `keyflow` but with polynomials over GF(2) as IDs. --freertr uses the polynomials, "
+        "header and residues of freeRtr. --path prints the keys of one path of node indices.",
     )
     command_keyflow.add_options(parser)
     parser.add_argument(
-        "--degree", type=int, default=0, help="of all polynomials, 16 for CRC-16 hardware (default: as low as can be)"
+        "--degree", type=int, default=0, help="degree of all polynomials, 16 for CRC-16 hardware (default: the lowest possible degrees)"
     )
-    parser.add_argument("--freertr", action="store_true", help="freeRtr's dialect: residues are indices of the next node")
+    parser.add_argument("--freertr", action="store_true", help="plan for freeRtr: residues are indices of the next node")
     parser.add_argument(
-        "--path", metavar="I,J,...", help="freeRtr's keys of a path: the indices of the nodes after the first one"
+        "--path", metavar="I,J,...", help="print freeRtr's keys of a path, given as the indices of the nodes after the first one"
     )
-    parser.add_argument("--ttl", type=int, default=255, help="of the header that --path shows (default: 255)")
-    parser.add_argument("--ethertype", default="0x0800", help="of what follows that header (default: 0x0800)")
+    parser.add_argument("--ttl", type=int, default=255, help="TTL of the header that --path prints (default: 255)")
+    parser.add_argument("--ethertype", default="0x0800", help="EtherType of the payload in that header (default: 0x0800)")
     parser.set_defaults(run=run, name="plan polka")
 
 
@@ -57,7 +57,7 @@ def _print_path(options: argparse.Namespace) -> None:
     path = [_number(part, "an index of a node") for part in options.path.split(",")]
     parts = freertr.cut(path)
     if len(parts) > 1:
-        print("freeRtr's encoder has no single key for this path, so the key changes on the way:")
+        print("freeRtr's encoder accepts no single key for this path, so the key changes along the path:")
     rows = []
     for part in parts:
         key = freertr.encode(part)

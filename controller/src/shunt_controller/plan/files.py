@@ -41,7 +41,7 @@ def content(path: str, bytes_max: int) -> bytes:
             data = file.read(bytes_max + 1)
     except OSError as error:
         raise PlanError(f"{path} cannot be read: {error.strerror or error}") from error
-    need(len(data) <= bytes_max, f"{path} has more than {bytes_max} bytes, the most")
+    need(len(data) <= bytes_max, f"{path} has more than {bytes_max} bytes, which is the maximum")
     return data
 
 
@@ -75,9 +75,9 @@ def _graphml(name: str, data: bytes, internal_only: bool) -> Network:
 
 
 def of_graph(name: str, graph: Any, notes: list[str] | None = None) -> Network:
-    """Converts a graph of networkx. Ports are numbered from 1 in the order of the nodes that they lead to, so
-    they do not depend on the order of the links. Links from a node to itself are left out, and parallel links
-    are kept. In a directed graph, two links of opposite direction are one link."""
+    """Converts a graph of networkx. Ports are numbered from 1 in the order of the nodes to which they lead.
+    They therefore do not depend on the order of the links. Links from a node to itself are omitted, and
+    parallel links are kept. In a directed graph, two links of opposite direction are one link."""
     said = list(notes or [])
     order = {node: index for index, node in enumerate(graph)}
     labels = Counter(str(data.get("label", "")) for _, data in graph.nodes(data=True))
@@ -137,13 +137,13 @@ def of_json(name: str, data: Any) -> Network:
 def _list(data: dict[str, Any], key: str, title: str) -> list[Any]:
     value = data.get(key)
     if not isinstance(value, list):
-        raise PlanError(f"{title} has no list called {key}")
+        raise PlanError(f"{title} has no list named {key}")
     return value
 
 
 def _known(data: dict[str, Any], keys: set[str], title: str) -> None:
     unknown = sorted(set(data) - keys)
-    need(not unknown, f"{title}: {', '.join(map(repr, unknown))} not known; there are {', '.join(sorted(keys))}")
+    need(not unknown, f"{title}: {', '.join(map(repr, unknown))} not known; known keys are {', '.join(sorted(keys))}")
 
 
 def to_json(network: Network) -> dict[str, Any]:

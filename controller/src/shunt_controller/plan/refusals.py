@@ -15,10 +15,10 @@ from shunt_controller.plan.protection import bridges
 class Reason(StrEnum):
     """Reason why the failure of a link or a switch loses packets of a route."""
 
-    NO_WAY = "no way leads round"
-    WAYPOINT = "it is a waypoint"
-    NO_DETOUR = "no detour leads back behind it"
-    NO_ROOM = "the key has no room for the detour"
+    NO_WAY = "no other path exists"
+    WAYPOINT = "the switch is a waypoint"
+    NO_DETOUR = "no detour leads back to the path after the failure"
+    NO_ROOM = "the key has no space for the detour"
 
 
 class Refusal(NamedTuple):
