@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counts the instructions per packet of the cases of bench/instructions.json, exactly.
 
-The default counts by callgrind, with vector instructions limited to those of every CPU. `--steps` instead runs
-the program instruction by instruction (ptrace), with the widest vectors of this CPU. Each count is a row of
+By default, callgrind counts them, with vector instructions limited to those of every CPU. With `--steps`, the
+program runs instruction by instruction (ptrace), with the widest vectors of this CPU. Each count is a row of
 target/report/instructions.jsonl.
 
 Exit codes: 0 success; 1 a case has grown by more than 3 percent (`--check`), or cannot be counted; 2 usage error.
@@ -150,7 +150,7 @@ def main() -> int:
     parser.add_argument("--program", type=Path, help="count this build of the benchmark `forward` instead of a new one")
     options = parser.parse_args()
     if options.steps and (options.check or options.write):
-        parser.error("limits hold for portable vectors; leave out --steps")
+        parser.error("the limits are for portable vectors; omit --steps")
     counted, grown = {}, []
     try:
         limits = json.loads(options.limits.read_text(encoding="utf-8"))

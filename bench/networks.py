@@ -58,7 +58,8 @@ spread = "40ms"
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A run. Words of the plan that end in .graphml are graphs. OLD is the plan of the previous case."""
+    """A plan and its simulation. `plan` has the arguments of the planner: a word that ends in .graphml is a
+    graph, and OLD stands for the plan of the previous case."""
 
     name: str
     plan: tuple
@@ -130,7 +131,7 @@ def run(case, folder):
             _, status, used = os.wait4(process.pid, 0)
             process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
-        raise Failed("%s: shunt sim says what is wrong above" % case.name)
+        raise Failed("%s: shunt sim failed; its output above states the reason" % case.name)
     with open(out, encoding="utf-8") as file:
         found = json.load(file)
     if not found["right"] or found["sent"] != case.sent:
@@ -169,7 +170,7 @@ def figures(case, found, report):
 def main():
     """Makes plans, runs them and reports."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--case", default="", help="only cases whose name has this text, and those whose plans they build on")
+    parser.add_argument("--case", default="", help="run only cases whose names contain this text, and the cases whose plans they need")
     options = parser.parse_args()
     report, left_out = Report(REPORT), []
     try:
@@ -190,11 +191,11 @@ def main():
         sys.exit("bench/networks.py: %s" % failed)
     except FileNotFoundError as error:
         makes = {PYTHON: "scripts/setup.sh networks", SHUNT: "make"}
-        sys.exit("bench/networks.py: there is no %s: run %s" % (error.filename, makes.get(error.filename, "make networks")))
+        sys.exit("bench/networks.py: %s is missing: run %s" % (error.filename, makes.get(error.filename, "make networks")))
     except KeyboardInterrupt:
         sys.exit(130)
     if left_out:
-        print("left out, for there are no graphs in %s: %s" % (GRAPHS, "; ".join(left_out)))
+        print("skipped, because there are no graphs in %s: %s" % (GRAPHS, "; ".join(left_out)))
 
 
 if __name__ == "__main__":

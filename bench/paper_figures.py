@@ -3,9 +3,9 @@
 """Draws figures 11 to 16 of the composite pipeline's paper and writes its tables 3 and 4, with Shunt's figures:
 `make figures`.
 
-Reads ffp.jsonl, ffp_sizes.jsonl and lanes.jsonl of target/report, which the benchmarks `ffp` and `lanes` write.
-Writes figure-11.svg to figure-16.svg and tables.md to target/report/paper. If a report has no values for a
-figure, says which benchmark measures them, and ends with exit code 1.
+Reads ffp.jsonl, ffp_sizes.jsonl and lanes.jsonl of target/report, which the benchmarks `ffp` and `lanes`
+write. Writes figure-11.svg to figure-16.svg and tables.md to target/report/paper. If a report has no values
+for a figure, the program names the benchmark that measures them, and exits with code 1.
 """
 
 import argparse
@@ -33,7 +33,7 @@ APPROACHES = (
     "FFP and lanes",
     "FFP, lanes and path records",
 )
-# Rate of a 10 Gbit/s link in bytes per us; each packet takes 20 more bytes.
+# Rate of a 10 Gbit/s link in bytes per us, and the bytes that each packet takes in addition to its own.
 WIRE_BYTES_PER_US, WIRE_EXTRA_BYTES = 1250, 20
 # Rows of tables 3 and 4 in the paper. Its systems ran on different machines.
 TABLE_3 = {"server": ("14 ± 0.5", "99.99999 %"), "video": ("15 ± 0.2", "99.99999 %"), "vehicles": ("15 ± 0.2", "99.999 %")}
@@ -50,7 +50,7 @@ PANEL, HEIGHT, LEFT, TOP, BOTTOM = 400, 220, 70, 64, 84
 
 
 class Missing(Exception):
-    """A figure's values are not in the reports. Its text is the benchmark that measures them."""
+    """The reports lack the values of a figure. The text names the benchmark that measures them."""
 
 
 class Values:
@@ -199,8 +199,8 @@ def legend(y, colours, has_wire):
 
 
 def drawing(title, panels, colours, columns):
-    """Returns a figure as lines of SVG. A panel has a title, a unit, and groups of bars: a label, a value for
-    each series, and a marked value or None."""
+    """Returns a figure as lines of SVG. A panel has a title, a unit, and groups of bars. A group has a label,
+    a value for each series, and a value to mark by a line, or None."""
     rows = -(-len(panels) // columns)
     width, height = columns * PANEL + 20, 50 + rows * (TOP + HEIGHT + BOTTOM)
     size = 'width="%d" height="%d"' % (width, height)
@@ -233,7 +233,7 @@ def axes(panel, colours):
         yield '<line x1="%d" x2="%d" y1="%.1f" y2="%.1f" stroke="#d0d7de"/>' % (LEFT, PANEL - 20, down(value), down(value))
         yield text(LEFT - 6, down(value) + 4, "%.3g" % value, 'text-anchor="end"')
     share = across / len(groups)
-    # Long labels stand at an angle.
+    # Long labels are rotated.
     slanted = max(len(label) for label, *_ in groups) * 7 > share
     for number, (label, found, mark) in enumerate(groups):
         begin, thick = LEFT + share * (number + 0.1), share * 0.8 / len(colours)
@@ -270,7 +270,7 @@ def write(path, lines):
 
 
 def main():
-    """Draws what the reports have."""
+    """Draws the figures and writes the tables whose values are in the reports."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--rules", type=int, default=1_000, help="rules in each of the two large tables (1000)")
     parser.add_argument("--reports", default=REPORTS, metavar="FOLDER", help="folder of the reports (target/report)")

@@ -165,17 +165,17 @@ def simulated(plan, folder, packets_max):
     try:
         return json.loads(done.stdout)
     except ValueError:
-        raise Failed("shunt sim ended with %d and said nothing that can be read" % done.returncode) from None
+        raise Failed("shunt sim exited with code %d and printed no valid report" % done.returncode) from None
 
 
 def met(found, are_promised, failure="protected hop, detected"):
     """Returns the number of packets that met failures of a kind, and the number of these packets that were
-    lost. For guarded hops there must be such packets."""
+    lost. Raises Failed if the plan guards hops and there are no such packets."""
     counts = next((one for one in found["met"] if one["failure"] == failure), {"delivered": 0, "lost": 0})
     reached = counts["delivered"] + counts["lost"]
     if are_promised and not reached:
         kinds = ", ".join(repr(one["failure"]) for one in found["met"])
-        raise Failed("hops are promised, and no packet met a failure of the kind %r; shunt sim reports %s" % (failure, kinds or "none"))
+        raise Failed("hops are guarded, but no packet met a failure of the kind %r; shunt sim reports %s" % (failure, kinds or "none"))
     return reached, counts["lost"]
 
 
@@ -211,7 +211,7 @@ def run(name, graph, width, folder, options, report):
         for kind, now, then in zip(("link", "switch"), (counts.links, counts.nodes), before):
             report.exact("promised now of those before, %s" % kind, case, "share", now / then, ">= %g" % KEPT, now >= KEPT * then)
             if now < KEPT * then:
-                raise Failed("%s: %d hops are promised against their %s, and %d were" % (case, now, kind, then))
+                raise Failed("%s: %d hops are guarded against failure of their %s, but %d were before" % (case, now, kind, then))
     if lost or not found["right"]:
         raise Failed("%s: %d of %d packets were lost at protected hops, right: %s" % (case, lost, reached, found["right"]))
     then = before or ("-", "-")
@@ -225,7 +225,7 @@ def graphs_in(folder):
     files = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
     graphs = [file for file in files if file.endswith((".graphml", ".json"))]
     if not graphs:
-        print("left out, for there are no graphs in %s: all graphs but the odd ones" % (folder or "''"), flush=True)
+        print("skipped, because there are no graphs in %s: all graphs except the odd ones" % (folder or "''"), flush=True)
     return graphs
 
 
@@ -253,13 +253,13 @@ def main():
     """Runs all cases and prints a table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--graphs", default=GRAPHS, help="folder of .graphml and .json files (default: %(default)s)")
-    parser.add_argument("--case", default="", help="only graphs whose name has this text")
+    parser.add_argument("--case", default="", help="run only graphs whose names contain this text")
     parser.add_argument("--width", type=int, action="append", choices=(64, 128, 192, 256), help="bits of keys (default: 64 and 128)")
-    parser.add_argument("--odd", type=int, default=40, help="odd graphs that are made, at most (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=1, help="of the odd graphs (default: %(default)s)")
-    parser.add_argument("--packets", type=int, default=PACKETS, help="packets of a simulation, at most (default: %(default)s)")
+    parser.add_argument("--odd", type=int, default=40, help="maximum number of odd graphs to generate (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the odd graphs (default: %(default)s)")
+    parser.add_argument("--packets", type=int, default=PACKETS, help="maximum number of packets of a simulation (default: %(default)s)")
     parser.add_argument("--report", default=REPORT, help="file of figures (default: target/report/protected.jsonl)")
-    parser.add_argument("--quick", action="store_true", help="small odd graphs only")
+    parser.add_argument("--quick", action="store_true", help="run only small odd graphs")
     options = parser.parse_args()
     report, rows, refused, failed = Report(options.report), [], [], []
     try:
@@ -275,7 +275,7 @@ def main():
                     (refused if isinstance(row, str) else rows).append(row)
     except FileNotFoundError as error:
         makes = {PYTHON: "scripts/setup.sh networks", SHUNT: "make"}
-        sys.exit("bench/protected.py: there is no %s: run %s" % (error.filename, makes.get(error.filename, "make networks")))
+        sys.exit("bench/protected.py: %s is missing: run %s" % (error.filename, makes.get(error.filename, "make networks")))
     except KeyboardInterrupt:
         sys.exit(130)
     table(rows)

@@ -37,7 +37,7 @@
 #include <rte_lpm6.h>
 
 #define BATCH_MAX 32
-/* Keys per turn of lookups in a hash, since a lookup takes no longer than reading the clock. */
+/* Keys per turn of lookups in a hash. A lookup takes no longer than reading the clock, so a turn has many. */
 #define HASH_TURN 256
 /* rte_hash compares keys of multiples of 16 bytes with vectors, others with memcmp. */
 #define HASH_ALIGN 16
@@ -310,7 +310,7 @@ static void choose_sizes(struct contender *of)
 		of->file_rule_size = of->file_key_size;
 		return;
 	default:
-		fail("the kind is not known");
+		fail("the kind of the table is unknown");
 	}
 	of->file_rule_size = of->rule_size;
 	of->file_key_size = of->key_size;
@@ -523,9 +523,9 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	while (fgets(line, sizeof line, stdin) != NULL) {
 		if (sscanf(line, "%15s %15s %" SCNu32, method, what, &number) != 3)
-			fail("METHOD BATCH TURNS, or METHOD check N, is what is understood");
+			fail("a request is METHOD BATCH TURNS or METHOD check N");
 		if (choose(&of, method) != 0) {
-			printf("not here: %s\n", method);
+			printf("not available: %s\n", method);
 		} else if (strcmp(what, "check") == 0) {
 			check(&of, number);
 		} else {

@@ -10,7 +10,7 @@ import sys
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-# The thread that forwards runs on the second CPU, everything else on the first.
+# The forwarding thread runs on the second CPU. Everything else runs on the first.
 CONTROL_CPU, FORWARDING_CPU = 0, 1
 PAGES = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
 COMPACT = "/proc/sys/vm/compact_memory"
@@ -37,9 +37,9 @@ def wait_until(what, is_so, process=None, limit_s=30):
     end = time.monotonic() + limit_s
     while not is_so():
         if process is not None and not process.is_alive():
-            raise Failed("waited until %s: the process ended\n%s" % (what, process.output()))
+            raise Failed("the process ended before this was true: %s\n%s" % (what, process.output()))
         if time.monotonic() > end:
-            raise Failed("waited %d s in vain until %s\n%s" % (limit_s, what, process.output() if process else ""))
+            raise Failed("timed out after %d s, waiting for: %s\n%s" % (limit_s, what, process.output() if process else ""))
         time.sleep(0.02)
 
 
@@ -61,7 +61,7 @@ class Pages:
                 file.write("1")
         self.__exit__()
         raise Failed(
-            "of %d hugepages the system has memory for %d only: free some memory, or run this after a fresh start"
+            "%d hugepages are needed, but the system has memory for only %d: free some memory, or run this after a reboot"
             % (self.count, self.added)
         )
 
@@ -169,7 +169,7 @@ def end_in_order():
 def check():
     """Raises Failed with an explanation if the machine does not allow measurements."""
     if os.geteuid() != 0:
-        raise Failed("this needs root: hugepages and scheduling are set")
+        raise Failed("this needs root, because it sets hugepages and scheduling")
     if not {CONTROL_CPU, FORWARDING_CPU} <= os.sched_getaffinity(0):
         raise Failed("this needs CPUs %d and %d" % (CONTROL_CPU, FORWARDING_CPU))
     if not os.path.exists(PAGES):

@@ -22,7 +22,7 @@ class Macswap(Switch):
     def _begin(self, log, capture, buffers):
         program = os.environ.get("MACSWAP", PROGRAM)
         if not os.access(program, os.X_OK):
-            raise Failed("there is no %s: cargo build --release --package shunt-bench --features dpdk --bin macswap" % program)
+            raise Failed("%s is missing: run cargo build --release --package shunt-bench --features dpdk --bin macswap" % program)
         ports = ["net_pcap0,rx_pcap=%s,infinite_rx=1" % capture, "net_null0,no-rx=1"]
         self.process = self.started(Process([program, *ports, "--mbufs", str(buffers)], log, talks=True))
         self._wait()

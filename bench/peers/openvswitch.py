@@ -36,7 +36,7 @@ def tool(name):
     for place in PLACES:
         if os.access(os.path.join(place, name), os.X_OK):
             return os.path.join(place, name)
-    raise Failed("there is no %s: scripts/setup.sh bench-peers gets it" % name)
+    raise Failed("%s is missing: scripts/setup.sh bench-peers unpacks it" % name)
 
 
 class OpenVswitch(Switch):
@@ -106,7 +106,7 @@ class OpenVswitch(Switch):
         self._vsctl(*command, "options:dpdk-devargs=" + device)
         error = self._run("ovs-vsctl", "--db=" + self.database, "get", "Interface", name, "error").strip()
         if error not in ("[]", '""'):
-            raise Failed("Open vSwitch does not take %s: %s" % (device, error))
+            raise Failed("Open vSwitch does not accept %s: %s" % (device, error))
 
     def ask(self, method, *parameters):
         """Returns the answer of `ovs-appctl METHOD`, without starting that program."""
@@ -161,8 +161,8 @@ class OpenVswitch(Switch):
             self.ask("upcall/set-flow-limit", self.flow_limit)
 
     def fill(self):
-        """Waits until the flows of all packets are in the datapath: no new flow in a second, or two minutes
-        at most."""
+        """Waits until the flows of all packets are in the datapath. The wait ends when no flow was added for
+        a second, or after two minutes."""
         end = time.monotonic() + FILL_LIMIT_S
         before = -1
         self.thread.go_first(True)

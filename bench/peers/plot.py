@@ -15,7 +15,7 @@ PICTURE = os.path.join(ROOT, "target/report/peers.svg")
 # Sizes in pixels.
 LINE, LEFT, WIDTH, RIGHT, TOP = 22, 330, 460, 170, 56
 COLOURS = {"met": "#1a7f37", "missed": "#b42318", "unclear": "#9a6700", None: "#57606a"}
-TITLE = "Shunt by its peer, packets per CPU-second: median of pairs, 95 % interval, and the bar"
+TITLE = "Packets per CPU-second, Shunt divided by its peer: median of pairs, 95 % interval and target"
 
 
 def drawing(figures):
@@ -46,7 +46,7 @@ def drawing(figures):
         if bar := bar_of(each):
             x = across(bar)
             yield '<line x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f" stroke="black" stroke-width="2"/>' % (x, x, y - 8, y + 8)
-        yield text(LEFT + WIDTH + 10, y + 4, "%.3g by %.3g Mpps" % (each["ours"], each["peer"]))
+        yield text(LEFT + WIDTH + 10, y + 4, "%.3g vs. %.3g Mpps" % (each["ours"], each["peer"]))
     yield "</svg>"
 
 

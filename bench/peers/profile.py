@@ -3,7 +3,7 @@
 """Profiles Shunt in the rows of the comparison: `profile.py --row TEXT`. Needs root and perf (linux-perf).
 
 Samples the forwarding thread by CPU time and adds up the samples by module. Inlined code counts for the
-module that it is inlined into.
+module of the function that contains it.
 """
 
 import argparse
@@ -59,12 +59,12 @@ def profile(row, folder):
 def main():
     """Profiles all selected rows."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--row", default="", help="only rows whose name has this text")
+    parser.add_argument("--row", default="", help="profile only rows whose names contain this text")
     options = parser.parse_args()
     try:
         check()
         if not shutil.which("perf"):
-            raise Failed("there is no perf: apt-get install linux-perf")
+            raise Failed("perf is missing: run apt-get install linux-perf")
         end_in_order()
         with Pages(HUGEPAGES):
             for row in (row for row in full() if options.row in row.name):

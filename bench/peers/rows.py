@@ -86,7 +86,7 @@ class Row:
 
 @functools.cache
 def rule_set(version, hard):
-    """Returns the rule set; all rows share one per kind."""
+    """Returns the rule set of a kind, which all rows of this kind share."""
     return RuleSet(FAMILIES[version], hard)
 
 
@@ -107,13 +107,14 @@ def express(flows, version, popularity="uniform", **how):
 
 
 def by_records(flows):
-    """Returns settings with path records, at least one for each flow unless every packet is a new flow."""
+    """Returns settings with path records. There is at least one record for each flow, unless every packet is
+    a new flow."""
     records = MANY_RECORDS if RECORDS < flows < NEW else RECORDS
     return Settings(marked=False, ffp=False, records=records)
 
 
 def named():
-    """Returns the rows of every run."""
+    """Returns the rows that every run measures."""
     for version in (6, 4):
         yield from (express(flows, version, bar=bar) for flows, bar in BARS[version].items())
         yield express(NEW, version, "new", bar=NEW_BAR)

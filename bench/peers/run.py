@@ -34,7 +34,7 @@ LOCK = os.path.join(ROOT, "target/peers.lock")
 # Number of 2 MiB pages for the packet buffers of two programs: about 200,000 buffers for Shunt or testpmd,
 # 262,144 for Open vSwitch.
 HUGEPAGES = 1024
-# For two builds of Shunt, each of which has buffers for two ports.
+# Number of 2 MiB pages for two builds of Shunt, each of which has buffers for two ports.
 BEFORE_HUGEPAGES = 1536
 # Buffers in addition to the capture's packets, for packets in flight and for each program's reserve.
 SPARE_BUFFERS = 32_768
@@ -228,7 +228,7 @@ def measure(row, options, report, lot):
 
 
 def selected(options):
-    """Returns the rows that the options ask for, apart from their names."""
+    """Returns the rows that the options select. `--row` is not applied yet."""
     if options.before:
         rows = before()
     else:
@@ -242,7 +242,7 @@ def selected(options):
         is_set = row.kind != MACSWAP and not row.ours.defaults
         if not is_set or row.ours.records == records:
             return row
-        # The bars are for the row as it is.
+        # The target applies only to the original settings of the row.
         return dataclasses.replace(row, ours=dataclasses.replace(row.ours, records=records), bar=None)
 
     return list({row.name: row for row in map(switched, rows)}.values())
@@ -251,13 +251,13 @@ def selected(options):
 def main():
     """Measures all selected rows."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--full", action="store_true", help="the whole matrix")
-    parser.add_argument("--row", default="", help="only rows whose name has this text")
-    parser.add_argument("--pairs", type=int, default=15, help="pairs of windows a row (15)")
-    parser.add_argument("--express", choices=("on", "off"), help="switches Shunt's path records in all rows")
-    parser.add_argument("--before", metavar="PROGRAM", help="only rows against this build of `shunt`")
-    parser.add_argument("--peers-only", action="store_true", help="without Shunt: prints what the peers do")
-    parser.add_argument("--list", action="store_true", help="prints the rows")
+    parser.add_argument("--full", action="store_true", help="measure all combinations of settings")
+    parser.add_argument("--row", default="", help="measure only rows whose names contain this text")
+    parser.add_argument("--pairs", type=int, default=15, help="pairs of windows per row (15)")
+    parser.add_argument("--express", choices=("on", "off"), help="switch Shunt's path records on or off in all rows")
+    parser.add_argument("--before", metavar="PROGRAM", help="measure only the rows that compare with this build of `shunt`")
+    parser.add_argument("--peers-only", action="store_true", help="measure only the peers and print their speeds")
+    parser.add_argument("--list", action="store_true", help="print the names of the rows")
     options = parser.parse_args()
     rows = [row for row in selected(options) if options.row in row.name]
     if options.list:

@@ -49,7 +49,7 @@ def rounds(sides, count, lot):
 def main():
     """Measures and writes the figures."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--rounds", type=int, default=25, help="windows of each (25)")
+    parser.add_argument("--rounds", type=int, default=25, help="windows of each program (25)")
     parser.add_argument("--express", choices=("on", "off"), default="off", help="Shunt's path records (off)")
     options = parser.parse_args()
     table = MacTable(STATIONS)

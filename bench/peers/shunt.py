@@ -34,7 +34,8 @@ driver = "dpdk"
 device = "%(output)s"
 workers = %(numbers)s
 """
-# Output device without input, and one that plays a capture once. Both drop what they are given.
+# An output device without input, and an output device that also plays a capture once. Both discard sent
+# packets.
 NOTHING, ONCE = "net_null0,no-rx=1", "net_pcap1,rx_pcap=%s"
 
 
@@ -72,7 +73,7 @@ class Settings:
 
 
 def without_ffp(express):
-    """Returns settings without the fast-forwarding path, and if `express` is "on" with path records."""
+    """Returns settings without the fast-forwarding path. If `express` is "on", they have path records."""
     return Settings(marked=False, ffp=False, records=RECORDS if express == "on" else 0)
 
 
@@ -101,7 +102,7 @@ class Shunt(Switch):
     def _begin(self, lines, capture, wanted, buffers):
         program = self.program
         if not os.access(program, os.X_OK):
-            raise Failed("there is no %s: cargo build --release --package shunt --features dpdk" % program)
+            raise Failed("%s is missing: run cargo build --release --package shunt --features dpdk" % program)
         idle = "" if wanted.defaults else 'idle = "busy"\n'
         values = {
             "control": self._path("control"),
@@ -123,7 +124,7 @@ class Shunt(Switch):
         try:
             wait_until("shunt is ready", lambda: "ready" in self.process.output(), self.process)
         except Failed as failed:
-            raise Failed("%s\nShunt's dpdk ports are in builds with `--features dpdk`" % failed) from None
+            raise Failed("%s\nDPDK ports need a build of Shunt with `--features dpdk`" % failed) from None
         self.thread = Thread(self.process, "worker")
         names = ["worker-%d" % number for number in range(len(self.cpus))]
         self.workers = [Thread(self.process, name) for name in names]
@@ -142,7 +143,7 @@ class Shunt(Switch):
             with connection.makefile("r", encoding="utf-8") as reader:
                 answer = json.loads(reader.readline())
         if "done" not in answer:
-            raise Failed("shunt answers: %s" % answer.get("error"))
+            raise Failed("shunt reports an error: %s" % answer.get("error"))
         return answer["done"]
 
     def count(self):

@@ -83,7 +83,7 @@ def measure(report, routes, case, options):
 def main():
     """Measures all cases."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--windows", type=int, default=9, help="windows a figure (9)")
+    parser.add_argument("--windows", type=int, default=9, help="windows per figure (9)")
     parser.add_argument("--express", choices=("on", "off"), default="off", help="Shunt's path records (off)")
     options = parser.parse_args()
     report = Report(REPORT)

@@ -54,7 +54,7 @@ class Switch:
         try:
             steps()
             if not self.thread.is_pinned():
-                raise Failed("%s does not forward on the CPU that it should" % self.name)
+                raise Failed("%s does not forward on the intended CPU" % self.name)
         except BaseException:
             self.stop()
             raise

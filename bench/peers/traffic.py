@@ -98,8 +98,8 @@ class Traffic:
         return (mac + STATION + b"\x08\x00" + header + payload).ljust(60, b"\0")
 
     def packets(self, flows, zipf=False):
-        """Returns a packet of each flow, or with `zipf` a sequence in which the n-th flow has the weight 1/n.
-        """
+        """Returns a packet of each flow. With `zipf`, returns a sequence in which the n-th flow has the
+        weight 1/n."""
         distinct = {}
         while len(distinct) < flows:
             flow = self.flow()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Ways past the tables of a worker, which benchmarks of the scenarios measure separately.
+//! Caches in front of a worker's tables, which the benchmarks of the scenarios measure separately.
 
 use clap::ValueEnum;
 
@@ -19,7 +19,7 @@ pub enum ExpressOption {
 }
 
 impl ExpressOption {
-    /// Returns the value as it is written.
+    /// Returns the value as it is written on the command line.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -29,7 +29,7 @@ impl ExpressOption {
     }
 }
 
-/// What finds the entries of low-latency packets.
+/// Mechanism that finds the entries of low-latency packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cached {
     /// The tables.
@@ -41,7 +41,8 @@ pub enum Cached {
 }
 
 impl Cached {
-    /// Returns the ways that the option selects. Without the option, each of them is a row.
+    /// Returns the caches that the option selects, each of which is a row. Without the option, both caches
+    /// are selected.
     #[must_use]
     pub fn selected(option: Option<ExpressOption>) -> &'static [Self] {
         match option {
@@ -51,7 +52,7 @@ impl Cached {
         }
     }
 
-    /// Returns the words for names of figures.
+    /// Returns the words that stand for the mechanism in names of figures.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {

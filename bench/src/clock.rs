@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_s_time_is_read_and_a_missing_task_is_refused() {
+    fn the_time_of_a_task_is_read_and_a_missing_task_is_refused() {
         assert!(task_cpu_ns(std::process::id(), std::process::id()).is_ok());
         let error = task_cpu_ns(std::process::id(), u32::MAX).unwrap_err().to_string();
         assert!(error.contains("CPU time of thread 4294967295"), "{error}");

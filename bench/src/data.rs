@@ -23,7 +23,7 @@ pub fn read_text(path: &Path) -> Result<String, Error> {
     String::from_utf8(output.stdout).map_err(|error| fault(std::io::Error::other(error)))
 }
 
-/// Reads a file of the full data sets by its name below `shared/data`. Returns `None` if it does not exist.
+/// Reads a file of the full data sets by its path under `shared/data`. Returns `None` if it does not exist.
 ///
 /// # Errors
 /// Returns an error if the file exists and cannot be read.

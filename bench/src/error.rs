@@ -37,7 +37,9 @@ pub enum Error {
         value: f64,
     },
     /// Every window, or every pair of windows, was disturbed by preemption.
-    #[error("no window or pair was left undisturbed in {attempts}; use shorter windows or a quieter machine")]
+    #[error(
+        "none of {attempts} windows or pairs of windows was undisturbed; use shorter windows or a quieter machine"
+    )]
     AllDisturbed {
         /// Number of windows or pairs run.
         attempts: usize,

@@ -65,7 +65,7 @@ fn run() -> Result<(), String> {
     }
     let tables = tables(&paths)?;
     let text = put_between(&text, &tables).ok_or_else(|| {
-        format!("{}: no line that begins with `{BEGIN}` and one behind it with `{END}`", page.display())
+        format!("{}: there must be a line that begins with `{BEGIN}`, and after it a line that begins with `{END}`", page.display())
     })?;
     std::fs::write(&page, text).map_err(in_page)
 }

@@ -129,7 +129,7 @@ impl<P: Probe + Default> Rig<P> {
         let numbers = 1..=ports.len() as u32;
         let (mut plane, mut workers) = build_with(config, ports, P::default);
         maker.into_iter().for_each(|maker| plane.set_maker(maker));
-        let worker = workers.pop().ok_or_else(|| Error::Contender("no worker was made".into()))?;
+        let worker = workers.pop().ok_or_else(|| Error::Contender("no worker was created".into()))?;
         let mut rig =
             Self { worker, model: Model::new(ModelConfig::default(), plane, Nanos(0)), now: Nanos(1) };
         let refused =

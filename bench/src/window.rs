@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_s_last_line_is_its_window() {
+    fn the_last_line_of_a_program_is_its_window() {
         let line = r#"{"units":5,"cpu_ns":7,"wall_ns":8,"gaps":0,"stolen_ns":0}"#;
         let mut program = Program::new(["sh", "-c", &format!("echo warming up; echo '{line}'")]);
         assert_eq!(program.window().unwrap().units, 5);

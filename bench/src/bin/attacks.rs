@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Effect of an attack against the tables on other traffic: packets crafted to touch every mask of an access
-//! list, compared with ordinary new flows. Floods and scans, and the records they displace, are covered by
-//! tests (`crates/worker/tests/storms.rs`).
+//! Effect of crafted packets on established flows, compared with the effect of ordinary new flows. The
+//! packets touch every mask of an access list. Tests cover floods and scans, and the records that they
+//! displace (`crates/worker/tests/storms.rs`).
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -29,7 +29,7 @@ const RECORDS: usize = 256;
 /// Number of established flows. Each has a record.
 const FLOWS: usize = 160;
 
-/// The attacker sends one in this many packets.
+/// The attacker sends one of every `SHARE` packets.
 const SHARE: usize = 10;
 
 /// Number of distinct packets of the attacker.
@@ -182,7 +182,10 @@ fn main() -> Result<(), Box<dyn Error>> {
                     figure.verdict,
                 )?;
             }
-            _ => writeln!(io::stderr(), "attacks: without valgrind no instructions are counted")?,
+            _ => writeln!(
+                io::stderr(),
+                "attacks: instructions are not counted, because valgrind is not installed"
+            )?,
         }
     }
     Ok(())
@@ -201,7 +204,7 @@ fn instructions(traffic: &str, express: ExpressOption) -> Result<Option<f64>, Bo
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         let collected = text.split("Collected :").nth(1).and_then(|rest| rest.split_whitespace().next());
         *count = collected.and_then(|number| number.parse().ok()).ok_or_else(|| {
-            format!("callgrind said nothing of instructions: {}", text.lines().last().unwrap_or_default())
+            format!("callgrind reported no instruction count:{}", text.lines().last().unwrap_or_default())
         })?;
     }
     let packets = f64::from(COUNTED[1] - COUNTED[0]) * BURST as f64;

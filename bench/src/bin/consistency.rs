@@ -88,7 +88,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn tell(case: &str, reports: &[Report], verbose: bool) -> Result<(), Box<dyn Error>> {
-    let last = reports.last().ok_or("in no round could costs be measured")?;
+    let last = reports.last().ok_or("costs could not be measured in any round")?;
     if verbose {
         writeln!(io::stdout(), "{}{:?}", last.costs, last.luts)?;
     }

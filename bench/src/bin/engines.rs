@@ -208,7 +208,7 @@ fn half_full_delta(arguments: &Arguments, file: &str) -> Result<(), Box<dyn Erro
     for add in last {
         let updates = rule_table.change(std::slice::from_ref(add), 1, 1)?;
         if updates.iter().flatten().any(|update| matches!(update, TableUpdate::Swap(_))) {
-            return Err("the head is full before it should be half full".into());
+            return Err("the delta is full, although it should be half full".into());
         }
         all.extend(updates);
     }
@@ -219,7 +219,7 @@ fn half_full_delta(arguments: &Arguments, file: &str) -> Result<(), Box<dyn Erro
         .flatten()
         .for_each(|update| compiled.apply(update));
     if *partly.plan() != rules.plan || *compiled.plan() != rules.plan {
-        return Err("the rules were encoded otherwise than the keys".into());
+        return Err("the plan of a table differs from the plan by which the keys were encoded".into());
     }
     let plan = Plan { attempts_max: 20 * arguments.windows, ..Plan::new(arguments.windows) };
     let found = compare(&plan, &mut table_lookups(&rules, &partly), &mut table_lookups(&rules, &compiled))?;

@@ -46,8 +46,8 @@ struct Arguments {
 enum Part {
     /// Shortest packets at the speed of a 10 Gbit/s link.
     WireSpeed,
-    /// The same switch without the path as the peer, with tables of the paper's kind and with Shunt's own
-    /// tables.
+    /// The path compared with the same switch without it. The peer has tables of the paper's kind, or Shunt's
+    /// own tables.
     Against,
     /// Instructions per packet, compared with tables of the paper's kind.
     Instructions,

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Time for 100,000 flow-mods, compared with Open vSwitch, and the delay of packets during that time.
 //!
-//! Both switches run simultaneously as separate programs in a network namespace, and take turns. Each deletes
-//! all flows and then adds them, in wall-clock time. ovs-ofctl sends a barrier after each flow and waits for
-//! its reply; with `--bundle` it does not. The client of the third figure sends all flow-mods and then one
-//! barrier. Each client is measured twice: on a separate core, and on the core of the switch.
+//! Both switches run at the same time as separate programs in a network namespace, and take turns. In a turn,
+//! all flows of a switch are deleted and then added. The figure is the wall-clock time of the addition.
+//! ovs-ofctl sends a barrier after each flow and waits for its reply; with `--bundle` it does not. The client
+//! of the third figure sends all flow-mods and then one barrier. Each client is measured twice: on a separate
+//! core, and on the core of the switch.
 //!
 //! The delay of packets is the longest poll iteration of a worker while flow-mods arrive as fast as possible.
 //! It is measured in virtual time (`sim::cost::churn`).

@@ -38,7 +38,7 @@ struct Arguments {
     /// counters.
     #[arg(long)]
     turns: Option<u64>,
-    /// Send itself SIGUSR1 before and after the bursts of `--turns`, for a tracer.
+    /// Send SIGUSR1 to this process before and after the bursts of `--turns`, for a tracer.
     #[arg(long, requires = "turns")]
     marks: bool,
     /// Use no vector instructions beyond those that every CPU has.
@@ -137,7 +137,7 @@ fn builds(case: &Case, other: &Path, express: Option<ExpressOption>) -> Result<(
     let run = |program: &Path| {
         let mut words = vec![program.to_string_lossy().into_owned()];
         words.extend(["--window", "--case", case.name.as_str()].map(String::from));
-        // Without the option, the other build may be one that does not have it.
+        // Pass the option only if it is given, because the other build may not have it.
         words.extend(express.map(|express| format!("--express={}", express.word())));
         Program::new(words)
     };

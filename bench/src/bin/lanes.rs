@@ -89,7 +89,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     match &arguments.command {
         Some(Command::Count(counted)) => return counts::turn(counted),
         Some(Command::Export(to)) => {
-            let kind = kinds.next().ok_or("no scenario's name begins so")?;
+            let kind = kinds.next().ok_or("no scenario's name begins with the value of --case")?;
             return export::write(to, kind, rules, express);
         }
         None => {}

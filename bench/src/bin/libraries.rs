@@ -59,7 +59,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     if memory == Memory::Ordinary {
         writeln!(
             io::stderr(),
-            "libraries: too few huge pages are free, so the libraries have ordinary ones"
+            "libraries: too few huge pages are free, so the libraries use ordinary pages"
         )?;
     }
     let cpu = *allowed_cpus()?.last().ok_or("no CPU is allowed")?;
@@ -150,7 +150,7 @@ impl Bench {
                 return self.alone(&case);
             }
         };
-        writeln!(io::stdout(), "{name}: the library's built in {:.0} ms", peer.build_ms)?;
+        writeln!(io::stdout(), "{name}: the library built its table in {:.0} ms", peer.build_ms)?;
         let mut ours = Vec::new();
         for keys in case.keys.chunks_exact(BURST * case.words).take(CHECKED / BURST) {
             let mut slots = [0; BURST];
@@ -165,9 +165,13 @@ impl Bench {
                     }
                 }
                 Some(_) => {
-                    return Err(format!("{name}: {} ({method}) finds other rules", case.library).into());
+                    return Err(format!("{name}: {} ({method}) finds different rules", case.library).into());
                 }
-                None => writeln!(io::stderr(), "libraries: no {method} for {} here", case.library)?,
+                None => writeln!(
+                    io::stderr(),
+                    "libraries: {method} of {} is not available on this machine",
+                    case.library
+                )?,
             }
         }
         Ok(())
@@ -249,7 +253,7 @@ impl Bench {
             figure.append(Path::new("target/report"), "libraries")?;
             writeln!(
                 io::stdout(),
-                "{name}: geometric mean {median:.2} ({low:.2} to {high:.2}) of {} cases, the least {least:.2}",
+                "{name}: geometric mean {median:.2} ({low:.2} to {high:.2}) of {} cases, minimum {least:.2}",
                 ratios.len()
             )?;
         }

@@ -3,11 +3,11 @@
 //! and it is sent. This is what testpmd does in mode macswap, so the comparison shows the cost of Shunt's
 //! frames and port drivers alone. `bench/peers/run.py` starts this program.
 //!
-//! The packets take the way of a worker: from `Queue::receive` into a burst, and by `Queue::transmit` to the
-//! device. Frames that the device leaves to its caller return to the pools.
+//! Packets are handled as in a worker: `Queue::receive` puts them into a burst, and `Queue::transmit` gives
+//! them to the device. Frames that the device leaves to its caller return to the pools.
 //!
 //! The program prints `ready` when both ports are open. It answers each line of its input with the numbers of
-//! packets received and sent since the start, and ends with its input.
+//! packets received and sent since the start. It exits at the end of its input.
 
 use std::error::Error;
 use std::io::{self, BufRead, Write};
@@ -93,7 +93,7 @@ fn forward(mut from: Box<dyn Queue>, mut to: Box<dyn Queue>, counts: &Counts) {
             sent += to.transmit(&mut burst, &mut done) as u64;
         }
         for frame in done.drain(..) {
-            // A frame of another home returns there when it is dropped.
+            // A frame of another pool returns to that pool when it is dropped.
             drop(pools.put(frame));
         }
         counts.received.store(received, Ordering::Relaxed);

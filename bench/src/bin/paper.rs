@@ -117,7 +117,7 @@ impl Bench {
         for method in methods {
             match peer.found(method, CHECKED)? {
                 Some(theirs) if theirs == ours => {}
-                Some(_) => return Err(format!("{case}: {library} ({method}) finds other rules").into()),
+                Some(_) => return Err(format!("{case}: {library} ({method}) finds different rules").into()),
                 None => {
                     writeln!(io::stderr(), "paper: {library} has no {method} on this machine")?;
                     continue;

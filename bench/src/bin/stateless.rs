@@ -84,12 +84,15 @@ fn residues(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         if !name.contains(&arguments.case) {
             continue;
         }
-        let id = NodeId::new(arithmetic, modulus).ok_or("an ID is 2 and more")?;
+        let id = NodeId::new(arithmetic, modulus).ok_or("an ID is at least 2")?;
         let residue = Residue::by(id);
         for eight in eights {
             let (found, expected) = (residue.of_all(eight), eight.map(|key| reference::residue(&key, id)));
             if found != expected {
-                return Err(format!("{eight:02x?} leave {found:?} by {modulus}, not {expected:?}").into());
+                return Err(format!(
+                    "the residues of {eight:02x?} by {modulus} are {found:?}, not {expected:?}"
+                )
+                .into());
             }
         }
         let mut at = 0;
@@ -203,7 +206,7 @@ fn with_tag(rng: &mut Rng) -> Vec<u8> {
 
 /// Returns a node whose residues lead to three ports.
 fn keyflow(arithmetic: Arithmetic) -> Result<StatelessConfig, Box<dyn Error>> {
-    let id = NodeId::new(arithmetic, 251).ok_or("an ID is 2 and more")?;
+    let id = NodeId::new(arithmetic, 251).ok_or("an ID is at least 2")?;
     let labels = (0..id.residues()).map(|label| (label, Label::Port(PortNo(2 + label % 3)))).collect();
     let bank = Bank { id, labels, backups: BTreeMap::new() };
     Ok(StatelessConfig {
@@ -217,7 +220,7 @@ fn keyflow(arithmetic: Arithmetic) -> Result<StatelessConfig, Box<dyn Error>> {
 /// Returns a node with three gates of 16 servers each.
 fn gates() -> Result<StatelessConfig, Box<dyn Error>> {
     let gate = |number| {
-        let number = NonZeroU32::new(number).ok_or("a gate is 1 and more")?;
+        let number = NonZeroU32::new(number).ok_or("a gate is at least 1")?;
         Ok::<_, Box<dyn Error>>(Gate { number, flag: GateFlag::None })
     };
     let ports = BTreeMap::from([(PortNo(2), gate(16)?), (PortNo(3), gate(32)?), (PortNo(4), gate(48)?)]);

@@ -35,9 +35,9 @@ const BURSTS: usize = 1_000;
 const SPARE_PART: usize = 10;
 /// Number of times that lookups are compared during a run.
 const LOOKS: u32 = 12;
-/// Maximum 99th percentile of the time of a change, in microseconds. The next constant is the minimum
-/// remaining lookup speed.
+/// Maximum 99th percentile of the time of a change, in microseconds.
 const IN_FORCE_US: f64 = 50.0;
+/// Minimum lookup speed during changes, relative to a table compiled from the same rules.
 const LOOKUPS_LEFT: f64 = 0.8;
 
 /// Writes target/report/updates.jsonl.
@@ -220,7 +220,9 @@ impl<'b> Changing<'b> {
             if let Some(at) = (0..BURST).find(|&at| found[0][at] != found[1][at])
                 && priority(found[0][at]) != priority(found[1][at])
             {
-                return Err("a lookup finds another rule than a table of the same rules".into());
+                return Err(
+                    "a lookup finds a different rule than in a table compiled from the same rules".into()
+                );
             }
         }
         let plan = Plan { attempts_max: 20 * pairs, ..Plan::new(pairs) };

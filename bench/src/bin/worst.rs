@@ -28,8 +28,10 @@ use tables::{RuleTable, Table};
 #[path = "tables/compiled.rs"]
 mod compiled;
 
-/// Number of packets that are timed. The next constant is the number of slowest packets that form the attack.
+/// Number of packets that are timed.
 const DRAWN: usize = 64 * ATTACK;
+
+/// Number of packets of the attack: the slowest of those that are timed.
 const ATTACK: usize = 2_048;
 
 /// Number of separate lookups of each packet. The shortest time counts.
@@ -184,7 +186,7 @@ impl Tried {
             updates.into_iter().flatten().for_each(|mut update| table.apply(&mut update));
         }
         if rule_table.compiled() > 1 {
-            return Err("dead rules made a new base".into());
+            return Err("the deleted rules caused a new base".into());
         }
         let name = format!("{name}: {} rules and {} dead, {}", rules.len(), gone.len(), table.engine_name());
         Ok(Self { name, table, rules, gone, build_ms: 0.0, bytes: 0 })

@@ -57,7 +57,7 @@ fn equals_in_noise_are_unclear() {
 }
 
 #[test]
-fn a_mood_that_both_share_cancels_out() {
+fn a_change_of_speed_that_affects_both_cancels_out() {
     // The speed of the machine varies by a factor of up to 2.3 from one pair to the next, but not within a
     // pair.
     let mood = RefCell::new((Noise(7), 0u32, 1.0));
@@ -102,7 +102,7 @@ fn a_bar_inside_the_interval_is_unclear_and_on_its_edge_is_not() {
 }
 
 #[test]
-fn disturbed_pairs_are_set_aside_counted_and_made_up_for() {
+fn disturbed_pairs_are_excluded_counted_and_repeated() {
     let mut count = 0;
     let mut steady = contender(10.0, 0.0, 1);
     let mut disturbed = || {

@@ -130,4 +130,5 @@ fn mask(length: u8) -> u128 {
     u128::MAX.checked_shl(128 - u32::from(length)).unwrap_or(0)
 }
 
-const _: () = assert!(NONE == 0_u32.wrapping_sub(1), "what an entry without a prefix says");
+const _: () =
+    assert!(NONE == 0_u32.wrapping_sub(1), "an entry without a prefix is 0, and its id is 0 minus 1");

@@ -92,7 +92,7 @@ fn ternary_rules_of_any_width_are_found_as_in_a_plain_list() {
 }
 
 #[test]
-fn rules_that_blow_a_trie_up_are_divided() {
+fn rules_that_make_a_trie_too_large_are_divided() {
     let mut rng = Rng::with_seed(2);
     let rules = Random::new(&mut rng, 4, 150, 12);
     let trie = AclTrie::new(&rules.rows()).unwrap();
@@ -106,7 +106,7 @@ fn rules_that_blow_a_trie_up_are_divided() {
 }
 
 #[test]
-fn access_lists_of_both_families_are_found_as_by_going_through_them() {
+fn access_lists_of_both_families_are_found_as_by_a_linear_search() {
     let mut rng = Rng::with_seed(3);
     for set in ["acl1", "fw1", "ipc1"] {
         let list = AccessList::parse(&sample(&format!("{set}.rules")));
@@ -226,7 +226,7 @@ fn routes_of_a_full_table_are_found() {
 }
 
 #[test]
-fn what_is_no_table_is_refused() {
+fn invalid_tables_are_refused() {
     let row = [0; 9];
     let rows = |words, values, ids| TernaryRows { words, values, masks: &row[..2], ids };
     assert!(AclTrie::new(&rows(1, &row[..2], &[1, 2])).is_some());

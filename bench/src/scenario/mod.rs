@@ -160,7 +160,10 @@ impl Scenario {
             Kind::Vehicles => vehicles::recipe(options),
         };
         if recipe.list.len() != options.rules {
-            return Err(Error::Contender(format!("no {} rules could be made", options.rules)));
+            return Err(Error::Contender(format!(
+                "no scenario with {} rules could be generated",
+                options.rules
+            )));
         }
         rule::rank(&mut recipe.list);
         for (place, rule) in recipe.list.iter_mut().enumerate() {

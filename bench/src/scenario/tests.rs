@@ -42,7 +42,7 @@ fn check(options: &Options, maker: Option<Maker>) {
 }
 
 #[test]
-fn flows_fare_as_the_generator_says() {
+fn flows_are_forwarded_as_the_generator_predicts() {
     for kind in Kind::ALL {
         for bytes in [64, 256, 1_518] {
             check(&Options { bytes, normal_flows: 20, ..Options::new(kind, 100, 60) }, None);
@@ -61,7 +61,7 @@ fn more_rules_than_the_samples_have() {
 }
 
 #[test]
-fn packets_are_as_long_as_asked_or_as_short_as_can_be() {
+fn packets_have_the_requested_or_the_minimum_length() {
     let lengths = |kind, bytes| {
         let scenario = made(&Options { bytes, ..Options::new(kind, 100, 30) });
         let lengths: HashSet<usize> = scenario.flows.iter().map(|flow| flow.packet.len()).collect();

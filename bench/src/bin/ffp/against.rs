@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Low-latency flows on the fast-forwarding path or with path records, compared with the same switch without
-//! both. The tables of the peer are of the paper's kind (tries) or Shunt's own.
+//! either. The tables of the peer are of the paper's kind (tries) or Shunt's own.
 //!
 //! Figures are packets per second at full load (the paper's figure 11) and latency at equal load below
 //! saturation (its figure 12). Latency is the time from the poll that receives a burst to the end of its
@@ -25,8 +25,10 @@ const SIZES: [usize; 4] = [64, 256, 640, 1_518];
 /// Number of packets that are received repeatedly.
 const FRAMES: usize = 128 * BURST;
 
-/// Number of bursts per window at full load. The next constant is the number below saturation.
+/// Number of bursts per window at full load.
 const TURNS: u32 = 100;
+
+/// Number of bursts per window below saturation.
 const PACED_TURNS: u32 = 60;
 
 /// Share of the time in which the peer is busy while latency is measured.

@@ -16,9 +16,10 @@ use crate::course::{BURST, Course, scenario};
 const STAGES: usize = 3;
 const RULES: usize = 1_000;
 const FLOWS: usize = 1_000;
-/// Number of flows that hit a normal entry in table 1. The next constant is their share of the packets in
-/// thousandths.
+/// Number of flows that hit a normal entry in table 1.
 const NORMAL_FLOWS: usize = 100;
+
+/// Share of the packets that belong to these flows, in thousandths.
 const NORMAL_PER_MILLE: u32 = 200;
 const FRAMES: usize = 128 * BURST;
 /// Number of packets in a small burst.

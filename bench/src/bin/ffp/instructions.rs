@@ -31,7 +31,7 @@ pub fn run(case: &str, ways: &[Cached]) -> Result<(), Box<dyn Error>> {
             continue;
         }
         let Some(peer) = count(kind, &["--paper"])? else {
-            writeln!(io::stderr(), "ffp: without valgrind no instructions are counted")?;
+            writeln!(io::stderr(), "ffp: instructions are not counted, because valgrind is not installed")?;
             return Ok(());
         };
         for cached in ways {
@@ -64,7 +64,7 @@ fn count(kind: Kind, way: &[&str]) -> Result<Option<f64>, Box<dyn Error>> {
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         let collected = text.split("Collected :").nth(1).and_then(|rest| rest.split_whitespace().next());
         *count = collected.and_then(|number| number.parse().ok()).ok_or_else(|| {
-            format!("callgrind stated no instructions: {}", text.lines().last().unwrap_or_default())
+            format!("callgrind reported no instruction count:{}", text.lines().last().unwrap_or_default())
         })?;
     }
     let packets = f64::from(TURNS[1] - TURNS[0]) * BURST as f64;

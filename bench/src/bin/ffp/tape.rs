@@ -36,9 +36,9 @@ impl Tape {
         }
         match counts.iter().find(|(_, count)| **count != 0) {
             None => Ok(sent.len()),
-            Some(((port, packet), count)) => {
-                Err(format!("port {port}: {count} packets too few of {packet:02x?}, and maybe more"))
-            }
+            Some(((port, packet), count)) => Err(format!(
+                "port {port} sent {count} packets too few of {packet:02x?}; other packets may differ as well"
+            )),
         }
     }
 }

@@ -13,8 +13,8 @@ use tables::compile::Maker;
 
 use crate::course::{BURST, Course, frames_in, scenario};
 
-/// Rate of 64-byte packets on a 10 Gbit/s link, in Mpps. Each packet takes 20 more bytes for preamble and
-/// gap.
+/// Rate of 64-byte packets on a 10 Gbit/s link, in Mpps. Each packet takes 20 further bytes on the link, for
+/// the preamble and the inter-frame gap.
 const WIRE_MPPS: f64 = 14.88;
 
 /// Total size in bytes of the received packets' buffers.

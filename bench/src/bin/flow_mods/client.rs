@@ -46,7 +46,7 @@ impl Batch {
             match receive(&mut stream)? {
                 (BARRIER, Message::BarrierReply) => return Ok(start.elapsed()),
                 (xid, Message::Error(error)) => {
-                    return Err(format!("flow-mod {xid} is refused: {}", error.code).into());
+                    return Err(format!("the switch refused flow-mod {xid}: {}", error.code).into());
                 }
                 _ => {}
             }

@@ -57,7 +57,7 @@ impl Switch {
         fs::write(&config, text)?;
         let program = std::env::current_exe()?.with_file_name("shunt");
         if !program.exists() {
-            return Err("there is no shunt beside this program: cargo build --release -p shunt".into());
+            return Err("the program `shunt` is missing beside this one; build it with `cargo build --release -p shunt`".into());
         }
         let arguments = ["run", "-c", &config.to_string_lossy()];
         let log = switch.start(&program.to_string_lossy(), &arguments)?;
@@ -74,7 +74,7 @@ impl Switch {
             .map(|root| Path::new(root).join("usr/share/openvswitch/vswitch.ovsschema"))
             .into_iter()
             .find(|schema| schema.exists())
-            .ok_or("there is no vswitch.ovsschema; scripts/setup.sh bench unpacks it")?;
+            .ok_or("vswitch.ovsschema is missing; scripts/setup.sh bench unpacks it")?;
         let database = database.to_string_lossy();
         done(switch.tool("ovsdb-tool").args(["create", &database, &schema.to_string_lossy()]).output()?)?;
         switch.start("ovsdb-server", &[&database, &format!("--remote=p{socket}"), "-vconsole:off"])?;
@@ -163,11 +163,13 @@ impl Switch {
             for (number, program) in self.programs.iter_mut().enumerate() {
                 if let Some(status) = program.try_wait()? {
                     let log = fs::read_to_string(self.folder.join(format!("log{number}")))?;
-                    return Err(format!("waited until {what}: a program ended, {status}: {log}").into());
+                    return Err(
+                        format!("a program ended, {status}, before this was true: {what}: {log}").into()
+                    );
                 }
             }
             if Instant::now() > end {
-                return Err(format!("waited in vain until {what}").into());
+                return Err(format!("timed out, waiting for: {what}").into());
             }
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -205,7 +207,7 @@ impl Switch {
     fn filled(&self, took: Duration, count: u32) -> Result<Window> {
         let reported = self.ofctl(&[], "dump-aggregate", &[])?;
         if !reported.contains(&format!("flow_count={count}\n")) {
-            return Err(format!("{}: not {count} flows: {reported}", self.name).into());
+            return Err(format!("{} does not have {count} flows: {reported}", self.name).into());
         }
         let wall_ns = u64::try_from(took.as_nanos())?;
         // The CPU time of other programs cannot be separated from that of the switch, so wall-clock time is

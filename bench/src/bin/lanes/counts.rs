@@ -20,8 +20,8 @@ use crate::export::capture;
 use crate::report::against;
 use crate::traffic::{self, Normal, Traffic};
 
-/// Returns the poll iterations of the two runs that are counted. Before the first run ends, repeating flows
-/// are learned. In neither run do first-seen flows repeat.
+/// Returns the numbers of poll iterations of the two runs that are counted. Repeating flows are learned
+/// before the shorter run ends. First-seen flows do not repeat in either run.
 fn turns(which: Normal) -> [u32; 2] {
     match which {
         Normal::Repeating => [1_200, 1_600],
@@ -114,7 +114,7 @@ fn count(traffic: &Traffic, kind: Kind, rules: usize, folder: &Path) -> Result<(
             costs([begin, end], |turns| counted(Side::Ours, turns))?,
             costs([begin, end], |turns| counted(Side::Tables, turns))?,
         ) else {
-            writeln!(io::stderr(), "lanes: without valgrind nothing is counted")?;
+            writeln!(io::stderr(), "lanes: nothing is counted, because valgrind is not installed")?;
             return Ok(());
         };
         for (at, what) in ["instructions", "last-level misses"].into_iter().enumerate() {
@@ -139,7 +139,7 @@ fn costs(turns: [u32; 2], counted: impl Fn(u32) -> Counted) -> Result<Option<[f6
         command.arg(&rules).arg(&packets);
         let Ok(output) = command.stdin(Stdio::null()).output() else { return Ok(None) };
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
-        let fault = || format!("callgrind told no counts: {}", text.lines().last().unwrap_or_default());
+        let fault = || format!("callgrind reported no counts:{}", text.lines().last().unwrap_or_default());
         *count = parse(&text).ok_or_else(fault)?;
     }
     let packets = f64::from(turns[1] - turns[0]) * BURST as f64;

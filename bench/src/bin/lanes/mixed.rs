@@ -78,7 +78,7 @@ pub fn run(
     Ok(())
 }
 
-/// Reports the means of one way against both kinds of tables.
+/// Reports the means with one kind of records, compared with both kinds of tables.
 fn report(
     kind: Kind,
     case: &str,
@@ -101,7 +101,8 @@ fn report(
     Ok(())
 }
 
-/// Returns the mean latencies with each way, with tables of the paper's kind, and with Shunt's own tables.
+/// Returns the mean latencies with each kind of records, with tables of the paper's kind, and with Shunt's
+/// own tables.
 fn round(
     traffic: &Traffic,
     ways: &[Cached],

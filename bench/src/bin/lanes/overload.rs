@@ -18,9 +18,10 @@ const FLOWS: usize = 1_000;
 const LOW_SHARE: f64 = 0.1;
 const FLOW_SHARE: f64 = 0.005;
 
-/// Load for which a verdict is given, in multiples of the capacity for normal traffic. The next constant
-/// lists the loads that are tried to find the highest sustained one.
+/// Load for which a verdict is given, in multiples of the capacity for normal traffic.
 const FACTOR: f64 = 2.0;
+
+/// Loads that are tried to find the highest sustained load, in the same unit.
 const FACTORS: [f64; 8] = [1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0];
 
 /// Rate of each new, slow flow in packets/s.
@@ -32,9 +33,10 @@ const SPAN_NS: f64 = 1e8;
 /// A rate that exceeds any worker's capacity, in packets/s.
 pub const FLOOD_PPS: f64 = 2e7;
 
-/// Maximum ratio of latencies. The next constant is the maximum time in milliseconds until new flows are
-/// learned.
+/// Maximum ratio of latencies.
 const RATIO_MAX: f64 = 1.5;
+
+/// Maximum time until new flows are learned, in milliseconds.
 const NEW_MAX_MS: f64 = 10.0;
 
 /// Results of all rounds, one element for each round.
@@ -106,15 +108,15 @@ pub fn run(
 }
 
 fn two(costs: Vec<CostTable>) -> Result<[CostTable; 2], Box<dyn Error>> {
-    costs.try_into().map_err(|_| "costs of two switches were to be measured".into())
+    costs.try_into().map_err(|_| "the costs of exactly two switches must be measured".into())
 }
 
 fn class<'r>(report: &'r Report, name: &str) -> Result<&'r ClassReport, Box<dyn Error>> {
     report.class(name).ok_or_else(|| format!("there is no class `{name}`").into())
 }
 
-/// Returns the packets lost from low-latency flows that are known or whose rules apply from the first packet
-/// on.
+/// Returns two numbers of lost packets: of the known low-latency flows, and of the low-latency flow that has
+/// separate rules.
 fn losses(report: &Report) -> Result<[u64; 2], Box<dyn Error>> {
     Ok([class(report, KNOWN)?.lost(), class(report, SINGLE)?.lost()])
 }

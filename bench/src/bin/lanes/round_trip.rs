@@ -65,7 +65,7 @@ pub fn run(
     let measured =
         measure(&switches.map(|switch| Case { switch, load: &full, pressure: Pressure::KeepsUp }), plan)?;
     let [costs, one_lane_costs] = &measured[..] else {
-        return Err("costs of two switches are measured".into());
+        return Err("the costs of exactly two switches must be measured".into());
     };
     // With one lane, every received packet is processed.
     let one_lane_pps = Harness::new(&traffic.one_lane(express), &full)?.run(one_lane_costs).received_pps();

@@ -13,9 +13,10 @@ use shunt_bench::{EXPRESS_RECORDS, LUT_ENTRIES, Sources};
 use sim::arrivals::{Class, Load, Marks, Pattern, Switch};
 use tables::compile::Maker;
 
-/// Number of repeating normal flows, which follow Zipf's law. The next constant is the number of first-seen
-/// flows, which repeat too rarely to be known.
+/// Number of repeating normal flows, which follow Zipf's law.
 const REPEATING: usize = 1_000;
+
+/// Number of first-seen normal flows, which repeat too rarely to be known.
 const FIRST_SEEN: usize = 30_000;
 
 /// Number of new low-latency flows that send rarely.
@@ -106,12 +107,13 @@ impl Traffic {
         })
     }
 
-    /// Returns a switch with these rules, the path and both lanes, and if `express` with the express path.
+    /// Returns a switch with these rules, the path and both lanes. If `express`, it also has the express
+    /// path.
     pub fn ours(&self, express: bool) -> Switch<'_> {
         self.switch(ours(express), None)
     }
 
-    /// Returns a switch with the path and one lane, and if `express` with the express path.
+    /// Returns a switch with the path and one lane. If `express`, it also has the express path.
     pub fn one_lane(&self, express: bool) -> Switch<'_> {
         self.switch(worker::WorkerSetConfig { lanes: LaneLimits::NONE, ..ours(express) }, None)
     }
@@ -198,7 +200,7 @@ impl Traffic {
     }
 }
 
-/// Returns a worker configuration with the path and both lanes, and if `express` with the express path.
+/// Returns a worker configuration with the path and both lanes. If `express`, it also has the express path.
 pub fn ours(express: bool) -> worker::WorkerSetConfig {
     let express_records = if express { EXPRESS_RECORDS } else { 0 };
     let base = worker::WorkerSetConfig::default();
@@ -210,7 +212,7 @@ pub fn tables() -> worker::WorkerSetConfig {
     worker::WorkerSetConfig { lut_entries: 0, ..worker::WorkerSetConfig::default() }
 }
 
-/// Returns the words that a case has after its name.
+/// Returns the suffix of a case's name.
 pub fn suffix(express: bool) -> &'static str {
     if express { ", express path on" } else { "" }
 }

@@ -9,7 +9,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use shunt_bench::{Contender, Error, Window};
 
 /// Message about a missing installation.
-pub const MISSING: &str = "DPDK's libraries are not installed, so only our tries are measured; `scripts/setup.sh bench` \
+pub const MISSING: &str = "DPDK's libraries are not installed, so only Shunt's tries are measured; `scripts/setup.sh bench` \
                            (or, as root, `apt-get install libdpdk-dev pkg-config`) installs them";
 
 /// Compiles the program next to this one. Returns `None` if DPDK is not installed.

@@ -132,7 +132,7 @@ impl Rules {
                 }
                 addresses.iter().try_for_each(|address| file.write_all(&address.to_be_bytes()))?;
             }
-            _ => return Err(io::Error::other("these packets are not for these rules")),
+            _ => return Err(io::Error::other("the packets are of another kind than the rules")),
         }
         file.flush()
     }
