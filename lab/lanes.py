@@ -4,7 +4,7 @@
 
 Four switches are measured in turns, each between two separate hosts: Shunt with lanes on and off, Open
 vSwitch in userspace, and a Linux bridge. In a turn, iperf3 floods the second host from the first, and `ping
--i 0.01` runs beside it. Its requests share the flood's queue. The switch has one CPU to itself, and
+-i 0.01` runs beside it. The echo requests share a queue with the flood. The switch has one CPU to itself, and
 everything else runs on another. Each round gives the median, p99 and loss of pings for each switch. Ratios
 compare values of the same round. Pings near a gap, in which another program used the switch's CPU, are
 excluded and counted. Figures are written to target/report/lanes_road.jsonl.
@@ -70,15 +70,16 @@ class Turn:
             for process in self.flooding:
                 road.rooms.stop(process)
         if not times:
-            raise Failed("%s: no ping came back" % road.switch)
+            raise Failed("%s: no ping was answered" % road.switch)
         self.set_aside_percent = 100 * (1 - len(whole) / len(times))
-        # If all pings are near gaps, all pings are used. The share of excluded pings shows this.
+        # If all pings are near gaps, all of them are used. The reported share of excluded pings is then 100
+        # %.
         whole = whole or times
         self.median_us, self.p99_us, self.raw_p99_us = statistics.median(whole), p99(whole), p99(times)
         self.lost_percent = 100 * (1 - len(times) / pings)
         self.offered, self.delivered = sent / took_s / 1000, arrived / took_s / 1000
         if flood and self.offered < FLOOD_LEAST_KPPS:
-            raise Failed("%s: there was no flood: %.1f kpps" % (road.switch, self.offered))
+            raise Failed("%s: the flood was too slow: %.1f kpps" % (road.switch, self.offered))
 
     def _start_flood(self, options):
         start, hosts = self.road.rooms.start, self.road.hosts
@@ -133,14 +134,14 @@ def main():
     """Runs all rounds."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--rounds", type=int, default=10, help="rounds of each flood (10)")
-    parser.add_argument("--pings", type=int, default=300, help="pings a turn (300)")
-    parser.add_argument("--flood", default="", help="only floods whose name has this text")
-    parser.add_argument("--first", action="store_true", help="go before other programs, for machines that are not idle")
+    parser.add_argument("--pings", type=int, default=300, help="pings per turn (300)")
+    parser.add_argument("--flood", default="", help="measure only floods whose names contain this text")
+    parser.add_argument("--first", action="store_true", help="take a higher scheduling priority than other programs, for machines that are not idle")
     parser.add_argument("--report", default=REPORT, help="file of figures (%s)" % os.path.relpath(REPORT))
     options = parser.parse_args()
     cpus = sorted(os.sched_getaffinity(0))
     if len(cpus) < 2:
-        sys.exit("lab/lanes.py: needs two CPUs, there is one")
+        sys.exit("lab/lanes.py: this needs two CPUs, but the machine has one")
     os.sched_setaffinity(0, cpus[:1])
     report, order = Report(options.report), random.Random(1)
     try:

@@ -24,7 +24,7 @@ def mininet(topology, test):
     command = [os.path.join(ROOT, "lab/mn.sh"), "--topo", topology, "--test", test]
     output = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=TIMEOUT_S, text=True)
     if output.returncode or "*** Results" not in output.stdout:
-        sys.exit(output.stdout + "\nlab/mininet.py: mn --topo %s --test %s gave no result" % (topology, test))
+        sys.exit(output.stdout + "\nlab/mininet.py: mn --topo %s --test %s printed no result" % (topology, test))
     return output.stdout
 
 

@@ -4,8 +4,8 @@
 # Runs Mininet with Shunt as its switch in private namespaces: mn.sh OPTION...
 #
 # Example: lab/mn.sh --topo tree,2 --test pingall. When Mininet cleans up, it kills processes by name and
-# deletes files of /tmp; in private namespaces it reaches only its own. Needs root, `make` before, and the
-# programs that `scripts/setup.sh lab` installs.
+# deletes files of /tmp. In private namespaces, this affects only the processes and files of this run. Needs
+# root, `make` before, and the programs that `scripts/setup.sh lab` installs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # Use the real path of the checkout, which may be below /tmp or reached through a symbolic link.

@@ -50,7 +50,7 @@ class Report:
         self._add(figure, case, unit, median, None, None, low, high, len(values), None, None)
 
     def exact(self, figure, case, unit, value, bar=None, clears=None):
-        """Adds a figure that is equal in each run; with a bar, `clears` states whether the target is met."""
+        """Adds a figure that is equal in each run. With a target `bar`, `clears` states whether it is met."""
         verdict = None if bar is None else "met" if clears else "missed"
         print("%s, %s: %.10g %s%s" % (figure, case, value, unit, ", %s: %s" % (bar, verdict) if bar else ""))
         self._add(figure, case, unit, value, None, None, value, value, 1, bar, verdict)

@@ -45,9 +45,9 @@ def wait_until(what, is_so, process=None, limit_s=20):
     end = time.monotonic() + limit_s
     while not is_so():
         if process is not None and process.poll() is not None:
-            raise Failed("waited until %s: the process ended, %s" % (what, process.returncode))
+            raise Failed("the process ended before this was true: %s; exit code %s" % (what, process.returncode))
         if time.monotonic() > end:
-            raise Failed("waited %d s in vain until %s" % (limit_s, what))
+            raise Failed("timed out after %d s, waiting for: %s" % (limit_s, what))
         time.sleep(0.05)
 
 

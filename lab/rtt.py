@@ -108,7 +108,7 @@ class Turn:
         finally:
             road.pause()
         if not times:
-            raise Failed("%s: no ping came back" % road.switch)
+            raise Failed("%s: no ping was answered" % road.switch)
         self.median_us, self.p99_us = statistics.median(times), p99(times)
         self.lost_percent = 100 * (1 - len(times) / pings)
 
@@ -170,14 +170,14 @@ def main():
     """Runs all rounds."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--rounds", type=int, default=10, help="rounds of each number of switches (10)")
-    parser.add_argument("--pings", type=int, default=300, help="pings a turn (300)")
+    parser.add_argument("--pings", type=int, default=300, help="pings per turn (300)")
     parser.add_argument("--hops", type=int, action="append", help="number of switches on the path; may be repeated")
-    parser.add_argument("--first", action="store_true", help="go before other programs, for machines that are not idle")
+    parser.add_argument("--first", action="store_true", help="take a higher scheduling priority than other programs, for machines that are not idle")
     parser.add_argument("--report", default=REPORT, help="file of figures (%s)" % os.path.relpath(REPORT))
     options = parser.parse_args()
     cpus = sorted(os.sched_getaffinity(0))
     if len(cpus) < 2:
-        sys.exit("lab/rtt.py: needs two CPUs, there is one")
+        sys.exit("lab/rtt.py: this needs two CPUs, but the machine has one")
     os.sched_setaffinity(0, cpus[:1])
     report, order = Report(options.report), random.Random(1)
     try:
@@ -186,7 +186,7 @@ def main():
                 roads = {
                     name: road_of(kind, rooms, room, folder, cpus[:2], hops) for name, (room, kind) in KINDS.items()
                 }
-                # The first turn is not typical, so it is not counted.
+                # The first turn differs from the later ones, so it is not counted.
                 for road in roads.values():
                     Turn(road, options.pings, cpus[0])
                 turns = {name: [] for name in roads}

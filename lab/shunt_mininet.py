@@ -32,7 +32,7 @@ def command():
     built = os.path.abspath("target/release/shunt")
     found = os.environ.get("SHUNT") or (built if os.access(built, os.X_OK) else shutil.which("shunt"))
     if not found:
-        raise SystemExit("there is no shunt command: run `make`, or set SHUNT to its path")
+        raise SystemExit("the shunt command is missing: run `make`, or set SHUNT to its path")
     return found
 
 
@@ -154,7 +154,7 @@ class ShuntSwitch(Switch):
             try:
                 self.process.wait(STOP_S)
             except subprocess.TimeoutExpired:
-                info("*** %s does not end on SIGTERM; killed\n" % self.name)
+                info("*** %s did not end on SIGTERM and was killed\n" % self.name)
                 self.process.kill()
                 self.process.wait()
             self.process = None

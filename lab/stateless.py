@@ -152,7 +152,7 @@ class Network:
         self.rooms.stop(process)
         left = [name for name in os.listdir(self.folder) if name.endswith(".sock")]
         if process.returncode or left:
-            raise Failed("the switches ended with %s and left %s" % (process.returncode, left))
+            raise Failed("the switches ended with exit code %s and left these files: %s" % (process.returncode, left))
 
     def ping(self, host, other, count=5, size=56):
         """Sends pings, which must all be answered."""
@@ -197,7 +197,7 @@ def received_mbit_s(text):
         # The output of iperf3 contains its error message.
         raise Failed("iperf3 has no result: %s" % text.strip()[-500:]) from error
     if found < MBIT_S_MIN:
-        raise Failed("TCP carries %.3f Mbit/s; a working connection carries at least %d" % (found, MBIT_S_MIN))
+        raise Failed("TCP reaches %.3f Mbit/s; a working connection reaches at least %d" % (found, MBIT_S_MIN))
     return found
 
 
@@ -206,7 +206,7 @@ def first_frame(path):
     with open(path, "rb") as file:
         content = file.read()
     if len(content) < 40:
-        raise Failed("%s has no frame" % path)
+        raise Failed("%s contains no frame" % path)
     (length,) = struct.unpack_from("=I", content, 24 + 8)
     return content[40 : 40 + length]
 
@@ -214,7 +214,7 @@ def first_frame(path):
 def expect(what, found, wanted):
     """Raises Failed unless both values are equal."""
     if found != wanted:
-        raise Failed("%s: %r, and not %r" % (what, found, wanted))
+        raise Failed("%s is %r, not %r" % (what, found, wanted))
 
 
 def config_lines(sections, mtu=None):
@@ -305,7 +305,7 @@ def run_path(rooms, folder):
         header = struct.pack(">HBBBBHH", KEYFLOW, 0x10, hops, width // 8, 0, 0x0800, 0)
         key = int(segment["key"], 16).to_bytes(width, "big")
         expect("header after %d switches" % (passed + 1), frame[12 : 22 + width], header + key)
-        expect("what is inside", frame[22 + width] >> 4, 4)
+        expect("IP version of the inner packet", frame[22 + width] >> 4, 4)
     print("path: pings pass six switches; the key stays, the hop limit falls from %d to %d"
           % (segment["hop_limit"], segment["hop_limit"] - len(devices) + 1))
     for name in names[1:-1]:
@@ -314,8 +314,8 @@ def run_path(rooms, folder):
             raise Failed("%s: %s" % (name, shown))
         tables = json.loads(network.shunt(name, "show", "tables", "--json"))["tables"]
         expect("lookups in tables of %s" % name, sum(table["lookups"] for table in tables), 0)
-    print("path: no packet met a table of the switches between the ends")
-    print("path: TCP carries %.0f Mbit/s" % network.throughput(*hosts))
+    print("path: no packet was looked up in a table of the switches between the ends")
+    print("path: TCP reaches %.0f Mbit/s" % network.throughput(*hosts))
     # A host must not choose paths, so its port is not trusted.
     before = json.loads(network.shunt(names[0], "show", "stateless", "--json"))["dropped"]["untrusted_tag"]
     sender = "import socket; s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW); s.bind(('eth0', 0)); s.send(bytes.fromhex('%s'))"
@@ -394,7 +394,7 @@ def run_tree(rooms, folder):
     word = qid << 45 | up << planned["header"]["down_bits"] | down
     expect("tag", frame[12:22], struct.pack(">H", TF) + word.to_bytes(6, "big") + b"\x08\x00")
     print("tree: a tag on the wire is %s, as documented" % frame[12:20].hex())
-    print("tree: TCP carries %.0f Mbit/s" % network.throughput(host, other))
+    print("tree: TCP reaches %.0f Mbit/s" % network.throughput(host, other))
     for name in configured:
         if name not in edges:
             tables = json.loads(network.shunt(name, "show", "tables", "--json"))["tables"]
@@ -402,7 +402,7 @@ def run_tree(rooms, folder):
     shown = network.shunt(host.switch, "gates", "show")
     if not re.search(r"^\s*%d\s+%d\s+server" % (host.port, gate[host]), shown, re.M):
         raise Failed("`shunt gates show` lacks the server gate: %s" % shown)
-    print("tree: no packet met a table but at the edges")
+    print("tree: no packet was looked up in a table except at the edges")
     network.stop()
 
 

@@ -112,7 +112,7 @@ class Shunt(Road):
     def begin(self):
         shunt = os.environ.get("SHUNT", os.path.join(ROOT, "target/release/shunt"))
         if not os.access(shunt, os.X_OK):
-            raise Failed("there is no %s: run make first" % shunt)
+            raise Failed("%s is missing: run make first" % shunt)
         config = 'control = "%s"\n[[worker]]\ncpu = %d\nidle = "%s"\n' % (self.path("control"), self.cpus[1], self.idle)
         config += "[[datapath]]\nid = 1\n" + self.settings
         for number in (number for pair in self.pairs for number in pair):
@@ -143,7 +143,7 @@ class LanesOff(Shunt):
 class OpenVswitch(Road):
     """Open vSwitch as Debian packages it, with the userspace datapath and ports on the kernel's sockets."""
 
-    # Type of each port, and a setting that is made before ports exist.
+    # Type of each port, and a setting that is applied before the ports are added.
     port_type, setting = "system", ""
 
     def begin(self):
@@ -153,7 +153,7 @@ class OpenVswitch(Road):
         schemas = [root + "/usr/share/openvswitch/vswitch.ovsschema" for root in (TOOLS, "")]
         schema = next((schema for schema in schemas if os.path.exists(schema)), None)
         if schema is None:
-            raise Failed("there is no vswitch.ovsschema: scripts/setup.sh lab unpacks it")
+            raise Failed("vswitch.ovsschema is missing: scripts/setup.sh lab unpacks it")
         database, socket = self.path("conf.db"), "unix:" + self.path("db.sock")
         quiet = ["-vconsole:off", "-vsyslog:off"]
 

@@ -40,9 +40,9 @@ def configure(options):
 def main(arguments):
     """Runs one application until it is stopped."""
     if not arguments or arguments[0].startswith("-"):
-        raise SystemExit("usage: launch.py APPLICATION [OPTION...]; an application is learning, marking or rest")
+        raise SystemExit("usage: launch.py APPLICATION [OPTION...]; applications are learning, marking and rest")
     application, *options = arguments
-    # Threads are not joined at the end: they wait on sockets and hold no data that must be saved.
+    # Threads are not joined at the end, because they wait on sockets and hold no data that must be saved.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     hub.TaskExit = TaskExit

@@ -4,8 +4,8 @@
     python lab/controllers/launch.py learning --idle-timeout 30
 
 Packets without a matching flow are sent to the controller. The application learns the sender's port from each
-of them. When it also knows the receiver's port, it adds a flow for the pair. The flow is removed after it was
-idle for some time.
+of them. When it also knows the receiver's port, it adds a flow for the pair. The flow is removed after it has
+been idle for some time.
 """
 
 import logging
@@ -18,7 +18,7 @@ from os_ken.lib.packet import ethernet, packet
 from os_ken.ofproto import ofproto_v1_3
 
 cfg.CONF.register_cli_opts(
-    [cfg.IntOpt("idle-timeout", default=30, min=1, max=65535, help="seconds that a learned flow lasts unused")]
+    [cfg.IntOpt("idle-timeout", default=30, min=1, max=65535, help="seconds after which an idle flow is removed")]
 )
 
 # Number of bytes of a packet that are enough for learning. The switch holds the whole packet until the

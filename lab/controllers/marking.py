@@ -18,7 +18,7 @@ from os_ken.controller.handler import CONFIG_DISPATCHER, MAIN_DISPATCHER, set_ev
 from os_ken.lib import hub
 from os_ken.ofproto import ofproto_v1_3
 
-cfg.CONF.register_cli_opts([cfg.StrOpt("word-file", default="word", help="the file that says yes, no or nothing")])
+cfg.CONF.register_cli_opts([cfg.StrOpt("word-file", default="word", help="the file that contains yes, no or nothing")])
 
 PRIORITY = 20
 # Without traffic, the flow is removed after this time.

@@ -22,7 +22,7 @@ import rest_forms
 import rest_http
 from rest_switch import Switch
 
-cfg.CONF.register_cli_opts([cfg.IntOpt("http-port", default=8080, help="where to listen for HTTP, on loopback")])
+cfg.CONF.register_cli_opts([cfg.IntOpt("http-port", default=8080, help="HTTP port on the loopback address")])
 
 ANSWERS = """Aggregate Desc Flow GroupDesc GroupFeatures Group MeterConfig MeterFeatures Meter PortDesc Port Queue
 Table TableFeatures""".split()

@@ -93,7 +93,7 @@ def action(form):
     if "output" in form:
         return parser.OFPActionOutput(port(form["output"]), form.get("max_len", ofp.OFPCML_NO_BUFFER))
     if len(form) != 1:
-        raise FormError("an action is one thing, not %r" % (form,))
+        raise FormError("an action has exactly one key, not %r" % (form,))
     ((name, value),) = form.items()
     if name == "set_field":
         return parser.OFPActionSetField(**value)

@@ -8,8 +8,7 @@ GET / lists the requests. GET /switches lists the numbers of the switches. Error
 - 409: the switch refused the request; the body is {"error": {"type", "code", "type_name", "code_name"}}.
 - 504: the switch does not answer.
 
-A change is answered when it is active, because a barrier follows it.
-"""
+The answer to a change is sent when the change is active, because a barrier follows the change."""
 
 import http.server
 import json
@@ -114,7 +113,7 @@ def asynchronous(request):
 @route("PUT", "/async")
 def set_asynchronous(request):
     """[as master or equal, as slave]: changes the masks of asynchronous messages."""
-    known(request.body, ASYNC, "what is sent unasked")
+    known(request.body, ASYNC, "the set of asynchronous messages")
     request.switch.change(parser.OFPSetAsync(request.datapath, *(request.body[name] for name in ASYNC)))
 
 
@@ -201,7 +200,7 @@ def table_features(request):
 def chosen(request):
     """Parses the selection of flows: ?table, out_port, out_group, cookie, cookie_mask, match (JSON)."""
     names = ["table", "out_port", "out_group", "cookie", "cookie_mask", "match"]
-    known(request.query, names, "a choice of flows")
+    known(request.query, names, "a selection of flows")
     defaults = [ofp.OFPTT_ALL, ofp.OFPP_ANY, ofp.OFPG_ANY, 0, 0]
     numbers = [request.number(name, default) for name, default in zip(names, defaults)]
     return [*numbers, rest_forms.match(json.loads(request.query.get("match", "{}")))]
@@ -315,11 +314,11 @@ def answer(switches, method, address, body):
         except NoAnswer as error:
             return 504, {"error": str(error)}
         except KeyError as error:
-            return 400, {"error": "%s is missing, or not known" % error}
+            return 400, {"error": "%s is missing or unknown" % error}
         # os-ken raises these for values that do not fit a field.
         except (FormError, TypeError, ValueError, AssertionError, struct.error) as error:
             return 400, {"error": "%s: %s" % (type(error).__name__, error)}
-    return 404, {"error": "there is no %s %s" % (method, url.path)}
+    return 404, {"error": "%s %s does not exist" % (method, url.path)}
 
 
 def server(port, switches):
