@@ -3,10 +3,10 @@
 #
 # Demo: four hosts in network namespaces around one switch.
 #
-# The steps are learned forwarding, a flow file that pins one pair and drops another, and industrial frames
-# beside a flood (demo_lanes.sh). Needs root. `make demo` builds first. All names contain this process's
-# number, so concurrent runs do not collide. Everything is removed on exit, also on Ctrl-C. The exit code is 0
-# only if every step passed.
+# The steps are learned forwarding, a flow file that connects one pair of hosts and blocks another, and
+# industrial frames beside a flood (demo_lanes.sh). Needs root. `make demo` builds first. All names contain
+# this process's number, so concurrent runs do not collide. Everything is removed on exit, also on Ctrl-C. The
+# exit code is 0 only if every step passed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PATH=$PATH:/usr/sbin:/sbin
@@ -15,7 +15,7 @@ readonly shunt=${SHUNT:-${CARGO_TARGET_DIR:-target}/release/shunt}
 readonly prefix=shunt-demo-$$
 readonly hosts=(1 2 3 4)
 readonly pings=3
-step='looking for what the demo needs'
+step='checking the requirements of the demo'
 interrupted=''
 tmp=''
 switch_cpu=$(sed -n 's/^Cpus_allowed_list:[[:space:]]*\([0-9]*\).*/\1/p' /proc/self/status)
@@ -48,7 +48,7 @@ clean_up() {
         done
         ip netns del "$ns"
     done
-    # All child processes have got the signal. A large process may take a moment to end.
+    # All child processes have received the signal. A large process may take a moment to end.
     wait
     if [ -n "$interrupted" ]; then
         say "demo: interrupted by SIG$interrupted; everything is cleaned up" >&2
@@ -97,7 +97,7 @@ start_switch() {
 }
 stop_switch() {
     kill -TERM "$switch"
-    wait "$switch" || fail "the switch left with exit code $? on SIGTERM, not 0"
+    wait "$switch" || fail "on SIGTERM the switch exited with $?, not 0"
 }
 
 # ping_pair FROM TO: returns whether every ping was answered.
@@ -140,7 +140,8 @@ iperf() {
     python3 scripts/demo_figures.py iperf "h$from -> h$to" <"$tmp/iperf.json"
 }
 
-# Late ARP packets may be in flight while the counters are read, so the sum need not hold at once.
+# ARP packets may be in flight while the counters are read, so the sum may not be correct at the first
+# attempt.
 expect_counters_add_up() {
     for _ in {1..10}; do
         control show counters --json >"$tmp/counters.json"
@@ -154,8 +155,8 @@ expect_counters_add_up() {
     fail 'the counters do not add up'
 }
 
-[ "$(id -u)" -eq 0 ] || fail 'the demo makes network namespaces: run it as root (sudo make demo)'
-[ -x "$shunt" ] || fail "there is no $shunt: run \`make demo\`, which builds it"
+[ "$(id -u)" -eq 0 ] || fail 'the demo creates network namespaces: run it as root (sudo make demo)'
+[ -x "$shunt" ] || fail "$shunt is missing: run \`make demo\`, which builds it"
 
 begin 'Four hosts, each in a network namespace, one cable each to the switch'
 tmp=$(mktemp -d)

@@ -51,7 +51,7 @@ def counters():
 def flow(match, packets, most=None):
     lines = [line for line in sys.stdin if match in line]
     if len(lines) != 1:
-        sys.exit(f"{len(lines)} flows have {match}, expected one")
+        sys.exit(f"{len(lines)} flows match {match}, not one")
     counted = re.search(r"n_packets=(\d+)", lines[0])
     if counted is None:
         sys.exit(f"no n_packets= in: {lines[0].strip()}")

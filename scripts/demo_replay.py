@@ -11,12 +11,12 @@ frames by these addresses.
 
 Frames carry no number. The receiver compares a frame with those in flight, oldest first. Frames sent before
 the matching one are lost, because frames of one flow do not overtake each other. A frame is also lost if it
-has not arrived after two seconds. If two equal frames are in flight and the first one is lost, the second one
-is taken for the first.
+has not arrived after two seconds. If two equal frames are in flight and the first one is lost, the arrival of
+the second one counts as the arrival of the first.
 
 Latency is measured from the sending system call to the kernel's timestamp at the receiver's device. Prints
 one line per second, and one line for the whole run. --result writes a file with three numbers: sent, arrived,
-lost. Exits 1 if less than --least-percent arrived.
+lost. Exits with code 1 if less than --least-percent of the frames arrived.
 """
 
 import argparse
@@ -54,7 +54,7 @@ def frames_of(path):
     orders = {0xA1B2C3D4: "pcap in microseconds", 0xA1B23C4D: "pcap in nanoseconds"}
     order = next((order for order in "<>" if struct.unpack_from(order + "I", data.ljust(4))[0] in orders), None)
     if order is None:
-        sys.exit("%s: not a pcap file; editcap -F pcap makes one of others" % path)
+        sys.exit("%s is not a pcap file; editcap -F pcap converts other formats" % path)
     if len(data) < 24 or struct.unpack_from(order + "I", data, 20)[0] & 0xFFFF != 1:
         sys.exit("%s: frames are not Ethernet" % path)
     at, frames = 24, []
@@ -65,7 +65,7 @@ def frames_of(path):
         if captured == length == len(frame) and length in FRAME_BYTES:
             frames.append(TO_MAC + FROM_MAC + frame[12:])
     if not frames:
-        sys.exit("%s: no whole frame of %d to %d bytes" % (path, FRAME_BYTES[0], FRAME_BYTES[-1]))
+        sys.exit("%s has no complete frame of %d to %d bytes" % (path, FRAME_BYTES[0], FRAME_BYTES[-1]))
     return frames
 
 

@@ -7,9 +7,10 @@
 # as `oracle-*`. `-l` only lists names and commands.
 #
 # The script can be called again after an interruption. A step that passed leaves a stamp with its commit and
-# command in target/nightly, and does not run again while both are unchanged. The commit and changes are those
-# at the start of the run. A failed step does not stop the next ones, but the exit code is 1. The table at the
-# end has the verdict, time and log file of each step. Remove target/nightly to repeat all steps.
+# command in target/nightly, and does not run again while both are unchanged. The commit and the uncommitted
+# changes are read at the start of the run. A failed step does not stop the next ones, but the exit code is 1.
+# The table at the end has the verdict, time and log file of each step. Remove target/nightly to repeat all
+# steps.
 #
 # NIGHTLY_STEPS names another list of steps, NIGHTLY_FOLDER another folder for stamps and logs.
 set -euo pipefail

@@ -8,11 +8,11 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# What each purpose needs, as command:package. If the command is missing, the package is installed.
+# Requirements of each purpose, as command:package. If the command is missing, the package is installed.
 readonly build_needs=(cc:build-essential make:make git:git)
 readonly lint_needs=(shellcheck:shellcheck pkg-config:pkg-config)
 readonly demo_needs=(ip:iproute2 ping:iputils-ping iperf3:iperf3 python3:python3)
-# Without Mininet's recommended packages, no Open vSwitch is started.
+# Mininet's recommended packages are not installed, because they would start Open vSwitch.
 readonly lab_needs=(mn:mininet iperf:iperf killall:psmisc ifconfig:net-tools ovs-ofctl:openvswitch-common ethtool:ethtool)
 readonly test_needs=(pkg-config:pkg-config pgrep:procps patch:patch tcpdump:tcpdump tshark:tshark strace:strace
     valgrind:valgrind python3:python3)
@@ -29,7 +29,7 @@ fail() {
 install_packages() {
     local as_root=() log
     command -v apt-get >/dev/null ||
-        fail "these packages are missing and there is no apt-get to install them with: $*"
+        fail "these packages are missing, and apt-get is not available to install them: $*"
     if [ "$(id -u)" -ne 0 ]; then
         command -v sudo >/dev/null ||
             fail "these packages are missing; as root, run: apt-get install $*"
@@ -38,11 +38,11 @@ install_packages() {
 
     printf 'setup: installing %s\n' "$*"
     log=$(mktemp)
-    # Some of these packages ask questions when they are installed (tshark, iperf3). The default answers are
-    # taken.
+    # Some of these packages ask questions during the installation (tshark, iperf3). The default answers are
+    # used.
     local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends)
     "${apt[@]}" update >"$log" 2>&1 ||
-        printf 'setup: the package lists could not all be refreshed; going on with those there are\n' >&2
+        printf 'setup: some package lists could not be updated; the existing lists are used\n' >&2
     if ! "${apt[@]}" install "$@" >"$log" 2>&1; then
         tail -n 20 "$log" >&2
         rm -f "$log"

@@ -21,8 +21,8 @@
 #   --report FOLDER   folder for ryu.jsonl, one line per case, and ryu.txt, the summary
 #                     (default target/report/conformance)
 #
-# SHUNT is the program (default: the release build). The exit code is 0 if every case was run, whatever
-# passed.
+# SHUNT is the program (default: the release build). The exit code is 0 if every case was run, even if some
+# failed, unless --at-least is given.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 PATH=$PATH:/usr/sbin:/sbin
@@ -152,9 +152,9 @@ start_shunt() { # start_shunt NAME FOLDER
 is_listening() { [ -n "$(ip netns exec "$1" ss -Hltn 'sport = :6653')" ]; }
 
 [ "$(id -u)" -eq 0 ] || fail 'the suite runs in network namespaces: run it as root (sudo make conformance)'
-[ -x "$shunt" ] || fail "there is no $shunt: run \`make conformance\`, which builds it"
+[ -x "$shunt" ] || fail "$shunt is missing: run \`make conformance\`, which builds it"
 scripts/setup.sh conformance
-# If Open vSwitch is not installed, the setup unpacks it there.
+# scripts/setup.sh unpacks Open vSwitch into these folders if it is not installed.
 PATH=$PWD/target/tools/ovs/usr/bin:$PWD/target/tools/ovs/usr/sbin:$PATH
 vswitchd=$(command -v ovs-vswitchd || printf '%s' "$PWD/target/tools/ovs/usr/lib/openvswitch-switch/ovs-vswitchd")
 schema=/usr/share/openvswitch/vswitch.ovsschema
@@ -184,7 +184,7 @@ for ((number = 0; number < shards; number++)); do
             status=1
             break
         elif [ "$SECONDS" -gt "$limit_s" ]; then
-            printf 'ryu: shard %s is not through after %s seconds\n' "$number" "$limit_s" >&2
+            printf 'ryu: shard %s has not ended after %s seconds\n' "$number" "$limit_s" >&2
             status=1
             break
         fi

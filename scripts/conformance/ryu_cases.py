@@ -41,7 +41,7 @@ def main():
         if throughput == "yes" or not measures:
             chosen.append((takes, str(path)))
     if not chosen:
-        sys.exit(f"no case file's path matches; they are below {cases}")
+        sys.exit(f"no path of a case file matches; case files are below {cases}")
 
     lists = [[] for _ in range(min(int(shards), len(chosen)))]
     loads = [0.0] * len(lists)

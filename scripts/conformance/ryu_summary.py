@@ -53,7 +53,7 @@ def main():
 
     passed = table["all"][0]
     if passed < at_least:
-        sys.exit(f"{passed} cases passed; at least {at_least} must")
+        sys.exit(f"{passed} cases passed, fewer than the required {at_least}")
 
 
 if __name__ == "__main__":

@@ -45,5 +45,5 @@ step fuzz "make --no-print-directory fuzz FUZZ_SECONDS=$FUZZ_SECONDS"
 step conformance "make --no-print-directory conformance"
 step networks "make --no-print-directory networks"
 
-# The command that draws the figures of the paper finds all values that the benchmarks report.
+# The command that draws the figures of the paper must find all their values in the reports of the benchmarks.
 step figures "make --no-print-directory figures FIGURES=quick"

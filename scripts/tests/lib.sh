@@ -40,7 +40,7 @@ fail() {
     exit 1
 }
 # needs FILE: fails unless scripts/setup.sh has installed the file.
-needs() { [ -x "$1" ] || fail "there is no $1: run scripts/setup.sh test first"; }
+needs() { [ -x "$1" ] || fail "$1 is missing: run scripts/setup.sh test first"; }
 ok() { printf 'ok: %s\n' "$*"; }
 
 # end_rooms: stops all processes in the test's namespaces, by SIGKILL if necessary.
@@ -105,7 +105,7 @@ wait_within() {
     local seconds=$1 what=$2 end=$((SECONDS + $1))
     shift 2
     until "$@" >"$folder/waited.log" 2>&1; do
-        [ "$SECONDS" -lt "$end" ] || fail "waited $seconds s in vain: $what"
+        [ "$SECONDS" -lt "$end" ] || fail "timed out after $seconds s, waiting for: $what"
         sleep 0.1
     done
 }
@@ -163,7 +163,7 @@ CONFIG
     background switch sw "$shunt" run -c "$folder/switch.toml"
     # shellcheck disable=SC2034
     switch=$started
-    wait_until 'the switch says that it is ready' logged switch ready
+    wait_until 'the switch is ready' logged switch ready
 }
 
 ofctl() { in_room sw ovs-ofctl -O OpenFlow13 --timeout=10 "$@"; }

@@ -23,7 +23,7 @@ def ask(method, path, body=None, status=200, **query):
     """Returns the answer to a request, which must have this HTTP status. `path` follows /switches/1, or
     starts with two slashes."""
     address = path[1:] if path.startswith("//") else "/switches/1" + path
-    # The address in the form of the list of GET /.
+    # GET / lists addresses in this form.
     ASKED.add("%s %s" % (method, re.sub("[0-9]+", "#", address)))
     query = {name: json.dumps(v) if isinstance(v, dict) else v for name, v in query.items()}
     url = URL + address + ("?" + urllib.parse.urlencode(query) if query else "")
@@ -53,7 +53,7 @@ def until(what, condition):
             if result := condition():
                 return result
         time.sleep(0.1)
-    raise AssertionError("waited %d seconds in vain: %s" % (WAIT_S, what))
+    raise AssertionError("timed out after %d s, waiting for: %s" % (WAIT_S, what))
 
 
 def equal(got, wanted):
@@ -231,7 +231,7 @@ def check_meters(hosts):
     ask("POST", "/flows", {**wire(1, 2), "meter": 1})
     ask("POST", "/flows", wire(2, 1))
     # ARP uses part of the rate, too.
-    assert hosts.ping(1, 2, 40, 0.01) < 20, "a meter of one packet a second lets half of 40 through"
+    assert hosts.ping(1, 2, 40, 0.01) < 20, "a meter of one packet a second passes half of 40 packets"
     (statistics,) = ask("GET", "/meters/statistics")
     (band,) = statistics["band_stats"]
     assert statistics["flow_count"] == 1 and statistics["packet_in_count"] >= 40, statistics
@@ -240,7 +240,7 @@ def check_meters(hosts):
     meter["bands"] = [{"type": "drop", "rate": 10000, "burst": 10000}]
     ask("PUT", "/meters", meter)
     equal(ask("GET", "/meters"), [meter])
-    until("pings pass the meter that lets more through", lambda: hosts.ping(1, 2) == 3)
+    until("pings pass the meter with the higher rate", lambda: hosts.ping(1, 2) == 3)
     remark = {"id": 2, "flags": by_packets, "bands": [{"type": "dscp_remark", "rate": 5, "burst": 5, "level": 1}]}
     ask("POST", "/meters", remark)
     assert remark in ask("GET", "/meters")
@@ -327,7 +327,7 @@ def check_errors(_):
     ask("POST", "/groups", {"type": "all"}, 400)
     ask("GET", "//switches/2/flows", None, 404)
     ask("GET", "//switches/1/weather", None, 404)
-    # The switch has executed no part of the request, and the connection is unchanged.
+    # The switch has executed no part of the refused requests, and the connection still works.
     equal([f["flow"]["match"] for f in ask("GET", "/flows")], [{"in_port": 1}])
     equal(ask("GET", "/echo"), {"data": "rest"})
 
@@ -344,7 +344,7 @@ def main(rooms):
         check(hosts)
         print("ok: %s (%.1f s)" % (check.__doc__.rstrip("."), time.monotonic() - began), flush=True)
     left = set(ask("GET", "//")) - ASKED
-    assert not left, "never asked for: %s" % sorted(left)
+    assert not left, "the test sent no request for: %s" % sorted(left)
 
 
 if __name__ == "__main__":

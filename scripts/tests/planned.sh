@@ -64,7 +64,7 @@ PYTHON
     target=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
     shunt=$target/debug/shunt
     background switches sw "$shunt" run -c "$folder/switches.toml"
-    wait_until 'all switches say that they are ready' all_ready
+    wait_until 'all switches are ready' all_ready
     background app sw "$python" lab/controllers/launch.py load_plan --plan "$folder/plan.json" --hosts "$folder/hosts.json"
     while read -r _ name; do
         wait_until "switch $name has its part of the plan" logged app " $name is as planned"

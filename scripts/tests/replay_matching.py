@@ -35,13 +35,13 @@ class Matching(unittest.TestCase):
         replay.take(b"a", 3_000)
         self.assertEqual((replay.tally.lost, replay.tally.times_us), (0, [1.0, 2.0]))
 
-    def test_what_was_not_sent_counts_nothing(self):
+    def test_unknown_frames_are_not_counted(self):
         """The frames in flight are not lost, either."""
         replay = replay_of(b"a")
         replay.take(b"b", 0)
         self.assertEqual((replay.tally.lost, replay.tally.times_us, len(replay.under_way)), (0, [], 1))
 
-    def test_what_is_late_is_lost(self):
+    def test_late_frames_are_lost(self):
         """Only frames sent before the limit are lost."""
         replay = replay_of(b"a", b"b", b"c")
         replay.give_up(2_000)

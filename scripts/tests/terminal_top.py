@@ -38,13 +38,13 @@ class Terminal:
                 time.sleep(0.2)
                 self.key(key)
             if not select.select([self.fd], [], [], max(0.0, end - time.monotonic()))[0]:
-                sys.exit(f"test_top: waited in vain for {text!r} after {self.seen[-2000:]!r}")
+                sys.exit(f"test_top: {text!r} was not drawn in time after {self.seen[-2000:]!r}")
             try:
                 read = os.read(self.fd, 65536)
             except OSError:
                 read = b""
             if not read:
-                sys.exit(f"test_top: it ended before {text!r}: {self.seen[-2000:]!r}")
+                sys.exit(f"test_top: shunt top ended before it drew {text!r}: {self.seen[-2000:]!r}")
             self.seen += read
         self.seen = self.seen.split(text, 1)[1]
 
@@ -75,7 +75,7 @@ def main() -> None:
     # If a key arrives together with a resize, the terminal library delivers it only at the next key.
     top.until(LEAVE, b"q")
     expect(top.ended(), 0)
-    print("ok: drawn, paused, resized, and the terminal restored")
+    print("ok: shunt top draws, pauses, follows a new size, and restores the terminal")
 
     top = Terminal(shunt, control)
     top.until(b"ports")
@@ -83,7 +83,7 @@ def main() -> None:
     top.until(LEAVE)
     top.until(b"shunt: the connection to the switch broke")
     expect(top.ended(), 1)
-    print("ok: the end of the switch is reported, and the terminal restored")
+    print("ok: shunt top reports the end of the switch, and restores the terminal")
 
 
 main()

@@ -14,7 +14,7 @@ start_switch standalone </dev/null
 
 wait_until 'a ping passes' in_room h1 ping -q -c 1 -W 1 10.0.0.2
 pings 1 2
-ok 'hosts find each other'
+ok 'hosts reach each other'
 tcp 1 2
 ok 'TCP passes'
 background iperf-server h2 iperf3 --server --one-off
@@ -31,14 +31,14 @@ ok 'UDP passes'
 for host in h1 h2; do
     # shellcheck disable=SC2016
     wrong=$(in_room "$host" awk '/^(Udp|Tcp):/ { if ($1 in at) print $at[$1]; else for (n = 2; n <= NF; n++) if ($n == "InCsumErrors") at[$1] = n }' /proc/net/snmp)
-    [ "$wrong" = $'0\n0' ] || fail "$host has seen wrong checksums: $wrong"
+    [ "$wrong" = $'0\n0' ] || fail "$host received wrong checksums: $wrong"
 done
-ok 'all checksums are right'
+ok 'all checksums are correct'
 
 sed -e 's/af_xdp/af_packet/' -e 's/control.sock/other.sock/' -e '/^listen/d' "$folder/switch.toml" >"$folder/other.toml"
 if in_room sw "$shunt" run -c "$folder/other.toml" 2>"$folder/other.log"; then fail 'two switches serve one interface'; fi
-grep -q 'another switch serves the device' "$folder/other.log" || fail 'no word of the other switch'
-ok 'an interface has one switch, whatever the driver'
+grep -q 'another switch serves the device' "$folder/other.log" || fail 'the refusal does not name the other switch'
+ok 'an interface is served by only one switch, whatever the driver'
 
 ip -n "$prefix-sw" link del p1
 # shellcheck disable=SC2016
@@ -49,9 +49,9 @@ ip -n "$prefix-h1" address add 10.0.0.1/24 dev eth0
 ip -n "$prefix-h1" link set eth0 up
 ip -n "$prefix-sw" link set p1 up
 wait_until 'a ping passes again' in_room h1 ping -q -c 1 -W 1 10.0.0.2
-ok 'a cable that was pulled is plugged in again'
+ok 'packets pass after a cable was pulled and plugged in again'
 
 kill "$switch"
-wait "$switch" || fail 'the switch did not end well'
-if ip -d -n "$prefix-sw" link show | grep xdp; then fail 'a program stays at an interface'; fi
-ok 'nothing stays at the interfaces'
+wait "$switch" || fail 'the switch did not exit with 0'
+if ip -d -n "$prefix-sw" link show | grep xdp; then fail 'an XDP program is still attached to an interface'; fi
+ok 'no XDP program stays attached to an interface'

@@ -53,7 +53,7 @@ interrupt() {
     until grep -q -- "$text" "$folder/cut.out"; do
         kill -0 "$pid" 2>/dev/null || {
             cat "$folder/cut.out" >&2
-            fail "the demo ended before it said: $text"
+            fail "the demo ended before it printed: $text"
         }
         sleep 0.02
     done

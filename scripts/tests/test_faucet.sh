@@ -5,8 +5,8 @@
 # ports must pass, blocked ports must not, and the tagged port's host must be part of the VLAN. The ACL blocks
 # a port, and by a mask all ports with a certain bit.
 #
-# The test runs twice: with Faucet's settings for Open vSwitch, and as a switch whose tables Faucet lays out
-# with TABLE_FEATURES, with flooding by groups.
+# The test runs twice. In the first run, Faucet uses its settings for Open vSwitch. In the second, Faucet
+# configures the tables with TABLE_FEATURES, and floods by groups.
 set -euo pipefail
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -57,7 +57,7 @@ check_traffic() { # check_traffic PROFILE
     wait_until 'the tagged host gets an answer in its VLAN' logged tagged 'answered 10.0.0.1'
     in_room h1 ip neigh flush all
     pings 1 2 || fail "$1: h1 does not reach h2"
-    wait_until 'the tagged host hears h1 ask, in its VLAN' logged tagged 'heard 10.0.0.1'
+    wait_until 'the tagged host receives a request of h1 in its VLAN' logged tagged 'heard 10.0.0.1'
     if logged tagged '^untagged\|^VLAN'; then fail "$1: a frame of another VLAN, or of none, left the tagged port"; fi
     local port
     for port in "${allowed_ports[@]}"; do wait_until "TCP port $port, which is allowed" answers "$port"; done
@@ -65,9 +65,9 @@ check_traffic() { # check_traffic PROFILE
         if answer "$port" >/dev/null 2>&1; then fail "$1: TCP port $port passes, which is blocked"; fi
         # The port is open on h2 itself. The ACL applies only to h1's port of the switch.
         [ "$(in_room h2 bash -c "exec 3<>/dev/tcp/10.0.0.2/$port && cat <&3")" = "port $port" ] ||
-            fail "nobody is at TCP port $port"
+            fail "no program listens on TCP port $port of h2"
     done
-    has_flow "tp_dst=0x400/0x400" >/dev/null || fail "$1: the rule with a mask is not there"
+    has_flow "tp_dst=0x400/0x400" >/dev/null || fail "$1: the switch lacks the rule with a mask"
     ok "$1: pings and ${#allowed_ports[@]} allowed TCP ports pass, ${#blocked_ports[@]} blocked ones do not; the tagged port is part of the VLAN"
 }
 
@@ -94,10 +94,10 @@ has_group() { ofctl dump-groups "tcp:$openflow_listen" | grep type=all; }
 wait_until 'groups of Faucet' has_group
 wait_until 'flows of Faucet' has_flow 'group:'
 check_traffic GenericTFM
-logged faucet-messages OFPTableFeaturesStatsRequest || fail 'Faucet has not laid out any tables'
+logged faucet-messages OFPTableFeaturesStatsRequest || fail 'Faucet has sent no TABLE_FEATURES request'
 stop_faucet
 
 # Faucet continues after an error, so only its log shows the error.
-if logged faucet-log OFError; then fail 'the switch refused something'; fi
+if logged faucet-log OFError; then fail 'the switch refused a message of Faucet'; fi
 if [ -s "$folder/faucet-exceptions.log" ]; then fail 'Faucet failed'; fi
-ok 'tables laid out by Faucet are accepted, nothing was refused'
+ok 'the switch accepts the tables that Faucet configures, and refuses no message'

@@ -70,7 +70,7 @@ sleep 0.5
 few=$(sockets)
 for kind in called silent idle dump; do peer "$kind"; done
 for kind in silent idle dump called; do wait_until "$kind is connected" lines "$kind" "$kind" 1; done
-wait_until 'four are connected' has_sockets "$((few + 4))"
+wait_until 'four controllers are connected' has_sockets "$((few + 4))"
 sleep 1
 
 background ping h1 ping -q -i 0.01 10.0.0.2
@@ -78,17 +78,17 @@ ping=$started
 ip -n "$prefix-c" link set eth0 down
 ok 'four controllers vanish'
 began=$SECONDS
-wait_within 20 'who said nothing is given up' lines switch 'closed: no HELLO came in time' 1
-wait_within 45 'the others are given up' lines switch 'closed: the peer did not answer an echo request in time' 3
-ok "all are given up after $((SECONDS - began)) s"
+wait_within 20 'the silent controller is disconnected' lines switch 'closed: no HELLO came in time' 1
+wait_within 45 'the other controllers are disconnected' lines switch 'closed: the peer did not answer an echo request in time' 3
+ok "all controllers are disconnected after $((SECONDS - began)) s"
 wait_within 20 'no connection is left' has_sockets "$few"
 
 ip -n "$prefix-c" link set eth0 up
-wait_until 'the called one is found again' lines called 'called' 2
-ok "the called one is found again after $((SECONDS - began)) s"
+wait_until 'the switch reconnects to its controller' lines called 'called' 2
+ok "the switch reconnects to its controller after $((SECONDS - began)) s"
 kill -INT "$ping"
 wait "$ping" || true
 logged ping ' 0% packet loss' || fail 'packets were lost'
 all_flows >"$folder/after"
 cmp -s "$folder/before" "$folder/after" || fail 'the flow table has changed'
-ok "$(grep 'packet loss' "$folder/ping.log"); the flow table is as it was"
+ok "$(grep 'packet loss' "$folder/ping.log"); the flow table is unchanged"

@@ -7,8 +7,8 @@
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"
 
-python3 scripts/tests/replay_matching.py 2>"$folder/matching.log" || fail 'frames are not matched as they should be'
-ok 'frames are found again by bytes and order'
+python3 scripts/tests/replay_matching.py 2>"$folder/matching.log" || fail 'the tests of matching frames failed'
+ok 'received frames are matched by bytes and order'
 
 # replay TO [OPTION...] CAPTURE...: replays from h1. The file `result` gets the numbers of frames that were
 # sent, arrived and were lost.
@@ -30,7 +30,7 @@ if replay h3 --least-percent 1 scripts/data/ptp_ethernet.pcap; then fail 'the re
 [ "$(cat "$folder/result")" = '100 0 100' ] || fail "sent, arrived, lost: $(cat "$folder/result")"
 ok 'lost frames are reported'
 if replay h2 crates/wire/tests/data/dsa.pcap; then fail 'a capture that is not Ethernet is replayed'; fi
-grep -q 'frames are not Ethernet' "$folder/replay.log" || fail 'the reason of the refusal is missing'
+grep -q 'frames are not Ethernet' "$folder/replay.log" || fail 'the reason for the refusal is missing'
 ok 'a capture that is not Ethernet is refused'
 
 cargo build --quiet --package shunt

@@ -44,10 +44,10 @@ python3 - "$folder/ready.log" <<'UP' || fail "a port has no link when the switch
 import json, sys
 sys.exit(not all(port["up"] and port["speed_mbps"] == 10000 for port in json.load(open(sys.argv[1]))["ports"]))
 UP
-pings 1 2 || fail 'no way from h1 to h2'
-pings 3 1 || fail 'no way from h3 to h1'
+pings 1 2 || fail 'h1 does not reach h2'
+pings 3 1 || fail 'h3 does not reach h1'
 "$shunt" show counters -c "$folder/switch.toml" >"$folder/counters.log"
-! grep -q port_not_receiving "$folder/counters.log" || fail "packets met a port without a link: $(cat "$folder/counters.log")"
+! grep -q port_not_receiving "$folder/counters.log" || fail "packets were dropped at a port without a link: $(cat "$folder/counters.log")"
 ok 'all ports have their links, and their speeds, when the switch is ready'
 
 background watch sw python3 "$folder/watch.py" "$openflow_listen"
@@ -70,7 +70,7 @@ for n in 1 2 3; do
         wait_until "p$n is reported down and up $flaps times" reported "p$n" "$flaps"
     done
     flap sw "p$n" 10
-    wait_until "p$n is reported down and up, when it is set down itself" reported "p$n" $((flaps + 1))
+    wait_until "p$n is reported down and up after it was set down itself" reported "p$n" $((flaps + 1))
 done
 ok 'flaps of 10, 100 and 400 ms are each reported as down and up'
 
@@ -80,12 +80,12 @@ settled() { [ "$(grep "^$1 " "$folder/watch.log" | tail -n 1)" = "$1 up" ] && [ 
 before=$(count p3 down)
 for _ in {1..40}; do flap h3 eth0 1; done
 sleep 1.5
-wait_until 'p3 is up at last' settled p3
+wait_until 'the last report says that p3 is up' settled p3
 after=$(count p3 down)
 if [ "$after" -le "$before" ] || [ "$after" -gt $((before + 40)) ]; then
     fail "40 flaps were reported as $((after - before))"
 fi
-pings 1 3 || fail 'no way from h1 to h3 after its link went down and up'
+pings 1 3 || fail 'h1 does not reach h3 after the link of h3 went down and up'
 ok "40 flaps in a row were reported as $((after - before)), the last as up"
 
 # Delete the interface, and create another one with the same name.
@@ -99,5 +99,5 @@ ip -n "$prefix-h3" link set eth0 address "$(mac 3)"
 ip -n "$prefix-h3" address add 10.0.0.3/24 dev eth0
 ip -n "$prefix-h3" link set eth0 up
 wait_until 'p3 is up again' settled p3
-pings 1 3 || fail 'no way from h1 to h3 over its new cable'
-ok 'an interface that is gone has no link until another of its name is there'
+pings 1 3 || fail 'h1 does not reach h3 over the new cable'
+ok 'a deleted interface has no link until another interface with its name exists'

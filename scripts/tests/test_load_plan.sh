@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # A KeyFlow plan over OpenFlow: os-ken loads it into four switches that connect. Two hosts must reach each
-# other by keys, also when a link of the path fails. The header on the wire must be that of
+# other by keys, even when a link of the path fails. The header on the wire must have the format of
 # docs/wire-formats.md.
 set -euo pipefail
 # shellcheck source=scripts/tests/lib.sh
@@ -29,15 +29,15 @@ captured p2 'ether proto 0x88b5' at-h2
 pings 1 2 || fail 'no pings pass'
 way=by-b other=by-c cable=s2p2
 has_seen by-b "$keyed" || { way=by-c other=by-b cable=s3p2; }
-wait_until 'packets with keys come to switch d' has_seen "$way" "$keyed"
+wait_until 'packets with keys arrive at switch d' has_seen "$way" "$keyed"
 tcp 1 2 || fail 'no TCP passes'
 ok "pings and TCP pass ($way)"
 
 before=$(seen "$other" "$keyed")
 more_keys() { [ "$(seen "$other" "$keyed")" -gt "$before" ]; }
 ip -n "$prefix-sw" link set "$cable" down
-wait_until 'pings pass round the link that is down' pings 1 2
+wait_until 'pings pass around the link that is down' pings 1 2
 wait_until 'packets with keys go the other way' more_keys
-tcp 1 2 || fail 'no TCP passes round the link that is down'
+tcp 1 2 || fail 'no TCP passes around the link that is down'
 [ "$(seen at-h2 '')" -eq 0 ] || fail 'keys reach a host'
-ok 'pings and TCP pass round a link that is down'
+ok 'pings and TCP pass around a link that is down'

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # A KeyFlow path of six switches over OpenFlow: os-ken loads it, and two hosts at its ends must reach each
-# other. On the wire, the key must stay and the hop limit decrease, as docs/wire-formats.md states. The four
-# inner switches must have empty tables.
+# other. On the wire, the key must not change and the hop limit must decrease, as docs/wire-formats.md states.
+# The four inner switches must have empty tables.
 set -euo pipefail
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -34,17 +34,17 @@ PYTHON
 )
 for number in {2..6}; do
     # The header has version 1 and epoch 0, the hop limit, a key of 8 bytes, an IPv4 payload, and this key.
-    wait_until "packets come to switch $number with the key $key and $((hops - number + 2)) hops left" has_seen "at-$number" \
+    wait_until "packets arrive at switch $number with the key $key and $((hops - number + 2)) hops left" has_seen "at-$number" \
         "ether[12:2] = 0x88b5 and ether[14] = 0x10 and ether[15] = $((hops - number + 2)) and ether[16] = 1 and ether[18:2] = 0x0800 and
         ether[22:4] = $((key >> 32)) and ether[26:4] = $((key & 0xffffffff))"
 done
 [ "$(seen at-h2 '')" -eq 0 ] || fail 'keys reach a host'
-ok 'pings and TCP pass six switches; the key stays, the hop limit falls'
+ok 'pings and TCP pass six switches; the key is unchanged, the hop limit decreases'
 
 for number in {2..5}; do
     [ -z "$(say "$number" flows dump)" ] || fail "switch $number has entries"
     say "$number" show tables --json >"$folder/tables.json"
     "$python" -c 'import json, sys; sys.exit(any(table["lookups"] for table in json.load(sys.stdin)["tables"]))' <"$folder/tables.json" ||
-        fail "packets met tables of switch $number"
+        fail "packets were looked up in tables of switch $number"
 done
-ok 'no packet met a table of the switches between the ends'
+ok 'no packet was looked up in a table of the switches between the ends'

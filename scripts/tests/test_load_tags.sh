@@ -27,9 +27,9 @@ for pair in '1 2' '1 3' '3 1' '1 4' '4 1' '3 4'; do
     pings $pair || fail "no pings pass between hosts $pair"
 done
 tagged() { [ $(($(seen "$1p3" "$2") + $(seen "$1p4" "$2"))) -gt 0 ]; }
-wait_until 'packets with tags without UP come to the edge of h3' tagged s2 "$to_h3"
-wait_until 'packets with tags with UP come to the edge of h4' tagged s8 "$to_h4"
-ok 'pings pass within an edge, within a pod and between pods'
+wait_until 'packets with tags without UP arrive at the edge switch of h3' tagged s2 "$to_h3"
+wait_until 'packets with tags with UP arrive at the edge switch of h4' tagged s8 "$to_h4"
+ok 'pings pass at one edge switch, within a pod and between pods'
 
 tcp 1 4 || fail 'no TCP passes between pods'
 [ "$(seen at-h3 '')$(seen at-h4 '')" = 00 ] || fail 'tags reach a host'
@@ -62,7 +62,7 @@ all_come() {
 # way PLANE UP: returns whether packets went up by this plane with this UP. The last 13 bits are DOWN, and the
 # bits before them are UP.
 way() { send_flows 3000 && [ "$(seen "plane-$1" "ether[16:4] = $(($2 << 13 | 32))")" -gt 0 ]; }
-wait_until 'datagrams of all flows come to h4' all_come 3000
+wait_until 'datagrams of all flows arrive at h4' all_come 3000
 for way in '1 44' '1 48' '2 52' '2 56'; do
     # shellcheck disable=SC2086
     wait_until "flows to another pod go by plane and UP $way" way $way
@@ -71,6 +71,6 @@ ok 'flows to another pod take both uplinks, and all four cores'
 
 ip -n "$prefix-sw" link set s1p3 down
 before=$(seen plane-1 '')
-wait_until 'datagrams of all flows come to h4 with an uplink down' all_come 4000
+wait_until 'datagrams of all flows arrive at h4 with an uplink down' all_come 4000
 [ "$(seen plane-1 '')" -eq "$before" ] || fail 'packets pass an uplink that is down'
 ok 'all flows take the other uplink when one is down'

@@ -4,7 +4,7 @@
 # Low-latency entries from their three sources, between two namespaced hosts: the cookie (ovs-ofctl), the
 # experimenter instruction (os-ken with the package of controller/), and learning by the switch. Numbered
 # datagrams are sent all the time in both directions. While marks are added and removed, packets start and
-# stop to use the fast-forwarding path. No datagram may be lost, duplicated or reordered.
+# stop using the fast-forwarding path. No datagram may be lost, duplicated or reordered.
 set -euo pipefail
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -74,19 +74,19 @@ sender2=$started
 off_path || fail 'packets take the fast-forwarding path before anything is marked'
 for _ in 1 2; do
     add "cookie=0x4c4c000000000001,idle_timeout=500,priority=10,$udp"
-    marked_as 10 ' low_latency' || fail 'the cookie does not mark'
+    marked_as 10 ' low_latency' || fail 'the cookie does not mark the entry'
     wait_until 'packets of the marked cookie take the path' on_path
-    [ "$(hits)" -gt 0 ] || fail 'the path is taken without a hit of a record'
-    [ "$(records)" -gt 0 ] || fail 'the path is taken without records'
+    [ "$(hits)" -gt 0 ] || fail 'packets take the path although no record was hit'
+    [ "$(records)" -gt 0 ] || fail 'packets take the path although there are no records'
     # A modification does not change the cookie.
     ofctl mod-flows "tcp:$openflow_listen" "$udp"
-    marked_as 10 ' low_latency' || fail 'a modify takes the mark of the cookie'
+    marked_as 10 ' low_latency' || fail 'a modify removes the mark of the cookie'
     add "cookie=0x1,idle_timeout=500,priority=10,$udp"
-    [ "$(records)" -eq 0 ] || fail 'records stay when the mark goes'
-    not_marked 10 || fail 'the mark stays with another cookie'
-    off_path || fail 'packets of another cookie take the path'
+    [ "$(records)" -eq 0 ] || fail 'records remain after the mark was removed'
+    not_marked 10 || fail 'the mark remains although the cookie has changed'
+    off_path || fail 'packets of an entry with another cookie take the path'
 done
-ok 'marked by cookie, with ovs-ofctl: on and off the path, twice'
+ok 'the cookie marks and unmarks an entry twice (ovs-ofctl)'
 
 echo nothing >"$folder/word"
 background marking sw env PYTHONPATH=controller/src "$python" lab/controllers/launch.py marking \
@@ -94,22 +94,22 @@ background marking sw env PYTHONPATH=controller/src "$python" lab/controllers/la
 # Another marked entry keeps the table on the path. Packets of the application's flow leave the path there.
 add "cookie=0x4c4c000000000001,idle_timeout=500,priority=5,udp,in_port=1,nw_dst=10.9.0.0/16,actions=output:2"
 wait_until 'the application reads its flow back' logged marking 'the switch reports nothing'
-off_path || fail 'packets take the path without a word'
+off_path || fail 'packets take the path although the file contains nothing'
 for turn in 1 2; do
     reported() { [ "$(grep -c "the switch reports $1\$" "$folder/marking.log")" -ge "$turn" ]; }
     echo yes >"$folder/word"
     wait_until 'the switch reports yes' reported yes
-    marked_as 20 ' low_latency' || fail 'the instruction does not mark'
-    wait_until 'packets take the path by the instruction' on_path
+    marked_as 20 ' low_latency' || fail 'the instruction does not mark the entry'
+    wait_until 'packets take the path because of the instruction' on_path
     echo no >"$folder/word"
     wait_until 'the switch reports no' reported no
-    not_marked 20 || fail 'the instruction does not take the mark away'
-    off_path || fail 'packets take the path against the instruction'
+    not_marked 20 || fail 'the instruction does not remove the mark'
+    off_path || fail 'packets take the path although the instruction forbids it'
 done
-if logged marking 'error'; then fail 'the switch refused something'; fi
+if logged marking 'error'; then fail 'the switch refused a message'; fi
 if logged marking 'Traceback'; then fail 'the application failed'; fi
 flows >/dev/null || fail 'ovs-ofctl cannot read the flows'
-ok 'marked by the experimenter instruction, with os-ken: on and off the path, twice'
+ok 'the experimenter instruction marks and unmarks an entry twice (os-ken)'
 
 ofctl del-flows "tcp:$openflow_listen" priority=20,in_port=1,udp --strict
 # The flow lives long enough to be learned, and no other source marks it.
@@ -117,11 +117,11 @@ add "priority=10,$udp"
 wait_until 'the busy flow is learned' marked_as 10 'low_latency=learned'
 wait_until 'packets of the learned flow take the path' on_path
 in_room sw "$shunt" flows dump -c "$folder/switch.toml" | grep priority=10,udp >"$folder/dumped"
-if grep -q low_latency "$folder/dumped"; then fail 'a dump says of learned flows that they are marked'; fi
+if grep -q low_latency "$folder/dumped"; then fail 'a dump contains the mark of a learned flow'; fi
 kill -TERM "$sender1"
 wait "$sender1" || true
-wait_until 'the flow that has become idle is forgotten' not_marked 10
-ok 'learned from traffic, and forgotten without'
+wait_until 'the idle flow loses its mark' not_marked 10
+ok 'a busy flow is marked by learning, and loses the mark when it is idle'
 
 kill -TERM "$sender2"
 wait "$sender2" || true
@@ -130,8 +130,8 @@ wait "$receiver1" "$receiver2" || true
 for pair in '1 2' '2 1'; do
     read -r from to <<<"$pair"
     sent=$(sed -n 's/^sent //p' "$folder/sender$from.log")
-    [ "$sent" -gt 100 ] || fail "h$from has sent $sent datagrams only"
+    [ "$sent" -gt 100 ] || fail "h$from has sent only $sent datagrams"
     [ "$(tail -n 1 "$folder/receiver$to.log")" = "received $sent misplaced 0" ] ||
         fail "of $sent datagrams from h$from, h$to $(tail -n 1 "$folder/receiver$to.log")"
-    ok "$sent datagrams from h$from to h$to: none lost, doubled or overtaken"
+    ok "$sent datagrams from h$from to h$to: none lost, duplicated or reordered"
 done

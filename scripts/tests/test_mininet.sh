@@ -22,7 +22,7 @@ cargo build --quiet --release --package shunt
 SHUNT=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/release/shunt
 export SHUNT
 
-# Every process of a run inherits this variable, and is found by it.
+# Every process of a run inherits this variable, by which the test finds the process.
 readonly mark=SHUNT_TEST_MININET=$$
 left() { grep -l -a -s "$mark" /proc/[0-9]*/environ; }
 expect_nobody() {
@@ -53,8 +53,8 @@ POST
 for number in 1 2 3; do
     grep -q "dpid:000000000000000$number" "$folder/out" || fail "no switch has datapath id $number"
 done
-grep -q 'dl_dst=.*actions=output' "$folder/out" || fail 'the controller has made no flow'
-printf 'ok: three switches with datapath ids of their own and flows of the controller\n'
+grep -q 'dl_dst=.*actions=output' "$folder/out" || fail 'the controller has added no flow'
+printf 'ok: three switches have their own datapath IDs, and flows of the controller\n'
 
 mininet "$(all_of 6)" --topo single,3 --test pingall
 mininet "$(all_of 12)" --topo tree,2 --controller none --test pingall

@@ -4,8 +4,8 @@
 # Networks in virtual time, with plans that the planners make here.
 #
 # In fat trees with k = 6, all hosts send to all others, by tags on each of their paths and by keys. In odd
-# graphs with protected plans, nothing may be lost at protected hops, with routes split or not. Smaller trees
-# and backbones are in examples/sim/plans.
+# graphs with protected plans, nothing may be lost at protected hops, whether routes are split or not. Smaller
+# trees and backbones are in examples/sim/plans.
 set -euo pipefail
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -13,8 +13,8 @@ readonly python=target/tools/os-ken/bin/python
 needs "$python"
 
 python3 scripts/tests/protected_bench.py >"$folder/bench.log" 2>&1 ||
-    { tail -n 20 "$folder/bench.log" >&2; fail "bench/protected.py can pass without a test"; }
-ok "bench/protected.py says what it lacks"
+    { tail -n 20 "$folder/bench.log" >&2; fail "bench/protected.py can pass although no packet tests the guards"; }
+ok "bench/protected.py reports missing files"
 
 cargo build --quiet --package shunt
 target=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
@@ -23,8 +23,8 @@ target=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_director
 delivered() {
     PYTHONPATH=controller/src "$python" -m shunt_controller.plan "$1" --k 6 --json "$folder/plan.json" >"$folder/plan.log"
     printf '[network]\nplan = "plan.json"\n[network.require]\ndelivered = 1.0\n' >"$folder/network.toml"
-    "$target/debug/shunt" sim "$folder/network.toml" --json >"$folder/run.json" || fail "$1: not all is right"
-    "$python" - "$folder/run.json" "$@" <<'PYTHON' || fail "$1: other figures than it should have"
+    "$target/debug/shunt" sim "$folder/network.toml" --json >"$folder/run.json" || fail "$1: the simulation reports an error"
+    "$python" - "$folder/run.json" "$@" <<'PYTHON' || fail "$1: the figures are not the expected ones"
 import json, sys
 
 path, planner, paths, links = sys.argv[1:]
@@ -36,7 +36,7 @@ assert found == wanted, f"{planner}: {found}, not {wanted}"
 # Only edge switches have entries.
 assert sum(switch["entries"] > 0 for switch in run["switches"]) == 18, run["switches"]
 PYTHON
-    ok "$1: $2 packets between 54 hosts come to where they are to"
+    ok "$1: $2 packets between 54 hosts arrive at their destinations"
 }
 # Of the 53 other hosts, 45 are in other pods with 9 paths to each, 6 at other edge switches of the pod with 3
 # paths to each, and 2 at the same edge switch.
@@ -47,7 +47,7 @@ delivered keyflow $((54 * 53)) 4
 # split.
 PLAN_PYTHON=$python SHUNT="$target/debug/shunt" bench/protected.py --quick --odd 11 --case "odd 1" --packets 20000 \
     --report "$folder/protected.jsonl" >"$folder/protected.log" ||
-    { tail -n 20 "$folder/protected.log" >&2; fail "a protected plan does not keep what it promises"; }
+    { tail -n 20 "$folder/protected.log" >&2; fail "a guard of a protected plan does not hold"; }
 [[ $(tail -n 1 "$folder/protected.log") == "4 plans, 2 split, 0 refused, 0 failed" ]] ||
-    fail "other plans than there should be: $(tail -n 1 "$folder/protected.log")"
-ok "4 protected plans of odd graphs keep their promises, 2 of them with routes that are split"
+    fail "the number of plans is not the expected one: $(tail -n 1 "$folder/protected.log")"
+ok "all guards of 4 protected plans of odd graphs hold; 2 of the plans have split routes"

@@ -57,7 +57,7 @@ row third passed
 sed -i '/^step second/d; s/^step first "/&true; /' "$NIGHTLY_STEPS"
 expect 0 scripts/nightly.sh 'f*'
 row first passed
-! grep -q '^third' "$folder/out" || fail 'a step was run that no pattern matches'
+! grep -q '^third' "$folder/out" || fail 'a step ran that no pattern matches'
 [ "$(wc -l <"$folder/first")" -eq 2 ] || fail 'the first step did not run twice'
 expect 2 scripts/nightly.sh none
 
@@ -67,9 +67,9 @@ printf '#!/bin/sh\nexit 128\n' >"$folder/bin/git"
 chmod +x "$folder/bin/git"
 expect 1 env PATH="$folder/bin:$PATH" scripts/nightly.sh 'f*'
 grep -q '^nightly: git cannot determine' "$folder/out" || fail 'the failure of git is not reported'
-! grep -q '^first' "$folder/out" || fail 'a step was counted although git failed'
+! grep -q '^first' "$folder/out" || fail 'a step is in the table although git failed'
 
 # The patterns of `make nightly` match names of steps, not files.
 make --no-print-directory --dry-run nightly NIGHTLY='l*' >"$folder/out"
-grep -q '^set -f; scripts/nightly.sh l[*]$' "$folder/out" || fail 'make lets the shell expand the pattern'
-printf 'ok: failed, interrupted and finished steps, and no steps without git\n'
+grep -q '^set -f; scripts/nightly.sh l[*]$' "$folder/out" || fail 'the shell expanded the pattern of make'
+printf 'ok: failed, interrupted and finished steps are handled, and no step runs if git fails\n'

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A worker with in-memory ports must make no system call per packet: ten times the packets need the same
-# calls.
+# A worker with in-memory ports must make no system call per packet: for ten times the packets, the number of
+# calls must be the same.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -33,5 +33,5 @@ if [ "$many" -gt "$((few + slack))" ]; then
     cat "$folder/$((10 * turns))" >&2
     fail "$few system calls for $((32 * turns)) packets, $many for $((320 * turns))"
 fi
-printf 'ok: %s system calls for %s packets, %s for %s: none is for a packet\n' \
+printf 'ok: %s system calls for %s packets, %s for %s: no call per packet\n' \
     "$few" "$((32 * turns))" "$many" "$((320 * turns))"

@@ -20,26 +20,26 @@ for pair in '1 2' '3 1' '2 3'; do
 done
 wait_until 'a flow from h1 to h2' has_flow "in_port=1,dl_src=$(mac 1),dl_dst=$(mac 2) actions=output:2"
 wait_until 'a flow from h3 to h1' has_flow "in_port=3,dl_src=$(mac 3),dl_dst=$(mac 1) actions=output:1"
-ok 'pings pass between three hosts, the application has made flows'
+ok 'pings pass between three hosts, and the application has added flows'
 
-tcp 2 1 || fail 'no TCP between the hosts'
+tcp 2 1 || fail 'no TCP passes between the hosts'
 ok 'TCP passes'
 
-wait_until 'idle flows go' has_no_flow idle_timeout
+wait_until 'idle flows are removed' has_no_flow idle_timeout
 for pair in '1 2' '2 1' '1 3' '3 1' '2 3' '3 2'; do
     read -r from to <<<"$pair"
-    wait_until "the application hears of the idle flow from h$from to h$to" \
+    wait_until "the application gets the flow-removed message of the flow from h$from to h$to" \
         logged learning "flow $(mac "$from") -> $(mac "$to") removed, idle, [1-9][0-9]* packets"
 done
-ok 'idle flows go, and the application hears of it'
+ok 'idle flows are removed and reported to the application'
 
-pings 1 2 || fail 'h1 does not reach h2 once its flow was gone'
+pings 1 2 || fail 'h1 does not reach h2 after the flow was removed'
 ip -n "$prefix-h2" link set eth0 down
-wait_until 'the application hears that port 2 is down' logged learning 'port 2 is down'
-wait_until 'the flows to h2 go' has_no_flow "dl_dst=$(mac 2)"
+wait_until 'the application gets the message that port 2 is down' logged learning 'port 2 is down'
+wait_until 'the flows to h2 are removed' has_no_flow "dl_dst=$(mac 2)"
 ip -n "$prefix-h2" link set eth0 up
-pings 1 2 || fail 'h1 does not reach h2 once its cable was back'
-ok 'a pulled cable takes its flows with it'
+pings 1 2 || fail 'h1 does not reach h2 after the cable was plugged in again'
+ok 'the flows to a pulled cable are removed'
 
-if logged learning 'error'; then fail 'the switch refused something'; fi
+if logged learning 'error'; then fail 'the switch refused a message'; fi
 if logged learning 'Traceback'; then fail 'the application failed'; fi

@@ -23,12 +23,12 @@ priority=0,actions=NORMAL
 FLOWS
 start_switch secure
 "$shunt" flows load -c "$folder/switch.toml" "$folder/rules.flows"
-pings 2 3 || fail 'no way from h2 to h3'
+pings 2 3 || fail 'h2 does not reach h3'
 
 background iperf-server h3 iperf3 --server --one-off
 wait_until 'iperf3 listens' in_room h3 bash -c 'ss -Hltn "sport = :5201" | grep .'
 background flood h1 iperf3 --client 10.0.0.3 --udp --bitrate 50M --length 1200 --time 30
-wait_until 'the slow port drops what is too much for it' counters_have transmit_full
+wait_until 'the slow port drops excess frames' counters_have transmit_full
 in_room h2 ping -q -c 100 -i 0.02 -W 5 10.0.0.3 >"$folder/ping.log" &
 pinging=$!
 longest=0
@@ -40,9 +40,9 @@ wait "$pinging" || fail "pings are lost: $(cat "$folder/ping.log")"
 grep -q ' 0% packet loss' "$folder/ping.log" || fail "pings are lost: $(cat "$folder/ping.log")"
 # In addition to the flood's frames, there may be a ping and a frame in transmission.
 if [ "$longest" -eq 0 ] || [ "$longest" -gt "$((frames + 4))" ]; then
-    fail "$longest packets waited in the kernel, and $frames were to be outstanding"
+    fail "$longest packets waited in the kernel, but at most $frames may be outstanding"
 fi
-ok "beside a flood no ping is lost, and $longest packets at most wait in the kernel"
+ok "beside a flood no ping is lost, and at most $longest packets wait in the kernel"
 sed -n 's/^rtt/rtt of pings beside the flood:/p' "$folder/ping.log"
 "$shunt" show counters -c "$folder/switch.toml" >"$folder/counters.log"
 grep -q "^port 3, worker 0 *outstanding_bytes *[0-9]* *$((frames * frame_bytes))$" "$folder/counters.log" ||

@@ -25,7 +25,7 @@ start_switch secure
 ofctl add-flow "tcp:$openflow_listen" 'priority=10,udp,in_port=1,actions=set_queue:1,output:3'
 ofctl add-flow "tcp:$openflow_listen" 'priority=5,icmp,in_port=2,actions=set_queue:7,output:3'
 ofctl add-flow "tcp:$openflow_listen" 'priority=0,actions=NORMAL'
-pings 2 3 || fail 'no way from h2 to h3'
+pings 2 3 || fail 'h2 does not reach h3'
 
 # A veth reports a speed of 10 Gbit/s. Rates are reported in thousandths of this speed.
 ofctl queue-get-config "tcp:$openflow_listen" 3 >"$folder/config.log"
@@ -64,7 +64,7 @@ if [ "$kbps" -lt $((rate_kbps * 7 / 10)) ] || [ "$kbps" -gt $((rate_kbps * 13 / 
     fail "a queue of $rate_kbps kbit/s sent $kbps"
 fi
 grep -q ' 0% packet loss' "$folder/ping.log" || fail "pings of another queue are lost: $(cat "$folder/ping.log")"
-ok "a flood of 40 Mbit/s leaves at about $rate_kbps kbit/s, and pings of another queue beside it"
+ok "a flood of 40 Mbit/s leaves at about $rate_kbps kbit/s, and pings of another queue pass beside it"
 
 "$shunt" show ports -c "$folder/switch.toml" >"$folder/ports.log"
 grep -q "^ *3 *7 *1000000 *2500000 *7 *0 *16 " "$folder/ports.log" || fail "shunt show ports: $(cat "$folder/ports.log")"
@@ -74,9 +74,9 @@ grep -q 'errors=[1-9]' "$folder/stats.log" || fail "drops of the queue: $(cat "$
 "$shunt" show counters -c "$folder/switch.toml" >"$folder/counters.log"
 grep -q '^port 3, queue 1 *queue_frames *[0-9]* *1024$' "$folder/counters.log" ||
     fail "the queue's limit is not shown: $(cat "$folder/counters.log")"
-ok 'the queues are shown with what they sent and dropped'
+ok 'the queues are shown with their sent and dropped packets'
 
 kill "$started"
 wait_until 'the queue is empty' counters_have '^port 3, queue 1 *queue_frames *0 '
 ofctl queue-stats "tcp:$openflow_listen" | grep -q 'port 3 queue 1' || fail 'queue-stats of all ports'
-ok 'what waited has left'
+ok 'all waiting frames have left'

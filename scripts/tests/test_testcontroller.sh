@@ -14,12 +14,12 @@ learner=$started
 start_switch standalone
 
 wait_until 'the flow of the controller' has_flow CONTROLLER
-if has_flow NORMAL; then fail 'the standalone default is still there'; fi
+if has_flow NORMAL; then fail 'the flow of standalone mode still exists'; fi
 pings 1 2 || fail 'h1 does not reach h2 through the controller'
 wait_until 'a flow to h2' has_flow 'actions=output:2'
-ok 'pings pass, the controller has made flows'
+ok 'pings pass, and the controller has added flows'
 
-tcp 1 2 || fail 'no TCP between the hosts'
+tcp 1 2 || fail 'no TCP passes between the hosts'
 ok 'TCP passes'
 
 kill "$learner"

@@ -36,8 +36,8 @@ ping_once() { in_room h1 ping -q -c 1 -W 5 10.0.0.2 >"$folder/ping.log"; }
 traffic_until() {
     local end=$((SECONDS + 60))
     until "$@"; do
-        [ "$SECONDS" -lt "$end" ] || fail "waited 60 s in vain: $*"
-        "$traffic" || fail "$traffic fails"
+        [ "$SECONDS" -lt "$end" ] || fail "timed out after 60 s, waiting for: $*"
+        "$traffic" || fail "$traffic failed"
         sleep 0.1
     done
 }
@@ -69,7 +69,7 @@ live icmp --count 100000 --timeout 600
 traffic_until logged trace 'the rules agree'
 kill "$trace"
 wait "$trace" 2>/dev/null && fail 'the trace has not ended'
-wait_until 'another can trace' ask trace --live in_port=99 --count 1 --timeout 1
+wait_until 'another client can trace' ask trace --live in_port=99 --count 1 --timeout 1
 ask show counters --json | python3 -c '
 import json, sys
 traced = json.load(sys.stdin)["traced"]

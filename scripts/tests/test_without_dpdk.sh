@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A build without DPDK must need no part of it, and must explain in one sentence how to get DPDK ports.
+# A build without DPDK must not need any DPDK library. It must explain in one line how to get DPDK ports.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -33,7 +33,7 @@ for command in check run; do
     status=0
     timeout 20 "$program" "$command" -c "$folder/switch.toml" >"$folder/out" 2>"$folder/err" || status=$?
     if [ "$status" -ne 1 ]; then fail "$command ended with $status: $(cat "$folder/out" "$folder/err")"; fi
-    if [ "$(wc -l <"$folder/err")" -ne 1 ]; then fail "$command says more than a sentence: $(cat "$folder/err")"; fi
+    if [ "$(wc -l <"$folder/err")" -ne 1 ]; then fail "$command prints more than one line: $(cat "$folder/err")"; fi
     grep -q 'port p1: this build has no driver dpdk; build it with .make dpdk.' "$folder/err" ||
         fail "$command says: $(cat "$folder/err")"
 done

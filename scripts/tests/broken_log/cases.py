@@ -74,7 +74,7 @@ class DiskFull(Case):
         (self.disk / "filler").unlink()
         text = until("the loss is reported", lambda: (t := (self.disk / "log").read_text()) and LOST in t and t)
         if any(line.startswith("shunt: ready") and LOST in line for line in text.splitlines()):
-            fail("a line that was written in part runs into the next")
+            fail("a partly written line is joined with the next line")
 
     def close(self):
         subprocess.run(["umount", self.disk], check=True)

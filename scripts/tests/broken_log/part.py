@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Processes beside the switch. Each process prints an empty line when it is ready, and works until SIGTERM.
 
-Then it prints its observations as a JSON object. Times are wall-clock times in ns. Waits of more than 5 ms
-are listed as [begin, end]."""
+At its end it prints its observations as a JSON object. Times are wall-clock times in ns. Waits of more than
+5 ms are listed as [begin, end]."""
 
 import fcntl
 import json

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a switch whose stderr fails, under traffic and storms of log lines.
 
-test_broken_log.sh makes the rooms.
+test_broken_log.sh creates the rooms.
 
 For each kind of failure, the switch must keep running, forward packets, answer requests, and count the lost
 lines. With --report, the test also fails if a stall exceeds 50 ms after preemption is subtracted. Preemption
@@ -37,7 +37,7 @@ def until(what, holds):
     end = time.monotonic() + LIMIT_S
     while not (value := holds()):
         if time.monotonic() > end:
-            fail(f"waited {LIMIT_S} s in vain: {what}")
+            fail(f"timed out after {LIMIT_S} s, waiting for: {what}")
         time.sleep(0.05)
     return value
 
@@ -173,11 +173,11 @@ def run(arguments, case):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("prefix", help="of the rooms' names")
-    parser.add_argument("shunt", help="the program")
-    parser.add_argument("folder", type=pathlib.Path, help="with switch.toml")
-    parser.add_argument("seconds", type=float, help="for each case")
-    parser.add_argument("--report", action="store_true", help="figures, and stalls are failures")
+    parser.add_argument("prefix", help="prefix of the rooms' names")
+    parser.add_argument("shunt", help="path of the shunt program")
+    parser.add_argument("folder", type=pathlib.Path, help="folder that contains switch.toml")
+    parser.add_argument("seconds", type=float, help="duration of each case")
+    parser.add_argument("--report", action="store_true", help="print figures, and fail if a stall is too long")
     arguments = parser.parse_args()
     # On SIGTERM, run the `finally` blocks of this script.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))

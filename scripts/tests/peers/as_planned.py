@@ -100,7 +100,7 @@ def main():
 
         flows, wanted = sorted(say("flows", "dump").splitlines()), lines(planned[name])
         if flows != wanted:
-            sys.exit(f"{name} has the groups and flows {set(flows) - set(wanted)}, and not {set(wanted) - set(flows)}")
+            sys.exit(f"{name} has the unplanned groups and flows {set(flows) - set(wanted)} and lacks {set(wanted) - set(flows)}")
         shown = json.loads(say("show", "stateless", "--json"))["lane"]
         ports = []
         for link in plan["network"]["links"]:
