@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Counts the instructions per packet of the cases of bench/instructions.json, exactly.
+"""Counts exactly the instructions per packet of the cases of bench/instructions.json.
 
 By default, callgrind counts them, with vector instructions limited to those of every CPU. With `--steps`, the
 program runs instruction by instruction (ptrace), with the widest vectors of this CPU. Each count is a row of

@@ -107,7 +107,7 @@ class Failed(Exception):
 
 
 def made(case, folder):
-    """Makes the plan as plan.json. The previous plan becomes old.json."""
+    """Writes the plan to plan.json. The previous plan becomes old.json."""
     plan, old = os.path.join(folder, "plan.json"), os.path.join(folder, "old.json")
     if os.path.exists(plan):
         os.replace(plan, old)

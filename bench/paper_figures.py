@@ -82,7 +82,8 @@ def course(values, what, scenario, rules, size):
         for peer, tables in ((PAPER, "paper-kind tables"), (OWN, "own tables")):
             figure = "%s %s against %s (paper: fig %d)" % (what, words, tables, number)
             line = values.find(figure, name, "ffp --part against")
-            # The arrival rate of latencies depends on the peer, so own tables have another rate.
+            # The rate of arrivals in the latency measurement depends on the peer, so it differs for Shunt's
+            # own tables.
             if what == "packets/s" or peer == PAPER:
                 found[peer], found[series] = line["peer"], line["ours"]
     return {series: found[series] for series in COLOURS if series in found}

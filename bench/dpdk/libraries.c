@@ -43,9 +43,9 @@
 #define HASH_ALIGN 16
 #define GAP_NS 100000
 #define BUILD_MAX_S 300
-/* The maximum of four bytes with a flag; larger than any rule number. */
+/* Value for no route; larger than any rule number, and small enough for an entry of four bytes. */
 #define NO_RULE 0x3fffffff
-/* Number of next hops that routes share, and the maximum of two bytes with a flag. */
+/* Number of next hops that routes share, and the value for no route in entries of two bytes. */
 #define HOPS 256
 #define NO_HOP 0x3fff
 

@@ -22,7 +22,7 @@ FIRST_NICE = "-19"
 
 
 class Failed(Exception):
-    """A step failed. The text is for the user."""
+    """A step failed. The message is for the user."""
 
 
 def text_of(path):
@@ -77,7 +77,7 @@ class Pages:
 
 
 class Process:
-    """A program with output to a file. It is killed when this process ends for any reason."""
+    """A program whose output goes to a file. It is killed when this process ends for any reason."""
 
     def __init__(self, command, log, environment=None, talks=False, cpus=(CONTROL_CPU,)):
         self.log = log
@@ -99,7 +99,7 @@ class Process:
         return self.child.poll() is None
 
     def output(self):
-        """Returns the end of its output."""
+        """Returns the end of the program's output."""
         return text_of(self.log)[-2000:]
 
     def signal(self, number):

@@ -23,7 +23,7 @@ TABLES_BARS = {10_000: 2.5, 100_000: 6.0}
 # Number of LUT records by number of flows. There are at least as many records as flows, except beyond the
 # largest LUT.
 LUTS = {1: 4096, 100: 4096, 10_000: 16_384, 100_000: 65_536}
-# Number of path records for more flows than the default has room for.
+# Number of path records in rows that have more flows than the default number of records.
 MANY_RECORDS = 262_144
 # More flows than the caches of either switch hold; see README.md.
 NEW = 200_000
@@ -32,7 +32,8 @@ ROUTED, STATIONS, LEARNED, MACSWAP = "routed", "stations", "learned", "macswap"
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A row. `popularity` is uniform, zipf or new. If `before`, the peer is another build of Shunt."""
+    """A row of the comparison. `popularity` is uniform, zipf or new. With `before`, the peer is another build
+    of Shunt."""
 
     flows: int
     version: int = 4

@@ -72,7 +72,8 @@ FAMILIES = {6: IPV6, 4: IPV4}
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
-    """A rule of the access list. Prefixes are (value, length), ports are (value, mask), protocol 0 is any."""
+    """A rule of the access list. Prefixes are (value, length), ports are (value, mask), and protocol 0 stands
+    for any protocol."""
 
     source: tuple
     destination: tuple

@@ -238,7 +238,7 @@ def selected(options):
 
     def switched(row):
         records = by_records(row.flows).records if options.express == "on" else 0
-        # Settings that are all defaults cannot have path records.
+        # A row with all defaults cannot have path records.
         is_set = row.kind != MACSWAP and not row.ours.defaults
         if not is_set or row.ours.records == records:
             return row

@@ -84,7 +84,7 @@ class Switch:
         self.process.signal(signal.SIGSTOP)
 
     def go_on(self):
-        """Continues after a pause."""
+        """Resumes the switch after a pause."""
         self.process.signal(signal.SIGCONT)
 
     def settle(self):

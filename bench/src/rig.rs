@@ -23,7 +23,7 @@ const WARM_UP: usize = 1_000;
 /// Virtual time per poll iteration in nanoseconds.
 const TURN_NS: Nanos = Nanos(2_000);
 
-/// A set of rules, and the packets that they process.
+/// A set of rules, and the packets to which they are applied.
 pub struct Case {
     /// Name of the case in the report.
     pub name: String,

@@ -25,7 +25,7 @@ struct Arguments {
     /// Number of runs of each case.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// Run only cases whose names contain this.
+    /// Run only cases whose names contain this text.
     #[arg(long, default_value = "")]
     case: String,
     /// Print the costs of each step.

@@ -42,7 +42,7 @@ const UPDATES: usize = 32;
 /// Measures the engines; writes target/report/engines.jsonl.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Run only cases whose names begin with this.
+    /// Run only cases whose names begin with this text.
     #[arg(long, default_value = "")]
     case: String,
     /// Windows, or pairs of windows, per figure.

@@ -31,7 +31,7 @@ const BAR: Bar = Bar::AtLeast(0.8);
 /// Measures the engine; writes target/report/exact.jsonl.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Run only cases whose names begin with this.
+    /// Run only cases whose names begin with this text.
     #[arg(long, default_value = "")]
     case: String,
     /// Pairs of windows per figure.

@@ -25,7 +25,7 @@ struct Arguments {
     /// Run only this part.
     #[arg(long)]
     part: Option<Part>,
-    /// Run only cases whose names begin with this.
+    /// Run only cases whose names begin with this text.
     #[arg(long, default_value = "")]
     case: String,
     /// Windows, or pairs of windows, per figure.

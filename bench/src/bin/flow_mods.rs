@@ -45,7 +45,7 @@ struct Arguments {
     /// Number of rounds for the figures in virtual time.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// Run only cases whose names contain this.
+    /// Run only cases whose names contain this text.
     #[arg(long, default_value = "")]
     case: String,
     /// Set if the program already runs in its namespaces.

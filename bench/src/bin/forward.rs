@@ -31,7 +31,7 @@ const UNIT: &str = "Mpps/CPU-s";
 /// Measures every case and writes target/report/forward.jsonl, unless options select less.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Run only the case of this name, or else those whose names begin with it.
+    /// Run only the case with this name. If there is none, run the cases whose names begin with it.
     #[arg(long)]
     case: Option<String>,
     /// Forward this many bursts, and print the number of packets; for use with strace or instruction
@@ -44,7 +44,7 @@ struct Arguments {
     /// Use no vector instructions beyond those that every CPU has.
     #[arg(long)]
     portable: bool,
-    /// Switch the express path on or off in all cases, instead of as the cases say.
+    /// Switch the express path on or off in all cases, whatever a case specifies.
     #[arg(long)]
     express: Option<ExpressOption>,
     /// Print the names of the cases and exit.

@@ -32,19 +32,19 @@ struct Arguments {
     /// Run only this part.
     #[arg(long)]
     part: Option<Part>,
-    /// Run only scenarios whose names begin with this.
+    /// Run only scenarios whose names begin with this text.
     #[arg(long, default_value = "")]
     case: String,
     /// Number of rules in each of the two large tables.
     #[arg(long, default_value_t = 1_000)]
     rules: usize,
-    /// Rounds of measuring costs and sending packets; a figure is the median of the rounds.
+    /// Number of rounds. Each round measures costs and sends packets; a figure is the median of the rounds.
     #[arg(long, default_value_t = 7)]
     rounds: usize,
-    /// Windows in which costs are measured.
+    /// Number of windows in which costs are measured.
     #[arg(long, default_value_t = 800)]
     windows: usize,
-    /// Low-latency packets for the round-trip measurement of each scenario.
+    /// Number of low-latency packets in the round-trip measurement of each scenario.
     #[arg(long, default_value_t = 1_000_000)]
     packets: u64,
     /// Measure the lanes with the express path (on) or without it (off). Without the option, `mixed` and

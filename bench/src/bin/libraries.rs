@@ -38,13 +38,13 @@ const MEANS_OF: &str = "mask by rte_acl avx512";
 /// Measures the engines against the libraries; writes target/report/libraries.jsonl.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Run only cases whose names begin with this.
+    /// Run only cases whose names begin with this text.
     #[arg(long, default_value = "")]
     case: String,
     /// Pairs of windows per figure.
     #[arg(long, default_value_t = 100)]
     windows: usize,
-    /// Skip lists of 100,000 rules, which take the library minutes to build, and tables of middle sizes.
+    /// Skip tables of medium size, and lists of 100,000 rules, which the library builds in minutes.
     #[arg(long)]
     quick: bool,
 }

@@ -37,7 +37,7 @@ const GAP_LIMIT: Duration = Duration::from_micros(100);
 /// Measures the tables of the paper's kind; writes target/report/paper.jsonl.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Run only cases whose names begin with this.
+    /// Run only cases whose names begin with this text.
     #[arg(long, default_value = "")]
     case: String,
     /// Pairs of windows per figure.

@@ -39,7 +39,7 @@ struct Arguments {
     /// Pairs of windows per figure.
     #[arg(long, default_value_t = 100)]
     windows: usize,
-    /// Run only figures whose names contain this.
+    /// Run only figures whose names contain this text.
     #[arg(long, default_value = "")]
     case: String,
     /// Seed of keys and packets.

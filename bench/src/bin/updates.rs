@@ -31,7 +31,7 @@ mod compiled;
 
 /// Number of bursts before the first key is repeated.
 const BURSTS: usize = 1_000;
-/// One in this many rules is not in the table at first, and replaces another rule later.
+/// One of every `SPARE_PART` rules is not in the table at first. It replaces another rule later.
 const SPARE_PART: usize = 10;
 /// Number of times that lookups are compared during a run.
 const LOOKS: u32 = 12;
@@ -43,16 +43,16 @@ const LOOKUPS_LEFT: f64 = 0.8;
 /// Writes target/report/updates.jsonl.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Run only tables whose names contain this.
+    /// Run only tables whose names contain this text.
     #[arg(long, default_value = "")]
     case: String,
-    /// Changes per second.
+    /// Number of changes per second.
     #[arg(long, default_value_t = 10_000)]
     rate: u32,
-    /// Duration of each table in seconds.
+    /// Time for which each table is changed, in seconds.
     #[arg(long, default_value_t = 60)]
     seconds: u32,
-    /// Pairs of windows per comparison of lookups.
+    /// Number of pairs of windows per comparison of lookups.
     #[arg(long, default_value_t = 20)]
     pairs: usize,
     /// Number of entries in the exact table.

@@ -49,7 +49,7 @@ const RULES: usize = 65_536;
 /// Writes target/report/worst.jsonl.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Run only tables whose names contain this.
+    /// Run only tables whose names contain this text.
     #[arg(long, default_value = "")]
     case: String,
     /// Number of window pairs.

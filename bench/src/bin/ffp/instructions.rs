@@ -18,7 +18,8 @@ const RULES: usize = 1_000;
 /// Numbers of poll iterations of the two runs that are counted.
 const TURNS: [u32; 2] = [500, 1_000];
 
-/// Returns the upper limit of the ratio. The paper's short keys of vehicles gain nothing from a cache.
+/// Returns the upper limit of the ratio. The short keys of the scenario `vehicles` gain nothing from a
+/// cache.
 fn bar(kind: Kind) -> Option<Bar> {
     (kind == Kind::Vehicles).then_some(Bar::AtMost(1.02))
 }

@@ -51,7 +51,8 @@ pub fn means(report: &Report) -> Result<[f64; 2], Box<dyn Error>> {
     Ok(means)
 }
 
-/// Measures one scenario. The switch with lanes has the fast-forwarding path alone, or also path records.
+/// Measures one scenario. The switch with lanes has the fast-forwarding path alone, or together with path
+/// records.
 pub fn run(
     kind: Kind,
     rules: usize,
