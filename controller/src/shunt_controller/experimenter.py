@@ -50,6 +50,6 @@ def put(data: bytes, buf: Any, offset: int) -> None:
 
 
 def need(condition: bool, problem: str) -> None:
-    """Raises ExtensionError if arguments have no encoding."""
+    """Raises ExtensionError unless the condition holds."""
     if not condition:
         raise ExtensionError(problem)

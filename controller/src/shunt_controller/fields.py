@@ -27,7 +27,7 @@ _SLICE_BITS_MAX = 128
 
 
 class Number(NamedTuple):
-    """Stands in for a field's number in os-ken. os-ken sorts matches by its first item."""
+    """Takes the place of a field's number in os-ken, which sorts match fields by the first item."""
 
     oxm_type: int
     offset_bits: int
@@ -35,7 +35,7 @@ class Number(NamedTuple):
 
     @property
     def field(self) -> int:
-        """Number within Shunt's fields."""
+        """Number of the field among Shunt's fields."""
         return self.oxm_type & 0x7F
 
     @property
@@ -52,8 +52,7 @@ class Number(NamedTuple):
 
 
 def slice_name(base: str, offset_bits: int, length_bits: int) -> str:
-    """Returns the keyword of a slice: 1 to 128 bits from a bit of ``packet``, ``metadata``, ``l3`` or ``l4``.
-    """
+    """Returns the keyword of a slice of 1 to 128 bits in ``packet``, ``metadata``, ``l3`` or ``l4``."""
     return _number(f"slice({base},{offset_bits},{length_bits})").name
 
 

@@ -78,7 +78,7 @@ class Trusted(_Single):
 
 @dataclass(frozen=True)
 class Mtu(_Single):
-    """Maximum payload of ports after the Ethernet header, in bytes. Other ports have no limit."""
+    """Maximum number of bytes after the Ethernet header, by port. Other ports have no limit."""
 
     bytes_of: Mapping[int, int]
 

@@ -139,7 +139,7 @@ def first_segment(data):
 
 
 def wider(data):
-    """Replaces a key by another with the same residues, which is too wide."""
+    """Replaces a key by a key that has the same residues but is too wide."""
     product = 1
     for switch in data["switches"]:
         product *= switch["banks"][0]["id"]
@@ -169,7 +169,7 @@ def links(data):
 
 
 def unlike(data):
-    """Takes one of several routes with the same waypoint, and changes the hop limit of its entry there."""
+    """Changes the hop limit that one of several routes with the same waypoint needs at the waypoint."""
     seen = set()
     for route in data["plans"][0]["routes"]:
         for segment in route["segments"][1:]:

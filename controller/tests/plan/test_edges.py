@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the messages made from plans. With the sections and entries as sent on the wire, packets of hosts
+"""Tests of the messages that are made from plans. With the sections and entries as sent on the wire, hosts
 must reach each other."""
 
 import json

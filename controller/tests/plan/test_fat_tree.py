@@ -167,8 +167,8 @@ def test_the_rule_allows_exactly_the_gates_whose_tags_arrive():
 
 
 def test_no_tag_loops():
-    """Whatever the value of a tag, and although it has no hop limit, the packet leaves the tree or is dropped
-    at the fifth switch at the latest."""
+    """A packet with any tag leaves the tree, or is dropped at the fifth switch at the latest, although tags
+    have no hop limit."""
     numbering = gates.number(figure())
     ports = numbering.tree.network.ports
     # These are all values that f distinguishes; one value above the highest gate stands for all higher ones.
@@ -296,7 +296,7 @@ def test_a_tree_from_graphml_and_back_as_a_document(tmp_path, capsys):
 
 
 def follow(data):
-    """Sends every tag, using only the document."""
+    """Walks every tag through the tree, using only the JSON document."""
     network = files.of_json("x", data["network"])
     switches = {switch["name"]: switch for switch in data["switches"]}
     assert (data["k"], data["header"]) == (4, {"name": "paper", "up_bits": 32, "down_bits": 13})

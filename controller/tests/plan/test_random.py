@@ -304,7 +304,7 @@ def test_tags_of_trees_wired_at_random_arrive(k, seed, outside):
                 for up in row:
                     found = arrive(network, switches, data["server_gate_max"], name, port, up, host["gate"])
                     assert found == (host["switch"], host["port"])
-    # Do the same with entries, from host to host, for any bucket that a group may choose for a flow.
+    # Repeat the check with the entries, from host to host, for any bucket that a group may choose for a flow.
     places = draw.sample(data["hosts"], 6)
     hosts = [Host(f"10.0.0.{at}", place["switch"], place["port"]) for at, place in enumerate(places, 1)]
     net = Net(data, hosts)

@@ -80,7 +80,7 @@ def broken(data) -> int:
 
 
 def without_returns(data):
-    """Returns the plan without return ports, as plans were before waypoints could send packets back."""
+    """Returns the plan without return ports, like a plan made before waypoints could send packets back."""
     data = copy.deepcopy(data)
     for route in data["plans"][0]["routes"]:
         for segment in route["segments"]:

@@ -65,7 +65,7 @@ class _Checker:
         self.shared: dict[tuple[object, ...], Segment] = {}
         self.pushed: dict[_Place, _Pushed] = {}
         self.waypoints: dict[int, set[int]] = {}
-        """Waypoints that have an entry for each destination."""
+        """For each destination, the waypoints that have an entry for it."""
         for node, destinations in waypoints(plan).items():
             for destination in destinations:
                 self.waypoints.setdefault(destination, set()).add(node)

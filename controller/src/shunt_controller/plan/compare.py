@@ -54,7 +54,7 @@ def compare(network: Network) -> Comparison:
 
 
 def shorter_percent(comparisons: Sequence[Comparison]) -> float:
-    """Returns by how many percent the average over the networks' mean key lengths is shorter."""
+    """Returns the reduction, in percent, of the mean key length averaged over the networks."""
     need(bool(comparisons), "nothing is compared")
     mean = statistics.fmean(one.mean for one in comparisons)
     return 100 * (1 - mean / statistics.fmean(one.baseline_mean for one in comparisons))

@@ -143,7 +143,7 @@ def read_document(path: str) -> dict[str, Any]:
 
 
 def plan_of(path: str, data: dict[str, Any], at: int = -1) -> KeyPlan:
-    """Returns one of the plans in a document; without a number, the last one."""
+    """Returns the plan with this index in a document, by default the last one."""
     try:
         network = of_json(path, data["network"])
         made = data["plans"][at]

@@ -3,7 +3,7 @@
 
 
 class PlanError(ValueError):
-    """A request cannot be planned. The text is for the user: it states the problem, where it is, and a
+    """A request cannot be planned. The message is for the user. It states the problem, its location and a
     remedy."""
 
 

@@ -231,7 +231,7 @@ class _Finder:
 
 
 def filled(network: Network, node: int, places: list[Place], count: int) -> list[Place]:
-    """Returns the places. In place of missing ones, it returns the lowest free ports of the node."""
+    """Returns the places, with the lowest free ports of the node in place of missing ones."""
     port, found = 0, list(places)
     while len(found) < count:
         port += 1

@@ -37,7 +37,7 @@ class Segment:
     """For each hop, the part that may fail without loss: "", "link", "node" (the node that the hop leads to)
     or "link+node"."""
     return_ports: list[int] = field(default_factory=list)
-    """Those of `out_port` and `backup_port` by which packets may leave even if it is their ingress port.
+    """The ports among `out_port` and `backup_port` by which packets may leave even if they arrived there.
     Empty for a segment that does not begin at a waypoint."""
     left_out: frozenset[tuple[int, bool]] = frozenset()
     """Failures that lose packets only because the detour does not fit the key, as (hop, whether the next node
@@ -145,7 +145,7 @@ def waypoints(plan: "KeyPlan") -> dict[int, set[int]]:
 
 
 def need_one_way(routes: Iterable[KeyRoute], names: Sequence[str]) -> None:
-    """Raises an error unless all packets for a destination leave a waypoint by the same way, because the
+    """Raises an error unless all packets for a destination leave a waypoint in the same way, because the
     entries of a waypoint match only the destination."""
     ways: dict[tuple[int, int], tuple[list[int], KeyRoute]] = {}
     for route in routes:

@@ -25,7 +25,7 @@ class Bank:
     labels: list[list[int]]
     """Port of each label, from label 0; :data:`LOCAL` stands for the node's own tables."""
     backups: list[dict[int, int]] = field(default_factory=list)
-    """For each port, the port that is used if it is down or is the ingress port."""
+    """Backup of each port, used if the port is down or is the ingress port."""
     arithmetic: Arithmetic = INTEGERS
 
     def __post_init__(self) -> None:

@@ -188,7 +188,7 @@ class Trees:
 
     @staticmethod
     def _add_meets(meets: list[int], order: Sequence[int], following: Sequence[int], inside: Sequence[int]) -> None:
-        """Adds to each node in keys towards a destination the nodes that follow it."""
+        """Adds to the `meets` of each node the nodes that follow it in keys towards a destination."""
         path = [0] * len(following)
         for node in order:
             after = following[node]

@@ -127,8 +127,8 @@ class Splitter:
 
 def _let_return(before: Proven, segment: Segment) -> None:
     """Lets the entry of a waypoint return packets to the ports at which guarded packets of the previous
-    segment arrive. With a single failure, packets that arrive at an unplanned port find the waypoint's own
-    port up."""
+    segment arrive. Packets that arrive at other ports need no return port: with a single failure, the
+    waypoint's output port is then up."""
     needed = {segment.out_port} & before.in_ports
     if segment.guards[0] and before.in_port == segment.backup_port:
         needed.add(before.in_port)

@@ -4,7 +4,7 @@ by them.
 
 A packet that is deflected to a switch off the path is lost there unless the key has a residue for this
 switch. The key therefore gets residues for switches that lead the packet back to the path, after the failure.
-A switch has one residue in a key for all failures, so detours of one route may join but not part again.
+A switch has one residue in a key for all failures, so detours of one route may join but not separate again.
 """
 
 from collections import deque
@@ -134,10 +134,10 @@ class Stray(NamedTuple):
 
 
 class Course:
-    """The path of a key, and the ways that its packets take when a hop fails.
+    """The path of a key, and the paths that its packets take when a hop fails.
 
     Walks equal those of :class:`shunt_controller.plan.walk.Walk`, but skip known parts: a packet follows the
-    path up to the failure, and again after it has returned to the path behind the failure. Paths visit no
+    path up to the failure, and again after it has returned to the path beyond the failure. Paths visit no
     node twice."""
 
     def __init__(

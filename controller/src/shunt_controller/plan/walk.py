@@ -14,7 +14,7 @@ from shunt_controller.plan.network import Network, Peer
 from shunt_controller.plan.numbering import Bank
 
 Says = Callable[[int], int | str]
-"""Returns the port that a packet's label selects at a switch, or the reason why there is no such port."""
+"""Function that returns the port that a packet's label selects at a switch, or the drop reason."""
 
 NO_LABEL = "no_label"
 PORT_DOWN = "port_down"
@@ -38,7 +38,7 @@ class Entry(NamedTuple):
     backup_port: int | None = None
     """Output port that is used if `out_port` is down."""
     return_ports: Collection[int] = ()
-    """Those of the two ports by which packets may leave even if it is their ingress port."""
+    """The ports among `out_port` and `backup_port` by which packets may leave even if they arrived there."""
 
     def choose(self, in_port: int | None, down: set[int]) -> int | str:
         """Returns the output port, or the drop reason. A fast-failover group only checks that a port is up.
@@ -58,8 +58,8 @@ class Outcome(NamedTuple):
     """Ingress port at `node`."""
     reason: str
     forwarded: int
-    """Number of times that core switches forwarded the packet. The hop limit counts the same. The entry of
-    the first switch is not counted."""
+    """Number of times that core switches forwarded the packet. The hop limit counts the same forwarding
+    steps. The entry of the first switch is not counted."""
     visited: tuple[int, ...]
     """Visited switches, starting with the first one."""
 
