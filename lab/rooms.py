@@ -26,7 +26,7 @@ QUIET = 'for f in /proc/sys/net/ipv6/conf/*/disable_ipv6; do [ ! -e "$f" ] || ec
 
 
 class Failed(Exception):
-    """A step failed. The text is for the user."""
+    """A step failed. The message is for the user."""
 
 
 def done(command, **options):

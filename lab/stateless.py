@@ -28,7 +28,7 @@ from rooms import Failed, Rooms, done, wait_until
 
 PYTHON = os.environ.get("PLAN_PYTHON", os.path.join(ROOT, "target/tools/os-ken/bin/python3"))
 if importlib.util.find_spec("os_ken") is None:
-    # The planners' package requires os-ken, which the distribution's Python does not have.
+    # The planners run in the environment of os-ken, because the distribution's Python has no os-ken.
     if sys.executable == PYTHON or not os.path.exists(PYTHON):
         sys.exit("lab/stateless.py: %s has no os-ken: run scripts/setup.sh test first" % PYTHON)
     os.execv(PYTHON, [PYTHON, *sys.argv])

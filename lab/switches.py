@@ -91,7 +91,7 @@ class Road:
             self.process.send_signal(number)
 
     def resume(self):
-        """Continues after a pause."""
+        """Resumes the switches after a pause."""
         self.pause(signal.SIGCONT)
 
     def waited_s(self):

@@ -50,7 +50,7 @@ is_wanted() {
     shift
     if [ $# -eq 0 ]; then return 0; fi
     for pattern in "$@"; do
-        # shellcheck disable=SC2053  # a pattern is meant
+        # shellcheck disable=SC2053  # the right side is a pattern
         if [[ $name == $pattern ]]; then return 0; fi
     done
     return 1
@@ -63,7 +63,7 @@ print_table() {
     [ "${#rows[@]}" -gt 0 ] || return 0
     printf '\n%-28s %-14s %8s  %s\n' step verdict seconds log
     for row in "${rows[@]}"; do
-        # shellcheck disable=SC2086  # four words
+        # shellcheck disable=SC2086  # $row has four words
         printf '%-28s %-14s %8s  %s\n' $row
     done
 }

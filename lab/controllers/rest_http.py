@@ -341,6 +341,6 @@ def server(port, switches):
         do_GET = do_PUT = do_POST = do_DELETE = handle_any
 
         def log_message(self, *_):
-            """Logs nothing for a request."""
+            """Suppresses the log line of a request."""
 
     return http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)

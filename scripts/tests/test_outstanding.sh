@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # A flood to a slow device. The switch must give the device no more normal frames than `outstanding_bytes`
-# allows, and drop the others under their reason. Low-latency packets must neither be lost nor wait behind a
-# long kernel queue.
+# allows, and drop excess frames under a named reason. Low-latency packets must neither be lost nor wait
+# behind a long kernel queue.
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Part of the Ryu switch test tool: every case of an action and of set_field, and some matches (make
-# conformance runs all). Needs the release build. All 268 cases pass; a few may fail on a machine so busy that
-# a packet takes 3 s.
+# Runs a part of the Ryu switch test tool: all cases of actions and set_field, and some matches. `make
+# conformance` runs all cases. Needs the release build. All 268 cases pass. A few may fail on a machine that
+# is so busy that a packet takes 3 s.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

@@ -25,7 +25,8 @@ QUIET_S = 2
 
 
 class Ended:
-    """Set by SIGTERM. An exception could interrupt the code between sending a datagram and counting it."""
+    """Flag that SIGTERM sets. An exception instead of the flag could interrupt the code between sending a
+    datagram and counting it."""
 
     def __init__(self):
         self.yet = False
