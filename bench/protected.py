@@ -8,8 +8,8 @@ lost at a guarded hop after the failure is detected. Some graphs were planned be
 packets back; at least 95 % of the hops protected then must be protected now. A graph that cannot be planned
 is listed with the reason. Figures are written to target/report/protected.jsonl.
 
-Graphs come from ../shared/data/topo beside the repository, from --graphs, and from a generator of odd graphs.
---quick runs only small odd graphs.
+Graphs come from ../shared/data/topo beside the repository, from --graphs, and from a generator of odd graphs
+(random graphs of unusual shapes). --quick runs only small odd graphs.
 """
 
 import argparse

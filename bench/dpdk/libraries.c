@@ -39,7 +39,8 @@
 #define BATCH_MAX 32
 /* Keys per turn of lookups in a hash. A lookup takes no longer than reading the clock, so a turn has many. */
 #define HASH_TURN 256
-/* rte_hash compares keys of multiples of 16 bytes with vectors, others with memcmp. */
+/* rte_hash compares keys with vector instructions if their size is a multiple of 16 bytes, and with memcmp
+ * otherwise. */
 #define HASH_ALIGN 16
 #define GAP_NS 100000
 #define BUILD_MAX_S 300

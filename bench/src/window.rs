@@ -125,8 +125,8 @@ impl<F: FnMut() -> Result<Window, Error>> Contender for F {
     }
 }
 
-/// Contender in this thread. It calls a closure, which performs one burst and returns its units, a fixed
-/// number of times.
+/// Contender in this thread. It calls a closure a fixed number of times. Each call performs one burst and
+/// returns its units.
 pub struct Loop<F> {
     turns: u32,
     gap_limit: Duration,

@@ -14,14 +14,16 @@ use crate::traffic::{KNOWN, NEW, NORMAL, Normal, SINGLE, SLOW, SLOW_FLOWS, Traff
 /// Number of low-latency flows. It is small enough that each flow has a record.
 const FLOWS: usize = 1_000;
 
-/// Rate of the known low-latency flows, and of each additional flow, as a share of the worker's capacity.
+/// Rate of the known low-latency flows, as a share of the worker's capacity.
 const LOW_SHARE: f64 = 0.1;
+
+/// Rate of each additional flow, as a share of the worker's capacity.
 const FLOW_SHARE: f64 = 0.005;
 
 /// Load for which a verdict is given, in multiples of the capacity for normal traffic.
 const FACTOR: f64 = 2.0;
 
-/// Loads that are tried to find the highest sustained load, in the same unit.
+/// Loads that are tried to find the highest sustained load, in multiples of the same capacity.
 const FACTORS: [f64; 8] = [1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0];
 
 /// Rate of each new, slow flow in packets/s.

@@ -25,7 +25,7 @@ class Segment:
     """Output port of the first switch."""
     key: int
     bits: int
-    """Length in bits of the largest key with these IDs."""
+    """Number of bits that suffices for any labels of these nodes, or the length of `key` if it is longer."""
     hop_limit: int
     """Hop limit of the pushed header. It limits how often core switches may forward the packet, including
     detours."""

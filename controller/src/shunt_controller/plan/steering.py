@@ -122,7 +122,8 @@ class Survival(NamedTuple):
     forwarded: int
     """Number of times that core switches forwarded the packet."""
     more: list[int]
-    """Switches that the packet visited, except the switches of its path after the first one."""
+    """Switches off the path that the packet visited, and the first switch of the path if the packet returned
+    to it."""
     in_port: int
     """Ingress port at the last node."""
 
