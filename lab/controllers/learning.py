@@ -71,7 +71,7 @@ class Learning(OSKenApp):
             self.add(switch, FLOW_PRIORITY, match, actions, timeout_s, message.buffer_id)
             self.log.info("switch %d: flow %s -> %s to port %d", switch.id, header.src, header.dst, out_port)
             if message.buffer_id != ofp.OFP_NO_BUFFER:
-                # The switch has forwarded the held packet by the new flow.
+                # The switch has forwarded the held packet with the new flow.
                 return
         actions = [parser.OFPActionOutput(ofp.OFPP_FLOOD if out_port is None else out_port)]
         data = message.data if message.buffer_id == ofp.OFP_NO_BUFFER else None

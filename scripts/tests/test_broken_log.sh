@@ -29,7 +29,7 @@ id = 1
 [datapath.openflow]
 listen = "$openflow_listen"
 CONFIG
-# The mounts that a case makes vanish with the namespace.
+# Mounts of a case vanish together with the namespace.
 unshare --mount --propagation private scripts/tests/broken_log/run.py \
     "$prefix" "$SHUNT" "$folder" "$seconds" "${report[@]}" &
 wait $! || fail 'see above'

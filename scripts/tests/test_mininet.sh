@@ -74,7 +74,7 @@ if [ -d target/tools/bin ]; then cp -rL target/tools/bin "$checkout/target/tools
 program=$SHUNT
 unset SHUNT
 (cd "$checkout" && mininet "$(all_of 2)" --topo single,2 --test pingall)
-# Here only the program is below /tmp.
+# In this run, only the program is below /tmp.
 SHUNT=$checkout/target/release/shunt mininet "$(all_of 2)" --topo single,2 --controller none --test pingall --post /dev/stdin <<'POST'
 dpctl show flows
 POST

@@ -61,7 +61,7 @@ row first passed
 [ "$(wc -l <"$folder/first")" -eq 2 ] || fail 'the first step did not run twice'
 expect 2 scripts/nightly.sh none
 
-# Without git the state is unknown. Therefore no step may count as already passed.
+# If git fails, the tested commit is unknown. Therefore no step may run.
 mkdir "$folder/bin"
 printf '#!/bin/sh\nexit 128\n' >"$folder/bin/git"
 chmod +x "$folder/bin/git"
