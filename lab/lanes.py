@@ -72,8 +72,8 @@ class Turn:
         if not times:
             raise Failed("%s: no ping was answered" % road.switch)
         self.set_aside_percent = 100 * (1 - len(whole) / len(times))
-        # If all pings are near gaps, all of them are used. The reported share of excluded pings is then 100
-        # %.
+        # If all pings are near gaps, all of them are used. The reported share of excluded pings is then
+        # 100 %.
         whole = whole or times
         self.median_us, self.p99_us, self.raw_p99_us = statistics.median(whole), p99(whole), p99(times)
         self.lost_percent = 100 * (1 - len(times) / pings)
