@@ -21,7 +21,7 @@ pub enum Engine {
     Lpm(Lpm),
     /// Arbitrary rules.
     Mask(Mask),
-    /// Arbitrary rules, if they are few.
+    /// Arbitrary rules of a small table.
     Scan(Scan),
     /// An engine from outside this crate. Benchmarks use it for comparison.
     Foreign(Box<dyn Lookup>),
@@ -58,7 +58,7 @@ impl Default for Base {
 }
 
 impl Base {
-    /// Creates a base from an engine and its slots' ids and priorities.
+    /// Creates a base from an engine, and the entry ID and priority of each slot.
     #[must_use]
     pub fn new(plan: Arc<KeyPlan>, engine: Engine, ids: Vec<EntryId>, priorities: Vec<u16>) -> Self {
         debug_assert_eq!(ids.len(), priorities.len());
@@ -91,14 +91,14 @@ impl Base {
         }
     }
 
-    /// Returns the entry of a slot.
+    /// Returns the entry ID of a slot.
     #[must_use]
     #[inline]
     pub fn id(&self, slot: u32) -> EntryId {
         self.ids[slot as usize]
     }
 
-    /// Stores the entry of each slot in `ids`, or [`EntryId::NONE`] for [`NONE`].
+    /// Stores the entry ID of each slot in `ids`. A slot of [`NONE`] gives [`EntryId::NONE`].
     #[inline]
     pub fn entries(&self, slots: &[u32], ids: &mut [EntryId]) {
         for (slot, id) in slots.iter().zip(ids) {

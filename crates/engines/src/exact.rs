@@ -31,8 +31,8 @@ pub struct Exact {
     seed: Seed,
     wide: Option<Box<Wide>>,
     store: Box<Store>,
-    /// For each slot, the next slot whose rule has the same value, or [`NONE`]. It is empty if all values
-    /// differ.
+    /// For each slot, the next slot whose rule has the same value, or [`NONE`]. The array is empty if all
+    /// values differ.
     later: Box<[u32]>,
     /// First slot of the rules that match everything.
     catch_all_from: u32,
@@ -73,7 +73,7 @@ impl Exact {
         let columns = Columns::new(mask, &values);
         let wide = Wide::new(level.min(Level::found()), &columns);
         let seed = Seed::of_process();
-        // Tables with rows of 0 words use other engines; see `choice.rs`.
+        // For tables with rows of 0 words, crate `tables` chooses other engines.
         let stored = columns.stored().len();
         let mut packed = vec![0; keyed * stored];
         for (row, packed) in values.chunks_exact(words.max(1)).zip(packed.chunks_exact_mut(stored.max(1))) {
@@ -156,7 +156,8 @@ impl Exact {
         self.columns.mask()
     }
 
-    /// Returns the number of spilled values, which take longer to find. It is 0 unless the hash is bad.
+    /// Returns the number of spilled values, which take longer to find. The number is 0 unless the hash
+    /// function distributes values badly.
     #[must_use]
     pub fn spilled(&self) -> usize {
         self.store.spilled()

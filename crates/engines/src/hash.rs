@@ -26,7 +26,7 @@ impl Seed {
         })
     }
 
-    /// Returns the seed derived from a number. It is not secret.
+    /// Returns the seed derived from a number. Such a seed is not secret.
     #[must_use]
     pub fn of_number(seed: u64) -> Self {
         Self { first: fold(seed, 0x9e37_79b9_7f4a_7c15) | 1, second: fold(!seed, 0xd1b5_4a32_d192_ed03) | 1 }
@@ -85,7 +85,7 @@ pub(crate) fn fold(a: u64, b: u64) -> u64 {
     wide as u64 ^ (wide >> 64) as u64
 }
 
-/// Hasher for keys that are hashes themselves.
+/// Hasher for keys that are already hashes.
 #[derive(Default)]
 pub(crate) struct Hashed(u64);
 
@@ -112,7 +112,7 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn masked_bits_do_not_count_and_others_do() {
+    fn only_examined_bits_affect_the_hash() {
         let seed = Seed::of_process();
         assert_eq!(seed.hash(&[1, 0xff], &[!0, 0x0f]), seed.hash(&[1, 0x0f], &[!0, 0x0f]));
         assert_eq!(seed.hash(&[1, 0xff, 7], &[!0, 0x0f, 0]), seed.hash_masked(&[1, 0x0f, 0]));
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn every_bit_of_a_key_counts() {
+    fn every_bit_of_a_key_affects_the_hash() {
         for seed in [Seed::of_process(), Seed::of_number(3)] {
             for words in 1..=6 {
                 let key: Vec<u64> =
@@ -146,7 +146,10 @@ mod tests {
                 }
                 for half in [0, 32] {
                     let halves: HashSet<u32> = hashes.iter().map(|hash| (hash >> half) as u32).collect();
-                    assert!(halves.len() + 1 >= hashes.len(), "{words} words: a half of the hash is alike");
+                    assert!(
+                        halves.len() + 1 >= hashes.len(),
+                        "{words} words: two keys have equal hash halves"
+                    );
                 }
             }
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Engine `index` for linear tables, whose entries are selected by an index. It is an array of ids, private
-//! to a worker, so that setting and clearing an index is one store.
+//! Engine `index` for linear tables, whose entries are selected by an index. It is an array of entry IDs,
+//! private to a worker, so that setting and clearing an index is one store.
 
 use flow::EntryId;
 

@@ -9,9 +9,9 @@
 //! prefix may have precedence over a longer one. In that case the best rule of each chain is stored too.
 //!
 //! Memory is linear in the number of rules, whatever the prefixes are. A lookup takes at most seven steps in
-//! a trie, or at most 2 + log9(2 x rules) steps in a tree (twice that for prefixes beyond 64 bits), and one
-//! more for each deleted rule that it visits. Up to 32 keys are processed step by step together
-//! (docs/adr/0024).
+//! a trie. In a tree it takes at most 2 + log9(2 x rules) steps, or twice that for prefixes longer than 64
+//! bits. Each deleted rule that it visits costs one more step. Up to 32 keys are processed step by step
+//! together (docs/adr/0024).
 
 mod build;
 mod chains;
@@ -136,7 +136,7 @@ impl Prefixes {
         }
     }
 
-    /// Continues with the field's second piece if the first 64 bits do not decide.
+    /// Continues with the field's second piece if the first 64 bits do not determine the result.
     #[inline(always)]
     fn second(&self, forest: &Forest, number: u32, row: &[u64], count: impl Fn(&Node, u64) -> u32) -> u32 {
         match (forest.second(number), self.low) {
@@ -228,10 +228,10 @@ mod tests {
     }
 
     #[test]
-    fn what_prefixes_hold_is_counted() {
+    fn prefixes_report_their_memory_size() {
         let different = || (0..100).map(|at| (at << 50, 20));
         let repeated = || (0..100).map(|at| ((at & !1) << 50, 20));
-        // The shorter prefix has precedence over a prefix inside it.
+        // The shorter prefix has precedence over a longer prefix inside it.
         let contradicting = || [(0, 3)].into_iter().chain((0..99).map(|at| (at << 50, 20)));
         let cases: [(Lpm, usize, usize); 4] = [
             (compiled(different()), 100, 0),
@@ -240,7 +240,7 @@ mod tests {
             (compiled(different().chain([(0, 0), (0, 0)])), 102, 2),
         ];
         for (lpm, chained, catch_alls) in cases {
-            let Search::Trie(trie) = &lpm.prefixes.search else { panic!("short prefixes") };
+            let Search::Trie(trie) = &lpm.prefixes.search else { panic!("short prefixes use a trie") };
             // The rules form one group, and only one word of a row is examined.
             let prefixes = size_of::<Prefixes>() + 4 + size_of::<keys::Column>() + trie.bytes();
             assert_eq!(lpm.prefixes.bytes(), prefixes);

@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn zeros_are_zeros_however_many() {
+    fn arrays_of_any_size_are_zero() {
         for count in [0, 1, LEAST_BYTES / 8 - 1, LEAST_BYTES / 8 + 1, LEAST_BYTES / 4 + 77] {
             let mut zeros = zeros(count);
             assert!(zeros.len() == count && zeros.iter().all(|word| *word == 0));

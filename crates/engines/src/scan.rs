@@ -91,7 +91,7 @@ impl Scan {
         self.find_from(0, key, end, wanted)
     }
 
-    /// Like [`Scan::find_if`], but begins with group number `group` of [`BLOCKS`] blocks.
+    /// Searches like [`Scan::find_if`], but begins with group number `group` of [`BLOCKS`] blocks.
     #[inline]
     fn find_from(&self, group: usize, key: &[u64], end: usize, wanted: impl Fn(u32) -> bool) -> u32 {
         let groups = self.rows.chunks(self.group()).enumerate().skip(group);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_is_counted() {
+    fn the_memory_size_is_reported() {
         // Nine rules occupy two blocks of eight rules, with a value and a mask for each word of a rule.
         assert_eq!(Scan::new(3, 9, &[1; 27], &[1; 27]).bytes(), 16 * 3 * 16);
     }

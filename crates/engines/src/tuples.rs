@@ -169,8 +169,8 @@ impl Tuples {
         self.buckets.iter().map(|bucket| (bucket.tuple, bucket.hash))
     }
 
-    /// Returns the coarsest mask of a rule that is not yet the mask of a tuple, or `None` if there is no such
-    /// mask or the number of tuples is at its maximum.
+    /// Returns the coarsest mask of a rule that is not yet the mask of a tuple. Returns `None` if there is no
+    /// such mask, or if the number of tuples is at its maximum.
     fn fresh_mask(&self, mask: &[u64]) -> Option<Box<[u64]>> {
         if self.tuples.len() == TUPLES_MAX {
             return None;
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_128_tuples_do_not_take_is_walked_as_far_as_there_is_room() {
+    fn rules_that_128_tuples_do_not_take_are_walked_up_to_the_limit() {
         let plan = KeyPlan::new(&[Field::Metadata]).unwrap();
         // Masks with holes, none of which is part of another. Their only coarse mask is the one without bits.
         let masks: Vec<Vec<u64>> =

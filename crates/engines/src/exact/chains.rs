@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Control side: chains of rules with the same value. Only the best rule of a value is hashed, and it leads
-//! to the others.
+//! Control side: chains of rules with the same value. Only the best rule of a value is hashed. A chain leads
+//! from this rule to the others.
 
 use crate::NONE;
 use std::cmp::Ordering;
@@ -13,7 +13,8 @@ const PART: usize = 4;
 pub struct Chains {
     /// Slots of the best rule of each value, in no particular order.
     pub firsts: Vec<u32>,
-    /// For each slot, the next slot whose rule has the same value, or [`NONE`]. Empty if all values differ.
+    /// For each slot, the next slot whose rule has the same value, or [`NONE`]. The array is empty if all
+    /// values differ.
     pub later: Box<[u32]>,
 }
 
@@ -33,7 +34,7 @@ impl Chains {
             ends[at] += ends[at - 1];
         }
         let mut order = vec![0u32; len];
-        // `ends` holds the start of each part, and is advanced to its end.
+        // `ends` holds the start of each part. This loop advances it to the end of the part.
         for (slot, &hash) in hashes.iter().enumerate() {
             let end = &mut ends[part(hash)];
             order[*end as usize] = slot as u32;
@@ -66,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_best_leads_to_the_others_whatever_the_hashes() {
+    fn the_best_rule_of_a_value_leads_to_the_others_whatever_the_hashes() {
         let values = [5, 6, 5, 7, 6, 5];
         let spread = values.map(|value: u64| value.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         for hashes in [spread, values, [1; 6]] {

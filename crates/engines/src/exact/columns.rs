@@ -93,7 +93,7 @@ impl Columns {
         })
     }
 
-    /// Returns whether the words of a row that are not stored have the values that all rules need.
+    /// Returns whether the words of a row that are not stored have the values that all rules require.
     #[inline(always)]
     pub fn has_common(&self, row: &[u64]) -> bool {
         self.alike
@@ -122,25 +122,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_tells_rules_apart_is_stored() {
+    fn only_words_that_distinguish_rules_are_stored() {
         let columns = Columns::new(&[3, 0, 0xff, 7], &[1, 0, 5, 2, 1, 0, 6, 2]);
         let mut packed = [9];
         assert!(columns.pack(&[5, 77, 0x706, 10], &mut packed));
         assert_eq!((columns.stored(), packed), (&[2][..], [6]));
-        assert!(!columns.pack(&[6, 77, 6, 10], &mut packed), "a word that all rules have otherwise");
+        assert!(
+            !columns.pack(&[6, 77, 6, 10], &mut packed),
+            "a word differs from the value that all rules require"
+        );
         let mut row = [9; 4];
         columns.unpack(&[6], &mut row);
         assert_eq!(row, [1, 0, 6, 2]);
     }
 
     #[test]
-    fn some_word_is_stored_always() {
+    fn at_least_one_word_is_stored() {
         assert_eq!(Columns::new(&[1, 0], &[1, 0, 1, 0]).stored().len(), 1);
         assert_eq!(Columns::new(&[1, 0], &[]).stored().len(), 1);
     }
 
     #[test]
-    fn rows_shorter_than_a_line_are_stored_whole_if_four_words_tell_rules_apart() {
+    fn rows_shorter_than_a_line_are_stored_whole_if_four_words_distinguish_rules() {
         let stored = |words: usize, differing: usize| {
             let mut values = vec![0; 2 * words];
             values[words..][..differing].fill(1);
@@ -150,8 +153,9 @@ mod tests {
     }
 
     #[test]
-    fn what_columns_hold_is_counted() {
-        // The mask and the common values have four words each. Two words are alike, and one is stored.
+    fn columns_report_their_memory_size() {
+        // The mask and the common values have four words each. Two words are equal in all rules, and one word
+        // is stored.
         let columns = Columns::new(&[3, 0, 0xff, 7], &[1, 0, 5, 2, 1, 0, 6, 2]);
         assert_eq!(columns.bytes(), (4 + 4 + 2 + 1) * 8);
     }

@@ -17,9 +17,9 @@ const SPILLED: u8 = PILOTS;
 /// Bytes after the last pilot, so that a pilot can be read with an 8-byte load.
 pub const PADDING: usize = 8;
 
-/// Multiplier that spreads pilots. Odd.
+/// Odd multiplier that spreads pilots over the buckets.
 pub const SPREAD: u32 = 0x9e37_79b1;
-/// Multiplier that mixes spread pilots with hashes. Odd.
+/// Odd multiplier that mixes spread pilots with hashes.
 pub const MIX: u32 = 0x85eb_ca6b;
 
 /// Position of the 32 bits of the product that are mixed best.
@@ -91,7 +91,8 @@ impl Pilots {
             ends[at] += ends[at - 1];
         }
         let mut order = vec![0; hashes.len()];
-        // `ends` holds the start of each group, and is advanced to its end, where the next group begins.
+        // `ends` holds the start of each group. This loop advances it to the end of the group, where the next
+        // group begins.
         for (value, &hash) in (0..).zip(hashes) {
             let next = &mut ends[self.group(hash) + 1];
             order[*next as usize] = value;
@@ -224,13 +225,17 @@ mod tests {
     }
 
     #[test]
-    fn every_value_has_a_place_of_its_own_in_its_bucket() {
+    fn every_value_has_a_separate_place_in_its_bucket() {
         let mut rng = Rng::with_seed(1);
         for len in [0, 1, 2, 3, 7, 30, 1_000, 100_000] {
             for ways in [1, 2, 3, 5] {
                 let hashes: Vec<u64> = (0..len).map(|_| rng.u64(..)).collect();
                 let (pilots, places) = Pilots::new(&hashes, ways, PILOTS);
-                assert!(spilled(&places) * 10_000 <= len, "{} of {len} by {ways}", spilled(&places));
+                assert!(
+                    spilled(&places) * 10_000 <= len,
+                    "{} of {len} values spilled, {ways} ways",
+                    spilled(&places)
+                );
                 let mut taken: Vec<u32> = Vec::new();
                 for (&place, &hash) in places.iter().zip(&hashes) {
                     assert_eq!(place == NONE, pilots.is_spilled(hash));
@@ -248,7 +253,7 @@ mod tests {
 
     /// The memory figures in docs/engines.md follow from these fractions.
     #[test]
-    fn buckets_and_groups_are_as_many_as_the_ways_ask_for() {
+    fn the_number_of_ways_determines_how_many_buckets_and_groups_there_are() {
         for (ways, percent, tenths) in [(1, 80, 25), (2, 84, 30), (3, 88, 35), (5, 88, 35)] {
             for len in [1_000, 20_000, 20_001] {
                 let hashes: Vec<u64> =
@@ -299,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn hashes_that_are_all_alike_spill_in_bounded_time() {
+    fn equal_hashes_spill_in_bounded_time() {
         for hashes in [vec![7; 300_000], (0..300_000).collect(), (0..300_000).map(|at| at % 5).collect()] {
             let (pilots, places) = Pilots::new(&hashes, 3, PILOTS);
             assert!(

@@ -90,7 +90,7 @@ mod x86 {
     };
     use std::mem::MaybeUninit;
 
-    /// Truth table of `a | (b & c)`.
+    /// Truth table of `a | (b & c)` for the ternary logic instruction.
     const OR_BOTH: i32 = 0xf8;
 
     /// Binary logarithm of the size of a cache line in bytes.
@@ -219,7 +219,7 @@ mod x86 {
                     let bits = _mm512_xor_si512(line(eight, at), common[at]);
                     words |= u64::from(_mm512_test_epi64_mask(bits, alike[at])) << (at * LINE);
                 }
-                // The first word's bit of each row is the OR of all its bits.
+                // In `rows`, the bit of each row's first word is the OR of the bits of all words of the row.
                 let rows = (0..WORDS).fold(0, |rows, word| rows | words >> word);
                 let rows = _pext_u64(rows, firsts) as u8 & (u8::MAX >> (LINE - slots.len()));
                 // SAFETY: the store is masked to the elements of `slots`, at most eight.
@@ -285,8 +285,8 @@ mod x86 {
         #[inline]
         #[target_feature(enable = "avx512f")]
         unsafe fn packed<const W: usize, const PAIR: bool>(&self, row: *const u64) -> __m128i {
-            // SAFETY: `new` takes `picked` from the indices of the row's words, and the caller guarantees a
-            // row.
+            // SAFETY: `new` takes `picked` from the indices of the row's words, and the caller guarantees
+            // that `row` points to a row.
             unsafe {
                 let first = row.add(self.picked[0] as usize);
                 if PAIR {
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn two_words_are_loaded_at_once_if_the_second_is_the_next() {
+    fn two_words_are_loaded_at_once_if_they_are_adjacent() {
         for words in 2..=LINE {
             for (first, second) in
                 (0..words).flat_map(|first| (first + 1..words).map(move |second| (first, second)))
@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_rules_have_alike_are_compared_only_if_there_are_some() {
+    fn words_equal_in_all_rules_are_compared_only_if_there_are_any() {
         let examined = |mask: &[u64]| Wide::new(Level::found(), &Columns::new(mask, &[0, 0, 0, 1, 0, 0]));
         let Some(wide) = examined(&[u64::MAX, 0, 0]) else { return };
         assert!(!wide.has_alike, "the other words are not examined");
@@ -467,20 +467,23 @@ mod tests {
     }
 
     #[test]
-    fn rows_longer_than_a_line_and_lesser_levels_take_the_portable_way() {
+    fn rows_longer_than_a_line_and_lower_levels_use_portable_code() {
         let all: Vec<usize> = (0..LINE).collect();
         for level in [Level::Portable, Level::Avx2] {
             assert!(Wide::new(level, &columns(2, &[0])).is_none());
         }
         assert!(Wide::new(Level::found(), &columns(LINE + 1, &[0])).is_none());
-        assert!(Wide::new(Level::found(), &columns(LINE, &all)).is_none(), "there is no room for a slot");
+        assert!(
+            Wide::new(Level::found(), &columns(LINE, &all)).is_none(),
+            "the line has no space for a slot"
+        );
         if Wide::new(Level::found(), &columns(2, &[0])).is_some() {
             assert!(Wide::new(Level::found(), &columns(LINE, &all[1..])).is_some());
         }
     }
 
     #[test]
-    fn a_slot_is_where_its_value_is_whole() {
+    fn the_slot_belongs_to_the_value_whose_words_are_all_equal() {
         for words in 1..LINE {
             let ways = ways(words);
             for equal in 0..=u8::MAX {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Values that found no place in their buckets, sorted for binary search. There are none unless the hash is
-//! bad. Even then a lookup takes at most logarithmic time.
+//! Values that found no place in their buckets, sorted for binary search. There are none unless the hash
+//! function distributes values badly. Even then a lookup takes at most logarithmic time.
 
 /// Spilled values of `words` words each, and their slots.
 #[derive(Debug, Default)]
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spilled_value_takes_its_words_and_a_slot() {
+    fn a_spilled_value_occupies_its_words_and_a_slot() {
         let spill = Spill::new(2, (0..50).map(|i| (vec![i, 0], i as u32)).collect());
         assert_eq!((spill.len(), spill.bytes()), (50, 50 * (2 * 8 + 4)));
         assert!(!spill.is_empty() && Spill::default().is_empty());

@@ -78,7 +78,7 @@ impl Store {
             let (bucket, way) = (place as usize / ways, place as usize % ways);
             let bucket = &mut buckets.words_mut()[bucket * stride..][..stride];
             bucket[way * words..][..words].copy_from_slice(packed);
-            // The slot was all ones, so XOR with its complement sets it.
+            // The place of the slot holds all ones, so XOR with the complement of the slot stores the slot.
             bucket[ways * words + way / 2] ^= u64::from(!slot) << (way % 2 * 32);
         }
         Self { words, ways, stride, pilots, buckets, spill: Spill::new(words, spilled) }

@@ -7,7 +7,7 @@ fn levels() -> impl Iterator<Item = Level> {
 }
 
 #[test]
-fn values_catch_all_and_the_dead() {
+fn deleted_rules_give_way_to_equal_rules_and_to_catch_alls() {
     // Two rules of value 5 (the first is better), one rule of value 6, and a table-miss rule.
     let exact = Exact::new(1, &[0xff], vec![5, 6, 5], 3, 4);
     let mut tombstones = BitSet::new(4);
@@ -36,7 +36,7 @@ fn many_keys_in_many_groups() {
 }
 
 #[test]
-fn many_rules_of_one_value_cost_no_more_to_build_than_others() {
+fn many_rules_of_one_value_take_no_longer_to_build_than_others() {
     let exact = Exact::new(1, &[u64::MAX], vec![7; 200_000], 200_000, 200_000);
     let mut tombstones = BitSet::new(200_000);
     for slot in (0..199_999).rev() {
@@ -110,7 +110,7 @@ impl Plain {
 }
 
 #[test]
-fn finds_what_a_plain_list_finds_by_any_instructions_and_however_many_are_spilled() {
+fn every_level_agrees_with_a_linear_search_however_many_values_are_spilled() {
     let mut rng = Rng::with_seed(1);
     for case in 0..400 {
         let plain = Plain::draw(&mut rng);
@@ -141,7 +141,8 @@ fn finds_what_a_plain_list_finds_by_any_instructions_and_however_many_are_spille
     }
 }
 
-/// Returns values chosen to collide by someone who knows the hash's code but not its seed.
+/// Returns values that an attacker who knows the code of the hash but not its seed would choose to cause
+/// collisions.
 fn hostile(words: usize) -> Vec<(&'static str, Vec<u64>)> {
     const RULES: u64 = 20_000;
     let row = |first: u64, rest: u64| (0..words as u64).map(move |word| if word == 0 { first } else { rest });
@@ -161,9 +162,9 @@ fn hostile(words: usize) -> Vec<(&'static str, Vec<u64>)> {
         ("sequential", rows(&|at| (at, 0))),
         ("sequential in the upper bits", rows(&|at| (at << 48, 7))),
         ("multiples of a power of two", rows(&|at| (at << 32, at << 20))),
-        ("words alike", rows(&|at| (at, at))),
-        ("words that make up for each other", rows(&|at| (at, !at))),
-        ("of one diagonal", rows(&|at| diagonal(at))),
+        ("equal words", rows(&|at| (at, at))),
+        ("words that are complements", rows(&|at| (at, !at))),
+        ("values on one diagonal", rows(&|at| diagonal(at))),
         (
             "single bits and pairs of bits",
             rows(&|at| (1 << (at % 64) | (at / 64) << 50, 1 << (at / 64 % 64))),
@@ -213,7 +214,7 @@ fn no_choice_of_values_makes_buckets_overflow() {
 }
 
 #[test]
-fn what_tables_hold_is_counted() {
+fn tables_report_their_memory_size() {
     for (words, bytes) in [(1, 14.8), (2, 24.5), (3, 38.4), (4, 80.4), (7, 80.4)] {
         // All words of a row are needed to distinguish rules.
         let values: Vec<u64> = (0..10_000).flat_map(|at: u64| vec![at; words]).collect();
@@ -222,11 +223,11 @@ fn what_tables_hold_is_counted() {
         assert!((store as f64 / 10_000.0 - bytes).abs() < 0.1, "{words} words: {store} for 10,000 rules");
         let pilots = &exact.store.pilots;
         assert_eq!(store, pilots.bytes() + (pilots.buckets() as usize * 8 + 7) * 8);
-        // Mask and common words of a row, and the numbers of the words that are stored.
+        // These are the mask, the common words, and the indices of the stored words.
         assert_eq!(exact.columns.bytes(), 3 * words * 8);
         assert_eq!(exact.bytes(), size_of::<Exact>() + store + exact.columns.bytes());
     }
-    // A value of two rules takes one place. The rules of a value are linked by one number per rule.
+    // Two rules with the same value take one place. Each rule has a link to the next rule with its value.
     let twice = Exact::new(1, &[u64::MAX], (0..200).map(|at| at / 2).collect(), 200, 200);
     let rest = size_of::<Exact>() + twice.store.bytes() + twice.columns.bytes();
     assert_eq!(twice.bytes(), rest + 200 * 4);

@@ -3,8 +3,9 @@
 //!
 //! Each block is combined with a secret and passes two rounds. The XOR of the blocks passes two more, so that
 //! every bit of a key passes four secret rounds. Two keys that differ in only one block never have the same
-//! XOR. For other keys, an attacker who knows the code but not the secrets finds two keys with the same XOR
-//! with a probability of at most 2^-30: two rounds have at least five active S-boxes, of 2^-6 each.
+//! XOR. An attacker who knows the code but not the secrets finds other keys with the same XOR with a
+//! probability of at most 2^-30. This bound holds because two rounds have at least five active S-boxes, of
+//! 2^-6 each.
 #![allow(unsafe_code)]
 
 use super::Seed;
@@ -156,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_bit_of_a_key_counts() {
+    fn every_bit_of_a_key_affects_the_hash() {
         let Some(aes) = Aes::new(Seed::of_process()) else { return };
         for words in [1, 2, 3, 5, 8] {
             let mut hashes = vec![aes.hash(&vec![0; words])];

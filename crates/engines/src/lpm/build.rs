@@ -74,7 +74,7 @@ impl Rules {
         Self { words, field: field.to_vec(), others, present, prefixes, numbers, catch_alls }
     }
 
-    /// Builds the search structure for the numbers of the intervals.
+    /// Builds the structure that finds the interval of a key and returns its number.
     fn find(self, level: Level, intervals: &Intervals, wholes: Vec<u32>) -> Prefixes {
         let longest = self.prefixes.iter().map(|prefix| prefix.length).max().unwrap_or(0);
         let groups = wholes.len();
@@ -150,7 +150,8 @@ fn number_of(numbers: &[u32], slot: u32) -> u32 {
     numbers.get(slot as usize).copied().unwrap_or(NONE)
 }
 
-/// Returns the best rule of each prefix's chain. Needed if priorities contradict prefix lengths.
+/// Returns the best rule of each prefix's chain. Lookups need these rules if priorities contradict prefix
+/// lengths.
 fn best_of_chains(prefixes: &[Prefix], up: &[u32]) -> Vec<u32> {
     let mut best: Vec<u32> = (0..up.len() as u32).collect();
     // Prefixes are sorted, so a prefix comes after the prefixes that contain it.

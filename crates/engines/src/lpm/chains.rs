@@ -4,15 +4,15 @@
 
 use crate::{BitSet, NONE};
 
-/// Chains of all prefixes; see the module's page.
+/// Chains of all prefixes.
 #[derive(Debug)]
 pub(super) struct Chains {
     /// For each rule, the first rule of the longest shorter prefix that contains this rule's prefix.
     pub up: Vec<u32>,
-    /// For each rule, the next rule with the same prefix. It is empty if all prefixes differ.
+    /// For each rule, the next rule with the same prefix. The array is empty if all prefixes differ.
     pub equal: Vec<u32>,
-    /// For the first rule of each prefix, the best rule of its chain. Empty if the first rule is always the
-    /// best.
+    /// For the first rule of each prefix, the best rule of its chain. The array is empty if the first rule is
+    /// always the best.
     pub best: Vec<u32>,
 }
 
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_chain_goes_on_behind_dead_rules_to_equal_and_shorter_prefixes() {
+    fn a_chain_continues_after_deleted_rules_to_equal_and_shorter_prefixes() {
         // Rules 2, 4 and 5 have the same prefix. It lies within the prefix of rules 0 and 3, which lies
         // within the prefix of rule 1.
         let mut chains = Chains {
@@ -78,7 +78,11 @@ mod tests {
             chains.living(2, &set)
         };
         assert_eq!(living(&chains, &[]), 0);
-        assert_eq!(living(&chains, &[0]), 1, "its best is not on the way up only");
+        assert_eq!(
+            living(&chains, &[0]),
+            1,
+            "rule 3, with the same prefix as rule 0, is skipped because rule 1 is better"
+        );
         assert_eq!(living(&chains, &[0, 1]), 2);
         assert_eq!(living(&chains, &[0, 1, 2]), 3);
         assert_eq!(living(&chains, &[0, 1, 2, 3]), 4);

@@ -44,7 +44,7 @@ pub(super) struct Forest {
 
 impl Forest {
     /// Builds one tree for each group of intervals. `starts` are their first values, left-aligned and
-    /// ascending from 0. `numbers` (below 2^31, or [`NONE`]) are the results of their values.
+    /// ascending from 0. `numbers` (below 2^31, or [`NONE`]) are the results for the values of the intervals.
     pub fn new<'i>(groups: impl Iterator<Item = (&'i [u128], &'i [u32])> + Clone) -> Self {
         let mut made = Self { nodes: Vec::new(), levels: Vec::new(), trees: Vec::new(), numbers: Vec::new() };
         made.trees.resize(groups.clone().count(), Tree::default());
@@ -61,8 +61,8 @@ impl Forest {
         let high = |start: &u128| (*start >> 64) as u64;
         let (mut firsts, mut made) = (Vec::with_capacity(starts.len()), Vec::with_capacity(starts.len()));
         let mut begin = |start: u64, number: u32| {
-            // Drops the previous interval if it is empty, which it is if this interval begins at the same
-            // value.
+            // Drops the previous interval if this interval begins at the same value: the previous one is then
+            // empty.
             if firsts.last() == Some(&start) {
                 firsts.pop();
                 made.pop();
@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn trees_have_as_many_nodes_as_they_need_and_lead_to_every_interval() {
+    fn trees_have_no_unneeded_node_and_lead_to_every_interval() {
         // The first interval needs no key. A leaf has eight keys, and an inner node has nine children.
         for (count, nodes) in [(1, 0), (2, 1), (9, 1), (10, 3), (73, 10), (74, 13), (649, 91), (650, 95)] {
             let starts: Vec<u128> = (0..count).map(|at| at << 100).collect();
@@ -203,7 +203,7 @@ mod tests {
                 let first = (start >> 64) as u64;
                 let last = first | u64::MAX >> 28;
                 let find = |value: u64| forest.find(forest.tree_of(0), value, super::count);
-                assert_eq!((find(first), find(last)), (*number, *number), "of {count}");
+                assert_eq!((find(first), find(last)), (*number, *number), "{count} intervals");
             }
             assert_eq!(forest.nodes.len(), nodes, "{count} intervals");
         }

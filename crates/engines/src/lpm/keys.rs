@@ -16,7 +16,8 @@ pub(super) struct Column {
     /// value that all rules require there.
     pub mask: u64,
     pub value: u64,
-    /// Bits that must be set for a prefix longer than 0. Without them the field is absent, not zero.
+    /// Presence bits that a prefix of at least one bit requires. If one of these bits is 0, the row lacks the
+    /// field.
     pub present: u64,
     /// Left shift that moves this word's part of the field to the position given by the mask `field`. `field`
     /// is 0 if the word has none of the field's first bits.
@@ -34,7 +35,7 @@ pub(super) struct Keys {
 /// Result of reading a row.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
-    /// Whether the row has the value that all rules need outside the field.
+    /// Whether the row has the value that all rules require outside the field.
     pub ours: bool,
     /// Whether the row has the field.
     pub present: bool,

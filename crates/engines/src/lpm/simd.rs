@@ -460,8 +460,8 @@ mod wide {
         }
     }
 
-    /// Forces the number into a separate register. The compiler would otherwise keep eight numbers in one
-    /// vector, whose elements wait for each other.
+    /// Forces the number into a separate register. Otherwise the compiler would keep eight numbers in one
+    /// vector, and each number would wait for the slowest load of all eight.
     #[inline(always)]
     fn apart(mut number: usize) -> usize {
         // SAFETY: the assembly contains no instruction.

@@ -3,23 +3,23 @@
 //! A node is a bitmap of the places where a new item begins. The item of a place is found by counting the
 //! bits that are set up to this place.
 //!
-//! Most values are found in the front, in three steps:
+//! The upper part of a trie is its front. Most values are found there, in three steps:
 //!
 //! 1. A bitmap over the first 18 bits of the values (fewer in small tables) marks where nodes begin; the rank
 //!    gives the node.
 //! 2. In the node's bitmap the next six bits give the item.
-//! 3. Items are read from an array packed to as few bits as they need.
+//! 3. The item is read from an array in which each item takes only as many bits as it needs.
 //!
-//! A place within which no interval begins has no node. For such a place, the last item of the previous node
-//! counts. Intervals that differ in later bits are found below the front, in nodes with their items right
-//! after their bitmaps.
+//! A place within which no interval begins has no node. The item of such a place is the last item of the
+//! previous node. Intervals that differ in later bits are found below the front, in nodes with their items
+//! right after their bitmaps.
 
 use crate::NONE;
 
 /// Number of bits that a node resolves.
 pub(super) const STEP: u32 = 6;
 
-/// Possible numbers of leading bits that a front resolves. From each of them, whole steps lead to bit 24.
+/// Possible numbers of leading bits that a front resolves. Each leaves a whole number of steps to bit 24.
 const FRONT_BITS: [u32; 3] = [18, 12, 6];
 
 /// Maximum size of a front in bytes per interval.
@@ -41,11 +41,11 @@ pub(super) const ITEM_UNIT: u32 = 2;
 /// At most one in this many items may lie deeper than the steps that every lookup takes.
 const RARE: usize = 32;
 
-/// Front of a tree.
+/// Front of a trie: a range of words, indexed by the leading bits of a value.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(super) struct Root {
-    /// Index of its first word.
+    /// Index of the front's first word.
     pub at: u32,
     /// Number of leading bits of a value that are the index of its place in the front.
     pub bits: u32,
@@ -57,9 +57,9 @@ pub(super) struct Root {
 pub(super) struct Word {
     /// Bitmap of the places at which a node starts. Bit 0 is always set.
     pub starts: u64,
-    /// Index of the first node.
+    /// Index of the word's first node.
     pub node: u32,
-    /// Position where the items of its nodes begin, in units of [`ITEM_UNIT`] bits.
+    /// Position at which the items of the word's nodes begin, in units of [`ITEM_UNIT`] bits.
     pub base: u32,
 }
 
@@ -76,9 +76,11 @@ pub(super) struct Trie {
     pub maps: Vec<u64>,
     pub offsets: Vec<u16>,
     /// Items of the front. An item is a number or `none`. A wide item may also be the position of a node
-    /// below the front, counted from `none` + 1. Padded so that a 4-byte load of the last item is in range.
+    /// below the front, counted from `none` + 1. The array is padded so that a 4-byte load of the last item
+    /// is in range.
     pub items: Vec<u8>,
-    /// Nodes below the front. Each is a bitmap of eight bytes, followed by its items. Padded like `items`.
+    /// Nodes below the front. Each is a bitmap of eight bytes, followed by its items. The array is padded
+    /// like `items`.
     pub below: Vec<u8>,
     /// Width of an item in bits. `wide` is the width of wide items.
     pub width: u32,
@@ -98,10 +100,11 @@ struct Pending {
 }
 
 impl Trie {
-    /// Builds one trie for each group of intervals. Returns `None` if the tries take too many bits.
+    /// Builds one trie for each group of intervals. Returns `None` if an item would take more than
+    /// [`WIDTH_MAX`] bits.
     ///
     /// `starts` are the first values, left-aligned, ascending from 0, with no bit after the 32nd. `numbers`
-    /// are the results of their values.
+    /// are the results for the values of the intervals.
     pub fn new<'i>(groups: impl Iterator<Item = (&'i [u64], &'i [u32])> + Clone) -> Option<Self> {
         let numbers = groups.clone().flat_map(|(_, numbers)| numbers.iter());
         let none = numbers.filter(|number| **number != NONE).max().map_or(0, |most| most + 1);
@@ -117,7 +120,7 @@ impl Trie {
         let place = value >> (u64::BITS - root.bits);
         let word = self.words[root.at as usize + (place / 64) as usize];
         let mut rest = value << root.bits;
-        // Keeps only the places up to the value's own, shifted to the upper end.
+        // Keeps only the bits of the places up to the value's place, shifted to the upper end.
         let starts = word.starts << (63 - place % 64);
         let node = (word.node + starts.count_ones() - 1) as usize;
         let inner = if starts >> 63 != 0 { rest >> (u64::BITS - STEP) } else { 63 };
@@ -382,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn fronts_are_as_large_as_64_bytes_an_interval_allow() {
+    fn a_front_takes_at_most_64_bytes_per_interval() {
         for (count, bits) in [(1, 6), (15, 6), (16, 12), (1_023, 12), (1_024, 18), (4_000, 18)] {
             let trie = even(count, 32);
             assert_eq!(trie.roots[0].bits, bits, "{count} intervals");
@@ -391,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_steps_are_taken_at_once_as_most_intervals_need() {
+    fn every_lookup_takes_as_many_steps_as_most_intervals_need() {
         // Below a front of 18 bits with nodes of 6 bits, each step resolves 6 more bits.
         for (bits, steps) in [(18, 0), (24, 0), (25, 1), (30, 1), (31, 2), (32, 2)] {
             assert_eq!(even(2_000, bits).steps, steps, "{bits} bits");
@@ -410,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_take_25_bits_at_most_with_that_for_nothing() {
+    fn numbers_take_at_most_25_bits_including_the_one_for_no_prefix() {
         let most = (1 << 25) - 2;
         let trie = |numbers: &[u32]| Trie::new([(&[0, 1 << 63][..], numbers)].into_iter());
         let widest = trie(&[NONE, most]).unwrap();
@@ -432,13 +435,17 @@ mod tests {
                 let start = at << (u64::BITS - bits);
                 let end = if at + 1 == count { u64::MAX } else { start | u64::MAX >> bits };
                 let right = at as u32;
-                assert_eq!((trie.find(0, start), trie.find(0, end)), (right, right), "{at} of {count}");
+                assert_eq!(
+                    (trie.find(0, start), trie.find(0, end)),
+                    (right, right),
+                    "interval {at} of {count}"
+                );
             }
         }
     }
 
     #[test]
-    fn what_tries_hold_is_counted() {
+    fn tries_report_their_memory_size() {
         let trie = even(2_000, 32);
         assert_eq!(
             (trie.roots.len(), trie.words.len(), trie.offsets.len()),

@@ -102,7 +102,7 @@ impl Rows {
                     engine(&keys[from * words..to * words], &tombstones, &mut found[from..to]);
                     from = to;
                 }
-                assert!(found == right, "{level:?} of {len} rules, {} dead", tombstones.len());
+                assert!(found == right, "{level:?}: {len} rules, {} deleted", tombstones.len());
             }
             // Mark some of the rules that were hit as deleted, and some others.
             right.iter().filter(|_| rng.u8(..4) < round + 1).for_each(|slot| tombstones.insert(*slot));
@@ -207,7 +207,7 @@ fn masks_with_holes_on_long_keys() {
 
 /// Rules that all match one packet, to bound the cost of the worst case.
 #[test]
-fn rules_one_inside_the_other() {
+fn nested_rules() {
     let mut matches = Vec::new();
     for source in (0..=32).rev() {
         for destination in (0..=32).rev() {
@@ -237,7 +237,7 @@ fn rules_one_inside_the_other() {
 
 /// Rules that no coarse mask distinguishes, many of them equal.
 #[test]
-fn rules_alike_in_all_long_fields() {
+fn rules_equal_in_all_long_fields() {
     let mut rng = Rng::with_seed(21);
     let rule = |_| {
         let [from, to] = crate::sets::ports().unwrap();
@@ -250,5 +250,5 @@ fn rules_alike_in_all_long_fields() {
     let rows = Rows::new((0..65_536).map(rule).collect());
     rows.check(&mut Rng::with_seed(22), 60);
     let bytes = rows.mask(Level::found()).bytes();
-    assert!(bytes < 300 * rows.matches.len(), "{} bytes a rule", bytes / rows.matches.len());
+    assert!(bytes < 300 * rows.matches.len(), "{} bytes per rule", bytes / rows.matches.len());
 }

@@ -66,7 +66,7 @@ impl Rows {
             for ((key, value), mask) in key.iter_mut().zip(&self.values[at..]).zip(&self.masks[at..]) {
                 *key = *key & !mask | value;
             }
-            // A key that differs in one bit of the field.
+            // Some keys differ from a prefix in one bit of the field.
             if rng.u8(..4) == 0 {
                 let piece = self.field[rng.usize(..self.field.len())];
                 key[piece.word] ^= 1 << (piece.shift + rng.u32(..piece.bits));
@@ -114,7 +114,7 @@ impl Rows {
                 for ((key, found), hop) in keys.iter().zip(found).zip(hops) {
                     let right = self.matching(key).find(|slot| !tombstones.contains(*slot)).unwrap_or(NONE);
                     assert_eq!(found, right, "{what}, {level:?}: {key:x?}");
-                    // The first rule among the longest prefixes.
+                    // With shared numbers, the expected rule is the first one of the longest matching prefix.
                     let longest = self.matching(key).min_by_key(|slot| std::cmp::Reverse(self.length(*slot)));
                     let right = longest.map_or(NONE, |slot| numbers[slot as usize]);
                     assert_eq!(hop, right, "{what}, {level:?}, shared: {key:x?}");
@@ -138,9 +138,9 @@ fn every_level_finds_the_same() {
             rows.push(rng.u64(..tags), value, length);
         }
         let mut tombstones = BitSet::new(rows.len());
-        rows.check(&mut rng, 6, &tombstones, "all living");
+        rows.check(&mut rng, 6, &tombstones, "all rules active");
         (0..rows.len() as u32).filter(|_| rng.u8(..3) == 0).for_each(|slot| tombstones.insert(slot));
-        rows.check(&mut rng, 6, &tombstones, "some dead");
+        rows.check(&mut rng, 6, &tombstones, "some rules deleted");
     }
 }
 
@@ -159,11 +159,11 @@ fn the_deepest_nesting() {
         let mut tombstones = BitSet::new(rows.len());
         rows.check(&mut rng, 40, &tombstones, "nested");
         (0..rows.len() as u32).filter(|slot| slot % 5 != 0).for_each(|slot| tombstones.insert(slot));
-        rows.check(&mut rng, 40, &tombstones, "nested and mostly dead");
+        rows.check(&mut rng, 40, &tombstones, "nested, most rules deleted");
     }
 }
 
-/// Returns the n-th prefix.
+/// Function that returns the n-th prefix.
 type Hostile = fn(u32, &mut Rng) -> (u128, u32);
 
 /// Prefixes that an attacker may load: 65,536 prefixes under one place of the root, values of a range that
