@@ -5,15 +5,15 @@
 //! [`LABELED_MAX`] rules, trees take the rules that fully specify the bits on which a tree branches
 //! ([`trees`]). A step in a tree is one load, and a leaf compares four whole rules with one instruction.
 //!
-//! The remaining rules, which mostly leave all long fields open, are found by labels ([`labels`]). There is
-//! one label for each 16 bits of the key. Tables join labels until a single label identifies the rule
-//! ([`joining`]). Where these tables take too much memory, each label has a bit vector of rules, and the AND
-//! of the vectors gives the rules that match.
+//! The remaining rules, most of which examine no long field, are found by labels ([`labels`]). There is one
+//! label for each 16 bits of the key. Tables join labels until a single label identifies the rule
+//! ([`joining`]). If these tables would take too much memory, lookups use bit vectors: each label has a
+//! vector of the rules that it matches, and the AND of the vectors gives the rules that match the key.
 //!
 //! A lookup runs all this in stages, each for all keys of a group, and takes the best result.
 //!
 //! Rules for which both structures are unsuitable or need too much memory are hashed in merged tuples
-//! ([`buckets`]). Such rules can be constructed on purpose, or need more than 512 bits to be distinguished.
+//! ([`buckets`]). Such rules are constructed on purpose, or need more than 512 bits to be distinguished.
 
 use crate::simd::Level;
 use crate::{BitSet, KeyPlan, NONE};
@@ -193,7 +193,7 @@ impl Wide {
             }
             let before = left.len();
             let rest = grove.grow(left.clone());
-            // A tree that takes only few rules is not worth its steps.
+            // A tree that takes only a few rules is not worth its steps.
             if labels.is_some() && rest.len() > before / 2 {
                 grove.fell();
                 break labels;
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_is_counted() {
+    fn the_memory_size_is_reported() {
         let plan = KeyPlan::new(&[flow::Field::Metadata]).unwrap();
         // Six trees take 32 of the equal rules each. The remaining rules are too many for labels.
         let (values, masks) = (vec![5; 4_400], vec![7; 4_400]);

@@ -132,7 +132,8 @@ impl Buckets {
         }
     }
 
-    /// `WORDS` is the length of a key in words, or 0 if the length is not known at compile time.
+    /// Looks up at most [`GROUP`] keys. `WORDS` is the length of a key in words, or 0 if the length is not
+    /// known at compile time.
     #[inline(always)]
     fn lookup_group<const WORDS: usize>(&self, keys: &[u64], tombstones: &BitSet, slots: &mut [u32]) {
         let words = if WORDS == 0 { self.words } else { WORDS };
@@ -221,7 +222,7 @@ impl Buckets {
         found
     }
 
-    /// Returns the best active rule among the walked ones if it beats `found`, else `found`.
+    /// Returns the best active rule among the walked rules if it beats `found`, else `found`.
     fn walk(&self, key: &[u64], tombstones: &BitSet, found: u32) -> u32 {
         let below = self.walked_slots.partition_point(|slot| *slot < found);
         match self.walked.find_if(key, below, |place| !tombstones.contains(self.walked_slots[place as usize]))
@@ -283,7 +284,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tuples_of_up_to_two_rules_are_walked_as_long_as_these_are_up_to_64() {
+    fn tuples_of_one_or_two_rules_are_walked_up_to_64_rules_in_all() {
         // The first tuple is always walked, however many rules it has.
         let walked =
             |sizes: &[usize]| sparse(&[&[1_000], sizes].concat()).into_iter().filter(|is| *is).count();
@@ -293,15 +294,18 @@ mod tests {
         assert_eq!(walked(&[2; 32]), 1 + 32);
         assert_eq!(walked(&[2; 40]), 1 + 32);
         assert_eq!(walked(&[1; 80]), 1 + 64);
-        assert_eq!(walked(&[[2; 40], [1; 40]].concat()), 1 + 40 + 12, "the smallest first");
+        assert_eq!(
+            walked(&[[2; 40], [1; 40]].concat()),
+            1 + 40 + 12,
+            "tuples of one rule come before tuples of two"
+        );
     }
 
     #[test]
-    fn what_buckets_hold_is_counted() {
+    fn buckets_report_their_memory_size() {
         let plan = KeyPlan::new(&[flow::Field::EthDst]).unwrap();
         let words = plan.words();
-        // 40 rules under one mask, each in a separate bucket, and one rule under another mask, which is
-        // walked.
+        // 40 rules share a mask, and each is in a separate bucket. One rule has another mask, and is walked.
         let row = |value: u64| [vec![value], vec![0; words - 1]].concat();
         let values: Vec<u64> = (0..41).flat_map(|at| row(at << 20)).collect();
         let masks: Vec<u64> =

@@ -12,7 +12,7 @@ enum Step {
     /// Reads the label of a source.
     Read { source: u8, into: u8 },
     /// Joins the label at `into` with the next held label. One of the two labels times `scale`, plus the
-    /// other label, is an index of the table.
+    /// other label, is the index into the table.
     Join { into: u8, swapped: bool, scale: u32, table: Paged },
 }
 
@@ -65,7 +65,8 @@ impl Ends {
 /// Origin of a label.
 pub(super) enum Node {
     Source(u8),
-    /// Join of two labels: the first label times the number, plus the second label, is an index of the table.
+    /// Join of two labels: the first label times the number, plus the second label, is the index into the
+    /// table.
     Join(Box<(Node, Node)>, u32, Paged),
 }
 
@@ -123,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn eight_labels_are_held_at_most() {
+    fn at_most_eight_labels_are_held() {
         assert!(Ends::new(full(7)).is_some());
         assert!(Ends::new(full(8)).is_none());
         // A chain of any length holds two labels.
@@ -133,8 +134,9 @@ mod tests {
     }
 
     #[test]
-    fn joins_take_the_first_label_times_the_scale_and_the_second() {
-        // Labels below 10 are joined to their decimal number, whichever operand holds more labels.
+    fn the_index_of_a_join_is_the_first_label_times_the_scale_plus_the_second() {
+        // Labels below 10 are joined to the decimal number that they form, whichever operand holds more
+        // labels.
         let digits =
             |first: Node, second: Node, scale: u32| Node::join(first, second, scale, table(0..1_000));
         let source = Node::Source;
@@ -150,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_steps_hold_is_counted() {
+    fn a_program_reports_its_memory_size() {
         // Two labels are read and joined. The table has one entry and two unused ones.
         assert_eq!(Ends::new(full(1)).unwrap().bytes(), 3 * size_of::<Step>() + 3 * 2);
     }

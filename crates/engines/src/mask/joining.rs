@@ -2,10 +2,10 @@
 //! Control side: joins the labels of two sources into one, repeatedly, until a single table identifies the
 //! rule (recursive flow classification).
 //!
-//! A label of a join stands for the rules that match both operands. The next join is always the one that
-//! leaves the smallest fraction of the label combinations. This joins sources that belong together, such as
-//! the halves of an address. Rules that cannot win for any remaining bits of a key are ignored when labels
-//! are compared.
+//! A label of a join stands for the rules that match both operands. The next join is always the one with the
+//! fewest resulting labels per combination of labels. This joins sources that belong together, such as the
+//! halves of an address. Rules that cannot win for any remaining bits of a key are ignored when labels are
+//! compared.
 
 use super::ends::{Ends, Node};
 use super::layout::Dense;
@@ -74,7 +74,8 @@ pub(super) fn joined(sides: &[Side], rules: Ranked) -> Option<Ends> {
         .collect();
     let mut numbers = open.len();
     let mut steps = STEPS_MAX;
-    // Fraction of the label combinations left by each join, or `None` if the join is impossible.
+    // Number of resulting labels per combination of labels for each join, or `None` if the join is
+    // impossible.
     let mut known: BTreeMap<(usize, usize), Option<f64>> = BTreeMap::new();
     while open.len() > 2 {
         let mut best: Option<(f64, usize, usize)> = None;
@@ -110,8 +111,8 @@ pub(super) fn joined(sides: &[Side], rules: Ranked) -> Option<Ends> {
         .filter(|ends| ends.bytes() <= BYTES_MAX)
 }
 
-/// Estimates, from a sample of labels, which fraction of the label combinations a join leaves. Returns `None`
-/// if the join should not be tried.
+/// Estimates from a sample how many labels result from a join per combination of labels. Returns `None` if
+/// the join should not be tried.
 fn part_left(a: &Side, b: &Side, steps: &mut usize) -> Option<f64> {
     if a.count() * b.count() > PAIRS_MAX {
         return None;
@@ -177,7 +178,7 @@ fn first_bits(a: &Side, b: &Side, scale: usize, rules: usize, steps: &mut usize)
     if size > ENDS_MAX {
         return None;
     }
-    // For each rule the labels of `b` that it matches.
+    // Bitmap, for each rule, of the labels of `b` that match the rule.
     let words = b.count().div_ceil(64);
     let mut suited = vec![0u64; rules * words];
     for (label, vector) in b.vectors().enumerate() {
@@ -211,7 +212,7 @@ fn first_bits(a: &Side, b: &Side, scale: usize, rules: usize, steps: &mut usize)
     Some(table)
 }
 
-/// Returns the bits of a vector that are set.
+/// Returns the indices of the bits that are set in a vector.
 fn bits(vector: &[Line]) -> impl Iterator<Item = usize> {
     let words = vector.iter().flat_map(|line| line.0).enumerate();
     words.flat_map(|(at, mut word)| {
@@ -263,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_of_two_sides_lead_to_what_they_have_in_common() {
+    fn a_pair_of_labels_leads_to_the_intersection_of_their_vectors() {
         let mut rng = Rng::with_seed(1);
         for (first, second, length, one_in) in [(1, 1, 1, 2), (7, 9, 2, 40), (30, 5, 3, 300)] {
             let (a, b) = (side(&mut rng, first, length, one_in), side(&mut rng, second, length, one_in));
@@ -277,7 +278,7 @@ mod tests {
             }
             let different: HashSet<_> =
                 a.vectors().flat_map(|a| b.vectors().map(move |b| both(a, b))).collect();
-            assert_eq!(met.count(), different.len(), "each once");
+            assert_eq!(met.count(), different.len(), "each intersection has one label");
             // Steps: one for each combination of a nonzero word with a vector of the other operand, and one
             // for each pair of labels.
             let words = a.lines.iter().flat_map(|line| line.0).filter(|word| *word != 0).count();
@@ -301,7 +302,10 @@ mod tests {
                     let right = right.map_or(1_024, |at| 64 * at as u32 + words[at].trailing_zeros());
                     assert_eq!(u32::from(*found), right);
                 }
-                assert!(row[second..].iter().all(|found| *found == 1_024), "behind the last label");
+                assert!(
+                    row[second..].iter().all(|found| *found == 1_024),
+                    "entries after the last label hold no rule"
+                );
             }
             assert_eq!(table.len(), first * scale);
         }
@@ -321,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn combinations_that_would_take_too_much_memory_are_not_joined() {
+    fn joins_that_would_take_too_much_memory_are_not_made() {
         let one = |rule: u64| std::array::from_fn(|nth| (rule % 3 == nth as u64).then_some(rule));
         assert!(!joinable((0..3_000).map(one)));
     }

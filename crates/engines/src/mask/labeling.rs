@@ -25,8 +25,8 @@ const BLOCK_BITS: u32 = 8;
 /// Maximum number of values of a chunk that is stored without pages.
 const DIRECT: usize = 1 << 10;
 
-/// A dense word is hashed if every rule examines either all or none of the word's examined bits, and if there
-/// are at least this many such bits.
+/// A dense word is hashed if at least this many of its bits are examined, and if every rule examines either
+/// all or none of these bits.
 const WHOLE_MIN: u32 = 24;
 
 /// Builds the sources of labels, each with the vectors of its labels.
@@ -113,7 +113,7 @@ fn direct(
     // values are removed at the end.
     let mut vectors: Vec<Vec<Line>> = vec![vec![Line([0; 8]); length]];
     let mut counts = vec![size];
-    // For each label the last pair that divided it, and the label of the matching values.
+    // For each label, the last pair that divided it, and the label of the matching values.
     let mut divided = vec![(usize::MAX, 0u16)];
     for (number, ((mask, value), vector)) in pairs.iter().enumerate() {
         let open = !mask & (size as u64 - 1);
@@ -152,7 +152,7 @@ fn direct(
         lines.extend_from_slice(vector);
     }
     labels.iter_mut().for_each(|label| *label = names[usize::from(*label)]);
-    // Higher bits, which rules of other chunks may examine, are masked out.
+    // The mask removes higher bits of the word, which rules may examine in other chunks.
     let cut = Cut { shift, mask: size as u32 - 1 };
     let kind = Kind::Chunk { cut, labels: paged(&labels, BLOCK_BITS, DIRECT)? };
     Some((kind, Side { lines, length, covers: [0; DENSE_MAX] }))
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_of_more_than_24_bits_that_is_examined_whole_or_not_at_all_is_hashed() {
+    fn a_word_of_more_than_24_bits_that_rules_examine_whole_or_not_at_all_is_hashed() {
         let rows = |mask: u64, other: u64| -> Vec<Vec<(u64, u64)>> {
             let mask = |at: u64| [mask, 0, other][at as usize % 3];
             (0..30).map(|at| vec![(at * 0x0101_0101_0101_0101, mask(at))]).collect()
@@ -196,7 +196,11 @@ mod tests {
         assert_eq!(made(&rows(bits(25), 0)).unwrap(), [(0, true, 11)]);
         assert_eq!(made(&rows(bits(64), bits(64))).unwrap(), [(0, true, 21)]);
         assert_eq!(made(&rows(bits(24), 0)).unwrap(), [(0, false, 11), (0, false, 11)]);
-        assert_eq!(made(&rows(bits(25), bits(24))).unwrap().len(), 2, "one rule examines a part");
+        assert_eq!(
+            made(&rows(bits(25), bits(24))).unwrap().len(),
+            2,
+            "one rule examines only a part of the word"
+        );
     }
 
     #[test]
@@ -214,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_as_many_sources_as_chunks_of_the_longest_key() {
+    fn the_longest_key_has_one_source_per_chunk() {
         let row = |at: u64| vec![(at * 0x0001_0001_0001_0001, u64::MAX << (at % 2)); DENSE_MAX];
         let rows: Vec<_> = (0..20).map(row).collect();
         assert_eq!(made(&rows).unwrap().len(), 32);

@@ -28,7 +28,7 @@ pub(super) const RULES_MAX: usize = LENGTH_MAX * LINE_BITS as usize;
 /// Maximum number of lines in a vector.
 const LENGTH_MAX: usize = 8;
 
-/// Maximum number of keys in a pass that uses vectors instead of tables. For so few keys, successive table
+/// Maximum number of keys in a pass that uses vectors instead of tables. For this few keys, successive table
 /// lookups take longer than vectors.
 const ALONE_MAX: usize = 1;
 
@@ -47,7 +47,7 @@ impl Labels {
     /// Compiles rules. Returns `None` if there are too many or they would take too much memory.
     ///
     /// `slots` are the rules in order of precedence. `rows` holds `dense` values and as many masks for each
-    /// slot. `vain` decides whether joins are tried, and records failure.
+    /// slot. `vain` decides whether joins are tried, and records a failure.
     pub fn new(slots: &[u32], rows: &[u64], dense: usize, vain: &mut Vain) -> Option<Self> {
         if slots.is_empty() || slots.len() > RULES_MAX {
             return None;
@@ -146,7 +146,8 @@ impl Labels {
             self.vectors.starts(nth, starts);
         }
         let wanted = |bit: u32| tombstones.is_empty() || !tombstones.contains(self.slots[bit as usize]);
-        // Computed at most once per line and group, and only if the first rule of a key is deleted.
+        // Active rules of each line. They are computed at most once per line and group, and only if the first
+        // rule of a key is deleted.
         let (mut lines, mut known) = ([Line([0; 8]); LENGTH_MAX], 0u32);
         let living = |line: u32| {
             let at = line as usize % LENGTH_MAX;
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn joins_in_vain_are_noted_and_not_tried_again() {
+    fn failed_joins_are_recorded_and_not_retried() {
         // Three fields with 1,000 values each. Each rule examines a single field.
         let rows: Vec<u64> =
             (0..3_000).flat_map(|rule| [rule << (16 * (rule % 3)), 0xffff << (16 * (rule % 3))]).collect();
@@ -205,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_labels_hold_is_counted() {
+    fn labels_report_their_memory_size() {
         // Each rule examines a chunk of 16 bits and a word that is hashed.
         let rows: Vec<u64> = (0..40).flat_map(|rule| [rule, rule << 20, 0xffff, u64::MAX]).collect();
         let slots: Vec<u32> = (0..40).collect();
@@ -213,7 +214,7 @@ mod tests {
         let [Kind::Chunk { labels: chunk, .. }, Kind::Whole(whole)] =
             [&labels.sources[0].kind, &labels.sources[1].kind]
         else {
-            panic!("one of each kind");
+            panic!("one source of each kind");
         };
         let ends = labels.ends.as_ref().unwrap();
         let slots = 41 * 4;

@@ -2,9 +2,9 @@
 //! Dense keys: the bits of a key that distinguish rules, packed together. Trees branch on these bits, and
 //! leaves compare them.
 //!
-//! Bits that no rule examines are left out. Bits that the same rules examine, all with one value (an
-//! `EtherType`, a prefix that contains a whole table, the presence of a header), are reduced to one bit:
-//! whether they have that value. Words whose bits are examined by most rules come first.
+//! Bits that no rule examines are left out. Bits that the same rules examine, all with one value, are reduced
+//! to one bit: whether they have that value. Examples are an `EtherType`, a prefix that contains a whole
+//! table, and the presence of a header. Words whose bits are examined by most rules come first.
 
 use super::simd::{COMPARED, DENSE_MAX, Kernel, Portable};
 
@@ -45,7 +45,7 @@ pub(super) struct Layout {
     commons: Vec<Common>,
 }
 
-/// Use of a bit by the rules: how many need 0 and how many need 1.
+/// Use of a bit by the rules: how many require 0 and how many require 1.
 #[derive(Clone, Copy, Default)]
 struct Asked {
     zeros: u64,
@@ -259,8 +259,8 @@ mod tests {
         }
     }
 
-    /// Some rules have a single value in these fields and other rules do not examine them. Some masks have
-    /// holes.
+    /// Draws rules. Most of them have equal values in the common bits, which the other rules do not examine
+    /// except in word 0. Some masks have holes.
     fn draw(rng: &mut Rng, words: usize, len: usize) -> Drawn {
         let common: Vec<u64> = (0..words).map(|_| rng.u64(..) & rng.u64(..)).collect();
         let value: Vec<u64> = (0..words).map(|_| rng.u64(..)).collect();
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dense_key_matches_what_the_key_does() {
+    fn a_dense_key_matches_the_same_rules_as_the_key() {
         let mut rng = Rng::with_seed(1);
         let mut matches = [0, 0];
         for case in 0..200 {
@@ -294,7 +294,7 @@ mod tests {
                 }
                 let mut dense: Group<1> = [[0]; DENSE_MAX];
                 layout.keys(Portable, &key, 1, &mut dense);
-                assert!(dense[layout.dense()..].iter().all(|word| *word == [0]), "words in use");
+                assert!(dense[layout.dense()..].iter().all(|word| *word == [0]), "unused words are 0");
                 for (value, mask) in drawn.rules() {
                     let (values, masks) = layout.rule(value, mask);
                     let suits = (0..words).all(|word| key[word] & mask[word] == value[word]);
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_that_all_rules_have_alike_take_one_bit() {
+    fn bits_equal_in_all_rules_are_reduced_to_one_bit() {
         let mut rng = Rng::with_seed(2);
         let mut dense = |alike: u64, differing: u64| {
             let value = rng.u64(..) & alike;
@@ -325,11 +325,11 @@ mod tests {
         };
         assert_eq!(dense(0xffff << 40, 0xff), 8 + 1);
         assert_eq!(dense(0b111 << 40, 0xff), 8 + 1);
-        assert_eq!(dense(0b11 << 40, 0xff), 8 + 2, "two bits are not worth a step of their own");
+        assert_eq!(dense(0b11 << 40, 0xff), 8 + 2, "reducing two bits is not worth a step");
     }
 
     #[test]
-    fn rules_with_more_than_512_bits_that_tell_them_apart_have_no_dense_key() {
+    fn rules_distinguished_by_more_than_512_bits_have_no_dense_key() {
         let mut rng = Rng::with_seed(3);
         let mut of = |words: usize, mask: u64| {
             let rules = (0..100).map(|_| (0..words).map(|_| (rng.u64(..), mask)).collect());
@@ -339,11 +339,11 @@ mod tests {
         assert_eq!(of(9, u64::MAX), None);
         assert_eq!(of(16, u64::from(u32::MAX)), Some(8));
         assert_eq!(of(17, u64::from(u32::MAX)), None);
-        assert_eq!(of(1, 0), None, "nothing tells them apart");
+        assert_eq!(of(1, 0), None, "no bit distinguishes the rules");
     }
 
     #[test]
-    fn bits_that_some_rules_have_alike_are_taken_together_if_that_saves_words() {
+    fn bits_equal_in_some_rules_are_reduced_if_that_saves_words() {
         let mut rng = Rng::with_seed(4);
         // `words` words are examined by all rules, and `half` words by half of the rules. All bits except
         // `others` have the same value in all rules.
@@ -358,15 +358,19 @@ mod tests {
             let layout = Drawn::new(words + half, rules).layout();
             layout.map(|layout| (layout.dense(), layout.commons.len()))
         };
-        assert_eq!(of(1, 1, 0xff), Some((2, 0)), "two words are compared at once in any case");
-        assert_eq!(of(2, 1, 0xff), Some((3, 0)), "it saves none");
-        assert_eq!(of(2, 2, 0xff_ffff), Some((3, 2)), "one word has room for what is left of two");
-        assert_eq!(of(7, 20, 0), Some((8, 20)), "and for a bit of each of twenty");
-        assert_eq!(of(8, 1, 0), None, "there is no room for another bit");
+        assert_eq!(
+            of(1, 1, 0xff),
+            Some((2, 0)),
+            "no reduction is needed for the two words that blocks compare"
+        );
+        assert_eq!(of(2, 1, 0xff), Some((3, 0)), "reducing bits saves no word");
+        assert_eq!(of(2, 2, 0xff_ffff), Some((3, 2)), "the remaining bits of two words fit into one");
+        assert_eq!(of(7, 20, 0), Some((8, 20)), "one word has space for a bit of each of twenty words");
+        assert_eq!(of(8, 1, 0), None, "there is no space for another bit");
     }
 
     #[test]
-    fn what_is_held_is_counted() {
+    fn the_memory_size_is_reported() {
         // One piece of a word, and bits of two words that are each reduced to one bit.
         let rules = (0..20).map(|at| vec![(at | 0xff << 32, 0xff << 32 | 0xff), (0xfff, 0xfff)]);
         let layout = Drawn::new(2, rules.collect::<Vec<_>>()).layout().unwrap();

@@ -34,7 +34,7 @@ impl Living {
         made
     }
 
-    /// Returns a bitmap of the live rules of a line.
+    /// Returns a bitmap of the active rules of a line.
     #[inline(always)]
     pub fn line<K: Kernel>(&self, kernel: K, line: u32, tombstones: &BitSet) -> Line {
         let line = line as usize;
@@ -69,7 +69,7 @@ mod tests {
     use fastrand::Rng;
 
     #[test]
-    fn each_bit_tells_whether_its_slot_lives() {
+    fn each_bit_shows_whether_its_slot_is_active() {
         let mut rng = Rng::with_seed(1);
         for (count, step) in [(1, 1), (64, 1), (512, 1), (513, 1), (4_096, 1), (700, 3), (4_000, 90)] {
             let mut slot = 0;
@@ -92,14 +92,17 @@ mod tests {
             }
             let last = living.line(Portable, (count as u32 - 1) / LINE_BITS, &tombstones);
             let ones: u32 = last.0.iter().map(|word| word.count_ones()).sum();
-            assert!(ones as usize <= (count - 1) % LINE_BITS as usize + 1, "none beyond the last");
+            assert!(
+                ones as usize <= (count - 1) % LINE_BITS as usize + 1,
+                "no bit is set after the last rule"
+            );
             assert_eq!(living.line(Portable, 8, &tombstones).0, [0; 8]);
         }
     }
 
     #[test]
-    fn what_is_held_is_counted() {
-        // 16 bytes for each piece of 64 slots, and for each line the index of its first piece.
+    fn the_memory_size_is_reported() {
+        // A piece of 64 slots takes 16 bytes, and each line takes the index of its first piece.
         let slots: Vec<u32> = (0..1_024).collect();
         assert_eq!(Living::new(&slots).bytes(), 16 * 16 + 3 * 4);
     }

@@ -32,7 +32,7 @@ impl Met {
         self.lines.len() / self.length
     }
 
-    /// Returns a word's contribution to the hash of its vector: It is 0 for a word of 0.
+    /// Returns a word's contribution to the hash of its vector. The contribution of a word of 0 is 0.
     pub fn hash(&self, at: usize, word: u64) -> u64 {
         let wide = u128::from(word) * u128::from(self.secrets[at]);
         wide as u64 ^ (wide >> 64) as u64
@@ -78,21 +78,21 @@ mod tests {
     }
 
     #[test]
-    fn there_are_16384_labels_at_most() {
+    fn there_are_at_most_16384_labels() {
         let mut met = Met::new(1);
         let label = |met: &mut Met, value: u64| met.label(value, &[Line([value; 8])]);
         for value in 0..1 << 14 {
             assert_eq!(label(&mut met, value), Some(value as u16));
         }
         assert_eq!(label(&mut met, 1 << 14), None);
-        assert_eq!(label(&mut met, 5), Some(5), "those that are known are found");
+        assert_eq!(label(&mut met, 5), Some(5), "known vectors are found at the limit");
     }
 
     #[test]
-    fn words_of_vectors_are_hashed_by_their_places() {
+    fn the_hash_of_a_word_depends_on_its_position() {
         let met = Met::new(2);
         let hashes: std::collections::HashSet<u64> = (0..16).map(|at| met.hash(at, 3)).collect();
         assert_eq!(hashes.len(), 16);
-        assert!((0..16).all(|at| met.hash(at, 0) == 0), "words without bits can be left out");
+        assert!((0..16).all(|at| met.hash(at, 0) == 0), "words of 0 contribute nothing");
     }
 }

@@ -46,15 +46,15 @@ mod tests {
     /// Two unused numbers of 16 bits follow the entries and the pages, so that four bytes can be read at any
     /// place.
     #[test]
-    fn equal_blocks_are_kept_once_if_that_saves_half() {
+    fn equal_pages_are_stored_once_if_that_saves_half() {
         assert_eq!(bytes(16, 1, 255), 2 * (16 + 2 + 16 + 2));
         assert_eq!(bytes(16, 7, 0), 2 * (16 + 2 + 7 * 16 + 2), "exactly half");
         assert_eq!(bytes(16, 8, 0), 2 * (16 * 16 + 2), "less than half is saved");
-        assert_eq!(bytes(16, 1, 256), 2 * (16 * 16 + 2), "so few are read directly");
+        assert_eq!(bytes(16, 1, 256), 2 * (16 * 16 + 2), "a table of up to 256 entries has no pages");
     }
 
     #[test]
-    fn a_short_last_block_takes_as_much_room_as_others() {
+    fn a_short_last_page_takes_as_much_memory_as_others() {
         let entries: Vec<u16> = [3; 160].into_iter().chain([4; 3]).collect();
         let table = paged(&entries, 4, 0).unwrap();
         assert_eq!(table.bytes(), 2 * (11 + 2 + 2 * 16 + 2));

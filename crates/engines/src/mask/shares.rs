@@ -108,12 +108,12 @@ mod tests {
     use fastrand::Rng;
 
     #[test]
-    fn rules_that_an_earlier_one_hides_are_taken_out_and_no_others() {
+    fn only_rules_hidden_by_an_earlier_rule_are_removed() {
         let mut rng = Rng::with_seed(1);
         let mut taken = [0, 0];
         for _ in 0..100 {
-            // 150 rules of few bits each, in every second slot, and a part of the key that is already
-            // covered.
+            // Draws 150 rules of a few bits each, in every second slot, and the part of the key that is
+            // already covered.
             let draw = |rng: &mut Rng| {
                 let masks = [rng.u64(..) & rng.u64(..) & 0xff, rng.u64(..) & rng.u64(..) & 0xff];
                 [rng.u64(..) & masks[0], rng.u64(..) & masks[1], masks[0], masks[1]]
@@ -148,15 +148,15 @@ mod tests {
     }
 
     #[test]
-    fn there_are_512_different_shares_at_most() {
+    fn there_are_at_most_512_different_rests() {
         for (kinds, some) in [(512, true), (513, false)] {
             let slots: Vec<u32> = (0..600).collect();
             let rows: Vec<u64> = slots.iter().flat_map(|slot| [u64::from(slot % kinds), 0xffff]).collect();
             let ranked = Ranked { slots: &slots, rows: &rows, dense: 1 };
-            assert_eq!(Shares::new(ranked, &[0; 8]).is_some(), some, "{kinds} shares");
+            assert_eq!(Shares::new(ranked, &[0; 8]).is_some(), some, "{kinds} rests");
             let mut covered = [0; 8];
             covered[0] = 0xff00;
-            assert!(Shares::new(ranked, &covered).is_some(), "what is covered tells none apart");
+            assert!(Shares::new(ranked, &covered).is_some(), "covered bits do not distinguish rests");
         }
     }
 }

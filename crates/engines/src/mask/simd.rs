@@ -172,8 +172,8 @@ pub(super) struct Cut {
 /// that are often read stay in the L1 cache.
 #[derive(Debug)]
 pub(super) struct Paged {
-    /// Index of each page among the stored pages. It is empty if all are stored in order. Two unused elements
-    /// follow, because a gather reads four bytes.
+    /// Index of each page among the stored pages. The array is empty if all pages are stored in order. Two
+    /// unused elements follow, because a gather reads four bytes.
     pages: Vec<u16>,
     /// Entries of the stored pages. Two unused elements follow.
     items: Vec<u16>,
@@ -256,8 +256,8 @@ pub(super) const SOURCES_MAX: usize = DENSE_MAX * 4;
 /// Labels of a group, source by source.
 pub(super) type Found<const G: usize> = [[u32; G]; SOURCES_MAX];
 
-/// Maximum total number of lines for which vectors are not prefetched. So few lines stay in a core's own
-/// cache.
+/// Maximum total number of lines for which vectors are not prefetched. This few lines stay in the private
+/// cache of a core.
 const NEAR_LINES: usize = 1 << 12;
 
 impl Vectors {
@@ -334,7 +334,7 @@ impl Vectors {
         let last = self.lines.len() - self.length as usize;
         // SAFETY: the start is limited to `last`, after which `lines` has a whole vector of `length` lines.
         let vector = |start: u32| unsafe { self.lines.as_ptr().add((start as usize).min(last)) };
-        #[allow(clippy::needless_range_loop, reason = "of each chunk's starts, the one at `at`")]
+        #[allow(clippy::needless_range_loop, reason = "`at` indexes the starts of every source")]
         'keys: for at in 0..len {
             let known: [*const Line; N] = std::array::from_fn(|nth| vector(starts[nth][at]));
             for line in 0..self.length {
@@ -487,7 +487,7 @@ impl Width {
         Self(level.min(Level::found()))
     }
 
-    /// Does work with the best kernel of the level.
+    /// Runs `work` with the best kernel of the level.
     #[inline]
     pub fn run(self, work: impl Work) {
         match self.0 {

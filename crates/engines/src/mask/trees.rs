@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn up_to_four_rules_are_a_leaf() {
+    fn up_to_four_rules_form_a_leaf() {
         for (len, bits) in [(1, 0), (4, 0), (5, 1)] {
             let rows = rows((0..len).map(|value| (value, 7)));
             assert_eq!(root_bits(&grown(&rows, len as usize).0), bits, "{len} rules");
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leaf_takes_the_first_32_rules_that_nothing_tells_apart() {
+    fn a_leaf_takes_the_first_32_of_equal_rules() {
         for (len, over) in [(32, 0), (33, 1), (100, 68)] {
             let rows = rows((0..len).map(|_| (5, 7)));
             let (grove, left) = grown(&rows, len);
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_has_four_steps_at_most() {
+    fn a_tree_has_at_most_four_steps() {
         // Each level of branching separates a few of these rules and leaves the others together: 5, 4, 4, 4,
         // and finally a leaf of 47 rules.
         let rows = rows((0..64).map(|bit| (1 << bit, u64::MAX)));
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_open_in_too_many_cut_bits_are_left() {
+    fn rules_that_leave_too_many_branching_bits_open_are_not_taken() {
         // 256 exact rules, and one rule that leaves the lowest bits open. The node branches on seven bits,
         // which exclude one of the open bits.
         for (part, copies) in [(1, 4), (4, 4), (5, 5), (8, 8), (16, 16), (17, 16), (100, 16)] {
@@ -401,19 +401,19 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_about_as_many_as_rules_however_open_these_are() {
+    fn there_are_few_more_blocks_than_rules_however_many_bits_rules_leave_open() {
         let mut rng = Rng::with_seed(2);
         for len in [1_000, 10_000] {
             let open = |rng: &mut Rng| (0..4).fold(0, |open, _| open | 1 << rng.u32(..16));
             let rows = rows((0..len).map(|_| (rng.u64(..), 0xffff & !open(&mut rng))));
             let (grove, left) = grown(&rows, len);
-            assert!(left.len() < len, "some are taken");
+            assert!(left.len() < len, "the tree takes some rules");
             assert!(grove.blocks.len() < len + len / 8, "{len} rules: {} blocks", grove.blocks.len());
         }
     }
 
     #[test]
-    fn six_trees_may_grow_and_one_that_is_felled_leaves_nothing() {
+    fn up_to_six_trees_are_built_and_a_removed_tree_leaves_nothing() {
         let rows = rows((0..100).map(|value| (value, 0xff)));
         let mut grove = Grove::new(Rules { rows: &rows, dense: 1 }, 100);
         for trees in 0..6 {
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn the_64_bits_that_tell_most_rules_apart_are_looked_at() {
+    fn the_64_bits_that_distinguish_most_rules_are_examined() {
         // 40 bits of one word and 24 of the other have both values equally often. The other bits rarely have
         // a second value.
         let mut rng = Rng::with_seed(3);
@@ -452,12 +452,12 @@ mod tests {
     }
 
     #[test]
-    fn bits_that_part_the_most_rules_are_cut_and_of_equal_ones_the_lowest() {
+    fn the_bits_that_separate_most_rules_are_chosen_and_the_lowest_of_equal_ones() {
         let all = |count: u64| shares((0..count).map(|value| (value, u64::MAX)));
         assert_eq!(choose_in(&mut all(64), 4, 3, 1.0), 0b111);
-        assert_eq!(choose_in(&mut all(64), 4, 14, 1.0), 0b11_1111, "no other bits tell rules apart");
-        // Bit 1 equals bit 0, a quarter of the rules have bit 2 set, and all have bit 3 set, which half of
-        // them do not examine.
+        assert_eq!(choose_in(&mut all(64), 4, 14, 1.0), 0b11_1111, "no other bits distinguish rules");
+        // Bit 1 equals bit 0, and a quarter of the rules have bit 2 set. All rules have bit 3 set, but half
+        // of the rules do not examine it.
         let rules = (0..64).map(|at| {
             let (half, quarter) = (at & 1, u64::from(at & 0b110 == 0));
             (0b1000 | quarter << 2 | half << 1 | half, if at < 32 { 0b1111 } else { 0b111 })
@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bit_is_cut_if_it_parts_a_pair_for_every_50_rules() {
+    fn a_bit_is_chosen_if_it_separates_one_pair_per_50_rules() {
         for (len, cut) in [(50, 1), (51, 0), (2, 1)] {
             // Two rules examine the bit, one for each value.
             let rules = (0..len).map(|at| (at, u64::from(at < 2)));
@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn cutting_ends_when_children_would_have_fewer_than_two_rules() {
+    fn no_bit_is_chosen_if_children_would_have_fewer_than_two_rules() {
         let mut rng = Rng::with_seed(4);
         let exact: Vec<u64> = (0..64).map(|_| rng.u64(..1 << 20)).collect();
         let cut = |step: f32, open: u64| {
@@ -492,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn what_several_leaves_have_no_room_for_is_left_once() {
+    fn a_rule_that_does_not_fit_into_several_leaves_is_left_once() {
         // The node branches on two bits. 40 rules leave one of these bits open, so half of the leaves have
         // all 40 rules.
         let exact = (0..64).map(|at| (at % 4, 0b11));

@@ -5,8 +5,8 @@
 /// The record is discarded once a quarter (1 / this number) of the table has changed.
 const CHANGED_PART: usize = 4;
 
-/// Joins are retried if the table has fewer rules than at the failure, by at least an eighth. Given as a
-/// binary logarithm.
+/// Joins are retried if the table has lost more than an eighth (1 / 2^this number) of the rules that it had
+/// at the failure.
 const FEWER_SHIFT: u32 = 3;
 
 /// Number of rules whose joins failed, and number of rules changed since then.
@@ -42,7 +42,7 @@ mod tests {
     use super::Vain;
 
     #[test]
-    fn what_was_in_vain_is_tried_with_fewer_rules_or_others() {
+    fn failed_joins_are_retried_with_fewer_or_changed_rules() {
         let mut vain = Vain::default();
         assert!(vain.suits(1) && vain.suits(10_000));
         vain.note(1_600);
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn an_eighth_fewer_rules_and_a_quarter_of_changes_are_what_counts() {
+    fn joins_are_retried_after_an_eighth_fewer_rules_or_a_quarter_of_changes() {
         let mut vain = Vain::default();
         vain.note(1_600);
         assert!(!vain.suits(1_400) && vain.suits(1_399));

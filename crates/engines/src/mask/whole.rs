@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_has_two_values_and_a_place_one_or_none() {
+    fn there_is_a_bucket_per_two_values_and_at_least_a_place_per_value() {
         for (count, buckets, places) in
             [(1, 1, 2), (4, 2, 8), (100, 64, 256), (128, 64, 256), (130, 128, 512)]
         {

@@ -8,7 +8,7 @@ fn levels() -> impl Iterator<Item = Level> {
     Level::ALL.into_iter().filter(|level| *level <= Level::found())
 }
 
-/// Compares a table with its entries.
+/// A table, and the entries that its lookups must return.
 struct Held<'h> {
     table: &'h Paged,
     entries: &'h [u16],
@@ -39,7 +39,7 @@ impl Held<'_> {
             let mut labels = [0; G];
             kernel.label(self.table, &words, Cut { shift, mask }, &mut labels);
             let right = words.map(|word| self.right((word >> shift) as u32 & mask));
-            assert_eq!(labels, right, "{len} entries, labels behind {shift} bits");
+            assert_eq!(labels, right, "{len} entries, labels from bit {shift} on");
         }
         for scale in [1, 3, len.div_ceil(4)] {
             let mut numbers: [u32; G] = std::array::from_fn(|_| rng.u32(..=len / scale));
@@ -69,11 +69,11 @@ fn every_level_reads_the_same_entries_in_pages_or_not() {
             }
         }
     }
-    assert!(in_pages >= 5, "{in_pages} tables are in pages");
+    assert!(in_pages >= 5, "{in_pages} tables have pages");
 }
 
 #[test]
-fn tables_that_lead_beyond_their_entries_are_not_made() {
+fn tables_that_lead_beyond_their_entries_are_rejected() {
     let pages = |pages: &[u16], items: usize, shift: u32, entries: usize| {
         Paged::new(pages.to_vec(), vec![7; items], shift, entries).map(|table| table.bytes())
     };
@@ -82,40 +82,40 @@ fn tables_that_lead_beyond_their_entries_are_not_made() {
     assert_eq!(pages(&[], 0, 0, 0), None, "there is no last entry");
     assert_eq!(pages(&[0, 0], 16, 4, 32), Some(2 * (2 + 2 + 16 + 2)));
     assert_eq!(pages(&[0, 0], 16, 4, 33), None);
-    assert_eq!(pages(&[0, 1], 31, 4, 32), None, "the second block is not whole");
+    assert_eq!(pages(&[0, 1], 31, 4, 32), None, "the second page is incomplete");
     assert_eq!(pages(&[0, 1], 32, 4, 20), Some(2 * (2 + 2 + 32 + 2)));
     assert!(pages(&[0], 1 << 16, 16, 5).is_some());
     assert_eq!(pages(&[0], 1 << 17, 17, 5), None);
 }
 
 #[test]
-fn nodes_that_lead_where_nothing_is_are_not_made() {
+fn nodes_that_lead_out_of_bounds_are_rejected() {
     let leaf = |first: u32, more: u32| Entry { mask: 0, next: 0, leaf: more << MORE_SHIFT | first };
     let makes = |entries: &[Entry], blocks: usize, slots: &[u32]| {
         let slots = slots.iter().map(|slot| [*slot; LANES]).collect();
         Nodes::new(entries.to_vec(), vec![Block::EMPTY; blocks], slots).is_some()
     };
     assert!(makes(&[leaf(0, 0), leaf(1, 1)], 3, &[NONE, 1, 2]));
-    assert!(!makes(&[leaf(3, 0)], 3, &[NONE, 1, 2]), "no such block");
-    assert!(!makes(&[leaf(1, 2)], 3, &[NONE, 1, 2]), "the last block is not there");
-    assert!(!makes(&[leaf(0, 0)], 3, &[NONE, 1]), "a block without slots");
-    assert!(!makes(&[leaf(0, 0)], 1, &[0]), "the first block holds no rule");
+    assert!(!makes(&[leaf(3, 0)], 3, &[NONE, 1, 2]), "the block does not exist");
+    assert!(!makes(&[leaf(1, 2)], 3, &[NONE, 1, 2]), "the last block does not exist");
+    assert!(!makes(&[leaf(0, 0)], 3, &[NONE, 1]), "a block has no slots");
+    assert!(!makes(&[leaf(0, 0)], 1, &[0]), "the first block must not hold a rule");
     let node = |next: u32| Entry { mask: 0b101, next, leaf: 0 };
     let children = |count: usize| vec![leaf(0, 0); count];
     assert!(makes(&[vec![node(1)], children(4)].concat(), 1, &[NONE]));
-    assert!(!makes(&[vec![node(1)], children(3)].concat(), 1, &[NONE]), "the last child is not there");
+    assert!(!makes(&[vec![node(1)], children(3)].concat(), 1, &[NONE]), "the last child does not exist");
 }
 
 #[test]
-fn what_nodes_hold_is_counted() {
+fn nodes_report_their_memory_size() {
     let entries = vec![Entry { mask: 0, next: 0, leaf: 0 }; 5];
     let nodes = Nodes::new(entries, vec![Block::EMPTY; 3], vec![[NONE; LANES]; 3]).unwrap();
-    // By docs/engines.md, a node has 16 bytes and a block 144.
+    // According to docs/engines.md, a node has 16 bytes and a block has 144 bytes.
     assert_eq!(nodes.bytes(), 5 * 16 + 3 * 144);
 }
 
 #[test]
-fn vectors_are_made_for_as_many_sources_as_a_key_has() {
+fn vectors_are_created_for_up_to_the_maximum_number_of_sources() {
     let makes = |lines: usize, length: u32, sources: usize| {
         Vectors::new(vec![Line([0; 8]); lines], length, vec![0; sources]).map(|vectors| vectors.bytes())
     };
@@ -172,6 +172,6 @@ impl Work for Steps {
 }
 
 #[test]
-fn every_level_takes_the_same_small_steps() {
+fn every_level_gives_the_same_result_for_each_operation() {
     levels().for_each(|level| Width::new(level).run(Steps));
 }
