@@ -19,7 +19,7 @@ pub struct DeltaLink {
     pub bucket: u32,
     /// Hash under which the bucket is found.
     pub hash: u64,
-    /// Slot of the addition that precedes it in the bucket, or [`NONE`].
+    /// Slot of the preceding addition in the bucket, or [`NONE`].
     pub before: u32,
 }
 

@@ -6,8 +6,9 @@
 //! 2. Prefixes of one field, with other fields under one mask, and rules that match everything: `lpm`, if
 //!    there are more than [`SCAN_PREFIXES_MAX`] prefixes. Priorities need not follow the lengths.
 //! 3. More than [`SCAN_MAX`] rules, of which at least one examines a field: `mask`.
-//! 4. All others: `scan`. Comparing so few rules costs less than a few probes. If all rules match everything,
-//!    keys have no words and the first active rule is the result. Only `scan` gets such keys.
+//! 4. All others: `scan`. Comparing this few rules one by one costs less than a few probes. If all rules
+//!    match everything, keys have no words and the first active rule is the result. Only `scan` gets such
+//!    keys.
 
 use crate::shape::{Shape, Signature};
 use flow::{Field, FieldMatch};
@@ -50,7 +51,7 @@ pub fn choose(shape: &Shape) -> Choice {
 /// Returns the field that all rules match by a prefix, if their signatures are equal in all other fields.
 fn prefix_field<'s>(mut signatures: impl Iterator<Item = &'s Signature> + Clone) -> Option<Field> {
     let first = signatures.next()?;
-    // Two signatures must differ in that field. A single signature means that no masks differ.
+    // If there is such a field, two signatures differ in it. A single signature means that no masks differ.
     let second = signatures.clone().next()?;
     let differing = |of: &Signature, from: &Signature| of.iter().find(|c| !from.contains(c)).map(|c| c.0);
     let field = differing(first, second).or_else(|| differing(second, first))?;
@@ -76,14 +77,14 @@ mod tests {
     }
 
     #[test]
-    fn rules_that_all_match_everything_are_walked_however_many() {
+    fn any_number_of_rules_that_match_everything_uses_scan() {
         let mut shape = Shape::default();
         for priority in 0..10_000 {
             shape.add(&Match::any(), priority);
             assert_eq!(choose(&shape), Choice::Scan, "{} rules", shape.len());
         }
         shape.add(&route(0), 1);
-        assert_eq!(choose(&shape), Choice::Mask, "a match on a prefix of no bits asks for its header");
+        assert_eq!(choose(&shape), Choice::Mask, "a match on a prefix of 0 bits still requires the header");
     }
 
     #[test]
@@ -94,7 +95,11 @@ mod tests {
         assert_eq!(choose(&shape), Choice::Scan);
         (16..=100).for_each(|length| shape.add(&route(length % 32), 5));
         (0..20).for_each(|length| shape.add(&route(length), 7));
-        assert_eq!(choose(&shape), Choice::Lpm(Field::Ipv4Dst), "with default routes and any priorities");
+        assert_eq!(
+            choose(&shape),
+            Choice::Lpm(Field::Ipv4Dst),
+            "routes with default routes and any priorities"
+        );
         let vlan = Match::new([FieldMatch::exact(Field::VlanVid, 0x1001)]).unwrap();
         shape.add(&vlan, 1);
         assert_eq!(choose(&shape), Choice::Mask);
@@ -102,19 +107,19 @@ mod tests {
         let source = FieldMatch { field: Field::Ipv4Src, value: 0, mask: 0xff00_0000 };
         let both = Match::new(route(8).fields().chain([source])).unwrap();
         shape.add(&both, 1);
-        assert_eq!(choose(&shape), Choice::Mask, "two fields");
+        assert_eq!(choose(&shape), Choice::Mask, "prefixes of two fields");
         shape.remove(&both, 1);
         let hole = FieldMatch { field: Field::Ipv4Dst, value: 0, mask: 0xff00_ff00 };
         let hole = Match::new([FieldMatch::exact(Field::EthType, 0x800), hole]).unwrap();
         shape.add(&hole, 1);
-        assert_eq!(choose(&shape), Choice::Mask, "not a prefix");
+        assert_eq!(choose(&shape), Choice::Mask, "the mask is not a prefix");
         shape.remove(&hole, 1);
         assert_eq!(choose(&shape), Choice::Lpm(Field::Ipv4Dst));
         (1..=15).for_each(|length| shape.remove(&route(length), 5));
         shape.add(&vlan, 1);
         assert_eq!(choose(&shape), Choice::Mask);
         (90..=100).for_each(|length| shape.remove(&route(length % 32), 5));
-        assert_eq!(choose(&shape), Choice::Scan, "of {} rules", shape.len());
+        assert_eq!(choose(&shape), Choice::Scan, "{} rules", shape.len());
         shape.remove(&vlan, 1);
         (16..90).for_each(|length| shape.remove(&route(length % 32), 5));
         (0..40).for_each(|_| shape.add(&route(32), 5));
@@ -124,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn up_to_16_prefixes_and_96_rules_of_any_masks_are_walked() {
+    fn up_to_16_prefixes_and_96_rules_of_any_masks_use_scan() {
         let mut prefixes = Shape::default();
         for rules in 1..=20 {
             prefixes.add(&route(rules), 5);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Control side: compiles a table's rules into a base.
 //!
-//! A job shares its input with the table, so that creating it costs little: the rules of the last base, their
-//! tombstones, and the rules added since. A [`Job`] may run on another thread while the rules continue to
-//! change. Later changes go to the delta and the tombstones of the new base.
+//! A job shares its input with the table, so a job is cheap to create. The input consists of the rules of the
+//! last base, their tombstones, and the rules added since. A [`Job`] may run on another thread while the
+//! rules continue to change. Later changes go to the delta and the tombstones of the new base.
 
 use crate::additions::Additions;
 use crate::choice::Choice;
@@ -51,8 +51,8 @@ impl Row {
     }
 }
 
-/// Function that creates an engine from rows of values and masks, best first. If it returns `None`, the
-/// engine of the given choice is used.
+/// Function that creates an engine from rows of values and masks, best first. If the function returns `None`,
+/// the engine of the given choice is used.
 pub type Maker = fn(Choice, &KeyPlan, &[u64], &[u64]) -> Option<Box<dyn Lookup>>;
 
 /// Input of a compilation: the rules to be compiled.
@@ -78,7 +78,7 @@ pub struct Job {
 pub struct Compiled {
     pub(crate) base: Arc<Base>,
     pub(crate) rows: Arc<Vec<Row>>,
-    /// Slot of each entry, by entry id.
+    /// Slot of each entry, by entry ID.
     pub(crate) slots: HashMap<EntryId, u32>,
     /// Bookkeeping of an empty delta.
     pub(crate) additions: Additions,
@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_head_has_room_for_a_quarter_of_the_base_within_limits() {
+    fn a_delta_has_space_for_a_quarter_of_the_base_within_limits() {
         let rooms = [
             (0, 64),
             (259, 64),

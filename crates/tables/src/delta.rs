@@ -170,7 +170,7 @@ impl Delta {
     /// ignored.
     pub fn add(&mut self, id: EntryId, priority: u16, row: &[u64], link: &DeltaLink) {
         if self.places.len() == self.capacity {
-            debug_assert!(false, "the control side counts the head's additions");
+            debug_assert!(false, "the control side sends at most as many additions as the capacity");
             return;
         }
         let (rule, fresh_mask) = row.split_at(2 * self.words);
@@ -308,8 +308,8 @@ impl Delta {
         }
     }
 
-    /// Returns the best addition in the buckets of a hash if it beats `best`, else `best`. Raises `least`
-    /// accordingly.
+    /// Returns the best addition in the buckets of a hash if it beats `best`, else `best`. Raises `least` to
+    /// the priority of the result if that is higher.
     #[inline(never)]
     fn find(&self, key: &[u64], hash: u64, least: &mut u32, mut best: u32) -> u32 {
         let mut at = hash as usize & (self.directory.len() - 1);

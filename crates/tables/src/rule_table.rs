@@ -45,7 +45,7 @@ struct Next {
     added: Arc<Vec<Row>>,
     /// Sequence number of the last of these rules.
     sequence: u64,
-    /// Entry IDs of its rules that were removed since.
+    /// Entry IDs of rules of the next base that were removed after its compilation began.
     removed: Vec<EntryId>,
     /// The compiled base while it catches up with later changes, or `None` until it is compiled.
     shadow: Option<ShadowView>,
@@ -83,7 +83,7 @@ pub struct RuleTable {
     compiled: usize,
     compiled_in_background: usize,
     retired: Vec<Retired>,
-    /// Function that creates engines in place of those of crate `engines`.
+    /// Function that creates engines instead of crate `engines`.
     maker: Option<Maker>,
 }
 
@@ -165,8 +165,8 @@ impl RuleTable {
         self.now.add(entry)
     }
 
-    /// Removes a rule that was already removed from `rules`. Returns the update, and whether the base should
-    /// be recompiled.
+    /// Removes a rule from the views, after it was removed from `rules`. Returns the update, and whether the
+    /// base should be recompiled.
     fn remove(&mut self, id: EntryId, rule: &Rule) -> (TableUpdate, bool) {
         self.shape.remove(&rule.entry.matching, rule.entry.priority);
         if let Some(at) = rule.sequence.checked_sub(self.log_from + 1)
@@ -224,9 +224,9 @@ impl RuleTable {
     /// Returns a job for background compilation, or `None` if background compilation is not worthwhile yet or
     /// is in progress.
     ///
-    /// It is worthwhile if at least `least` rules were added or are deleted, because these rules slow down
-    /// lookups and fill the delta. Rules may continue to change while the job runs. Pass its result to
-    /// [`RuleTable::install`].
+    /// It is worthwhile if at least `least` rules were added, or at least `least` rules of the base are
+    /// deleted. These rules slow down lookups, and additions fill the delta. Rules may continue to change
+    /// while the job runs. Pass its result to [`RuleTable::install`].
     pub fn background_job(&mut self, least: usize) -> Option<Job> {
         let part = self.now.view.base().len() / BACKGROUND_PART;
         if self.beside() < least.max(part) { None } else { self.job_at_rest() }
@@ -238,8 +238,8 @@ impl RuleTable {
         self.now.added().max(self.now.view.tombstones().len())
     }
 
-    /// Returns a job for background compilation if any rule was added or is deleted. Used for tables that do
-    /// not change for a while.
+    /// Returns a job for background compilation if any rule was added or is deleted. The caller uses it for
+    /// tables that have not changed for a while.
     pub fn job_at_rest(&mut self) -> Option<Job> {
         if self.next.is_some() || self.beside() == 0 {
             return None;

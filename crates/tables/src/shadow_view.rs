@@ -35,7 +35,7 @@ pub(crate) struct ShadowView {
     slots: HashMap<EntryId, u32>,
     /// Sequence number of the last rule in the base.
     base_sequence: u64,
-    /// Content of the deltas. `None` before the first base, or if nothing can be added.
+    /// Content of the deltas. `None` before the first base, or if no rule can be added.
     additions: Option<Additions>,
     /// Slot in the deltas of each rule after the last one of the base, in order of addition. [`NONE`] if the
     /// rule is not in the deltas.

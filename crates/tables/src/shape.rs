@@ -133,7 +133,7 @@ mod tests {
         shape.add(&Match::any(), 0);
         assert!(shape.is_exact());
         shape.add(&Match::any(), 10);
-        assert!(!shape.is_exact(), "a catch-all beside a rule of its priority may win");
+        assert!(!shape.is_exact(), "a catch-all may win against a rule of equal priority");
         shape.remove(&Match::any(), 10);
         let mac = Match::new([FieldMatch::exact(Field::EthDst, 1)]).unwrap();
         shape.add(&mac, 5);

@@ -25,7 +25,7 @@ pub enum RulePlace {
 pub enum TableUpdate {
     /// Adds a rule to the delta.
     Add {
-        /// Id of the rule's entry.
+        /// ID of the rule's entry.
         id: EntryId,
         /// Priority of the rule.
         priority: u16,
@@ -38,7 +38,7 @@ pub enum TableUpdate {
     AddIndex {
         /// Index in the linear table.
         index: u32,
-        /// Id of the entry.
+        /// ID of the entry.
         id: EntryId,
     },
     /// Removes a rule.

@@ -114,7 +114,7 @@ impl Ranks {
     }
 }
 
-/// Filter for rules with arbitrary masks; see the module's page.
+/// Filter for rules with arbitrary masks; see the module documentation.
 #[derive(Clone, Debug)]
 pub(super) struct BitVectorFilter {
     ranks: Ranks,
@@ -176,7 +176,7 @@ mod tests {
     use fastrand::Rng;
 
     #[test]
-    fn whatever_matches_passes_and_most_else_does_not() {
+    fn all_matching_keys_pass_and_most_others_do_not() {
         let mut rng = Rng::with_seed(1);
         let prefix = |rng: &mut Rng| u32::MAX.checked_shl(rng.u32(0..=20)).unwrap_or(0);
         let rules: Vec<([u64; 2], [u64; 2])> = (0..1_000)
@@ -189,7 +189,7 @@ mod tests {
         let values: Vec<u64> = rules.iter().flat_map(|(value, _)| *value).collect();
         let masks: Vec<u64> = rules.iter().flat_map(|(_, mask)| *mask).collect();
         let bytes = Byte::best(2, &values, &masks);
-        assert_eq!(bytes.len(), BYTES, "of the ten that are examined");
+        assert_eq!(bytes.len(), BYTES, "eight of the ten examined bytes are used");
         assert!(bytes.iter().all(|byte| byte.word == 0 || byte.shift == 0), "{bytes:?}");
         let ranks = Ranks::new(&(0..1_000).rev().map(|at| at / 3).collect::<Vec<u16>>());
         let mut bit_vectors = BitVectorFilter::new(&bytes, &ranks);
@@ -208,7 +208,11 @@ mod tests {
         }
         let keys: Vec<u64> = (0..32).flat_map(|_| [rng.u64(..), u64::from(rng.u16(..4))]).collect();
         assert!(bit_vectors.marks(&keys, 2, &[NONE; 32]).count_ones() < 10);
-        assert_eq!(bit_vectors.marks(&keys, 2, &[10; 32]), 0, "nothing is as good as the base's first rules");
+        assert_eq!(
+            bit_vectors.marks(&keys, 2, &[10; 32]),
+            0,
+            "no addition beats the first rules of the base"
+        );
     }
 
     /// Returns rules of `words` words that differ only in `bytes`. `at` returns the value of a rule's byte.
@@ -224,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bytes_that_tell_rules_apart_are_found_the_best_first() {
+    fn the_bytes_that_distinguish_rules_are_found_best_first() {
         let byte = |at: usize| Byte { word: (at / 8) as u8, shift: 8 * (at % 8) as u8 };
         for words in [1, 2, 3] {
             for own in 0..8 * words {
@@ -241,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_chosen_by_rules_spread_over_all() {
+    fn bytes_are_chosen_from_a_sample_spread_over_all_rules() {
         // Rules whose numbers are multiples of `step` differ in the second byte. All other rules differ in
         // the first byte.
         for (len, step, seen) in [(512, 2, 2), (513, 2, 1), (1_024, 2, 1), (1_025, 2, 2), (1_025, 3, 1)] {
@@ -256,7 +260,7 @@ mod tests {
     /// If all rules of a base have different priorities, the set of an addition is exact to a 64th of the
     /// rules.
     #[test]
-    fn sets_are_those_of_additions_that_beat_a_slot() {
+    fn the_sets_before_a_slot_have_all_additions_that_beat_it() {
         for each in [1, 3, 16] {
             let len = 64 * each;
             // Slot `s` has the priority 2 * (len - s). Additions have these priorities and the odd priorities
@@ -268,7 +272,7 @@ mod tests {
                 assert_eq!(
                     ranks.sets_before(NONE) >> set & 1,
                     1,
-                    "a key without a rule may have any addition"
+                    "a key without a rule of the base may match any addition"
                 );
                 for (slot, of_slot) in (0..).zip(&priorities) {
                     let may_beat = ranks.sets_before(slot) >> set & 1 != 0;
@@ -283,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_without_a_byte_that_tells_rules_apart() {
+    fn keys_without_a_byte_that_distinguishes_rules() {
         assert!(Byte::best(0, &[], &[]).is_empty());
         assert!(Byte::best(1, &[5, 5], &[7, 7]).is_empty());
         assert_eq!(BitVectorFilter::new(&[], &Ranks::new(&[])).marks(&[3], 1, &[0]), 1);

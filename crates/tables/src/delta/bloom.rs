@@ -18,7 +18,8 @@ use engines::simd::Level;
 const DEPTHS: &[u32] = &[16, 24];
 const DEPTHS_LONG: &[u32] = &[24, 32, 40, 48];
 
-/// Filter bits per addition of the capacity. The size is a power of two within [`BITS`]: 512 B to 128 KiB.
+/// Filter bits for each addition that the delta has capacity for. The size of the filter is a power of two
+/// within [`BITS`]: 512 B to 128 KiB.
 const BITS_EACH: usize = 32;
 const BITS: std::ops::RangeInclusive<u32> = 12..=20;
 
@@ -29,7 +30,7 @@ const VALUES_MAX: u32 = 256;
 /// Number with which the secrets are derived from the seed.
 const SECRET: u64 = 0x0073_6965_7665;
 
-/// Filter for prefixes or one mask; see the module's page.
+/// Filter for prefixes or one mask; see the module documentation.
 #[derive(Clone, Debug)]
 pub(super) struct BloomFilter {
     /// Number of words in a key.
@@ -163,13 +164,13 @@ mod tests {
         let rooms = [(0, 12), (64, 12), (128, 12), (129, 13), (1_024, 15), (1 << 15, 20), (1 << 20, 20)];
         for (capacity, bits) in rooms {
             let bloom = BloomFilter::of_mask(Seed::of_number(1), 1, capacity, &[0xff]);
-            assert_eq!(bloom.bits.words().len() * 64, 1 << bits, "room for {capacity}");
+            assert_eq!(bloom.bits.words().len() * 64, 1 << bits, "a capacity of {capacity} additions");
             assert_eq!(bloom.bits.down, 64 - bits);
         }
     }
 
     #[test]
-    fn an_addition_for_more_than_256_values_is_for_all_keys() {
+    fn an_addition_that_matches_more_than_256_values_passes_all_keys() {
         let piece = Piece { word: 0, shift: 0, bits: 32 };
         for (length, all) in [(8, false), (7, true), (0, true)] {
             let mask = u64::from(u32::MAX.checked_shl(32 - length).unwrap_or(0));
@@ -180,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn prefixes_are_noted_at_the_least_depth_that_is_not_less_than_their_own() {
+    fn prefixes_are_recorded_at_the_first_depth_of_at_least_their_length() {
         let depths = |bits: u32, length: u32| {
             let mut bloom =
                 BloomFilter::of_field(Seed::of_number(1), 1, 1_000, Piece { word: 0, shift: 0, bits });
@@ -237,7 +238,7 @@ mod tests {
         additions.push((row(&mut rng), vec![u64::MAX; 4]));
         assert!(check(&bloom, &additions) < 8);
         additions.push((vec![0; 4], vec![0; 4]));
-        assert_eq!(check(&bloom, &additions), 32, "an addition that is for all keys");
+        assert_eq!(check(&bloom, &additions), 32, "one addition may match any key");
         check(&BloomFilter::of_mask(Seed::of_number(1), 1, 1, &[0]), &[(vec![0], vec![0])]);
         // The masks have holes. Some additions examine only a part of them.
         for _ in 0..300 {

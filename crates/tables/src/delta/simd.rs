@@ -43,7 +43,7 @@ mod wide {
     pub fn marks(part: &Part, bits: &Bits, keys: &[u64], words: usize) -> u32 {
         let count = (keys.len() / words).min(32);
         // Checks the bounds of the gathers below: the words of a row, and the words of the bit array.
-        assert!(part.terms.iter().all(|term| term.word < words), "a part's words are a key's");
+        assert!(part.terms.iter().all(|term| term.word < words), "a term refers to a word outside the key");
         let last = bits.words().len() as u64 - 1;
         let each = |number: u64| _mm512_set1_epi64(number.cast_signed());
         let down = _mm_cvtsi32_si128(bits.down.cast_signed());

@@ -19,7 +19,7 @@ fn sample(name: &str) -> String {
 fn whole(name: &str) -> Option<String> {
     let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(name);
     if !path.exists() {
-        println!("{name} is not there: only the samples of the tests were looked at");
+        println!("{name} does not exist: the test uses only the samples in the repository");
         return None;
     }
     let output = Command::new("zcat").arg(&path).output().unwrap();
@@ -62,7 +62,7 @@ fn through_churn(rules: Vec<(u16, Match)>, engine: &str, lookups: usize) -> Rig 
             rig.check(&rig.packets(&mut rng, 8), "added");
         }
     }
-    rig.check(&rig.packets(&mut rng, lookups), "all added");
+    rig.check(&rig.packets(&mut rng, lookups), "all rules added");
     let gone: Vec<EntryId> = rig.entries.keys().copied().filter(|_| rng.u8(..3) == 0).collect();
     for (at, id) in gone.iter().enumerate() {
         rig.remove(&[*id]);
@@ -70,7 +70,7 @@ fn through_churn(rules: Vec<(u16, Match)>, engine: &str, lookups: usize) -> Rig 
             rig.check(&rig.packets(&mut rng, 8), "removed");
         }
     }
-    rig.check(&rig.packets(&mut rng, lookups), "a third gone");
+    rig.check(&rig.packets(&mut rng, lookups), "a third of the rules removed");
     assert_eq!(rig.rule_table.engine_name(), engine);
     rig
 }
@@ -128,7 +128,7 @@ fn whole_routes() {
     }
 }
 
-/// The rules are equal under every coarse mask. Only one field of 16 bits distinguishes them.
+/// All rules are equal under every coarse mask. Only one field of 16 bits distinguishes them.
 #[test]
 fn many_rules_of_one_coarse_value() {
     let mut rng = Rng::with_seed(3);
@@ -154,20 +154,20 @@ fn many_rules_of_one_coarse_value() {
     rig.add((0..100).map(|bits| (bits as u16 * 10, other(bits % 24))));
     assert_eq!(rig.rule_table.engine_name(), "mask");
     let packets = rig.packets(&mut rng, 50);
-    rig.check(&packets, "64k of one coarse value");
+    rig.check(&packets, "many rules of one coarse value");
     // The same rules are added with other priorities. Each value has a hundred rules, of which the best one
     // hides the others.
     rig.add((0..6_400).map(|at| (200 + at / 64, rule(u32::from(at % 64)))).collect::<Vec<_>>());
-    rig.check(&packets, "a hundred of one value");
+    rig.check(&packets, "a hundred rules of each value");
     let best: Vec<EntryId> =
         rig.entries.iter().filter(|(_, e)| e.priority > 250).map(|(id, _)| *id).collect();
     best.chunks(64).for_each(|gone| rig.remove(gone));
     let packets = rig.packets(&mut rng, 50);
-    rig.check(&packets, "half of each hundred gone");
+    rig.check(&packets, "half of the rules of each value removed");
 }
 
 #[test]
-fn adding_one_by_one_compiles_seldom() {
+fn adding_rules_one_by_one_compiles_few_bases() {
     // The masks are random. Their top bit is clear, so none of them is a prefix.
     let mut rng = Rng::with_seed(5);
     let mut holes = Rig::default();
@@ -177,13 +177,13 @@ fn adding_one_by_one_compiles_seldom() {
         let rule = Match::new([FieldMatch { field: Field::EthDst, value, mask }]).unwrap_or_default();
         holes.add([(rng.u16(..), rule)]);
     }
-    holes.check(&holes.packets(&mut rng, 50), "masks of their own");
+    holes.check(&holes.packets(&mut rng, 50), "a different mask for each rule");
     assert!(holes.rule_table.compiled() < 40, "{} bases for 20,000 rules", holes.rule_table.compiled());
     let mut lists = Rig::default();
     let rules = ranked(access_list(&sample("fw1.rules")));
     for (at, (priority, rule)) in rules.iter().cycle().take(10_000).enumerate() {
         lists.add([(priority ^ at as u16, rule.clone())]);
     }
-    lists.check(&lists.packets(&mut rng, 50), "an access list many times over");
+    lists.check(&lists.packets(&mut rng, 50), "repeated access list");
     assert!(lists.rule_table.compiled() < 40, "{} bases for 10,000 rules", lists.rule_table.compiled());
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Random rules of each kind, which are added and removed one by one and many at once.
+//! Random rules of each kind, which are added and removed one by one and in groups.
 
 use crate::rig::Rig;
 use fastrand::Rng;
@@ -39,7 +39,7 @@ fn churn(rng: &mut Rng, steps: usize, mut rule: impl FnMut(&mut Rng) -> (u16, Ma
                 hit.sort_unstable();
                 hit.dedup();
                 rig.remove(&hit);
-                rig.check(&packets, "after what was hit went");
+                rig.check(&packets, "after the rules that were hit were removed");
             }
         }
         let packets = rig.packets(rng, 40);
@@ -216,6 +216,6 @@ fn rules_that_match_everything_one_by_one() {
     let mut rig = Rig::default();
     for priority in 1..=300 {
         let ids = rig.add([(priority, Match::any())]);
-        assert_eq!(rig.lookup(&rig.packets(&mut rng, 40)), [ids[0]; 40], "of {priority}");
+        assert_eq!(rig.lookup(&rig.packets(&mut rng, 40)), [ids[0]; 40], "priority {priority}");
     }
 }

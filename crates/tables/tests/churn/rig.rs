@@ -95,7 +95,7 @@ impl Rig {
         let mut again = found.clone();
         self.views[0].lookup(&keys, &mut found);
         self.views[1].lookup(&keys, &mut again);
-        assert_eq!(found, again, "the views are equal");
+        assert_eq!(found, again, "the views return different entries");
         found
     }
 
@@ -108,7 +108,7 @@ impl Rig {
             assert_eq!(
                 id,
                 right,
-                "{what}: {} found {:?}, right is {:?} for {packet:x?}",
+                "{what}: {} found {:?}, expected {:?} for {packet:x?}",
                 self.rule_table.engine_name(),
                 show(id),
                 show(right)

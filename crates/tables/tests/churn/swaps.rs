@@ -20,7 +20,7 @@ fn some(rng: &mut Rng, count: usize) -> Vec<(u16, Match)> {
 }
 
 #[test]
-fn bundles_beside_a_large_base_swap_views_that_share_it() {
+fn bundles_on_a_large_base_swap_views_that_share_it() {
     let mut rng = Rng::with_seed(3);
     let mut rig = Rig::default();
     rig.add(some(&mut rng, 20_000));
@@ -29,17 +29,21 @@ fn bundles_beside_a_large_base_swap_views_that_share_it() {
         rig.add(some(&mut rng, 65));
         let gone: Vec<EntryId> = rig.entries.keys().copied().filter(|_| rng.u8(..) == 0).take(70).collect();
         rig.remove(&gone);
-        assert!(rig.swaps >= bundle, "a worker does not add 65 rules in one go");
+        assert!(rig.swaps >= bundle, "65 rules of one operation are sent as a swap");
         rig.check(&rig.packets(&mut rng, 20), "a bundle");
     }
-    assert_eq!(rig.rule_table.compiled(), 1, "their additions fit the head");
+    assert_eq!(rig.rule_table.compiled(), 1, "the additions fit into the delta");
     rig.add(some(&mut rng, 20_000 / 16 + 1));
-    assert_eq!(rig.rule_table.compiled(), 2, "so many are worth a new base");
+    assert_eq!(
+        rig.rule_table.compiled(),
+        2,
+        "an operation that changes more than a 16th of the base compiles a new one"
+    );
     rig.check(&rig.packets(&mut rng, 20), "a large bundle");
 }
 
 #[test]
-fn few_changes_of_an_operation_that_changes_many_in_all_are_swapped_in() {
+fn few_changes_of_an_operation_with_many_in_all_tables_become_a_swap() {
     let mut rule_table = RuleTable::default();
     let mut id = 0;
     let mut change = |rules: Vec<(u16, Match)>, in_all: usize| {
@@ -60,7 +64,7 @@ fn few_changes_of_an_operation_that_changes_many_in_all_are_swapped_in() {
 }
 
 #[test]
-fn a_base_of_which_half_is_dead_is_compiled() {
+fn a_base_with_half_of_its_rules_deleted_is_recompiled() {
     let mut rng = Rng::with_seed(2);
     let mut rig = Rig::default();
     let ids = rig.add((0..3_000).map(|at| (5, route(at << 8, 24))));
@@ -68,13 +72,13 @@ fn a_base_of_which_half_is_dead_is_compiled() {
     assert_eq!(rig.rule_table.compiled(), 1);
     rig.remove(&ids[1_500..1_501]);
     assert_eq!(rig.rule_table.compiled(), 2);
-    rig.check(&rig.packets(&mut rng, 50), "half gone");
+    rig.check(&rig.packets(&mut rng, 50), "half of the rules removed");
 }
 
 /// A lookup visits the deleted rules of one match one by one. A base may therefore hold only a limited number
 /// of them.
 #[test]
-fn a_base_with_many_dead_of_one_match_is_compiled() {
+fn a_base_with_many_deleted_rules_of_one_match_is_recompiled() {
     let kinds = [("exact", 9..9, None), ("lpm", 9..31, None), ("mask", 9..31, Some(Field::InPort))];
     for (engine, lengths, other) in kinds {
         let mut rng = Rng::with_seed(4);
@@ -96,7 +100,7 @@ fn a_base_with_many_dead_of_one_match_is_compiled() {
 /// Lookups find these rules only by comparing all of them. The limit of the delta grows with the number of
 /// such rules in the base.
 #[test]
-fn rules_that_match_everything_compile_seldom() {
+fn rules_that_match_everything_compile_few_bases() {
     let exact = |at: u32| Match::new([FieldMatch::exact(Field::EthDst, at.into())]).unwrap();
     let exact: Vec<_> = (0..10_000).map(|at| (60_000, exact(at))).collect();
     let routes: Vec<_> = (0..10_000).map(|at| (9, route(at << 14, 18 + at % 8))).collect();
@@ -113,7 +117,7 @@ fn rules_that_match_everything_compile_seldom() {
 /// Rules are added and removed one by one while the next base is compiled. No change may have to wait for a
 /// full delta.
 #[test]
-fn background_bases_come_before_the_delta_is_full() {
+fn background_bases_are_ready_before_the_delta_is_full() {
     for later in [0, 1, 100, 300] {
         let mut rng = Rng::with_seed(5);
         let mut rig = Rig::with_background_jobs(Some(later));
@@ -126,11 +130,15 @@ fn background_bases_come_before_the_delta_is_full() {
                 rig.remove(&[gone]);
             }
             if step % 100 < 3 {
-                rig.check(&rig.packets(&mut rng, 20), "rules come and go");
+                rig.check(&rig.packets(&mut rng, 20), "rules are added and removed");
             }
         }
         let background = rig.rule_table.compiled_in_background();
-        assert_eq!(rig.rule_table.compiled(), 1 + background, "{later}: all others were made aside");
+        assert_eq!(
+            rig.rule_table.compiled(),
+            1 + background,
+            "{later}: all bases but the first were compiled in the background"
+        );
         assert!(background >= 4, "{later}: {background} bases");
     }
 }
@@ -151,8 +159,9 @@ fn numbers_may_be_used_again_while_a_base_is_compiled() {
     );
     (1_000..1_100).for_each(|id| apply_updates(rule_table.change(&[add(id, id)], 1, 1).unwrap()));
     let job = rule_table.background_job(1).unwrap();
-    assert!(rule_table.background_job(1).is_none(), "one at a time");
-    // Removes a rule of the base, a rule of the delta, and a rule that is missing in the base being compiled.
+    assert!(rule_table.background_job(1).is_none(), "one background compilation at a time");
+    // Removes a rule of the base, a rule of the delta, and a rule that is missing from the base being
+    // compiled.
     for id in [5, 1_050, 1_100] {
         apply_updates(rule_table.change(&[RuleChange::Remove(EntryId(id))], 1, 1).unwrap());
         apply_updates(rule_table.change(&[add(id, 50_000 + id)], 1, 1).unwrap());
@@ -168,7 +177,7 @@ fn numbers_may_be_used_again_while_a_base_is_compiled() {
     assert_eq!(
         (rule_table.compiled(), rule_table.compiled_in_background()),
         (2, 1),
-        "the new base knows all by now"
+        "the new base has caught up with all changes"
     );
     // Removes rules again, now that their positions are known.
     apply_updates(
@@ -209,31 +218,35 @@ fn table_of(rules: usize) -> (RuleTable, impl FnMut(usize) -> Vec<RuleChange>) {
 }
 
 #[test]
-fn operations_of_more_changes_than_a_16th_of_the_base_compile_it() {
+fn operations_that_change_more_than_a_16th_of_the_base_recompile_it() {
     // At least 64 changes are applied one by one.
     for (rules, most) in [(100, 64), (1_024, 64), (1_040, 65), (1_600, 100)] {
         let (mut rule_table, mut more) = table_of(rules);
         rule_table.change(&more(most), most, 1).unwrap();
-        assert_eq!(rule_table.compiled(), 1, "{most} changes beside {rules} rules");
+        assert_eq!(rule_table.compiled(), 1, "{most} changes on a base of {rules} rules");
         let (mut rule_table, mut more) = table_of(rules);
         rule_table.change(&more(most + 1), most + 1, 1).unwrap();
-        assert_eq!(rule_table.compiled(), 2, "{} changes beside {rules} rules", most + 1);
+        assert_eq!(rule_table.compiled(), 2, "{} changes on a base of {rules} rules", most + 1);
     }
 }
 
 #[test]
-fn an_addition_that_its_head_has_no_room_for_compiles_a_base() {
+fn an_addition_that_does_not_fit_into_the_delta_compiles_a_base() {
     for (rules, room) in [(100, 64), (1_000, 250)] {
         let (mut rule_table, mut more) = table_of(rules);
         for added in 1..=room + 1 {
             rule_table.change(&more(1), 1, 1).unwrap();
-            assert_eq!(rule_table.compiled(), 1 + usize::from(added > room), "{added} beside {rules} rules");
+            assert_eq!(
+                rule_table.compiled(),
+                1 + usize::from(added > room),
+                "{added} additions to a base of {rules} rules"
+            );
         }
     }
 }
 
 #[test]
-fn a_base_is_compiled_when_more_than_1024_of_it_and_more_than_half_are_dead() {
+fn a_base_is_recompiled_when_more_than_1024_and_half_of_its_rules_are_deleted() {
     for (rules, most) in [(1_500, 1_024), (2_048, 1_024), (2_100, 1_050)] {
         let (mut rule_table, _) = table_of(rules);
         for gone in 1..=most + 1 {
@@ -241,40 +254,40 @@ fn a_base_is_compiled_when_more_than_1024_of_it_and_more_than_half_are_dead() {
             assert_eq!(
                 rule_table.compiled(),
                 1 + usize::from(gone > most),
-                "{gone} of {rules} rules are dead"
+                "{gone} of {rules} rules are deleted"
             );
         }
     }
 }
 
 #[test]
-fn a_base_is_worth_compiling_aside_when_a_128th_stands_beside_it_or_is_dead() {
+fn a_base_is_compiled_in_background_when_a_128th_was_added_or_deleted() {
     for (rules, least, worth) in [(1_280, 1, 10), (1_280, 12, 12), (1_408, 1, 11), (100, 5, 5)] {
         let (mut added, mut more) = table_of(rules);
         let (mut tombstones, _) = table_of(rules);
         for change in 1..=worth {
             assert!(
                 added.background_job(least).is_none() && tombstones.background_job(least).is_none(),
-                "{change} of {worth}"
+                "change {change}, threshold {worth}"
             );
             added.change(&more(1), 1, 1).unwrap();
             tombstones.change(&[RuleChange::Remove(EntryId(change as u32))], 1, 1).unwrap();
         }
         assert!(
             added.background_job(least).is_some() && tombstones.background_job(least).is_some(),
-            "beside {rules} rules"
+            "{rules} rules"
         );
     }
     let (mut rule_table, mut more) = table_of(1_280);
-    assert!(rule_table.job_at_rest().is_none(), "nothing stands beside the base");
+    assert!(rule_table.job_at_rest().is_none(), "the base has no added and no deleted rules");
     rule_table.change(&more(1), 1, 1).unwrap();
-    assert!(rule_table.job_at_rest().is_some(), "anything is worth it for a table at rest");
+    assert!(rule_table.job_at_rest().is_some(), "one added rule suffices for a table at rest");
 }
 
-/// Each call replays three rules into the new base. So does each change, which otherwise would only apply
-/// itself.
+/// Each call replays three queued rules into the new base. Each change does the same after adding its own
+/// rule to the queue.
 #[test]
-fn a_base_compiled_aside_catches_up_three_rules_at_a_time() {
+fn a_base_compiled_in_background_catches_up_three_rules_at_a_time() {
     for (meanwhile, calls) in [(0, 1), (3, 1), (4, 2), (9, 3), (10, 4)] {
         let (mut rule_table, mut more) = table_of(1_000);
         rule_table.change(&more(20), 20, 1).unwrap();
