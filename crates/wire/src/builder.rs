@@ -177,9 +177,9 @@ impl PacketBuilder {
         self
     }
 
-    /// Appends an IPv6 extension header. `number` is its type. `body` follows its two bytes of next header
-    /// and length. The body is padded with zeros to the unit of the length (4 bytes for an authentication
-    /// header, else 8).
+    /// Appends an IPv6 extension header. `number` is its type. `body` is the content after the two bytes for
+    /// next header and length. The body is padded with zeros to the unit of the length (4 bytes for an
+    /// authentication header, else 8).
     pub fn extension(mut self, number: u8, body: &[u8]) -> Self {
         self.tell_proto(number);
         let at = self.append(&[ipv6::NO_NEXT, 0]);
@@ -193,7 +193,7 @@ impl PacketBuilder {
         self
     }
 
-    /// Appends an IPv6 fragment header: offset in 8-byte units, whether more fragments follow,
+    /// Appends an IPv6 fragment header: offset in 8-byte units, whether more fragments follow, and
     /// identification.
     pub fn ipv6_fragment(mut self, offset: u16, more: bool, id: u32) -> Self {
         self.tell_proto(ipv6::FRAGMENT);
@@ -236,7 +236,8 @@ impl PacketBuilder {
         self
     }
 
-    /// Appends a TCP header. The ACK flag is set, sequence numbers are 0, and the window is 65,535.
+    /// Appends a TCP header. The ACK flag is set, the sequence and acknowledgement numbers are 0, and the
+    /// window is 65,535.
     pub fn tcp(self, src_port: u16, dst_port: u16) -> Self {
         let mut header = [0; 20];
         header[12..16].copy_from_slice(&[0x50, tcp::ACK as u8, 0xff, 0xff]);

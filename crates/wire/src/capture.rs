@@ -87,7 +87,7 @@ pub struct CapturedPacket<'a> {
     pub bytes: &'a [u8],
 }
 
-/// The whole input: the first four bytes, which were read to detect the format, chained before the rest.
+/// The whole input. The first four bytes were read to detect the format, and are chained before the rest.
 type Input = Chain<Cursor<Vec<u8>>, Box<dyn Read + Send>>;
 
 /// Reads a capture packet by packet.
@@ -164,7 +164,7 @@ impl CaptureReader {
         if self.ended {
             return Ok(None);
         }
-        // Set before the packet is parsed, because no later length can be trusted after an error.
+        // The flag is set before the packet is parsed, because no later length can be trusted after an error.
         self.ended = true;
         let packet = self.packets + 1;
         let bad = |reason| CaptureError::Packet { packet, reason };
@@ -207,7 +207,7 @@ impl CaptureReader {
         let len = found.bytes.len();
         if len > PACKET_LEN_MAX {
             return Err(bad(format!(
-                "says it has {len} bytes, at most {PACKET_LEN_MAX} are possible; the file is corrupt"
+                "its length of {len} bytes exceeds the maximum of {PACKET_LEN_MAX}; the file is corrupt"
             )));
         }
         self.packets = packet;

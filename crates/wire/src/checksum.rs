@@ -68,8 +68,8 @@ pub fn l4(pseudo: u16, header_and_payload: &[u8]) -> u16 {
     !add(pseudo, sum(header_and_payload))
 }
 
-/// Like [`l4`], but for UDP. A checksum of zero is returned as 0xffff, because zero means that there is no
-/// checksum (RFC 768).
+/// Returns the checksum like [`l4`], but for UDP. A checksum of zero is returned as 0xffff, because zero
+/// means that there is no checksum (RFC 768).
 pub fn udp(pseudo: u16, header_and_payload: &[u8]) -> u16 {
     match l4(pseudo, header_and_payload) {
         0 => 0xffff,

@@ -62,8 +62,8 @@ impl<T: AsRef<[u8]>> Packet<T> {
     }
 
     /// Returns the destination of the pseudo-header. If segments are left in a routing header, this is the
-    /// last destination of that header. Types 0 and 2 are supported, and type 4 (segment routing), which
-    /// lists segments in reverse. Otherwise it is [`dst`](Self::dst).
+    /// last destination of that header. Routing types 0, 2 and 4 (segment routing, which lists segments in
+    /// reverse order) are supported. In all other cases, the result is [`dst`](Self::dst).
     pub fn final_dst(&self) -> [u8; 16] {
         let Some(routing) = self.extension_headers().find(|header| header.number == ROUTING) else {
             return self.dst();

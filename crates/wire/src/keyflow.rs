@@ -54,7 +54,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn every_bit_has_its_place() {
+    fn every_field_is_at_its_position() {
         let key: Vec<u8> = (1..=16).collect();
         let frame = PacketBuilder::ethernet([0xa; 6], [0xb; 6])
             .keyflow(1, 7, &key)
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_short_or_of_another_version_is_none() {
+    fn truncated_headers_and_other_versions_are_refused() {
         for units in 1..=4 {
             let frame = PacketBuilder::ethernet([0; 6], [0; 6]).keyflow(0, 1, &vec![9; 8 * units]).build();
             let header = &frame[14..];

@@ -30,7 +30,7 @@ mod tests {
         [0x88, 0x42, 0, 0xff, 0x08, 0x00, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x80, 0x03, 0x80, 0x04, 0x00, 0x05];
 
     #[test]
-    fn bytes_are_those_of_freertr() {
+    fn bytes_equal_those_of_freertr() {
         let frame = PacketBuilder::ethernet([0xa; 6], [0xb; 6])
             .polka(255, 0x8003_8004_0005)
             .ipv4([10, 0, 0, 1], [10, 0, 0, 2])
@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_short_or_of_another_version_is_none() {
+    fn truncated_headers_and_other_versions_are_refused() {
         for len in 0..20 {
             assert!(Header::new_checked(&GOLDEN[2..2 + len]).is_err());
         }

@@ -68,16 +68,16 @@ pub struct Segments<'a> {
 }
 
 /// Segments a TCP super-frame, whose headers `layers` describes ([`crate::Depth::L4`]), into at most `size`
-/// payload bytes each. Its checksum must be partial, as virtio-net requires for segmentation.
+/// payload bytes each. The TCP checksum must be partial, as virtio-net requires for segmentation.
 ///
 /// Returns `None` in these cases:
 /// - there is no complete TCP header in an unfragmented packet;
 /// - the packet is an IPv6 jumbogram;
 /// - `size` is 0;
-/// - the packet is in a tunnel of an unknown kind, or in one that numbers its packets.
+/// - the packet is in a tunnel of an unknown kind, or in a tunnel with sequence numbers.
 ///
-/// Headers are copied; sequence numbers and IPv4 identifications advance. PSH and FIN are kept in the last
-/// segment only, CWR in the first only (RFC 3168, section 6.1.2).
+/// Headers are copied; sequence numbers and IPv4 identifications advance. PSH and FIN are kept only in the
+/// last segment, and CWR is kept only in the first segment (RFC 3168, section 6.1.2).
 pub fn tcp_segments<'a>(frame: &'a [u8], layers: &Layers, size: usize) -> Option<Segments<'a>> {
     if layers.present & header::TCP == 0 {
         return None;
@@ -87,7 +87,8 @@ pub fn tcp_segments<'a>(frame: &'a [u8], layers: &Layers, size: usize) -> Option
     Segments::new(frame, layers, size, segment.header_len(), TCP_CHECKSUM)
 }
 
-/// Like [`tcp_segments`], but for a UDP super-frame. Splits its payload into datagrams of `size` bytes (USO).
+/// Segments a UDP super-frame like [`tcp_segments`]. Its payload is split into datagrams of `size` bytes
+/// (USO).
 pub fn udp_segments<'a>(frame: &'a [u8], layers: &Layers, size: usize) -> Option<Segments<'a>> {
     if layers.present & header::UDP == 0 {
         return None;

@@ -83,7 +83,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn every_bit_has_its_place() {
+    fn every_field_is_at_its_position() {
         let frame = PacketBuilder::ethernet([0xa; 6], [0xb; 6])
             .tf(Form::Paper, 5, 0xdead_beef, 30)
             .ipv4([10, 0, 0, 1], [10, 0, 0, 2])
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_short_is_none() {
+    fn truncated_tags_are_refused() {
         for len in 0..8 {
             assert!(Tag::new_checked(&[0xff; 8][..len]).is_err());
         }
@@ -107,7 +107,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_packed_is_read(qid in 0u8..8, up: u32, down: u16, wide: bool) {
+        fn packed_fields_are_read_back(qid in 0u8..8, up: u32, down: u16, wide: bool) {
             let form = if wide { Form::Wide } else { Form::Paper };
             let bits = form.pack(qid, up, down);
             let tag = Tag::new_checked([&bits[..], &[8, 0]].concat()).unwrap();

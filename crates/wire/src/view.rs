@@ -105,7 +105,7 @@ macro_rules! view {
 
         impl<T: AsRef<[u8]> + AsMut<[u8]>> $name<T> {
             $(
-                #[doc = concat!("Sets what [`", stringify!($get), "`](Self::", stringify!($get), ") reads; no checksum follows.")]
+                #[doc = concat!("Sets the field that [`", stringify!($get), "`](Self::", stringify!($get), ") reads, without updating any checksum.")]
                 pub fn $set(&mut self, value: $kind) {
                     $crate::view::Field::store(value, &mut self.buffer.as_mut()[$at..]);
                 }

@@ -31,7 +31,7 @@ fn samples() -> Vec<PathBuf> {
     captures(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data"))
 }
 
-/// Returns large captures stored beside the repository, if any.
+/// Returns large captures stored next to the repository, if there are any.
 fn shared() -> Vec<PathBuf> {
     captures(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/pcap"))
 }
@@ -91,7 +91,7 @@ fn check_prefixes(packet: &[u8]) {
             check(&packet[..len], &layers);
             // A shorter packet never has more headers. The exception is a truncated LLC frame, which looks
             // like a frame of another kind.
-            assert_eq!(layers.present & !whole.present, 0, "{len} of {packet:02x?}");
+            assert_eq!(layers.present & !whole.present, 0, "the first {len} bytes of {packet:02x?}");
         }
     }
 }
@@ -111,7 +111,7 @@ fn samples_are_read() {
 }
 
 #[test]
-fn both_formats_hold_the_same() {
+fn both_formats_hold_the_same_packets() {
     let [_, pcap, ng, ..] = &samples()[..] else { panic!("samples are missing") };
     let (mut pcap, mut ng) = (CaptureReader::open(pcap).unwrap(), CaptureReader::open(ng).unwrap());
     let mut count = 0;
@@ -144,13 +144,13 @@ fn every_shared_capture_is_read() {
 
 proptest! {
     #[test]
-    fn random_bytes_are_survived(data in proptest::collection::vec(any::<u8>(), 0..300)) {
+    fn random_bytes_cause_no_panic(data in proptest::collection::vec(any::<u8>(), 0..300)) {
         check_prefixes(&data);
     }
 
     /// Real packets with changed bytes reach more code of the walk than random bytes do.
     #[test]
-    fn corrupt_packets_are_survived(
+    fn corrupt_packets_cause_no_panic(
         which: usize,
         changes in proptest::collection::vec((12usize..140, prop_oneof![any::<u8>(), Just(0), Just(60), Just(44)]), 1..6),
         cut in 0usize..200,

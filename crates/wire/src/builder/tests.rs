@@ -125,7 +125,7 @@ fn checksums_hold() {
 }
 
 #[test]
-fn headers_are_where_they_belong() {
+fn headers_are_found_at_their_offsets() {
     use header::*;
     let expected = [
         (IPV4 | IP | TCP, 0x0800, 6),
@@ -230,7 +230,7 @@ fn fields_without_their_header_change_nothing() {
 /// The sample in the repository must equal the builder's output. `SHUNT_WRITE_SAMPLES=1 cargo test -p wire`
 /// rewrites it.
 #[test]
-fn the_committed_sample_is_what_the_builder_makes() {
+fn the_sample_in_the_repository_equals_the_output_of_the_builder() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/built.pcap");
     let made: Vec<(u64, Vec<u8>)> =
         (0u64..).map(|index| 1_700_000_000_000_000_001 + index * 1_000_000_003).zip(samples()).collect();

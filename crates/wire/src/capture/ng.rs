@@ -89,7 +89,7 @@ impl Section {
                     let base: u128 = if resolution & 0x80 != 0 { 2 } else { 10 };
                     interface.units_per_second = base.checked_pow(exponent).ok_or_else(|| {
                         content(format!(
-                            "its interface has a time resolution of {base}^-{exponent} seconds; that is too fine"
+                            "its interface has a time resolution of {base}^-{exponent} seconds, which is too fine"
                         ))
                     })?;
                 }
@@ -113,7 +113,7 @@ impl Section {
         let captured_len = self.u32(body, 12)? as usize;
         let bytes = body.get(20..).and_then(|rest| rest.get(..captured_len)).ok_or_else(|| {
             content(format!(
-                "says it has {captured_len} bytes, its block has room for {}",
+                "its length is {captured_len} bytes, but its block has space for {}",
                 body.len().saturating_sub(20)
             ))
         })?;
@@ -134,7 +134,10 @@ impl Section {
         let limit = if interface.snapshot_len == 0 { PACKET_LEN_MAX } else { interface.snapshot_len };
         let captured_len = limit.min(original_len as usize);
         let bytes = body.get(4..).and_then(|rest| rest.get(..captured_len)).ok_or_else(|| {
-            content(format!("says it has {captured_len} bytes, its block has room for {}", body.len() - 4))
+            content(format!(
+                "its length is {captured_len} bytes, but its block has space for {}",
+                body.len() - 4
+            ))
         })?;
         Ok(CapturedPacket { timestamp_ns: 0, interface: 0, original_len, truncated: false, bytes })
     }
@@ -142,7 +145,7 @@ impl Section {
     fn known_interface(&self, number: u32) -> Result<&Interface, BlockError> {
         self.interfaces.get(number as usize).ok_or_else(|| {
             content(format!(
-                "is of interface {number}, but only {} were described before it",
+                "it belongs to interface {number}, but the number of interfaces described before it is {}",
                 self.interfaces.len()
             ))
         })

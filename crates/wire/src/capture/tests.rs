@@ -93,7 +93,7 @@ fn other_link_types_are_named() {
 }
 
 #[test]
-fn cut_files_name_the_packet() {
+fn errors_of_truncated_files_name_the_packet() {
     let file = pcap(0xa1b2_c3d4, 1);
     for len in 45..64 {
         let (packets, error) = read(file[..len].to_vec());
@@ -118,7 +118,7 @@ fn impossible_lengths_are_corrupt() {
     file.resize(file.len() + 262_145, 0);
     assert_eq!(
         read(file).1.unwrap(),
-        "packet 1: says it has 262145 bytes, at most 262144 are possible; the file is corrupt"
+        "packet 1: its length of 262145 bytes exceeds the maximum of 262144; the file is corrupt"
     );
 }
 
@@ -155,8 +155,11 @@ fn pcapng_blocks() {
 fn pcapng_errors_name_the_packet() {
     let start = [section(), interface(1, &[])].concat();
     for (bad, sentence) in [
-        (enhanced(1, 0, 4, 4), "packet 2: is of interface 1, but only 1 were described before it"),
-        (enhanced(0, 0, 5, 5), "packet 2: says it has 5 bytes, its block has room for 4"),
+        (
+            enhanced(1, 0, 4, 4),
+            "packet 2: it belongs to interface 1, but the number of interfaces described before it is 1",
+        ),
+        (enhanced(0, 0, 5, 5), "packet 2: its length is 5 bytes, but its block has space for 4"),
         (block(6, &words(&[0, 0, 0])), "packet 2: its block is too short for its kind"),
         (
             block(6, &words(&[0, 0]))[..12].to_vec(),
@@ -169,11 +172,14 @@ fn pcapng_errors_name_the_packet() {
     }
     // Interfaces of one section are not valid in the next section.
     let (_, error) = read([&start[..], &section(), &enhanced(0, 0, 4, 4)].concat());
-    assert_eq!(error.unwrap(), "packet 1: is of interface 0, but only 0 were described before it");
+    assert_eq!(
+        error.unwrap(),
+        "packet 1: it belongs to interface 0, but the number of interfaces described before it is 0"
+    );
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn written_packets_are_read_back() {
     let mut writer = CaptureWriter::new(Vec::new()).unwrap();
     writer.write(1_700_000_000_123_456_789, 0, &[1, 2, 3]).unwrap();
     writer.write(5, 99, &[]).unwrap();
@@ -190,7 +196,7 @@ proptest! {
     /// Reading a damaged file must give packets or an error, and must never panic. There must be no more
     /// packets than fit into the file.
     #[test]
-    fn broken_files_are_survived(
+    fn damaged_files_give_packets_or_an_error(
         ng: bool,
         cut in 0usize..250,
         changes in proptest::collection::vec((4usize..250, any::<u8>()), 0..6),

@@ -64,7 +64,8 @@ pub fn apply_ttl_decrement(checksum: u16) -> u16 {
     !((sum & 0xffff) + (sum >> 16)) as u16
 }
 
-/// Like [`apply`], for UDP: a checksum of zero (none) stays, and a result of zero becomes 0xffff.
+/// Returns the checksum like [`apply`], but for UDP: a checksum of zero (none) stays, and a result of zero
+/// becomes 0xffff.
 #[inline]
 pub fn apply_udp(checksum: u16, delta: ChecksumDelta) -> u16 {
     if checksum == 0 || delta.is_zero() {
@@ -76,8 +77,9 @@ pub fn apply_udp(checksum: u16, delta: ChecksumDelta) -> u16 {
     }
 }
 
-/// Like [`apply`], but for a field that contains the uncomplemented sum of the pseudo-header, which an
-/// offload completes later (CHECKSUM_PARTIAL). `delta` must contain only changes of the pseudo-header.
+/// Returns the new value of a field that contains the uncomplemented sum of the pseudo-header
+/// (CHECKSUM_PARTIAL). An offload completes this field later. `delta` must contain only changes of the
+/// pseudo-header.
 #[inline]
 pub fn apply_partial(field: u16, delta: ChecksumDelta) -> u16 {
     if delta.is_zero() { field } else { delta.added_to(field) }

@@ -80,7 +80,7 @@ fn short_inputs_do_not_panic() {
 
 proptest! {
     #[test]
-    fn sum_is_the_plain_sum(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+    fn sum_equals_the_word_by_word_sum(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         prop_assert_eq!(sum(&bytes), plain_sum(&bytes));
     }
 
@@ -93,7 +93,7 @@ proptest! {
     /// Replaces a random range, which may begin at an odd offset. Few distinct values are used, so that sums
     /// near 0 and 0xffff occur.
     #[test]
-    fn update_is_recomputation(
+    fn an_update_equals_a_full_computation(
         bytes in proptest::collection::vec(prop_oneof![Just(0u8), Just(0xff), any::<u8>()], 1..60),
         changed in proptest::collection::vec(prop_oneof![Just(0u8), Just(0xff), any::<u8>()], 0..20),
         at in 0usize..60,
@@ -116,7 +116,7 @@ proptest! {
     }
 
     #[test]
-    fn many_changes_are_one(words in proptest::collection::vec((any::<u16>(), any::<u16>()), 1..20)) {
+    fn many_changes_equal_one(words in proptest::collection::vec((any::<u16>(), any::<u16>()), 1..20)) {
         let mut delta = ChecksumDelta::default();
         let (mut old, mut new) = (vec![0, 1], vec![0, 1]);
         for (before, after) in words {

@@ -52,7 +52,7 @@ fn with_extensions(extensions: &[(u8, &[u8])], proto: u8, upper: &[u8]) -> Layer
 const OPTIONS: &[u8] = &[0, 1, 4, 0, 0, 0, 0];
 
 #[test]
-fn short_frames_hold_nothing() {
+fn frames_below_14_bytes_have_no_headers() {
     for len in 0..14 {
         let layers = locate(&vec![0x08; len], Depth::L4);
         assert_eq!(layers, Layers { depth: Depth::L4, ..Layers::default() });
@@ -73,7 +73,7 @@ fn depth_bounds_the_walk() {
 }
 
 #[test]
-fn tags_are_skipped_up_to_the_limit() {
+fn vlan_tags_are_skipped_up_to_the_limit() {
     let tag: &[u8] = &[0x88, 0xa8, 0xe0, 7];
     let eight = frame(&[&tag.repeat(8), &[8, 6]]);
     let layers = locate(&eight, Depth::L4);
@@ -85,7 +85,7 @@ fn tags_are_skipped_up_to_the_limit() {
 }
 
 #[test]
-fn a_cut_tag_is_not_a_tag() {
+fn a_truncated_vlan_tag_does_not_count() {
     let whole = frame(&[&[0x81, 0, 0, 1, 0x91, 0, 0, 2, 8, 0]]);
     for (len, present, eth_type) in [
         (14, 0, 0x8100),
@@ -129,7 +129,7 @@ fn shims_and_arp() {
 }
 
 #[test]
-fn ipv4_that_contradicts_itself_is_absent() {
+fn inconsistent_ipv4_headers_are_absent() {
     let good = ipv4(20, 0, 1);
     assert_eq!(locate(&frame(&[&[8, 0], &good]), Depth::L4).present, header::IPV4 | header::IP);
     for (at, value) in [(0, 0x65), (0, 0x44), (0, 0x46), (3, 19)] {
@@ -229,7 +229,7 @@ fn extension_headers_up_to_the_limit() {
 }
 
 #[test]
-fn cut_extension_header_ends_the_walk() {
+fn a_truncated_extension_header_ends_the_walk() {
     let cut = with_extensions(&[(0, OPTIONS)], 43, &[17, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!((cut.ip_proto, cut.exthdr), (43, exthdr::HOP));
     assert_eq!(cut.present, header::IPV6 | header::IP);
@@ -282,8 +282,8 @@ fn neighbour_discovery() {
     assert_eq!(with_extensions(&[], 58, &[135, 0, 0, 0]).present, icmpv6);
 }
 
-/// Returns the prefix of a frame's type and IP headers: with up to two tags, of either version, and rarely of
-/// another kind.
+/// Returns the bytes of up to two VLAN tags, followed by an EtherType and an IPv4 or IPv6 header. One of nine
+/// EtherTypes is random and has no header.
 fn some_headers() -> impl Strategy<Value = Vec<u8>> {
     let tpid = prop::sample::select(vec![[0x81, 0x00], [0x88, 0xa8], [0x91, 0x00]]);
     let tags = prop::collection::vec((tpid, any::<[u8; 2]>()), 0..3);
@@ -317,7 +317,7 @@ proptest! {
             data[at] = byte;
         }
         data.truncate(data.len() - cut);
-        // What an earlier walk has found does not matter.
+        // A packet that is not common must keep the result of the earlier walk.
         let before = locate(&data, Depth::L2);
         let mut found = before;
         let is_common = locate_common(&data, &mut found);
@@ -377,7 +377,8 @@ fn common_packets_are_recognised_at_their_least_length() {
             let v6 = frame(&[tag, &[0x86, 0xdd], &ipv6(upper as u16, proto), &vec![7; upper]]);
             for mut data in [v4, v6] {
                 let least = data.len();
-                // Shorter frames are left to the walk, although the packet is complete.
+                // Frames below 58 bytes are left to the walk, even if the packet is complete. Such frames are
+                // padded here.
                 data.resize(least.max(58), 0);
                 let mut found = Layers::default();
                 assert!(locate_common(&data, &mut found));

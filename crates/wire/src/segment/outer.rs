@@ -160,9 +160,9 @@ impl Walk<'_> {
         }
     }
 
-    /// Returns the IP header at `at`. Returns `None` in these cases: the header is incomplete, its length
-    /// does not extend to the end of the frame, the packet is a fragment, or there are extension headers
-    /// other than options.
+    /// Returns the IP header at `at`. Returns `None` if the header is incomplete, or if its length does not
+    /// extend to the end of the frame. Also returns `None` for a fragment, and for a packet with extension
+    /// headers other than options.
     fn ip_at(&self, at: usize) -> Option<Ip> {
         let bytes = self.frame.get(at..)?;
         if let Ok(ip) = ipv4::Packet::new_checked(bytes) {

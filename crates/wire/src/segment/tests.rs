@@ -51,7 +51,7 @@ fn all(mut segments: Segments<'_>) -> Vec<Vec<u8>> {
 
 proptest! {
     #[test]
-    fn tcp_is_cut_as_built(
+    fn tcp_segments_equal_built_frames(
         shape in 0u8..8,
         payload in proptest::collection::vec(any::<u8>(), 0..3000),
         size in 1usize..1500,
@@ -90,7 +90,7 @@ proptest! {
     }
 
     #[test]
-    fn udp_is_cut_as_built(
+    fn udp_segments_equal_built_frames(
         shape in 0u8..8,
         payload in proptest::collection::vec(any::<u8>(), 1..3000),
         size in 1usize..1500,
@@ -124,7 +124,7 @@ proptest! {
 
     /// Random bytes with random layers must give a result and never cause a panic.
     #[test]
-    fn any_input_is_survived(
+    fn random_layers_cause_no_panic(
         frame in proptest::collection::vec(any::<u8>(), 0..120),
         l3 in 0u16..130,
         l4 in 0u16..130,
@@ -157,7 +157,7 @@ fn sctp_gets_its_crc() {
 }
 
 #[test]
-fn what_cannot_be_cut_is_refused() {
+fn super_frames_that_cannot_be_segmented_are_refused() {
     let udp = ip(0, 1).udp(1, 2).payload(&[0; 100]).build();
     let layers = locate(&udp, Depth::L4);
     assert!(tcp_segments(&udp, &layers, 10).is_none());

@@ -126,7 +126,7 @@ fn tunnelled(tunnel: Tunnel, mut frame: Vec<u8>, id: u16) -> (Vec<u8>, Layers) {
 
 proptest! {
     #[test]
-    fn segments_are_those_that_the_tunnels_would_have_carried(
+    fn segments_equal_frames_tunnelled_one_by_one(
         tunnel in 0..TUNNELS.len(),
         is_v6: bool,
         payload in proptest::collection::vec(any::<u8>(), 1..2000),
@@ -152,7 +152,7 @@ proptest! {
     /// A frame with damage at any position must give a result and never cause a panic. Segments must still
     /// have complete outer headers.
     #[test]
-    fn damage_is_survived(tunnel in 0..TUNNELS.len(), at in 0usize..150, value: u8, is_v6: bool) {
+    fn damaged_super_frames_cause_no_panic(tunnel in 0..TUNNELS.len(), at in 0usize..150, value: u8, is_v6: bool) {
         let (mut frame, layers) = tunnelled(TUNNELS[tunnel], inner(is_v6, 1, 2, &[3; 500]), 9);
         let at = at % frame.len();
         frame[at] = value;
@@ -169,25 +169,23 @@ fn is_cut(tunnel: Tunnel) -> bool {
 }
 
 #[test]
-fn what_can_not_be_put_right_is_not_cut() {
+fn super_frames_that_cannot_be_corrected_are_not_segmented() {
     assert!(TUNNELS.iter().all(|tunnel| is_cut(*tunnel)));
     let refused: &[(&str, Tunnel)] = &[
-        ("GRE that numbers its packets", |frame, id| {
+        ("GRE with sequence numbers", |frame, id| {
             put(v4(id).proto(47), &[&[0x10, 0, 0x65, 0x58, 0, 0, 0, 1], frame])
         }),
         ("GRE of another version", |frame, id| put(v4(id).proto(47), &[&[0, 1, 0x65, 0x58], frame])),
         ("GTP, which has a length", |frame, id| {
             put(v4(id).udp(2152, 2152), &[&[0x30, 255, 2, 8, 0, 0, 0, 7], &frame[ETHERNET_BYTES..]])
         }),
-        ("a protocol not known", |frame, id| put(v4(id).proto(50), &[&[0; 8], frame])),
+        ("an unknown protocol", |frame, id| put(v4(id).proto(50), &[&[0; 8], frame])),
         ("an outer fragment", |frame, id| {
             let udp = &vxlan(frame, id)[ETHERNET_BYTES + 20..];
             put(v4(id).ipv4_fragment(0, true).proto(17), &[udp])
         }),
         ("a length that ends before the packet", |frame, id| [&vxlan(frame, id)[..], &[0; 2]].concat()),
-        ("more headers than any sender has", |frame, id| {
-            (0..9).fold(frame.to_vec(), |frame, _| ip_in_ip(&frame, id))
-        }),
+        ("too many outer headers", |frame, id| (0..9).fold(frame.to_vec(), |frame, _| ip_in_ip(&frame, id))),
     ];
     for (what, tunnel) in refused {
         assert!(!is_cut(*tunnel), "{what}");
@@ -195,7 +193,7 @@ fn what_can_not_be_put_right_is_not_cut() {
 }
 
 #[test]
-fn an_outer_udp_checksum_that_is_open_becomes_whole() {
+fn a_partial_outer_udp_checksum_is_completed() {
     let (mut frame, layers) = tunnelled(vxlan_summed_v4, inner(false, 1, 2, &[3; 500]), 9);
     // Linux leaves the sum of the pseudo-header in this field.
     let open = checksum::pseudo_v4(A, B, 17, (frame.len() - 34) as u32);
