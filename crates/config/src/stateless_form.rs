@@ -410,7 +410,7 @@ gates = { down_d = 4, up_d = 8, external_d = 2, server_gate_max = 30, ports = [[
             ("[2, 9000]", "[1, 9000]", "mtu[1]", "twice"),
             ("[2, 9000]", "[2, 9]", "mtu[1]", "9 is out of range; use 68 to 65535"),
             ("0x9999", "0x99999", "types.keyflow", "out of range"),
-            ("0x9999", "0x0800", "", "EtherType 0x0800 is that of another protocol"),
+            ("0x9999", "0x0800", "", "EtherType 0x0800 belongs to another protocol"),
             ("epoch = 1", "epoch = 2", "bank[0].epoch", "use 0 to 1"),
             ("epoch = 1, ", "", "bank[1].epoch", "0 has a bank already"),
             ("id = 5", "id = 1", "bank[0].id", "1 is out of range"),

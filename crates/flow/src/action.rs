@@ -30,7 +30,7 @@ pub enum Action {
         /// other ports it is kept unchanged, so that statistics can return it.
         max_len: u16,
     },
-    /// Process by the group with this number.
+    /// Process the packet by the group with this number.
     Group(GroupId),
     /// Choose the egress queue with this number.
     SetQueue(QueueId),
@@ -52,14 +52,15 @@ pub enum Action {
     /// Pop the outermost VLAN tag.
     PopVlan,
     /// Push an MPLS shim with this EtherType (0x8847 or 0x8848) after the VLAN tags. Label, TC and TTL are
-    /// copied from the outermost shim. Without a shim, label and TC are 0 and the TTL is that of the IP
-    /// header, or 0.
+    /// copied from the outermost shim. Without a shim, label and TC are 0. The TTL is then that of the IP
+    /// header, or 0 without an IP header.
     PushMpls(u16),
     /// Pop the outermost MPLS shim and set the EtherType to this value.
     PopMpls(u16),
     /// Push a PBB I-tag of 18 bytes with this EtherType (0x88e7) after the MAC addresses. The frame's
-    /// addresses become the customer's addresses, and copies of them the backbone's. The service instance is
-    /// copied from an existing I-tag, and the priority from a VLAN tag. Without such a tag, the value is 0.
+    /// addresses become the customer's addresses, and are copied to the backbone's addresses. The service
+    /// instance is copied from an existing I-tag, or is 0 without one. The priority is copied from a VLAN
+    /// tag, or is 0 without one.
     PushPbb(u16),
     /// Pop the outermost PBB I-tag and restore the customer's MAC addresses. A B-tag before the I-tag must be
     /// popped first.

@@ -89,7 +89,7 @@ impl Ext {
         &mut self.bytes[..EXT_BYTES]
     }
 
-    /// Ingress port.
+    /// Returns the ingress port.
     #[must_use]
     pub fn in_port(&self) -> PortNo {
         PortNo(u32::from_be_bytes([self.bytes[0], self.bytes[1], self.bytes[2], self.bytes[3]]))
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_vlan_word_tells_a_tag_from_none() {
+    fn the_vlan_word_is_0_without_a_tag() {
         let mut ext = Ext::arriving(PortNo(7));
         assert_eq!((ext.in_port(), &ext.bytes()[4..8]), (PortNo(7), &[0, 0, 0, 7][..]));
         ext.set_layers(&Layers {

@@ -38,7 +38,8 @@ pub struct Location {
 
 macro_rules! fields {
     ($($(#[$doc:meta])* $name:ident = $oxm:literal, $text:literal, $base:ident, $offset:expr, $length:literal, $needs:expr;)*) => {
-        /// A match field. The order of the variants is the order of fields in a normal [`crate::Match`].
+        /// A match field. The order of the variants is the order of the fields in the normal form of a
+        /// [`crate::Match`].
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Field {
             $($(#[$doc])* $name,)*

@@ -55,10 +55,10 @@ impl Instructions {
 
     /// Returns whether packets that hit an entry with these instructions may stay low-latency.
     ///
-    /// The result is false for an entry that sends copies and continues with another table. A packet of this
-    /// entry may still be dropped later, because of a value that no table examines (its TTL). Its copies
-    /// could then overtake the copies of other packets of the flow, whose lane is known only after their last
-    /// table.
+    /// The result is false for an entry that sends copies and continues with another table. A packet that
+    /// hits such an entry may still be dropped later because of a value that no table examines, such as its
+    /// TTL. The copies that it already sent could then overtake the copies of other packets of the flow,
+    /// whose lane is known only after their last table.
     #[must_use]
     pub fn may_be_low_latency(&self) -> bool {
         let sends = |action: &Action| matches!(action, Action::Output { .. } | Action::Group(_));

@@ -55,7 +55,7 @@ mod tests {
 
     /// Controllers and plans depend on these numbers, so a change must be deliberate.
     #[test]
-    fn limits_are_those_that_controllers_know() {
+    fn limits_have_the_values_on_which_controllers_rely() {
         assert_eq!((Limits::TABLES, Limits::ENTRIES, Limits::PORTS), (255, 16_777_216, 1_024));
         assert_eq!((Limits::SLICE_BITS, Limits::SLICE_END_BITS, Limits::SLICES_PER_TABLE), (128, 12_288, 32));
         assert_eq!((Limits::ACTIONS_PER_LIST, Limits::ACTION_SET_FIELDS, Limits::VLAN_TAGS), (64, 16, 8));

@@ -103,8 +103,8 @@ impl Match {
         Ok(made)
     }
 
-    /// Like [`Match::new`], but does not check prerequisites. Used for matches whose prerequisites cannot be
-    /// expressed.
+    /// Returns a match like [`Match::new`], but does not check prerequisites. Callers use it for matches
+    /// whose prerequisites cannot be expressed.
     ///
     /// # Errors
     /// Returns every [`MatchError`] except `Prerequisite`.
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_name_the_field_and_the_cure() {
+    fn errors_name_the_field_and_the_correction() {
         let bad = |c: &[(Field, u128, u128)]| {
             Match::new(c.iter().map(|&(field, value, mask)| FieldMatch { field, value, mask })).unwrap_err()
         };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Arithmetic with times. The operators behave as those of `u64`, so a caller that may exceed the range uses
-//! the saturating functions.
+//! Arithmetic with times. The operators behave like those of `u64`, so a caller whose result may exceed the
+//! range uses the saturating functions.
 
 use crate::Nanos;
 use std::iter::Sum;

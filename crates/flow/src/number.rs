@@ -72,7 +72,7 @@ numbers! {
     MeterId(u32);
     /// Nanoseconds of the caller's clock, which is real or virtual: a point in time, or a span.
     Nanos(u64);
-    /// Version of the rules. Version `n` has the first `n` operations that a data plane received.
+    /// Version of the rules. Version `n` includes the first `n` operations that a data plane received.
     RuleVersion(u64);
     /// Table number: 0 to 254, or [`MAC_TABLE`](crate::operation::MAC_TABLE).
     TableId(u8);

@@ -74,7 +74,7 @@ pub enum EntryChange {
     /// Gives an existing entry new instructions. Its position among entries of equal priority does not
     /// change.
     Modify {
-        /// Id of the entry.
+        /// ID of the entry.
         id: EntryId,
         /// Table of the entry.
         table: TableId,
@@ -87,7 +87,7 @@ pub enum EntryChange {
     },
     /// Removes an entry. Its counters can be read until the ID is reused.
     Remove {
-        /// Id of the entry.
+        /// ID of the entry.
         id: EntryId,
         /// Table of the entry.
         table: TableId,
@@ -115,7 +115,7 @@ pub struct PortState {
     pub no_recv: bool,
     /// Drop packets sent to the port (OFPPC_NO_FWD).
     pub no_fwd: bool,
-    /// Exclude the port from floods (OFPPC_NO_FLOOD of older versions). Applies to NORMAL and FLOOD.
+    /// Exclude the port from floods (OFPPC_NO_FLOOD of older versions). The flag applies to NORMAL and FLOOD.
     pub no_flood: bool,
     /// Send no packet-ins for packets received on the port (OFPPC_NO_PACKET_IN).
     pub no_packet_in: bool,

@@ -6,11 +6,11 @@
 /// Reason why a packet was sent to the controller (OFPR_*).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PacketInReason {
-    /// Sent by a table-miss entry (priority 0, matches everything).
+    /// The packet was sent by a table-miss entry (priority 0, matches everything).
     NoMatch,
-    /// Sent by an output action of another entry.
+    /// The packet was sent by an output action of another entry.
     Action,
-    /// A TTL of 0 or 1 would have been decremented, see [`crate::Settings`].
+    /// A TTL of 0 or 1 was to be decremented; see [`crate::Settings`].
     InvalidTtl,
 }
 
@@ -21,7 +21,7 @@ pub enum Outcome {
     Forwarded,
     /// No copy went to a port, and at least one to the controller.
     Consumed,
-    /// No copy went anywhere.
+    /// No copy went to a port or to the controller.
     Dropped(DropReason),
 }
 
@@ -52,7 +52,7 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// Shorter than an Ethernet header (14 bytes).
+    /// The frame is shorter than an Ethernet header (14 bytes).
     Runt = "runt";
     /// The ingress port is unknown, down or does not receive (NO_RECV).
     PortNotReceiving = "port_not_receiving";
@@ -62,13 +62,13 @@ reasons! {
     TableMiss = "table_miss";
     /// The action set held no output, and no action sent the packet anywhere.
     NoOutput = "no_output";
-    /// Output to a port that does not exist.
+    /// The packet was output to a port that does not exist.
     NoSuchPort = "no_such_port";
-    /// Output to a port that is down.
+    /// The packet was output to a port that is down.
     PortDown = "port_down";
-    /// Output to a port that does not forward (NO_FWD).
+    /// The packet was output to a port that does not forward (NO_FWD).
     PortNotForwarding = "port_not_forwarding";
-    /// Output to the ingress port by its number (OpenFlow requires IN_PORT), or NORMAL back to that port.
+    /// The packet was output to its ingress port by number instead of IN_PORT, or NORMAL chose that port.
     IngressPort = "ingress_port";
     /// FLOOD, ALL or NORMAL found no port to send to.
     NoFloodPort = "no_flood_port";
@@ -88,15 +88,15 @@ reasons! {
     NoHeadroom = "no_headroom";
     /// The packet's action set has more set-field actions than it can hold.
     ActionSetFull = "action_set_full";
-    /// Over the rate of a meter's drop band.
+    /// The packet exceeds the rate of a meter's drop band.
     MeterBand = "meter_band";
-    /// A group that does not exist.
+    /// The packet was sent to a group that does not exist.
     NoSuchGroup = "no_such_group";
-    /// A group without a bucket that can be used.
+    /// The packet was sent to a group that has no usable bucket.
     NoLiveBucket = "no_live_bucket";
-    /// An action that this data plane does not execute.
+    /// An action is not supported by this data plane.
     UnsupportedAction = "unsupported_action";
-    /// A tagged packet (KeyFlow, PolKA, Tag-and-Forward) from a port that is not trusted.
+    /// A tagged packet (KeyFlow, PolKA, Tag-and-Forward) arrived on a port that is not trusted.
     UntrustedTag = "untrusted_tag";
     /// The header of a tagged packet is cut short, or its version or length is invalid.
     MalformedTag = "malformed_tag";
@@ -108,7 +108,7 @@ reasons! {
     NoGate = "no_gate";
     /// A tagged packet is longer than the MTU of its output port.
     OverMtu = "over_mtu";
-    /// No free frame for a copy.
+    /// No free frame was available for a copy.
     NoBuffer = "no_buffer";
     /// The path to the controller is full.
     PacketInFull = "packet_in_full";
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_reason_has_a_name_of_its_own() {
+    fn every_reason_has_a_different_name() {
         let mut names: Vec<_> = DropReason::ALL.iter().map(|r| r.name()).collect();
         names.sort_unstable();
         names.dedup();

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn conditions_come_back_as_they_were() {
+    fn packed_conditions_are_read_back() {
         let slice = |base, offset_bits, length_bits| Field::Slice(Slice { base, offset_bits, length_bits });
         let mut fields = Field::NAMED.to_vec();
         fields.extend(SliceBase::ALL.map(|base| slice(base, 0x123, 61)));
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_cut_short_end_the_walk() {
+    fn truncated_bytes_end_the_iteration() {
         let packed = pack(&[FieldMatch::exact(Field::EthSrc, 5), FieldMatch::exact(Field::InPort, 5)]);
         for length in 0..packed.len() {
             assert!(Fields::of(&packed[..length]).count() < 2);

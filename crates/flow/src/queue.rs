@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_default_queue_is_added_where_there_are_others() {
+    fn the_default_queue_is_added_to_other_queues() {
         let numbers = |queues: &[u32]| {
             let queues =
                 EgressQueue::complete(queues.iter().map(|id| EgressQueue::new(QueueId(*id))).collect());

@@ -29,7 +29,7 @@ impl SliceBase {
         }
     }
 
-    /// Every base.
+    /// All bases. The index of a base is its OXM field number.
     pub const ALL: [Self; 4] = [Self::Packet, Self::Metadata, Self::L3, Self::L4];
 }
 

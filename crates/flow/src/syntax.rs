@@ -88,8 +88,8 @@ impl std::fmt::Debug for ParseOptions<'_> {
 }
 
 /// Parses one flow. It may begin with a command word (`add`, `modify`, `modify_strict`, `delete`,
-/// `delete_strict`, each also preceded by `flow`). Without a command word, the flow is a `default_command`.
-/// The returned flow-mod has passed [`crate::validate::validate`].
+/// `delete_strict`), which `flow` may precede. Without a command word, the flow is a `default_command`. The
+/// returned flow-mod has passed [`crate::validate::validate`].
 ///
 /// # Errors
 /// Returns the first mistake in the text, with its column.

@@ -37,7 +37,7 @@ pub enum ValidateError {
     #[error("meter {0} cannot exist; meters are numbered 1 to 0xffff0000")]
     Meter(MeterId),
     /// OFPET_BAD_ACTION, OFPBAC_TOO_MANY: a list with too many actions.
-    #[error("a list has {0} actions; at most {max} fit", max = Limits::ACTIONS_PER_LIST)]
+    #[error("a list has {0} actions; the maximum is {max}", max = Limits::ACTIONS_PER_LIST)]
     TooManyActions(usize),
     /// OFPET_BAD_ACTION, OFPBAC_BAD_OUT_PORT: an invalid port, or a port that a flow cannot output to.
     #[error(
@@ -55,7 +55,7 @@ pub enum ValidateError {
     SetType(Field),
     /// OFPET_BAD_ACTION, OFPBAC_BAD_SET_ARGUMENT: value and mask do not fit the field or each other.
     #[error(
-        "set_field of {field}: value {value:#x} and mask {mask:#x} must fit the field, the value within the mask, the mask not 0"
+        "set_field of {field}: value {value:#x} and mask {mask:#x} must fit the field; the value must lie within the mask, and the mask must not be 0"
     )]
     SetArgument {
         /// Field of the action.
@@ -65,7 +65,7 @@ pub enum ValidateError {
         /// Refused mask.
         mask: u128,
     },
-    /// OFPET_BAD_ACTION, OFPBAC_BAD_ARGUMENT: a tag or header with an EtherType of another kind.
+    /// OFPET_BAD_ACTION, OFPBAC_BAD_ARGUMENT: a push with an EtherType that the action does not allow.
     #[error("{action} with EtherType {ethertype:#06x}; it can be {allowed}")]
     PushType {
         /// Name of the action.
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn actions_are_held_against_what_openflow_allows() {
+    fn actions_that_openflow_does_not_allow_are_refused() {
         for port in [PortNo(1), port_no::MAX, port_no::IN_PORT, port_no::NORMAL, port_no::CONTROLLER] {
             assert_eq!(one(Action::output(port)), Ok(()));
         }

@@ -54,7 +54,7 @@ fn as_parse_flows(flow: &FlowMod) -> String {
 }
 
 #[test]
-fn flows_print_as_ovs_ofctl_prints_them_or_differ_as_noted() {
+fn flows_print_like_ovs_ofctl_except_for_listed_differences() {
     let mut compared = 0;
     let mut wrong = Vec::new();
     // Text that Shunt prints where it deliberately differs from ovs-ofctl.
@@ -66,7 +66,7 @@ fn flows_print_as_ovs_ofctl_prints_them_or_differ_as_noted() {
             noted = line.strip_prefix("# ours: ").or(noted);
             continue;
         }
-        let theirs = lines.next().and_then(|l| l.strip_prefix("= ")).expect("an answer behind each flow");
+        let theirs = lines.next().and_then(|l| l.strip_prefix("= ")).expect("an output line after each flow");
         let ours = as_parse_flows(&parse(line).unwrap());
         let differs = std::mem::take(&mut differs);
         if noted.take().unwrap_or(theirs) != ours || (ours != theirs) != differs {
@@ -83,7 +83,7 @@ fn flows_print_as_ovs_ofctl_prints_them_or_differ_as_noted() {
 }
 
 #[test]
-fn what_is_printed_parses_to_the_same() {
+fn printed_flows_parse_to_the_same_flow() {
     let mut seen = std::collections::HashSet::new();
     for line in OVS.lines().chain(OWN.lines()) {
         if line.starts_with(['#', '=']) || line.is_empty() {

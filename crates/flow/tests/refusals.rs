@@ -64,7 +64,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("actions=output:0", "actions=output:0", "port 0x0"),
     ("actions=table", "table", "goto_table"),
     ("actions=output:table", "table", "goto_table"),
-    ("actions=output(port=3,max_len=64)", "64", "cuts packets"),
+    ("actions=output(port=3,max_len=64)", "64", "truncates packets"),
     ("actions=controller(id=5)", "id", "extension"),
     ("actions=drop,2", "2", "combined with drop"),
     ("actions=2,drop", "drop", "combined with drop"),
@@ -117,7 +117,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn each_refusal_points_at_the_text_and_says_what_would_be_right() {
+fn each_error_points_at_the_text_and_gives_the_correction() {
     let mut wrong = Vec::new();
     for &(flow, text, sentence) in REFUSED {
         match parse_flow(flow, FlowModCommand::Add, ParseOptions::default()) {
@@ -132,7 +132,7 @@ fn each_refusal_points_at_the_text_and_says_what_would_be_right() {
 }
 
 #[test]
-fn columns_count_characters_and_long_texts_are_cut() {
+fn columns_count_characters_and_long_quotes_are_truncated() {
     let error = parse_flow("ip,ö=1 actions=2", FlowModCommand::Add, ParseOptions::default()).unwrap_err();
     assert_eq!((error.column, error.text.as_str()), (4, "ö=1"));
     let long = format!("in_port=é{} actions=2", "x".repeat(500));

@@ -12,7 +12,7 @@ use std::sync::Arc;
 const FLOWS: u64 = 50_000;
 
 #[test]
-fn random_flow_mods_come_back_as_they_were() {
+fn random_flow_mods_are_printed_and_parsed_back() {
     let mut fields = HashSet::new();
     let mut actions = HashSet::new();
     for seed in 0..FLOWS {

@@ -25,7 +25,7 @@ pub enum StatelessError {
     #[error("{0:#x} is not a port number; ports are 1 to {max:#x}", max = port_no::MAX)]
     Port(PortNo),
     /// There are more ports than a datapath may have.
-    #[error("{0} names {1} ports; a datapath has {most} at most", most = Limits::PORTS)]
+    #[error("{0} names {1} ports; a datapath has at most {most}", most = Limits::PORTS)]
     TooManyPorts(&'static str, usize),
     /// A label is above the limit.
     #[error("label {0} is too large; the maximum is {max}", max = Limits::LABEL_MAX)]
@@ -66,7 +66,7 @@ impl TagTypes {
                 return Err(StatelessError::Type(one, "is a length"));
             }
             if TAKEN.contains(&one) {
-                return Err(StatelessError::Type(one, "is that of another protocol"));
+                return Err(StatelessError::Type(one, "belongs to another protocol"));
             }
             if all[..at].contains(&one) {
                 return Err(StatelessError::Type(one, "is given twice"));
@@ -132,13 +132,13 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_named() {
+    fn invalid_configurations_are_refused_with_the_reason() {
         use StatelessError as E;
         let types = |types| StatelessConfig { types, ..StatelessConfig::default() }.check();
         let ours = TagTypes::default();
         assert_eq!(types(ours), Ok(()));
         assert_eq!(types(TagTypes { tf: 0x5ff, ..ours }), Err(E::Type(0x5ff, "is a length")));
-        let taken = Err(E::Type(0x86dd, "is that of another protocol"));
+        let taken = Err(E::Type(0x86dd, "belongs to another protocol"));
         assert_eq!(types(TagTypes { polka: 0x86dd, ..ours }), taken);
         let twice = Err(E::Type(ours.tf, "is given twice"));
         assert_eq!(types(TagTypes { tf_wide: ours.tf, ..ours }), twice);

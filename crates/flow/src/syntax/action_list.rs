@@ -103,7 +103,8 @@ pub(super) fn parse_list<'t>(
 /// Length in bytes of the longest name that is looked up.
 const NAME_BYTES: usize = 24;
 
-/// Returns the name of an item, in any case of letters. A port alone is an output.
+/// Returns the action or instruction that an item names, ignoring case. A port without an action name is an
+/// output.
 fn find_name<'t>(item: &Item<'t>, options: ParseOptions<'_>) -> Parsed<'t, Name> {
     let key = item.key;
     let mut buffer = [0; NAME_BYTES];
@@ -240,7 +241,7 @@ fn output<'t>(item: &Item<'t>, options: ParseOptions<'_>) -> Parsed<'t, Action> 
     match max_len {
         Some((at, len)) if number != port_no::CONTROLLER && len != WHOLE_PACKET => Err(Fault::new(
             at,
-            "cuts packets to a port, which OpenFlow 1.3 cannot; max_len is for the controller",
+            "truncates packets to a port, which OpenFlow 1.3 cannot do; max_len is for the controller",
         )),
         Some((_, max_len)) if number == port_no::CONTROLLER => Ok(Action::Output { port: number, max_len }),
         _ => Ok(Action::output(number)),

@@ -34,7 +34,7 @@ impl<'t> Arguments<'t> {
         match argument.split_once('=') {
             None => Ok(argument),
             Some((found, value)) if found == name => Ok(value),
-            Some(_) => Err(Fault::new(argument, format!("is in the place of {name}; {}", self.form))),
+            Some(_) => Err(Fault::new(argument, format!("is given instead of {name}; {}", self.form))),
         }
     }
 

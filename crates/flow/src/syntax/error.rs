@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_tells_the_character_where_the_text_begins() {
+    fn an_error_gives_the_column_in_characters() {
         assert_eq!((at("abc", 0).column, at("abc", 2).column, at("abc", 3).column), (1, 3, 4));
         let wide = at("\u{e9}\u{1F980}=x", 7);
         assert_eq!((wide.column, wide.text.as_str()), (4, "x"));
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_repeats_60_characters_at_most() {
+    fn an_error_quotes_at_most_60_characters() {
         for (characters, kept, end) in [(59, 59, ""), (60, 60, ""), (61, 60, "..."), (90, 60, "...")] {
             let text = at(&"\u{e9}".repeat(characters), 0).text;
             assert_eq!(text, "\u{e9}".repeat(kept) + end, "{characters} characters");

@@ -135,9 +135,7 @@ fn take_setting<'t>(
         }
         Key::OutGroup if deletes => flow.out_group = group(value()?)?,
         Key::OutPort | Key::OutGroup => {
-            return Err(
-                item.refuse("chooses entries to delete; it has a meaning in delete and delete_strict only")
-            );
+            return Err(item.refuse("selects entries to delete; use it in delete and delete_strict only"));
         }
         _ if deletes => return Err(item.refuse("has no meaning in a delete; leave it out")),
         Key::IdleTimeout => flow.idle_timeout_s = integer(value()?)?,
@@ -182,7 +180,7 @@ fn take_cookie<'t>(flow: &mut FlowMod, item: &Item<'t>, text: &'t str) -> Parsed
         (Some(mask), _) => flow.cookie_mask = integer(mask)?,
         (None, _) => {
             return Err(item.refuse(
-                "has no mask; OpenFlow 1.3 cannot change the cookie of an entry, and to select entries by cookie, write cookie=VALUE/MASK (all bits: /-1)",
+                "has no mask; write cookie=VALUE/MASK (all bits: /-1) to select entries by cookie, because OpenFlow 1.3 cannot change the cookie of an entry",
             ));
         }
     }

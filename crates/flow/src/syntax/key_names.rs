@@ -8,10 +8,10 @@ use crate::Field;
 pub(super) enum Key {
     /// A match field.
     Field(Field),
-    /// A field whose meaning depends on the protocol: IPv4 or ARP, ICMP or ICMPv6, or TCP, UDP or SCTP.
-    /// Contains the first of the alternative fields.
+    /// A field whose meaning depends on the protocol: IPv4 or ARP, ICMP or ICMPv6, or TCP, UDP or SCTP. The
+    /// value is the first of the alternative fields.
     Generic(Field),
-    /// A protocol name. Contains the EtherType and, for some protocols, the upper-layer protocol.
+    /// A protocol name. The values are the EtherType and, for some protocols, the upper-layer protocol.
     Protocol(u16, Option<u8>),
     DlVlan,
     VlanTci,

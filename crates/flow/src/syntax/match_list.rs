@@ -126,7 +126,7 @@ impl<'t> Conditions<'t> {
             }
             _ => {
                 return Err(item.refuse(
-                    "matches PCP 0 and packets without a tag, which OpenFlow 1.3 cannot in one entry; add the present bit 0x1000 to the mask (and to the value, for tagged packets)",
+                    "matches PCP 0 and packets without a tag, which one entry of OpenFlow 1.3 cannot do; add the present bit 0x1000 to the mask (and to the value, for tagged packets)",
                 ));
             }
         };
@@ -245,7 +245,7 @@ pub(super) fn transport_field(ip_proto: Option<u128>, at: &str, source: bool) ->
 
 /// Parses `slice(base,offset,length)`.
 pub(super) fn slice<'t>(whole: &'t str, arguments: Option<&'t str>) -> Parsed<'t, Field> {
-    let form = "write slice(base,offset,length) with the base packet, metadata, l3 or l4, and bits";
+    let form = "write slice(base,offset,length) with offset and length in bits; the base is packet, metadata, l3 or l4";
     let mut arguments = Arguments::new(whole, arguments, form)?;
     let base_text = arguments.positional("base")?;
     let base = SliceBase::ALL

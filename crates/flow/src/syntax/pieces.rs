@@ -28,7 +28,7 @@ pub fn read_pieces(
         if got > LINE_BYTES || std::str::from_utf8(&piece[start..]).is_err() {
             let wrong = if got > LINE_BYTES { "is too long" } else { "is not UTF-8 text" };
             let sentence = format!(
-                "line {lines}: {wrong}; a flow file has one flow a line, such as in_port=1,actions=output:2"
+                "line {lines}: {wrong}; a flow file has one flow per line, such as in_port=1,actions=output:2"
             );
             return Err(io::Error::new(io::ErrorKind::InvalidData, sentence));
         }
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_is_no_text_is_refused_with_the_line() {
+    fn a_file_that_is_not_text_is_refused_with_the_line() {
         let mut pieces = Vec::new();
         let mut read = |bytes: &[u8]| {
             read_pieces(bytes, 4, |piece| {
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_65_536_bytes_at_most() {
+    fn a_line_has_at_most_65_536_bytes() {
         let mut line = vec![b'x'; 65_535];
         line.push(b'\n');
         let mut lengths = Vec::new();

@@ -209,7 +209,7 @@ fn bucket<'t>(text: &'t str, kind: Option<GroupType>, options: ParseOptions<'_>)
     Ok(bucket)
 }
 
-/// Returns the rest of `text`, beginning with its part `part`.
+/// Returns the end of `text`, beginning with its part `part`.
 fn from_there<'t>(text: &'t str, part: &'t str) -> &'t str {
     let offset = (part.as_ptr() as usize).wrapping_sub(text.as_ptr() as usize);
     text.get(offset..).unwrap_or_default()

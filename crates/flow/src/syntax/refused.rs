@@ -19,10 +19,12 @@ pub(super) fn refused_key(key: &str) -> Option<String> {
             "matches TCP flags, which is not in OpenFlow 1.3's basic class; use slice(l4,103,9)=value/mask"
         }
         "mpls_ttl" => "matches the MPLS TTL, which is not in OpenFlow 1.3's basic class; use slice(l3,24,8)",
-        "importance" => "is of OpenFlow 1.4; OpenFlow 1.3 has no eviction, leave it out",
+        "importance" => "belongs to OpenFlow 1.4; OpenFlow 1.3 has no eviction, so leave it out",
         "fragment" | "frag" => "is not a field of OpenFlow 1.3; use slice(l3,50,14)=value/mask",
-        "packet_type" => "is of OpenFlow 1.5; all packets here begin with an Ethernet header, leave it out",
-        "actset_output" => "is of OpenFlow 1.5; there is no field for it in OpenFlow 1.3",
+        "packet_type" => {
+            "belongs to OpenFlow 1.5; all packets here begin with an Ethernet header, so leave it out"
+        }
+        "actset_output" => "belongs to OpenFlow 1.5; OpenFlow 1.3 has no such field",
         "conj_id" | "recirc_id" | "dp_hash" | "pkt_mark" | "skb_mark" | "skb_priority" | "vlan_tci1" => {
             "is internal to Open vSwitch and has no meaning here; leave it out"
         }
@@ -46,7 +48,7 @@ pub(super) fn refused_key(key: &str) -> Option<String> {
 
 /// Returns the reason why this action is refused, or `None` if Open vSwitch has no such action.
 pub(super) fn refused_action(name: &str) -> Option<&'static str> {
-    const METADATA: &str = "moves bits between fields, which OpenFlow 1.3 cannot; write constants with set_field or \
+    const METADATA: &str = "moves bits between fields, which OpenFlow 1.3 cannot do; write constants with set_field or \
                             write_metadata";
     Some(match name {
         "resubmit" => {
@@ -66,9 +68,9 @@ pub(super) fn refused_action(name: &str) -> Option<&'static str> {
         }
         "note" => "is Open vSwitch's action; put the mark into the cookie, or after # in the file",
         "sample" => "is Open vSwitch's action; use a meter (meter:N), or output to the controller",
-        "output_trunc" => "cuts packets, which OpenFlow 1.3 cannot",
+        "output_trunc" => "truncates packets, which OpenFlow 1.3 cannot do",
         "clone" => "is Open vSwitch's action; use a group of type all with group:N",
-        "exit" => "is Open vSwitch's action; without goto_table the pipeline ends by itself, leave it out",
+        "exit" => "is Open vSwitch's action; without goto_table the pipeline ends by itself, so leave it out",
         "fin_timeout" => "is Open vSwitch's action; use idle_timeout",
         "set_tunnel64" => "is Open vSwitch's name; use set_tunnel:N (64 bits here)",
         "pop_queue" => "is Open vSwitch's action; choose another queue with set_queue:N",
@@ -76,7 +78,7 @@ pub(super) fn refused_action(name: &str) -> Option<&'static str> {
         | "unroll_xlate" | "debug_recirc" | "debug_slow" => {
             "is Open vSwitch's action and has no counterpart in OpenFlow 1.3"
         }
-        "table" => "as a port is for packet-outs only; in a flow, continue with goto_table:N",
+        "table" => "is a port for packet-outs only; in a flow, continue with goto_table:N",
         "none" | "any" => "is not an output port; use drop to output nowhere",
         _ => return None,
     })

@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn items_are_cut_at_separators_outside_parentheses() {
+    fn items_end_at_separators_outside_parentheses() {
         let text = "tcp, a=b:c\t slice(l3,1,2)=3/4 group:5 set_field:1->slice(l4,0,8),w(x(1),y)";
         let mut scanner = Scanner::new(text);
         let mut seen = Vec::new();

@@ -52,7 +52,7 @@ fn unknown(target: &str) -> Fault<'_> {
             "; name the protocol's field: tcp_src, tcp_dst, udp_src, udp_dst, sctp_src, sctp_dst".to_owned()
         }
         "dl_vlan" | "vlan_tci" => {
-            "; write vlan_vid (with 4096 added, as a tag is present) and vlan_pcp".to_owned()
+            "; write vlan_vid (with 4096 added, because a tag is present) and vlan_pcp".to_owned()
         }
         "nw_tos" => "; write ip_dscp (the ToS byte divided by 4) and nw_ecn".to_owned(),
         _ => match refused_key(target) {

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn distances_are_those_of_the_definition() {
+    fn distances_equal_those_of_the_definition() {
         // All words of up to four letters over an alphabet of three letters.
         let words: Vec<Vec<u8>> = (0..4).fold(vec![Vec::new()], |words, _| {
             let longer = words.iter().flat_map(|word| b"abc".map(|letter| [&word[..], &[letter]].concat()));

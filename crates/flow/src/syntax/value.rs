@@ -205,7 +205,10 @@ fn literal<'t>(form: Form, text: &'t str, full: u128, options: ParseOptions<'_>)
 fn address_mask(form: Form, text: &str, length: u32) -> Parsed<'_, u128> {
     if let Some(prefix) = number(text) {
         if prefix > u128::from(length) {
-            return Err(Fault::new(text, format!("is too long a prefix; at most {length} bits")));
+            return Err(Fault::new(
+                text,
+                format!("is too long for a prefix, which has at most {length} bits"),
+            ));
         }
         let full = u128::MAX >> (128 - length);
         // For a prefix of 0 bits of 128, the shift by the full width would overflow.

@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Regenerates the output of ovs-ofctl for each flow: sh ovs-golden.sh < ovs-flows.txt > new && mv new
-# ovs-flows.txt
+# Regenerates the output of ovs-ofctl for each flow:
+#     sh ovs-golden.sh < ovs-flows.txt > new && mv new ovs-flows.txt
 #
-# Made with Open vSwitch 3.1.0. Lines that begin with "=" are the output of ovs-ofctl, lines with "#" are
-# comments. If Shunt prints a flow differently, "# differs:" before it gives the reason, and "# ours:" gives
-# Shunt's output.
+# Generated with Open vSwitch 3.1.0. Lines that begin with "=" are the output of ovs-ofctl, and lines that
+# begin with "#" are comments. If Shunt prints a flow differently, two comments precede the flow: "# differs:"
+# gives the reason, and "# ours:" gives Shunt's output.
 set -eu
 one=$(mktemp)
 trap 'rm -f "$one"' EXIT

@@ -104,7 +104,7 @@ fn transport(r: &mut Random, eth_type: u128) -> (Vec<(Field, u128)>, &'static [F
     }
 }
 
-#[expect(clippy::expect_used, reason = "a generator that makes wrong matches is a wrong test")]
+#[expect(clippy::expect_used, reason = "an invalid match is a fault of the generator")]
 fn matching(r: &mut Random) -> Match {
     use Field as F;
     if r.chance(12) {
@@ -151,7 +151,7 @@ fn matching(r: &mut Random) -> Match {
             list.push(condition(r, field));
         }
     }
-    Match::new(list).expect("the generator gives what fields hang on")
+    Match::new(list).expect("the generator adds the prerequisites of all fields")
 }
 
 fn action(r: &mut Random) -> Action {

@@ -81,7 +81,7 @@ fn meters_are_read_as_ovs_ofctl_writes_them() {
 }
 
 #[test]
-fn commands_stand_in_front() {
+fn commands_precede_the_settings() {
     for (text, command) in [
         ("group add_or_mod group_id=1,type=all", RecordCommand::AddOrModify),
         ("group modify group_id=1,type=all", RecordCommand::Modify),
@@ -108,7 +108,7 @@ fn commands_stand_in_front() {
 }
 
 #[test]
-fn what_is_printed_is_read_back() {
+fn printed_lines_are_read_back() {
     for text in [
         "group group_id=1,type=select,bucket=weight:0,actions=drop,bucket=weight:65535,actions=output:1,group:7",
         "group group_id=2,type=ff,bucket=watch_port:1,watch_group:4,actions=set_queue:3,output:IN_PORT",
@@ -134,7 +134,7 @@ fn what_is_printed_is_read_back() {
 }
 
 #[test]
-fn mistakes_are_reported_with_their_place() {
+fn mistakes_are_reported_with_their_position() {
     for (text, says) in [
         ("group type=all", "line 3, column 1: \"group type=all\": has no number; add group_id=1"),
         ("group group_id=1", "has no type; add type=all, select, indirect or ff"),
