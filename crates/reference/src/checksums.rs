@@ -79,7 +79,7 @@ pub(crate) fn keep_right(
     after[field].copy_from_slice(&adjusted.to_be_bytes());
 }
 
-/// Like [`keep_right`], but only for the checksum of the IPv4 header at `at`.
+/// Adjusts checksums like [`keep_right`], but only the checksum of the IPv4 header at `at`.
 pub(crate) fn keep_ipv4_header_right(at: usize, before: &[u8], after: &mut [u8], written: &[u8]) {
     let field = at + 10..at + 12;
     if written[field.clone()].iter().any(|bits| *bits != 0) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Selection of a group's bucket: liveness, the hash of a packet's flow, and the bucket of a hash. Written
-//! from the semantics, independently of `flow::group`, which the fast path uses.
+//! Selection of a group's bucket: liveness, the hash of a packet's flow, and the bucket of a hash. This code
+//! is written from the semantics, independently of `flow::group`, which the fast path uses.
 
 use crate::packet::ReferencePacket;
 use crate::rules::RuleSource;

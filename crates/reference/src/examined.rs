@@ -26,7 +26,7 @@ impl ExaminedBits {
         other.0.iter().for_each(|(field, mask)| self.add(*field, *mask));
     }
 
-    /// Returns whether this set has all bits of the other.
+    /// Returns whether this set has all bits of the other set.
     #[must_use]
     pub fn includes(&self, other: &Self) -> bool {
         other.0.iter().all(|(field, mask)| self.0.get(field).is_some_and(|own| mask & !own == 0))
@@ -40,16 +40,17 @@ impl ExaminedBits {
     }
 }
 
-/// Values of a packet by which it belongs to a flow.
+/// Values of a packet that determine its flow.
 pub type FlowValues = Vec<Option<u128>>;
 
-/// Rules that note the examined values of a packet at each lookup for which bits have moved since it arrived,
-/// if the values have changed. Such a packet shows bits that were elsewhere, for example behind a header.
+/// Rules that record the examined values of a packet at each lookup before which its bits have moved, if the
+/// values differ from those on arrival. Such values may come from other positions of the received frame, for
+/// example from behind a header.
 struct Watched<'a> {
     rules: &'a Reference,
     bits: &'a ExaminedBits,
     arrived: &'a ReferencePacket,
-    /// Whether an entry that the packet hit moves or copies bits of it.
+    /// Whether an entry that the packet hit moves or copies bits of the packet.
     has_moved: Cell<bool>,
     seen: RefCell<FlowValues>,
 }
@@ -154,9 +155,9 @@ impl Reference {
         bits
     }
 
-    /// Returns the examined values of a received frame at the lookups for which bits of it have moved and the
-    /// values have changed. They may be bits that were elsewhere in the frame when it arrived. Returns `None`
-    /// if no table handles the frame.
+    /// Returns the examined values of a received frame at each lookup before which its bits have moved, if
+    /// the values have changed. These values may come from other positions of the received frame. Returns
+    /// `None` if no table handles the frame.
     #[must_use]
     pub fn exposed_values(
         &self,

@@ -72,10 +72,10 @@ pub struct GroupTotals {
     pub buckets: Vec<(u64, u64)>,
 }
 
-/// A lookup: table, id of the entry hit, and the frame's length in bytes at that moment.
+/// A lookup: table, ID of the entry hit, and the frame's length in bytes at the lookup.
 type Hit = (TableId, Option<EntryId>, usize);
 
-/// A use of a group: its number, the buckets used, and the frame's length in bytes at that moment.
+/// A use of a group: its number, the buckets used, and the frame's length in bytes when it reached the group.
 type GroupHit = (GroupId, Vec<usize>, usize);
 
 /// A copy sent to a port.
@@ -104,15 +104,15 @@ pub struct ControllerCopy {
     pub max_len: u16,
     /// Ingress port of the packet.
     pub in_port: PortNo,
-    /// Metadata register at that moment.
+    /// Metadata register when the copy was sent.
     pub metadata: u64,
-    /// Tunnel ID at that moment.
+    /// Tunnel ID when the copy was sent.
     pub tunnel_id: u64,
-    /// Complete packet at that moment.
+    /// Complete packet when the copy was sent.
     pub bytes: Vec<u8>,
 }
 
-/// Location of a MAC address that is missing in the table of learned addresses.
+/// Location of a MAC address that is missing from the table of learned addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LearnedMac {
     /// VLAN ID, or 0 for an untagged packet.
@@ -130,7 +130,7 @@ pub struct Metered {
     pub table: TableId,
     /// Meter number.
     pub meter: MeterId,
-    /// Length of the packet in bytes at that moment.
+    /// Length of the packet in bytes when it reached the meter.
     pub bytes: usize,
 }
 
@@ -225,7 +225,7 @@ impl Reference {
             Operation::Group(group) => {
                 if let Some(missing) = group.references().find(|id| !self.groups.contains_key(id)) {
                     return Err(format!(
-                        "group {} sends to or watches group {missing}, which is not there",
+                        "group {} sends to or watches group {missing}, which does not exist",
                         group.id
                     ));
                 }
@@ -302,8 +302,8 @@ impl Reference {
         self.process_unfinished(in_port, frame, Unfinished::default())
     }
 
-    /// Like [`Reference::process`], for a frame whose checksum or segmentation its sender left to the device.
-    /// Stateless forwarding is skipped for such a frame.
+    /// Processes a frame like [`Reference::process`]. The sender of the frame left its checksum or
+    /// segmentation to the device. Stateless forwarding treats the frame as complete.
     pub fn process_unfinished(&mut self, in_port: PortNo, frame: &[u8], unfinished: Unfinished) -> Processed {
         let bands = std::mem::take(&mut self.bands);
         let packet = ReferencePacket::unfinished(in_port, frame, unfinished);

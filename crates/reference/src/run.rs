@@ -28,9 +28,10 @@ pub(crate) struct Run<'a> {
     pub learn: Vec<LearnedMac>,
     /// Entries of learned addresses in which NORMAL found the source.
     pub refreshed: Vec<EntryId>,
-    /// Each lookup: table, entry hit, and the frame's length in bytes at that moment.
+    /// Each lookup: table, entry hit, and the frame's length in bytes at the lookup.
     pub hits: Vec<(TableId, Option<EntryId>, usize)>,
-    /// Each use of a group: its number, the buckets used, and the frame's length in bytes at that moment.
+    /// Each use of a group: its number, the buckets used, and the frame's length in bytes when it reached the
+    /// group.
     pub group_hits: Vec<(GroupId, Vec<usize>, usize)>,
     /// Meters that the packet reached.
     pub metered: Vec<Metered>,

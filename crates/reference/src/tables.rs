@@ -76,7 +76,7 @@ impl Tables {
         check(new)?;
         let id = new.id;
         if self.living.contains(&id) {
-            return Err(format!("entry {id} exists already; remove it before its id is used again"));
+            return Err(format!("entry {id} exists already; remove it before reusing its ID"));
         }
         let entries = self.tables.entry(new.table).or_default();
         let twin = |e: &&Arc<FlowEntry>| e.priority == new.priority && e.matching == new.matching;
@@ -112,11 +112,11 @@ fn check(entry: &FlowEntry) -> Result<(), String> {
     let masks: Vec<_> = entry.matching.fields().map(|c| (c.field, c.mask)).collect();
     if masks != [(Field::EthDst, 0xffff_ffff_ffff), (Field::VlanVid, 0xfff)] {
         return Err(format!(
-            "entry {id} of table {MAC_TABLE} must match dl_dst and vlan_vid/0xfff, nothing else"
+            "entry {id} of table {MAC_TABLE} must match dl_dst and vlan_vid/0xfff, and nothing else"
         ));
     }
     if the_output(&entry.instructions).is_none() {
-        return Err(format!("entry {id} of table {MAC_TABLE} must apply one output, nothing else"));
+        return Err(format!("entry {id} of table {MAC_TABLE} must apply one output, and nothing else"));
     }
     Ok(())
 }

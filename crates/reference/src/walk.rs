@@ -69,7 +69,7 @@ pub(crate) struct Headers {
     pub nd_tll: Option<usize>,
 }
 
-/// Returns the 16 bits at `at`, or `None` if the bytes end before.
+/// Returns the 16 bits at `at`, or `None` if they are not completely within `bytes`.
 pub(crate) fn word(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]))
 }

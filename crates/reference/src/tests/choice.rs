@@ -43,7 +43,7 @@ fn hashes_have_fixed_values() {
 }
 
 #[test]
-fn shares_are_dealt_out_in_order() {
+fn shares_follow_the_order_of_the_weights() {
     assert_eq!(share_of(0, &[0, 3, 1]), Some(1));
     assert_eq!(share_of(0xbfff_ffff, &[0, 3, 1]), Some(1));
     assert_eq!(share_of(0xc000_0000, &[0, 3, 1]), Some(2));
@@ -52,7 +52,7 @@ fn shares_are_dealt_out_in_order() {
 }
 
 #[test]
-fn live_is_what_watches_nothing_or_something_live() {
+fn a_bucket_is_live_if_it_watches_nothing_or_something_live() {
     let mut reference = four_ports();
     set(&mut reference, GroupId(1), GroupType::FastFailover, vec![bucket(0, Some(2), None, 2)]);
     set(&mut reference, GroupId(2), GroupType::FastFailover, vec![bucket(0, None, Some(GroupId(1)), 2)]);
@@ -72,7 +72,7 @@ fn live_is_what_watches_nothing_or_something_live() {
 }
 
 #[test]
-fn a_select_group_passes_over_what_is_not_live() {
+fn a_select_group_skips_buckets_that_are_not_live() {
     let mut reference = with_instructions(Instructions::apply(Vec::new()));
     let buckets = vec![bucket(1, Some(2), None, 2), bucket(1, None, None, 3), bucket(2, Some(4), None, 4)];
     set(&mut reference, GroupId(1), GroupType::Select, buckets);
@@ -95,7 +95,7 @@ fn a_select_group_passes_over_what_is_not_live() {
 
 proptest! {
     #[test]
-    fn both_sides_hash_and_deal_alike(
+    fn reference_and_flow_select_the_same_bucket(
         bytes in prop::collection::vec(any::<u8>(), 0..80),
         hash in any::<u32>(),
         weights in prop::collection::vec(prop_oneof![Just(0), 1..4u16, any::<u16>()], 0..6),

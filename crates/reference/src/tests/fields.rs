@@ -116,7 +116,7 @@ proptest! {
 
     /// The table of field locations in `flow` must give the same value for every named field.
     #[test]
-    fn reads_what_the_field_table_locates(frame in frames::broken()) {
+    fn values_equal_those_at_the_locations_of_the_field_table(frame in frames::broken()) {
         prop_assume!(frame.len() >= 14);
         let packet = ReferencePacket::arriving(PortNo(3), &frame);
         let layers = locate(&frame, Depth::L4);

@@ -49,7 +49,7 @@ fn pop_vlan_needs_a_tag() {
 }
 
 #[test]
-fn push_mpls_takes_from_shim_or_ip() {
+fn push_mpls_copies_from_the_shim_or_ip() {
     let push = |frame: &[u8]| after(&[Action::PushMpls(0x8847)], frame).unwrap();
     let on_ip = push(&ipv4().ttl(33).udp(1, 2).build());
     assert_eq!(on_ip[12..19], [0x88, 0x47, 0, 0, 1, 33, 0x45]);
@@ -65,7 +65,7 @@ fn push_mpls_takes_from_shim_or_ip() {
 }
 
 #[test]
-fn pop_mpls_is_push_mpls_undone() {
+fn pop_mpls_undoes_push_mpls() {
     let pop = Action::PopMpls(0x0800);
     assert_eq!(after(&[Action::PushMpls(0x8848), pop.clone()], &udp()).unwrap(), padded(udp()));
     assert_eq!(after(std::slice::from_ref(&pop), &udp()), Err(DropReason::MissingMpls));
@@ -81,7 +81,7 @@ fn pop_mpls_is_push_mpls_undone() {
 }
 
 #[test]
-fn headroom_is_what_frames_grow_by() {
+fn the_headroom_limits_the_growth_of_frames() {
     let pushes = |count| vec![Action::PushVlan(0x8100); count];
     assert_eq!(after(&pushes(32), &udp()).unwrap().len(), udp().len() + 128);
     assert_eq!(after(&pushes(33), &udp()), Err(DropReason::NoHeadroom));
@@ -124,7 +124,7 @@ fn mpls_ttl() {
 }
 
 #[test]
-fn copying_ttls_needs_two() {
+fn copying_ttls_needs_two_headers() {
     let (inwards, out) = ([Action::CopyTtlIn], [Action::CopyTtlOut]);
     let shims = frame(&[0x88, 0x47, 0, 0, 0, 5, 0, 0, 1, 9]);
     assert_eq!(after(&inwards, &shims).unwrap()[17..22], [5, 0, 0, 1, 5]);
@@ -146,7 +146,7 @@ fn copying_ttls_needs_two() {
 }
 
 #[test]
-fn push_pbb_repeats_the_macs() {
+fn push_pbb_copies_the_macs() {
     let push = [Action::PushPbb(0x88e7)];
     let customer = |service: u32, rest: &[u8]| {
         frame(&[&[0x88, 0xe7], &service.to_be_bytes()[..], &frame(rest)].concat())
@@ -234,7 +234,7 @@ proptest! {
     /// Executes random actions on random frames. No action may panic, and the length of the frame must follow
     /// from its pushes and pops. After a pop, padding may make the frame longer.
     #[test]
-    fn frames_stay_whole(frame in frames::broken(), actions in prop::collection::vec(any_action(), 0..8)) {
+    fn frame_lengths_follow_from_pushes_and_pops(frame in frames::broken(), actions in prop::collection::vec(any_action(), 0..8)) {
         prop_assume!(frame.len() >= 14);
         let length = actions.iter().fold(frame.len() as isize, |length, action| match action {
             Action::PushVlan(_) | Action::PushMpls(_) => length + 4,
@@ -249,7 +249,7 @@ proptest! {
     }
 
     #[test]
-    fn a_pushed_tag_pops_off(frame in frames::broken()) {
+    fn a_pushed_tag_can_be_popped(frame in frames::broken()) {
         prop_assume!(frame.len() >= 14);
         prop_assert_eq!(after(&[Action::PushVlan(0x8100), Action::PopVlan], &frame).unwrap(), padded(frame.clone()));
         prop_assert_eq!(after(&[Action::PushPbb(0x88e7), Action::PopPbb], &frame).unwrap(), padded(frame));

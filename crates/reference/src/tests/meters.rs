@@ -33,7 +33,7 @@ fn a_band_passes_its_burst_and_then_its_rate() {
 }
 
 #[test]
-fn of_the_bands_exceeded_the_highest_rate_applies_and_the_others_are_charged() {
+fn the_exceeded_band_of_highest_rate_applies_and_other_bands_are_charged() {
     let remark = Band::DscpRemark { precedence_level: 1 };
     let mut two = meter(true, &[(remark, 1, 1), (Band::Drop, 2, 2), (remark, 2, 2)]);
     let bands: Vec<Option<Band>> = (0..4).map(|_| two.charge(60, Nanos(0))).collect();
@@ -54,7 +54,11 @@ fn drop_bands_end_packets_and_remark_bands_raise_the_drop_precedence() {
     let dropped = process(&mut reference, &frame, Some(Band::Drop));
     assert_eq!(dropped.outcome, Outcome::Dropped(DropReason::MeterBand));
     assert_eq!(dropped.metered, [Metered { table: TableId(0), meter: MeterId(5), bytes: frame.len() }]);
-    assert_eq!(process(&mut reference, &frame, None).outcome, Outcome::Forwarded, "only the next one");
+    assert_eq!(
+        process(&mut reference, &frame, None).outcome,
+        Outcome::Forwarded,
+        "`exceed` affects only the next packet"
+    );
     // AF11 becomes AF12. AF43 and a DSCP outside assured forwarding do not change, and neither do the ECN
     // bits.
     for (before, steps, after) in

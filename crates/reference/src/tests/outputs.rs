@@ -102,7 +102,7 @@ fn to_the_controller() {
 }
 
 #[test]
-fn no_packet_ins_from_such_a_port() {
+fn a_port_can_forbid_packet_ins() {
     let mut reference = with_instructions(to(port_no::CONTROLLER.0));
     set_port(&mut reference, PortState { no_packet_in: true, ..PortState::up(PortNo(1)) });
     assert_eq!(reference.process(PortNo(1), &udp()).outcome, Outcome::Dropped(DropReason::NoPacketIn));
@@ -110,7 +110,7 @@ fn no_packet_ins_from_such_a_port() {
 }
 
 #[test]
-fn each_copy_is_the_packet_of_its_moment() {
+fn each_copy_has_the_bytes_at_the_time_of_its_output() {
     let done = run(
         Instructions::apply(vec![
             Action::output(PortNo(2)),

@@ -48,7 +48,7 @@ fn vlan_fields_write_their_bits_only() {
 }
 
 #[test]
-fn ether_type_and_protocol_give_other_headers() {
+fn writing_ether_type_or_protocol_changes_the_headers() {
     let off = after(&[Action::set(Field::EthType, 0x9999), Action::DecNwTtl], &udp());
     assert_eq!(off, Err(DropReason::MissingHeader));
     let back = [
@@ -77,7 +77,7 @@ fn ether_type_and_protocol_give_other_headers() {
 }
 
 #[test]
-fn tos_fields_keep_each_other() {
+fn writing_dscp_or_ecn_keeps_the_other() {
     let v4 = ipv4().tos(0xb9).udp(1, 2).build();
     assert_eq!(set(Field::IpDscp, 0x3f, &v4).unwrap()[15], 0xfd);
     assert_eq!(set(Field::IpEcn, 2, &v4).unwrap()[15], 0xba);
@@ -113,7 +113,7 @@ fn registers_reach_the_controller() {
 }
 
 #[test]
-fn wrong_checksums_stay_wrong_by_as_much() {
+fn wrong_checksums_stay_wrong_by_the_same_difference() {
     let mut frame = udp();
     let right = u16::from_be_bytes([frame[40], frame[41]]);
     frame[40..42].copy_from_slice(&(right - 5).to_be_bytes());
@@ -127,7 +127,7 @@ fn wrong_checksums_stay_wrong_by_as_much() {
 }
 
 #[test]
-fn of_two_zeros_one_is_written() {
+fn an_adjusted_checksum_is_never_0xffff() {
     // The full computation of a checksum over bytes that are not all zero gives 0 but never 0xffff. An
     // adjustment must give the same.
     let frame = ipv4().tcp(1000, 2000).build();
@@ -141,7 +141,7 @@ fn of_two_zeros_one_is_written() {
 }
 
 #[test]
-fn udp_zero_means_none() {
+fn a_udp_checksum_of_zero_is_not_adjusted() {
     let none = ipv4().udp(1, 2).no_udp_checksum().build();
     assert_eq!(set(Field::UdpSrc, 77, &none).unwrap()[40..42], [0, 0]);
     assert_eq!(set(Field::Ipv4Src, 77, &none).unwrap()[40..42], [0, 0]);
@@ -182,7 +182,7 @@ fn fragments() {
 }
 
 #[test]
-fn sctp_is_computed_anew_if_it_changed() {
+fn the_sctp_crc_is_recomputed_if_covered_bytes_change() {
     assert_eq!(crc32c(b"123456789"), 0xe306_9283);
     let mut frame = ipv4().sctp(1, 2, 3).payload(&[1; 15]).pad_to(70).build();
     assert!(wrong_checksums(&set(Field::SctpDst, 9, &frame).unwrap()).is_empty());

@@ -63,7 +63,7 @@ fn highest_priority_then_first_added() {
         (Some((2, 84)), Some((1, 42)))
     );
     assert_eq!((reference.table_counters(TableId(0)), reference.entry_counters(EntryId(9))), ((4, 4), None));
-    // After its id is reused, the counters start at 0.
+    // After the ID of an entry is reused, the counters start at 0.
     add(&mut reference, entry(1, TableId(0), Match::any(), to(2)));
     assert_eq!(reference.entry_counters(EntryId(1)), Some((0, 0)));
 }
@@ -176,7 +176,7 @@ fn the_action_set_has_its_own_order() {
 }
 
 #[test]
-fn the_action_set_holds_so_many_fields() {
+fn the_action_set_holds_at_most_16_fields() {
     let field = |byte: u32| {
         let slice = flow::Slice::new(flow::SliceBase::Packet, 8 * byte, 8).unwrap();
         Action::set(Field::Slice(slice), 0xee)
@@ -208,7 +208,7 @@ fn packets_without_output() {
 }
 
 #[test]
-fn low_latency_until_another_entry_or_a_miss() {
+fn packets_are_low_latency_until_a_normal_entry_or_a_miss() {
     let low = |id, table, instructions| FlowEntry {
         low_latency: true,
         ..entry(id, table, Match::any(), instructions)
@@ -223,7 +223,7 @@ fn low_latency_until_another_entry_or_a_miss() {
 }
 
 #[test]
-fn what_cannot_be_received() {
+fn ports_that_cannot_receive_drop_frames() {
     let mut reference = with_instructions(to(2));
     reference.apply(&Operation::Port(PortState { up: false, ..PortState::up(PortNo(3)) })).unwrap();
     reference.apply(&Operation::Port(PortState { no_recv: true, ..PortState::up(PortNo(4)) })).unwrap();
@@ -247,12 +247,12 @@ fn what_cannot_be_received() {
 }
 
 #[test]
-fn broken_promises_are_reported() {
+fn violated_preconditions_are_reported() {
     let mut reference = with_instructions(to(2));
     let refused =
         |reference: &mut Reference, entry| change(reference, EntryChange::Add(Arc::new(entry))).unwrap_err();
     let reported = refused(&mut reference, entry(7, TableId(1), Match::any(), to(2)));
-    assert_eq!(reported, "entry 7 exists already; remove it before its id is used again");
+    assert_eq!(reported, "entry 7 exists already; remove it before reusing its ID");
     assert!(
         refused(&mut reference, entry(8, TableId(0), Match::any(), to(2)))
             .contains("has the priority and match")

@@ -18,7 +18,7 @@ fn padded(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// Returns the same packet after the header that `built` begins with.
+/// Returns the UDP test packet behind the headers that `built` contains.
 fn under(built: wire::PacketBuilder) -> Vec<u8> {
     let packet = udp();
     let mut bytes = built.ipv4([0; 4], [0; 4]).build();
@@ -27,7 +27,7 @@ fn under(built: wire::PacketBuilder) -> Vec<u8> {
 }
 
 #[test]
-fn pushed_headers_are_those_of_the_wire() {
+fn pushed_headers_equal_those_of_the_builder() {
     let key: Vec<u8> = (1..=32).collect();
     for (units, epoch) in [(1, 0), (2, 1), (3, 0), (4, 1)] {
         let key = &key[..8 * units];
@@ -45,7 +45,7 @@ fn pushed_headers_are_those_of_the_wire() {
 }
 
 #[test]
-fn pops_need_a_whole_header_of_their_own_right_behind_the_macs() {
+fn pops_need_their_complete_header_directly_after_the_macs() {
     let [key, tf] = [Action::PopKey, Action::PopTf].map(|action| [action]);
     let polka = under(ethernet().polka(64, 5));
     assert_eq!(after(&key, &polka).unwrap(), padded(udp()));
@@ -61,7 +61,7 @@ fn pops_need_a_whole_header_of_their_own_right_behind_the_macs() {
 }
 
 #[test]
-fn headroom_is_what_headers_grow_by() {
+fn the_headroom_limits_pushed_tags() {
     let three = vec![push_key(&[1; 32], 1, 0); 3];
     assert_eq!(after(&three, &udp()).unwrap().len(), udp().len() + 120);
     let one_more = [three, vec![Action::PushTf(TfHeader { qid: 0, up: 0, down: 0 })]].concat();
@@ -75,7 +75,7 @@ fn headroom_is_what_headers_grow_by() {
 proptest! {
     /// Pushed headers must be popped from any frame, including LLC and truncated frames.
     #[test]
-    fn what_is_pushed_pops_off(frame in frames::broken(), units in 1usize..5, byte: u8, epoch in 0u8..2) {
+    fn pushed_headers_can_be_popped(frame in frames::broken(), units in 1usize..5, byte: u8, epoch in 0u8..2) {
         prop_assume!(frame.len() >= 14);
         let key = push_key(&vec![byte; 8 * units], byte, epoch);
         let header = TfHeader { qid: byte & 7, up: u32::from(byte), down: u16::from(byte) };

@@ -54,7 +54,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(20_000))]
 
     #[test]
-    fn finds_what_the_fast_path_finds(frame in prop_oneof![frames::broken(), frames::well_formed()]) {
+    fn finds_the_same_headers_as_the_fast_path(frame in prop_oneof![frames::broken(), frames::well_formed()]) {
         prop_assert_eq!(as_layers(&walk(&frame)), locate(&frame, Depth::L4));
     }
 
@@ -65,7 +65,7 @@ proptest! {
 }
 
 #[test]
-fn every_cut_of_a_deep_frame() {
+fn every_prefix_of_a_frame_with_many_headers() {
     let frame = frames::ethernet()
         .vlan(0x88a8, 0xe001)
         .vlan(0x8100, 2)

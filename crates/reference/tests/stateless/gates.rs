@@ -62,7 +62,7 @@ impl Tree {
 }
 
 #[test]
-fn tags_lead_where_the_planner_says() {
+fn tags_lead_to_the_gates_of_the_planner() {
     let mut tree = Tree::default();
     let mut met = BTreeMap::new();
     for words in lines(include_str!("gates.txt")) {
@@ -109,7 +109,11 @@ fn tags_lead_where_the_planner_says() {
             }
         }
     }
-    assert_eq!(met.into_keys().collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5], "each flag, and steps of both kinds");
+    assert_eq!(
+        met.into_keys().collect::<Vec<_>>(),
+        [0, 1, 2, 3, 4, 5],
+        "the file has walks to each flag, and both kinds of steps"
+    );
 }
 
 /// Returns an edge switch with servers at ports 1 and 2 and an uplink at port 3.
@@ -155,10 +159,10 @@ fn gates_have_no_backups() {
 }
 
 #[test]
-fn a_popped_packet_is_an_ethernet_frame_of_its_own() {
+fn a_popped_packet_is_a_complete_ethernet_frame() {
     let short = ethernet().tf(Form::Wide, 7, 0, 4).ethertype(0x0800).payload(&[9]).build();
     let StatelessOutcome::Sent(sent) = stateless(&edge(), &ports(1..=3), PortNo(3), &short) else {
-        panic!("it is sent")
+        panic!("the packet is not sent")
     };
     let padded = ethernet().ethertype(0x0800).payload(&[9]).pad_to(60).build();
     assert_eq!(
@@ -176,7 +180,7 @@ fn a_popped_packet_is_an_ethernet_frame_of_its_own() {
 }
 
 #[test]
-fn each_condition_decides_by_itself() {
+fn each_condition_affects_the_gate() {
     let port_by = |gates: &Gates, in_port, up, down| {
         let config = StatelessConfig {
             gates: Some(gates.clone()),
@@ -187,7 +191,7 @@ fn each_condition_decides_by_itself() {
         match stateless(&config, &ports(1..=5), in_port, &tagged) {
             StatelessOutcome::Sent(sent) => Ok(sent.port),
             StatelessOutcome::Dropped(reason) => Err(reason),
-            StatelessOutcome::Tables => panic!("there are gates"),
+            StatelessOutcome::Tables => panic!("the switch has gates"),
         }
     };
     let mut gates = Gates {
@@ -197,21 +201,29 @@ fn each_condition_decides_by_itself() {
         server_gate_max: 30,
         ports: ["1:4:G_ASS", "2:44:-", "3:30:-", "4:32:-", "5:40:-"].map(gate).into(),
     };
-    assert_eq!(port_by(&gates, PortNo(1), 44, 32), Ok(PortNo(2)), "upwards");
-    assert_eq!(port_by(&gates, PortNo(1), 44, 0), Err(DropReason::NoGate), "DOWN is 0, so it is looked at");
-    assert_eq!(port_by(&gates, PortNo(1), 0, 40), Ok(PortNo(5)), "UP is 0");
-    assert_eq!(port_by(&gates, PortNo(2), 44, 30), Ok(PortNo(4)), "not above the highest server gate");
+    assert_eq!(port_by(&gates, PortNo(1), 44, 32), Ok(PortNo(2)), "UP is used");
+    assert_eq!(port_by(&gates, PortNo(1), 44, 0), Err(DropReason::NoGate), "DOWN is used if it is 0");
+    assert_eq!(port_by(&gates, PortNo(1), 0, 40), Ok(PortNo(5)), "DOWN is used if UP is 0");
+    assert_eq!(
+        port_by(&gates, PortNo(2), 44, 30),
+        Ok(PortNo(4)),
+        "DOWN is not above the highest server gate"
+    );
     assert_eq!(
         port_by(&gates, PortNo(2), 44, 33),
         Err(DropReason::NoGate),
-        "34 by the external d, 40 by the other"
+        "the external d gives gate 34, which does not exist"
     );
     gates.external_d = 0;
-    assert_eq!(port_by(&gates, PortNo(2), 44, 33), Ok(PortNo(5)), "no external d");
+    assert_eq!(
+        port_by(&gates, PortNo(2), 44, 33),
+        Ok(PortNo(5)),
+        "without an external d, the downward d gives gate 40"
+    );
 }
 
 #[test]
-fn the_ethertype_behind_belongs_to_the_tag() {
+fn the_ethertype_after_a_tag_belongs_to_the_tag() {
     for len in 14..22 {
         let verdict = stateless(&edge(), &ports(1..=3), PortNo(3), &tagged(4)[..len]);
         assert_eq!(verdict, StatelessOutcome::Dropped(DropReason::MalformedTag), "{len} bytes");

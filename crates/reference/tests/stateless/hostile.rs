@@ -151,7 +151,7 @@ proptest! {
     /// No input may cause a failure. Tags from untrusted ports must not be forwarded, and sent frames must
     /// have no undocumented changes.
     #[test]
-    fn no_packet_goes_where_it_should_not(config in any_stateless(), frame in any_frame(), in_port in any_port(7), up in prop::collection::btree_set(any_port(7), 0..7)) {
+    fn hostile_packets_are_handled_as_documented(config in any_stateless(), frame in any_frame(), in_port in any_port(7), up in prop::collection::btree_set(any_port(7), 0..7)) {
         match stateless(&config, &ports(up.iter().map(|port| port.0)), in_port, &frame) {
             StatelessOutcome::Tables => prop_assert!(!is_tag(&frame) || config.trusted.contains(&in_port)),
             StatelessOutcome::Dropped(reason) => {

@@ -81,7 +81,7 @@ impl Plan {
 }
 
 #[test]
-fn walks_end_where_the_planner_says() {
+fn walks_end_at_the_nodes_of_the_planner() {
     let mut plan = Plan { arithmetic: Arithmetic::Integer, links: Links::default(), banks: BTreeMap::new() };
     let mut met: BTreeMap<(&str, bool), usize> = BTreeMap::new();
     for words in lines(include_str!("keys.txt")) {
@@ -130,12 +130,13 @@ fn walks_end_where_the_planner_says() {
     for case in
         [("tables", false), ("tables", true), ("hop_limit", false), ("no_label", false), ("port_down", true)]
     {
-        assert!(met.contains_key(&case), "no walk is {case:?}: {met:?}");
+        assert!(met.contains_key(&case), "no walk ends in {case:?}: {met:?}");
     }
 }
 
-/// ID 5: label 0 selects the tables, 1 port 1, 2 port 2, and 3 port 3 (which does not exist). Port 4 is the
-/// backup of port 2, and port 2 of port 1.
+/// Returns the configuration of a node with ID 5. Label 0 selects the tables, and labels 1 to 3 select ports
+/// 1 to 3, of which port 3 does not exist. Port 4 is the backup of port 2, and port 2 is the backup of port
+/// 1.
 fn node() -> StatelessConfig {
     let mut bank = bank(Arithmetic::Integer, 5, &[None, Some(PortNo(1)), Some(PortNo(2)), Some(PortNo(3))]);
     bank.backups = [(PortNo(2), PortNo(4)), (PortNo(1), PortNo(2))].into();
@@ -156,7 +157,7 @@ fn port_of(verdict: StatelessOutcome) -> Result<PortNo, DropReason> {
 }
 
 #[test]
-fn backups_stand_in_for_what_is_down_or_the_ingress_port() {
+fn backups_replace_ports_that_are_down_or_the_ingress_port() {
     let up = ports([1, 2, 4]);
     let without = |gone: &[PortNo]| {
         let mut ports = up.clone();
@@ -166,13 +167,13 @@ fn backups_stand_in_for_what_is_down_or_the_ingress_port() {
     let by = |ports, in_port, key| port_of(stateless(&node(), &ports, in_port, &frame(key, 1)));
     assert_eq!(by(up.clone(), PortNo(1), 12), Ok(PortNo(2)));
     assert_eq!(by(without(&[PortNo(2)]), PortNo(1), 12), Ok(PortNo(4)));
-    assert_eq!(by(up.clone(), PortNo(2), 12), Ok(PortNo(4)), "it came by port 2");
-    assert_eq!(by(without(&[PortNo(1)]), PortNo(2), 11), Ok(PortNo(2)), "back by the port it came in by");
+    assert_eq!(by(up.clone(), PortNo(2), 12), Ok(PortNo(4)), "port 2 is the ingress port");
+    assert_eq!(by(without(&[PortNo(1)]), PortNo(2), 11), Ok(PortNo(2)), "the backup may be the ingress port");
     assert_eq!(by(without(&[PortNo(2), PortNo(4)]), PortNo(1), 12), Err(DropReason::PortDown));
     assert_eq!(
         by(up.clone(), PortNo(1), 13),
         Err(DropReason::PortDown),
-        "a port that is not there, without a backup"
+        "the port does not exist and has no backup"
     );
     let mut silent = up.clone();
     silent.get_mut(&PortNo(2)).unwrap().no_fwd = true;
@@ -180,18 +181,30 @@ fn backups_stand_in_for_what_is_down_or_the_ingress_port() {
 }
 
 #[test]
-fn what_comes_first_counts() {
+fn checks_have_the_documented_order() {
     let up = ports([1, 2, 4]);
     let by = |in_port, frame: &[u8]| port_of(stateless(&node(), &up, in_port, frame));
-    assert_eq!(by(PortNo(4), &frame(10, 0)), Err(DropReason::UntrustedTag), "whatever is in it");
+    assert_eq!(
+        by(PortNo(4), &frame(10, 0)),
+        Err(DropReason::UntrustedTag),
+        "a tag from an untrusted port is not examined"
+    );
     assert_eq!(by(PortNo(4), &frame(10, 0)[..20]), Err(DropReason::UntrustedTag));
     assert_eq!(by(PortNo(1), &frame(14, 0)), Err(DropReason::NoLabel));
-    assert_eq!(by(PortNo(1), &frame(10, 0)), Ok(PortNo(0)), "the tables do not ask for hops");
-    assert_eq!(by(PortNo(1), &frame(13, 0)), Err(DropReason::HopLimit), "before ports are looked at");
+    assert_eq!(
+        by(PortNo(1), &frame(10, 0)),
+        Ok(PortNo(0)),
+        "packets for the tables may have a hop limit of 0"
+    );
+    assert_eq!(
+        by(PortNo(1), &frame(13, 0)),
+        Err(DropReason::HopLimit),
+        "the hop limit is checked before the port"
+    );
     assert_eq!(
         by(PortNo(1), &under(ethernet().keyflow(1, 9, &[0; 8]))),
         Ok(PortNo(0)),
-        "no bank of this epoch"
+        "the switch has no bank of this epoch"
     );
     let mut damaged = under(ethernet().keyflow(1, 9, &[0; 8]));
     damaged[16] = 5;
@@ -216,18 +229,18 @@ fn other_ethertypes_can_be_configured() {
 }
 
 #[test]
-fn a_port_carries_its_mtu() {
+fn packets_above_the_mtu_are_dropped() {
     let mut config = node();
     let by =
         |config: &StatelessConfig| port_of(stateless(config, &ports([1, 2, 4]), PortNo(1), &frame(12, 1)));
     config.mtu_bytes = [(PortNo(2), frame(12, 1).len() - 14)].into();
     assert_eq!(by(&config), Ok(PortNo(2)));
     config.mtu_bytes = [(PortNo(2), frame(12, 1).len() - 15)].into();
-    assert_eq!(by(&config), Err(DropReason::OverMtu), "and no backup");
+    assert_eq!(by(&config), Err(DropReason::OverMtu), "no backup is used");
 }
 
 #[test]
-fn other_versions_and_lengths_are_damaged() {
+fn other_versions_and_lengths_are_malformed() {
     let up = ports([1, 2, 4]);
     let by = |frame: &[u8]| port_of(stateless(&node(), &up, PortNo(1), frame));
     for (at, value) in [(14, 0x00), (14, 0x20), (14, 0xf0), (16, 0), (16, 5)] {
@@ -241,5 +254,5 @@ fn other_versions_and_lengths_are_damaged() {
     assert_eq!(by(&frame(12, 1)[..30]), Ok(PortNo(2)));
     let mut reserved = frame(12, 1);
     (reserved[14], reserved[17], reserved[20], reserved[21]) = (0x17, 0xff, 0xff, 0xff);
-    assert_eq!(by(&reserved), Ok(PortNo(2)), "reserved bits are not looked at");
+    assert_eq!(by(&reserved), Ok(PortNo(2)), "reserved bits are ignored");
 }

@@ -29,7 +29,7 @@ fn ethernet() -> PacketBuilder {
     PacketBuilder::ethernet([2, 0, 0, 0, 0, 0xb], [2, 0, 0, 0, 0, 0xa])
 }
 
-/// Returns the same packet after a header.
+/// Returns the inner packet behind a header.
 fn under(header: PacketBuilder) -> Vec<u8> {
     let packet = inner();
     let mut bytes = header.ethertype(0x0800).build();

@@ -5,7 +5,7 @@ compares the reference with these results.
 Run it from the root of the repository, with networkx and os-ken: PYTHONPATH=controller/src python3
 crates/reference/tests/stateless/make.py
 
-Nodes and ports are numbers. The first lines of each file explain the words of the others.
+Nodes and ports are numbers. The first two lines of each file explain the columns of the other lines.
 """
 
 import pathlib

@@ -18,7 +18,7 @@ fn the_key_25() {
     for (id, out, hops) in [(4, 11, 8), (3, 11, 7), (5, 10, 6)] {
         let config = keyed(bank(Arithmetic::Integer, id, &[Some(PortNo(10)), Some(PortNo(11))]), [1]);
         let StatelessOutcome::Sent(sent) = stateless(&config, &ports([1, 10, 11]), PortNo(1), &frame) else {
-            panic!("node {id} does not send it")
+            panic!("node {id} does not send the packet")
         };
         let expected = under(ethernet().keyflow(0, hops, &25_u64.to_be_bytes()));
         assert_eq!(
@@ -46,8 +46,8 @@ fn switch(down_d: u32, up_d: u32, external_d: u32, gates: &[(u32, GateFlag)]) ->
     }
 }
 
-/// Figure of the Tag-and-Forward paper with k = 4. The packet goes from the first edge switch via its first
-/// aggregation switch to the first server of the last edge switch, with UP 48 and DOWN 30.
+/// Figure of the Tag-and-Forward paper with k = 4. The packet has UP 48 and DOWN 30. It goes from the first
+/// edge switch via its first aggregation switch to the first server of the last edge switch.
 #[test]
 fn the_packet_across_the_tree() {
     use GateFlag::{Assists, External, None, Server};

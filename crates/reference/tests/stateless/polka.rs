@@ -34,7 +34,7 @@ fn keys_lead_from_index_to_index() {
         let mut frame = under(ethernet().polka(64, key));
         for (ttl, hop) in (0..64).rev().zip(path.windows(2)) {
             let StatelessOutcome::Sent(sent) = stateless(&node(hop[0]), &ports, PortNo(99), &frame) else {
-                panic!("{} of {path:?} does not send it", hop[0])
+                panic!("node {} of {path:?} does not send the packet", hop[0])
             };
             assert_eq!((sent.port, &sent.bytes), (PortNo(100 + hop[1]), &under(ethernet().polka(ttl, key))));
             frame = sent.bytes;
@@ -47,7 +47,7 @@ fn keys_lead_from_index_to_index() {
 }
 
 #[test]
-fn a_ttl_of_1_is_used_up() {
+fn a_ttl_of_1_is_exhausted() {
     let at = |index, ttl| {
         stateless(&node(index), &ports(99..=108), PortNo(99), &under(ethernet().polka(ttl, GOLDEN[0].1)))
     };
@@ -57,7 +57,7 @@ fn a_ttl_of_1_is_used_up() {
 }
 
 #[test]
-fn bitmaps_and_what_is_cut_short_are_damaged() {
+fn bitmaps_and_truncated_headers_are_malformed() {
     let damaged = StatelessOutcome::Dropped(DropReason::MalformedTag);
     let mut frame = under(ethernet().polka(64, GOLDEN[0].1));
     for len in 14..34 {
