@@ -107,10 +107,10 @@ pub struct Totals {
     pub held: u64,
     /// Packets of which no copy was sent.
     pub dropped: DropCounts,
-    /// Copies given to ports. There are at least as many as packets in `forwarded`.
+    /// Copies given to ports: at least one for each packet in `forwarded`.
     pub copies: u64,
-    /// Dropped copies, if the packet counts as forwarded or consumed, or if the copy was dropped after the
-    /// packet was counted.
+    /// Dropped copies of packets that count as forwarded or consumed, and copies that were dropped after
+    /// their packet was counted.
     pub copies_dropped: DropCounts,
 }
 

@@ -23,8 +23,8 @@
 //!
 //! # Errors
 //! Operations cannot fail: the caller checks each request first (validity, references, limits), as the
-//! comments of [`Operation`] demand. An implementation asserts these conditions in debug builds, and ignores
-//! an invalid part otherwise. A method that gets an unknown entry ID returns counters of 0.
+//! comments of [`Operation`] require. An implementation asserts these conditions in debug builds. In release
+//! builds it ignores an invalid part. A method that gets an unknown entry ID returns counters of 0.
 
 use crate::counters::{
     EntryCounters, GroupCounters, MeterCounters, PortCounters, PortQueue, TableCounters, Totals,
@@ -54,18 +54,19 @@ pub trait DataPlane {
     fn parked(&self) -> usize;
 
     /// Runs a bounded part of the background work that controllers do not see, such as installing compiled
-    /// tables. The version stays the same. Called on each poll, with the current time.
+    /// tables. The version stays the same. The control thread calls this method on each poll, with the
+    /// current time.
     fn tick(&mut self, _now: Nanos) {}
 
     // Counters. They may lag behind the packets by one burst. When a version becomes active, however, all
     // packets of earlier versions have been counted.
 
-    /// Returns an entry's counters, summed over the workers. Valid from the submission of its addition until
-    /// its release.
+    /// Returns an entry's counters, summed over the workers. The counters are valid from the submission of
+    /// the addition until the release.
     fn entry_counters(&mut self, id: EntryId) -> EntryCounters;
 
     /// Releases an entry. The caller guarantees that the entry's removal is active and that all events
-    /// reported before have been taken. Its counters are lost, and its ID may be reused.
+    /// reported before have been taken. The entry's counters are lost, and its ID may be reused.
     fn release(&mut self, id: EntryId);
 
     /// Returns a table's counters since the start.
@@ -96,6 +97,7 @@ pub trait DataPlane {
     fn next_event(&mut self) -> Option<Event>;
 
     /// Takes back the frame of a packet-in. The caller returns each frame exactly once. Until then, the frame
-    /// is missing in the stock of frames for the controller. Packet-ins are dropped when the stock is empty.
+    /// is missing from the stock of frames for the controller. Packet-ins are dropped when the stock is
+    /// empty.
     fn recycle(&mut self, frame: Frame);
 }

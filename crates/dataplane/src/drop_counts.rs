@@ -12,7 +12,7 @@ const REASONS: usize = DropReason::ALL.len();
 pub struct DropCounts([u64; REASONS]);
 
 impl DropCounts {
-    /// Returns counts of which `count` returns each one.
+    /// Returns the counts that `count` gives for each reason.
     #[must_use]
     pub fn from_fn(count: impl Fn(DropReason) -> u64) -> Self {
         Self(std::array::from_fn(|at| count(DropReason::ALL[at])))

@@ -20,11 +20,11 @@ pub enum Event {
 #[derive(Debug)]
 pub struct PacketInEvent {
     /// Copy of the packet in the state in which it was sent to the controller. `meta.in_port` is its ingress
-    /// port. The control thread returns it with `DataPlane::recycle`.
+    /// port. The control thread returns the frame with `DataPlane::recycle`.
     pub frame: Frame,
     /// Table of the entry that sent the packet.
     pub table: TableId,
-    /// ID of that entry.
+    /// ID of the entry that sent the packet.
     pub entry: EntryId,
     /// Reason of the packet-in.
     pub reason: PacketInReason,

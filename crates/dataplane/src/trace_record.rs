@@ -2,7 +2,7 @@
 //! Records of how a data plane processed individual packets, for `shunt trace --live`.
 //!
 //! A record has a fixed size, so a worker fills it without allocating. If there are more items than a list
-//! can hold, the list has the first ones. A count next to each list has the total number.
+//! can hold, the list has the first items. A count next to each list has the total number of items.
 
 use arrayvec::ArrayVec;
 use flow::{EntryId, Nanos, Outcome, PortNo, RuleVersion, TableId};
@@ -74,8 +74,8 @@ pub struct TraceRecord {
     pub fast: bool,
     /// Whether a path record forwarded the packet, without any other lookup.
     pub express: bool,
-    /// Whether a copy of this packet was dropped for lack of space, or any packet or copy of the burst in
-    /// which this packet was finished.
+    /// Whether a copy of this packet was dropped for lack of space. Also true if another packet or copy was
+    /// dropped for lack of space in the burst in which this packet was finished.
     pub scarce: bool,
     /// Time in ns from the start of the burst until the packet left. All times are 0 if there is no clock.
     pub left_ns: Nanos,
@@ -86,7 +86,7 @@ pub struct TraceRecord {
 pub enum FoundBy {
     /// The table's lookup.
     Table,
-    /// The index of a linear table, which an instruction gave.
+    /// An index of a linear table, given by an instruction.
     Index,
     /// A LUT record.
     Lut,
