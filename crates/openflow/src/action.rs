@@ -44,8 +44,9 @@ fn decode(r: &mut Reader<'_>) -> Result<Action, DecodeError> {
     let mut header = r.part(HEADER_BYTES, "an action's header", error::ACTION_BAD_LEN)?;
     let (kind, length) = (header.u16()?, usize::from(header.u16()?));
     if length < 8 || length % 8 != 0 {
-        return error::ACTION_BAD_LEN
-            .says(format!("action of type {kind} has length {length}; it is a multiple of 8, at least 8"));
+        return error::ACTION_BAD_LEN.says(format!(
+            "action of type {kind} has length {length}; it must be a multiple of 8, and at least 8"
+        ));
     }
     let mut body = r.part(length - HEADER_BYTES, "an action", error::ACTION_BAD_LEN)?;
     let action = decode_body(kind, &mut body)?;
@@ -107,7 +108,7 @@ fn set_field(r: &mut Reader<'_>, mask_allowed: bool) -> Result<Action, DecodeErr
             }
             if r.remaining() >= 8 {
                 return error::ACTION_BAD_LEN.says(format!(
-                    "set_field has {} bytes after its field; padding has less than 8",
+                    "set_field has {} bytes after its field; the maximum is 7 bytes of padding",
                     r.remaining()
                 ));
             }

@@ -27,7 +27,7 @@ pub mod code {
         BAD_TYPE = 2306, "Unsupported or unknown control type.";
         BAD_FLAGS = 2307, "Unsupported, unknown or inconsistent flags.";
         MSG_BAD_LEN = 2308, "Length problem in the included message.";
-        MSG_BAD_XID = 2309, "The included message's transaction number is not that of the message around it.";
+        MSG_BAD_XID = 2309, "The transaction number of the included message differs from that of the enclosing message.";
         MSG_UNSUP = 2310, "Unsupported message in a bundle.";
         MSG_CONFLICT = 2311, "Messages of the bundle conflict.";
         MSG_TOO_MANY = 2312, "Too many messages in the bundle.";
@@ -121,19 +121,27 @@ impl BundleAdd {
         let flags = r.u16()?;
         let rest = r.rest();
         let Some(header) = Header::read(rest) else {
-            return code::MSG_BAD_LEN.says(format!("{} bytes of message in a bundle", rest.len()));
+            return code::MSG_BAD_LEN.says(format!(
+                "the message in a bundle has {} bytes, which is less than a header",
+                rest.len()
+            ));
         };
         let length = usize::from(header.length);
         if length < HEADER_BYTES || length > rest.len() {
-            return code::MSG_BAD_LEN
-                .says(format!("the message in a bundle claims {length} bytes, {} are there", rest.len()));
+            return code::MSG_BAD_LEN.says(format!(
+                "the message in a bundle claims {length} bytes, but {} are present",
+                rest.len()
+            ));
         }
         if header.version != VERSION {
-            return error::BAD_VERSION.says(format!("version {} in a bundle of version 4", header.version));
+            return error::BAD_VERSION.says(format!(
+                "the message in a bundle has version {}; it must have version 4",
+                header.version
+            ));
         }
         if header.xid != xid {
             return code::MSG_BAD_XID.says(format!(
-                "the message in a bundle has transaction {:#x}; the one around it {xid:#x}",
+                "the message in a bundle has transaction number {:#x}, but the enclosing message has {xid:#x}",
                 header.xid
             ));
         }

@@ -29,7 +29,7 @@ impl<'a> Reader<'a> {
                 Ok(Reader::new(part, what, short))
             }
             None => short.says(format!(
-                "{what} claims {length} bytes, but {} are left in the {}",
+                "{what} claims {length} bytes, but {} are left in {}",
                 self.rest.len(),
                 self.what
             )),
@@ -39,7 +39,7 @@ impl<'a> Reader<'a> {
     pub fn take(&mut self, length: usize) -> Read<&'a [u8]> {
         let Some((taken, rest)) = self.rest.split_at_checked(length) else {
             return self.short.says(format!(
-                "{} is cut short: {length} more bytes are needed, {} follow",
+                "{} is cut short: {length} more bytes are needed, but {} follow",
                 self.what,
                 self.rest.len()
             ));

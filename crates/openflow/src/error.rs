@@ -5,7 +5,7 @@ use crate::experimenter;
 use std::borrow::Cow;
 use std::fmt;
 
-/// OFPET_EXPERIMENTER.
+/// Type of the errors that experimenters define (OFPET_EXPERIMENTER).
 const EXPERIMENTER: u16 = 0xffff;
 
 /// Type and code of an ERROR message.
@@ -15,7 +15,7 @@ pub struct ErrorCode {
     pub kind: u16,
     /// Code within the type. If `experimenter` is set, this is the experimenter's `exp_type`.
     pub code: u16,
-    /// Experimenter that defines the code. Set if and only if `kind` is OFPET_EXPERIMENTER.
+    /// Experimenter that defines the code. It is `Some` if and only if `kind` is OFPET_EXPERIMENTER.
     pub experimenter: Option<u32>,
 }
 
@@ -63,7 +63,7 @@ impl fmt::Display for ErrorCode {
 /// Invalid stateless configuration (Shunt's own code).
 pub const STATELESS_BAD_CONFIG: ErrorCode = ErrorCode::of_experimenter(experimenter::EXPERIMENTER, 1);
 
-/// Reason why a message is refused, with the code to send in the ERROR message. The connection is continued,
+/// Reason why a message is refused, with the code to send in the ERROR message. The connection stays open,
 /// unless the end of the message is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem} ({code})")]
@@ -74,7 +74,7 @@ pub struct DecodeError {
     pub problem: Cow<'static, str>,
 }
 
-/// Error for a message that exceeds the 16-bit length field. Contains the length in bytes. Nothing was
+/// Error for a message that exceeds the 16-bit length field. It contains the length in bytes. Nothing was
 /// written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the message would have {0} bytes; an OpenFlow message has at most 65535; split its content")]
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_code_has_a_name_of_its_own() {
+    fn every_code_has_a_different_name() {
         let mut codes: Vec<_> = NAMES.iter().map(|(code, _)| (code.kind, code.code)).collect();
         codes.sort_unstable();
         codes.dedup();

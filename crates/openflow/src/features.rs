@@ -64,7 +64,7 @@ pub enum Fragments {
     Normal,
     /// Fragments are dropped.
     Drop,
-    /// Reassembled before they enter the pipeline.
+    /// Fragments are reassembled before they enter the pipeline.
     Reassemble,
 }
 
@@ -92,7 +92,7 @@ impl SwitchConfig {
             2 => Fragments::Reassemble,
             flags => {
                 return error::SWITCH_CONFIG_BAD_FLAGS.says(format!(
-                    "configuration flags {flags:#x}; 0, 1 and 2 say what to do with fragments"
+                    "configuration flags {flags:#x}; 0, 1 and 2 select the treatment of fragments"
                 ));
             }
         };
@@ -127,7 +127,7 @@ impl TableMod {
     }
 }
 
-/// OFPTT_ALL.
+/// Number that stands for all tables (OFPTT_ALL).
 pub(crate) const ALL_TABLES: TableId = TableId(0xff);
 
 pub(crate) fn table_or_all(table: u8) -> Option<TableId> {

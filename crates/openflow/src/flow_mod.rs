@@ -9,7 +9,7 @@ use crate::matching;
 use crate::packet::NO_BUFFER;
 use flow::{EntryFlags, FlowModCommand, GroupId, Match, Nanos, PortNo, TableId};
 
-/// OFPP_ANY and OFPG_ANY.
+/// Number that stands for any port or any group (OFPP_ANY, OFPG_ANY).
 pub(crate) const ANY: u32 = 0xffff_ffff;
 
 const COMMANDS: [FlowModCommand; 5] = [

@@ -8,7 +8,7 @@ use crate::flow_mod::ANY;
 use flow::group::{Bucket, Group, GroupType};
 use flow::{GroupId, PortNo};
 
-/// OFPG_ALL: all groups. Used in deletes.
+/// Number that stands for all groups in a delete (OFPG_ALL).
 pub const ALL: GroupId = GroupId(0xffff_fffc);
 /// Length of a bucket without its actions, in bytes.
 const BUCKET_BYTES: usize = 16;
@@ -52,7 +52,7 @@ impl GroupMod {
         let id = GroupId(r.u32()?);
         if id > flow::validate::GROUP_MAX && !(id == ALL && command == GroupChange::Delete) {
             return error::GROUP_INVALID
-                .says(format!("group {id:#x} cannot exist; groups are 0 to 0xffffff00"));
+                .says(format!("group {id:#x} cannot exist; groups are numbered 0 to 0xffffff00"));
         }
         Ok(Self { command, group: Group { id, kind, buckets: decode_buckets(r)? } })
     }
@@ -91,7 +91,8 @@ pub(crate) fn decode_buckets(r: &mut Reader<'_>) -> Result<Vec<Bucket>, DecodeEr
         let length = match r.peek_u16(0) {
             Ok(length) if usize::from(length) >= BUCKET_BYTES => usize::from(length),
             Ok(length) => {
-                return error::GROUP_BAD_BUCKET.says(format!("bucket of {length} bytes; it has at least 16"));
+                return error::GROUP_BAD_BUCKET
+                    .says(format!("a bucket has {length} bytes; the minimum is 16"));
             }
             Err(_) => return error::GROUP_BAD_BUCKET.says("a bucket is cut short"),
         };

@@ -5,7 +5,7 @@ use crate::bytes::{Put, Reader};
 use crate::error::{self, DecodeError};
 use crate::header::VERSION;
 
-/// OFPHET_VERSIONBITMAP.
+/// Type of the element with the bitmap of versions (OFPHET_VERSIONBITMAP).
 const VERSION_BITMAP: u16 = 1;
 
 /// Versions that the sender supports.
@@ -40,7 +40,8 @@ impl Hello {
         while !r.is_empty() {
             let (kind, length) = (r.u16()?, usize::from(r.u16()?));
             let Some(content) = length.checked_sub(4) else {
-                return error::BAD_LEN.says(format!("HELLO element of {length} bytes; its header has 4"));
+                return error::BAD_LEN
+                    .says(format!("a HELLO element has {length} bytes; its header alone has 4"));
             };
             let mut element = r.part(content, "a HELLO element", error::BAD_LEN)?;
             if kind == VERSION_BITMAP {

@@ -30,7 +30,7 @@ pub(crate) fn decode_list(r: &mut Reader<'_>) -> Result<Decoded, DecodeError> {
         let (kind, length) = (header.u16()?, usize::from(header.u16()?));
         if length < 8 || length % 8 != 0 {
             return error::INSTRUCTION_BAD_LEN.says(format!(
-                "instruction of type {kind} has length {length}; it is a multiple of 8, at least 8"
+                "instruction of type {kind} has length {length}; it must be a multiple of 8, and at least 8"
             ));
         }
         let mut body = r.part(length - 4, "an instruction", error::INSTRUCTION_BAD_LEN)?;
@@ -38,7 +38,7 @@ pub(crate) fn decode_list(r: &mut Reader<'_>) -> Result<Decoded, DecodeError> {
         body.end()?;
         if seen & (1 << place) != 0 {
             return error::INSTRUCTION_UNSUPPORTED
-                .says(format!("instruction of type {kind} comes twice; give each once"));
+                .says(format!("instruction of type {kind} occurs twice; give each type once"));
         }
         seen |= 1 << place;
     }
@@ -94,7 +94,7 @@ fn experimenter(r: &mut Reader<'_>, made: &mut Decoded) -> Result<u16, DecodeErr
             r.skip(5)?;
             if value > 1 {
                 return error::INSTRUCTION_UNSUPPORTED
-                    .says(format!("low_latency is {value}; it is 1, or 0 for a normal entry"));
+                    .says(format!("low_latency is {value}; it must be 1, or 0 for a normal entry"));
             }
             made.low_latency = Some(value == 1);
             Ok(0)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! OpenFlow 1.3 codec and connection state machine, without I/O. The inputs are bytes and the time, the
+//! OpenFlow 1.3 codec and connection state machine, without I/O. The inputs are bytes and the time, and the
 //! outputs are bytes and events.
 //!
 //! The crate must not open sockets, read clocks or keep tables: the agent in `model` interprets the messages.
 //! Begin with [`Message`] for the codec and with [`Session`] for a connection.
 //!
-//! - [`decode`] and [`encode`] convert a [`Message`] from and to its bytes. A refusal contains OpenFlow's
-//!   error code.
+//! - [`decode`] and [`encode`] convert a [`Message`] from and to its bytes. The error for a refused message
+//!   contains OpenFlow's error code.
 //! - [`multipart::parts::Parts`] writes long replies in parts.
 //! - [`Session`] is one connection of a switch. It negotiates the version, answers echoes, refuses
 //!   undecodable messages, detects silent peers, and reports when to stop reading.

@@ -7,7 +7,7 @@ use crate::error::{self, DecodeError, ErrorCode};
 use crate::oxm::{self, Tlv};
 use flow::{Match, MatchError};
 
-/// OFPMT_OXM.
+/// Type of a match that consists of OXM fields (OFPMT_OXM).
 const OXM: u16 = 1;
 
 /// Decodes a match and checks its prerequisites.
@@ -19,7 +19,7 @@ pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Match, DecodeError> {
     }
 }
 
-/// Decodes a match without checking prerequisites. Used for packet-ins.
+/// Decodes the match of a packet-in, without checking prerequisites.
 pub(crate) fn decode_unchecked(r: &mut Reader<'_>) -> Result<Match, DecodeError> {
     let kind = r.u16()?;
     let length = usize::from(r.u16()?);
@@ -28,7 +28,7 @@ pub(crate) fn decode_unchecked(r: &mut Reader<'_>) -> Result<Match, DecodeError>
             .says(format!("match type {kind}; OpenFlow 1.3 matches have type 1 (OXM)"));
     }
     if length < 4 {
-        return error::MATCH_BAD_LEN.says(format!("match length {length}; its header alone has 4 bytes"));
+        return error::MATCH_BAD_LEN.says(format!("the match has {length} bytes; its header alone has 4"));
     }
     let mut fields = r.part(length - 4, "the match", error::MATCH_BAD_LEN)?;
     // Missing padding is reported as a wrong length of the match.

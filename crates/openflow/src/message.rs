@@ -105,11 +105,11 @@ pub enum Message {
 pub fn decode(bytes: &[u8]) -> Result<Message, DecodeError> {
     let Some(header) = Header::read(bytes) else {
         return error::BAD_LEN
-            .says(format!("{} bytes are too short for a message; its header has 8", bytes.len()));
+            .says(format!("{} bytes are too few for a message; its header alone has 8", bytes.len()));
     };
     if usize::from(header.length) != bytes.len() {
         return error::BAD_LEN.says(format!(
-            "the message claims {} bytes and has {}",
+            "the message claims {} bytes, but it has {}",
             header.length,
             bytes.len()
         ));
@@ -141,7 +141,7 @@ impl Message {
     pub(crate) fn decode_body(header: Header, body: &[u8]) -> Result<Self, DecodeError> {
         if header.version != VERSION && header.kind != kind::HELLO {
             return error::BAD_VERSION.says(format!(
-                "version {:#04x} of OpenFlow; this switch speaks 1.3 (0x04) only",
+                "OpenFlow version {:#04x} is not supported; this switch speaks 1.3 (0x04) only",
                 header.version
             ));
         }

@@ -11,7 +11,7 @@ use flow::meter::{Band, Meter, MeterBand};
 pub const SLOWPATH: MeterId = MeterId(0xffff_fffd);
 /// OFPM_CONTROLLER: meter for packets to the controller.
 pub const CONTROLLER: MeterId = MeterId(0xffff_fffe);
-/// OFPM_ALL: all meters. Used in deletes and for statistics.
+/// Number that stands for all meters in deletes and statistics requests (OFPM_ALL).
 pub const ALL: MeterId = MeterId(0xffff_ffff);
 
 const KBPS: u16 = 1;
@@ -41,7 +41,7 @@ impl MeterMod {
             matches!(id, SLOWPATH | CONTROLLER) || id == ALL && command == GroupChange::Delete;
         if id == MeterId(0) || id > flow::validate::METER_MAX && !virtual_meter {
             return error::METER_INVALID
-                .says(format!("meter {id:#x} cannot exist; meters are 1 to 0xffff0000"));
+                .says(format!("meter {id:#x} cannot exist; meters are numbered 1 to 0xffff0000"));
         }
         Ok(Self { command, meter })
     }
@@ -76,7 +76,7 @@ fn decode_band(r: &mut Reader<'_>) -> Result<MeterBand, DecodeError> {
             .says(format!("meter band type {kind:#x}; 1 (drop) and 2 (dscp) are known"));
     }
     if length != BAND_BYTES {
-        return error::BAD_LEN.says(format!("meter band of {length} bytes; it has 16"));
+        return error::BAD_LEN.says(format!("a meter band has {length} bytes; it must have 16"));
     }
     let (rate, burst) = (r.u32()?, r.u32()?);
     let precedence_level = r.u8()?;

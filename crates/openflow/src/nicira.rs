@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Nicira's `reg_load`, which ovs-ofctl sends for a masked set-field in OpenFlow 1.3. It consists of the
+//! Nicira's `reg_load`, which ovs-ofctl sends for a masked set-field in OpenFlow 1.3. Its content is the
 //! number of the first bit (10 bits), the number of bits minus 1 (6 bits), the field header (32 bits), and
 //! the value (64 bits). Bits are counted from the least significant one.
 

@@ -7,9 +7,9 @@ use crate::error::{self, DecodeError, ErrorCode};
 use crate::experimenter;
 use flow::{Field, FieldMatch, Slice, SliceBase};
 
-/// OFPXMC_OPENFLOW_BASIC.
+/// Class of the fields that the standard defines (OFPXMC_OPENFLOW_BASIC).
 pub(crate) const BASIC: u16 = 0x8000;
-/// OFPXMC_EXPERIMENTER.
+/// Class of the fields that experimenters define (OFPXMC_EXPERIMENTER).
 pub(crate) const EXPERIMENTER: u16 = 0xffff;
 
 /// Content of a TLV.
@@ -60,7 +60,7 @@ pub(crate) fn decode(r: &mut Reader<'_>, codes: Codes) -> Result<Tlv, DecodeErro
     let length = usize::from(r.u8()?);
     let (number, masked) = (field_and_mask >> 1, field_and_mask & 1 == 1);
     let mut body = r.part(length, "a match field", codes.length)?;
-    let unknown = || codes.unknown.says(format!("OXM class {class:#06x} field {number} is not known"));
+    let unknown = || codes.unknown.says(format!("field {number} of OXM class {class:#06x} is not known"));
     let field = match class {
         BASIC => match Field::NAMED.get(usize::from(number)) {
             Some(field) => *field,
@@ -70,7 +70,7 @@ pub(crate) fn decode(r: &mut Reader<'_>, codes: Codes) -> Result<Tlv, DecodeErro
             let id = body.u32()?;
             if id != experimenter::EXPERIMENTER {
                 return codes.unknown.says(format!(
-                    "match field {number} of experimenter {id:#x} is not known; {:#x} is",
+                    "match field {number} of experimenter {id:#x} is not known; the known experimenter is {:#x}",
                     experimenter::EXPERIMENTER
                 ));
             }
@@ -91,7 +91,7 @@ pub(crate) fn decode(r: &mut Reader<'_>, codes: Codes) -> Result<Tlv, DecodeErro
     let size = value_bytes(field);
     if body.remaining() != if masked { 2 * size } else { size } {
         return codes.length.says(format!(
-            "{field} has {} bytes of value{}; it has {size}{}",
+            "{field} has {} bytes of value{}; it must have {size}{}",
             body.remaining(),
             if masked { " and mask" } else { "" },
             if masked { " of each" } else { "" },

@@ -7,15 +7,15 @@ use crate::error::{self, DecodeError};
 use crate::matching;
 use flow::{Action, Match, PortNo, TableId, port_no};
 
-/// OFP_NO_BUFFER.
+/// Buffer number of a packet that is not buffered (OFP_NO_BUFFER).
 pub(crate) const NO_BUFFER: u32 = 0xffff_ffff;
 
 /// Reason why a packet is sent to the controller (OFPR_*).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PacketInCode {
-    /// Sent by a table-miss entry.
+    /// The packet was sent by a table-miss entry.
     NoMatch,
-    /// Sent by an output action of another entry.
+    /// The packet was sent by an output action of another entry.
     Action,
     /// The packet's TTL was invalid.
     InvalidTtl,
@@ -42,7 +42,7 @@ pub struct PacketInMessage {
     pub reason: PacketInCode,
     /// Table of the entry that sent the packet.
     pub table: TableId,
-    /// Cookie of this entry. All bits are set if it is unknown.
+    /// Cookie of this entry. All bits are set if the cookie is unknown.
     pub cookie: u64,
     /// Fields that are not part of the packet's bytes: ingress port, metadata and tunnel ID.
     pub matching: Match,

@@ -58,7 +58,7 @@ impl QueueDescription {
     fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let length = usize::from(r.peek_u16(8)?);
         if length < QUEUE_BYTES {
-            return error::BAD_LEN.says(format!("queue of {length} bytes; it has at least 16"));
+            return error::BAD_LEN.says(format!("a queue has {length} bytes; the minimum is 16"));
         }
         let mut r = r.part(length, "a queue", error::BAD_LEN)?;
         let (id, port) = (r.u32()?, r.u32()?);
@@ -67,7 +67,7 @@ impl QueueDescription {
         while !r.is_empty() {
             let (kind, length) = (r.u16()?, r.u16()?);
             if length < 8 {
-                return error::BAD_LEN.says(format!("queue property of {length} bytes; it has at least 8"));
+                return error::BAD_LEN.says(format!("a queue property has {length} bytes; the minimum is 8"));
             }
             let mut property = r.part(usize::from(length) - 4, "a queue property", error::BAD_LEN)?;
             property.skip(4)?;

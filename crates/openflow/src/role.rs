@@ -10,7 +10,7 @@ use crate::port::PortStatusReason;
 /// Role of a controller (OFPCR_ROLE_*).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// Used in requests: the role is not changed.
+    /// The request does not change the role.
     NoChange,
     /// Full access, which several controllers may have.
     #[default]
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn older_elections_are_stale_also_around_the_wrap() {
+    fn older_elections_are_stale_even_after_a_wrap() {
         let mut generation = Generation::default();
         let mut ask =
             |role, generation_id| generation.accept(&RoleMessage { role, generation_id }).map_err(|e| e.code);
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn slaves_hear_of_ports_only_unless_they_ask_for_more() {
+    fn slaves_get_only_port_status_unless_they_request_more() {
         let mut config = AsyncConfig::default();
         let packet = AsyncKind::PacketIn(PacketInCode::Action);
         let port = AsyncKind::PortStatus(PortStatusReason::Delete);

@@ -35,7 +35,7 @@ fn examples(refused: bool) -> Vec<Example> {
     };
     let all: Vec<_> =
         PAGE.lines().filter_map(line).filter(|e| e.says.starts_with("OFP") == refused).collect();
-    assert!(all.len() > 10, "the page has lost its examples");
+    assert!(all.len() > 10, "the page has too few examples");
     all
 }
 
@@ -112,7 +112,7 @@ fn of_text(example: &Example) -> FlowMod {
 }
 
 #[test]
-fn examples_mean_what_the_page_says() {
+fn examples_have_their_documented_meaning() {
     for example in examples(false) {
         let wanted = of_text(&example);
         assert!(
@@ -149,7 +149,7 @@ fn examples_mean_what_the_page_says() {
 }
 
 #[test]
-fn what_the_page_says_is_refused_is_refused_everywhere() {
+fn invalid_examples_are_refused_in_every_message() {
     let code = |bytes: &[u8]| decode(bytes).map_err(|DecodeError { code, .. }| code.to_string());
     for example in examples(true) {
         let (says, hex) = (Err(example.says.to_owned()), &example.bytes);
@@ -160,7 +160,7 @@ fn what_the_page_says_is_refused_is_refused_everywhere() {
 }
 
 #[test]
-fn in_another_version_nothing_of_it_is_known() {
+fn other_versions_are_refused() {
     for example in examples(false) {
         for version in [1, 5, 6] {
             let mut sent = flow_mod(&example);
@@ -175,7 +175,7 @@ fn in_another_version_nothing_of_it_is_known() {
 }
 
 #[test]
-fn zeros_are_not_looked_at() {
+fn reserved_bytes_are_ignored() {
     for (said, reported) in [
         ("ffff0010ff53484e 0002 01 ffffffffff", "ffff0010ff53484e 0002 01 0000000000"),
         ("ffff0010ff53484e 0001 05 ff 00000007", "ffff0010ff53484e 0001 05 00 00000007"),

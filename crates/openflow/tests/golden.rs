@@ -22,7 +22,7 @@ fn again(bytes: &[u8]) -> (Message, Vec<u8>) {
 }
 
 #[test]
-fn os_kens_messages_decode_and_encode_to_the_same_bytes() {
+fn messages_of_os_ken_decode_and_encode_to_the_same_bytes() {
     let messages = golden(OS_KEN);
     assert_eq!(messages.len(), 68);
     for (name, bytes) in messages {
@@ -32,7 +32,7 @@ fn os_kens_messages_decode_and_encode_to_the_same_bytes() {
 }
 
 #[test]
-fn ovs_ofctls_messages_decode_and_encode_to_the_same_bytes() {
+fn messages_of_ovs_ofctl_decode_and_encode_to_the_same_bytes() {
     let messages = golden(OVS_OFCTL);
     let mut exact = 0;
     for (name, bytes) in &messages {
@@ -50,12 +50,16 @@ fn ovs_ofctls_messages_decode_and_encode_to_the_same_bytes() {
             assert_eq!(sorted(&made), sorted(bytes), "{name}: {message:?}");
         }
     }
-    assert!(exact + 4 >= messages.len(), "only {exact} of {} are the same bytes", messages.len());
+    assert!(
+        exact + 4 >= messages.len(),
+        "only {exact} of {} messages encode to the same bytes",
+        messages.len()
+    );
     assert!(messages.iter().filter(|(name, _)| name.contains("bundle")).count() >= 3);
 }
 
 #[test]
-fn ovs_ofctls_flows_mean_what_our_syntax_says() {
+fn flows_of_ovs_ofctl_equal_flows_of_our_syntax() {
     let flows: Vec<_> = golden(OVS_OFCTL)
         .into_iter()
         .filter_map(|(_, bytes)| match decode(&bytes) {

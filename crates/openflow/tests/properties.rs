@@ -22,7 +22,7 @@ fn encoded(message: &Message, xid: u32) -> Vec<u8> {
 }
 
 #[test]
-fn what_was_encoded_decodes_to_the_same() {
+fn encoded_messages_decode_to_the_original() {
     let mut rng = fastrand::Rng::with_seed(1);
     for _ in 0..ROUND_TRIPS {
         let (sent, xid) = (message(&mut rng), rng.u32(..));
@@ -37,8 +37,7 @@ fn what_was_encoded_decodes_to_the_same() {
 
 #[test]
 fn the_longest_message_takes_memory_in_proportion() {
-    // The largest number of actions is a packet-out that contains only pop_vlan actions, which have 8 bytes
-    // each.
+    // A packet-out of pop_vlan actions, which have 8 bytes each, has the largest possible number of actions.
     let actions = vec![flow::Action::PopVlan; (MESSAGE_BYTES_MAX - 24) / 8];
     let in_port = flow::port_no::CONTROLLER;
     let sent = openflow::packet::PacketOutMessage { buffer_id: None, in_port, actions, data: Vec::new() };
@@ -48,7 +47,7 @@ fn the_longest_message_takes_memory_in_proportion() {
 }
 
 #[test]
-fn every_message_cut_anywhere_is_refused_or_a_shorter_message() {
+fn truncated_messages_are_refused_or_decode_to_shorter_ones() {
     let mut rng = fastrand::Rng::with_seed(2);
     for _ in 0..1_000 {
         let bytes = encoded(&message(&mut rng), 7);
@@ -88,7 +87,7 @@ fn check(bytes: &[u8]) -> Option<DecodeError> {
 }
 
 #[test]
-fn corrupted_messages_are_refused_or_taken_but_never_a_panic() {
+fn corrupted_messages_are_refused_or_accepted_without_a_panic() {
     let mut rng = fastrand::Rng::with_seed(3);
     let pool: Vec<Vec<u8>> = (0..2_000).map(|_| encoded(&message(&mut rng), 1)).collect();
     let mut refused = std::collections::BTreeMap::<String, usize>::new();
@@ -104,7 +103,7 @@ fn corrupted_messages_are_refused_or_taken_but_never_a_panic() {
     }
     // Many corrupted messages must still be valid, and the other messages must be refused for many different
     // reasons.
-    assert!(taken > MUTATIONS / 20 && taken < MUTATIONS * 19 / 20, "{taken} taken");
+    assert!(taken > MUTATIONS / 20 && taken < MUTATIONS * 19 / 20, "{taken} accepted");
     assert!(refused.len() >= 30, "{refused:?}");
-    println!("{taken} of {MUTATIONS} taken; {refused:#?}");
+    println!("{taken} of {MUTATIONS} accepted; {refused:#?}");
 }

@@ -322,7 +322,7 @@ fn replies() -> Vec<(&'static str, Message)> {
 }
 
 #[test]
-fn replies_are_the_bytes_that_other_decoders_accepted() {
+fn replies_equal_the_bytes_that_other_decoders_accepted() {
     let mut lines = String::new();
     for (name, message) in replies() {
         let mut bytes = Vec::new();

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 const PAGE: &str = include_str!("../../../docs/openflow-extensions.md");
 const XID: u32 = 7;
-/// Maximum number of labels and backups in a message, added up.
+/// Maximum number of labels and backups together in a message.
 const PAIRS: usize = 8_186;
 
 fn bank(
@@ -98,7 +98,7 @@ fn meant(says: &str) -> Message {
             let sections = Some(vec![StatelessSection::Trusted(BTreeSet::from([PortNo(1)]))]);
             return Message::StatelessReply(StatelessReply { more: true, sections });
         }
-        other => panic!("the page says {other}, which is not known here"),
+        other => panic!("the page has the unknown text {other}"),
     };
     change(vec![section])
 }
@@ -143,12 +143,12 @@ fn examples(refused: bool) -> Vec<(Vec<u8>, &'static str)> {
     };
     let all: Vec<_> =
         PAGE.lines().filter_map(line).filter(|(_, says)| says.starts_with("OFP") == refused).collect();
-    assert!(all.len() > 15, "the page has lost its examples");
+    assert!(all.len() > 15, "the page has too few examples");
     all
 }
 
 #[test]
-fn examples_mean_what_the_page_says() {
+fn examples_have_their_documented_meaning() {
     for (sent, says) in examples(false) {
         let wanted = meant(says);
         assert_eq!(decode(&sent), Ok(wanted.clone()), "{says}");
@@ -166,9 +166,9 @@ fn examples_mean_what_the_page_says() {
 }
 
 #[test]
-fn what_the_page_says_is_refused_is_refused() {
+fn invalid_examples_are_refused() {
     let code = |bytes: &[u8]| match decode(bytes) {
-        Ok(message) => panic!("{message:?} is taken: {}", hex(bytes)),
+        Ok(message) => panic!("{message:?} is accepted: {}", hex(bytes)),
         Err(DecodeError { code: STATELESS_BAD_CONFIG, .. }) => "OFPET_EXPERIMENTER 1".to_owned(),
         Err(error) => error.code.to_string(),
     };
@@ -181,7 +181,7 @@ fn what_the_page_says_is_refused_is_refused() {
 }
 
 #[test]
-fn zeros_are_not_looked_at() {
+fn reserved_bytes_are_ignored() {
     for (said, reported) in [
         ("0002000c 00000001 00000003 ffffffff", "0002000c 00000001 00000003 00000000"),
         ("00040010 01 ff 00 ff ffffffff ffffffff", "00040010 01 00 00 00 00000000 00000000"),
@@ -209,7 +209,7 @@ fn reported(stateless_config: &StatelessConfig) -> Vec<StatelessReply> {
     let there_and_back = |reply: StatelessReply| {
         let Ok(Message::StatelessReply(reported)) = decode(&encoded(&Message::StatelessReply(reply.clone())))
         else {
-            panic!("no reply")
+            panic!("expected a reply")
         };
         assert_eq!(reported, reply);
         reported
@@ -289,7 +289,7 @@ fn a_bank_that_one_stateless_mod_can_set_is_reported_in_one_section() {
 }
 
 #[test]
-fn sections_whose_lengths_lie_are_refused() {
+fn sections_with_wrong_lengths_are_refused() {
     let rest = vec![0; MESSAGE_BYTES_MAX - 24 - 16];
     for length in [0, 1, 3, 5, 11, 13, 0x7fff, 0xffe8, 0xfff0, 0xfffc, 0xffff_u16] {
         for kind in 1..=6_u8 {

@@ -22,12 +22,12 @@ pub enum Query {
     Table,
     /// Statistics of ports.
     PortStats {
-        /// Port number; ANY: all ports.
+        /// Port number, or ANY for all ports.
         port: PortNo,
     },
     /// Statistics of queues.
     Queue {
-        /// Port number; ANY: all ports.
+        /// Port number, or ANY for all ports.
         port: PortNo,
         /// Queue number, or 0xffffffff for all queues.
         queue: QueueId,
@@ -48,7 +48,7 @@ pub enum Query {
     },
     /// Descriptions of meters.
     MeterConfig {
-        /// Meter number; `meter::ALL`: all meters.
+        /// Meter number, or `meter::ALL` for all meters.
         meter: MeterId,
     },
     /// Capabilities and limits of meters.

@@ -134,7 +134,7 @@ impl TableProperty {
         let code = error::TABLE_FEATURES_BAD_LEN;
         let (number, length) = (r.u16()?, usize::from(r.u16()?));
         let Some(content) = length.checked_sub(4) else {
-            return code.says(format!("table property of {length} bytes; its header has 4"));
+            return code.says(format!("a table property has {length} bytes; its header alone has 4"));
         };
         let mut list = r.part(content, "a table property", code)?;
         // The padding of the last property may be missing.
@@ -215,10 +215,11 @@ fn type_ids(r: &mut Reader<'_>) -> Result<Vec<TypeId>, DecodeError> {
         let (number, length) = (r.u16()?, usize::from(r.u16()?));
         let code = error::TABLE_FEATURES_BAD_LEN;
         let Some(content) = length.checked_sub(4) else {
-            return code.says(format!("instruction or action id of {length} bytes; its header has 4"));
+            return code
+                .says(format!("an instruction or action ID has {length} bytes; its header alone has 4"));
         };
         // Some controllers pad the ID to 8 bytes, the length of a complete instruction.
-        let mut content = r.part(content, "an instruction or action id", code)?;
+        let mut content = r.part(content, "an instruction or action ID", code)?;
         let experimenter = if number == 0xffff { Some(content.u32()?) } else { None };
         ids.push(TypeId { number, experimenter });
     }

@@ -9,7 +9,7 @@ use crate::multipart::MORE;
 use crate::symmetric;
 use flow::Nanos;
 
-/// OFPMP_TABLE_FEATURES.
+/// Type of a multipart message with table features (OFPMP_TABLE_FEATURES).
 const TABLE_FEATURES: u16 = 12;
 
 /// Number of bytes of the refused message that an ERROR returns.
@@ -40,7 +40,7 @@ impl Default for SessionConfig {
     }
 }
 
-/// First bytes of a request. An ERROR message that answers the request contains them.
+/// First bytes of a request. An ERROR message that answers the request contains these bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestHead {
     bytes: [u8; ERROR_DATA_BYTES],
@@ -83,8 +83,9 @@ impl RequestHead {
         is_part.then(|| u16::from_be_bytes([flags[0], flags[1]]) & MORE != 0)
     }
 
-    /// Returns whether a controller in the slave role must not send the message. This is determined from its
-    /// first bytes. Like [`Message::is_barred_for_slaves`], for messages that cannot be decoded.
+    /// Returns whether a controller in the slave role must not send the message, like
+    /// [`Message::is_barred_for_slaves`]. The first bytes of the message suffice, so this also works for
+    /// messages that cannot be decoded.
     pub(super) fn is_barred_for_slaves(&self) -> bool {
         let body = self.bytes().get(HEADER_BYTES..).unwrap_or_default();
         match self.kind() {

@@ -32,7 +32,7 @@ enum State {
     Closed,
 }
 
-/// A session of one connection; see the module.
+/// A session of one connection; see the module documentation.
 #[derive(Debug)]
 pub struct Session {
     config: SessionConfig,
@@ -253,8 +253,7 @@ impl Session {
             }
             Ok(message) if message.is_from_switch() => DecodeError {
                 code: error::BAD_TYPE,
-                problem: format!("a message of type {} goes to controllers, not to switches", head.kind())
-                    .into(),
+                problem: format!("a message of type {} must not be sent to a switch", head.kind()).into(),
             },
             Ok(message) => return Some(SessionEvent::Request(Box::new(Request { xid, message, head }))),
             // An ERROR is never answered by an ERROR.
@@ -275,7 +274,8 @@ impl Session {
 
     /// Closes the session because of a message of a version other than 1.3, or a HELLO of an earlier version.
     fn close_for_version(&mut self, header: Header, head: RequestHead) {
-        let problem = format!("a message of version {:#04x} after 1.3 was agreed on", header.version);
+        let problem =
+            format!("a message has version {:#04x}, although version 1.3 was negotiated", header.version);
         self.close_for(header, head, DecodeError { code: error::BAD_VERSION, problem: problem.into() });
     }
 

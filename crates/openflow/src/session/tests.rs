@@ -53,7 +53,7 @@ fn events(session: &mut Session) -> Vec<SessionEvent> {
 }
 
 #[test]
-fn versions_are_agreed_on_by_bitmap_or_by_the_lower_one() {
+fn versions_are_negotiated_by_bitmap_or_by_the_lower_version() {
     for (version, bitmap, agreed) in [
         (4, None, true),
         (6, None, true),
@@ -85,7 +85,7 @@ fn a_peer_of_version_1_0_is_advised_to_use_1_3() {
     );
     let answer = session.output()[16..].to_vec();
     assert_eq!(answer[..2], [1, 1], "an ERROR in the peer's own version");
-    assert_eq!(answer[4..12], [0, 0, 0, 9, 0, 0, 0, 0], "its number, HELLO_FAILED, INCOMPATIBLE");
+    assert_eq!(answer[4..12], [0, 0, 0, 9, 0, 0, 0, 0], "transaction number, HELLO_FAILED, INCOMPATIBLE");
     assert!(answer.ends_with(b"use -O OpenFlow13"));
     assert!(!session.wants_read() && session.next_event().is_none());
     session.send(1, &Message::BarrierReply).unwrap();
@@ -103,20 +103,20 @@ fn a_peer_that_does_not_begin_with_hello_is_refused_at_once() {
 }
 
 #[test]
-fn an_error_before_hello_ends_it_without_an_error() {
+fn an_error_before_hello_closes_without_an_error() {
     let mut session = Session::new(SessionConfig::default(), Nanos(0));
     let hello = session.output().to_vec();
     session.receive(&message(4, 1, 1, &[0, 0, 0, 0]), Nanos(0));
     assert_eq!(events(&mut session), [SessionEvent::Closed { reason: CloseReason::NoHello(1) }]);
-    assert_eq!(session.output(), hello, "nothing but our HELLO goes out");
+    assert_eq!(session.output(), hello, "only the HELLO of the switch is sent");
     let mut session = Session::new(SessionConfig::default(), Nanos(0));
     session.receive(&message(4, 5, 1, &[]), Nanos(0));
     events(&mut session);
-    assert_eq!(session.output()[hello.len()..][..2], [4, 1], "all else is answered");
+    assert_eq!(session.output()[hello.len()..][..2], [4, 1], "any other message is answered");
 }
 
 #[test]
-fn bytes_may_trickle() {
+fn bytes_may_arrive_one_by_one() {
     let mut session = open();
     let two = [message(4, 5, 7, &[]), message(4, 20, 8, &[])].concat();
     let mut got = Vec::new();
@@ -157,7 +157,7 @@ fn echoes_are_answered_and_refusals_carry_the_message() {
 }
 
 #[test]
-fn lengths_and_versions_that_hide_the_next_message_close() {
+fn lengths_and_versions_that_hide_the_next_message_close_the_session() {
     for (bytes, code) in
         [(&[4, 5, 0, 7, 0, 0, 0, 1], error::BAD_LEN), (&[5, 5, 0, 8, 0, 0, 0, 1], error::BAD_VERSION)]
     {
@@ -176,7 +176,7 @@ fn lengths_and_versions_that_hide_the_next_message_close() {
 /// A later HELLO of a version before 1.3 closes the session, version 0 included, as in Open vSwitch. A HELLO
 /// of a version after 1.3 is accepted, because 1.3 can still be negotiated.
 #[test]
-fn a_hello_after_the_first_may_repeat_but_not_be_of_an_earlier_version() {
+fn a_later_hello_is_accepted_unless_its_version_is_earlier() {
     for (version, bitmap, stays) in [
         (4, None, true),
         (4, Some(1 << 4), true),
@@ -213,7 +213,7 @@ fn an_error_of_another_version_closes_and_is_not_answered() {
 
 /// The caller decides whether the role of the sender or the message is at fault.
 #[test]
-fn what_cannot_be_decoded_is_left_to_the_driver_where_roles_count() {
+fn undecodable_messages_barred_for_slaves_are_left_to_the_caller() {
     let bundle_add = [&experimenter::ONF.to_be_bytes()[..], &2301_u32.to_be_bytes(), &[9]].concat();
     let stateless_mod = [&experimenter::EXPERIMENTER.to_be_bytes()[..], &1_u32.to_be_bytes(), &[9]].concat();
     let mut table_features = vec![0, 12, 0, 0, 0, 0, 0, 0, 1];
@@ -243,7 +243,7 @@ fn what_cannot_be_decoded_is_left_to_the_driver_where_roles_count() {
 }
 
 #[test]
-fn input_holds_one_message_and_gives_the_rest_back() {
+fn input_holds_one_message_and_refuses_the_rest() {
     let mut session = open();
     let longest = message(4, 2, 1, &vec![1; MESSAGE_BYTES_MAX - 8]);
     let mut flood = longest.clone();
@@ -257,7 +257,7 @@ fn input_holds_one_message_and_gives_the_rest_back() {
 }
 
 #[test]
-fn a_peer_that_floods_and_never_reads_meets_a_limit() {
+fn output_is_limited_if_a_peer_never_reads() {
     let config = SessionConfig { output_limit: 10_000, ..SessionConfig::default() };
     let mut session = Session::new(config, Nanos(0));
     session.receive(&hello(4, None), Nanos(0));
@@ -278,7 +278,7 @@ fn a_peer_that_floods_and_never_reads_meets_a_limit() {
 }
 
 #[test]
-fn silence_is_asked_about_and_then_ends_it() {
+fn a_silent_peer_gets_an_echo_request_and_is_then_closed() {
     let mut session = open();
     assert_eq!(session.next_deadline(), Some(15 * SECOND));
     session.tick(15 * SECOND - Nanos(1));
@@ -296,7 +296,7 @@ fn silence_is_asked_about_and_then_ends_it() {
 }
 
 #[test]
-fn a_trickled_hello_gets_no_more_time() {
+fn a_slow_hello_does_not_extend_the_timeout() {
     let mut session = Session::new(SessionConfig::default(), Nanos(0));
     // A HELLO of 256 bytes arrives at one byte per second.
     for (byte, second) in [4, 0, 1, 0, 0, 0, 0, 0, 0].into_iter().zip(1..) {
@@ -309,7 +309,7 @@ fn a_trickled_hello_gets_no_more_time() {
 }
 
 #[test]
-fn a_slow_reader_lives_as_long_as_it_reads() {
+fn a_slow_peer_stays_connected_while_it_reads() {
     let config = SessionConfig { output_limit: 100, ..SessionConfig::default() };
     let mut session = Session::new(config, Nanos(0));
     session.receive(&hello(4, None), Nanos(0));
@@ -327,7 +327,7 @@ fn a_slow_reader_lives_as_long_as_it_reads() {
 }
 
 #[test]
-fn long_replies_go_in_parts_of_whole_items() {
+fn long_replies_are_split_between_items() {
     let mut session = open();
     let entry = |n: u64| FlowStatsEntry { cookie: n, ..FlowStatsEntry::default() };
     let mut parts = Parts::new(77);
@@ -350,7 +350,7 @@ fn long_replies_go_in_parts_of_whole_items() {
         more_flags.push(more);
     }
     assert!(cookies.iter().copied().eq(0..5_000));
-    assert_eq!(more_flags.len(), 5, "56 bytes each, 1170 a part");
+    assert_eq!(more_flags.len(), 5, "items of 56 bytes, 1170 per part");
     assert!(more_flags[..4].iter().all(|more| *more) && !more_flags[4]);
     // A reply without items is one empty part.
     let mut empty = Vec::new();
@@ -366,9 +366,9 @@ fn a_message_that_is_too_long_is_not_sent() {
     assert_eq!(session.output(), []);
 }
 
-/// The caller keeps offering bytes that do not fit. They do not show that the peer is alive.
+/// The caller keeps offering bytes that do not fit. These bytes do not show that the peer is alive.
 #[test]
-fn who_vanishes_with_input_waiting_is_given_up() {
+fn bytes_that_do_not_fit_are_no_sign_of_life() {
     let config = SessionConfig { output_limit: 100, ..SessionConfig::default() };
     let mut session = Session::new(config, Nanos(0));
     session.receive(&hello(4, None), Nanos(0));

@@ -32,14 +32,14 @@ pub(super) fn decode_list(r: &mut Reader<'_>) -> Decoded<Vec<StatelessSection>> 
         let section = decode(r)?;
         // The list has at most seven sections, so a linear search suffices.
         if sections.iter().any(|other| place(other) == place(&section)) {
-            return refused(format!("section {} comes twice", name(place(&section).0)));
+            return refused(format!("section {} occurs twice", name(place(&section).0)));
         }
         sections.push(section);
     }
     Ok(sections)
 }
 
-/// Returns what identifies a section: its type and, for a bank, its epoch.
+/// Returns the identity of a section: its type and, for a bank, its epoch.
 fn place(section: &StatelessSection) -> (u16, u8) {
     match section {
         StatelessSection::Types(_) => (TYPES, 0),
@@ -71,7 +71,8 @@ fn decode(r: &mut Reader<'_>) -> Decoded<StatelessSection> {
     let mut header = r.part(HEADER_BYTES, "a section's header", error::BAD_LEN)?;
     let (kind, length) = (header.u16()?, usize::from(header.u16()?));
     let Some(content) = length.checked_sub(HEADER_BYTES) else {
-        return error::BAD_LEN.says(format!("section of type {kind} has length {length}; its header has 4"));
+        return error::BAD_LEN
+            .says(format!("section of type {kind} has length {length}; its header alone has 4"));
     };
     if !(TYPES..=GATES).contains(&kind) {
         return error::BAD_EXP_TYPE.says(format!("section type {kind} is unknown; types are 1 to {GATES}"));

@@ -30,7 +30,7 @@ fn condition(rng: &mut Rng) -> FieldMatch {
     FieldMatch { field, value: bits(rng, field) & mask, mask }
 }
 
-/// Returns a match without prerequisites.
+/// Returns a random match whose prerequisites may be missing.
 pub fn unchecked(rng: &mut Rng) -> Match {
     let mut list = some(rng, condition);
     list.sort_unstable_by_key(|c| c.field);
@@ -38,7 +38,7 @@ pub fn unchecked(rng: &mut Rng) -> Match {
     Match::unchecked_prerequisites(list).unwrap()
 }
 
-/// Returns a match with its prerequisites.
+/// Returns a random match with its prerequisites.
 pub fn matching(rng: &mut Rng) -> Match {
     if rng.u8(..30) == 0 {
         return Match::at_index(rng.u32(..));
@@ -89,7 +89,7 @@ pub fn matching(rng: &mut Rng) -> Match {
     Match::new(fields).unwrap()
 }
 
-/// Returns one action.
+/// Returns a random action.
 fn action(rng: &mut Rng) -> Action {
     let tf = |rng: &mut Rng| TfHeader { qid: rng.u8(..), up: rng.u32(..), down: rng.u16(..) };
     match rng.u8(..25) {
@@ -127,12 +127,12 @@ fn action(rng: &mut Rng) -> Action {
     }
 }
 
-/// Returns a list of actions.
+/// Returns a random list of actions.
 pub fn actions(rng: &mut Rng) -> Vec<Action> {
     some(rng, action)
 }
 
-/// Returns instructions.
+/// Returns random instructions.
 pub fn instructions(rng: &mut Rng) -> Instructions {
     let next = match rng.u8(..3) {
         0 => None,

@@ -26,7 +26,7 @@ type Rng = fastrand::Rng;
 /// Number of message kinds that [`message`] generates.
 const KINDS: u8 = 36;
 
-/// Returns a message of any kind.
+/// Returns a random message of any kind.
 pub fn message(rng: &mut Rng) -> Message {
     match rng.u8(..KINDS) {
         0 => Message::Hello(Hello { version: rng.u8(..), bitmap: rng.bool().then(|| rng.u32(..)) }),

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the golden messages of ../golden.rs with independent encoders.
+"""Generates the golden messages of ../golden.rs with independent encoders.
 
-    python3 -m venv /tmp/v && /tmp/v/bin/pip install os-ken==4.2.2
+    python3 -m venv venv && venv/bin/pip install os-ken==4.2.2
     apt-get install openvswitch-switch     (ovs-ofctl 3.1)
-    /tmp/v/bin/python make.py os-ken > os-ken.hex
-    /tmp/v/bin/python make.py ovs-ofctl > ovs-ofctl.hex
-    /tmp/v/bin/python make.py check ours.hex [-v]
+    venv/bin/python make.py os-ken > os-ken.hex
+    venv/bin/python make.py ovs-ofctl > ovs-ofctl.hex
+    venv/bin/python make.py check ours.hex [-v]
 
-A line is a name and a message in hex. `check` makes os-ken and ovs-ofctl decode the replies of Shunt's
-encoder (../replies.rs). os-ken 4.2.2 and ovs-ofctl 3.1 refuse none of them. -v prints the decoded messages.
+Each line of output has a name and a message in hex. `check` decodes the replies of Shunt's encoder
+(../replies.rs) with os-ken and ovs-ofctl. os-ken 4.2.2 and ovs-ofctl 3.1 refuse none of them. -v prints the decoded messages.
 """
 import os
 import socket
@@ -165,8 +165,8 @@ OFCTL = [
 
 
 def exchange(arguments, path):
-    """Returns the messages that ovs-ofctl sends to a fake switch. The switch only answers barriers and
-    bundles, with success."""
+    """Returns the messages that ovs-ofctl sends to a fake switch. The switch answers only barriers
+    and bundles, and reports success."""
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
         listener.listen(4)
@@ -224,7 +224,7 @@ def make_ofctl():
 
 
 def check(path):
-    """Makes os-ken and ovs-ofctl decode the messages of Shunt's encoder."""
+    """Decodes the messages of Shunt's encoder with os-ken and ovs-ofctl. Returns whether any was refused."""
     from os_ken.ofproto import ofproto_parser
     dp, bad, count = os_ken(), 0, 0
     for line in open(path):
