@@ -11,7 +11,8 @@ pub(crate) const SECOND_NS: Nanos = Nanos(1_000_000_000);
 pub struct ModelConfig {
     /// Datapath ID, unique in the network.
     pub datapath_id: u64,
-    /// Forward by learned MACs without a controller. Table 0 then starts with `priority=0 actions=NORMAL`.
+    /// Whether the switch forwards by learned MACs without a controller. Table 0 then starts with `priority=0
+    /// actions=NORMAL`.
     pub standalone: bool,
     /// Time in nanoseconds after which a MAC that was not seen as a source is forgotten. If 0, MACs are never
     /// forgotten.

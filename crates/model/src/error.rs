@@ -51,8 +51,8 @@ pub enum ModelError {
     },
     /// Another entry of the same priority overlaps (OFPFMFC_OVERLAP).
     #[error(
-        "an entry of table {table} with priority {priority} overlaps this one; change one's match or priority, or \
-         leave check_overlap out"
+        "an entry of table {table} with priority {priority} overlaps this one; change the match or priority of \
+         one of them, or leave check_overlap out"
     )]
     Overlap {
         /// Table of both entries.
@@ -90,7 +90,7 @@ pub enum ModelError {
         slices: usize,
     },
     /// An action outputs to a group that does not exist (OFPBAC_BAD_OUT_GROUP).
-    #[error("group {0} does not exist; add it before what sends to it")]
+    #[error("group {0} does not exist; add it before the entries and groups that send to it")]
     NoSuchGroup(GroupId),
     /// A packet-out names an ingress port that does not exist (OFPBRC_BAD_PORT).
     #[error("{0:#x} cannot be the ingress port of a packet; give a port that exists, or CONTROLLER")]
@@ -114,7 +114,7 @@ pub enum ModelError {
     },
     /// There are too many groups of one type (OFPGMFC_OUT_OF_GROUPS).
     #[error(
-        "there are {} groups of this type, the maximum; delete some first",
+        "there are {} groups of this type, which is the maximum; delete some first",
         flow::Limits::GROUPS_PER_TYPE
     )]
     TooManyGroups,
@@ -131,7 +131,7 @@ pub enum ModelError {
     },
     /// Chained groups would multiply packets beyond the limit (OFPGMFC_OUT_OF_BUCKETS).
     #[error(
-        "a packet would pass more than {} buckets in group {group} and those it sends to",
+        "a packet would pass more than {} buckets in group {group} and in the groups to which it sends",
         flow::Limits::GROUP_PASSES
     )]
     TooManyPasses {
@@ -147,13 +147,13 @@ pub enum ModelError {
         buckets: usize,
     },
     /// The groups form a loop (OFPGMFC_LOOP).
-    #[error("a chain of groups leads from group {0} back to it")]
+    #[error("a chain of groups leads from group {0} back to the same group")]
     GroupLoop(GroupId),
     /// The chain of groups is too long (OFPGMFC_CHAINING_UNSUPPORTED).
     #[error("group {0} makes a chain of more than {most} groups", most = flow::Limits::GROUP_CHAIN)]
     GroupChain(GroupId),
     /// Another group sends to the group to be deleted, or watches it (OFPGMFC_CHAINED_GROUP).
-    #[error("group {sender} sends to group {group} or watches it; change or delete that one first")]
+    #[error("group {sender} sends to group {group} or watches it; change or delete group {sender} first")]
     ChainedGroup {
         /// Number of the group to be deleted.
         group: GroupId,
@@ -175,7 +175,7 @@ pub enum ModelError {
         why: &'static str,
     },
     /// The limit of meters is reached (OFPMMFC_OUT_OF_METERS).
-    #[error("there are {} meters, the maximum; delete some first", flow::Limits::METERS)]
+    #[error("there are {} meters, which is the maximum; delete some first", flow::Limits::METERS)]
     TooManyMeters,
     /// The meter has too many bands (OFPMMFC_OUT_OF_BANDS).
     #[error("meter {meter} has {bands} bands; the maximum is {most}", most = flow::Limits::METER_BANDS)]
@@ -189,7 +189,7 @@ pub enum ModelError {
     #[error("meter {0} has a band of rate 0; give each band a rate above 0")]
     ZeroRate(MeterId),
     /// A DSCP remark band has an invalid precedence level (OFPMMFC_BAD_BAND_VALUE).
-    #[error("meter {meter} has a remark band of prec_level {level}; it raises the drop precedence by 1 or 2")]
+    #[error("meter {meter} has a remark band with prec_level {level}; the value must be 1 or 2")]
     BadPrecedence {
         /// Number of the meter.
         meter: MeterId,
@@ -204,19 +204,19 @@ pub enum ModelError {
     #[error("port {0} does not exist")]
     NoSuchPort(PortNo),
     /// The MAC address in a port-mod differs from the port's address (OFPPMFC_BAD_HW_ADDR).
-    #[error("port {0} has another MAC address than the one given")]
+    #[error("the MAC address of port {0} differs from the one in the request")]
     PortMac(PortNo),
     /// A port-mod changes the advertised features (OFPPMFC_BAD_ADVERTISE).
     #[error("the advertised features of port {0} cannot be changed; use 0")]
     PortAdvertise(PortNo),
     /// The port number is reserved or 0.
-    #[error("{0:#x} is not a port number; ports are 1 to {max:#x}", max = flow::port_no::MAX)]
+    #[error("{0:#x} is not a port number; ports are numbered 1 to {max:#x}", max = flow::port_no::MAX)]
     BadPortNumber(PortNo),
     /// The port to be added exists already.
     #[error("port {0} exists already; give each port a different number")]
     PortExists(PortNo),
     /// The limit of ports is reached.
-    #[error("{} ports exist already, the maximum of a datapath", flow::Limits::PORTS)]
+    #[error("{} ports exist already, which is the maximum of a datapath", flow::Limits::PORTS)]
     TooManyPorts,
 }
 

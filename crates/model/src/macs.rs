@@ -15,7 +15,7 @@ use std::sync::Arc;
 const VID_MASK: u16 = 0xfff;
 /// Multicast bit in the first byte of a MAC address. An address with this bit is never a source.
 const GROUP_BIT: u8 = 1;
-/// Number of MACs whose last use is checked when one of them must be evicted.
+/// Number of MACs whose last use is checked when a MAC must be evicted.
 const EVICTION_TRIES: usize = 8;
 
 /// A learned MAC.

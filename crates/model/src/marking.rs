@@ -2,8 +2,8 @@
 //! Marking of entries as low-latency. The explicit mark of a flow-mod has precedence over the cookie, and the
 //! cookie over learning from the hit rate.
 //!
-//! Learning examines [`ENTRIES_PER_LOOK`] entries at a time in turn. Each entry is thus examined once per
-//! window, and no call takes long. An entry's rate is computed over the actual time since its last
+//! Learning examines all entries in turn, [`ENTRIES_PER_LOOK`] at a time. Each entry is thus examined once
+//! per window, and no call takes long. An entry's rate is computed over the actual time since its last
 //! examination, so delays do not distort it.
 
 use crate::changes::transaction::Transaction;
@@ -15,8 +15,8 @@ use flow::{Action, EntryId, FlowEntry, Instructions, Nanos, port_no};
 
 /// Number of entries examined per step. A step takes about 0.1 ms.
 const ENTRIES_PER_LOOK: usize = 1_024;
-/// Maximum number of entries marked or unmarked per step. Changes up to this number are sent to workers one
-/// by one, without a copy of pages.
+/// Maximum number of entries marked or unmarked per step. Workers apply up to this number of changes one by
+/// one. More changes would replace whole pages of cells.
 const MARKS_PER_LOOK: usize = 64;
 /// Minimum time between two steps in nanoseconds. With very many entries, the window therefore becomes
 /// longer.
@@ -157,7 +157,7 @@ mod tests {
     const LEARNING: Learning = Learning { min_pps: 100, window: Nanos(1_000_000_000), min_timeout: Nanos(0) };
 
     #[test]
-    fn a_rate_is_taken_over_the_span_that_has_passed() {
+    fn a_rate_is_computed_over_the_elapsed_time() {
         let mut seen = Seen { serial: 1, at: Nanos(0), packets: 0, slow_windows: 0 };
         // The span is too short for a rate, whatever the count is.
         assert_eq!(seen.look(LEARNING, Nanos(499_999_999), 1_000, false), None);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn two_slow_windows_end_it_and_one_does_not() {
+    fn an_entry_is_unmarked_after_two_slow_windows() {
         let mut seen = Seen { serial: 1, at: Nanos(0), packets: 0, slow_windows: 0 };
         let mut now = Nanos::ZERO;
         let mut packets = 0;
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_that_were_set_back_are_counted_from_there() {
+    fn a_rate_after_a_counter_reset_counts_from_0() {
         let mut seen = Seen { serial: 1, at: Nanos(0), packets: 1_000, slow_windows: 0 };
         assert_eq!(seen.look(LEARNING, Nanos(1_000_000_000), 99, false), None);
         seen.packets = 1_000;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Questions about ports, groups, meters, learned MACs and the stateless forwarder. Statistics of entries and
+//! Queries about ports, groups, meters, learned MACs and the stateless forwarder. Statistics of entries and
 //! tables are in `stats`.
 
 use crate::macs::Mac;

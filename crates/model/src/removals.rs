@@ -49,25 +49,25 @@ impl Removals {
         self.dying.len()
     }
 
-    /// Notes that events are going to be taken. `applied` is the version that the data plane has applied.
+    /// Records that events are going to be taken. `applied` is the version that the data plane has applied.
     pub fn events_begin(&mut self, applied: RuleVersion) {
         if self.backlog_events == 0 {
             self.settle_next = applied;
         }
     }
 
-    /// Notes that an event was taken.
+    /// Records that an event was taken.
     pub fn event_taken(&mut self) {
         self.backlog_events += 1;
     }
 
-    /// Notes that all events up to version `applied` have been taken.
+    /// Records that all events up to version `applied` have been taken.
     pub fn events_drained(&mut self, applied: RuleVersion) {
         self.settled = applied;
         self.backlog_events = 0;
     }
 
-    /// Notes that no more events are taken now, although more may wait.
+    /// Records that no more events are taken now, although more may wait.
     pub fn events_end(&mut self) {
         if self.backlog_events > EVENTS_UNDER_WAY {
             self.settled = self.settle_next;

@@ -33,9 +33,10 @@ impl<D: DataPlane> Model<D> {
         self.bundle(now, mods).unwrap_or_default()
     }
 
-    /// Switches between fail-secure and fail-standalone mode. Called when a datapath has connected to a
-    /// controller or lost all of them. Standalone mode deletes all entries of controllers and forwards by
-    /// learned MACs. Secure mode deletes the standalone default entry if it is unchanged.
+    /// Switches between fail-secure and fail-standalone mode. The caller uses it when the datapath has
+    /// connected to a controller, or has lost all controllers. Standalone mode deletes all entries of
+    /// controllers and forwards by learned MACs. Secure mode deletes the standalone default entry if it is
+    /// unchanged.
     pub fn set_standalone(&mut self, now: Nanos, standalone: bool) -> Changed {
         let default = self.default_entries().pop();
         self.config.standalone = standalone;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// An entry with its counters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowStats {
-    /// The entry described.
+    /// The entry to which the statistics belong.
     pub entry: Arc<FlowEntry>,
     /// Packets that hit the entry; all ones if they are not counted.
     pub packets: u64,
@@ -23,7 +23,7 @@ pub struct FlowStats {
     pub used_ns: Nanos,
     /// Time since the entry was added, in nanoseconds.
     pub duration_ns: Nanos,
-    /// Why the entry is low-latency, or is not.
+    /// Reasons that determine whether the entry is low-latency.
     pub mark: Mark,
 }
 

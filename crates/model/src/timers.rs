@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn due_timers_come_in_order_and_stale_ones_do_not_pile_up() {
+    fn due_timers_come_in_order_and_stale_timers_do_not_accumulate() {
         let mut timers = Timers::default();
         for n in 0..10_000_u64 {
             timers.arm(Timer { at: Nanos(20_000 - n), serial: n, id: EntryId(n as u32) });

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_comes_with_the_registers_that_are_set() {
+    fn a_packet_in_contains_the_registers_that_are_not_zero() {
         let in_port = FieldMatch::exact(Field::InPort, 3);
         let metadata = FieldMatch::exact(Field::Metadata, 8);
         let tunnel_id = FieldMatch::exact(Field::TunnelId, 9);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_that_is_longer_than_asked_for_is_held_and_cut() {
+    fn a_packet_longer_than_requested_is_buffered_and_truncated() {
         for (max_len, data) in [(0, 0), (1, 1), (59, 59), (60, 60), (61, 60), (WHOLE_PACKET, 60)] {
             for cut in [None, Some(max_len)] {
                 let mut buffers = Buffers::default();
@@ -184,9 +184,9 @@ mod tests {
     }
 
     #[test]
-    fn the_channel_cuts_what_no_action_sent() {
+    fn miss_send_len_truncates_packets_that_no_action_sent() {
         assert!(!is_cut_by_channel(&packet_in(1, 0, 0)));
-        let AsyncMessage::PacketIn(packet_in) = packet_in(1, 0, 0) else { panic!("no packet") };
+        let AsyncMessage::PacketIn(packet_in) = packet_in(1, 0, 0) else { panic!("expected a packet-in") };
         let invalid = PacketIn { reason: PacketInReason::InvalidTtl, ..packet_in };
         assert!(is_cut_by_channel(&AsyncMessage::PacketIn(invalid)));
     }

@@ -67,13 +67,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packets_are_given_once_and_in_time() {
+    fn packets_are_returned_once_and_within_their_lifetime() {
         let mut buffers = Buffers { next: NO_BUFFER - 1, ..Buffers::default() };
         assert_eq!(buffers.hold(Nanos(0), PortNo(3), &[1]), Some(NO_BUFFER - 1));
         assert_eq!(
             buffers.hold(Nanos(1), PortNo(4), &[2]),
             Some(0),
-            "the number that means none is left out"
+            "the ID that means no buffer is skipped"
         );
         assert!(buffers.holds(Nanos(2), 0));
         assert_eq!(buffers.take(Nanos(2), 0), Some((PortNo(4), vec![2])));
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn room_is_limited_and_comes_back() {
+    fn buffers_are_limited_and_can_be_reused() {
         let mut buffers = Buffers::default();
         for _ in 0..256 {
             assert!(buffers.hold(Nanos(5), PortNo(1), &[]).is_some());

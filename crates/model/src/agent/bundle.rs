@@ -84,7 +84,7 @@ impl Bundles {
         if self.0.len() >= BUNDLES {
             return Err(Refusal::new(
                 code::OUT_OF_BUNDLES,
-                format!("{BUNDLES} bundles are open, the maximum"),
+                format!("{BUNDLES} bundles are open, which is the maximum"),
             ));
         }
         let (size, origins, changes) = Default::default();

@@ -119,7 +119,7 @@ pub fn committed(control: BundleControl) -> Message {
 fn change(message: &Message) -> Result<Change, Refusal> {
     match message {
         Message::FlowMod(m) if flow_mod::buffer(m).is_some() => {
-            Err(Refusal::new(code::MSG_UNSUP, "a flow-mod in a bundle cannot name a held packet"))
+            Err(Refusal::new(code::MSG_UNSUP, "a flow-mod in a bundle cannot refer to a buffered packet"))
         }
         Message::FlowMod(m) => Ok(Change::Flow(m.flow.clone())),
         Message::GroupMod(m) => Ok(group::change(m)),
@@ -151,8 +151,10 @@ mod tests {
         encode(&Message::BundleAdd(BundleAdd { bundle_id: 1, flags: FLAG_ATOMIC, message }), 1, &mut bytes)
             .unwrap();
         channel.receive(&bytes, Nanos(0));
-        let Some(SessionEvent::Request(request)) = channel.session.next_event() else { panic!("no request") };
-        let Message::BundleAdd(add) = &request.message else { panic!("another message") };
+        let Some(SessionEvent::Request(request)) = channel.session.next_event() else {
+            panic!("expected a request")
+        };
+        let Message::BundleAdd(add) = &request.message else { panic!("expected a message for a bundle") };
         channel.bundle_add(&request, add, shared).map(|()| bytes.len())
     }
 
@@ -166,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn bundles_hold_so_many_bytes() {
+    fn bundles_are_limited_in_bytes() {
         let others = Size { messages: 7, bytes: BYTES - 150_000 };
         let mut shared = Shared { bundled: others, ..Shared::default() };
         let mut channel = open();
@@ -177,19 +179,19 @@ mod tests {
         assert_eq!((channel.bundles.size(), shared.bundled), (both, others.plus(both)));
         let refusal = added(&mut channel, &mut shared, 8_000).unwrap_err();
         assert_eq!(refusal.code, code::MSG_TOO_MANY);
-        assert_eq!(shared.bundled, others.plus(both), "what is refused is not held");
+        assert_eq!(shared.bundled, others.plus(both), "a refused message does not count");
         let small = added(&mut channel, &mut shared, 1).unwrap();
         assert_eq!(channel.bundles.size(), both.plus(Size { messages: 1, bytes: small }));
 
         channel.take_bundle(1, &mut shared).unwrap();
-        assert_eq!(shared.bundled, others, "what is gone makes room");
+        assert_eq!(shared.bundled, others, "a discarded bundle frees its space");
         added(&mut channel, &mut shared, 8_000).unwrap();
         channel.give_back(&mut shared);
         assert_eq!(shared.bundled, others);
     }
 
     #[test]
-    fn bundles_hold_so_many_messages() {
+    fn bundles_are_limited_in_messages() {
         let mut shared = Shared { bundled: Size { messages: MESSAGES - 1, bytes: 0 }, ..Shared::default() };
         let mut channel = open();
         added(&mut channel, &mut shared, 1).unwrap();

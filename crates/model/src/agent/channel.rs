@@ -27,14 +27,14 @@ pub(super) const REQUESTS_PER_STEP: usize = 64;
 /// requests are not answered either.
 const HELD_MAX: usize = 1_024;
 /// Maximum total size in bytes of the waiting requests of a channel, as received. The last request may exceed
-/// it.
+/// the limit.
 const HELD_BYTES: usize = 256 * 1_024;
 /// Maximum total size in bytes of the waiting requests of all channels. Above it, each channel may hold only
 /// [`HELD_FEW`] requests of [`HELD_BYTES_FEW`] bytes in total.
 pub(super) const HELD_BYTES_ALL: usize = 16 * 1_024 * 1_024;
 /// Number of requests that every channel may hold, even above the total limit.
 const HELD_FEW: usize = 16;
-/// Total size in bytes of the [`HELD_FEW`] requests. The last one may exceed it.
+/// Total size in bytes of the [`HELD_FEW`] requests. The last request may exceed this size.
 const HELD_BYTES_FEW: usize = 16 * 1_024;
 /// Unread output in bytes at which a long answer pauses.
 const ANSWER_BYTES: usize = 64 * 1_024;
@@ -50,9 +50,9 @@ const LOST_NS: Nanos = Nanos(1_000_000_000);
 pub enum ChannelEvent {
     /// The version is negotiated.
     Opened,
-    /// A message was refused and answered by an ERROR. Contains the reason.
+    /// A message was refused and answered by an ERROR. The value is the reason.
     Refused(String),
-    /// The controller sent an ERROR. Contains its code.
+    /// The controller sent an ERROR. The value is the name of its code.
     Error(String),
     /// Messages were dropped because the controller does not read. There is at most one such event per
     /// second.
@@ -105,7 +105,7 @@ impl Held {
     }
 }
 
-/// One connection to a controller; see the module.
+/// One connection to a controller; see the module documentation.
 #[derive(Debug)]
 pub struct Channel {
     pub(super) id: ChannelId,
@@ -232,7 +232,7 @@ impl Channel {
         Progress { more: left == 0, events }
     }
 
-    /// Takes the session's next event. Returns false if there is no event, or no space to queue one.
+    /// Takes the session's next event. Returns false if there is no event, or no space to queue it.
     pub(super) fn take_event(&mut self, left: &mut usize, events: &mut Vec<ChannelEvent>) -> bool {
         // The end of a session needs no space, because the waiting requests are discarded.
         if !self.can_hold() && !self.session.is_closed() {

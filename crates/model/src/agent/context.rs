@@ -14,8 +14,8 @@ pub struct Context<'a, D: DataPlane> {
     pub model: &'a mut Model<D>,
     /// Current time.
     pub now: Nanos,
-    /// Publishes counters that the data plane does not update continuously. Called before the counters of
-    /// ports are read.
+    /// Publishes counters that the data plane does not update continuously. A step calls it before it reads
+    /// the counters of ports.
     pub refresh: &'a mut dyn FnMut(),
 }
 

@@ -67,8 +67,8 @@ impl Dump {
         match self {
             Self::Flows { mut parts, filter, mut cursor, with_marks } => {
                 for flow in context.model.flows(context.now, &filter, &mut cursor, ENTRIES_PER_STEP) {
-                    // An entry was received in one message and its description is not longer, so it fits into
-                    // one.
+                    // An entry was received in one message. Its description is not longer, so the description
+                    // fits into one message.
                     let _ = parts.push(&flow_stats(&flow, with_marks), out);
                 }
                 if cursor.is_done() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Completes packets for controllers as they would appear on a wire. Virtual interfaces leave checksums and
-//! segmentation to their device. A controller may send a packet back, so checksums must be complete and
-//! super-frames segmented before.
+//! segmentation to their device. A controller may send a packet back, so checksums must be complete, and
+//! super-frames must be segmented.
 
 use frame::{Frame, GsoKind};
 use wire::segment::{self, Segments};
@@ -70,8 +70,8 @@ mod tests {
     }
 
     #[test]
-    fn open_checksums_are_completed() {
-        let [packet] = &packets(&frame())[..] else { panic!("one packet") };
+    fn partial_checksums_are_completed() {
+        let [packet] = &packets(&frame())[..] else { panic!("expected one packet") };
         assert!(is_right(packet) && !is_right(frame().bytes()));
         let mut short = frame();
         short.meta.checksum = Some(PartialChecksum { start: 900, offset: 16 });

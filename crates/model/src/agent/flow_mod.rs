@@ -35,6 +35,8 @@ pub fn buffer(m: &FlowModMessage) -> Option<u32> {
 pub fn unknown(id: u32) -> Refusal {
     Refusal::new(
         error::BUFFER_UNKNOWN,
-        format!("no packet is held with the buffer ID {id:#x}; it was used or dropped, or the ID is wrong"),
+        format!(
+            "there is no packet with buffer ID {id:#x}; it was used or dropped before, or the ID is wrong"
+        ),
     )
 }

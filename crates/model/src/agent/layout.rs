@@ -20,7 +20,7 @@ struct Pending {
 
 #[derive(Debug)]
 enum Parts {
-    /// Tables that the parts so far have named.
+    /// Tables named by the parts received so far.
     Named(TableSet),
     Refused,
 }

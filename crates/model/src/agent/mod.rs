@@ -3,11 +3,12 @@
 //!
 //! Each connection is a [`Channel`] with its own `openflow::Session`. The caller of this module is its
 //! driver: it passes received bytes to the channel, calls [`Agent::step`] and writes the channel's output.
-//! [`Agent::report`] forwards a [`AsyncMessage`] to the channels that subscribe to it. Each call does a
+//! [`Agent::report`] forwards an [`AsyncMessage`] to the channels that subscribe to it. Each call does a
 //! bounded amount of work. If a controller does not read its output, the agent does no work for its channel.
 //!
 //! Begin with [`Agent`], then `channel.rs` (the state of a connection), `step.rs` (which request is next) and
-//! `request.rs` (the function that handles each kind of request). Most other files handle one kind each.
+//! `request.rs` (the function that handles each kind of request). Most other files handle one kind of request
+//! each.
 
 mod apply;
 mod async_message;
@@ -127,7 +128,7 @@ impl Agent {
     /// packet-in.
     pub fn report<D: DataPlane>(&mut self, model: &mut Model<D>, now: Nanos, async_message: AsyncMessage) {
         let kind = async_message::kind(&async_message);
-        // Messages as encoded last, and the number of packet bytes in them. Channels with the same number
+        // The messages encoded last, and the number of packet bytes in them. Channels with the same number
         // share these messages.
         let mut encoded: Option<(Option<u16>, Vec<Message>)> = None;
         for channel in self.channels.values_mut() {

@@ -65,8 +65,8 @@ impl Numbered {
             }
             return None;
         };
-        // Each item was received in one message, and its header here is not longer. The size of its
-        // statistics is bounded by the number of buckets or bands. Each item therefore fits into a message.
+        // Each item fits into a message: its definition was received in one message, and the size of its
+        // statistics is bounded by the number of buckets or bands.
         let _ = match &mut self.list {
             List::Groups(parts) => model
                 .group_numbered(GroupId(number))

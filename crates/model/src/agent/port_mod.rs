@@ -11,7 +11,7 @@ pub fn change(m: &PortModMessage) -> Result<Change, Refusal> {
     if m.mask & !config::ALL != 0 {
         return Err(Refusal::new(
             error::PORT_MOD_BAD_CONFIG,
-            format!("configuration bits {:#x} are not OpenFlow 1.3's", m.mask & !config::ALL),
+            format!("configuration bits {:#x} are not defined in OpenFlow 1.3", m.mask & !config::ALL),
         ));
     }
     Ok(Change::Port(PortMod {
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_that_are_not_openflows_are_refused_where_they_are_asked_for() {
+    fn undefined_bits_are_refused_if_the_mask_contains_them() {
         for bit in 0..32 {
             let asked =
                 PortModMessage { port: PortNo(7), mac: [1; 6], config: 0, mask: 1 << bit, advertise: 0 };

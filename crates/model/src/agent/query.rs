@@ -37,7 +37,7 @@ impl Channel {
                 if tables == TableSet::NONE {
                     return self.begin_dump(Dump::table_features(xid));
                 }
-                // If the last part names no tables, the earlier check of the role took the request for a
+                // If the last part names no tables, the earlier check of the role treated the request as a
                 // query.
                 if let Some(refusal) = self.barred(shared) {
                     return Err(refusal);

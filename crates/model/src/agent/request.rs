@@ -56,10 +56,9 @@ impl Channel {
             Message::TableMod(table_mod) => match table_mod.config {
                 // Bits 0 and 1 are OFPTC_DEPRECATED_MASK. They had a meaning before OpenFlow 1.3.
                 0..=3 => Ok(None),
-                _ => Err(Refusal::new(
-                    error::TABLE_MOD_BAD_CONFIG,
-                    "OpenFlow 1.3 knows no table configuration",
-                )),
+                _ => {
+                    Err(Refusal::new(error::TABLE_MOD_BAD_CONFIG, "OpenFlow 1.3 has no table configuration"))
+                }
             },
             Message::GroupMod(m) => self.change(request, super::group::change(m), shared, context),
             Message::MeterMod(m) => self.change(request, super::meter::change(m), shared, context),

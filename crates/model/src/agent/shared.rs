@@ -16,7 +16,7 @@ pub(super) struct Shared {
     /// Size of the uncommitted bundles of all channels.
     pub(super) bundled: bundle::Size,
     pub(super) buffers: Buffers,
-    /// Set if a change of role or subscription may have changed which channels receive which asynchronous
+    /// Whether a change of role or subscription may have changed which channels receive which asynchronous
     /// messages.
     pub(super) subscriptions_changed: bool,
     /// Total size in bytes of the requests that wait in all channels.

@@ -28,8 +28,8 @@ impl Channel {
             if let Some(held) = self.next_ready(shared, context) {
                 left -= 1;
                 events.extend(self.take_up(held, shared, context));
-                // After this much work, other channels get a turn. `Agent::step` updates the settings before
-                // a barrier can start.
+                // After this much work, other channels get a turn. After a change of subscriptions,
+                // `Agent::step` must update the settings before a barrier can start.
                 if shared.spent >= LONG_ENTRIES || shared.subscriptions_changed {
                     left = 0;
                 }

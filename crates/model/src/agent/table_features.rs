@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! TABLE_FEATURES. All tables have the same capabilities. A request for fewer capabilities declares which of
-//! them the controller is going to use. It is granted, and changes only the set of tables.
+//! TABLE_FEATURES. All tables have the same capabilities. A request for fewer capabilities declares which
+//! capabilities the controller will use. Such a request is granted, and changes only the set of tables.
 
 use super::context::Refusal;
 use crate::TableSet;
@@ -56,7 +56,7 @@ pub fn check(asked: &[TableFeatures], mut named: TableSet, limit: usize) -> Resu
         if table.index() >= Limits::TABLES || named.contains(table) {
             return Err(Refusal::new(
                 error::TABLE_FEATURES_BAD_TABLE,
-                format!("table {table} is listed twice or does not exist; tables are 0 to 254"),
+                format!("table {table} is listed twice or does not exist; tables are numbered 0 to 254"),
             ));
         }
         if features.max_entries as usize > limit {

@@ -97,7 +97,7 @@ fn check(rules: &Rules, group: &Group) -> Result<(), ModelError> {
     if group.kind != GroupType::Select && group.buckets.iter().any(|bucket| bucket.weight != 0) {
         return Err(ModelError::InvalidGroup {
             group: id,
-            why: "only the buckets of a select group have weights; give these the weight 0",
+            why: "only the buckets of a select group have weights; set the weights of this group to 0",
         });
     }
     for bucket in &group.buckets {

@@ -63,7 +63,8 @@ impl<'a> Transaction<'a> {
         self.rules
     }
 
-    /// Returns a shared copy of these instructions. It needs no undoing: a copy without users is discarded.
+    /// Returns a shared copy of these instructions. This step need not be undone, because a copy without
+    /// users is discarded.
     pub fn share(&mut self, instructions: Instructions) -> Arc<Instructions> {
         self.rules.sharing.share(instructions)
     }

@@ -10,9 +10,9 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct Record<T> {
     pub what: Arc<T>,
-    /// Time when it was added. A modify does not change it.
+    /// Time when the group or meter was added. A modify does not change this time.
     pub since: Nanos,
-    /// Number of entries in tables that use it.
+    /// Number of entries in tables that use the group or meter.
     pub users: usize,
 }
 

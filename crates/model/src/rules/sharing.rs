@@ -47,7 +47,7 @@ mod tests {
     use flow::{Action, PortNo};
 
     #[test]
-    fn equal_instructions_are_one_and_unused_ones_go() {
+    fn equal_instructions_are_shared_and_unused_ones_discarded() {
         let mut sharing = Sharing::default();
         let to = |port| Instructions::apply(vec![Action::output(port)]);
         let kept = sharing.share(to(PortNo(1)));

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_that_comes_changes_fields_and_length() {
+    fn an_added_header_changes_fields_and_length() {
         let before = udp(64, [10, 0, 0, 2], 53);
         let mut after = before.clone();
         after.splice(12..12, [0x81, 0, 0x60, 7]);

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
     use flow::{EntryId, Field, Match, PortNo, TableId};
 
-    /// An Ethernet frame from 00:00:00:00:00:0a to 00:00:00:00:00:0b, received at port 1.
+    /// Returns an Ethernet frame from 00:00:00:00:00:0a to 00:00:00:00:00:0b, received at port 1.
     fn packet() -> ReferencePacket {
         let mut bytes = [0; 60];
         (bytes[5], bytes[11]) = (0xb, 0xa);
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn one_or_two_fields_may_exclude_an_entry_that_is_reported() {
+    fn entries_excluded_by_at_most_two_fields_are_reported() {
         let entries = [
             entry(1, [Some(1), Some(0xa), Some(0xb)]),
             entry(2, [Some(9), Some(0xa), Some(0xb)]),
@@ -138,23 +138,24 @@ mod tests {
     }
 
     #[test]
-    fn entries_that_hold_in_more_fields_and_bits_are_nearer() {
+    fn entries_that_agree_in_more_fields_and_bits_are_nearer() {
         let entries = [
-            // The packet fails two of two conditions of the first entry, one of one, and one of three.
+            // The packet fails both conditions of entry 1, the only condition of entry 2, and one of three
+            // conditions of entry 3.
             entry(1, [Some(9), Some(9), None]),
             entry(2, [Some(0), None, None]),
             entry(3, [Some(0), Some(0xa), Some(0xb)]),
         ];
         assert_eq!(reported(&entries).0, [(3, 1), (2, 1), (1, 2)]);
         // The packet's value is 0xa. It shares one more leading bit with 0xb than with 0x8, and the fewest
-        // with 1 << 40.
+        // leading bits with 1 << 40.
         let sources = [1 << 40, 0x8, 0xb].map(|value| [None, Some(value), None]);
         let entries: Vec<_> = (1..).zip(sources).map(|(id, values)| entry(id, values)).collect();
         assert_eq!(reported(&entries).0, [(3, 1), (2, 1), (1, 1)]);
     }
 
     #[test]
-    fn three_are_reported_and_among_equals_the_first() {
+    fn at_most_three_are_reported_and_the_first_of_equals() {
         let entries: Vec<_> = (1..=5).map(|id| entry(id, [Some(0), None, None])).collect();
         assert_eq!(reported(&entries), (vec![(1, 1), (2, 1), (3, 1)], 5));
         let nearer = entry(9, [Some(0), Some(0xa), None]);

@@ -59,7 +59,7 @@ fn refuses(property: TableProperty) {
 }
 
 #[test]
-fn less_than_tables_can_do_is_granted() {
+fn requests_for_fewer_capabilities_are_granted() {
     check(&[like_faucet(1), like_faucet(2)], TableSet::NONE, LIMIT).unwrap();
     check(&[], TableSet::NONE, LIMIT).unwrap();
 }
@@ -72,19 +72,19 @@ fn reported_table_features_can_be_requested() {
 }
 
 #[test]
-fn tables_are_asked_for_once_and_exist() {
+fn each_table_must_exist_and_occur_once() {
     assert_eq!(refused(&[like_faucet(1), like_faucet(1)]), error::TABLE_FEATURES_BAD_TABLE);
     assert_eq!(refused(&[like_faucet(255)]), error::TABLE_FEATURES_BAD_TABLE);
 }
 
 #[test]
-fn tables_have_so_many_entries() {
+fn the_number_of_entries_is_limited() {
     let asked = TableFeatures { max_entries: 1_001, ..like_faucet(1) };
     assert_eq!(refused(&[asked]), error::TABLE_FEATURES_BAD_ARGUMENT);
 }
 
 #[test]
-fn what_tables_can_not_do_is_refused() {
+fn unsupported_capabilities_are_refused() {
     // in_port can be neither masked nor set. Actions 13 and 28, instruction 7 and field 40 do not exist.
     refuses(TableProperty::Match(vec![named(Field::InPort, true)]));
     refuses(TableProperty::ApplySetField(Ordinary, vec![named(Field::InPort, false)]));
@@ -113,7 +113,7 @@ fn a_request_in_parts_names_each_table_once_and_table_0() {
     let without_0 = check(&[like_faucet(2)], TableSet::NONE, LIMIT).unwrap();
     assert_eq!(check_whole(&without_0).unwrap_err().code, error::TABLE_FEATURES_BAD_TABLE);
     let TableProperty::NextTables(_, next) = &of(TableId(1), LIMIT, &both).properties[1] else {
-        panic!("another order")
+        panic!("the second property has another type")
     };
     assert_eq!(next, &[2]);
 }
