@@ -65,7 +65,7 @@ impl Bench {
         let last = answers.len().wrapping_sub(1);
         let answer = |(at, message)| match message {
             Message::MultipartReply(reply) => {
-                assert_eq!(reply.more, at != last, "only the last part is the last");
+                assert_eq!(reply.more, at != last, "every part except the last has the flag `more`");
                 Ok(reply.answer)
             }
             Message::Error(error) => Err(error.code),
@@ -98,7 +98,7 @@ fn group(id: GroupId) -> flow::group::Group {
 }
 
 #[test]
-fn entries_are_asked_for_by_each_of_their_qualities() {
+fn each_filter_of_a_flow_query_selects_entries() {
     let all = FlowQuery::default;
     for (query, expected) in [
         (all(), &[1, 2, 3, 4][..]),
@@ -164,7 +164,7 @@ fn every_table_of_the_pipeline_is_reported() {
 }
 
 #[test]
-fn every_table_says_what_it_can_do() {
+fn every_table_reports_its_capabilities() {
     let answers = Bench::new().query(Query::TableFeatures(Vec::new())).unwrap();
     let features = answers.iter().flat_map(|answer| match answer {
         Answer::TableFeatures(features) => features.clone(),
@@ -212,7 +212,7 @@ fn ports_are_reported_one_by_one_or_all_together_and_unknown_ones_refused() {
 }
 
 #[test]
-fn the_last_that_asks_is_master_and_slaves_change_nothing() {
+fn the_last_requester_is_master_and_slaves_change_nothing() {
     let mut bench = Bench::new();
     let [one, two] = [(); 2].map(|()| bench.connect());
     let ask_role = |bench: &mut Bench, id, role, generation_id| match &bench
@@ -241,7 +241,10 @@ fn the_last_that_asks_is_master_and_slaves_change_nothing() {
     assert_eq!((role(&mut bench, one), role(&mut bench, two)), (Ok(Role::Equal), Ok(Role::Equal)));
     assert!(may_change(&mut bench, one) && may_change(&mut bench, two));
     assert_eq!(ask_role(&mut bench, one, Role::Master, 1), Ok(Role::Master));
-    assert!(may_change(&mut bench, one) && may_change(&mut bench, two), "the other is equal");
+    assert!(
+        may_change(&mut bench, one) && may_change(&mut bench, two),
+        "the other channel has the role equal"
+    );
     assert_eq!(ask_role(&mut bench, two, Role::Master, 2), Ok(Role::Master));
     assert_eq!((role(&mut bench, one), role(&mut bench, two)), (Ok(Role::Slave), Ok(Role::Master)));
     assert!(!may_change(&mut bench, one) && may_change(&mut bench, two));
@@ -262,7 +265,7 @@ fn the_last_that_asks_is_master_and_slaves_change_nothing() {
 }
 
 #[test]
-fn a_packet_out_is_checked_before_it_takes_its_place() {
+fn a_packet_out_is_checked_before_it_is_submitted() {
     let mut m = plain();
     m.add_port(Nanos(0), port(PortNo(4)), true).unwrap();
     let packet = |in_port, bytes: usize, actions: &[Action]| flow::operation::PacketOut {
@@ -299,7 +302,7 @@ fn a_packet_out_is_checked_before_it_takes_its_place() {
 }
 
 #[test]
-fn the_clock_makes_something_to_do_at_the_first_deadline() {
+fn work_is_due_at_the_first_deadline() {
     let learning = Learning { min_pps: 1, window: 10 * SECOND, min_timeout: Nanos(0) };
     let mut m = with(model::ModelConfig { learning: Some(learning), ..model::ModelConfig::default() });
     assert_eq!(m.next_deadline(), Some(10 * SECOND));

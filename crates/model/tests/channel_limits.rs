@@ -143,7 +143,7 @@ fn a_channel_holds_1024_requests_or_256_kib() {
 
     let by_number = bench.waiting();
     for number in 0..1_024 {
-        assert!(bench.wants_read(by_number), "{number} wait");
+        assert!(bench.wants_read(by_number), "{number} requests wait");
         bench.send(by_number, &Message::BarrierRequest);
         bench.step(by_number);
     }
@@ -167,11 +167,11 @@ fn beyond_16_mib_in_all_channels_each_holds_16_requests_or_16_kib() {
     bench.step(late);
     assert!(bench.wants_read(late));
     bench.step(late);
-    assert!(!bench.wants_read(late), "now there are 16 MiB");
+    assert!(!bench.wants_read(late), "the requests of all channels have 16 MiB");
 
     let by_number = bench.waiting();
     for number in 0..16 {
-        assert!(bench.wants_read(by_number), "{number} wait");
+        assert!(bench.wants_read(by_number), "{number} requests wait");
         bench.send(by_number, &Message::BarrierRequest);
         bench.step(by_number);
     }
@@ -186,12 +186,12 @@ fn beyond_16_mib_in_all_channels_each_holds_16_requests_or_16_kib() {
 }
 
 #[test]
-fn a_step_takes_up_64_requests() {
+fn a_step_starts_at_most_64_requests() {
     let mut bench = Bench::new();
     let one = bench.connect(SessionConfig::default());
     for (requests, answered, more) in [(63, 63, false), (64, 64, true), (65, 64, true)] {
         (0..requests).for_each(|_| bench.send(one, &Message::GetConfigRequest));
-        assert_eq!((bench.step(one), bench.read_all(one)), (more, answered), "of {requests} requests");
+        assert_eq!((bench.step(one), bench.read_all(one)), (more, answered), "{requests} requests");
         assert_eq!((bench.step(one), bench.read_all(one)), (false, requests - answered));
     }
 }
@@ -204,7 +204,7 @@ fn no_request_begins_while_256_operations_are_parked() {
         bench.model.plane_mut().parked = parked;
         bench.send(one, &Message::GetConfigRequest);
         bench.step(one);
-        assert_eq!(bench.read_all(one), answers, "with {parked} parked operations");
+        assert_eq!(bench.read_all(one), answers, "{parked} parked operations");
     }
     bench.model.plane_mut().parked = 0;
     bench.step(one);
@@ -220,10 +220,10 @@ fn a_long_answer_waits_while_64_kib_are_not_read() {
         bench.fill_output(one, unread);
         bench.send(one, &Message::MultipartRequest(flows.clone()));
         bench.step(one);
-        assert_eq!(bench.output(one) > unread, goes_on, "{unread} bytes are not read");
+        assert_eq!(bench.output(one) > unread, goes_on, "{unread} unread bytes");
         bench.read_all(one);
         while bench.step(one) {}
-        assert!(goes_on || bench.output(one) > 0, "it goes on when they are");
+        assert!(goes_on || bench.output(one) > 0, "the answer continues after they are read");
     }
 }
 
@@ -241,7 +241,7 @@ fn port_status_is_queued_up_to_1_mib() {
         bench.fill_output(one, unread);
         bench.model.add_port(Nanos(0), port(PortNo(1)), true).unwrap();
         bench.report();
-        assert_eq!(bench.output(one) > unread, is_reported, "{unread} bytes are not read");
+        assert_eq!(bench.output(one) > unread, is_reported, "{unread} unread bytes");
         let port_status = u64::from(!is_reported);
         assert_eq!(bench.agent.lost(), LostMessages { port_status, ..LostMessages::default() });
     }
@@ -264,7 +264,7 @@ fn packet_ins_are_queued_up_to_the_limit_of_the_session() {
             tunnel_id: 0,
         }));
         bench.report();
-        assert_eq!(bench.output(one) > unread, is_reported, "{unread} bytes are not read");
+        assert_eq!(bench.output(one) > unread, is_reported, "{unread} unread bytes");
         let packet_in = u64::from(!is_reported);
         assert_eq!(bench.agent.lost(), LostMessages { packet_in, ..LostMessages::default() });
         assert_eq!(bench.model.plane_mut().recycled, 1);
@@ -272,7 +272,7 @@ fn packet_ins_are_queued_up_to_the_limit_of_the_session() {
 }
 
 #[test]
-fn the_log_hears_of_losses_once_a_second() {
+fn losses_are_reported_at_most_once_per_second() {
     let mut bench = Bench::new();
     let one = bench.connect(patient());
     bench.fill_output(one, KIB * KIB + 1);

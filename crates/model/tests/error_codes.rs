@@ -41,7 +41,7 @@ fn flow_mods_and_packet_outs() {
 }
 
 #[test]
-fn what_is_wrong_with_a_flow_mod_by_itself() {
+fn flow_mods_that_are_invalid_by_themselves() {
     use ValidateError as V;
     let header = TfHeader { qid: 9, up: 0, down: 0 };
     let cases = [

@@ -39,7 +39,7 @@ fn places(m: &mut Fake) -> Vec<(u16, [u8; 6], PortNo)> {
 }
 
 #[test]
-fn timeouts_ask_only_about_due_entries_and_tell_why() {
+fn timeouts_read_only_due_entries_and_report_the_reason() {
     let mut m = plain();
     let reported = EntryFlags { send_flow_removed: true, ..EntryFlags::default() };
     let timed = |n, idle_timeout_s, hard_timeout_s| FlowMod {
@@ -70,7 +70,7 @@ fn timeouts_ask_only_about_due_entries_and_tell_why() {
         };
         async_messages.into_iter().map(of).collect::<Vec<_>>()
     };
-    assert!(poll_all(&mut m, 3 * SECOND).is_empty(), "both were used in the meantime");
+    assert!(poll_all(&mut m, 3 * SECOND).is_empty(), "both entries were used in the meantime");
     assert_eq!(removed(poll_all(&mut m, 4 * SECOND)), [(1, RemovedReason::IdleTimeout, 1)]);
     assert_eq!(removed(poll_all(&mut m, 5 * SECOND)), [(2, RemovedReason::HardTimeout, 0)]);
     assert_eq!(removed(poll_all(&mut m, 6 * SECOND)), [(3, RemovedReason::HardTimeout, 3)]);
@@ -90,13 +90,13 @@ fn macs_are_learned_moved_and_aged() {
     learn(&mut m, SECOND, 0, [3, 0, 0, 0, 0, 1], 1);
     learn(&mut m, SECOND, 0, B, 9);
     learn(&mut m, SECOND, 0x1001, B, 1);
-    assert_eq!(m.plane_mut().operations.len(), operations, "nothing new, or nothing to learn");
+    assert_eq!(m.plane_mut().operations.len(), operations, "no report contains a new address");
     learn(&mut m, 2 * SECOND, 7, A, 2);
     learn(&mut m, 2 * SECOND, 0, A, 3);
     let changes = last_changes(&mut m);
     assert!(matches!(changes[..], [EntryChange::Remove { .. }, EntryChange::Add(_)]), "moved: {changes:?}");
     assert_eq!(places(&mut m), [(0, A, PortNo(3)), (7, A, PortNo(2))]);
-    assert!(dump(&mut m, Nanos(0)).is_empty(), "no entry of the controller's");
+    assert!(dump(&mut m, Nanos(0)).is_empty(), "learned addresses are not entries of the controller");
     m.flow_mod(2 * SECOND, delete_all()).unwrap();
     assert_eq!(places(&mut m).len(), 2);
 
@@ -115,7 +115,7 @@ fn macs_are_learned_moved_and_aged() {
 }
 
 #[test]
-fn the_mac_not_seen_for_longest_makes_room() {
+fn the_mac_not_seen_for_longest_is_evicted() {
     let mut m = bridge(ModelConfig { mac_limit: 3, ..ModelConfig::default() });
     for n in 1..=3 {
         learn(&mut m, n * SECOND, 0, [2, 0, 0, 0, 0, n as u8], 1);
@@ -133,7 +133,7 @@ fn the_mac_not_seen_for_longest_makes_room() {
 }
 
 #[test]
-fn a_port_that_goes_takes_its_macs_with_it() {
+fn macs_of_a_removed_port_are_forgotten() {
     let mut m = bridge(ModelConfig::default());
     for (mac, port) in [(A, 1), (B, 2), ([2, 0, 0, 0, 0, 3], 3)] {
         learn(&mut m, Nanos(0), 0, mac, port);
@@ -208,7 +208,7 @@ fn ports_are_reported_to_the_data_plane_and_to_controllers() {
 }
 
 #[test]
-fn a_datapath_has_1024_ports_each_with_a_number_of_its_own() {
+fn a_datapath_has_at_most_1024_ports_with_different_numbers() {
     let mut m = plain();
     for number in 1..=1_023 {
         m.add_port(Nanos(0), port(PortNo(number)), true).unwrap();
@@ -227,7 +227,7 @@ fn a_datapath_has_1024_ports_each_with_a_number_of_its_own() {
 }
 
 #[test]
-fn a_bundle_tells_of_each_port_once() {
+fn a_bundle_reports_each_port_once() {
     let mut m = plain();
     for number in 1..=3 {
         m.add_port(Nanos(0), port(PortNo(number)), true).unwrap();
@@ -253,11 +253,11 @@ fn a_bundle_tells_of_each_port_once() {
             other => panic!("{other:?}"),
         })
         .collect();
-    assert_eq!(reported, [(PortNo(1), no_fwd), (PortNo(2), down)], "3 is as it was");
+    assert_eq!(reported, [(PortNo(1), no_fwd), (PortNo(2), down)], "port 3 did not change");
 }
 
 #[test]
-fn packet_ins_carry_the_cookie_and_are_dropped_when_nobody_takes_them() {
+fn packet_ins_carry_the_cookie_and_are_dropped_when_the_queue_is_full() {
     let limits = ModelLimits { async_messages: 2, ..ModelLimits::default() };
     let mut m = with(ModelConfig { limits, ..ModelConfig::default() });
     let reported = EntryFlags { send_flow_removed: true, ..EntryFlags::default() };
@@ -274,7 +274,7 @@ fn packet_ins_carry_the_cookie_and_are_dropped_when_nobody_takes_them() {
         }));
     }
     m.flow_mod(Nanos(0), delete_all()).unwrap();
-    assert!(m.poll(Nanos(0)), "the flow-removed waits for room");
+    assert!(m.poll(Nanos(0)), "the flow-removed message waits for space");
     assert!(m.poll(Nanos(0)));
     assert_eq!((m.async_message_drops().packet_ins, m.plane_mut().recycled), (1, 1));
     let mut cookies = Vec::new();
@@ -290,7 +290,7 @@ fn packet_ins_carry_the_cookie_and_are_dropped_when_nobody_takes_them() {
 }
 
 #[test]
-fn ids_wait_for_events_that_are_under_way() {
+fn ids_are_reused_only_after_pending_events() {
     let limits = ModelLimits { events_per_poll: 2, ..ModelLimits::default() };
     let mut m = with(ModelConfig { limits, ..ModelConfig::default() });
     m.flow_mod(Nanos(0), add(1, mac(1), PortNo(1))).unwrap();
@@ -305,7 +305,7 @@ fn ids_wait_for_events_that_are_under_way() {
 }
 
 #[test]
-fn a_poll_says_that_timers_are_left_which_are_due_now() {
+fn a_poll_reports_remaining_due_timers() {
     let limits = ModelLimits { timers_per_poll: 2, ..ModelLimits::default() };
     for (entries, polls) in [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3)] {
         let mut m = with(ModelConfig { limits: limits.clone(), ..ModelConfig::default() });
@@ -321,7 +321,7 @@ fn a_poll_says_that_timers_are_left_which_are_due_now() {
 }
 
 #[test]
-fn entries_are_forgotten_though_events_never_end() {
+fn entries_are_released_even_if_events_never_end() {
     const PER_POLL: usize = 1_024;
     let limits = ModelLimits { events_per_poll: PER_POLL, ..ModelLimits::default() };
     let mut m = with(ModelConfig { limits, ..ModelConfig::default() });
@@ -333,7 +333,10 @@ fn entries_are_forgotten_though_events_never_end() {
         m.plane_mut().events.extend(std::iter::repeat_with(learn).take(PER_POLL));
         assert!(m.poll(Nanos(0)));
         polls += 1;
-        assert!(polls < 1_000, "it is never forgotten");
+        assert!(polls < 1_000, "the entry is never released");
     }
-    assert_eq!(polls, 65, "more than 65,536 events, as many as can be under way");
+    assert_eq!(
+        polls, 65,
+        "the entry is released after more than 65,536 events, the maximum that can be pending"
+    );
 }

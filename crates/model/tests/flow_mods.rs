@@ -22,7 +22,7 @@ fn flags(send_flow_removed: bool, check_overlap: bool, reset_counts: bool) -> En
 }
 
 #[test]
-fn an_identical_add_replaces_goes_last_and_carries_the_counts_on() {
+fn an_identical_add_replaces_the_entry_and_continues_its_counts() {
     let mut m = plain();
     m.flow_mod(Nanos(0), add(5, mac(1), PortNo(1))).unwrap();
     m.flow_mod(Nanos(0), add(5, mac(2), PortNo(1))).unwrap();
@@ -105,7 +105,7 @@ fn deletes_select_by_match_cookie_port_and_group() {
 }
 
 #[test]
-fn what_is_not_there_is_refused() {
+fn missing_groups_and_meters_are_refused() {
     let mut m = plain();
     let group = Instructions { write: vec![Action::Group(GroupId(4))], ..Instructions::default() };
     let meter = Instructions { meter: Some(MeterId(9)), ..Instructions::default() };
@@ -121,7 +121,7 @@ fn what_is_not_there_is_refused() {
 }
 
 #[test]
-fn overlap_is_refused_where_asked() {
+fn overlap_is_refused_if_requested() {
     let mut m = plain();
     let checked = |f: FlowMod| FlowMod { flags: flags(false, true, false), ..f };
     m.flow_mod(Nanos(0), checked(add(5, mac(1), PortNo(1)))).unwrap();
@@ -138,7 +138,7 @@ fn overlap_is_refused_where_asked() {
 }
 
 #[test]
-fn a_removal_is_reported_once_it_is_active_and_only_then_is_the_id_used_again() {
+fn a_removal_is_reported_and_its_id_reused_only_once_it_is_active() {
     let mut m = plain();
     m.plane_mut().held = true;
     let reported = FlowMod { cookie: 5, flags: flags(true, false, false), ..add(1, mac(1), PortNo(1)) };
@@ -186,7 +186,7 @@ fn a_bundle_is_one_operation_or_nothing() {
     assert_eq!(dump(&mut m, Nanos(5)), before);
     for field in [mac(1), mac(2)] {
         let strict = command(FlowModCommand::ModifyStrict, add(1, field, PortNo(1)));
-        assert_eq!(m.flow_mod(Nanos(5), strict).unwrap().modified, 1, "still found");
+        assert_eq!(m.flow_mod(Nanos(5), strict).unwrap().modified, 1, "the entry is still found");
     }
     m.bundle(Nanos(6), good).unwrap();
     assert_eq!(m.plane_mut().operations.len(), operations + 3);
@@ -198,7 +198,7 @@ fn a_bundle_is_one_operation_or_nothing() {
 }
 
 #[test]
-fn requests_that_break_a_limit_are_refused_with_openflows_numbers() {
+fn requests_beyond_a_limit_are_refused_with_the_codes_of_openflow() {
     let limits = ModelLimits { entries: 2, ..ModelLimits::default() };
     let mut m = with(ModelConfig { limits, ..ModelConfig::default() });
     let goto = Instructions { next: Some(Next::Table(TableId(0))), ..Instructions::default() };
@@ -224,7 +224,7 @@ fn requests_that_break_a_limit_are_refused_with_openflows_numbers() {
 }
 
 #[test]
-fn a_table_examines_few_slices_and_a_linear_number_has_one_entry() {
+fn the_slices_of_a_table_are_limited_and_an_index_has_one_entry() {
     let mut m = plain();
     let slice = |offset| {
         let field = Field::Slice(Slice::new(SliceBase::Packet, offset, 8).unwrap());
@@ -280,7 +280,7 @@ fn clearing_leaves_the_standalone_default() {
 }
 
 #[test]
-fn a_walk_survives_changes_and_shows_what_lives_throughout_once() {
+fn a_walk_during_changes_visits_each_remaining_entry_once() {
     let mut m = plain();
     for n in 0..20 {
         m.flow_mod(Nanos(0), FlowMod { table: Some(TableId((n % 3) as u8)), ..add(1, mac(n), PortNo(1)) })
@@ -328,7 +328,7 @@ fn a_walk_survives_changes_and_shows_what_lives_throughout_once() {
 }
 
 #[test]
-fn entries_of_many_priorities_go_in_the_order_they_came() {
+fn entries_of_many_priorities_are_removed_in_order_of_addition() {
     let mut m = plain();
     for n in 0..40 {
         m.flow_mod(Nanos(0), add(n * 7 % 40, mac(1), PortNo(1))).unwrap();

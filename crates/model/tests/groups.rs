@@ -27,7 +27,7 @@ fn all(id: u32, actions: &[Vec<Action>]) -> Group {
 }
 
 #[test]
-fn groups_come_change_and_go_with_their_entries() {
+fn groups_are_added_modified_and_deleted_with_their_entries() {
     let mut m = plain();
     let to_group = |id| Instructions { write: vec![Action::Group(id)], ..Instructions::default() };
     let entry = |id| FlowMod { instructions: to_group(id), ..add(1, mac(1), PortNo(0)) };
@@ -40,18 +40,20 @@ fn groups_come_change_and_go_with_their_entries() {
     m.group_mod(Nanos(0), Modify, all(7, &[])).unwrap();
     assert_eq!(m.group(Nanos(5), GroupId(7)).unwrap().group.buckets.len(), 0);
     m.group_mod(Nanos(9), Delete, all(7, &[])).unwrap();
-    assert_eq!((m.group_ids(), m.flow_count()), (vec![], 1), "its entries go with it");
+    assert_eq!((m.group_ids(), m.flow_count()), (vec![], 1), "the entries of the group are deleted with it");
     m.group_mod(Nanos(9), Delete, all(7, &[])).unwrap();
     let reported = m.plane_mut().operations.iter().filter(|op| matches!(op, Operation::Group(_))).count();
     assert_eq!(reported, 2);
-    let Some(Operation::All(last)) = m.plane_mut().operations.last() else { panic!("not one operation") };
+    let Some(Operation::All(last)) = m.plane_mut().operations.last() else {
+        panic!("expected one operation")
+    };
     assert!(
         matches!(&last[..], [Operation::RemoveGroup(GroupId(7)), Operation::Entries(gone)] if gone.len() == 1)
     );
 }
 
 #[test]
-fn entries_that_go_with_their_group_say_so() {
+fn entries_deleted_with_their_group_are_reported() {
     let mut m = plain();
     m.group_mod(Nanos(0), Add, all(7, &[])).unwrap();
     let flags = EntryFlags { send_flow_removed: true, ..EntryFlags::default() };
@@ -66,7 +68,7 @@ fn entries_that_go_with_their_group_say_so() {
 }
 
 #[test]
-fn references_are_counted_through_all_that_happens_to_entries() {
+fn references_are_counted_through_all_changes_of_entries() {
     let mut m = plain();
     for id in [1, 2] {
         m.group_mod(Nanos(0), Add, all(id, &[])).unwrap();
@@ -101,7 +103,7 @@ fn references_are_counted_through_all_that_happens_to_entries() {
     assert_eq!(m.bundle(Nanos(0), failing).unwrap_err(), (5, ModelError::UnknownGroup(GroupId(9))));
     assert_eq!((references(&mut m), m.flow_count()), ([1, 2], 3));
     m.group_mod(Nanos(0), Modify, all(2, &[vec![Action::Group(GroupId(1))]])).unwrap();
-    assert_eq!(references(&mut m), [2, 2], "a group counts as well");
+    assert_eq!(references(&mut m), [2, 2], "a group counts as a reference");
     m.flow_mod(Nanos(0), delete_all()).unwrap();
     assert_eq!(references(&mut m), [1, 0]);
 }
@@ -136,7 +138,7 @@ fn a_bundle_of_groups_meters_ports_and_flows_is_one_operation_or_none() {
     assert_eq!((m.barrier(), m.group_ids(), m.meter_ids(), m.flow_count()), (before, vec![], vec![], 0));
     assert!(
         m.port(PortNo(4)).unwrap().is_up() && poll_all(&mut m, Nanos(0)).is_empty(),
-        "nothing has happened"
+        "the failed bundle changed nothing"
     );
 
     m.bundle(Nanos(0), good).unwrap();
@@ -148,12 +150,14 @@ fn a_bundle_of_groups_meters_ports_and_flows_is_one_operation_or_none() {
     assert!(
         matches!(&poll_all(&mut m, Nanos(0))[..], [AsyncMessage::PortStatus { port, .. }] if port.config.down)
     );
-    let Some(Operation::All(parts)) = m.plane_mut().operations.last() else { panic!("one operation") };
+    let Some(Operation::All(parts)) = m.plane_mut().operations.last() else {
+        panic!("expected one operation")
+    };
     assert_eq!(parts.len(), 5);
 }
 
 #[test]
-fn numbers_of_groups_and_buckets_are_bounded_by_what_is_advertised() {
+fn the_advertised_limits_of_groups_and_buckets_apply() {
     let mut m = plain();
     let most = Limits::GROUPS_PER_TYPE as u32;
     for id in 0..most {
@@ -162,7 +166,7 @@ fn numbers_of_groups_and_buckets_are_bounded_by_what_is_advertised() {
     assert_eq!(m.group_mod(Nanos(0), Add, all(most, &[])).unwrap_err().openflow(), (6, 3));
     m.group_mod(Nanos(0), Add, group(GroupId(most), GroupType::FastFailover, &[])).unwrap();
     let error = m.group_mod(Nanos(0), Modify, all(most, &[])).unwrap_err();
-    assert_eq!(error.openflow(), (6, 3), "of another type there was room");
+    assert_eq!(error.openflow(), (6, 3), "groups of other types can still be added");
     let full = vec![vec![]; Limits::GROUP_BUCKETS];
     let room = (Limits::BUCKETS - most as usize) / Limits::GROUP_BUCKETS;
     for id in 0..room as u32 {
@@ -185,13 +189,17 @@ fn chains_do_not_multiply_packets_without_bound() {
     assert_eq!((error.openflow(), m.group_ids()), ((6, 4), vec![GroupId(1), GroupId(2)]));
     let error =
         m.group_mod(Nanos(0), Modify, all(1, &vec![vec![Action::output(PortNo(1))]; 70])).unwrap_err();
-    assert_eq!(error, ModelError::TooManyPasses { group: GroupId(2) }, "told of the one that leads to it");
+    assert_eq!(
+        error,
+        ModelError::TooManyPasses { group: GroupId(2) },
+        "the error names the group that leads to the group in the request"
+    );
     let select = group(GroupId(3), GroupType::Select, &vec![vec![Action::Group(GroupId(2))]; 9]);
     m.group_mod(Nanos(0), Add, select).unwrap();
 }
 
 #[test]
-fn many_ways_through_few_groups_are_looked_at_once() {
+fn each_group_is_examined_once_however_many_chains_there_are() {
     let mut m = plain();
     let wide = |to: std::ops::Range<u32>| to.map(|id| vec![Action::Group(GroupId(id))]).collect::<Vec<_>>();
     for level in 0..8 {
@@ -215,7 +223,7 @@ fn many_ways_through_few_groups_are_looked_at_once() {
 }
 
 #[test]
-fn what_openflow_refuses_is_refused_with_its_numbers() {
+fn invalid_groups_are_refused_with_the_codes_of_openflow() {
     let mut m = plain();
     m.group_mod(Nanos(0), Add, all(1, &[vec![Action::output(PortNo(1))]])).unwrap();
     let mut refused = |command, group: Group| m.group_mod(Nanos(0), command, group).unwrap_err().openflow();
@@ -237,17 +245,17 @@ fn what_openflow_refuses_is_refused_with_its_numbers() {
     assert_eq!(
         refused(Add, all(2, &[vec![Action::Group(GroupId(9))]])),
         (2, 9),
-        "sends to a group that is not there"
+        "the group sends to a missing group"
     );
     let short = KeyHeader { key: vec![1; 7].into(), hops: 1, epoch: 0 };
     assert_eq!(refused(Add, all(2, &[vec![Action::PushKey(short)]])), (2, 5), "a key of 7 bytes");
-    assert_eq!(refused(Add, all(2, &[vec![Action::Group(GroupId(2))]])), (6, 7), "to itself");
+    assert_eq!(refused(Add, all(2, &[vec![Action::Group(GroupId(2))]])), (6, 7), "the group sends to itself");
     let many = vec![vec![]; Limits::GROUP_BUCKETS + 1];
     assert_eq!(refused(Add, all(2, &many)), (6, 4));
 }
 
 #[test]
-fn chains_end_and_are_not_cut() {
+fn chains_are_limited_and_chained_groups_cannot_be_deleted() {
     let mut m = plain();
     m.group_mod(Nanos(0), Add, all(1, &[])).unwrap();
     for id in 2..=Limits::GROUP_CHAIN as u32 {

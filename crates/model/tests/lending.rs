@@ -52,8 +52,8 @@ impl Bench {
         agent.step(id, &mut Context { model, now: Nanos(0), refresh: &mut || {} }).more
     }
 
-    /// Applies the changes that the agent has left to its caller. Meanwhile calls each channel's step without
-    /// the model.
+    /// Applies the changes that the agent has left to its caller. Meanwhile, each channel takes a step
+    /// without the model.
     fn make(&mut self, channels: &[ChannelId]) {
         let work = self.agent.take_work().unwrap();
         for id in channels {
@@ -88,7 +88,7 @@ fn echo() -> Message {
 }
 
 #[test]
-fn echoes_are_answered_and_all_else_waits_in_its_order() {
+fn echoes_are_answered_and_other_requests_wait_in_order() {
     let mut bench = Bench::new();
     let (one, two) = (bench.connect(), bench.connect());
     bench.send(one, 1, &flow_mod(delete_all()));
@@ -96,7 +96,7 @@ fn echoes_are_answered_and_all_else_waits_in_its_order() {
     bench.send(one, 3, &Message::BarrierRequest);
     bench.send(one, 4, &echo());
     bench.step(one);
-    assert_eq!(bench.model.flow_count() as u64, MANY, "nothing is deleted, and nothing added");
+    assert_eq!(bench.model.flow_count() as u64, MANY, "no entry is deleted or added yet");
     // The other channel already waits before the long change begins.
     bench.send(two, 5, &flow_mod(command(FlowModCommand::DeleteStrict, add(1, mac(1), PortNo(0)))));
     bench.send(two, 6, &Message::BarrierRequest);
@@ -106,7 +106,7 @@ fn echoes_are_answered_and_all_else_waits_in_its_order() {
     bench.make(&[one, two]);
     assert_eq!(bench.replies(one), [(4, Message::EchoReply(vec![7]))]);
     assert_eq!(bench.replies(two), [(7, Message::EchoReply(vec![7]))]);
-    assert_eq!(bench.model.flow_count(), 0, "all are deleted, by what was asked first");
+    assert_eq!(bench.model.flow_count(), 0, "the first request deletes all entries");
     bench.step(one);
     assert_eq!(bench.replies(one), [(3, Message::BarrierReply)]);
     assert_eq!(bench.model.flow_count(), 1);
@@ -116,7 +116,7 @@ fn echoes_are_answered_and_all_else_waits_in_its_order() {
 }
 
 #[test]
-fn what_is_done_elsewhere_is_answered_as_here() {
+fn long_changes_are_answered_like_short_ones() {
     let mut bench = Bench::new();
     let one = bench.connect();
     let control = |kind| Message::BundleControl(BundleControl { bundle_id: 1, kind, flags: 1 });
@@ -164,7 +164,7 @@ fn a_channel_that_closes_meanwhile_is_not_answered() {
 }
 
 #[test]
-fn short_changes_are_made_at_once() {
+fn short_changes_are_applied_immediately() {
     let mut bench = Bench::new();
     let one = bench.connect();
     bench.send(one, 1, &flow_mod(command(FlowModCommand::Delete, add(0, mac(3), PortNo(0)))));
@@ -175,7 +175,7 @@ fn short_changes_are_made_at_once() {
 }
 
 #[test]
-fn deletes_of_groups_and_meters_are_long_if_entries_use_what_they_delete() {
+fn deletes_of_groups_and_meters_are_long_if_entries_use_them() {
     let group = |id| Group { id, kind: GroupType::All, buckets: Vec::new() };
     let band = MeterBand { band: Band::Drop, rate: 1, burst: 0 };
     let meter = |id| Meter { id, packets: true, stats: false, burst: false, bands: vec![band] };
@@ -233,7 +233,7 @@ fn an_overlap_check_is_long_if_there_are_many_entries_of_its_priority() {
     assert_eq!(bench.model.flow_count() as u64, MANY + 2);
     bench.send(one, 3, &checked(1, 7_000));
     bench.step(one);
-    assert!(bench.agent.has_work(), "all have to be looked at");
+    assert!(bench.agent.has_work(), "all entries must be examined");
     bench.make(&[one]);
     assert_eq!(bench.model.flow_count() as u64, MANY + 3);
     bench.send(one, 4, &checked(1, 8));
@@ -245,7 +245,7 @@ fn an_overlap_check_is_long_if_there_are_many_entries_of_its_priority() {
 }
 
 #[test]
-fn a_step_ends_when_its_changes_have_looked_at_many_entries() {
+fn a_step_ends_when_its_changes_have_examined_many_entries() {
     let mut bench = Bench::new();
     let one = bench.connect();
     bench.model.bundle(Nanos(0), (0..1_000).map(|n| add(3, mac(n), PortNo(1)))).unwrap();
@@ -253,15 +253,19 @@ fn a_step_ends_when_its_changes_have_looked_at_many_entries() {
         bench.send(one, n, &checked(3, 10_000 + u128::from(n)));
     }
     let before = bench.model.flow_count();
-    assert!(bench.step(one), "there is more to do");
-    assert_eq!(bench.model.flow_count() - before, 5, "with each, a little more than 1,000");
+    assert!(bench.step(one), "more requests can start immediately");
+    assert_eq!(
+        bench.model.flow_count() - before,
+        5,
+        "each request examines a little more than 1,000 entries"
+    );
     bench.step(one);
     assert!(!bench.agent.has_work());
-    assert_eq!(bench.model.flow_count() - before, 10, "none is lent: none is long by itself");
+    assert_eq!(bench.model.flow_count() - before, 10, "no change is long by itself");
 }
 
 #[test]
-fn a_channel_with_many_requests_goes_on_answering_echoes() {
+fn a_channel_with_many_requests_continues_to_answer_echoes() {
     let mut bench = Bench::new();
     let (one, two) = (bench.connect(), bench.connect());
     bench.send(one, 1, &flow_mod(delete_all()));
@@ -289,7 +293,7 @@ fn a_channel_with_many_requests_goes_on_answering_echoes() {
     agent.finish(done, &mut Context { model, now: Nanos(0), refresh: &mut || {} });
     while bench.step(two) || bench.agent.channel(two).unwrap().is_busy() {}
     let barriers: Vec<_> = bench.replies(two).into_iter().map(|(xid, _)| xid).collect();
-    assert_eq!(barriers, (3_000..3_024).collect::<Vec<_>>(), "in their order, none lost");
+    assert_eq!(barriers, (3_000..3_024).collect::<Vec<_>>(), "all barriers are answered in order");
     assert_eq!(bench.model.flow_count(), 1_000);
     assert!(bench.agent.channel(two).unwrap().wants_read());
 }
@@ -301,7 +305,7 @@ fn large(n: u64) -> Message {
 }
 
 #[test]
-fn what_waits_behind_a_barrier_is_bounded_in_bytes() {
+fn requests_behind_a_barrier_are_limited_in_bytes() {
     let mut bench = Bench::new();
     let one = bench.connect();
     bench.model.plane_mut().held = true;
@@ -319,12 +323,15 @@ fn what_waits_behind_a_barrier_is_bounded_in_bytes() {
     assert_eq!(count, 5, "more than 256 KiB");
     bench.model.plane_mut().apply_all();
     while bench.step(one) {}
-    assert!(bench.agent.channel(one).unwrap().wants_read(), "they are worked off");
+    assert!(
+        bench.agent.channel(one).unwrap().wants_read(),
+        "the channel reads again after the requests are processed"
+    );
     assert!(!bench.agent.channel(one).unwrap().is_busy());
 }
 
 #[test]
-fn what_all_channels_hold_is_bounded() {
+fn the_requests_of_all_channels_are_limited() {
     const CHANNELS: usize = 300;
     let mut bench = Bench::new();
     let one = bench.connect();
@@ -344,7 +351,7 @@ fn what_all_channels_hold_is_bounded() {
     let counts: Vec<u64> = others.iter().map(|id| held(*id)).collect();
     // Five of these requests exceed 256 KiB.
     assert_eq!(counts[0], 5);
-    assert_eq!(counts[CHANNELS - 1], 1, "16 MiB wait: it gets what every channel gets");
+    assert_eq!(counts[CHANNELS - 1], 1, "16 MiB wait, so the last channel holds only the minimum");
     let full = counts.iter().filter(|count| **count == 5).count();
     assert!((50..60).contains(&full), "{full} times 300,000 bytes are 16 MiB");
     // Closed channels release their share of the total.

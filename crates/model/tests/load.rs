@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A model with a million entries. Prints durations and compares them with generous bounds, which only a
-//! wrong complexity class would exceed.
+//! A model with a million entries. The tests print durations, and compare them with generous bounds. Only an
+//! algorithm of a worse complexity class would exceed these bounds.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
 mod common;
@@ -111,7 +111,7 @@ fn a_million_entries() {
 }
 
 #[test]
-fn all_groups_and_meters_go_in_one_walk_over_the_entries() {
+fn all_groups_and_meters_are_deleted_in_one_scan_of_the_entries() {
     const NUMBERS: u32 = 2_000;
     const ENTRIES: u32 = 200_000;
     let mut m = plain();

@@ -14,7 +14,7 @@ fn step(agent: &mut Agent, model: &mut Fake, id: ChannelId, now: Nanos) -> Vec<C
 }
 
 #[test]
-fn what_a_controller_does_not_read_is_counted_by_kind() {
+fn messages_that_a_controller_does_not_read_are_counted_by_kind() {
     let (mut agent, mut model) = (Agent::default(), plain());
     let id = agent.open(Nanos(0), SessionConfig::default());
     let mut hello = Vec::new();
@@ -37,7 +37,7 @@ fn what_a_controller_does_not_read_is_counted_by_kind() {
     while agent.lost() == LostMessages::default() {
         remove_one(&mut agent, &mut model);
         sent += 1;
-        assert!(sent < 100_000, "there is a bound");
+        assert!(sent < 100_000, "the output has no limit");
     }
     assert!(agent.channel(id).unwrap().output().len() > 1_024 * 1_024);
     for _ in 0..4 {
@@ -56,5 +56,9 @@ fn what_a_controller_does_not_read_is_counted_by_kind() {
     let one = LostMessages { flow_removed: 1, ..LostMessages::default() };
     assert_eq!(step(&mut agent, &mut model, id, SECOND), [ChannelEvent::Lost(one)]);
     agent.close(id);
-    assert_eq!(agent.lost(), LostMessages { flow_removed: 6, ..lost }, "of those that are gone too");
+    assert_eq!(
+        agent.lost(),
+        LostMessages { flow_removed: 6, ..lost },
+        "losses on closed channels are included"
+    );
 }

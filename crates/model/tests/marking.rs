@@ -56,7 +56,7 @@ fn busy_entries_are_learned_and_idle_ones_forgotten() {
         let before = m.plane_mut().operations.len();
         let was = state(&mut m, now, 1);
         second(&mut m, &mut now, 1, rate);
-        assert_eq!(state(&mut m, now, 1), wanted, "after a second with {rate}");
+        assert_eq!(state(&mut m, now, 1), wanted, "after a second at {rate} packets/s");
         assert_eq!(state(&mut m, now, 2), NOTHING);
         // Workers get an operation for each change of a mark, and no other operations.
         assert_eq!(m.plane_mut().operations.len() - before, usize::from(was != wanted));
@@ -90,7 +90,7 @@ fn explicit_marks_and_cookies_come_before_learning() {
             now += SECOND;
             m.poll(now);
         }
-        assert_eq!(m.plane_mut().operations.len(), 4, "nothing is learned of them");
+        assert_eq!(m.plane_mut().operations.len(), 4, "marked entries are not learned");
         [1, 2, 3, 4].map(|priority| state(&mut m, now, priority))
     };
     let mark = |explicit| Mark { explicit, learned: false };
@@ -105,7 +105,7 @@ fn explicit_marks_and_cookies_come_before_learning() {
 }
 
 #[test]
-fn a_modify_that_says_something_ends_learning_and_one_that_does_not_leaves_it() {
+fn a_modify_with_a_mark_ends_learning_and_one_without_keeps_it() {
     let mut m = learner();
     m.flow_mod(Nanos(0), add(1, mac(1), PortNo(1))).unwrap();
     let mut now = Nanos(0);
@@ -116,9 +116,13 @@ fn a_modify_that_says_something_ends_learning_and_one_that_does_not_leaves_it() 
     };
     m.flow_mod(now, modify(None)).unwrap();
     assert_eq!(state(&mut m, now, 1), LEARNED);
-    let EntryChange::Modify { low_latency: true, .. } = last_changes(&mut m)[0] else { panic!("stays so") };
+    let EntryChange::Modify { low_latency: true, .. } = last_changes(&mut m)[0] else {
+        panic!("the entry stays low-latency")
+    };
     m.flow_mod(now, modify(Some(false))).unwrap();
-    let EntryChange::Modify { low_latency: false, .. } = last_changes(&mut m)[0] else { panic!("at once") };
+    let EntryChange::Modify { low_latency: false, .. } = last_changes(&mut m)[0] else {
+        panic!("the entry becomes normal immediately")
+    };
     let never = (false, Mark { explicit: Some(false), learned: false });
     for _ in 0..3 {
         second(&mut m, &mut now, 1, 1_000);
@@ -131,7 +135,7 @@ fn a_modify_that_says_something_ends_learning_and_one_that_does_not_leaves_it() 
 }
 
 #[test]
-fn entries_that_do_not_last_are_not_learned() {
+fn short_lived_entries_are_not_learned() {
     let mut m = learner();
     for (priority, idle_timeout_s, hard_timeout_s) in
         [(1, 599, 0), (2, 0, 599), (3, 600, 0), (4, 600, 600), (5, 599, 600)]
@@ -177,7 +181,7 @@ fn floods_that_are_dropped_or_go_to_the_controller_are_not_learned() {
 }
 
 #[test]
-fn an_entry_in_place_of_another_begins_anew() {
+fn a_replacing_entry_is_learned_anew() {
     let mut m = learner();
     m.flow_mod(Nanos(0), add(1, mac(1), PortNo(1))).unwrap();
     let mut now = Nanos(0);
@@ -185,7 +189,7 @@ fn an_entry_in_place_of_another_begins_anew() {
     assert_eq!(state(&mut m, now, 1), LEARNED);
     m.flow_mod(now, add(1, mac(1), PortNo(1))).unwrap();
     assert_eq!(state(&mut m, now, 1), NOTHING);
-    assert_eq!(dump(&mut m, now)[0].packets, 100, "its counts go on");
+    assert_eq!(dump(&mut m, now)[0].packets, 100, "the counts of the entry continue");
     second(&mut m, &mut now, 1, 99);
     assert_eq!(state(&mut m, now, 1), NOTHING);
     second(&mut m, &mut now, 1, 100);
@@ -203,7 +207,7 @@ fn an_entry_in_place_of_another_begins_anew() {
 }
 
 #[test]
-fn a_look_is_short_and_all_entries_come_within_a_window() {
+fn a_step_is_short_and_all_entries_are_examined_within_a_window() {
     const ENTRIES: u64 = 5_000;
     let mut m = learner();
     let flows = (0..ENTRIES).map(|n| add(1, mac(n.into()), PortNo(1)));
@@ -221,18 +225,20 @@ fn a_look_is_short_and_all_entries_come_within_a_window() {
         let reads = m.plane_mut().counter_reads;
         let operations = m.plane_mut().operations.len();
         assert!(!m.poll(now));
-        assert!(m.plane_mut().counter_reads - reads <= 1_024, "a look is short");
+        assert!(m.plane_mut().counter_reads - reads <= 1_024, "a step reads at most 1,024 counters");
         match &m.plane_mut().operations[operations..] {
             [] => {}
-            [flow::Operation::Entries(changes)] => assert!(changes.len() <= 64, "a look changes few"),
-            other => panic!("a look makes one operation, not {}", other.len()),
+            [flow::Operation::Entries(changes)] => {
+                assert!(changes.len() <= 64, "a step changes at most 64 marks")
+            }
+            other => panic!("a step submits at most one operation, not {}", other.len()),
         }
     }
-    assert!(dump(&mut m, now).iter().all(|f| f.entry.low_latency), "each had its turn");
+    assert!(dump(&mut m, now).iter().all(|f| f.entry.low_latency), "every entry was examined");
 }
 
 #[test]
-fn without_learning_nothing_is_looked_at() {
+fn without_learning_no_entry_is_examined() {
     let mut m = with(ModelConfig { learning: None, ..config() });
     m.flow_mod(Nanos(0), add(1, mac(1), PortNo(1))).unwrap();
     assert_eq!(m.next_deadline(), None);

@@ -17,7 +17,7 @@ fn meter(id: MeterId, rates: &[u32]) -> Meter {
 }
 
 #[test]
-fn meters_come_change_and_go_with_their_entries() {
+fn meters_are_added_modified_and_deleted_with_their_entries() {
     let mut m = plain();
     let entry = || FlowMod {
         instructions: Instructions { meter: Some(MeterId(3)), ..Instructions::default() },
@@ -31,7 +31,7 @@ fn meters_come_change_and_go_with_their_entries() {
     let stats = m.meter(Nanos(9), MeterId(3)).unwrap();
     assert_eq!((stats.references, stats.duration_ns, stats.meter.bands.len()), (1, Nanos(9), 2));
     m.meter_mod(Nanos(9), Delete, meter(MeterId(3), &[])).unwrap();
-    assert_eq!((m.meter_ids(), m.flow_count()), (vec![], 1), "its entries go with it");
+    assert_eq!((m.meter_ids(), m.flow_count()), (vec![], 1), "the entries of the meter are deleted with it");
     m.meter_mod(Nanos(9), Delete, meter(MeterId(3), &[])).unwrap();
     m.meter_mod(Nanos(9), Add, meter(MeterId(4), &[1])).unwrap();
     m.meter_mod(Nanos(9), DeleteAll, meter(MeterId(0), &[])).unwrap();
@@ -39,7 +39,7 @@ fn meters_come_change_and_go_with_their_entries() {
 }
 
 #[test]
-fn what_openflow_refuses_is_refused_with_its_numbers() {
+fn invalid_meters_are_refused_with_the_codes_of_openflow() {
     let mut m = plain();
     m.meter_mod(Nanos(0), Add, meter(MeterId(1), &[1])).unwrap();
     let mut refused = |command, meter: Meter| m.meter_mod(Nanos(0), command, meter).unwrap_err().openflow();
@@ -59,7 +59,7 @@ fn what_openflow_refuses_is_refused_with_its_numbers() {
 }
 
 #[test]
-fn the_number_of_meters_is_bounded_by_what_is_advertised() {
+fn the_advertised_limit_of_meters_applies() {
     let mut m = plain();
     let most = flow::Limits::METERS as u32;
     for id in 1..=most {

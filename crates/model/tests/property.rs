@@ -330,13 +330,13 @@ fn run(seed: u64) -> (usize, usize) {
 }
 
 #[test]
-fn the_model_is_the_list() {
+fn the_model_agrees_with_the_list() {
     let (mut reported, mut left) = (0, 0);
     for seed in 1..=400 {
         let (t, l) = run(seed);
         reported += t;
         left += l;
     }
-    println!("{reported} flow-removed messages, {left} entries left at the ends");
-    assert!(reported > 4_000 && left > 1_000, "the runs do something");
+    println!("{reported} flow-removed messages, {left} entries left after the runs");
+    assert!(reported > 4_000 && left > 1_000, "the runs report or keep too few entries");
 }

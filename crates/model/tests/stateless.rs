@@ -48,10 +48,10 @@ fn sections_are_replaced_one_by_one() {
     assert_eq!(m.stateless().map(|stateless_config| &**stateless_config), Some(&expected));
     let mut copy = StatelessConfig::default();
     expected.sections().into_iter().for_each(|section| copy.set(section));
-    assert_eq!(copy, expected, "all of it is in its sections");
+    assert_eq!(copy, expected, "the sections contain the whole configuration");
     let before = m.barrier();
     m.change(Nanos(0), set(vec![StatelessSection::Bank(1, Some(bank(5)))])).unwrap();
-    assert_eq!(m.barrier(), before, "what changes nothing is not an operation");
+    assert_eq!(m.barrier(), before, "a change without effect submits no operation");
     m.change(Nanos(0), Change::Stateless(StatelessChange::Off)).unwrap();
     assert_eq!((m.stateless(), m.barrier()), (None, RuleVersion(before.0 + 1)));
 }
@@ -85,7 +85,7 @@ fn a_bundle_that_changes_the_configuration_twice_is_one_operation() {
 }
 
 #[test]
-fn what_cannot_be_changes_nothing() {
+fn invalid_changes_have_no_effect() {
     let mut m = plain();
     let stateless_config = StatelessConfig { polka: Some(bank(5)), ..StatelessConfig::default() };
     m.set_stateless(Nanos(0), Some(Arc::new(stateless_config.clone()))).unwrap();

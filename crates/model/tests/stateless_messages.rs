@@ -138,7 +138,7 @@ fn the_configuration_that_was_set_is_reported() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_and_changes_nothing() {
+fn invalid_changes_are_refused_without_effect() {
     let mut bench = Bench::new();
     bench.ask(1, &set(vec![trusted([1])]));
     let small = StatelessSection::MtuBytes(BTreeMap::from([(PortNo(1), 20)]));
@@ -149,7 +149,7 @@ fn what_cannot_be_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn slaves_may_ask_but_not_change() {
+fn slaves_may_read_but_not_change_the_configuration() {
     let mut bench = Bench::new();
     let role = RoleMessage { role: Role::Slave, generation_id: 1 };
     assert!(matches!(bench.ask(1, &Message::RoleRequest(role))[..], [(1, Message::RoleReply(_))]));

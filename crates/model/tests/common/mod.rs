@@ -45,7 +45,7 @@ impl FakePlane {
     }
 
     pub fn hit(&mut self, id: EntryId, packets: u64, now: Nanos) {
-        assert!(self.known.contains_key(&id), "entry {id} is known");
+        assert!(self.known.contains_key(&id), "entry {id} must be known");
         let counters = self.counters.entry(id).or_default();
         counters.packets += packets;
         counters.bytes += 100 * packets;
@@ -72,7 +72,7 @@ impl DataPlane for FakePlane {
                 match change {
                     EntryChange::Add(entry) => {
                         let before = self.known.insert(entry.id, Known::Alive);
-                        assert_eq!(before, None, "id {} is free when it is used", entry.id);
+                        assert_eq!(before, None, "entry ID {} must be free", entry.id);
                     }
                     EntryChange::Modify { id, reset_counts, .. } => {
                         assert_eq!(self.known[id], Known::Alive);
@@ -102,15 +102,20 @@ impl DataPlane for FakePlane {
     }
 
     fn entry_counters(&mut self, id: EntryId) -> EntryCounters {
-        assert!(self.known.contains_key(&id), "counters of {id} are asked from its adding until its release");
+        assert!(
+            self.known.contains_key(&id),
+            "counters of entry {id} can be read only between its addition and its release"
+        );
         self.counter_reads += 1;
         self.counters.get(&id).copied().unwrap_or_default()
     }
 
     fn release(&mut self, id: EntryId) {
         match self.known.remove(&id) {
-            Some(Known::Removed(version)) => assert!(version <= self.applied, "released too early"),
-            other => panic!("release of {id}, which is {other:?}"),
+            Some(Known::Removed(version)) => {
+                assert!(version <= self.applied, "entry {id} is released before its removal is active")
+            }
+            other => panic!("entry {id} is released in the state {other:?}"),
         }
         self.counters.remove(&id);
     }
@@ -209,7 +214,7 @@ pub fn port(number: PortNo) -> PortDesc {
 pub fn last_changes(model: &mut Fake) -> Vec<EntryChange> {
     match model.plane_mut().operations.last() {
         Some(Operation::Entries(changes)) => changes.clone(),
-        other => panic!("entries, not {other:?}"),
+        other => panic!("expected entry changes, not {other:?}"),
     }
 }
 
