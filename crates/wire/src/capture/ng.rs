@@ -126,8 +126,8 @@ impl Section {
         })
     }
 
-    /// Decodes a simple packet block. The block has no time and belongs to the first interface. The length of
-    /// its packet is limited by the snapshot length and by the block.
+    /// Decodes a simple packet block. The block has no time stamp and belongs to the first interface. The
+    /// length of its packet is limited by the snapshot length and by the block.
     fn simple_packet<'a>(&self, body: &'a [u8]) -> Result<CapturedPacket<'a>, BlockError> {
         let interface = self.known_interface(0)?;
         let original_len = self.u32(body, 0)?;

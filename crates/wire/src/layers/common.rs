@@ -178,8 +178,8 @@ fn tagged(len: usize, start: &[u8; FRAME_MIN], layers: &mut Layers) -> bool {
     found
 }
 
-/// Returns the minimum length of the upper-layer header, and its bit; the length is out of reach for
-/// protocols that are not handled here.
+/// Returns the minimum length of the upper-layer header, and its bit. For protocols that are not handled
+/// here, no payload reaches the returned length.
 #[inline(always)]
 fn upper(ip_proto: u8) -> (u16, u32) {
     match ip_proto {

@@ -40,7 +40,7 @@ pub(super) struct Icmpv6 {
     pub tll: u16,
 }
 
-/// Parses the ICMPv6 message at `l4` of a packet that ends with `data`.
+/// Parses the ICMPv6 message that begins at `l4` and extends to the end of `data`.
 #[inline(never)]
 pub(super) fn icmpv6(data: &[u8], l4: usize) -> Icmpv6 {
     let Some(&[kind, code, ..]) = chunk::<4>(data, l4) else { return Icmpv6::default() };

@@ -11,7 +11,8 @@ const B: [u8; 4] = [10, 0, 0, 2];
 const A6: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
 const B6: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
 
-/// Returns headers up to IP. `shape` selects VLAN tags, address family, options and extension headers.
+/// Returns the headers up to and including IP. `shape` selects VLAN tags, address family, options and
+/// extension headers.
 fn ip(shape: u8, id: u16) -> PacketBuilder {
     let mut builder = PacketBuilder::ethernet([2; 6], [4; 6]);
     if shape & 1 != 0 {
