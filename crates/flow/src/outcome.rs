@@ -72,7 +72,7 @@ reasons! {
     IngressPort = "ingress_port";
     /// FLOOD, ALL or NORMAL found no port to send to.
     NoFloodPort = "no_flood_port";
-    /// NORMAL for a destination that bridges do not forward (01:80:c2:00:00:00 to 0f).
+    /// NORMAL was applied to an address that bridges do not forward (01:80:c2:00:00:00 to 0f).
     ReservedMulticast = "reserved_multicast";
     /// The ingress port sends no packet-ins to the controller (NO_PACKET_IN).
     NoPacketIn = "no_packet_in";

@@ -33,8 +33,8 @@ impl SliceBase {
     pub const ALL: [Self; 4] = [Self::Packet, Self::Metadata, Self::L3, Self::L4];
 }
 
-/// A run of bits in a packet or its extended header. If a packet ends before the slice does, it does not have
-/// this field, and no match on the slice succeeds.
+/// A run of bits in a packet or its extended header. If a packet ends before the slice ends, the packet does
+/// not have this field, and no match on the slice succeeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slice {
     /// Origin of the offset.
