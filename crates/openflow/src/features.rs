@@ -105,7 +105,7 @@ impl SwitchConfig {
     }
 }
 
-/// Request to change a table's configuration. It has no effect since OpenFlow 1.3.
+/// Request to change a table's configuration. In OpenFlow 1.3, it has no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TableMod {
     /// Table number, or `None` for all tables.

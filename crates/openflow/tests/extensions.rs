@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The examples of docs/openflow-extensions.md must decode to their documented meaning, and encode to the
-//! same bytes. Refused examples must have the documented error code. This is tested in flow-mods, in bundles
-//! and in statistics.
+//! same bytes. Invalid examples must be refused with the documented error code. This is tested in flow-mods,
+//! in bundles and in statistics.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 

@@ -13,7 +13,8 @@ use openflow::{Header, Message, decode, encode};
 const OS_KEN: &str = include_str!("golden/os-ken.hex");
 const OVS_OFCTL: &str = include_str!("golden/ovs-ofctl.hex");
 
-/// Decodes and encodes again. The encoder always writes instructions in their order of execution.
+/// Decodes a message and encodes it again. The encoder always writes instructions in their order of
+/// execution.
 fn again(bytes: &[u8]) -> (Message, Vec<u8>) {
     let message = decode(bytes).unwrap_or_else(|error| panic!("{error}: {}", hex(bytes)));
     let mut made = Vec::new();
