@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Groups and meters must be parsed as `ovs-ofctl` does. Printed groups and meters must parse to the
+//! Groups and meters must be parsed as `ovs-ofctl` parses them. Printed groups and meters must parse to the
 //! original.
 
 use super::*;
