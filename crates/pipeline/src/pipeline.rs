@@ -121,6 +121,7 @@ impl Pipeline {
         probe.mark(ProbeStep::Admit, count as u32);
         let passed = express
             .as_mut()
+            .filter(|express| express.asks())
             .map(|express| express.pass_packets(&mut context, &mut slab.packets, &burst, lanes_on, probe));
         let rest = passed.as_ref().map_or(&burst, |passed| &passed.rest);
         if let Some(passed) = &passed {

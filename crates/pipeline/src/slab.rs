@@ -46,7 +46,12 @@ impl Slab {
     #[inline]
     pub fn burst(&self, count: usize) -> Burst {
         let free = self.free.len().saturating_sub(count);
-        Burst::try_from(&self.free[free..]).unwrap_or_default()
+        let mut burst = Burst::new();
+        // A slice is copied as a whole; a conversion by `try_from` would copy slot by slot.
+        match burst.try_extend_from_slice(&self.free[free..]) {
+            Ok(()) => burst,
+            Err(_) => Burst::new(),
+        }
     }
 
     /// Takes `count` slots. They must be the slots that the last call of [`Slab::burst`] returned.

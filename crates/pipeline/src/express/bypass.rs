@@ -19,8 +19,9 @@ const SAMPLE_PACKETS: u32 = 1_024;
 /// for the search, and for a new record.
 const PACKETS_PER_HIT: u32 = 3;
 
-/// One burst in this many is looked up while the path is bypassed.
-const SAMPLED_BURSTS: u32 = 32;
+/// One burst in this many is looked up while the path is bypassed. Such a burst costs about twice as much as
+/// others, in instructions and in cached lines that it displaces.
+const SAMPLED_BURSTS: u32 = 128;
 
 /// Share of hits, and whether the path is bypassed.
 #[derive(Debug, Default)]
@@ -95,10 +96,10 @@ mod tests {
         let mut bypass = Bypass::default();
         assert_eq!((asked(&mut bypass, 11), bypass.is_on()), (10_000, false));
         let few = asked(&mut bypass, 10);
-        assert!(bypass.is_on() && few < 1_100, "{few}");
-        assert!((310..=315).contains(&asked(&mut bypass, 0)));
+        assert!(bypass.is_on() && few < 600, "{few}");
+        assert!((77..=79).contains(&asked(&mut bypass, 0)));
         let many = asked(&mut bypass, 32);
-        assert!(!bypass.is_on() && many > 8_500, "{many}");
+        assert!(!bypass.is_on() && many > 5_000, "{many}");
     }
 
     #[test]

@@ -130,8 +130,15 @@ impl Express {
         low_latency
     }
 
-    /// Takes the admitted packets of a burst through the express path. `burst` has a slot for each frame that
-    /// [`Self::pass_frames`] left. If `lanes_on`, packets that must wait have their path and their state set.
+    /// Returns whether the burst was looked up. It was not if the path is bypassed.
+    #[inline]
+    pub(crate) fn asks(&self) -> bool {
+        self.asks
+    }
+
+    /// Takes the admitted packets of a burst that was looked up through the express path. `burst` has a slot
+    /// for each frame that [`Self::pass_frames`] left. If `lanes_on`, packets that must wait have their path
+    /// and their state set.
     pub(crate) fn pass_packets<E: Egress, P: Probe>(
         &mut self,
         context: &mut BurstContext<'_, E>,
@@ -140,9 +147,6 @@ impl Express {
         lanes_on: bool,
         probe: &mut P,
     ) -> Passed {
-        if !self.asks {
-            return Passed { rest: burst.clone(), left: 0, low_latency: 0 };
-        }
         let mut passed = Passed { rest: Burst::new(), left: 0, low_latency: 0 };
         let mut hits = 0;
         for (slot, at) in burst.iter().zip(&self.kept) {
