@@ -84,6 +84,7 @@ impl Rules {
             outputs,
             counters,
             burst_counters: BurstCounters::default(),
+            notes_hops: false,
             window,
             released: false,
             now,
@@ -109,6 +110,8 @@ pub(crate) struct BurstContext<'a, E> {
     /// Counters of the worker. The counters of the burst are added to them at its end.
     pub counters: &'a Counters,
     pub burst_counters: BurstCounters,
+    /// Whether packets note the entries that they hit, because path records may be made of them.
+    pub notes_hops: bool,
     /// Positions of the packets that wait in the backlog.
     pub window: Window,
     /// Whether the packets come from the hold queue, so that no earlier packet of their flows waits.

@@ -114,6 +114,7 @@ impl Pipeline {
             let slots = if P::LISTENS { slab.burst(count) } else { Burst::new() };
             low_latency += express.pass_frames(&mut context, frames, &slots, lanes_on, queued, probe);
             count = frames.len();
+            context.notes_hops = express.asks();
         }
         // Admit: the other frames become packets. A packet has its slot until it leaves.
         let burst = slab.burst(count);
@@ -173,6 +174,7 @@ impl Pipeline {
         // Held packets that may leave come first, because the rest of the backlog arrived later.
         let quantum = if lanes.releases() { Burst::new() } else { lanes.quantum(most, &slab.packets) };
         let mut context = rules.context(egress, outputs, counters, lanes.window(), now);
+        context.notes_hops = express.is_some();
         context.run_waiting(express.as_deref(), &mut slab.packets, &quantum, probe);
         run_tables(&mut context, ffp, &mut slab.packets, &quantum, Waiting::Anywhere, keys, probe);
         if let Some(express) = express {

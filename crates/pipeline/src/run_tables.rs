@@ -242,11 +242,19 @@ impl<E: Egress> BurstContext<'_, E> {
     pub(crate) fn hit(&mut self, packet: &mut Packet, table: TableId, id: EntryId) -> Option<State> {
         // No id of an entry is so high that [`EntryId::NONE`] lies in a page of cells.
         let Some((cell, program)) = self.entry(id) else {
-            packet.hops.push(Hop { table, entry: EntryId::NONE });
+            self.note(packet, Hop { table, entry: EntryId::NONE });
             self.miss(packet);
             return None;
         };
         Some(self.enter(packet, table, id, cell, program))
+    }
+
+    /// Notes the entry that a packet hits in a table, if path records may be made.
+    #[inline(always)]
+    fn note(&self, packet: &mut Packet, hop: Hop) {
+        if self.notes_hops {
+            packet.hops.push(hop);
+        }
     }
 
     /// Ends a packet at a table-miss.
@@ -270,7 +278,7 @@ impl<E: Egress> BurstContext<'_, E> {
         cell.count(1, packet.data.frame.len() as u64, self.now);
         packet.table = table;
         packet.entry = id;
-        packet.hops.push(Hop { table, entry: id });
+        self.note(packet, Hop { table, entry: id });
         self.instructions(packet, program)
     }
 }
