@@ -16,6 +16,9 @@ pub const TAILROOM_BYTES: usize = 64;
 /// ends.
 const LINE_BYTES: usize = TAILROOM_BYTES;
 
+/// A cache line of a packet's bytes.
+pub type CacheLine = [u8; LINE_BYTES];
+
 /// Length of the two MAC addresses in bytes.
 const MACS_BYTES: usize = 12;
 
@@ -173,10 +176,10 @@ impl Frame {
         self.0.memory_bytes().saturating_sub(HEADROOM_BYTES + TAILROOM_BYTES)
     }
 
-    /// Returns the size of the frame's memory in bytes, including headroom and tailroom.
+    /// Returns the frame's home and the size of its memory in one word.
     #[inline]
-    pub(crate) fn memory_bytes(&self) -> usize {
-        self.0.memory_bytes()
+    pub(crate) fn kind(&self) -> u64 {
+        self.0.kind()
     }
 
     /// Returns the home number of the pool to which this frame is returned, or
@@ -220,23 +223,39 @@ impl Frame {
         fits
     }
 
-    /// Replaces the frame by a copy of the first `len` bytes of `source`, with this metadata. `source` may be
-    /// longer than `len`; short frames are then copied in whole cache lines. Returns false, and leaves the
-    /// frame unchanged, if the copy does not fit or `source` is too short.
+    /// Replaces the frame by a copy of the first `len` bytes of these cache lines, with this metadata and
+    /// sequence. Short frames are copied in whole lines. Returns false, and leaves the frame unchanged, if
+    /// the copy does not fit or there are too few lines.
     #[must_use]
     #[inline]
-    pub fn receive(&mut self, source: &[u8], len: usize, meta: &Meta) -> bool {
-        if source.len() < len || !self.0.begin(len, meta) {
+    pub fn receive(&mut self, lines: &[CacheLine], len: usize, meta: &Meta, sequence: u64) -> bool {
+        if let [line, ..] = lines
+            && len <= LINE_BYTES
+            && self.0.begin(LINE_BYTES, len, meta, sequence)
+            && let Some(to) = self.0.window_mut().first_chunk_mut()
+        {
+            *to = *line;
+            return true;
+        }
+        self.receive_long(lines, len, meta, sequence)
+    }
+
+    /// Receives a frame that is longer than a cache line, or is received into a small buffer.
+    #[inline(never)]
+    fn receive_long(&mut self, lines: &[CacheLine], len: usize, meta: &Meta, sequence: u64) -> bool {
+        let Some(bytes) = lines.as_flattened().get(..len) else { return false };
+        if !self.0.begin(len, len, meta, sequence) {
             return false;
         }
-        let (from, _) = source.as_chunks::<LINE_BYTES>();
-        let (to, _) = self.0.window_mut().as_chunks_mut::<LINE_BYTES>();
-        match (from, to) {
-            ([line, ..], [to, ..]) if len <= LINE_BYTES => *to = *line,
-            ([first, second, ..], [to_first, to_second, ..]) if len <= 2 * LINE_BYTES => {
-                (*to_first, *to_second) = (*first, *second);
-            }
-            _ => self.0.bytes_mut().copy_from_slice(&source[..len]),
+        if let ([first, second, ..], false) = (lines, len > 2 * LINE_BYTES)
+            && let Some(to) = self.0.window_mut().first_chunk_mut()
+        {
+            let both: &mut [u8; 2 * LINE_BYTES] = to;
+            let (to_first, to_second) = both.split_at_mut(LINE_BYTES);
+            to_first.copy_from_slice(first);
+            to_second.copy_from_slice(second);
+        } else {
+            self.0.bytes_mut().copy_from_slice(bytes);
         }
         true
     }

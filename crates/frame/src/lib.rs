@@ -15,7 +15,7 @@ mod meta;
 mod pool;
 pub mod prefetch;
 
-pub use frame::{Frame, FrameDescriptor, HEADROOM_BYTES, TAILROOM_BYTES};
+pub use frame::{CacheLine, Frame, FrameDescriptor, HEADROOM_BYTES, TAILROOM_BYTES};
 pub use memory::{DEVICE_HOME, FillLevel, HEAD_BYTES, Head, Owner, layout};
 pub use meta::{Gso, GsoKind, Lane, Meta, PartialChecksum, PerLane};
 pub use pool::Pool;

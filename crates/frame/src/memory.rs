@@ -94,6 +94,8 @@ pub struct Head {
     owner: &'static Owner,
     memory_bytes: u32,
     home: u16,
+    /// Always 0, so that home and size of the memory are one word.
+    _rest: u16,
 }
 
 const _: () = assert!(size_of::<Head>() == HEAD_BYTES);
@@ -136,6 +138,7 @@ impl Head {
             owner,
             memory_bytes,
             home,
+            _rest: 0,
         }
     }
 
@@ -161,6 +164,7 @@ impl Head {
             (&raw mut (*head).owner).write(owner);
             (&raw mut (*head).memory_bytes).write(memory_bytes);
             (&raw mut (*head).home).write(DEVICE_HOME);
+            (&raw mut (*head)._rest).write(0);
         }
     }
 }
@@ -194,6 +198,13 @@ struct Hollow(Head);
 unsafe impl Sync for Hollow {}
 
 static HOLLOW: Hollow = Hollow(Head::new(NonNull::<Line>::dangling().cast(), 0, 0, &HEAP));
+
+/// Returns a word with the home and the size of the memory, for a comparison of both at once. The head holds
+/// them in this order, so that the word is read by one load.
+#[inline]
+pub(crate) fn kind(home: u16, memory_bytes: u32) -> u64 {
+    u64::from(home) << u32::BITS | u64::from(memory_bytes)
+}
 
 /// Owning pointer to a head and its memory.
 #[derive(Debug)]
@@ -288,6 +299,13 @@ impl Buffer {
         self.head().home
     }
 
+    /// Returns the home and the size of the memory in one word, as [`kind`] does.
+    #[inline]
+    pub fn kind(&self) -> u64 {
+        let head = self.head();
+        kind(head.home, head.memory_bytes) | u64::from(head._rest) << 48
+    }
+
     /// Returns the fill level of the device's pool to which the buffer belongs; `None` if it belongs to no
     /// device.
     #[inline]
@@ -328,16 +346,20 @@ impl Buffer {
         }
     }
 
-    /// Sets the metadata, and makes the `len` bytes after a full headroom the packet. Returns false, and
-    /// changes nothing, if these bytes and the tailroom are not inside the memory.
+    /// Sets the metadata, with this sequence, and makes the `len` bytes after a full headroom the packet.
+    /// Returns false, and changes nothing, if these bytes and the tailroom are not inside the memory, or if
+    /// `room` bytes and the tailroom are not.
     #[inline]
-    pub fn begin(&mut self, len: usize, meta: &Meta) -> bool {
-        let Some(head) = self.head_mut() else { return false };
-        if HEADROOM_BYTES + len + TAILROOM_BYTES > head.memory_bytes as usize {
+    pub fn begin(&mut self, room: usize, len: usize, meta: &Meta, sequence: u64) -> bool {
+        if HEADROOM_BYTES + room.max(len) + TAILROOM_BYTES > self.memory_bytes() {
             return false;
         }
+        // SAFETY: the head is not the shared one, which has no memory: the check above fails for it. The head
+        // belongs to this value alone, which is borrowed exclusively.
+        let head = unsafe { self.0.as_mut() };
         (head.offset, head.len) = (HEADROOM_BYTES as u16, len as u32);
         head.descriptor.meta = *meta;
+        head.descriptor.meta.sequence = sequence;
         true
     }
 
@@ -433,6 +455,23 @@ impl Frame {
     pub unsafe fn from_device(head: NonNull<Head>) -> Self {
         // SAFETY: the caller guarantees what `Buffer::from_head` requires.
         Self(unsafe { Buffer::from_head(head) })
+    }
+}
+
+/// Moves the last `count` frames of `from` to the end of `to`, or all if there are fewer, as one copy.
+#[inline]
+pub(crate) fn move_last(from: &mut Vec<Frame>, count: usize, to: &mut Vec<Frame>) {
+    let count = count.min(from.len());
+    let left = from.len() - count;
+    to.reserve(count);
+    // SAFETY: `count` frames from index `left` on are initialized. They are removed from `from` first, so
+    // that each has one owner. `reserve` has made room for them after the last frame of `to`, and two vectors
+    // that are borrowed exclusively do not overlap.
+    unsafe {
+        from.set_len(left);
+        let end = to.as_mut_ptr().add(to.len());
+        std::ptr::copy_nonoverlapping(from.as_ptr().add(left), end, count);
+        to.set_len(to.len() + count);
     }
 }
 

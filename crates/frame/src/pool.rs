@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A pool of frames of one size, allocated once.
 
-use crate::{FillLevel, Frame, HEADROOM_BYTES, Meta, TAILROOM_BYTES};
+use crate::memory::{kind, move_last};
+use crate::{CacheLine, FillLevel, Frame, HEADROOM_BYTES, Meta, TAILROOM_BYTES};
 
 /// Free frames of one size, owned by one worker. `get` and `put` do not allocate.
 #[derive(Debug)]
@@ -10,8 +11,8 @@ pub struct Pool {
     home: u16,
     total: usize,
     capacity_bytes: usize,
-    /// Size of each frame's memory in bytes, including headroom and tailroom.
-    memory_bytes: usize,
+    /// Home and size of the memory of each frame.
+    kind: u64,
 }
 
 impl Pool {
@@ -20,8 +21,8 @@ impl Pool {
     pub fn new(home: u16, count: usize, capacity_bytes: usize) -> Self {
         let mut free = Vec::with_capacity(count);
         free.resize_with(count, || Frame::with_capacity(capacity_bytes, home));
-        let memory_bytes = HEADROOM_BYTES + capacity_bytes + TAILROOM_BYTES;
-        Self { free, home, total: count, capacity_bytes, memory_bytes }
+        let kind = kind(home, (HEADROOM_BYTES + capacity_bytes + TAILROOM_BYTES) as u32);
+        Self { free, home, total: count, capacity_bytes, kind }
     }
 
     /// Takes an empty frame; `None` if no frame is free.
@@ -35,13 +36,42 @@ impl Pool {
     /// Takes a frame and fills it as [`Frame::receive`] does; `None` if no frame is free or the copy does not
     /// fit.
     #[inline]
-    pub fn receive(&mut self, source: &[u8], len: usize, meta: &Meta) -> Option<Frame> {
+    pub fn receive(&mut self, lines: &[CacheLine], len: usize, meta: &Meta) -> Option<Frame> {
         let mut frame = self.free.pop()?;
-        if frame.receive(source, len, meta) {
+        if frame.receive(lines, len, meta, meta.sequence) {
             return Some(frame);
         }
         self.free.push(frame);
         None
+    }
+
+    /// Appends a frame to `burst` for each of these packets, given as cache lines and length, and fills it as
+    /// [`Frame::receive`] does. `first` is the metadata of the first frame; each further frame has the next
+    /// sequence. Ends at the first packet for which no frame is free, or whose copy does not fit. Returns the
+    /// number of frames and of their bytes.
+    #[inline]
+    pub fn receive_burst<'a>(
+        &mut self,
+        burst: &mut Vec<Frame>,
+        first: &Meta,
+        packets: impl ExactSizeIterator<Item = (&'a [CacheLine], usize)>,
+    ) -> (usize, usize) {
+        let before = burst.len();
+        move_last(&mut self.free, packets.len(), burst);
+        let (mut sequence, mut bytes) = (first.sequence, 0);
+        for (frame, (lines, len)) in burst[before..].iter_mut().zip(packets) {
+            if !frame.receive(lines, len, first, sequence) {
+                break;
+            }
+            sequence += 1;
+            bytes += len;
+        }
+        let filled = (sequence - first.sequence) as usize;
+        let unfilled = burst.len() - before - filled;
+        if unfilled > 0 {
+            move_last(burst, unfilled, &mut self.free);
+        }
+        (filled, bytes)
     }
 
     /// Puts a frame back into the pool. If the frame belongs to another home or the
@@ -59,8 +89,8 @@ impl Pool {
     /// belong to this pool.
     #[inline]
     pub fn put_all(&mut self, frames: &mut Vec<Frame>) -> bool {
-        let ours = frames.iter().fold(true, |ours, frame| ours & self.is_ours(frame));
-        let fits = ours && frames.len() <= self.total - self.free.len();
+        let others = frames.iter().fold(0, |others, frame| others | (frame.kind() ^ self.kind));
+        let fits = others == 0 && frames.len() <= self.total - self.free.len();
         if fits {
             self.free.append(frames);
         }
@@ -69,7 +99,7 @@ impl Pool {
 
     #[inline]
     fn is_ours(&self, frame: &Frame) -> bool {
-        (frame.home() == self.home) & (frame.memory_bytes() == self.memory_bytes)
+        frame.kind() == self.kind
     }
 
     /// Returns the number of free frames.
@@ -135,23 +165,56 @@ mod tests {
         assert!(pool.put_all(&mut frames) && frames.is_empty() && pool.available() == 3);
     }
 
+    /// Bytes 0 to 191 in cache lines.
+    const LINES: [CacheLine; 3] = {
+        let mut lines = [[0; 64]; 3];
+        let mut at = 0;
+        while at < 192 {
+            lines[at / 64][at % 64] = at as u8;
+            at += 1;
+        }
+        lines
+    };
+
+    fn meta(in_port: u32) -> Meta {
+        Meta { in_port, ..Meta::NONE }
+    }
+
     #[test]
     fn a_used_frame_is_empty_or_has_what_was_received() {
         let mut pool = Pool::new(1, 1, 140);
-        let meta = |in_port| Meta { in_port, ..Meta::NONE };
-        let lines: [u8; 192] = std::array::from_fn(|at| at as u8);
         for (len, takes) in [60, 64, 65, 128, 129, 140, 141].map(|len| (len, len <= 140)) {
-            let received = pool.receive(&lines, len, &meta(4));
+            let received = pool.receive(&LINES, len, &meta(4));
             assert_eq!((received.is_some(), pool.available()), (takes, usize::from(!takes)), "{len}");
             let Some(mut frame) = received else { continue };
-            assert_eq!((frame.bytes(), frame.meta), (&lines[..len], meta(4)));
+            assert_eq!((frame.bytes(), frame.meta), (&LINES.as_flattened()[..len], meta(4)));
             assert!(frame.insert(0, HEADROOM_BYTES));
             assert!(pool.put(frame).is_ok());
             let frame = pool.get().unwrap();
             assert_eq!((frame.len(), frame.meta, frame.capacity()), (0, Meta::NONE, 140));
             assert!(pool.put(frame).is_ok());
         }
-        assert!(pool.receive(&lines[..60], 61, &meta(4)).is_none() && pool.available() == 1);
-        assert!(pool.receive(&lines[..60], 60, &meta(4)).is_some_and(|frame| frame.bytes() == &lines[..60]));
+        assert!(pool.receive(&LINES[..1], 65, &meta(4)).is_none() && pool.available() == 1);
+        assert!(pool.receive(&LINES[..1], 64, &meta(4)).is_some_and(|frame| *frame.bytes() == LINES[0]));
+    }
+
+    #[test]
+    fn a_burst_ends_with_the_last_frame_that_is_free_or_fits() {
+        let first = Meta { sequence: 7, ..meta(4) };
+        // Lengths of the packets, number of free frames, and number of packets received.
+        let cases: [(&[usize], usize, usize); 5] =
+            [(&[60, 130, 14], 4, 3), (&[60; 5], 3, 3), (&[60, 141, 60], 4, 1), (&[193], 2, 0), (&[], 1, 0)];
+        for (lens, free, received) in cases {
+            let mut pool = Pool::new(1, free, 140);
+            let mut burst = vec![Frame::from_bytes(&[1; 60])];
+            let packets = lens.iter().map(|len| (&LINES[..], *len));
+            let bytes = lens[..received].iter().sum();
+            assert_eq!(pool.receive_burst(&mut burst, &first, packets), (received, bytes), "{lens:?}");
+            assert_eq!((burst.len(), pool.available()), (1 + received, free - received));
+            for ((frame, len), sequence) in burst[1..].iter().zip(lens).zip(7..) {
+                assert_eq!(frame.bytes(), &LINES.as_flattened()[..*len]);
+                assert_eq!(frame.meta, Meta { sequence, ..first });
+            }
+        }
     }
 }

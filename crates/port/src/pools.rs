@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A worker's pools of frames: small frames for packets, large frames for super-frames and jumbo frames.
 
-use frame::{FillLevel, Frame, Meta, Pool};
+use frame::{CacheLine, FillLevel, Frame, Meta, Pool};
 
 /// Capacity of a small frame in bytes.
 pub const SMALL_FRAME_BYTES: usize = 2048;
@@ -49,12 +49,12 @@ impl Pools {
         Some(frame)
     }
 
-    /// Returns a frame with the first `len` bytes of `source` and this metadata, or `None` if the pool for
-    /// this length is empty. `source` may be longer than the frame.
+    /// Returns a frame with the first `len` bytes of these cache lines and this metadata, or `None` if the
+    /// pool for this length is empty.
     #[inline]
-    pub(crate) fn receive(&mut self, source: &[u8], len: usize, meta: &Meta) -> Option<Frame> {
+    pub(crate) fn receive(&mut self, lines: &[CacheLine], len: usize, meta: &Meta) -> Option<Frame> {
         let is_small = len <= self.small.capacity_bytes();
-        if is_small { &mut self.small } else { &mut self.large }.receive(source, len, meta)
+        if is_small { &mut self.small } else { &mut self.large }.receive(lines, len, meta)
     }
 
     /// Returns whether `get(len)` can ever succeed. If not, a frame of this length must not wait for a

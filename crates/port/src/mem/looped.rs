@@ -2,32 +2,48 @@
 //! An endless queue for benchmarks: receives the same frames in a loop and discards the frames it sends.
 
 use crate::{Capabilities, Link, Pools, PortDrop, Queue, Statistics};
-use frame::{Frame, Meta, prefetch};
+use frame::{CacheLine, Frame, Meta, Pool, prefetch};
+use std::slice::from_ref;
 
 /// Size of a cache line in bytes.
-const LINE_BYTES: usize = 64;
+const LINE_BYTES: usize = size_of::<CacheLine>();
 
 /// Number of frames by which the prefetch is ahead of the copy. A large set does not fit into a CPU cache.
 const AHEAD: usize = 16;
 
-/// A frame of the set: its metadata, and the range of its bytes in the queue's memory.
-#[derive(Debug)]
+/// A frame of the set: its cache lines in the queue's memory, and its length in bytes.
+#[derive(Clone, Copy, Debug)]
 struct Source {
-    start: usize,
-    /// End of the last cache line.
-    end: usize,
+    first: usize,
     len: usize,
-    meta: Meta,
+}
+
+impl Source {
+    /// Returns the index after the last line.
+    fn end(self) -> usize {
+        self.first + self.len.div_ceil(LINE_BYTES)
+    }
 }
 
 /// A queue that returns copies of a preloaded set in a loop. Transmitted frames are counted and freed.
 #[derive(Debug)]
 pub struct LoopQueue {
+    /// The frames of the set, and again its first [`AHEAD`] frames, so that each frame has one that far
+    /// ahead.
     set: Vec<Source>,
+    /// Metadata of the set's frames.
+    metas: Vec<Meta>,
+    /// Length of the longest frame of the set in bytes.
+    longest: usize,
+    /// Whether no frame of the set has offloads, so that the metadata differs in the sequence only.
+    is_plain: bool,
     /// Bytes of the set. Each frame begins a cache line, as in most devices' buffers.
     memory: Vec<u8>,
+    /// Offset in `memory` at which the first cache line begins.
+    aligned: usize,
     next: usize,
-    sequence: u64,
+    /// Metadata of the next frame that has no offloads.
+    meta: Meta,
     statistics: Statistics,
 }
 
@@ -38,21 +54,27 @@ impl LoopQueue {
     pub fn new(number: u32, set: Vec<Frame>) -> Self {
         let lines = |frame: &Frame| frame.len().div_ceil(LINE_BYTES) * LINE_BYTES;
         let mut memory = Vec::<u8>::with_capacity(set.iter().map(lines).sum::<usize>() + LINE_BYTES);
-        let first = memory.as_ptr().align_offset(LINE_BYTES).min(LINE_BYTES);
-        memory.resize(first, 0);
+        let aligned = memory.as_ptr().align_offset(LINE_BYTES).min(LINE_BYTES);
+        memory.resize(aligned, 0);
         let source = |frame: &Frame| {
             let start = memory.len();
             memory.extend_from_slice(frame.bytes());
             memory.resize(start + lines(frame), 0);
-            Source {
-                start,
-                end: memory.len(),
-                len: frame.len(),
-                meta: Meta { in_port: number, ..frame.meta },
-            }
+            Source { first: (start - aligned) / LINE_BYTES, len: frame.len() }
         };
-        let set = set.iter().map(source).collect();
-        Self { set, memory, next: 0, sequence: 0, statistics: Statistics::default() }
+        let sources: Vec<Source> = set.iter().map(source).collect();
+        let count = if set.is_empty() { 0 } else { set.len() + AHEAD };
+        Self {
+            metas: set.iter().map(|frame| Meta { in_port: number, ..frame.meta }).collect(),
+            longest: set.iter().map(Frame::len).max().unwrap_or(0),
+            is_plain: set.iter().all(|frame| frame.meta.checksum.is_none() && frame.meta.gso.is_none()),
+            set: sources.iter().cycle().take(count).copied().collect(),
+            memory,
+            aligned,
+            next: 0,
+            meta: Meta { in_port: number, ..Meta::NONE },
+            statistics: Statistics::default(),
+        }
     }
 }
 
@@ -68,23 +90,68 @@ struct Received {
 }
 
 impl LoopQueue {
+    /// Returns the cache lines of the set.
+    #[inline]
+    fn lines(&self) -> &[CacheLine] {
+        self.memory.get(self.aligned..).unwrap_or_default().as_chunks().0
+    }
+
     /// Receives up to `max` frames, but no further than the end of the set.
     #[inline]
     fn receive_run(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize) -> Received {
         let begin = self.next;
-        let end = self.set.len().min(begin + max);
-        for later in self.set.iter().skip(begin + AHEAD).take(end - begin) {
-            prefetch::element(&self.memory, later.start);
+        let end = self.metas.len().min(begin + max);
+        let received = if self.is_plain && self.longest <= pools.small.capacity_bytes() {
+            let (frames, bytes) = self.receive_plain(&mut pools.small, burst, begin, end);
+            self.meta.sequence += frames as u64;
+            Received { examined: frames, frames, bytes, lacks_buffer: frames < end - begin }
+        } else {
+            self.receive_each(pools, burst, begin, end)
+        };
+        self.next = if begin + received.examined == self.metas.len() { 0 } else { begin + received.examined };
+        received
+    }
+
+    /// Receives frames that fit into this pool and have no offloads. Returns the number of frames and of
+    /// their bytes.
+    #[inline(never)]
+    fn receive_plain(
+        &self,
+        pool: &mut Pool,
+        burst: &mut Vec<Frame>,
+        begin: usize,
+        end: usize,
+    ) -> (usize, usize) {
+        let lines = self.lines();
+        let later = &self.set[begin + AHEAD..end + AHEAD];
+        let set = self.set[begin..end].iter().zip(later).map(|(source, later)| {
+            prefetch::element(lines, later.first);
+            source
+        });
+        if self.longest <= LINE_BYTES {
+            let packets = set.map(|source| (from_ref(&lines[source.first]), source.len));
+            return pool.receive_burst(burst, &self.meta, packets);
         }
+        let packets = set.map(|source| (&lines[source.first..source.end()], source.len));
+        pool.receive_burst(burst, &self.meta, packets)
+    }
+
+    /// Receives frames of any length, with offloads.
+    fn receive_each(
+        &mut self,
+        pools: &mut Pools,
+        burst: &mut Vec<Frame>,
+        begin: usize,
+        end: usize,
+    ) -> Received {
         let mut received = Received::default();
-        let mut sequence = self.sequence;
-        for source in &mut self.set[begin..end] {
-            source.meta.sequence = sequence;
-            let bytes = &self.memory[source.start..source.end];
-            if let Some(frame) = pools.receive(bytes, source.len, &source.meta) {
+        for (source, meta) in self.set[begin..end].iter().zip(&self.metas[begin..end]) {
+            let meta = Meta { sequence: self.meta.sequence, ..*meta };
+            if let Some(frame) = pools.receive(&self.lines()[source.first..source.end()], source.len, &meta) {
                 burst.push(frame);
+                received.frames += 1;
                 received.bytes += source.len;
-                sequence += 1;
+                self.meta.sequence += 1;
             } else if pools.fits(source.len) {
                 received.lacks_buffer = true;
                 break;
@@ -93,9 +160,6 @@ impl LoopQueue {
             }
             received.examined += 1;
         }
-        received.frames = (sequence - self.sequence) as usize;
-        self.sequence = sequence;
-        self.next = if begin + received.examined == self.set.len() { 0 } else { begin + received.examined };
         received
     }
 }
@@ -104,7 +168,7 @@ impl Queue for LoopQueue {
     fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize) -> usize {
         // Examined frames are counted, so that the loop ends even if no frame of the set fits.
         let (mut left, mut all) = (max, Received::default());
-        while left > 0 && !self.set.is_empty() {
+        while left > 0 && !self.metas.is_empty() {
             let received = self.receive_run(pools, burst, left);
             all.frames += received.frames;
             all.bytes += received.bytes;
