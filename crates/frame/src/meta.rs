@@ -5,6 +5,7 @@ use std::ops::{Index, IndexMut};
 
 /// Transmit lane of a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
 pub enum Lane {
     /// For all packets that are not low-latency.
     #[default]
@@ -88,20 +89,23 @@ pub struct Gso {
     pub header_len: u16,
 }
 
-/// Metadata of a frame.
+/// Metadata of a frame. The order of the fields makes [`lane_stamp`](Self::lane_stamp) one load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct Meta {
-    /// Number of the ingress port, or 0 if there is none.
-    pub in_port: u32,
-    /// Transmit lane of the frame.
-    pub lane: Lane,
+    /// Index of the frame among all frames received from its queue, from 0. Tests identify packets by it.
+    pub sequence: u64,
     /// Time of the receive poll in units of the worker's latency clock, modulo 2^32, or 0 if the frame was
     /// not received. Copies have the same stamp.
     pub stamp: u32,
     /// Higher bits of the time in `stamp`, modulo 2^16.
     pub stamp_round: u16,
-    /// Index of the frame among all frames received from its queue, from 0. Tests identify packets by it.
-    pub sequence: u64,
+    /// Transmit lane of the frame.
+    pub lane: Lane,
+    /// Always 0. It completes the word that [`lane_stamp`](Self::lane_stamp) reads.
+    pub reserved: u8,
+    /// Number of the ingress port, or 0 if there is none.
+    pub in_port: u32,
     /// Checksum to complete before the frame is sent on a wire.
     pub checksum: Option<PartialChecksum>,
     /// Segmentation to do before the frame is sent on a wire.
@@ -111,14 +115,23 @@ pub struct Meta {
 impl Meta {
     /// Metadata of a frame that was not received and needs no offloads.
     pub const NONE: Self = Self {
-        in_port: 0,
-        lane: Lane::Normal,
+        sequence: 0,
         stamp: 0,
         stamp_round: 0,
-        sequence: 0,
+        lane: Lane::Normal,
+        reserved: 0,
+        in_port: 0,
         checksum: None,
         gso: None,
     };
+
+    /// Returns stamp and lane in one word, for comparisons: bits 0 to 47 are the time of the receive poll.
+    #[must_use]
+    #[inline]
+    pub fn lane_stamp(&self) -> u64 {
+        let (round, lane) = (u64::from(self.stamp_round) << 32, (self.lane as u64) << 48);
+        u64::from(self.stamp) | round | lane | u64::from(self.reserved) << 56
+    }
 }
 
 // The metadata is half of the cache line in which a frame keeps everything except its bytes.

@@ -56,13 +56,17 @@ pub(crate) struct Outbox {
     /// Estimate of the data that the device has not sent yet: its last report, plus the frames that it has
     /// accepted since.
     outstanding: Outstanding,
-    /// The part of `normal` that is being passed to the device; empty otherwise.
+    /// The part of a lane's frames that is being passed to the device; empty otherwise.
     part: Vec<Frame>,
+    /// Stamps of the frames that were last passed to the device.
+    runs: StampRuns,
     /// Whether a frame of the lane would have had to wait after the device was last served.
     left: PerLane<bool>,
     /// Number of frames of a lane that can be added without any check. 0 while a frame may have to be refused
     /// or queued elsewhere.
     spare: PerLane<usize>,
+    /// Value of `spare` when no frame waits.
+    empty_spare: PerLane<usize>,
     /// The port's egress queues, if it has any. Frames move from them to the outbox.
     shaper: Option<Box<Shaper>>,
     /// Current maximum number of frames to move from the egress queues at once.
@@ -85,8 +89,10 @@ impl Outbox {
             promoted: 0,
             outstanding,
             part,
+            runs: StampRuns::default(),
             left: PerLane::default(),
             spare: PerLane::default(),
+            empty_spare: spare_of(limit, 0, 0),
             shaper: None,
             chunk: CHUNK_FRAMES,
         }
@@ -95,7 +101,7 @@ impl Outbox {
     /// Creates an outbox behind egress queues.
     pub fn behind(queues: &[EgressQueue], device: &dyn Queue, limit: usize, frames: usize) -> Self {
         let (shaper, outstanding) = (Some(Box::new(Shaper::new(queues))), device.outstanding());
-        Self { shaper, outstanding, ..Self::new(limit, frames) }
+        Self { shaper, outstanding, empty_spare: PerLane::default(), ..Self::new(limit, frames) }
     }
 
     #[inline]
@@ -157,13 +163,23 @@ impl Outbox {
         }
     }
 
-    /// Sets how many frames can be added without any check. Both lanes together stay below the limits.
-    fn set_spare(&mut self) {
-        let half = LONG_FRAMES.min(2 * self.limit).saturating_sub(self.len() + 1) / 2;
-        let normal = half.min(self.limit.saturating_sub(self.normal.len()));
-        let spare = |left, spare| if left || self.shaper.is_some() { 0 } else { spare };
-        self.spare =
-            PerLane::new(spare(self.left[Lane::LowLatency], half), spare(self.left[Lane::Normal], normal));
+    /// Sets which lanes would have to wait, and how many frames can be added without any check. Called after
+    /// the device was served.
+    #[inline]
+    fn settle_lanes(&mut self) {
+        (self.left, self.spare) = (PerLane::default(), self.empty_spare);
+        if !self.is_empty() {
+            self.settle_waiting();
+        }
+    }
+
+    #[inline(never)]
+    fn settle_waiting(&mut self) {
+        let goes_first = self.promoted > 0 || !self.low_latency.is_empty();
+        self.left = PerLane::new(goes_first, true);
+        let spare = spare_of(self.limit, self.normal.len(), self.low_latency.len());
+        let low_latency = if goes_first || self.shaper.is_some() { 0 } else { spare[Lane::LowLatency] };
+        self.spare = PerLane::new(low_latency, 0);
     }
 
     /// Adds a frame. Returns it if there is no space.
@@ -243,36 +259,56 @@ impl Outbox {
         }
         let mut sent = 0;
         while !self.low_latency.is_empty() {
-            let runs = StampRuns::of(&self.low_latency);
-            let count = runs.frames();
-            let charge = self.charge_of(&self.low_latency[..count]);
-            let taken = transmit(&mut self.low_latency, count, &mut self.part, queue, done);
-            self.outstanding.bytes += charge - self.charge_of(&self.low_latency[..count - taken]);
-            rung(&runs, taken);
+            let (taken, is_done) = self.ring(Lane::LowLatency, self.low_latency.len(), queue, done);
+            rung(&self.runs, taken);
             sent += taken;
-            if taken < count {
+            if !is_done {
                 break;
             }
         }
         while self.low_latency.is_empty() && !self.normal.is_empty() {
             let allowed = self.allowed(queue);
-            let runs = StampRuns::of(&self.normal[..allowed]);
-            let count = runs.frames();
-            let charge = self.charge_of(&self.normal[..count]);
-            let taken = transmit(&mut self.normal, count, &mut self.part, queue, done);
-            self.outstanding.bytes += charge - self.charge_of(&self.normal[..count - taken]);
+            if allowed == 0 {
+                break;
+            }
+            let (taken, is_done) = self.ring(Lane::Normal, allowed, queue, done);
             self.frozen = self.frozen.saturating_sub(taken);
             self.promoted = self.promoted.saturating_sub(taken);
-            rung(&runs, taken);
+            rung(&self.runs, taken);
             sent += taken;
-            if taken < count || count == 0 {
+            if !is_done {
                 break;
             }
         }
-        let goes_first = self.promoted > 0 || !self.low_latency.is_empty();
-        self.left = PerLane::new(goes_first, !self.is_empty());
-        self.set_spare();
+        self.settle_lanes();
         sent
+    }
+
+    /// Passes the first `most` frames of a lane to the device, or fewer if their stamps change often, and
+    /// reads their stamps. Returns the number of accepted frames, and whether these are all that were passed.
+    #[inline]
+    fn ring(
+        &mut self,
+        lane: Lane,
+        most: usize,
+        queue: &mut dyn Queue,
+        done: &mut Vec<Frame>,
+    ) -> (usize, bool) {
+        let frames = match lane {
+            Lane::LowLatency => &mut self.low_latency,
+            Lane::Normal => &mut self.normal,
+        };
+        let count = self.runs.read(&frames[..most]);
+        let is_unlimited = self.outstanding.most_bytes == usize::MAX;
+        let charge = if is_unlimited { 0 } else { charge_of(&frames[..count]) };
+        let taken = if count == frames.len() {
+            queue.transmit(frames, done)
+        } else {
+            transmit_part(frames, count, &mut self.part, queue, done)
+        };
+        let left = if is_unlimited { 0 } else { charge_of(&frames[..count - taken]) };
+        self.outstanding.bytes += charge - left;
+        (taken, taken == count)
     }
 
     /// Returns the number of normal frames that the device may get now. The device is queried only if the
@@ -292,32 +328,34 @@ impl Outbox {
         };
         self.normal.iter().take_while(goes).count().max(self.promoted)
     }
+}
 
-    /// Returns the number of bytes that these frames add to the estimate of outstanding bytes.
-    fn charge_of(&self, frames: &[Frame]) -> usize {
-        if self.outstanding.most_bytes == usize::MAX { 0 } else { frames.iter().map(charge_bytes).sum() }
-    }
+/// Returns how many frames can be added to an outbox that holds this many frames, so that both lanes together
+/// stay below the limits.
+fn spare_of(limit: usize, normal: usize, low_latency: usize) -> PerLane<usize> {
+    let half = LONG_FRAMES.min(2 * limit).saturating_sub(normal + low_latency + 1) / 2;
+    PerLane::new(half, half.min(limit.saturating_sub(normal)))
 }
 
 /// Passes the first `count` of `frames` to the device and returns how many it accepted. `part` must be empty;
-/// it is used if there are more frames.
-fn transmit(
+/// it is used meanwhile.
+#[inline(never)]
+fn transmit_part(
     frames: &mut Vec<Frame>,
     count: usize,
     part: &mut Vec<Frame>,
     queue: &mut dyn Queue,
     done: &mut Vec<Frame>,
 ) -> usize {
-    if count == frames.len() {
-        return queue.transmit(frames, done);
-    }
-    if count == 0 {
-        return 0;
-    }
     part.extend(frames.drain(..count));
     let taken = queue.transmit(part, done);
     frames.splice(..0, part.drain(..));
     taken
+}
+
+/// Returns the number of bytes that these frames add to the estimate of outstanding bytes.
+fn charge_of(frames: &[Frame]) -> usize {
+    frames.iter().map(charge_bytes).sum()
 }
 
 /// Returns an estimate of the bytes that a frame occupies in a device.

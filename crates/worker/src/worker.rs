@@ -323,8 +323,15 @@ impl<P: Probe> Worker<P> {
                 queued = true;
                 continue;
             }
+            // Frames are freed together. `done` has room for those of one outbox.
+            let is_full = self.done.len() + outbox.len() > self.done.capacity();
+            if is_full {
+                self.egress.free_all(&mut self.done);
+            }
             let latency = |runs: &StampRuns, accepted| self.latency.sent(runs, accepted, &self.probe);
-            sent += outbox.send(&mut *served.queue, &mut self.done, latency);
+            sent += self.egress.outboxes[at].send(&mut *served.queue, &mut self.done, latency);
+        }
+        if !self.done.is_empty() {
             self.egress.free_all(&mut self.done);
         }
         if queued {

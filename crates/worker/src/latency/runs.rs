@@ -8,9 +8,6 @@ use frame::{Frame, Lane, Meta};
 /// Maximum number of runs.
 const RUNS: usize = 32;
 
-/// Number of frames whose metadata is compared at once.
-const ROW: usize = 4;
-
 /// Adjacent frames with the same stamp and lane.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
@@ -28,7 +25,8 @@ impl Run {
     }
 }
 
-/// Stamps and lanes of adjacent frames.
+/// Stamps and lanes of adjacent frames. An outbox keeps the value, because it is too large to be moved for
+/// each doorbell.
 #[derive(Debug, Default)]
 pub(crate) struct StampRuns {
     runs: ArrayVec<Run, RUNS>,
@@ -36,38 +34,29 @@ pub(crate) struct StampRuns {
 }
 
 impl StampRuns {
-    /// Returns the stamps of these frames, or of the first of them if the stamps change more than [`RUNS`]
-    /// times.
+    /// Reads the stamps of these frames, or of the first of them if the stamps change more than [`RUNS`]
+    /// times. Returns the number of frames.
     #[inline]
-    pub fn of(frames: &[Frame]) -> Self {
-        let Some(first) = frames.first().map(|frame| &frame.meta) else { return Self::default() };
-        // Usually all frames are from one burst and one lane. Equal stamps of different rounds would be
-        // exactly 2^32 units apart, which does not happen in practice.
-        let other = |frame: &Frame| {
-            (frame.meta.stamp ^ first.stamp) | u32::from(frame.meta.lane as u8 ^ first.lane as u8)
-        };
-        let (rows, rest) = frames.as_chunks::<ROW>();
-        let others =
-            rows.iter().fold(0, |others, row| row.iter().fold(others, |others, frame| others | other(frame)));
-        if rest.iter().fold(others, |others, frame| others | other(frame)) != 0 {
-            return Self::mixed(frames);
+    pub fn read(&mut self, frames: &[Frame]) -> usize {
+        self.runs.clear();
+        // Usually all frames are from one burst and one lane.
+        if let [first, rest @ ..] = frames {
+            let all = first.meta.lane_stamp();
+            let others = rest.iter().fold(0, |others, frame| others | (frame.meta.lane_stamp() ^ all));
+            if others != 0 {
+                return self.read_mixed(frames);
+            }
+            self.runs.push(Run::new(&first.meta, frames.len()));
         }
-        let mut runs = ArrayVec::new();
-        runs.push(Run::new(first, frames.len()));
-        Self { runs, frames: frames.len() }
+        self.frames = frames.len();
+        self.frames
     }
 
     #[inline(never)]
-    fn mixed(frames: &[Frame]) -> Self {
-        let alike = |a: &Frame, b: &Frame| a.meta.stamp == b.meta.stamp && a.meta.lane == b.meta.lane;
-        let runs: ArrayVec<Run, RUNS> =
-            frames.chunk_by(alike).take(RUNS).map(|run| Run::new(&run[0].meta, run.len())).collect();
-        Self { frames: runs.iter().map(|run| run.frames).sum(), runs }
-    }
-
-    /// Returns the number of frames.
-    #[inline]
-    pub fn frames(&self) -> usize {
+    fn read_mixed(&mut self, frames: &[Frame]) -> usize {
+        let alike = |a: &Frame, b: &Frame| a.meta.lane_stamp() == b.meta.lane_stamp();
+        self.runs.extend(frames.chunk_by(alike).take(RUNS).map(|run| Run::new(&run[0].meta, run.len())));
+        self.frames = self.runs.iter().map(|run| run.frames).sum();
         self.frames
     }
 
@@ -99,22 +88,39 @@ mod tests {
     #[test]
     fn a_prefix_of_the_frames_has_a_prefix_of_the_runs() {
         let frames: Vec<Frame> = [5, 5, 7, 7, 7, 0, 5].map(stamped).into();
-        let runs = StampRuns::of(&frames);
-        assert_eq!(runs.frames(), 7);
-        let first = |count| {
+        let mut runs = StampRuns::default();
+        assert_eq!(runs.read(&frames), 7);
+        let first = |runs: &StampRuns, count| {
             let mut seen = Vec::new();
             runs.first(count, |run| seen.push((run.stamp, run.frames)));
             seen
         };
-        assert_eq!(first(0), []);
-        assert_eq!(first(3), [(Some(5), 2), (Some(7), 1)]);
-        assert_eq!(first(7), [(Some(5), 2), (Some(7), 3), (None, 1), (Some(5), 1)]);
-        assert_eq!(StampRuns::of(&frames[2..5]).frames(), 3);
+        assert_eq!(first(&runs, 0), []);
+        assert_eq!(first(&runs, 3), [(Some(5), 2), (Some(7), 1)]);
+        assert_eq!(first(&runs, 7), [(Some(5), 2), (Some(7), 3), (None, 1), (Some(5), 1)]);
+        assert_eq!(runs.read(&frames[2..5]), 3);
+        assert_eq!(first(&runs, 3), [(Some(7), 3)]);
+        assert_eq!(runs.read(&[]), 0);
+        assert_eq!(first(&runs, 3), []);
+    }
+
+    #[test]
+    fn frames_of_another_round_or_lane_are_a_run_of_their_own() {
+        let mut frames: Vec<Frame> = [5; 4].map(stamped).into();
+        frames[1].meta.stamp_round = 1;
+        frames[3].meta.lane = Lane::LowLatency;
+        let mut runs = StampRuns::default();
+        assert_eq!(runs.read(&frames), 4);
+        let mut seen = Vec::new();
+        runs.first(4, |run| seen.push((run.stamp, run.lane)));
+        let (early, late) = (Some(5), Some(5 | 1 << u32::BITS));
+        let normal = [early, late, early].map(|stamp| (stamp, Lane::Normal));
+        assert_eq!((&seen[..3], seen[3]), (&normal[..], (early, Lane::LowLatency)));
     }
 
     #[test]
     fn stamps_that_change_too_often_cover_the_first_frames_only() {
         let frames: Vec<Frame> = (0..40).map(|at| stamped(1 + at / 2 * 2 % 64 + at % 2)).collect();
-        assert_eq!(StampRuns::of(&frames).frames(), RUNS);
+        assert_eq!(StampRuns::default().read(&frames), RUNS);
     }
 }

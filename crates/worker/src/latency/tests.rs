@@ -41,10 +41,11 @@ fn send(monitor: &mut LatencyMonitor, frames: &[Meta]) {
         frame
     });
     let mut rest = frames.collect::<Vec<_>>();
+    let mut runs = StampRuns::default();
     while !rest.is_empty() {
-        let runs = StampRuns::of(&rest);
-        monitor.sent(&runs, runs.frames(), &());
-        rest.drain(..runs.frames());
+        let count = runs.read(&rest);
+        monitor.sent(&runs, count, &());
+        rest.drain(..count);
     }
 }
 
