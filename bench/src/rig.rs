@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use flow::syntax::{ParseOptions, parse_flows};
 use flow::{Nanos, PortNo};
-use frame::Frame;
+use frame::{Frame, Stamp};
 use model::{Model, ModelConfig, PortDesc};
 use pipeline::Probe;
 use port::mem::LoopQueue;
@@ -171,8 +171,8 @@ pub struct Limited {
 }
 
 impl Queue for Limited {
-    fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize) -> usize {
-        self.queue.receive(pools, burst, max.min(self.burst))
+    fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize, stamp: Stamp) -> usize {
+        self.queue.receive(pools, burst, max.min(self.burst), stamp)
     }
 
     fn transmit(&mut self, frames: &mut Vec<Frame>, done: &mut Vec<Frame>) -> usize {

@@ -17,7 +17,7 @@ use std::thread;
 
 use clap::Parser;
 use flow::Limits;
-use frame::Frame;
+use frame::{Frame, Stamp};
 use port::dpdk::{self, DpdkSettings};
 use port::{Pools, Queue, Spec};
 
@@ -87,7 +87,7 @@ fn forward(mut from: Box<dyn Queue>, mut to: Box<dyn Queue>, counts: &Counts) {
     let [mut burst, mut done] = [(); 2].map(|()| Vec::with_capacity(Limits::BURST_PACKETS));
     let (mut received, mut sent) = (0, 0);
     while !counts.stop.load(Ordering::Relaxed) {
-        received += from.receive(&mut pools, &mut burst, Limits::BURST_PACKETS) as u64;
+        received += from.receive(&mut pools, &mut burst, Limits::BURST_PACKETS, Stamp::NONE) as u64;
         burst.iter_mut().for_each(swap);
         while !burst.is_empty() && !counts.stop.load(Ordering::Relaxed) {
             sent += to.transmit(&mut burst, &mut done) as u64;

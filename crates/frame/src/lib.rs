@@ -17,5 +17,5 @@ pub mod prefetch;
 
 pub use frame::{CacheLine, Frame, FrameDescriptor, HEADROOM_BYTES, TAILROOM_BYTES};
 pub use memory::{DEVICE_HOME, FillLevel, HEAD_BYTES, Head, Owner, layout};
-pub use meta::{Gso, GsoKind, Lane, Meta, PartialChecksum, PerLane};
+pub use meta::{Gso, GsoKind, Lane, Meta, PartialChecksum, PerLane, Stamp};
 pub use pool::Pool;

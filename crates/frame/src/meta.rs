@@ -89,6 +89,26 @@ pub struct Gso {
     pub header_len: u16,
 }
 
+/// Time of a receive poll in units of the worker's latency clock, modulo 2^48. The lower 32 bits of a
+/// reading are not 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    low: u32,
+    round: u16,
+}
+
+impl Stamp {
+    /// Stamp of frames whose latency is not measured.
+    pub const NONE: Self = Self { low: 0, round: 0 };
+
+    /// Returns the stamp for a reading of the clock.
+    #[must_use]
+    #[inline]
+    pub fn new(units: u64) -> Self {
+        Self { low: (units as u32).max(1), round: (units >> u32::BITS) as u16 }
+    }
+}
+
 /// Metadata of a frame. The order of the fields makes [`lane_stamp`](Self::lane_stamp) one load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
@@ -124,6 +144,13 @@ impl Meta {
         checksum: None,
         gso: None,
     };
+
+    /// Marks the frame as received from this port. Lane and offloads stay as they are.
+    #[inline]
+    pub fn arrive(&mut self, in_port: u32, sequence: u64, stamp: Stamp) {
+        (self.in_port, self.sequence) = (in_port, sequence);
+        (self.stamp, self.stamp_round) = (stamp.low, stamp.round);
+    }
 
     /// Returns stamp and lane in one word, for comparisons: bits 0 to 47 are the time of the receive poll.
     #[must_use]

@@ -3,7 +3,7 @@
 //! same faults.
 
 use crate::{Capabilities, Link, MIN_FRAME_BYTES, Outstanding, Pools, PortDrop, Queue, Statistics};
-use frame::Frame;
+use frame::{Frame, Stamp};
 use std::os::fd::RawFd;
 
 /// Rates of injected faults, in events per thousand.
@@ -69,9 +69,9 @@ impl<Q: Queue> Faulty<Q> {
 }
 
 impl<Q: Queue> Queue for Faulty<Q> {
-    fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize) -> usize {
+    fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize, stamp: Stamp) -> usize {
         let mut scratch = std::mem::take(&mut self.scratch);
-        self.inner.receive(pools, &mut scratch, max);
+        self.inner.receive(pools, &mut scratch, max, stamp);
         let before = burst.len();
         for mut frame in scratch.drain(..) {
             let len = frame.len();
@@ -163,7 +163,7 @@ mod tests {
         let mut queue = Faulty::new(queues.remove(0), faults);
         let mut pools = Pools::new(0, 1000, 0);
         let mut burst = Vec::new();
-        let count = queue.receive(&mut pools, &mut burst, 1000);
+        let count = queue.receive(&mut pools, &mut burst, 1000, Stamp::NONE);
         assert_eq!(count, burst.len());
         assert_eq!(pools.available() + count, 1000, "lost frames go home");
         assert!(burst.iter().enumerate().all(|(i, f)| f.meta.sequence == i as u64));

@@ -2,7 +2,7 @@
 //! The trait that every driver implements.
 
 use crate::{Pools, Statistics};
-use frame::{FillLevel, Frame};
+use frame::{FillLevel, Frame, Stamp};
 use std::os::fd::RawFd;
 
 /// Offloads that `transmit` accepts. Frames that need other offloads must be completed in software first.
@@ -51,11 +51,15 @@ pub struct Link {
 pub trait Queue: Send {
     /// Appends up to `max` received frames to `burst` and returns their number. Never blocks.
     ///
-    /// The driver sets `meta.in_port` and `meta.sequence`; the sequence counts the frames returned by this
-    /// queue, from 0. While `pools` are empty, packets wait in the device. A packet that can never be
-    /// returned (runt, truncated, oversized) is counted as a drop. A device may also drop a long frame while
-    /// only the pool of large frames is empty, so that packets behind it need not wait.
-    fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize) -> usize;
+    /// The driver sets the ingress port, the sequence and the stamp of each frame ([`Meta::arrive`]). The
+    /// sequence counts the frames returned by this queue, from 0. `stamp` is the time of this poll.
+    ///
+    /// While `pools` are empty, packets wait in the device. A packet that can never be returned (runt,
+    /// truncated, oversized) is counted as a drop. A device may also drop a long frame while only the pool of
+    /// large frames is empty, so that packets behind it need not wait.
+    ///
+    /// [`Meta::arrive`]: frame::Meta::arrive
+    fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize, stamp: Stamp) -> usize;
 
     /// Passes frames from the front of `frames` to the device and returns their number. Never blocks, and
     /// makes at most one system call per batch.
@@ -107,8 +111,8 @@ pub trait Queue: Send {
 }
 
 impl<Q: Queue + ?Sized> Queue for Box<Q> {
-    fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize) -> usize {
-        (**self).receive(pools, burst, max)
+    fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize, stamp: Stamp) -> usize {
+        (**self).receive(pools, burst, max, stamp)
     }
 
     fn transmit(&mut self, frames: &mut Vec<Frame>, done: &mut Vec<Frame>) -> usize {

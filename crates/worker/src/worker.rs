@@ -135,8 +135,9 @@ impl<P: Probe> Worker<P> {
                 self.first = at;
                 break;
             }
-            self.latency.poll(&self.probe);
-            let received = self.served[at].queue.receive(&mut self.egress.pools, &mut self.burst, BURST);
+            let stamp = self.latency.poll(&self.probe);
+            let queue = &mut self.served[at].queue;
+            let received = queue.receive(&mut self.egress.pools, &mut self.burst, BURST, stamp);
             if !lacks && self.egress.pools.is_used_up() {
                 // The next poll iteration begins with the queue that found no free frame.
                 lacks = true;
@@ -146,7 +147,7 @@ impl<P: Probe> Worker<P> {
                 continue;
             }
             turn.received += received;
-            self.latency.stamp(&mut self.burst);
+            self.latency.worked(received);
             self.probe.mark(ProbeStep::Receive, received as u32);
             let low_latency = if self.instruments.listens(&self.channel.applied) {
                 self.forward_instrumented(now)

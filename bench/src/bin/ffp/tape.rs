@@ -6,7 +6,7 @@ use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use frame::Frame;
+use frame::{Frame, Stamp};
 use port::{Capabilities, Link, Pools, Queue, Statistics};
 
 /// The packets sent by all ports of a switch.
@@ -52,8 +52,8 @@ pub struct Tapped<Q> {
 }
 
 impl<Q: Queue> Queue for Tapped<Q> {
-    fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize) -> usize {
-        self.queue.receive(pools, burst, max)
+    fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize, stamp: Stamp) -> usize {
+        self.queue.receive(pools, burst, max, stamp)
     }
 
     fn transmit(&mut self, frames: &mut Vec<Frame>, done: &mut Vec<Frame>) -> usize {

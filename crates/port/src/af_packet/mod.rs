@@ -22,7 +22,7 @@ use crate::{
     Capabilities, Link, Outstanding, Pools, PortDrop, PortError, Queue, Queues, Spec, Statistics, interface,
 };
 use cut::Cutter;
-use frame::Frame;
+use frame::{Frame, Stamp};
 use socket::{Port, Socket};
 use std::cell::Cell;
 use std::os::fd::RawFd;
@@ -128,8 +128,8 @@ impl PacketQueue {
 }
 
 impl Queue for PacketQueue {
-    fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize) -> usize {
-        self.receive_burst(pools, burst, max)
+    fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize, stamp: Stamp) -> usize {
+        self.receive_burst(pools, burst, max, stamp)
     }
 
     fn transmit(&mut self, frames: &mut Vec<Frame>, done: &mut Vec<Frame>) -> usize {

@@ -6,7 +6,7 @@ use super::socket::Socket;
 use super::{PacketQueue, vnet};
 use crate::sys::{Slot, VNET_BYTES};
 use crate::{MIN_FRAME_BYTES, Pools, PortDrop};
-use frame::Frame;
+use frame::{Frame, Stamp};
 use std::os::fd::{AsFd, BorrowedFd};
 
 const TAG_AT: usize = 12;
@@ -23,7 +23,13 @@ enum Arrival {
 }
 
 impl PacketQueue {
-    pub(super) fn receive_burst(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize) -> usize {
+    pub(super) fn receive_burst(
+        &mut self,
+        pools: &mut Pools,
+        burst: &mut Vec<Frame>,
+        max: usize,
+        stamp: Stamp,
+    ) -> usize {
         let mut count = 0;
         // Drops count towards `max`, so that a flood of dropped packets does not block the worker.
         for _ in 0..max {
@@ -34,8 +40,7 @@ impl PacketQueue {
             };
             match arrival(&slot, copies, fd.as_fd(), pools) {
                 Arrival::Frame(mut frame) => {
-                    frame.meta.in_port = self.number;
-                    frame.meta.sequence = self.sequence;
+                    frame.meta.arrive(self.number, self.sequence, stamp);
                     self.sequence += 1;
                     self.statistics.received(frame.len());
                     burst.push(frame);

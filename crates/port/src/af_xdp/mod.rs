@@ -16,7 +16,7 @@ use crate::watch::Watch;
 use crate::{
     Capabilities, Link, Outstanding, Pools, PortDrop, PortError, Queue, Queues, Spec, Statistics, interface,
 };
-use frame::Frame;
+use frame::{Frame, Stamp};
 use socket::{Patience, Port, Socket};
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -106,8 +106,8 @@ impl XdpQueue {
 }
 
 impl Queue for XdpQueue {
-    fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize) -> usize {
-        self.receive_burst(pools, burst, max)
+    fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize, stamp: Stamp) -> usize {
+        self.receive_burst(pools, burst, max, stamp)
     }
 
     fn transmit(&mut self, frames: &mut Vec<Frame>, done: &mut Vec<Frame>) -> usize {

@@ -4,7 +4,7 @@
 use super::{XdpQueue, partial};
 use crate::sys::Refused;
 use crate::{MIN_FRAME_BYTES, Pools, PortDrop};
-use frame::Frame;
+use frame::{Frame, Stamp};
 
 /// Result of handling a packet.
 enum Arrival {
@@ -15,7 +15,13 @@ enum Arrival {
 }
 
 impl XdpQueue {
-    pub(super) fn receive_burst(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize) -> usize {
+    pub(super) fn receive_burst(
+        &mut self,
+        pools: &mut Pools,
+        burst: &mut Vec<Frame>,
+        max: usize,
+        stamp: Stamp,
+    ) -> usize {
         let xsk = &mut self.socket.xsk;
         if xsk.has_unsent() {
             // A worker with nothing more to send would not call `transmit` again.
@@ -30,8 +36,7 @@ impl XdpQueue {
                     if self.socket.is_local {
                         frame.meta.checksum = partial::find(frame.bytes());
                     }
-                    frame.meta.in_port = self.number;
-                    frame.meta.sequence = self.sequence;
+                    frame.meta.arrive(self.number, self.sequence, stamp);
                     self.sequence += 1;
                     self.statistics.received(frame.len());
                     burst.push(frame);

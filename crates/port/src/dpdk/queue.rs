@@ -5,7 +5,7 @@ use super::device::{Attached, Device};
 use super::shim::{self, Chain, Drops};
 use crate::queue::take_first;
 use crate::{Capabilities, Link, MIN_FRAME_BYTES, Pools, PortDrop, Queue, Statistics, offload};
-use frame::{FillLevel, Frame, Meta};
+use frame::{FillLevel, Frame, Meta, Stamp};
 use std::sync::{Arc, PoisonError};
 
 /// Ethernet header and two VLAN tags in bytes, which the MTU does not include.
@@ -15,8 +15,7 @@ const HEADER_BYTES: usize = 22;
 const SEGMENT_BYTES: usize = 65_600;
 
 pub(super) struct DpdkQueue {
-    /// Metadata of received frames, except their sequence. Copying it as a whole takes fewer stores than
-    /// writing each field.
+    /// Metadata of the next frame. Copying it as a whole takes fewer stores than writing each field.
     meta: Meta,
     number: u16,
     device: Arc<Device>,
@@ -26,7 +25,6 @@ pub(super) struct DpdkQueue {
     generation: u64,
     /// Whether the receiving thread has been registered with DPDK, which gives it mbuf caches.
     has_thread: bool,
-    sequence: u64,
     link: Link,
     /// Drops that the device reported at the last query. `earlier_drops` counts the drops of earlier devices,
     /// which were removed.
@@ -45,7 +43,6 @@ impl DpdkQueue {
             attached: Some(attached),
             generation: 0,
             has_thread: false,
-            sequence: 0,
             link: Link::default(),
             device_drops: Drops::default(),
             earlier_drops: Drops::default(),
@@ -165,7 +162,7 @@ fn copied(chain: Chain, pools: &mut Pools) -> Result<Frame, PortDrop> {
 
 impl Queue for DpdkQueue {
     #[inline]
-    fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize) -> usize {
+    fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize, stamp: Stamp) -> usize {
         if !self.has_thread {
             shim::use_thread();
             self.has_thread = true;
@@ -181,12 +178,13 @@ impl Queue for DpdkQueue {
         };
         let bytes = shim::receive(port, self.number, self.device.pool, burst, max, copy);
         let fresh = &mut burst[before..];
-        for (frame, sequence) in fresh.iter_mut().zip(self.sequence..) {
+        self.meta.arrive(self.meta.in_port, self.meta.sequence, stamp);
+        for (frame, sequence) in fresh.iter_mut().zip(self.meta.sequence..) {
             let meta = &mut frame.meta;
             *meta = self.meta;
             meta.sequence = sequence;
         }
-        self.sequence += fresh.len() as u64;
+        self.meta.sequence += fresh.len() as u64;
         self.statistics.received_many(fresh.len(), bytes);
         fresh.len()
     }

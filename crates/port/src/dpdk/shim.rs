@@ -342,7 +342,13 @@ pub(super) fn transmit(
     let sent = usize::from(sent).min(count);
     if copied == 0 {
         // The device owns the mbufs now.
-        frames.drain(..sent).for_each(|frame| _ = frame.into_head());
+        if sent == frames.len() {
+            // SAFETY: the shim has passed the buffers of all frames to the device, as `sent` and `copied`
+            // say, so that no frame owns one any longer.
+            unsafe { frames.set_len(0) };
+        } else {
+            frames.drain(..sent).for_each(|frame| _ = frame.into_head());
+        }
         return sent;
     }
     for (at, frame) in frames.drain(..sent).enumerate() {

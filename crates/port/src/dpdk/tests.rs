@@ -5,7 +5,7 @@ mod borders;
 
 use super::*;
 use crate::{Pools, PortDrop, Queue};
-use frame::{DEVICE_HOME, Frame, Gso, GsoKind, PartialChecksum};
+use frame::{DEVICE_HOME, Frame, Gso, GsoKind, PartialChecksum, Stamp};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -88,8 +88,9 @@ fn pools() -> Pools {
 fn receive(queue: &mut dyn Queue, pools: &mut Pools, count: usize) -> Vec<Frame> {
     let (start, mut frames) = (Instant::now(), Vec::new());
     while frames.len() < count && start.elapsed() < PATIENCE {
-        queue.receive(pools, &mut frames, 32);
+        queue.receive(pools, &mut frames, 32, Stamp::new(9));
     }
+    assert!(frames.iter().all(|frame| frame.meta.stamp == 9));
     frames
 }
 
@@ -241,12 +242,12 @@ fn what_is_held_back_leaves_a_device_without_buffers_only_until_it_is_given_back
     let mut held = Vec::new();
     // The device keeps some buffers and returns all others.
     for _ in 0..1_000 {
-        queue.receive(&mut pools, &mut held, 32);
+        queue.receive(&mut pools, &mut held, 32, Stamp::NONE);
     }
     let most = held.len();
     assert!(most > MBUFS as usize / 2 && most < MBUFS as usize, "{most}");
     assert!(queue.buffers().is_below(4) && pools.is_scarce(&held[0]) && pools.is_half_used(&held[0]));
-    assert_eq!(queue.receive(&mut pools, &mut held, 32), 0);
+    assert_eq!(queue.receive(&mut pools, &mut held, 32, Stamp::NONE), 0);
     free(&mut pools, held.drain(..64));
     assert!(receive(&mut *queue, &mut pools, 32).len() >= 32);
     free(&mut pools, held.drain(3..));
@@ -334,7 +335,7 @@ fn a_peer_may_leave_and_return() {
             std::thread::sleep(Duration::from_millis(5));
         }
         // A memif client provides buffers to its server only when it receives.
-        assert_eq!(client.receive(&mut pools, &mut Vec::new(), 32), 0);
+        assert_eq!(client.receive(&mut pools, &mut Vec::new(), 32, Stamp::NONE), 0);
         for count in [1, 20] {
             let mut frames: Vec<Frame> = (0..count).map(|_| Frame::from_bytes(&[3; 100])).collect();
             assert_eq!(client.transmit(&mut frames, &mut Vec::new()), count);
@@ -368,7 +369,7 @@ fn a_device_may_be_taken_away_and_come_back() {
     // The device is removed.
     drop(shim::Port::attach(&device).unwrap());
     assert!(!queue.poll_link().up);
-    assert_eq!(queue.receive(&mut pools, &mut Vec::new(), 32), 0);
+    assert_eq!(queue.receive(&mut pools, &mut Vec::new(), 32, Stamp::NONE), 0);
     // Frames to be sent to the removed device are counted as drops. Mbufs received before can still be freed.
     let taken = send(&mut *queue, &mut pools, held);
     assert_eq!((taken, queue.statistics().drops(PortDrop::TxLinkDown)), (4, 4));

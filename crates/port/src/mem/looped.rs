@@ -2,7 +2,7 @@
 //! An endless queue for benchmarks: receives the same frames in a loop and discards the frames it sends.
 
 use crate::{Capabilities, Link, Pools, PortDrop, Queue, Statistics};
-use frame::{CacheLine, Frame, Meta, Pool, prefetch};
+use frame::{CacheLine, Frame, Meta, Pool, Stamp, prefetch};
 use std::slice::from_ref;
 
 /// Size of a cache line in bytes.
@@ -96,6 +96,25 @@ impl LoopQueue {
         self.memory.get(self.aligned..).unwrap_or_default().as_chunks().0
     }
 
+    /// Receives up to `max` frames of a set that is not empty.
+    #[inline(never)]
+    fn receive_runs(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize, stamp: Stamp) -> usize {
+        // Examined frames are counted, so that the loop ends even if no frame of the set fits.
+        self.meta.arrive(self.meta.in_port, self.meta.sequence, stamp);
+        let (mut left, mut all) = (max, Received::default());
+        while left > 0 {
+            let received = self.receive_run(pools, burst, left);
+            all.frames += received.frames;
+            all.bytes += received.bytes;
+            left -= received.examined;
+            if received.lacks_buffer {
+                break;
+            }
+        }
+        self.statistics.received_many(all.frames, all.bytes);
+        all.frames
+    }
+
     /// Receives up to `max` frames, but no further than the end of the set.
     #[inline]
     fn receive_run(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize) -> Received {
@@ -146,7 +165,7 @@ impl LoopQueue {
     ) -> Received {
         let mut received = Received::default();
         for (source, meta) in self.set[begin..end].iter().zip(&self.metas[begin..end]) {
-            let meta = Meta { sequence: self.meta.sequence, ..*meta };
+            let meta = Meta { checksum: meta.checksum, gso: meta.gso, ..self.meta };
             if let Some(frame) = pools.receive(&self.lines()[source.first..source.end()], source.len, &meta) {
                 burst.push(frame);
                 received.frames += 1;
@@ -165,20 +184,9 @@ impl LoopQueue {
 }
 
 impl Queue for LoopQueue {
-    fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize) -> usize {
-        // Examined frames are counted, so that the loop ends even if no frame of the set fits.
-        let (mut left, mut all) = (max, Received::default());
-        while left > 0 && !self.metas.is_empty() {
-            let received = self.receive_run(pools, burst, left);
-            all.frames += received.frames;
-            all.bytes += received.bytes;
-            left -= received.examined;
-            if received.lacks_buffer {
-                break;
-            }
-        }
-        self.statistics.received_many(all.frames, all.bytes);
-        all.frames
+    #[inline]
+    fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize, stamp: Stamp) -> usize {
+        if self.metas.is_empty() { 0 } else { self.receive_runs(pools, burst, max, stamp) }
     }
 
     fn transmit(&mut self, frames: &mut Vec<Frame>, done: &mut Vec<Frame>) -> usize {
@@ -210,7 +218,8 @@ mod tests {
         let mut queue = LoopQueue::new(4, vec![Frame::from_bytes(&[1; 60]), Frame::from_bytes(&[2; 70])]);
         let mut pools = Pools::new(0, 3, 0);
         let mut burst = Vec::new();
-        assert_eq!(queue.receive(&mut pools, &mut burst, 8), 3);
+        assert_eq!(queue.receive(&mut pools, &mut burst, 8, Stamp::new(9 | 1 << 32)), 3);
+        assert!(burst.iter().all(|frame| (frame.meta.stamp, frame.meta.stamp_round) == (9, 1)));
         let seen: Vec<_> =
             burst.iter().map(|f| (f.bytes()[0], f.len(), f.meta.in_port, f.meta.sequence)).collect();
         assert_eq!(seen, [(1, 60, 4, 0), (2, 70, 4, 1), (1, 60, 4, 2)]);
@@ -218,7 +227,7 @@ mod tests {
         let mut done = Vec::new();
         assert_eq!(queue.transmit(&mut out, &mut done), 3);
         assert!(done.drain(..).all(|frame| pools.put(frame).is_ok()));
-        assert_eq!(queue.receive(&mut pools, &mut burst, 1), 1);
+        assert_eq!(queue.receive(&mut pools, &mut burst, 1, Stamp::NONE), 1);
         assert_eq!((burst[0].bytes()[0], burst[0].meta.sequence), (2, 3));
         assert_eq!((queue.statistics().tx_packets, queue.statistics().tx_bytes), (3, 190));
     }
@@ -227,8 +236,11 @@ mod tests {
     fn a_frame_for_which_there_is_no_pool_is_a_counted_drop() {
         let mut queue = LoopQueue::new(1, vec![Frame::from_bytes(&[1; 3000])]);
         let mut burst = Vec::new();
-        assert_eq!(queue.receive(&mut Pools::new(0, 3, 0), &mut burst, 8), 0);
+        assert_eq!(queue.receive(&mut Pools::new(0, 3, 0), &mut burst, 8, Stamp::NONE), 0);
         assert_eq!(queue.statistics().drops(PortDrop::RxOversized), 8);
-        assert_eq!(LoopQueue::new(1, Vec::new()).receive(&mut Pools::new(0, 3, 0), &mut burst, 8), 0);
+        assert_eq!(
+            LoopQueue::new(1, Vec::new()).receive(&mut Pools::new(0, 3, 0), &mut burst, 8, Stamp::NONE),
+            0
+        );
     }
 }

@@ -6,7 +6,7 @@ use crate::queue::move_first;
 use crate::{
     Capabilities, Link, MIN_FRAME_BYTES, Outstanding, Pools, PortDrop, Queue, SMALL_FRAME_BYTES, Statistics,
 };
-use frame::{Frame, Meta};
+use frame::{Frame, Meta, Stamp};
 use rtrb::{Consumer, Producer, RingBuffer};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -133,7 +133,7 @@ enum Arrival {
 }
 
 impl Queue for MemQueue {
-    fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize) -> usize {
+    fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize, stamp: Stamp) -> usize {
         let mut count = 0;
         while count < max {
             let arrival = self.rx.take(|parcel| {
@@ -149,8 +149,7 @@ impl Queue for MemQueue {
             });
             match arrival {
                 Some(Arrival::Frame(mut frame)) => {
-                    frame.meta.in_port = self.number;
-                    frame.meta.sequence = self.sequence;
+                    frame.meta.arrive(self.number, self.sequence, stamp);
                     self.sequence += 1;
                     self.statistics.received(frame.len());
                     burst.push(frame);
@@ -253,8 +252,9 @@ mod tests {
         assert!(handle.push(1, &[1; 60]) && handle.push(1, &[2; 3000]) && !handle.push(1, &[3; 60]));
         assert!(!handle.push(2, &[3; 60]));
         let mut burst = Vec::new();
-        assert_eq!(queues[0].receive(&mut pools, &mut burst, 8), 0);
-        assert_eq!(queues[1].receive(&mut pools, &mut burst, 8), 2);
+        assert_eq!(queues[0].receive(&mut pools, &mut burst, 8, Stamp::NONE), 0);
+        assert_eq!(queues[1].receive(&mut pools, &mut burst, 8, Stamp::new(9)), 2);
+        assert!(burst.iter().all(|frame| frame.meta.stamp == 9));
         assert_eq!((burst[1].len(), burst[1].meta.in_port, burst[1].meta.sequence), (3000, 7, 1));
         assert!(handle.push(1, &[3; 60]), "buffers come back");
 
@@ -279,9 +279,9 @@ mod tests {
         for bytes in [&[0; 13][..], &[1; 60], &[2; 2049], &[3; 60]] {
             assert!(handle.push(0, bytes));
         }
-        assert_eq!(queues[0].receive(&mut pools, &mut burst, 8), 1);
+        assert_eq!(queues[0].receive(&mut pools, &mut burst, 8, Stamp::NONE), 1);
         assert!(pools.put(burst.remove(0)).is_ok());
-        assert_eq!(queues[0].receive(&mut pools, &mut burst, 8), 1);
+        assert_eq!(queues[0].receive(&mut pools, &mut burst, 8, Stamp::NONE), 1);
         assert_eq!((burst[0].bytes()[0], burst[0].meta.sequence), (3, 1));
         let statistics = queues[0].statistics();
         assert_eq!((statistics.drops(PortDrop::RxRunt), statistics.drops(PortDrop::RxOversized)), (1, 1));
@@ -295,7 +295,7 @@ mod tests {
         frame.meta.in_port = 99;
         assert!(handle.push_frame(0, &frame));
         let mut burst = Vec::new();
-        assert_eq!(queues[0].receive(&mut Pools::new(0, 1, 0), &mut burst, 1), 1);
+        assert_eq!(queues[0].receive(&mut Pools::new(0, 1, 0), &mut burst, 1, Stamp::NONE), 1);
         assert_eq!((burst[0].meta.checksum, burst[0].meta.in_port), (frame.meta.checksum, 1));
         queues[0].transmit(&mut burst, &mut Vec::new());
         assert_eq!(handle.pop_with(0, |_, meta| meta.checksum), Some(frame.meta.checksum));

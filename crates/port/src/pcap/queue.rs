@@ -2,7 +2,7 @@
 //! The queue of a capture port.
 
 use crate::{Capabilities, Link, MIN_FRAME_BYTES, Pools, PortDrop, Queue, Statistics, offload};
-use frame::Frame;
+use frame::{Frame, Stamp};
 use std::fs::File;
 use std::io::BufWriter;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -92,7 +92,7 @@ impl PcapQueue {
 }
 
 impl Queue for PcapQueue {
-    fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize) -> usize {
+    fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize, stamp: Stamp) -> usize {
         let mut count = 0;
         for _ in 0..max {
             let Some(record) = self.records.get(self.next) else { break };
@@ -113,8 +113,7 @@ impl Queue for PcapQueue {
                 continue;
             }
             let Some(mut frame) = pools.filled(bytes) else { break };
-            frame.meta.in_port = self.number;
-            frame.meta.sequence = self.sequence;
+            frame.meta.arrive(self.number, self.sequence, stamp);
             self.sequence += 1;
             self.statistics.received(frame.len());
             burst.push(frame);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{Pools, PortDrop};
-use frame::{Frame, Gso, GsoKind, PartialChecksum};
+use frame::{Frame, Gso, GsoKind, PartialChecksum, Stamp};
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -71,7 +71,8 @@ fn a_capture_comes_in_as_often_as_asked_and_goes_out_with_the_time_of_day() {
     let time_of_day_ns = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
     let begin_ns = time_of_day_ns();
     for _ in 0..20 {
-        queue.receive(&mut pools, &mut burst, 32);
+        queue.receive(&mut pools, &mut burst, 32, Stamp::new(9));
+        assert!(burst.iter().all(|frame| frame.meta.stamp == 9));
         seen.extend(burst.iter().map(|f| (f.bytes()[0], f.len(), f.meta.sequence, f.meta.in_port)));
         queue.transmit(&mut burst, &mut done);
         done.drain(..).for_each(|frame| pools.put(frame).unwrap());

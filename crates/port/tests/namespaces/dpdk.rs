@@ -3,7 +3,7 @@
 
 use crate::lab::{Lab, in_lab, open_one, receive, run, spec_of, veth};
 use crate::raw::{await_link, packet};
-use frame::Frame;
+use frame::{Frame, Stamp};
 use port::{Pools, PortDrop, Queue};
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ fn open_dpdk(device: &str) -> Box<dyn Queue> {
 fn poll(queue: &mut dyn Queue, pools: &mut Pools, count: usize) -> Vec<Vec<u8>> {
     let (start, mut burst) = (Instant::now(), Vec::new());
     while burst.len() < count && start.elapsed() < PATIENCE {
-        queue.receive(pools, &mut burst, 32);
+        queue.receive(pools, &mut burst, 32, Stamp::NONE);
     }
     let bytes = burst.iter().map(|frame| frame.bytes().to_vec()).collect();
     burst.into_iter().for_each(|frame| drop(pools.put(frame)));
@@ -51,7 +51,7 @@ fn an_interface_may_vanish_and_come_back() {
         both_ways(&mut *dpdk, &mut pools);
         run("ip link del va");
         await_link(&mut *dpdk, false);
-        assert_eq!(dpdk.receive(&mut pools, &mut Vec::new(), 32), 0);
+        assert_eq!(dpdk.receive(&mut pools, &mut Vec::new(), 32, Stamp::NONE), 0);
         assert_eq!(give(&mut *dpdk, &packets), packets.len());
         assert_eq!(dpdk.statistics().drops(PortDrop::TxLinkDown), packets.len() as u64);
         veth("va", "vb");

@@ -2,7 +2,7 @@
 //! TCP between virtual hosts with default offloads, through ports that a small forwarder connects.
 
 use crate::lab::{Helper, Lab, in_lab, open_one, open_xdp, role, run, spec, spec_of, veth};
-use frame::Frame;
+use frame::{Frame, Stamp};
 use port::{Pools, Queue, Statistics};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -96,7 +96,7 @@ impl Forwarder {
             while !reported.load(Ordering::Relaxed) {
                 let mut moved = 0;
                 for (from, to) in [(0, 1), (1, 0)] {
-                    ports[from].receive(&mut pools, &mut burst, 32);
+                    ports[from].receive(&mut pools, &mut burst, 32, Stamp::NONE);
                     for mut frame in burst.drain(..) {
                         seen.partial_checksums += u64::from(frame.meta.checksum.is_some());
                         if frame.meta.gso.is_some() {

@@ -2,6 +2,7 @@
 //! Network namespaces for tests: one for the driver and some for hosts. Their names exist only inside a mount
 //! namespace of the test. So they disappear with the test's processes, even after a crash.
 
+use frame::Stamp;
 use port::{Pools, Queue, Spec};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -164,7 +165,7 @@ pub fn fill(queue: &mut dyn Queue, pools: &mut Pools, burst: &mut Vec<frame::Fra
     let end = Instant::now() + Duration::from_secs(2);
     while burst.len() < count && Instant::now() < end {
         port::wait::wait(&[queue.descriptor().unwrap()], Some(Duration::from_millis(20))).unwrap();
-        queue.receive(pools, burst, 32);
+        queue.receive(pools, burst, 32, Stamp::NONE);
     }
     assert_eq!(burst.len(), count);
 }
@@ -181,7 +182,8 @@ fn collect(queue: &mut dyn Queue, count: usize, patience: Duration) -> Vec<Vec<u
     let mut end = Instant::now() + patience;
     while packets.len() < count && Instant::now() < end {
         port::wait::wait(&[queue.descriptor().unwrap()], Some(Duration::from_millis(20))).unwrap();
-        if queue.receive(&mut pools, &mut burst, 32) > 0 {
+        if queue.receive(&mut pools, &mut burst, 32, Stamp::new(9)) > 0 {
+            assert!(burst.iter().all(|frame| frame.meta.stamp == 9));
             end = Instant::now() + patience;
         }
         for frame in burst.drain(..) {

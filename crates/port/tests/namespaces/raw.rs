@@ -2,7 +2,7 @@
 //! Raw frames between two interfaces.
 
 use crate::lab::{Lab, drain, fill, in_lab, open_one, receive, run, send, spec, veth};
-use frame::{Frame, Gso, GsoKind, PartialChecksum};
+use frame::{Frame, Gso, GsoKind, PartialChecksum, Stamp};
 use port::{Pools, PortDrop, Queue};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -273,7 +273,7 @@ fn assert_survives_without_device(queue: &mut dyn Queue, drops: u64) {
     assert_eq!(queue.statistics().drops(PortDrop::TxLinkDown), drops);
     let ready = port::wait::wait(&[queue.descriptor().unwrap()], Some(Duration::from_millis(10))).unwrap();
     assert_eq!(ready, 0, "a device that is gone does not wake for ever");
-    assert_eq!(queue.receive(&mut Pools::new(0, 8, 0), &mut Vec::new(), 8), 0);
+    assert_eq!(queue.receive(&mut Pools::new(0, 8, 0), &mut Vec::new(), 8, Stamp::NONE), 0);
 }
 
 #[test]
@@ -286,7 +286,7 @@ fn without_buffers_packets_wait_and_what_the_ring_can_not_hold_is_counted() {
         send(&mut *a, &[packet(&[], 60, 1), packet(&[], 60, 2), packet(&[], 60, 3)]);
         fill(&mut *b, &mut pools, &mut burst, 2);
         std::thread::sleep(Duration::from_millis(10));
-        assert_eq!(b.receive(&mut pools, &mut burst, 8), 0);
+        assert_eq!(b.receive(&mut pools, &mut burst, 8, Stamp::NONE), 0);
         burst.drain(..).for_each(|frame| pools.put(frame).unwrap());
         fill(&mut *b, &mut pools, &mut burst, 1);
         assert_eq!((burst[0].bytes()[59], burst[0].meta.sequence, burst[0].meta.in_port), (3, 2, 2));
@@ -355,7 +355,7 @@ fn long_frames_without_room_do_not_hold_short_ones() {
             assert_eq!(held.len(), 9);
             send(&mut *a, &packets[..1]);
             pause();
-            assert_eq!(b.receive(&mut pools, &mut burst, 8), 0);
+            assert_eq!(b.receive(&mut pools, &mut burst, 8, Stamp::NONE), 0);
             held.into_iter().for_each(|frame| pools.put(frame).unwrap());
             fill(&mut *b, &mut pools, &mut burst, 1);
             assert!(burst[0].bytes() == packets[0]);

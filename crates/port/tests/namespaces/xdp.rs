@@ -3,7 +3,7 @@
 
 use crate::lab::{Lab, drain, fill, in_lab, open_one, open_xdp, receive, run, send, spec_of, veth};
 use crate::raw::{await_link, descriptors, packet, pause, udp};
-use frame::Frame;
+use frame::{Frame, Stamp};
 use port::{Pools, PortDrop, Queue};
 use std::time::{Duration, Instant};
 
@@ -108,7 +108,7 @@ fn a_device_that_goes_and_comes_back_is_survived() {
                 await_link(&mut **queue, false);
                 send(&mut **queue, &[packet(&[], 60, 1)]);
                 assert_eq!(queue.statistics().drops(PortDrop::TxLinkDown), round);
-                assert_eq!(queue.receive(&mut Pools::new(0, 8, 0), &mut Vec::new(), 8), 0);
+                assert_eq!(queue.receive(&mut Pools::new(0, 8, 0), &mut Vec::new(), 8, Stamp::NONE), 0);
             }
             // The new interface has the index of the old one.
             make();
@@ -190,7 +190,7 @@ fn without_buffers_packets_wait_and_what_the_ring_can_not_hold_is_counted() {
         send(&mut *a, &[packet(&[], 60, 1), packet(&[], 60, 2), packet(&[], 60, 3)]);
         fill(&mut *b, &mut pools, &mut burst, 2);
         std::thread::sleep(Duration::from_millis(10));
-        assert_eq!(b.receive(&mut pools, &mut burst, 8), 0);
+        assert_eq!(b.receive(&mut pools, &mut burst, 8, Stamp::NONE), 0);
         burst.drain(..).for_each(|frame| pools.put(frame).unwrap());
         fill(&mut *b, &mut pools, &mut burst, 1);
         assert_eq!((burst[0].bytes()[59], burst[0].meta.sequence, burst[0].meta.in_port), (3, 2, 2));
@@ -232,7 +232,7 @@ fn frames_wait_for_a_device_without_room_and_keep_their_order() {
         let mut got = Vec::new();
         while !frames.is_empty() && got.len() < FRAMES {
             a.transmit(&mut frames, &mut done);
-            a.receive(&mut Pools::new(0, 1, 0), &mut Vec::new(), 1);
+            a.receive(&mut Pools::new(0, 1, 0), &mut Vec::new(), 1, Stamp::NONE);
             got.extend(sent_after(receive(&mut *c, 1)));
         }
         got.extend(sent_after(drain(&mut *c)));

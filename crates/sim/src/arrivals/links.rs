@@ -5,7 +5,7 @@ use crate::arrivals::report::{ArrivalTimes, ClassReport, RING_FULL, Spans};
 use crate::arrivals::source::Source;
 use crate::arrivals::{Load, Report};
 use flow::{DropReason, Outcome, PortNo};
-use frame::Frame;
+use frame::{Frame, Stamp};
 use hdrhistogram::CreationError;
 use pipeline::Via;
 use port::{Capabilities, Link, Pools, Queue, Statistics};
@@ -227,7 +227,14 @@ impl Links {
         }
     }
 
-    fn receive(&mut self, port: usize, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize) -> usize {
+    fn receive(
+        &mut self,
+        port: usize,
+        pools: &mut Pools,
+        burst: &mut Vec<Frame>,
+        max: usize,
+        stamp: Stamp,
+    ) -> usize {
         let now_ns = self.clock.now_ns();
         while self.open && self.next_ns() <= now_ns {
             self.arrive();
@@ -239,7 +246,7 @@ impl Links {
             let bytes = &self.lines[usize::from(passage.class)].flows[passage.flow as usize];
             let Some(mut frame) = pools.filled(bytes) else { break };
             let sequence = self.sequences[port];
-            frame.meta = frame::Meta { in_port: port as u32 + 1, sequence, ..frame::Meta::default() };
+            frame.meta.arrive(port as u32 + 1, sequence, stamp);
             self.inside[port][sequence as usize % INSIDE] = *passage;
             self.sequences[port] += 1;
             self.rings[port].pop_front();
@@ -366,8 +373,8 @@ pub(super) struct LinkQueue {
 }
 
 impl Queue for LinkQueue {
-    fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize) -> usize {
-        lock(&self.links).receive(self.port.0.saturating_sub(1) as usize, pools, burst, max)
+    fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize, stamp: Stamp) -> usize {
+        lock(&self.links).receive(self.port.0.saturating_sub(1) as usize, pools, burst, max, stamp)
     }
 
     fn transmit(&mut self, frames: &mut Vec<Frame>, done: &mut Vec<Frame>) -> usize {

@@ -2,7 +2,7 @@
 //! Interface between a switch and the network: one arriving frame, and the frames that the switch sends.
 
 use flow::PortNo;
-use frame::Frame;
+use frame::{Frame, Stamp};
 use port::{Capabilities, Link, Pools, Queue, Statistics};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -66,7 +66,7 @@ impl NetworkQueue {
 }
 
 impl Queue for NetworkQueue {
-    fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, _: usize) -> usize {
+    fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, _: usize, stamp: Stamp) -> usize {
         if self.side.arriving.load(Relaxed) != self.number.0 {
             return 0;
         }
@@ -77,8 +77,7 @@ impl Queue for NetworkQueue {
         });
         let Some((mut frame, packet)) = taken else { return 0 };
         self.side.arriving.store(0, Relaxed);
-        frame.meta.in_port = self.number.0;
-        frame.meta.sequence = packet;
+        frame.meta.arrive(self.number.0, packet, stamp);
         self.statistics.received(frame.len());
         burst.push(frame);
         1

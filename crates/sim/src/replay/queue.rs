@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Worker's queue, whose remote side is a replay in the same thread.
 
-use frame::Frame;
+use frame::{Frame, Stamp};
 use port::{Capabilities, Link, Pools, Queue, Statistics};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -41,14 +41,13 @@ impl ReplayQueue {
 }
 
 impl Queue for ReplayQueue {
-    fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize) -> usize {
+    fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize, stamp: Stamp) -> usize {
         let mut line = self.side.line();
         let before = burst.len();
         while burst.len() - before < max {
             let Some((sequence, bytes)) = line.arriving.front() else { break };
             let Some(mut frame) = pools.filled(bytes) else { break };
-            frame.meta.in_port = self.number;
-            frame.meta.sequence = *sequence;
+            frame.meta.arrive(self.number, *sequence, stamp);
             self.statistics.received(frame.len());
             burst.push(frame);
             line.arriving.pop_front();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! An in-memory queue with a descriptor, so that the queue's worker can sleep until a packet arrives.
 
-use frame::Frame;
+use frame::{Frame, Stamp};
 use port::mem::MemQueue;
 use port::wait::Wake;
 use port::{Capabilities, Link, Outstanding, Pools, Queue, Statistics};
@@ -15,9 +15,9 @@ pub struct BellQueue {
 }
 
 impl Queue for BellQueue {
-    fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize) -> usize {
+    fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize, stamp: Stamp) -> usize {
         self.bell.clear();
-        let count = self.inner.receive(pools, burst, max);
+        let count = self.inner.receive(pools, burst, max, stamp);
         if count == max {
             // Wake the worker again, because there may be more packets.
             self.bell.wake();

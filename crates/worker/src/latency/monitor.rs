@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Latency measurement in the worker: reads the clock, stamps received bursts, and counts sent frames.
+//! Latency measurement in the worker: reads the clock, gives stamps for received bursts, and counts sent
+//! frames.
 
 use super::cells::LatencyCells;
 use super::gaps::Gaps;
 use super::runs::{Run, StampRuns};
 use crate::clock::Clock;
-use frame::Frame;
+use frame::Stamp;
 use pipeline::Probe;
 use std::sync::Arc;
 
@@ -84,27 +85,17 @@ impl LatencyMonitor {
         self.gaps.changed(now);
     }
 
-    /// Called before a queue is polled.
+    /// Called before a queue is polled. Returns the stamp for the frames of this poll.
     #[inline]
-    pub fn poll<P: Probe>(&mut self, probe: &P) {
+    pub fn poll<P: Probe>(&mut self, probe: &P) -> Stamp {
         // Without work since the last reading, hardly any time has passed.
         if self.work > 0 {
             self.read(probe);
         }
+        Stamp::new(self.last)
     }
 
-    /// Stamps the received burst with the time before the poll.
-    #[inline]
-    pub fn stamp(&mut self, burst: &mut [Frame]) {
-        self.work += burst.len() as u64;
-        let (stamp, round) = ((self.last as u32).max(1), (self.last >> u32::BITS) as u16);
-        for frame in burst {
-            let meta = &mut frame.meta;
-            (meta.stamp, meta.stamp_round) = (stamp, round);
-        }
-    }
-
-    /// Counts packets of the backlog as work.
+    /// Counts packets received, or processed from the backlog, as work.
     #[inline]
     pub fn worked(&mut self, packets: usize) {
         self.work += packets as u64;

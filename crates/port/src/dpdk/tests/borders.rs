@@ -4,7 +4,7 @@
 
 use super::*;
 use crate::{mem, pcap};
-use frame::FillLevel;
+use frame::{FillLevel, Stamp};
 use shim::odd::{self, OddKind};
 use shim::{Pool, Port};
 
@@ -68,7 +68,7 @@ fn frames_wait_while_no_mbuf_is_free_for_their_copies() {
     let (mut pools, mut held) = (pools(), Vec::new());
     // The device takes mbufs for a whole burst or none.
     for _ in 0..MBUFS {
-        queue.receive(&mut pools, &mut held, 1);
+        queue.receive(&mut pools, &mut held, 1, Stamp::NONE);
     }
     assert_eq!(queue.buffers().free, 0);
     let sent = [vec![2; 60], vec![3; 8_000], vec![4; 60]];
@@ -169,7 +169,7 @@ fn copies_that_a_full_device_does_not_take_are_freed() {
     assert_eq!(own.level(), before);
     // The device has space for one packet.
     let mut received = Vec::new();
-    assert_eq!(queue.receive(&mut pools, &mut received, 1), 1);
+    assert_eq!(queue.receive(&mut pools, &mut received, 1, Stamp::NONE), 1);
     assert_eq!((queue.transmit(&mut frames, &mut done), frames.len(), done.len()), (1, 2, 1));
     assert_eq!(own.level().free, before.free - 1);
     // All packets leave the device, the copy last.
@@ -177,7 +177,7 @@ fn copies_that_a_full_device_does_not_take_are_freed() {
     while !received.is_empty() {
         last = received[received.len() - 1].bytes().to_vec();
         free(&mut pools, received.drain(..));
-        queue.receive(&mut pools, &mut received, 32);
+        queue.receive(&mut pools, &mut received, 32, Stamp::NONE);
     }
     assert_eq!(last, [6; 60]);
     assert_eq!([own.level(), filler.level()], [before, FillLevel { free: 2_047, total: 2_047 }]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Ports at which packets arrive one by one at a given rate. The ports count transmitted packets.
 
-use frame::Frame;
+use frame::{Frame, Stamp};
 use port::mem::LoopQueue;
 use port::{Capabilities, Link, Pools, Queue, Statistics};
 use std::sync::Arc;
@@ -31,9 +31,9 @@ impl Stream {
 }
 
 impl Queue for Stream {
-    fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize) -> usize {
+    fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize, stamp: Stamp) -> usize {
         let waiting = self.line.waiting.load(Relaxed);
-        let received = self.queue.receive(pools, burst, max.min(waiting));
+        let received = self.queue.receive(pools, burst, max.min(waiting), stamp);
         self.line.waiting.store(waiting - received, Relaxed);
         received
     }
