@@ -258,22 +258,20 @@ impl Outbox {
             self.merge();
         }
         let mut sent = 0;
-        while !self.low_latency.is_empty() {
-            let (taken, is_done) = self.ring(Lane::LowLatency, self.low_latency.len(), queue, done);
-            rung(&self.runs, taken);
-            sent += taken;
-            if !is_done {
+        while !self.is_empty() {
+            let lane = if self.low_latency.is_empty() { Lane::Normal } else { Lane::LowLatency };
+            let most = match lane {
+                Lane::LowLatency => self.low_latency.len(),
+                Lane::Normal => self.allowed(queue),
+            };
+            if most == 0 {
                 break;
             }
-        }
-        while self.low_latency.is_empty() && !self.normal.is_empty() {
-            let allowed = self.allowed(queue);
-            if allowed == 0 {
-                break;
+            let (taken, is_done) = self.ring(lane, most, queue, done);
+            if lane == Lane::Normal && self.frozen > 0 {
+                self.frozen = self.frozen.saturating_sub(taken);
+                self.promoted = self.promoted.saturating_sub(taken);
             }
-            let (taken, is_done) = self.ring(Lane::Normal, allowed, queue, done);
-            self.frozen = self.frozen.saturating_sub(taken);
-            self.promoted = self.promoted.saturating_sub(taken);
             rung(&self.runs, taken);
             sent += taken;
             if !is_done {
