@@ -145,8 +145,8 @@ fn apart(key: &str, one: &Config, other: &Config, mistakes: &mut Mistakes) {
     }
 }
 
-/// Keeps the workers that serve a port of this datapath. With several datapaths, each datapath runs separate
-/// threads for its workers, with the CPUs and the idle mode from the file.
+/// Keeps only the workers that serve a port of this datapath, and renumbers them. With several datapaths,
+/// each datapath runs separate threads for its workers, with the CPUs and the idle mode from the file.
 fn keep_used_workers(config: &mut Config) {
     let ports = &mut config.datapath.ports;
     let used: Vec<usize> = (0..config.workers.len())
@@ -209,7 +209,7 @@ fn workers(
     Some(workers)
 }
 
-/// Key of a datapath in the file, and the settings against which the datapath is checked.
+/// Key of a datapath in the file, and the settings with which the datapath must be consistent.
 struct Context<'a> {
     key: &'a str,
     workers: Option<&'a [WorkerConfig]>,
@@ -261,7 +261,7 @@ fn datapath(
     }
     if let Some(port) = ports.iter().find(|port| port.driver == port::af_xdp::NAME) {
         notes.push(format!(
-            "port {}: af_xdp does not see VLAN tags that the device of a sender inserts or this device removes; `ethtool -K DEVICE txvlan off` at the sender and `rxvlan off` here turn this off.",
+            "port {}: af_xdp does not see VLAN tags that the device of a sender inserts or this device removes; `ethtool -K DEVICE txvlan off` at the sender and `rxvlan off` here disable these offloads.",
             port.name
         ));
     }
@@ -309,7 +309,7 @@ fn openflow(
     OpenFlow { standalone: standalone || controllers.is_empty(), controllers, listen }
 }
 
-/// Parses a list of distinct endpoints. Wrong endpoints are missing in the result.
+/// Parses a list of distinct endpoints. The result omits invalid endpoints.
 fn endpoints(
     key: &str,
     texts: &[String],

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_controller_without_a_port_has_openflows() {
+    fn a_controller_without_a_port_gets_the_port_of_openflow() {
         assert_eq!(controller("tcp:10.0.0.1"), Ok(Endpoint::Tcp(([10, 0, 0, 1], 6_653).into())));
         assert_eq!(controller("tcp:[::1]:6633"), Ok(Endpoint::Tcp("[::1]:6633".parse().unwrap())));
         for wrong in
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_has_a_path_that_fits() {
+    fn a_socket_path_has_1_to_107_bytes() {
         for read in [controller, listen_address] {
             assert_eq!(read("unix:/run/a.sock"), Ok(Endpoint::Unix("/run/a.sock".into())));
             assert_eq!(read("unix:a").unwrap().to_string(), "unix:a");

@@ -32,7 +32,7 @@ pub struct FlowFile {
     partial: String,
     /// Number of lines parsed.
     lines: u32,
-    /// Flows, groups and meters of the lines.
+    /// Flows, groups and meters of the lines parsed so far.
     asked: Vec<FileLine>,
     /// Line number of each element of `asked`.
     line_of: Vec<u32>,
@@ -85,13 +85,13 @@ impl FlowFileError {
 }
 
 impl FlowFile {
-    /// Creates an empty file. Its flows may refer to ports by these names.
+    /// Creates an empty file. Its flows may refer to ports by the names in `names`.
     #[must_use]
     pub fn new(names: PortNames) -> Self {
         Self { names, ..Self::default() }
     }
 
-    /// Reads a file whose flows name no ports.
+    /// Reads a file whose flows refer to ports by number only.
     ///
     /// # Errors
     ///
@@ -157,7 +157,8 @@ impl FlowFile {
         self.asked.is_empty()
     }
 
-    /// Returns the ports to which the lines read so far output, and those that they match or watch.
+    /// Returns the ports to which the lines read so far output packets, and the ports that they match or
+    /// watch.
     #[must_use]
     pub fn ports(&self) -> BTreeSet<PortNo> {
         self.asked.iter().flat_map(FileLine::ports).collect()
@@ -215,7 +216,7 @@ impl FlowFile {
             }
         }
         if self.mistakes.is_empty() {
-            // Each line on its own is accepted, so the error of the bundle is reported.
+            // Each line is accepted on its own, so only the bundle as a whole has an error.
             self.mistakes.add(|| format!("line {line}: {refused}"));
         }
         self.mistakes.refuse().map(|()| Changed::default())
@@ -313,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_reported_up_to_a_number() {
+    fn mistakes_are_reported_up_to_a_limit() {
         let mut file = FlowFile::default();
         file.push(&"in_port=1,actions=drop\n".repeat(3));
         assert_eq!(file.len(), 3);
@@ -322,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_check_tells_of_every_line_that_the_model_refuses() {
+    fn a_check_reports_every_line_that_the_model_refuses() {
         let text = "meter meter=1 bands=type=drop rate=9\ngroup group_id=1,type=all,bucket=group:2\n\
                     in_port=1,actions=meter:1,group:3\nin_port=2,actions=meter:2,output:1\nin_port=3,actions=output:1\n";
         let model = || Model::new(ModelConfig::default(), worker::without_workers(), Nanos(0));
@@ -342,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_end_does_not_grow_for_ever() {
+    fn an_endless_line_uses_bounded_memory() {
         let mut file = FlowFile::default();
         for _ in 0..100 {
             file.push(&"x".repeat(10_000));

@@ -21,10 +21,11 @@ const LEARN_WINDOWS_NS: RangeInclusive<Nanos> = Nanos(100_000_000)..=Nanos(3_600
 /// were sent.
 const OUTSTANDING_BYTES: usize = 256 * 1024;
 
-/// Maximum of `outstanding_bytes`. It exceeds the size of a socket's buffer, so it stands for no limit.
+/// Maximum of `outstanding_bytes`. It exceeds the size of a socket's buffer, so it has the effect of no
+/// limit.
 const OUTSTANDING_MAX_BYTES: i64 = 16 * 1024 * 1024;
 
-/// Maximum of `quiet`, in ns. With a longer time, the small quantum would be used almost always.
+/// Maximum of `quiet`, in ns. With a longer time, the small quantum would be in use almost always.
 const QUIET_MAX_NS: Nanos = Nanos(1_000_000_000);
 
 /// Forwarding settings of a datapath, without ports and controllers.

@@ -6,7 +6,7 @@
 //! - [`Config::load`] reads the daemon's configuration; `check` checks it.
 //! - [`flow_file`] reads flows, groups and meters, and loads them into a model.
 //! - [`stateless_form`] is the text form of the stateless forwarder's settings.
-//! - [`packet`] makes packets from text. [`trace`] explains how rules process packets.
+//! - [`packet`] builds packets from text. [`trace`] explains how rules process packets.
 //! - [`text`], [`mistakes`], [`value`] and [`forwarding`] are shared with other TOML files, such as
 //!   scenarios.
 

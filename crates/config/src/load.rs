@@ -29,8 +29,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read or contains mistakes. In the latter case, the error lists
-    /// all of them.
+    /// Returns an error if the file cannot be read, or an error that lists all mistakes in the file.
     pub fn load(path: &Path) -> Result<Vec<Self>, ConfigError> {
         Self::load_for(path, Scope::File)
     }
@@ -39,8 +38,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read or contains mistakes. In the latter case, the error lists
-    /// all of them.
+    /// Returns an error if the file cannot be read, or an error that lists all mistakes in the file.
     pub fn load_for(path: &Path, scope: Scope) -> Result<Vec<Self>, ConfigError> {
         text::load(path, |text| Self::parse_for(text, scope))
             .map_err(|source| ConfigError::Read { path: path.into(), source })?

@@ -8,12 +8,12 @@ use crate::socket::{SocketPurpose, check_socket_path};
 use port::PortError;
 use std::path::Path;
 
-/// Extent of the checks. A scope may include more than the file itself.
+/// Extent of the checks. Each scope includes the checks of the scopes before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
     /// Checks the file only.
     File,
-    /// Also checks that this build can open devices of these kinds.
+    /// Also checks that this build contains the drivers of the ports.
     Build,
     /// Also checks that CPUs, devices and socket directories exist on this machine.
     Machine,
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cpu_is_looked_for_only_on_this_machine() {
+    fn cpus_are_checked_only_in_the_scope_of_the_machine() {
         assert_eq!(Scope::File.cpu(8_191), Ok(None));
         assert_eq!(Scope::Build.cpu(8_191), Ok(None));
         let problem = Scope::Machine.cpu(8_191).unwrap_err();

@@ -18,7 +18,7 @@ pub struct Config {
     pub control: PathBuf,
     /// Whether lookups use portable code instead of the CPU's wide SIMD instructions.
     pub portable: bool,
-    /// Settings of DPDK, for ports of its driver.
+    /// Settings of DPDK, for ports with the driver `dpdk`.
     pub dpdk: port::dpdk::DpdkSettings,
     /// Workers, indexed by number.
     pub workers: Vec<WorkerConfig>,

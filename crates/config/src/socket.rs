@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Paths of the unix sockets that a configuration names. Sockets are opened by `switch`.
+//! Paths of the unix sockets that a configuration names. The crate `switch` opens the sockets.
 
 use rustix::fs::Access;
 use std::fs;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Text form of the stateless forwarder's settings. Configurations, the control socket and `shunt show` use
-//! it.
+//! Text form of the stateless forwarder's settings, for configurations, the control socket and `shunt show`.
 //!
 //! Begin with [`StatelessForm::read_all`].
 
@@ -12,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 
-/// Settings of the stateless forwarder. Numbers are read as `i64`. For a value out of range, this crate
-/// rather than serde then reports the error.
+/// Settings of the stateless forwarder. Numbers are read as `i64`, so that this crate, and not serde, reports
+/// values out of range.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StatelessForm {
@@ -99,7 +98,7 @@ pub struct GatesForm {
     pub ports: Vec<(i64, i64, String)>,
 }
 
-/// A mistake: a key within the settings, and a sentence.
+/// A mistake: the key within the settings, and a sentence that describes the problem.
 pub type Wrong = (String, String);
 
 fn number(key: &str, value: i64, from: i64, to: i64) -> Result<u32, Wrong> {
@@ -217,7 +216,9 @@ impl BankForm {
         let bank = self.read(&key)?;
         match stateless_config.banks[epoch].replace(bank) {
             None => Ok(()),
-            Some(_) => Err((format!("{key}.epoch"), format!("{epoch} has a bank already; use the other"))),
+            Some(_) => {
+                Err((format!("{key}.epoch"), format!("{epoch} has a bank already; use the other epoch")))
+            }
         }
     }
 
@@ -389,7 +390,7 @@ gates = { down_d = 4, up_d = 8, external_d = 2, server_gate_max = 30, ports = [[
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn formatted_settings_parse_back() {
         let stateless_config = read(WHOLE).unwrap();
         assert_eq!(StatelessForm::from(&stateless_config).read(), Ok(stateless_config.clone()));
         assert_eq!(stateless_config.types, TagTypes { keyflow: 0x9999, ..TagTypes::default() });

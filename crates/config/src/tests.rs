@@ -61,7 +61,7 @@ quiet = "50us"
 "#;
 
 #[test]
-fn the_example_of_the_contract_is_read() {
+fn the_documented_example_is_read() {
     let config = Config::parse(GOOD).unwrap();
     let forwarding = config.datapath.forwarding;
     assert_eq!(config.control, Path::new("/tmp/s1.sock"));
@@ -97,7 +97,7 @@ fn the_example_of_the_contract_is_read() {
 }
 
 #[test]
-fn learning_is_off_unless_it_is_asked_for() {
+fn learning_is_off_unless_it_is_enabled() {
     let text = GOOD.replace("enabled = false", "enabled = true");
     let second = 1_000_000_000;
     let learning = Learning { min_pps: 1_000, window: Nanos(5 * second), min_timeout: Nanos(600 * second) };
@@ -106,13 +106,13 @@ fn learning_is_off_unless_it_is_asked_for() {
         .replace("enabled = true, min_pps = 1000, window = \"5s\", min_timeout = \"10m\"", "enabled = true");
     assert_ne!(minimal, text);
     assert_eq!(Config::parse(&minimal).unwrap().datapath.forwarding.learning, Some(learning));
-    // Without the fast-forwarding path, the low-latency mark has no effect. This is reported by a note.
+    // Without the fast-forwarding path, the low-latency mark has no effect. A note reports this.
     let idle = text.replace("[datapath.ffp]\nenabled = true", "[datapath.ffp]\nenabled = false");
     assert_eq!(Config::parse(&idle).unwrap().notes.len(), 1);
 }
 
 #[test]
-fn what_af_xdp_does_not_see_is_said_once() {
+fn the_limitation_of_af_xdp_is_noted_once() {
     let text = GOOD
         .replace("\"af_packet\"", "\"af_xdp\"")
         .replace("\"mem\"\ndevice = \"null\"", "\"af_xdp\"\ndevice = \"x\"");
@@ -122,7 +122,7 @@ fn what_af_xdp_does_not_see_is_said_once() {
 }
 
 #[test]
-fn what_may_be_left_out_has_the_default_of_the_contract() {
+fn missing_keys_have_the_documented_defaults() {
     let config = Config::parse("[[worker]]\n[[datapath]]\nid = 7\n").unwrap();
     assert_eq!(config.control, Path::new(DEFAULT_CONTROL));
     assert_eq!(config.workers, [WorkerConfig { cpu: None, idle: Idle::Adaptive }]);
@@ -131,7 +131,7 @@ fn what_may_be_left_out_has_the_default_of_the_contract() {
 }
 
 #[test]
-fn the_fail_mode_says_what_is_done_without_controllers() {
+fn the_fail_mode_selects_the_behaviour_without_controllers() {
     let openflow = |by: &str| {
         let text = changed(GOOD, "controllers = []\nfail_mode = \"standalone\"", by);
         Config::parse(&text).unwrap().datapath.openflow
@@ -368,7 +368,7 @@ const MISTAKES: &[(&str, &str, &[&str])] = &[
 ];
 
 #[test]
-fn every_mistake_has_its_sentence() {
+fn every_mistake_has_a_message() {
     for (what, by, says) in MISTAKES {
         let text = changed(GOOD, what, by);
         // Each replacement must give exactly one mistake.
@@ -383,13 +383,13 @@ fn every_mistake_has_its_sentence() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_named() {
+fn an_error_names_the_missing_file() {
     let message = Config::load(Path::new("no/such.toml")).unwrap_err().to_string();
     assert!(message.starts_with("no/such.toml: cannot read the configuration: "), "{message}");
 }
 
 #[test]
-fn a_file_that_is_no_text_is_refused_with_the_line() {
+fn a_file_that_is_not_text_is_refused_with_the_line() {
     let path = std::env::temp_dir().join(format!("shunt-config-{}.toml", std::process::id()));
     std::fs::write(&path, b"[[worker]]\n# \xff\n").unwrap();
     let message = Config::load(&path).unwrap_err().to_string();
@@ -578,13 +578,13 @@ workers = [1]
 "#;
 
 #[test]
-fn each_of_several_datapaths_has_its_own() {
+fn each_datapath_has_separate_settings() {
     let all = Config::parse_all(TWO).unwrap();
     let controls: Vec<_> = all.iter().map(|config| config.control.to_str().unwrap()).collect();
     assert_eq!(controls, ["/tmp/s1.sock", "/tmp/s2.sock"]);
     let worker = |cpu| WorkerConfig { cpu: Some(cpu), idle: Idle::Adaptive };
     assert_eq!((&all[0].workers[..], &all[1].workers[..]), (&[worker(0)][..], &[worker(1)][..]));
-    assert_eq!(all[1].datapath.ports[0].workers, [0], "numbered among those that it has");
+    assert_eq!(all[1].datapath.ports[0].workers, [0], "workers are numbered within their datapath");
     assert!(all.iter().all(|config| config.notes.is_empty()));
     let stateless = all[0].datapath.stateless.as_ref().unwrap();
     assert_eq!(stateless.banks[0].as_ref().unwrap().labels.len(), 2);

@@ -199,7 +199,7 @@ fn place_of(text: &str, error: &Error) -> Option<TextPlace> {
 }
 
 /// Collects syntax errors. After an error, the parser may report errors in the following lines. Only the
-/// first error of consecutive lines is therefore kept.
+/// first error in each run of consecutive lines is therefore kept.
 fn no_toml(text: &str, errors: &[Error]) -> Mistakes {
     let mut errors: Vec<(Option<TextPlace>, &Error)> =
         errors.iter().map(|error| (place_of(text, error), error)).collect();

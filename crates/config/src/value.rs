@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn cookies_fit_their_masks() {
+    fn cookies_have_no_bits_outside_their_masks() {
         assert_eq!(cookie("0x4c/0xff"), Ok(CookieMask { value: 0x4c, mask: 0xff }));
         assert_eq!(cookie("3/3"), Ok(CookieMask { value: 3, mask: 3 }));
         for wrong in ["", "1", "0x/1", "x/1", "1/2/3", "0x10000000000000000/1"] {
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_no_numbers_and_not_reserved() {
+    fn port_names_are_neither_numbers_nor_reserved() {
         for good in ["p1", "veth-1.2", "a234567890123_4"] {
             assert_eq!(port_name(good), Ok(()), "{good}");
         }

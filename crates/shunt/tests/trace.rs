@@ -89,7 +89,7 @@ fn one_command_says_why_a_packet_is_dropped() {
     }
     let reported = place.trace(&["--hex", "02:00:00:00:00:01 0200"]);
     assert!(
-        reported.contains("result: dropped (runt): it has 8 bytes, an Ethernet header has 14"),
+        reported.contains("result: dropped (runt): it has 8 bytes, but an Ethernet header has 14"),
         "{reported}"
     );
 }

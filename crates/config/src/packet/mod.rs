@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Packets that are given as text: fields in flow syntax, hexadecimal bytes, or a packet of a capture.
 //!
-//! Begin with [`PacketForm::frame`]. Scenarios make many packets from one [`Template`].
+//! Begin with [`PacketForm::frame`]. Scenarios build many packets from one [`Template`].
 
 mod capture;
 mod error;

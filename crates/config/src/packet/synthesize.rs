@@ -7,8 +7,8 @@ use flow::{Field, FieldBase, FieldMatch, Match, PortNo, port_no};
 use port::LARGE_FRAME_BYTES;
 use wire::{Depth, Layers, PacketBuilder};
 
-/// Default MAC addresses. Both are unicast addresses: NORMAL learns the source address, and floods packets to
-/// the unknown destination.
+/// Default MAC addresses, both of them unicast. NORMAL learns the source address, and floods packets to the
+/// unknown destination.
 const DESTINATION: u128 = 0x0200_0000_0002;
 const SOURCE: u128 = 0x0200_0000_0001;
 /// Default TTL.
@@ -113,8 +113,8 @@ impl Template {
     }
 }
 
-/// Returns the bits of a field that are not fixed. For a condition that examines only the PCP, the VLAN ID is
-/// 0.
+/// Returns the bits of a field that are not fixed. The VLAN ID has none: if a condition examines only the
+/// PCP, the VLAN ID of the packet is 0.
 fn open(condition: &FieldMatch) -> u128 {
     if condition.field == Field::VlanVid { 0 } else { condition.field.full_mask() & !condition.mask }
 }
@@ -134,8 +134,8 @@ fn take_ttl(text: &str) -> Result<(String, u8), PacketError> {
     Ok((rest.join(","), ttl))
 }
 
-/// Checks that a received packet can have these fields: values are exact, and there are no fields that only
-/// tables write.
+/// Checks that a received packet can have these fields: values are exact, and no field is one that only
+/// tables can write.
 fn check(matching: &Match, masks: Masks) -> Result<(), PacketError> {
     if matching.index().is_some() {
         return Err(PacketError::Field("index".into(), "selects an entry of a table; packets have no index"));
@@ -304,7 +304,7 @@ mod tests {
 
     /// A packet built from a match must satisfy this match.
     #[test]
-    fn a_packet_has_the_fields_it_was_made_of() {
+    fn a_packet_has_the_fields_that_it_was_built_from() {
         for text in [
             "in_port=p7,tcp,nw_src=10.0.0.1,nw_dst=10.0.0.2,tp_src=1234,tp_dst=80,nw_tos=32,nw_ecn=1",
             "in_port=3,dl_src=02:00:00:00:00:09,dl_dst=ff:ff:ff:ff:ff:ff,dl_vlan=7,dl_vlan_pcp=5,arp,arp_op=2",
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_packet_is_refused() {
+    fn impossible_packets_are_refused() {
         for (text, says) in [
             ("nw_src=10.0.0.1", "needs dl_type"),
             ("ip,nw_src=10.0.0.0/8", "has a mask"),

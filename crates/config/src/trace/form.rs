@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Traces in the form in which the control socket and `--json` represent them.
+//! Form of traces on the control socket and in the output of `--json`.
 
 use flow::{GroupId, PortNo, QueueId, RuleVersion, TableId};
 use serde::{Deserialize, Serialize};
@@ -27,11 +27,11 @@ pub struct TraceForm {
     pub low_latency: bool,
     /// First table in which the packet hit a normal entry, if it hit one.
     pub normal_from: Option<TableId>,
-    /// Whether the packet can leave without leaving the fast-forwarding path.
+    /// Whether the fast-forwarding path alone can forward the packet.
     pub fast: bool,
     /// Reason or condition for the value of `fast`.
     pub fast_why: String,
-    /// Whether a path record can forward the packet. It would name the entries of `tables`.
+    /// Whether a path record can forward the packet. Such a record names the entries in `tables`.
     pub express: bool,
     /// Reason or condition for the value of `express`.
     pub express_why: String,

@@ -8,7 +8,8 @@ use model::trace::{Trace, Worked};
 use std::collections::BTreeMap;
 use worker::WorkerSet;
 
-/// Cache mode of each table on the fast-forwarding path. Other tables are excluded from the path.
+/// Cache mode of each table on the fast-forwarding path. Tables that are not listed are excluded from the
+/// path.
 pub type Ways = BTreeMap<TableId, &'static str>;
 
 /// Returns a sentence about the outcome of the packet.
@@ -85,8 +86,8 @@ pub fn dropped(model: &Model<WorkerSet>, found: &Trace, reason: DropReason) -> S
                     )
                 }
                 (None, DropReason::PortDown) if found.steps.is_empty() => {
-                    "the port that its key or tag leads to cannot be sent to (it is down, set not to forward, not there, or where \
-                     the packet came in), and no backup can"
+                    "the port that its key or tag leads to cannot be used (it is down, set not to forward, missing, or \
+                     the ingress port), and there is no usable backup port"
                         .into()
                 }
                 (None, _) => reason.meaning().into(),
@@ -96,12 +97,12 @@ pub fn dropped(model: &Model<WorkerSet>, found: &Trace, reason: DropReason) -> S
             "an action sends it to port {}, its ingress port; only output:IN_PORT can do that",
             found.in_port
         ),
-        DropReason::Runt => format!("it has {} bytes, an Ethernet header has 14", found.frame.len()),
+        DropReason::Runt => format!("it has {} bytes, but an Ethernet header has 14", found.frame.len()),
         _ => sentence(reason.meaning()),
     }
 }
 
-/// Returns whether the packet can leave without leaving the fast-forwarding path, and the reason.
+/// Returns whether the fast-forwarding path alone can forward the packet, and the reason.
 pub fn fast(model: &mut Model<WorkerSet>, found: &Trace, ways: &Ways) -> (bool, String) {
     if model.plane_mut().lut_entries() == 0 {
         return (false, "the path is off (datapath.ffp.enabled)".into());
