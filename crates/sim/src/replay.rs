@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Replay of a capture through a switch, which writes captures of the output. The time is that of the
-//! capture, so timeouts and MAC ageing depend on the time stamps of the packets. The same input gives the
-//! same output bytes with every engine.
+//! Replay of a capture through a switch, which writes captures of the output. The clock follows the time
+//! stamps of the capture, so timeouts and MAC ageing depend on them. The same input gives the same output
+//! bytes with every engine.
 
 mod engine;
 mod error;
@@ -29,12 +29,13 @@ use std::path::Path;
 
 /// Sends the packets of a capture through a switch with these flows. Writes `controller.pcap` and, for each
 /// port that flows or packets use, `port-N.pcap` to the folder. A packet keeps its time stamp; packets leave
-/// a port in the order of their arrival. A capture that ends within a packet is replayed up to there, and the
-/// summary reports it.
+/// a port in the order of their arrival. If a capture ends within a packet, the packets before it are
+/// replayed, and the summary reports the damage.
 ///
 /// # Errors
-/// Returns an error if the capture is unreadable or not of Ethernet, if flows are refused, or if options are
-/// not supported. Nothing is written in these cases. Also returns an error if the output cannot be written.
+/// Returns an error if the capture is unreadable or is not an Ethernet capture, if flows are refused, or if
+/// options are not supported. Nothing is written in these cases. Also returns an error if the output cannot
+/// be written.
 pub fn replay(options: &Options) -> Result<ReplaySummary, ReplayError> {
     options.check()?;
     let flows = read_flows(&options.flows)?;

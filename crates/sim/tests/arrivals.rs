@@ -70,7 +70,7 @@ fn every_packet_is_accounted_for() {
                 assert_eq!((class.latency.count(), class.overtaken), (class.delivered, 0));
                 assert!(class.latency.quantile_ns(0.0) >= 2_000.0);
             }
-            let [low, late, normal] = &report.classes[..] else { panic!("three classes") };
+            let [low, late, normal] = &report.classes[..] else { panic!("expected three classes") };
             let passes = if comes_back.is_some() { 2 } else { 1 };
             assert_eq!((normal.fast, late.learning.count()), (0, 1));
             if normal_pps < 1e7 {
@@ -86,14 +86,14 @@ fn every_packet_is_accounted_for() {
 }
 
 #[test]
-fn low_latency_packets_pass_an_overload_that_waits() {
+fn low_latency_packets_overtake_waiting_packets_under_overload() {
     for seed in 1..=3 {
         let report = run(1.1e7, seed, None, LANES).unwrap();
         for class in &report.classes {
             assert_eq!(class.offered, class.delivered + class.lost(), "{class:?}");
             assert_eq!(class.overtaken, 0, "{class:?}");
         }
-        let [low, late, normal] = &report.classes[..] else { panic!("three classes") };
+        let [low, late, normal] = &report.classes[..] else { panic!("expected three classes") };
         assert_eq!((low.lost(), late.learning.count()), (0, 1), "{low:?} {late:?}");
         assert!(normal.lost() > 0, "{normal:?}");
         assert!(low.latency.max_ns() < normal.latency.max_ns(), "{}", low.latency.max_ns());

@@ -9,7 +9,7 @@ use sim::cost::{CostTable, Rig};
 const BURST: u64 = 32;
 
 #[test]
-fn a_frame_s_latency_is_what_its_burst_s_steps_cost() {
+fn the_latency_of_a_frame_is_the_cost_of_the_steps_of_its_burst() {
     const UNIT_NS: f64 = 10.0;
     const TURNS: u64 = 100;
     let mut rig = Rig::mix().unwrap();

@@ -32,7 +32,7 @@ fn compare(capture: &Path, window_ns: u64, folder: &Folder) -> (ReplaySummary, P
     let expected = files(&plain_in);
     let same = |out: &Path, what: &str| {
         let found = files(out);
-        assert!(found.keys().eq(expected.keys()), "{}, {what}: other files", capture.display());
+        assert!(found.keys().eq(expected.keys()), "{}, {what}: the sets of files differ", capture.display());
         for (file, bytes) in &found {
             assert!(*bytes == expected[file], "{}, {what}: {} differs", capture.display(), file.display());
         }
@@ -65,7 +65,7 @@ fn files(folder: &Path) -> BTreeMap<OsString, Vec<u8>> {
 }
 
 #[test]
-fn both_engines_make_the_same_of_every_capture() {
+fn both_engines_give_the_same_output_for_every_capture() {
     let folder = Folder::new("engines");
     let mut hit: BTreeSet<EntryId> = BTreeSet::new();
     let (mut packets, mut missed, mut express) = (0, 0, 0);
@@ -89,7 +89,7 @@ fn both_engines_make_the_same_of_every_capture() {
 }
 
 #[test]
-fn packets_made_for_it_hit_nearly_all_flows() {
+fn generated_packets_hit_nearly_all_flows() {
     let folder = Folder::new("made");
     let capture = folder.path().join("made.pcap");
     made::write(&capture);
@@ -106,7 +106,7 @@ fn packets_made_for_it_hit_nearly_all_flows() {
 }
 
 #[test]
-fn no_checksum_breaks_by_the_judgement_of_tshark() {
+fn tshark_finds_no_broken_checksum() {
     if !has_tshark() {
         println!("tshark is not installed: not checked");
         return;
@@ -120,15 +120,15 @@ fn no_checksum_breaks_by_the_judgement_of_tshark() {
         check.add(&capture, &out);
     }
     let right = check.finish();
-    println!("{right} checksums of copies are right, none of the others was right before");
+    println!("{right} checksums of copies are correct; each wrong one was wrong before the replay");
     assert!(right > 1_000);
 }
 
 /// The checksum check must detect an error.
 #[test]
-#[should_panic = "was right and is wrong in packet 1"]
+#[should_panic = "was correct and is wrong in packet 1"]
 fn a_broken_checksum_is_found() {
-    assert!(has_tshark(), "was right and is wrong in packet 1, if tshark were installed");
+    assert!(has_tshark(), "was correct and is wrong in packet 1, if tshark were installed");
     let folder = Folder::new("broken");
     let capture = folder.path().join("in.pcap");
     made::write_at(&capture, &[(0, false)]);
@@ -149,7 +149,7 @@ fn other_link_types_are_refused_with_a_sentence() {
     let out = folder.path().join("out");
     let error = replay(&Options::new(committed("dsa.pcap"), flows_file(), &out)).unwrap_err().to_string();
     assert!(error.contains("dsa.pcap") && error.contains("Ethernet (1) is needed"), "{error}");
-    assert!(!out.exists(), "nothing is written for it");
+    assert!(!out.exists(), "no output is written");
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn mistakes_are_reported_as_sentences() {
     assert!(port.contains("in-port 0 is not a port"), "{port}");
     let missing = reported(folder.path().join("none"), &|_| {});
     assert!(missing.contains("cannot read the flows"), "{missing}");
-    assert!(!out.exists(), "nothing is written");
+    assert!(!out.exists(), "no output is written");
 }
 
 /// The capture determines the time. An entry with a timeout and learned MAC addresses expire by the time
@@ -241,11 +241,11 @@ fn a_cut_capture_is_replayed_up_to_the_cut() {
     let out = folder.path().join("out");
     let error = replay(&Options::new(&capture, flows_file(), &out)).unwrap_err().to_string();
     assert!(error.contains("cut.pcap: packet 1: the file ends within it"), "{error}");
-    assert!(!out.exists(), "nothing is written for it");
+    assert!(!out.exists(), "no output is written");
 }
 
 #[test]
-fn what_is_no_file_is_refused_without_waiting_for_it() {
+fn captures_that_are_no_regular_files_are_refused_at_once() {
     let folder = Folder::new("pipe");
     let pipe = folder.path().join("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -253,6 +253,6 @@ fn what_is_no_file_is_refused_without_waiting_for_it() {
         let out = folder.path().join("out");
         let error = replay(&Options::new(capture, flows_file(), &out)).unwrap_err().to_string();
         assert!(error.contains("is not a regular file; a capture is read twice"), "{error}");
-        assert!(!out.exists(), "nothing is written for it");
+        assert!(!out.exists(), "no output is written");
     }
 }

@@ -231,7 +231,7 @@ fn the_stateless_forwarder_agrees_with_the_reference() {
     let (mut done, mut version) = (0, 0);
     while done < packets {
         let (stateless_config, ports) = (any_stateless(&mut rng), any_ports(&mut rng));
-        stateless_config.check().expect("it can be");
+        stateless_config.check().expect("a valid configuration");
         version += 1;
         let mut updates = Updates {
             version: RuleVersion(version),
@@ -243,7 +243,7 @@ fn the_stateless_forwarder_agrees_with_the_reference() {
         pipeline.apply(&mut updates, &mut ());
         let mut reference = Reference::new();
         for state in ports {
-            reference.apply(&Operation::Port(state)).expect("a port");
+            reference.apply(&Operation::Port(state)).expect("a valid port");
         }
         reference
             .apply(&Operation::Stateless(Some(Arc::new(stateless_config.clone()))))
@@ -268,7 +268,7 @@ fn the_stateless_forwarder_agrees_with_the_reference() {
             let sent: Vec<Sent> = egress.sent.iter().map(|(sent, _)| sent.clone()).collect();
             assert_eq!(sent, expected.sent, "{}", context());
             assert!(egress.sent.iter().all(|(_, lane)| *lane == Lane::LowLatency));
-            assert_eq!(egress.freed, count - sent.len(), "a frame each");
+            assert_eq!(egress.freed, count - sent.len(), "one frame is sent or freed per packet");
             let after = counters.read().0;
             for reason in DropReason::ALL {
                 let dropped = after.dropped[*reason as usize] - before.dropped[*reason as usize];

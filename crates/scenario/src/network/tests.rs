@@ -282,7 +282,7 @@ fn gates_that_are_swapped_are_seen() {
 }
 
 #[test]
-fn a_backup_that_is_missing_is_seen() {
+fn losses_for_lack_of_a_backup_are_reported() {
     let mut plan = plan("abilene.json");
     switch(&mut plan, "Denver")["banks"][0]["backups"] = json!({});
     let outcome = run(&plan, FAILURES);

@@ -7,24 +7,24 @@ use crate::cost::{CostError, CostTable};
 /// Maximum share of packets that may be lost for lack of space at a sustained rate.
 const LOST_PART: f64 = 1e-4;
 
-/// Maximum time in which the switch must be empty after the last arrival, as a share of the arrival time. If
-/// it takes longer, the backlog has grown, and the rate is not sustained.
+/// Maximum time from the last arrival until the switch is empty, as a share of the time during which packets
+/// arrive. A longer time means that the backlog has grown, so the rate is not sustained.
 const LATE_PART: f64 = 0.005;
 
-/// First rate that is tried, in packets/s. The next constant is the highest one.
+/// First rate and highest rate that are tried, in packets/s.
 const FIRST_PPS: f64 = 1e5;
 const MOST_PPS: f64 = 1e9;
 
-/// Number of packets per trial while rates are doubled. The next constant is the number in all later trials.
+/// Number of packets per trial: first while rates are doubled, then in all later trials.
 const ROUGH: f64 = 5e4;
 const FINE: f64 = 2e5;
 
 /// Number of bisection steps after doubling.
 const STEPS: u32 = 8;
 
-/// Returns the highest total rate in packets/s at which a switch loses next to nothing for lack of space. The
-/// shares of the classes stay the same. Returns 0 if the switch loses packets at every rate, or if nothing
-/// arrives.
+/// Returns the highest total rate in packets/s at which a switch loses at most 0.01 % of the packets
+/// for lack of space. The shares of the classes stay the same. Returns 0 if the switch loses more at every
+/// rate, or if nothing arrives.
 ///
 /// # Errors
 /// Returns an error if a rule is refused.
@@ -53,7 +53,7 @@ pub fn capacity_pps(switch: &Switch<'_>, load: &Load, costs: &CostTable) -> Resu
         most_pps *= 2.0;
     }
     let mut holds_pps = most_pps / 2.0;
-    // The trial may have had too few packets for a reliable result.
+    // The short trial at this rate may have been too optimistic, so it is repeated with more packets.
     while holds_pps >= FIRST_PPS && !holds(holds_pps, FINE)? {
         most_pps = holds_pps;
         holds_pps /= 2.0;

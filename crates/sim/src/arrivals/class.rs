@@ -88,7 +88,7 @@ pub struct Class {
     pub port: PortNo,
     /// One packet per flow, from the destination MAC address to the last byte before the FCS.
     pub flows: Arc<[Vec<u8>]>,
-    /// For each flow, whether it is low-latency by the rules. If the slice is empty, lanes are not reported.
+    /// For each flow, whether the rules make it low-latency. If the slice is empty, lanes are not reported.
     pub low_latency: Arc<[bool]>,
     /// Capture that determines the order or times of packets, if any.
     pub capture: Option<Arc<Capture>>,
@@ -102,7 +102,7 @@ pub struct Class {
     pub begin_ns: f64,
     /// Whether each flow is sent alone before the run, so that the worker can learn the flow.
     pub known: bool,
-    /// Port on which each packet returns once. It returns as soon as the remote side has received it.
+    /// Port to which the remote side sends each packet back once, as soon as the packet has arrived there.
     pub comes_back: Option<PortNo>,
 }
 

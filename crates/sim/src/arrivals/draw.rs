@@ -8,18 +8,18 @@ use fastrand::Rng;
 pub enum Popularity {
     /// Uniformly random flows.
     Uniform,
-    /// Round robin. A flow repeats only after all other flows.
+    /// Round robin. A flow repeats only after all other flows have sent a packet.
     InTurn,
     /// Order of the class's capture, repeated. A class without a capture uses round robin.
     AsCaptured,
-    /// Zipf distribution. The n-th flow sends in proportion to 1 / n^s.
+    /// Zipf distribution with exponent s. The n-th flow sends in proportion to 1 / n^s.
     Zipf(f64),
 }
 
-/// Draws flows by their frequency.
+/// Draws flows by their popularity.
 #[derive(Clone, Debug)]
 pub struct Draw {
-    /// Cumulative shares of the flows. It is empty for round robin.
+    /// Cumulative shares of the flows. The list is empty for round robin.
     sums: Vec<f64>,
     flows: usize,
     next: usize,
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn zipf_falls_as_it_should() {
+    fn zipf_shares_fall_with_the_rank() {
         let mut draw = Draw::new(1_000, Popularity::Zipf(1.0));
         let mut rng = Rng::with_seed(1);
         let mut counts = vec![0_u32; 1_000];

@@ -26,7 +26,7 @@ const CONTROL_NS: f64 = 1e6;
 /// Number of idle poll iterations after the last arrival, after which the worker is considered empty.
 const IDLE_TURNS: u32 = 64;
 
-/// Number of times that a flow is sent before the run so that it is known.
+/// Number of packets that each known flow sends before the run, so that the worker learns the flow.
 const PASSES: usize = 4;
 
 /// Start of virtual time for the worker, in nanoseconds. It is not 0, because 0 means that no time is set.
@@ -56,7 +56,8 @@ impl<P: Probe + Default> Harness<P> {
         Ok(Self { rig, known: known.collect(), clock, links })
     }
 
-    /// Sends each flow that is to be known several times. A LUT learns a value only at its second request.
+    /// Sends several packets of each known flow before the run. A LUT learns a value only at the second
+    /// request.
     fn acquaint(&mut self) {
         for _ in 0..PASSES {
             for flows in self.known.chunks(BURST) {
@@ -151,7 +152,7 @@ pub struct Case<'a> {
     pub switch: Switch<'a>,
     /// Traffic mix. Its rates are ignored.
     pub load: &'a Load,
-    /// How the worker copes with its load.
+    /// Whether the worker keeps up with its load.
     pub pressure: Pressure,
 }
 
@@ -182,7 +183,7 @@ pub fn measure(cases: &[Case<'_>], plan: MeasurePlan) -> Result<Vec<CostTable>, 
     Ok(measure_all(&mut roads.collect::<Result<Vec<_>, CostError>>()?, plan))
 }
 
-/// The packets of a load. A number of them arrives before each poll iteration.
+/// Workload in which packets of a load arrive before a poll iteration.
 struct Measured {
     harness: Harness<CostProbe>,
     /// Number of packets processed per poll iteration, if the backlog must be empty before the next arrivals.
@@ -193,7 +194,7 @@ struct Measured {
     rest: usize,
 }
 
-/// Kinds of poll iterations with this and higher numbers have no arrivals.
+/// Lowest number of the kinds of poll iterations without arrivals.
 const RESTING: usize = 64;
 
 impl Workload for Measured {
@@ -203,7 +204,7 @@ impl Workload for Measured {
             self.rest -= 1;
             return (RESTING + self.rest) as u8;
         }
-        // The order of sizes is pseudo-random, so that it is not synchronized with the windows.
+        // The order of sizes is pseudo-random, so that it is not synchronized with the measurement windows.
         let size = SIZES[(self.arrivals.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61) as usize];
         self.arrivals += 1;
         self.rest = self.quantum.map_or(0, |quantum| (size - 1) / quantum);

@@ -48,7 +48,7 @@ struct Passage {
     express: bool,
     /// Whether the packet has been sent, or will never be sent.
     over: bool,
-    /// Whether the packet is counted, which it is if it arrived after the warm-up.
+    /// Whether the packet is counted. Packets that arrive during the warm-up are not.
     counts: bool,
     /// Time at which the packet arrived for the first time, in nanoseconds.
     begun_ns: f64,
@@ -62,12 +62,13 @@ struct Line {
     port: usize,
     comes_back: Option<usize>,
     flows: Arc<[Vec<u8>]>,
-    /// For each flow, whether it is low-latency. It is empty if this is unknown.
+    /// For each flow, whether it is low-latency. The slice is empty if the lanes are unknown.
     low_latency: Arc<[bool]>,
     /// Sequence number of the last packet sent of each flow, for each direction.
     last: [Vec<u64>; 2],
-    /// Arrival time of each flow's first packet. NaN before the first packet. Infinite once a packet stayed
-    /// on the fast-forwarding path or had a path record, or if the flow was known before the run.
+    /// Arrival time of each flow's first packet. The time is NaN before the first packet. The time is
+    /// infinite if the flow was known before the run, or once a packet stayed on the fast-forwarding path or
+    /// had a path record.
     first_ns: Vec<f64>,
     known: bool,
     /// Results of normal flows (or of all flows if their lanes are unknown), and of low-latency flows.
@@ -93,7 +94,7 @@ pub(super) struct Links {
     returning: VecDeque<Passage>,
     inside: Vec<Box<[Passage]>>,
     sequences: Vec<u64>,
-    /// Whether packets arrive at their scheduled times. Before that, packets arrive only by
+    /// Whether packets arrive at their scheduled times. Before [`Links::begin`], packets arrive only by
     /// [`Links::present`].
     open: bool,
     /// Port and sequence number of each frame handed to a device since the last doorbell.
@@ -293,7 +294,7 @@ impl Links {
         for at in 0..self.given.len() {
             let (port, sequence) = self.given[at];
             let Some(passage) = self.passage(port, sequence) else { continue };
-            // This is a copy of a packet of which another copy was sent before.
+            // Another copy of this packet was sent before.
             if std::mem::replace(&mut passage.over, true) {
                 continue;
             }

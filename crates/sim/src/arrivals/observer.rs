@@ -8,7 +8,7 @@ use frame::Frame;
 use pipeline::{BurstCounters, PacketSlot, Probe, ProbeStep, Via};
 use std::sync::{Arc, Mutex};
 
-/// Ingress port and sequence number of a packet, its outcome, and the way by which it left.
+/// Ingress port and sequence number of a packet, its outcome, and the path by which it left.
 type Fate = (PortNo, u64, Outcome, Via);
 
 /// Probe of one worker.
@@ -30,7 +30,7 @@ impl Observer {
         }
     }
 
-    /// Reports the recorded outcomes. If `sent`, also reports the doorbell.
+    /// Reports the recorded outcomes. If `sent` is true, also reports the doorbell.
     fn tell(&mut self, sent: bool) {
         let Some((_, links)) = &self.outside else { return };
         let mut links = lock(links);

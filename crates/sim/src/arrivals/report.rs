@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// Upper bound of the histograms in nanoseconds: ten seconds.
 const LONGEST_NS: u64 = 10_000_000_000;
 
-/// Reason for which packets that arrive at a full receive ring are lost.
+/// Loss reason of packets that arrive at a full receive ring.
 pub(super) const RING_FULL: &str = "ring_full";
 
 /// Distribution of times in nanoseconds. Quantiles have an error of at most 0.1 %; means are exact.
@@ -81,9 +81,9 @@ pub struct ClassReport {
     /// Number of packets sent by a port. Packets that return are counted when they are sent for the second
     /// time.
     pub delivered: u64,
-    /// Number of times that a packet which stayed on the fast-forwarding path was transmitted.
+    /// Number of transmissions of packets that stayed on the fast-forwarding path.
     pub fast: u64,
-    /// Number of times that a packet which a path record forwarded was transmitted.
+    /// Number of transmissions of packets that a path record forwarded.
     pub express: u64,
     /// Lost packets by reason.
     pub lost: BTreeMap<&'static str, u64>,

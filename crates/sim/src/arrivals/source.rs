@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_is_kept_whatever_the_pattern() {
+    fn every_pattern_has_the_rate_of_its_class() {
         let bursts = Pattern::Bursts { packets: 16, spacing_ns: 67.2 };
         for (pattern, off) in [(Pattern::Constant, 1.0), (Pattern::Poisson, 5e3), (bursts, 4e4)] {
             let found = times(pattern);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_capture_keeps_its_distances_at_any_rate() {
+    fn captured_intervals_are_scaled_to_the_rate() {
         let capture = Capture { order: [0, 2, 2].into(), gaps_ns: [100.0, 300.0, 200.0].into() };
         let rate_pps = capture.rate_pps();
         assert!((rate_pps - 5e6).abs() < 1e-3, "{rate_pps}");
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_comes_of_nothing() {
+    fn a_class_without_flows_or_rate_has_no_arrivals() {
         let none = Class { flows: Vec::new().into(), ..class(Pattern::Poisson) };
         assert!(Source::new(&none, 1, 1e9).next_ns.is_infinite());
         let silent = Class { rate_pps: 0.0, ..class(Pattern::Poisson) };

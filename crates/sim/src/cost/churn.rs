@@ -23,8 +23,8 @@ const PARKED_MAX: usize = 256;
 const OPERATION_TURNS: usize = 4;
 /// Number of times that repeatable operations are repeated while costs are measured.
 const REPEATS: usize = 10;
-/// Control time in nanoseconds above which an operation must have compiled a table. After a compilation, the
-/// worker's CPU cache is cold.
+/// Time of the control thread for an operation, in nanoseconds, above which the operation must have compiled
+/// a table. After a compilation, the worker's CPU cache is cold.
 const COMPILED_NS: u128 = 50_000;
 
 /// Kinds of poll iterations. In kind 0 there is no operation. The other kinds are the first iteration of a
@@ -96,7 +96,7 @@ fn paced(rig: Rig, script: &Script, plan: MeasurePlan) -> (CostTable, Rig) {
     let todo: VecDeque<Vec<FlowMod>> =
         std::iter::repeat_n(&script.operations, repeats).flatten().cloned().collect();
     let spacing = (turns / todo.len().max(1)).max(OPERATION_TURNS);
-    // Operations for which there are not enough measured poll iterations are done between windows.
+    // Operations for which there are not enough measured poll iterations are submitted between windows.
     let measured_per_window = plan.turns / spacing;
     let windows = turns / plan.turns.max(1);
     let extra = (todo.len() / windows.max(1)).saturating_sub(measured_per_window);

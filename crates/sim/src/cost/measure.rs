@@ -195,7 +195,7 @@ fn without_gaps<T>(windows: Vec<Window<T>>, agreement: &mut Agreement) -> Vec<Wi
     kept
 }
 
-/// Returns the median time of each kind of poll iteration, or 0 for an absent kind.
+/// Returns the median time of each kind of poll iteration, or 0 for a kind that did not occur.
 fn usual_ns<T>(windows: &[Window<T>]) -> Vec<u32> {
     let mut of_kind: Vec<Vec<u32>> = vec![Vec::new(); 256];
     for (kind, ns) in windows.iter().flat_map(|window| &window.turns) {

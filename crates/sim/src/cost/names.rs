@@ -62,7 +62,9 @@ pub fn step_named(name: &str, table: Option<TableId>) -> Result<ProbeStep, Strin
         (Some(step), _, None) => Ok(step),
         (_, Some(step), Some(table)) => Ok(step(table)),
         (Some(_), _, Some(_)) => Err(format!("\"{name}\" is not a step of a table; leave the table out")),
-        (_, Some(_), None) => Err(format!("\"{name}\" is a table's step; say which, such as table = 0")),
+        (_, Some(_), None) => {
+            Err(format!("\"{name}\" is a step of a table; name the table, such as table = 0"))
+        }
         (None, None, _) => {
             let known = SINGLE.iter().map(|(name, _)| *name).chain(OF_TABLE.iter().map(|(name, _)| *name));
             let known = known.collect::<Vec<_>>().join(", ");
@@ -76,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_is_its_step_s() {
+    fn every_name_leads_back_to_its_step() {
         for (name, step) in SINGLE {
             assert_eq!((step_name(step), step_named(name, None)), ((name, None), Ok(step)));
             assert!(step_named(name, Some(TableId(1))).unwrap_err().contains("leave the table out"));

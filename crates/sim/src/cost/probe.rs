@@ -183,7 +183,7 @@ impl CostProbe {
         }
     }
 
-    /// Returns the virtual time since [`super::CostTable::drive`] in nanoseconds.
+    /// Returns the virtual time since the call of [`super::CostTable::drive`], in nanoseconds.
     #[must_use]
     pub fn virtual_ns(&self) -> f64 {
         match &self.mode {

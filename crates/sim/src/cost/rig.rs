@@ -175,7 +175,7 @@ pub(super) fn udp_frame(src: [u8; 4], dst: [u8; 4], src_port: u16) -> Frame {
 
 /// An entry that is added, changed and removed while costs are measured. No packet hits it.
 const SINGLE: &str = "udp,nw_src=10.255.255.254,nw_dst=172.16.0.9,tp_src=9,tp_dst=9";
-/// Number of entries changed by one operation. There are so many that workers swap the whole table.
+/// Number of entries changed by one operation. It is large enough for workers to swap the whole table.
 const SWAPPED: u16 = 80;
 
 /// Supplies packets, and from time to time an operation of each kind.

@@ -77,7 +77,7 @@ pub(super) fn step(slot: usize) -> (ProbeStep, bool) {
     (step, again)
 }
 
-/// Determines from the steps of a burst in which pass it is.
+/// Tracks which pass through the tables a burst is in, from the steps that the worker reports.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Course {
     /// Current table.
@@ -91,14 +91,14 @@ pub(super) struct Course {
 }
 
 impl Course {
-    /// Returns the slot of the next step and its units. Executing a table's entries costs time for packets
+    /// Returns the slot and the units of the next step. Executing a table's entries costs time for packets
     /// that leave the path as well. In the first pass, every packet that reached the table is therefore a
     /// unit.
     #[inline]
     pub fn follow(&mut self, step: ProbeStep, mut units: u32) -> (usize, u32) {
         match step {
             ProbeStep::Receive | ProbeStep::Admit => *self = Self::default(),
-            // If nothing has arrived, an iteration processes the backlog. Its packets have passed the
+            // An iteration without arrivals processes the backlog, whose packets have left the
             // fast-forwarding path before.
             ProbeStep::Turn => *self = Self { again: true, ..Self::default() },
             ProbeStep::Extract(table) => {
@@ -135,7 +135,7 @@ mod tests {
     use flow::TableId;
 
     #[test]
-    fn every_place_is_one_step_s() {
+    fn every_slot_belongs_to_one_step() {
         for at in 0..STEPS {
             let (step, again) = step(at);
             assert_eq!(slots(step).nth(usize::from(again)), Some(at));
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn the_second_way_begins_where_a_table_comes_again() {
+    fn the_second_pass_begins_when_a_table_repeats() {
         let mut course = Course::default();
         let mut ways = |steps: &[(ProbeStep, u32)]| -> Vec<(bool, u32)> {
             let follow = |(one, units): &(ProbeStep, u32)| {

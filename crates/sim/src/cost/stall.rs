@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Delay of packets and the rules that process them while all entries are deleted.
+//! Delay of packets while all entries are deleted, and the rules by which these packets are processed.
 
 use crate::clock::VirtualClock;
 use crate::cost::rig::udp_frame;
@@ -45,12 +45,11 @@ pub struct Report {
     pub turns: Turns,
     /// Numbers of packets processed before and after the delete was applied.
     pub judged: [u64; 2],
-    /// Packets that hit deleted entries. All packets before the delete must hit an entry, and no packets
-    /// after it.
+    /// Packets that hit an entry. They must be all packets before the delete, and none after it.
     pub by_old: u64,
-    /// Packets that missed. No packets before the delete must miss, and all packets after it.
+    /// Packets that missed. They must be all packets after the delete, and none before it.
     pub by_new: u64,
-    /// Packets that hit deleted entries after the barrier was answered.
+    /// Packets that hit an entry after the barrier was answered.
     pub stale: u64,
     /// Packets with any other outcome.
     pub astray: u64,
@@ -111,16 +110,20 @@ impl Display for Report {
         let total = self.load_total();
         writeln!(
             f,
-            "{} entries: parsed in {:.2?}, in force {:.2?} later, {total:.2?} in all, {:.2?} of CPU time",
+            "{} entries: parsed in {:.2?}, applied after another {:.2?}, {total:.2?} in total, {:.2?} of CPU time",
             self.entries, self.parse, self.load, self.cpu
         )?;
-        writeln!(f, "{:.0} bytes of memory an entry; engine {}", self.entry_bytes, self.engine)?;
+        writeln!(f, "{:.0} bytes of memory per entry; engine {}", self.entry_bytes, self.engine)?;
         write!(f, "{}", self.costs)?;
-        writeln!(f, "delete: on its way after {:.2?}, in force after {:.2?}", self.submit, self.barrier)?;
-        writeln!(f, "{count} turns meanwhile; the longest, in virtual time: {:.1} us", virtual_max_ns / 1e3)?;
+        writeln!(f, "delete: submitted after {:.2?}, applied after {:.2?}", self.submit, self.barrier)?;
         writeln!(
             f,
-            "in real time: {:.1} us with an operation, {:.1} us without; {gaps} turns were interrupted for {:.1} ms",
+            "{count} turns during the delete, the longest {:.1} us of virtual time",
+            virtual_max_ns / 1e3
+        )?;
+        writeln!(
+            f,
+            "longest turn in real time: {:.1} us with an operation, {:.1} us without; {gaps} turns were preempted, for {:.1} ms in total",
             real_operation_max_ns as f64 / 1e3,
             real_max_ns as f64 / 1e3,
             gaps_ns as f64 / 1e6
@@ -128,10 +131,10 @@ impl Display for Report {
         let [before, after] = self.judged;
         writeln!(
             f,
-            "packets: {before} judged before the delete, {} by its entries; {after} after it, {} by none",
+            "packets: {before} before the delete, {} of them with a hit; {after} after the delete, {} of them with a miss",
             self.by_old, self.by_new
         )?;
-        writeln!(f, "stale after the barrier: {}; anything else: {}", self.stale, self.astray)
+        writeln!(f, "hits after the barrier: {}; other outcomes: {}", self.stale, self.astray)
     }
 }
 

@@ -200,7 +200,7 @@ impl Display for CostTable {
         let a = &self.agreement;
         writeln!(
             f,
-            "total: {:.0} us virtual, {:.0} us real, ratio {:.3} ({:.3} by sizes), over {} windows; {} set aside with {} us \
+            "total: {:.0} us virtual, {:.0} us real, ratio {:.3} ({:.3} by sizes), over {} windows; {} excluded with {} us \
              stolen; * behind the fast-forwarding path",
             a.virtual_ns / 1e3,
             a.real_ns / 1e3,

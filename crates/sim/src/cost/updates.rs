@@ -4,9 +4,9 @@
 //!
 //! In virtual time, packets of low-latency flows arrive at a constant rate, and rules at another constant
 //! rate. Steps have their mean costs, measured with the same tables. Steps that only rules cause have the
-//! 99.9th percentile of their costs. A second run has the same packets and no new rules. The difference of a
-//! packet's delay in both runs is due to the rules. The output port of every packet is compared with the
-//! rules, flow by flow.
+//! 99.9th percentile of their costs. A second run has the same packets and no new rules. The difference
+//! between a packet's delays in the two runs is due to the rules. The output port of every packet is compared
+//! with the rules, flow by flow.
 
 mod plan;
 mod stream;

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_orders_first_then_rank_and_then_what_was_said_first() {
+    fn events_are_ordered_by_time_then_rank_then_insertion() {
         let mut events = Events::default();
         for (at, rank, event) in
             [(5, 1, 'c'), (9, 0, 'f'), (5, 1, 'd'), (1, 2, 'a'), (5, 0, 'b'), (5, 1, 'e')]

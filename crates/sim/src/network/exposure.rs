@@ -15,9 +15,9 @@ pub enum Exposure {
     Unguarded,
     /// The switch of the sender or of the receiver had failed.
     End,
-    /// The packet ended before the failure was detected.
+    /// The packet was delivered or lost before the failure was detected.
     Undetected,
-    /// The repair was detected before the packet ended.
+    /// The repair was detected before the packet was delivered or lost.
     Repaired,
     /// Several failures affected the packet.
     Several,

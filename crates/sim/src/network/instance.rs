@@ -101,7 +101,8 @@ impl Instance {
         Ok(())
     }
 
-    /// Forwards a frame, and appends the frames that the switch sends. If there are none, returns the reason.
+    /// Forwards a frame, and appends the frames that the switch sends to `sent`. If the switch sends no
+    /// frames, returns the reason.
     pub fn forward(
         &mut self,
         now: Nanos,
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_is_of_this_packet() {
+    fn the_reported_reason_belongs_to_the_last_packet() {
         let node = node("in_port=1,actions=output:2,output:9\nin_port=3,actions=output:2");
         let mut switch = Instance::new(&node, Nanos(1)).unwrap();
         switch.configure(Nanos(1), &node.setup).unwrap();
@@ -215,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn so_few_frames_are_enough_for_any_number_of_packets() {
+    fn a_small_pool_suffices_for_any_number_of_packets() {
         let node = node("actions=all");
         let mut switch = Instance::new(&node, Nanos(1)).unwrap();
         switch.configure(Nanos(1), &node.setup).unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! State of links: frames in flight, queued frames, and losses by interruptions.
+//! State of links: frames in flight, queued frames, and losses caused by interruptions.
 
 use crate::network::spec::NetworkLink;
 use flow::Nanos;
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_wait_for_those_before_them_in_their_direction() {
+    fn frames_wait_for_earlier_frames_of_their_direction() {
         // 100 bytes plus 24 bytes of overhead have 992 bits.
         let mut link_state = link_state(Some(1_000_000_000));
         assert_eq!(link_state.send(Nanos(0), 0, 100), Ok(Nanos(992 + 100)));
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_rate_none_waits() {
+    fn without_a_rate_frames_do_not_wait() {
         let mut link_state = link_state(None);
         assert_eq!(
             [link_state.send(Nanos(5), 0, 100), link_state.send(Nanos(5), 0, 9_000)],
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_empties_it() {
+    fn an_interruption_empties_the_link() {
         let mut link_state = link_state(Some(1_000_000));
         assert!((0..3).all(|_| link_state.send(Nanos(0), 0, 100).is_ok()));
         assert!(link_state.set_up(Nanos(7), false) && !link_state.set_up(Nanos(8), false));

@@ -261,7 +261,7 @@ mod tests {
     const ROUND: [(usize, usize); 3] = [(3, 4), (4, 2), (2, 3)];
 
     #[test]
-    fn what_is_promised_depends_on_what_failed() {
+    fn the_promised_protection_depends_on_the_failed_part() {
         // In each case, the packet is lost at the switch before the failure.
         let cases = [
             (link(Nanos(100), 0, false), 0, Guarded),
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_led_by_one_of_two_paths_meets_nothing_of_the_other() {
+    fn a_packet_is_not_affected_by_failures_of_another_path() {
         // Both paths end at switch 2. One path uses switch 1, whose last link fails. The other path avoids
         // it.
         let hop = |link, node| Hop { link, node, link_guarded: false, node_guarded: false };
@@ -302,12 +302,12 @@ mod tests {
         assert_eq!(
             exposure(&ROUND[..2], Some(NetworkPlace::Node(2))),
             (OffPath, 0),
-            "lost where it was to come"
+            "lost at the destination of both paths"
         );
         assert_eq!(
             exposure(&PLANNED[..1], Some(NetworkPlace::Link(1))),
             (Unguarded, 1),
-            "lost at what failed"
+            "lost on the failed link"
         );
     }
 
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_way_round_meets_counts_too() {
+    fn failures_on_a_detour_count() {
         let first = link(Nanos(100), 0, false);
         assert_eq!(met(std::slice::from_ref(&first), Nanos(120), &ROUND, None), Guarded);
         for second in [link(Nanos(100), 4, false), node(Nanos(100), 4, false)] {
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_paths_the_weakest_counts_and_of_none_nothing() {
+    fn the_weakest_protection_of_several_paths_counts() {
         let network = network(vec![link(Nanos(100), 2, false)]);
         let mut outages = Outages::of(&network);
         let way = way(Nanos(120), &PLANNED[..2]);
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn times_decide_what_a_packet_met() {
+    fn the_class_of_a_packet_depends_on_times() {
         // The packet is lost on the first link, or is diverted there and delivered 15 ns later.
         let acts = [link(Nanos(200), 0, true), link(Nanos(100), 0, false)];
         let lost = |sent| met(&acts, Nanos(sent), &[], Some(NetworkPlace::Link(0)));

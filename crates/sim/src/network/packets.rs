@@ -56,7 +56,7 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn packets_differ_behind_their_headers_only() {
+    fn packets_of_a_flow_differ_only_after_their_headers() {
         let flow = Flow {
             from: 0,
             to: 1,

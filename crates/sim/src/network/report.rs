@@ -37,7 +37,7 @@ pub struct FailureReport {
 pub struct Ends {
     /// Packets delivered unchanged to their receiver.
     pub delivered: u64,
-    /// Packets lost for other reasons than lack of space.
+    /// Packets lost for reasons other than lack of space.
     pub lost: u64,
     /// Packets lost for lack of space.
     pub crowded_out: u64,
@@ -155,8 +155,8 @@ impl Report {
         self.lost.values().sum()
     }
 
-    /// Returns the number of packets lost although they should not be. There was no failure, none on their
-    /// path, or only failures against which the plan protects.
+    /// Returns the number of lost packets whose loss no failure excuses: there was no failure, none on the
+    /// packet's path, or only failures against which the plan protects.
     #[must_use]
     pub fn lost_wrongly(&self) -> u64 {
         self.ends.iter().filter(|(exposure, _)| exposure.is_safe()).map(|(_, ends)| ends.lost).sum()

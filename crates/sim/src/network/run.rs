@@ -53,7 +53,7 @@ pub enum NetworkError {
         problem: &'static str,
     },
     /// A flow or act refers to a missing host, link or switch.
-    #[error("{what} {place} is of a host, link or switch that is not there")]
+    #[error("{what} {place} refers to a missing host, link or switch")]
     Place {
         /// "flow" or "act".
         what: &'static str,
@@ -87,7 +87,8 @@ struct Copy {
 
 #[derive(Debug)]
 enum Event {
-    /// The next packet of a flow is sent; the number counts the packets sent before.
+    /// The next packet of a flow is sent. The values are the flow's index and the number of packets sent
+    /// before.
     Send(usize, u32),
     /// A copy arrives at an end of a link. `cuts` is the number of interruptions of the link when the copy
     /// was sent.
@@ -449,10 +450,10 @@ fn peers(network: &Network) -> Result<HashMap<End, Peer>, NetworkError> {
             NetworkError::Port { node, port: end.port, problem }
         };
         if !node.is_some_and(|node| node.ports.contains(&end.port)) {
-            return Err(wrong("there is no such port"));
+            return Err(wrong("the switch has no such port"));
         }
         if peers.insert(end, peer).is_some() {
-            return Err(wrong("two things are at this port; give each a port of its own"));
+            return Err(wrong("two links or hosts use this port; give each a separate port"));
         }
     }
     Ok(peers)

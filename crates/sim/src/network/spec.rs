@@ -108,9 +108,9 @@ pub struct Hop {
     pub link: usize,
     /// Index of the switch to which the link leads.
     pub node: usize,
-    /// Whether a failure of the link is protected.
+    /// Whether the plan protects against a failure of the link.
     pub link_guarded: bool,
-    /// Whether a failure of that switch is protected.
+    /// Whether the plan protects against a failure of the switch `node`.
     pub node_guarded: bool,
 }
 

@@ -92,12 +92,12 @@ fn ends(report: &Report, exposure: Exposure) -> Ends {
 }
 
 #[test]
-fn all_arrive_once_by_the_paths_that_entries_say() {
+fn all_packets_arrive_once_by_the_paths_of_the_entries() {
     let report = run(&ring()).unwrap();
     assert_eq!((report.sent, report.delivered, report.lost()), (1_200, 1_200, 0));
     assert!(report.is_right());
     assert_eq!((report.hops.min, report.hops.max, report.hops.mean()), (1, 3, 2.0));
-    // The flows over three links could also use a single link.
+    // The flows over three links could also use the direct link in the other direction.
     assert_eq!((report.detours.max, report.detours.sum), (2, 800));
     assert_eq!((report.paths, report.forwarded), (12, 1_200 * 3));
     assert_eq!(report.latency.mean_ns(), 2.0 * DELAY_NS.0 as f64);
@@ -125,7 +125,7 @@ fn the_same_network_gives_the_same_report() {
 }
 
 #[test]
-fn a_link_that_fails_loses_packets_until_that_is_detected() {
+fn a_failed_link_loses_packets_until_detection() {
     let mut network = ring();
     network.acts = vec![(Nanos(200_500), Act::Link { link: 1, works: false })];
     let report = run(&network).unwrap();
@@ -142,7 +142,7 @@ fn a_link_that_fails_loses_packets_until_that_is_detected() {
 }
 
 #[test]
-fn packets_on_a_link_that_is_cut_are_lost_even_if_it_is_back_before_they_would_arrive() {
+fn packets_on_an_interrupted_link_are_lost_even_if_it_recovers_at_once() {
     let mut network = ring();
     network.links[0].delay_ns = Nanos(500_000);
     let act = |works| Act::Link { link: 0, works };
@@ -161,7 +161,7 @@ fn packets_on_a_link_that_is_cut_are_lost_even_if_it_is_back_before_they_would_a
 }
 
 #[test]
-fn what_is_detected_as_a_packet_arrives_is_known_to_it() {
+fn a_failure_detected_at_the_arrival_of_a_packet_applies_to_it() {
     let mut network = ring();
     // Packets that host 0 sends at 200,000 ns are between switches 0 and 1 when link 1 fails. They reach
     // switch 1 when the failure is detected.
@@ -173,7 +173,7 @@ fn what_is_detected_as_a_packet_arrives_is_known_to_it() {
 }
 
 #[test]
-fn a_link_that_fails_again_before_its_repair_is_detected_is_down_and_up_to_its_ends_in_turn() {
+fn the_ends_of_a_flapping_link_detect_every_change_in_order() {
     let mut network = ring();
     // The entries have no backup, so packets for the failed link are lost.
     network.nodes[1].setup.changes =
@@ -206,7 +206,7 @@ fn a_repaired_link_is_used_again() {
 }
 
 #[test]
-fn a_switch_that_fails_loses_what_is_its_own() {
+fn a_failed_switch_loses_the_packets_of_its_host() {
     let mut network = ring();
     let act = |works| Act::Node { node: 2, works };
     network.acts = vec![(Nanos(200_500), act(false)), (Nanos(600_500), act(true))];
@@ -230,7 +230,7 @@ fn planted(node: usize, text: &str) -> Report {
 }
 
 #[test]
-fn an_entry_for_the_wrong_host_is_seen() {
+fn wrong_deliveries_are_reported() {
     let report = planted(1, "priority=9,dl_dst=02:00:00:00:00:03 actions=output:3");
     assert_eq!((report.misdelivered, report.lost[&("misdelivered", NetworkPlace::Host(1))]), (100, 100));
     // Packets of host 1 itself are not sent back to the port on which they arrived.
@@ -238,7 +238,7 @@ fn an_entry_for_the_wrong_host_is_seen() {
 }
 
 #[test]
-fn a_packet_that_is_changed_is_seen() {
+fn changed_packets_are_reported() {
     let report = planted(
         1,
         "priority=9,in_port=2,dl_dst=02:00:00:00:00:03 actions=set_field:02:00:00:00:00:09->eth_src,output:1",
@@ -247,13 +247,13 @@ fn a_packet_that_is_changed_is_seen() {
 }
 
 #[test]
-fn copies_are_seen() {
+fn duplicates_are_reported() {
     let report = planted(1, "priority=9,dl_dst=02:00:00:00:00:03,actions=output:1,output:2");
     assert!(report.duplicated > 0, "{report:?}");
 }
 
 #[test]
-fn loops_are_seen_and_end() {
+fn loops_are_reported_and_end() {
     let mut network = ring();
     network.flows.truncate(1);
     network.flows[0].packets = 2;
@@ -264,7 +264,7 @@ fn loops_are_seen_and_end() {
 }
 
 #[test]
-fn a_backup_that_is_missing_is_seen() {
+fn losses_for_lack_of_a_backup_are_reported() {
     let mut network = ring();
     network.acts = vec![(Nanos(200_500), Act::Link { link: 1, works: false })];
     network.nodes[1].setup.changes =
@@ -289,33 +289,33 @@ fn a_configuration_is_changed_under_load() {
 }
 
 #[test]
-fn more_than_a_link_carries_waits_and_is_lost_by_name() {
+fn excess_packets_of_a_link_wait_or_are_lost_as_queue_full() {
     let mut network = ring();
     // Transmission of a packet takes 20 us, and up to three flows send a packet every 10 us.
     network.links.iter_mut().for_each(|link| (link.rate_bps, link.queue_frames) = (Some(50_000_000), 4));
     let report = run(&network).unwrap();
-    assert!(report.is_right(), "what is lost for lack of room is nobody's fault: {report:?}");
+    assert!(report.is_right(), "losses for lack of space are no errors: {report:?}");
     assert!(report.lost() > 0 && report.lost.keys().all(|(reason, _)| *reason == "link_queue_full"));
     assert_eq!(ends(&report, Exposure::None).crowded_out, report.lost());
     assert!(report.latency.max_ns() > 3e4, "{report:?}");
 }
 
 #[test]
-fn what_is_not_there_is_refused() {
+fn references_to_missing_parts_are_refused() {
     let refused = |change: fn(&mut Network)| {
         let mut network = ring();
         change(&mut network);
         run(&network).unwrap_err().to_string()
     };
-    assert_eq!(refused(|n| n.flows[1].to = 9), "flow 1 is of a host, link or switch that is not there");
+    assert_eq!(refused(|n| n.flows[1].to = 9), "flow 1 refers to a missing host, link or switch");
     assert_eq!(
         refused(|n| n.acts.push((Nanos(0), Act::Link { link: 9, works: true }))),
-        "act 0 is of a host, link or switch that is not there"
+        "act 0 refers to a missing host, link or switch"
     );
-    assert_eq!(refused(|n| n.hosts[0].at.port = PortNo(9)), "port 9 of s0: there is no such port");
+    assert_eq!(refused(|n| n.hosts[0].at.port = PortNo(9)), "port 9 of s0: the switch has no such port");
     assert_eq!(
         refused(|n| n.hosts[0].at.port = PortNo(1)),
-        "port 1 of s0: two things are at this port; give each a port of its own"
+        "port 1 of s0: two links or hosts use this port; give each a separate port"
     );
     let why = refused(|n| n.nodes[3].setup.changes.extend(flows("actions=group:7")));
     assert!(why.starts_with("s3: "), "{why}");

@@ -40,7 +40,7 @@ pub enum ReplayError {
         mistakes: FlowFileError,
     },
     /// A port that the flows or the capture use cannot be created.
-    #[error("the flows and the capture name ports that cannot be: {0}")]
+    #[error("cannot create a port that the flows or the capture use: {0}")]
     Port(#[from] ModelError),
     /// The configured ingress port is not a valid port.
     #[error("in-port {0} is not a port; ports are 1 to {max}", max = flow::port_no::MAX)]
@@ -49,7 +49,7 @@ pub enum ReplayError {
     #[error("this build has no port cache, so the mode \"{0}\" cannot be replayed; use \"off\"")]
     NoPortCache(&'static str),
     /// The output folder cannot be created.
-    #[error("{}: cannot make the folder for the captures: {source}", path.display())]
+    #[error("{}: cannot create the folder for the captures: {source}", path.display())]
     Folder {
         /// Path of the folder.
         path: PathBuf,

@@ -85,7 +85,7 @@ impl PlainPlane {
 impl DataPlane for PlainPlane {
     fn submit(&mut self, operation: Operation) -> RuleVersion {
         let applied = self.reference.apply(&operation);
-        debug_assert!(applied.is_ok(), "the model keeps what operations promise: {applied:?}");
+        debug_assert!(applied.is_ok(), "the model submitted an invalid operation: {applied:?}");
         self.version.0 += 1;
         self.version
     }

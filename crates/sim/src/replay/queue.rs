@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Worker's queue, whose remote side is a replay in the same thread.
+//! A worker's queue, whose remote side is a replay in the same thread.
 
 use frame::{Frame, Stamp};
 use port::{Capabilities, Link, Pools, Queue, Statistics};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A frame, with the number of the packet that it is or of which it is a copy.
+/// A frame, which is a packet or a copy of a packet, with the packet's number.
 pub(super) type Numbered = (u64, Vec<u8>);
 
 /// Frames between a queue and the replay.

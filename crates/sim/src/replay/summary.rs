@@ -107,7 +107,7 @@ impl Display for ReplaySummary {
             writeln!(f, "  {:<22} {}", "oversized", self.oversized)?;
         }
         if !self.copies_dropped.is_empty() {
-            writeln!(f, "copies dropped of packets that went elsewhere")?;
+            writeln!(f, "dropped copies of packets that were sent elsewhere")?;
             for (name, count) in &self.copies_dropped {
                 writeln!(f, "  {name:<22} {count}")?;
             }
@@ -133,7 +133,7 @@ impl Display for ReplaySummary {
             (true, _) => writeln!(f, "express hits    the reference has no express path")?,
             (false, _) => writeln!(f, "express hits    off")?,
         }
-        writeln!(f, "cache hits      not in this build: off")?;
+        writeln!(f, "cache hits      off (this build has no port cache)")?;
         match &self.damage {
             Some(damage) => writeln!(f, "the capture ends early: {damage}"),
             None => Ok(()),

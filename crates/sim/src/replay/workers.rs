@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The default engine: one worker, of which one poll iteration is run at a time.
+//! The default engine: one worker, run one poll iteration at a time.
 
 use crate::replay::Options;
 use crate::replay::engine::Forwarder;

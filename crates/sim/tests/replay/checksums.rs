@@ -86,7 +86,7 @@ impl Merged {
             std::array::from_fn(|at| (count(at, GOOD), count(at, BAD)))
         });
         let judged: Vec<_> = self.places.into_iter().zip(verdicts).collect();
-        assert_eq!(text.lines().count(), judged.len(), "tshark judged every packet");
+        assert_eq!(text.lines().count(), judged.len(), "tshark reports every packet");
         judged
     }
 }
@@ -132,12 +132,12 @@ impl Check {
                     let packets = before[packets.clone()].iter();
                     packets.filter(|(packet, _)| packet.timestamp_ns == *timestamp_ns)
                 };
-                assert!(originals().next().is_some(), "{copied} is of no packet");
+                assert!(originals().next().is_some(), "{copied} is a copy of no packet");
                 for (at, (good, bad)) in verdicts.iter().enumerate() {
                     right += good;
                     let was_right =
                         || originals().all(|(_, v)| v[at].1 == 0) && originals().any(|(_, v)| v[at].0 > 0);
-                    assert!(*bad == 0 || !was_right(), "{} was right and is wrong in {copied}", FIELDS[at]);
+                    assert!(*bad == 0 || !was_right(), "{} was correct and is wrong in {copied}", FIELDS[at]);
                 }
             }
         }

@@ -11,7 +11,7 @@ use frame::Frame;
 
 /// Number of distinct packets, drawn from all flows.
 const FRAMES: u32 = 4_096;
-/// Number of changes per bundle. It is so small that workers apply the changes one by one.
+/// Number of changes per bundle. It is small enough for workers to apply the changes one by one.
 const BUNDLE: usize = 60;
 /// Number of tables that one bundle changes.
 const TABLES: u32 = 8;
@@ -95,7 +95,7 @@ fn five_tuple_frames(flows: u32) -> Vec<Frame> {
     frames(flows, |n| udp_frame(host(n), [192, 168, 0, 1], 1_000))
 }
 
-/// One table is changed by single flow-mods, and by one bundle with all of them.
+/// Family in which one table is changed by single flow-mods, and by one bundle with all changes.
 fn one_table(count: u32) -> Result<Family, CostError> {
     let flows: Vec<FlowMod> = (0..count).map(|n| five_tuple(0, 1, n)).collect::<Result<_, _>>()?;
     let mut replaced = vec![of_all(FlowModCommand::Delete, PortNo(1))];
@@ -116,7 +116,7 @@ fn one_table(count: u32) -> Result<Family, CostError> {
     Ok(Family { frames: five_tuple_frames(count), scripts })
 }
 
-/// Each bundle changes all of eight tables. Each packet passes all of these tables.
+/// Family in which each bundle changes all of eight tables. Each packet passes all of these tables.
 fn eight_tables(count: u32) -> Result<Family, CostError> {
     let each_table = count / TABLES;
     let mut flows = Vec::new();
@@ -136,7 +136,7 @@ fn eight_tables(count: u32) -> Result<Family, CostError> {
     Ok(Family { frames: five_tuple_frames(each_table), scripts })
 }
 
-/// The rules have many masks and priorities.
+/// Family of an access list, whose rules have many masks and priorities.
 fn access_list(count: u32) -> Result<Family, CostError> {
     let mut rng = Rng::with_seed(1);
     let count = count.min(ACCESS_RULES_MAX);
@@ -174,8 +174,8 @@ fn in_bundles(flows: &[FlowMod], [singly, adds, deletes]: [&'static str; 3]) -> 
     ]
 }
 
-/// First, nested prefixes are deleted beginning with the longest one. Then many rules per prefix are deleted
-/// beginning with the best one.
+/// Family of routes. First, nested prefixes are deleted, beginning with the longest one. Then many rules per
+/// prefix are deleted, beginning with the rule of the highest priority.
 fn routes(count: u32) -> Result<Family, CostError> {
     const LENGTHS: u32 = 16;
     let nests = count.div_ceil(LENGTHS);
@@ -189,7 +189,7 @@ fn routes(count: u32) -> Result<Family, CostError> {
     }
     let mut scripts =
         in_bundles(&nested, ["routes, adds", "routes, bundles of 60 adds", "routes, bundles of 60 deletes"]);
-    // If all prefixes had the same length, the table would have a single mask.
+    // The prefixes have two lengths, because with a single length the table would have a single mask.
     let prefixes = count.div_ceil(CHAIN);
     let mut chained = Vec::new();
     for place in 0..CHAIN {

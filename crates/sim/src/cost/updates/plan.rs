@@ -10,7 +10,7 @@ use frame::Frame;
 /// Output ports of the rules.
 pub(super) const PORTS: [PortNo; 2] = [PortNo(2), PortNo(3)];
 
-/// One in this many added rules matches a flow in use.
+/// One of `AIMED` added rules matches a flow in use.
 const AIMED: usize = 10;
 
 /// Prefix lengths of the access list.
@@ -43,7 +43,7 @@ struct Flow {
     to: u32,
 }
 
-/// A rule as numbers.
+/// A rule: source and destination prefix, each as value and mask, with priority and output port.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rule {
     from: (u32, u32),
