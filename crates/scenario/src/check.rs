@@ -268,7 +268,10 @@ fn model(
     ports.extend(classes.iter().flat_map(|class| [Some(class.port), class.comes_back]).flatten());
     let most = ports.last().map_or(1, |port| port.0);
     if most > PORTS {
-        return Err(wrong(key, format!("name port {most}; a simulated switch has ports 1 to {PORTS}")));
+        return Err(wrong(
+            key,
+            format!("there is no port {most}; a simulated switch has ports 1 to {PORTS}"),
+        ));
     }
     let config = model::ModelConfig { low_latency_cookie: marks.cookie, ..model::ModelConfig::default() };
     let model = file.into_model(config, (1..=most).map(PortNo));

@@ -141,7 +141,7 @@ fn above_0(ns: f64) -> Result<f64, String> {
     if ns > 0.0 { Ok(ns) } else { Err("is 0, so no time would pass; use 10, for instance".to_owned()) }
 }
 
-/// Returns the steps of a cost table. A run can be repeated with them.
+/// Returns the steps of a cost table. A scenario with these steps repeats the run.
 pub fn steps_of(table: &CostTable) -> Vec<StepCost> {
     let step = |row: &sim::cost::Row| {
         let (name, of_table) = step_name(row.step);
@@ -183,7 +183,7 @@ impl fmt::Display for StepCost {
 /// Costs of a run, and how they were obtained.
 pub struct Costs {
     pub table: CostTable,
-    /// Source, as the report names it.
+    /// Name of the source in the report.
     pub from: &'static str,
     pub steps: Vec<StepCost>,
     /// Ratio of virtual time to real time during the measurement, if there was one.

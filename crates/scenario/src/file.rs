@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Structure of the scenario file as serde reads it.
 //!
-//! Numbers are read as `i64`. For a value out of range, this crate rather than serde then reports the error.
+//! Numbers are read as `i64`, so that this crate, and not serde, reports values out of range.
 
 use crate::costs::CostsSection;
 use crate::network::file::NetworkSection;

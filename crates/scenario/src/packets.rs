@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packets of a traffic class. They are made from templates or read from a capture.
+//! Packets of a traffic class, which are generated from templates or read from a capture.
 
 use config::packet::{Masks, Template};
 use fastrand::Rng;
@@ -40,7 +40,7 @@ pub struct Packets {
     pub in_port: Option<PortNo>,
 }
 
-/// Makes `flows` packets of each template. Bits outside the masks are random.
+/// Generates `flows` packets of each template. Bits outside the masks are random.
 pub fn made(templates: &[String], flows: usize, bytes: usize, seed: u64) -> Result<Packets, String> {
     if templates.len().saturating_mul(flows) > FLOWS {
         return Err(format!(
@@ -59,7 +59,7 @@ pub fn made(templates: &[String], flows: usize, bytes: usize, seed: u64) -> Resu
             && one != other
         {
             return Err(wrong(format!(
-                "in_port={other} differs from that of the others, {one}; put it into a separate [[traffic]]"
+                "in_port={other} differs from in_port={one} of another template; put it into a separate [[traffic]]"
             )));
         }
         in_port = in_port.or(template.in_port);
@@ -88,7 +88,7 @@ pub fn made(templates: &[String], flows: usize, bytes: usize, seed: u64) -> Resu
 }
 
 fn too_much() -> String {
-    format!("take more than {ALL_BYTES} bytes together; take fewer or shorter ones")
+    format!("need more than {ALL_BYTES} bytes in total; use fewer or shorter packets")
 }
 
 /// Reads the packets of a capture. Equal packets belong to one flow.

@@ -25,7 +25,7 @@ pub enum Scenario {
 pub struct Overrides {
     /// Seed of all random values.
     pub seed: Option<u64>,
-    /// Whether the switch has an express path. A network cannot be combined with it.
+    /// Whether the switch has an express path. A scenario of a network does not accept this setting.
     pub express: Option<bool>,
 }
 
@@ -34,8 +34,7 @@ impl Scenario {
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read or contains mistakes. In the latter case, the error lists
-    /// all of them.
+    /// Returns an error if the file cannot be read, or an error that lists all mistakes in the file.
     pub fn load(path: &Path, overrides: &Overrides) -> Result<Self, ScenarioError> {
         text::load(path, |text| parse(path, text, overrides))
             .map_err(|source| ScenarioError::Read { path: path.into(), source })?
@@ -58,7 +57,7 @@ fn scenario(
         Some(seed) => seed,
         None => mistakes.at("seed", in_range(file.seed.unwrap_or(1), 0..=i64::MAX))?,
     };
-    // Tables use hashes, so the seed must be fixed before the first table is made.
+    // Tables use hashes, so the seed must be fixed before the first table is created.
     sim::fix_hashes(seed);
     if let Some(express) = overrides.express {
         file.datapath.iter_mut().for_each(|datapath| datapath.express.set_enabled(express));

@@ -65,7 +65,7 @@ fn read(text: &str) -> Result<SwitchScenario, Vec<Mistake>> {
 fn read_with(text: &str, overrides: &Overrides) -> Result<SwitchScenario, Vec<Mistake>> {
     match scenario::parse(Path::new("examples/test.toml"), text, overrides)? {
         Scenario::Switch(scenario) => Ok(scenario),
-        Scenario::Network(_) => panic!("there is no network in it"),
+        Scenario::Network(_) => panic!("expected a scenario of one switch"),
     }
 }
 
@@ -87,7 +87,7 @@ fn every_packet_is_delivered_or_lost_by_a_named_reason() {
     }
     let sum = |parts: &[TrafficShare]| parts.iter().map(|part| part.offered).sum::<u64>();
     assert_eq!(sum(&outcome.lanes), sum(&outcome.traffic));
-    let [low, normal] = &outcome.lanes[..] else { panic!("two lanes: {outcome:?}") };
+    let [low, normal] = &outcome.lanes[..] else { panic!("expected two lanes: {outcome:?}") };
     assert_eq!((low.name.as_str(), low.offered, low.dropped.len()), ("low-latency", low.delivered, 0));
     assert_eq!(low.fast, 2 * low.delivered);
     assert!(normal.dropped.contains_key("backlog_normal"), "{normal:?}");
@@ -100,9 +100,9 @@ fn every_packet_is_delivered_or_lost_by_a_named_reason() {
     assert!((outcome.offered_pps - 4e6).abs() < 1.0);
 }
 
-/// Path records change how packets are found, not what happens to them.
+/// Path records change how entries are found, but not what happens to packets.
 #[test]
-fn the_express_path_can_be_switched_from_outside() {
+fn the_express_path_can_be_overridden() {
     let without_lanes = GOOD.replace("normal = 128\nunknown = 64", "enabled = false");
     let slow = without_lanes.replace("rate_pps = 4000000", "rate_pps = 400000");
     let file_says = slow.replace("[datapath.lanes]", "[datapath.express]\nenabled = true\n[datapath.lanes]");
@@ -135,7 +135,7 @@ fn the_same_file_and_seed_give_the_same_bytes() {
 }
 
 #[test]
-fn a_factor_is_of_what_the_switch_carries() {
+fn a_load_factor_is_relative_to_the_capacity() {
     let at = |factor: &str| {
         let text = GOOD.replace("rate_pps = 4000000", factor);
         read(&text).unwrap().run().unwrap()
@@ -152,7 +152,7 @@ fn a_factor_is_of_what_the_switch_carries() {
 }
 
 #[test]
-fn what_waits_is_not_carried() {
+fn a_larger_ring_does_not_raise_the_capacity() {
     let capacity = |text: &str| read(text).unwrap().run().unwrap().capacity_pps.unwrap();
     let text = GOOD.replace("rate_pps = 4000000", "factor = 0.5");
     for more in ["", "\nenabled = false"] {
@@ -164,7 +164,7 @@ fn what_waits_is_not_carried() {
 }
 
 #[test]
-fn shares_that_do_not_quite_add_up_do_the_same_again_by_the_rate() {
+fn a_run_with_rounded_shares_is_repeated_by_its_rate() {
     let thirds =
         GOOD.replace("share = 0.1\n", "share = 0.3333333\n").replace("share = 0.85", "share = 0.3333333");
     let thirds = thirds.replace("share = 0.05", "share = 0.3333333");
@@ -265,7 +265,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "actions=output:3",
         "actions=output:300",
-        "datapath.rules: name port 300; a simulated switch has ports 1 to 256",
+        "datapath.rules: there is no port 300; a simulated switch has ports 1 to 256",
     ),
     ("actions=output:3", "actions=group:7", "datapath.rules: line 2"),
     ("in_port=4,udp", "in_port=4,colour=red,udp", "traffic[0].packets: \"in_port=4,colour=red"),
@@ -281,7 +281,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         "port = 257\nshare = 0.85",
         "traffic[1].port: 257 is out of range; use 1 to 256",
     ),
-    ("share = 0.1", "share = 0.1\nport = 1", "traffic[0].port: is 1, and the packets' in_port 4"),
+    ("share = 0.1", "share = 0.1\nport = 1", "traffic[0].port: is 1, but in_port of the packets is 4"),
     ("returns_by = 5", "returns_by = 0", "traffic[0].returns_by: 0 is out of range"),
     ("\"zipf\"", "\"fair\"", "traffic[0].popularity: \"fair\" is unknown; use \"uniform\""),
     ("\"zipf\"", "\"uniform\"\nexponent = 1", "traffic[0].exponent: is for popularity"),
@@ -302,7 +302,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn every_mistake_gets_its_sentence() {
+fn every_mistake_of_a_scenario_has_a_message() {
     let mut failed = Vec::new();
     for (what, by, says) in MISTAKES {
         assert_eq!(GOOD.matches(what).count(), 1, "{what}");
@@ -365,7 +365,7 @@ fn packets_that_would_take_for_ever_are_refused() {
 }
 
 #[test]
-fn what_is_no_scenario_is_refused() {
+fn files_that_are_not_scenarios_are_refused() {
     for text in ["", "\0", "[", "= 1", "[[datapath]]", "[[traffic]]\nname = \"x\"", &"[".repeat(100_000)] {
         assert!(read(text).is_err(), "{text:.20}");
     }
@@ -386,7 +386,7 @@ fn what_is_no_scenario_is_refused() {
 }
 
 #[test]
-fn flows_of_a_template_differ_in_what_is_left_open() {
+fn flows_of_a_template_differ_in_their_open_bits() {
     let template = "udp,nw_src=10.0.0.0/24,nw_dst=10.1.2.3,tp_dst=5".to_owned();
     let packets = made(std::slice::from_ref(&template), 256, 128, 1).unwrap();
     let mut sources: Vec<u8> = packets.flows.iter().map(|packet| packet[29]).collect();
@@ -403,11 +403,11 @@ fn flows_of_a_template_differ_in_what_is_left_open() {
     assert!(error(&vec![template.clone(); FLOWS], 2).contains("the maximum is"));
     assert!(error(&[template.clone(), template], 200).contains("leave more bits open"));
     let ports = ["in_port=1,arp".to_owned(), "in_port=2,arp".to_owned()];
-    assert!(error(&ports, 1).contains("differs from that of the others"));
+    assert!(error(&ports, 1).contains("of another template"));
 }
 
 #[test]
-fn the_examples_are_right() {
+fn the_examples_are_valid() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/sim");
     let mut seen = 0;
     for entry in fs::read_dir(folder).unwrap() {

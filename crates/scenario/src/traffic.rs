@@ -43,7 +43,7 @@ pub fn traffic(n: usize, t: file::TrafficSection, folder: &Path, seed: u64) -> R
         (Some(path), true) => {
             let refused = [("flows", t.flows.is_some()), ("bytes", t.bytes.is_some())];
             if let Some((name, _)) = refused.iter().find(|(_, there)| *there) {
-                return Err(wrong(key(name), "is for packets that are made; a capture has its own"));
+                return Err(wrong(key(name), "has no effect with a capture; leave it out"));
             }
             at(key("pcap"), packets::captured(&folder.join(path)))?
         }
@@ -67,7 +67,7 @@ pub fn traffic(n: usize, t: file::TrafficSection, folder: &Path, seed: u64) -> R
         (Some(one), Some(other)) if one != other => {
             return Err(wrong(
                 key("port"),
-                format!("is {one}, and the packets' in_port {other}; give one of them"),
+                format!("is {one}, but in_port of the packets is {other}; give one of them"),
             ));
         }
         (one, other) => port("packets", i64::from(one.or(other).map_or(1, |port| port.0)))?,
@@ -82,12 +82,12 @@ pub fn traffic(n: usize, t: file::TrafficSection, folder: &Path, seed: u64) -> R
         (None, Some(share)) => {
             return Err(wrong(
                 key("share"),
-                format!("{share} is out of range; use a part of 1, such as 0.2"),
+                format!("{share} is out of range; use more than 0 and at most 1, such as 0.2"),
             ));
         }
         (None, None) => match captured_pps {
             Some(pps) => (at(key("pcap"), rate(pps))?, false),
-            None => return Err(wrong(key("rate_pps"), "is missing; give rate_pps, or the share of [load]")),
+            None => return Err(wrong(key("rate_pps"), "is missing; give rate_pps, or a share of [load]")),
         },
     };
     let begin_ns = match &t.begin {
@@ -115,7 +115,7 @@ pub fn rate(pps: f64) -> Result<f64, String> {
     if (RATE_MIN_PPS..=RATE_PPS).contains(&pps) {
         return Ok(pps);
     }
-    Err(format!("{pps} is out of range; use {RATE_MIN_PPS} to {RATE_PPS:.0} packets a second"))
+    Err(format!("{pps} is out of range; use {RATE_MIN_PPS} to {RATE_PPS:.0} packets per second"))
 }
 
 fn popularity(

@@ -99,7 +99,10 @@ fn link_between(
         (Some(asked), _) => {
             let port = ports.iter().copied().find(|port| i64::from(port.0) == asked);
             port.ok_or_else(|| {
-                wrong(key("port"), format!("{asked} of {a} has no link to {b}; {listed} has"))
+                wrong(
+                    key("port"),
+                    format!("{asked} of {a} has no link to {b}; use a port with a link, {listed}"),
+                )
             })?
         }
     };
@@ -120,7 +123,10 @@ fn interval(
         };
     }
     let Some(lasting_ns) = lasting_ns else {
-        return Err(wrong(key("lasting"), "is missing: each is to be repaired before the next one fails"));
+        return Err(wrong(
+            key("lasting"),
+            "is missing: each part must be repaired before the next one fails",
+        ));
     };
     let every_ns = match &failure.every {
         Some(text) => time(&key("every"), text)?,
@@ -144,7 +150,7 @@ pub fn renumber(section: &Renumber, stages: Vec<Setups>, seed: u64) -> Result<Ve
     let spread_ns = section.spread.as_ref().map_or(Ok(step_ns / 2), |text| time(&key("spread"), text))?;
     if spread_ns >= step_ns {
         let problem = format!(
-            "is {spread_ns} ns; use less than step, {step_ns} ns: no step begins before the last one is done"
+            "is {spread_ns} ns; use less than step ({step_ns} ns), so that no step begins before the previous one ends"
         );
         return Err(wrong(key("spread"), problem));
     }

@@ -35,7 +35,7 @@ pub fn scenario(
     let mut plan = mistakes.take(PathPlan::open(&plan_path).map_err(|error| refuse(error.to_string())))?;
 
     if renumbered && !plan.renumbers() {
-        let problem = "needs a plan of two epochs, as plan keyflow --renumber writes it";
+        let problem = "needs a plan of two epochs; write one with plan keyflow --renumber";
         mistakes.wrong("network.renumber", problem);
     }
     let traffic = mistakes.take(traffic::traffic(&section.traffic, &mut plan, seed));
@@ -106,7 +106,8 @@ fn link_defaults(section: &NetworkSection, mistakes: &mut Mistakes) -> Option<Li
         None => Some(None),
     };
     if section.queue.is_some() && section.rate_bps.is_none() {
-        mistakes.wrong("network.queue", "has no effect without rate_bps: nothing waits; leave it out");
+        mistakes
+            .wrong("network.queue", "has no effect without rate_bps, because no frame waits; leave it out");
     }
     let queue_frames = mistakes.at("network.queue", in_range(section.queue.unwrap_or(1_000), 0..=QUEUE));
     Some(LinkDefaults {

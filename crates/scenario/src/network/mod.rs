@@ -34,7 +34,7 @@ pub struct NetworkScenario {
     kind: &'static str,
     graph: Names,
     network: Network,
-    /// Sizes in bits of the keys of all flows, one after another.
+    /// Sizes of the keys of all flows, in bits.
     key_bits: Vec<u32>,
     pairs: usize,
     numberings: Numberings,

@@ -22,7 +22,7 @@ pub struct Protection {
 /// Counts of links, or of switches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Protected {
-    /// Number of these parts in the network.
+    /// Number of links, or of switches, in the network.
     pub total: usize,
     /// Number of parts that planned paths of this run cross. A path does not cross the switches at its ends.
     pub used: usize,
@@ -120,19 +120,14 @@ pub fn missed(
     let mut missed = Vec::new();
     let mut share = |key: &str, least: Option<f64>, part: u64, all: u64, what: &str| {
         if let Some(least) = least.filter(|least| part as f64 / (all as f64) < *least) {
-            missed.push(format!("{key}: {part} of {all} {what}; {least} of them is required"));
+            missed.push(format!("{key}: {part} of {all} {what}; the required share is {least}"));
         }
     };
     share("delivered", require.delivered, found.delivered, found.sent, "packets were delivered");
     let Protection { links, switches } = *protection;
     for (key, least, of, what) in [
-        ("protected_links", require.protected_links, links, "links that are used are protected"),
-        (
-            "protected_switches",
-            require.protected_switches,
-            switches,
-            "switches that are crossed are protected",
-        ),
+        ("protected_links", require.protected_links, links, "used links are protected"),
+        ("protected_switches", require.protected_switches, switches, "crossed switches are protected"),
     ] {
         share(key, least, of.protected as u64, of.used as u64, what);
     }
@@ -154,19 +149,19 @@ pub fn missed(
             missed.push(format!("exercised: {what}: {} at {ms:.3} ms{more}", name(&first.part)));
         }
     };
-    report("no packet met a failure", &|failure| {
+    report("no packet encountered a failure", &|failure| {
         failure.met == 0 && (parts.0.contains_key(&failure.part) || ends.contains(&failure.part))
     });
     let is_exercised = |part| found.failures.iter().any(|other| other.part == part && other.guarded > 0);
-    report("no packet met a failure of what is protected once it was detected", &|failure| {
+    report("no packet encountered a failure of a protected part after its detection", &|failure| {
         failure.met > 0 && parts.0.get(&failure.part) == Some(&true) && !is_exercised(failure.part)
     });
     if !found.failures.is_empty() && links.exercised + switches.exercised == 0 {
-        missed.push("exercised: nothing that is protected failed while packets came to it".into());
+        missed.push("exercised: no protected part failed while packets reached it".into());
     }
     for (epoch, delivered) in found.by_epochs[1..3].iter().enumerate() {
         if numberings == Numberings::Both && *delivered == 0 {
-            missed.push(format!("exercised: keys of epoch {epoch} led no packet that was delivered"));
+            missed.push(format!("exercised: no delivered packet had a key of epoch {epoch}"));
         }
     }
     missed

@@ -102,7 +102,7 @@ pub struct Met {
     pub safe: bool,
     /// Number of packets that arrived.
     pub delivered: u64,
-    /// Number of packets lost for other reasons than lack of buffer space.
+    /// Number of packets lost for reasons other than lack of buffer space.
     pub lost: u64,
     /// Number of packets lost for lack of buffer space.
     pub crowded_out: u64,

@@ -23,7 +23,7 @@ fn read_with(plan: &Value, rest: &str, overrides: &Overrides) -> Result<NetworkS
     fs::remove_dir_all(&folder).unwrap();
     match read {
         Ok(Scenario::Network(scenario)) => Ok(scenario),
-        Ok(Scenario::Switch(_)) => panic!("there is a network in it"),
+        Ok(Scenario::Switch(_)) => panic!("expected a scenario of a network"),
         Err(mistakes) => {
             let refusal: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
             Err(refusal.join("\n").replace(&folder.display().to_string(), ""))
@@ -58,7 +58,7 @@ const RENUMBER: &str = "delay = \"1ms\"\n[network.traffic]\npackets = 200\ninter
     [network.renumber]\nat = \"20ms\"\nstep = \"50ms\"\nspread = \"40ms\"\n";
 
 #[test]
-fn tags_lead_over_each_path_of_a_tree() {
+fn tags_use_every_path_of_a_tree() {
     let outcome = run(&plan("tree.json"), "");
     assert!(outcome.right && outcome.lost == 0, "{outcome:?}");
     // 192 pairs in different pods have 4 paths, 32 pairs at two edges of a pod have 2 paths, and 16 pairs at
@@ -78,7 +78,7 @@ fn tags_lead_over_each_path_of_a_tree() {
 }
 
 #[test]
-fn keys_lead_between_all_of_a_tree_and_of_a_backbone() {
+fn keys_connect_all_hosts_of_a_tree_and_of_a_backbone() {
     let plans = [("keyed-tree.json", 240, 12), ("abilene.json", 110, 0), ("polynomials.json", 110, 0)];
     for (name, pairs, without_entries) in plans {
         let outcome = run(&plan(name), "");
@@ -90,7 +90,7 @@ fn keys_lead_between_all_of_a_tree_and_of_a_backbone() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_and_each_draws_pairs_of_its_own() {
+fn the_seed_determines_the_outcome_and_the_sample() {
     let text = "[network.traffic]\nsample = 20\npaths = 2\n";
     let sampled = |seed| {
         let overrides = Overrides { seed: Some(seed), ..Overrides::default() };
@@ -103,11 +103,11 @@ fn the_same_seed_gives_the_same_and_each_draws_pairs_of_its_own() {
     let outcome = run(&plan("tree.json"), "[network.traffic]\nsample = 20\npaths = 2\n");
     assert_eq!((outcome.pairs, outcome.flows as u64), (20, outcome.paths));
     let all = run(&plan("keyed-tree.json"), "[network.traffic]\nsample = 1000\n");
-    assert!(all.pairs > 200 && all.right, "of 224 between edges nearly all are found: {all:?}");
+    assert!(all.pairs > 200 && all.right, "nearly all of the 224 pairs between edges are drawn: {all:?}");
 }
 
 #[test]
-fn what_is_protected_is_not_lost_once_a_failure_is_detected() {
+fn protected_packets_are_not_lost_after_detection() {
     let outcome = run(&plan("abilene.json"), FAILURES);
     assert!(outcome.right, "{outcome:?}");
     let (delivered, lost) = met(&outcome, "protected hop, detected");
@@ -122,7 +122,7 @@ fn what_is_protected_is_not_lost_once_a_failure_is_detected() {
 }
 
 #[test]
-fn polynomials_protect_what_integers_do() {
+fn polynomials_protect_as_many_parts_as_integers() {
     let outcome = run(&plan("polynomials.json"), FAILURES);
     assert!(outcome.right, "{:?}", outcome.met);
     let Protection { links, switches } = outcome.protection;
@@ -147,7 +147,7 @@ fn each_link_of_a_large_backbone_fails() {
 }
 
 #[test]
-fn a_loss_that_no_failure_explains_is_seen_among_failures() {
+fn a_loss_that_no_failure_explains_is_reported() {
     let mut plan = plan("abilene.json");
     let routes = plan["plans"][0]["routes"].as_array_mut().unwrap();
     let route = routes.iter_mut().find(|route| route["from"] == "Seattle" && route["to"] == "Kansas City");
@@ -164,7 +164,7 @@ fn a_loss_that_no_failure_explains_is_seen_among_failures() {
 }
 
 #[test]
-fn what_is_known_as_a_packet_arrives_is_no_excuse_and_no_fault() {
+fn a_failure_detected_at_the_arrival_of_a_packet_causes_no_loss() {
     let outcome = run(
         &plan("abilene.json"),
         "delay = \"10us\"\ndetection = \"5us\"\n[network.traffic]\npackets = 2000\ninterval = \"1us\"\n\
@@ -175,7 +175,7 @@ fn what_is_known_as_a_packet_arrives_is_no_excuse_and_no_fault() {
 }
 
 #[test]
-fn what_is_required_is_there_or_a_sentence_is() {
+fn unmet_requirements_are_reported() {
     let missed = |name: &str, rest: &str| {
         let outcome = run(&plan(name), rest);
         assert!(outcome.right, "{:?}", outcome.met);
@@ -188,25 +188,25 @@ fn what_is_required_is_there_or_a_sentence_is() {
     assert_eq!(missed("abilene.json", &all), none);
     assert_eq!(
         missed("abilene.json", "[network.require]\nprotected_links = 0.9\n"),
-        ["protected_links: 12 of 14 links that are used are protected; 0.9 of them is required"]
+        ["protected_links: 12 of 14 used links are protected; the required share is 0.9"]
     );
     assert_eq!(
         missed("abilene.json", "rate_bps = 1000\nqueue = 0\n[network.require]\ndelivered = 0.99\n"),
-        ["delivered: 19 of 110 packets were delivered; 0.99 of them is required"]
+        ["delivered: 19 of 110 packets were delivered; the required share is 0.99"]
     );
     let late = "[[network.failure]]\nat = \"1h\"\neach = \"node\"\nlasting = \"10ms\"\n";
-    let nothing = "exercised: nothing that is protected failed while packets came to it";
-    let unmet = "exercised: no packet met a failure: New York at 3600000.000 ms, and 10 more";
+    let nothing = "exercised: no protected part failed while packets reached it";
+    let unmet = "exercised: no packet encountered a failure: New York at 3600000.000 ms, and 10 more";
     assert_eq!(missed("abilene.json", &format!("{late}{tested}")), [unmet, nothing]);
     // All packets that encountered the failure did so before its detection.
     let short = "[network.traffic]\ninterval = \"1us\"\npackets = 200\n\
         [[network.failure]]\nat = \"100us\"\nlink = [\"Denver\", \"Kansas City\"]\n";
-    let untested = "exercised: no packet met a failure of what is protected once it was detected: \
+    let untested = "exercised: no packet encountered a failure of a protected part after its detection: \
         Denver-Kansas City at 0.100 ms";
     assert_eq!(missed("abilene.json", &format!("{short}{tested}")), [untested, nothing]);
     assert_eq!(missed("renumbered.json", &format!("{RENUMBER}{tested}delivered = 1\n")), none);
     let late = "[network.renumber]\nat = \"1h\"\n";
-    let unled = "exercised: keys of epoch 1 led no packet that was delivered";
+    let unled = "exercised: no delivered packet had a key of epoch 1";
     assert_eq!(missed("renumbered.json", &format!("{late}{tested}")), [unled]);
     // A plan without guards promises no protection.
     let mut plan = plan("abilene.json");
@@ -232,7 +232,7 @@ fn a_network_is_renumbered_under_load_without_loss() {
 }
 
 #[test]
-fn a_bank_that_is_missing_while_the_numbering_changes_is_seen() {
+fn a_bank_missing_during_renumbering_is_detected() {
     let mut plan = plan("renumbered.json");
     let banks = switch(&mut plan, "Denver")["banks"].as_array_mut().unwrap();
     banks.retain(|bank| bank["epoch"] == 0);
@@ -241,7 +241,7 @@ fn a_bank_that_is_missing_while_the_numbering_changes_is_seen() {
 }
 
 #[test]
-fn a_wrong_id_is_seen() {
+fn a_wrong_id_is_detected() {
     let mut plan = plan("keyed-tree.json");
     let bank = &mut switch(&mut plan, "cs1")["banks"][0];
     bank["id"] = json!(bank["id"].as_u64().unwrap() + 1);
@@ -250,7 +250,7 @@ fn a_wrong_id_is_seen() {
 }
 
 #[test]
-fn a_wrong_key_is_seen() {
+fn a_wrong_key_is_detected() {
     let mut plan = plan("abilene.json");
     let segment = &mut plan["plans"][0]["routes"][7]["segments"][0];
     segment["key"] = json!(format!("{}1", segment["key"].as_str().unwrap()));
@@ -260,7 +260,7 @@ fn a_wrong_key_is_seen() {
 }
 
 #[test]
-fn gates_that_are_swapped_are_seen() {
+fn swapped_gates_are_detected() {
     let swap = |plan: &mut Value, name: &str, one: usize, other: usize| {
         let gates = &mut switch(plan, name)["gates"];
         let (a, b) = (gates[one][1].clone(), gates[other][1].clone());
@@ -297,14 +297,14 @@ fn losses_for_lack_of_a_backup_are_reported() {
 }
 
 #[test]
-fn a_hop_limit_that_is_too_small_is_seen() {
+fn a_hop_limit_that_is_too_small_is_detected() {
     let mut plan = plan("abilene.json");
     for route in plan["plans"][0]["routes"].as_array_mut().unwrap() {
         let segment = &mut route["segments"][0];
         segment["hop_limit"] = json!(segment["path"].as_array().unwrap().len() - 2);
     }
     let outcome = run(&plan, "");
-    assert!(outcome.right, "it is enough as long as nothing fails: {outcome:?}");
+    assert!(outcome.right, "the hop limit suffices while nothing fails: {outcome:?}");
     let outcome = run(&plan, FAILURES);
     assert!(!outcome.right && outcome.reasons.iter().any(|lost| lost.reason == "hop_limit"), "{outcome:?}");
 }
@@ -357,7 +357,7 @@ fn protected_routes_that_are_split_lose_nothing() {
 }
 
 #[test]
-fn of_parallel_links_the_one_that_the_key_chooses_counts() {
+fn the_key_selects_one_of_parallel_links() {
     let mut plan = plan("abilene.json");
     let link = json!({"a": "Denver", "a_port": 4, "b": "Kansas City", "b_port": 4});
     plan["network"]["links"].as_array_mut().unwrap().push(link);
@@ -382,21 +382,20 @@ fn of_parallel_links_the_one_that_the_key_chooses_counts() {
         refusal("")
             .contains("network.failure[0].port: is missing: links to Kansas City are at the ports 3 and 4")
     );
-    assert!(
-        refusal("port = 2")
-            .contains("network.failure[0].port: 2 of Denver has no link to Kansas City; 3 and 4 has")
-    );
+    assert!(refusal("port = 2").contains(
+        "network.failure[0].port: 2 of Denver has no link to Kansas City; use a port with a link, 3 and 4"
+    ));
 }
 
 #[test]
-fn tags_lead_to_hosts_outside_and_from_there() {
+fn tags_lead_to_external_hosts_and_back() {
     let outcome = run(&tree_with_external_hosts(), "");
     assert!(outcome.right && outcome.lost == 0, "{:?}", outcome.reasons);
     assert_eq!((outcome.pairs, outcome.flows), (240 + 4 * 16, 848 + 4 * 16));
 }
 
 #[test]
-fn of_tags_too_what_no_failure_explains_is_not_excused() {
+fn unexplained_losses_of_tagged_packets_are_not_excused() {
     let mut plan = plan("tree.json");
     let text = "[network.traffic]\npackets = 20\npairs = [[\"s1\", \"s16\"]]\n\
         [[network.failure]]\nat = \"0ms\"\nnode = ";
@@ -412,14 +411,14 @@ fn of_tags_too_what_no_failure_explains_is_not_excused() {
 }
 
 #[test]
-fn what_has_no_room_is_refused_before_it_is_made() {
+fn excessive_traffic_is_refused_before_it_is_generated() {
     let tree = plan("tree.json");
     let refusal = |plan: &Value, rest: &str| {
         read(plan, &format!("[network.traffic]\n{rest}")).err().unwrap_or_default()
     };
     let many = refusal(&tree, "packets = 1000000");
     assert!(
-        many.contains("network.traffic: has 1000000 packets for each of 848 flows; 100000000 in all"),
+        many.contains("network.traffic: has 1000000 packets for each of 848 flows; the maximum is 100000000"),
         "{many}"
     );
     // One edge switch with 1,000 servers, and 70 core switches on the paths to each server.
@@ -461,7 +460,7 @@ fn what_has_no_room_is_refused_before_it_is_made() {
     let refused = refusal(&wide, "");
     assert!(
         refused.contains(
-            "network.traffic: needs more than 4096 groups or 65536 paths in them at e: give sample or paths"
+            "network.traffic: needs more than 4096 groups, or more than 65536 paths in groups, at e: give sample or paths"
         ),
         "{refused}"
     );
@@ -469,13 +468,13 @@ fn what_has_no_room_is_refused_before_it_is_made() {
     let pairs: Vec<[&str; 2]> = vec![["s0", "s1"]; 60_000];
     let refused = refusal(&wide, &format!("pairs = {}", json!(pairs)));
     assert!(
-        refused.contains("has 4200000 paths of 60000 pairs; 2000000 are the maximum: give sample or paths"),
+        refused.contains("has 4200000 paths of 60000 pairs; the maximum is 2000000: give sample or paths"),
         "{refused}"
     );
 }
 
 #[test]
-fn one_mistake_a_row() {
+fn mistakes_of_networks_have_messages() {
     let rows: &[(&str, &str)] = &[
         ("delay = \"2m\"", "network.delay: is too long"),
         ("queue = 5", "network.queue: has no effect without rate_bps"),
@@ -488,9 +487,9 @@ fn one_mistake_a_row() {
             "[network.traffic]\nsample = 1\npairs = []",
             "network.traffic.sample: cannot be combined with pairs",
         ),
-        ("[network.traffic]\npairs = []", "network.traffic.pairs: has none"),
+        ("[network.traffic]\npairs = []", "network.traffic.pairs: has no pair"),
         ("[network.traffic]\npairs = [[\"Denver\", \"x\"]]", "network.traffic.pairs[0]: \"x\" is not a host"),
-        ("[network.traffic]\npairs = [[\"Denver\", \"Denver\"]]", "has no way from Denver to Denver"),
+        ("[network.traffic]\npairs = [[\"Denver\", \"Denver\"]]", "has no route from Denver to Denver"),
         ("[[network.failure]]\nat = \"1ms\"", "network.failure[0]: needs exactly one of link, node and each"),
         ("[[network.failure]]\nat = \"1ms\"\nnode = \"Denver\"\nport = 1", "failure[0].port: has no effect"),
         ("[[network.failure]]\nat = \"1ms\"\nnode = \"x\"", "network.failure[0].node: \"x\" is not a switch"),
@@ -538,7 +537,7 @@ fn one_mistake_a_row() {
 }
 
 #[test]
-fn the_express_path_of_a_network_cannot_be_switched() {
+fn the_express_path_of_a_network_cannot_be_overridden() {
     let overrides = Overrides { express: Some(true), ..Overrides::default() };
     let refusal = read_with(&plan("tree.json"), "", &overrides).unwrap_err();
     assert!(refusal.contains("--express: is for one switch and cannot be combined with"), "{refusal}");

@@ -23,7 +23,7 @@ const BYTES: std::ops::RangeInclusive<i64> = 82..=1_518;
 const FCS_BYTES: usize = 4;
 /// Total length of the Ethernet, IPv4 and UDP headers in bytes.
 const HEADER_BYTES: usize = 42;
-/// Source ports among which a port for each path is searched.
+/// Range of source ports in which a port for each path is searched.
 const SOURCE_PORTS: std::ops::RangeInclusive<u16> = 1_024..=u16::MAX;
 const TARGET_PORT: u16 = 9;
 
@@ -71,7 +71,7 @@ pub fn traffic(section: &file::Traffic, plan: &mut PathPlan, seed: u64) -> Resul
         }
     };
     if pairs.is_empty() {
-        return Err(wrong(key("pairs"), "has none: the plan leads from no host to another"));
+        return Err(wrong(key("pairs"), "has no pair: the plan has no route between hosts"));
     }
     let traffic = Traffic { pairs, packets: packets as u32, interval_ns, bytes };
     traffic.check(plan)?;
@@ -92,7 +92,7 @@ fn these(listed: &[[String; 2]], plan: &PathPlan) -> Result<Vec<Pair>, Mistake> 
         };
         let pair = (place(from)?, place(to)?);
         if pair.0 == pair.1 || !plan.has(pair) {
-            return Err(refuse(format!("the plan has no way from {from} to {to}")));
+            return Err(refuse(format!("the plan has no route from {from} to {to}")));
         }
         pairs.push(pair);
     }
@@ -148,13 +148,13 @@ impl Traffic {
         let flows: u64 = self.pairs.iter().map(|pair| plan.shares(*pair) as u64).sum();
         if flows > FLOWS {
             return refuse(format!(
-                "has {flows} paths of {} pairs; {FLOWS} are the maximum: give sample or paths",
+                "has {flows} paths of {} pairs; the maximum is {FLOWS}: give sample or paths",
                 self.pairs.len()
             ));
         }
         if flows * u64::from(self.packets) > PACKETS {
             return refuse(format!(
-                "has {} packets for each of {flows} flows; {PACKETS} in all are the maximum: give fewer packets, sample or paths",
+                "has {} packets for each of {flows} flows; the maximum is {PACKETS} in total: give fewer packets, sample or paths",
                 self.packets
             ));
         }
@@ -174,7 +174,7 @@ impl Traffic {
                 let (name, groups, all) =
                     (&plan.graph().switches[node], Limits::GROUPS_PER_TYPE, Limits::BUCKETS);
                 return refuse(format!(
-                    "needs more than {groups} groups or {all} paths in them at {name}: give sample or paths"
+                    "needs more than {groups} groups, or more than {all} paths in groups, at {name}: give sample or paths"
                 ));
             }
         }
@@ -193,7 +193,8 @@ impl Traffic {
         for &pair in &self.pairs {
             let ports = source_ports(pair, plan.shares(pair)).ok_or_else(|| {
                 let [from, to] = [pair.0, pair.1].map(|host| &plan.graph().hosts[host].name);
-                let problem = format!("are more than the hash distinguishes from {from} to {to}; give fewer");
+                let problem =
+                    format!("are more than the hash can distinguish from {from} to {to}; give fewer");
                 wrong("network.traffic.paths", problem)
             })?;
             for (share, port) in ports.into_iter().enumerate() {
@@ -270,7 +271,7 @@ mod tests {
     use flow::group::pick;
 
     #[test]
-    fn each_share_has_the_first_port_that_switches_put_into_it() {
+    fn each_share_has_the_first_port_that_switches_assign_to_it() {
         for shares in [1, 3, 144, 1_024] {
             let ports = source_ports((5, 70), shares).unwrap();
             assert_eq!(ports.len(), shares);

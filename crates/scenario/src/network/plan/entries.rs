@@ -21,7 +21,7 @@ pub fn mac(host: usize) -> [u8; 6] {
     [2, 0, a, b, c, d]
 }
 
-/// Packets that an entry matches. They are sent to one host and are in one table.
+/// Packets that an entry matches: packets to one host in one table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Selector {
     /// Table of the entry.
@@ -78,7 +78,7 @@ struct Output {
 }
 
 impl Output {
-    /// OpenFlow outputs to the ingress port of a packet only by the reserved port `IN_PORT`.
+    /// OpenFlow requires the reserved port `IN_PORT` for an output to the ingress port of a packet.
     fn new(port: PortNo, in_port: Option<PortNo>) -> Self {
         Self { watch: port, port: if in_port == Some(port) { port_no::IN_PORT } else { port } }
     }
@@ -91,8 +91,8 @@ pub struct Failovers {
 }
 
 impl Failovers {
-    /// Returns the action that outputs to a port or its backup. `in_port` is given if all packets have this
-    /// ingress port. If the action needs a new group, the group is added to `changes`.
+    /// Returns the action that outputs to a port or its backup. `in_port` is the ingress port if it is the
+    /// same for all packets. If the action needs a new group, the group is added to `changes`.
     pub fn output(
         &mut self,
         port: PortNo,

@@ -47,9 +47,9 @@ struct Segment {
 /// Checks a document and returns its plan.
 pub fn plan(document: Document) -> Result<KeyflowPlan, PathPlanError> {
     let Document { ethertype, network, switches, routes } = document;
-    let ethertype = hexadecimal(&ethertype)
-        .and_then(|it| u16::try_from(it).ok())
-        .ok_or_else(|| wrong("ethertype", format!("is \"{ethertype}\", no EtherType with 0x")))?;
+    let ethertype = hexadecimal(&ethertype).and_then(|it| u16::try_from(it).ok()).ok_or_else(|| {
+        wrong("ethertype", format!("is \"{ethertype}\"; write an EtherType in hexadecimal, such as 0x8842"))
+    })?;
     let names = switches.iter().map(|switch| switch.name.clone()).collect();
     let graph = Graph::new(network, names)?;
     let mut banks = Vec::with_capacity(switches.len());
@@ -72,7 +72,9 @@ fn bank(graph: &Graph, node: usize, switch: &SwitchDocument) -> Result<Bank, Str
     let id = hexadecimal(polynomial)
         .and_then(|it| u32::try_from(it).ok())
         .and_then(|it| NodeId::new(Arithmetic::Polynomial, it))
-        .ok_or_else(|| format!("has the polynomial \"{polynomial}\", no number from 0x2 to 0xffffffff"))?;
+        .ok_or_else(|| {
+            format!("has the polynomial \"{polynomial}\"; write a number from 0x2 to 0xffffffff")
+        })?;
     let mut labels = BTreeMap::from([(0, Label::Tables)]);
     for (index, port) in next {
         if !graph.ports[node].contains(port) {
@@ -90,7 +92,7 @@ fn bank(graph: &Graph, node: usize, switch: &SwitchDocument) -> Result<Bank, Str
 
 fn segment(Segment { path, out_port, key }: Segment) -> SegmentDocument {
     SegmentDocument {
-        // If the key is not a number, this is reported later, when the key is parsed.
+        // A key that is not a number is reported later, when the key is parsed.
         bits: hexadecimal(&key).map_or(0, |key| u128::BITS - key.leading_zeros()),
         guards: vec![String::new(); path.len().saturating_sub(1)],
         backup_port: None,

@@ -62,7 +62,7 @@ impl Graph {
     pub fn new(document: Document, switches: Vec<String>) -> Result<Self, PathPlanError> {
         let Document { name, nodes, links } = document;
         if nodes.len() > NODES {
-            return Err(wrong("network.nodes", format!("are {}; {NODES} can be simulated", nodes.len())));
+            return Err(wrong("network.nodes", format!("are {}; the maximum is {NODES}", nodes.len())));
         }
         let mut known = HashSet::new();
         for (at, node) in nodes.iter().enumerate() {
@@ -137,7 +137,7 @@ impl Graph {
             return Err(format!("port {} of {name} has two links", end.port));
         }
         if ports.len() > Limits::PORTS {
-            return Err(format!("{name} has more than {} ports, the most a switch has", Limits::PORTS));
+            return Err(format!("{name} has more than {} ports, which is the maximum", Limits::PORTS));
         }
         Ok(())
     }

@@ -77,7 +77,7 @@ pub(super) enum Dialect {
     Polka(u16),
 }
 
-/// A plan with one or two epochs. If there are two, the network is renumbered.
+/// A plan with one or two epochs. With two epochs, the network is renumbered.
 #[derive(Debug)]
 pub struct KeyflowPlan {
     pub graph: Graph,
@@ -92,7 +92,7 @@ pub struct KeyflowPlan {
 #[derive(Debug)]
 pub struct Numbering {
     epoch: u8,
-    /// Segments of each route. The key is the indices of the first and the last switch.
+    /// Segments of each route. The map's key holds the indices of the route's first and last switch.
     routes: HashMap<(usize, usize), Vec<Segment>>,
 }
 
@@ -103,8 +103,8 @@ struct Segment {
     last: usize,
     out_port: PortNo,
     backup_port: Option<PortNo>,
-    /// Ports of the waypoint where the segment begins by which packets may be sent back. Empty if the segment
-    /// does not begin at a waypoint.
+    /// Ports by which the packets of the segment may be sent back to the waypoint at which the segment
+    /// begins. The list is empty if the segment does not begin at a waypoint.
     return_ports: Vec<PortNo>,
     key: KeyHeader,
     bits: u32,
@@ -157,7 +157,7 @@ impl KeyflowPlan {
         if plans.is_empty() || plans.len() > 2 {
             return Err(wrong(
                 "plans",
-                format!("are {}; a plan has one, or two to change between", plans.len()),
+                format!("are {}; a plan has one, or two if the network is renumbered", plans.len()),
             ));
         }
         let mut arithmetics = [None; 2];
@@ -172,7 +172,9 @@ impl KeyflowPlan {
             };
             match arithmetics.get_mut(plan.epoch) {
                 Some(place @ None) => *place = Some(arithmetic),
-                Some(_) => return Err(wrong(format!("plans[{at}].epoch"), "is that of the other plan")),
+                Some(_) => {
+                    return Err(wrong(format!("plans[{at}].epoch"), "is also the epoch of the other plan"));
+                }
                 None => {
                     return Err(wrong(
                         format!("plans[{at}].epoch"),
@@ -195,7 +197,7 @@ impl KeyflowPlan {
                     ));
                 };
                 if slot.is_some() {
-                    return Err(wrong(place, "is of the same epoch as one before"));
+                    return Err(wrong(place, "has the same epoch as an earlier bank"));
                 }
                 *slot =
                     Some(read_bank(&graph, at, bank, arithmetic).map_err(|problem| wrong(place, problem))?);
@@ -369,8 +371,9 @@ impl KeyflowPlan {
                 if let Some(other) = tasks.insert(place, task).filter(|other| *other != task) {
                     debug_assert!(at > 0, "a pair has one route: {other:?}");
                     let (waypoint, to) = (&self.graph.switches[segment.first], &self.graph.switches[to]);
-                    let problem =
-                        format!("two keys lead from the waypoint {waypoint} to {to}; one entry can push one");
+                    let problem = format!(
+                        "two keys lead from the waypoint {waypoint} to {to}; an entry can push only one"
+                    );
                     return Err(wrong(format!("routes of the epoch {}", plan.epoch), problem));
                 }
                 tasks.extend(segment.return_ports.iter().map(|port| (place.by(*port), task)));
@@ -450,7 +453,9 @@ pub(super) fn numbering(
         let mut at = from;
         for segment in &segments {
             if std::mem::replace(&mut at, segment.last) != segment.first {
-                return Err(refuse("has a segment that does not begin where the one before ends".into()));
+                return Err(refuse(
+                    "has a segment that does not begin where the previous segment ends".into(),
+                ));
             }
         }
         if at != to || from == to {
@@ -493,7 +498,7 @@ fn read_segment(
     let own_bits = 8 * key.len() as u32 - leading_zeros(&key);
     if bits < own_bits || bits as usize > width_bits {
         return Err(format!(
-            "has {bits} bits for a key of {own_bits}; this is the size of the largest key with its IDs, at most {width_bits}"
+            "has {bits} bits for a key of {own_bits} bits; give the size of the largest key with the same IDs, at most {width_bits}"
         ));
     }
     let mut hops = Vec::with_capacity(guards.len());
@@ -518,7 +523,11 @@ fn read_segment(
             "link" => (true, false),
             "node" => (false, true),
             "link+node" => (true, true),
-            other => return Err(format!("has the guard \"{other}\", not link, node, link+node or nothing")),
+            other => {
+                return Err(format!(
+                    "has the guard \"{other}\"; use link, node, link+node or an empty string"
+                ));
+            }
         };
         hops.push(Hop { link, node: pair[1], link_guarded, node_guarded });
     }
@@ -571,7 +580,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_switch_sends_a_key_by_its_residue() {
+    fn the_residue_of_a_key_selects_the_port() {
         let port = |arithmetic, id, key: &[u8]| {
             let labels =
                 [(0, Label::Tables), (1, Label::Port(PortNo(7))), (2, Label::Port(PortNo(9)))].into();

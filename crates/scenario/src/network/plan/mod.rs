@@ -57,9 +57,9 @@ fn wrong(place: impl Into<String>, problem: impl Into<String>) -> PathPlanError 
 /// Numberings of a plan that a run uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Numberings {
-    /// The newest one.
+    /// Only the newest numbering.
     Newest,
-    /// The older and the newer one: the network is renumbered during the run.
+    /// The older and the newer numbering. The network is renumbered during the run.
     Both,
 }
 
@@ -78,7 +78,7 @@ pub type Pair = (usize, usize);
 /// Routes of the packets between a pair of hosts.
 #[derive(Clone, Debug, Default)]
 pub struct Way {
-    /// Planned paths, one for each numbering. Empty if the plan does not contain paths.
+    /// Planned paths, one for each numbering. The list is empty if the plan does not contain paths.
     pub routes: Vec<Vec<Hop>>,
     /// Maximum number of links that a packet may cross.
     pub hops_max: u32,
@@ -103,7 +103,7 @@ impl PathPlan {
         let refuse = |error: std::io::Error| wrong("", format!("cannot read the plan: {error}"));
         // A pipe or a device could deliver data without end.
         if !std::fs::metadata(path).map_err(refuse)?.is_file() {
-            return Err(wrong("", "is not a regular file; name one that has a plan"));
+            return Err(wrong("", "is not a regular file; name the file of a plan"));
         }
         let mut text = String::new();
         let file = File::open(path).map_err(refuse)?;
@@ -131,9 +131,7 @@ impl PathPlan {
                 let other = other.unwrap_or_default();
                 Err(wrong(
                     "kind",
-                    format!(
-                        "\"{other}\" is not simulated; supported are keyflow, polka-freertr and tag-and-forward"
-                    ),
+                    format!("\"{other}\" cannot be simulated; use keyflow, polka-freertr or tag-and-forward"),
                 ))
             }
         }
@@ -203,7 +201,7 @@ impl PathPlan {
 
     /// Returns the switch settings for packets of these pairs, by stage. Stage 0 applies before the first
     /// packet. With both numberings, three stages follow: switches accept both numberings, packets get new
-    /// keys, switches drop the old numbering.
+    /// keys, and switches drop the old numbering.
     pub fn stages(&self, pairs: &[Pair], numberings: Numberings) -> Result<Vec<Setups>, PathPlanError> {
         match self {
             Self::KeyFlow(plan) => plan.stages(pairs, numberings),

@@ -155,7 +155,7 @@ impl TagPlan {
                     let count = cores.get(plane).map_or(0, Vec::len) + 1;
                     if ups.get(plane).and_then(|ups| ups.get(count - 1)).is_none() {
                         return Err(refuse(format!(
-                            "is core {count} of plane {plane}, for which ups has no UP"
+                            "is core switch {count} of plane {plane}, for which ups has no value"
                         )));
                     }
                     cores[plane].push(at);
@@ -163,7 +163,7 @@ impl TagPlan {
                 }
                 (other, _) => {
                     return Err(refuse(format!(
-                        "is of the layer \"{other}\" or of no plane; layers are core, aggregation and edge"
+                        "has the layer \"{other}\", or no plane; the layers are core, aggregation and edge"
                     )));
                 }
             };
@@ -172,7 +172,7 @@ impl TagPlan {
             }
             for port in &switch.uplinks {
                 if !graph.trusted[at].contains(port) {
-                    return Err(refuse(format!("has the uplink {port}, where no switch is")));
+                    return Err(refuse(format!("has the uplink {port}, which leads to no switch")));
                 }
             }
             let gates = read_gates(&graph, at, &switch, server_gate_max).map_err(refuse)?;
@@ -209,8 +209,10 @@ impl TagPlan {
         for host in &self.graph.hosts {
             let Some(gate) = gate_at.get(&host.at) else {
                 let switch = &self.graph.switches[host.at.node];
-                let problem =
-                    format!("have none at port {} of {switch}, where {} is", host.at.port, host.name);
+                let problem = format!(
+                    "have no gate for port {} of {switch}, where {} is connected",
+                    host.at.port, host.name
+                );
                 return Err(wrong("hosts and external", problem));
             };
             self.gates.push(*gate);
@@ -417,7 +419,9 @@ fn read_gates(
             "G_SRV" => GateFlag::Server,
             "G_EXT" => GateFlag::External,
             "G_ASS" => GateFlag::Assists,
-            other => return Err(format!("has the flag \"{other}\", not G_SRV, G_EXT, G_ASS or nothing")),
+            other => {
+                return Err(format!("has the flag \"{other}\"; use G_SRV, G_EXT, G_ASS or an empty string"));
+            }
         };
         // A gate with a name must be at an existing port. Gates without names are reserved for ports that do
         // not exist yet.

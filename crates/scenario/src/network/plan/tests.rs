@@ -30,7 +30,7 @@ fn damaged_plans_are_refused_by_place() {
         &[
             ("/format", json!("x"), "format: is not \"shunt-plan\""),
             ("/version", json!(2), "version: is not 1"),
-            ("/kind", json!("x"), "kind: \"x\" is not simulated; supported are keyflow"),
+            ("/kind", json!("x"), "kind: \"x\" cannot be simulated; use keyflow"),
             (
                 "/switches",
                 json!(7),
@@ -70,11 +70,11 @@ fn damaged_plans_are_refused_by_place() {
                 json!("0x100000000000000000000000000000000"),
                 "does not fit into 128 bits",
             ),
-            ("/plans/0/routes/7/segments/0/bits", json!(21), "has 21 bits for a key of 22"),
+            ("/plans/0/routes/7/segments/0/bits", json!(21), "has 21 bits for a key of 22 bits"),
             (
                 "/plans/0/routes/7/segments/0/bits",
                 json!(129),
-                "has 129 bits for a key of 22; this is the size of the largest",
+                "has 129 bits for a key of 22 bits; give the size of the largest",
             ),
             ("/plans/0/routes/0/segments/0/hop_limit", json!(256), "invalid value: integer `256`"),
             ("/plans/0/routes/0/segments/0/guards", json!([]), "has 0 guards for a path of"),
@@ -84,12 +84,12 @@ fn damaged_plans_are_refused_by_place() {
     rows(
         "row-freertr.json",
         &[
-            ("/ethertype", json!("8842"), "ethertype: is \"8842\", no EtherType with 0x"),
-            ("/ethertype", json!("0x18842"), "no EtherType with 0x"),
+            ("/ethertype", json!("8842"), "ethertype: is \"8842\"; write an EtherType in hexadecimal"),
+            ("/ethertype", json!("0x18842"), "write an EtherType in hexadecimal"),
             (
                 "/switches/0/polynomial",
                 json!("0x1"),
-                "switches[0] (s1): has the polynomial \"0x1\", no number from 0x2",
+                "switches[0] (s1): has the polynomial \"0x1\"; write a number from 0x2",
             ),
             ("/switches/0/polynomial", json!("0x+5"), "has the polynomial \"0x+5\""),
             (
@@ -123,16 +123,16 @@ fn damaged_plans_are_refused_by_place() {
             ("/header/name", json!("wide"), "header: has 32 and 13 bits; UP and DOWN have 29 and 16 in wide"),
             ("/ups/1/0", json!(0), "ups[1]: has 0; UP is at least 1 and has 32 bits"),
             ("/hosts/3/gate", json!(8192), "hosts[3]: has the gate 8192; DOWN has 13 bits"),
-            ("/ups/0", json!([44]), "is core 2 of plane 0, for which ups has no UP"),
-            ("/switches/0/layer", json!("x"), "switches[0] (es1): is of the layer \"x\""),
+            ("/ups/0", json!([44]), "is core switch 2 of plane 0, for which ups has no value"),
+            ("/switches/0/layer", json!("x"), "switches[0] (es1): has the layer \"x\""),
             ("/switches/0/uplinks", json!([3]), "switches[0] (es1): has 1 uplinks for 2 planes"),
-            ("/switches/0/uplinks/0", json!(1), "has the uplink 1, where no switch is"),
+            ("/switches/0/uplinks/0", json!(1), "has the uplink 1, which leads to no switch"),
             ("/switches/0/gates/0/0", json!(9), "has a gate at port 9, which the network does not have"),
             ("/switches/0/gates/0/0", json!(2), "has two gates at port 2"),
             ("/switches/0/gates/0/1", json!(0), "has the gate 0 at port 1"),
             ("/switches/0/gates/0/2", json!("G_X"), "has the flag \"G_X\""),
             ("/hosts/0/switch", json!("x"), "hosts[0]: is at x, which is not a switch"),
-            ("/hosts/0/port", json!(9), "have none at port 1 of es1, where s1 is"),
+            ("/hosts/0/port", json!(9), "have no gate for port 1 of es1, where s1 is connected"),
             ("/network/links/1/b", json!("s1"), "network.links[1]: s1 is not a switch and has two links"),
         ],
     );
@@ -149,7 +149,7 @@ fn returning(plan: &Value) -> Vec<String> {
 }
 
 #[test]
-fn ports_to_send_packets_back_by_are_those_of_a_waypoint() {
+fn return_ports_belong_to_waypoints() {
     let plan = examples::plan("rings.json");
     let place = &returning(&plan)[0];
     let ports = format!("{place}/return_ports");
@@ -192,7 +192,7 @@ fn entries_for_one_port(before: &Value, after: &Value) -> Vec<(usize, usize)> {
 }
 
 #[test]
-fn entries_for_one_port_change_with_the_entry_beside_them() {
+fn entries_for_one_port_change_with_the_entry_for_all_ports() {
     let plan = examples::plan("rings.json");
     let mut without = plan.clone();
     for place in returning(&plan) {
@@ -201,9 +201,10 @@ fn entries_for_one_port_change_with_the_entry_beside_them() {
     let counts = entries_for_one_port(&plan, &without);
     let all = counts[0].0;
     assert!(all > 5, "{counts:?}");
-    // If such an entry were kept, packets of that port would still get old keys.
+    // If entries for one port were kept, packets of that port would still get old keys.
     assert_eq!(counts, [(all, 0), (0, 0), (0, all), (0, 0)]);
-    // If such an entry were added earlier, it would push new keys before all switches know the new numbering.
+    // If entries for one port were added earlier, they would push new keys before all switches know the new
+    // numbering.
     assert_eq!(entries_for_one_port(&without, &plan), [(0, 0), (0, 0), (all, 0), (0, 0)]);
     assert_eq!(entries_for_one_port(&plan, &plan), [(all, 0), (0, 0), (all, 0), (0, 0)]);
 }
@@ -219,7 +220,7 @@ fn only_a_regular_file_is_a_plan() {
     File::create(&huge).unwrap().set_len(FILE_BYTES + 1).unwrap();
     let refusal = |path: &Path| PathPlan::open(path).unwrap_err().to_string();
     for path in [Path::new("/dev/zero"), &pipe, &folder] {
-        assert_eq!(refusal(path), "is not a regular file; name one that has a plan", "{}", path.display());
+        assert_eq!(refusal(path), "is not a regular file; name the file of a plan", "{}", path.display());
     }
     assert_eq!(refusal(&huge), "has more than 268435456 bytes");
     assert!(refusal(&folder.join("none")).starts_with("cannot read the plan: "));
@@ -227,7 +228,7 @@ fn only_a_regular_file_is_a_plan() {
 }
 
 #[test]
-fn a_tag_has_the_path_that_it_leads_over() {
+fn a_tag_selects_its_planned_path() {
     let plan = PathPlan::read(&examples::plan("tree.json").to_string()).unwrap();
     let graph = plan.graph();
     let named = |pair: Pair, share: usize| {
@@ -253,7 +254,7 @@ fn truncated_plans_are_reported_with_line_and_column() {
 }
 
 #[test]
-fn external_hosts_are_led_to_by_the_core_that_has_them() {
+fn external_hosts_are_reached_by_their_core_switch() {
     let plan = PathPlan::read(&tree_with_external_hosts().to_string()).unwrap();
     let graph = plan.graph();
     let path = |pair| {
