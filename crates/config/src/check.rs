@@ -158,7 +158,8 @@ fn keep_used_workers(config: &mut Config) {
         }
     }
     let kept: Vec<WorkerConfig> = used.iter().map(|worker| config.workers[*worker]).collect();
-    // A datapath without ports also keeps one worker, because a controller may send packets from it.
+    // A datapath without ports also keeps one worker, because a controller may send packets from this
+    // datapath.
     config.workers = if kept.is_empty() { config.workers[..1].to_vec() } else { kept };
     config.notes.retain(|note| !note.ends_with("serves no port."));
 }

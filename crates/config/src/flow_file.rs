@@ -222,7 +222,7 @@ impl FlowFile {
         self.mistakes.refuse().map(|()| Changed::default())
     }
 
-    /// Ends the text.
+    /// Ends the text, and parses its last line.
     ///
     /// # Errors
     ///

@@ -60,7 +60,7 @@ impl Scope {
         }
     }
 
-    /// Checks that a socket can be created at this endpoint. If not, the mistake refers to `key`.
+    /// Checks that a socket can be created at this endpoint. If it cannot, adds a mistake for `key`.
     pub fn socket(self, key: &str, end: &Endpoint, purpose: SocketPurpose, mistakes: &mut Mistakes) {
         if let (Self::Machine, Endpoint::Unix(path)) = (self, end) {
             self.socket_path(key, path, purpose, mistakes);

@@ -28,8 +28,8 @@ impl fmt::Display for Mistake {
     }
 }
 
-/// Mistakes found so far while a file is checked. A mistake in one key does not prevent the checks of other
-/// keys.
+/// Mistakes found so far while a file is checked. After a mistake in one key, the other keys are still
+/// checked.
 #[derive(Debug, Default)]
 pub struct Mistakes(Vec<Mistake>);
 
@@ -93,7 +93,7 @@ pub fn at<T>(key: impl Into<String>, value: Result<T, String>) -> Result<T, Mist
     value.map_err(|problem| wrong(key, problem))
 }
 
-/// Returns a mistake of a key.
+/// Returns a mistake in a key or its value.
 pub fn wrong(key: impl Into<String>, problem: impl Into<String>) -> Mistake {
     Mistake { place: None, key: key.into(), problem: problem.into() }
 }

@@ -20,7 +20,7 @@ impl TextPlace {
     pub fn of(text: &[u8], offset: usize) -> Self {
         let before = text.get(..offset).unwrap_or(text);
         let line_start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        // A UTF-8 continuation byte is 10xxxxxx. Only first bytes count as characters.
+        // A UTF-8 continuation byte is 10xxxxxx. Only the first byte of each character counts.
         let is_first = |byte: &&u8| **byte & 0xc0 != 0x80;
         Self {
             line: before.iter().filter(|byte| **byte == b'\n').count() + 1,

@@ -22,7 +22,7 @@ pub struct Config {
     pub dpdk: port::dpdk::DpdkSettings,
     /// Workers, indexed by number.
     pub workers: Vec<WorkerConfig>,
-    /// Timing of the workers' sleep. It cannot be set in a file.
+    /// Timing of the workers' sleep. A file cannot set this timing.
     pub pace: Pace,
     /// The datapath.
     pub datapath: Datapath,

@@ -150,7 +150,7 @@ fn the_fail_mode_selects_the_behaviour_without_controllers() {
     assert!(openflow("fail_mode = \"secure\"").standalone);
 }
 
-/// Returns the text with the first `what` replaced.
+/// Returns the text with the first occurrence of `what` replaced by `by`.
 fn changed(text: &str, what: &str, by: &str) -> String {
     assert!(text.contains(what) && what != by, "{what}");
     text.replacen(what, by, 1)

@@ -39,7 +39,7 @@ pub fn synthesize(text: &str, by_name: &dyn Fn(&str) -> Option<PortNo>) -> Resul
 /// Whether the fields of a template may have masks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Masks {
-    /// Masks are refused. Each field has one value, because the template makes one packet.
+    /// Masks are refused. Each field has one value, because the template describes one packet.
     Refused,
     /// Masks are allowed. The bits outside a mask differ from packet to packet.
     Allowed,

@@ -228,7 +228,7 @@ fn outputs<'a>(model: &'a Model<WorkerSet>, found: &'a Trace) -> impl Iterator<I
     })
 }
 
-/// Returns the reason why output to a port fails, if it does.
+/// Returns the reason why output to a port fails, or `None` if it succeeds.
 fn fails(model: &Model<WorkerSet>, port: PortNo) -> Option<DropReason> {
     match port {
         port_no::IN_PORT | port_no::ALL | port_no::FLOOD | port_no::NORMAL | port_no::CONTROLLER => {
