@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Latencies in virtual time. Only the costs of the switch's own steps determine them.
+//! Latencies in virtual time. Only the costs of the switch's steps determine the latencies.
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use flow::Nanos;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Costs, and the delay of packets while rules change. They are measured in units of work, which other
+//! Costs, and the delay of packets while rules change. The tests measure them in units of work, which other
 //! programs do not affect. The benchmarks `flow_mods` and `load` measure real time.
 
 use flow::TableId;

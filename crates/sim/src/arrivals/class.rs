@@ -33,7 +33,7 @@ pub struct Switch<'a> {
     pub added: &'a str,
     /// Number of ports; they are numbered from 1.
     pub ports: u32,
-    /// Sizes of the worker. They also determine whether the fast-forwarding path is enabled.
+    /// Sizes of the worker, which also determine whether the fast-forwarding path is enabled.
     pub config: worker::WorkerSetConfig,
     /// Further criteria that make entries low-latency.
     pub marks: Marks,
@@ -100,7 +100,7 @@ pub struct Class {
     pub rate_pps: f64,
     /// Time of the first arrival, in nanoseconds.
     pub begin_ns: f64,
-    /// Whether each flow is sent alone before the run, so that the worker can learn the flow.
+    /// Whether each flow sends packets before the run, so that the worker learns the flow.
     pub known: bool,
     /// Port to which the remote side sends each packet back once, as soon as the packet has arrived there.
     pub comes_back: Option<PortNo>,

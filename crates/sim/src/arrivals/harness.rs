@@ -20,7 +20,7 @@ const SIZES: [usize; 8] = [1, 32, 2, 32, 8, 4, 16, 32];
 /// 0.
 const LEAST_NS: f64 = 1.0;
 
-/// Interval between polls of the control side in nanoseconds.
+/// Interval between two polls of the model, in nanoseconds.
 const CONTROL_NS: f64 = 1e6;
 
 /// Number of idle poll iterations after the last arrival, after which the worker is considered empty.
@@ -194,7 +194,7 @@ struct Measured {
     rest: usize,
 }
 
-/// Lowest number of the kinds of poll iterations without arrivals.
+/// Poll iterations without arrivals have this kind or a higher one.
 const RESTING: usize = 64;
 
 impl Workload for Measured {

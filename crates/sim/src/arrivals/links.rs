@@ -332,7 +332,7 @@ impl Links {
         }
     }
 
-    /// Returns the results. It may be called only once.
+    /// Returns the results. This method may be called only once.
     pub fn report(&mut self, turns: u64, received: u64, busy_ns: f64) -> Report {
         let reported = self.lines.iter().any(|line| !line.low_latency.is_empty());
         let mut lanes: Vec<ClassReport> = Vec::new();

@@ -155,8 +155,8 @@ pub struct Spans {
 pub struct Report {
     /// Results per class, in the order of the load.
     pub classes: Vec<ClassReport>,
-    /// Results per lane: first low-latency flows, then normal flows. It is empty if no class states the lanes
-    /// of its flows.
+    /// Results per lane: first low-latency flows, then normal flows. The list is empty if no class states the
+    /// lanes of its flows.
     pub lanes: Vec<ClassReport>,
     /// Number of poll iterations of the worker.
     pub turns: u64,

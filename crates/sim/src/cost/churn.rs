@@ -17,7 +17,8 @@ use std::collections::VecDeque;
 use std::time::Instant;
 use worker::Worker;
 
-/// If more operations than this are in flight, the control thread waits, as the agent does.
+/// Number of operations in flight above which the control thread waits. The agent also waits above this
+/// number.
 const PARKED_MAX: usize = 256;
 /// Number of poll iterations between operations while costs are measured.
 const OPERATION_TURNS: usize = 4;

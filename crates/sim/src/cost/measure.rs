@@ -11,8 +11,8 @@ use pipeline::ProbeStep;
 use std::time::Instant;
 use worker::Worker;
 
-/// Time in nanoseconds by which a poll iteration must exceed the usual time to count as preempted. This is
-/// about the duration of a whole burst.
+/// Time in nanoseconds by which a poll iteration must exceed the usual time to count as preempted. The value
+/// is about the duration of a whole burst.
 const STOLEN_NS: u32 = 2_000;
 /// For long poll iterations, the excess that indicates preemption is the usual time divided by this number.
 const STOLEN_PART: u32 = 2;
@@ -170,8 +170,8 @@ fn clock_cost_ns() -> f64 {
     middle.iter().sum::<f64>() / middle.len() as f64
 }
 
-/// Keeps the windows in which no poll iteration took much longer than usual. The usual time is that of the
-/// same kind of iteration in nearby windows, because a workload may change slowly. If no window remains,
+/// Keeps the windows in which no poll iteration took much longer than usual. The usual time is the time of
+/// the same kind of iteration in nearby windows, because a workload may change slowly. If no window remains,
 /// keeps the one with the least preemption. The costs are then too high, but not missing.
 fn without_gaps<T>(windows: Vec<Window<T>>, agreement: &mut Agreement) -> Vec<Window<T>> {
     let stolen_ns: Vec<u64> = (0..windows.len())

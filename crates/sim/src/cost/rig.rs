@@ -100,7 +100,8 @@ impl Rig {
 
 impl<P: Probe + Default> Rig<P> {
     /// Creates a switch without entries. Its ports are numbered from 1 and have these queues. The maker, if
-    /// given, creates the engines. The limit of removals per poll in `model` is replaced by the rig's own.
+    /// given, creates the engines. The rig replaces the limit of removals per poll in `model` by its own
+    /// limit.
     ///
     /// # Errors
     /// Returns an error if there are more ports than a switch may have.

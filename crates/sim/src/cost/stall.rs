@@ -14,7 +14,7 @@ use worker::Worker;
 
 /// Number of distinct packets, whose entries are spread over all entries.
 const FRAMES: u32 = 4_096;
-/// Duration in nanoseconds above which a poll iteration without operations was preempted.
+/// Duration in nanoseconds above which a poll iteration without operations counts as preempted.
 const GAP_NS: u64 = 20_000;
 /// Duration of the traffic before the delete. The traffic after the delete has the same duration.
 const FLOW: Duration = Duration::from_millis(50);
@@ -28,7 +28,7 @@ pub struct Report {
     pub parse: Duration,
     /// Time until all flows were applied.
     pub load: Duration,
-    /// CPU time for parsing and loading. It excludes other programs.
+    /// CPU time for parsing and loading, without the time of other programs.
     pub cpu: Duration,
     /// Memory of the process per entry in bytes: model, compiled table and counters.
     pub entry_bytes: f64,
@@ -39,15 +39,16 @@ pub struct Report {
     /// Time until the operation of the delete was submitted, which is the control thread's part of the
     /// delete.
     pub submit: Duration,
-    /// Time until the delete had been applied.
+    /// Time until the delete was applied.
     pub barrier: Duration,
     /// Durations of poll iterations before, during and after the delete.
     pub turns: Turns,
     /// Numbers of packets processed before and after the delete was applied.
     pub judged: [u64; 2],
-    /// Packets that hit an entry. They must be all packets before the delete, and none after it.
+    /// Packets that hit an entry. Every packet before the delete must hit an entry, and no packet after the
+    /// delete.
     pub by_old: u64,
-    /// Packets that missed. They must be all packets after the delete, and none before it.
+    /// Packets that missed. Every packet after the delete must miss, and no packet before the delete.
     pub by_new: u64,
     /// Packets that hit an entry after the barrier was answered.
     pub stale: u64,

@@ -169,7 +169,7 @@ impl CostTable {
         probe.start_virtual(self.tails.clone());
     }
 
-    /// Like [`CostTable::drive`], but with size-dependent costs. Used for bursts of all sizes.
+    /// Like [`CostTable::drive`], but with size-dependent costs, for bursts of all sizes.
     pub fn drive_by_size(&self, probe: &mut CostProbe) {
         probe.start_virtual(self.sized.clone());
     }

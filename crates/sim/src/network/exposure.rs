@@ -8,8 +8,8 @@ pub enum Exposure {
     None,
     /// A failure existed, but not on the packet's path, or the packet did not reach it.
     OffPath,
-    /// There was a failure on the packet's path. The plan protects against it, and its neighbours had
-    /// detected it.
+    /// There was a failure on the packet's path. The plan protects against this failure, and the neighbouring
+    /// switches had detected it.
     Guarded,
     /// There was a failure on the packet's path without protection, or the path is unknown.
     Unguarded,

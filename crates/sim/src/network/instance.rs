@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One switch of a network: a model over a worker. It is so small that thousands of switches fit into a
-//! process.
+//! One switch of a network: a model over a worker. The switch is so small that thousands of switches fit into
+//! a process.
 
 use crate::network::port::{NetworkQueue, Sent, Side};
 use crate::network::spec::{Node, Setup};
@@ -101,8 +101,7 @@ impl Instance {
         Ok(())
     }
 
-    /// Forwards a frame, and appends the frames that the switch sends to `sent`. If the switch sends no
-    /// frames, returns the reason.
+    /// Forwards a frame, and appends the resulting frames to `sent`. If there are none, returns the reason.
     pub fn forward(
         &mut self,
         now: Nanos,
@@ -120,8 +119,8 @@ impl Instance {
             }
         }
         self.side.take_sent(sent);
-        // The counters are read after every frame, because some copies may be dropped although others are
-        // sent.
+        // The counters are read after every frame, because some copies may be dropped although other copies
+        // are sent.
         let reason = self.what_was_counted();
         if sent.len() > before {
             return None;

@@ -15,7 +15,7 @@ pub(super) struct Visit {
     pub at_ns: Nanos,
 }
 
-/// The path of a packet, and where it ended.
+/// The path of a packet, with the place and the time of its end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trip<'a> {
     pub sent_ns: Nanos,
@@ -74,8 +74,8 @@ impl Outage {
         }
     }
 
-    /// Returns the protection that the plan promises to a flow for this failure. It is the weakest protection
-    /// over the flow's paths.
+    /// Returns the protection that the plan promises to a flow for this failure. The weakest protection among
+    /// the flow's paths counts.
     fn concerns(&self, network: &Network, flow: &Flow, routes: &[&Vec<Hop>]) -> Exposure {
         let at = |host: usize| network.hosts.get(host).map(|host| NetworkPlace::Node(host.at.node));
         if [at(flow.from), at(flow.to)].contains(&Some(self.part)) {
@@ -161,7 +161,7 @@ impl Outages {
         if met.iter().any(is_on_path) {
             exposure = match &met[..] {
                 [(outage, promised)] => match lost_at {
-                    // Until it is detected, a failure affects only packets that reach it.
+                    // A failure that is not detected yet affects only packets that reach the failed part.
                     Some(place) if ended_ns < outage.detected_ns && !outage.is_at(place) => Exposure::OffPath,
                     _ if ended_ns < outage.detected_ns => Exposure::Undetected,
                     _ if ended_ns >= outage.over_ns => Exposure::Repaired,
@@ -243,8 +243,8 @@ mod tests {
         links.iter().enumerate().map(visit).collect()
     }
 
-    /// Classifies a packet that is sent at `sent_ns` on this path. It arrives or is lost at the end of the
-    /// path.
+    /// Classifies a packet that is sent at `sent_ns` on this path. The packet arrives or is lost at the end
+    /// of the path.
     fn met(
         acts: &[(Nanos, Act)],
         sent_ns: Nanos,
@@ -287,7 +287,7 @@ mod tests {
     #[test]
     fn a_packet_is_not_affected_by_failures_of_another_path() {
         // Both paths end at switch 2. One path uses switch 1, whose last link fails. The other path avoids
-        // it.
+        // switch 1.
         let hop = |link, node| Hop { link, node, link_guarded: false, node_guarded: false };
         let flow = flow(vec![vec![hop(0, 1), hop(1, 2)], vec![hop(3, 4), hop(4, 2)]]);
         let network = network(vec![link(Nanos(100), 1, false)]);

@@ -68,7 +68,7 @@ pub enum NetworkError {
 /// What is connected to a switch port.
 #[derive(Clone, Copy, Debug)]
 enum Peer {
-    /// A link, and the index of its end.
+    /// Index of a link, and index of the link's end at this port.
     Link(usize, usize),
     Host(usize),
 }

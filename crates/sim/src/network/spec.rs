@@ -64,7 +64,8 @@ pub struct NetworkLink {
     /// Rate in bit/s, including 24 bytes of preamble, FCS and gap per frame. If `None`, transmission takes no
     /// time.
     pub rate_bps: Option<u64>,
-    /// Queue capacity per direction in frames. Excess frames are lost. Not used if there is no rate.
+    /// Queue capacity per direction in frames. Excess frames are lost. The capacity has no effect if there is
+    /// no rate.
     pub queue_frames: usize,
 }
 
@@ -96,8 +97,8 @@ pub struct Flow {
     pub packets: u32,
     /// Maximum number of links that a packet may cross.
     pub hops_max: u32,
-    /// Planned paths, each of which is valid for a separate period. Empty if the plan is unknown. A
-    /// protection holds only if all paths promise it.
+    /// Planned paths, each of which is valid for a separate period. The list is empty if the plan is unknown.
+    /// A protection holds only if all paths promise it.
     pub routes: Vec<Vec<Hop>>,
 }
 

@@ -152,7 +152,7 @@ fn packets_on_an_interrupted_link_are_lost_even_if_it_recovers_at_once() {
     assert_eq!(report.lost.keys().copied().collect::<Vec<_>>(), [("link_down", NetworkPlace::Link(0))]);
     // About 30 packets of each of the 6 flows had been sent.
     assert!((175..=185).contains(&report.lost()), "{report:?}");
-    // Packets lost by the first cut are not affected by the second.
+    // The second interruption does not affect packets that the first one has lost.
     network.acts.extend([(Nanos(350_000), act(false)), (Nanos(350_001), act(true))]);
     let report = run(&network).unwrap();
     let lost = [Exposure::Undetected, Exposure::Several].map(|exposure| ends(&report, exposure).lost);

@@ -113,7 +113,7 @@ impl Burst {
     }
 }
 
-/// Returns whether a packet is longer than every frame buffer.
+/// Returns whether a packet is longer than any frame buffer.
 pub(super) fn is_oversized(packet: &CapturedPacket<'_>) -> bool {
     packet.bytes.len() > LARGE_FRAME_BYTES
 }

@@ -26,8 +26,8 @@ impl Side {
     }
 }
 
-/// The worker's side of a queue. The sequence number of a frame is the number of its packet in the replay. It
-/// identifies the packet to which an output belongs.
+/// The worker's side of a queue. The sequence number of a frame is the number of its packet in the replay.
+/// The number identifies the packet to which an output belongs.
 pub(super) struct ReplayQueue {
     number: u32,
     side: Side,

@@ -28,9 +28,9 @@ pub struct ReplaySummary {
     pub express: bool,
     /// Packets in the capture.
     pub packets: u64,
-    /// Number of packets that were captured only in part. They were replayed as captured.
+    /// Number of packets that were captured only in part. The captured part was replayed.
     pub truncated: u64,
-    /// Number of packets longer than every frame buffer. They were skipped.
+    /// Number of packets longer than any frame buffer. These packets were skipped.
     pub oversized: u64,
     /// Time from the first packet to the last, in nanoseconds.
     pub span_ns: Nanos,

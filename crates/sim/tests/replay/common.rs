@@ -45,7 +45,8 @@ pub fn has_all_captures() -> bool {
     repository().join("../shared/data/pcap").is_dir()
 }
 
-/// Returns all Ethernet captures: those in the repository, and the large ones if they are available.
+/// Returns all Ethernet captures: the captures in the repository, and the large captures if they are
+/// available.
 pub fn captures() -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> =
         ["802.1ad_QinQ.pcap", "built.pcap", "built.pcapng", "mpls-over-udp.pcap"].map(committed).into();

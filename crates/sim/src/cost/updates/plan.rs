@@ -57,7 +57,7 @@ pub(super) struct Plan {
     kind: UpdateRules,
     rng: Rng,
     flows: Vec<Flow>,
-    /// Priority and port of each flow's best rule.
+    /// Priority and output port of the best rule for each flow.
     best: Vec<(u16, PortNo)>,
 }
 
