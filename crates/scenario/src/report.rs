@@ -24,14 +24,14 @@ pub struct ScenarioOutcome {
     /// Ratio of virtual time to real time while the costs were measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agreement: Option<f64>,
-    /// Costs of each step. It is empty if the scenario gives the same cost for all units of all steps.
+    /// Costs of each step. The list is empty if the scenario gives the same cost for all units of all steps.
     pub steps: Vec<StepCost>,
     /// Total offered load.
     pub offered_pps: f64,
     /// Maximum rate of this mix of traffic with almost no loss, if it was searched for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capacity_pps: Option<f64>,
-    /// Warm-up time. Packets that arrived during it are not counted.
+    /// Warm-up time. Packets that arrived during this time are not counted.
     pub warm_up_ns: f64,
     /// Time during which counted packets arrived.
     pub span_ns: f64,
@@ -41,7 +41,7 @@ pub struct ScenarioOutcome {
     pub busy_percent: f64,
     /// Number of poll iterations of the worker.
     pub turns: u64,
-    /// Results by lane. One lane has the flows whose entries are all low-latency, the other lane has the
+    /// Results by lane. One lane has the flows whose entries are all low-latency. The other lane has all
     /// other flows.
     pub lanes: Vec<TrafficShare>,
     /// Results by traffic class.

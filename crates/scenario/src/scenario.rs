@@ -20,7 +20,7 @@ pub enum Scenario {
     Network(NetworkScenario),
 }
 
-/// Settings that replace those of a file.
+/// Settings that replace the settings of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overrides {
     /// Seed of all random values.

@@ -141,8 +141,8 @@ fn interval(
     Ok(every_ns)
 }
 
-/// Returns the steps of a change of numbering, with their times in ns. Each switch makes a step at a random
-/// time within the spread.
+/// Returns the steps of a change of numbering, with their times in ns. Each switch changes at a random time
+/// within the spread of a step.
 pub fn renumber(section: &Renumber, stages: Vec<Setups>, seed: u64) -> Result<Vec<(Nanos, Act)>, Mistake> {
     let key = |name: &str| format!("network.renumber.{name}");
     let first_ns = needed_time(&key("at"), section.at.as_ref())?;

@@ -41,7 +41,7 @@ pub struct NetworkScenario {
     require: file::Require,
 }
 
-/// Names of the network and its links. The index of a link is the same as in the network.
+/// Names of the network and its links. Links have the same indices as in the simulated network.
 #[derive(Debug)]
 struct Names {
     network: String,

@@ -30,7 +30,7 @@ pub struct Protected {
     pub protected: usize,
     /// Number of used parts that failed in this run.
     pub failed: usize,
-    /// Number of protected parts whose failure packets encountered after its detection.
+    /// Number of protected parts whose failure was encountered by packets after its detection.
     pub exercised: usize,
 }
 

@@ -64,7 +64,7 @@ pub struct NetworkOutcome {
     pub delivered_by: Option<ByEpochs>,
     /// Number of links that delivered packets crossed.
     pub hops: Range,
-    /// Number of links that delivered packets crossed in addition to those of the shortest path.
+    /// Number of links that delivered packets crossed beyond the length of the shortest path.
     pub hops_beyond_shortest: Range,
     /// Maximum number of links that the packets of a flow may cross.
     pub hop_budget: Range,
@@ -131,7 +131,7 @@ pub struct ByEpochs {
     pub epoch_0: u64,
     /// Number of packets with keys of epoch 1.
     pub epoch_1: u64,
-    /// Number of packets with keys of both epochs. Their key was changed at a waypoint.
+    /// Number of packets with keys of both epochs. The key of such a packet was changed at a waypoint.
     pub both: u64,
 }
 
@@ -164,8 +164,8 @@ pub struct Range {
 /// Sizes of the headers that packets carry, in bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct LinkHeader {
-    /// Number of bits by which packets are longer on links between switches than at the sending host. This is
-    /// measured in the run.
+    /// Number of bits by which packets are longer on links between switches than at the sending host. The run
+    /// measures this number.
     pub on_links_bits: Range,
     /// Sizes of keys or tags in bits. A KeyFlow key counts as the largest key with the same IDs, a freeRtr
     /// key as its own length, and a tag as the lengths of its UP and DOWN.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tests of networks with plans made by the planners. Correct plans must pass, and each planted fault must be
-//! detected.
+//! Tests of networks with plans from the route planners. Correct plans must pass, and each planted fault must
+//! be detected.
 
 use super::plan::examples::{plan, tree_with_external_hosts};
 use super::*;
@@ -266,7 +266,7 @@ fn swapped_gates_are_detected() {
         let (a, b) = (gates[one][1].clone(), gates[other][1].clone());
         (gates[one][1], gates[other][1]) = (b, a);
     };
-    // Swaps the gates of two servers. Packets for each server then go to the other one: from 12 hosts in
+    // Swaps the gates of two servers. Packets for each server then go to the other server: from 12 hosts in
     // other pods on 4 paths, and from 2 hosts of the same pod on 2 paths.
     let mut tree = plan("tree.json");
     swap(&mut tree, "es3", 0, 1);

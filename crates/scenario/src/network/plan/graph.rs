@@ -41,7 +41,7 @@ pub struct HostAt {
     pub at: End,
 }
 
-/// The network of a plan. Vectors over switches are indexed by the position in `switches`.
+/// The network of a plan. Vectors with one element per switch have the order of `switches`.
 #[derive(Debug, Default)]
 pub struct Graph {
     pub name: String,

@@ -509,8 +509,8 @@ fn read_segment(
         let port = if at == 0 {
             Some(out_port)
         } else {
-            // Of several parallel links, the one that the key selects is used. If the key selects none of
-            // these links, the run reports the fault.
+            // Of several parallel links, the route uses the link that the key selects. If the key selects
+            // none of these links, the run reports the fault.
             let chosen = banks[pair[0]][epoch].as_ref().and_then(|bank| output(bank, &key));
             chosen.filter(leads).or_else(|| graph.trusted[pair[0]].iter().copied().find(leads))
         };

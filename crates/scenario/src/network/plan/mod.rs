@@ -153,7 +153,7 @@ impl PathPlan {
         }
     }
 
-    /// Returns whether the plan has a second numbering to change to.
+    /// Returns whether the plan has a second numbering, to which the network can change.
     pub fn renumbers(&self) -> bool {
         matches!(self, Self::KeyFlow(plan) if plan.plans.len() > 1)
     }
