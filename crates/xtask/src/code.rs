@@ -54,8 +54,8 @@ fn blank(out: &mut [u8], from: usize, to: usize) {
     }
 }
 
-/// Returns the end of the item whose attributes begin at `start`. This is its closing brace, or a semicolon
-/// if there is one before any brace.
+/// Returns the end of the item whose attributes begin at `start`. The end is the closing brace, or a
+/// semicolon before any brace.
 fn item_end(code: &[u8], start: usize) -> usize {
     let mut braces = 0usize;
     let mut brackets = 0usize;
@@ -126,8 +126,8 @@ fn quoted_end(bytes: &[u8], from: usize, quote: u8) -> usize {
     bytes.len()
 }
 
-/// Returns the end of `r"..."`, `r#"..."#` and so on, but not of `r#name`. A `b` or `c` before it stays in
-/// the output, which is harmless.
+/// Returns the end of `r"..."`, `r#"..."#` and so on, but not of `r#name`. A `b` or `c` before the `r` stays
+/// in the output, which is harmless.
 fn raw_end(bytes: &[u8], at: usize) -> Option<usize> {
     let hashes = bytes[at + 1..].iter().take_while(|byte| **byte == b'#').count();
     let open = at + 1 + hashes;
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn modules_for_tests_in_files_of_their_own_are_named() {
+    fn test_modules_in_separate_files_are_listed() {
         let code = "mod a;\n#[cfg(test)]\nmod b;\n#[cfg(test)]\nmod c { }\n#[cfg(all(test, unix))]\npub(crate) mod d;\n";
         assert_eq!(test_modules(code), ["b", "d"]);
     }

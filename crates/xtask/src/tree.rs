@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Files of the source tree. These are the files that git tracks or would track.
+//! Files of the source tree, which are the files that git tracks or would track.
 
 use std::fs;
 use std::path::Path;
@@ -34,7 +34,7 @@ impl File {
         self.name().rsplit_once('.').is_some_and(|(_, end)| end == extension)
     }
 
-    /// Returns whether a program generated the file, as its folder's name or its first lines state.
+    /// Returns whether a program generated the file, according to its folder's name or its first lines.
     pub fn is_generated(&self) -> bool {
         let head = |text: &String| text.lines().take(5).any(|line| line.contains("@generated"));
         self.path.split('/').any(|part| part == "generated") || self.text.as_ref().is_some_and(head)

@@ -72,10 +72,10 @@ impl TreeCopy {
             return Ok(());
         }
         let says = String::from_utf8_lossy(&output.stdout);
-        Err(format!("{}.patch no longer fits the code; bring it up to date: {}", patch.name, says.trim()))
+        Err(format!("{}.patch no longer applies to the code; update it: {}", patch.name, says.trim()))
     }
 
-    /// Copies one file from the original. It is written only if the contents differ.
+    /// Copies one file from the original. The copy is written only if the contents differ.
     fn refresh(&self, path: &str) -> Result<(), Failure> {
         let (from, to) = (self.original.join(path), self.root.join(path));
         let fault = |error| format!("{path} cannot be copied: {error}");
@@ -90,8 +90,8 @@ impl TreeCopy {
         fs::write(&to, content).map_err(fault)
     }
 
-    /// Links the tools that `scripts/setup.sh` installed in the original's build folder. Tests look for them
-    /// there.
+    /// Links the tools that `scripts/setup.sh` installed in the original's build folder to the copy's build
+    /// folder, where tests look for them.
     fn link_tools(&self) -> Result<(), Failure> {
         let (from, to) = (self.original.join(TOOLS), self.root.join(TOOLS));
         let fault = |error| format!("{} cannot be linked: {error}", to.display());

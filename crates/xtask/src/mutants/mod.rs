@@ -39,7 +39,7 @@ pub fn run(root: &Path, choice: PatchChoice<'_>) -> Result<bool, Failure> {
     let patches = Patch::read_all(&root.join(FOLDER), choice)?;
     let target = root.join("target");
     let logs = target.join("mutants");
-    fs::create_dir_all(&logs).map_err(|error| format!("target/mutants cannot be made: {error}"))?;
+    fs::create_dir_all(&logs).map_err(|error| format!("target/mutants cannot be created: {error}"))?;
     let copy = TreeCopy::make(root, &logs.join("tree"))?;
     let build = logs.join("build");
     seed::copy_dependencies(&target.join("debug"), &build.join("debug"), &seed::own_packages(root)?)?;
@@ -89,7 +89,7 @@ fn judge(copy: &TreeCopy, runner: &Runner, patch: &Patch) -> Result<(bool, Strin
         RunOutcome::Failed(_) if caught => format!("caught by {}", patch.fails),
         RunOutcome::Failed(tests) => format!("{} passes; these failed: {}", patch.fails, tests.join(", ")),
         RunOutcome::Passed => "NOT CAUGHT: the test passes with the fault in place".into(),
-        other => format!("not judged: {other} (target/mutants/{}.log)", patch.name),
+        other => format!("no verdict: {other} (target/mutants/{}.log)", patch.name),
     };
     Ok((caught, verdict))
 }

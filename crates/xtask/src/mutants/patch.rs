@@ -107,7 +107,7 @@ impl Patch {
             return Err(lacks("the command after `# run:` must begin with `cargo test`"));
         }
         let fails = header("# fails:")
-            .ok_or_else(|| lacks("no header line `# fails: TEST`, the test that must catch it"))?
+            .ok_or_else(|| lacks("no header line `# fails: TEST`, which names the test that must fail"))?
             .to_owned();
         let setting = |setting: &str| {
             let (name, value) = setting.split_once('=')?;
@@ -116,7 +116,7 @@ impl Patch {
         let environment = header("# environment:").unwrap_or_default().split_whitespace().map(setting);
         let environment = environment
             .collect::<Option<_>>()
-            .ok_or_else(|| lacks("what follows `# environment:` must be words NAME=VALUE"))?;
+            .ok_or_else(|| lacks("the words after `# environment:` must have the form NAME=VALUE"))?;
         let is_nightly = header("# nightly:").is_some();
         let old_file =
             |line: &str| Some(line.strip_prefix("--- a/")?.split('\t').next()?.trim_end().to_owned());
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn environment_and_night_are_read() {
+    fn environment_and_nightly_lines_are_read() {
         let more = "# environment: A=1 B=x=y\n# nightly: long\n--- a/x";
         let patch = parse(&GOOD.replace("--- a/x", more)).unwrap();
         assert_eq!(patch.command.line(), "A=1 B=x=y cargo test -p oracle --test oracle");
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn those_for_the_night_run_when_all_or_they_are_asked_for() {
+    fn nightly_patches_run_only_if_all_or_their_names_are_selected() {
         let folder = std::env::temp_dir().join(format!("xtask-patches-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("a.patch"), GOOD).unwrap();

@@ -28,7 +28,7 @@ const POLL: Duration = Duration::from_millis(50);
 #[derive(Debug, PartialEq)]
 pub enum RunOutcome {
     Passed,
-    /// At least one test failed; contains the names.
+    /// At least one test failed. The list contains the names of the failed tests.
     Failed(Vec<String>),
     /// Every test was filtered out.
     NothingRan,
@@ -108,7 +108,9 @@ impl Runner {
     fn wait(&self, mut child: Child) -> Result<Option<ExitStatus>, Failure> {
         let started = Instant::now();
         loop {
-            if let Some(status) = child.try_wait().map_err(|error| format!("the test was lost: {error}"))? {
+            if let Some(status) =
+                child.try_wait().map_err(|error| format!("cannot wait for the test: {error}"))?
+            {
                 return Ok(Some(status));
             }
             let interrupted = self.interrupted.load(Ordering::Relaxed);
@@ -138,8 +140,8 @@ fn outcome(success: bool, output: &str) -> RunOutcome {
     }
 }
 
-/// Returns the names in the final list of the test runner. These are the lines after the last `failures:`
-/// that are indented by four spaces.
+/// Returns the names in the final list of the test runner. The list consists of the lines after the last
+/// `failures:` that are indented by four spaces.
 fn failed_tests(output: &str) -> Vec<String> {
     let Some((_, list)) = output.rsplit_once("\nfailures:\n") else { return Vec::new() };
     list.lines().map_while(|line| line.strip_prefix("    ")).map(str::to_owned).collect()
@@ -164,7 +166,7 @@ mod tests {
         );
     }
 
-    /// Returns whether the process runs. A zombie does not.
+    /// Returns whether the process runs. A zombie does not count.
     fn runs(pid: &str) -> bool {
         let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
         stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn units_of_others_are_copied_with_their_times_of_change() {
+    fn external_units_are_copied_with_their_modification_times() {
         let folder = std::env::temp_dir().join(format!("xtask-seed-{}", std::process::id()));
         let (from, to) = (folder.join("from"), folder.join("to"));
         let earlier = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);

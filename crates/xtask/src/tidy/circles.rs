@@ -4,7 +4,7 @@
 //!
 //! A module imports another if a path in its code leads there: a `use` declaration, or a path that begins
 //! with `crate`, `super` or `self`. A path through a re-export leads to the module that defines the name. A
-//! module may name its submodules, whatever they import. Code for tests does not count.
+//! module may always name its submodules. Code for tests does not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -96,7 +96,8 @@ fn imports<'a>(modules: &'a Modules<'_>) -> Imports<'a> {
 /// crate.
 fn resolve<'a>(path: &[String], from: &Place, modules: &'a Modules<'_>) -> Option<&'a Place> {
     let mut full = absolute(path, from, modules)?;
-    // Each step replaces a re-export by its original path. The bound ends circles of re-exports.
+    // Each step replaces a re-export by its original path. The number of steps is bounded, because re-exports
+    // may form a circle.
     for _ in 0..8 {
         let mut depth = full.len();
         let target = loop {
@@ -169,7 +170,7 @@ fn report(circle: &BTreeSet<&Place>, modules: &Modules<'_>) -> Option<Finding> {
     let file = modules[*circle.first()?].file;
     let names: Vec<String> = circle.iter().map(|place| place.join("::")).collect();
     let says = format!(
-        "{} modules import each other in a circle, {FILES_MAX} is the limit: {}",
+        "{} modules import each other in a circle, but the limit is {FILES_MAX}: {}",
         names.len(),
         names.join(", ")
     );
@@ -292,7 +293,7 @@ mod tests {
         assert_eq!(found_in(&ring(3)), []);
         let four = found_in(&ring(4));
         assert_eq!(four.len(), 1, "{four:?}");
-        assert_eq!(four[0].says, "4 modules import each other in a circle, 3 is the limit: a, b, c, d");
+        assert_eq!(four[0].says, "4 modules import each other in a circle, but the limit is 3: a, b, c, d");
     }
 
     #[test]
@@ -306,7 +307,7 @@ mod tests {
     fn reexports_lead_to_the_module_that_defines_the_name() {
         let mut files = ring(4);
         files[1].1 = "use crate::X;\n".into();
-        assert_eq!(found_in(&files), [], "the root is no member of a circle");
+        assert_eq!(found_in(&files), [], "the root is not part of a circle");
         files.push(("crates/model/src/lib.rs".into(), "mod a;\npub use c::X;\n".into()));
         assert_eq!(found_in(&files).len(), 1);
     }
@@ -351,6 +352,10 @@ mod tests {
         assert_eq!((climbs[0].path.as_str(), climbs[0].line), (low.0, 2));
         let other =
             |(path, text): (&'static str, &'static str)| (path.replace("pipeline", "model"), text.to_owned());
-        assert_eq!(found_in(&[other(root), other(top), other(low)]), [], "only some crates are in order");
+        assert_eq!(
+            found_in(&[other(root), other(top), other(low)]),
+            [],
+            "only some crates list their modules from the top down"
+        );
     }
 }

@@ -70,7 +70,7 @@ fn missing_names(files: &[File], list: &List) -> Vec<Finding> {
     let names = (list.names)(code);
     if names.is_empty() {
         let says =
-            format!("no {} is found here any more; crates/xtask/src/tidy/docs.rs looks for them", list.what);
+            format!("no {} is found here; update the search in crates/xtask/src/tidy/docs.rs", list.what);
         return vec![Finding::new(source, 0, says)];
     }
     let says =
@@ -109,7 +109,7 @@ fn dead_paths(files: &[File], page: &File) -> Vec<Finding> {
                 findings.push(Finding::new(
                     page,
                     number + 1,
-                    format!("there is no `{path}`; name what is there"),
+                    format!("`{path}` does not exist; name an existing path"),
                 ));
             }
         }
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_with_several_names_are_all_asked_for() {
+    fn every_name_of_a_key_must_be_documented() {
         let code = "    \"dl_dst\" | \"eth_dst\" => Key::Field(Field::EthDst);\n    \"ip\" => Key::Protocol(1, None);\n";
         let page = ("docs/flow-syntax.md", "`dl_dst`, `ip`\n");
         let found = found(&[("crates/flow/src/syntax/key_names.rs", code), page]);

@@ -26,9 +26,7 @@ fn check_one(patch: &File, files: &[File]) -> Vec<Finding> {
     }
     let misfits = hunks.iter().filter(|hunk| !fits(hunk, files));
     misfits
-        .map(|hunk| {
-            Finding::new(patch, hunk.line, format!("no longer fits {}; bring it up to date", hunk.path))
-        })
+        .map(|hunk| Finding::new(patch, hunk.line, format!("no longer applies to {}; update it", hunk.path)))
         .collect()
 }
 

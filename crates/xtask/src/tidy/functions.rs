@@ -37,7 +37,8 @@ impl Functions<'_> {
         let first = signature.span().start().line;
         let lines = whole.end().line + 1 - first;
         if lines > LINES_MAX {
-            let says = format!("`{}` has {lines} lines; split it, {LINES_MAX} is the limit", signature.ident);
+            let says =
+                format!("`{}` has {lines} lines, but the limit is {LINES_MAX}; split it", signature.ident);
             self.findings.push(Finding::new(self.file, first, says));
         }
     }

@@ -135,8 +135,8 @@ pub fn check(files: &[File]) -> Vec<Finding> {
     findings
 }
 
-/// Returns the Rust files, except those that are only for tests. Each file comes with its code without
-/// comments, literals and tests.
+/// Returns the Rust files that are not only for tests, each with its code without comments, literals and
+/// tests.
 pub fn shipped(files: &[File]) -> Vec<(&File, String)> {
     let sources: Vec<(&File, String)> = files
         .iter()

@@ -33,23 +33,23 @@ const LAYERS: &[&str] = &[
 
 /// Dependencies on lower layers that are forbidden nevertheless: crate, forbidden dependency, and reason.
 const FORBIDDEN: &[(&str, &str, &str)] = &[
-    ("flow", "frame", "the flow model knows of packets' headers only"),
+    ("flow", "frame", "the flow model knows only the headers of packets"),
     ("reference", "frame", "the interpreter shares nothing with the fast paths"),
     ("engines", "wire", "engines know bits, not protocols"),
     ("engines", "frame", "engines know bits, not packets"),
     ("tables", "wire", "tables know bits, not protocols"),
     ("tables", "frame", "tables know bits, not packets"),
-    ("port", "flow", "drivers know of no flows"),
-    ("port", "engines", "drivers know of no tables"),
-    ("port", "tables", "drivers know of no tables"),
-    ("dataplane", "tables", "the contract knows of no engines"),
-    ("port", "dataplane", "drivers know of no control plane"),
+    ("port", "flow", "drivers do not know flows"),
+    ("port", "engines", "drivers do not know tables"),
+    ("port", "tables", "drivers do not know tables"),
+    ("dataplane", "tables", "the interface does not know engines"),
+    ("port", "dataplane", "drivers do not know the control plane"),
     ("actions", "tables", "actions look nothing up"),
     ("port", "actions", "drivers change no packets"),
-    ("port", "pipeline", "drivers know of no pipelines"),
-    ("openflow", "engines", "codecs know of no engines"),
-    ("openflow", "tables", "codecs know of no tables"),
-    ("openflow", "pipeline", "codecs know of no pipelines"),
+    ("port", "pipeline", "drivers do not know pipelines"),
+    ("openflow", "engines", "codecs do not know engines"),
+    ("openflow", "tables", "codecs do not know tables"),
+    ("openflow", "pipeline", "codecs do not know pipelines"),
     ("openflow", "port", "codecs do no I/O"),
     ("model", "port", "the model sees ports only through `DataPlane`"),
     ("model", "pipeline", "the model forwards only through `DataPlane`"),
@@ -117,7 +117,7 @@ fn objection(name: &str, own_layer: usize, used: &str) -> Option<String> {
     if used == REFERENCE && !REFERENCE_USERS.contains(&name) {
         let [traces, replay, tests] = REFERENCE_USERS;
         return Some(format!(
-            "`{REFERENCE}` is a dev-dependency, except of `{traces}` (traces), `{replay}` (replay), and `{tests}`"
+            "`{REFERENCE}` may only be a dev-dependency, except in `{traces}` (traces), `{replay}` (replay) and `{tests}`"
         ));
     }
     let forbidden = FORBIDDEN.iter().find(|(from, to, _)| *from == name && *to == used);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Checks the sizes of files. No source file may have more than 800 lines, their median must be below 200,
-//! and no file may exceed 1 MB.
+//! Checks the sizes of files. No source file may have more than 800 lines, the median must be below 200
+//! lines, and no file may exceed 1 MB.
 
 use std::fmt;
 
@@ -47,7 +47,7 @@ pub fn check(files: &[File]) -> Vec<Finding> {
             findings.push(Finding::new(
                 file,
                 0,
-                format!("{lines} lines; split it, {LINES_MAX} is the limit"),
+                format!("{lines} lines, but the limit is {LINES_MAX}; split it"),
             ));
         }
         if file.size > SIZE_MAX_BYTES {

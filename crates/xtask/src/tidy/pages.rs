@@ -39,7 +39,7 @@ fn too_long(page: &File) -> Option<Finding> {
     let listed = WORDS_MAX.iter().find(|(path, _)| *path == page.path).map(|(_, most)| *most);
     let most = listed.or_else(|| page.path.starts_with(DECISIONS).then_some(DECISION_WORDS_MAX))?;
     let words = text(page).split_whitespace().count();
-    let says = format!("{words} words; shorten it, {most} is the limit");
+    let says = format!("{words} words, but the limit is {most}; shorten it");
     (words > most).then(|| Finding::new(page, 0, says))
 }
 
@@ -50,7 +50,7 @@ fn decision(page: &File) -> Vec<Finding> {
     let has = |start: &str| text(page).lines().any(|line| line.starts_with(start));
     let missing = DECISION_LINES.iter().filter(|start| !has(start));
     missing
-        .map(|start| Finding::new(page, 0, format!("a decision record has a line `{}`", start.trim_end())))
+        .map(|start| Finding::new(page, 0, format!("a decision record needs a line `{}`", start.trim_end())))
         .collect()
 }
 

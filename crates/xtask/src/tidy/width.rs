@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Checks the width of comments and of Markdown, which rustfmt does not wrap. They may be at most as wide as
+//! Checks the width of comments and of Markdown, which rustfmt does not wrap. Both may be at most as wide as
 //! code.
 
 use super::Finding;

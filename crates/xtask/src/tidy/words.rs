@@ -31,7 +31,8 @@ pub fn check(files: &[File]) -> Vec<Finding> {
                 findings.push(Finding::new(file, number + 1, says));
             }
             for host in REGISTRIES.iter().filter(|host| line.contains(*host)) {
-                let says = format!("`{host}` is a package registry; the user's own client settings name it");
+                let says =
+                    format!("`{host}` is a package registry; leave the choice to the user's client settings");
                 findings.push(Finding::new(file, number + 1, says));
             }
         }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Random mutants: a sample of small generated changes ([`sites`]). Each mutant is tested by the tests of its
-//! own crate and then by those of dependent crates ([`stages`]) until a test fails.
+//! Random mutants: a sample of small generated changes ([`sites`]). The tests of the mutant's crate run
+//! first, then the tests of dependent crates ([`stages`]), until a test fails.
 //!
 //! The sample depends only on the seed and the names of the mutants, so a change elsewhere in the code does
 //! not change the sample. Verdicts are stored in `target/mutants/random.jsonl` ([`results`]), and a second
-//! call continues after them. Copy and build folder are below `target/mutants/random`, separate from those of
-//! the patches.
+//! call continues where the first call stopped. The copy of the tree and the build folder are below
+//! `target/mutants/random`, separate from the folders for patches.
 
 use std::collections::HashMap;
 use std::fs;
@@ -35,7 +35,7 @@ const BAR_PERCENT: usize = 90;
 /// Options of the command.
 #[derive(Debug, PartialEq, Eq)]
 pub struct RandomOptions {
-    /// Number of mutants that compile.
+    /// Number of mutants to test. Mutants that do not compile are not counted.
     count: usize,
     seed: u64,
     crates: Vec<String>,
@@ -75,7 +75,7 @@ pub fn run(root: &Path, options: &RandomOptions) -> Result<bool, Failure> {
     }
     let mutants = root.join("target/mutants");
     let (folder, logs) = (mutants.join("random"), mutants.join("random/logs"));
-    fs::create_dir_all(&logs).map_err(|error| format!("{} cannot be made: {error}", logs.display()))?;
+    fs::create_dir_all(&logs).map_err(|error| format!("{} cannot be created: {error}", logs.display()))?;
     let copy = TreeCopy::make(root, &folder.join("tree"))?;
     allow_warnings(copy.root())?;
     let build = folder.join("build");
@@ -189,7 +189,7 @@ impl Judge {
         let (mut verdict, mut by) = (Verdict::Missed, String::new());
         for stage in self.stages.of(of) {
             if !self.is_sound(&stage)? {
-                say(io::stdout(), &format!("mutants: the code as it is does not pass `{}`", stage.name()));
+                say(io::stdout(), &format!("mutants: the unmodified code does not pass `{}`", stage.name()));
                 continue;
             }
             let found = self.copy.edited(&mutant.path, &changed, || run_stage(&self.runner, &stage))?;
@@ -212,7 +212,7 @@ impl Judge {
         Ok(row)
     }
 
-    /// Returns whether the unmodified code passes a stage. Tested once per commit.
+    /// Returns whether the unmodified code passes a stage. The code is tested once per commit.
     fn is_sound(&mut self, stage: &Stage) -> Result<bool, Failure> {
         if let Some(sound) = self.sound.get(stage) {
             return Ok(*sound);
@@ -254,7 +254,10 @@ fn run_stage(runner: &Runner, stage: &Stage) -> Result<Option<(Verdict, String)>
         RunOutcome::Failed(_) | RunOutcome::NoResult => {
             let log = runner.log("build")?;
             if !is_refused(&log) {
-                return Err(format!("a build failed twice, and not for the code:\n{}", end_of(&log)));
+                return Err(format!(
+                    "a build failed twice for a reason other than the code:\n{}",
+                    end_of(&log)
+                ));
             }
             return Ok(Some((Verdict::Unviable, "it does not compile".into())));
         }
@@ -311,7 +314,7 @@ fn run_tests(runner: &Runner, stage: &Stage) -> Result<Option<(Verdict, String)>
         RunOutcome::Failed(tests) => Some((Verdict::Caught, tests.join(", "))),
         RunOutcome::TooSlow => Some((Verdict::Timeout, "the tests took too long".into())),
         RunOutcome::NoResult if runner.log("test")?.contains("SIGXCPU") => {
-            let why = format!("a test took more than {} s on the processor", stage.processor_s);
+            let why = format!("a test took more than {} s of CPU time", stage.processor_s);
             Some((Verdict::Timeout, why))
         }
         RunOutcome::NoResult => Some((Verdict::Caught, "a test process died".into())),
@@ -361,7 +364,7 @@ impl Summary {
         let enough = judged > 0 && self.caught * 100 >= judged * BAR_PERCENT;
         let percent = self.caught as f64 * 100.0 / judged.max(1) as f64;
         let summary = format!(
-            "mutants of {}, seed {}: {} caught of {judged} ({percent:.1} %, at least {BAR_PERCENT} % are asked for; {} judged \
+            "mutants of {}, seed {}: {} caught of {judged} ({percent:.1} %, at least {BAR_PERCENT} % are required; {} tested \
              at other commits); apart from these {} timeouts, {} equivalent, {} that do not compile",
             options.crates.join(", "),
             options.seed,
@@ -454,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn nine_of_ten_are_asked_for_and_others_stay_apart() {
+    fn ninety_percent_must_be_caught_and_other_verdicts_do_not_count() {
         let options = RandomOptions::parse(&["--random", "60"]).unwrap();
         let missed = vec!["a".to_owned()];
         let timeouts = vec!["b".to_owned(); 5];

@@ -33,7 +33,7 @@ pub struct ResultRow {
     /// File and line at the time of the test.
     pub place: String,
     pub verdict: Verdict,
-    /// Stage that decided, and its failure. It is empty for a missed mutant.
+    /// Stage that decided, and its failure. The text is empty for a missed mutant.
     pub by: String,
     /// Wall-clock time of the whole test in seconds.
     pub seconds: u64,
@@ -108,7 +108,11 @@ impl Equivalents {
             all.insert(name.trim().to_owned(), reason.trim().to_owned());
         }
         if all.len() > Self::MOST {
-            return Err(format!("{} mutants are set aside; at most {} may be", all.len(), Self::MOST));
+            return Err(format!(
+                "{} mutants are listed as equivalent; the maximum is {}",
+                all.len(),
+                Self::MOST
+            ));
         }
         Ok(Self(all))
     }
@@ -152,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mutant_is_set_aside_with_a_reason_only() {
+    fn a_mutant_is_equivalent_only_with_a_reason() {
         let all = Equivalents::parse("# Why.\n\na.rs f: `a | b` becomes `a` | Both are 0.\n").unwrap();
         assert_eq!(all.reason("a.rs f: `a | b` becomes `a`"), Some("Both are 0."));
         assert!(Equivalents::parse("a.rs f: `<` becomes `>`").is_err());

@@ -50,7 +50,7 @@ impl Mutant {
     /// Returns the file's text with the change.
     pub fn apply(&self, text: &str) -> Result<String, Failure> {
         if text.get(self.range.clone()) != Some(self.original.as_str()) {
-            return Err(format!("{} changed meanwhile", self.path));
+            return Err(format!("{} changed during the run", self.path));
         }
         let (before, after) = (&text[..self.range.start], &text[self.range.end..]);
         Ok(format!("{before}{}{after}", self.replacement))
@@ -157,7 +157,7 @@ fn has_let(expression: &Expr) -> bool {
     search.0
 }
 
-/// Returns values that a function with this return type may return instead of its own value.
+/// Returns values that may replace the result of a function with this return type.
 fn defaults(output: &ReturnType) -> Vec<String> {
     let ReturnType::Type(_, kind) = output else { return vec![String::new()] };
     let Type::Path(path) = &**kind else { return Vec::new() };

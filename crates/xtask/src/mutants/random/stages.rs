@@ -63,7 +63,7 @@ impl Stage {
     }
 
     /// Returns the command that runs the compiled tests. It limits the CPU time and the memory of each
-    /// process. CPU time ends an endless loop independently of the machine's load.
+    /// process. The limit of CPU time ends an endless loop independently of the machine's load.
     pub fn run(&self) -> Vec<String> {
         const MEMORY_KIB: u64 = 12 << 20;
         let script = format!(
@@ -99,8 +99,8 @@ impl Stages {
         Ok(Self { uses })
     }
 
-    /// Returns the stages for a mutant in crate `name`, in order. Empty for a crate whose tests are not
-    /// listed.
+    /// Returns the stages for a mutant in crate `name`, in order. The list is empty for a crate without
+    /// listed tests.
     pub fn of(&self, name: &str) -> Vec<Stage> {
         let mut concerned = BTreeSet::from([name.to_owned()]);
         let mut stages = Vec::new();
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn own_tests_come_first_then_those_of_users() {
+    fn own_tests_come_first_then_those_of_dependent_crates() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let stages = Stages::read(&root).unwrap();
         let names = |name: &str| stages.of(name).iter().map(Stage::name).collect::<Vec<_>>();

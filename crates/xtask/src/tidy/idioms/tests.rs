@@ -51,7 +51,7 @@ fn test_modules_are_exempt_but_later_code_is_not() {
 }
 
 #[test]
-fn test_modules_in_files_of_their_own_are_exempt() {
+fn test_modules_in_separate_files_are_exempt() {
     let of = |declaration: &str, module: &str| {
         let parent = File::planted("crates/engines/src/exact.rs", declaration);
         check(&[parent, File::planted(module, "fn a() { b.unwrap(); }\n")]).len()
