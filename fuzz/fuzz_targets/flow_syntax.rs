@@ -13,7 +13,7 @@ fuzz_target!(|text: &str| {
         let printed = format_line(&line);
         match parse_line(&printed, 1, ParseOptions::default()) {
             Some(Ok(again)) => assert_eq!(again, line, "printed as {printed}"),
-            other => panic!("printed as {printed}, which gives {other:?}"),
+            other => panic!("printed as {printed}, which is read as {other:?}"),
         }
     }
     for (parsed, line) in parse_flows(text, ParseOptions::default()).zip(1usize..) {

@@ -63,7 +63,7 @@ fn pair() -> Pair {
     operations.push(Operation::Entries(entries.collect()));
     let mut worker = workers.remove(0);
     for operation in operations {
-        reference.apply(&operation).expect("a right operation");
+        reference.apply(&operation).expect("a valid operation");
         set.submit(operation);
         worker.apply();
     }
@@ -90,14 +90,14 @@ impl Pair {
         for port in 1..=PORTS {
             for copy in expected.sent.iter().filter(|copy| copy.port.0 == port) {
                 let sent = self.handles[port as usize - 1].pop(0);
-                assert_eq!(sent.as_deref(), Some(&copy.bytes[..]), "a copy by port {port}");
+                assert_eq!(sent.as_deref(), Some(&copy.bytes[..]), "the frame sent by port {port}");
             }
-            assert_eq!(self.handles[port as usize - 1].pop(0), None, "port {port} sent too much");
+            assert_eq!(self.handles[port as usize - 1].pop(0), None, "port {port} sent an unexpected frame");
         }
         let mut reports = expected.packet_ins.iter();
         while let Some(event) = self.set.next_event() {
             let Event::PacketIn(report) = event else { continue };
-            let wanted = reports.next().expect("a packet-in that should be");
+            let wanted = reports.next().expect("the reference also sends a packet-in");
             assert_eq!((report.frame.bytes(), report.entry), (&wanted.bytes[..], wanted.entry));
             self.set.recycle(report.frame);
         }

@@ -22,7 +22,7 @@ fuzz_target!(|data: &[u8]| {
     for (piece, now) in stream.chunks(usize::from(size) + 1).zip((0..).map(Nanos)) {
         session.receive(piece, now);
         while let Some(event) = session.next_event() {
-            assert!(!closed, "an event after the last");
+            assert!(!closed, "an event follows the end of the session");
             match event {
                 SessionEvent::Request(request) => there_and_back(&request.message, request.xid),
                 SessionEvent::Undecodable(request) => {
