@@ -159,7 +159,7 @@ fn remove_stale(path: &Path, purpose: SocketPurpose) -> Result<(), ListenError> 
         }
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Err(error) if error.kind() != ErrorKind::WouldBlock => {
-            Err(io("connect to the existing socket in place of")(error))
+            Err(io("check whether a process listens on")(error))
         }
         // The connection was accepted, or the listener's queue is full.
         _ => Err(ListenError::InUse { path: path.into(), purpose }),

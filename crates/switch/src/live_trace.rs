@@ -49,7 +49,7 @@ pub struct Real {
     pub missed: Option<TableId>,
     /// Whether the packet left by the fast-forwarding path alone.
     pub fast: bool,
-    /// Whether a path record forwarded the packet. Its entries are those of `hits`.
+    /// Whether a path record forwarded the packet. The record names the entries of `hits`.
     pub express: bool,
     /// Ports that got a copy, in order.
     pub ports: Vec<PortNo>,
@@ -113,7 +113,7 @@ pub enum LiveTraceError {
     #[error("the filter is not understood: {0}")]
     Filter(String),
     /// The filter has a field `index`, which packets do not have.
-    #[error("the packet is not understood: index={0} selects an entry of a table; packets have no index")]
+    #[error("the filter is not understood: index={0} selects an entry of a table; packets have no index")]
     Index(u32),
     /// The number of packets is out of range.
     #[error("{0} packets cannot be traced; ask for 1 to {1}")]
@@ -122,7 +122,9 @@ pub enum LiveTraceError {
     #[error("a trace cannot take {0} ms; give it 1 to {1}")]
     Timeout(u64, u64),
     /// Another client is tracing real packets. Only one trace can be active.
-    #[error("another client traces real packets, and only one can at a time; wait until it has ended")]
+    #[error(
+        "another client traces real packets, and only one client can do so at a time; wait until its trace ends"
+    )]
     Busy,
 }
 

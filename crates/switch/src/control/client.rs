@@ -26,7 +26,7 @@ pub enum ClientError {
     #[error("{}: no permission to open this control socket; run as the user who started the switch", .0.display())]
     NoPermission(PathBuf),
     /// The connection failed after it was established.
-    #[error("the connection to the switch broke: {0}")]
+    #[error("the connection to the switch was lost: {0}")]
     Broken(io::Error),
     /// The switch refused the request with this sentence.
     #[error("{0}")]
@@ -105,8 +105,8 @@ impl Client {
             })
         });
         match (failed, read) {
-            // The daemon may have sent a refusal before it closed the connection. Its message says more than
-            // the error of the connection.
+            // The daemon may have sent a refusal before it closed the connection. The refusal explains more
+            // than the error of the connection.
             (Some(error), _) => {
                 return self.answer(id, |_: Value| Ok(())).map_err(|refusal| match refusal {
                     ClientError::Refused(_) => refusal,

@@ -2,7 +2,7 @@
 //! Serves one client of the control socket, on the control thread.
 //!
 //! Memory is bounded. The switch processes the next request of a client only after the current answer is
-//! complete. It makes the next part of an answer only after the earlier parts are sent. Begin with
+//! complete. It produces the next part of an answer only after the earlier parts are sent. Begin with
 //! [`Connection::step`].
 
 use super::flows::Walk;
@@ -24,12 +24,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use worker::WorkerSet;
 
-/// Limit of unsent answers in bytes. When it is reached, no further part of an answer is made.
+/// Limit of unsent answers in bytes. When it is reached, no further part of an answer is produced.
 const OUTBOX_BYTES: usize = 256 * 1_024;
 /// Maximum number of bytes read at a time.
 const READ_BYTES: usize = 64 * 1_024;
 /// Maximum number of operations parked on the control thread. When it is reached, no further request is
-/// taken.
+/// processed.
 pub const PARKED_MAX: usize = 256;
 
 /// State of the daemon that requests read and change.
@@ -137,7 +137,8 @@ impl Connection {
         self.has_records = false;
     }
 
-    /// Sends, processes and reads a bounded amount. Returns whether there is more to do without waiting.
+    /// Sends, processes and reads a bounded amount of data. Returns whether there is more to do without
+    /// waiting.
     pub fn step(&mut self, state: &mut ControlState<'_>) -> bool {
         self.write();
         self.work(state);
@@ -152,7 +153,7 @@ impl Connection {
                 self.close(state);
             } else if self.inbox.len() - self.taken > REQUEST_BYTES {
                 self.close(state);
-                self.error(Some(id), "the trace has ended because too many requests waited for it");
+                self.error(Some(id), "the trace has ended because too many requests waited for its end");
             }
         }
         if self.job.is_none()

@@ -18,7 +18,7 @@ const SECOND_NS: Nanos = Nanos(1_000_000_000);
 #[derive(Debug)]
 pub struct Walk {
     form: FlowForm,
-    /// Meters and groups still to be sent; the last one is sent next. `None` before they are listed.
+    /// Meters and groups still to be sent, in reverse order. The value is `None` until the list is created.
     before: Option<Vec<Before>>,
     cursor: FlowCursor,
 }
@@ -48,7 +48,7 @@ impl Walk {
         while lines.len() < PART_ENTRIES
             && let Some(next) = before.pop()
         {
-            // Skip a meter or group that was deleted after the list was made.
+            // Skip a meter or group that was deleted after the list was created.
             let line = match next {
                 Before::Meter(id) => model
                     .meter(now, id)
@@ -115,7 +115,7 @@ fn row(flow: &FlowStats) -> FlowRow {
     }
 }
 
-/// Returns the flow-mod that adds the same entry.
+/// Returns the flow-mod that adds an equal entry.
 fn flow_mod(flow: &FlowStats) -> FlowMod {
     let entry = &flow.entry;
     FlowMod {

@@ -37,8 +37,8 @@ pub enum ControlRequest {
     Cache,
     /// Asks for the state of the stateless forwarder. The answer is [`StatelessReport`].
     Stateless,
-    /// Sets or removes the gates of Tag-and-Forward. The answer is sent when the change is active on all
-    /// workers. It is [`Changes`] with zeros.
+    /// Sets or removes the gates of Tag-and-Forward. The answer is [`Changes`] with zeros. It is sent when
+    /// the change is active on all workers.
     Gates {
         /// New gates, or `null` to remove the gates.
         #[serde(deserialize_with = "Option::deserialize")]
@@ -136,7 +136,7 @@ pub struct PortRow {
     pub tx_bytes: u64,
     /// Number of packets that were given to the port but not sent.
     pub tx_dropped: u64,
-    /// Losses by the driver's drop reason.
+    /// Numbers of lost packets, by the driver's drop reason.
     pub dropped: BTreeMap<String, u64>,
     /// Egress queues in order of their numbers.
     pub queues: Vec<QueueRow>,
@@ -209,7 +209,7 @@ pub struct Ffp {
 pub struct ExpressReport {
     /// Whether the path is on.
     pub enabled: bool,
-    /// Plan of the keys. There is one also while the path is off.
+    /// Plan of the keys, which also exists while the path is off.
     pub plan: PlanForm,
     /// Records and counters of each worker.
     pub workers: Vec<ExpressWorker>,
@@ -220,23 +220,24 @@ pub struct ExpressReport {
 /// Plan of the keys by which path records are found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanForm {
-    /// Number of the plan. Each new plan has a higher one.
+    /// Number of the plan. Each new plan has a higher number.
     pub version: u64,
-    /// Number of the previous plan, while its records still serve.
+    /// Number of the previous plan, while its records are still used.
     pub previous: Option<u64>,
     /// Tables that packets can reach.
     pub tables: Vec<TableId>,
     /// Bits that the rules of these tables examine, by field.
     pub examined: Vec<ExaminedField>,
-    /// Number of these bits.
+    /// Total number of examined bits.
     pub examined_bits: u32,
-    /// Length of a key in bytes. If the keys are too long, it is an upper bound.
+    /// Length of a key in bytes. If the keys are too long for a record, this is an upper bound.
     pub key_bytes: usize,
-    /// Record that has room for a key: `one line`, `two lines`, or `too long` if there is none.
+    /// Size of the records that hold the keys, in cache lines: `one line` or `two lines`. The value is `too
+    /// long` if no record can hold a key.
     pub record: String,
 }
 
-/// Field of which rules examine bits.
+/// A field in which rules examine bits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExaminedField {
     /// Name of the field in flow syntax.
@@ -266,23 +267,23 @@ pub struct ExpressWorker {
 pub struct ExpressCounts {
     /// Records in use. Some may be outdated.
     pub records: u64,
-    /// Number of records that there is room for. It is 0 if the path is off or the keys are too long.
+    /// Capacity in records. It is 0 if the path is off or the keys are too long.
     pub room: u64,
-    /// Memory of the records in bytes, without those of a previous plan.
+    /// Memory of the records in bytes, without the records of a previous plan.
     pub bytes: u64,
     /// Packets that were forwarded by a record.
     pub hits: u64,
-    /// Packets without a record, or with an outdated one.
+    /// Packets without a record, or with an outdated record.
     pub misses: u64,
     /// Packets that were not looked up because hardly any packet had a record.
     pub bypassed: u64,
-    /// Records made for new keys.
+    /// Records created for new keys.
     pub learned: u64,
-    /// Outdated records that were made right.
+    /// Outdated records that were updated.
     pub renewed: u64,
-    /// Hits of outdated records, which were compared with the changes of the rules since.
+    /// Hits of outdated records, which were compared with the rule changes since the records were made.
     pub verified: u64,
-    /// Records that the changes did not concern.
+    /// Compared records that the rule changes did not affect.
     pub upheld: u64,
     /// Records that took their paths from the records of an earlier plan.
     pub inherited: u64,
@@ -310,7 +311,7 @@ impl ExpressCounts {
         self.refused += other.refused;
     }
 
-    /// Returns the number of packets that came to the path: hits, misses and bypassed packets.
+    /// Returns the number of packets that reached the path: hits, misses and bypassed packets.
     #[must_use]
     pub fn packets(&self) -> u64 {
         self.hits + self.misses + self.bypassed
@@ -353,7 +354,7 @@ pub struct FastTable {
     pub misses: u64,
     /// Number of records that were compared with the table before use.
     pub verified: u64,
-    /// Number of verified records for which the list of recent changes was enough.
+    /// Number of records that were verified by the list of recent changes alone.
     pub walked: u64,
     /// Number of records added.
     pub learned: u64,
@@ -365,8 +366,8 @@ pub struct FastTable {
     pub refused: u64,
     /// Number of records removed because rules changed.
     pub cleaned: u64,
-    /// Mean time to parse a packet and build its key, in ps. This and the next two times are measured over
-    /// one burst of 1,024 packets. Without a measured burst they are 0.
+    /// Mean time to parse a packet and build its key, in ps. This and the next two times are measured in
+    /// one of 1,024 bursts. They are 0 until a burst is measured.
     pub extract_ps: u64,
     /// Mean time of a lookup in the LUT per packet, in ps.
     pub probe_ps: u64,

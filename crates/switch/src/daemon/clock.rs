@@ -22,7 +22,7 @@ impl MonotonicClock {
     }
 }
 
-/// Returns the time since the first call, in nanoseconds. Used as a stopwatch.
+/// Returns the time since the first call, in nanoseconds. Workers use this clock as a stopwatch.
 pub fn elapsed() -> Nanos {
     static START: OnceLock<Instant> = OnceLock::new();
     Nanos::from(START.get_or_init(Instant::now).elapsed())

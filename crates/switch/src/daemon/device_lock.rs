@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Exclusive use of kernel interfaces. If two switches forwarded between the same interfaces, each would
-//! forward the packets that the other floods, endlessly.
+//! Exclusive use of kernel interfaces. Two switches that forward between the same interfaces would flood each
+//! other's packets endlessly.
 
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, netdevice, socket_with};
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_interface_is_claimed_once_and_free_again_after() {
+    fn an_interface_is_claimed_once_until_its_release() {
         let first = DeviceLock::take("lo").unwrap();
         assert!(first.is_some());
         assert!(matches!(DeviceLock::take("lo"), Err(DeviceLockError::Taken)));

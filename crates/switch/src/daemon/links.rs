@@ -73,7 +73,7 @@ fn report(model: &mut Model<WorkerSet>, now: Nanos, number: PortNo, link: &Link)
         tracing::info!(port = desc.name, up = link.up, "link");
     }
     if set(model, now, desc, link.up).is_err() {
-        tracing::error!(port = number.0, "the link of a port changed that the model does not have");
+        tracing::error!(port = number.0, "a link changed at a port that the model does not have");
     }
 }
 
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernel_knows_the_link_and_the_driver_whether_it_is_its_own() {
+    fn a_kernel_report_counts_only_for_the_interface_of_the_driver() {
         let driver = Link { up: true, mtu: Some(1_500), index: Some(4), ..Link::default() };
         assert_eq!(merged(driver, None), driver);
         let kernel = |index, up| WatchedLink {

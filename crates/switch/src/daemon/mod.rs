@@ -67,7 +67,7 @@ pub enum DaemonError {
     /// The model refused a port.
     #[error(transparent)]
     Model(#[from] model::ModelError),
-    /// Several datapaths are configured, but a flow file applies to a single one.
+    /// Several datapaths are configured, but a flow file applies to a single datapath.
     #[error(
         "{}: several datapaths are configured, but a flow file is for one; load each with `shunt --control PATH flows load`",
         .0.display()
@@ -104,9 +104,9 @@ impl DaemonError {
 
 /// Runs a switch in the foreground until SIGTERM or SIGINT.
 ///
-/// Each datapath gets its own daemon, with its own threads and control socket. When all daemons forward
-/// packets, the function prints one line per datapath to stderr. A flow file is allowed only if there is a
-/// single datapath.
+/// Each datapath gets a separate daemon, with separate threads and a separate control socket. When all
+/// daemons forward packets, the function prints one line per datapath to stderr. A flow file is allowed only
+/// if there is a single datapath.
 ///
 /// # Errors
 ///
@@ -129,7 +129,7 @@ pub fn run(configs: &[Config], flows: Option<&Path>) -> Result<(), DaemonError> 
     serve_all(daemons, &stop, &end)
 }
 
-/// Serves all datapaths until they are stopped. If one of them fails, the others are stopped too.
+/// Serves all datapaths until they are stopped. If one datapath fails, all other datapaths are stopped.
 fn serve_all(daemons: Vec<Daemon>, stop: &Stop, end: &UnixStream) -> Result<(), DaemonError> {
     let mut daemons = daemons.into_iter();
     let Some(first) = daemons.next() else { return Ok(()) };
@@ -165,7 +165,7 @@ struct Ending<'a>(&'a UnixStream);
 
 impl Drop for Ending<'_> {
     fn drop(&mut self) {
-        // If the pipe is full, it already contains the signal to stop.
+        // If the buffer of the stream is full, it already contains the signal to stop.
         let _ = rustix::io::write(self.0, &[0]);
     }
 }

@@ -22,7 +22,7 @@ pub struct ModelHandle {
 }
 
 impl ModelHandle {
-    /// Starts the thread. It sleeps until it is given the model.
+    /// Starts the thread, which sleeps until it gets the model.
     pub fn new(model: Model<WorkerSet>, control: Arc<ControlWake>) -> io::Result<Self> {
         let (tasks, tasks_out) = channel::<(Lent, Work)>();
         let (results_in, results) = channel();

@@ -92,8 +92,8 @@ impl Daemon {
         self.openflow.addresses()
     }
 
-    /// Sets up everything except the threads. After that, operations for ports, flows and links may still be
-    /// queued for the workers.
+    /// Sets up everything except the threads. After this call, operations for ports, flows and links may
+    /// still be queued for the workers.
     fn set_up(
         config: &Config,
         open: impl FnOnce() -> Result<Vec<OpenPort>, DaemonError>,
@@ -258,7 +258,7 @@ mod tests {
 
     /// Which operations are active and which links are known must not depend on the timing of the threads.
     #[test]
-    fn all_is_in_force_and_all_links_are_known_before_the_threads_start() {
+    fn operations_and_links_are_applied_before_the_threads_start() {
         const PORTS: u32 = 32;
         let folder = std::env::temp_dir().join(format!("shunt-start-{}", std::process::id()));
         let text =

@@ -45,7 +45,7 @@ impl Shared {
         self.0.apply_or_wake();
     }
 
-    /// Applies all queued operations. Called before the worker's thread starts.
+    /// Applies all queued operations. The worker's thread must not have started yet.
     pub fn apply(&self) {
         let mut worker = self.0.lock();
         while worker.apply() > 0 {}

@@ -54,7 +54,7 @@ pub fn start() -> io::Result<()> {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
     // The layer would print its own errors directly to stderr, and panic if that fails.
     let lines = fmt::layer().log_internal_errors(false).with_writer(|| QueueWriter(queue));
-    // This fails only if a log was already set up. That log then stays active.
+    // The call fails only if a log was already set up. That log then stays active.
     let _ = tracing_subscriber::registry()
         .with(lines)
         .with(filter)
@@ -65,7 +65,7 @@ pub fn start() -> io::Result<()> {
     Ok(())
 }
 
-/// Writes one or more lines to the log, whatever its level. Before the log is started, the lines go to
+/// Writes one or more lines to the log, independent of its level. Before the log is started, the lines go to
 /// stderr.
 pub fn say(text: &str) {
     match QUEUE.get() {

@@ -32,7 +32,7 @@ pub struct LogCounts {
     pub no_room: u64,
     /// Number of lines that stderr refused, for example because the disk was full or the pipe was closed.
     pub refused: u64,
-    /// Number of lines suppressed because there were too many in one second.
+    /// Number of lines suppressed because the limit of lines per second was reached.
     pub over_rate: u64,
 }
 
@@ -114,7 +114,7 @@ impl LogQueue {
         self.tally.counts()
     }
 
-    /// Queues a line, or counts it as lost if the queue is full. Never waits.
+    /// Queues a line without waiting, or counts the line as lost if the queue is full.
     pub fn put(&self, text: &[u8]) {
         // Count the line before it can be written, so that `is_settled` is never true too early.
         count(&self.tally.queued);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_whose_writer_is_gone_counts_what_it_loses() {
+    fn a_queue_without_a_writer_counts_lost_lines() {
         let (queue, lines) = LogQueue::new();
         drop(lines);
         queue.put(b"nobody");
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_for_a_writer_that_hangs_has_an_end() {
+    fn waiting_for_a_writer_that_hangs_ends_at_the_limit() {
         let (queue, _lines) = LogQueue::new();
         queue.put(b"never written");
         queue.flush(Duration::from_millis(20));

@@ -10,8 +10,8 @@ use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
-/// Maximum number of lines per second for each of two kinds. Warnings and errors are one kind; lines of all
-/// other levels are the other.
+/// Maximum number of lines per second for each of two kinds. One kind is warnings and errors; the other kind
+/// is lines of all other levels.
 pub const LINES_PER_SECOND: u64 = 200;
 
 /// Number of low bits of a window's state that hold the number of lines. The other bits hold the second.
@@ -69,7 +69,7 @@ mod tests {
     use tracing_subscriber::layer::SubscriberExt;
 
     #[test]
-    fn a_storm_is_cut_by_second_and_kind() {
+    fn lines_are_limited_per_second_and_kind() {
         let limit = RateLimit::new(Arc::default());
         let admitted = |level, second| (0..1_000).filter(|_| limit.admits(level, second)).count() as u64;
         assert_eq!(admitted(Level::DEBUG, 0), LINES_PER_SECOND);
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_the_limit_is_not_formatted() {
+    fn lines_above_the_limit_are_not_formatted() {
         /// A value that counts how often it is formatted.
         struct Costly<'a>(&'a AtomicU64);
         impl std::fmt::Display for Costly<'_> {

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_full_disk_or_a_gone_reader_refuses_is_counted() {
+    fn lines_refused_by_a_full_disk_or_a_closed_pipe_are_counted() {
         let (gone, reader) = UnixStream::pair().unwrap();
         drop(reader);
         let full = File::options().write(true).open("/dev/full").unwrap();
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stalled_reader_costs_lines_and_hears_how_many() {
+    fn lines_lost_to_a_stalled_reader_are_reported() {
         for nonblocking in [false, true] {
             let (out, mut input) = UnixStream::pair().unwrap();
             out.set_nonblocking(true).unwrap();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Connects to one controller. After each failure, it tries again after a pause that doubles up to a limit.
+//! Connects to one controller. After each failure, the next attempt follows after a pause, which doubles up
+//! to a limit.
 
 use super::stream::Stream;
 use config::Endpoint;
@@ -67,7 +68,7 @@ impl Dialer {
         self.state = State::Connected { open: true };
     }
 
-    /// Starts the pause before the next attempt. Called when the connection ended.
+    /// Starts the pause before the next attempt, after the connection has ended.
     pub fn lost(&mut self, now: Nanos) {
         self.state = State::Waiting { until_ns: now.saturating_add(self.pause_ns) };
         self.pause_ns = (2 * self.pause_ns).min(PAUSE_MAX_NS);

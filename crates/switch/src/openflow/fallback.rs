@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_learns_until_a_controller_comes_and_some_time_after_the_last_went() {
+    fn standalone_mode_ends_with_a_controller_and_returns_after_a_delay() {
         let mut fallback = Fallback::new(true);
         assert_eq!(fallback.step(false, true, Nanos(0)), None);
         assert_eq!(fallback.step(true, true, Nanos(1)), Some(false));

@@ -94,7 +94,7 @@ impl ControllerLink {
         self.hung_up |= answer.intersects(PollFlags::HUP | PollFlags::ERR);
     }
 
-    /// Reads, processes and writes a bounded amount.
+    /// Reads, processes and writes a bounded amount of data.
     pub fn step(
         &mut self,
         agent: &mut Agent,

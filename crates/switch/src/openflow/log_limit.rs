@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_is_cut_and_the_next_second_begins_anew() {
+    fn lines_above_the_limit_are_suppressed_until_the_next_second() {
         at(LevelFilter::INFO, || {
             let mut limit = LogLimit::default();
             let mut written = 0;
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn warnings_have_lines_of_their_own() {
+    fn warnings_have_a_separate_limit() {
         at(LevelFilter::INFO, || {
             let mut limit = LogLimit::default();
             let mut written = 0;
@@ -95,11 +95,11 @@ mod tests {
     }
 
     #[test]
-    fn what_the_level_hides_is_not_counted() {
+    fn lines_that_the_level_hides_are_not_counted() {
         at(LevelFilter::WARN, || {
             let mut limit = LogLimit::default();
             for n in 0..100 {
-                limit.info(Nanos(n), || panic!("nobody sees this line"));
+                limit.info(Nanos(n), || panic!("a hidden line is formatted"));
             }
             assert_eq!(limit.infos, 0);
             limit.warn(Nanos(0), || {});

@@ -42,7 +42,7 @@ const ASYNC_MESSAGES_PER_STEP: usize = 1_024;
 enum Origin {
     /// The peer connected to this switch.
     Peer,
-    /// This switch connected to a controller; the index is its place in the configuration.
+    /// This switch connected to a controller; the index is the controller's position in the configuration.
     Controller(usize),
 }
 
@@ -97,7 +97,7 @@ impl Channels {
         }
     }
 
-    /// Takes the results of the poll.
+    /// Processes the results of a poll, in the order of [`Channels::descriptors`].
     pub fn woken(&mut self, mut answers: impl Iterator<Item = PollFlags>) {
         for acceptor in self.acceptors.iter_mut().filter(|acceptor| acceptor.descriptor().is_some()) {
             acceptor.woken(answers.next().unwrap_or(PollFlags::empty()));
@@ -139,13 +139,13 @@ impl Channels {
     }
 
     /// Does the part of a step that needs no model: it opens and closes connections and answers echo
-    /// requests. Called while the model is lent for a long-running change.
+    /// requests. It replaces the step while the model is lent for a long-running change.
     pub fn step_alone(&mut self, now: Nanos) -> bool {
         let more = self.meet(now);
         self.step_links(now, |agent, channel| agent.step_alone(channel, now)) || more
     }
 
-    /// Returns a long-running change that needs the model lent to it, if there is one.
+    /// Returns a long-running change for which the model must be lent, if there is one.
     pub fn take_work(&mut self) -> Option<Work> {
         self.agent.take_work()
     }

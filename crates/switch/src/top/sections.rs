@@ -85,7 +85,7 @@ impl Board {
         let (c, d) = (&before.counters, &after.counters);
         let sum = |reasons: &BTreeMap<String, u64>| reasons.values().sum::<u64>();
         let summary = format!(
-            "packets/s: received {}, forwarded {}, to the controller {}, dropped {}, all the way over the fast path {}; held {}",
+            "packets/s: received {}, forwarded {}, to the controller {}, dropped {}, by the fast path alone {}; held {}",
             rates.text(c.received, d.received),
             rates.text(c.forwarded, d.forwarded),
             rates.text(c.consumed, d.consumed),
@@ -238,7 +238,7 @@ fn drops(before: &Reading, after: &Reading, rates: &Rates) -> TopSection {
         let none = BTreeMap::new();
         add(&format!("port {}", port.number), earlier.map_or(&none, |port| &port.dropped), &port.dropped);
     }
-    TopSection { title: "drops", head: vec!["reason", "of", "drops/s", "in all"], rows }
+    TopSection { title: "drops", head: vec!["reason", "of", "drops/s", "total"], rows }
 }
 
 #[cfg(test)]
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_went_back_was_begun_anew() {
+    fn a_counter_that_decreased_has_restarted() {
         let rates = Rates(Duration::from_secs(2));
         assert_eq!((rates.of(10, 30), rates.of(30, 10)), (10.0, 5.0));
     }

@@ -16,7 +16,7 @@ fn frames(latencies: &LatencyBuckets, lane: &str) -> u64 {
 }
 
 #[test]
-fn each_lane_s_frames_have_their_latencies() {
+fn latencies_are_reported_per_lane() {
     let mut lab = Lab::start(2, 3, Some(FLOWS));
     for _ in 0..3 {
         lab.pass(1, &frame(1, 2), 2);
@@ -38,7 +38,7 @@ fn each_lane_s_frames_have_their_latencies() {
 }
 
 #[test]
-fn a_board_tells_what_happened_between_two_readings() {
+fn a_board_shows_the_rates_between_two_readings() {
     let mut lab = Lab::start(1, 3, Some(FLOWS));
     lab.pass(1, &frame(1, 2), 2);
     until("the first packet is counted", || counters(&lab).lanes["low_latency"].raw.frames == 1);
@@ -55,7 +55,7 @@ fn a_board_tells_what_happened_between_two_readings() {
     let board = Board::between(&before, &after, Duration::from_secs(2));
     assert_eq!(
         board.summary,
-        "packets/s: received 20, forwarded 10, to the controller 0, dropped 10, all the way over the fast path 0; held 0"
+        "packets/s: received 20, forwarded 10, to the controller 0, dropped 10, by the fast path alone 0; held 0"
     );
     let [ports, lanes, tables, drops] = &board.sections;
     let rows = |at: usize| ports.rows.iter().map(|row| row[at].as_str()).collect::<Vec<_>>();
